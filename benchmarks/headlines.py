@@ -18,7 +18,7 @@ import numpy
 
 from iosweep.results import precision
 from iosweep.results.precision import Sample
-from iosweep.results.winners import Candidate, best
+from iosweep.results.winners import best, candidate
 
 TRUTHS: Mapping[str, float] = {"all alike": 1.0, "1 % apart": 1.01, "each twice the one before": 2.0}
 
@@ -33,7 +33,7 @@ def simulate(
     found: dict[str, list[tuple[float, bool | None]]] = {"not confirmed": [], "confirmed": []}
     for campaign in measured:
         chose = [list(map(float, values[:repetitions])) for values in campaign]
-        winner = best(Candidate(f"{i:04}", values, valid=True) for i, values in enumerate(chose))
+        winner = best(candidate(f"{i:04}", [(value, True) for value in values]) for i, values in enumerate(chose))
         assert winner is not None
         index = int(winner.point)
         fresh = list(map(float, campaign[index][repetitions:]))

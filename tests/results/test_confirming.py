@@ -15,7 +15,7 @@ from iosweep.results.campaign_documents import Missing, Needs
 from iosweep.results.committed import Result
 from iosweep.results.record import Archive, Target
 from iosweep.results.remaining import Here, expected, left
-from iosweep.results.winners import Candidate, best
+from iosweep.results.winners import Candidate, best, candidate
 
 HERE = Here(tools={"fio": "build"}, launcher=LAUNCHERS["direct"], target={"source": "/dev/x", "fstype": "ext4"})
 
@@ -103,10 +103,23 @@ def test_another_winner_after_a_rerun_is_confirmed_too(plan: Plan) -> None:
     assert left(plan, stored, {}, HERE) == {"1-node": {depth(plan, 4): [3, 4, 5]}}
 
 
+def doubt(stored: Stored, point: str, *numbers: int) -> None:
+    for number in numbers:
+        stored[point][number] = replace(stored[point][number], verdicts=("suspect",))
+
+
 def test_a_valid_point_is_confirmed_before_a_better_suspect_one(plan: Plan) -> None:
     stored = measured(plan, CHOSEN)
-    stored[depth(plan, 2)][1] = replace(stored[depth(plan, 2)][1], verdicts=("suspect",))
+    doubt(stored, depth(plan, 2), 1, 2)
     assert left(plan, stored, {}, HERE) == {"1-node": {depth(plan, 4): [3, 4, 5]}}
+
+
+def test_a_disturbed_repetition_does_not_choose(plan: Plan) -> None:
+    """Neither is a point out of the contest because of one, nor does its figure count."""
+    stored = measured(plan, CHOSEN | {2: [3, 31]})
+    assert left(plan, stored, {}, HERE) == {"1-node": {depth(plan, 4): [3, 4, 5]}}
+    doubt(stored, depth(plan, 2), 1)
+    assert left(plan, stored, {}, HERE) == {"1-node": {depth(plan, 2): [3, 4, 5]}}
 
 
 def test_a_disturbed_repetition_is_tried_again_before_the_choice(plan: Plan) -> None:
@@ -158,6 +171,22 @@ def test_the_forecast_has_them(plan: Plan) -> None:
 
 
 def test_equal_points_have_one_winner() -> None:
-    tied = [Candidate(name, [1.0], valid=True) for name in ("b", "a", "c")]
+    tied = [candidate(name, [(1.0, True)]) for name in ("b", "a", "c")]
     assert [best(order) for order in (tied, tied[::-1])] == [tied[1]] * 2
-    assert best([]) is None
+    assert best([]) is best([None]) is None
+
+
+@pytest.mark.parametrize(
+    ("repetitions", "found"),
+    [
+        ([(9.0, True), (1.0, False), (8.0, True)], Candidate("p", [9.0, 8.0], True, [9.0, 1.0, 8.0])),
+        ([(9.0, True), (1.0, False)], Candidate("p", [9.0], True, [9.0, 1.0])),
+        ([(9.0, True), (1.0, False), (2.0, False)], Candidate("p", [9.0, 1.0, 2.0], False, [9.0, 1.0, 2.0])),
+        ([(9.0, True), (None, False), (None, False)], Candidate("p", [9.0], False, [9.0])),  # invalid ones
+        ([(9.0, False)], Candidate("p", [9.0], False, [9.0])),
+        ([(None, True), (None, False)], None),
+        ([], None),
+    ],
+)
+def test_which_repetitions_choose(repetitions: list[tuple[float | None, bool]], found: Candidate | None) -> None:
+    assert candidate("p", repetitions) == found

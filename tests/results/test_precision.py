@@ -76,6 +76,17 @@ def test_few_points_of_a_phase_learn_from_the_other_phases() -> None:
     assert intervals([*phase, *(sample(str(i), 0.3) for i in range(6))])[:4] == intervals(phase)
 
 
+def test_fresh_repetitions_do_not_change_the_intervals_of_those_that_chose() -> None:
+    """Or a point that was repeated until it was narrow might be wide afterwards, and be repeated again."""
+    draw = random.Random(3)
+    chose = [Sample(("fio", 1), "rand_read", [draw.lognormvariate(0, 0.02) for _ in range(5)]) for _ in range(6)]
+    fresh = Sample(("fio", 1), "rand_read", [1.0, 1.9, 0.6], confirms=True)
+    found = intervals([*chose, fresh])
+    assert found[:-1] == intervals(chose)
+    alone = interval(fresh.values)
+    assert found[-1] and alone and found[-1] != alone
+
+
 def rows(values: list[float], verdict: str = "valid", **more: object) -> list[Row]:
     shared = {"point": "p", "phase": "rand_read", "tool": "fio", "nodes": 1, "metric": "ops_per_s", "hosts": "n1"} | {
         "confirms": False

@@ -48,7 +48,8 @@ def result(point: str, number: int = 1, value: float | None = 100.0, **more: Any
         retried=False,
         headlines=(("rand_read", value),),
     )
-    return replace(made, **more)
+    made = replace(made, **more)
+    return replace(made, verdicts=tuple("invalid" if figure is None else "valid" for _, figure in made.headlines))
 
 
 def stored(*results: Result) -> dict[str, dict[int, Result]]:
@@ -317,8 +318,10 @@ def adaptive(tmp_path: Path, **repetitions: Any) -> Plan:
     [
         ([], [1, 2]),
         ([100.0], [2]),
-        ([100.0, 100.0], []),
-        ([100.0, 101.0], [3]),  # two values do not tell how much they scatter
+        ([100.0, 100.0], [3]),  # two values have no grade
+        ([100.0, 101.0], [3]),
+        ([100.0, 100.0, 100.0], []),
+        ([100.0, 0.0, 100.0], []),  # without an interval, whatever follows
         ([100.0, 101.0, 100.0], []),
         ([100.0, 102.0, 100.0], [4]),
         ([100.0, 150.0, 100.0, 150.0], [5]),
@@ -326,6 +329,7 @@ def adaptive(tmp_path: Path, **repetitions: Any) -> Plan:
         ([None, None], []),  # what failed is not measured more often
         ([100.0, None], []),
         ([None, 100.0, 102.0], [4]),
+        ([None, 100.0, None, 102.0], []),
     ],
 )
 def test_as_often_as_the_interval_asks(tmp_path: Path, values: list[float | None], expected: list[int]) -> None:
@@ -353,17 +357,17 @@ def test_a_repetition_follows_while_the_interval_is_wider_than_asked_for(tmp_pat
 
 
 @pytest.mark.parametrize(
-    ("first", "second", "narrow"), [((100, 100), (100, 100), True), ((100, 100), (100, 200), False),
-                                    ((100, 100), (200, 100), False)],
+    ("first", "last", "narrow"), [((100, 100), (100, 100), True), ((100, 100), (100, 200), False),
+                                  ((100, 100), (200, 100), False)],
 )  # fmt: skip
 def test_every_phase_must_be_narrow(
-    tmp_path: Path, first: tuple[float, float], second: tuple[float, float], narrow: bool
+    tmp_path: Path, first: tuple[float, float], last: tuple[float, float], narrow: bool
 ) -> None:
     plan = adaptive(tmp_path)
     point = plan.points[0].id
     both = [
         result(point, number, headlines=(("seq_read", a), ("rand_read", b)))
-        for number, (a, b) in enumerate((first, second), 1)
+        for number, (a, b) in enumerate((first, first, last), 1)
     ]
     assert (left(plan, stored(*both), {}, HERE) == {}) == narrow
 
@@ -381,6 +385,21 @@ def test_points_that_scatter_do_not_let_one_stop_that_looks_quiet_by_luck(tmp_pa
     assert left(many, stored(*results), {}, HERE)["1-node"] == {point.id: [6] for point in many.points}
     # also where the others are not to be measured now
     assert left(many, stored(*results), {}, HERE, only=lucky)["1-node"][lucky] == [6]
+
+
+def test_repetitions_on_unlike_nodes_are_not_repeated_for_an_interval(tmp_path: Path) -> None:
+    """They get none, however many there are; those that a job dealt out to its nodes do."""
+    plan = adaptive(tmp_path)
+    point = plan.points[0].id
+
+    def more(*ran: tuple[str, str]) -> bool:
+        values = (100.0, 150.0, 100.0)
+        results = [result(point, n, v, ran=r) for n, (v, r) in enumerate(zip(values, ran, strict=True), 1)]
+        return bool(left(plan, stored(*results), {}, HERE))
+
+    assert more(("n1", "1"), ("n1", "1"), ("n1", "2"))
+    assert more(("n1", "1"), ("n2", "1"), ("n1", "1"))
+    assert not more(("n1", "1"), ("n1", "1"), ("n2", "2"))
 
 
 def test_deciding_changes_nothing(tmp_path: Path) -> None:

@@ -118,7 +118,7 @@ class Result:
 
     def values(self, column: str, confirms: bool = False) -> list[float]:
         """A figure of the repetitions that count: those that choose the best point, or those that confirm it."""
-        return _values((r for r in self.rows if r.verdict in COUNTED and bool(r.confirms) == confirms), column)
+        return _values((row for row in self.rows if bool(row.confirms) == confirms), column)
 
     @property
     def hosts(self) -> tuple[str, ...]:
@@ -230,11 +230,10 @@ def summarize(rows: Iterable[Row]) -> list[Result]:
 
 
 def _sample(rows: Sequence[Row], column: str) -> Sample:
-    first, values = rows[0], _values((row for row in rows if row.verdict in COUNTED), column)
+    first, values = rows[0], _values(rows, column)
     nodes = first.parameters["nodes"]
-    return Sample(
-        (first.tool, nodes if isinstance(nodes, int) else 1), first.phase, values, precision.alike(_ran(rows))
-    )
+    like = (first.tool, nodes if isinstance(nodes, int) else 1)
+    return Sample(like, first.phase, values, precision.alike(_ran(rows)), bool(first.confirms))
 
 
 def _result(rows: Sequence[Row], figures: Mapping[str, Statistics], confirmed: Mapping[str, Statistics]) -> Result:
@@ -318,5 +317,11 @@ def is_percentile(column: str) -> bool:
     return "latency_p" in column
 
 
+def counted(row: Row, column: str) -> float | None:
+    """A figure of a repetition in the column's unit; None where it has none, or does not count."""
+    value = row.figures.get(column) if row.verdict in COUNTED else None
+    return value if value is not None and math.isfinite(value) else None
+
+
 def _values(rows: Iterable[Row], column: str) -> list[float]:
-    return [value for row in rows if (value := row.figures.get(column)) is not None and math.isfinite(value)]
+    return [value for row in rows if (value := counted(row, column)) is not None]

@@ -8,10 +8,10 @@ from statistics import fmean
 
 from iosweep.plan.contests import load
 from iosweep.report import titles
-from iosweep.report.aggregate import Result, Statistics, worst
-from iosweep.report.data import CheckRow
+from iosweep.report.aggregate import Result, Statistics, counted, worst
+from iosweep.report.data import CheckRow, Row
 from iosweep.results import statistics
-from iosweep.results.winners import Candidate, best
+from iosweep.results.winners import Candidate, best, candidate
 from iosweep.text import human_count, some
 
 #: Points that are named.
@@ -25,9 +25,11 @@ Failed = Mapping[tuple[str, int | None, str], set[str]]
 
 @dataclass(frozen=True)
 class Choice:
-    """A headline figure. of: points that it is the best of; figure: of the fresh repetitions if there are some, else of
-    those that chose; alike: other points whose figures do not tell them apart from it, the closest first; better: those
-    with a better figure that were not chosen because a repetition of them is in doubt, the best first."""
+    """A headline figure. of: points that it is the best of; figure: of the fresh repetitions if there are some, else
+    the point's in the tables, suspect repetitions among them; doubted: fresh ones that are suspect; alike: other points
+    that cannot be told apart from it by what chose, the closest first; better: those whose figure in the tables is
+    better than this point's, the best first. They were not chosen because of suspect repetitions, theirs or its own.
+    """
 
     result: Result
     column: str
@@ -36,6 +38,7 @@ class Choice:
     verdict: str
     alike: tuple[Result, ...]
     better: tuple[Result, ...] = ()
+    doubted: int = 0
 
     @property
     def figures(self) -> Mapping[str, Statistics]:
@@ -59,7 +62,8 @@ class Choice:
             return ""
         of = f"best of {human_count(self.of, 'point')}"
         if self.confirmed:
-            return f"{of}, confirmed by {human_count(self.figure.n, 'fresh repetition')}"
+            doubt = f", {self.doubted:,} suspect" if self.doubted else ""
+            return f"{of}, confirmed by {human_count(self.figure.n, 'fresh repetition')}{doubt}"
         return f"{of}, not confirmed"
 
     @property
@@ -68,17 +72,17 @@ class Choice:
 
     @property
     def passed_over(self) -> str:
-        """`2 suspect points are higher`; "" where the point chosen is the best of all."""
+        """`with suspect repetitions counted, 2 points are higher`; "" where this one is the highest then, too."""
         if not self.better:
             return ""
-        points = human_count(len(self.better), "suspect point is", "suspect points are")
-        return f"{points} {'lower' if self._lowest else 'higher'}"
+        points = human_count(len(self.better), "point is", "points are")
+        return f"with suspect repetitions counted, {points} {'lower' if self._lowest else 'higher'}"
 
     @property
     def not_chosen(self) -> str:
-        """`2 suspect points are higher, and were not chosen: queue depth 16; queue depth 4`; "" likewise."""
+        """`with suspect repetitions counted, 2 points are higher: queue depth 16; queue depth 4`; "" likewise."""
         names = dict.fromkeys(_difference(other, self.result) for other in self.better)
-        return f"{self.passed_over}, and not chosen: {some([*names], _NAMED, separator='; ')}" if self.better else ""
+        return f"{self.passed_over}: {some([*names], _NAMED, separator='; ')}" if self.better else ""
 
     @property
     def doubt(self) -> str:
@@ -116,19 +120,19 @@ def lowest_latency(results: Sequence[Result], fails: Failed) -> Choice | None:
 
 def _choose(results: Sequence[Result], column: str, fails: Failed, lowest: bool = False) -> Choice | None:
     known = {result.point: result for result in results}
-    candidates = {r.point: Candidate(r.point, r.values(column), _valid(r, fails)) for r in results}
-    winner = best(candidates.values(), lowest)
+    candidates = [one for result in results if (one := _candidate(result, column, fails))]
+    winner = best(candidates, lowest)
     if winner is None:
         return None
     result = known[winner.point]
     fresh = [row for row in result.rows if row.confirms and row.verdict != "missing"]
     confirmed = column in result.confirmed
-    noise = statistics.pooled([one.values for one in candidates.values()])
-    alike = [one for one in candidates.values() if one is not winner and not _apart(one, winner, noise)]
-    alike.sort(key=lambda one: abs(known[one.point].statistics[column].mean - result.statistics[column].mean))
+    noise = statistics.pooled([one.values for one in candidates])
+    alike = [one for one in candidates if one is not winner and not _apart(one, winner, noise)]
+    alike.sort(key=lambda one: abs(fmean(one.values) - fmean(winner.values)))
     sign = 1 if lowest else -1
-    better = [one for one in candidates.values() if sign * (fmean(one.values) - fmean(winner.values)) < 0]
-    better.sort(key=lambda one: sign * fmean(one.values))
+    better = [one for one in candidates if sign * (fmean(one.figures) - fmean(winner.figures)) < 0]
+    better.sort(key=lambda one: sign * fmean(one.figures))
     return Choice(
         result,
         column,
@@ -137,17 +141,19 @@ def _choose(results: Sequence[Result], column: str, fails: Failed, lowest: bool 
         worst([row.verdict for row in fresh]) if confirmed else result.verdict,
         tuple(known[one.point] for one in alike),
         tuple(known[one.point] for one in better),
+        sum(row.verdict == "suspect" and counted(row, column) is not None for row in fresh),
     )
 
 
-def _valid(result: Result, fails: Failed) -> bool:
-    """Whether no repetition that chooses is in doubt. The check `precise` does not count: it is made when all
-    repetitions are there, and the runner has chosen without it."""
-    return all(
-        row.verdict == "valid" or fails.get((row.point, row.repetition, row.phase)) == {_PRECISE}
-        for row in result.rows
-        if row.verdict != "missing" and not row.confirms
-    )
+def _candidate(result: Result, column: str, fails: Failed) -> Candidate | None:
+    chose = (row for row in result.rows if row.verdict != "missing" and not row.confirms)
+    return candidate(result.point, ((counted(row, column), _valid(row, fails)) for row in chose))
+
+
+def _valid(row: Row, fails: Failed) -> bool:
+    """Whether a repetition is not in doubt. The check `precise` does not count: it is made when all repetitions are
+    there, and the runner has chosen without it."""
+    return row.verdict == "valid" or fails.get((row.point, row.repetition, row.phase)) == {_PRECISE}
 
 
 def _apart(one: Candidate, other: Candidate, noise: statistics.Noise | None) -> bool:

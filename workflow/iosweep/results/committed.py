@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from sys import intern
 
 from iosweep.files.documents import Damaged
 from iosweep.results.record import Archive, Record, Target
@@ -17,7 +18,8 @@ class Result:
     """What decides whether a committed repetition counts; `Store.records_of` gives the whole records.
 
     intact: the archive is there with the size that was committed. headlines: (phase, its headline figure or None);
-    latencies, verdicts: of the same phases, mean latency in seconds or None, and the runner's verdict.
+    latencies, verdicts: of the same phases, mean latency in seconds or None, and the verdict that it got when it was
+    measured. ran: its nodes, joined by commas, and its Slurm job.
     """
 
     point: str
@@ -33,6 +35,7 @@ class Result:
     headlines: tuple[tuple[str, float | None], ...]
     latencies: tuple[float | None, ...] = ()
     verdicts: tuple[str, ...] = ()
+    ran: tuple[str | None, str | None] = (None, None)
 
 
 class Noting:
@@ -89,4 +92,10 @@ def result_of(record: Record, intact: bool) -> Result:
         headlines=tuple((run.phase, run.headline) for run in record.phases),
         latencies=tuple(run.latency_mean_s for run in record.phases),
         verdicts=tuple(run.verdict for run in record.phases),
+        ran=ran(record),
     )
+
+
+def ran(record: Record) -> tuple[str, str | None]:
+    """The nodes of a repetition, joined by commas, and its Slurm job. Thousands of results share these texts."""
+    return intern(",".join(record.hosts or (record.host,))), intern(record.slurm.job) if record.slurm else None

@@ -6,13 +6,13 @@ when all its points are measured, and a headline is made of these repetitions al
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from iosweep.plan.contests import Contest
 from iosweep.plan.forecast import longest_of
 from iosweep.plan.model import Allocation, Plan, Point
 from iosweep.results.committed import Result
-from iosweep.results.winners import Candidate, best
+from iosweep.results.winners import Candidate, best, candidate
 
 
 def selection(point: Point, counted: Mapping[int, Result]) -> dict[int, Result]:
@@ -35,7 +35,8 @@ def numbers(
     here = {point.id for point in allocation.points}
     for contest, members in drawn.items():
         own = [point for point in members if point.id in here]
-        winner = best(_candidates(contest, own, counted), lowest=contest.latency)
+        competing = (_candidate(contest, point, counted.get(point.id, {})) for point in own)
+        winner = best(competing, lowest=contest.latency)
         if winner:
             point = next(one for one in own if one.id == winner.point)
         elif able := [one for one in own if one.id not in absent and not counted.get(one.id)]:
@@ -49,18 +50,11 @@ def numbers(
     return found
 
 
-def _candidates(
-    contest: Contest, points: Sequence[Point], counted: Mapping[str, Mapping[int, Result]]
-) -> Iterator[Candidate]:
-    for point in points:
-        values: list[float] = []
-        valid = True
-        for _, result in sorted(selection(point, counted.get(point.id, {})).items()):
-            phases = zip(result.headlines, result.latencies, result.verdicts, strict=True)
-            for (phase, rate), latency, verdict in phases:
-                if phase == contest.phase:
-                    value = latency if contest.latency else rate
-                    valid = valid and verdict == "valid"
-                    values += [] if value is None else [value]
-        if values:
-            yield Candidate(point.id, values, valid)
+def _candidate(contest: Contest, point: Point, counted: Mapping[int, Result]) -> Candidate | None:
+    found = []
+    for _, result in sorted(selection(point, counted).items()):
+        phases = zip(result.headlines, result.latencies, result.verdicts, strict=True)
+        for (phase, rate), latency, verdict in phases:
+            if phase == contest.phase:
+                found.append((latency if contest.latency else rate, verdict == "valid"))
+    return candidate(point.id, found)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from iosweep.results import statistics
 from iosweep.results.statistics import Interval, Noise
@@ -17,40 +18,73 @@ COUNTED = frozenset({"valid", "suspect"})
 _POINTS = 4
 
 
+class Headline(NamedTuple):
+    """What a repetition that counts says of its point's phase. like: of `Sample`; ran: its nodes, joined by commas, and
+    its Slurm job."""
+
+    point: str
+    phase: str
+    confirms: bool
+    like: tuple[str, int]
+    figure: float | None
+    ran: tuple[str | None, str | None]
+
+
 @dataclass(frozen=True)
 class Sample:
     """The repetitions of a point's phase that count, or of one of its other figures.
 
     like: points of one tool, on as many nodes. alike: all were measured on the same nodes, or on nodes in turn;
-    others are not repetitions of one thing.
+    others are not repetitions of one thing. confirms: they confirm a best point.
     """
 
     like: tuple[str, int]
     phase: str
     values: Sequence[float]
     alike: bool = True
+    confirms: bool = False
+
+
+def samples(headlines: Iterable[Headline]) -> dict[tuple[str, str, bool], Sample]:
+    """(point, phase, whether they confirm a best point) -> the sample of these repetitions."""
+    groups: dict[tuple[str, str, bool], list[Headline]] = {}
+    for one in headlines:
+        groups.setdefault((one.point, one.phase, one.confirms), []).append(one)
+    return {
+        key: Sample(
+            own[0].like,
+            own[0].phase,
+            [one.figure for one in own if one.figure is not None],
+            alike([one.ran for one in own]),
+            own[0].confirms,
+        )
+        for key, own in groups.items()
+    }
 
 
 def intervals(samples: Sequence[Sample]) -> list[Interval | None]:
-    """The 95 % interval of each sample, as far as the samples of the others let it be; None where there is none."""
-    phases: dict[object, list[Sequence[float]]] = {}
-    tools: dict[object, list[Sequence[float]]] = {}
+    """The 95 % interval of each sample, as far as the samples of the others let it be; None where there is none.
+
+    Samples that confirm learn from all. The others learn nothing from these: fresh repetitions come last, and must not
+    show that a point which was repeated often enough was not.
+    """
+    pools: dict[object, list[Sequence[float]]] = {}
     for sample in samples:
         if sample.alike and len(sample.values) > 1:
-            phases.setdefault((sample.like, sample.phase), []).append(sample.values)
-            tools.setdefault(sample.like, []).append(sample.values)
+            for confirms in (True,) if sample.confirms else (True, False):
+                for key in (sample.like, (sample.like, sample.phase)):
+                    pools.setdefault((confirms, key), []).append(sample.values)
     noises: dict[object, Noise | None] = {}
     found: list[Interval | None] = []
     for sample in samples:
         if not sample.alike:
             found.append(None)
             continue
-        of_phase = phases.get((sample.like, sample.phase), [])
-        enough = len(of_phase) >= _POINTS
-        key = (sample.like, sample.phase) if enough else sample.like
-        if key not in noises:
-            noises[key] = statistics.pooled(of_phase if enough else tools.get(sample.like, []))
-        found.append(statistics.interval(sample.values, noises[key]))
+        of_phase, of_tool = (sample.confirms, (sample.like, sample.phase)), (sample.confirms, sample.like)
+        pool = of_phase if len(pools.get(of_phase, ())) >= _POINTS else of_tool
+        if pool not in noises:
+            noises[pool] = statistics.pooled(pools.get(pool, []))
+        found.append(statistics.interval(sample.values, noises[pool]))
     return found
 
 
@@ -71,4 +105,4 @@ def in_turn(ran: Iterable[tuple[str | None, str | None]]) -> bool:
 
 def alike(ran: Sequence[tuple[str | None, str | None]]) -> bool:
     """Whether repetitions are draws of the same thing: of the same nodes, or of nodes in turn."""
-    return len(host_sets(ran)) < 2 or in_turn(ran)
+    return len(set(ran)) < 2 or len(host_sets(ran)) < 2 or in_turn(ran)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
 
@@ -11,10 +11,10 @@ from iosweep.node.pinning import bound
 from iosweep.plan.contests import contests
 from iosweep.plan.launchers import Launcher
 from iosweep.plan.model import Allocation, Plan, Point
-from iosweep.results import confirming, precision, ramps
+from iosweep.results import confirming, precision, ramps, statistics
 from iosweep.results.campaign_documents import Missing
 from iosweep.results.committed import Result
-from iosweep.results.precision import Sample
+from iosweep.results.precision import Headline
 from iosweep.results.record import Target
 from iosweep.target.filesystem import volume
 from iosweep.tools import tools
@@ -222,7 +222,7 @@ def still_wanted(
     """point -> numbers of the repetitions that it still needs besides those in `have`; at most the next one where the
     interval decides. Without empty entries.
 
-    have: those that count of all points of the allocation, which tell how a phase scatters.
+    have: those that count of all points of the allocation, which tell how a phase scatters; without those that confirm.
     """
     found, open_ = {}, []
     for point in points:
@@ -234,28 +234,33 @@ def still_wanted(
     widths = _widths(allocation, have) if open_ else {}
     for point in open_:
         share = point.repetitions.half_width
-        if share is not None and any(width > share for width in widths[point.id]):
+        if share is not None and any(width > share for width in widths.get(point.id, ())):
             found[point.id] = [next(n for n in range(1, point.repetitions.max + 1) if n not in have[point.id])]
     return {point.id: found[point.id] for point in points if point.id in found}
 
 
 def _widths(allocation: Allocation, have: Mapping[str, Mapping[int, Result]]) -> dict[str, list[float]]:
-    """point -> half width of the interval of each of its phases, as a share; infinite for a single repetition.
+    """point -> half width of the interval of its phases, as a share, as merge and the report will have it; infinite
+    with too few repetitions for a grade.
 
-    Phases without a figure do not count: a failing phase is not repeated more often.
+    Phases that more repetitions do not help are left out: those that failed as often as not, and those whose
+    repetitions cannot have an interval, because they ran on unlike nodes or one has a figure of zero.
     """
-    keys, samples = [], []
-    for point in allocation.points:
-        by_phase: dict[str, list[float]] = {}
-        for result in have.get(point.id, {}).values():
-            for phase, value in result.headlines:
-                if value:
-                    by_phase.setdefault(phase, []).append(value)
-        keys += [point.id] * len(by_phase)
-        samples += [Sample((point.tool, point.nodes), phase, values) for phase, values in by_phase.items()]
-    found: dict[str, list[float]] = {point.id: [] for point in allocation.points}
-    for key, sample, interval in zip(keys, samples, precision.intervals(samples), strict=True):
-        failed_once = len(sample.values) == 1 < len(have[key])
-        if not failed_once:
-            found[key].append(interval.half_width_share if interval else math.inf)
+    counted = (one for p in allocation.points for r in have.get(p.id, {}).values() for one in _headlines(p, r))
+    samples = precision.samples(counted)
+    found: dict[str, list[float]] = {}
+    for ((point, *_), sample), interval in zip(samples.items(), precision.intervals([*samples.values()]), strict=True):
+        number = len(sample.values)
+        if number < statistics.ENOUGH:
+            if sample.alike and number > len(have[point]) - number:
+                found.setdefault(point, []).append(math.inf)
+        elif interval:
+            found.setdefault(point, []).append(interval.half_width_share)
     return found
+
+
+def _headlines(point: Point, result: Result) -> Iterator[Headline]:
+    """The phases of a repetition that count. Those that confirm are not asked for."""
+    for (phase, figure), verdict in zip(result.headlines, result.verdicts, strict=True):
+        if verdict in precision.COUNTED:
+            yield Headline(point.id, phase, False, (point.tool, point.nodes), figure, result.ran)

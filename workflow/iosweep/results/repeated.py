@@ -9,7 +9,7 @@ from iosweep.results import precision, statistics, verdict
 from iosweep.results.checks import PRECISE
 from iosweep.results.checks.finding import NOT_APPLICABLE, Check, Finding
 from iosweep.results.checks.repetitions import precise
-from iosweep.results.precision import COUNTED, Sample
+from iosweep.results.precision import COUNTED, Headline
 from iosweep.results.reasons import REASONS
 from iosweep.results.statistics import Interval
 
@@ -21,17 +21,6 @@ class Row(NamedTuple):
 
     values: Values
     findings: list[tuple[Check, Finding]]
-
-
-class Headline(NamedTuple):
-    """What a row that counts says of its point's phase."""
-
-    point: str
-    phase: str
-    confirms: bool
-    like: tuple[str, int]  # of precision.Sample
-    figure: float | None
-    ran: tuple[str | None, str | None]  # its nodes, and Slurm job
 
 
 class Agreement(NamedTuple):
@@ -63,23 +52,11 @@ def headline(row: Row) -> Headline | None:
 
 def agreements(headlines: Iterable[Headline | None]) -> Agreements:
     """How far the repetitions of an allocation's points agree."""
-    groups: dict[tuple[object, object, object], list[Headline]] = {}
-    for one in headlines:
-        if one:
-            groups.setdefault((one.point, one.phase, one.confirms), []).append(one)
-    samples = [
-        Sample(
-            own[0].like,
-            own[0].phase,
-            [one.figure for one in own if one.figure is not None],
-            precision.alike([one.ran for one in own]),
-        )
-        for own in groups.values()
-    ]
-    intervals = precision.intervals(samples)
+    samples = precision.samples(one for one in headlines if one)
+    intervals = precision.intervals([*samples.values()])
     return {
         key: Agreement(precise(sample, interval), interval if len(sample.values) >= statistics.ENOUGH else None)
-        for key, sample, interval in zip(groups, samples, intervals, strict=True)
+        for (key, sample), interval in zip(samples.items(), intervals, strict=True)
     }
 
 

@@ -25,6 +25,7 @@ from iosweep.results.columns import NOT_YET
 from iosweep.results.committed import Result
 from iosweep.results.confirming import selection
 from iosweep.results.origins import Origins, cpu_list, masks
+from iosweep.results.precision import Headline
 from iosweep.results.record import Record
 from iosweep.results.remaining import Wanted, measures, still_wanted, wanted
 from iosweep.results.repeated import Row, Values
@@ -67,7 +68,7 @@ class _Held:
     base: Values
     counted: Mapping[int, Result]
     rows: Mapping[int, bytes | Sequence[Row]]
-    headlines: Sequence[repeated.Headline | None]
+    headlines: Sequence[Headline | None]
 
 
 #: Repetitions of an allocation above which its rows are packed: that takes as long as a tenth of all else.
@@ -288,16 +289,16 @@ def _absolute(directory: str) -> str:
 
 def _of_record(point: Point, result: Result, record: Record, raw: str) -> Values:
     """The values that all rows of a repetition share. `raw`: path of its archive."""
-    target = record.target
+    target, (hosts, job) = record.target, result.ran
     return {
         "repetition": result.repetition,
         "attempt": result.attempt,
         "session": record.session,
         "confirms": point.repetitions.confirms(result.repetition),
         "host": record.host,
-        "hosts": ",".join(record.hosts or (record.host,)),
+        "hosts": hosts,
         "node": record.node,
-        "slurm_job": record.slurm.job if record.slurm else None,
+        "slurm_job": job,
         "tool_version": record.tool.version,
         "tool_sha256": record.tool.sha256,
         "build": record.build,
