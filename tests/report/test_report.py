@@ -522,6 +522,20 @@ class TestTable:
         assert next(iter(found)) == "duration"  # what failed stands first
         assert results_table.not_checked(campaign.checks) == (630, 12 * 210 - 3 * 36)
 
+    def test_whether_repetitions_agree_is_one_finding(self) -> None:
+        """It is in the row of each of them; a reader of `10` would look for ten."""
+        of_all = [
+            factory.check(point=point, check="precise", severity="suspect", outcome=outcome, evidence=why, repetition=n)
+            for point, outcome, why in (("p", "fail", "not repeatable"), ("q", "not checked", "too few"))
+            for n in range(1, 11)
+        ]
+        others = [factory.check(check="duration", outcome="fail", evidence="short", repetition=n) for n in (1, 2)]
+        found = {check.name: check for check in results_table.summarize_checks([*of_all, *others])}
+        assert found["precise"].counts == {"fail": 1, "not checked": 1}
+        assert found["precise"].failed == (("not repeatable", 1),)
+        assert found["duration"].counts == {"fail": 2}
+        assert results_table.not_checked([*of_all, *others]) == (1, 4)
+
 
 class TestPage:
     def test_a_thousand_rows_stay_small(self, tmp_path: Path) -> None:

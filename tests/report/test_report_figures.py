@@ -209,6 +209,35 @@ class TestPlots:
         assert figure.marks[0].where is None
         assert "shape" not in vega_lite.specification(figure)["concat"][0]["layer"][2]["encoding"]
 
+    @pytest.mark.parametrize("repetitions", [2, 3, 5])
+    @pytest.mark.parametrize("factor", [1.09, 1.2, 100.0])
+    def test_a_point_that_scatters_does_not_press_the_others_flat(
+        self, tmp_path: Path, repetitions: int, factor: float
+    ) -> None:
+        """With three repetitions of 1.09 times each other, one has a 95 % interval of ± 80 %; beyond ± 100 % there is
+        none. A bar that is cut says so."""
+
+        def speed(row: Mapping[str, Any]) -> float:
+            return float(factor ** (row["repetition"] % 3 - 1) if row["threads_per_node"] == 8 else 1.0)
+
+        one = sweep("s", ["seq_read"], {"threads_per_node": [1, 2, 4, 8]})
+        campaign = load(factory.make(tmp_path, sweeps=[one], repetitions=repetitions, speed=speed))
+        results = summarize(campaign.rows)
+        (figure,) = figures.figures(campaign, results)
+        highest = max(value for mark in figure.marks for value in mark.each)
+        top = figure.panels[0].ticks[-1]
+        assert top <= figures.linear_ticks(figures._ROOM * highest)[-1]
+        assert all(mark.high <= top for mark in figure.marks)
+        wide = [r for r in results if r.headline.ci95_share and r.headline.interval.high > 1.5 * r.headline.high]
+        assert bool(wide) == ((repetitions, factor) == (3, 1.09))  # seeded
+        cut = [mark.x for mark in figure.marks if mark.cut]
+        assert cut == ([8] if wide else [])
+        assert (captions.CUT in figure.notes) == bool(wide)
+        layers = vega_lite.specification(figure)["concat"][0]["layer"]
+        assert len(layers) == 6 if wide else 5
+        if wide:
+            assert layers[5]["encoding"]["y"]["field"] == "high"
+
     @pytest.mark.parametrize(("repetitions", "note"), [(1, "none"), (2, "range"), (3, "ci95")])
     def test_error_bars(self, tmp_path: Path, repetitions: int, note: str) -> None:
         (figure,) = figures_of(

@@ -27,8 +27,8 @@ def found(values: list[float], alike: bool = True) -> Finding:
         ([100.0, 100.1, 100.2, 100.1, 100.0], "pass", "A: ± 0.2 % (n = 5)"),
         ([100.0, 103.0, 100.0, 103.0, 100.0], "pass", "A: ± 4.9 % (n = 5)"),
         ([100.0, 105.0, 100.0, 105.0, 100.0], "pass", "B: ± 8.2 % (n = 5)"),
-        ([7.2, 63.5, 28.0], "fail", "not repeatable: more than ± 100 % (n = 3)"),
-        ([100.0, 160.0, 80.0], "fail", "not repeatable: more than ± 100 % (n = 3)"),
+        ([7.2, 63.5, 28.0], "fail", "not repeatable: more than ± 100 % over its 3 repetitions"),
+        ([100.0, 160.0, 80.0], "fail", "not repeatable: more than ± 100 % over its 3 repetitions"),
         ([100.0, 104.0, 98.0], "not checked", "too few repetitions to tell how much they scatter: ± 39.3 % (n = 3)"),
         ([100.0], "not checked", "one repetition"),
         ([100.0, 101.0], "not checked", "2 repetitions: at least 3 have an interval"),
@@ -106,7 +106,7 @@ def test_the_verdict_of_every_repetition_that_counts_says_whether_they_agree() -
     apart, agreeing = rows([7.2, 63.5, 28.0]), rows([100.0, 101.0, 100.0, 101.0, 100.0], point="q")
     judged([*apart, *agreeing])
     assert [row.values["verdict"] for row in apart] == ["suspect"] * 3
-    assert {row.values["reasons"] for row in apart} == {"not repeatable: more than ± 100 % (n = 3)"}
+    assert {row.values["reasons"] for row in apart} == {"not repeatable: more than ± 100 % over its 3 repetitions"}
     assert {row.values.get("precision_grade") for row in apart} == {None}
     assert {row.values["checks_failed"] for row in apart} == {1}
     assert [row.values["verdict"] for row in agreeing] == ["valid"] * 5

@@ -150,7 +150,7 @@ class Made:
             {"phase": step.name, "argv": tools()["fio"].argv(step, "/scratch/me/a b", 7), "seed": 7,
              "started": "2030-01-02T03:04:05.678901+00:00", "exit_code": 0, "timed_out": False, "wall_s": 1.4,
              "stderr": "", "files": files, "load": {"other": 0.0, "steal": 0.0}, "headline": 1.0,
-             "exclusive": {"enforced": True, "evidence": "a lock"}} | run
+             "verdict": "valid", "exclusive": {"enforced": True, "evidence": "a lock"}} | run
             for step in point.steps()
         ]  # fmt: skip
         target = {"directory": self.plan.target.directory, "fsid": "1", "layout_is": "not recorded"}

@@ -27,6 +27,7 @@ def record(
 ) -> Record:
     """A record of a point. `phases`: their names, or all that is recorded of each; `more` replaces keys of the record,
     and `target` and `tool` keys of theirs."""
+    verdict = "invalid" if headline is None else "valid"
     made: dict[str, Any] = {
         "point": point,
         "started": BEGAN,
@@ -36,7 +37,7 @@ def record(
         "retry": None,
         "retried": False,
         "phases": [
-            {"phase": each, "headline": headline, "started": BEGAN, "wall_s": 1.5, "argv": ["fio"]}
+            {"phase": each, "headline": headline, "verdict": verdict, "started": BEGAN, "wall_s": 1.5, "argv": ["fio"]}
             if isinstance(each, str)
             else each
             for each in phases

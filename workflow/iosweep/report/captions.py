@@ -19,6 +19,8 @@ BARS = {
     "range": "Bars: smallest and largest repetition. Dots: each of them.",
     "none": "One repetition each, so there are no error bars.",
 }
+#: What is said of bars that a panel does not hold.
+CUT = "Arrows: the interval goes on above; its width is in the table."
 
 
 def name(cut: Slice, quantity: str, phase: str | None) -> str:

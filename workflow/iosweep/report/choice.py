@@ -9,7 +9,7 @@ from statistics import fmean
 from iosweep.plan.contests import load
 from iosweep.report import titles
 from iosweep.report.aggregate import Result, Statistics, counted, worst
-from iosweep.report.data import CheckRow, Row
+from iosweep.report.data import PRECISE, CheckRow, Row
 from iosweep.results import statistics
 from iosweep.results.winners import Candidate, best, candidate
 from iosweep.text import human_count, some
@@ -17,8 +17,6 @@ from iosweep.text import human_count, some
 #: Points that are named.
 _NAMED = 3
 
-#: The check of whether repetitions agree, by name: the report does not import checks.
-_PRECISE = "precise"
 #: (point, repetition, phase) -> checks that failed.
 Failed = Mapping[tuple[str, int | None, str], set[str]]
 
@@ -153,7 +151,7 @@ def _candidate(result: Result, column: str, fails: Failed) -> Candidate | None:
 def _valid(row: Row, fails: Failed) -> bool:
     """Whether a repetition is not in doubt. The check `precise` does not count: it is made when all repetitions are
     there, and the runner has chosen without it."""
-    return row.verdict == "valid" or fails.get((row.point, row.repetition, row.phase)) == {_PRECISE}
+    return row.verdict == "valid" or fails.get((row.point, row.repetition, row.phase)) == {PRECISE}
 
 
 def _apart(one: Candidate, other: Candidate, noise: statistics.Noise | None) -> bool:

@@ -20,6 +20,9 @@ from iosweep.results.columns import result_columns
 from iosweep.series import Series
 from iosweep.tools import parameters, tools
 
+#: The check that looks at all repetitions of a point's phase together. Its finding is in the row of each of them.
+PRECISE = "precise"
+
 #: Value of a parameter of a point.
 Value = bool | int | float | str
 #: Name of the build of a tool: (tool, SHA-256 of its binary, key of the build document) -> name.

@@ -26,6 +26,9 @@ _LINES = {
 
 #: Latencies that differ by more than this factor get a logarithmic axis.
 _LOG_FROM = 50
+#: How far an interval makes an axis reach, as a multiple of the highest repetition. Bars beyond are cut, or one point
+#: that scatters would press all others flat; intervals with a grade are never cut.
+_ROOM = 1.25
 
 
 @dataclass(frozen=True)
@@ -50,6 +53,7 @@ class Mark(Struct, frozen=True, kw_only=True):
     y: float | None = None  # None: the line breaks
     low: float | None = None
     high: float | None = None
+    cut: bool | None = None  # whether the bar goes on above the panel
     value: str | None = None
     each: tuple[float, ...] | None = None  # of every repetition, where there are several
     spread: str | None = None
@@ -129,7 +133,8 @@ def _figure(cut: Slice, quantity: str, phase: str | None, origin: str) -> Figure
             # Panels of one phase share unit and axis, so that they compare at a glance.
             panel, unit = _panel(title, results if phase else inside, quantity, lines, bars)
             for result in inside:
-                marks += _marks(result, cut, lines, bars, unit, len(panels), ends, several)
+                found = _marks(result, cut, lines, bars, unit, len(panels), ends, several)
+                marks += (_within(mark, panel) for mark in found)
             panels.append(panel)
     return Figure(
         name=captions.name(cut, quantity, phase),
@@ -146,7 +151,10 @@ def _figure(cut: Slice, quantity: str, phase: str | None, origin: str) -> Figure
         with_nodes=ends is not None,
         measures=tuple(lines),
         marks=tuple(marks),
-        notes=tuple(captions.notes(results, drawable, bars, quantity, strangers)),
+        notes=(
+            *captions.notes(results, drawable, bars, quantity, strangers),
+            *([captions.CUT] if any(mark.cut for mark in marks) else []),
+        ),
     )
 
 
@@ -203,8 +211,9 @@ def _panel(
     title: str, results: Sequence[Result], quantity: str, lines: Mapping[str, str], bars: str
 ) -> tuple[Panel, Unit]:
     found = [s for result in results for _, s in _statistics(result, lines)]
-    ends = [*(interval(s, bars) for s in found), *((s.low, s.high) for s in found)]
-    low, high = min(low for low, _ in ends), max(high for _, high in ends)
+    ends = [interval(s, bars) for s in found]
+    low, most = min(min(end for end, _ in ends), min(s.low for s in found)), max(s.high for s in found)
+    high = max(most, min(max(end for _, end in ends), _ROOM * most))
     log = quantity == "latency" and 0 < low < high / _LOG_FROM
     units = _units(results[0], lines)
     unit = formats.pick(units, math.sqrt(low * high) if log else high)
@@ -263,6 +272,12 @@ def _marks(
             scaling=scaling,
             apart=apart,
         )
+
+
+def _within(mark: Mark, panel: Panel) -> Mark:
+    """A mark whose bar ends where its panel does."""
+    end = panel.ticks[-1]
+    return structs.replace(mark, high=end, cut=True) if mark.high is not None and mark.high > end else mark
 
 
 def interval(statistics: Statistics, bars: str) -> tuple[float, float]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from msgspec import Struct
@@ -11,7 +11,7 @@ from msgspec import Struct
 from iosweep.plan.sweep_facts import SweepFacts
 from iosweep.report import caveats, formats, titles
 from iosweep.report.aggregate import OUTCOMES, Result, Statistics, hosts_of, of_points, phase_order
-from iosweep.report.data import CheckRow, Row, Value
+from iosweep.report.data import PRECISE, CheckRow, Row, Value
 from iosweep.results.reasons import ROOTS
 from iosweep.text import human_count
 from iosweep.tools import Option, parameters
@@ -91,7 +91,7 @@ class Check:
 
     name: str
     severity: str
-    counts: Mapping[str, int]  # outcome -> rows
+    counts: Mapping[str, int]  # outcome -> findings
     failed: tuple[tuple[str, int], ...]  # commonest evidence of a fail, with counts
     not_checked: tuple[tuple[str, int], ...]  # commonest reasons, with counts
 
@@ -197,7 +197,7 @@ def summarize_checks(checks: Iterable[CheckRow]) -> list[Check]:
     """Per check how often it passed, failed, could not be made or did not apply: causes of failures first, then the
     most doubtful."""
     by_name: dict[str, list[CheckRow]] = {}
-    for row in checks:
+    for row in findings(checks):
         by_name.setdefault(row.check, []).append(row)
     found = [
         Check(
@@ -218,10 +218,21 @@ def summarize_checks(checks: Iterable[CheckRow]) -> list[Check]:
     return sorted(found, key=key)
 
 
-def not_checked(checks: Sequence[CheckRow]) -> tuple[int, int]:
+def not_checked(checks: Iterable[CheckRow]) -> tuple[int, int]:
     """How many checks could not be made, of how many that applied."""
-    outcomes = Counter(row.outcome for row in checks)
-    return outcomes["not checked"], len(checks) - outcomes["not applicable"]
+    outcomes = Counter(row.outcome for row in findings(checks))
+    return outcomes["not checked"], outcomes.total() - outcomes["not applicable"]
+
+
+def findings(checks: Iterable[CheckRow]) -> Iterator[CheckRow]:
+    """What the checks have found, each once: that ten repetitions do not agree is one finding, not ten."""
+    seen = set()
+    for row in checks:
+        key = (row.point, row.phase, row.outcome, row.evidence)
+        if row.check != PRECISE or key not in seen:
+            yield row
+        if row.check == PRECISE:
+            seen.add(key)
 
 
 def exclusion(checks: Iterable[CheckRow]) -> list[tuple[str, str, int]]:

@@ -117,13 +117,16 @@ def _panel(figure: Figure, panel: Panel, number: int) -> Specification:
     dots = base.transform_filter("isValid(datum.each)").transform_flatten(["each"], as_=["one"])
     full = points.mark_point(filled=True, size=48, opacity=1)
     hollow = points.mark_point(filled=False, size=48, opacity=1, fill="white", strokeWidth=1.8)
-    layers = (
+    layers = [
         bars.encode(y=alt.Y("low:Q"), y2="high:Q"),
         lines,
         full.transform_filter("datum.verdict == 'valid'"),
         hollow.transform_filter("datum.verdict != 'valid'"),
         dots.mark_circle(size=9, opacity=0.7).encode(y=alt.Y("one:Q")),
-    )
+    ]
+    if any(mark.cut for mark in figure.marks if mark.panel == number):
+        arrows = base.transform_filter("datum.cut").encode(tooltip=_tooltip(figure))
+        layers.append(arrows.mark_point(shape="triangle-up", filled=True, size=70, opacity=1).encode(y=alt.Y("high:Q")))
     drawn = [layer.to_dict(validate=False, context={"top_level": False}) for layer in layers]
     for layer in drawn:
         del layer["data"]  # or it would not see what the panel's filter leaves
