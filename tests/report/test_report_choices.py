@@ -107,8 +107,26 @@ def test_fresh_repetitions_that_are_invalid_confirm_nothing() -> None:
     assert not best([*rows(), *rows({4: [150.0]}, confirms=True, verdict="invalid")]).confirmed
     found = best([*rows(), *rows({4: [150.0]}, confirms=True, verdict="suspect")])
     assert (found.verdict, found.in_brief) == (
-        "suspect", "best of 3 points, confirmed by 1 fresh repetition, 1 suspect",
+        "suspect", "best of 3 points, confirmed by 1 fresh repetition, 1 of them suspect",
     )  # fmt: skip
+
+
+def test_fresh_repetitions_that_are_in_doubt_are_counted() -> None:
+    found = best(doubted([*rows(), *rows({4: [150.0] * 4}, confirms=True)], "p4", 12, 13))
+    assert found.in_brief == "best of 3 points, confirmed by 4 fresh repetitions, 2 of them suspect"
+    found = best(doubted([*rows(), *rows({4: [150.0] * 4}, confirms=True)], "p4", 12, verdict="invalid"))
+    assert found.in_brief == "best of 3 points, confirmed by 3 fresh repetitions, 1 more invalid"
+    assert (found.verdict, found.figure.n) == ("invalid", 3)
+
+
+def test_a_confirmed_headline_has_the_verdict_of_its_fresh_repetitions() -> None:
+    """Also where those that chose do not agree: their figure is not in it. An unconfirmed one has theirs."""
+    chose = doubted(rows(), "p4", 1, 2, 3)
+    fails = [check(point="p4", check="precise", outcome="fail", severity="suspect", repetition=n) for n in (1, 2, 3)]
+    found = best(chose, fails)
+    assert (found.result.point, found.verdict, found.confirmed) == ("p4", "suspect", False)
+    found = best([*chose, *rows({4: [150.0, 151.0, 149.0]}, confirms=True)], fails)
+    assert (found.result.point, found.verdict, found.confirmed) == ("p4", "valid", True)
 
 
 def test_imprecise_is_no_reason_against_a_choice() -> None:

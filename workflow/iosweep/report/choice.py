@@ -24,9 +24,10 @@ Failed = Mapping[tuple[str, int | None, str], set[str]]
 @dataclass(frozen=True)
 class Choice:
     """A headline figure. of: points that it is the best of; figure: of the fresh repetitions if there are some, else
-    the point's in the tables, suspect repetitions among them; doubted: fresh ones that are suspect; alike: other points
-    that cannot be told apart from it by what chose, the closest first; better: those whose figure in the tables is
-    better than this point's, the best first. They were not chosen because of suspect repetitions, theirs or its own.
+    the point's in the tables, suspect repetitions among them; suspect, invalid: number of fresh ones with this verdict;
+    alike: other points that cannot be told apart from it by what chose, the closest first; better: those whose figure
+    in the tables is better than this point's, the best first. They were not chosen because of suspect repetitions,
+    theirs or its own.
     """
 
     result: Result
@@ -36,7 +37,8 @@ class Choice:
     verdict: str
     alike: tuple[Result, ...]
     better: tuple[Result, ...] = ()
-    doubted: int = 0
+    suspect: int = 0
+    invalid: int = 0
 
     @property
     def figures(self) -> Mapping[str, Statistics]:
@@ -60,8 +62,9 @@ class Choice:
             return ""
         of = f"best of {human_count(self.of, 'point')}"
         if self.confirmed:
-            doubt = f", {self.doubted:,} suspect" if self.doubted else ""
-            return f"{of}, confirmed by {human_count(self.figure.n, 'fresh repetition')}{doubt}"
+            suspect = f", {self.suspect:,} of them suspect" if self.suspect else ""
+            invalid = f", {self.invalid:,} more invalid" if self.invalid else ""
+            return f"{of}, confirmed by {human_count(self.figure.n, 'fresh repetition')}{suspect}{invalid}"
         return f"{of}, not confirmed"
 
     @property
@@ -123,7 +126,7 @@ def _choose(results: Sequence[Result], column: str, fails: Failed, lowest: bool 
     if winner is None:
         return None
     result = known[winner.point]
-    fresh = [row for row in result.rows if row.confirms and row.verdict != "missing"]
+    fresh = [row.verdict for row in result.rows if row.confirms and row.verdict != "missing"]
     confirmed = column in result.confirmed
     noise = statistics.pooled([one.values for one in candidates])
     alike = [one for one in candidates if one is not winner and not _apart(one, winner, noise)]
@@ -136,10 +139,11 @@ def _choose(results: Sequence[Result], column: str, fails: Failed, lowest: bool 
         column,
         len(results),
         confirmed,
-        worst([row.verdict for row in fresh]) if confirmed else result.verdict,
+        worst(fresh) if confirmed else result.verdict,
         tuple(known[one.point] for one in alike),
         tuple(known[one.point] for one in better),
-        sum(row.verdict == "suspect" and counted(row, column) is not None for row in fresh),
+        fresh.count("suspect"),
+        fresh.count("invalid"),
     )
 
 
