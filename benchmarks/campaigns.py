@@ -113,28 +113,31 @@ def measure(made: Plan, results: Path, reporter: Reporter) -> None:
     allocation.measure(Request(made, name, results, manifest, LAUNCHERS["direct"], reporter))
 
 
-def fill(made: Plan, results: Path, work: Path, repetitions: int = 1) -> int:
+def fill(made: Plan, results: Path, work: Path, repetitions: int = 1, phase_time: str = "1s") -> int:
     """Give every point of a plan of random reads so many results; returns the size of one raw output.
 
-    The first is a real one of fio's (json+, with its histogram); the others are that one with other numbers.
+    The first is a real one of fio's (json+, with its histogram); the others are that one with other numbers, and the
+    same rates over time. phase_time: of the real one.
     """
-    sample = planned(work, "sample", [fio_sweep({"queue_depth": [4]}, transfer_size="4k")])
-    measure(sample, work / "sample", Silent())
-    found, record = next(Store(work / "sample").records_of(sample.points[0].id))
-    archive = Store(work / "sample").raw(found)
+    name = f"sample-{phase_time}"
+    sample = planned(work, name, [fio_sweep({"queue_depth": [4]}, phase_time, transfer_size="4k")])
+    measure(sample, work / name, Silent())
+    found, record = next(Store(work / name).records_of(sample.points[0].id))
+    archive = Store(work / name).raw(found)
     assert archive
-    document = orjson.loads(unpack(archive)["rand_read"]["stdout"])
-    shutil.copytree(work / "sample" / "nodes", results / "nodes", dirs_exist_ok=True)
+    streams = {f"rand_read.{name}": data for name, data in unpack(archive)["rand_read"].items()}
+    document = orjson.loads(streams["rand_read.stdout"])
+    shutil.copytree(work / name / "nodes", results / "nodes", dirs_exist_ok=True)
     draw = random.Random(1)
     target = Store(results)
     with _without_sync():
         for point in made.points:
             for number in range(1, repetitions + 1):
-                stdout = _as_if(document, point, draw)
                 run = replace(record.phases[0], load=Load(other=0.01, steal=0.0))
                 new = replace(record, phases=(run,), retry=None)
-                target.commit(point.id, number, new, {"rand_read.stdout": stdout, "rand_read.stderr": b""})
-    return len(orjson.dumps(document))
+                own = {"rand_read.stdout": _as_if(document, point, draw), "rand_read.stderr": b""}
+                target.commit(point.id, number, new, streams | own)
+    return sum(map(len, streams.values()))
 
 
 def _as_if(document: dict[str, Any], point: Point, draw: random.Random) -> bytes:

@@ -2,12 +2,13 @@
 
 One campaign of fio is measured twice: on the machine as it is, and beside programs that keep its CPUs and
 its disk busy. Nothing is falsified, so each fail of a check is a false alarm, except for what the checks are to say of
-such runs.
+such runs, and for changes of the rate that the block device has counted as well: a shared machine makes them.
 """
 
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import shutil
 import subprocess
@@ -16,6 +17,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 import pyarrow.parquet
@@ -41,8 +43,12 @@ _LONG = {
 }
 #: With `steady` a phase of this length or more counts.
 LONG_S = 10.0
+#: Parts of a phase, whose first and last one are compared, and the share of fio's change that the device has to show.
+PARTS, CONFIRMED = 3, 0.5
 #: Share of rows of which a check may fail.
 BUDGET, BUDGETS = 0.01, {"steady": 0.05}
+#: phase -> what the device counts of it.
+_COUNTED = {"seq_write": "device_written_bytes_per_s", "rand_read": "device_read_bytes_per_s"}
 #: What is true of a run beside other load.
 OF_LOAD = frozenset({"other_load", "other_io", "precise"})
 #: What is true of I/O through the page cache: reads of files that fit in memory, writes over the same files again and
@@ -62,11 +68,13 @@ class Counted:
     rows: int
     fails: int
     not_checked: int
+    confirmed: int  # fails that the device's counters show as well; they are not among `fails`
 
     @property
     def shown(self) -> str:
         more = f", {self.not_checked} not checked" if self.not_checked else ""
-        return f"{self.fails} of {self.rows}{more}"
+        true = f", and {self.confirmed} that the device counted as well" if self.confirmed else ""
+        return f"{self.fails} of {self.rows}{true}{more}"
 
 
 def run(size: Size, work: Path) -> Iterator[Row]:
@@ -113,17 +121,44 @@ def _tiny() -> dict[str, Any]:
 
 def _judged(made: Plan, results: Path) -> Iterator[dict[str, Any]]:
     options = {point.id: point for point in made.points}
+    changed = _changed_on_device(results)
     for one in pyarrow.parquet.read_table(results / "checks.parquet").to_pylist():
         point = options[one["point"]]
-        yield {**one, "buffered": not point.options["o_direct"], "time_s": point.phase_time_s or 0.0}
+        buffered, row = not point.options["o_direct"], (one["point"], one["repetition"], one["phase"])
+        confirmed = one["check"] == "steady" and not buffered and row in changed
+        yield {**one, "buffered": buffered, "time_s": point.phase_time_s or 0.0, "confirmed": confirmed}
         if one["outcome"] == "fail":
-            print(f"{one['point']} {one['phase']} {one['check']}: {one['evidence']}", file=sys.stderr)
+            also = " (the device counted it as well)" if confirmed else ""
+            print(f"{one['point']} {one['phase']} {one['check']}: {one['evidence']}{also}", file=sys.stderr)
+
+
+def _changed_on_device(results: Path) -> set[tuple[str, int, str]]:
+    """(point, repetition, phase) of the rows in which the device's rate changed as fio's did."""
+    rates: dict[tuple[str, int, str], dict[str, float]] = {}
+    for one in pyarrow.parquet.read_table(results / "series.parquet").to_pylist():
+        values = [value for value in one["values"] if value is not None]
+        if one["worker"] is None and len(values) >= PARTS:
+            row = rates.setdefault((one["point"], one["repetition"], one["phase"]), {})
+            row[one["quantity"]] = _change(values)
+    return {row for row, changes in rates.items() if _alike(changes, _COUNTED.get(row[2], ""))}
+
+
+def _alike(changes: dict[str, float], counted: str) -> bool:
+    fio, device = changes.get("bandwidth_bytes_per_s", 0.0), changes.get(counted, 0.0)
+    return abs(device) >= CONFIRMED * abs(fio) and device * fio > 0
+
+
+def _change(values: list[float]) -> float:
+    """The logarithm of the last part's mean to the first one's; 0 where one of them is nothing."""
+    size = len(values) // PARTS
+    first, last = fmean(values[:size]), fmean(values[-size:])
+    return math.log(last / first) if first > 0 and last > 0 else 0.0
 
 
 def _count(check: str, judged: list[dict[str, Any]], machine: str) -> Counted:
     """Outcomes of a check where a fail would be a false alarm."""
     if machine == "loaded" and check in OF_LOAD:
-        return Counted(0, 0, 0)
+        return Counted(0, 0, 0, 0)
     own = [
         one for one in judged
         if one["check"] == check
@@ -131,7 +166,9 @@ def _count(check: str, judged: list[dict[str, Any]], machine: str) -> Counted:
         and not (check == "steady" and one["time_s"] < LONG_S)
     ]  # fmt: skip
     outcomes = Counter(one["outcome"] for one in own)
-    return Counted(len(own) - outcomes["not applicable"], outcomes["fail"], outcomes["not checked"])
+    confirmed = sum(one["confirmed"] for one in own if one["outcome"] == "fail")
+    rows = len(own) - outcomes["not applicable"]
+    return Counted(rows, outcomes["fail"] - confirmed, outcomes["not checked"], confirmed)
 
 
 def _busy() -> str:

@@ -11,6 +11,8 @@ import campaigns
 from measure import IOSWEEP, CannotRun, Row, Size, Took, child, in_turn, median, megabytes, seconds
 
 CPU_S, BYTES_IN_FULL = 3.0, 1e9
+#: Of a phase with as many rates over time as most campaigns have.
+LONG = "10s"
 _PLAIN = Path(__file__).resolve().parent / "plain_merge.py"
 
 
@@ -25,6 +27,10 @@ def run(size: Size, work: Path) -> Iterator[Row]:
     yield Row("merge", "wall", shown, seconds(median(ours)), f"plain Python {seconds(median(plain))}",
               f"{median(ours) / median(plain):.1f}")  # fmt: skip
     yield Row("merge", "memory", shown, megabytes(max(t.max_rss_bytes for t in ours)))
+    plain, ours, shown = _merge(size.merged_results // 10, 1, size.rounds, work, LONG)
+    yield Row("merge", f"CPU, phases of {LONG}", shown, seconds(median(ours, "cpu_s")),
+              f"plain Python {seconds(median(plain, 'cpu_s'))}",
+              f"{median(ours, 'cpu_s') / median(plain, 'cpu_s'):.1f}")  # fmt: skip
     if size.merged_in_full:
         _, ours, shown = _merge(size.merged_in_full // 10, 10, 1, work)
         memory = max(t.max_rss_bytes for t in ours)
@@ -33,13 +39,16 @@ def run(size: Size, work: Path) -> Iterator[Row]:
         yield Row("merge", "CPU, ten times as many", shown, seconds(median(ours, "cpu_s")))
 
 
-def _merge(points: int, repetitions: int, rounds: int, work: Path) -> tuple[list[Took], list[Took], str]:
-    """What plain Python and `iosweep merge` took, and how much it was."""
-    name = f"merge{repetitions}"
-    made = campaigns.planned(work, name, [campaigns.fio_sweep(campaigns.grid(points), repetitions=repetitions)])
+def _merge(
+    points: int, repetitions: int, rounds: int, work: Path, phase_time: str = "1s"
+) -> tuple[list[Took], list[Took], str]:
+    """What plain Python and `iosweep merge` took, and how much it was. phase_time: of the run that is copied."""
+    name = f"merge-{repetitions}-{phase_time}"
+    sweep = campaigns.fio_sweep(campaigns.grid(points), phase_time, repetitions)
+    made = campaigns.planned(work, name, [sweep])
     plan_file = campaigns.written(made, work, name)
     results = work / "results" / name
-    raw_bytes = campaigns.fill(made, results, work, repetitions)
+    raw_bytes = campaigns.fill(made, results, work, repetitions, phase_time)
     plain, ours = in_turn(
         rounds,
         lambda: child([sys.executable, _PLAIN, results, work / "plain.csv"], work),

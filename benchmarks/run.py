@@ -16,6 +16,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
+import checks
 import cluster
 import coverage
 import fidelity
@@ -38,6 +39,7 @@ BENCHMARKS: dict[str, Callable[[Size, Path], Iterator[Row]]] = {
     "real": harness.real,
     "plan": planning.run,
     "merge": merging.run,
+    "checks": checks.run,
     "report": reporting.run,
     "parse": parsing.run,
     "slurm": cluster.run,

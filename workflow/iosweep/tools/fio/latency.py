@@ -21,6 +21,8 @@ PERCENTILES = {
 }
 #: I/Os that must be slower than a percentile: of fewer, it is the luck of a few.
 _BEYOND = 10
+#: column suffix -> I/Os that tell the percentile: p99.9 needs 10,000.
+_LEAST = {name: round(_BEYOND * 100 / (100 - float(key))) for name, key in PERCENTILES.items()}
 _OF_COMPLETION = ("mean", "p50", "p99", "p99_5", "p99_9")
 
 
@@ -74,13 +76,8 @@ def _of(blocks: Sequence[Latencies | None]) -> dict[str, float]:
         "latency_mean_s": mean / 1e9,
         "latency_stddev_s": stddev / 1e9,
         "latency_max_s": max(block.max for block in timed) / 1e9,
-        **{f"latency_{name}_s": value / 1e9 for name, value in percentiles.items() if _enough(name, total)},
+        **{f"latency_{name}_s": value / 1e9 for name, value in percentiles.items() if total >= _LEAST[name]},
     }
-
-
-def _enough(name: str, count: int) -> bool:
-    """Whether so many I/Os tell a percentile: p99.9 needs 10,000."""
-    return count * (100 - float(PERCENTILES[name])) >= _BEYOND * 100 * (1 - 1e-9)
 
 
 def merged_percentiles(histograms: Sequence[Mapping[str, int]]) -> dict[str, float]:

@@ -1,0 +1,58 @@
+"""What each validity check adds to `iosweep merge`: its CPU time per row, over rows as merge judges them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from unittest import mock
+
+import campaigns
+from iosweep.results import merge, verdict
+from iosweep.results.checks import CHECKS
+from iosweep.results.checks.finding import Check, Finding, Seen
+from measure import Row, Size
+
+#: Rows that are judged, and how often each check judges them all.
+_ROWS, _ROUNDS = 500, 5
+#: What all checks may take of a row, in s: half of the time that the budget of merge leaves for one.
+MOST_S = 150e-6
+
+
+def run(_: Size, work: Path) -> Iterator[Row]:
+    """A row for each check, the most expensive first, and one for all."""
+    made = campaigns.planned(work, "checks", [campaigns.fio_sweep(campaigns.grid(_ROWS))])
+    results = campaigns.written(made, work, "checks").parent.parent
+    campaigns.fill(made, results, work)
+    rows = _judged(made, results)
+    taken = {check.name: _per_row_s(check, rows) for check in CHECKS}
+    for name, each_s in sorted(taken.items(), key=lambda one: -one[1]):
+        yield Row("checks", name, f"{len(rows)} rows, {_ROUNDS}×", f"{each_s * 1e6:.1f} µs a row")
+    whole_s = sum(taken.values())
+    yield Row("checks", f"all {len(taken)}", f"{len(rows)} rows, {_ROUNDS}×", f"{whole_s * 1e6:.0f} µs a row",
+              budget=f"≤ {MOST_S * 1e6:.0f} µs", met=whole_s <= MOST_S)  # fmt: skip
+
+
+def _judged(made: merge.Plan, results: Path) -> list[Seen]:
+    """What the checks look at, of each row that merge makes."""
+    rows: list[Seen] = []
+    judge = verdict.judge
+
+    def noted(seen: Seen) -> list[tuple[Check, Finding]]:
+        rows.append(seen)
+        return judge(seen)
+
+    with mock.patch.object(verdict, "judge", noted):
+        merge.merge(made, results)
+    return rows
+
+
+def _per_row_s(check: Check, rows: list[Seen]) -> float:
+    """CPU seconds per row, of the fastest round."""
+    rounds = []
+    for _ in range(_ROUNDS):
+        begun = time.process_time()
+        for seen in rows:
+            check.look(seen)
+        rounds.append(time.process_time() - begun)
+    return min(rounds) / len(rows)
