@@ -33,7 +33,7 @@ WITH_OURS = {"PYTHONPATH": str(Path(__file__).resolve().parent / "site")}
 
 #: More than one file of a gigabyte is never needed, so a full disk is no reason to refuse.
 _HEAD = "campaign: {name}\ntarget: {target}\ntools: {{provider: path}}\nlimits: {limits}\nsweeps:\n"
-_LIMITS = "{{fill: 99%, share_of_free: 90%, bytes_written: 1000p, retried: {retried}}}"
+_LIMITS = {"fill": "99%", "share_of_free": "90%", "bytes_written": "1000p"}
 
 #: A sweep as the configuration writes it, in flow style (which is JSON).
 Sweep = Mapping[str, Any]
@@ -48,20 +48,21 @@ class Silent:
     def more(self, repetitions: int, cost_s: float) -> None: ...
 
 
-def write(work: Path, name: str, sweeps: Sequence[Sweep], retried: str = "10%", **target: str) -> Path:
-    """The configuration of a campaign whose target is `work`/target. `target`: more keys of the section."""
+def write(work: Path, name: str, sweeps: Sequence[Sweep], limits: Mapping[str, str] = _LIMITS, **target: str) -> Path:
+    """The configuration of a campaign whose target is `work`/target. `limits`, `target`: keys of these."""
     (work / "target").mkdir(exist_ok=True)
     known = {"directory": str(work / "target"), "keep": "all", **target}
-    text = _HEAD.format(name=name, target=orjson.dumps(known).decode(), limits=_LIMITS.format(retried=retried))
+    bounds = orjson.dumps({**_LIMITS, **limits}).decode()
+    text = _HEAD.format(name=name, target=orjson.dumps(known).decode(), limits=bounds)
     text += "".join(f"  - {orjson.dumps({'name': f's{n}', **s}).decode()}\n" for n, s in enumerate(sweeps))
     file = work / f"{name}.yaml"
     file.write_text(text, encoding="utf-8")
     return file
 
 
-def planned(work: Path, name: str, sweeps: Sequence[Sweep], retried: str = "10%", **target: str) -> Plan:
+def planned(work: Path, name: str, sweeps: Sequence[Sweep], limits: Mapping[str, str] = _LIMITS, **target: str) -> Plan:
     """The plan of such a campaign."""
-    return make_plan(sweep_file.read(write(work, name, sweeps, retried, **target)))
+    return make_plan(sweep_file.read(write(work, name, sweeps, limits, **target)))
 
 
 #: Options of fio that the rates over time are read from: somebody who measures by hand does not give them.

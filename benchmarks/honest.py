@@ -104,7 +104,7 @@ def _campaign(size: Size, work: Path, machine: str) -> list[dict[str, Any]]:
     sweeps = [{**_SHORT, "phase_time": time, "repetitions": short} for time in ("1s", "2s") if short]
     sweeps += [{**_LONG, "repetitions": long}] if long else []
     name = f"honest-{machine}"
-    made = campaigns.planned(work, name, sweeps or [_tiny()], retried="0%")
+    made = campaigns.planned(work, name, sweeps or [_tiny()], limits={"retried": "0%"})
     plan_file = campaigns.written(made, work, name)
     results = plan_file.parent.parent
     command = [*IOSWEEP, "measure", plan_file, "--allocation", made.allocations[0].name]

@@ -1,10 +1,13 @@
 """How well a ramp finds the knee of a device whose knee is known, and how much of the full sweep it measures.
 
     python benchmarks/ramps.py [--campaigns 1000] [--noise 0.05]
+    python benchmarks/ramps.py --device [--campaigns 25]
 
 The device is a closed loop with a set latency and width: so many I/Os are in flight as the depth asks for, and it works
 on at most `width` of them, so its rate is min(depth, width) / latency, times lognormal noise. Campaigns are decided by
-the functions that the runner and the report use; no process is started.
+the functions that the runner and the report use; no process is started. With --device they are measured instead:
+`iosweep measure` runs a stand-in for a device (tools/closed_loop), which is such a loop in real time, and the knee and
+its interval are those of the report.
 """
 
 from __future__ import annotations
@@ -12,18 +15,34 @@ from __future__ import annotations
 import argparse
 import math
 import random
+import sys
+import tempfile
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import product
+from pathlib import Path
+from statistics import fmean
 
-from iosweep.results.knee import SHARE, knee
-from iosweep.results.ramps import reached
+import campaigns
+from iosweep.report import knees
+from iosweep.report.aggregate import summarize
+from iosweep.report.data import load
+from iosweep.results import merge
+from iosweep.results.knee import SHARE, deviation, knee
+from iosweep.results.ramps import decided, reached
+from measure import IOSWEEP, ROOT, child
 
+#: Of the device of the simulation.
 LATENCY_S = 1e-4
+#: Of the stand-in: its Python needs far less time for an I/O, and a phase has some for each of them.
+DEVICE_LATENCY_US, PHASE_S = 5000, 0.25
 
 
 @dataclass(frozen=True)
 class Climbed:
-    """What a simulated campaign found. runs: repetitions that were measured."""
+    """What a campaign found. runs: repetitions that were measured; step, low, high: the knee and its interval, as steps
+    from 0."""
 
     runs: int
     step: int
@@ -40,19 +59,64 @@ def climb(depths: Sequence[int], width: float, noise: float, repetitions: int, d
     """Measure as the runner does: each repetition of all points that are needed before the next one."""
     figures: list[list[float]] = [[] for _ in depths]
     while True:
-        needed = reached([{"rand_read": values} if values else None for values in figures]).needed
+        steps = [{"rand_read": values} if values else None for values in figures]
+        needed = reached(steps).needed
+        enough = decided(steps[:needed])
         first = next((i for i in range(needed) if not figures[i]), None)  # the climb waits for it
-        open_ = [i for i in range(needed if first is None else first + 1) if len(figures[i]) < repetitions]
+        reach = needed if first is None else first + 1
+        open_ = [i for i in range(reach) if len(figures[i]) < repetitions and not enough[i]]
         if not open_:
             break
         number = min(len(figures[i]) for i in open_)
         for i in open_:
             if len(figures[i]) == number:
                 figures[i].append(rate(depths[i], width) * math.exp(draw.gauss(0, noise)))
-    found = knee([values for values in figures if len(values) == repetitions])
+    found = knee([values for values in figures if values])
     assert found is not None
     low, high = (found.step, found.step) if found.low is None or found.high is None else (found.low, found.high)
     return Climbed(sum(map(len, figures)), found.step, low, high)
+
+
+class Device:
+    """Campaigns of the stand-in for a device, each with results of its own below `work`."""
+
+    def __init__(self, work: Path, depths: Sequence[int]):
+        self._work, self._depths = work, depths
+        self._logs: list[list[float]] = []
+        self._verdicts: Counter[str] = Counter()
+
+    def climb(self, width: int, noise: float, repetitions: int, number: int) -> Climbed:
+        """Measure a campaign as Snakemake starts it, and read its knee as the report has it."""
+        sweep = {
+            "tool": "closed_loop", "phases": ["loop"], "axes": {"queue_depth": list(self._depths)},
+            "options": {"width": width, "latency": DEVICE_LATENCY_US, "noise": round(100 * noise), "number": number},
+            "phase_time": f"{1000 * PHASE_S:g}ms", "repetitions": repetitions,
+            "ramp": {"axis": "queue_depth", "stop_when": "saturated"},
+        }  # fmt: skip
+        name = f"{width}-{100 * noise:g}-{repetitions}-{number}"
+        limits = {"retried": "0%", "shortest_phase": "0s"}
+        made = campaigns.planned(self._work, name, [sweep], limits)
+        plan_file = campaigns.written(made, self._work, name)
+        results = plan_file.parent.parent
+        command = [*IOSWEEP, "measure", plan_file, "--allocation", made.allocations[0].name]
+        child(
+            [*command, "--manifest", results / "m.jsonl", "--log", results / "m.log"], self._work, campaigns.WITH_OURS
+        )
+        merge.merge(made, results)
+        campaign = load(results)
+        measured = summarize(campaign.rows)
+        (bend,) = knees.of(measured, campaign.about.sweeps)
+        assert bend.knee.low is not None and bend.knee.high is not None
+        self._verdicts.update(row.verdict for row in campaign.rows if row.verdict != "missing")
+        self._logs += [list(map(math.log, result.values(result.metric))) for result in measured if result.used]
+        return Climbed(sum(result.used for result in measured), bend.knee.step, bend.knee.low, bend.knee.high)
+
+    @property
+    def seen(self) -> str:
+        """The noise of the figures, and the verdicts of the runs."""
+        found = deviation(self._logs)
+        verdicts = ", ".join(f"{count:,} {verdict}" for verdict, count in self._verdicts.items())
+        return f"noise as measured: {100 * found[0]:.1f} %; runs: {verdicts}" if found else f"runs: {verdicts}"
 
 
 def true_step(depths: Sequence[int], width: float) -> int:
@@ -60,44 +124,55 @@ def true_step(depths: Sequence[int], width: float) -> int:
     return next(i for i, depth in enumerate(depths) if rate(depth, width) >= SHARE * rate(depths[-1], width))
 
 
-def row(depths: Sequence[int], width: float, noise: float, repetitions: int, campaigns: int) -> tuple[float, ...]:
-    """Shares of the campaigns: knee within a step, knee exact, interval holds it; and runs as a share of the full
-    sweep: mean, and the largest."""
-    draw = random.Random(f"{width} {noise} {repetitions} {len(depths)}")
-    truth = true_step(depths, width)
-    found = [climb(depths, width, noise, repetitions, draw) for _ in range(campaigns)]
-    shares = [one.runs / (len(depths) * repetitions) for one in found]
+def row(depths: Sequence[int], width: float, repetitions: int, found: Sequence[Climbed]) -> tuple[float, ...]:
+    """Shares of the campaigns: knee within a step, knee exact, interval holds it; runs as a share of the full sweep:
+    mean, and the largest; and the share of campaigns with at most half of its runs."""
+    truth, runs = true_step(depths, width), [one.runs / (len(depths) * repetitions) for one in found]
     return (
-        sum(abs(one.step - truth) <= 1 for one in found) / campaigns,
-        sum(one.step == truth for one in found) / campaigns,
-        sum(one.low <= truth <= one.high for one in found) / campaigns,
-        sum(shares) / campaigns,
-        max(shares),
+        fmean(abs(one.step - truth) <= 1 for one in found),
+        fmean(one.step == truth for one in found),
+        fmean(one.low <= truth <= one.high for one in found),
+        fmean(runs),
+        fmean(share <= 0.5 for share in runs),
+        max(runs),
     )
 
 
 def main() -> None:
+    arguments = _arguments()
+    depths = [2**n for n in range(arguments.steps)]
+    count = arguments.campaigns or (25 if arguments.device else 1000)
+    print(
+        f"| width (knee), depths 1 to {depths[-1]} | noise | repetitions | within a step | exact | interval has it"
+        " | runs, of the full sweep | at most half in | largest |"
+    )
+    print("|---|---|---|---|---|---|---|---|---|")
+    with tempfile.TemporaryDirectory(prefix="iosweep-ramps-", dir=arguments.directory) as directory:
+        device = Device(Path(directory).resolve(), depths) if arguments.device else None
+        for repetitions, noise, width in product(arguments.repetitions, arguments.noise, arguments.widths):
+            if device:
+                found = [device.climb(width, noise, repetitions, number) for number in range(1, count + 1)]
+            else:
+                draw = random.Random(f"{width} {noise} {repetitions} {len(depths)}")
+                found = [climb(depths, width, noise, repetitions, draw) for _ in range(count)]
+            shares = " | ".join(f"{100 * share:.1f} %" for share in row(depths, width, repetitions, found))
+            print(f"| {width} | {100 * noise:g} % | {repetitions} | {shares} |", flush=True)
+        if device:
+            print(device.seen, file=sys.stderr)
+
+
+def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--campaigns", type=int, default=1000, help="simulated campaigns of each row; default: 1000")
+    parser.add_argument("--device", action="store_true", help="measure campaigns of a stand-in for a device")
+    parser.add_argument("--campaigns", type=int, help="campaigns of each row; default: 1000, with --device 25")
     parser.add_argument("--noise", type=float, nargs="+", default=[0.02, 0.05, 0.1], help="standard deviations")
     parser.add_argument("--widths", type=int, nargs="+", default=[2, 4, 8, 16], help="widths of the device")
     parser.add_argument("--steps", type=int, default=12, help="depths from 1, each twice the one before; default: 12")
-    parser.add_argument("--repetitions", type=int, nargs="+", default=[3, 5], help="repetitions of each point")
-    arguments = parser.parse_args()
-    depths = [2**n for n in range(arguments.steps)]
-    print(
-        f"| width (knee), depths 1 to {depths[-1]} | noise | repetitions | within a step | exact | interval has it"
-        " | runs, of the full sweep | at most |"
+    parser.add_argument("--repetitions", type=int, nargs="+", default=[3], help="repetitions of each point; default: 3")
+    parser.add_argument(
+        "--directory", type=Path, default=ROOT, help="with --device: where to work; default: the checkout"
     )
-    print("|---|---|---|---|---|---|---|---|")
-    for repetitions in arguments.repetitions:
-        for noise in arguments.noise:
-            for width in arguments.widths:
-                one, exact, held, mean, most = row(depths, width, noise, repetitions, arguments.campaigns)
-                print(
-                    f"| {width} | {100 * noise:g} % | {repetitions} | {100 * one:.1f} % | {100 * exact:.1f} %"
-                    f" | {100 * held:.1f} % | {100 * mean:.0f} % | {100 * most:.0f} % |"
-                )
+    return parser.parse_args()
 
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ from iosweep.plan.model import Plan
 from iosweep.results.campaign_documents import Missing, Needs
 from iosweep.results.committed import Result
 from iosweep.results.knee import knee
-from iosweep.results.ramps import Reached, climbs, reached
+from iosweep.results.ramps import Reached, climbs, decided, reached
 from iosweep.results.remaining import expected, left, wanted
 
 DEPTHS = [1, 2, 4, 8, 16, 32]
@@ -69,7 +69,7 @@ def test_it_is_climbed_step_by_step(plan: Plan) -> None:
             order.append((value, number))
             stored.setdefault(point, {})[number] = result(point, number, min(value, 4.0))
     assert order[:5] == [(1, 1), (2, 1), (4, 1), (8, 1), (16, 1)]
-    assert sorted(order[5:]) == [(d, 2) for d in (1, 2, 4, 8, 16)]
+    assert sorted(order[5:]) == [(d, 2) for d in (4, 8, 16)]  # the others have half of the peak at most
     assert expected(plan, stored, {}, HERE) == {}
 
 
@@ -81,9 +81,34 @@ def test_it_goes_on_if_more_repetitions_show_a_gain(plan: Plan) -> None:
 
 
 def test_what_is_not_needed_has_a_reason(plan: Plan) -> None:
-    found = wanted(plan, measured(plan, {1: [1.0] * 2, 2: [2.0] * 2, 4: [2.0] * 2, 8: [2.0] * 2}), ())
-    assert found.unneeded == {depth(plan, d): "not needed: saturated at queue depth 2" for d in (16, 32)}
+    found = wanted(plan, measured(plan, {1: [1.0], 2: [2.0] * 2, 4: [2.0] * 2, 8: [2.0] * 2}), ())
+    above = {depth(plan, d): "not needed: saturated at queue depth 2" for d in (16, 32)}
+    assert found.unneeded == {depth(plan, 1): "not needed: far below 95 % of the peak", **above}
     assert (found.now, found.later) == ({}, {})
+
+
+@pytest.mark.parametrize(
+    ("figures", "far"),
+    [
+        ([[70], [80], [100], None], [True, False, False, False]),  # nothing is known of the noise
+        ([[50, 52], [60], [100, 104], [102, 101]], [True, True, False, False]),
+        ([[50, 52], [60], [70, 140], [102, 101]], [False, False, False, False]),  # the noise may explain them
+        ([[74, 74], [76, 76], [100, 100]], [True, False, False]),  # no noise at all
+        ([[50], [], [100]], [True, False, False]),
+        ([[20], [100], [40]], [True, False, True]),  # beyond the peak, too
+        ([[0], [100]], [False, False]),
+        ([None, None], [False, False]),
+    ],
+)
+def test_steps_that_are_far_below(figures: list[list[float] | None], far: list[bool]) -> None:
+    assert decided(steps(*figures)) == far
+
+
+def test_a_step_is_far_below_in_all_phases() -> None:
+    read, write = [10.0, 50.0, 100.0, 100.0], [10.0, 10.0, 10.0, 10.0]
+    found = [{"read": [r], "write": [w]} for r, w in zip(read, write, strict=True)]
+    assert decided(found) == [False] * 4
+    assert decided([{"read": [10.0]}, {"read": [50.0], "write": [1.0]}, *found[2:]]) == [False, True, False, False]
 
 
 def test_the_forecast_has_the_whole_climb(plan: Plan) -> None:
@@ -143,9 +168,9 @@ def test_mistakes(tmp_path: Path) -> None:
 def test_knee() -> None:
     exact = knee([[1.0, 1.0], [2.0, 2.0], [4.0, 4.0], [4.0, 4.0]])
     assert exact is not None
-    assert (exact.step, exact.low, exact.high, exact.peak, exact.last) == (2, 2, 2, 2, False)
+    assert (exact.step, exact.low, exact.high, exact.peak) == (2, 2, 2, 2)
     single = knee([[1.0], [2.0]])
-    assert single is not None and (single.step, single.low, single.last) == (1, None, True)
+    assert single is not None and (single.step, single.low) == (1, None)
     assert knee([[1.0]]) is None
     assert knee([[1.0], [0.0]]) is None
     noisy = [[100.0, 90.0, 110.0], [190.0, 205.0, 200.0], [220.0, 180.0, 215.0], [205.0, 215.0, 190.0]]

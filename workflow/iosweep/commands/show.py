@@ -141,7 +141,7 @@ def _document(campaign: Campaign, found: Sequence[Result], known: outcome.Outcom
         ],
         "knees": [
             {"sweep": b.sweep, "phase": b.phase, "axis": b.column, "values": list(b.values), **asdict(b.knee)}
-            | {"sentence": b.sentence}
+            | {"saturated": b.saturated, "sentence": b.sentence}
             for b in knees.of(found, campaign.about.sweeps)
         ],
         "results": [

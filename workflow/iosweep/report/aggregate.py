@@ -79,7 +79,7 @@ class Result:
     metric: str
     parameters: Mapping[str, Value | None]  # columns of `parameters()`, the same for all repetitions -> value
     verdict: str  # the worst of its repetitions that were measured; missing if none was
-    reasons: tuple[str, ...]  # distinct, in order of appearance
+    reasons: tuple[str, ...]  # distinct, in order of appearance; of repetitions that a ramp leaves out only if all are
     # FIGURES that have a value in a repetition that counts, of those that choose the best point: points stay comparable
     statistics: Mapping[str, Statistics]
     rows: tuple[Row, ...]  # its repetitions, or the one row that says why there is none
@@ -102,7 +102,7 @@ class Result:
 
     @property
     def state(self) -> str:
-        """Its verdict; `left` where nothing but the next run is missing, `unneeded` where a ramp ended before it."""
+        """Its verdict; `left` where nothing but the next run is missing, `unneeded` where a ramp needs none of it."""
         return self.outcomes[0] if self.outcomes in (("left",), ("unneeded",)) else self.verdict
 
     @property
@@ -238,6 +238,7 @@ def _sample(rows: Sequence[Row], column: str) -> Sample:
 
 def _result(rows: Sequence[Row], figures: Mapping[str, Statistics], confirmed: Mapping[str, Statistics]) -> Result:
     first = rows[0]
+    asked = [row for row in rows if outcome(row) != "unneeded"] or rows
     return Result(
         point=first.point,
         phase=first.phase,
@@ -246,7 +247,7 @@ def _result(rows: Sequence[Row], figures: Mapping[str, Statistics], confirmed: M
         metric=first.metric,
         parameters=first.parameters,
         verdict=worst([row.verdict for row in rows if row.verdict != "missing"] or ["missing"]),
-        reasons=tuple(dict.fromkeys(row.reasons for row in rows if row.reasons)),
+        reasons=tuple(dict.fromkeys(row.reasons for row in asked if row.reasons)),
         statistics=figures,
         rows=tuple(rows),
         confirmed=confirmed,

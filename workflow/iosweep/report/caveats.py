@@ -17,7 +17,7 @@ VERDICT_MEANINGS = {
     "invalid": "A check failed that makes the figure wrong. It is kept in the table of repetitions, and used nowhere.",
     "missing": "Not measured, with the reason.",
     "left": "Not measured yet: the next run of snakemake measures it.",
-    "unneeded": "Not measured, because the ramp of its sweep ended before it: nothing more was gained.",
+    "unneeded": "Not measured, because a ramp does not need it: nothing more was gained before it, or it is far below.",
 }
 
 

@@ -9,18 +9,21 @@ from iosweep.plan.sweep_facts import SweepFacts
 from iosweep.report import titles
 from iosweep.report.aggregate import Result
 from iosweep.results.knee import SHARE, Knee, knee
+from iosweep.results.ramps import reached
 from iosweep.tools import parameters
 
 
 @dataclass(frozen=True)
 class Bend:
-    """A climb with its knee. column: of the axis; values: those of the climbed points, in ascending order."""
+    """A climb with its knee. column: of the axis; values: those of the climbed points, in ascending order; saturated:
+    the last steps gained nothing, by the rule that ends a climb."""
 
     sweep: str
     phase: str
     column: str
     values: tuple[int, ...]
     knee: Knee
+    saturated: bool
     place: str  # the other parameters that differ between climbs, in words; else ""
 
     @property
@@ -39,7 +42,7 @@ class Bend:
             if option.singular
             else f"{option.shown} {where}"
         )
-        open_ = "; the last step is the highest, so the peak may be beyond it" if found.last else ""
+        open_ = "" if self.saturated else "; the axis ends before a plateau is certain, so the peak may be beyond it"
         return f"{label}: {100 * SHARE:g} % of the peak at {at}{sure}{open_}"
 
 
@@ -62,9 +65,11 @@ def _of_sweep(sweep: str, column: str, results: Sequence[Result]) -> Iterator[Be
         groups.setdefault((result.phase, others), []).append((result.count(column) or 1, result))
     for (phase, _), members in groups.items():
         members.sort(key=lambda one: one[0])
-        if bend := knee([result.values(result.metric) for _, result in members]):
-            first = members[0][1]
-            yield Bend(sweep, str(phase), column, tuple(v for v, _ in members), bend, _place(first, results, column))
+        figures = [result.values(result.metric) for _, result in members]
+        if bend := knee(figures):
+            values, place = tuple(value for value, _ in members), _place(members[0][1], results, column)
+            saturated = reached([{"": own} for own in figures]).top is not None
+            yield Bend(sweep, str(phase), column, values, bend, saturated, place)
 
 
 def _place(result: Result, results: Sequence[Result], column: str) -> str:

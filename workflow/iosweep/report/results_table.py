@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from iosweep.plan.sweep_facts import SweepFacts
 from iosweep.report import caveats, formats, titles
-from iosweep.report.aggregate import OUTCOMES, Result, Statistics, hosts_of, of_points, phase_order
+from iosweep.report.aggregate import OUTCOMES, Result, Statistics, hosts_of, of_points, outcome, phase_order
 from iosweep.report.data import PRECISE, CheckRow, Row, Value
 from iosweep.results.reasons import ROOTS
 from iosweep.text import human_count
@@ -343,7 +343,7 @@ def _repetition_columns() -> list[Column]:
 def _repetition(row: Row) -> list[Cell]:
     return [
         row.repetition,
-        row.verdict,
+        outcome(row),
         *(_scaled(_figure(row, name), unit) for name, (_, _, unit) in _ONE_REPETITION.items()),
         f"{row.checks_passed}, {row.checks_failed}, {row.checks_not_checked}",
         row.started.strftime("%Y-%m-%d %H:%M:%S") if row.started else None,

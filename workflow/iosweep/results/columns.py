@@ -150,7 +150,7 @@ _MEASURED: tuple[Column, ...] = (
     Column(
         "confirms", "bool", "Fresh repetition of a best point: it had no part in the choice, and makes the headline."
     ),
-    Column("unneeded", "bool", "A ramp ended before it: not measured, and not needed (docs/ramps.md)."),
+    Column("unneeded", "bool", "Not measured, because a ramp does not need it (docs/ramps.md)."),
     # provenance
     Column("started", "time", "When the phase's command started (UTC)."),
     Column("host", "string", "Node that ran the phase; of several the first."),

@@ -1,4 +1,6 @@
-"""Where a climb bends: the first value of the axis that reaches most of the peak, with an interval. Pure."""
+"""Where a climb bends: the first value of the axis that reaches most of the peak, with an interval; and which steps are
+so far below it that they cannot be this value. Pure.
+"""
 
 from __future__ import annotations
 
@@ -7,11 +9,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
-from iosweep.results.ramps import deviation
 from iosweep.results.statistics import student_t
 
 #: Share of the peak that the knee reaches.
 SHARE = 0.95
+#: A step has less than this share of the peak where it is far below. Single repetitions say nothing of the noise; as
+#: soon as it is known, it decides as well.
+FAR_SHARE = 0.75
 #: Draws behind an interval.
 _DRAWS = 4000
 
@@ -20,14 +24,13 @@ _DRAWS = 4000
 class Knee:
     """The knee as a step of a climb, from 0. low, high: its 95 % interval; None with a single repetition of each point.
 
-    peak: the step with the highest figure; last: it is the last one that was measured, so the true peak may be higher.
+    peak: the step with the highest figure.
     """
 
     step: int
     low: int | None
     high: int | None
     peak: int
-    last: bool
 
 
 def knee(steps: Sequence[Sequence[float]]) -> Knee | None:
@@ -42,16 +45,48 @@ def knee(steps: Sequence[Sequence[float]]) -> Knee | None:
     logs = [[math.log(value) for value in values] for values in steps]
     means = [fmean(values) for values in logs]
     peak = max(range(len(means)), key=means.__getitem__)
-    found = next(i for i, mean in enumerate(means) if mean >= _plateau(logs, means, peak) + math.log(SHARE))
+    level, _ = _plateau(logs, means, peak)
+    found = next(i for i, mean in enumerate(means) if mean >= level + math.log(SHARE))
     low, high = _interval(logs, means) or (None, None)
-    return Knee(found, low, high, peak, peak == len(means) - 1)
+    return Knee(found, low, high, peak)
 
 
-def _plateau(logs: Sequence[Sequence[float]], means: Sequence[float], peak: int) -> float:
-    """The mean of the points that the noise does not tell apart from the highest one, which alone would be too high."""
+def far_below(steps: Sequence[Sequence[float]]) -> list[bool]:
+    """Whether each step of a climb is below SHARE of the peak beyond doubt: its further repetitions decide nothing.
+
+    It has less than FAR_SHARE of the peak, and what it lacks is more than the whole 95 % interval of the difference,
+    which is twice what noise explains. Figures that are not above zero say nothing.
+    """
+    logs = [[math.log(value) for value in values if value > 0] for values in steps]
+    known = [values for values in logs if values]
+    if not known:
+        return [False] * len(steps)
+    means = [fmean(values) for values in known]
+    level, number = _plateau(known, means, max(range(len(known)), key=means.__getitem__))
+    sd, freedom = deviation(known) or (0.0, 1)
+    width = 2 * student_t(freedom) * sd
+
+    def below(values: Sequence[float]) -> bool:
+        noise = width * math.sqrt(1 / len(values) + 1 / number)
+        return fmean(values) - level < min(math.log(FAR_SHARE), math.log(SHARE) - noise)
+
+    return [bool(values) and below(values) for values in logs]
+
+
+def deviation(logs: Sequence[Sequence[float]]) -> tuple[float, int] | None:
+    """(the standard deviation that several steps have in common, its degrees of freedom); None where no step has two
+    repetitions."""
+    if not (freedom := sum(len(values) - 1 for values in logs)):
+        return None
+    return math.sqrt(sum((value - fmean(values)) ** 2 for values in logs for value in values) / freedom), freedom
+
+
+def _plateau(logs: Sequence[Sequence[float]], means: Sequence[float], peak: int) -> tuple[float, int]:
+    """The mean of the points that the noise does not tell apart from the highest one, which alone would be too high;
+    and the number of its repetitions."""
     found = deviation(logs)
     if found is None:
-        return means[peak]
+        return means[peak], len(logs[peak])
     sd, freedom = found
     half = student_t(freedom) * sd
     alike = [
@@ -59,7 +94,8 @@ def _plateau(logs: Sequence[Sequence[float]], means: Sequence[float], peak: int)
         for values, mean in zip(logs, means, strict=True)
         if mean >= means[peak] - half * math.sqrt(1 / len(values) + 1 / len(logs[peak]))
     ]
-    return sum(mean * n for mean, n in alike) / sum(n for _, n in alike)
+    number = sum(n for _, n in alike)
+    return sum(mean * n for mean, n in alike) / number, number
 
 
 def _interval(logs: Sequence[Sequence[float]], means: Sequence[float]) -> tuple[int, int] | None:

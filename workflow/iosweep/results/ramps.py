@@ -14,6 +14,7 @@ from iosweep.plan.model import Plan, Point
 from iosweep.plan.sweep_facts import SweepFacts
 from iosweep.results import statistics
 from iosweep.results.committed import Result
+from iosweep.results.knee import SHARE, deviation, far_below
 from iosweep.tools import Value, parameters
 
 #: A step that exceeds the best one before it by no more than this share has gained nothing.
@@ -23,6 +24,9 @@ LEAST_GAIN = 0.03
 LEAST_GAIN_OF_ONE = 0.10
 #: Steps in a row, without a gain in any phase, that end a climb.
 FLAT_STEPS = 2
+
+#: Why a step gets no further repetitions.
+FAR_BELOW = f"not needed: far below {100 * SHARE:g} % of the peak"
 
 #: phase -> its figures.
 Figures = Mapping[str, Sequence[float]]
@@ -80,6 +84,16 @@ def reached(steps: Sequence[Figures | None]) -> Reached:
     return Reached(max(last for last, _ in known) + 1, max(top for _, top in known))
 
 
+def decided(steps: Sequence[Figures | None]) -> list[bool]:
+    """Whether further repetitions of each step would decide nothing: in every phase it is far below the peak.
+
+    A step that lacks the figure of a phase is undecided.
+    """
+    phases = dict.fromkeys(p for step in steps for p in step or ())
+    below = [far_below([(step or {}).get(phase, ()) for step in steps]) for phase in phases]
+    return [all(found) for found in zip(*below, strict=True)] if below else [False] * len(steps)
+
+
 def _end(phase: str, steps: Sequence[Figures | None]) -> tuple[int, int] | None:
     """(the step that ends a climb, the last one that gained something) as one phase has it; None: it goes on."""
     logs = {i: [math.log(v) for v in step[phase] if v > 0] for i, step in enumerate(steps) if step and step.get(phase)}
@@ -112,14 +126,6 @@ def _least(climbed: Sequence[Sequence[float]], own: Sequence[float], best: Seque
     return max(math.log1p(LEAST_GAIN), noise)
 
 
-def deviation(logs: Sequence[Sequence[float]]) -> tuple[float, int] | None:
-    """(the standard deviation that several steps have in common, its degrees of freedom); None where no step has two
-    repetitions."""
-    if not (freedom := sum(len(values) - 1 for values in logs)):
-        return None
-    return math.sqrt(sum((value - fmean(values)) ** 2 for values in logs for value in values) / freedom), freedom
-
-
 def why(climb: Climb, top: int) -> str:
     """Why the rest of a climb is not needed: `not needed: saturated at queue depth 32`."""
     option = next(option for option in parameters().values() if option.name == climb.axis)
@@ -142,7 +148,8 @@ def figures(results: Iterable[Result]) -> dict[str, list[float]]:
 
 @dataclass(frozen=True)
 class Ramped:
-    """Points that are not measured now. unneeded: point -> why; waiting: those that a climb may still reach."""
+    """Points that are not measured now. unneeded: point -> why it needs no (further) repetitions; waiting: those that a
+    climb may still reach."""
 
     unneeded: Mapping[str, str]
     waiting: Collection[str]
@@ -161,13 +168,17 @@ def state(plan: Plan, figures: Mapping[str, Figures | None], absent: Collection[
     allocations = {p.id: a.name for a in plan.allocations for p in a.points} if plan.sweeps else {}
     free = {sweep.name for sweep in plan.sweeps if not sweep.ramp}
     for climb in climbs(plan):
-        found = reached([figures.get(p.id) for p in climb.points])
+        steps = [figures.get(p.id) for p in climb.points]
+        found = reached(steps)
+        enough = decided(steps[: found.needed])
         awaited: set[str] = set()  # allocations with a step that was not measured yet
         for i, point in enumerate(climb.points):
             if not free.isdisjoint(point.sweeps):
                 needed.add(point.id)
             elif i >= found.needed:
                 unneeded[point.id] = why(climb, found.top or 0)
+            elif enough[i]:
+                unneeded[point.id] = FAR_BELOW
             elif allocations[point.id] in awaited:
                 waiting.add(point.id)
             else:
