@@ -89,6 +89,14 @@ def _closed_loop(asked: Argv) -> Argv:
     return [f"--thinktime={max(20_000, jobs * 5_000)}"]
 
 
+def _shared(asked: Argv) -> Argv:
+    """A file system that does 240 I/Os per second in all; the point's id says how many nodes share them."""
+    directory = next(word for word in asked if word.startswith("--directory="))
+    nodes = re.search(r"/fio\.\w+\.(\d+)n\.", directory)
+    assert nodes, directory
+    return [f"--rate_iops={240 // int(nodes[1])}"]
+
+
 def _slower(more: Callable[[Argv], Argv]) -> Lie:
     """Options that its echo does not have: a slow device, and no lie."""
 
@@ -102,6 +110,7 @@ def _slower(more: Callable[[Argv], Argv]) -> Lie:
 LIES: dict[str, Lie] = {
     "slow": _slower(lambda _: ["--rate_iops=50"]),
     "closed-loop": _slower(_closed_loop),
+    "shared": _slower(_shared),
     "none": Lie(),
     "rates-x10": Lie(entry=_more),
     "clock-half": _clock(0.5),

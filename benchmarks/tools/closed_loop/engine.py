@@ -25,7 +25,7 @@ def measure(depth: int, width: int, latency_s: float, time_s: float) -> dict[str
     while True:
         while waiting and len(served) < width:
             heapq.heappush(served, (now_s + latency_s, waiting.popleft()))
-        if served[0][0] > time_s:
+        if served[0][0] > now_s >= time_s:
             break
         now_s, issued_s = heapq.heappop(served)
         waiting.append(now_s)

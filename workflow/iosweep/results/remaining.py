@@ -70,6 +70,17 @@ def expected(
     return _by_allocation(plan, counts, only)
 
 
+def unneeded(
+    plan: Plan,
+    results: Mapping[str, Mapping[int, Result]],
+    missing: Mapping[str, Missing],
+    here: Here,
+    only: str | None = None,
+) -> dict[str, dict[str, str]]:
+    """allocation -> point -> why ramps do not need the rest of its repetitions; without empty entries."""
+    return _by_allocation(plan, _wanted(plan, results, missing, here, only).unneeded, only)
+
+
 _Found = TypeVar("_Found")
 
 

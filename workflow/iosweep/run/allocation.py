@@ -112,6 +112,8 @@ def _measure(setup: Setup) -> None:
         raise Refused(f"{documents.sentence(newer[0], store.damaged[newer[0]])}; {documents.USE_NEWER}")
     setup.note(*store.named())
     if not work.left():
+        if reasons := work.unneeded():  # the jobs before this one have found that out
+            setup.note(f"nothing to measure: {'; '.join(reasons)}")
         with contextlib.suppress(TargetHangs, TargetError, Refused, Busy, Unusable):
             _tidy_up_later(setup, here)  # results that are complete do not need the target
         return

@@ -50,6 +50,12 @@ class Work:
         found = remaining.expected(request.plan, self.done, missing, self.here, request.only)
         return found.get(request.name, {})
 
+    def unneeded(self) -> list[str]:
+        """Why ramps do not need what this allocation has not measured: the distinct reasons."""
+        request, missing = self.setup.request, self.setup.store.missing()
+        found = remaining.unneeded(request.plan, self.done, missing, self.here, request.only)
+        return list(dict.fromkeys(found.get(request.name, {}).values()))
+
     def seconds(self, todo: Mapping[str, int]) -> float:
         """Forecast of some repetitions. `todo`: point -> how many."""
         return sum(self.costs[point].time_s * count for point, count in todo.items())
