@@ -13,6 +13,7 @@ import subprocess
 import sys
 import termios
 import time
+from dataclasses import replace
 from pathlib import Path
 from struct import pack
 from typing import Any
@@ -433,6 +434,8 @@ def test_the_sentences(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "waiting since 07:59: nodes are busy (Resources); Slurm expects it to begin at 09:00 (job 12)" in text
     assert "in all       about 3 min 30 s to go, plus the time that jobs wait" in text
     assert "limits.time  10 min of 2 h spent" in text
+    unneeded = replace(snapshot, allocations=(Seen("4-nodes", 4, "done"),))
+    assert "4 nodes: nothing to measure: its ramps do not need it\n  done" in shown(unneeded, 200, bars=True)
     monkeypatch.undo()
     time.tzset()
 

@@ -152,6 +152,15 @@ def test_what_a_ramp_does_not_need_is_counted_apart() -> None:
     assert (counts["valid"], counts["missing"], counts["left"], counts["unneeded"]) == (9, 0, 0, 1)
     (result,) = summarize([late])
     assert (result.state, result.verdict) == ("unneeded", "missing")
+    assert result.reasons == (late.reasons,)
+
+
+def test_a_step_that_is_far_below_lacks_nothing() -> None:
+    more = {"verdict": "missing", "left": False, "unneeded": True, "ops_per_s": None}
+    rest = [row(point="p1", phase="rand_read", repetition=n, reasons="not needed: far below", **more) for n in (2, 3)]
+    (result,) = summarize([*rows({1: [100.0]}, verdict="suspect", reasons="noisy"), *rest])
+    assert (result.state, result.measured, result.used, result.lacking) == ("suspect", 1, 1, 0)
+    assert result.reasons == ("noisy",)  # what a figure is doubted for is not why others were left out
 
 
 def test_knees(tmp_path: Path) -> None:

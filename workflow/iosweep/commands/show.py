@@ -106,7 +106,7 @@ def _table(found: Sequence[Result]) -> None:
         several = headline is not None and headline.n > 1
         median = formats.quantity(headline.median, units) if headline and several else ""
         span = formats.span_of(headline, units) if headline and several else ""
-        verdict = f"{caveats.VERDICT_SYMBOLS[result.verdict]} {result.verdict}"
+        verdict = f"{caveats.VERDICT_SYMBOLS[result.state]} {result.state}"
         reasons = printable("; ".join(result.reasons))
         spread = formats.spread(headline, units) if headline else ""
         grade = (headline.grade or "") if headline else ""

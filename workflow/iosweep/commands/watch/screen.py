@@ -99,7 +99,8 @@ def draw(snapshot: Snapshot, bars: bool = True) -> Iterator[RenderableType]:
 def _allocation(a: Seen, now: float, bars: bool) -> Iterator[RenderableType]:
     total = a.repetitions_done + a.repetitions_left + a.repetitions_missing
     line = Text.assemble((human_count(a.nodes, "node"), "bold"), ": ")
-    line.append(f"{a.repetitions_done:,} of {human_count(total, 'repetition')} measured")
+    measured = f"{a.repetitions_done:,} of {human_count(total, 'repetition')} measured"
+    line.append(measured if total else "nothing to measure: its ramps do not need it")
     if a.repetitions_again:
         line.append(f", {a.repetitions_again:,} more measured and to be repeated", style=_STYLES["suspect"])
     if a.repetitions_missing:
