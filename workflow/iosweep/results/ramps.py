@@ -97,14 +97,12 @@ def decided(steps: Sequence[Figures | None]) -> list[bool]:
 def _end(phase: str, steps: Sequence[Figures | None]) -> tuple[int, int] | None:
     """(the step that ends a climb, the last one that gained something) as one phase has it; None: it goes on."""
     logs = {i: [math.log(v) for v in step[phase] if v > 0] for i, step in enumerate(steps) if step and step.get(phase)}
-    climbed: list[list[float]] = []
+    logs = {i: own for i, own in logs.items() if own}
+    noise = deviation(list(logs.values()))
     best: list[float] | None = None
     top = flat = 0
     for i, own in logs.items():
-        if not own:
-            continue
-        climbed.append(own)
-        if best is None or fmean(own) - fmean(best) > _least(climbed, own, best):
+        if best is None or fmean(own) - fmean(best) > _least(noise, len(own), len(best)):
             top, flat = i, 0
         else:
             flat += 1
@@ -115,15 +113,17 @@ def _end(phase: str, steps: Sequence[Figures | None]) -> tuple[int, int] | None:
     return None
 
 
-def _least(climbed: Sequence[Sequence[float]], own: Sequence[float], best: Sequence[float]) -> float:
-    """The least difference of two means of logarithms that is a gain: more than half its 95 % interval. The deviation
-    is that of all steps so far, because three repetitions alone say little of it."""
-    found = deviation(climbed)
-    if found is None:
+def _least(noise: tuple[float, int] | None, own: int, best: int) -> float:
+    """The least difference of two means of logarithms that is a gain: more than half its 95 % interval.
+
+    noise: the deviation of all steps, because the few repetitions of two steps say little of it; own, best: how many
+    the two means are of.
+    """
+    if noise is None:
         return math.log1p(LEAST_GAIN_OF_ONE)
-    sd, freedom = found
-    noise = statistics.student_t(freedom) * sd * math.sqrt(1 / len(own) + 1 / len(best))
-    return max(math.log1p(LEAST_GAIN), noise)
+    sd, freedom = noise
+    half = statistics.student_t(freedom) * sd * math.sqrt(1 / own + 1 / best)
+    return max(math.log1p(LEAST_GAIN), half)
 
 
 def why(climb: Climb, top: int) -> str:
