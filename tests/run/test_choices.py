@@ -22,7 +22,7 @@ CONFIRMED: dict[str, Any] = SWEEP | {
     "options": {"file_size": "256k"},
     "confirm": 3,
 }
-#: A closed loop with a latency of 20 ms and a width of 4: the more workers beyond it, the longer each one waits.
+#: A closed loop with a latency of 40 ms and a width of 4: the more workers beyond it, the longer each one waits.
 CLOSED_LOOP = f"""
 case "$*" in *--rw=randread*) {through("closed-loop")};; esac
 exec "$fio" "$@"
@@ -32,7 +32,7 @@ CLIMBED: dict[str, Any] = SWEEP | {
     "axes": {"threads_per_node": [1, 2, 4, 8, 16, 32]},
     "options": {"file_size": "64k", "transfer_size": "4k"},
     "ramp": {"axis": "threads_per_node", "stop_when": "saturated"},
-    "phase_time": "1s",
+    "phase_time": "2s",
     "repetitions": 2,
 }
 

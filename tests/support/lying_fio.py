@@ -84,9 +84,9 @@ def _without(*options: str) -> Lie:
 
 
 def _closed_loop(asked: Argv) -> Argv:
-    """A device that does 50 I/Os per second and worker, and 200 in all."""
+    """A device that does 25 I/Os per second and worker, and 100 in all."""
     jobs = next(int(word.partition("=")[2]) for word in asked if word.startswith("--numjobs="))
-    return [f"--thinktime={max(20_000, jobs * 5_000)}"]
+    return [f"--thinktime={max(40_000, jobs * 10_000)}"]
 
 
 def _shared(asked: Argv) -> Argv:

@@ -57,6 +57,17 @@ def test_unknown_name_names_the_known(root: Path, tmp_path: Path) -> None:
     assert "merge" in done.stderr
 
 
+def test_a_ramp_of_a_device_whose_knee_is_known(root: Path, tmp_path: Path) -> None:
+    command = [sys.executable, root / "benchmarks/ramps.py", "--device", "--campaigns", "1", "--widths", "2"]
+    command += ["--noise", "0", "--steps", "5", "--directory", tmp_path]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, check=False)
+    assert done.returncode == 0, done.stderr
+    *_, row = done.stdout.splitlines()
+    # all three shares are of the one campaign; 1 repetition of depth 1, and 3 of depths 2, 4 and 8
+    assert row == "| 2 | 0 % | 3 | 100.0 % | 100.0 % | 100.0 % | 66.7 % | 0.0 % | 66.7 % |"
+    assert not list(tmp_path.iterdir())
+
+
 def run(root: Path, cwd: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, str(root / "benchmarks" / "run.py"), *arguments]
     return subprocess.run(command, cwd=cwd, capture_output=True, text=True, timeout=900, check=False)
