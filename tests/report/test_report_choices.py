@@ -145,6 +145,12 @@ def test_a_single_point_is_the_best_of_nothing() -> None:
     assert (found.chosen, found.doubt) == ("", "")
 
 
+def test_a_step_with_one_repetition_is_told_apart() -> None:
+    """By the noise of the others: it has half of their figure."""
+    assert best(rows({**RATES, 1: [100.0]})).doubt == "cannot be told apart from 2 threads per node"
+    assert best(rows({**RATES, 1: [198.0]})).doubt == "cannot be told apart from 2 threads per node; 1 thread per node"
+
+
 def test_what_a_ramp_does_not_need_is_counted_apart() -> None:
     late = row(point="p8", repetition=None, verdict="missing", left=False, unneeded=True, ops_per_s=None,
                reasons="not needed: saturated at 2 threads per node")  # fmt: skip

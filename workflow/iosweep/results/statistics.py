@@ -67,26 +67,21 @@ def interval(values: Sequence[float], noise: Noise | None = None) -> Interval | 
 
     noise: that of points of the same phase, these values among them (`pooled`); None: nothing but the values is known.
     """
-    if len(values) < 2 or min(values) <= 0:
-        return None
-    logs = [math.log(value) for value in values]
-    own, freedom = variance(logs), len(logs) - 1
-    student = student_t(freedom) * math.sqrt(own / len(logs))
-    half = max(student, _bounded(own, freedom, noise) / math.sqrt(len(logs)))
-    return _interval(len(logs), fmean(logs), half, student)
+    return _of_mean(values, noise) if len(values) > 1 else None
 
 
 def ratio(values: Sequence[float], to: Sequence[float], noise: Noise | None = None) -> Interval | None:
     """The 95 % interval of the ratio of two geometric means, or None where one of them has no interval.
 
-    noise: as of `interval`; `n` is the smaller number of repetitions. An interval that excludes 1 tells the two apart.
+    noise: as of `interval`; with it, a single repetition (of a step that a ramp has passed) has an interval here, too.
+    `n` is the smaller number of repetitions. An interval that excludes 1 tells the two apart.
     """
-    a, b = interval(values, noise), interval(to, noise)
+    a, b = _of_mean(values, noise), _of_mean(to, noise)
     if a is None or b is None:
         return None
     logs = [[math.log(value) for value in sample] for sample in (values, to)]
-    parts = [variance(sample) / len(sample) for sample in logs]
-    weights = sum(part**2 / (len(sample) - 1) for part, sample in zip(parts, logs, strict=True))
+    parts = [_variance(sample) / len(sample) for sample in logs]
+    weights = sum(part**2 / (len(sample) - 1) for part, sample in zip(parts, logs, strict=True) if part)
     student = student_t(sum(parts) ** 2 / weights) * math.sqrt(sum(parts)) if weights else 0.0  # Welch
     half = max(student, math.hypot(math.log(a.high / a.center), math.log(b.high / b.center)))
     return _interval(min(a.n, b.n), fmean(logs[0]) - fmean(logs[1]), half, student)
@@ -120,6 +115,20 @@ def pooled(samples: Sequence[Sequence[float]]) -> Noise | None:
         return Noise(sum(own * freedom for own, freedom in found) / most, math.inf, most)
     freedom = 2 * _inverse_trigamma(excess)
     return Noise(math.exp(fmean(centered) + digamma(freedom / 2) - math.log(freedom / 2)), freedom, most)
+
+
+def _of_mean(values: Sequence[float], noise: Noise | None) -> Interval | None:
+    if not values or min(values) <= 0 or (len(values) == 1 and noise is None):
+        return None
+    logs = [math.log(value) for value in values]
+    own, freedom = _variance(logs), len(logs) - 1
+    student = student_t(freedom) * math.sqrt(own / len(logs)) if freedom else 0.0
+    half = max(student, _bounded(own, freedom, noise) / math.sqrt(len(logs)))
+    return _interval(len(logs), fmean(logs), half, student)
+
+
+def _variance(logs: Sequence[float]) -> float:
+    return variance(logs) if len(logs) > 1 else 0.0
 
 
 def _interval(n: int, center: float, half: float, student: float) -> Interval:
