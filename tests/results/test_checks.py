@@ -106,7 +106,7 @@ def seen(
     `seconds`: the phase time, None for one pass; `ran_on`: the nodes that the tool says it ran on.
     """
     known = {key: part for part in (FIGURES, EVIDENCE, RUN, OPTIONS, TARGET) for key in part} | dict.fromkeys(
-        ("not_run", "leftover", "leftover_expected", "left_behind", "flooded"), RUN
+        ("not_run", "leftover", "leftover_expected", "left_behind", "flooded", "argv", "argvs"), RUN
     )
     known |= dict.fromkeys(
         (
@@ -120,6 +120,7 @@ def seen(
             "windows",
             "windows_error_s",
             "not_flushed",
+            "lost",
             "doubts",
             "repeats",
         ),
@@ -207,11 +208,30 @@ def series(values: Sequence[float] = (4e6,) * 20, interval_s: float = 0.5, host:
     return Series("bandwidth_bytes_per_s", tuple(values), interval_s, 0.0, host)
 
 
+WORKED_IN_TURN: dict[str, Any] = {"each_node": {
+    host: Parsed("fio-3.33", FIGURES, Evidence(**EVIDENCE | {"echo": Echo((), frozenset(), 12, f"/{host}")}))
+    for host in ("n1", "n2")
+}}  # fmt: skip
+
+
+def run_as(*argv: str) -> dict[str, Any]:
+    return {"argv": argv}
+
+
 CASES: list[tuple[str, dict[str, Any], str, str]] = [
     # check, what is changed, outcome, what the evidence contains
     # the rest is in test_checks_cpus.py
     ("as_asked", {}, PASS, "the tool repeats 12 options and parameters as they were given"),
     ("as_asked", {"echo": NOT_REPORTED}, FAIL, "fio ran without direct=1; fio ran without end_fsync=1"),
+    ("as_asked", {"echo": Echo((), frozenset(), 12, "/t/a b")} | run_as("--directory=/t/a b"), PASS, "repeats 12"),
+    ("as_asked", {"echo": Echo((), frozenset(), 12, "/t/a b")} | run_as("-d", "/t/a b"), PASS, "repeats 12"),
+    ("as_asked", {"echo": Echo((), frozenset(), 12, "/t/a")} | run_as("--directory=/t/a b"), FAIL,
+     "fio worked in /t/a, which its command does not name"),
+    # each node's command names its own directory
+    ("as_asked", TWO_NODES | WORKED_IN_TURN | {"argvs": (("fio", "--directory=/n1"), ("fio", "--directory=/n2"))}, PASS,
+     "n1: the tool repeats 12"),
+    ("as_asked", TWO_NODES | WORKED_IN_TURN | {"argvs": (("fio", "--directory=/n1"), ("fio", "--directory=/n1"))}, FAIL,
+     "n2: fio worked in /n2, which its command does not name"),
     ("as_asked", {"echo": None}, UNCHECKED, "fio does not print its options"),
     ("as_asked", {"echo": None, "problems": ("cut",)}, UNCHECKED, "no output to look at"),
     ("in_flight", {}, PASS, "15.80 in flight on average, 16 at most were asked for"),
@@ -652,6 +672,7 @@ CASES: list[tuple[str, dict[str, Any], str, str]] = [
     # steady, even
     ("steady", {"series": [series()]}, PASS, "within 0%"),
     ("steady", {}, UNCHECKED, "left no rates over time"),
+    ("steady", {"lost": "fio's logs are damaged: x"}, UNCHECKED, "left no rates over time: fio's logs are damaged: x"),
     ("steady", {"seconds": 2.0, "runtime_s": 2.0, "series": [series(11 * [4e6] + 9 * [0.0], 0.1)]}, FAIL,
      "stood still for 0.9 s of 2.0 s"),
     ("steady", {"seconds": 2.0, "runtime_s": 2.0, "series": [series(20 * [4e6], 0.1)]}, UNCHECKED,
@@ -676,6 +697,7 @@ CASES: list[tuple[str, dict[str, Any], str, str]] = [
     ("even", {"own_rates": [OwnRate("", k, 4e5 if k == 5 else 4e6) for k in range(8)], "ops": 700}, UNCHECKED,
      "too few to compare"),
     ("even", {}, UNCHECKED, "are not known"),
+    ("even", {"lost": "fio's logs are damaged: x"}, UNCHECKED, "are not known: fio's logs are damaged: x"),
     ("even", {"threads_per_node": 1}, NO, ""),
 ]  # fmt: skip
 

@@ -115,6 +115,8 @@ def _counted(s: Seen, own: Sequence[Series]) -> list[Series]:
 
 
 def _why_none(s: Seen) -> str:
+    if s.parsed.evidence.lost:
+        return f": {s.parsed.evidence.lost}"
     return ", and the node's own counters do not show its I/O" if s.parsed.evidence.series else ""
 
 
@@ -141,7 +143,8 @@ def even(s: Seen) -> Finding:
         more = f"; and {len(slow) - SHOWN_NODES} more" if len(slow) > SHOWN_NODES else ""
         return failed("; ".join(slow[:SHOWN_NODES]) + more)
     if not rates:
-        return unchecked("the rates of single nodes and workers are not known")
+        lost = f": {s.parsed.evidence.lost}" if s.parsed.evidence.lost else ""
+        return unchecked(f"the rates of single nodes and workers are not known{lost}")
     if not shown:
         return unchecked(f"{ops:,.0f} I/Os of {s.point.tasks:,} workers are too few to compare them")
     return passed("; ".join(shown))
