@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from iosweep.results.checks.finding import NO_OUTPUT, NOT_APPLICABLE, Finding, Seen, failed, passed, per_node, unchecked
 from iosweep.tools import Parsed, littles_law, wall_clock
 from iosweep.units import human_duration
@@ -13,16 +15,24 @@ START_S, FILE_S, WORKER_S = 3.0, 0.001, 0.02
 @per_node
 def as_asked(s: Seen) -> Finding:
     """The options that the tool reports are those that were asked for: engine, O_DIRECT, flush, direction, sizes,
-    workers.
+    workers, and where its files are.
     """
     echo = s.parsed.evidence.echo
     if s.parsed == Parsed() or (s.parsed.problems and echo is None):
         return NO_OUTPUT
     if echo is None:
         return unchecked(f"{s.point.tool} does not print its options")
-    if echo.contradictions:
-        return failed("; ".join(echo.contradictions))
+    wrong = list(echo.contradictions)
+    if echo.place is not None and not _names(s.run.argv, echo.place):
+        wrong.append(f"{s.point.tool} worked in {echo.place}, which its command does not name")
+    if wrong:
+        return failed("; ".join(wrong))
     return passed(f"the tool repeats {echo.compared} options and parameters as they were given")
+
+
+def _names(argv: Sequence[str], place: str) -> bool:
+    """Whether an argument, or the value of one, is this."""
+    return any(place in (argument, argument.partition("=")[2]) for argument in argv)
 
 
 @per_node
