@@ -208,6 +208,7 @@ def series(values: Sequence[float] = (4e6,) * 20, interval_s: float = 0.5, host:
     return Series("bandwidth_bytes_per_s", tuple(values), interval_s, 0.0, host)
 
 
+DAX = "/dev/pmem0 on /t type ext4 (rw,relatime,dax=always)"
 WORKED_IN_TURN: dict[str, Any] = {"each_node": {
     host: Parsed("fio-3.33", FIGURES, Evidence(**EVIDENCE | {"echo": Echo((), frozenset(), 12, f"/{host}")}))
     for host in ("n1", "n2")
@@ -495,6 +496,22 @@ CASES: list[tuple[str, dict[str, Any], str, str]] = [
     ("reached", {"moved": moved(tool_written_bytes=None, device_written_bytes=0),
      "files": files(counted={"device": 0.0})}, UNCHECKED,
      "no counter is known to see all I/O on ext4; that of the block device saw 0 % of a data set"),
+    # what no block device counts: persistent memory, and what is below an overlay in a container
+    ("reached", {"moved": moved(tool_written_bytes=0, device_written_bytes=4096), "mount": DAX}, UNCHECKED,
+     "0 % of 39.1 MiB written got to block devices, by the kernel's account of the tool, and with the mount option"
+     " dax=always the device is read and written as memory"),
+    ("reached", {"moved": moved(tool_written_bytes=0, device_written_bytes=4096),
+     "mount": DAX.replace("always", "never")}, FAIL, "0 % of 39.1 MiB written"),
+    ("reached", {"moved": moved(tool_written_bytes=0, device="pmem0p1", device_written_bytes=4096)}, UNCHECKED,
+     "and what is on pmem0p1 may be read and written as memory"),
+    ("reached", {"moved": moved(device="pmem0p1")}, PASS, "all of 39.1 MiB written got to block devices"),
+    ("reached", {"fstype": "overlay", "moved": moved(tool_written_bytes=0, device="", device_written_bytes=None)},
+     UNCHECKED, "0 % of 39.1 MiB written got to block devices, by the kernel's account of the tool, and what is below"
+     " the overlay is not known: ZFS"),
+    ("reached", {"fstype": "overlay", "moved": moved(tool_written_bytes=0, device="", device_written_bytes=None),
+     "files": files(counted={"tool": 1.0})}, FAIL, "0 % of 39.1 MiB written got to block devices"),
+    ("reached", {"fstype": "overlay", "moved": moved(device="", device_written_bytes=None)}, PASS, "all of 39.1 MiB"),
+    ("reached", {"fstype": "overlay", "moved": moved(tool_written_bytes=0)}, FAIL, "0 % of 39.1 MiB written got to b"),
     # pages that are written again before they are flushed are written once
     ("reached", {"o_direct": False, "bytes_written": 80 * GIB, "moved": moved(device_written_bytes=8 * GIB,
      tool_written_bytes=9 * GIB)}, PASS, "all of 8.0 GiB or more that differ among 80.0 GiB written"),

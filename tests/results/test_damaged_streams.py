@@ -1,4 +1,5 @@
-"""What a real fio, and the agent, leave beside fio's output, damaged: it costs the checks that need it, never the figure."""
+"""What a real fio and the agent leave beside fio's output, damaged: that costs the checks which need it, never the
+figure."""
 
 import random
 from collections.abc import Callable, Mapping

@@ -112,7 +112,7 @@ def test_logs_that_are_not_of_this_run() -> None:
     assert told(logs(steady), 4.0) == "fio's logs are damaged: 1 of 2 workers have one"
     assert told(whole, 8.0) == "fio's logs are damaged: they add up to 4.0 MiB, and fio moved 8.0 MiB"
     assert "and fio moved 2.0 MiB" in told(whole, 2.0)
-    assert "moved 4.0 MiB" in told(logs(steady, steady[:-1] + [(2000, 1 << 53, 0)]), 4.0)
+    assert "moved 4.0 MiB" in told(logs(steady, [*steady[:-1], (2000, 1 << 53, 0)]), 4.0)
     assert "worker 2 is cut" in told(whole[:-1], 4.0)
     # what came after the last entry is not in a log
     assert told(logs([(600, 1024, 0)], [(600, 1024, 0)]), 4.0) == ""

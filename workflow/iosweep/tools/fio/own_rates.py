@@ -12,7 +12,6 @@ from iosweep.tools.fio import series_log
 from iosweep.tools.fio.series_log import Log, Unreadable
 from iosweep.units import human_size
 
-
 #: Shares of what fio moved by which its logs may add up to more, and to less, what came after the last entry aside. Of
 #: 526 phases of 0.1 to 11 s the extremes were 11 % and 6 %.
 _MORE, _LESS = 0.25, 0.15
