@@ -240,7 +240,7 @@ LIES: dict[str, Lie] = {
 }
 #: What cannot be told in a shorter phase. These run all at once.
 LONG_LIES: dict[str, Lie] = {
-    "a clock of half the speed": Lie(told("clock-half"), "clock", "its clock is slow", LONG | {"phase_time": "7s"}),
+    "a clock of half the speed": Lie(told("clock-half"), "clock", "its clock is slow", LONG | {"phase_time": "5s"}),
     "burst credit": Lie(stopped("burst"), "steady", "fell from", LONG),
     "a ramp": Lie(stopped("ramp"), "steady", "started slowly|rose", LONG),
     "a decline": Lie(stopped("decline"), "steady", "fell", LONG),

@@ -6,7 +6,7 @@ from __future__ import annotations
 #: ahead in any case.
 _AHEAD, _BEHIND, _SLACK_S = 0.02, 0.5, 0.05
 #: A tool must time this long for its clock to be judged slow where its start-up takes long as well.
-_COMPARABLE_S = 4.0
+_COMPARABLE_S = 3.0
 
 
 def fast(timed_s: float, wall_s: float, slack_s: float = _SLACK_S) -> str:
