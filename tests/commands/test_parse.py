@@ -20,7 +20,8 @@ from iosweep.tools.reading import Reading, ReadingProblem
 pytestmark = pytest.mark.local
 
 TOOLS = Path(__file__).parents[1] / "samples"
-FIO = TOOLS / "fio" / "s1_single_json.out"
+FIO = TOOLS / "fio" / "read" / "h8.out"
+FIO_OF_A_SECOND = TOOLS / "fio" / "s1_single_json.out"
 IOR = TOOLS / "ior" / "4.0.0" / "posix_fpp_odirect_CSV.summary.csv"
 MDTEST = TOOLS / "mdtest" / "4.0.0" / "own_W_F.out"
 
@@ -62,6 +63,17 @@ def test_rows_have_the_columns_of_the_result_table(
         assert row["tool"] == tool and row[column] > 0 and row["verdict"] == "valid"
     if figures:
         assert [row[column] / (1 << 20) for row in document["rows"]] == pytest.approx(figures)
+
+
+@pytest.mark.parametrize(
+    ("tool", "file"), [("fio", FIO_OF_A_SECOND), ("ior", TOOLS / "ior" / "3.2.1" / "stonewall_D1.out")]
+)
+def test_a_short_run_by_time_is_suspect_as_in_a_campaign(tool: str, file: Path) -> None:
+    code, (document,), _ = parsed(tool, file)
+    told = [problem["text"] for problem in document["problems"] if problem["severity"] == "suspect"]
+    assert code == 1 and {row["verdict"] for row in document["rows"]} == {"suspect"}
+    words = "phases of 1 s are too short to judge steadiness: 10 s or more are needed"
+    assert told and all(text.endswith(words) for text in told)
 
 
 def test_problems_are_objects_and_decide_the_verdict_of_their_rows(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -355,9 +355,9 @@ def test_volumes(tmp_path: Path, name: str, points: int, repetitions: int, writt
 @pytest.mark.parametrize(
     ("name", "points", "repetitions"),
     [
-        ("weka", 6 * 2 + 1, 39),
-        ("everything", 6 * 2 + 1, 39),
-        ("weka-small-write-latency", 1, 3),
+        ("weka", 6 * 2 + 1, 6 * 2 * 5 + 3),
+        ("everything", 6 * 2 + 1, 6 * 2 * 5 + 3),
+        ("weka-small-write-latency", 1, 5),
         ("four-corners", 12, 36 + 5 * 3),
         ("mdtest", 2, 11),
         ("node-check", 2, 6),

@@ -7,7 +7,7 @@ import time
 import pytest
 
 from iosweep.node import monitor
-from iosweep.node.monitor import QUANTITIES, Monitor, Sample, encoded, of_nodes, series
+from iosweep.node.monitor import QUANTITIES, Monitor, Sample, encoded, is_whole, of_nodes, series
 from iosweep.series import Series
 
 STAT = b"""cpu  1 1 1 1 1 1 1 1 0 0
@@ -88,7 +88,8 @@ def test_what_is_not_such_a_stream_has_no_series() -> None:
     good = encoded("", samples(0.0, 1.0, sent_bytes_per_s=[0.0, 1.0]), 1.0)
     head = '{{"host":"","interval_s":1.0,"begin_s":0.0,"count":{},"names":["a"]}}\n'
     for bad in (b"", b"\n", b"x" * 99, b"{}\n", good[:-1], head.format(-1).encode(), head.format(0).encode()):
-        assert series(bad) == ()
+        assert series(bad) == () and is_whole(bad) == (bad == b"")
+    assert is_whole(good) and is_whole(good + good) and not is_whole(good + good[:-1])
     assert series(good + head.format(10**12).encode()) == series(good)
     for more in ('"begin_s":1e308', '"begin_s":0,"interval_s":1e-300', '"begin_s":0,"interval_s":1e300'):
         first = '"host":"","interval_s":1.0,' if "interval_s" not in more else '"host":"",'

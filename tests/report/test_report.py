@@ -265,6 +265,30 @@ class TestHeadline:
         titles = [(group.title, group.entries[0].value) for group in headline.groups(summarize(rows))]
         assert titles == [("fio, O_DIRECT", "10.0 IOPS"), ("fio, through the page cache", "1.00 M IOPS")]
 
+    def test_reads_have_no_conditions_of_writes(self) -> None:
+        """And are one headline, whatever the writes of their points were like."""
+        write = {"phase": "rand_write", "data": "random"}
+        rows = [
+            row(point="p", **write, write_mode="new", o_direct=True),
+            row(point="p", o_direct=True, ops_per_s=20.0),
+            row(point="q", **write, write_mode="overwrite", o_direct=True),
+            row(point="q", o_direct=True, ops_per_s=30.0),
+        ]
+        found = {group.title: [(e.label, e.value) for e in group.entries] for group in headline.groups(summarize(rows))}
+        assert found == {
+            "fio, O_DIRECT, new files, random data": [("Random write", "10.0 IOPS")],
+            "fio, O_DIRECT": [("Random read", "30.0 IOPS")],
+            "fio, O_DIRECT, overwrite, random data": [("Random write", "10.0 IOPS")],
+        }
+
+    def test_conditions_above_reads_and_writes(self) -> None:
+        condition = titles.Conditions("ior", "new", "random", True)
+        assert [titles.describe(condition, "data", drawn) for drawn in (["seq_read"], ["seq_write"], [])] == [
+            "IOR, O_DIRECT", "IOR, O_DIRECT, new files, random data", "IOR, O_DIRECT, new files, random data",
+        ]  # fmt: skip
+        both = titles.describe(condition, "data", ["seq_read", "seq_write"])
+        assert both == "IOR, O_DIRECT; writes: new files, random data"
+
     def test_the_best_of_layouts_and_interfaces_names_its_own(self) -> None:
         own = {"tool": "ior", "phase": "seq_read", "metric": "bandwidth_bytes_per_s", "o_direct": False}
         own |= {"threads_per_node": 4, "transfer_size_bytes": M, "collective": True}

@@ -101,7 +101,7 @@ class TestPlots:
             assert [panel.title for panel in figure.panels] == phases
             assert (figure.x_values, figure.series) == ((1, 8, 16, 32, 64, 128), ("128 KiB", "1 MiB", "16 MiB"))
             assert figure.subtitle == (
-                "IOR, O_DIRECT, overwrite, random data; 1 node; file size 16 GiB; file per process; POSIX"
+                "IOR, O_DIRECT; writes: overwrite, random data; 1 node; file size 16 GiB; file per process; POSIX"
             )
             assert len(figure.marks) == 4 * 6 * 3
             for value in figure.marks:

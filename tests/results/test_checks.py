@@ -106,7 +106,7 @@ def seen(
     `seconds`: the phase time, None for one pass; `ran_on`: the nodes that the tool says it ran on.
     """
     known = {key: part for part in (FIGURES, EVIDENCE, RUN, OPTIONS, TARGET) for key in part} | dict.fromkeys(
-        ("not_run", "leftover", "leftover_expected", "left_behind", "flooded"), RUN
+        ("not_run", "leftover", "leftover_expected", "left_behind", "flooded", "argv", "argvs"), RUN
     )
     known |= dict.fromkeys(
         (
@@ -120,6 +120,7 @@ def seen(
             "windows",
             "windows_error_s",
             "not_flushed",
+            "lost",
             "doubts",
             "repeats",
         ),
@@ -207,11 +208,31 @@ def series(values: Sequence[float] = (4e6,) * 20, interval_s: float = 0.5, host:
     return Series("bandwidth_bytes_per_s", tuple(values), interval_s, 0.0, host)
 
 
+DAX = "/dev/pmem0 on /t type ext4 (rw,relatime,dax=always)"
+WORKED_IN_TURN: dict[str, Any] = {"each_node": {
+    host: Parsed("fio-3.33", FIGURES, Evidence(**EVIDENCE | {"echo": Echo((), frozenset(), 12, f"/{host}")}))
+    for host in ("n1", "n2")
+}}  # fmt: skip
+
+
+def run_as(*argv: str) -> dict[str, Any]:
+    return {"argv": argv}
+
+
 CASES: list[tuple[str, dict[str, Any], str, str]] = [
     # check, what is changed, outcome, what the evidence contains
     # the rest is in test_checks_cpus.py
     ("as_asked", {}, PASS, "the tool repeats 12 options and parameters as they were given"),
     ("as_asked", {"echo": NOT_REPORTED}, FAIL, "fio ran without direct=1; fio ran without end_fsync=1"),
+    ("as_asked", {"echo": Echo((), frozenset(), 12, "/t/a b")} | run_as("--directory=/t/a b"), PASS, "repeats 12"),
+    ("as_asked", {"echo": Echo((), frozenset(), 12, "/t/a b")} | run_as("-d", "/t/a b"), PASS, "repeats 12"),
+    ("as_asked", {"echo": Echo((), frozenset(), 12, "/t/a")} | run_as("--directory=/t/a b"), FAIL,
+     "fio worked in /t/a, which its command does not name"),
+    # each node's command names its own directory
+    ("as_asked", TWO_NODES | WORKED_IN_TURN | {"argvs": (("fio", "--directory=/n1"), ("fio", "--directory=/n2"))}, PASS,
+     "n1: the tool repeats 12"),
+    ("as_asked", TWO_NODES | WORKED_IN_TURN | {"argvs": (("fio", "--directory=/n1"), ("fio", "--directory=/n1"))}, FAIL,
+     "n2: fio worked in /n2, which its command does not name"),
     ("as_asked", {"echo": None}, UNCHECKED, "fio does not print its options"),
     ("as_asked", {"echo": None, "problems": ("cut",)}, UNCHECKED, "no output to look at"),
     ("in_flight", {}, PASS, "15.80 in flight on average, 16 at most were asked for"),
@@ -224,8 +245,11 @@ CASES: list[tuple[str, dict[str, Any], str, str]] = [
     ("clock", {}, PASS, "the tool timed 10.00 s of the 10.40 s of its process"),
     ("clock", {"wall_s": 5.4}, FAIL, "the tool timed 10.00 s, and all of it took 5.40 s: its clock is fast"),
     ("clock", {"wall_s": 20.4}, FAIL, "its clock is slow, or it did not time all that it did"),
-    ("clock", {"wall_s": 17.9}, UNCHECKED, "too short beside its start-up"),  # a very slow start
+    ("clock", {"wall_s": 16.9}, UNCHECKED, "too short beside its start-up"),  # a very slow start
     ("clock", {"timed_s": 1.0, "wall_s": 6.0}, UNCHECKED, "too short beside its start-up"),
+    ("clock", {"timed_s": 4.5, "wall_s": 9.3}, FAIL, "its clock is slow"),
+    ("clock", {"timed_s": 4.5, "wall_s": 9.3, "tasks": 2}, UNCHECKED, "too short beside its start-up"),  # a launcher
+    ("clock", {"timed_s": 6.5, "wall_s": 13.3, "tasks": 2}, FAIL, "its clock is slow"),
     ("clock", {"timed_s": 1.0, "wall_s": 2.4, "untimed_s": 1.0}, PASS, "1.00 s of the 2.40 s"),  # mdtest sleeps
     ("clock", {"timed_s": None}, UNCHECKED, "the tool does not say how long it took"),
     ("pinned", {}, PASS, "2 workers on 1 node looked at 6 times or more, each on the CPUs planned for it: one of CPUs"),
@@ -475,6 +499,22 @@ CASES: list[tuple[str, dict[str, Any], str, str]] = [
     ("reached", {"moved": moved(tool_written_bytes=None, device_written_bytes=0),
      "files": files(counted={"device": 0.0})}, UNCHECKED,
      "no counter is known to see all I/O on ext4; that of the block device saw 0 % of a data set"),
+    # what no block device counts: persistent memory, and what is below an overlay in a container
+    ("reached", {"moved": moved(tool_written_bytes=0, device_written_bytes=4096), "mount": DAX}, UNCHECKED,
+     "0 % of 39.1 MiB written got to block devices, by the kernel's account of the tool, and with the mount option"
+     " dax=always the device is read and written as memory"),
+    ("reached", {"moved": moved(tool_written_bytes=0, device_written_bytes=4096),
+     "mount": DAX.replace("always", "never")}, FAIL, "0 % of 39.1 MiB written"),
+    ("reached", {"moved": moved(tool_written_bytes=0, device="pmem0p1", device_written_bytes=4096)}, UNCHECKED,
+     "and what is on pmem0p1 may be read and written as memory"),
+    ("reached", {"moved": moved(device="pmem0p1")}, PASS, "all of 39.1 MiB written got to block devices"),
+    ("reached", {"fstype": "overlay", "moved": moved(tool_written_bytes=0, device="", device_written_bytes=None)},
+     UNCHECKED, "0 % of 39.1 MiB written got to block devices, by the kernel's account of the tool, and what is below"
+     " the overlay is not known: ZFS"),
+    ("reached", {"fstype": "overlay", "moved": moved(tool_written_bytes=0, device="", device_written_bytes=None),
+     "files": files(counted={"tool": 1.0})}, FAIL, "0 % of 39.1 MiB written got to block devices"),
+    ("reached", {"fstype": "overlay", "moved": moved(device="", device_written_bytes=None)}, PASS, "all of 39.1 MiB"),
+    ("reached", {"fstype": "overlay", "moved": moved(tool_written_bytes=0)}, FAIL, "0 % of 39.1 MiB written got to b"),
     # pages that are written again before they are flushed are written once
     ("reached", {"o_direct": False, "bytes_written": 80 * GIB, "moved": moved(device_written_bytes=8 * GIB,
      tool_written_bytes=9 * GIB)}, PASS, "all of 8.0 GiB or more that differ among 80.0 GiB written"),
@@ -652,6 +692,7 @@ CASES: list[tuple[str, dict[str, Any], str, str]] = [
     # steady, even
     ("steady", {"series": [series()]}, PASS, "within 0%"),
     ("steady", {}, UNCHECKED, "left no rates over time"),
+    ("steady", {"lost": "fio's logs are damaged: x"}, UNCHECKED, "left no rates over time: fio's logs are damaged: x"),
     ("steady", {"seconds": 2.0, "runtime_s": 2.0, "series": [series(11 * [4e6] + 9 * [0.0], 0.1)]}, FAIL,
      "stood still for 0.9 s of 2.0 s"),
     ("steady", {"seconds": 2.0, "runtime_s": 2.0, "series": [series(20 * [4e6], 0.1)]}, UNCHECKED,
@@ -676,6 +717,7 @@ CASES: list[tuple[str, dict[str, Any], str, str]] = [
     ("even", {"own_rates": [OwnRate("", k, 4e5 if k == 5 else 4e6) for k in range(8)], "ops": 700}, UNCHECKED,
      "too few to compare"),
     ("even", {}, UNCHECKED, "are not known"),
+    ("even", {"lost": "fio's logs are damaged: x"}, UNCHECKED, "are not known: fio's logs are damaged: x"),
     ("even", {"threads_per_node": 1}, NO, ""),
 ]  # fmt: skip
 
@@ -834,4 +876,7 @@ def test_no_output_at_all_is_invalid() -> None:
 def test_the_table_for_the_documentation() -> None:
     lines = checks.markdown().splitlines()
     assert len(lines) == 2 + len(checks.OF_A_ROW)
-    assert all(f"| `{c.name}` | {c.severity} | {c.doc} |" in lines for c in checks.OF_A_ROW)
+    assert [line.split(" | ")[:3] for line in lines[2:]] == [
+        [f"| `{c.name}`", c.severity, c.doc] for c in checks.OF_A_ROW
+    ]  # fmt: skip
+    assert all(line.count(" | ") == 3 for line in lines[2:])

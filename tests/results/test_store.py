@@ -430,6 +430,29 @@ def test_an_archive_of_somebody_else_is_bounded(
     assert why in reason
 
 
+@pytest.mark.parametrize("stream", ["series", "series@3", "monitor"])
+@pytest.mark.parametrize("bad", [(bytes(1001), 0), (deflated(bytes(2000)), 8), (b"\xff" * 20, 8), (b"x", 12)])
+def test_what_no_figure_needs_may_be_damaged(
+    stream: str, bad: tuple[bytes, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(process, "MOST_BYTES", 1000)
+    monkeypatch.setattr(raw_output, "MOST_UNPACKED", 2500)
+    data, method = bad
+    archive = member(f"a.{stream}".encode(), data, method=method) + member(b"a.stdout", b"y", method=0)
+    assert unpack(archive) == {"a": {stream: raw_output.UNREADABLE, "stdout": b"y"}}
+
+
+def test_many_nodes_leave_more_than_their_output() -> None:
+    """A gigabyte of logs takes no room from what figures are made of."""
+    beside = [member(f"a.series@{k}".encode(), deflated(bytes(600))) for k in range(5)]
+    output = [member(f"a.stdout@{k}".encode(), b"y", method=0) for k in range(5)]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(raw_output, "MOST_UNPACKED", 2000)
+        found = unpack(b"".join(one for pair in zip(beside, output, strict=True) for one in pair))["a"]
+    assert [found[f"stdout@{k}"] for k in range(5)] == 5 * [b"y"]
+    assert [found[f"series@{k}"] == raw_output.UNREADABLE for k in range(5)] == [False, False, False, True, True]
+
+
 def test_a_zip_bomb_takes_no_more_memory_than_is_allowed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(process, "MOST_BYTES", 1 << 20)
     archive = member(b"a.stdout", deflated(bytes(256 << 20)))

@@ -156,7 +156,7 @@ class Made:
         target = {"directory": self.plan.target.directory, "fsid": "1", "layout_is": "not recorded"}
         times = {"started": "2030-01-02T03:04:05+00:00", "ended": "2030-01-02T03:04:07+00:00"}
         known = {"repetition": number, "node": "n1", "phases": phases, "target": target, "tool": {"sha256": "build"}}
-        output = (SAMPLES / f"{sample}.out").read_bytes()
+        output = (SAMPLES / f"{sample}.out").read_bytes().replace(b"/mnt/scratch/d", b"/scratch/me/a b")
         every = {"stdout": output, "stderr": b""} | dict(streams or {})
         raw = {f"{s.name}.{stream}": data for s in point.steps() for stream, data in every.items()}
         self.store.commit(point.id, number, records.record(point.id, **known | times | (record or {})), raw)

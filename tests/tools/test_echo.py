@@ -24,8 +24,7 @@ def fio(phase: str, told: dict[str, str | None], **options: Any) -> Echo | None:
     tool = tools()["fio"]
     argv = tool.argv(Step(READ | options, (tool.phases[phase],), 1, 1.0), "/t/a=b", 7)
     printed = {name: value for a in argv[1:] for name, eq, value in [a.removeprefix("--").partition("=")] if eq}
-    every = printed | {"group_reporting": ""} | told  # client mode prints flags
-    found = {name: value for name, value in every.items() if value is not None}
+    found = {name: value for name, value in (printed | told).items() if value is not None}
     return fio_echo.compare(fio_echo.options(argv), found)
 
 
@@ -39,6 +38,9 @@ def fio(phase: str, told: dict[str, str | None], **options: Any) -> Echo | None:
         ("rand_read", {"iodepth": "1", "numjobs": None},
          ["fio ran without numjobs=2", "fio ran with iodepth=1, asked for was 4"]),
         ("rand_read", {"rate_iops": "100"}, ["fio ran with rate_iops=100, which was not asked for"]),
+        ("rand_read", {"time_based": None, "group_reporting": "0"},
+         ["fio ran with group_reporting=0, asked for was 1", "fio ran without time_based=1"]),
+        ("rand_read", {"verify_only": "1"}, ["fio ran with verify_only=1, which was not asked for"]),
         ("rand_read", {"lat_percentiles": None}, []),  # fio before 3.18, and results from before it was asked for
         ("rand_write", {}, []),
         ("rand_write", {"end_fsync": "0", "refill_buffers": None},
@@ -48,6 +50,17 @@ def fio(phase: str, told: dict[str, str | None], **options: Any) -> Echo | None:
 def test_fio(phase: str, told: dict[str, str | None], wrong: list[str]) -> None:
     echo = fio(phase, told)
     assert echo is not None and sorted(echo.contradictions) == sorted(wrong)
+
+
+def test_where_their_files_are() -> None:
+    """As the command has it, which the check compares (checks/asked.py)."""
+    echoes = [fio("rand_read", {}), fio("rand_read", {"directory": None}), ior("seq_read")]
+    assert [echo.place for echo in echoes if echo] == [
+        "/t/a=b", None, "/mnt/scratch/iosweep-own/sets/ior-read-8m/data",
+    ]  # fmt: skip
+    blanks = (b" -o /mnt/scratch/iosweep-own/sets/", b" -o /mnt/with a -F -O blank/")
+    moved = ior("seq_read", blanks)
+    assert moved and not moved.contradictions and moved.place == "/mnt/with a -F -O blank/ior-read-8m/data"
 
 
 def test_what_fio_confirms() -> None:
@@ -109,6 +122,7 @@ def test_mdtest(change: tuple[bytes, bytes], wrong: list[str]) -> None:
     (run,) = tables(output.replace(*change).decode())
     echo = mdtest_echo.compare(tool.argv(step, "/t", 7), run)
     assert echo is not None and list(echo.contradictions) == wrong
+    assert echo.place and f"'-d' '{echo.place}'".encode() in output
 
 
 def test_a_tool_that_timed_more_than_its_whole_run() -> None:

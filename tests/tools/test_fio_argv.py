@@ -52,9 +52,9 @@ def output(written: int, **job: Any) -> dict[str, bytes]:
 #: Logs of 20 intervals, of phases of 1.5 s.
 LOGS = "--write_bw_log=series --log_avg_msec=75 --per_job_logs=1"
 COMMON = "--directory=/t --filename_format=$jobnum.$filenum --numjobs=2"
-LAST = "--disk_util=0 --clocksource=clock_gettime --group_reporting --eta=never --output-format=json+"
+LAST = "--disk_util=0 --clocksource=clock_gettime --group_reporting=1 --eta=never --output-format=json+"
 THREE = "--nrfiles=3 --lat_percentiles=1 --clat_percentiles=1"
-IO = "--bs=4096 --iodepth=8 --ioengine=libaio --direct=1 --size=3145728 --time_based --runtime=1500ms --randseed=7"
+IO = "--bs=4096 --iodepth=8 --ioengine=libaio --direct=1 --size=3145728 --time_based=1 --runtime=1500ms --randseed=7"
 META = (
     "--filesize=4k --bs=4k --openfiles=1 --file_service_type=sequential --create_on_open=1 --create_fsync=0"
     " --fallocate=none"
@@ -128,7 +128,7 @@ def test_a_set_that_was_not_written_completely_is_seen(streams: dict[str, bytes]
 def test_one_pass_has_no_time(phase: str) -> None:
     timed, once = (FIO.argv(step(phase, time_s=time_s), "/t", 7) for time_s in (1.5, None))
     # without a time fio goes over its files once, and ends
-    assert [a for a in timed if a not in once] == ["--time_based", "--runtime=1500ms", *LOGS.split()]
+    assert [a for a in timed if a not in once] == ["--time_based=1", "--runtime=1500ms", *LOGS.split()]
     assert [a for a in once if a not in timed] == []
 
 

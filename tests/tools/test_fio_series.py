@@ -14,8 +14,8 @@ from iosweep.files import safe_paths
 from iosweep.results.parts import slowest, workers
 from iosweep.results.steadiness import stall
 from iosweep.run.tool_files import collected
-from iosweep.tools import Step, tools
-from iosweep.tools.fio import series_log
+from iosweep.tools import Evidence, Parsed, Step, tools
+from iosweep.tools.fio import own_rates, series_log
 
 FIO = tools()["fio"]
 MIB = 1 << 20
@@ -81,13 +81,41 @@ def test_a_worker_without_an_entry_did_nothing_while_others_did() -> None:
 
 @pytest.mark.parametrize(
     "stream",
-    [b"", b"x", b"==> series_bw.1.log <==\n", b"==> series_bw.1.log <==\n100, x, 0, 0, 0\n",
+    [b"x", b"==> series_bw.1.log <==\n100, x, 0, 0, 0\n", b"==> series_bw.1.log <==\n100, 5, 0, 0, 0\n200, 5, 0, 0, 1",
      b"==> series_bw.1.log <==\n100, -5, 0, 0, 0\n", b"==> series_bw.1.log <==\n100, 5, 0, 0, 0\n100, 5\n",
      b"==> series_bw.1.log <==\n200, 5, 0, 0, 0\n100, 5, 0, 0, 0\n", b"==> series_bw.1.log <==\n1, 2\n",
      b"==> series_bw.1.log <==\n" + b"9" * 40 + b", 5, 0, 0, 0\n"],
 )  # fmt: skip
 def test_what_is_not_of_fio_gives_no_series(stream: bytes) -> None:
+    with pytest.raises(series_log.Unreadable):
+        series_log.read(stream, 2.0, 2.0, 1.0 * MIB)
+
+
+@pytest.mark.parametrize("stream", [b"", b"==> series_bw.1.log <==\n"])
+def test_nothing_was_logged(stream: bytes) -> None:
     assert series_log.read(stream, 2.0, 2.0, 1.0 * MIB) is None
+
+
+def told(stream: bytes, moved_mib: float) -> str:
+    """Why the logs of a node with two workers, which moved so much in 2 s, are not used."""
+    step = Step({"threads_per_node": 2}, (FIO.phases["seq_write"],), 1, 2.0)
+    evidence = Evidence(transferred_bytes=round(moved_mib * MIB))
+    parsed = own_rates.of_one(Parsed(figures={"runtime_s": 2.0}, evidence=evidence), stream, step).evidence
+    assert bool(parsed.lost) != bool(parsed.series)
+    return parsed.lost
+
+
+def test_logs_that_are_not_of_this_run() -> None:
+    steady = [(t, 1024, 0) for t in range(100, 2001, 100)]
+    whole = logs(steady, steady)
+    assert told(whole, 4.0) == told(whole, 3.5) == told(whole, 4.5) == ""
+    assert told(logs(steady), 4.0) == "fio's logs are damaged: 1 of 2 workers have one"
+    assert told(whole, 8.0) == "fio's logs are damaged: they add up to 4.0 MiB, and fio moved 8.0 MiB"
+    assert "and fio moved 2.0 MiB" in told(whole, 2.0)
+    assert "moved 4.0 MiB" in told(logs(steady, [*steady[:-1], (2000, 1 << 53, 0)]), 4.0)
+    assert "worker 2 is cut" in told(whole[:-1], 4.0)
+    # what came after the last entry is not in a log
+    assert told(logs([(600, 1024, 0)], [(600, 1024, 0)]), 4.0) == ""
 
 
 def measured(directory: Path, time_s: float, stopped: int = 0, after_s: float = 0.0, for_s: float = 0.0) -> Any:

@@ -44,7 +44,9 @@ def judged(step: Step, parsed: Parsed, exit_code: int = 0, nodes: int = 1) -> tu
     point = Point("p", "ior", (step.name,), nodes, step.options, step.time_s, Repetitions(1, 1), ())
     files = {"role": "read", "wrong": [], "holes": "none", "files": 2, "file_size_bytes": 8 * MIB,
              "set_bytes": 16 * MIB}  # fmt: skip
-    run = {"exit_code": exit_code, "timed_out": False, "wall_s": 1.5, "stderr": "", "files": files}
+    echo = parsed.evidence.echo
+    run = {"exit_code": exit_code, "timed_out": False, "wall_s": 1.5, "stderr": "", "files": files,
+           "argv": ["ior", "-o", echo.place] if echo and echo.place else ["ior"]}  # fmt: skip
     return verdict.verdict(
         verdict.judge(Seen(point, step.phase, phase_run(run), parsed, ON_TARGET, {"n1": MIB}, "ext4"))
     )

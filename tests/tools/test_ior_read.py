@@ -33,6 +33,7 @@ MIB = 1 << 20
 def _however_short(monkeypatch: pytest.MonkeyPatch) -> None:
     """The samples are runs of milliseconds; tests/tools/test_ior_severity.py has tests of what that says."""
     monkeypatch.setattr(_module, "too_short", lambda runtime_s, clock_s: None)
+    monkeypatch.setattr(_module, "too_short_to_be_steady", lambda time_s: "")
 
 
 Row = Mapping[str, Any]

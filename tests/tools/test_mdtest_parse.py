@@ -27,8 +27,10 @@ def parsed(phase: str, output: bytes = BOTH, step: Step = ALL) -> Parsed:
 def judged(found: Parsed, phase: str, nodes: int = 1) -> tuple[str, list[str]]:
     """The verdict on a run whose circumstances were all right."""
     point = Point("p", "mdtest", tuple(MDTEST.phases), nodes, OPTIONS, None, Repetitions(1, 1), ())
+    echo = found.evidence.echo
     run = {"exit_code": 0, "timed_out": False, "wall_s": 12.0, "stderr": "", "files": {"role": "fresh"},
-           "leftover_expected": 0, "leftover": 0}  # fmt: skip
+           "leftover_expected": 0, "leftover": 0,
+           "argv": ["mdtest", "-d", echo.place] if echo and echo.place else ["mdtest"]}  # fmt: skip
     findings = verdict.judge(Seen(point, MDTEST.phases[phase], phase_run(run), found, ON_TARGET, {"n1": 1 << 30}))
     # these few files are made to be read quickly, not to last
     return verdict.verdict([(check, finding) for check, finding in findings if check.name != "long_enough"])

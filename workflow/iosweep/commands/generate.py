@@ -15,6 +15,7 @@ from pydantic_core.core_schema import WithDefaultSchema
 from iosweep.config import models, sections
 from iosweep.node import fs_types
 from iosweep.results import checks, columns
+from iosweep.results.checks import described
 from iosweep.tools import Option, Tool, tools
 from iosweep.tools.axes import NODES
 
@@ -52,6 +53,7 @@ def _files() -> Iterator[tuple[str, str]]:
     yield "docs/columns.md", columns.markdown()
     verdicts = _between("docs/verdicts.md", "checks", checks.markdown())
     yield "docs/verdicts.md", _replaced(verdicts, "docs/verdicts.md", "file systems", fs_types.markdown())
+    yield "docs/parsing.md", _between("docs/parsing.md", "checks", described.in_parse())
     yield "config/README.md", _between("config/README.md", "keys", _keys())
     for tool in tools().values():
         name = f"workflow/iosweep/tools/{tool.name}/README.md"

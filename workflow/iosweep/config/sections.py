@@ -26,6 +26,7 @@ from iosweep.config.scalars import (
     Strict,
     Variable,
 )
+from iosweep.tools.reading import SHORTEST_STEADY_S
 
 
 class Target(Strict):
@@ -123,7 +124,7 @@ class Limits(Strict):
         " second time because something disturbed the first: other load, a kill. Default: 10%.",
     )
     shortest_phase: Duration = Field(
-        10.0,
+        SHORTEST_STEADY_S,
         description="Timed phases that are shorter are too short to judge whether they are steady, and suspect; for a"
         " trial or a demonstration, 0s. Suites with a `scale` are exempt. Default: 10s.",
     )

@@ -15,8 +15,9 @@ class FileSystem:
     and the kernel counts their I/O as that of the process which causes it. direct: None where O_DIRECT keeps
     I/O out of this machine's memory, else why that is not proven. unless: a pattern of mount options with which it is
     not proven either. clients: how the names of its client's processes begin, where it has such outside the kernel.
-    nameless: its source is what whoever mounts it calls it. locks: whether a flock on it is known to be seen on the
-    other nodes, except with a mount option that matches `unlocked`. inodes: whether a directory has the same inode
+    nameless: its source is what whoever mounts it calls it. layered: it shows the files of other file systems.
+    locks: whether a flock on it is known to be seen on the other nodes, except with a mount option that matches
+    `unlocked`. inodes: whether a directory has the same inode
     number as long as it exists; an overlay of layers on several file systems, and the clients of some network file
     systems, may number it anew. subvolumes: whether a snapshot has the inode numbers of its original, and each of them
     an fsid of its own that it keeps.
@@ -32,6 +33,7 @@ class FileSystem:
     memory: bool = False
     block: bool = False
     nameless: bool = False
+    layered: bool = False
     inodes: bool = False
     subvolumes: bool = False
 
@@ -59,6 +61,7 @@ TABLE = (
         block=True,
         direct="what becomes of O_DIRECT depends on the file system below an overlay",
         nameless=True,
+        layered=True,
     ),
     FileSystem(
         ("devtmpfs", "hugetlbfs", "ramfs", "tmpfs"), local=True, direct=None, memory=True, nameless=True, inodes=True
@@ -101,6 +104,12 @@ def direct(fstype: str | None, mount: str | None) -> str | None:
     if not known.direct and (option := _option(known.unless, mount)):
         return f"with the mount option {option} it accepts O_DIRECT and caches all the same"
     return known.direct
+
+
+def maps_device(mount: str | None) -> str | None:
+    """The mount option with which a file system accesses its device as memory (DAX); None without. With `dax=inode`,
+    which newer kernels have by default, single files may be. `mount` as for `direct`."""
+    return _option("dax(=always)?", mount)
 
 
 def apart(fstype: str, mount: str) -> str | None:

@@ -74,6 +74,8 @@ class IoCounters:
         found.below(target)
         self.devices, self.memory = tuple(found.names), found.memory
         self._stats = [sys / "class/block" / name / "stat" for name in self.devices]
+        if not all(map(_counts, self._stats)):
+            self._stats = []
         self._osc = _osc(target, proc, sys)
         nfs = fs_types.of(target.fstype) is fs_types.of("nfs")
         self._nfs = proc / "self/mountstats" if nfs else None
@@ -166,6 +168,15 @@ class _Devices:
                 under.below(mount)
             if under.memory:
                 self.memory = self.memory or f"{name} is a file on {under.memory}"
+
+
+def _counts(stat: Path) -> bool:
+    """Whether a device's counter counts: it may be switched off (queue/iostats), and some that use several paths have
+    only zeros, although a file system was read from them when it was mounted."""
+    queues = (stat.parent / "queue", stat.resolve().parent.parent / "queue")  # a partition has that of its disk
+    switch = next((found for queue in queues if (found := text(queue / "iostats"))), "1")
+    seen = disk(text(stat) or "")
+    return switch.strip() != "0" and seen is not None and seen != Bytes(0, 0)
 
 
 def _name(link: Path) -> str:

@@ -255,26 +255,36 @@ def of_nodes(streams: Mapping[str, bytes]) -> bytes:
     return b"".join(made)
 
 
+def is_whole(stream: bytes) -> bool:
+    """Whether all of a stream is what `encoded` and `of_nodes` make. Pure."""
+    return max((end for _, _, end in _heads(stream)), default=0) == len(stream)
+
+
 def _blocks(stream: bytes) -> Iterator[tuple[_Head, array[float]]]:
     """The parts of a stream, up to the first that is not whole."""
+    for head, begin, end in _heads(stream):
+        values = array("f", stream[begin:end])
+        if sys.byteorder == "big":
+            values.byteswap()
+        yield head, values
+
+
+def _heads(stream: bytes) -> Iterator[tuple[_Head, int, int]]:
+    """(head, where its values begin, and end) of the parts of a stream, up to the first that is not whole."""
     position = 0
     while (end := stream.find(b"\n", position)) >= 0:
         try:
             head = msgspec.json.decode(stream[position:end], type=_Head)
         except (msgspec.DecodeError, UnicodeDecodeError):
             return
-        size = 4 * head.count * len(head.names)
+        position = end + 1 + 4 * head.count * len(head.names)
         if not (head.count > 0 and len(head.names) <= _MOST_NAMES):
             return
         if not (_LEAST_S <= head.interval_s <= _MOST_S and abs(head.begin_s) <= _MOST_S):
             return
-        if end + 1 + size > len(stream):
+        if position > len(stream):
             return
-        values = array("f", stream[end + 1 : end + 1 + size])
-        if sys.byteorder == "big":
-            values.byteswap()
-        yield head, values
-        position = end + 1 + size
+        yield head, end + 1, position
 
 
 def series(stream: bytes) -> tuple[Series, ...]:

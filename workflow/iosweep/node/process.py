@@ -30,6 +30,8 @@ from iosweep.node.io_record import Moved
 TOKEN = "SLURM_JWT"  # noqa: S105 - its name
 #: Bytes of a block in getrusage.
 _BLOCK = 512
+#: Whether the kernel counts them; one without CONFIG_TASK_IO_ACCOUNTING says 0.
+_COUNTS_BLOCKS = Path("/proc/self/io").exists()
 #: What a command may print, or leave in a file that is read. More is a fault, and would fill our memory.
 MOST_BYTES = 64 << 20
 
@@ -141,8 +143,8 @@ def run(
         why == "flooded",
         wall_s,
         left_behind,
-        storage_read_bytes=_BLOCK * (after.ru_inblock - before.ru_inblock),
-        storage_written_bytes=_BLOCK * (after.ru_oublock - before.ru_oublock),
+        storage_read_bytes=_BLOCK * (after.ru_inblock - before.ru_inblock) if _COUNTS_BLOCKS else None,
+        storage_written_bytes=_BLOCK * (after.ru_oublock - before.ru_oublock) if _COUNTS_BLOCKS else None,
     )
 
 

@@ -41,6 +41,19 @@ def conditions(tool: str, values: Mapping[str, Value | None]) -> Conditions:
     return Conditions(tool, values.get("write_mode"), values.get("data"), values.get("o_direct"))
 
 
+def of_phase(own: Conditions, phase: str) -> Conditions:
+    """What of the conditions of a point applies to one of its phases: of one that only reads, nothing of writes."""
+    options = tools()[own.tool].options if own.tool in tools() else {}
+
+    def applies(name: str) -> bool:
+        option = options.get(name)
+        return option is None or option.phases is None or phase in option.phases
+
+    return own._replace(
+        write_mode=own.write_mode if applies("write_mode") else None, data=own.data if applies("data") else None
+    )
+
+
 def contests(points: Sequence[Point]) -> dict[Contest, list[Point]]:
     """Each contest of a plan with its points. Those with a single point choose nothing, and are left out; there are
     none where nothing is to be confirmed."""
@@ -51,7 +64,7 @@ def contests(points: Sequence[Point]) -> dict[Contest, list[Point]]:
         own = conditions(point.tool, point.options)
         for phase in point.measured():
             size = point.options.get("file_size") if phase.kind == "metadata" else None
-            contest = Contest(own, phase.kind, size, phase.name)
+            contest = Contest(of_phase(own, phase.name), phase.kind, size, phase.name)
             found.setdefault(contest, []).append(point)
             if phase.name in LATENCY_PHASES and tools()[point.tool].latency:
                 found.setdefault(contest._replace(latency=True), []).append(point)

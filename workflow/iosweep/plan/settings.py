@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Literal
 
 from iosweep.files.fields import Count, Deadline, Part, PathText, Seconds, Share
+from iosweep.tools.reading import SHORTEST_STEADY_S
 
 
 class TargetSettings(Part, frozen=True, kw_only=True):
@@ -35,5 +36,5 @@ class LimitSettings(Part, frozen=True, kw_only=True):
     over_time: Literal["refuse", "trim"] = "refuse"
     retried: Share
     share_of_free: Share = 0.10
-    shortest_phase: Seconds = 10.0
+    shortest_phase: Seconds = SHORTEST_STEADY_S
     time: Seconds | None

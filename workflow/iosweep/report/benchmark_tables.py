@@ -222,7 +222,7 @@ def _test(title: str, told: str, scaled: bool, results: Sequence[Result], nodes:
             of = f"best of {len(here)}: " if len(here) > 1 else ""
             lines.append(of + titles.brief(shown, nodes=False))
         cells.append(Cell(value, tuple(lines), shown.verdict))
-    about = titles.describe(condition, results[0].kind)
+    about = titles.describe(condition, results[0].kind, {result.phase for result in results})
     return TableRow(title, tuple(cells), about if len(places) > 1 else f"{about}; {next(iter(places))}", scaled)
 
 

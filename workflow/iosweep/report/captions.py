@@ -9,7 +9,7 @@ from iosweep.report import caveats, formats, titles
 from iosweep.report.aggregate import VERDICTS, Result, distinct
 from iosweep.report.slices import Slice
 from iosweep.text import human_count
-from iosweep.tools import parameters
+from iosweep.tools import parameters, tools
 
 #: What a figure of rates shows: the phase's own metric, or one metric of all its phases.
 _RATES = {"throughput": "throughput", "iops": "IOPS"}
@@ -53,10 +53,14 @@ def title(cut: Slice, quantity: str, phase: str | None) -> str:
     return f"{titles.phase(phase)}: {against}" if phase else against[0].upper() + against[1:]
 
 
-def subtitle(cut: Slice) -> str:
-    """Conditions, and the parameters that do not vary."""
-    parts = [titles.describe(cut.condition, cut.kind)]
+def subtitle(cut: Slice, phase: str | None = None) -> str:
+    """Conditions, and the parameters that do not vary; of one phase, or of all, those that apply to it."""
+    drawn = {result.phase for result in cut.results if phase in (None, result.phase)}
+    parts = [titles.describe(cut.condition, cut.kind, drawn)]
+    options = tools()[cut.condition.tool].options if cut.condition.tool in tools() else {}
     for column, option in parameters().items():
+        if (own := options.get(option.name)) and own.phases is not None and not own.phases & drawn:
+            continue
         found = distinct([result for result in cut.results if titles.applies(column, result.parameters)], column)
         if cut.kind in option.captions and len(found) == 1 and column not in (cut.x, cut.color, cut.facet):
             parts.append(titles.named(column, found[0]))

@@ -139,7 +139,7 @@ def _figure(cut: Slice, quantity: str, phase: str | None, origin: str) -> Figure
     return Figure(
         name=captions.name(cut, quantity, phase),
         title=captions.title(cut, quantity, phase),
-        subtitle=captions.subtitle(cut),
+        subtitle=captions.subtitle(cut, phase),
         sweep=cut.sweep,
         origin=origin,
         panels=tuple(panels),

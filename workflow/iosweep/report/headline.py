@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from iosweep.plan import contests
 from iosweep.plan.contests import LATENCY_PHASES
 from iosweep.plan.sweep_facts import SweepFacts
 from iosweep.report import caveats, choice, cpus, formats, knees, node_check, remarks, titles
@@ -74,8 +75,9 @@ def groups(results: Sequence[Result], checks: Iterable[CheckRow] = ()) -> list[G
     found = []
     for kind in ("data", "metadata"):
         of_kind = [result for result in results if result.kind == kind]
-        for key in dict.fromkeys((conditions[r.point], files.get(r.point)) for r in of_kind):
-            own = [r for r in of_kind if (conditions[r.point], files.get(r.point)) == key]
+        groups_of = [(contests.of_phase(conditions[r.point], r.phase), files.get(r.point)) for r in of_kind]
+        for key in dict.fromkeys(groups_of):
+            own = [r for r, group in zip(of_kind, groups_of, strict=True) if group == key]
             title = titles.describe(key[0], kind) + (f", {key[1]}" if key[1] else "")
             found.append(Group(title, tuple(_entries(own, place, fails))))
     return found

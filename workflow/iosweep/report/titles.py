@@ -105,15 +105,26 @@ def conditions(results: Sequence[Result]) -> dict[str, Conditions]:
     return {r.point: contests.conditions(r.tool, r.parameters) for r in of_points(results)}
 
 
-def describe(condition: Conditions, kind: str) -> str:
-    """Conditions as text: `fio, O_DIRECT, overwrite, random data`."""
+def describe(condition: Conditions, kind: str, drawn: Iterable[str] = ()) -> str:
+    """Conditions as text: `fio, O_DIRECT, overwrite, random data`.
+
+    drawn: phases that they stand above, so that nothing is said of writes above reads alone; above both it is
+    `fio, O_DIRECT; writes: overwrite, random data`.
+    """
+    applying = {contests.of_phase(condition, phase) for phase in drawn} or {condition}
+    least, *more = sorted((_words(own) for own in applying), key=len)
     if kind == "metadata" and condition.tool in tools() and tools()[condition.tool].own_metadata:
         return tools()[condition.tool].own_metadata
+    own = [word for words in more for word in words if word not in least]
+    return ", ".join(least) + (f"; writes: {', '.join(own)}" if own else "")
+
+
+def _words(condition: Conditions) -> list[str]:
     name = tool(condition.tool)
     words = {True: "O_DIRECT", False: "through the page cache", "new": "new files", "random": "random data"}
     words["tool_default"] = f"{name}'s own data"
     values = (condition.o_direct, condition.write_mode, condition.data)
-    return ", ".join([name, *(words.get(value, str(value)) for value in values if value is not None)])
+    return [name, *(words.get(value, str(value)) for value in values if value is not None)]
 
 
 def origin(campaign: Campaign) -> str:

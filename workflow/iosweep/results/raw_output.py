@@ -17,10 +17,11 @@ def unpack(archive: bytes) -> dict[str, dict[str, bytes]]:
 
     Any unzip reads these archives. They have the members one after the other, as we write them: a third of what merge
     takes would else be zipfile's look-ups. Somebody else may have made both the archive and its hash, so no member is
-    larger than what a tool may print, and all of them together have a limit. Raises Damaged.
+    larger than what a tool may print, and all of them together have a limit. Of one in BESIDE that cannot be had,
+    UNREADABLE stays: no figure needs it. Raises Damaged.
     """
     found: dict[str, dict[str, bytes]] = {}
-    position, room = 0, MOST_UNPACKED
+    position, rooms = 0, {False: MOST_UNPACKED, True: MOST_UNPACKED}
     while archive.startswith(b"PK\3\4", position):
         try:
             method, size, name_length, extra_length = _MEMBER.unpack_from(archive, position)
@@ -32,8 +33,14 @@ def unpack(archive: bytes) -> dict[str, dict[str, bytes]]:
         if position + size > len(archive):
             raise Damaged("the archive", "a member ends behind it")
         if not stream.startswith("stderr"):  # its first lines are in the JSON, and nothing is parsed from it
-            data = _inflated(archive[position : position + size], method, min(process.MOST_BYTES, room))
-            room -= len(data)
+            beside = stream.partition("@")[0] in BESIDE
+            try:
+                data = _inflated(archive[position : position + size], method, min(process.MOST_BYTES, rooms[beside]))
+            except Damaged:
+                if not beside:
+                    raise
+                data = UNREADABLE
+            rooms[beside] -= len(data)
             found.setdefault(step, {})[stream] = data
         position += size
     return found
@@ -56,7 +63,9 @@ def _inflated(data: bytes, method: int, most: int) -> bytes:
     return data
 
 
-#: Bytes of all members of an archive.
+#: Streams beside a tool's output, of which there are many on many nodes; and what no reader of them takes.
+BESIDE, UNREADABLE = ("series", "monitor"), b"\0"
+#: Bytes of all members of an archive: of these streams, and of the others.
 MOST_UNPACKED = 8 * process.MOST_BYTES
 
 

@@ -17,7 +17,11 @@ MOST_VALUES, MOST_WORKERS = 300, 64
 
 def with_nodes(parsed: Parsed, streams: Mapping[str, bytes]) -> Parsed:
     """What a tool printed, with the series of its nodes beside the tool's own."""
-    of_nodes = monitor.series(streams.get("monitor", b""))
+    stream = streams.get("monitor", b"")
+    of_nodes = monitor.series(stream)
+    if not monitor.is_whole(stream):
+        lost = "; ".join(filter(None, (parsed.evidence.lost, "what the nodes counted is damaged")))
+        parsed = replace(parsed, evidence=replace(parsed.evidence, lost=lost))
     if not of_nodes:
         return parsed
     return replace(parsed, evidence=replace(parsed.evidence, series=[*parsed.evidence.series, *of_nodes]))

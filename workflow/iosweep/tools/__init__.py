@@ -199,12 +199,14 @@ class Echo:
     """The options that a tool itself reports, compared with what was asked for.
 
     contradictions: a sentence each; confirmed: options of the point (`o_direct`, `fsync`) that it says it followed;
-    compared: how many options and parameters.
+    compared: how many options and parameters; place: the argument of its command that names its files, None where it
+    does not repeat it (the parser does not know where the step was to work: the check compares it).
     """
 
     contradictions: Sequence[str]
     confirmed: frozenset[str]
     compared: int
+    place: str | None = None
 
 
 @dataclass(frozen=True)
@@ -233,6 +235,7 @@ class Evidence:
     windows_error_s: float = 0.0  # by how much their difference may be wrong
     series: Sequence[Series] = ()  # rates over time that the tool itself logged
     own_rates: Sequence[OwnRate] = ()  # of each node and worker
+    lost: str = ""  # why series and own rates are not there, or not all of them, though they were recorded
     messages: Sequence[str] = ()  # lines beside the figures
     echo: Echo | None = None
     timed_s: float | None = None  # of the whole command, by the tool's own clock

@@ -15,6 +15,9 @@ LEAST_TICKS = 20
 #: Figures of shorter runs are mostly barriers and ticks of the scheduler, which are 1 to 10 ms.
 LEAST_RUNTIME_S = 0.02
 
+#: A timed phase has to be this long for its rate to be judged steady, unless limits.shortest_phase says otherwise.
+SHORTEST_STEADY_S = 10.0
+
 ProblemSeverity = Literal["invalid", "suspect", "note"]
 
 
@@ -69,3 +72,10 @@ def too_short(runtime_s: float, clock_s: float) -> ProblemSeverity | None:
     if runtime_s < LEAST_TICKS * clock_s:
         return "invalid"
     return "suspect" if runtime_s < LEAST_RUNTIME_S else None
+
+
+def too_short_to_be_steady(time_s: float, shortest_s: float = SHORTEST_STEADY_S) -> str:
+    """Why a timed phase of `time_s` seconds does not tell whether its rate stays the same; else nothing."""
+    if time_s >= shortest_s:
+        return ""
+    return f"phases of {time_s:g} s are too short to judge steadiness: {shortest_s:g} s or more are needed"

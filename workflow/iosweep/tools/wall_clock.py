@@ -5,8 +5,8 @@ from __future__ import annotations
 #: Shares of its run time by which the tool's clock may be ahead, and behind, start-up aside; seconds that it may be
 #: ahead in any case.
 _AHEAD, _BEHIND, _SLACK_S = 0.02, 0.5, 0.05
-#: A tool must time this long for its clock to be judged slow where its start-up takes long as well.
-_COMPARABLE_S = 4.0
+#: A tool must time so many times what its start-up may take for its clock to be judged slow.
+_COMPARABLE = 4 / 3
 
 
 def fast(timed_s: float, wall_s: float, slack_s: float = _SLACK_S) -> str:
@@ -21,4 +21,4 @@ def slow(timed_s: float, beside_s: float, start_s: float) -> bool | None:
     start-up and end. None: too short to tell."""
     if beside_s <= _BEHIND * timed_s:
         return False
-    return True if timed_s >= _COMPARABLE_S and beside_s > _BEHIND * timed_s + start_s else None
+    return True if timed_s >= _COMPARABLE * start_s and beside_s > _BEHIND * timed_s + start_s else None

@@ -6,6 +6,7 @@ from iosweep.results.checks import (
     caches,
     contents,
     cpus,
+    described,
     evenness,
     files,
     interference,
@@ -65,5 +66,6 @@ OF_A_ROW = (*CHECKS, PRECISE)
 
 def markdown() -> str:
     """The table of checks in docs/verdicts.md."""
-    rows = [f"| `{c.name}` | {c.severity} | {c.doc} |" for c in OF_A_ROW]
-    return "\n".join(["| check | a fail makes it | what must hold |", "|---|---|---|", *rows]) + "\n"
+    rows = [f"| `{c.name}` | {c.severity} | {c.doc} | {described.OF[c.name].not_checked or '–'} |" for c in OF_A_ROW]
+    head = ["| check | a fail makes it | what must hold | where it is not checked |", "|---|---|---|---|"]
+    return "\n".join([*head, *rows]) + "\n"

@@ -21,6 +21,7 @@ from iosweep.results.checks.finding import (
 from iosweep.results.series import summed
 from iosweep.results.steadiness import JUDGED_S, Shape
 from iosweep.series import Series
+from iosweep.tools.reading import too_short_to_be_steady
 from iosweep.units import human_size
 
 #: A drop of a single node among several counts from this ratio on: with many nodes, chance makes smaller ones.
@@ -47,8 +48,8 @@ def steady(s: Seen) -> Finding:
     unsteady = _unsteady(s, nodes, ops_per_s, asked) if nodes else []
     if unsteady:
         return failed("; ".join(unsteady[:SHOWN_NODES]))
-    if asked < s.shortest_s:
-        return failed(f"{too_short}: {s.shortest_s:g} s or more are needed (limits.shortest_phase)")
+    if short := too_short_to_be_steady(asked, s.shortest_s):
+        return failed(f"{short} (limits.shortest_phase)")
     if not nodes:
         none = f"{s.point.tool} left no rates over time{_why_none(s)}"
         return unchecked(f"{too_short}, and {none}" if asked < JUDGED_S else none)
@@ -115,6 +116,8 @@ def _counted(s: Seen, own: Sequence[Series]) -> list[Series]:
 
 
 def _why_none(s: Seen) -> str:
+    if s.parsed.evidence.lost:
+        return f": {s.parsed.evidence.lost}"
     return ", and the node's own counters do not show its I/O" if s.parsed.evidence.series else ""
 
 
@@ -141,7 +144,8 @@ def even(s: Seen) -> Finding:
         more = f"; and {len(slow) - SHOWN_NODES} more" if len(slow) > SHOWN_NODES else ""
         return failed("; ".join(slow[:SHOWN_NODES]) + more)
     if not rates:
-        return unchecked("the rates of single nodes and workers are not known")
+        lost = f": {s.parsed.evidence.lost}" if s.parsed.evidence.lost else ""
+        return unchecked(f"the rates of single nodes and workers are not known{lost}")
     if not shown:
         return unchecked(f"{ops:,.0f} I/Os of {s.point.tasks:,} workers are too few to compare them")
     return passed("; ".join(shown))

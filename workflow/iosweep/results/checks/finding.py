@@ -107,7 +107,11 @@ def per_node(look: Callable[[Seen], Finding]) -> Callable[[Seen], Finding]:
         if not nodes:
             return look(s)
         alone = structs.replace(s.point, nodes=1)
-        found = {host: look(replace(s, point=alone, parsed=parsed)) for host, parsed in nodes.items()}
+        commands = s.run.argvs if len(s.run.argvs) == len(nodes) else [s.run.argv] * len(nodes)
+        found = {
+            host: look(replace(s, point=alone, parsed=parsed, run=structs.replace(s.run, argv=argv, argvs=())))
+            for (host, parsed), argv in zip(nodes.items(), commands, strict=True)
+        }
         worst: Outcome = min((f.outcome for f in found.values()), key=_WORST_FIRST.index)
         if worst == "not applicable":
             return NOT_APPLICABLE

@@ -4,6 +4,7 @@ client of a network file system. The kernel's counters tell, of those that are k
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
@@ -17,16 +18,18 @@ from iosweep.units import human_size
 DIRECT, BUFFERED = 0.95, 0.90
 #: Least share of a data set that a counter must have seen while it was written, to be trusted.
 TRUSTED = 0.90
+#: Devices that a file system may access as memory (DAX), alone or among those below the target.
+_PERSISTENT_MEMORY = re.compile(r"\b(pmem|dcssblk)\d")
 
 
 class _Witness(NamedTuple):
-    """A counter. place: where bytes came from, or got to, by its count; read, written: its bytes; trusted: whether it
-    is known to see the target's traffic, so that what it did not see did not get there."""
+    """A counter. place: where bytes came from, or got to, by its count; read, written: its bytes; doubt: why what it
+    did not see may have got there all the same, empty where it is known to see the target's traffic."""
 
     place: str
     read: int | None
     written: int | None
-    trusted: bool
+    doubt: str
 
 
 class _Work(NamedTuple):
@@ -43,7 +46,7 @@ class _Share(NamedTuple):
 
     share: float
     sentence: str
-    trusted: bool
+    doubt: str
 
 
 def reached(s: Seen) -> Finding:
@@ -70,10 +73,10 @@ def reached(s: Seen) -> Finding:
     worst = min(shares, key=lambda one: one.share)
     if worst.share >= limit:
         return passed(worst.sentence)
-    trusted = min((one for one in shares if one.trusted), key=lambda one: one.share, default=worst)
-    if trusted.share < limit and trusted.trusted:
+    trusted = min((one for one in shares if not one.doubt), key=lambda one: one.share, default=worst)
+    if trusted.share < limit and not trusted.doubt:
         return failed(trusted.sentence)
-    return unchecked(f"{worst.sentence}, and it is not known whether that carries the target's data")
+    return unchecked(f"{worst.sentence}, and {worst.doubt}")
 
 
 def _memory(s: Seen) -> Finding | None:
@@ -103,16 +106,16 @@ def _shares(s: Seen, work: _Work) -> Iterator[_Share]:
     """The share by each counter, of each direction; none where none tells."""
     needed = _must_arrive(s, work)
     on = f"{work.host}: " if work.host else ""
-    for place, read, written, trusted in _witnesses(s, work.moved):
+    for place, read, written, doubt in _witnesses(s, work.moved):
         if work.read and read is not None:
             share = read / work.read
-            yield _Share(share, f"{on}{_percent(share)} of {_size(work.read)} read came from {place}", trusted)
+            yield _Share(share, f"{on}{_percent(share)} of {_size(work.read)} read came from {place}", doubt)
         if needed and written is not None:
             share = written / needed
             what = f"{_size(needed)} written"
             if needed < work.written:
                 what = f"{_size(needed)} or more that differ among {_size(work.written)} written"
-            yield _Share(share, f"{on}{_percent(share)} of {what} got to {place}", trusted)
+            yield _Share(share, f"{on}{_percent(share)} of {what} got to {place}", doubt)
 
 
 def _must_arrive(s: Seen, work: _Work) -> float:
@@ -134,19 +137,35 @@ def _witnesses(s: Seen, moved: Sequence[Moved]) -> Iterator[_Witness]:
         return
     if kind.local:
         devices = ", ".join(dict.fromkeys(one.device for one in moved if one.device))
-        if kind.block and (trusted := trusts(s, "tool")):
+        why = _passes_by(s, moved)
+        if kind.block and trusts(s, "tool"):
             own = _sums(moved, "tool_read_bytes", "tool_written_bytes")
-            yield _Witness("block devices, by the kernel's account of the tool", *own, trusted)
-        if trusted := trusts(s, "device"):
+            doubt = why if _calibrated(s, "tool") is None else ""
+            yield _Witness("block devices, by the kernel's account of the tool", *own, doubt)
+        if trusts(s, "device"):
             of_devices = _sums(moved, "device_read_bytes", "device_written_bytes")
-            yield _Witness(f"the block device {devices}", *of_devices, trusted)
+            doubt = why if _calibrated(s, "device") is None else ""
+            yield _Witness(f"the block device {devices}", *of_devices, doubt)
         return
     client = _sums(moved, "client_read_bytes", "client_written_bytes")
     network = _sums(moved, "received_bytes", "sent_bytes")
-    if client != (None, None) and (trusted := trusts(s, "client")):
-        yield _Witness(f"the servers, by {moved[0].client}", *client, trusted)
+    if client != (None, None) and trusts(s, "client"):
+        yield _Witness(f"the servers, by {moved[0].client}", *client, "")
     elif (trusted := trusts(s, "network")) or _calibrated(s, "network") is None:
-        yield _Witness("the network, which other traffic uses, too", *network, trusted)
+        doubt = "" if trusted else "it is not known whether that carries the target's data"
+        yield _Witness("the network, which other traffic uses, too", *network, doubt)
+
+
+def _passes_by(s: Seen, moved: Sequence[Moved]) -> str:
+    """Why I/O on a local file system may pass by its block devices' counters and the kernel's account of processes,
+    which count requests to block devices: empty where it does not."""
+    if option := fs_types.maps_device(s.mount):
+        return f"with the mount option {option} the device is read and written as memory, which nothing counts"
+    if memory := next((one.device for one in moved if _PERSISTENT_MEMORY.search(one.device)), ""):
+        return f"what is on {memory} may be read and written as memory, which nothing counts"
+    if fs_types.of(s.fstype).layered and not all(one.device for one in moved):
+        return f"what is below the {s.fstype} is not known: ZFS and others count nothing"
+    return ""
 
 
 def _calibrated(s: Seen, counter: str) -> float | None:

@@ -14,7 +14,8 @@ from iosweep.units import size_name
 
 #: Both save start-up time and are harmless: no /sys look-ups per device, no calibration of the CPU clock.
 _QUICK = ("--disk_util=0", "--clocksource=clock_gettime")
-_OUTPUT = ("--group_reporting", "--eta=never", "--output-format=json+")
+#: Flags have a value, too, because fio repeats no option without one.
+_OUTPUT = ("--group_reporting=1", "--eta=never", "--output-format=json+")
 #: The histogram of what a caller waits; fio's own default is that of the part after the submission alone.
 _TIMED = ("--lat_percentiles=1", "--clat_percentiles=1")
 #: $jobnum and $filenum are expanded by fio itself; no shell sees them.
@@ -144,7 +145,7 @@ def command(step: Step, directory: str, seed: int) -> list[str]:
             f"--ioengine={options['ioengine']}",
             f"--direct={int(bool(options['o_direct']))}",
             f"--size={step.number('file_size') * count}",
-            *([] if step.time_s is None else ["--time_based", f"--runtime={round(step.time_s * 1000)}ms"]),
+            *([] if step.time_s is None else ["--time_based=1", f"--runtime={round(step.time_s * 1000)}ms"]),
             f"--randseed={seed}",  # or every repetition and node replays one pattern
         ]
         if phase.name == "rand_mixed":

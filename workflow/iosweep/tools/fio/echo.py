@@ -38,4 +38,4 @@ def compare(asked: Options | None, told: Options | None) -> Echo | None:
     more = sorted(name for name in told.keys() - asked.keys() - _NOT_COMPARED if told[name])
     wrong += [f"fio ran with {name}={told[name]}, which was not asked for" for name in more]
     confirmed = frozenset(own for own, name in _CONFIRMS.items() if told.get(name) == "1")
-    return Echo(tuple(wrong), confirmed, len(asked))
+    return Echo(tuple(wrong), confirmed, len(asked), told.get("directory"))

@@ -40,6 +40,10 @@ _HEAD = re.compile(rb"^==> series_bw\.(\d{1,6})\.log <==\n", re.MULTILINE)
 _decoder = msgspec.json.Decoder(list[Annotated[int, msgspec.Meta(ge=0, le=2**53)]])
 
 
+class Unreadable(ValueError):
+    """Logs are not as fio writes them."""
+
+
 class Log(NamedTuple):
     """What the logs of a node say: its own series and its workers', and the bytes that each worker moved until the
     last entry of any, in order of the workers."""
@@ -65,12 +69,12 @@ def options(step: Step) -> list[str]:
 
 
 def read(stream: bytes, time_s: float, runtime_s: float, moved_bytes: float, host: str = "") -> Log | None:
-    """The logs of a node, whose files Tool.outputs joined. None where there are none, or where they are not fio's.
+    """The logs of a node, whose files Tool.outputs joined. None where they have no entry. Raises Unreadable.
 
     time_s: of the phase; runtime_s, moved_bytes: of the node, as fio reports them.
     """
     logs = _logs(stream)
-    if not logs or time_s <= 0 or runtime_s <= 0:
+    if not any(log.times for log in logs.values()) or time_s <= 0 or runtime_s <= 0:
         return None
     step_s = interval_s(time_s)
     number = max(1, min(MOST, int(min(time_s, runtime_s) / step_s + 0.01)))
@@ -94,25 +98,27 @@ class _Entries(NamedTuple):
 
 
 def _logs(stream: bytes) -> dict[int, _Entries]:
-    """Number of a worker -> its log; empty where one of them has another form."""
+    """Number of a worker -> its log. Raises Unreadable."""
     if len(stream) > _MOST_BYTES:
-        return {}
-    parts = _HEAD.split(stream)
+        raise Unreadable("they are too long")
+    before, *parts = _HEAD.split(stream)
+    if before:
+        raise Unreadable("they do not begin with the name of a log")
     found: dict[int, _Entries] = {}
-    for number, text in zip(parts[1::2], parts[2::2], strict=True):
+    for number, text in zip(parts[0::2], parts[1::2], strict=True):
         lines = text.count(b"\n")
         try:
             values = _decoder.decode(b"[" + text.rstrip().replace(b"\n", b",") + b"]")
         except msgspec.DecodeError:
-            return {}
+            raise Unreadable(f"that of worker {int(number)} holds what is no entry") from None
         fields, rest = divmod(len(values), lines) if lines else (3, len(values))
-        if rest or fields < 3:
-            return {}
-        times = values[0::fields]
-        if times != sorted(times):
-            return {}
+        times = values[0::fields] if fields else []
+        if text[-1:] not in (b"", b"\n") or rest or fields < 3 or times != sorted(times):
+            raise Unreadable(f"that of worker {int(number)} is cut, or its entries are not in order")
         found[int(number)] = _Entries(times, values[1::fields], values[2::fields])
-    return dict(sorted(found.items())) if any(log.times for log in found.values()) else {}
+    if 2 * len(found) < len(parts):
+        raise Unreadable("they have one worker's twice")
+    return dict(sorted(found.items()))
 
 
 def _regular(log: _Entries, number: int, step_ms: int) -> list[float] | None:

@@ -32,13 +32,20 @@ def compare(argv: Sequence[str], run: Run) -> Echo | None:
         return None
     wrong = [*_commands(asked, told), *_parameters(asked, run)]
     confirmed = frozenset(name for name, on in (("o_direct", run.o_direct), ("fsync", run.fsync)) if on)
-    return Echo(tuple(dict.fromkeys(wrong)), confirmed, len(asked.flags) + len(asked.values))
+    place = _path(run.command or "")[1] or None
+    return Echo(tuple(dict.fromkeys(wrong)), confirmed, len(asked.flags) + len(asked.values), place)
 
 
 def _without_path(line: str) -> str:
-    """A command line without the path of its files, which may hold blanks: it stands before the last -O."""
-    head, _, rest = line.partition(" -o ")
-    return f"{head} -O {rest.rpartition(' -O ')[2]}" if rest else head
+    head, _, rest = _path(line)
+    return f"{head} -O {rest}" if rest else head
+
+
+def _path(line: str) -> tuple[str, str, str]:
+    """A command line in three: the path of its files, which may hold blanks, stands before the last -O."""
+    head, _, tail = line.partition(" -o ")
+    path, _, rest = tail.rpartition(" -O ")
+    return head, path, rest
 
 
 def _commands(asked: Command, told: Command) -> Iterator[str]:

@@ -17,7 +17,7 @@ from iosweep.tools.ior.judge import judge, without_figures
 from iosweep.tools.ior.records import CLOCK_S, MIXED, Printed, Remark, Result, Run
 from iosweep.tools.ior.run_facts import derive, time_bounded
 from iosweep.tools.ior.scan import Scanned, remarks_on, scan, with_remarks
-from iosweep.tools.reading import Cell, Reading, ReadingProblem, too_short
+from iosweep.tools.reading import Cell, Reading, ReadingProblem, too_short, too_short_to_be_steady
 
 T = TypeVar("T")
 
@@ -74,9 +74,13 @@ def _of_rows(run: Run, where: str, places: Mapping[tuple[str, int], int], alone:
 
 
 def _short(run: Run) -> list[Remark]:
-    """Rows that took too little time for a rate."""
+    """Rows that took too little time for a rate, or that a time bounded which is too short to judge steadiness."""
     remarks = []
     for result in run.results:
+        key = (result.access, result.iteration)
+        deadline_s = run.stonewall_s or 0
+        if deadline_s and result.total_s >= deadline_s and (short := too_short_to_be_steady(deadline_s)):
+            remarks.append(Remark("suspect", f"{result.access} of iteration {result.iteration}: {short}", key))
         # half a unit of the last digit is printed
         tick_s = max(min(2 * result.total_s.error, COARSEST_S), CLOCK_S)
         severity = too_short(result.total_s, tick_s)
@@ -85,7 +89,7 @@ def _short(run: Run) -> list[Remark]:
                 f"{result.access} of iteration {result.iteration} was over after {result.total_s * 1000:.3g} ms,"
                 " which is mostly barriers and ticks of the clock"
             )
-            remarks.append(Remark(severity, text, (result.access, result.iteration)))
+            remarks.append(Remark(severity, text, key))
     return remarks
 
 

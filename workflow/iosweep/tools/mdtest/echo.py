@@ -20,4 +20,4 @@ def compare(argv: Sequence[str], run: Run) -> Echo | None:
         wanted, used = (options.values.get(name, "none") for options in (asked, told))
         if wanted != used:
             wrong.append(f"mdtest ran with -{name} {used}, asked for was {wanted}")
-    return Echo(tuple(wrong), frozenset(), len(asked.flags) + len(asked.values) - 1)
+    return Echo(tuple(wrong), frozenset(), len(asked.flags) + len(asked.values) - 1, told.values.get("d"))

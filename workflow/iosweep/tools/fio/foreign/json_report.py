@@ -44,6 +44,7 @@ from iosweep.tools.fio.json_records import (
     reason,
 )
 from iosweep.tools.fio.latency import PERCENTILES, merged_percentiles
+from iosweep.tools.reading import too_short_to_be_steady
 
 #: the group of a report that belongs to none: -1 in 32 bits
 _NO_GROUP = 0xFFFFFFFF
@@ -260,6 +261,8 @@ def _row(entry: Entry, options: Mapping[str, str], release: tuple[int, int], sib
     check_time(runtime_s)
     timing, doubt = job_options.phase_time(runtime_s, parts, entry, options)
     row, doubts = row | timing, [*doubts, doubt]
+    if not metadata and "phase_time_s" in timing:
+        doubts.append(too_short_to_be_steady(float(timing["phase_time_s"])))
     if engine:
         row["ioengine"] = engine
     if row.get("kind") == "data":
