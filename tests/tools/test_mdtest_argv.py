@@ -34,7 +34,9 @@ def step(phases: list[str], nodes: int = 1, **options: Any) -> Step:
     ],
 )
 def test_the_command(phases: list[str], options: dict[str, Any], expected: str) -> None:
-    assert MDTEST.argv(step(phases, **options), "/t", 7) == f"mdtest -i 1 -n 1000 -N 1 {expected} -d /t".split()
+    ranks = "--saveRankPerformanceDetails=ranks.csv"
+    whole = f"mdtest -i 1 -n 1000 -N 1 {expected} {ranks} -d /t"
+    assert MDTEST.argv(step(phases, **options), "/t", 7) == whole.split()
 
 
 def test_one_command_measures_all_phases_of_a_point(tmp_path: Path) -> None:

@@ -173,6 +173,11 @@ def shapes(text: str, directory: str, timed: bool) -> tuple[list[str], list[str]
     )
 
 
+def ranks_shape(path: Path) -> str | None:
+    """A file with a line for each rank, without what was measured; None where there is none."""
+    return re.sub(r"\d\.\d{10}e[+-]\d\d", "9", path.read_text()) if path.exists() else None
+
+
 @dataclass(frozen=True)
 class Sample:
     name: str
@@ -258,6 +263,7 @@ def test_prints_what_the_tool_prints(
     assert (written is None) == (wanted is None)
     if written and wanted is not None:
         assert shapes(written.read_text(), str(tmp_path), timed) == shapes(wanted, sample.directory, timed)
+    assert ranks_shape(tmp_path / "ranks.csv") == ranks_shape(sample.files / f"{sample.name}.ranks.csv")
     for said, told in ((done.err, sample.content("err")), (done.out, sample.content("out"))):
         (ours, ours_by_ranks) = shapes(said, str(tmp_path), timed)
         (theirs, theirs_by_ranks) = shapes(told or "", sample.directory, timed)

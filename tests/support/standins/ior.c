@@ -30,7 +30,7 @@ enum direction { WRITE, READ };
 static const char *const NAMES[] = {"write", "read"};
 
 static struct {
-    const char *api, *file;
+    const char *api, *file, *ranks;
     enum format format;
     int separate, direct, collective, keep, does[2], shifted, existing, fsync, random, random_data, verbose;
     long long block, transfer, segments, repetitions, deadline, least_time, offset_seed, signature;
@@ -101,6 +101,14 @@ static void directive(char *key)
             say("%s: Process 0: FAILED in DecodeDirective, Cannot open output file for writes!\n",
                 now("%m/%d/%Y %H:%M:%S")), end(1);
         say("Writing output to %s\n", value);
+    } else if (value && strcasecmp(key, "saveRankPerformanceDetailsCSV") == 0) {
+        FILE *ranks = fopen(value, "w");
+        if (!ranks)
+            say("%s: Process 0: FAILED in DecodeDirective, Cannot open saveRankPerformanceDetailsCSV file for write!\n",
+                now("%m/%d/%Y %H:%M:%S")), end(1);
+        fprintf(ranks, "access,rank,runtime-with-openclose,runtime,throughput-withopenclose,throughput\n");
+        fclose(ranks);
+        o.ranks = value;
     } else if (value && strcasecmp(key, "summaryFormat") == 0) {
         o.format = strcasecmp(value, "JSON") == 0 ? JSON : strcasecmp(value, "CSV") == 0 ? CSV : TEXT;
         if (o.format == TEXT && strcasecmp(value, "default") != 0)
@@ -550,6 +558,8 @@ static long long transfer(enum direction direction, int whose, char *buffer)
                         ((uint64_t *)(void *)buffer)[k] = mix(&seed);
                 if (struck && moved && faulty("kill_rank"))
                     let_hydra_read(), raise(SIGKILL);
+                if (struck && faulty("slow_rank"))
+                    usleep(5000);
                 if (mpiio)
                     transfer_mpi(direction, buffer, at);
                 else if (!dummy)
@@ -595,6 +605,22 @@ static long long check_bytes(const char *name, long long moved)
     return moved;
 }
 
+/* A line for each rank: its times, and rates as if each had moved as much as the others. */
+static void save_ranks(enum direction direction, double total, double io, long long bytes)
+{
+    double own[] = {total, io}, *all = malloc(2 * tasks * sizeof *all);
+    MPI_Gather(own, 2, MPI_DOUBLE, all, 2, MPI_DOUBLE, 0, world);
+    FILE *ranks = rank == 0 ? fopen(o.ranks, "a") : NULL;
+    for (int i = 0; ranks && i < tasks; i++) {
+        double share = (double)bytes / tasks, *its = all + 2 * i;
+        fprintf(ranks, "%s,%d,%.10e,%.10e,%.10e,%.10e\n", NAMES[direction], i, its[0], its[1], share / its[0],
+                share / its[1]);
+    }
+    if (ranks)
+        fclose(ranks);
+    free(all);
+}
+
 static struct result measure(enum direction direction, char *name, char *buffer)
 {
     int whose = direction == READ && o.shifted ? (rank + per_node) % tasks : rank;
@@ -616,6 +642,7 @@ static struct result measure(enum direction direction, char *name, char *buffer)
     else if (!dummy && close(fd) != 0)
         ERROR("aiori-POSIX.c:827", "close(%d) failed", fd);
     t[5] = MPI_Wtime();
+    double total = t[5] - t[0], io = t[3] - t[2];
     MPI_Barrier(world);
     struct result r = {.bytes = check_bytes(name, moved), .latency = (t[3] - t[2]) / (o.block / o.transfer)};
     MPI_Allreduce(MPI_IN_PLACE, &r.latency, 1, MPI_DOUBLE, MPI_MIN, world);
@@ -624,6 +651,8 @@ static struct result measure(enum direction direction, char *name, char *buffer)
     r.open = t[1] - t[0], r.io = t[3] - t[2], r.close = t[5] - t[4], r.total = t[5] - t[0];
     r.bandwidth = r.bytes / r.total;
     r.ops = r.bytes / o.transfer / r.io;
+    if (o.ranks)
+        save_ranks(direction, total, io, r.bytes);
     if (faulty("bad_json"))
         r.latency = NAN;
     return r;

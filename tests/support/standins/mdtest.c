@@ -24,7 +24,7 @@ static const char *const TITLES[ROWS] = {
     "Directory creation", "Directory stat", "Directory rename", "Directory removal", "File creation",
     "File stat", "File read", "File removal", "Tree creation", "Tree removal"};
 
-static const char *directory = "./out", *fault = "";
+static const char *directory = "./out", *fault = "", *ranks;
 static int dirs, files, creates, stats, reads, removes, renames, unique, dummy, rank, tasks;
 static long long items, repetitions = 1, shift, to_write, to_read;
 static MPI_Comm world;
@@ -58,7 +58,9 @@ static void parse(int argc, char **argv)
         const char *word = argv[i], *at = strchr(FLAGS, word[1]);
         int letter = word[0] == '-' && word[1] && !word[2] ? word[1] : 0;
         char *value = letter && strchr("adeinNw", letter) && i + 1 < argc ? argv[++i] : NULL;
-        if (value && letter == 'a')
+        if (strncmp(word, "--saveRankPerformanceDetails=", 29) == 0)
+            ranks = word + 29;
+        else if (value && letter == 'a')
             dummy = strcmp(value, "DUMMY") == 0;
         else if (value && letter == 'd')
             directory = value;
@@ -148,6 +150,8 @@ static void do_one(enum row what, const char *path, const char *last, int struck
     int fd;
     if (struck && faulty("kill_rank"))
         usleep(200000), raise(SIGKILL);
+    if (rank == tasks - 1 && faulty("slow_rank"))
+        usleep(2000);
     switch (what) {
     case DIR_CREATE:
         if (mkdir(path, 0755) != 0)
@@ -185,7 +189,7 @@ static void do_one(enum row what, const char *path, const char *last, int struck
 }
 
 /* One phase: the same to all items of a rank. Gives operations per second of all ranks, by the slowest. */
-static double phase(enum row what, const char *top, int turns)
+static double phase(enum row what, const char *top, int turns, double *own)
 {
     char path[PATH_MAX], last[PATH_MAX] = "", spare[PATH_MAX + 8];
     MPI_Barrier(world);
@@ -198,6 +202,7 @@ static double phase(enum row what, const char *top, int turns)
         do_one(what, what == DIR_RENAME && i && i == items - 1 ? spare : path, i ? last : spare, rank == tasks - 1 && i == 1);
         strcpy(last, path);
     }
+    *own = MPI_Wtime() - start;
     MPI_Barrier(world);
     double rate = items / (MPI_Wtime() - start);
     MPI_Allreduce(MPI_IN_PLACE, &rate, 1, MPI_DOUBLE, MPI_MIN, world);
@@ -234,7 +239,7 @@ static double remove_tree(const char *top)
     return rate;
 }
 
-static void iteration(int number, double *rates)
+static void iteration(int number, double *rates, double *own)
 {
     char top[PATH_MAX];
     snprintf(top, sizeof top, "%s/test-dir.%d-0", directory, number);
@@ -249,7 +254,7 @@ static void iteration(int number, double *rates)
                   {REMOVE, files && removes, 3}};
     for (size_t i = 0; i < sizeof phases / sizeof *phases; i++)
         if (phases[i].wanted)
-            rates[phases[i].what] = phase(phases[i].what, top, phases[i].turns);
+            rates[phases[i].what] = phase(phases[i].what, top, phases[i].turns, own + phases[i].what);
     if (removes)
         rates[TREE_REMOVE] = remove_tree(top);
 }
@@ -277,6 +282,49 @@ static void table(double (*rates)[ROWS])
                repetitions > 1 ? sqrt(squares / (repetitions - 1)) : 0);
     }
     printf("-- finished at %s --\n\n", now());
+}
+
+static void save_head(void)
+{
+    FILE *file = fopen(ranks, "w");
+    if (!file)
+        say("%s: Process 0: FAILED in md_validate_tests, Cannot open saveRankPerformanceDetails file for write!\n", now()),
+            MPI_Abort(MPI_COMM_WORLD, -1);
+    fprintf(file, "rank,items");
+    for (int row = 0; row < ROWS; row++)
+        fprintf(file, ",rate-%s,time-%s%s", TITLES[row], TITLES[row],
+                row == DIR_STAT ? ",rate-Directory read,time-Directory read" : "");
+    fprintf(file, "\n");
+    fclose(file);
+}
+
+/* A line for all of the first iteration, then one for each rank of each: its seconds until it was through. */
+static void save_ranks(double (*rates)[ROWS], const double (*own)[ROWS])
+{
+    double(*all)[ROWS] = calloc(tasks * repetitions, sizeof *all);
+    MPI_Gather(own, repetitions * ROWS, MPI_DOUBLE, all, repetitions * ROWS, MPI_DOUBLE, 0, world);
+    FILE *file = rank == 0 ? fopen(ranks, "a") : NULL;
+    for (int line = -1; file && line < (int)repetitions * tasks; line++) {
+        if (line < 0)
+            fprintf(file, "all,%lld", items);
+        else
+            fprintf(file, "%d,", line % tasks);
+        for (int row = 0; row < (line < 0 ? ROWS : TREE_CREATE); row++) {
+            double count = row < TREE_CREATE ? items : 1;
+            double seconds = line < 0 ? count * (row < TREE_CREATE ? tasks : 1) / rates[0][row]
+                                      : all[line % tasks * repetitions + line / tasks][row];
+            if (seconds > 0 && isfinite(seconds))
+                fprintf(file, ",%.10e,%.10e", line < 0 ? rates[0][row] : count / seconds, seconds);
+            else
+                fprintf(file, ",,");
+            if (row == DIR_STAT) /* there is no such operation; the table has no row for it */
+                fprintf(file, !dirs || !reads ? ",," : line < 0 ? ",%.10e,%.10e" : ",inf,0.0000000000e+00", 1e3, 1e-3);
+        }
+        fprintf(file, "\n");
+    }
+    if (file)
+        fclose(file);
+    free(all);
 }
 
 int main(int argc, char **argv)
@@ -329,11 +377,15 @@ int main(int argc, char **argv)
         fflush(stdout);
     }
     MPI_Bcast(&shift, 1, MPI_LONG_LONG, 0, world);
-    double (*rates)[ROWS] = calloc(repetitions, sizeof *rates);
+    double (*rates)[ROWS] = calloc(repetitions, sizeof *rates), (*own)[ROWS] = calloc(repetitions, sizeof *own);
+    if (rank == 0 && ranks)
+        save_head();
     for (int i = 0; i < repetitions; i++)
-        iteration(i, rates[i]);
+        iteration(i, rates[i], own[i]);
     if (rank == 0)
         table(rates);
+    if (ranks)
+        save_ranks(rates, own);
     if (made && removes && rmdir(directory) != 0)
         say("%s: Process 0: FAILED in mdtest_run, Unable to remove test directory path %s\n", now(), directory);
     if (rank == 0 && dummy)

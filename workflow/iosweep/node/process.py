@@ -44,7 +44,8 @@ class Completed:
     node_load, node_looks: use of the CPUs on the node that ran it, None where it was not read; load, cpus (by host):
     on all nodes. storage_read_bytes, storage_written_bytes: of the command and all that it started here and waited for
     (getrusage); moved, node_moved: what was moved meanwhile, on all nodes by host, and on the node that ran it;
-    monitor, node_monitor: what they did each second (monitor.py).
+    monitor, node_monitor: what they did each second (monitor.py); progress, node_progress: what each rank had moved at
+    times (progress.py).
     """
 
     argv: tuple[str, ...]
@@ -60,6 +61,8 @@ class Completed:
     cpus: Mapping[str, Looks] | None = None
     node_monitor: bytes = b""
     monitor: bytes = b""
+    node_progress: bytes = b""
+    progress: bytes = b""
     stdout: bytes = b""
     stderr: bytes = b""
     argvs: tuple[tuple[str, ...], ...] = ()

@@ -16,6 +16,7 @@ from iosweep.node import procfs
 from iosweep.node.cpu_record import Looks, Processes
 from iosweep.node.cpus import CpuSet, listed
 from iosweep.node.procfs import with_descendants
+from iosweep.node.progress import Progress
 
 #: Seconds between looks until every process was seen, because a short-lived one could be missed; after which the search
 #: for the first one ends, because looking costs CPU time; and between looks after that.
@@ -74,6 +75,8 @@ class Sampler:
         self._parents: set[str] = set()
         self._steps: dict[str, str] = {}
         self.most = 0  # of the program's own ranks, at once
+        # of a single timed phase: a rank's bytes are those of all phases
+        self.progress = Progress() if wanted.ranks and wanted.time_s is not None else None
         self._seen, self._looks, self._gap_s, self._cost_s = 0, 0, 0.0, 0.0
         self._first = self._last = 0.0
         self._real = False  # the program itself was seen
@@ -170,6 +173,8 @@ class Sampler:
         else:
             self._first = now
         self._looks, self._last = self._looks + 1, now
+        if self.progress and self._real:
+            self.progress.look(now, chosen)
         return True
 
     def _all_of(self, ours: set[str], parents: Mapping[str, str]) -> set[str]:

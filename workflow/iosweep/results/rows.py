@@ -196,10 +196,13 @@ class Rows:
         memory_bytes = {host: self.memory.get(key) for host, key in record.facts_of.items()}
         fstype, mount = record.target.fstype, record.target.mount
         shortest_s = self.plan.shortest_steady_s(point)
+        hosts = record.hosts or (record.host,)
         for run in record.phases:
             step, phase = steps[run.phase]
             streams = printed.get(step.name)
-            parsed = Parsed() if streams is None else series.with_nodes(tool.parse(streams, step, phase), streams)
+            parsed = (
+                Parsed() if streams is None else series.with_nodes(tool.parse(streams, step, phase), streams, hosts)
+            )
             seen = Seen(point, phase, run, parsed, self.plan.target, memory_bytes, fstype, mount, shortest_s)
             findings = verdict.judge(seen)
             outcome, _ = verdict.verdict(findings)

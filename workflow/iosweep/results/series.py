@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from iosweep.node import monitor
 from iosweep.own_rate import OwnRate
+from iosweep.results import rank_rates
 from iosweep.series import Series
 from iosweep.tools import Parsed
 
@@ -15,16 +16,17 @@ from iosweep.tools import Parsed
 MOST_VALUES, MOST_WORKERS = 300, 64
 
 
-def with_nodes(parsed: Parsed, streams: Mapping[str, bytes]) -> Parsed:
-    """What a tool printed, with the series of its nodes beside the tool's own."""
-    stream = streams.get("monitor", b"")
-    of_nodes = monitor.series(stream)
+def with_nodes(parsed: Parsed, streams: Mapping[str, bytes], hosts: Sequence[str]) -> Parsed:
+    """What a tool printed, with the series of its nodes beside the tool's own, and the own rates of ranks and nodes.
+
+    hosts: the nodes of the run, in their order.
+    """
+    stream, lost = streams.get("monitor", b""), parsed.evidence.lost
     if not monitor.is_whole(stream):
-        lost = "; ".join(filter(None, (parsed.evidence.lost, "what the nodes counted is damaged")))
-        parsed = replace(parsed, evidence=replace(parsed.evidence, lost=lost))
-    if not of_nodes:
-        return parsed
-    return replace(parsed, evidence=replace(parsed.evidence, series=[*parsed.evidence.series, *of_nodes]))
+        lost = "; ".join(filter(None, (lost, "what the nodes counted is damaged")))
+    found = [*parsed.evidence.series, *monitor.series(stream)]
+    own_rates = rank_rates.of_run(parsed, streams, hosts)
+    return replace(parsed, evidence=replace(parsed.evidence, series=found, own_rates=own_rates, lost=lost))
 
 
 def kept(series: Sequence[Series]) -> list[Series]:

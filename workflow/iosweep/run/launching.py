@@ -15,7 +15,7 @@ import orjson
 
 from iosweep.errors import AllocationError, ExitCode, Obstacle, Unanswered
 from iosweep.files import safe_paths
-from iosweep.node import load, monitor, process
+from iosweep.node import load, monitor, process, progress
 from iosweep.node.cpu_record import Load, Looks
 from iosweep.node.cpus import NO_CPUS, listed
 from iosweep.node.io_record import Moved
@@ -46,16 +46,18 @@ _LONG_S = 2.5
 
 class _Nodes(NamedTuple):
     """What was seen on the nodes while a command ran: the most ranks at once, the load by others, what sampling saw,
-    what each host moved, and what they did each second."""
+    what each host moved, what they did each second, and what each rank had moved at times."""
 
     ranks: dict[str, int]
     load: Load | None
     cpus: dict[str, Looks] | None
     moved: dict[str, Moved]
     monitor: bytes
+    progress: bytes
 
     def onto(self, done: Completed) -> Completed:
-        return replace(done, load=self.load, cpus=self.cpus, moved=self.moved, monitor=self.monitor)
+        seen = replace(done, load=self.load, cpus=self.cpus, moved=self.moved)
+        return replace(seen, monitor=self.monitor, progress=self.progress)
 
 
 def _of_this_node(done: Completed, hosts: Sequence[str]) -> _Nodes:
@@ -66,6 +68,7 @@ def _of_this_node(done: Completed, hosts: Sequence[str]) -> _Nodes:
         cpus=dict.fromkeys(hosts, done.node_looks) if done.node_looks and hosts else None,
         moved=dict.fromkeys(hosts, done.node_moved) if done.node_moved else {},
         monitor=monitor.of_nodes(dict.fromkeys(hosts, done.node_monitor)),
+        progress=progress.of_nodes(dict.fromkeys(hosts, done.node_progress)),
     )
 
 
@@ -148,7 +151,8 @@ class Commands:
         streams = {"stdout": done.stdout, "stderr": done.stderr}
         if tool.mpi and self.remote and not done.exit_code:
             for name in tool.outputs.values():
-                _wait_for((self.scratch / name).is_file)
+                if any(name in word for word in argv):
+                    _wait_for((self.scratch / name).is_file)
         with contextlib.suppress(OSError), safe_paths.folder(self.scratch.parent, self.scratch.name) as place:
             streams |= tool_files.collected(place, tool.outputs)
         return done, streams
@@ -230,6 +234,7 @@ class Commands:
             cpus={host: one.cpus for host, one in seen.items() if one.cpus} or None,
             moved={host: one.moved for host, one in seen.items()},
             monitor=monitor.of_nodes({host: one.monitor for host, one in seen.items()}),
+            progress=progress.of_nodes({host: one.progress for host, one in seen.items()}),
         )
 
     def _each(

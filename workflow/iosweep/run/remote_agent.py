@@ -59,14 +59,15 @@ class NodeAnswer(msgspec.Struct, frozen=True):
 
 
 class Watched(msgspec.Struct, frozen=True):
-    """The most ranks at once, the load by others, what Sampler.end saw, what was moved, and what the node did each
-    second (watching.Watched)."""
+    """The most ranks at once, the load by others, what Sampler.end saw, what was moved, what the node did each second
+    (watching.Watched), and what each rank had moved at times (progress.py)."""
 
     ranks: int
     load: NodeLoad | None
     cpus: Looks | None
     moved: Moved
     monitor: bytes = b""
+    progress: bytes = b""
 
 
 class Ran(msgspec.Struct, frozen=True):
@@ -102,8 +103,11 @@ class _Watch:
     def end(self) -> Watched:
         moved, node = self._io.end(), self._node.end()
         moved = msgspec.structs.replace(moved, dirty_bytes=node.dirty_bytes)
-        seen = self._sampler.end() if self._sampler else None
-        return Watched(self._sampler.most if self._sampler else 0, node.load, seen, moved, node.monitor)
+        if not self._sampler:
+            return Watched(0, node.load, None, moved, node.monitor)
+        seen, progress = self._sampler.end(), self._sampler.progress
+        ranks = progress.stream() if progress else b""
+        return Watched(self._sampler.most, node.load, seen, moved, node.monitor, ranks)
 
 
 _around = load.Around()

@@ -209,7 +209,7 @@ def _judge(c: Context, point: Point, step: Step, run: PhaseRun, output: Streams,
     shortest_s = c.plan.shortest_steady_s(point)
     for phase in step.phases:
         try:
-            parsed = series.with_nodes(tool.parse(output, step, phase), output) if output else Parsed()
+            parsed = series.with_nodes(tool.parse(output, step, phase), output, found.hosts) if output else Parsed()
             seen = Seen(point, phase, run, parsed, c.plan.target, memory, c.target.fstype, c.target.mount, shortest_s)
             findings = verdict.judge(seen)
         except Exception as error:  # a fault of ours: the measurement is stored all the same, and merge judges it anew
@@ -286,6 +286,8 @@ def _step(c: Context, point: Point, step: Step, number: int, hosts: Sequence[str
         return structs.replace(run, not_run=f"not run: {error.strerror or error}"), {}
     if done.monitor:
         streams = {**streams, "monitor": done.monitor}
+    if done.progress:
+        streams = {**streams, "progress": done.progress}
     cpus = c.pinning.record(binding, done.cpus, tool.mpi)
     run = structs.replace(_ended(run, done), exclusive=Exclusive(**c.exclusive()), cpus=cpus)
     if any(phase.name.endswith("delete") for phase in step.phases):

@@ -296,7 +296,8 @@ def execute(
     if watched and moved:
         own = structs.replace(done.with_own_bytes(moved), dirty_bytes=watched.dirty_bytes)
         done = replace(done, node_load=watched.load, node_moved=own, node_monitor=watched.monitor)
-    return replace(done, node_looks=seen)
+    progress = sampler.progress.stream() if sampler and sampler.progress else b""
+    return replace(done, node_looks=seen, node_progress=progress)
 
 
 OPERATIONS = protocol.by_name(

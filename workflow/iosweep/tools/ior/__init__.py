@@ -22,7 +22,7 @@ class Ior(Tool):
     version_pattern = r"^IOR-(\S+?):"
     too_old = (r"[0-3]\.", "IOR {} has neither minTimeDuration nor random data; 4.0 or newer is needed")
     mpi = True
-    outputs: Mapping[str, str] = {"summary": _argv.SUMMARY}
+    outputs: Mapping[str, str] = {"summary": _argv.SUMMARY, "ranks": _argv.RANKS}
     options = OPTIONS
     phases = PHASES
 

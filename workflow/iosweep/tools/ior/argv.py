@@ -14,6 +14,8 @@ from iosweep.units import size_name
 #: Where IOR is started: a name that needs no quoting. JSON has four digits of what its table rounds.
 SUMMARY = "summary.json"
 _OUTPUT = ("-O", f"summaryFile={SUMMARY},summaryFormat=JSON")
+#: Beside it: the time of each rank, which IOR writes after a phase.
+RANKS = "ranks.csv"
 #: The file, or the first part of the files' names.
 NAME = "data"
 #: IOR adds the rank to the seed of the offsets, in 32 bits; 0 is none.
@@ -134,4 +136,16 @@ def command(step: Step, directory: str, seed: int) -> list[str]:
     if step.time_s is not None:
         # The deadline alone ends early when the files are through; the least duration alone runs to their end.
         argv += ["-D", str(int(step.time_s)), "-O", f"minTimeDuration={int(step.time_s)}"]
-    return [*argv, "-o", f"{directory}/{NAME}", *_OUTPUT]
+    argv += ["-o", f"{directory}/{NAME}", *_OUTPUT]
+    if ranks_differ(step):
+        argv[-1] += f",saveRankPerformanceDetailsCSV={RANKS}"
+    return argv
+
+
+def ranks_differ(step: Step) -> bool:
+    """Whether the times of ranks tell their rates.
+
+    IOR has the times alone, and takes the bytes of all ranks for equal. In a timed phase the times are equal, too, and
+    in collective calls ranks wait for one another.
+    """
+    return step.time_s is None and not step.options["collective"]

@@ -9,8 +9,8 @@ from iosweep.tools.ior import command_line
 from iosweep.tools.ior.command_line import Command
 from iosweep.tools.ior.records import Run
 
-#: Values that differ from run to run.
-_NOT_COMPARED = frozenset({"o", "G", "random-offset-seed"})
+#: Values that differ from run to run, and what is written beside the summary.
+_NOT_COMPARED = frozenset({"o", "G", "random-offset-seed", "saverankperformancedetailscsv"})
 #: IOR's parameters that follow from a flag, and from a value (of which there may be none).
 _FLAGS = {
     "F": "filePerProc", "c": "collective", "k": "keepFile", "z": "randomOffset", "r": "readFile", "C": "reorderTasks",

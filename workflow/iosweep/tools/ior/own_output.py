@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from iosweep.tools import Evidence, Parsed, Phase, Step, Streams
+from iosweep.own_rate import OwnRate
+from iosweep.tools import Evidence, Parsed, Phase, Step, Streams, rank_file
 from iosweep.tools.ior import argv, echo
 from iosweep.tools.ior.judge import judge
 from iosweep.tools.ior.records import CLOCK_S, Result, Run
@@ -48,6 +49,7 @@ def parse(streams: Streams, step: Step, phase: Phase) -> Parsed:
         rate_times_runtime_bytes=bandwidth * result.total_s,
         clock_s=CLOCK_S,
         timed_s=float(result.total_s),
+        own_rates=_of_ranks(streams.get("ranks", b""), wanted, step),
     )
     figures = {
         "bandwidth_bytes_per_s": bandwidth,
@@ -101,6 +103,14 @@ def summary(document: bytes, stdout: bytes) -> Run:
     run = derive(replace(scanned.runs[0], log_seen=True, off=off))
     run = judge(run, [moved for _, moved in (*scanned.moved, *log.moved)])
     return with_remarks(run, heard)
+
+
+def _of_ranks(document: bytes, access: str, step: Step) -> list[OwnRate]:
+    """The rate of each rank, over its own time from the open to the close."""
+    if not argv.ranks_differ(step):
+        return []
+    rates = rank_file.column(document, "throughput-withopenclose", step.tasks, access)
+    return [OwnRate("", k, rate, rate / step.number("transfer_size")) for k, rate in enumerate(rates)]
 
 
 def _moved(run: Run, result: Result, step: Step) -> int:

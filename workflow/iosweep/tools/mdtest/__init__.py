@@ -22,6 +22,7 @@ class Mdtest(Tool):
     too_old = (r"[0-3]\.", "mdtest {} averages its ranks' own rates; 4.0 or newer is needed")
     mpi = True
     together = True
+    outputs: Mapping[str, str] = {"ranks": _argv.RANKS}
     options = OPTIONS
     phases = PHASES
 
@@ -40,7 +41,7 @@ class Mdtest(Tool):
     def parse(self, streams: Streams, step: Step, phase: Phase) -> Parsed:
         from iosweep.tools.mdtest import own_output
 
-        return own_output.parse(streams["stdout"], step, phase)
+        return own_output.parse(streams, step, phase)
 
     def read(self, files: Mapping[str, bytes], exit_code: int | None) -> Reading:
         from iosweep.tools.mdtest import foreign  # late: campaigns do without

@@ -7,6 +7,9 @@ from collections.abc import Mapping, Sequence
 from iosweep.tools import Step, Value
 from iosweep.tools.mdtest.options import FLAGS, PHASES
 
+#: Where mdtest is started: the rate of each rank, which it writes at the end.
+RANKS = "ranks.csv"
+
 
 def check(options: Mapping[str, Value], phases: Sequence[str]) -> str | None:
     if list(phases) != [phase for phase in PHASES if phase in phases]:
@@ -54,7 +57,7 @@ def command(step: Step, directory: str) -> list[str]:
         argv += ["-w", str(size)]
         if "read" in files:
             argv += ["-e", str(size)]
-    return [*argv, "-d", directory]
+    return [*argv, f"--saveRankPerformanceDetails={RANKS}", "-d", directory]
 
 
 def _operations(phases: Sequence[str]) -> tuple[set[str], set[str]]:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from iosweep.tools import Evidence, Parsed, Phase, Step
+from iosweep.own_rate import OwnRate
+from iosweep.tools import Evidence, Parsed, Phase, Step, Streams, rank_file
 from iosweep.tools.mdtest import argv, echo
 from iosweep.tools.mdtest.options import ROWS
 from iosweep.tools.mdtest.runs import CLOCK_S, Run, tables
@@ -23,11 +24,12 @@ def _runs(stdout: bytes) -> list[Run]:
     return tables(stdout.decode("utf-8", "replace"))
 
 
-def parse(stdout: bytes, step: Step, phase: Phase) -> Parsed:
+def parse(streams: Streams, step: Step, phase: Phase) -> Parsed:
     """Figures of one run of one iteration.
 
     `runtime_s` is operations / rate: mdtest prints rates alone.
     """
+    stdout = streams["stdout"]
     runs = _runs(stdout)
     if len(runs) != 1:
         many = f"{len(runs)} runs in mdtest's output: its ranks did not find each other" if runs else "no run of mdtest"
@@ -45,6 +47,7 @@ def parse(stdout: bytes, step: Step, phase: Phase) -> Parsed:
         echo=echo.compare(argv.command(step, ""), run),
         timed_s=_timed_s(run, step),
         untimed_s=_SLEEP_S,
+        own_rates=_of_ranks(streams.get("ranks", b""), row, step.tasks),
     )
     problem = run.doubts.get(row, "")
     ops = step.tasks * step.number("files_per_thread")
@@ -61,6 +64,12 @@ def parse(stdout: bytes, step: Step, phase: Phase) -> Parsed:
     if run.tasks is not None:
         figures["tasks"] = run.tasks
     return Parsed(run.version, figures, evidence, [], row)
+
+
+def _of_ranks(document: bytes, row: str, tasks: int) -> list[OwnRate]:
+    """The rate of each rank, over the time until it was through."""
+    rates = rank_file.column(document, f"rate-{row}", tasks)
+    return [OwnRate("", rank, None, rate) for rank, rate in enumerate(rates)]
 
 
 def _timed_s(run: Run, step: Step) -> float | None:
