@@ -219,6 +219,12 @@ def run_as(*argv: str) -> dict[str, Any]:
     return {"argv": argv}
 
 
+def ranks(*rates: float, usable: str = "0-7") -> dict[str, Any]:
+    """Ranks of one node with these rates, and the CPUs that they may use."""
+    own_rates = [OwnRate("", k, rate * 1e6) for k, rate in enumerate(rates)]
+    return {"own_rates": own_rates, "threads_per_node": len(rates), "cpus": cpus(usable=usable)}
+
+
 CASES: list[tuple[str, dict[str, Any], str, str]] = [
     # check, what is changed, outcome, what the evidence contains
     # the rest is in test_checks_cpus.py
@@ -704,6 +710,7 @@ CASES: list[tuple[str, dict[str, Any], str, str]] = [
                            *(series(20 * [4e6], host=f"n{k}") for k in range(3, 9))]}, FAIL,
      "n2: fell from 3.8 MiB/s to 977 KiB/s after 5.0 s"),
     ("steady", {"series": [series(20 * [0.5, 1.5], 0.25)], "ops_per_s": 2.0}, UNCHECKED, "too few to judge 10 s"),
+    ("steady", {"series": [series(8 * [4e6], 1.0)]}, UNCHECKED, "8 rates over time are too few to judge 10 s"),
     ("steady", ONE_PASS, NO, ""),
     ("even", {"own_rates": [OwnRate("", k, 4e6) for k in range(2)]}, PASS, "the slowest of 2 workers did 100%"),
     ("even", {"own_rates": [OwnRate("", k, 4e5 if k == 5 else 4e6) for k in range(8)]}, FAIL,
@@ -718,6 +725,15 @@ CASES: list[tuple[str, dict[str, Any], str, str]] = [
      "too few to compare"),
     ("even", {}, UNCHECKED, "are not known"),
     ("even", {"lost": "fio's logs are damaged: x"}, UNCHECKED, "are not known: fio's logs are damaged: x"),
+    ("even", ranks(100, 10, 100), FAIL, "worker 1 did 10% of the workers' median"),
+    ("even", ranks(100, 10, 100) | ONE_PASS, FAIL, "worker 1 did 10% of the workers' median"),
+    ("even", ranks(100, 10, 100) | ONE_PASS | {"runtime_s": 0.9}, UNCHECKED, "0.9 s are too short to compare workers"),
+    ("even", ranks(100, 10, 100) | {"phase": "create", "runtime_s": 0.9}, UNCHECKED, "0.9 s are too short"),
+    ("even", ranks(100, 10, 100, usable="0-1") | ONE_PASS, UNCHECKED, "workers share CPUs"),
+    ("even", ranks(100, 10, 100, usable="0-1"), FAIL, "worker 1 did 10%"),  # they all work to the end
+    # nodes are compared all the same
+    ("even", {"own_rates": [OwnRate(f"n{k}", worker, 4e5 if k == 3 else 4e6) for k in range(8) for worker in (None, 0)],
+              "nodes": 8, "threads_per_node": 3} | ONE_PASS, FAIL, "node n3 did 10%"),
     ("even", {"threads_per_node": 1}, NO, ""),
 ]  # fmt: skip
 

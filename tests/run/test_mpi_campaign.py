@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import psutil
+import pyarrow.parquet
 import pytest
 import yaml
 
@@ -167,6 +168,39 @@ def test_faults_are_invalid_with_their_reason(
     assert {row["verdict"] for row in rows} <= {"invalid", "valid", "suspect"}
     assert any(r["verdict"] == "invalid" and reason in r["reasons"] for r in rows), [r["reasons"] for r in rows]
     assert list((made.ours / "fresh").glob("*")) == []
+
+
+#: Phases of seconds, of each way to know the rates of ranks: the kernel's counts, IOR's file, mdtest's.
+TIMED = ONE | {"name": "t", "phases": ["seq_write", "rand_read"], "phase_time": "4s"}
+ONE_PASS = ONE | {"name": "o", "phase_time": "one_pass", "options": {"file_size": "16m", "transfer_size": "64k"}}
+FILES = MDTEST | {"name": "f", "phases": ["create", "delete"], "axes": {}, "options": {"files_per_thread": 800}}
+
+
+def test_a_slow_rank_is_named(tmp_path: Path, stand_ins: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("STANDIN_FAULT", "slow_rank")
+    sweeps = [sweep | {"axes": {"threads_per_node": [2]}} for sweep in (TIMED, ONE_PASS, FILES)]
+    rows = measured(tmp_path, stand_ins, *sweeps, tools={"variables": ["STANDIN_FAULT"]}).rows()
+    assert sorted(row["phase"] for row in rows) == ["create", "delete", "rand_read", "seq_write", "seq_write"]
+    for row in rows:
+        assert row["slowest_worker"] == "1" and row["slowest_worker_share"] < 0.2, row
+        assert re.search(r"worker 1 did \d% of the other's rate", row["reasons"]), row["reasons"]
+
+
+def test_ranks_that_are_alike_are_even(tmp_path: Path, mpi_tools: Path) -> None:
+    sweeps = [sweep | {"axes": {"threads_per_node": [2]}} for sweep in (TIMED, FILES)]
+    made = measured(tmp_path, mpi_tools, *sweeps)
+    rows = made.rows()
+    own_rates = pyarrow.parquet.read_table(made.results / "parts.parquet").to_pylist()
+    for row in rows:
+        assert row["slowest_worker"] in ("0", "1") and row["slowest_worker_share"] > 0.2
+        assert "of the other's rate" not in row["reasons"]
+    for row in rows:
+        if row["tool"] == "ior":
+            parts = [one for one in own_rates if one["phase"] == row["phase"] and one["point"] == row["point"]]
+            assert [one["worker"] for one in parts] == [0, 1]
+            # their sum is what the tool reports, but for the ends of the phase and how steady it was
+            total = sum(one["bandwidth_bytes_per_s"] for one in parts)
+            assert total == pytest.approx(row["bandwidth_bytes_per_s"], rel=0.5)
 
 
 def test_a_hanging_run_is_killed_with_all_its_ranks(

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from functools import partial
 from statistics import fmean, median
 
+from iosweep.node.cpus import parsed
 from iosweep.own_rate import OwnRate
 from iosweep.results import parts, steadiness
 from iosweep.results.checks.finding import (
@@ -32,6 +33,9 @@ SLOW_NODE, SLOW_WORKER, DEVIATIONS = 0.75, 0.5, 5.0
 SLOW_OF_TWO = {"node": 0.5, "worker": 0.1}
 #: I/Os that each has to have on average, and the share of all that stragglers are at most.
 LEAST_OPS, MOST_STRAGGLERS = 100, 0.25
+#: Phases that a count or a volume bounds, and in which a worker that is through stops, have to take so many seconds: in
+#: shorter ones a tick of the scheduler is a large part of a worker's time.
+LEAST_S = 1.0
 
 
 def steady(s: Seen) -> Finding:
@@ -56,6 +60,8 @@ def steady(s: Seen) -> Finding:
     whole = nodes[0] if len(nodes) == 1 else summed(nodes) or nodes[0]
     if asked < JUDGED_S:
         return unchecked(f"{too_short}; it did not stand still")
+    if len(whole.values) < steadiness.WINDOWS:
+        return unchecked(f"{len(whole.values)} rates over time are too few to judge {asked:g} s")
     if not steadiness.enough(whole.values, whole.interval_s, ops_per_s):
         return unchecked(f"{ops_per_s:.3g} I/Os a second are too few to judge {asked:g} s")
     return passed(
@@ -133,8 +139,13 @@ def even(s: Seen) -> Finding:
         return NOT_APPLICABLE
     if not s.parsed.figures:
         return NO_OUTPUT
+    bounded = s.point.phase_time_s is None or s.phase.kind == "metadata"
+    runtime_s = s.parsed.figures.get("runtime_s", 0.0)
+    if rates and bounded and runtime_s < LEAST_S:
+        return unchecked(f"{runtime_s:.2g} s are too short to compare workers that stop when they are through")
+    sharing = bounded and _share_cpus(s)
     slow, shown, ops = [], [], s.parsed.figures.get("ops", 0.0)
-    for what, known in (("node", parts.nodes(rates)), ("worker", parts.workers(rates))):
+    for what, known in (("node", parts.nodes(rates)), ("worker", [] if sharing else parts.workers(rates))):
         lowest = parts.slowest(known)
         if not lowest or ops < LEAST_OPS * len(known):
             continue
@@ -146,9 +157,18 @@ def even(s: Seen) -> Finding:
     if not rates:
         lost = f": {s.parsed.evidence.lost}" if s.parsed.evidence.lost else ""
         return unchecked(f"the rates of single nodes and workers are not known{lost}")
+    if not shown and sharing:
+        return unchecked("workers share CPUs, and those that are through leave them to the others")
     if not shown:
         return unchecked(f"{ops:,.0f} I/Os of {s.point.tasks:,} workers are too few to compare them")
     return passed("; ".join(shown))
+
+
+def _share_cpus(s: Seen) -> bool:
+    """Whether a node is known to have had fewer CPUs for the workers than workers."""
+    seen = s.run.cpus
+    usable = [node.usable for node in seen.nodes if node.usable] if seen else []
+    return any(len(parsed(cpus)) < s.point.tasks // s.point.nodes for cpus in usable)
 
 
 def _stragglers(what: str, known: Sequence[OwnRate]) -> list[str]:
