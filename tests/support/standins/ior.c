@@ -545,7 +545,7 @@ static long long *shuffled(int whose, long long *count)
 static long long transfer(enum direction direction, int whose, char *buffer)
 {
     long long count = o.block / o.transfer, moved = 0, *order = o.random ? shuffled(whose, &count) : NULL;
-    int stop = 0, again = 0, struck = rank == tasks - 1;
+    int stop = 0, again = 0, struck = rank == tasks - 1, stalled = !o.deadline;
     double start = MPI_Wtime();
     do {
         for (long long s = 0; s < o.segments && !stop; s++) {
@@ -558,8 +558,10 @@ static long long transfer(enum direction direction, int whose, char *buffer)
                         ((uint64_t *)(void *)buffer)[k] = mix(&seed);
                 if (struck && moved && faulty("kill_rank"))
                     let_hydra_read(), raise(SIGKILL);
-                if (struck && faulty("slow_rank"))
+                if ((struck && faulty("slow_rank")) || (rank >= per_node && faulty("slow_node")))
                     usleep(5000);
+                if (faulty("stall") && !stalled && MPI_Wtime() - start > o.deadline / 2.0)
+                    stalled = !usleep(o.deadline * 250000);
                 if (mpiio)
                     transfer_mpi(direction, buffer, at);
                 else if (!dummy)

@@ -25,7 +25,7 @@ static const char *const TITLES[ROWS] = {
     "File stat", "File read", "File removal", "Tree creation", "Tree removal"};
 
 static const char *directory = "./out", *fault = "", *ranks;
-static int dirs, files, creates, stats, reads, removes, renames, unique, dummy, rank, tasks;
+static int dirs, files, creates, stats, reads, removes, renames, unique, dummy, rank, tasks, mine;
 static long long items, repetitions = 1, shift, to_write, to_read;
 static MPI_Comm world;
 static char *buffer;
@@ -150,7 +150,7 @@ static void do_one(enum row what, const char *path, const char *last, int struck
     int fd;
     if (struck && faulty("kill_rank"))
         usleep(200000), raise(SIGKILL);
-    if (rank == tasks - 1 && faulty("slow_rank"))
+    if ((rank == tasks - 1 && faulty("slow_rank")) || (!mine && faulty("slow_node")))
         usleep(2000);
     switch (what) {
     case DIR_CREATE:
@@ -330,7 +330,7 @@ static void save_ranks(double (*rates)[ROWS], const double (*own)[ROWS])
 int main(int argc, char **argv)
 {
     MPI_Comm node;
-    int place, first, nodes, mine, made = 0;
+    int place, first, nodes, made = 0;
     fault = getenv("STANDIN_FAULT") ? getenv("STANDIN_FAULT") : "";
     setvbuf(stdout, NULL, _IOFBF, 1 << 16);
     MPI_Init(&argc, &argv);
