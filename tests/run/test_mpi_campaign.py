@@ -13,6 +13,7 @@ import pyarrow.parquet
 import pytest
 import yaml
 
+import mounts
 from campaign import Allocation, Campaign, said
 from iosweep.plan.launchers import LAUNCHERS, Mpiexec, mpiexec
 from iosweep.report import page
@@ -201,6 +202,31 @@ def test_ranks_that_are_alike_are_even(tmp_path: Path, mpi_tools: Path) -> None:
             # their sum is what the tool reports, but for the ends of the phase and how steady it was
             total = sum(one["bandwidth_bytes_per_s"] for one in parts)
             assert total == pytest.approx(row["bandwidth_bytes_per_s"], rel=0.5)
+
+
+@pytest.mark.skipif(bool(mounts.missing()), reason=mounts.missing() or "")
+@pytest.mark.parametrize("fault", ["stall", ""])
+def test_the_counters_of_a_node_tell_how_steady_ranks_were(
+    tmp_path: Path, stand_ins: Path, monkeypatch: pytest.MonkeyPatch, fault: str
+) -> None:
+    """IOR itself has no rates over time."""
+    monkeypatch.setenv("STANDIN_FAULT", fault)
+    axes, options = {"threads_per_node": [2]}, {"file_size": "2m", "transfer_size": "4k"}
+    made = Allocation(tmp_path, ONE, tools={"variables": ["STANDIN_FAULT"]})
+    made.path = f"{stand_ins}{os.pathsep}{made.path}"
+    with mounts.ext4(made.target):
+        made.configure(
+            ONE | {"phases": ["rand_read"], "axes": axes, "options": options, "phase_time": "13s"},
+            tools={"variables": ["STANDIN_FAULT"]},
+        )
+        made.measure("--launcher", "mpiexec")
+        made.rows()
+    checks = pyarrow.parquet.read_table(made.results / "checks.parquet").to_pylist()
+    [steady] = [row for row in checks if row["check"] == "steady"]
+    if fault:
+        assert steady["outcome"] == "fail" and "stood still for" in steady["evidence"], steady
+    else:  # what a busy machine does to the rate is not ours
+        assert steady["outcome"] in ("pass", "fail") and "stood still" not in steady["evidence"], steady
 
 
 def test_a_hanging_run_is_killed_with_all_its_ranks(

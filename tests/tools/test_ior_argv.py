@@ -49,6 +49,7 @@ def test_the_command_of_every_phase(phase: str, options: dict[str, Any], expecte
 def test_one_pass_has_no_deadline() -> None:
     argv = IOR.argv(step("seq_write", None, write_mode="new"), "/t", 7)
     assert "-D" not in argv and not any("minTimeDuration" in word for word in argv)
+    assert argv[-1] == "summaryFile=summary.json,summaryFormat=JSON,saveRankPerformanceDetailsCSV=ranks.csv"
 
 
 def test_the_deadline_and_the_least_duration_are_one() -> None:

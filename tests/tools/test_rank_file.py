@@ -37,7 +37,7 @@ def test_ranks_of_ior() -> None:
         OwnRate("", 0, 6.0729722606e08, pytest.approx(6.0729722606e08 / (1 << 20))),
         OwnRate("", 1, 6.0519758654e08, pytest.approx(6.0519758654e08 / (1 << 20))),
     ]
-    shared = of_ior("ior_one_pass_read", "rand_read", api="MPIIO", file_per_process=False, file_size=4 << 20)
+    shared = of_ior("ior_one_pass_read", "seq_read", api="MPIIO", file_per_process=False, file_size=4 << 20)
     assert [one.worker for one in shared] == [0, 1]
 
 
@@ -52,12 +52,18 @@ def test_results_without_the_file_are_read_as_before() -> None:
 
 
 @pytest.mark.parametrize(
-    ("time_s", "options"), [(10.0, {}), (None, {"api": "MPIIO", "collective": True})], ids=["timed", "collective"]
+    ("phase", "time_s", "options"),
+    [
+        ("seq_write", 10.0, {}),
+        ("seq_write", None, {"api": "MPIIO", "collective": True}),
+        ("rand_write", None, {"file_per_process": False}),
+    ],
+    ids=["timed", "collective", "random in a shared file"],
 )
-def test_times_that_tell_no_rates_are_not_asked_for(time_s: float | None, options: dict[str, Any]) -> None:
-    step = Step(OF_IOR | options, (IOR.phases["seq_write"],), time_s=time_s)
+def test_times_that_tell_no_rates_are_not_asked_for(phase: str, time_s: float | None, options: dict[str, Any]) -> None:
+    step = Step(OF_IOR | options, (IOR.phases[phase],), time_s=time_s)
     assert "saveRank" not in " ".join(IOR.argv(step, "/t", 1))
-    parsed = IOR.parse(streams("ior_one_pass"), step, IOR.phases["seq_write"])
+    parsed = IOR.parse(streams("ior_one_pass"), step, IOR.phases[phase])
     assert not parsed.evidence.own_rates
 
 

@@ -137,15 +137,16 @@ def command(step: Step, directory: str, seed: int) -> list[str]:
         # The deadline alone ends early when the files are through; the least duration alone runs to their end.
         argv += ["-D", str(int(step.time_s)), "-O", f"minTimeDuration={int(step.time_s)}"]
     argv += ["-o", f"{directory}/{NAME}", *_OUTPUT]
-    if ranks_differ(step):
+    if times_tell_rates(step):
         argv[-1] += f",saveRankPerformanceDetailsCSV={RANKS}"
     return argv
 
 
-def ranks_differ(step: Step) -> bool:
-    """Whether the times of ranks tell their rates.
+def times_tell_rates(step: Step) -> bool:
+    """Whether the times of ranks tell their rates. IOR has the times alone, and takes the bytes of all ranks for equal.
 
-    IOR has the times alone, and takes the bytes of all ranks for equal. In a timed phase the times are equal, too, and
+    In a timed phase the times are equal instead; of random offsets in a shared file some ranks have more than others;
     in collective calls ranks wait for one another.
     """
-    return step.time_s is None and not step.options["collective"]
+    shared_random = step.phase.name in RANDOM and not step.options["file_per_process"]
+    return step.time_s is None and not shared_random and not step.options["collective"]

@@ -107,7 +107,7 @@ def summary(document: bytes, stdout: bytes) -> Run:
 
 def _of_ranks(document: bytes, access: str, step: Step) -> list[OwnRate]:
     """The rate of each rank, over its own time from the open to the close."""
-    if not argv.ranks_differ(step):
+    if not argv.times_tell_rates(step):
         return []
     rates = rank_file.column(document, "throughput-withopenclose", step.tasks, access)
     return [OwnRate("", k, rate, rate / step.number("transfer_size")) for k, rate in enumerate(rates)]
