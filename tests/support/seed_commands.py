@@ -310,6 +310,7 @@ _MDTEST = (
     Difference("-N", 1, "from 3.3 on it counts nodes"),
     Difference("-i", 1, "repetitions are ours"),
     Difference("-d", ANY, "a directory of the campaign"),
+    Difference("--saveRankPerformanceDetails", "ranks.csv", "the time of each rank"),
 )
 _TESTS = tuple(name.replace("_", "-") for name in WEKA_SECTIONS)
 
@@ -380,6 +381,7 @@ DIFFERENCES: dict[str, list[Difference]] = {
         Difference("-O summaryFile", "summary.json", "JSON says what was run"),
         Difference("-O summaryFormat", "JSON", "JSON says what was run"),
         Difference("-a", "POSIX", "IOR's default"),
+        Difference("-O saveRankPerformanceDetailsCSV", "ranks.csv", "the time of each rank"),
         Difference("--random-offset-seed", ANY, "IOR's default is the clock", phases=("rand_write", "rand_read")),
     ],
     "mdtest": [*_MDTEST, *_only(("weka",), [_V])],
