@@ -173,8 +173,8 @@ def test_faults_are_invalid_with_their_reason(
 
 #: Phases of seconds, of each way to know the rates of ranks: the kernel's counts, IOR's file, mdtest's.
 TIMED = ONE | {"name": "t", "phases": ["seq_write", "rand_read"], "phase_time": "4s"}
-ONE_PASS = ONE | {"name": "o", "phase_time": "one_pass", "options": {"file_size": "16m", "transfer_size": "64k"}}
-FILES = MDTEST | {"name": "f", "phases": ["create", "delete"], "axes": {}, "options": {"files_per_thread": 800}}
+ONE_PASS = ONE | {"name": "o", "phase_time": "one_pass", "options": {"file_size": "8m", "transfer_size": "64k"}}
+FILES = MDTEST | {"name": "f", "phases": ["create", "delete"], "axes": {}, "options": {"files_per_thread": 200}}
 
 
 def test_a_slow_rank_is_named(tmp_path: Path, stand_ins: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,12 +14,12 @@ from two_nodes import Job
 pytestmark = pytest.mark.cluster
 
 TWO_RANKS: dict[str, Any] = {"axes": {"nodes": [2]}, "repetitions": 1}
-OF_IOR: dict[str, Any] = {"file_size": "16m", "transfer_size": "64k", "threads_per_node": 2, "o_direct": False}
+OF_IOR: dict[str, Any] = {"file_size": "8m", "transfer_size": "64k", "threads_per_node": 2, "o_direct": False}
 SWEEPS: list[dict[str, Any]] = [
     TWO_RANKS | {"name": "t", "tool": "ior", "phases": ["seq_read"], "phase_time": "4s", "options": OF_IOR},
     TWO_RANKS | {"name": "o", "tool": "ior", "phases": ["seq_read"], "phase_time": "one_pass", "options": OF_IOR},
     TWO_RANKS | {"name": "m", "tool": "mdtest", "phases": ["create"],
-                 "options": {"files_per_thread": 800, "threads_per_node": 2}},
+                 "options": {"files_per_thread": 200, "threads_per_node": 2}},
 ]  # fmt: skip
 
 

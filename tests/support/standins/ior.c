@@ -559,7 +559,7 @@ static long long transfer(enum direction direction, int whose, char *buffer)
                 if (struck && moved && faulty("kill_rank"))
                     let_hydra_read(), raise(SIGKILL);
                 if ((struck && faulty("slow_rank")) || (rank >= per_node && faulty("slow_node")))
-                    usleep(5000);
+                    usleep(20000);
                 if (faulty("stall") && !stalled && MPI_Wtime() - start > o.deadline / 2.0)
                     stalled = !usleep(o.deadline * 250000);
                 if (mpiio)

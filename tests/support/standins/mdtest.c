@@ -151,7 +151,7 @@ static void do_one(enum row what, const char *path, const char *last, int struck
     if (struck && faulty("kill_rank"))
         usleep(200000), raise(SIGKILL);
     if ((rank == tasks - 1 && faulty("slow_rank")) || (!mine && faulty("slow_node")))
-        usleep(2000);
+        usleep(10000);
     switch (what) {
     case DIR_CREATE:
         if (mkdir(path, 0755) != 0)
