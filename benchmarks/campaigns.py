@@ -117,8 +117,8 @@ def measure(made: Plan, results: Path, reporter: Reporter) -> None:
 def fill(made: Plan, results: Path, work: Path, repetitions: int = 1, phase_time: str = "1s") -> int:
     """Give every point of a plan of random reads so many results; returns the size of one raw output.
 
-    The first is a real one of fio's (json+, with its histogram); the others are that one with other numbers, and the
-    same rates over time. phase_time: of the real one.
+    The first is a real one of fio's (json+, with its histogram); the others are that one with other numbers, also of
+    its rates over time. phase_time: of the real one.
     """
     name = f"sample-{phase_time}"
     sample = planned(work, name, [fio_sweep({"queue_depth": [4]}, phase_time, transfer_size="4k")])
@@ -136,13 +136,13 @@ def fill(made: Plan, results: Path, work: Path, repetitions: int = 1, phase_time
             for number in range(1, repetitions + 1):
                 run = replace(record.phases[0], load=Load(other=0.01, steal=0.0))
                 new = replace(record, phases=(run,), retry=None)
-                own = {"rand_read.stdout": _as_if(document, point, draw), "rand_read.stderr": b""}
+                own = _as_if(document, streams["rand_read.series"], point, draw)
                 target.commit(point.id, number, new, streams | own)
     return sum(map(len, streams.values()))
 
 
-def _as_if(document: dict[str, Any], point: Point, draw: random.Random) -> bytes:
-    """fio's document with the figures of another point: they agree with each other, so that its verdict is the same."""
+def _as_if(document: dict[str, Any], log: bytes, point: Point, draw: random.Random) -> dict[str, bytes]:
+    """fio's output with the figures of another point: they agree with each other, so that its verdict is the same."""
     size, threads, depth = (int(point.options[o] or 0) for o in ("transfer_size", "threads_per_node", "queue_depth"))
     job = document["jobs"][0]
     read = job["read"]
@@ -163,7 +163,22 @@ def _as_if(document: dict[str, Any], point: Point, draw: random.Random) -> bytes
     levels = {**dict.fromkeys(job["iodepth_level"], 0.0), str(1 << (depth.bit_length() - 1)): 100.0}
     job = {**job, "read": new, "job_runtime": read["runtime"] * threads, "iodepth_level": levels}
     text = orjson.dumps({**document, "jobs": [job]}, option=orjson.OPT_INDENT_2)
-    return text.replace(b'": ', b'" : ')  # as fio writes it
+    return {
+        "rand_read.stdout": text.replace(b'": ', b'" : '),  # as fio writes it
+        "rand_read.stderr": b"",
+        "rand_read.series": _logs(log, threads, moved / read["io_bytes"]),
+    }
+
+
+def _logs(log: bytes, workers: int, factor: float) -> bytes:
+    """The log of one worker as those of several, which move `factor` times as much together."""
+
+    def scaled(line: bytes) -> bytes:
+        at, rate, rest = line.split(b",", 2)
+        return b"%s, %d,%s" % (at, round(int(rate) * factor / workers), rest)
+
+    lines = b"".join(scaled(line) for line in log.splitlines(keepends=True)[1:])
+    return b"".join(b"==> series_bw.%d.log <==\n%s" % (number, lines) for number in range(1, workers + 1))
 
 
 @contextmanager
