@@ -1,6 +1,7 @@
 """fio's logs to series: late looks, gaps, damage; and what a real run leaves."""
 
 import os
+import random
 import re
 import signal
 import subprocess
@@ -56,6 +57,23 @@ def test_a_look_that_was_late_stands_for_its_time() -> None:
     assert values(logs([(150, 1024, 0)] + [(k * 100, 1024, 0) for k in range(2, 21)]), 2.0) == [1.0] * 20
     late = [(k * 100, 1024, 0) for k in range(1, 6)] + [(k * 100, 1024, 0) for k in range(15, 21)]
     assert values(logs(late), 2.0) == [1.0] * 20
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_workers_that_were_looked_at_together_are_read_as_each_alone(seed: int) -> None:
+    draw = random.Random(seed)
+    times = [k * 100 + draw.randrange(-40, 41) for k in range(draw.choice([1, 3]), draw.choice([18, 20, 21]))]
+    missed = draw.randrange(15)
+    del times[missed : missed + draw.choice([0, 0, 3])]
+    least = draw.choice([100, 500])
+    workers = [[(at, draw.randrange(least, 1500), 0) for at in times] for _ in range(3)]
+    idle = [(at, 0, 0) for at in times] + [(times[-1], 0, 1)]  # a direction more: each worker is read by itself
+    moved = draw.choice([4, 6]) * MIB
+    together = series_log.read(logs(*workers), 2.0, 2.0, moved)
+    alone = series_log.read(logs(*workers, idle), 2.0, 2.0, moved)
+    assert together and alone
+    for one, other in zip(together.workers, alone.workers, strict=False):
+        assert one.values == pytest.approx(other.values)
 
 
 def test_a_stop_of_fio_itself_is_a_standstill() -> None:

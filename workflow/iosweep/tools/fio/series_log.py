@@ -139,15 +139,47 @@ def _uneven(
     logged of them."""
     ticks = _ticks(logs, step_s)
     last_s = ticks[-1]
-    spans = [_spans(log, ticks, step_s) for log in logs]
-    late = _ticks_were_late(spans, moved_bytes, last_s, runtime_s, step_s)
-    cells = [_cells(own, late, number, step_s) for own in spans]
+    cells = _in_step(logs, ticks, number, step_s, runtime_s, moved_bytes)
+    if not cells:
+        spans = [_spans(log, ticks, step_s) for log in logs]
+        late = _ticks_were_late(spans, moved_bytes, last_s, runtime_s, step_s)
+        cells = [_cells(own, late, number, step_s) for own in spans]
     rest_s = number * step_s - last_s
     if rest_s > 0.1 * step_s:
         missing = moved_bytes - sum(map(sum, cells)) * step_s
         if rest_s < _GAP * step_s or missing > moved_bytes * rest_s / runtime_s / 2:
             return [own[: int(last_s / step_s + 0.1)] for own in cells]
     return cells
+
+
+def _in_step(
+    logs: Sequence[_Entries], ticks: Sequence[float], number: int, step_s: float, runtime_s: float, moved_bytes: float
+) -> list[list[float]]:
+    """What `_cells` makes of logs with the same times, as most have: how much of an entry belongs to an interval is
+    found once for all workers. Empty for other logs, and where an entry stands for more than one part."""
+    times, _, directions = logs[0]
+    if any(log.times != times or log.directions != directions for log in logs):
+        return []
+    spans = _spans(
+        _Entries(times, [*map(sum, zip(*(log.rates for log in logs), strict=True))], directions), ticks, step_s
+    )
+    late = _ticks_were_late([spans], moved_bytes, ticks[-1], runtime_s, step_s)
+    if any(skipped for _, _, _, skipped in spans):
+        for log in logs:
+            own = [
+                (begin, end, rate * 1024.0, gap) for (begin, end, _, gap), rate in zip(spans, log.rates, strict=True)
+            ]
+            usual = _usual(own)
+            if any(len(_parts(span, usual, step_s)) > 1 for span in own):
+                return []
+    shares: list[list[tuple[int, float]]] = [[] for _ in range(number)]
+    for entry, (begin, end, _, skipped) in enumerate(spans):
+        if skipped and not late:
+            begin += skipped
+        for cell in range(int(begin / step_s), min(int(end / step_s) + 1, number)):
+            inside_s = min(end, (cell + 1) * step_s) - max(begin, cell * step_s)
+            shares[cell].append((entry, 1024.0 * inside_s / step_s))
+    return [[sum(log.rates[entry] * share for entry, share in own) for own in shares] for log in logs]
 
 
 def _ticks(logs: Sequence[_Entries], step_s: float) -> list[float]:
@@ -202,10 +234,15 @@ def _parts(span: _Span, usual: float, step_s: float) -> list[_Span]:
     return [(at, at + step_s, moved / 2 / step_s, 0.0) for at in (begin, end - step_s)]
 
 
+def _usual(spans: Sequence[_Span]) -> float:
+    """The rate of most entries."""
+    return median([rate for _, _, rate, skipped in spans if not skipped] or [0.0])
+
+
 def _cells(spans: Sequence[_Span], late: bool, number: int, step_s: float) -> list[float]:
     """Bytes/s in each of `number` even intervals."""
     cells = [0.0] * number
-    usual = median([rate for _, _, rate, skipped in spans if not skipped] or [0.0])
+    usual = _usual(spans)
     for begin, end, rate, skipped in [part for span in spans for part in _parts(span, usual, step_s)]:
         if skipped and not late:
             begin += skipped
