@@ -281,6 +281,13 @@ class TestHeadline:
             "fio, O_DIRECT, overwrite, random data": [("Random write", "10.0 IOPS")],
         }
 
+    def test_reads_and_writes_of_one_kind_share_a_line(self) -> None:
+        write = {"phase": "rand_write", "data": "random", "write_mode": "new"}
+        rows = [row(**write, o_direct=True), row(o_direct=True, ops_per_s=20.0)]
+        (group,) = headline.groups(summarize(rows))
+        assert group.title == "fio, O_DIRECT; writes: new files, random data"
+        assert [entry.label for entry in group.entries] == ["Random write", "Random read"]
+
     def test_conditions_above_reads_and_writes(self) -> None:
         condition = titles.Conditions("ior", "new", "random", True)
         assert [titles.describe(condition, "data", drawn) for drawn in (["seq_read"], ["seq_write"], [])] == [

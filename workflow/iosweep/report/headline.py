@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -75,12 +75,29 @@ def groups(results: Sequence[Result], checks: Iterable[CheckRow] = ()) -> list[G
     found = []
     for kind in ("data", "metadata"):
         of_kind = [result for result in results if result.kind == kind]
-        groups_of = [(contests.of_phase(conditions[r.point], r.phase), files.get(r.point)) for r in of_kind]
-        for key in dict.fromkeys(groups_of):
-            own = [r for r, group in zip(of_kind, groups_of, strict=True) if group == key]
-            title = titles.describe(key[0], kind) + (f", {key[1]}" if key[1] else "")
+        keys = [(contests.of_phase(conditions[r.point], r.phase), files.get(r.point)) for r in of_kind]
+        homes = {key: _home(key, set(keys)) for key in keys}
+        for home in dict.fromkeys(homes.values()):
+            own = [r for r, key in zip(of_kind, keys, strict=True) if homes[key] == home]
+            title = titles.describe(home[0], kind, [r.phase for r in own]) + (f", {home[1]}" if home[1] else "")
             found.append(Group(title, tuple(_entries(own, place, fails))))
     return found
+
+
+#: Conditions of a headline figure, and the files that its points make where these differ.
+_Key = tuple[contests.Conditions, str | None]
+
+
+def _home(key: _Key, keys: Collection[_Key]) -> _Key:
+    """The key of the group that shows a figure: reads are shown beside the writes, if all writes have one key."""
+    more = [
+        (other, files)
+        for other, files in keys
+        if other != key[0]
+        and files == key[1]
+        and all(own in (None, its) for own, its in zip(key[0], other, strict=True))
+    ]
+    return more[0] if len(more) == 1 else key
 
 
 #: Where a figure was measured, in words.
