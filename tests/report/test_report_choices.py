@@ -184,6 +184,35 @@ def test_knees(tmp_path: Path) -> None:
     assert knees.of(summarize(rows()), [structs.replace(facts, ramp=None)]) == []
 
 
+def test_a_knee_says_why_the_peak_may_be_beyond_it(tmp_path: Path) -> None:
+    made = make(tmp_path, document(axes={"threads_per_node": [1, 2, 4, 8]}, ramp={"axis": "threads_per_node",
+                                   "stop_when": "saturated"}))  # fmt: skip
+    facts = structs.replace(made.sweeps[0], points=("p1", "p2", "p4", "p8"))
+    unmeasured = rows({8: [1.0]}, verdict="missing")
+    bare = [structs.replace(one, figures={}) for one in unmeasured]
+    (bend,) = knees.of(summarize([*rows(), *bare]), [facts])  # the axis does not end there
+    assert bend.sentence == (
+        "Random read: 95 % of the peak at 2 threads per node; no plateau is certain yet, and higher values have no"
+        " figure, so the peak may be there"
+    )
+    # each step gains a quarter, less than the noise explains, so the climb has ended at the first one
+    noisy = {1: [80.0, 120.0, 100.0], 2: [100.0, 150.0, 125.0], 4: [125.0, 187.0, 156.0]}
+    (bend,) = knees.of(summarize([*rows(noisy), *bare]), [facts])
+    assert (bend.saturated, bend.top, bend.values[bend.knee.step]) == (True, 0, 4)
+    assert bend.sentence.endswith(
+        "; the climb ended because noise hides what is gained above 1 thread per node, so the peak may be higher"
+    )
+
+
+def test_each_reason_of_a_result_is_given_once() -> None:
+    """Also where repetitions have it beside another one."""
+    found = [
+        *rows({1: [100.0]}, verdict="suspect", reasons="not repeatable | noisy"),
+        *rows({1: [101.0]}, verdict="suspect", reasons="not repeatable"),
+    ]
+    assert summarize(found)[0].reasons == ("not repeatable", "noisy")
+
+
 TARGET = Target(directory="/x", source="", fstype="", layout_is="")
 
 
