@@ -12,7 +12,7 @@ from msgspec import structs
 from campaign import document, make
 from iosweep.plan.contests import contests
 from iosweep.plan.model import Point
-from iosweep.report import choice, headline, knees
+from iosweep.report import choice, headline, knees, results_table
 from iosweep.report.aggregate import Result, count_repetitions, repetitions, summarize
 from iosweep.report.data import CheckRow, Row
 from iosweep.results import confirming, remaining
@@ -96,6 +96,13 @@ def test_the_headline_is_of_the_fresh_repetitions_alone() -> None:
     assert found.result.used == 3
     (entry,) = headline.groups(summarize([*rows(), *rows({4: [150.0, 151.0, 149.0]}, confirms=True)]))[0].entries
     assert entry.value.startswith("150")
+
+
+def test_fresh_repetitions_are_marked_behind_a_row() -> None:
+    """Its n does not count them."""
+    shown = results_table.payload(summarize([*rows({4: RATES[4]}), *rows({4: [150.0]}, confirms=True)]), [])
+    place = [column.title for column in shown.repetition_columns].index("fresh")
+    assert [values[place] for values in shown.details[0].repetitions] == [None, None, None, "yes"]
 
 
 def test_fresh_repetitions_have_no_part_in_the_choice() -> None:
