@@ -203,9 +203,9 @@ def test_a_knee_says_why_the_peak_may_be_beyond_it(tmp_path: Path) -> None:
         " figure, so the peak may be there"
     )
     # each step gains a quarter, less than the noise explains, so the climb has ended at the first one
-    noisy = {1: [80.0, 120.0, 100.0], 2: [100.0, 150.0, 125.0], 4: [125.0, 187.0, 156.0]}
+    noisy = {1: [86.0, 116.0, 100.0], 2: [107.0, 145.0, 125.0], 4: [134.0, 181.0, 156.0]}
     (bend,) = knees.of(summarize([*rows(noisy), *bare]), [facts])
-    assert (bend.saturated, bend.top, bend.values[bend.knee.step]) == (True, 0, 4)
+    assert (bend.saturated, bend.top, bend.knee.low, bend.values[bend.knee.step]) == (True, 0, 1, 4)
     assert bend.sentence.endswith(
         "; the climb ended because noise hides what is gained above 1 thread per node, so the peak may be higher"
     )

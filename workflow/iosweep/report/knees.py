@@ -52,7 +52,8 @@ class Bend:
             return "the axis ends before a plateau is certain, so the peak may be beyond it"
         if self.top is None:
             return "no plateau is certain yet, and higher values have no figure, so the peak may be there"
-        if self.knee.step > self.top:
+        low = self.knee.step if self.knee.low is None else self.knee.low
+        if low > self.top:
             at = self._at(str(self.values[self.top]))
             return f"the climb ended because noise hides what is gained above {at}, so the peak may be higher"
         return ""
