@@ -218,8 +218,8 @@ def test_two_sweeps_of_one_name(tmp_path: Path) -> None:
         ("exclude", "[{queue_depth: 3}]",
          ["11: sweeps[0].exclude[0].queue_depth: 3 is not a value of the axis (it has 1, 2, 4)"]),
         ("exclude", "[{file_size: 1m}]",
-         ["11: sweeps[0].exclude[0].file_size: unknown axis `file_size`; did you mean `transfer_size`? (known:"
-          " threads_per_node, transfer_size, queue_depth)"]),
+         ["11: sweeps[0].exclude[0].file_size: the sweep has no axis `file_size` (it has threads_per_node,"
+          " transfer_size, queue_depth)"]),
         ("exclude", "[{}]", ["11: sweeps[0].exclude[0]: is empty; name at least one axis and its value"]),
         ("exclude", "[{queue_dept: 1}]",
          ["11: sweeps[0].exclude[0].queue_dept: unknown key `queue_dept`; did you mean `queue_depth`?"
@@ -236,8 +236,11 @@ def test_two_sweeps_of_one_name(tmp_path: Path) -> None:
         ("when", "{queue_depth: {}}",
          ["11: sweeps[0].when.queue_depth: is empty; name at least one axis and its value"]),
         ("when", "{file_size: {queue_depth: 1}}",
-         ["11: sweeps[0].when.file_size: unknown axis `file_size`; did you mean `transfer_size`? (known:"
-          " threads_per_node, transfer_size, queue_depth)"]),
+         ["11: sweeps[0].when.file_size: the sweep has no axis `file_size` (it has threads_per_node,"
+          " transfer_size, queue_depth)"]),
+        ("ramp", "{axis: nodes, stop_when: saturated}",
+         ["11: sweeps[0].ramp.axis: the sweep has no axis `nodes` (it has threads_per_node, transfer_size,"
+          " queue_depth)"]),
     ],
 )  # fmt: skip
 def test_conditions_name_axes_and_their_values(tmp_path: Path, key: str, value: str, wrong: list[str]) -> None:

@@ -12,7 +12,7 @@ from msgspec import structs
 from campaign import document, make
 from iosweep.plan.contests import contests
 from iosweep.plan.model import Point
-from iosweep.report import choice, headline, knees
+from iosweep.report import choice, headline, knees, results_table
 from iosweep.report.aggregate import Result, count_repetitions, repetitions, summarize
 from iosweep.report.data import CheckRow, Row
 from iosweep.results import confirming, remaining
@@ -96,6 +96,13 @@ def test_the_headline_is_of_the_fresh_repetitions_alone() -> None:
     assert found.result.used == 3
     (entry,) = headline.groups(summarize([*rows(), *rows({4: [150.0, 151.0, 149.0]}, confirms=True)]))[0].entries
     assert entry.value.startswith("150")
+
+
+def test_fresh_repetitions_are_marked_behind_a_row() -> None:
+    """Its n does not count them."""
+    shown = results_table.payload(summarize([*rows({4: RATES[4]}), *rows({4: [150.0]}, confirms=True)]), [])
+    place = [column.title for column in shown.repetition_columns].index("fresh")
+    assert [values[place] for values in shown.details[0].repetitions] == [None, None, None, "yes"]
 
 
 def test_fresh_repetitions_have_no_part_in_the_choice() -> None:
@@ -182,6 +189,35 @@ def test_knees(tmp_path: Path) -> None:
     (bend,) = knees.of(summarize(rows(saturated)), [facts])
     assert bend.sentence == "Random read: 95 % of the peak at 1 thread per node"
     assert knees.of(summarize(rows()), [structs.replace(facts, ramp=None)]) == []
+
+
+def test_a_knee_says_why_the_peak_may_be_beyond_it(tmp_path: Path) -> None:
+    made = make(tmp_path, document(axes={"threads_per_node": [1, 2, 4, 8]}, ramp={"axis": "threads_per_node",
+                                   "stop_when": "saturated"}))  # fmt: skip
+    facts = structs.replace(made.sweeps[0], points=("p1", "p2", "p4", "p8"))
+    unmeasured = rows({8: [1.0]}, verdict="missing")
+    bare = [structs.replace(one, figures={}) for one in unmeasured]
+    (bend,) = knees.of(summarize([*rows(), *bare]), [facts])  # the axis does not end there
+    assert bend.sentence == (
+        "Random read: 95 % of the peak at 2 threads per node; no plateau is certain yet, and higher values have no"
+        " figure, so the peak may be there"
+    )
+    # each step gains a quarter, less than the noise explains, so the climb has ended at the first one
+    noisy = {1: [86.0, 116.0, 100.0], 2: [107.0, 145.0, 125.0], 4: [134.0, 181.0, 156.0]}
+    (bend,) = knees.of(summarize([*rows(noisy), *bare]), [facts])
+    assert (bend.saturated, bend.top, bend.knee.low, bend.values[bend.knee.step]) == (True, 0, 1, 4)
+    assert bend.sentence.endswith(
+        "; the climb ended because noise hides what is gained above 1 thread per node, so the peak may be higher"
+    )
+
+
+def test_each_reason_of_a_result_is_given_once() -> None:
+    """Also where repetitions have it beside another one."""
+    found = [
+        *rows({1: [100.0]}, verdict="suspect", reasons="not repeatable | noisy"),
+        *rows({1: [101.0]}, verdict="suspect", reasons="not repeatable"),
+    ]
+    assert summarize(found)[0].reasons == ("not repeatable", "noisy")
 
 
 TARGET = Target(directory="/x", source="", fstype="", layout_is="")

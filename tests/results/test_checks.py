@@ -577,11 +577,11 @@ CASES: list[tuple[str, dict[str, Any], str, str]] = [
      "9.0 GiB were written through the page cache into 8.0 GiB of files, and flushed once"),
     ("durable", {"bytes_written": 9 * GIB}, PASS, "flushed at the end, inside the timing"),
     ("durable", {"phase": "rand_read"}, NO, ""),
-    ("incompressible", WRITTEN, PASS, "32 blocks of 4 files (512 KiB): 1.00:1, no duplicates"),
-    ("incompressible", {"phase": "rand_read", "files": files(role="read")}, PASS, "32 blocks of 4 files"),
+    ("incompressible", WRITTEN, PASS, "in 32 blocks of 4 files (512 KiB): compression 1.00:1, no duplicates"),
+    ("incompressible", {"phase": "rand_read", "files": files(role="read")}, PASS, "in 32 blocks of 4 files"),
     ("incompressible", {"phase": "rand_read"}, NO, ""),
     ("incompressible", WRITTEN | {"files": sampled(compressed_bytes=1 << 18)}, FAIL,
-     "data compresses or deduplicates: 32 blocks of 4 files (512 KiB): 2.00:1, no duplicates"),
+     "data compresses or deduplicates: in 32 blocks of 4 files (512 KiB): compression 2.00:1, no duplicates"),
     ("incompressible", {"phase": "rand_read", "files": sampled(role="read", compressed_bytes=1 << 18)}, FAIL, "2.00:1"),
     ("incompressible", WRITTEN | {"files": sampled(repeated_bytes=1 << 18)}, FAIL, "50 % of pages are duplicates"),
     ("incompressible", WRITTEN | {"files": sampled(similar_bytes=1 << 18)}, FAIL, "50 % of pieces of 64 bytes occur"),
@@ -593,12 +593,12 @@ CASES: list[tuple[str, dict[str, Any], str, str]] = [
     ("incompressible", WRITTEN | TOOLS_OWN, PASS, "1.00:1, no duplicates"),
     ("incompressible", WRITTEN | {"repeats": "it begins anew"}, UNCHECKED, "1.00:1, no duplicates, but it begins anew"),
     # what was there before the phase was random: it shows nothing
-    ("incompressible", {}, UNCHECKED, "but up to 100 % of that may have been there before the phase"),
+    ("incompressible", {}, UNCHECKED, "but up to 100 % of them may have been there before the phase"),
     # nor does what another phase has left there
     ("incompressible", {"files": sampled(compressed_bytes=1 << 18)}, UNCHECKED,
      "2.00:1, no duplicates, but up to 100 %"),
     ("incompressible", {"bytes_written": 16 * GIB, "files": sampled(compressed_bytes=400_000)}, UNCHECKED,
-     "1.31:1, no duplicates, but up to 44 % of that may"),
+     "1.31:1, no duplicates, but up to 44 % of them may"),
     ("incompressible", {"bytes_written": 16 * GIB, "files": sampled(compressed_bytes=1 << 17)}, FAIL, "4.00:1"),
     ("incompressible", {"phase": "seq_write"}, PASS, "1.00:1, no duplicates"),  # its first blocks were read
     # what was never written of a new file is no data

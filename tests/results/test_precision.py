@@ -40,6 +40,13 @@ def test_what_repetitions_show(values: list[float], outcome: str, evidence: str)
     assert found(values)[:2] == (outcome, evidence)
 
 
+def test_fresh_repetitions_are_named_in_the_reason() -> None:
+    """A point has both, each with a width of its own: without a word they contradict each other."""
+    values = [100.0, 160.0, 80.0]
+    of_fresh = precise(Sample(("fio", 1), "rand_read", values, confirms=True), interval(values))
+    assert of_fresh.evidence == "not repeatable: more than ± 100 % over its 3 fresh repetitions"
+
+
 def test_repetitions_on_different_nodes_are_not_of_one_thing() -> None:
     assert found([100.0, 101.0, 102.0], alike=False).outcome == "not checked"
     assert intervals([Sample(("fio", 1), "rand_read", [100.0, 101.0, 102.0], alike=False)]) == [None]

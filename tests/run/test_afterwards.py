@@ -111,7 +111,7 @@ def test_a_flag_is_no_evidence_of_random_data(tmp_path: Path, wrapper: str, figu
     script = f'case " $* " in *--name=seq_write*) {wrapper} ;; esac\nexec "$fio" "$@"'
     outcome, evidence = written(tmp_path, "random", script, write_mode="new", transfer_size="64k", file_size="256k")
     assert outcome == "fail", evidence
-    assert evidence.startswith("data compresses or deduplicates: 32 blocks of 1 file")
+    assert evidence.startswith("data compresses or deduplicates: in 32 blocks of 1 file")
     assert figure in evidence
 
 

@@ -89,7 +89,8 @@ def _sweeps(made: Plan) -> Table:
         counts = sorted({points[point].repetitions.min for point in sweep.points})
         confirm = max(points[point].repetitions.confirm for point in sweep.points)
         name = f"{sweep.name} (scaled)" if sweep.scaled else sweep.name
-        repetitions = ", ".join(map(str, counts)) + (f" + {confirm} of the best" if confirm else "")
+        most = "up to {} (ramp)" if sweep.ramp else "{}"
+        repetitions = most.format(", ".join(map(str, counts))) + (f" + {confirm} of the best" if confirm else "")
         sweeps.add_row(name, sweep.tool, str(len(sweep.points)), repetitions, " ".join(sweep.phases))
     return sweeps
 

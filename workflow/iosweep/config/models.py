@@ -69,7 +69,7 @@ class Ramp(Strict):
         description="The axis whose values are climbed in ascending order, for each combination of the others."
     )
     stop_when: Literal["saturated"] = Field(
-        description="When a climb ends. `saturated`: two steps in a row gained nothing over the best one before, in no"
+        description="When a climb ends. `saturated`: two steps in a row gained nothing over the best one before, in any"
         " phase: at most 3 %, or not more than the repetitions' noise explains. Values above are not needed."
     )
 

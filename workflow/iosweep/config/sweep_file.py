@@ -227,10 +227,10 @@ def _check(sweep: Sweep) -> list[Problem]:
     ]
     for name, condition in sweep.when.items():
         if name not in sweep.axes:
-            problems.append(sweep.problem(unknown("axis", name, sweep.axes), "when", name))
+            problems.append(sweep.problem(_no_axis(sweep, name), "when", name))
         conditions.append((("when", name), condition))
     if sweep.ramp and sweep.ramp not in sweep.axes:
-        problems.append(sweep.problem(unknown("axis", sweep.ramp, sweep.axes), "ramp", "axis"))
+        problems.append(sweep.problem(_no_axis(sweep, sweep.ramp), "ramp", "axis"))
     if circle := _circle(sweep.when):
         problems.append(sweep.problem(f"depends on itself ({', '.join(circle)})", "when", circle[0]))
     for where, condition in conditions:
@@ -238,7 +238,7 @@ def _check(sweep: Sweep) -> list[Problem]:
             problems.append(sweep.problem("is empty; name at least one axis and its value", *where))
         for name, values in condition.items():
             if name not in sweep.axes:
-                problems.append(sweep.problem(unknown("axis", name, sweep.axes), *where, name))
+                problems.append(sweep.problem(_no_axis(sweep, name), *where, name))
             elif strange := [v for v in values if v not in sweep.axes[name]]:
                 known = ", ".join(_written(tool, name, v) for v in sweep.axes[name])
                 message = f"{_written(tool, name, strange[0])} is not a value of the axis (it has {known})"
@@ -277,6 +277,11 @@ def _open_ports(sweeps: Sequence[Sweep]) -> list[Problem]:
     found = [(sweep, "options") for sweep in sweeps if sweep.options.get(name)]
     found += [(sweep, "axes") for sweep in sweeps if any(sweep.axes.get(name, ()))]
     return [sweep.problem(wrong, group, name) for sweep, group in found]
+
+
+def _no_axis(sweep: Sweep, name: str) -> str:
+    """That a sweep does not vary a parameter. Names of none are found before."""
+    return f"the sweep has no axis `{name}` (it has {', '.join(sweep.axes) or 'none'})"
 
 
 def _circle(when: Mapping[str, Mapping[str, object]]) -> list[str]:

@@ -55,8 +55,9 @@ def of_phase(own: Conditions, phase: str) -> Conditions:
 
 
 def contests(points: Sequence[Point]) -> dict[Contest, list[Point]]:
-    """Each contest of a plan with its points. Those with a single point choose nothing, and are left out; there are
-    none where nothing is to be confirmed."""
+    """Each contest of a plan with its points, those with the fewest that may be confirmed first: where points stand for
+    best ones that are not known yet, each contest finds one of its own. Contests of a single point choose nothing, and
+    are left out; there are none where nothing is to be confirmed."""
     if not any(point.repetitions.confirm for point in points):
         return {}
     found: dict[Contest, list[Point]] = {}
@@ -72,7 +73,8 @@ def contests(points: Sequence[Point]) -> dict[Contest, list[Point]]:
         if contest.latency:
             least = min(map(_load, members))
             found[contest] = [point for point in members if _load(point) == least]
-    return {contest: members for contest, members in found.items() if len(members) > 1}
+    several = [(contest, members) for contest, members in found.items() if len(members) > 1]
+    return dict(sorted(several, key=lambda one: sum(p.repetitions.confirm > 0 for p in one[1])))
 
 
 def _load(point: Point) -> tuple[int, int]:

@@ -152,7 +152,7 @@ def planned(plan: Plan, most: bool = False) -> dict[str, dict[str, int]]:
         own = {p.id: p.repetitions.max if most else p.repetitions.min for p in allocation.points}
         fresh: dict[str, int] = {}
         for members in drawn.values():
-            if here := [point for point in members if point.id in own]:
+            if here := [point for point in members if point.id in own and point.repetitions.confirm]:
                 longest = longest_of([point for point in here if point.id not in fresh] or here, plan)
                 fresh[longest.id] = longest.repetitions.confirm
         found[allocation.name] = own | {point: own[point] + more for point, more in fresh.items()}

@@ -16,6 +16,7 @@ from iosweep.plan.sweep_facts import SweepFacts
 from iosweep.report.data import PhaseOutcome, Row, Value
 from iosweep.results import precision
 from iosweep.results.precision import COUNTED, Sample
+from iosweep.results.reasons import REASONS
 from iosweep.results.statistics import ENOUGH, Grade, Interval, grade
 from iosweep.tools import phases
 
@@ -247,7 +248,7 @@ def _result(rows: Sequence[Row], figures: Mapping[str, Statistics], confirmed: M
         metric=first.metric,
         parameters=first.parameters,
         verdict=worst([row.verdict for row in rows if row.verdict != "missing"] or ["missing"]),
-        reasons=tuple(dict.fromkeys(row.reasons for row in asked if row.reasons)),
+        reasons=tuple(dict.fromkeys(reason for row in asked if row.reasons for reason in row.reasons.split(REASONS))),
         statistics=figures,
         rows=tuple(rows),
         confirmed=confirmed,

@@ -15,16 +15,22 @@ from iosweep.tools import parameters
 
 @dataclass(frozen=True)
 class Bend:
-    """A climb with its knee. column: of the axis; values: those of the climbed points, in ascending order; saturated:
-    the last steps gained nothing, by the rule that ends a climb."""
+    """A climb with its knee. column: of the axis; values: those of the climbed points, in ascending order; top: the
+    last step that gained something, where the rule that ends a climb ended it; whole: no value above has no figure."""
 
     sweep: str
     phase: str
     column: str
     values: tuple[int, ...]
     knee: Knee
-    saturated: bool
+    top: int | None
+    whole: bool
     place: str  # the other parameters that differ between climbs, in words; else ""
+
+    @property
+    def saturated(self) -> bool:
+        """Whether the last steps gained nothing."""
+        return self.top is not None
 
     @property
     def sentence(self) -> str:
@@ -36,14 +42,27 @@ class Bend:
         else:
             low, high = values[found.low], values[found.high]
             where, sure = str(low) if low == high else f"{low} to {high}", ""
+        doubt = f"; {self._doubt}" if self._doubt else ""
+        return f"{label}: {100 * SHARE:g} % of the peak at {self._at(where)}{sure}{doubt}"
+
+    @property
+    def _doubt(self) -> str:
+        """Why the peak may be elsewhere; "" where nothing says so."""
+        if self.top is None and self.whole:
+            return "the axis ends before a plateau is certain, so the peak may be beyond it"
+        if self.top is None:
+            return "no plateau is certain yet, and higher values have no figure, so the peak may be there"
+        low = self.knee.step if self.knee.low is None else self.knee.low
+        if low > self.top:
+            at = self._at(str(self.values[self.top]))
+            return f"the climb ended because noise hides what is gained above {at}, so the peak may be higher"
+        return ""
+
+    def _at(self, value: str) -> str:
         option = parameters()[self.column]
-        at = (
-            f"{where} {option.singular if where == '1' else option.shown}"
-            if option.singular
-            else f"{option.shown} {where}"
-        )
-        open_ = "" if self.saturated else "; the axis ends before a plateau is certain, so the peak may be beyond it"
-        return f"{label}: {100 * SHARE:g} % of the peak at {at}{sure}{open_}"
+        if option.singular:
+            return f"{value} {option.singular if value == '1' else option.shown}"
+        return f"{option.shown} {value}"
 
 
 def of(results: Sequence[Result], sweeps: Iterable[SweepFacts]) -> list[Bend]:
@@ -53,7 +72,7 @@ def of(results: Sequence[Result], sweeps: Iterable[SweepFacts]) -> list[Bend]:
     for sweep in sweeps:
         if sweep.ramp:
             members = set(sweep.points)
-            own = [result for result in results if result.point in members and result.headline]
+            own = [result for result in results if result.point in members]
             found += _of_sweep(sweep.name, columns[sweep.ramp], own)
     return found
 
@@ -63,13 +82,14 @@ def _of_sweep(sweep: str, column: str, results: Sequence[Result]) -> Iterator[Be
     for result in results:
         others = tuple((name, value) for name, value in result.parameters.items() if name not in (column, "tasks"))
         groups.setdefault((result.phase, others), []).append((result.count(column) or 1, result))
-    for (phase, _), members in groups.items():
-        members.sort(key=lambda one: one[0])
+    for (phase, _), climb in groups.items():
+        climb.sort(key=lambda one: one[0])
+        members = [(value, result) for value, result in climb if result.headline]
         figures = [result.values(result.metric) for _, result in members]
         if bend := knee(figures):
             values, place = tuple(value for value, _ in members), _place(members[0][1], results, column)
-            saturated = reached([{"": own} for own in figures]).top is not None
-            yield Bend(sweep, str(phase), column, values, bend, saturated, place)
+            top, whole = reached([{"": own} for own in figures]).top, climb[-1][0] == values[-1]
+            yield Bend(sweep, str(phase), column, values, bend, top, whole, place)
 
 
 def _place(result: Result, results: Sequence[Result], column: str) -> str:

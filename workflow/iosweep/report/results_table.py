@@ -333,6 +333,7 @@ def _repetition_columns() -> list[Column]:
     return [
         Column("repetition", "count"),
         Column("verdict", "verdict"),
+        Column("fresh", "text"),
         *(Column(title, "number", unit=unit) for title, unit, _ in _ONE_REPETITION.values()),
         Column("checks", "text", unit="pass, fail, not checked"),
         Column("started (UTC)", "text"),
@@ -344,6 +345,7 @@ def _repetition(row: Row) -> list[Cell]:
     return [
         row.repetition,
         outcome(row),
+        "yes" if row.confirms else None,
         *(_scaled(_figure(row, name), unit) for name, (_, _, unit) in _ONE_REPETITION.items()),
         f"{row.checks_passed}, {row.checks_failed}, {row.checks_not_checked}",
         row.started.strftime("%Y-%m-%d %H:%M:%S") if row.started else None,
@@ -382,8 +384,7 @@ def _processes(row: Row) -> str:
 
 
 def _open_checks(checks: Iterable[CheckRow], texts: dict[str, int]) -> dict[Phase, list[int]]:
-    """Checks that failed or could not be made, and what kept others off. Other passes are
-    counted, not carried."""
+    """Checks that failed or could not be made, and what kept others off. Other passes are counted, not carried."""
     found: dict[Phase, list[int]] = {}
     for row in checks:
         if row.outcome in ("fail", "not checked") or (row.check, row.outcome) == ("exclusive", "pass"):

@@ -39,7 +39,7 @@ def numbers(
         winner = best(competing, lowest=contest.latency)
         if winner:
             point = next(one for one in own if one.id == winner.point)
-        elif able := [one for one in own if one.id not in absent and not counted.get(one.id)]:
+        elif able := [p for p in own if p.repetitions.confirm and p.id not in absent and not counted.get(p.id)]:
             point = longest_of([one for one in able if one.id not in found] or able, plan)
         else:
             continue

@@ -46,7 +46,7 @@ def incompressible(s: Seen) -> Finding:
             return unchecked(f"{figures} (data: tool_default); it matters where the storage compresses or deduplicates")
         return failed(f"data compresses or deduplicates: {figures}")
     if old and (untouched > _STALE or _compresses(sample, seen) or _similar(sample, seen)):
-        return unchecked(f"{figures}, but up to {100 * old:.0f} % of that may have been there before the phase")
+        return unchecked(f"{figures}, but up to {100 * old:.0f} % of them may have been there before the phase")
     if _similar(sample, seen):
         return unchecked(f"{figures} (data: tool_default); it matters where the storage finds similar blocks")
     if writes and (repeats := s.parsed.evidence.repeats):
@@ -78,10 +78,10 @@ def _untouched(s: Seen) -> float:
 
 
 def _figures(sample: Sample, seen: int) -> str:
-    """`32 blocks of 4 files: 1.00:1, no duplicates`"""
+    """`in 32 blocks of 4 files (256 KiB): compression 1.00:1, no duplicates`; counts of it stand before it."""
     ratio = seen / max(1, sample.compressed_bytes)
     what = f"{human_count(sample.blocks, 'block')} of {human_count(sample.files, 'file')}"
-    parts = [f"{ratio:.2f}:1" if ratio < 1000 else "more than 1,000:1"]
+    parts = [f"compression {ratio:.2f}:1" if ratio < 1000 else "compression more than 1,000:1"]
     if zeros := seen - (sample.bytes - sample.zero_bytes):
         parts.append(f"{100 * zeros / seen:.0f} % zeros")
     if sample.repeated_bytes > _REPEATED * seen:
@@ -90,4 +90,4 @@ def _figures(sample: Sample, seen: int) -> str:
         parts.append(f"{100 * sample.similar_bytes / seen:.0f} % of pieces of 64 bytes occur again")
     else:
         parts.append("no duplicates")
-    return f"{what} ({human_size(sample.bytes)}): {', '.join(parts)}"
+    return f"in {what} ({human_size(sample.bytes)}): {', '.join(parts)}"

@@ -23,7 +23,8 @@ def precise(sample: Sample, interval: Interval | None) -> Finding:
     if grade := statistics.grade(interval):
         return passed(f"{grade}: {width}")
     if interval.student_share > statistics.GRADES[-1][1]:
-        return failed(f"not repeatable: {_percent(interval.student_share)} over its {number} repetitions")
+        own = f"{number} fresh repetitions" if sample.confirms else f"{number} repetitions"
+        return failed(f"not repeatable: {_percent(interval.student_share)} over its {own}")
     return unchecked(f"too few repetitions to tell how much they scatter: {width}")
 
 
