@@ -33,10 +33,14 @@ from iosweep.results.store import Store
 from iosweep.series import Series
 from iosweep.target.filesystem import volume
 from iosweep.tools import Parsed, tools
+from iosweep.tools.axes import NODES
 
 #: What becomes of a repetition without a result: the next run measures it, a ramp does not need it, or it lacks
 #: something.
 State = Literal["left", "unneeded", ""]
+
+#: Why there is no result, and what becomes of it.
+_Absent = tuple[str, State]
 
 #: Of a plan in which no point depends on the results of others.
 _NOTHING = Wanted({}, {}, {})
@@ -105,9 +109,11 @@ class Rows:
 
     def __iter__(self) -> Iterator[Row]:
         refusals, lacking = self.store.documents(Refusal), self.store.missing()
-        ramps = any(sweep.ramp for sweep in self.plan.sweeps)
+        ramps = {sweep.ramp for sweep in self.plan.sweeps if sweep.ramp}
         depends = ramps or any(point.repetitions.confirm for point in self.plan.points)
-        counted: dict[str, Mapping[int, Result]] = {}  # a ramp over nodes needs those of smaller allocations
+        counted: dict[str, Mapping[int, Result]] = {}
+        if NODES.name in ramps:  # its steps are in several allocations
+            counted = {point.id: self._counted(self._found(point)) for point in self.plan.points}
         for allocation in self.plan.allocations:
             # an allocation is in memory at a time: its points tell how much a phase scatters
             pack = sum(point.repetitions.last for point in allocation.points) > _MANY
@@ -120,10 +126,11 @@ class Rows:
             refusal = refusals.get(allocation.name)
             for h in held:
                 fresh = [n for n in needs.now.get(h.point.id, ()) if h.point.repetitions.confirms(n)]
-                numbers = [*choosing.get(h.point.id, ()), *fresh]
                 lacks, unneeded = lacking.get(h.point.id), needs.unneeded.get(h.point.id)
-                why = unneeded or (lacks.reason if lacks else refusal.reason if refusal else NOT_YET)
-                for row in self._point(h, numbers, why, "unneeded" if unneeded else "" if lacks else "left"):
+                later: _Absent = (refusal.reason if refusal else NOT_YET, "left")
+                chooses: _Absent = (unneeded, "unneeded") if unneeded else (lacks.reason, "") if lacks else later
+                absent = dict.fromkeys(choosing.get(h.point.id, ()), chooses) | dict.fromkeys(fresh, later)
+                for row in self._point(h, absent):
                     if row.findings:
                         repeated.judge(row, agreements)
                     yield row
@@ -132,7 +139,7 @@ class Rows:
 
     def _held(self, point: Point, pack: bool) -> _Held:
         base = _base(self.plan, point)
-        found = [f for f in self.store.records_of(point.id) if f[0].repetition <= point.repetitions.last]
+        found = self._found(point)
         counted = self._counted(found)
         rows = {
             result.repetition: self._measured(point, result, record, base) if result.repetition in counted else []
@@ -142,19 +149,26 @@ class Rows:
         kept = {number: _packed(own) if pack else own for number, own in rows.items()}
         return _Held(point, base, counted, kept, headlines)
 
-    def _point(self, held: _Held, wanted: Sequence[int], why: str, state: State) -> Iterator[Row]:
-        """The rows of a point. wanted: repetitions without a result that counts; why there is none, and what becomes
-        of them."""
+    def _found(self, point: Point) -> list[tuple[Result, Record]]:
+        """The stored repetitions that the plan has numbers for."""
+        return [found for found in self.store.records_of(point.id) if found[0].repetition <= point.repetitions.last]
+
+    def _point(self, held: _Held, absent: Mapping[int, _Absent]) -> Iterator[Row]:
+        """The rows of a point. absent: its repetitions without a result that counts."""
         point, base = held.point, held.base
         for number, rows in held.rows.items():
             yield from _unpacked(rows)
             if number not in held.counted:  # a mean over two builds or two file systems would describe neither
                 other = f"measured with another build of {point.tool}, on another target, or with another layout"
-                yield from _missing(point, base, number, f"{other} or placement", state if number in wanted else "")
-        if absent := [number for number in wanted if number not in held.rows]:
+                _, state = absent.get(number, ("", ""))
+                yield from _missing(point, base, number, f"{other} or placement", state)
+        if rest := {number: found for number, found in absent.items() if number not in held.rows}:
             damaged = _damaged(self.store, point.id)
-            for absentee in absent if held.rows or damaged else [None]:
-                yield from _missing(point, base, absentee, damaged.get(absentee or 0) or why, state)
+            if held.rows or damaged:
+                for number, (why, state) in rest.items():
+                    yield from _missing(point, base, number, damaged.get(number) or why, state)
+            else:
+                yield from _missing(point, base, None, *next(iter(rest.values())))
 
     def _counted(self, found: Sequence[tuple[Result, Record]]) -> dict[int, Result]:
         """repetition -> result, of those on the plan's target that were measured as the newest one was."""
