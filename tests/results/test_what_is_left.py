@@ -134,6 +134,22 @@ def test_a_small_job_that_goes_on_after_the_large_ones(tmp_path: Path) -> None:
     assert list(told(made, unneeded=True).values()) == [{2}]
 
 
+def test_a_ramp_whose_peak_has_to_be_measured_again(tmp_path: Path) -> None:
+    """Its archives are gone: until they are measured, no lower step is known to be far below."""
+    made = Made(tmp_path, make(tmp_path, document(axes={"queue_depth": [1, 2, 8, 16]}, repetitions=2, ramp=RAMP)))
+    for point in made.plan.points:
+        rate = float(min(int(point.options["queue_depth"]), 8))
+        for number in (1, 2) if rate == 8 else (1,):
+            stored(made, point, number, rand_read={"headline": rate, "verdict": "valid"})
+    shallow = depth(made.plan, 2)
+    assert told(made, unneeded=True)[shallow] == {2}
+    for value in (8, 16):
+        for archive in made.store.point(depth(made.plan, value)).glob("*.zip"):
+            archive.unlink()
+    agree(made)
+    assert told(made, left=True)[shallow] == {2}
+
+
 def test_a_point_that_a_ramp_leaves_out_confirms_nothing(tmp_path: Path) -> None:
     """Not even where no other one has a figure of a phase."""
     plan = make(tmp_path, document(axes={"queue_depth": [1, 2, 4, 8]}, repetitions=1, confirm=2, ramp=RAMP,

@@ -113,14 +113,14 @@ class Rows:
         depends = ramps or any(point.repetitions.confirm for point in self.plan.points)
         counted: dict[str, Mapping[int, Result]] = {}
         if NODES.name in ramps:  # its steps are in several allocations
-            counted = {point.id: self._counted(self._found(point)) for point in self.plan.points}
+            counted = {point.id: _whole(self._counted(self._found(point))) for point in self.plan.points}
         for allocation in self.plan.allocations:
             # an allocation is in memory at a time: its points tell how much a phase scatters
             pack = sum(point.repetitions.last for point in allocation.points) > _MANY
             held = [self._held(point, pack) for point in allocation.points]
             agreements = repeated.agreements(one for point in held for one in point.headlines)
-            counted |= {h.point.id: h.counted for h in held}
-            chose = {h.point.id: selection(h.point, h.counted) for h in held}
+            counted |= {h.point.id: _whole(h.counted) for h in held}
+            chose = {h.point.id: selection(h.point, counted[h.point.id]) for h in held}
             choosing = still_wanted(allocation, chose, allocation.points)
             needs = wanted(self.plan, counted, lacking) if depends else _NOTHING
             refusal = refusals.get(allocation.name)
@@ -264,6 +264,11 @@ def _missing(point: Point, base: Values, repetition: int | None, reason: str, st
             "checks_not_checked": 0,
         }
         yield Row(values | _unused(point.tool, phase.name, tuple(point.options)), [])
+
+
+def _whole(results: Mapping[int, Result]) -> dict[int, Result]:
+    """Those that decide what is left; the others are measured again."""
+    return {number: result for number, result in results.items() if result.intact}
 
 
 def _damaged(store: Store, point: str) -> dict[int, str]:
