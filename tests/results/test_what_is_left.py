@@ -1,4 +1,4 @@
-"""The runner and the table of results agree on what is left, whatever is stored: of ramps, best points, both at once."""
+"""The runner and the table of results agree on what is left, whatever is stored: of ramps, best points, and both."""
 
 import random
 from dataclasses import replace

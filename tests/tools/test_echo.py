@@ -56,7 +56,8 @@ def test_flags_of_fio_that_had_no_value() -> None:
     """As in results of before: fio repeats them in client mode alone, and the check looks at the command."""
     told: dict[str, str | None] = {"time_based": None, "group_reporting": None}
     echo = fio("rand_read", told)
-    assert echo is not None and {echo.flags[one] for one in echo.contradictions} == {"--time_based", "--group_reporting"}
+    assert echo is not None
+    assert {echo.flags[one] for one in echo.contradictions} == {"--time_based", "--group_reporting"}
     in_client_mode = fio("rand_read", dict.fromkeys(told, ""))
     assert in_client_mode is not None and not in_client_mode.contradictions
     dropped = fio("rand_read", {"direct": None})
