@@ -150,6 +150,23 @@ def test_a_ramp_whose_peak_has_to_be_measured_again(tmp_path: Path) -> None:
     assert told(made, left=True)[shallow] == {2}
 
 
+def test_an_archive_that_no_run_needs_any_more(tmp_path: Path) -> None:
+    """Of a repetition that a ramp does not need: it is not left, but it is still said that it is damaged."""
+    made = Made(tmp_path, make(tmp_path, document(axes={"queue_depth": [1, 2, 8, 16]}, repetitions=2, ramp=RAMP)))
+    for point in made.plan.points:
+        for number in (1, 2):
+            rate = float(min(int(point.options["queue_depth"]), 8))
+            stored(made, point, number, rand_read={"headline": rate, "verdict": "valid"})
+    shallow = depth(made.plan, 2)
+    (made.store.point(shallow) / "r002-1.zip").unlink()
+    agree(made)
+    assert told(made, left=True) == {} and told(made, unneeded=True) == {shallow: {2}}
+    [row] = [row for row in made.table() if row["unneeded"]]
+    assert row["reasons"] == (
+        f"the stored raw output is damaged: points/{shallow}/r002-1.zip; not needed: far below 95 % of the peak"
+    )
+
+
 def test_a_point_that_a_ramp_leaves_out_confirms_nothing(tmp_path: Path) -> None:
     """Not even where no other one has a figure of a phase."""
     plan = make(tmp_path, document(axes={"queue_depth": [1, 2, 4, 8]}, repetitions=1, confirm=2, ramp=RAMP,

@@ -158,10 +158,14 @@ class Rows:
         point, base = held.point, held.base
         for number, rows in held.rows.items():
             yield from _unpacked(rows)
-            if number not in held.counted:  # a mean over two builds or two file systems would describe neither
+            result, (why, state) = held.counted.get(number), absent.get(number, ("", ""))
+            if result is None:  # a mean over two builds or two file systems would describe neither
                 other = f"measured with another build of {point.tool}, on another target, or with another layout"
-                _, state = absent.get(number, ("", ""))
                 yield from _missing(point, base, number, f"{other} or placement", state)
+            elif not result.intact:
+                again = "the next run measures it again" if state == "left" else why
+                reasons = filter(None, (_raw_is_damaged(point, result), again))
+                yield from _missing(point, base, number, "; ".join(reasons), state)
         if rest := {number: found for number, found in absent.items() if number not in held.rows}:
             damaged = _damaged(self.store, point.id)
             if held.rows or damaged:
@@ -181,14 +185,14 @@ class Rows:
         }
 
     def _measured(self, point: Point, result: Result, record: Record, base: Values) -> list[Row]:
-        """The rows of a repetition; missing ones where its raw output is damaged or cannot be judged."""
+        """The rows of a repetition; missing ones where its raw output is damaged or cannot be judged. None where its
+        archive is not there as it was committed: `_point` knows what becomes of it."""
         raw = f"points/{point.id}/{result.raw.name}"
         try:
             printed = self.store.printed(result)
             if printed is None:
-                again = f"`iosweep rerun {point.id}`" if result.intact else "the next run"
-                why = f"the stored raw output is damaged: {raw}; {again} measures it again"
-                made = list(_missing(point, base, result.repetition, why, state="" if result.intact else "left"))
+                why = f"{_raw_is_damaged(point, result)}; `iosweep rerun {point.id}` measures it again"
+                made = list(_missing(point, base, result.repetition, why, state="")) if result.intact else []
             else:
                 judged = list(self._judged(point, record, printed, base | _of_record(point, result, record, raw)))
                 made = [row for row, _ in judged]
@@ -264,6 +268,10 @@ def _missing(point: Point, base: Values, repetition: int | None, reason: str, st
             "checks_not_checked": 0,
         }
         yield Row(values | _unused(point.tool, phase.name, tuple(point.options)), [])
+
+
+def _raw_is_damaged(point: Point, result: Result) -> str:
+    return f"the stored raw output is damaged: points/{point.id}/{result.raw.name}"
 
 
 def _whole(results: Mapping[int, Result]) -> dict[int, Result]:
