@@ -47,6 +47,12 @@ def test_a_rank_that_stands_still_has_no_rate() -> None:
         stream([float(k) for k in range(7)], r0=7 * [0]),
         stream([float(k) for k in range(7)]),
         stream([float("nan")] * 7, r0=list(range(7))),
+        stream([float(k) for k in range(7)], r0=[10**400 * k for k in range(7)]),
+        stream([float(k) for k in range(7)], r0=[10**18 * k for k in range(7)]),
+        stream([5e-324 * k for k in range(7)], r0=list(range(7))),
+        stream([float(k) for k in range(7)], r0=[k - 3 for k in range(7)]),
+        stream([float(k) for k in range(7)], **{f"r{'1' * 5000}": list(range(7))}),
+        b" " * (16 << 20) + stream([float(k) for k in range(7)], r0=list(range(7))),
         b'{"host":"n1","at_s":[0,1,2,3,4,5],"moved_bytes":{"x":[0,1,2,3,4,5]}}\n',
     ],
 )

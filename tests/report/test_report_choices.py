@@ -57,7 +57,8 @@ def doubted(found: list[Row], point: str, *repetitions: int, verdict: str = "sus
 def test_suspect_points_that_are_higher_are_named() -> None:
     """A valid point is chosen before them; without a word it would look like the peak."""
     found = best([*rows({1: RATES[1]}), *rows({2: RATES[2], 4: RATES[4]}, verdict="suspect")])
-    assert (found.result.point, found.passed_over) == ("p1", "with suspect repetitions counted, 2 points are higher")
+    assert found.result.point == "p1"
+    assert found.passed_over == "in the tables, where suspect repetitions count, 2 points are higher"
     assert found.not_chosen == f"{found.passed_over}: 4 threads per node; 2 threads per node"
     assert best(rows()).passed_over == best(rows()).not_chosen == ""
 
@@ -71,7 +72,7 @@ def test_a_disturbed_repetition_does_not_choose() -> None:
     assert found.figure.mean == 200.0  # as in the tables, where the suspect repetition counts
     slow = best(doubted(rows({2: RATES[2], 4: [260.0, 30.0, 250.0]}), "p4", 2))
     assert (slow.result.point, slow.not_chosen) == (
-        "p4", "with suspect repetitions counted, 1 point is higher: 2 threads per node",
+        "p4", "in the tables, where suspect repetitions count, 1 point is higher: 2 threads per node",
     )  # fmt: skip
     # a point that is mostly disturbed is not one that can be chosen
     assert best(doubted(disturbed, "p4", 1, 2)).result.point == "p2"
@@ -81,6 +82,13 @@ def test_a_disturbed_repetition_does_not_choose() -> None:
 def test_a_disturbed_repetition_that_is_too_fast_does_not_choose() -> None:
     found = best(doubted(rows({2: RATES[2], 4: [150.0, 900.0, 151.0]}), "p4", 2))
     assert (found.result.point, [one.point for one in found.better]) == ("p2", ["p4"])
+
+
+def test_a_point_that_mostly_failed_is_no_suspect_one() -> None:
+    """Its one valid repetition is the best figure of the tables, and no suspect repetition is the reason."""
+    found = best(doubted(rows({2: RATES[2], 4: [300.0, 1.0, 1.0]}), "p4", 2, 3, verdict="invalid"))
+    assert found.result.point == "p2"
+    assert found.passed_over == "in the tables, where suspect repetitions count, 1 point is higher"
 
 
 def test_noisy_points_far_apart_are_told_apart() -> None:

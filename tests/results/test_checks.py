@@ -175,6 +175,8 @@ def cpus(planned: dict[str, int] | None = RUN["cpus"]["planned"], **changes: Any
 
 
 NOT_REPORTED = Echo(("fio ran without direct=1", "fio ran without end_fsync=1"), frozenset(), 12)
+NO_FLAG = "fio ran without time_based=1"
+OF_A_FLAG = Echo((NO_FLAG,), frozenset(), 12, flags={NO_FLAG: "--time_based"})
 PASS, FAIL, UNCHECKED, NO = "pass", "fail", "not checked", "not applicable"
 SERVED: dict[str, Any] = {"phase": "rand_read", "bytes_read": 8 * GIB}
 BUFFERED: dict[str, Any] = SERVED | {"o_direct": False}
@@ -239,6 +241,8 @@ CASES: list[tuple[str, dict[str, Any], str, str]] = [
      "n1: the tool repeats 12"),
     ("as_asked", TWO_NODES | WORKED_IN_TURN | {"argvs": (("fio", "--directory=/n1"), ("fio", "--directory=/n1"))}, FAIL,
      "n2: fio worked in /n2, which its command does not name"),
+    ("as_asked", {"echo": OF_A_FLAG} | run_as("--time_based"), PASS, "repeats 12"),  # results of before
+    ("as_asked", {"echo": OF_A_FLAG} | run_as("--time_based=1"), FAIL, "fio ran without time_based=1"),
     ("as_asked", {"echo": None}, UNCHECKED, "fio does not print its options"),
     ("as_asked", {"echo": None, "problems": ("cut",)}, UNCHECKED, "no output to look at"),
     ("in_flight", {}, PASS, "15.80 in flight on average, 16 at most were asked for"),

@@ -51,6 +51,19 @@ def campaign(tmp_path: Path) -> Made:
     return measurable(tmp_path)
 
 
+def test_what_was_measured_with_flags_without_a_value_stays_valid(campaign: Made) -> None:
+    """As it was once; fio repeats no such flag."""
+    point = campaign.plan.points[0]
+    before = [
+        argument.removesuffix("=1") if argument.startswith(("--time_based", "--group_reporting")) else argument
+        for argument in tools()["fio"].argv(point.steps()[0], "/scratch/me/a b", 7)
+    ]
+    printed = (SAMPLES / "own_rand_read.out").read_bytes().replace(b"/mnt/scratch/d", b"/scratch/me/a b")
+    printed = printed.replace(b'"time_based" : "1",\n', b"").replace(b',\n        "group_reporting" : "1"', b"")
+    campaign.measured(streams={"stdout": printed}, argv=before)
+    assert b"time_based" not in printed and campaign.table()[0]["verdict"] == "valid"
+
+
 def test_a_row_of_figures_in_si_units(campaign: Made) -> None:
     campaign.measured()
     row = campaign.table()[0]

@@ -103,3 +103,10 @@ def test_a_ratio_tells_two_points_apart_or_does_not() -> None:
     assert same and not same.excludes(1)
     assert twice and twice.excludes(1) and twice.low < 2 < twice.high
     assert ratio([1.0, 1.0], [2.0, 2.0]) == statistics.Interval(2, 0.5, 0.5, 0.5, 0.0, 0.0)
+
+
+def test_figures_that_are_further_apart_than_floats_reach() -> None:
+    """As a hostile table may have them: the report is made all the same."""
+    found = ratio([9e18, 8e18, 9e18], [5e-324, 1e-300, 5e-324])
+    assert found is not None and math.isfinite(found.high) and found.low > 0
+    assert interval([5e-324, 1e-300, 5e-324]) is not None

@@ -430,7 +430,7 @@ def test_an_archive_of_somebody_else_is_bounded(
     assert why in reason
 
 
-@pytest.mark.parametrize("stream", ["series", "series@3", "monitor"])
+@pytest.mark.parametrize("stream", ["series", "series@3", "monitor", "progress", "ranks"])
 @pytest.mark.parametrize("bad", [(bytes(1001), 0), (deflated(bytes(2000)), 8), (b"\xff" * 20, 8), (b"x", 12)])
 def test_what_no_figure_needs_may_be_damaged(
     stream: str, bad: tuple[bytes, int], monkeypatch: pytest.MonkeyPatch

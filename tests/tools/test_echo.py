@@ -52,6 +52,18 @@ def test_fio(phase: str, told: dict[str, str | None], wrong: list[str]) -> None:
     assert echo is not None and sorted(echo.contradictions) == sorted(wrong)
 
 
+def test_flags_of_fio_that_had_no_value() -> None:
+    """As in results of before: fio repeats them in client mode alone, and the check looks at the command."""
+    told: dict[str, str | None] = {"time_based": None, "group_reporting": None}
+    echo = fio("rand_read", told)
+    assert echo is not None
+    assert {echo.flags[one] for one in echo.contradictions} == {"--time_based", "--group_reporting"}
+    in_client_mode = fio("rand_read", dict.fromkeys(told, ""))
+    assert in_client_mode is not None and not in_client_mode.contradictions
+    dropped = fio("rand_read", {"direct": None})
+    assert dropped is not None and not dropped.flags
+
+
 def test_where_their_files_are() -> None:
     """As the command has it, which the check compares (checks/asked.py)."""
     echoes = [fio("rand_read", {}), fio("rand_read", {"directory": None}), ior("seq_read")]

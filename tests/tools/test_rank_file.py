@@ -1,5 +1,6 @@
 """The files in which IOR and mdtest have a line for each rank, as 4.0.0 wrote them (support/standins/recorded)."""
 
+import tracemalloc
 from pathlib import Path
 from typing import Any
 
@@ -100,8 +101,19 @@ def test_what_is_not_whole_tells_nothing() -> None:
         document.replace(b"8.1033693972e+05", b"nan"),
         document.replace(b"8.1033693972e+05", b"inf"),
         document.replace(b"8.1033693972e+05", b"-1"),
+        document.replace(b"8.1033693972e+05", b"1e308"),
         document.replace(b"8.1033693972e+05", b""),
         document[: document.index(b"\n2,") + 20],  # cut
     ):
         assert column(damaged) == []
     assert column(document, 2) == column(document, 4) == []
+
+
+@pytest.mark.parametrize("filler", [b"\n", b",", b",\n", b"\xff"])
+def test_millions_of_lines_take_no_memory(filler: bytes) -> None:
+    document = streams("mdtest_ranks")["ranks"] + filler * ((16 << 20) // len(filler))
+    tracemalloc.start()
+    assert column(document) == []
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert most < 1 << 20

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+#: More bytes or operations a second are a fault of whoever told them; and so many rates can still be added up.
+MOST = float(1 << 50)
+
 
 @dataclass(frozen=True)
 class OwnRate:

@@ -175,7 +175,7 @@ def _headline(conditions: str, found: Choice) -> dict[str, object]:
         "verdict": found.verdict,
         "figure": _statistics(found.figure),
         "not_told_apart_from": [other.point for other in found.alike],
-        "better_with_suspect_repetitions": [other.point for other in found.better],
+        "better_in_tables": [other.point for other in found.better],
     }
 
 

@@ -7,15 +7,16 @@ node.
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import pairwise
 from statistics import median
+from typing import Annotated
 
 import msgspec
 
 from iosweep.node import procfs
+from iosweep.own_rate import MOST
 
 #: Looks that are kept; if there are more, every other one goes.
 _MOST = 24
@@ -25,6 +26,11 @@ _NUMBERS = ("PMI_RANK", "PMIX_RANK", "SLURM_PROCID")
 _MOVING = 0.1
 #: Whole intervals between looks that a rate takes.
 _LEAST = 3
+#: The largest stream that is read: one of 10,000 ranks.
+_MOST_BYTES = 16 << 20
+#: The kernel's counts have 64 bits, but no process moves as much.
+_Count = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
+_Rank = Annotated[str, msgspec.Meta(pattern=r"\A[0-9]{1,9}\Z")]
 _COUNTS = re.compile(rb"^[rw]char: (\d+)$", re.MULTILINE)
 
 
@@ -33,7 +39,7 @@ class _Looks(msgspec.Struct):
 
     host: str
     at_s: list[float]
-    moved_bytes: dict[str, list[int]]
+    moved_bytes: dict[_Rank, list[_Count]]
 
 
 class Progress:
@@ -89,12 +95,12 @@ def of_nodes(streams: Mapping[str, bytes]) -> bytes:
 
 def _read(stream: bytes) -> Iterator[_Looks]:
     """The nodes of a stream, without what is not one."""
-    for line in stream.splitlines():
+    for line in stream.splitlines() if len(stream) <= _MOST_BYTES else ():
         try:
             looks = msgspec.json.decode(line, type=_Looks)
         except (msgspec.DecodeError, UnicodeDecodeError):
             continue
-        if all(rank.isdecimal() and len(own) == len(looks.at_s) for rank, own in looks.moved_bytes.items()):
+        if all(len(own) == len(looks.at_s) for own in looks.moved_bytes.values()):
             yield looks
 
 
@@ -121,4 +127,4 @@ def _of_node(looks: _Looks) -> dict[int, float]:
         return {}
     lasted_s = at_s[end] - at_s[begin]
     found = {int(rank): (own[end] - own[begin]) / lasted_s for rank, own in ranks.items()}
-    return found if all(math.isfinite(rate) and rate >= 0 for rate in found.values()) else {}
+    return found if all(0 <= rate <= MOST for rate in found.values()) else {}

@@ -26,8 +26,8 @@ class Choice:
     """A headline figure. of: points that it is the best of; figure: of the fresh repetitions if there are some, else
     the point's in the tables, suspect repetitions among them; suspect, invalid: number of fresh ones with this verdict;
     alike: other points that cannot be told apart from it by what chose, the closest first; better: those whose figure
-    in the tables is better than this point's, the best first. They were not chosen because of suspect repetitions,
-    theirs or its own.
+    in the tables is better than this point's, the best first. They were not chosen because of suspect or invalid
+    repetitions, theirs or its own.
     """
 
     result: Result
@@ -73,15 +73,15 @@ class Choice:
 
     @property
     def passed_over(self) -> str:
-        """`with suspect repetitions counted, 2 points are higher`; "" where this one is the highest then, too."""
+        """`in the tables, where suspect repetitions count, 2 points are higher`; "" where this one is, too."""
         if not self.better:
             return ""
         points = human_count(len(self.better), "point is", "points are")
-        return f"with suspect repetitions counted, {points} {'lower' if self._lowest else 'higher'}"
+        return f"in the tables, where suspect repetitions count, {points} {'lower' if self._lowest else 'higher'}"
 
     @property
     def not_chosen(self) -> str:
-        """`with suspect repetitions counted, 2 points are higher: queue depth 16; queue depth 4`; "" likewise."""
+        """`in the tables ..., 2 points are higher: queue depth 16; queue depth 4`; "" likewise."""
         names = dict.fromkeys(_difference(other, self.result) for other in self.better)
         return f"{self.passed_over}: {some([*names], _NAMED, separator='; ')}" if self.better else ""
 

@@ -48,8 +48,7 @@ class Entry:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """How the point was chosen, which ones are better if suspect repetitions count, and which it cannot be told
-        apart from."""
+        """How the point was chosen, which ones are better in the tables, and which it cannot be told apart from."""
         found = self.choice
         return tuple(filter(None, (found.chosen, found.not_chosen, found.doubt))) if found else ()
 

@@ -26,20 +26,23 @@ def numbers(
     drawn: Mapping[Contest, Sequence[Point]],
     counted: Mapping[str, Mapping[int, Result]],
     absent: Collection[str],
+    unneeded: Collection[str] = (),
 ) -> dict[str, list[int]]:
     """point -> numbers of the repetitions that confirm it and are not there yet, by the results so far.
 
-    drawn: the contests of the plan. Before there is any result, a point that takes longest stands for each best one.
+    drawn: the contests of the plan; unneeded: points that are not measured. Before there is any result, a point that
+    takes longest stands for each best one.
     """
     found: dict[str, list[int]] = {}
     here = {point.id for point in allocation.points}
+    idle = {*absent, *unneeded}
     for contest, members in drawn.items():
         own = [point for point in members if point.id in here]
         competing = (_candidate(contest, point, counted.get(point.id, {})) for point in own)
         winner = best(competing, lowest=contest.latency)
         if winner:
             point = next(one for one in own if one.id == winner.point)
-        elif able := [p for p in own if p.repetitions.confirm and p.id not in absent and not counted.get(p.id)]:
+        elif able := [p for p in own if p.repetitions.confirm and p.id not in idle and not counted.get(p.id)]:
             point = longest_of([one for one in able if one.id not in found] or able, plan)
         else:
             continue

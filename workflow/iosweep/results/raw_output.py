@@ -64,7 +64,7 @@ def _inflated(data: bytes, method: int, most: int) -> bytes:
 
 
 #: Streams beside a tool's output, of which there are many on many nodes; and what no reader of them takes.
-BESIDE, UNREADABLE = ("series", "monitor"), b"\0"
+BESIDE, UNREADABLE = ("series", "monitor", "progress", "ranks"), b"\0"
 #: Bytes of all members of an archive: of these streams, and of the others.
 MOST_UNPACKED = 8 * process.MOST_BYTES
 

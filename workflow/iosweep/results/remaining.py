@@ -218,7 +218,7 @@ def wanted(
         waiting = {point: len(numbers) for point, numbers in own.items() if point in climbed.waiting}
         later |= waiting
         now |= {point: numbers for point, numbers in own.items() if point not in waiting}
-        fresh = confirming.numbers(plan, allocation, drawn, counted, absent)
+        fresh = confirming.numbers(plan, allocation, drawn, counted, absent, climbed.unneeded)
         if not own:
             now |= fresh
         else:  # as things stand: another point may still become the best one

@@ -33,10 +33,14 @@ from iosweep.results.store import Store
 from iosweep.series import Series
 from iosweep.target.filesystem import volume
 from iosweep.tools import Parsed, tools
+from iosweep.tools.axes import NODES
 
 #: What becomes of a repetition without a result: the next run measures it, a ramp does not need it, or it lacks
 #: something.
 State = Literal["left", "unneeded", ""]
+
+#: Why there is no result, and what becomes of it.
+_Absent = tuple[str, State]
 
 #: Of a plan in which no point depends on the results of others.
 _NOTHING = Wanted({}, {}, {})
@@ -105,25 +109,28 @@ class Rows:
 
     def __iter__(self) -> Iterator[Row]:
         refusals, lacking = self.store.documents(Refusal), self.store.missing()
-        ramps = any(sweep.ramp for sweep in self.plan.sweeps)
+        ramps = {sweep.ramp for sweep in self.plan.sweeps if sweep.ramp}
         depends = ramps or any(point.repetitions.confirm for point in self.plan.points)
-        counted: dict[str, Mapping[int, Result]] = {}  # a ramp over nodes needs those of smaller allocations
+        counted: dict[str, Mapping[int, Result]] = {}
+        if NODES.name in ramps:  # its steps are in several allocations
+            counted = {point.id: _whole(self._counted(self._found(point))) for point in self.plan.points}
         for allocation in self.plan.allocations:
             # an allocation is in memory at a time: its points tell how much a phase scatters
             pack = sum(point.repetitions.last for point in allocation.points) > _MANY
             held = [self._held(point, pack) for point in allocation.points]
             agreements = repeated.agreements(one for point in held for one in point.headlines)
-            counted |= {h.point.id: h.counted for h in held}
-            chose = {h.point.id: selection(h.point, h.counted) for h in held}
+            counted |= {h.point.id: _whole(h.counted) for h in held}
+            chose = {h.point.id: selection(h.point, counted[h.point.id]) for h in held}
             choosing = still_wanted(allocation, chose, allocation.points)
             needs = wanted(self.plan, counted, lacking) if depends else _NOTHING
             refusal = refusals.get(allocation.name)
             for h in held:
                 fresh = [n for n in needs.now.get(h.point.id, ()) if h.point.repetitions.confirms(n)]
-                numbers = [*choosing.get(h.point.id, ()), *fresh]
                 lacks, unneeded = lacking.get(h.point.id), needs.unneeded.get(h.point.id)
-                why = unneeded or (lacks.reason if lacks else refusal.reason if refusal else NOT_YET)
-                for row in self._point(h, numbers, why, "unneeded" if unneeded else "" if lacks else "left"):
+                later: _Absent = (refusal.reason if refusal else NOT_YET, "left")
+                chooses: _Absent = (unneeded, "unneeded") if unneeded else (lacks.reason, "") if lacks else later
+                absent = dict.fromkeys(choosing.get(h.point.id, ()), chooses) | dict.fromkeys(fresh, later)
+                for row in self._point(h, absent):
                     if row.findings:
                         repeated.judge(row, agreements)
                     yield row
@@ -132,7 +139,7 @@ class Rows:
 
     def _held(self, point: Point, pack: bool) -> _Held:
         base = _base(self.plan, point)
-        found = [f for f in self.store.records_of(point.id) if f[0].repetition <= point.repetitions.last]
+        found = self._found(point)
         counted = self._counted(found)
         rows = {
             result.repetition: self._measured(point, result, record, base) if result.repetition in counted else []
@@ -142,19 +149,30 @@ class Rows:
         kept = {number: _packed(own) if pack else own for number, own in rows.items()}
         return _Held(point, base, counted, kept, headlines)
 
-    def _point(self, held: _Held, wanted: Sequence[int], why: str, state: State) -> Iterator[Row]:
-        """The rows of a point. wanted: repetitions without a result that counts; why there is none, and what becomes
-        of them."""
+    def _found(self, point: Point) -> list[tuple[Result, Record]]:
+        """The stored repetitions that the plan has numbers for."""
+        return [found for found in self.store.records_of(point.id) if found[0].repetition <= point.repetitions.last]
+
+    def _point(self, held: _Held, absent: Mapping[int, _Absent]) -> Iterator[Row]:
+        """The rows of a point. absent: its repetitions without a result that counts."""
         point, base = held.point, held.base
         for number, rows in held.rows.items():
             yield from _unpacked(rows)
-            if number not in held.counted:  # a mean over two builds or two file systems would describe neither
+            result, (why, state) = held.counted.get(number), absent.get(number, ("", ""))
+            if result is None:  # a mean over two builds or two file systems would describe neither
                 other = f"measured with another build of {point.tool}, on another target, or with another layout"
-                yield from _missing(point, base, number, f"{other} or placement", state if number in wanted else "")
-        if absent := [number for number in wanted if number not in held.rows]:
+                yield from _missing(point, base, number, f"{other} or placement", state)
+            elif not result.intact:
+                again = "the next run measures it again" if state == "left" else why
+                reasons = filter(None, (_raw_is_damaged(point, result), again))
+                yield from _missing(point, base, number, "; ".join(reasons), state)
+        if rest := {number: found for number, found in absent.items() if number not in held.rows}:
             damaged = _damaged(self.store, point.id)
-            for absentee in absent if held.rows or damaged else [None]:
-                yield from _missing(point, base, absentee, damaged.get(absentee or 0) or why, state)
+            if held.rows or damaged:
+                for number, (why, state) in rest.items():
+                    yield from _missing(point, base, number, damaged.get(number) or why, state)
+            else:
+                yield from _missing(point, base, None, *next(iter(rest.values())))
 
     def _counted(self, found: Sequence[tuple[Result, Record]]) -> dict[int, Result]:
         """repetition -> result, of those on the plan's target that were measured as the newest one was."""
@@ -167,14 +185,14 @@ class Rows:
         }
 
     def _measured(self, point: Point, result: Result, record: Record, base: Values) -> list[Row]:
-        """The rows of a repetition; missing ones where its raw output is damaged or cannot be judged."""
+        """The rows of a repetition; missing ones where its raw output is damaged or cannot be judged. None where its
+        archive is not there as it was committed: `_point` knows what becomes of it."""
         raw = f"points/{point.id}/{result.raw.name}"
         try:
             printed = self.store.printed(result)
             if printed is None:
-                again = f"`iosweep rerun {point.id}`" if result.intact else "the next run"
-                why = f"the stored raw output is damaged: {raw}; {again} measures it again"
-                made = list(_missing(point, base, result.repetition, why, state="" if result.intact else "left"))
+                why = f"{_raw_is_damaged(point, result)}; `iosweep rerun {point.id}` measures it again"
+                made = list(_missing(point, base, result.repetition, why, state="")) if result.intact else []
             else:
                 judged = list(self._judged(point, record, printed, base | _of_record(point, result, record, raw)))
                 made = [row for row, _ in judged]
@@ -250,6 +268,15 @@ def _missing(point: Point, base: Values, repetition: int | None, reason: str, st
             "checks_not_checked": 0,
         }
         yield Row(values | _unused(point.tool, phase.name, tuple(point.options)), [])
+
+
+def _raw_is_damaged(point: Point, result: Result) -> str:
+    return f"the stored raw output is damaged: points/{point.id}/{result.raw.name}"
+
+
+def _whole(results: Mapping[int, Result]) -> dict[int, Result]:
+    """Those that decide what is left; the others are measured again."""
+    return {number: result for number, result in results.items() if result.intact}
 
 
 def _damaged(store: Store, point: str) -> dict[int, str]:

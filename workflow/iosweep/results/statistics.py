@@ -25,6 +25,8 @@ GRADES: tuple[tuple[Grade, float], ...] = (("A", 0.05), ("B", 0.10), ("C", 0.20)
 ENOUGH = 3
 #: Half width of the widest interval, on logarithms: figures differ by less than that, and a table holds its share.
 _WIDEST = 40.0
+#: Logarithms further from 0 are those of no float.
+_FARTHEST = 700.0
 #: A variance is never taken for less than this share of the usual one: an accident of rounding is not precision.
 _LEAST = 1e-5
 
@@ -83,7 +85,7 @@ def ratio(values: Sequence[float], to: Sequence[float], noise: Noise | None = No
     parts = [_variance(sample) / len(sample) for sample in logs]
     weights = sum(part**2 / (len(sample) - 1) for part, sample in zip(parts, logs, strict=True) if part)
     student = student_t(sum(parts) ** 2 / weights) * math.sqrt(sum(parts)) if weights else 0.0  # Welch
-    half = max(student, math.hypot(math.log(a.high / a.center), math.log(b.high / b.center)))
+    half = max(student, math.hypot(math.log1p(a.half_width_share), math.log1p(b.half_width_share)))
     return _interval(min(a.n, b.n), fmean(logs[0]) - fmean(logs[1]), half, student)
 
 
@@ -133,8 +135,12 @@ def _variance(logs: Sequence[float]) -> float:
 
 def _interval(n: int, center: float, half: float, student: float) -> Interval:
     half, student = min(half, _WIDEST), min(student, _WIDEST)
-    low, high = math.exp(center - half), math.exp(center + half)
-    return Interval(n, math.exp(center), low, high, math.expm1(half), math.expm1(student))
+    low, middle, high = (_exp(log) for log in (center - half, center, center + half))
+    return Interval(n, middle, low, high, math.expm1(half), math.expm1(student))
+
+
+def _exp(log: float) -> float:
+    return math.exp(min(max(log, -_FARTHEST), _FARTHEST))
 
 
 def _bounded(own: float, freedom: float, noise: Noise | None) -> float:

@@ -200,13 +200,15 @@ class Echo:
 
     contradictions: a sentence each; confirmed: options of the point (`o_direct`, `fsync`) that it says it followed;
     compared: how many options and parameters; place: the argument of its command that names its files, None where it
-    does not repeat it (the parser does not know where the step was to work: the check compares it).
+    does not repeat it (the parser does not know where the step was to work: the check compares it); flags: a
+    contradiction -> the argument that excuses it, because the tool does not repeat what was given without a value.
     """
 
     contradictions: Sequence[str]
     confirmed: frozenset[str]
     compared: int
     place: str | None = None
+    flags: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,8 @@ _NOT_COMPARED = frozenset(
     ("eta", "output-format", "name", "directory", "randseed", "cpus_allowed", "cpus_allowed_policy", "disk_util",
      "clocksource", "lat_percentiles", "clat_percentiles", "write_bw_log", "log_avg_msec", "per_job_logs")
 )  # fmt: skip
+#: Flags that results of before have without a value. fio repeats them in client mode alone then, with an empty one.
+_FLAGS = frozenset(("time_based", "group_reporting"))
 #: Option of a point -> fio's option that does it, where that is 1.
 _CONFIRMS = {"o_direct": "direct", "fsync": "end_fsync"}
 
@@ -33,9 +35,11 @@ def compare(asked: Options | None, told: Options | None) -> Echo | None:
         if name in told
         else f"fio ran without {name}={value}"
         for name, value in sorted(asked.items() - told.items())
+        if name not in _FLAGS or told.get(name) != ""
     ]
     # a flag has no value: it is printed in client mode only
     more = sorted(name for name in told.keys() - asked.keys() - _NOT_COMPARED if told[name])
     wrong += [f"fio ran with {name}={told[name]}, which was not asked for" for name in more]
     confirmed = frozenset(own for own, name in _CONFIRMS.items() if told.get(name) == "1")
-    return Echo(tuple(wrong), confirmed, len(asked), told.get("directory"))
+    flags = {f"fio ran without {name}={asked[name]}": f"--{name}" for name in _FLAGS & asked.keys() - told.keys()}
+    return Echo(tuple(wrong), confirmed, len(asked), told.get("directory"), flags)
