@@ -372,7 +372,8 @@ def test_client_and_servers(directories: list[Path], tmp_path: Path) -> None:
     each = parsed.evidence.each_node
     assert list(each) == ["n1", "n2"]
     assert parsed.figures["bytes_read"] == sum(one.figures["bytes_read"] for one in each.values()) > 0
-    assert parsed.figures["latency_p99_s"] <= max(one.figures["latency_p99_s"] for one in each.values())
+    means = [one.figures["latency_mean_s"] for one in each.values()]  # of percentiles a busy machine has too few I/Os
+    assert min(means) <= parsed.figures["latency_mean_s"] <= max(means)
     assert judged(parsed, CLIENTS)[0] in ("valid", "suspect")  # suspect where the machine is busy
     for directory in directories:  # nothing but the files that were prepared
         assert sorted(file.name for file in directory.iterdir()) == ["0.0", "1.0"]
