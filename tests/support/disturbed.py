@@ -16,7 +16,7 @@ SCHEDULES = {
     "stall": lambda passed: 0.0 if 0.3 <= passed < 0.75 else 1.0,
     "burst": lambda passed: 1.0 if passed < 0.4 else 0.1,
     "ramp": lambda passed: min(1.0, 0.02 + 1.2 * passed),
-    "decline": lambda passed: 1.0 - 0.95 * passed,
+    "decline": lambda passed: max(0.05, 1.0 - 1.2 * passed),
     "slow": lambda passed: 0.15,
     "half": lambda passed: 0.5,
 }

@@ -284,13 +284,22 @@ def caught(made: Allocation, check: str) -> list[str]:
 
 @pytest.fixture(scope="module")
 def measured(tmp_path_factory: pytest.TempPathFactory, fio: Path) -> dict[str, Told]:
-    """LONG_LIES."""
+    """LONG_LIES. Those that a busy machine has hidden are measured once more, alone."""
     allocations = {name: Told(tmp_path_factory.mktemp("lie"), lie.sweep) for name, lie in LONG_LIES.items()}
+    _measure(allocations)
+    for name, made in allocations.items():
+        failed = {one["check"] for one in judged(made) if one["outcome"] == "fail"}
+        if LONG_LIES[name].check not in failed and failed & OF_THE_MACHINE:
+            allocations[name] = Told(tmp_path_factory.mktemp("alone"), LONG_LIES[name].sweep)
+            _measure({name: allocations[name]})
+    return allocations
+
+
+def _measure(allocations: dict[str, Told]) -> None:
     with contextlib.ExitStack() as stack, ThreadPoolExecutor(len(allocations)) as together:
         for name, made in allocations.items():
             stack.enter_context(LONG_LIES[name].set_up(made))
         list(together.map(Told.measure, allocations.values()))
-    return allocations
 
 
 def held_against(lie: Lie, made: Told) -> None:
