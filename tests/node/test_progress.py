@@ -66,7 +66,7 @@ def test_a_node_without_rates_does_not_hide_others() -> None:
 
 
 def rank(number: str) -> subprocess.Popen[str]:
-    """A process that writes as many bytes as it is told."""
+    """A process that writes a given number of bytes."""
     work = (
         "import sys, os\nout = os.open(os.devnull, os.O_WRONLY)\n"
         "for line in sys.stdin: os.write(out, bytes(int(line))); print(flush=True)"

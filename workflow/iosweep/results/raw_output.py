@@ -17,8 +17,8 @@ def unpack(archive: bytes) -> dict[str, dict[str, bytes]]:
 
     Any unzip reads these archives. They have the members one after the other, as we write them: a third of what merge
     takes would else be zipfile's look-ups. Somebody else may have made both the archive and its hash, so no member is
-    larger than what a tool may print, and all of them together have a limit. Of one in BESIDE that cannot be had,
-    UNREADABLE stays: no figure needs it. Raises Damaged.
+    larger than what a tool may print, and all of them together have a limit. A stream in BESIDE that cannot
+    be unpacked is UNREADABLE instead: no figure needs it. Raises Damaged.
     """
     found: dict[str, dict[str, bytes]] = {}
     position, rooms = 0, {False: MOST_UNPACKED, True: MOST_UNPACKED}
