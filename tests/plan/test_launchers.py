@@ -2,6 +2,7 @@
 
 import math
 import os
+import signal
 import subprocess
 import sys
 import sysconfig
@@ -299,7 +300,10 @@ def start(hydra: str, command: list[str], tasks: int, **more: Any) -> subprocess
 
 @pytest.mark.local
 def test_ranks_are_started(hydra: str) -> None:
-    done = start(hydra, ["/bin/echo", "it's $HOME; *"], 3)
+    for _ in range(3):  # echo is so short that hydra may meet a closed pipe of it on a busy machine
+        done = start(hydra, ["/bin/echo", "it's $HOME; *"], 3)
+        if done.returncode != -signal.SIGPIPE:
+            break
     assert (done.returncode, done.stdout, done.stderr) == (0, "it's $HOME; *\n" * 3, "")
 
 
