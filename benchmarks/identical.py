@@ -15,9 +15,9 @@ from pathlib import Path
 from statistics import fmean, median
 
 import campaigns
-from iosweep.report import choice
-from iosweep.report.aggregate import summarize
-from iosweep.report.data import load
+from iosweep.analysis import choice
+from iosweep.analysis.aggregate import summarize
+from iosweep.analysis.data import load
 from iosweep.results import merge
 from measure import IOSWEEP, CannotRun, Row, Size, child
 

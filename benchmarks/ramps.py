@@ -25,9 +25,9 @@ from pathlib import Path
 from statistics import fmean
 
 import campaigns
-from iosweep.report import knees
-from iosweep.report.aggregate import summarize
-from iosweep.report.data import load
+from iosweep.analysis import knees
+from iosweep.analysis.aggregate import summarize
+from iosweep.analysis.data import load
 from iosweep.results import merge
 from iosweep.results.knee import SHARE, deviation, knee
 from iosweep.results.ramps import decided, reached

@@ -12,12 +12,12 @@ import pytest
 import records
 import results_factory
 from campaign import TEXT, make
+from iosweep.analysis.data import PhaseOutcome
 from iosweep.commands import cli, outcome
 from iosweep.commands.watch import snapshot
 from iosweep.files import documents
 from iosweep.plan.model import Plan, plan_from_document, read_plan
 from iosweep.report import headline
-from iosweep.report.data import PhaseOutcome
 from iosweep.results import merge, merged_tables
 from iosweep.results.campaign_documents import Missing, Needs, Refusal
 from iosweep.results.store import Store

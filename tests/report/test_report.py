@@ -16,11 +16,8 @@ from msgspec import structs
 from rich.console import Console
 
 import results_factory as factory
-from iosweep.files.documents import Damaged
-from iosweep.node import fs_types
-from iosweep.plan.sweep_facts import SweepFacts
-from iosweep.report import caveats, formats, headline, page, remarks, results_table, titles
-from iosweep.report.aggregate import (
+from iosweep.analysis import caveats, formats, titles
+from iosweep.analysis.aggregate import (
     OUTCOMES,
     VERDICTS,
     Result,
@@ -31,7 +28,11 @@ from iosweep.report.aggregate import (
     summarize,
     worst,
 )
-from iosweep.report.data import load
+from iosweep.analysis.data import load
+from iosweep.files.documents import Damaged
+from iosweep.node import fs_types
+from iosweep.plan.sweep_facts import SweepFacts
+from iosweep.report import headline, page, remarks, results_table
 from iosweep.results import columns
 from iosweep.results.reasons import FOLLOWS
 from iosweep.results.statistics import interval

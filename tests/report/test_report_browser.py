@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 import results_factory as factory
+from iosweep.analysis.aggregate import summarize
+from iosweep.analysis.data import load
 from iosweep.report import figure_files, figures, series_figures, vega_lite
 from iosweep.report import page as report
-from iosweep.report.aggregate import summarize
-from iosweep.report.data import load
 from report_nodes import HUGE, ONE, node, nodes
 from results_factory import DATA_PHASES, K, M, sweep
 

@@ -9,10 +9,11 @@ from typing import Any
 from msgspec import structs
 
 import results_factory as factory
+from iosweep.analysis import caveats
+from iosweep.analysis.aggregate import Result, summarize
+from iosweep.analysis.data import Campaign, load
 from iosweep.programs import builds as documents
-from iosweep.report import benchmark_tables, builds, caveats, headline, page
-from iosweep.report.aggregate import Result, summarize
-from iosweep.report.data import Campaign, load
+from iosweep.report import benchmark_tables, builds, headline, page
 from iosweep.report.figures import figures
 from iosweep.report.results_table import payload
 

@@ -10,11 +10,12 @@ import pytest
 from msgspec import structs
 
 from campaign import document, make
+from iosweep.analysis import choice, knees
+from iosweep.analysis.aggregate import Result, count_repetitions, repetitions, summarize
+from iosweep.analysis.data import CheckRow, Row
 from iosweep.plan.contests import contests
 from iosweep.plan.model import Point
-from iosweep.report import choice, headline, knees, results_table
-from iosweep.report.aggregate import Result, count_repetitions, repetitions, summarize
-from iosweep.report.data import CheckRow, Row
+from iosweep.report import headline, results_table
 from iosweep.results import confirming, remaining
 from iosweep.results.committed import Result as Committed
 from iosweep.results.record import Archive, Target

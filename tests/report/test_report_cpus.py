@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 import results_factory as factory
+from iosweep.analysis.data import Campaign, CheckRow
 from iosweep.node.cpus import Topology
 from iosweep.node.reserved import CONFIGURATION
 from iosweep.report import cpus, page
 from iosweep.report.cpus import Cpus, Picture
-from iosweep.report.data import Campaign, CheckRow
 from report_nodes import HUGE, ONE, node, nodes
 from topologies import AWS_192, INTERLEAVED_64, WEKA_56, Machine, machine
 

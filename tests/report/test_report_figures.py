@@ -13,10 +13,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import results_factory as factory
+from iosweep.analysis import formats, titles
+from iosweep.analysis.aggregate import statistics, summarize
+from iosweep.analysis.data import load
 from iosweep.files import documents
-from iosweep.report import captions, figure_files, figures, formats, results_table, titles, vega_lite
-from iosweep.report.aggregate import statistics, summarize
-from iosweep.report.data import load
+from iosweep.report import captions, figure_files, figures, results_table, vega_lite
 from iosweep.report.figures import Figure
 from iosweep.results import merged_tables
 from iosweep.results.statistics import interval

@@ -11,10 +11,11 @@ import pytest
 from rich.console import Console
 
 import results_factory as factory
-from iosweep.report import benchmark_tables, captions, caveats, formats, headline, node_check, page, results_table
+from iosweep.analysis import caveats, formats
+from iosweep.analysis.aggregate import summarize
+from iosweep.analysis.data import load
+from iosweep.report import benchmark_tables, captions, headline, node_check, page, results_table
 from iosweep.report import nodes as report_nodes
-from iosweep.report.aggregate import summarize
-from iosweep.report.data import load
 from iosweep.report.node_check import NodeCheck
 from iosweep.report.nodes import Nodes
 from results_factory import NODE, G, sweep

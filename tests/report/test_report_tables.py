@@ -8,10 +8,11 @@ from typing import Any
 import pytest
 
 import results_factory as factory
-from iosweep.report import benchmark_tables, formats, page
-from iosweep.report.aggregate import summarize
+from iosweep.analysis import formats
+from iosweep.analysis.aggregate import summarize
+from iosweep.analysis.data import Campaign, load
+from iosweep.report import benchmark_tables, page
 from iosweep.report.benchmark_tables import Cell, Table
-from iosweep.report.data import Campaign, load
 from results_factory import G, sweep
 
 OPERATIONS = [

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 import results_factory as factory
+from iosweep.analysis.aggregate import summarize
+from iosweep.analysis.data import load
 from iosweep.report import figures, page, run_order, vega_lite
-from iosweep.report.aggregate import summarize
-from iosweep.report.data import load
 from results_factory import sweep
 
 pytestmark = pytest.mark.unit

@@ -11,9 +11,9 @@ import msgspec
 import pytest
 
 import results_factory as factory
+from iosweep.analysis.aggregate import Result, summarize
+from iosweep.analysis.data import OwnRateRow, SeriesRow, load, load_series
 from iosweep.report import page, series_figures
-from iosweep.report.aggregate import Result, summarize
-from iosweep.report.data import OwnRateRow, SeriesRow, load, load_series
 from results_factory import sweep
 
 pytestmark = pytest.mark.unit

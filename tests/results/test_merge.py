@@ -20,11 +20,11 @@ import pytest
 
 import mounts
 from campaign import FOUR_AND_EIGHT, SAMPLES, Made, document, make
+from iosweep.analysis import data
 from iosweep.commands import cli
 from iosweep.files import documents
 from iosweep.own_rate import OwnRate
 from iosweep.programs import builds
-from iosweep.report import data
 from iosweep.results import columns, merge, rows, table_writer
 from iosweep.results.campaign_documents import Missing, Needs, Refusal
 from iosweep.results.reasons import REASONS

@@ -20,10 +20,10 @@ import msgspec
 import pyarrow as pa
 import pyarrow.parquet as parquet
 
+from iosweep.analysis import data
 from iosweep.files.documents import dump, read
 from iosweep.plan.sweep_facts import RepetitionFacts, SweepFacts
 from iosweep.programs import builds
-from iosweep.report import data
 from iosweep.results import columns, merged_tables, series_columns
 from iosweep.results.campaign_form import CampaignForm
 

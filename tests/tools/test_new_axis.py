@@ -10,11 +10,11 @@ import pytest
 
 import tool_folders
 from campaign import Allocation
+from iosweep.analysis.aggregate import summarize
+from iosweep.analysis.data import load
 from iosweep.commands import generate, rerun
 from iosweep.config import models
 from iosweep.report import figures, page, results_table, vega_lite
-from iosweep.report.aggregate import summarize
-from iosweep.report.data import load
 from iosweep.results import columns
 from iosweep.results.columns import result_columns
 from iosweep.tools import Step, tools

@@ -7,10 +7,10 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Sequence
 from datetime import datetime
 
+from iosweep.analysis.aggregate import VERDICTS
 from iosweep.commands import campaigns, outcome
 from iosweep.commands.terminal import Printer, prose, table, to_json
 from iosweep.files import documents
-from iosweep.report.aggregate import VERDICTS
 from iosweep.text import printable
 
 #: The counts of a campaign.

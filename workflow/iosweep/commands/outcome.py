@@ -13,11 +13,11 @@ from pathlib import Path
 
 import msgspec
 
+from iosweep.analysis.aggregate import OUTCOMES, VERDICTS, Repetitions, count_repetitions, repetitions
+from iosweep.analysis.data import PhaseOutcome
 from iosweep.errors import CommandError
 from iosweep.files import documents
 from iosweep.plan.model import Plan, plan_files, read_plan
-from iosweep.report.aggregate import OUTCOMES, VERDICTS, Repetitions, count_repetitions, repetitions
-from iosweep.report.data import PhaseOutcome
 from iosweep.results import manifest, merged_tables, remaining
 from iosweep.results.campaign_form import CampaignForm
 from iosweep.results.reasons import REASONS, bare, rank

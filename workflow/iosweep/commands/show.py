@@ -8,14 +8,15 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
+from iosweep.analysis import caveats, formats, knees
+from iosweep.analysis.aggregate import FIGURES, Result, Statistics, count_results, summarize
+from iosweep.analysis.choice import Choice
+from iosweep.analysis.data import Campaign, load
 from iosweep.commands import campaigns, outcome
 from iosweep.commands.terminal import Printer, prose, say, table, to_json, working
 from iosweep.errors import CommandError
 from iosweep.files import documents
-from iosweep.report import caveats, formats, headline, knees
-from iosweep.report.aggregate import FIGURES, Result, Statistics, count_results, summarize
-from iosweep.report.choice import Choice
-from iosweep.report.data import Campaign, load
+from iosweep.report import headline
 from iosweep.report.results_table import ordered
 from iosweep.results import safe_csv
 from iosweep.text import printable

@@ -1,13 +1,7 @@
-"""The report: what merge wrote, as figures, one HTML page and a headline table. Nothing else is read.
+"""The report: what merge wrote, as figures, one HTML page and a headline table.
 
 | module | what it does |
 |---|---|
-| data.py | results/<campaign>/ -> typed rows |
-| aggregate.py | rows -> one result per point and phase (pure) |
-| titles.py | names of tools, phases and conditions; titles of y axes, those of x axes come from `Option` (pure) |
-| formats.py | how figures, sizes and lists of nodes are written (pure) |
-| caveats.py | what limits a figure: reasons, different nodes and builds, missing repetitions (pure) |
-| slices.py | which results belong in one figure (pure) |
 | figures.py, captions.py | results -> figures and their captions (pure) |
 | results_table.py | results -> the table of results and of checks (pure) |
 | series_figures.py | series -> small figures over time and tables of own rates behind the rows (pure) |
@@ -17,8 +11,6 @@
 | cpus.py | nodes and results -> pictures of their CPUs, what is wrong with them, what was proven (pure) |
 | node_check.py | the suite node-check -> nodes side by side, and which stands out (pure) |
 | first_screen.py | everything that the first screen of the page shows (pure) |
-| choice.py | which point is the best of a phase, what confirms it, what it cannot be told apart from (pure) |
-| knees.py | where the ramps of sweeps reach most of their peak (pure) |
 | headline.py | results -> the cards of the best figures; the same as a table for a terminal |
 | remarks.py | campaign -> what the first screen mentions about the target (pure) |
 | vega_lite.py, figure_files.py | a figure -> Vega-Lite -> SVG and PNG, and static SVG for the page |

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from iosweep.report import caveats, formats, titles
-from iosweep.report.aggregate import Result, Statistics, distinct, of_points, phase_order
-from iosweep.report.data import Campaign, Value
-from iosweep.report.slices import axes_of, split
+from iosweep.analysis import caveats, formats, titles
+from iosweep.analysis.aggregate import Result, Statistics, distinct, of_points, phase_order
+from iosweep.analysis.data import Campaign, Value
+from iosweep.analysis.slices import axes_of, split
 from iosweep.text import human_count
 from iosweep.tools.axes import NODES
 from iosweep.tools.mdtest.options import OPTIONS, ROWS

@@ -7,9 +7,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from iosweep.report import formats, titles
-from iosweep.report.aggregate import Result
-from iosweep.report.data import Campaign, Row
+from iosweep.analysis import formats, titles
+from iosweep.analysis.aggregate import Result
+from iosweep.analysis.data import Campaign, Row
 from iosweep.results import campaign_form
 from iosweep.results.campaign_form import Checkout, Program
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from iosweep.report import caveats, formats, titles
-from iosweep.report.aggregate import VERDICTS, Result, distinct
-from iosweep.report.slices import Slice
+from iosweep.analysis import caveats, formats, titles
+from iosweep.analysis.aggregate import VERDICTS, Result, distinct
+from iosweep.analysis.slices import Slice
 from iosweep.text import human_count
 from iosweep.tools import parameters, tools
 

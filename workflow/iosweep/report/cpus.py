@@ -6,10 +6,10 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from iosweep.analysis import caveats, formats
+from iosweep.analysis.data import Campaign, CheckRow, Node, Row
 from iosweep.node.cpus import NO_CPUS, CpuSet, Topology, listed, named, parse
 from iosweep.node.reserved import CONFIGURATION
-from iosweep.report import caveats, formats
-from iosweep.report.data import Campaign, CheckRow, Node, Row
 from iosweep.text import human_count
 
 #: Pictures that are shown; other nodes are described in words.

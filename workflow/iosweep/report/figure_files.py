@@ -13,12 +13,12 @@ from typing import Any
 from xml.etree import ElementTree
 from xml.sax.saxutils import escape
 
+from iosweep.analysis.aggregate import summarize
+from iosweep.analysis.data import Campaign, load
 from iosweep.files import documents, safe_paths
 from iosweep.files.documents import Damaged
 from iosweep.files.safe_paths import Folder
 from iosweep.report import vega_lite
-from iosweep.report.aggregate import summarize
-from iosweep.report.data import Campaign, load
 from iosweep.report.figures import Figure, figures
 from iosweep.results import merged_tables
 from iosweep.text import printable_lines

@@ -9,11 +9,12 @@ from itertools import product
 
 from msgspec import Struct, structs
 
-from iosweep.report import captions, caveats, formats, titles
-from iosweep.report.aggregate import Result, Statistics, distinct, phase_order
-from iosweep.report.data import Campaign, Value
-from iosweep.report.formats import Unit
-from iosweep.report.slices import Slice, slices
+from iosweep.analysis import caveats, formats, titles
+from iosweep.analysis.aggregate import Result, Statistics, distinct, phase_order
+from iosweep.analysis.data import Campaign, Value
+from iosweep.analysis.formats import Unit
+from iosweep.analysis.slices import Slice, slices
+from iosweep.report import captions
 from iosweep.tools import parameters
 
 #: What a figure shows -> its lines: name -> column. A rate has one line, without a name: the phase's own metric.

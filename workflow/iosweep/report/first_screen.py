@@ -4,19 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from iosweep.report import (
-    builds,
-    caveats,
-    cpus,
-    formats,
-    headline,
-    knees,
-    node_check,
-    remarks,
-    results_table,
-)
-from iosweep.report.aggregate import OUTCOMES, Result, count_repetitions, repetitions
-from iosweep.report.data import Campaign
+from iosweep.analysis import caveats, formats, knees
+from iosweep.analysis.aggregate import OUTCOMES, Result, count_repetitions, repetitions
+from iosweep.analysis.data import Campaign
+from iosweep.report import builds, cpus, headline, node_check, remarks, results_table
 
 
 def answer(campaign: Campaign, results: Sequence[Result]) -> dict[str, object]:

@@ -8,13 +8,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from iosweep.analysis import caveats, choice, formats, knees, titles
+from iosweep.analysis.aggregate import Result, count_repetitions, phase_order, repetitions, summarize
+from iosweep.analysis.choice import Choice, Failed
+from iosweep.analysis.data import Campaign, CheckRow, load
 from iosweep.plan import contests
 from iosweep.plan.contests import LATENCY_PHASES
 from iosweep.plan.sweep_facts import SweepFacts
-from iosweep.report import caveats, choice, cpus, formats, knees, node_check, remarks, titles
-from iosweep.report.aggregate import Result, count_repetitions, phase_order, repetitions, summarize
-from iosweep.report.choice import Choice, Failed
-from iosweep.report.data import Campaign, CheckRow, load
+from iosweep.report import cpus, node_check, remarks
 from iosweep.report.results_table import not_checked
 from iosweep.text import human_count
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from iosweep.report import caveats, formats, titles
-from iosweep.report.aggregate import Result, worst
-from iosweep.report.data import Campaign
+from iosweep.analysis import caveats, formats, titles
+from iosweep.analysis.aggregate import Result, worst
+from iosweep.analysis.data import Campaign
 from iosweep.results.outliers import ENOUGH, Comparison, Standing, compare
 from iosweep.results.precision import COUNTED
 from iosweep.text import human_count, some

@@ -6,9 +6,9 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from iosweep.report import formats, titles
-from iosweep.report.data import Campaign
-from iosweep.report.data import Node as NodeRow
+from iosweep.analysis import formats, titles
+from iosweep.analysis.data import Campaign
+from iosweep.analysis.data import Node as NodeRow
 from iosweep.text import human_count
 
 #: Less of the memory available than this is worth a note.

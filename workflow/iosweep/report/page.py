@@ -16,25 +16,23 @@ from pathlib import Path
 
 import msgspec
 
+from iosweep.analysis import caveats, formats, titles
+from iosweep.analysis.aggregate import Result, summarize
+from iosweep.analysis.data import Campaign, load, load_series
 from iosweep.files import safe_paths
 from iosweep.plan.sweep_facts import RepetitionFacts
 from iosweep.report import (
     benchmark_tables,
     builds,
-    caveats,
     cpus,
     figure_files,
     figures,
-    formats,
     nodes,
     results_table,
     run_order,
     series_figures,
-    titles,
     vega_lite,
 )
-from iosweep.report.aggregate import Result, summarize
-from iosweep.report.data import Campaign, load, load_series
 from iosweep.report.figures import Figure
 from iosweep.report.first_screen import answer
 from iosweep.results import merged_tables

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from iosweep.analysis.data import Campaign
 from iosweep.node import fs_types
-from iosweep.report.data import Campaign
 from iosweep.target.filesystem import on_root
 from iosweep.text import human_count, shortened, some
 

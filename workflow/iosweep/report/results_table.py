@@ -8,10 +8,10 @@ from dataclasses import dataclass
 
 from msgspec import Struct
 
+from iosweep.analysis import caveats, formats, titles
+from iosweep.analysis.aggregate import OUTCOMES, Result, Statistics, hosts_of, of_points, outcome, phase_order
+from iosweep.analysis.data import PRECISE, CheckRow, Row, Value
 from iosweep.plan.sweep_facts import SweepFacts
-from iosweep.report import caveats, formats, titles
-from iosweep.report.aggregate import OUTCOMES, Result, Statistics, hosts_of, of_points, outcome, phase_order
-from iosweep.report.data import PRECISE, CheckRow, Row, Value
 from iosweep.results.reasons import ROOTS
 from iosweep.text import human_count
 from iosweep.tools import Option, parameters

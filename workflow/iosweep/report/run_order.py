@@ -6,10 +6,10 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from iosweep.analysis import formats, titles
+from iosweep.analysis.aggregate import Result
+from iosweep.analysis.data import Campaign, Row
 from iosweep.plan.sweep_facts import SweepFacts
-from iosweep.report import formats, titles
-from iosweep.report.aggregate import Result
-from iosweep.report.data import Campaign, Row
 from iosweep.results.precision import COUNTED
 
 #: A strip in pixels of its SVG. Deviations beyond `MOST` lie on its edge.

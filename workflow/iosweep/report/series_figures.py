@@ -10,10 +10,10 @@ from typing import TypeVar
 import msgspec
 from msgspec import Struct
 
-from iosweep.report import formats
-from iosweep.report.aggregate import Result
-from iosweep.report.data import OwnRateRow, Run, SeriesRow
-from iosweep.report.formats import Unit
+from iosweep.analysis import formats
+from iosweep.analysis.aggregate import Result
+from iosweep.analysis.data import OwnRateRow, Run, SeriesRow
+from iosweep.analysis.formats import Unit
 from iosweep.results.precision import COUNTED
 from iosweep.results.series import coarser, summed
 from iosweep.series import Series

@@ -7,7 +7,7 @@ import textwrap
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from iosweep.report import titles
+from iosweep.analysis import titles
 from iosweep.report.figures import Figure, Panel
 
 if TYPE_CHECKING:

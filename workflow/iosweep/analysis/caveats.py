@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from iosweep.report.aggregate import Repetitions, Result
-from iosweep.report.formats import hosts, listing
-from iosweep.report.titles import tool, version
+from iosweep.analysis.aggregate import Repetitions, Result
+from iosweep.analysis.formats import hosts, listing
+from iosweep.analysis.titles import tool, version
 from iosweep.results.reasons import REASONS, bare, ranked
 from iosweep.text import human_count
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+from iosweep.analysis import titles
+from iosweep.analysis.aggregate import Result
 from iosweep.plan.sweep_facts import SweepFacts
-from iosweep.report import titles
-from iosweep.report.aggregate import Result
 from iosweep.results.knee import SHARE, Knee, knee
 from iosweep.results.ramps import reached
 from iosweep.tools import parameters

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
+from iosweep.analysis.aggregate import Result, of_points
+from iosweep.analysis.data import Campaign, Value
+from iosweep.analysis.formats import size
 from iosweep.plan import contests
 from iosweep.plan.contests import Conditions as Conditions
-from iosweep.report.aggregate import Result, of_points
-from iosweep.report.data import Campaign, Value
-from iosweep.report.formats import size
 from iosweep.text import human_count
 from iosweep.tools import parameters, phases, tools
 

@@ -6,10 +6,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
+from iosweep.analysis import titles
+from iosweep.analysis.aggregate import Result, Statistics, counted, worst
+from iosweep.analysis.data import PRECISE, CheckRow, Row
 from iosweep.plan.contests import load
-from iosweep.report import titles
-from iosweep.report.aggregate import Result, Statistics, counted, worst
-from iosweep.report.data import PRECISE, CheckRow, Row
 from iosweep.results import statistics
 from iosweep.results.winners import Candidate, best, candidate
 from iosweep.text import human_count, some

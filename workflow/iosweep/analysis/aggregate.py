@@ -12,8 +12,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from statistics import fmean, median, stdev
 
+from iosweep.analysis.data import PhaseOutcome, Row, Value
 from iosweep.plan.sweep_facts import SweepFacts
-from iosweep.report.data import PhaseOutcome, Row, Value
 from iosweep.results import precision
 from iosweep.results.precision import COUNTED, Sample
 from iosweep.results.reasons import REASONS

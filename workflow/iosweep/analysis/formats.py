@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from iosweep.report.aggregate import Statistics
+from iosweep.analysis.aggregate import Statistics
 
 
 @dataclass(frozen=True)

@@ -14,11 +14,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import product
 
+from iosweep.analysis import titles
+from iosweep.analysis.aggregate import Result, distinct, of_points
+from iosweep.analysis.data import Campaign, Value
+from iosweep.analysis.titles import Conditions
 from iosweep.plan.sweep_facts import SweepFacts
-from iosweep.report import titles
-from iosweep.report.aggregate import Result, distinct, of_points
-from iosweep.report.data import Campaign, Value
-from iosweep.report.titles import Conditions
 from iosweep.tools import parameters
 
 

@@ -1,0 +1,13 @@
+"""What the merged tables say: figures with intervals, best points, decisions. The report and the commands show it.
+
+| module | what it does |
+|---|---|
+| data.py | results/<campaign>/ -> typed rows |
+| aggregate.py | rows -> one result per point and phase (pure) |
+| titles.py | names of tools, phases and conditions; titles of y axes, those of x axes come from `Option` (pure) |
+| formats.py | how figures, sizes and lists of nodes are written (pure) |
+| caveats.py | what limits a figure: reasons, different nodes and builds, missing repetitions (pure) |
+| slices.py | which results belong in one figure (pure) |
+| choice.py | which point is the best of a phase, what confirms it, what it cannot be told apart from (pure) |
+| knees.py | where the ramps of sweeps reach most of their peak (pure) |
+"""
