@@ -66,8 +66,7 @@ def test_what_is_not_there_or_cannot_be_read_does_not_end_it(tmp_path: Path) -> 
 
 def test_names_are_printable_and_unicode(tmp_path: Path) -> None:
     (tmp_path / "a\x1b[2Jb").write_text("1")
-    with open(os.fsencode(tmp_path) + b"/\xff", "w") as file:
-        file.write("2")
+    Path(os.fsdecode(os.fsencode(tmp_path) + b"/\xff")).write_text("2")
     assert set(found(tmp_path)) == {"/a\\x1b[2Jb", "/\\xff"}
 
 

@@ -56,10 +56,14 @@ class Found:
 
 @dataclass(frozen=True)
 class Skipped:
-    """A file or directory that is not read. `reason` continues the sentence after its name: `is a symbolic link`."""
+    """A file or directory that is not read. `reason` continues the sentence after its name: `is a symbolic link`.
+
+    `special`: it is none that holds an output (a link, a pipe, a device); all others may.
+    """
 
     name: str
     reason: str
+    special: bool = False
 
 
 class _TooMuchError(Exception):
@@ -82,9 +86,14 @@ def files(path: Path) -> Iterator[Found | Skipped]:
                 yield from _below(top, MOST_DEEP)
             return
         with path.open("rb") as file:  # the user's own choice: a link or a pipe, too
-            yield from _contents(shown(path), file if file.seekable() else io.BytesIO(file.read(MOST_BYTES + 1)))
+            yield from stream(shown(path), file)
     except OSError as error:
-        yield Skipped(shown(path), _why(error))
+        yield _skipped(shown(path), error)
+
+
+def stream(name: str, file: BinaryIO) -> Iterator[Found | Skipped]:
+    """The same of an open file, which may be a pipe."""
+    yield from _contents(name, file if file.seekable() else io.BytesIO(file.read(MOST_BYTES + 1)))
 
 
 def _below(place: Folder, deep: int) -> Iterator[Found | Skipped]:
@@ -104,16 +113,14 @@ def _below(place: Folder, deep: int) -> Iterator[Found | Skipped]:
             with os.fdopen(place.open(name), "rb") as file:
                 yield from _contents(shown_name, file)
         except OSError as error:
-            yield Skipped(shown_name, _why(error))
+            yield _skipped(shown_name, error)
 
 
-def _why(error: OSError) -> str:
+def _skipped(name: str, error: OSError) -> Skipped:
     text = error.strerror or str(error)
-    return (
-        f"is {text}"
-        if error.errno in (*WRONG_KIND, errno.EINVAL) and text.startswith("a ")
-        else f"cannot be read: {text}"
-    )
+    if error.errno in (*WRONG_KIND, errno.EINVAL) and text.startswith("a "):
+        return Skipped(name, f"is {text}", special=True)
+    return Skipped(name, f"cannot be read: {text}")
 
 
 def _contents(name: str, file: BinaryIO) -> Iterator[Found | Skipped]:
@@ -251,7 +258,7 @@ def _tar(name: str, inside: _Forward) -> Iterator[Found | Skipped]:
             if member.isdir():
                 continue
             if not member.isfile() or member.issparse():
-                yield Skipped(shown_name, f"is {_tar_kind(member)}")
+                yield Skipped(shown_name, f"is {_tar_kind(member)}", special=not member.issparse())
             elif member.size > MOST_BYTES:
                 yield Skipped(shown_name, _large())
             else:
@@ -284,7 +291,7 @@ def _zip(name: str, file: BinaryIO) -> Iterator[Found | Skipped]:
             if member.is_dir():
                 continue
             if stat.S_IFMT(member.external_attr >> 16) not in (0, stat.S_IFREG):
-                yield Skipped(shown_name, "is a link, which is not followed")
+                yield Skipped(shown_name, "is a link, which is not followed", special=True)
                 continue
             try:
                 with archive.open(member) as opened:
