@@ -12,7 +12,7 @@
 | `check`, `list`, `show` | verdicts of a campaign; all campaigns; results of one |
 | `report` | `iosweep report`, and what the rules `merge`, `page` and `figures` make |
 | `rerun`, `clean` | open stored repetitions again; remove files from the target |
-| `parse` | outputs of tools as JSON |
+| `parse`, `parsed_formats` | outputs of tools as JSON or a table |
 | `tools/` | `iosweep tools`: list, build (for a rule) and mirror the benchmark tools |
 | `generate` | the schema and the generated parts of the documentation |
 | `rules/` | commands that only the rules of the workflow call |

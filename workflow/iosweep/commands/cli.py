@@ -29,7 +29,7 @@ COMMANDS = {
     "report": ("report", "regenerate the tables, the report and the figures of a campaign"),
     "rerun": ("rerun", "mark points to be measured again; their results are kept as superseded"),
     "clean": ("clean", "show the files that campaigns left on the target; remove them with --yes"),
-    "parse": ("parse", "convert output files of fio, IOR or mdtest to JSON"),
+    "parse": ("parse", "convert output of fio, IOR and mdtest, in files, directories and archives, to JSON or a table"),
     "tools": ("tools.command", "list the benchmark tools, or download what building them needs"),
     "generate": ("generate", "update the schema and the generated parts of the documentation"),
 }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal
 
@@ -19,6 +19,18 @@ LEAST_RUNTIME_S = 0.02
 SHORTEST_STEADY_S = 10.0
 
 ProblemSeverity = Literal["invalid", "suspect", "note"]
+
+
+@dataclass(frozen=True)
+class Signs:
+    """What tells that a tool wrote a file.
+
+    `lines`: bytes -> a pattern that is in a line with them (any text may stand before it: a launcher's label).
+    `beginnings`: how files of the tool begin that hold no results -> what they hold, for the end of a sentence.
+    """
+
+    lines: Mapping[bytes, bytes] = field(default_factory=dict)
+    beginnings: Mapping[bytes, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
