@@ -7,6 +7,7 @@ import io
 import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from datetime import datetime
 from pathlib import Path
 from typing import TextIO
 
@@ -82,6 +83,10 @@ def _cell(value: object) -> object:
     return str(value).lower() if isinstance(value, bool) else safe_csv.harmless(value)
 
 
+def _typed(kind: str, value: object) -> object:
+    return datetime.fromisoformat(value) if kind == "time" and isinstance(value, str) else value
+
+
 @contextmanager
 def _parquet(path: Path) -> Iterator[Writer]:
     from iosweep.results.table_writer import TableWriter  # late: pyarrow takes a second
@@ -91,7 +96,7 @@ def _parquet(path: Path) -> Iterator[Writer]:
     class _Parquet(Writer):
         def add(self, document: Document) -> None:
             for row in document.table_rows():
-                table.add(tuple(row.get(column.name) for column in columns))
+                table.add(tuple(_typed(column.type, row.get(column.name)) for column in columns))
 
     with safe_paths.folder(path.parent) as place, TableWriter(place, path.name, columns) as table:
         yield _Parquet()

@@ -12,6 +12,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
 
 import msgspec
 
@@ -48,6 +49,8 @@ from iosweep.tools.reading import too_short_to_be_steady
 
 #: the group of a report that belongs to none: -1 in 32 bits
 _NO_GROUP = 0xFFFFFFFF
+#: ms since 1970 of the last year that a date can have
+_LAST_MS = 253_402_300_799_000
 #: reports of one run agree in when fio began: `elapsed` is rounded up to seconds
 _SAME_BEGIN_S = 1.2
 #: characters of a job's name that fio prints
@@ -100,6 +103,7 @@ def rows(found_document: object) -> Found:
         try:
             _check_keys(raw)
             entry = converted(raw, Entry)
+            identity |= _started(entry)
             row, doubts = _row(entry, job_options.options(document, entry), release, same[place])
         except UNREADABLE as error:
             found.add(identity, invalid=reason(error))
@@ -110,6 +114,13 @@ def rows(found_document: object) -> Found:
         raise Wrong("nothing was measured: every section only laid out files")
     found.doubt(_whole(document, entries, places, sums, client))
     return found
+
+
+def _started(entry: Entry) -> Row:
+    """When the job started, in UTC, where fio tells."""
+    if not entry.job_start or entry.job_start > _LAST_MS:
+        return {}
+    return {"started": datetime.fromtimestamp(entry.job_start / 1000, UTC).isoformat(timespec="milliseconds")}
 
 
 def runs(documents: Sequence[object]) -> tuple[Found, int]:

@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from iosweep.tools import wall_clock
 from iosweep.tools.fio.foreign import text_before_3, text_row
 from iosweep.tools.fio.foreign.rows import Found, Row
 from iosweep.tools.fio.foreign.text_reports import JOB, Report, plain, reports
@@ -120,6 +121,8 @@ def _run(segment: _Segment, everything: list[Report], doubts: list[str]) -> Foun
         identity: Row = {"tool": "fio", **({"tool_version": found.version} if found.version else {})}
         identity |= {"label": report.head["label"]}
         identity |= {"host": hosts[report.at]} if report.at in hosts else {}
+        ended = wall_clock.iso(wall_clock.date(report.head["ended"]))
+        identity |= {"ended_local": ended} if ended else {}
         added = merged.get(report.head["group"], [])
         job = None if added else sections.get(_key(report))
         try:
