@@ -12,6 +12,7 @@ from iosweep.tools import Value
 
 if TYPE_CHECKING:  # jobs and merge work from the plan alone, and start sooner without the models
     from iosweep.config import sections
+    from iosweep.config.published import Reference
     from iosweep.config.yaml_lines import Document, KeyPath
 
 
@@ -62,6 +63,7 @@ class Config:
     seed: int
     sweeps: tuple[Sweep, ...]
     documents: tuple[Document, ...]
+    references: tuple[Reference, ...] = ()
 
 
 class Repetitions(Part, frozen=True, forbid_unknown_fields=True):

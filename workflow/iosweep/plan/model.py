@@ -14,6 +14,7 @@ import msgspec
 import orjson
 from msgspec import Meta
 
+from iosweep.config.published import Reference
 from iosweep.config.sweeps import Repetitions
 from iosweep.files import documents, safe_paths
 from iosweep.files.fields import MOST_REPETITIONS, Integer, Name, Seconds, Some
@@ -97,6 +98,7 @@ class Plan(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True
     sweeps: tuple[SweepFacts, ...]  # for the report
     allocations: tuple[Allocation, ...]
     configuration: tuple[ConfigurationFile, ...]
+    references: tuple[Reference, ...] = ()  # for the report
     variables: tuple[str, ...] = ()  # of the environment that tools get beside those of environment.py
 
     @property
