@@ -14,5 +14,5 @@
 | headline.py | results -> the cards of the best figures; the same as a table for a terminal |
 | remarks.py | campaign -> what the first screen mentions about the target (pure) |
 | vega_lite.py, figure_files.py | a figure -> Vega-Lite -> SVG and PNG, and static SVG for the page |
-| page.py | everything -> one HTML file (page.html, tables.html, sections.html, page.css, page.js, charts.js) |
+| page.py | everything -> one HTML file (page.html, sections/*.html, page.css, page.js, charts.js) |
 """

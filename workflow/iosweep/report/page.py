@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from functools import cache
 from pathlib import Path
+from typing import NamedTuple
 
 import msgspec
 
@@ -42,6 +43,36 @@ _HERE = Path(__file__).parent
 #: Figures that are in the page as SVG, too, for a reader without a script and for printing before it has drawn: one
 #: takes a tenth of a second and up to 120 kB.
 _STATIC, _STATIC_BYTES = 24, 1_000_000
+
+
+class Section(NamedTuple):
+    """A part of the page: `sections/<name>.html`, whose element has the name as its id.
+
+    `link`: its title in the page's navigation, "" for none. `needs`: the value without which it is left out.
+    """
+
+    name: str
+    link: str = ""
+    needs: str = ""
+
+
+#: In the order of the page.
+SECTIONS = (
+    Section("remarks"),
+    Section("verdicts"),
+    Section("headline"),
+    Section("node-check", "Node check", needs="node_check"),
+    Section("weka", "WEKA tests", needs="weka"),
+    Section("metadata", "Metadata", needs="metadata"),
+    Section("figures", "Figures"),
+    Section("results", "Results"),
+    Section("checks", "Checks"),
+    Section("meaning", "Meaning"),
+    Section("run-order", "Run order", needs="strips"),
+    Section("cpus", "CPUs", needs="cpus"),
+    Section("nodes", "Nodes", needs="nodes"),
+    Section("provenance", "Provenance"),
+)
 
 
 def write(results: Path) -> Path:
@@ -90,7 +121,9 @@ def render(results: Path) -> str:
         "thousands": "{:,}".format,
         "unbroken": _unbroken,
     }
+    values = {**answer(campaign, summary), **_body(campaign, summary, drawings)}
     return environment.get_template("page.html").render(
+        sections=[section for section in SECTIONS if not section.needs or values[section.needs]],
         policy=_policy(style, scripts),
         style=Markup(style),  # noqa: S704  our own file
         scripts=[Markup(script) for script in scripts],  # noqa: S704  our own files and the library's
@@ -100,8 +133,7 @@ def render(results: Path) -> str:
         formats=formats,
         meanings=caveats.VERDICT_MEANINGS,
         symbols=caveats.VERDICT_SYMBOLS,
-        **answer(campaign, summary),
-        **_body(campaign, summary, drawings),
+        **values,
     )
 
 
