@@ -17,6 +17,7 @@ from iosweep.config.published import Condition, PublishedFigure, Reference
 from iosweep.plan.sweep_facts import SweepFacts
 from iosweep.results import statistics
 from iosweep.results.precision import COUNTED
+from iosweep.results.statistics import Interval
 from iosweep.text import human_count, some
 from iosweep.tools import parameters
 
@@ -68,7 +69,7 @@ def beside(reference: Reference, results: Sequence[Result], sweeps: Iterable[Swe
 
 def place(figure: PublishedFigure) -> str:
     """Where a figure was measured: `8 nodes, 32 threads per node, 1 MiB`."""
-    return ", ".join(filter(None, (_named(name, value) for name, value in figure.where.items())))
+    return ", ".join(filter(None, (_named(name, figure.where[name]) for name in _columns() if name in figure.where)))
 
 
 def _scaled(sweeps: Iterable[SweepFacts]) -> dict[str, str]:
@@ -90,12 +91,13 @@ def _beside(figure: PublishedFigure, results: Sequence[Result], scaled: Mapping[
         if of_phase:
             tools = formats.listing(sorted({titles.tool(result.tool) for result in of_phase}))
             return Beside(figure, reason=f"measured with {tools}, not {titles.tool(figure.tool)}")
-        return Beside(figure, reason=f"no {titles.phase(figure.phase)} was measured with {titles.tool(figure.tool)}")
+        words = f"{titles.phase(figure.phase).lower()} was not measured with {titles.tool(figure.tool)}"
+        return Beside(figure, reason=words)
     nearest = min(own, key=lambda result: (len(_unmet(figure.where, result)), result.point in scaled))
     if unmet := _unmet(figure.where, nearest):
         suite = scaled.get(nearest.point)
         start = f"the suite {suite} was scaled: " if suite else ""
-        return Beside(figure, reason=start + some(unmet, _NAMED, "other conditions", "; "))
+        return Beside(figure, reason=start + some(unmet, _NAMED, separator="; "))
     alike = [result for result in own if not _unmet(figure.where, result)]
     whole = [result for result in alike if result.point not in scaled]
     if not whole:
@@ -124,9 +126,7 @@ def _best(figure: PublishedFigure, measured: Sequence[tuple[Result, Statistics]]
         differences=tuple(_unmet(figure.setup, result)),
         of=sum(len(_unmet(figure.setup, one)) == fewest for one, _ in measured),
     )
-    interval = found.interval
-    bounds = (interval.low / figure.value, interval.high / figure.value) if interval else (None, None)
-    return replace(made, ratio=Ratio(made.value / figure.value, *bounds, found.n))
+    return replace(made, ratio=_ratio(made.value, found.interval, figure.value, found.n))
 
 
 def _relative(figure: PublishedFigure, own: Sequence[Result], others: Sequence[Result]) -> Beside:
@@ -148,11 +148,15 @@ def _relative(figure: PublishedFigure, own: Sequence[Result], others: Sequence[R
     values, to_values = a.values(of), b.values(of)
     ours = aggregate.statistics([x / aggregate.statistics(to_values).mean for x in values])
     interval = statistics.ratio(values, to_values)
-    bounds = (interval.low / figure.value, interval.high / figure.value) if interval else (None, None)
-    ratio = Ratio(ours.mean / figure.value, *bounds, min(len(values), len(to_values)))
+    ratio = _ratio(ours.mean, interval, figure.value, min(len(values), len(to_values)))
     verdict = aggregate.worst([a.verdict, b.verdict])
     differences = tuple(_unmet(figure.setup, a))
     return Beside(figure, replace(a, verdict=verdict), ours, ratio, differences, len(measured))
+
+
+def _ratio(value: float, interval: Interval | None, to: float, n: int) -> Ratio:
+    low, high = (interval.low / to, interval.high / to) if interval else (None, None)
+    return Ratio(value / to, low, high, n)
 
 
 def _same(result: Result, other: Result, but: Mapping[str, Condition]) -> bool:

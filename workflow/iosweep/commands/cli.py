@@ -30,6 +30,7 @@ COMMANDS = {
     "rerun": ("rerun", "mark points to be measured again; their results are kept as superseded"),
     "clean": ("clean", "show the files that campaigns left on the target; remove them with --yes"),
     "parse": ("parse", "convert output files of fio, IOR or mdtest to JSON"),
+    "references": ("references", "list published figures, or lay them beside the results of a campaign"),
     "tools": ("tools.command", "list the benchmark tools, or download what building them needs"),
     "generate": ("generate", "update the schema and the generated parts of the documentation"),
 }

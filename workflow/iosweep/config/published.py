@@ -11,7 +11,7 @@ from msgspec import field
 from iosweep.files.fields import Integer, Name, Number, Part
 from iosweep.text import shortened
 from iosweep.tools import Option, parameters, tools
-from iosweep.units import Quantity
+from iosweep.units import FIGURE_UNITS, Quantity
 
 #: Value of a condition: of an axis or an option.
 Condition = bool | Integer | Number | str

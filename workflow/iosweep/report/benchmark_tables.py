@@ -68,7 +68,7 @@ def metadata(campaign: Campaign, results: Sequence[Result]) -> list[Table]:
             for fixed, part in split(own, varying[1:]):
                 table = _metadata(sweep.name, titles.describe(condition, "metadata"), part, across, fixed)
                 found += [table] if table else []
-    return _joined(found)
+    return joined(found)
 
 
 def _mdtest_columns() -> list[str]:
@@ -105,7 +105,7 @@ def _metadata(
         about="; ".join(about),
         columns=columns,
         rows=tuple(rows),
-        notes=tuple(_notes(results)),
+        notes=tuple(notes(results)),
     )
 
 
@@ -168,7 +168,7 @@ _GIB, _US = 2**30, 1e-6
 
 def weka(campaign: Campaign, results: Sequence[Result]) -> list[Table]:
     """The summary of WEKA's performance tests: a table for each suite that has them, node counts across."""
-    return _joined([table for suite in _SUITES if (table := _weka(campaign, results, suite))])
+    return joined([table for suite in _SUITES if (table := _weka(campaign, results, suite))])
 
 
 def _weka(campaign: Campaign, results: Sequence[Result], suite: str) -> Table | None:
@@ -198,7 +198,7 @@ def _weka(campaign: Campaign, results: Sequence[Result], suite: str) -> Table | 
         about="",
         columns=tuple(human_count(count, "client") for count in nodes),
         rows=tuple(rows),
-        notes=tuple(_notes(everything)),
+        notes=tuple(notes(everything)),
         groups=tuple(group for group in groups if group[1]),
     )
 
@@ -267,7 +267,7 @@ _TOLD: dict[str, Callable[[Result, Statistics], tuple[str, ...]]] = {
 }
 
 
-def _joined(tables: Iterable[Table]) -> list[Table]:
+def joined(tables: Iterable[Table]) -> list[Table]:
     """Tables that say the same, as those of sweeps that share their points, are one of several sources."""
     found: dict[Table, tuple[str, ...]] = {}
     for table in tables:
@@ -280,7 +280,7 @@ def _at(result: Result, column: str, value: Value) -> bool:
     return result.parameters[column] == value
 
 
-def _notes(results: Sequence[Result]) -> Iterator[str]:
+def notes(results: Sequence[Result]) -> Iterator[str]:
     """What is not valid, and why; and what is a mean over unlike things."""
     for _, text in caveats.unlike_hosts(results):
         yield text

@@ -26,9 +26,11 @@ from iosweep.report import (
     benchmark_tables,
     builds,
     cpus,
+    depth_table,
     figure_files,
     figures,
     nodes,
+    references,
     results_table,
     run_order,
     series_figures,
@@ -64,6 +66,8 @@ SECTIONS = (
     Section("node-check", "Node check", needs="node_check"),
     Section("weka", "WEKA tests", needs="weka"),
     Section("metadata", "Metadata", needs="metadata"),
+    Section("references", "References", needs="references"),
+    Section("queue-depth", "Queue depth", needs="depths"),
     Section("figures", "Figures"),
     Section("results", "Results"),
     Section("checks", "Checks"),
@@ -142,6 +146,8 @@ def _body(campaign: Campaign, results: Sequence[Result], drawings: Sequence[Figu
     return {
         "weka": benchmark_tables.weka(campaign, results),
         "metadata": benchmark_tables.metadata(campaign, results),
+        "references": references.of(campaign, results),
+        "depths": depth_table.of(campaign, results),
         "sweeps": [
             (sweep, [figure for figure in drawings if figure.sweep == sweep.name]) for sweep in campaign.about.sweeps
         ],

@@ -44,7 +44,7 @@ def section(reference: Reference, campaign: Campaign, results: Sequence[Result])
     for one in found:
         if not one.reason:
             rows.setdefault(_key(one.published), []).append(one)
-    systems = list(reference.systems) or [None]
+    systems: list[str | None] = [*reference.systems] or [None]
     table = Table(
         sources=(reference.name,),
         title="",
