@@ -160,9 +160,10 @@ def _ratio(value: float, interval: Interval | None, to: float, n: int) -> Ratio:
 
 
 def _same(result: Result, other: Result, but: Mapping[str, Condition]) -> bool:
-    """Whether two points differ in nothing but these conditions."""
-    names = {column for column, option in parameters().items() if option.name not in but}
-    return all(result.parameters[name] == other.parameters[name] for name in names)
+    """Whether two points differ in nothing but these conditions, as far as both are known."""
+    names = [column for column, option in parameters().items() if option.name not in but]
+    pairs = ((result.parameters[name], other.parameters[name]) for name in names)
+    return all(a == b for a, b in pairs if a is not None and b is not None)
 
 
 def _statistics(result: Result, column: str) -> Statistics | None:

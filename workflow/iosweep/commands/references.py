@@ -117,12 +117,13 @@ def _beside(name: str, texts: Sequence[str], as_json: bool) -> int:
 def _print(section: report.Section) -> None:
     """A table of what compares, and why the rest does not."""
     if section.table:
-        whole = table("figure", *section.table.columns, "differences", wrapped=["differences"])
+        whole = table("figure", *section.table.columns, "measured with", wrapped=["measured with"])
         for row in section.table.rows:
             mine, *others = row.cells
             verdict = f" ({mine.verdict})" if mine.verdict not in ("", "valid") else ""
             texts = ["\n".join((cell.value, *cell.lines)) or "-" for cell in others]
-            whole.add_row(row.title, mine.value + verdict, *map(_lines, texts), printable("; ".join(mine.lines)))
+            how = printable("; ".join((row.about, *mine.lines)))
+            whole.add_row(row.title, mine.value + verdict, *map(_lines, texts), how)
         Printer().print(whole)
     for text in section.others:
         prose(f"  not comparable: {printable(text)}")
