@@ -209,11 +209,11 @@ def test_shares_of_references() -> None:
 
 def test_the_sentence_and_the_worst() -> None:
     found = [decide(rows(1000), "read_iops", ">=", amount, "IOPS") for amount in (900, 900, 1000, 1100)]
-    assert acceptance.sentence(found) == "1 fails, 1 is undecided and 2 pass, of 4 criteria"
+    assert acceptance.sentence(found) == "4 criteria: 1 fails, 1 is undecided, 2 pass"
     assert acceptance.worst(found) == "fail"
     assert acceptance.worst(found[:3]) == "undecided"
     assert acceptance.worst(found[:2]) == "pass"
-    assert acceptance.sentence(found[:1]) == "1 passes, of 1 criterion"
+    assert acceptance.sentence(found[:1]) == "1 criterion: 1 passes"
 
 
 @pytest.mark.parametrize("points", [1, 24])

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -28,6 +28,7 @@ from iosweep.text import human_count
 from iosweep.tools import parameters
 
 Outcome = Literal["pass", "fail", "undecided"]
+SYMBOLS: Mapping[Outcome, str] = {"pass": "✓", "fail": "✕", "undecided": "?"}
 #: The worst first: what is said of one criterion, and of several.
 _SAID: Mapping[Outcome, tuple[str, str]] = {
     "fail": ("fails", "fail"),
@@ -120,12 +121,12 @@ def subjects(results: Sequence[Result]) -> list[Subject]:
 
 
 def sentence(decisions: Sequence[Decision]) -> str:
-    """`1 fails, 1 is undecided and 2 pass, of 4 criteria`"""
+    """`4 criteria: 1 fails, 1 is undecided, 2 pass`"""
     parts = []
     for outcome, (one, many) in _SAID.items():
         if count := sum(decision.outcome == outcome for decision in decisions):
             parts.append(f"{count:,} {one if count == 1 else many}")
-    return f"{formats.listing(parts)}, of {human_count(len(decisions), 'criterion', 'criteria')}"
+    return f"{human_count(len(decisions), 'criterion', 'criteria')}: {', '.join(parts)}"
 
 
 def worst(decisions: Iterable[Decision]) -> Outcome:
@@ -163,13 +164,15 @@ class _Undecided(Exception):
 
 @dataclass(frozen=True)
 class _Side:
-    """A figure that is compared, or one of two. absent: points without a figure, of which one may be better."""
+    """A figure that is compared, or one of two. absent: points without a figure, of which one may be better; at: which
+    of two, else ""."""
 
     choice: Choice
     figure: Statistics
     interval: Interval
     value: float
     absent: tuple[Result, ...]
+    at: str
 
     @property
     def alike(self) -> int:
@@ -186,7 +189,7 @@ def _decide(criterion: Criterion, known: _Known, fails: Failed, reference: Refer
         if wrong := criteria.unfit(selector, [subject for _, subject in known]):
             raise _Undecided(wrong)
         sides = [
-            _side(side, [result for result, subject in known if matches(side, subject)], fails)
+            _side(side, [r for r, subject in known if matches(side, subject)], fails, selector.scaling is not None)
             for side in selector.sides()
         ]
         return _compared(criterion, sides, fails, _limit(criterion, reference))
@@ -204,7 +207,7 @@ def _limit(criterion: Criterion, reference: Reference) -> float:
     return threshold.value * ((scaling and scaling.factor) or 1) if criterion.efficiency else threshold.value
 
 
-def _side(selector: Selector, results: Sequence[Result], fails: Failed) -> _Side:
+def _side(selector: Selector, results: Sequence[Result], fails: Failed, named: bool) -> _Side:
     """The figure of the best of some points, as headlines are chosen. Raises _Undecided without an interval."""
     column, lowest = selector.about.column, selector.about.lowest
     found = choice.lowest_latency(results, fails) if lowest else choice.highest(results, fails, column)
@@ -219,7 +222,7 @@ def _side(selector: Selector, results: Sequence[Result], fails: Failed) -> _Side
     least = load(found.result.parameters["queue_depth"], found.result.nodes)
     rivals = [one for one in results if not lowest or load(one.parameters["queue_depth"], one.nodes) <= least]
     absent = tuple(one for one in rivals if column not in one.statistics and one.state != "unneeded")
-    return _Side(found, figure, figure.interval, value, absent)
+    return _Side(found, figure, figure.interval, value, absent, selector.where[-1].text if named else "")
 
 
 def _why(results: Sequence[Result]) -> str:
@@ -257,17 +260,19 @@ def _compared(criterion: Criterion, sides: Sequence[_Side], fails: Failed, limit
         alone = statistics.ratio(high.figure.values, low.figure.values) or found
         alike += low.alike - 1
     wide = statistics.of_best(found, alike) if alike > 1 else found
-    results = tuple(side.choice.result for side in sides)
     outcome, reason = _by_interval(criterion, wide, limit)
+    doubt = _doubt(sides, fails, outcome == "undecided" or _overturned(criterion, outcome))
     needed = None
     if outcome == "undecided":
         needed = None if _at(found, limit) else statistics.enough(found, alone, limit, alike)
-        reason = f"{reason}; {_more(high.choice, found, needed, limit)}"
-    elif doubt := _doubt(sides, fails, _overturned(criterion, outcome)):
+        weakest = max(sides, key=lambda side: side.interval.half_width_share)
+        reason = f"{reason}; {_more(weakest.choice, found, needed, limit)}" + (f"; {doubt}" if doubt else "")
+    elif doubt:
         outcome, reason = "undecided", f"{reason}, so it would {outcome}; but {doubt}"
-    notes = [reason, *dict.fromkeys(note for side in reversed(sides) for note in _notes(side))]
+    notes = [reason, *(note for side in reversed(sides) for note in _notes(side))]
     if alike > 1:
         notes.append(f"interval for the best of {alike} that cannot be told apart")
+    results = tuple(side.choice.result for side in sides)
     return Decision(criterion, outcome, "; ".join(notes), value, wide, limit, results, needed)
 
 
@@ -301,7 +306,7 @@ def _doubt(sides: Sequence[_Side], fails: Failed, overturned: bool) -> str:
             r for r in side.choice.result.rows if r.verdict in COUNTED and bool(r.confirms) == side.choice.confirmed
         ]
         if suspect := [row for row in rows if not choice.valid(row, fails)]:
-            why = (suspect[0].reasons or "").split(REASONS)[0]
+            why = caveats.summed(((row.reasons or "").split(REASONS) for row in suspect), 1)
             return f"{len(suspect)} of {human_count(len(rows), 'repetition')} suspect: {why}"
         if side.absent and overturned:
             return f"another point may be better: {_why(side.absent)}"
@@ -317,11 +322,14 @@ def _more(found: Choice, interval: Interval, needed: int | None, limit: float) -
     return f"about {more} would decide, if the figure stays: {_set(found, needed)}"
 
 
-def _notes(side: _Side) -> list[str]:
+def _notes(side: _Side) -> Iterator[str]:
     """What a reader has to know of a figure: how it was chosen, what is missing of it."""
-    incomplete = "" if side.choice.confirmed else caveats.incomplete(side.choice.result)
-    invalid = sum(
-        row.verdict == "invalid" and bool(row.confirms) == side.choice.confirmed for row in side.choice.result.rows
-    )
-    lost = f"{human_count(invalid, 'more repetition')} invalid" if invalid and not side.choice.confirmed else ""
-    return [note for note in (side.choice.in_brief, incomplete, lost) if note]
+    found = side.choice
+    at = f"{side.at}: " if side.at else ""
+    if found.in_brief:
+        yield at + found.in_brief
+    if not found.confirmed:  # of fresh repetitions, that says it
+        if lacking := caveats.incomplete(found.result):
+            yield at + lacking
+        if invalid := sum(row.verdict == "invalid" and not row.confirms for row in found.result.rows):
+            yield f"{at}{human_count(invalid, 'more repetition')} invalid"

@@ -6,11 +6,13 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from msgspec import structs
 
+from iosweep.config.criteria import Criterion
 from iosweep.config.selectors import Selector, Subject, Where, lacks, matches
 from iosweep.config.sweeps import Config
 from iosweep.errors import Problem
 from iosweep.plan import contests
 from iosweep.plan.model import Point
+from iosweep.text import human_count
 from iosweep.tools import phases
 
 #: Conditions that no figure mixes: keys of `at`.
@@ -24,6 +26,13 @@ def problems(config: Config, points: Iterable[Point]) -> Iterator[Problem]:
         for criterion in config.accept:
             if wrong := unfit(criterion.selector, planned):
                 yield config.criterion_problem(criterion, wrong)
+
+
+def lines(accept: Sequence[Criterion]) -> list[str]:
+    """What a plan says of its criteria; nothing without any."""
+    if not accept:
+        return []
+    return [f"accept: {human_count(len(accept), 'criterion', 'criteria')}", *(f"  {one.text}" for one in accept)]
 
 
 def subjects(points: Iterable[Point]) -> Iterator[Subject]:

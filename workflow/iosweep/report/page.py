@@ -16,7 +16,7 @@ from pathlib import Path
 
 import msgspec
 
-from iosweep.analysis import caveats, formats, titles
+from iosweep.analysis import acceptance, caveats, formats, titles
 from iosweep.analysis.aggregate import Result, summarize
 from iosweep.analysis.data import Campaign, load, load_series
 from iosweep.files import safe_paths
@@ -100,6 +100,7 @@ def render(results: Path) -> str:
         formats=formats,
         meanings=caveats.VERDICT_MEANINGS,
         symbols=caveats.VERDICT_SYMBOLS,
+        outcomes=acceptance.SYMBOLS,
         **answer(campaign, summary),
         **_body(campaign, summary, drawings),
     )
