@@ -91,6 +91,17 @@ _CONFIRM = (
 )
 
 
+#: criteria.py reads them: an error belongs to one of them, and depends on its figure.
+Criteria: Any = Annotated[
+    object, WithJsonSchema({"type": "object", "additionalProperties": {"type": "string"}, "minProperties": 1})
+]
+_ACCEPT = (
+    'What the campaign has to show: figures and their thresholds, such as `read_bandwidth: ">= 20 GiB/s"`,'
+    ' `rand_read p99 at queue_depth 1: "<= 300us"` or `create scaling nodes 1 -> 8: ">= 6x"`. Each is pass, fail or'
+    " undecided, by its 95 % interval (docs/acceptance.md). Changing them measures nothing again."
+)
+
+
 class _Scale(Strict):
     """Upper bounds that make a suite fit a smaller machine. A scaled suite does not compare with published figures."""
 
@@ -321,6 +332,7 @@ def campaign_model() -> type[Strict]:
             count(0, 2**31 - 1),
             Field(1, description="Seed of the order of points and of random offsets. Default: 1."),
         ),
+        "accept": (Criteria, Field(default=None, description=_ACCEPT)),
         "references": (
             Annotated[list[PathText], Field(max_length=MOST_VALUES)] | None,
             Field(

@@ -13,7 +13,7 @@ from typing import Any
 from msgspec import structs
 from pydantic import BaseModel, ValidationError
 
-from iosweep.config import models
+from iosweep.config import criteria, models
 from iosweep.config.published import Reference
 from iosweep.config.sweeps import Config, Repetitions, Sweep
 from iosweep.config.validation import shown, validated
@@ -41,6 +41,8 @@ def read(file: Path, given: Mapping[str, str] | None = None) -> Config:
     if given:
         document = _with(document, given)
     model, problems = validated(document, models.campaign_model())
+    accept, wrong_criteria = criteria.read(document)
+    problems += wrong_criteria
     # with an error somewhere, the entries that are right by themselves are still looked at
     entries = dict(enumerate(model.sweeps)) if model else _sound_entries(document.data)
     sweeps: list[Sweep] = []
@@ -91,6 +93,7 @@ def read(file: Path, given: Mapping[str, str] | None = None) -> Config:
         model.seed,
         tuple(sweeps),
         (*documents, *([_command_line(given)] if given else [])),
+        tuple(accept),
         compared,
     )
 

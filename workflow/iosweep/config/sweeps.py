@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
+from iosweep.config.criteria import Criterion
 from iosweep.errors import Problem
 from iosweep.files.fields import Count, Part, Share, Some
 from iosweep.tools import Value
@@ -63,6 +64,12 @@ class Config:
     seed: int
     sweeps: tuple[Sweep, ...]
     documents: tuple[Document, ...]
+    accept: tuple[Criterion, ...] = ()
+
+    def criterion_problem(self, criterion: Criterion, message: str) -> Problem:
+        """A problem with one of the criteria."""
+        return self.documents[0].problem(("accept", criterion.name), message)
+
     references: tuple[Reference, ...] = ()
 
 

@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from iosweep.analysis import caveats, formats, titles
+from iosweep.analysis import acceptance, caveats, formats, titles
 from iosweep.analysis.aggregate import Result, summarize
 from iosweep.analysis.data import Campaign, load, load_series
 from iosweep.files import safe_paths
@@ -63,6 +63,7 @@ SECTIONS = (
     Section("remarks"),
     Section("verdicts"),
     Section("headline"),
+    Section("acceptance", "Acceptance", needs="acceptance"),
     Section("node-check", "Node check", needs="node_check"),
     Section("weka", "WEKA tests", needs="weka"),
     Section("metadata", "Metadata", needs="metadata"),
@@ -137,6 +138,7 @@ def render(results: Path) -> str:
         formats=formats,
         meanings=caveats.VERDICT_MEANINGS,
         symbols=caveats.VERDICT_SYMBOLS,
+        outcomes=acceptance.SYMBOLS,
         **values,
     )
 

@@ -102,6 +102,7 @@ def _about(plan: Plan, origins: Origins, results: Path) -> dict[str, object]:
         "limits": plan.limits,
         "cpus": plan.cpus,
         "sweeps": plan.sweeps,
+        "accept": plan.accept,
         "references": plan.references,
         "configuration": plan.configuration,
         "jobs": origins.jobs(),

@@ -1,0 +1,384 @@
+"""Which figure is meant: `read_bandwidth`, `rand_read p99 at queue_depth 1`, `create scaling nodes 1 -> 8`.
+
+Text -> Selector -> text. Criteria of acceptance, references and trends name figures by it (docs/acceptance.md has the
+grammar). Pure, and without the models of the configuration: commands that only read tables use it, too.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Literal, NamedTuple
+
+from msgspec import structs
+
+from iosweep.files.fields import Integer, Name, Part
+from iosweep.text import did_you_mean, shortened, some
+from iosweep.tools import Option, Phase, phases, tools
+from iosweep.tools.axes import NODES
+from iosweep.units import parse_size
+
+#: Characters of a selector, names of sweeps among them, and values that an error lists.
+MOST_CHARACTERS, _LISTED = 300, 12
+#: Value of an axis or option.
+Value = bool | Integer | str
+#: What the units of a figure are.
+Quantity = Literal["bandwidth", "iops", "rate", "latency"]
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A figure of a phase: the column that holds it, and what its unit measures."""
+
+    name: str
+    column: str
+    quantity: Quantity
+    help: str
+
+    @property
+    def lowest(self) -> bool:
+        """Whether lower is better."""
+        return self.quantity == "latency"
+
+
+FIGURES: Mapping[str, Figure] = {
+    figure.name: figure
+    for figure in (
+        Figure("bandwidth", "bandwidth_bytes_per_s", "bandwidth", "bytes per second"),
+        Figure("iops", "ops_per_s", "iops", "I/Os per second"),
+        Figure("rate", "ops_per_s", "rate", "files or directories per second"),
+        Figure("latency", "latency_mean_s", "latency", "mean latency"),
+        Figure("p50", "latency_p50_s", "latency", "median latency"),
+        Figure("p99", "latency_p99_s", "latency", "99th percentile of the latency"),
+        Figure("p99.5", "latency_p99_5_s", "latency", "99.5th percentile of the latency"),
+        Figure("p99.9", "latency_p99_9_s", "latency", "99.9th percentile of the latency"),
+    )
+}
+#: Other words for figures.
+_SYNONYMS = {"mean": "latency", "throughput": "bandwidth", "ops": "rate"}
+#: What `read`, `write` and `mixed` mean before a figure: people say `read_iops` of random reads.
+_FAMILY: Mapping[Quantity, str] = {"bandwidth": "seq", "iops": "rand", "latency": "rand"}
+#: Keys of `at` that are neither axes nor options.
+_OTHERS = ("tool", "sweep")
+_FORMS = "`read_bandwidth`, `rand_read p99 at queue_depth 1` or `create scaling nodes 1 -> 8`"
+
+
+class SelectorError(ValueError):
+    """A text that names no figure. The message says what would be right."""
+
+
+class Where(Part, frozen=True):
+    """An axis or option with its value; also `tool` and `sweep` with a name."""
+
+    axis: str
+    value: Value
+
+    @property
+    def text(self) -> str:
+        """`queue_depth 1`"""
+        return f"{self.axis} {self.shown}"
+
+    @property
+    def shown(self) -> str:
+        """The value as a configuration has it."""
+        options = _options(self.axis)
+        return options[0].text(self.value) if options else str(self.value)
+
+
+class Scaling(Part, frozen=True):
+    """How much more the same phase does at one value of an axis than at another."""
+
+    axis: str
+    low: Value
+    high: Value
+
+    @property
+    def factor(self) -> float | None:
+        """By what the axis grows, of something that is counted: 8 from 1 to 8 nodes."""
+        options = _options(self.axis)
+        if not (options and options[0].kind == "count" and isinstance(self.low, int) and isinstance(self.high, int)):
+            return None
+        return self.high / self.low if self.low > 0 < self.high else None
+
+
+class Selector(Part, frozen=True, kw_only=True):
+    """A figure: of a phase, of the best of its points that have these values, or how it scales over an axis.
+
+    figure: of FIGURES. Without `where` it is the headline of the phase.
+    """
+
+    phase: Name
+    figure: str
+    where: tuple[Where, ...] = ()
+    scaling: Scaling | None = None
+
+    def __post_init__(self) -> None:
+        known = phases().get(self.phase)
+        if known is None or self.figure not in FIGURES or FIGURES[self.figure] not in _figures_of(known):
+            raise ValueError(f"`{shortened(self.phase)} {shortened(self.figure)}` is not a figure")
+
+    @property
+    def about(self) -> Figure:
+        return FIGURES[self.figure]
+
+    @property
+    def text(self) -> str:
+        """As a configuration has it, in the one canonical spelling."""
+        at = f" at {', '.join(where.text for where in self.where)}" if self.where else ""
+        if self.scaling:
+            figure = "" if self._is_metric else f" {self.figure}"
+            axis, (low, high) = self.scaling.axis, self.sides()
+            values = " -> ".join(side.where[-1].shown for side in (low, high))
+            return f"{self.phase}{figure} scaling {axis} {values}{at}"
+        return f"{self.phase} {self.figure}{at}" if at else _headline_name(self.phase, self.figure)
+
+    @property
+    def _is_metric(self) -> bool:
+        return default_figure(phases()[self.phase]) is self.about
+
+    def sides(self) -> tuple[Selector, ...]:
+        """The figures that it is made of: itself; of a scaling the one at the low value and the one at the high."""
+        if self.scaling is None:
+            return (self,)
+        axis = self.scaling.axis
+        return tuple(
+            structs.replace(self, scaling=None, where=(*self.where, Where(axis, value)))
+            for value in (self.scaling.low, self.scaling.high)
+        )
+
+
+class Subject(NamedTuple):
+    """A phase of a point, planned or measured. values: axis or option -> its value, `nodes` among them."""
+
+    tool: str
+    phase: str
+    sweeps: tuple[str, ...]
+    values: Mapping[str, object]
+
+
+def parse(text: str) -> Selector:
+    """The selector of a text. Raises SelectorError."""
+    if len(text) > MOST_CHARACTERS:
+        raise SelectorError(f"has {len(text):,} characters; a figure has {MOST_CHARACTERS} at most")
+    head, _, conditions = re.sub(r"\s+", " ", text).strip().partition(" at ")
+    named, scales, over = head.partition(" scaling ")
+    phase, figure = _figure(named)
+    where = tuple(map(_where, re.split(r", ?| and ", conditions))) if conditions else ()
+    axes = [one.axis for one in where]
+    scaling = _scaling(over) if scales else None
+    if scaling:
+        axes.append(scaling.axis)
+    if twice := next((axis for axis in axes if axes.count(axis) > 1), None):
+        raise SelectorError(f"has `{twice}` twice")
+    return Selector(phase=phase.name, figure=figure.name, where=where, scaling=scaling)
+
+
+def matches(selector: Selector, subject: Subject) -> bool:
+    """Whether a phase of a point is among those that a selector without scaling means."""
+    return (
+        subject.phase == selector.phase
+        and _measures(subject, selector.about)
+        and all(_has(subject, where) for where in selector.where)
+    )
+
+
+def lacks(selector: Selector, subjects: Sequence[Subject]) -> str | None:
+    """Why a selector means nothing that there is, with what there is instead; None where it means something."""
+    left = [one for one in subjects if one.phase == selector.phase]
+    if not left:
+        there = dict.fromkeys(one.phase for one in subjects)
+        return f"no sweep has the phase {selector.phase} (phases: {', '.join(there)})"
+    if not (able := [one for one in left if _measures(one, selector.about)]):
+        by = " and ".join(sorted({one.tool for one in left}))
+        return f"{by} measures no latency, and nothing else measures {selector.phase}"
+    for side in selector.sides():
+        left = able
+        for where in side.where:
+            found = [one for one in left if _has(one, where)]
+            if not found:
+                return f"no {selector.phase} is measured at {where.text}; {_there(where.axis, left)}"
+            left = found
+    return None
+
+
+def headlines() -> dict[str, Selector]:
+    """Every name of a headline with its selector, in the order of the phases."""
+    return {
+        made.text: made
+        for phase in phases().values()
+        for figure in _headlines_of(phase)
+        for made in [Selector(phase=phase.name, figure=figure.name)]
+    }
+
+
+def default_figure(phase: Phase) -> Figure:
+    """The figure that a phase's headline is."""
+    if phase.kind == "metadata":
+        return FIGURES["rate"]
+    return FIGURES["iops" if phase.metric == "ops_per_s" else "bandwidth"]
+
+
+def markdown() -> str:
+    """The table of names in docs/acceptance.md."""
+    lines = ["| name | the same as | figure | best |", "|---|---|---|---|"]
+    for name, made in headlines().items():
+        figure, title = made.about, phases()[made.phase].title
+        best = "lowest, at the lowest queue depth on the fewest nodes" if figure.lowest else "highest"
+        lines.append(f"| `{name}` | `{made.phase} {made.figure}` | {title}: {figure.help} | {best} |")
+    return "\n".join(lines)
+
+
+def _figures_of(phase: Phase) -> list[Figure]:
+    """What is measured of a phase."""
+    return [one for one in FIGURES.values() if (one.quantity == "rate") == (phase.kind == "metadata")]
+
+
+def _headlines_of(phase: Phase) -> list[Figure]:
+    """What the best point of a phase is chosen by, and the latencies."""
+    latencies = [one for one in _figures_of(phase) if one.lowest and phase.random]
+    return [default_figure(phase), *latencies]
+
+
+def _headline_name(phase: str, figure: str) -> str:
+    known = FIGURES[figure]
+    family, _, operation = phase.partition("_")
+    if operation and _FAMILY.get(known.quantity) == family:
+        return f"{operation}_{figure}"
+    return f"{phase}_{figure}"
+
+
+@cache
+def _names() -> dict[str, tuple[Phase, Figure]]:
+    """Every way to write a phase and a figure, as one word with underscores."""
+    found: dict[str, tuple[Phase, Figure]] = {}
+    for phase in phases().values():
+        for figure in _figures_of(phase):
+            for word in _words(figure):
+                found[f"{phase.name}_{word}"] = (phase, figure)
+                family, _, operation = phase.name.partition("_")
+                if operation and _FAMILY.get(figure.quantity) == family:
+                    found[f"{operation}_{word}"] = (phase, figure)
+    return found
+
+
+def _words(figure: Figure) -> list[str]:
+    """What a figure is called."""
+    words = [figure.name, *(word for word, name in _SYNONYMS.items() if name == figure.name)]
+    return (
+        [*words, *(f"latency_{word}" for word in words), *(f"{word}_latency" for word in words)]
+        if figure.lowest
+        else words
+    )
+
+
+def _figure(text: str) -> tuple[Phase, Figure]:
+    name = text.strip().replace(" ", "_")
+    if name in phases():
+        phase = phases()[name]
+        return phase, default_figure(phase)
+    if found := _names().get(name):
+        return found
+    words = {word for figure in FIGURES.values() for word in _words(figure)}
+    if own := next((p for p in phases().values() if name.removeprefix(f"{p.name}_") in words and p.name in name), None):
+        raise SelectorError(f"names no figure of {own.name} (it has {', '.join(one.name for one in _figures_of(own))})")
+    what = "names no phase and no figure"
+    near = did_you_mean(name, [*_names(), *phases()])
+    raise SelectorError(what + (near or f"; write it as {_FORMS} (phases: {', '.join(phases())})"))
+
+
+def _scaling(text: str) -> Scaling:
+    found = re.fullmatch(
+        r"(?:(?P<before>[a-z_]+) )?(?P<low>\w+) ?(?:->|→|to) ?(?P<high>\w+)(?: (?P<after>[a-z_]+))?", text.strip()
+    )
+    name = found and (found["before"] or found["after"])
+    if not found or not name or (found["before"] and found["after"]):
+        raise SelectorError(f"scales over `{shortened(text)}`; write an axis and two values: `scaling nodes 1 -> 8`")
+    if name in _OTHERS:
+        raise SelectorError(f"scales over `{name}`, which is not an axis")
+    low, high = (_value(name, found[side]) for side in ("low", "high"))
+    if low == high:
+        raise SelectorError(f"scales from {found['low']} to the same value")
+    if isinstance(low, int) and isinstance(high, int) and low > high:
+        raise SelectorError(f"scales from {found['low']} down to {found['high']}; write the smaller value first")
+    return Scaling(name, low, high)
+
+
+def _where(text: str) -> Where:
+    found = re.fullmatch(r"(\S+?) ?= ?(\S+)|(\S+) (\S+)", text.strip())
+    if not found:
+        raise SelectorError(f"has `at {shortened(text)}`; write an axis and its value: `at queue_depth 1, nodes 2`")
+    axis, value = (found[1], found[2]) if found[1] else (found[3], found[4])
+    if not _known(axis) and _known(value):  # `8 nodes`
+        axis, value = value, axis
+    return Where(axis, _value(axis, value))
+
+
+def _known(axis: str) -> bool:
+    return axis in _OTHERS or bool(_options(axis))
+
+
+@cache
+def _options(axis: str) -> list[Option]:
+    """Each tool's option of this name."""
+    if axis == NODES.name:
+        return [NODES]
+    return [tool.options[axis] for tool in tools().values() if axis in tool.options]
+
+
+def _value(axis: str, text: str) -> Value:
+    options = _options(axis)
+    if axis == "tool" and text not in tools():
+        raise SelectorError(f"has the tool `{shortened(text)}` (known: {', '.join(tools())})")
+    if axis in _OTHERS:
+        return text
+    if not options:
+        known = [*_OTHERS, NODES.name, *dict.fromkeys(name for tool in tools().values() for name in tool.options)]
+        near = did_you_mean(axis, known) or f" (known: {', '.join(known)})"
+        raise SelectorError(f"has `{shortened(axis)}`, which is neither an axis nor an option{near}")
+    kind = options[0].kind
+    if kind == "size":
+        try:
+            return parse_size(text)
+        except ValueError as error:
+            raise SelectorError(f"has {axis} `{shortened(text)}`, which is {error}") from None
+    if kind == "count":
+        if re.fullmatch(r"[0-9]{1,12}", text):
+            return int(text)
+        raise SelectorError(f"has {axis} `{shortened(text)}`, which is not a whole number")
+    choices = ("true", "false") if kind == "flag" else tuple(dict.fromkeys(c for o in options for c in o.choices))
+    if text not in choices:
+        raise SelectorError(f"has {axis} `{shortened(text)}` (known: {', '.join(choices)})")
+    return text == "true" if kind == "flag" else text
+
+
+def _measures(subject: Subject, figure: Figure) -> bool:
+    return not figure.lowest or (subject.tool in tools() and tools()[subject.tool].latency)
+
+
+def _has(subject: Subject, where: Where) -> bool:
+    if where.axis == "tool":
+        return subject.tool == where.value
+    if where.axis == "sweep":
+        return where.value in subject.sweeps
+    own = subject.values.get(where.axis)
+    return type(own) is type(where.value) and own == where.value
+
+
+def _there(axis: str, subjects: Sequence[Subject]) -> str:
+    """What values of an axis there are: `queue_depth is 1, 2 or 4 there`."""
+    values = list(dict.fromkeys(_values(axis, subjects)))
+    if not values:
+        varying = dict.fromkeys(name for one in subjects for name, value in one.values.items() if value is not None)
+        return f"{axis} has no effect on it (it has {', '.join(varying)})"
+    values.sort(key=lambda one: (str(type(one)), one))
+    options = _options(axis)
+    texts = [options[0].text(value) if options else str(value) for value in values]
+    return f"{axis} is {some(texts, _LISTED)} there" if len(texts) > 1 else f"{axis} is {texts[0]} there"
+
+
+def _values(axis: str, subjects: Iterable[Subject]) -> Iterator[bool | int | str]:
+    for one in subjects:
+        own = {"tool": (one.tool,), "sweep": one.sweeps}.get(axis, (one.values.get(axis),))
+        yield from (value for value in own if isinstance(value, bool | int | str))
