@@ -10,6 +10,7 @@ from iosweep.config import sweep_file
 from iosweep.files import hanging
 from iosweep.jobs import attempts, profile, snakemake_lock, submission
 from iosweep.errors import ConfigError
+from iosweep.plan import criteria
 from snakemake.exceptions import WorkflowError
 
 
@@ -115,6 +116,9 @@ WATCHED.append(CAMPAIGN.results)  # it may be a link to another file system
 
 for line in CAMPAIGN.damaged:
     print(f"iosweep: {line}", file=sys.stderr)
+if workflow.output_settings.dryrun:
+    for line in criteria.lines(CAMPAIGN.plan.accept):
+        print(f"iosweep: {line}", file=sys.stderr)
 if not workflow.output_settings.dryrun and not profile.asks(sys.argv[1:]):
     made_here = [CAMPAIGN.results, *([CAMPAIGN.tools.file] if CAMPAIGN.tools else [])]
     if "--nolock" not in sys.argv and (

@@ -104,10 +104,10 @@ def failed(checks: Iterable[CheckRow]) -> Failed:
     return found
 
 
-def highest(results: Sequence[Result], fails: Failed) -> Choice | None:
-    """The highest rate of a phase; None without a figure."""
-    measured = [result for result in results if result.headline]
-    return _choose(measured, measured[0].metric, fails) if measured else None
+def highest(results: Sequence[Result], fails: Failed, column: str | None = None) -> Choice | None:
+    """The highest rate of a phase, or figure of another column; None without a figure."""
+    measured = [result for result in results if (column or result.metric) in result.statistics]
+    return _choose(measured, column or measured[0].metric, fails) if measured else None
 
 
 def lowest_latency(results: Sequence[Result], fails: Failed) -> Choice | None:
@@ -149,10 +149,10 @@ def _choose(results: Sequence[Result], column: str, fails: Failed, lowest: bool 
 
 def _candidate(result: Result, column: str, fails: Failed) -> Candidate | None:
     chose = (row for row in result.rows if row.verdict != "missing" and not row.confirms)
-    return candidate(result.point, ((counted(row, column), _valid(row, fails)) for row in chose))
+    return candidate(result.point, ((counted(row, column), valid(row, fails)) for row in chose))
 
 
-def _valid(row: Row, fails: Failed) -> bool:
+def valid(row: Row, fails: Failed) -> bool:
     """Whether a repetition is not in doubt. The check `precise` does not count: it is made when all repetitions are
     there, and the runner has chosen without it."""
     return row.verdict == "valid" or fails.get((row.point, row.repetition, row.phase)) == {PRECISE}

@@ -63,6 +63,7 @@ class Row(PhaseOutcome, frozen=True, kw_only=True):
     pinning: str | None = None
     placement: str | None = None
     cpu_looks: int | None = None
+    iterations: int | None = None  # that the tool's own summary is over
     tool_version: str | None = None
     tool_sha256: str | None = None
     tool_build: str | None = None  # name of the tool's build; None where nothing was measured

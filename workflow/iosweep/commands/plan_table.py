@@ -16,7 +16,7 @@ from iosweep.config.sweeps import Config
 from iosweep.errors import ConfigError, Obstacle, Refused, TargetError, TargetHangs, Unusable
 from iosweep.findings import Line, ok, unchecked, wrong
 from iosweep.jobs import submission
-from iosweep.plan import forecast
+from iosweep.plan import criteria, forecast
 from iosweep.plan.launchers import Launcher
 from iosweep.plan.model import Plan, Point
 from iosweep.programs.find import sha256
@@ -61,6 +61,8 @@ def show(made: Plan, where: Where, spack: Collection[str] | None = None, look: b
     printer = Printer(markup=True)
     printer.print(f"[bold]{made.campaign}[/bold]  target {escape(made.target.directory)}", _sweeps(made), "")
     printer.print(*_allocations(made, where), "", _cost(made, cost))
+    for line in criteria.lines(made.accept):
+        prose(line)
     given = made.target.node_bandwidth
     printer.print(
         f"[dim]bytes of timed phases: at most {human_size(given or forecast.NODE_BANDWIDTH)}/s per node"

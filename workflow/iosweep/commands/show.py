@@ -8,17 +8,17 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
-from iosweep.analysis import caveats, formats, knees
+from iosweep.analysis import acceptance, caveats, formats, knees
 from iosweep.analysis.aggregate import FIGURES, Result, Statistics, count_results, summarize
 from iosweep.analysis.choice import Choice
 from iosweep.analysis.data import Campaign, load
-from iosweep.commands import campaigns, outcome
+from iosweep.commands import campaigns, decisions, outcome
 from iosweep.commands.terminal import Printer, prose, say, table, to_json, working
 from iosweep.errors import CommandError
 from iosweep.files import documents
 from iosweep.report import headline
 from iosweep.report.results_table import ordered
-from iosweep.results import safe_csv
+from iosweep.results import merged_tables, safe_csv
 from iosweep.text import printable
 from iosweep.tools import parameters
 
@@ -73,6 +73,9 @@ def _show_headline(results: Path, name: str) -> _Shown:
         found = outcome.of(results)
     printer = Printer()
     printer.print(best)
+    if merged_tables.about(results).accept:
+        campaign = load(results)
+        decisions.show(acceptance.of(campaign, summarize(campaign.rows)))
     if found.stale:
         prose(f"the campaign has changed since these tables were made; `iosweep report {name}` makes them again")
     if (results / "report.html").exists():
@@ -134,6 +137,7 @@ def _document(campaign: Campaign, found: Sequence[Result], known: outcome.Outcom
         "tables_made": campaign.about.made.isoformat(),
         "tables_out_of_date": known.stale,
         "verdicts": count_results(found),
+        "acceptance": [acceptance.document(one) for one in acceptance.of(campaign, found)],
         "headlines": [
             _headline(group.title, entry.choice)
             for group in headline.groups(found, campaign.checks)

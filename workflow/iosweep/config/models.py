@@ -24,6 +24,7 @@ from iosweep.config.scalars import (
     MOST_VALUES,
     Count,
     Name,
+    PathText,
     PhaseTime,
     Share,
     Size,
@@ -90,6 +91,17 @@ _CONFIRM = (
 )
 
 
+#: criteria.py reads them: an error belongs to one of them, and depends on its figure.
+Criteria: Any = Annotated[
+    object, WithJsonSchema({"type": "object", "additionalProperties": {"type": "string"}, "minProperties": 1})
+]
+_ACCEPT = (
+    'What the campaign has to show: figures and their thresholds, such as `read_bandwidth: ">= 20 GiB/s"`,'
+    ' `rand_read p99 at queue_depth 1: "<= 300us"` or `create scaling nodes 1 -> 8: ">= 6x"`. Each is pass, fail or'
+    " undecided, by its 95 % interval (docs/acceptance.md). Changing them measures nothing again."
+)
+
+
 class _Scale(Strict):
     """Upper bounds that make a suite fit a smaller machine. A scaled suite does not compare with published figures."""
 
@@ -151,7 +163,8 @@ class SuiteEntry(Strict):
     confirm: Confirm | None = Field(None, description="In place of the suite's own.")
 
 
-def _value_type(option: Option) -> Any:
+def value_type(option: Option) -> Any:
+    """The type of an option's values."""
     match option.kind:
         case "size":
             return size(option.minimum)
@@ -168,7 +181,7 @@ def _help(option: Option) -> str:
 
 
 def _list_of(option: Option) -> Any:
-    values: Any = list.__class_getitem__(_value_type(option))
+    values: Any = list.__class_getitem__(value_type(option))
     return Annotated[values, Field(min_length=1, max_length=MOST_VALUES)]
 
 
@@ -186,9 +199,9 @@ def _groups(tool: Tool) -> tuple[type[Strict], type[Strict], type[Strict], type[
         return create_model(f"{tool.name.capitalize()}{suffix}", __base__=Strict, __doc__=doc, **fields)
 
     axes = group("Axes", "What varies: every combination is a point.", _list_of, settable)
-    options = group("Options", "What does not vary.", _value_type, tool.options)
+    options = group("Options", "What does not vary.", value_type, tool.options)
     some = group(
-        "Values", "Values of axes: a value or a list of them.", lambda o: _one_or_more(_value_type(o)), settable
+        "Values", "Values of axes: a value or a list of them.", lambda o: _one_or_more(value_type(o)), settable
     )
     when = group("When", "Axes that vary only where others have these values.", lambda _: some, settable)
     return axes, options, some, when
@@ -319,6 +332,16 @@ def campaign_model() -> type[Strict]:
             count(0, 2**31 - 1),
             Field(1, description="Seed of the order of points and of random offsets. Default: 1."),
         ),
+        "accept": (Criteria, Field(default=None, description=_ACCEPT)),
+        "references": (
+            Annotated[list[PathText], Field(max_length=MOST_VALUES)] | None,
+            Field(
+                None,
+                description="Published figures that the report lays beside the results: names of references that come"
+                " with iosweep (`iosweep references` lists them), and files of your own, which end with .yaml"
+                " (docs/references.md). Default: those of the suites.",
+            ),
+        ),
         "sweeps": (_entries(entry_models()), Field(description="Sweeps and suites.")),
     }
     return create_model(
@@ -333,6 +356,10 @@ def suite_model() -> type[Strict]:
     fields: dict[str, Any] = {
         "description": (str, Field(description="What it measures.")),
         "source": (str, Field(description="Where the tests come from.")),
+        "references": (
+            list[str],
+            Field([], description="Published figures of these tests: names of files in config/references/."),
+        ),
         "sweeps": (_entries(kinds), Field(description="Its sweeps.")),
     }
     return create_model("Suite", __base__=Strict, __doc__="A ready set of sweeps.", **fields)

@@ -78,8 +78,13 @@ class Where(Part, frozen=True):
     @property
     def text(self) -> str:
         """`queue_depth 1`"""
+        return f"{self.axis} {self.shown}"
+
+    @property
+    def shown(self) -> str:
+        """The value as a configuration has it."""
         options = _options(self.axis)
-        return f"{self.axis} {options[0].text(self.value) if options else self.value}"
+        return options[0].text(self.value) if options else str(self.value)
 
 
 class Scaling(Part, frozen=True):
@@ -88,6 +93,14 @@ class Scaling(Part, frozen=True):
     axis: str
     low: Value
     high: Value
+
+    @property
+    def factor(self) -> float | None:
+        """By what the axis grows, of something that is counted: 8 from 1 to 8 nodes."""
+        options = _options(self.axis)
+        if not (options and options[0].kind == "count" and isinstance(self.low, int) and isinstance(self.high, int)):
+            return None
+        return self.high / self.low if self.low > 0 < self.high else None
 
 
 class Selector(Part, frozen=True, kw_only=True):
@@ -117,7 +130,7 @@ class Selector(Part, frozen=True, kw_only=True):
         if self.scaling:
             figure = "" if self._is_metric else f" {self.figure}"
             axis, (low, high) = self.scaling.axis, self.sides()
-            values = " -> ".join(side.where[-1].text.partition(" ")[2] for side in (low, high))
+            values = " -> ".join(side.where[-1].shown for side in (low, high))
             return f"{self.phase}{figure} scaling {axis} {values}{at}"
         return f"{self.phase} {self.figure}{at}" if at else _headline_name(self.phase, self.figure)
 
@@ -287,6 +300,8 @@ def _scaling(text: str) -> Scaling:
     low, high = (_value(name, found[side]) for side in ("low", "high"))
     if low == high:
         raise SelectorError(f"scales from {found['low']} to the same value")
+    if isinstance(low, int) and isinstance(high, int) and low > high:
+        raise SelectorError(f"scales from {found['low']} down to {found['high']}; write the smaller value first")
     return Scaling(name, low, high)
 
 

@@ -7,19 +7,19 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import cache
 from pathlib import Path
 from typing import Any
 
 from msgspec import structs
 from pydantic import BaseModel, ValidationError
 
-from iosweep.config import models, scalars
-from iosweep.config.scalars import unknown
+from iosweep.config import criteria, models
+from iosweep.config.published import Reference
 from iosweep.config.sweeps import Config, Repetitions, Sweep
+from iosweep.config.validation import shown, validated
 from iosweep.config.yaml_lines import COMMAND_LINE, Document, KeyPath, dotted, load
 from iosweep.errors import ConfigError, Problem
-from iosweep.text import human_count, shortened
+from iosweep.text import human_count
 from iosweep.tools import Option, Tool, Value, tools
 from iosweep.units import MOST_COUNT
 
@@ -40,12 +40,15 @@ def read(file: Path, given: Mapping[str, str] | None = None) -> Config:
     document = load(file)
     if given:
         document = _with(document, given)
-    model, problems = _validate(document, models.campaign_model())
+    model, problems = validated(document, models.campaign_model())
+    accept, wrong_criteria = criteria.read(document)
+    problems += wrong_criteria
     # with an error somewhere, the entries that are right by themselves are still looked at
     entries = dict(enumerate(model.sweeps)) if model else _sound_entries(document.data)
     sweeps: list[Sweep] = []
     documents = [document]
     suites: dict[str, int] = {}
+    published: list[str] = []
     for index, entry in entries.items():
         if isinstance(entry, models.SuiteEntry):
             if entry.suite in suites:
@@ -55,10 +58,11 @@ def read(file: Path, given: Mapping[str, str] | None = None) -> Config:
                 continue
             suites[entry.suite] = index
             suite = load(models.SUITES / f"{entry.suite}.yaml")
-            suite_model, found = _validate(suite, models.suite_model())
+            suite_model, found = validated(suite, models.suite_model())
             problems += found
             documents.append(suite)
             if suite_model:
+                published += suite_model.references
                 sweeps += [_member(entry, suite_model, suite, n) for n in range(len(suite_model.sweeps))]
         else:
             sweeps.append(_sweep(entry, document, ("sweeps", index)))
@@ -72,6 +76,9 @@ def read(file: Path, given: Mapping[str, str] | None = None) -> Config:
     problems += _too_many(sweeps)
     if model and not model.allow_open_port:
         problems += _open_ports(sweeps)
+    asked = model.references if model else None
+    compared, found = _references(document, published if asked is None else asked)
+    problems += found
     if problems or not model:
         raise ConfigError(sorted(problems, key=lambda p: (p.file != document.file, p.file, p.line)))
     return Config(
@@ -86,7 +93,19 @@ def read(file: Path, given: Mapping[str, str] | None = None) -> Config:
         model.seed,
         tuple(sweeps),
         (*documents, *([_command_line(given)] if given else [])),
+        tuple(accept),
+        compared,
     )
+
+
+def _references(document: Document, texts: Sequence[str]) -> tuple[tuple[Reference, ...], list[Problem]]:
+    """The references of names and paths, and what is wrong: with a file, or with what stands in the configuration."""
+    if not texts:
+        return (), []
+    from iosweep.config import references  # late: most configurations have none
+
+    found, problems = references.named(list(dict.fromkeys(texts)))
+    return found, [p if p.file else document.problem(("references", index), p.message) for index, p in problems]
 
 
 def _with(document: Document, given: Mapping[str, str]) -> Document:
@@ -293,15 +312,6 @@ def _circle(when: Mapping[str, Mapping[str, object]]) -> list[str]:
     return list(left)
 
 
-def _validate(document: Document, model: type[BaseModel]) -> tuple[Any, list[Problem]]:
-    """(the model or None, what is wrong)"""
-    try:
-        return model.model_validate(document.data), []
-    except ValidationError as error:
-        problems = [_problem(document, model, detail) for detail in error.errors(include_url=False)]
-        return None, list(dict.fromkeys(problems))
-
-
 def _sound_entries(data: Any) -> dict[int, Any]:
     """Entries of `sweeps` that are valid by themselves, by their index."""
     sound = {}
@@ -314,82 +324,7 @@ def _sound_entries(data: Any) -> dict[int, Any]:
     return sound
 
 
-def _problem(document: Document, model: type[BaseModel], detail: Any) -> Problem:
-    """pydantic's error in our words. Its path holds tags of unions, which are no keys of the file."""
-    tags = {*models.entry_models(), "a number", "a mapping"}
-    path = tuple(part for part in detail["loc"] if part not in tags)
-    kind, value = detail["type"], detail["input"]
-    if kind == "extra_forbidden" and path[-2:] == ("options", "nodes"):
-        return document.problem(path, "belongs under axes: write `axes: {nodes: [...]}`")
-    if kind == "extra_forbidden":
-        keys = _keys(model).get(tuple(part for part in detail["loc"][:-1] if not isinstance(part, int)), [])
-        return document.problem(path, unknown("key", str(path[-1]), keys))
-    if kind == "missing":
-        return document.problem(path[:-1], f"`{path[-1]}` is missing")
-    if kind.startswith("union_tag"):
-        entry = value if isinstance(value, dict) else {}
-        if "tool" in entry:
-            return document.problem((*path, "tool"), unknown("tool", str(entry["tool"]), tools()))
-        return document.problem(path, "is neither a sweep (it has no `tool`) nor a suite (it has no `suite`)")
-    if kind == "literal_error":
-        choices = [c.strip("'") for c in detail["ctx"]["expected"].replace(" or ", ", ").split(", ")]
-        return document.problem(path, unknown("value", str(value), choices))
-    message = {
-        "list_type": f"must be a list, for example {_LISTS.get(str(path[-1]), '[1, 2, 4]')}",
-        "model_type": "must be a mapping of keys to values",
-        "model_attributes_type": "must be a mapping of keys to values",
-        "too_short": "is empty; give at least one value",
-        "too_long": f"has more than {scalars.MOST_VALUES:,} values; give fewer",
-        "bool_type": "must be true or false",
-        "string_type": "must be text",
-    }.get(kind, detail["msg"].removeprefix("Value error, "))
-    quotes_it = isinstance(detail.get("ctx", {}).get("error"), scalars.UnknownName)
-    if quotes_it or kind == "too_long":  # the values would fill the screen
-        return document.problem(path, message)
-    return document.problem(path, f"{_shown(value)} {_is(message)}")
-
-
-#: What a list looks like, where it is not one of numbers.
-_LISTS = {"phases": "[seq_write, seq_read]", "exclude": "[{queue_depth: 8}]", "sweeps": "[{suite: four-corners}]"}
-
-
-def _is(message: str) -> str:
-    return message if message.startswith(("is ", "must ", "starts ")) else f"is {message}"
-
-
-def _shown(value: object) -> str:
-    text = f'"{value}"' if isinstance(value, str) else str(value).lower() if isinstance(value, bool) else str(value)
-    return shortened(text)
-
-
 def _written(tool: Tool, name: str, value: Value) -> str:
     """A value as a configuration has it."""
     size = name in tool.options and tool.options[name].kind == "size"
-    return tool.options[name].text(value) if size else _shown(value)
-
-
-@cache
-def _keys(model: type[BaseModel]) -> dict[tuple[str, ...], list[str]]:
-    """Path without indices, tags included -> the keys that are known there."""
-    found: dict[tuple[str, ...], list[str]] = {}
-
-    def visit(path: tuple[str, ...], part: type[BaseModel]) -> None:
-        found[path] = list(part.model_fields)
-        for name, info in part.model_fields.items():
-            if name == "sweeps":
-                for tag, entry in models.entry_models().items():
-                    visit((*path, name, tag), entry)
-                    visit((*path, name), entry)  # the tag is absent where there is one kind only
-                continue
-            for nested in _models_in(info.annotation):
-                visit((*path, name), nested)
-                visit((*path, name, "a mapping"), nested)
-
-    visit((), model)
-    return found
-
-
-def _models_in(annotation: Any) -> list[type[BaseModel]]:
-    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
-        return [annotation]
-    return [m for part in getattr(annotation, "__args__", ()) for m in _models_in(part)]
+    return tool.options[name].text(value) if size else shown(value)

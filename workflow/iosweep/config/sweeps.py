@@ -6,12 +6,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
+from iosweep.config.criteria import Criterion
 from iosweep.errors import Problem
 from iosweep.files.fields import Count, Part, Share, Some
 from iosweep.tools import Value
 
 if TYPE_CHECKING:  # jobs and merge work from the plan alone, and start sooner without the models
     from iosweep.config import sections
+    from iosweep.config.published import Reference
     from iosweep.config.yaml_lines import Document, KeyPath
 
 
@@ -62,6 +64,13 @@ class Config:
     seed: int
     sweeps: tuple[Sweep, ...]
     documents: tuple[Document, ...]
+    accept: tuple[Criterion, ...] = ()
+
+    def criterion_problem(self, criterion: Criterion, message: str) -> Problem:
+        """A problem with one of the criteria."""
+        return self.documents[0].problem(("accept", criterion.name), message)
+
+    references: tuple[Reference, ...] = ()
 
 
 class Repetitions(Part, frozen=True, forbid_unknown_fields=True):

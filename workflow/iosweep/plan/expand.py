@@ -15,7 +15,7 @@ from msgspec import structs, to_builtins
 from iosweep.config.sweeps import Config, Repetitions, Sweep
 from iosweep.errors import ConfigError, Problem
 from iosweep.node.pinning import CpuSettings
-from iosweep.plan import bounds
+from iosweep.plan import bounds, criteria
 from iosweep.plan.forecast import over_limits
 from iosweep.plan.model import Allocation, Plan, Point, too_many
 from iosweep.plan.settings import LimitSettings, TargetSettings
@@ -67,6 +67,7 @@ def _plan(config: Config) -> Plan:
             problems.append(sweep.problem("has no point left: everything is excluded", "exclude"))
     if not problems and (wrong := too_many(points.values())):
         problems.append(config.sweeps[0].problem(f"{wrong}; give fewer", "repetitions"))
+    problems = problems or list(criteria.problems(config, points.values()))
     if problems:
         raise ConfigError(list(dict.fromkeys(problems)))
     layout = config.target.layout
@@ -80,7 +81,9 @@ def _plan(config: Config) -> Plan:
         sweeps=tuple(sweeps),
         allocations=_allocations(tuple(points.values()), config),
         configuration=tuple(ConfigurationFile(d.file, d.text) for d in config.documents),
+        references=config.references,
         variables=tuple(config.tools.variables),
+        accept=config.accept,
     )
 
 

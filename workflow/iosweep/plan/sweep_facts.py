@@ -5,6 +5,8 @@ The digest of a plan depends on the order of the fields.
 
 from __future__ import annotations
 
+from iosweep.config.criteria import Criterion
+from iosweep.config.published import Reference
 from iosweep.files.fields import Count, Integer, Name, Number, Part, Seconds, Share, Some
 from iosweep.text import shortened
 from iosweep.tools import parameters, tools
@@ -74,3 +76,5 @@ class PlanFacts(Part, frozen=True, kw_only=True):
     limits: dict[str, bool | Integer | Number | str | None]
     cpus: CpuFacts = CpuFacts()
     sweeps: tuple[SweepFacts, ...]
+    accept: tuple[Criterion, ...] = ()
+    references: tuple[Reference, ...] = ()

@@ -9,6 +9,7 @@ from iosweep.analysis import caveats, formats, titles
 from iosweep.analysis.aggregate import Result, Statistics, distinct, of_points, phase_order
 from iosweep.analysis.data import Campaign, Value
 from iosweep.analysis.slices import axes_of, split
+from iosweep.results.precision import COUNTED
 from iosweep.text import human_count
 from iosweep.tools.axes import NODES
 from iosweep.tools.mdtest.options import OPTIONS, ROWS
@@ -68,7 +69,7 @@ def metadata(campaign: Campaign, results: Sequence[Result]) -> list[Table]:
             for fixed, part in split(own, varying[1:]):
                 table = _metadata(sweep.name, titles.describe(condition, "metadata"), part, across, fixed)
                 found += [table] if table else []
-    return _joined(found)
+    return joined(found)
 
 
 def _mdtest_columns() -> list[str]:
@@ -87,7 +88,7 @@ def _metadata(
     columns = tuple(titles.named(across, value) for value in shown)
     if alone:
         columns = tuple(
-            name for name, figure in _APART.items() if any(r.headline and figure(r.headline) for r in results)
+            name for name, figure in _APART.items() if any((f := _figure(r)) and figure(f) for r in results)
         )
     rows = []
     for phase in sorted({result.phase for result in results}, key=phase_order):
@@ -105,7 +106,7 @@ def _metadata(
         about="; ".join(about),
         columns=columns,
         rows=tuple(rows),
-        notes=tuple(_notes(results)),
+        notes=tuple(notes(results)),
     )
 
 
@@ -124,14 +125,15 @@ def _apart(result: Result | None, name: str) -> Cell:
     """The cell of one of _APART. The mean carries the verdict."""
     if name == "mean":
         return replace(_stacked(result), lines=())
-    return Cell(_APART[name](result.headline), (), "", minor=True) if result and result.headline else _NOTHING
+    found = _figure(result) if result else None
+    return Cell(_APART[name](found), (), "", minor=True) if found else _NOTHING
 
 
 def _stacked(result: Result | None) -> Cell:
     """The mean, and below it the confidence interval, smallest, largest and standard deviation."""
     if result is None:
         return _NOTHING
-    found = result.headline
+    found = _figure(result)
     if found is None:
         return Cell("", (), result.verdict)
     lines = []
@@ -141,8 +143,20 @@ def _stacked(result: Result | None) -> Cell:
         if found.ci95_share is not None:
             lines.append(f"± {100 * found.ci95_share:.1f} % (95 % CI)")
         lines.append(f"min {formats.number(found.low)}, max {formats.number(found.high)}")
-        lines.append(f"std dev {formats.number(found.sd)} (n = {found.n})")
+        of = "" if found is result.headline else " iterations"
+        lines.append(f"std dev {formats.number(found.sd)} (n = {found.n}{of})")
     return Cell(formats.number(found.mean), tuple(lines), result.verdict)
+
+
+def _figure(result: Result) -> Statistics | None:
+    """The rate over the repetitions; of a single one, over the iterations that mdtest itself summarizes (-i)."""
+    found = result.headline
+    counted = [row for row in result.rows if row.verdict in COUNTED and not row.confirms]
+    if found is None or len(counted) != 1 or (counted[0].iterations or 1) < 2:
+        return found
+    own, number = counted[0].figures, counted[0].iterations or 1
+    low, high = own.get("min_ops_per_s", found.low), own.get("max_ops_per_s", found.high)
+    return replace(found, n=number, low=low, high=high, sd=own.get("stddev_ops_per_s"))
 
 
 # WEKA
@@ -168,7 +182,7 @@ _GIB, _US = 2**30, 1e-6
 
 def weka(campaign: Campaign, results: Sequence[Result]) -> list[Table]:
     """The summary of WEKA's performance tests: a table for each suite that has them, node counts across."""
-    return _joined([table for suite in _SUITES if (table := _weka(campaign, results, suite))])
+    return joined([table for suite in _SUITES if (table := _weka(campaign, results, suite))])
 
 
 def _weka(campaign: Campaign, results: Sequence[Result], suite: str) -> Table | None:
@@ -198,7 +212,7 @@ def _weka(campaign: Campaign, results: Sequence[Result], suite: str) -> Table | 
         about="",
         columns=tuple(human_count(count, "client") for count in nodes),
         rows=tuple(rows),
-        notes=tuple(_notes(everything)),
+        notes=tuple(notes(everything)),
         groups=tuple(group for group in groups if group[1]),
     )
 
@@ -267,7 +281,7 @@ _TOLD: dict[str, Callable[[Result, Statistics], tuple[str, ...]]] = {
 }
 
 
-def _joined(tables: Iterable[Table]) -> list[Table]:
+def joined(tables: Iterable[Table]) -> list[Table]:
     """Tables that say the same, as those of sweeps that share their points, are one of several sources."""
     found: dict[Table, tuple[str, ...]] = {}
     for table in tables:
@@ -280,7 +294,7 @@ def _at(result: Result, column: str, value: Value) -> bool:
     return result.parameters[column] == value
 
 
-def _notes(results: Sequence[Result]) -> Iterator[str]:
+def notes(results: Sequence[Result]) -> Iterator[str]:
     """What is not valid, and why; and what is a mean over unlike things."""
     for _, text in caveats.unlike_hosts(results):
         yield text

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from iosweep.analysis import caveats, formats, knees
+from iosweep.analysis import acceptance, caveats, formats, knees
 from iosweep.analysis.aggregate import OUTCOMES, Result, count_repetitions, repetitions
 from iosweep.analysis.data import Campaign
 from iosweep.report import builds, cpus, headline, node_check, remarks, results_table
@@ -14,6 +14,7 @@ def answer(campaign: Campaign, results: Sequence[Result]) -> dict[str, object]:
     """What the first screen shows."""
     found = repetitions(campaign.rows, campaign.about.sweeps)
     counts = count_repetitions(found)
+    decisions = acceptance.of(campaign, results)
     return {
         "about": campaign.about,
         "measured": formats.span(row.started for row in campaign.rows if row.started),
@@ -33,6 +34,8 @@ def answer(campaign: Campaign, results: Sequence[Result]) -> dict[str, object]:
         "remarks": remarks.of(campaign),
         "unlike": node_check.unlike(campaign, results),
         "unlike_builds": list(caveats.unlike_builds(results)),
+        "acceptance": decisions,
+        "accepted": (acceptance.worst(decisions), acceptance.sentence(decisions)) if decisions else None,
         "headline": headline.groups(results, campaign.checks),
         "knees": knees.of(results, campaign.about.sweeps),
         "latencies": any("latency_mean_s" in result.statistics for result in results),

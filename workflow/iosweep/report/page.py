@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from iosweep.analysis import caveats, formats, titles
+from iosweep.analysis import acceptance, caveats, formats, titles
 from iosweep.analysis.aggregate import Result, summarize
 from iosweep.analysis.data import Campaign, load, load_series
 from iosweep.files import safe_paths
@@ -26,9 +26,11 @@ from iosweep.report import (
     benchmark_tables,
     builds,
     cpus,
+    depth_table,
     figure_files,
     figures,
     nodes,
+    references,
     results_table,
     run_order,
     series_figures,
@@ -61,9 +63,12 @@ SECTIONS = (
     Section("remarks"),
     Section("verdicts"),
     Section("headline"),
+    Section("acceptance", "Acceptance", needs="acceptance"),
     Section("node-check", "Node check", needs="node_check"),
     Section("weka", "WEKA tests", needs="weka"),
     Section("metadata", "Metadata", needs="metadata"),
+    Section("references", "References", needs="references"),
+    Section("queue-depth", "Queue depth", needs="depths"),
     Section("figures", "Figures"),
     Section("results", "Results"),
     Section("checks", "Checks"),
@@ -133,6 +138,7 @@ def render(results: Path) -> str:
         formats=formats,
         meanings=caveats.VERDICT_MEANINGS,
         symbols=caveats.VERDICT_SYMBOLS,
+        outcomes=acceptance.SYMBOLS,
         **values,
     )
 
@@ -142,6 +148,8 @@ def _body(campaign: Campaign, results: Sequence[Result], drawings: Sequence[Figu
     return {
         "weka": benchmark_tables.weka(campaign, results),
         "metadata": benchmark_tables.metadata(campaign, results),
+        "references": references.of(campaign, results),
+        "depths": depth_table.of(campaign, results),
         "sweeps": [
             (sweep, [figure for figure in drawings if figure.sweep == sweep.name]) for sweep in campaign.about.sweeps
         ],

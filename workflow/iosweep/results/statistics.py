@@ -23,6 +23,10 @@ Grade = Literal["A", "B", "C"]
 GRADES: tuple[tuple[Grade, float], ...] = (("A", 0.05), ("B", 0.10), ("C", 0.20))
 #: Least number of repetitions for a grade.
 ENOUGH = 3
+#: Share of what is beyond one end of an interval.
+ONE_SIDE = 0.025
+#: Repetitions that are worth naming.
+MOST_REPETITIONS = 1000
 #: Half width of the widest interval, on logarithms: figures differ by less than that, and a table holds its share.
 _WIDEST = 40.0
 #: Logarithms further from 0 are those of no float.
@@ -79,14 +83,52 @@ def ratio(values: Sequence[float], to: Sequence[float], noise: Noise | None = No
     `n` is the smaller number of repetitions. An interval that excludes 1 tells the two apart.
     """
     a, b = _of_mean(values, noise), _of_mean(to, noise)
-    if a is None or b is None:
-        return None
+    return None if a is None or b is None else between(values, to, a, b)
+
+
+def between(values: Sequence[float], to: Sequence[float], a: Interval, b: Interval) -> Interval:
+    """The 95 % interval of the ratio of two geometric means, whose own intervals are `a` and `b`."""
     logs = [[math.log(value) for value in sample] for sample in (values, to)]
     parts = [_variance(sample) / len(sample) for sample in logs]
     weights = sum(part**2 / (len(sample) - 1) for part, sample in zip(parts, logs, strict=True) if part)
     student = student_t(sum(parts) ** 2 / weights) * math.sqrt(sum(parts)) if weights else 0.0  # Welch
     half = max(student, math.hypot(math.log1p(a.half_width_share), math.log1p(b.half_width_share)))
     return _interval(min(a.n, b.n), fmean(logs[0]) - fmean(logs[1]), half, student)
+
+
+def of_best(found: Interval, alike: int) -> Interval:
+    """The interval of a figure that was chosen because it is the best of this many that are alike: one of them is high
+    by luck. All of them together are inside with 95 % confidence (Bonferroni)."""
+    wider = _wider(found.n - 1, alike)
+    half, student = (wider * math.log1p(share) for share in (found.half_width_share, found.student_share))
+    return _interval(found.n, math.log(found.center), half, student)
+
+
+def enough(found: Interval, alone: Interval, value: float, alike: int = 1) -> int | None:
+    """The smallest number of repetitions, more than there are, of which an interval with this center and deviation is
+    expected to exclude a value. None: there is none up to MOST_REPETITIONS.
+
+    alone: the interval of the same values without the noise of other points, from which the deviation of so many more
+    becomes known; where that noise has narrowed `found`, it is as well known as it will be. alike: as of `of_best`.
+    """
+    distance = abs(math.log(found.center / value))
+    half = math.log1p(found.half_width_share)
+    learns = half >= 0.999 * math.log1p(alone.half_width_share)
+    now = _known(found.n - 1) if learns else 1.0
+    for n in range(found.n + 1, MOST_REPETITIONS + 1):
+        then = _known(n - 1) if learns else 1.0
+        if half * then / now * math.sqrt(found.n / n) * _wider(n - 1, alike) < distance:
+            return n
+    return None
+
+
+def _wider(freedom: float, alike: int) -> float:
+    """By how much an interval has to be wider that is one of several."""
+    return student_t(freedom, ONE_SIDE / alike) / student_t(freedom)
+
+
+def _known(freedom: float) -> float:
+    return student_t(freedom) * math.sqrt(_bound(freedom))
 
 
 def grade(found: Interval | None) -> Grade | None:
@@ -151,15 +193,15 @@ def _bounded(own: float, freedom: float, noise: Noise | None) -> float:
         else:
             own = (noise.freedom * noise.variance + freedom * own) / (noise.freedom + freedom)
             freedom = min(noise.freedom + freedom, noise.most)
-    return student_t(freedom) * math.sqrt(own * _bound(freedom))
+    return _known(freedom) * math.sqrt(own)
 
 
 @lru_cache(10_000)
-def student_t(freedom: float) -> float:
-    """The 97.5 % quantile of Student's t distribution (dimensionless)."""
+def student_t(freedom: float, above: float = ONE_SIDE) -> float:
+    """The quantile of Student's t distribution that this share is above (dimensionless)."""
     from scipy.special import stdtrit
 
-    return float(stdtrit(freedom, 0.975))
+    return float(stdtrit(freedom, 1 - above))
 
 
 @lru_cache(10_000)

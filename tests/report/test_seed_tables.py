@@ -1,0 +1,249 @@
+"""The numbers of the suites' sources go in, their tables and figures come out: layout, units and figures.
+
+The outputs that the sources print go through our readers; numbers that they only tell are rows of our table.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+import seed_figures as seeds
+from iosweep.analysis.aggregate import Result
+from iosweep.analysis.data import Campaign
+from iosweep.config import references as published
+from iosweep.config.published import Reference
+from iosweep.report import benchmark_tables, depth_table, figures, references
+from iosweep.report.benchmark_tables import Cell, Table, TableRow
+from seed_figures import G, K, M
+
+
+def cells(table: Table, column: int = 0) -> dict[str, Cell]:
+    return {row.title: row.cells[column] for row in table.rows}
+
+
+def beside(campaign: Campaign, results: Sequence[Result], name: str) -> references.Section:
+    return references.section(published.shipped(name), campaign, results)
+
+
+def shares(section: references.Section, column: int) -> list[str]:
+    """Our figures as shares of those of a column: 1 is the first system."""
+    assert section.table is not None
+    found = [row.cells[column].lines[0] for row in section.table.rows if row.cells[column].value]
+    return [line.removeprefix("here ").partition(" % of it")[0] for line in found]
+
+
+class TestWeka:
+    @pytest.mark.parametrize(("system", "name"), [(0, "AWS"), (1, "SuperMicro")])
+    def test_its_two_tables(self, system: int, name: str) -> None:
+        rows = [*seeds.weka(seeds.WEKA_SINGLE, system, 1), *seeds.weka(seeds.WEKA_CLUSTER, system, 8)]
+        campaign, results = seeds.campaign(rows, "weka", nodes=[1, 8])
+        (table,) = benchmark_tables.weka(campaign, results)
+        assert table.groups == (("Single client", 1), ("Aggregated cluster", 1))
+        assert [row.title for row in table.rows] == list(seeds.WEKA_TESTS)
+        single, cluster = cells(table, 0), cells(table, 1)
+        for title, values in seeds.WEKA_SINGLE.items():
+            value: Any = values[system]
+            if "latency" in title:
+                mean, tail = value
+                assert single[title].value == f"{mean:.0f} µs avg."
+                assert single[title].lines[1] == f"99.5 % completed under {tail} µs (clat)"
+            else:
+                text = f"{value:.3g} GiB/s" if "throughput" in title else f"{value:,} ops/s"
+                assert _same_number(single[title].value, text)
+        for title, rate in seeds.WEKA_CLUSTER.items():
+            text = f"{rate[system]:.4g} GiB/s" if "throughput" in title else f"{rate[system]:,} ops/s"
+            assert _same_number(cluster[title].value, text)
+        assert [title for title, cell in single.items() if not cell.value] == ["Creates", "Stats", "Deletes"]
+        assert [title for title, cell in cluster.items() if not cell.value] == ["Read latency", "Write latency"]
+
+        one, many = (beside(campaign, results, f"weka.{part}") for part in ("single_client", "cluster"))
+        assert (one.compared, many.compared) == ("16 of 16 figures compare", "14 of 14 figures compare")
+        for section in (one, many):
+            assert section.table is not None
+            assert section.table.columns == ("here", "AWS", "SuperMicro")
+            assert set(shares(section, 1 + section.table.columns[1:].index(name))) == {"100"}
+
+    def test_the_outputs_that_its_page_prints(self) -> None:
+        known = {"nodes": 1, "queue_depth": 1, "o_direct": True, "ioengine": "posixaio"}
+        rows = []
+        for title, (sweep, phase, threads, size) in list(seeds.WEKA_TESTS.items())[:6]:
+            sample = f"fio/read/seed_{title.lower().replace(' ', '_')}.out"
+            place = {"threads_per_node": threads, "transfer_size_bytes": size, "phase": phase, "kind": "data", **known}
+            metric = "bandwidth_bytes_per_s" if phase.startswith("seq") else "ops_per_s"
+            rows += seeds.output("fio", sample, f"weka.{sweep}", metric=metric, **place)
+        campaign, results = seeds.campaign(rows, "weka")
+        (table,) = benchmark_tables.weka(campaign, results)
+        found = cells(table)
+        # as the page sums them up, under each output
+        assert found["Read throughput"].value == "8.95 GiB/s"
+        assert found["Write throughput"].value == "6.87 GiB/s"
+        assert found["Read IOPS"].lines[0] == "(fio's iops avg: 390,495)"
+        assert found["Write IOPS"].lines[0] == "(fio's iops avg: 288,215)"
+        assert found["Read latency"].lines[:2] == (
+            "completion (clat): 229 µs avg.", "99.5 % completed under 334 µs (clat)",
+        )  # fmt: skip
+        assert found["Write latency"].lines[:2] == (
+            "completion (clat): 226 µs avg.", "99.5 % completed under 293 µs (clat)",
+        )  # fmt: skip
+
+    def test_its_table_of_mdtest(self) -> None:
+        known = {"nodes": 8, "threads_per_node": 136, "files_per_thread": 18382, "unique_directory": True}
+        rows = seeds.output("mdtest", "mdtest/seeds/weka_1088_tasks.out", "weka.metadata", file_size_bytes=0, **known)
+        (table,) = benchmark_tables.metadata(*seeds.campaign(rows, "weka", nodes=[8]))
+        assert table.columns == ("max", "min", "mean", "std dev", "n")
+        assert {row.title: [cell.value for cell in row.cells] for row in table.rows} == {
+            "File creation": ["40,784", "40,784", "40,784", "0.001", "3"],
+            "File stat": ["2,352,916", "2,352,903", "2,352,911", "6.12", "3"],
+            "File read": ["217,236", "217,236", "217,236", "0.064", "3"],
+            "File removal": ["44,102", "44,102", "44,102", "0.004", "3"],
+        }
+
+    def test_its_latency_of_small_writes(self) -> None:
+        known = {"nodes": 1, "threads_per_node": 1, "transfer_size_bytes": 4 * K, "queue_depth": 1, "o_direct": True}
+        known |= {"file_size_bytes": 100 * M, "files_per_thread": 32}
+        how: dict[str, Any] = {
+            "phase_time_s": 70.0,
+            "ioengine": "posixaio",
+            "write_mode": "new",
+            "data": "tool_default",
+            "phase": "rand_write",
+        }
+        how |= {"kind": "data", "metric": "ops_per_s"}
+        rows = seeds.output("fio", "fio/read/seed_small_write_latency.out", "s.write-latency", **known, **how)
+        section = beside(*seeds.campaign(rows, "weka-small-write-latency"), "weka.small_write_latency")
+        assert section.compared == "8 of 8 figures compare"
+        assert section.table is not None
+        here = {row.title: (row.cells[0].value, row.cells[1].value) for row in section.table.rows}
+        assert here["Random write, mean completion latency"] == ("529 µs", "529.00 µs")
+        assert here["Random write, 99.5th percentile of the completion latency"] == ("766 µs", "766 µs")
+        assert set(shares(section, 1)) == {"100"}
+        assert all(row.cells[0].lines == () for row in section.table.rows)  # no differences
+        assert "99.9th percentile" in section.table.notes[0]
+
+
+class TestMicron:
+    def test_its_ratios_over_queue_depth(self) -> None:
+        campaign, results = seeds.campaign(seeds.micron(), "four-corners", queue_depth=[4, 8, 16, 32])
+        small, large = depth_table.of(campaign, results)
+        assert small.about.endswith("9 nodes; 8 threads per node; 4 KiB; reads 70 %")
+        assert [row.title for row in small.rows] == ["4", "8", "16", "32"]
+        found = {
+            (phase, row.title): (cell.value, cell.lines)
+            for row in small.rows
+            for phase, cell in zip(small.columns, row.cells, strict=True)
+            if cell.value
+        }
+        # "an increase of 63 % over QD16", "from 830 us at QD8 to 1.6 ms at QD16"
+        assert found["Random read", "32"] == ("4.60 M IOPS", ("+19 %", "latency 487 µs, +63 %"))
+        assert found["Random write", "4"][0] == "626 k IOPS"
+        assert found["Random write", "8"][1][-1] == "latency 830 µs, +80 %"
+        assert found["Random write", "16"] == ("696 k IOPS", ("+0 %", "latency 1.60 ms, +93 %"))
+        assert found["Random mixed", "16"] == ("1.60 M IOPS", ("reads 467 µs", "writes 3.60 ms"))
+        by_phase = dict(zip(large.columns, large.rows[-1].cells, strict=True))
+        assert by_phase["Sequential write"].lines[-1].endswith("+86 %")
+        assert by_phase["Sequential read"] == Cell("57.7 GiB/s", ("latency 2.30 ms",), "valid")
+
+    def test_beside_its_figures_in_its_units(self) -> None:
+        campaign, results = seeds.campaign(seeds.micron(), "four-corners", queue_depth=[4, 8, 16, 32])
+        section = beside(campaign, results, "micron.four_corners")
+        assert (section.compared, section.others) == ("13 of 13 figures compare", ())
+        assert section.table is not None
+        assert set(shares(section, 1)) == {"100"}
+        here = [(row.title, row.cells[0].value) for row in section.table.rows]
+        assert ("Sequential read, throughput", "62.0 GB/s") in here
+        assert ("Random read, mean latency to that at queue depth 16", "+63 %") in here
+        assert ("Sequential write, mean latency to that at queue depth 8", "+86 %") in here
+
+
+class TestLustre:
+    def test_ior_over_threads_by_transfer_size(self) -> None:
+        """The notes print lines of 32 threads only; 16 threads get half of them here, so that there is a line to draw."""
+        known = {"nodes": 2, "file_size_bytes": 16 * G, "file_per_process": True, "o_direct": True, "api": "POSIX"}
+        rows = []
+        for share, threads in ((0.5, 16), (1.0, 32)):
+            for one in seeds.output("ior", "ior/seeds/lustre_notes_results.csv", "lustre-ior", **known):
+                values = {name: value for name, value in one.parameters.items() if value is not None}
+                values |= {"threads_per_node": threads}
+                if "write" in one.phase:
+                    values |= {"write_mode": "new", "data": "tool_default", "fsync": True}
+                rates = {name: value * share for name, value in one.figures.items() if name.endswith("_per_s")}
+                rows.append(seeds.row("ior", one.phase, "lustre-ior", **values, **rates))
+        campaign, results = seeds.campaign(
+            rows, "lustre-ior", threads_per_node=[16, 32], transfer_size=[16 * M, 64 * M]
+        )
+        found = {figure.name.partition(".")[0]: figure for figure in figures.figures(campaign, results)}
+        throughput, iops = found["throughput-by-threads"], found["iops-by-threads"]
+        for figure in (throughput, iops):
+            assert (figure.x_title, figure.x_values) == ("threads per node", (16, 32))
+            assert (figure.series_title, figure.series) == ("transfer size", ("16 MiB", "64 MiB"))
+            titles = [panel.title for panel in figure.panels]
+            assert titles == ["Sequential write", "Sequential read", "Random write", "Random read"]
+
+        def at(figure: figures.Figure, panel: int, series: str) -> str | None:
+            return next(m.value for m in figure.marks if (m.panel, m.x, m.series) == (panel, 32, series))
+
+        assert [at(throughput, panel, "16 MiB") for panel in range(4)] == [
+            "26.5 GiB/s", "28.1 GiB/s", "37.0 GiB/s", "38.4 GiB/s",
+        ]  # fmt: skip
+        assert [at(iops, panel, "64 MiB") for panel in range(4)] == ["654 IOPS", "675 IOPS", "634 IOPS", "677 IOPS"]
+        # "the bigger your transfers are, the fewer you can do per second"
+        section = beside(campaign, results, "lustre.ior")
+        assert section.compared == "16 of 16 figures compare"
+        assert set(shares(section, 1)) == {"100"}
+        assert section.table is not None
+        assert section.table.rows[0].cells[:2] == (
+            Cell("27,136 MiB/s", (), "valid"),
+            Cell("27135.9688 MiB/s", ("here 100 % of it (one repetition)",), "", minor=True),
+        )
+
+    def test_mdtest_from_one_to_four_nodes(self) -> None:
+        how = {"threads_per_node": 32, "files_per_thread": 1024, "unique_directory": True, "file_size_bytes": 0}
+        rows = [
+            row
+            for nodes in (1, 2, 3, 4)
+            for row in seeds.output(
+                "mdtest", f"mdtest/seeds/lustre_{nodes}_nodes.out", "mdtest.lustre", nodes=nodes, **how
+            )
+        ]
+        campaign, results = seeds.campaign(rows, "mdtest", nodes=[1, 2, 3, 4])
+        (table,) = benchmark_tables.metadata(campaign, results)
+        assert table.columns == ("1 node", "2 nodes", "3 nodes", "4 nodes")
+        found = {row.title: row for row in table.rows}
+        assert _values(found["Directory creation"]) == ["45,517", "78,491", "97,702", "78,386"]
+        assert _values(found["File stat"]) == ["100,071", "203,713", "230,463", "445,087"]
+        assert _values(found["File removal"]) == ["47,469", "90,014", "110,073", "118,983"]
+        # the last one is of 8 iterations
+        assert found["File removal"].cells[3].lines == (
+            "min 106,347, max 129,380", "std dev 10,990 (n = 8 iterations)",
+        )  # fmt: skip
+        section = beside(campaign, results, "lustre.mdtest")
+        assert section.compared == "32 of 32 figures compare"
+        assert set(shares(section, 1)) == {"100"}
+
+    def test_four_nodes_alone_are_laid_out_as_mdtest_does(self) -> None:
+        how = {"nodes": 4, "threads_per_node": 32, "files_per_thread": 1024, "unique_directory": True}
+        rows = seeds.output("mdtest", "mdtest/seeds/lustre_4_nodes.out", "mdtest.lustre", **how)
+        (table,) = benchmark_tables.metadata(*seeds.campaign(rows, "mdtest", nodes=[4]))
+        assert table.columns == ("max", "min", "mean", "std dev", "n")
+        found = {row.title: _values(row) for row in table.rows}
+        assert found["Directory rename"] == ["18,699", "17,422", "18,151", "452", "8"]
+        assert found["File read"] == ["82,874", "77,117", "80,371", "2,020", "8"]
+
+
+@pytest.mark.parametrize("name", published.known())
+def test_every_reference_says_where_it_comes_from(name: str) -> None:
+    reference: Reference = published.shipped(name)
+    assert reference.title
+    assert reference.publisher
+    assert reference.url or reference.description
+
+
+def _values(row: TableRow) -> list[str]:
+    return [cell.value for cell in row.cells]
+
+
+def _same_number(shown: str, written: str) -> bool:
+    """8.90 GiB/s is 8.9 GiB/s."""
+    one, other = (text.replace(",", "").partition(" ") for text in (shown, written))
+    return (float(one[0]), one[2]) == (float(other[0]), other[2])

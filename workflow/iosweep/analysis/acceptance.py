@@ -1,0 +1,335 @@
+"""Criteria of acceptance -> pass, fail or undecided, each with its figure and the reason. Pure.
+
+A figure passes or fails where its whole 95 % interval is on one side of the threshold: the true figure is then on the
+other one with 2.5 % at most. docs/acceptance.md has the rule, and how often it is wrong.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from iosweep.analysis import caveats, choice, formats, titles
+from iosweep.analysis.aggregate import Result, Statistics, is_percentile, of_points
+from iosweep.analysis.choice import Choice, Failed
+from iosweep.analysis.data import Campaign
+from iosweep.config.criteria import Criterion
+from iosweep.config.selectors import Selector, Subject, matches
+from iosweep.plan import criteria
+from iosweep.plan.contests import load
+from iosweep.results import statistics
+from iosweep.results.precision import COUNTED
+from iosweep.results.reasons import REASONS
+from iosweep.results.statistics import ENOUGH, MOST_REPETITIONS, Interval
+from iosweep.text import human_count
+from iosweep.tools import parameters
+
+Outcome = Literal["pass", "fail", "undecided"]
+SYMBOLS: Mapping[Outcome, str] = {"pass": "✓", "fail": "✕", "undecided": "?"}
+#: The worst first: what is said of one criterion, and of several.
+_SAID: Mapping[Outcome, tuple[str, str]] = {
+    "fail": ("fails", "fail"),
+    "undecided": ("is undecided", "are undecided"),
+    "pass": ("passes", "pass"),
+}
+
+#: (name of a reference, figure) -> its value in the unit of the figure's column, of a scaling a ratio; or why there is
+#: none that compares.
+Reference = Callable[[str, Selector], float | str]
+
+
+def no_reference(name: str, selector: Selector) -> float | str:
+    """Where no references are known."""
+    return f"no reference `{name}` is known"
+
+
+@dataclass(frozen=True)
+class Decision:
+    """What becomes of a criterion.
+
+    value: the figure as the report has it, in the unit of its column, of a scaling the ratio; interval: what is
+    compared with `limit`, the threshold in the same unit; results: the points that the figure is of, of a scaling two;
+    repetitions: how many would decide, in all.
+    """
+
+    criterion: Criterion
+    outcome: Outcome
+    reason: str
+    value: float | None = None
+    interval: Interval | None = None
+    limit: float | None = None
+    results: tuple[Result, ...] = ()
+    repetitions: int | None = None
+
+    @property
+    def figure(self) -> str:
+        """`21.3 GiB/s (20.9 to 21.7, n = 5)`; "" without one."""
+        if self.value is None:
+            return ""
+        value, unit = self._shown(self.value)
+        if self.interval is None:
+            return f"{value}{unit}"
+        low, high = (self._shown(end, self.value)[0] for end in (self.interval.low, self.interval.high))
+        return f"{value}{unit} ({low} to {high}, n = {self.interval.n})"
+
+    @property
+    def place(self) -> str:
+        """Where it was measured; of a scaling where it is high, and where it is low."""
+        return " against ".join(titles.brief(result, one=True) for result in reversed(self.results))
+
+    def _shown(self, value: float, like: float | None = None) -> tuple[str, str]:
+        """A value and its unit, which is the one that suits another value."""
+        if scaling := self.criterion.selector.scaling:
+            if self.criterion.efficiency:
+                return formats.number(100 * value / (scaling.factor or 1)), " %"
+            return formats.number(value), "x"
+        about = self.criterion.selector.about
+        kind = "metadata" if about.quantity == "rate" else "data"
+        unit = formats.pick(formats.units_of(about.column, kind), value if like is None else like)
+        return formats.number(value / unit.size), f" {unit.name}"
+
+
+def of(campaign: Campaign, results: Sequence[Result], reference: Reference = no_reference) -> list[Decision]:
+    """The decisions on the criteria that a campaign was planned with."""
+    return decide(campaign.about.accept, campaign, results, reference)
+
+
+def decide(
+    wanted: Iterable[Criterion], campaign: Campaign, results: Sequence[Result], reference: Reference = no_reference
+) -> list[Decision]:
+    """The decision on each criterion, by the results of a campaign (`summarize`)."""
+    fails = choice.failed(campaign.checks)
+    known = list(zip(results, subjects(results), strict=True))
+    return [_decide(one, known, fails, reference) for one in wanted]
+
+
+def subjects(results: Sequence[Result]) -> list[Subject]:
+    """What selectors are matched against."""
+    options = {column: option.name for column, option in parameters().items()}
+    return [
+        Subject(
+            one.tool,
+            one.phase,
+            tuple(one.rows[0].sweeps.split(",")),
+            {options[column]: value for column, value in one.parameters.items()},
+        )
+        for one in of_points(results)
+    ]
+
+
+def sentence(decisions: Sequence[Decision]) -> str:
+    """`4 criteria: 1 fails, 1 is undecided, 2 pass`"""
+    parts = []
+    for outcome, (one, many) in _SAID.items():
+        if count := sum(decision.outcome == outcome for decision in decisions):
+            parts.append(f"{count:,} {one if count == 1 else many}")
+    return f"{human_count(len(decisions), 'criterion', 'criteria')}: {', '.join(parts)}"
+
+
+def worst(decisions: Iterable[Decision]) -> Outcome:
+    """fail if one fails, else undecided if one is."""
+    return min((one.outcome for one in decisions), key=list(_SAID).index, default="pass")
+
+
+def document(one: Decision) -> dict[str, object]:
+    """A decision for JSON: SI base units, ratios as fractions."""
+    found = one.interval
+    return {
+        "name": one.criterion.name,
+        "figure": one.criterion.selector.text,
+        "threshold": one.criterion.threshold.text,
+        "outcome": one.outcome,
+        "reason": one.reason,
+        "value": one.value,
+        "ci95_low": found.low if found else None,
+        "ci95_high": found.high if found else None,
+        "n": found.n if found else None,
+        "limit": one.limit,
+        "column": None if one.criterion.selector.scaling else one.criterion.selector.about.column,
+        "points": [result.point for result in one.results],
+        "repetitions_that_decide": one.repetitions,
+    }
+
+
+class _Undecided(Exception):
+    """There is nothing to compare. The message says why. result: the point that a figure should have come from."""
+
+    def __init__(self, why: str, results: tuple[Result, ...] = (), value: float | None = None):
+        self.results, self.value = results, value
+        super().__init__(why)
+
+
+@dataclass(frozen=True)
+class _Side:
+    """A figure that is compared, or one of two. absent: points without a figure, of which one may be better; at: which
+    of two, else ""."""
+
+    choice: Choice
+    figure: Statistics
+    interval: Interval
+    value: float
+    absent: tuple[Result, ...]
+    at: str
+
+    @property
+    def alike(self) -> int:
+        """Of how many points that cannot be told apart the figure is the best, and may be so by luck."""
+        return 1 if self.choice.confirmed else 1 + len(self.choice.alike)
+
+
+_Known = Sequence[tuple[Result, Subject]]
+
+
+def _decide(criterion: Criterion, known: _Known, fails: Failed, reference: Reference) -> Decision:
+    selector = criterion.selector
+    try:
+        if wrong := criteria.unfit(selector, [subject for _, subject in known]):
+            raise _Undecided(wrong)
+        sides = [
+            _side(side, [r for r, subject in known if matches(side, subject)], fails, selector.scaling is not None)
+            for side in selector.sides()
+        ]
+        return _compared(criterion, sides, fails, _limit(criterion, reference))
+    except _Undecided as why:
+        return Decision(criterion, "undecided", str(why), why.value, results=why.results)
+
+
+def _limit(criterion: Criterion, reference: Reference) -> float:
+    threshold, scaling = criterion.threshold, criterion.selector.scaling
+    if threshold.of is not None:
+        found = reference(threshold.of, criterion.selector)
+        if isinstance(found, str):
+            raise _Undecided(found)
+        return threshold.value * found
+    return threshold.value * ((scaling and scaling.factor) or 1) if criterion.efficiency else threshold.value
+
+
+def _side(selector: Selector, results: Sequence[Result], fails: Failed, named: bool) -> _Side:
+    """The figure of the best of some points, as headlines are chosen. Raises _Undecided without an interval."""
+    column, lowest = selector.about.column, selector.about.lowest
+    found = choice.lowest_latency(results, fails) if lowest else choice.highest(results, fails, column)
+    if found is None:
+        raise _Undecided(f"no figure: {_why(results)}", tuple(results[:1]) if len(results) == 1 else ())
+    figure = found.figures.get(column)
+    if figure is None:
+        raise _Undecided(f"its repetitions have no {selector.figure} (too few I/Os beyond it)", (found.result,))
+    value = figure.median if is_percentile(column) else figure.mean
+    if figure.interval is None:
+        raise _Undecided(_no_interval(found, figure), (found.result,), value)
+    least = load(found.result.parameters["queue_depth"], found.result.nodes)
+    rivals = [one for one in results if not lowest or load(one.parameters["queue_depth"], one.nodes) <= least]
+    absent = tuple(one for one in rivals if column not in one.statistics and one.state != "unneeded")
+    return _Side(found, figure, figure.interval, value, absent, selector.where[-1].text if named else "")
+
+
+def _why(results: Sequence[Result]) -> str:
+    """Why points have no figure: `not measured yet`, `2 points are invalid: ...`."""
+    states = Counter(result.state for result in results)
+    if set(states) == {"left"}:
+        return "not measured yet"
+    counts = ", ".join(f"{human_count(count, 'point')} {state}" for state, count in states.items())
+    return f"{counts}: {caveats.reasons(results, most=1)}"
+
+
+def _no_interval(found: Choice, figure: Statistics) -> str:
+    if figure.n < ENOUGH:
+        kind, counts = ("fresh repetition" if found.confirmed else "repetition"), "counts" if figure.n == 1 else "count"
+        more = "the next run measures more" if found.result.lacking else _set(found, ENOUGH)
+        return f"{human_count(figure.n, kind)} that {counts}, and an interval needs {ENOUGH}: {more}"
+    if found.result.host_sets > 1 and not found.result.in_turn:
+        return "its repetitions ran on different nodes, so they have no interval"
+    return "a repetition has a figure of zero, so there is no interval"
+
+
+def _set(found: Choice, repetitions: int) -> str:
+    return f"set `{'confirm' if found.confirmed else 'repetitions'}` to {repetitions:,} or more"
+
+
+def _compared(criterion: Criterion, sides: Sequence[_Side], fails: Failed, limit: float) -> Decision:
+    """The decision by the interval of a figure, or of the ratio of two."""
+    low, high = sides[0], sides[-1]
+    value, found = high.value, high.interval
+    alone = statistics.interval(high.figure.values) or found
+    alike = high.alike
+    if low is not high:
+        value = high.value / low.value
+        found = statistics.between(high.figure.values, low.figure.values, high.interval, low.interval)
+        alone = statistics.ratio(high.figure.values, low.figure.values) or found
+        alike += low.alike - 1
+    wide = statistics.of_best(found, alike) if alike > 1 else found
+    outcome, reason = _by_interval(criterion, wide, limit)
+    doubt = _doubt(sides, fails, outcome == "undecided" or _overturned(criterion, outcome))
+    needed = None
+    if outcome == "undecided":
+        needed = None if _at(found, limit) else statistics.enough(found, alone, limit, alike)
+        weakest = max(sides, key=lambda side: side.interval.half_width_share)
+        reason = f"{reason}; {_more(weakest.choice, found, needed, limit)}" + (f"; {doubt}" if doubt else "")
+    elif doubt:
+        outcome, reason = "undecided", f"{reason}, so it would {outcome}; but {doubt}"
+    notes = [reason, *(note for side in reversed(sides) for note in _notes(side))]
+    if alike > 1:
+        notes.append(f"interval for the best of {alike} that cannot be told apart")
+    results = tuple(side.choice.result for side in sides)
+    return Decision(criterion, outcome, "; ".join(notes), value, wide, limit, results, needed)
+
+
+def _by_interval(criterion: Criterion, found: Interval, limit: float) -> tuple[Outcome, str]:
+    least = criterion.threshold.least
+    if not _at(found, limit):
+        if found.low >= limit:
+            return "pass" if least else "fail", "the whole interval is above the threshold"
+        if found.high <= limit:
+            return "fail" if least else "pass", "the whole interval is below the threshold"
+    return "undecided", "the interval includes the threshold"
+
+
+def _at(found: Interval, limit: float) -> bool:
+    """Whether a figure is the threshold, but for what logarithms round."""
+    return math.isclose(found.center, limit, rel_tol=1e-9)
+
+
+def _overturned(criterion: Criterion, outcome: Outcome) -> bool:
+    """Whether a better point would change the outcome."""
+    if criterion.selector.scaling:
+        return True  # of either side
+    better_is_more = not criterion.selector.about.lowest
+    return (outcome == "fail") == (criterion.threshold.least == better_is_more)
+
+
+def _doubt(sides: Sequence[_Side], fails: Failed, overturned: bool) -> str:
+    """Why the outcome of the interval does not hold, or ""."""
+    for side in sides:
+        rows = [
+            r for r in side.choice.result.rows if r.verdict in COUNTED and bool(r.confirms) == side.choice.confirmed
+        ]
+        if suspect := [row for row in rows if not choice.valid(row, fails)]:
+            why = caveats.summed(((row.reasons or "").split(REASONS) for row in suspect), 1)
+            return f"{len(suspect)} of {human_count(len(rows), 'repetition')} suspect: {why}"
+        if side.absent and overturned:
+            return f"another point may be better: {_why(side.absent)}"
+    return ""
+
+
+def _more(found: Choice, interval: Interval, needed: int | None, limit: float) -> str:
+    if _at(interval, limit):
+        return "the figure is the threshold, so no number of repetitions would decide"
+    if needed is None:
+        return f"so near that more than {MOST_REPETITIONS:,} repetitions would be needed"
+    more = human_count(needed - interval.n, "more repetition")
+    return f"about {more} would decide, if the figure stays: {_set(found, needed)}"
+
+
+def _notes(side: _Side) -> Iterator[str]:
+    """What a reader has to know of a figure: how it was chosen, what is missing of it."""
+    found = side.choice
+    at = f"{side.at}: " if side.at else ""
+    if found.in_brief:
+        yield at + found.in_brief
+    if not found.confirmed:  # of fresh repetitions, that says it
+        if lacking := caveats.incomplete(found.result):
+            yield at + lacking
+        if invalid := sum(row.verdict == "invalid" and not row.confirms for row in found.result.rows):
+            yield f"{at}{human_count(invalid, 'more repetition')} invalid"

@@ -1,0 +1,197 @@
+"""`accept:` of a configuration: figures and the thresholds that they have to reach. Errors name line, key and value."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from functools import cache
+from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
+
+from msgspec import Meta
+
+from iosweep.config import selectors
+from iosweep.config.selectors import Selector, SelectorError
+from iosweep.errors import ConfigError, Problem
+from iosweep.files.fields import Part
+from iosweep.text import did_you_mean, shortened
+
+if TYPE_CHECKING:  # pydantic and YAML, which jobs and merge do without
+    from iosweep.config.yaml_lines import Document
+
+#: The key of the section.
+SECTION = "accept"
+#: Criteria of a file, and characters of a threshold.
+_MOST, _MOST_CHARACTERS = 1000, 200
+_LARGEST = 1e18
+#: What a threshold is a number of: as for figures, or how many times as much.
+Quantity = Literal["bandwidth", "iops", "rate", "latency", "ratio"]
+Comparison = Literal[">=", ">", "<=", "<"]
+_COMPARISONS: Mapping[str, Comparison] = {">=": ">=", ">": ">", "<=": "<=", "<": "<", "≥": ">=", "≤": "<="}
+
+
+class Unit(NamedTuple):
+    """A unit of thresholds. size: in the SI base unit of the figure's column; of a ratio, in one."""
+
+    name: str
+    size: float
+    others: tuple[str, ...] = ()  # other spellings
+
+
+_BINARY = [Unit(f"{name}B/s", 1024.0**power) for power, name in enumerate(("", "Ki", "Mi", "Gi", "Ti"))]
+_DECIMAL = [Unit(f"{name}B/s", 1000.0**power) for power, name in enumerate(("k", "M", "G", "T"), 1)]
+_SCALES: tuple[tuple[str, float], ...] = (("", 1.0), ("k", 1e3), ("M", 1e6))
+
+
+def _operations(noun: str, *others: str) -> list[Unit]:
+    return [
+        Unit(f"{scale} {noun}".strip(), size, (scale, *(f"{scale}{word}" for word in (noun, *others))))
+        for scale, size in _SCALES
+    ]
+
+
+UNITS: Mapping[Quantity, list[Unit]] = {
+    "bandwidth": [*_BINARY, *_DECIMAL],
+    "iops": _operations("IOPS", "iops"),
+    "rate": _operations("ops/s", "/s"),
+    "latency": [Unit("ns", 1e-9), Unit("us", 1e-6, ("µs", "μs")), Unit("ms", 1e-3), Unit("s", 1.0)],
+    "ratio": [Unit("x", 1.0), Unit("%", 0.01)],
+}
+#: A threshold that suits each, for errors.
+_EXAMPLES: Mapping[Quantity, str] = {
+    "bandwidth": ">= 20 GiB/s",
+    "iops": ">= 100k IOPS",
+    "rate": ">= 50k ops/s",
+    "latency": "<= 300us",
+    "ratio": ">= 6x",
+}
+_NAMES: Mapping[Quantity, str] = {
+    "bandwidth": "a bandwidth",
+    "iops": "IOPS",
+    "rate": "a rate",
+    "latency": "a latency",
+    "ratio": "scaling",
+}
+_FORM = re.compile(r"(?P<comparison>>=|<=|>|<|≥|≤) *(?P<amount>[0-9]+(?:\.[0-9]+)?) *(?P<unit>.*)")
+_REFERENCE = re.compile(r"% *of +(?P<name>[A-Za-z0-9][A-Za-z0-9._-]{0,99})")
+
+
+@cache
+def _sizes() -> dict[str, float]:
+    """Name of a unit -> its size."""
+    return {unit.name: unit.size for units in UNITS.values() for unit in units}
+
+
+class Threshold(Part, frozen=True, kw_only=True):
+    """What a figure is compared with: `amount` of a unit of UNITS, or percent of the reference `of`."""
+
+    comparison: Comparison
+    amount: Annotated[float, Meta(gt=0, le=_LARGEST)]
+    unit: str
+    of: Annotated[str, Meta(max_length=100)] | None = None
+
+    def __post_init__(self) -> None:
+        if self.unit not in _sizes():
+            raise ValueError(f"`{shortened(self.unit)}` is not a unit")
+
+    @property
+    def value(self) -> float:
+        """In the SI base unit of the figure's column (bytes/s, operations/s, seconds), or as a fraction."""
+        return self.amount * _sizes()[self.unit]
+
+    @property
+    def least(self) -> bool:
+        """Whether the figure has to be above it."""
+        return self.comparison in (">=", ">")
+
+    @property
+    def text(self) -> str:
+        """`>= 20 GiB/s`, `>= 90 % of weka.single_client`"""
+        blank = "" if self.unit == "x" else " "
+        return f"{self.comparison} {self.amount:.12g}{blank}{self.unit}" + (f" of {self.of}" if self.of else "")
+
+
+class Criterion(Part, frozen=True, kw_only=True):
+    """A figure and its threshold. name: the figure as the configuration has it."""
+
+    name: Annotated[str, Meta(max_length=selectors.MOST_CHARACTERS)]
+    selector: Selector
+    threshold: Threshold
+
+    @property
+    def text(self) -> str:
+        """`read_bandwidth >= 20 GiB/s`"""
+        return f"{self.name} {self.threshold.text}"
+
+    @property
+    def efficiency(self) -> bool:
+        """Whether a ratio is compared as a share of what the axis has grown by."""
+        return self.selector.scaling is not None and self.threshold.unit == "%" and self.threshold.of is None
+
+
+def load(document: Document) -> list[Criterion]:
+    """The criteria of a file that has to have some. Raises ConfigError."""
+    if SECTION not in document.data:
+        wrong = (
+            f'has no `{SECTION}`; write figures and thresholds below it: `{SECTION}: {{read_bandwidth: ">= 20 GiB/s"}}`'
+        )
+        raise ConfigError([document.problem((), wrong)])
+    found, problems = read(document)
+    if problems:
+        raise ConfigError(problems)
+    return found
+
+
+def read(document: Document) -> tuple[list[Criterion], list[Problem]]:
+    """(the criteria of a configuration that are right, what is wrong with others)"""
+    section = document.data.get(SECTION, {})
+    if not isinstance(section, dict) or (not section and SECTION in document.data):
+        wrong = 'must be a mapping of figures to thresholds, for example `read_bandwidth: ">= 20 GiB/s"`'
+        return [], [document.problem((SECTION,), wrong)]
+    if len(section) > _MOST:
+        return [], [document.problem((SECTION,), f"has {len(section):,} criteria; a campaign may have {_MOST:,}")]
+    found: dict[tuple[Selector, bool], Criterion] = {}
+    problems: list[Problem] = []
+    for name, value in section.items():
+        try:
+            selector = selectors.parse(name)
+            made = Criterion(name=name, selector=selector, threshold=_threshold(value, selector))
+        except SelectorError as error:
+            problems.append(document.problem((SECTION, name), str(error)))
+            continue
+        known = found.setdefault((selector, made.threshold.least), made)
+        if known is not made:
+            line = document.line((SECTION, known.name))
+            problems.append(document.problem((SECTION, name), f"is the same figure as in line {line}; keep one"))
+    return list(found.values()), problems
+
+
+def _threshold(value: object, selector: Selector) -> Threshold:
+    """The threshold of a figure. Raises SelectorError."""
+    quantity: Quantity = "ratio" if selector.scaling else selector.about.quantity
+    example = f"write a comparison, a number and a unit, for example `{_EXAMPLES[quantity]}`"
+    shown = f"`{shortened(str(value))}`"
+    if not isinstance(value, str) or len(value) > _MOST_CHARACTERS or not (form := _FORM.fullmatch(value.strip())):
+        raise SelectorError(f"{shown} is not a threshold; {example}")
+    amount, unit, of = float(form["amount"]), form["unit"].strip(), None
+    if not 0 < amount <= _LARGEST:
+        raise SelectorError(f"{shown} is zero, or too large; {example}")
+    if reference := _REFERENCE.fullmatch(unit):
+        unit, of = "%", reference["name"]
+    elif not (unit := _unit(unit, quantity, shown)):
+        raise SelectorError(f"{shown} has no unit; {example}")
+    if unit == "%" and not of and selector.scaling and not selector.scaling.factor:
+        raise SelectorError(f"{shown}: a share of what {selector.scaling.axis} has grown by says nothing; use `x`")
+    return Threshold(comparison=_COMPARISONS[form["comparison"]], amount=amount, unit=unit, of=of)
+
+
+def _unit(text: str, quantity: Quantity, shown: str) -> str:
+    """The name of a unit, "" without any. Raises SelectorError where it does not suit the figure."""
+    names = {spelling: unit.name for unit in UNITS[quantity] for spelling in (unit.name, *unit.others)}
+    if not text or text in names:
+        return names.get(text, "")
+    if text.startswith("%"):
+        wrong = "is a share of nothing" if text == "%" else "does not name what it is a share of"
+        raise SelectorError(f"{shown} {wrong}; write `% of` and the name of a reference, or a figure with its unit")
+    known = ", ".join(unit.name for unit in UNITS[quantity])
+    near = did_you_mean(text, names)
+    raise SelectorError(f"{shown}: `{shortened(text)}` is not a unit of {_NAMES[quantity]}{near} (known: {known})")
