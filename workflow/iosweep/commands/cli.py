@@ -25,6 +25,7 @@ COMMANDS = {
     "watch": ("watch.screen", "follow the progress of a campaign"),
     "list": ("list", f"list the campaigns in {campaigns.RESULTS}/"),
     "show": ("show", "show the results of a campaign"),
+    "compare": ("compare", "compare campaigns: what changed, and which figures got worse or better"),
     "check": ("check", "check that a campaign is complete and valid; exit with 1 if it is not"),
     "report": ("report", "regenerate the tables, the report and the figures of a campaign"),
     "rerun": ("rerun", "mark points to be measured again; their results are kept as superseded"),
@@ -43,7 +44,7 @@ RULES = {
     "figures": ("rules.page", "make the figures as SVG and PNG from the tables"),
 }
 #: Commands that read the results of the campaigns that they name.
-_READ_RESULTS = frozenset({"watch", "list", "show", "check", "report", "rerun", "clean"})
+_READ_RESULTS = frozenset({"watch", "list", "show", "check", "compare", "report", "rerun", "clean"})
 
 
 def main(argv: Sequence[str] | None = None) -> int:
