@@ -121,6 +121,15 @@ class Result:
         """A figure of the repetitions that count: those that choose the best point, or those that confirm it."""
         return _values((row for row in self.rows if bool(row.confirms) == confirms), column)
 
+    def sample(self, column: str) -> Sample:
+        """A figure of the repetitions that choose the best point."""
+        return _sample([row for row in self.rows if not row.confirms] or self.rows, column)
+
+    def rounds(self, column: str) -> dict[object, float]:
+        """The same: (session, repetition) -> value."""
+        own = ((row, counted(row, column)) for row in self.rows if not row.confirms)
+        return {(row.session, row.repetition): value for row, value in own if value is not None}
+
     @property
     def hosts(self) -> tuple[str, ...]:
         """Nodes whose repetitions enter the figures, in order of appearance."""

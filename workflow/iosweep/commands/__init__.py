@@ -10,6 +10,7 @@
 | `watch/` | `iosweep watch`: progress, as a snapshot and as a screen |
 | `outcome` | what became of a campaign, for the next three |
 | `check`, `list`, `show` | verdicts of a campaign; all campaigns; results of one |
+| `compare`, `compare_document` | `iosweep compare`: campaigns against the first one; the same as JSON |
 | `report` | `iosweep report`, and what the rules `merge`, `page` and `figures` make |
 | `rerun`, `clean` | open stored repetitions again; remove files from the target |
 | `parse`, `parsed_formats` | outputs of tools as JSON or a table |

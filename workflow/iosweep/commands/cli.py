@@ -25,6 +25,7 @@ COMMANDS = {
     "watch": ("watch.screen", "follow the progress of a campaign"),
     "list": ("list", f"list the campaigns in {campaigns.RESULTS}/"),
     "show": ("show", "show the results of a campaign"),
+    "compare": ("compare", "compare campaigns: what changed, and which figures got worse or better"),
     "check": ("check", "check that a campaign is complete and valid; exit with 1 if it is not"),
     "accept": ("accept", "decide whether a campaign has what its criteria ask for"),
     "report": ("report", "regenerate the tables, the report and the figures of a campaign"),
@@ -46,7 +47,7 @@ RULES = {
     "figures": ("rules.page", "make the figures as SVG and PNG from the tables"),
 }
 #: Commands that read the results of the campaigns that they name.
-_READ_RESULTS = frozenset({"watch", "list", "show", "check", "accept", "report", "rerun", "clean"})
+_READ_RESULTS = frozenset({"watch", "list", "show", "compare", "check", "accept", "report", "rerun", "clean"})
 
 
 def main(argv: Sequence[str] | None = None) -> int:
