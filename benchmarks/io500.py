@@ -70,7 +70,7 @@ def second_ior(text: str) -> Iterator[dict[str, str | float]]:
 def second_mdtest(text: str) -> Iterator[dict[str, Any]]:
     """mdtest's rows with a rate."""
     head: dict[str, Any] = {}
-    inside = False
+    inside = ""
     rows: list[dict[str, Any]] = []
     for raw in text.splitlines():
         line = raw.strip()
@@ -88,11 +88,15 @@ def second_mdtest(text: str) -> Iterator[dict[str, Any]]:
         elif re.fullmatch(r"\d+ tasks, \d+ files(/directories)?", line):
             head |= {"counted": line.split()[0], "items": line.split()[2]}
         elif line.startswith("SUMMARY"):
-            inside = "time" not in line
+            inside = "times" if "time" in line else "rates"
         elif inside and line.startswith(("File ", "Directory ", "Tree ")):
             words = line.replace(":", " ").split()
-            if len(words) == 6 and float(words[2]) > 0:
-                rows.append({**head, "label": " ".join(words[:2]), "figures": words[2:]})
+            label = " ".join(words[:2])
+            if inside == "times":
+                for row in rows:
+                    row |= {"time": words[4]} if row["label"] == label else {}
+            elif len(words) == 6 and float(words[2]) > 0:
+                rows.append({**head, "label": label, "figures": words[2:]})
     yield from rows
 
 
@@ -157,6 +161,8 @@ def mdtest_differences(row: dict[str, Any], seen: dict[str, Any]) -> Iterator[tu
     names = ("max_ops_per_s", "min_ops_per_s", "ops_per_s", "stddev_ops_per_s")
     for name, printed in zip(names, seen["figures"], strict=True):
         yield name, row[name] == float(printed)
+    if "time" in seen:
+        yield "runtime_s", row["runtime_s"] == float(seen["time"])
     if seen.get("version"):
         yield "tool_version", row["tool_version"] == seen["version"]
     if "tasks" in seen:

@@ -55,6 +55,7 @@ def _rows(run: Run, repetition: int | None) -> Iterator[dict[str, Cell]]:
                 "min_ops_per_s": rate.minimum,
                 "max_ops_per_s": rate.maximum,
                 "stddev_ops_per_s": rate.stddev,
+                "runtime_s": run.times_s.get(name),
             }
         yield {column: value for column, value in row.items() if value is not None}
 
