@@ -8,11 +8,12 @@ from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from pathlib import Path
 
 from iosweep.commands.terminal import say
+from iosweep.results.ingested import INGESTED
 
 RESULTS = Path("results")
 CONFIG = Path("config/sweep.yaml")
 #: The results of a campaign have one of these: the others may be gone.
-_OF_RESULTS = ("plans", "points", "campaign.json")
+_OF_RESULTS = ("plans", "points", "campaign.json", INGESTED)
 #: Help of an argument that names a campaign.
 NAMED = "name of the campaign, or path of its results"
 

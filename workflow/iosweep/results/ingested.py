@@ -10,26 +10,31 @@ import os
 import zipfile
 import zlib
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 from iosweep.files import documents, safe_paths
 from iosweep.files.documents import Damaged, Document
 from iosweep.files.fields import Count, Moment, Name, Number, Part, Sha256, check_moments
+from iosweep.text import human_count
 
 INGESTED, RAW = "ingested.json", "ingested.zip"
-#: Bytes of a file, and of the archive with all of them. Outputs are smaller.
-MOST_BYTES, MOST_ARCHIVE = 256 << 20, 64 << 30
+#: Bytes of a file: no output of a tool is larger.
+MOST_BYTES = 256 << 20
+#: What to do about damage of these files.
+CURE = "; `iosweep ingest --replace` with the same outputs makes it again"
 #: A file that no tool wrote, and that is a second witness: IO500's own summary.
 IO500 = "io500"
 
 
 class IngestedFile(Part, frozen=True):
-    """A file. `path`: where it was found; `archive!member` in an archive. `kind`: the tool that wrote it, or IO500."""
+    """A file. `path`: where it was found; `archive!member` in an archive. `kinds`: the tools whose output it has, and
+    IO500 where it has a summary of that."""
 
     path: str
     sha256: Sha256
     bytes: Count
-    kind: str
+    kinds: tuple[str, ...]
 
 
 class Ingested(Document, frozen=True, kw_only=True):
@@ -75,8 +80,8 @@ class Io500Run(Part, frozen=True, kw_only=True):
 
 
 class IngestedFacts(Part, frozen=True, kw_only=True):
-    """`ingested` of campaign.json. `files`: kind -> files; `refused`: why files were not taken, `left_out`: why rows
-    are not in the tables -> how many."""
+    """`ingested` of campaign.json. `files`: how many of each kind; `refused`: why files were not taken -> how many;
+    `left_out`: why rows are not in the tables -> how many."""
 
     files: dict[str, Count]
     bytes: Count
@@ -104,31 +109,44 @@ def digest(document: bytes) -> str:
 
 def raw(results: Path, files: Sequence[IngestedFile]) -> Iterator[tuple[IngestedFile, bytes]]:
     """The files with their content, one at a time. Raises FileNotFoundError, Damaged."""
+    with _archive(results) as archive:
+        for file in files:
+            with archive.open(file.sha256) as member:
+                data = member.read(MOST_BYTES + 1)
+            if hashlib.sha256(data).hexdigest() != file.sha256:
+                raise Damaged(results / RAW, f"{file.path} in it is not what was ingested")
+            yield file, data
+
+
+def damage(results: Path, document: Ingested | None = None) -> list[str]:
+    """Damage of both files, as sentences; contents are compared when they are read. `document`: if it was loaded."""
+    try:
+        wanted = (document or load(results)[0]).files
+        with _archive(results) as archive:
+            there = {info.filename: info.file_size for info in archive.infolist()}
+        if lost := [file for file in wanted if there.get(file.sha256) != file.bytes]:
+            raise Damaged(results / RAW, f"it lacks {human_count(len(lost), 'file')}, such as {lost[0].path}")
+    except FileNotFoundError as error:
+        return [f"{error.filename or results / RAW} is gone{CURE}"]
+    except Damaged as error:
+        return [f"{error}{CURE}"]
+    return []
+
+
+@contextmanager
+def _archive(results: Path) -> Iterator[zipfile.ZipFile]:
+    """ingested.zip. Raises FileNotFoundError, Damaged, also for what its user in the block cannot read."""
     path = results / RAW
     try:
-        with safe_paths.folder(results) as place, os.fdopen(place.open(RAW), "rb") as handle:
-            with zipfile.ZipFile(handle) as archive:
-                for file in files:
-                    with archive.open(file.sha256) as member:
-                        data = member.read(MOST_BYTES + 1)
-                    if hashlib.sha256(data).hexdigest() != file.sha256:
-                        raise Damaged(path, f"{file.path} in it is not what was ingested")
-                    yield file, data
+        with (
+            safe_paths.folder(results) as place,
+            os.fdopen(place.open(RAW), "rb") as handle,
+            zipfile.ZipFile(handle) as archive,
+        ):
+            yield archive
     except FileNotFoundError:
         raise
     except (KeyError, zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError, ValueError) as error:
         raise Damaged(path, f"it cannot be read: {error}") from None
     except OSError as error:
         raise Damaged(path, error.strerror or str(error)) from None
-
-
-def damage(results: Path) -> list[str]:
-    """Damage of both files, as sentences; every content is read."""
-    try:
-        for _ in raw(results, load(results)[0].files):
-            pass
-    except FileNotFoundError as error:
-        return [f"{error.filename or results / RAW} is gone; `iosweep ingest` with the same files makes it again"]
-    except Damaged as error:
-        return [f"{error}; `iosweep ingest --replace` with the same files makes it again"]
-    return []
