@@ -14,6 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from iosweep.results.ingested import Io500Figure, Io500Run, Io500Score
+from iosweep.text import human_count, shortened
 from iosweep.tools.reading import Reading
 
 #: Phase -> what its output calls the figure: IOR's access, or the phase of mdtest; none of find.
@@ -122,7 +123,10 @@ def _geometric_mean(values: Sequence[float]) -> float:
 
 
 def runs(summaries: Sequence[tuple[str, Summary]], outputs: Iterable[tuple[str, Reading]]) -> list[Io500Run]:
-    """The runs of IO500 among some files (path, content). An output belongs to the nearest summary at or above it."""
+    """The runs of IO500 among some files (path, content).
+
+    An output belongs to the nearest summary at or above it. A summary without outputs, above one run, is a copy of it.
+    """
     known: dict[str, list[Summary]] = {}
     for path, one in summaries:
         if one.figures.keys() & set(SCORED):
@@ -133,6 +137,10 @@ def runs(summaries: Sequence[tuple[str, Summary]], outputs: Iterable[tuple[str, 
             above = [one for one in known if one == directory_of(path) or _below(path, one)]
             if above:
                 of_phase[max(above, key=len)].setdefault(phase, []).append((path, reading))
+    for directory in [one for one in known if not of_phase[one]]:
+        below = [one for one in known if of_phase[one] and _below(one, directory)]
+        if len(below) == 1:
+            known[below[0]] += known.pop(directory)
     return [_run(directory, ones, of_phase[directory]) for directory, ones in known.items()]
 
 
@@ -143,26 +151,24 @@ def _below(path: str, directory: str) -> bool:
 def _run(
     directory: str, summaries: Sequence[Summary], outputs: Mapping[str, Sequence[tuple[str, Reading]]]
 ) -> Io500Run:
-    published: dict[str, float] = {}
     remarks: list[str] = []
-    for one in summaries:
-        for phase, value in one.figures.items():
-            if not _same(published.setdefault(phase, value), value):
-                remarks.append(f"its own files contradict each other: {phase} is {published[phase]:g} and {value:g}")
-    its_score = next((one.score for one in summaries if one.score), None)
-    figures: list[Io500Figure] = []
     read: dict[str, float] = {}
+    reasons: dict[str, str] = {}
     for phase in SCORED:
-        figure, why = _figure(phase, outputs.get(phase, ())) if phase != FIND else (None, "")
+        figure, reasons[phase] = _figure(phase, outputs.get(phase, ())) if phase != FIND else (None, "")
         if figure is not None:
             read[phase] = figure
-        figures.append(_compared(phase, published.get(phase), figure, why))
+    witness, others = _witness(summaries, read)
+    if others:
+        remarks.append(f"{human_count(others, 'summary', 'summaries')} of another run beside it: not compared")
+    published, its_score = witness.figures, witness.score
+    figures = [_compared(phase, published.get(phase), read.get(phase), reasons[phase]) for phase in SCORED]
     again = score(published)
     if again and its_score and not _same(again.total, its_score.total):
         remarks.append(
             f"its published score is {its_score.total:.6g}, and that of its published figures {again.total:.6g}"
         )
-    if any(one.invalid for one in summaries):
+    if witness.invalid:
         remarks.append("IO500 itself calls the run, or a phase of it, [INVALID]")
     own = score({**read, FIND: published[FIND]}) if FIND in published else None
     if own:
@@ -176,6 +182,24 @@ def _run(
     )
 
 
+def _witness(summaries: Sequence[Summary], read: Mapping[str, float]) -> tuple[Summary, int]:
+    """(the summary that agrees best with what was read, completed by others that agree with it; how many do not)"""
+
+    def agreeing(one: Summary) -> int:
+        return sum(_same(one.figures[phase], read[phase]) for phase in read.keys() & one.figures.keys())
+
+    ordered = sorted(summaries, key=agreeing, reverse=True)
+    witness, others = Summary(), 0
+    for one in ordered:
+        if any(not _same(witness.figures[phase], one.figures[phase]) for phase in witness.figures.keys() & one.figures):
+            others += 1
+            continue
+        witness = Summary(
+            {**one.figures, **witness.figures}, witness.score or one.score, witness.invalid or one.invalid
+        )
+    return witness, others
+
+
 def _figure(phase: str, outputs: Sequence[tuple[str, Reading]]) -> tuple[float | None, str]:
     """(the figure of a phase in IO500's unit, why there is none)"""
     if not outputs:
@@ -184,7 +208,7 @@ def _figure(phase: str, outputs: Sequence[tuple[str, Reading]]) -> tuple[float |
     chosen = [(path, reading) for path, reading in outputs if path.count("/") + path.count("!") == nearest]
     if len(chosen) > 1:
         return None, f"{len(chosen)} files are outputs of this phase"
-    reading = chosen[0][1]
+    path, reading = chosen[0]
     values = []
     for index, row in enumerate(reading.rows):
         if reading.verdict(index) == "invalid":
@@ -196,7 +220,8 @@ def _figure(phase: str, outputs: Sequence[tuple[str, Reading]]) -> tuple[float |
     known = [value / unit for value, unit in values if isinstance(value, int | float)]
     if known:
         return max(known), ""
-    return None, next((p.text for p in reading.problems if p.severity == "invalid"), "its output has no such figure")
+    why = next((p.text for p in reading.problems if p.severity == "invalid"), "its output has no such figure")
+    return None, shortened(why.removeprefix(f"{path}: "), _LONGEST)
 
 
 def _compared(phase: str, published: float | None, read: float | None, why: str) -> Io500Figure:
