@@ -10,8 +10,9 @@ from typing import NamedTuple
 
 import orjson
 
-from iosweep.ingest import detect, io500
+from iosweep.ingest import detect, documents, io500
 from iosweep.ingest.detect import NotOurs
+from iosweep.ingest.walk import Found
 from iosweep.results.ingested import IO500
 from iosweep.results.reasons import bare
 from iosweep.text import printable, shortened
@@ -78,7 +79,7 @@ def read(name: str, data: bytes, kinds: Sequence[str]) -> Contents:
 
 def _read(name: str, data: bytes, tool: str) -> Reading:
     parts = list(_documents(data)) if tool == "fio" else []
-    return _joined([tools()[tool].read({name: part}, None) for part in parts or [data]])
+    return _joined([documents.read(tool, [Found(name, part, "")], None).reading for part in parts or [data]])
 
 
 def _documents(data: bytes) -> Iterator[bytes]:
