@@ -58,7 +58,7 @@ def run(arguments: Namespace) -> int:
     except collect.NothingUsable as error:
         with suppress(OSError):
             results.rmdir() if new else None
-        _print_refused("file", error.refused)
+        _print_reasons("file", "not usable", error.refused)
         say(f"iosweep: {error}; nothing was written", file=sys.stderr)
         return NOTHING
     except OSError as error:
@@ -75,8 +75,9 @@ def run(arguments: Namespace) -> int:
         for kind, count in facts.files.items()
     )
     prose(f"{human_count(len(document.files), 'file')} read ({human_size(facts.bytes)}): {many}")
-    _print_refused("file", facts.refused)
-    _print_refused("row", facts.left_out)
+    _print_reasons("file", "not taken", facts.refused)
+    _print_reasons("file", "kept, and without a usable result", facts.without_rows)
+    _print_reasons("row", "not in the tables", facts.left_out)
     _print_io500(facts.io500)
     prose(outcome.sentence(outcome.of(results)))
     prose(f"report: {page}")
@@ -132,11 +133,10 @@ def _count(path: Path) -> int:
     return sum(len(files) for *_, files in os.walk(path)) if path.is_dir() else 1
 
 
-def _print_refused(what: str, reasons: Mapping[str, int]) -> None:
+def _print_reasons(what: str, became: str, reasons: Mapping[str, int]) -> None:
     if not reasons:
         return
-    done = "were not taken" if what == "file" else "are not in the tables"
-    prose(f"{human_count(sum(reasons.values()), what)} {done}:")
+    prose(f"{human_count(sum(reasons.values()), what)} {became}:")
     for reason, count in Counter(reasons).most_common(_SHOWN):
         prose(f"  {count:,}: {reason}")
     if (more := len(reasons) - _SHOWN) > 0:

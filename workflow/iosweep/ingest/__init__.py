@@ -4,6 +4,7 @@
 |---|---|
 | walk.py | a file, a directory or an archive -> the files in it, or why one is skipped |
 | detect.py | the content of a file -> which tool wrote it (pure) |
+| documents.py | what a tool's reader says of files, as `iosweep parse` prints it (pure) |
 | contents.py | the content of a file -> what its tools' readers say of it (pure) |
 | io500.py | IO500's own summary beside the figures of its outputs, and its score (pure) |
 | collect.py | files -> ingested.zip, ingested.json, and what they hold |

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
 import orjson
 
-from iosweep.ingest import detect, io500
+from iosweep.ingest import detect, documents, io500
 from iosweep.ingest.detect import NotOurs
+from iosweep.ingest.walk import Found
 from iosweep.results.ingested import IO500
+from iosweep.results.reasons import bare
+from iosweep.text import printable, shortened
 from iosweep.tools import tools
 from iosweep.tools.reading import Cell, Reading, ReadingProblem, Sum
 
@@ -19,6 +23,8 @@ from iosweep.tools.reading import Cell, Reading, ReadingProblem, Sum
 _FIO_ALONE = re.compile(rb'\s*\{\s*"fio version"')
 #: Documents of fio's in a file that holds several, and objects in objects that are looked at.
 _MOST_DOCUMENTS, _DEEP = 10_000, 4
+#: Characters of a reason.
+_LONGEST = 200
 
 
 class Contents(NamedTuple):
@@ -30,6 +36,28 @@ class Contents(NamedTuple):
     @property
     def rows(self) -> int:
         return sum(len(reading.rows) for reading in self.readings)
+
+
+class Reasons:
+    """Why some things were left out, counted; reasons that differ in numbers only are one."""
+
+    def __init__(self) -> None:
+        self._counts: Counter[str] = Counter()
+        self._texts: dict[str, str] = {}
+
+    def add(self, reason: str) -> None:
+        text = printable(shortened(reason, _LONGEST))
+        self._counts[self._texts.setdefault(bare(text), text)] += 1
+
+    def found(self) -> dict[str, int]:
+        """Reason -> how often, the most frequent one first."""
+        return dict(self._counts.most_common())
+
+
+def why_no_row(name: str, content: Contents) -> str:
+    """Why a file that has a tool's output gives no row: its first problem, without the file's own name."""
+    texts = (problem.text for reading in content.readings for problem in reading.problems)
+    return next(texts, "it has no result").removeprefix(f"{name}: ").removeprefix(f"{name} ")
 
 
 def kinds(data: bytes) -> tuple[str, ...] | NotOurs:
@@ -51,7 +79,7 @@ def read(name: str, data: bytes, kinds: Sequence[str]) -> Contents:
 
 def _read(name: str, data: bytes, tool: str) -> Reading:
     parts = list(_documents(data)) if tool == "fio" else []
-    return _joined([tools()[tool].read({name: part}, None) for part in parts or [data]])
+    return _joined([documents.read(tool, [Found(name, part, "")], None).reading for part in parts or [data]])
 
 
 def _documents(data: bytes) -> Iterator[bytes]:

@@ -18,10 +18,10 @@ from typing import NamedTuple
 
 import orjson
 
-from iosweep.ingest import contents
+from iosweep.ingest import contents, documents
 from iosweep.plan.sweep_facts import RepetitionFacts, SweepFacts
 from iosweep.results import repeated
-from iosweep.results.checks import CHECKS, described
+from iosweep.results.checks import CHECKS
 from iosweep.results.checks.finding import Check, Finding, failed, passed, unchecked
 from iosweep.results.columns import result_columns
 from iosweep.results.ingested import IngestedFile
@@ -33,11 +33,12 @@ from iosweep.tools import Option, parameters, phases, tools
 from iosweep.tools.axes import PHASE_TIME
 from iosweep.tools.reading import Cell, Reading
 
-#: What every check says that needs more than an output.
-_NOT_HERE = "not measured here: it needs"
+#: What checks say that a reader makes without a name.
 _OF_THE_WHOLE = "a part of what the reader judges of the whole output (check `output`)"
 #: Columns that tell points apart, beside the parameters: a mean over two versions would describe neither.
-_ALSO = ("tool_version", "target_directory")
+_ALSO = ("tool_version", "target_directory", "segments")
+#: Columns that tell when a row was measured.
+_WHEN = ("started", "began_local", "ended_local")
 #: Columns of a row that this module sets itself.
 _OWN = frozenset({"campaign", "sweeps", "point", "repetition", "attempt", "verdict", "reasons", "raw", "raw_sha256"})
 
@@ -127,6 +128,8 @@ def _values(read: Mapping[str, Cell]) -> Values:
     for name, value in read.items():
         if name in columns and name not in _OWN and (fit := _fit(columns[name], value)) is not None:
             values[name] = fit
+    if values.get("nodes") == 1 and values.get("host"):
+        values.setdefault("hosts", values["host"])
     phase = tools()[str(read["tool"])].phases[str(read["phase"])]
     values |= {"kind": phase.kind, "metric": values.get("metric") or phase.metric, "left": False, "unneeded": False}
     return values
@@ -178,8 +181,8 @@ def _place(values: Values, found: Found, number: int) -> _Placed:
     tool, phase = str(values["tool"]), str(values["phase"])
     known = {name: values[name] for name in (*parameters(), *_ALSO) if values.get(name) is not None}
     point = _point_id(tool, str(values["kind"]), known)
-    sweep = (tool, str(values["kind"]), *(str(values.get(name) or "") for name in _ALSO))
-    when = str(found.values.get("started", ""))
+    sweep = (tool, str(values["kind"]), *(str(values.get(name) or "") for name in ("tool_version", "target_directory")))
+    when = next((str(value) for name in _WHEN if (value := found.values.get(name))), "")
     return _Placed(values | {"phase": phase}, found, sweep, point, (not when, when, number))
 
 
@@ -234,12 +237,8 @@ def _said(texts: Sequence[str], otherwise: str) -> Finding:
 @cache
 def _common() -> tuple[tuple[Check, Finding], ...]:
     """What is said of every row alike: readers do not tell which check finds something."""
-    found = []
-    for check in CHECKS:
-        missing = described.OF[check.name].missing
-        why = f"{_NOT_HERE} {missing}" if missing else _OF_THE_WHOLE
-        found.append((check, unchecked("the exit code is not known" if check.name == "exit_status" else why)))
-    return tuple(found)
+    reasons = documents.not_checked() | {"exit_status": "the exit code is not known"}
+    return tuple((check, unchecked(reasons.get(check.name, _OF_THE_WHOLE))) for check in CHECKS)
 
 
 def _one(text: str) -> str:

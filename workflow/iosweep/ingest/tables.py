@@ -51,10 +51,15 @@ def make(
 def _facts(document: Ingested, read: Sequence[tuple[IngestedFile, Contents]], made: Made) -> IngestedFacts:
     summaries = [(file.path, content.summary) for file, content in read if content.summary]
     outputs = [(file.path, reading) for file, content in read for reading in content.readings]
+    without = contents.Reasons()
+    for file, content in read:
+        if content.readings and not content.rows:
+            without.add(contents.why_no_row(file.path, content))
     return IngestedFacts(
         files=dict(Counter(kind for file, _ in read for kind in file.kinds)),
         bytes=sum(file.bytes for file, _ in read),
         refused=document.refused,
+        without_rows=without.found(),
         left_out=dict(Counter(made.left_out).most_common()),
         io500=tuple(io500.runs(summaries, outputs)),
     )
