@@ -25,6 +25,7 @@ from iosweep.plan.sweep_facts import RepetitionFacts
 from iosweep.report import (
     benchmark_tables,
     builds,
+    checks_table,
     cpus,
     figure_files,
     figures,
@@ -43,6 +44,8 @@ _HERE = Path(__file__).parent
 #: Figures that are in the page as SVG, too, for a reader without a script and for printing before it has drawn: one
 #: takes a tenth of a second and up to 120 kB.
 _STATIC, _STATIC_BYTES = 24, 1_000_000
+#: In the order in which they run: each uses those before it.
+_SCRIPTS = ("page.js", "series.js", "results_table.js", "charts.js")
 
 
 class Section(NamedTuple):
@@ -98,7 +101,7 @@ def render(results: Path) -> str:
     specified = {f.name: vega_lite.specification(f) for f in drawings if f.panels}
     static = figure_files.static(((f, specified[f.name]) for f in drawings if f.panels), _STATIC, _STATIC_BYTES)
     style = _read("page.css")
-    scripts = [_library(), _read("page.js"), _read("charts.js")]
+    scripts = [_library(), *map(_read, _SCRIPTS)]
     series, rates = load_series(results, series_figures.chosen(summary))
     data = {
         "campaign": campaign.about.campaign,
@@ -150,11 +153,11 @@ def _body(campaign: Campaign, results: Sequence[Result], drawings: Sequence[Figu
         "columns_of": vega_lite.columns,
         "constant": results_table.constant(results),
         "having": results_table.having(results),
-        "checks": results_table.summarize_checks(campaign.checks),
+        "checks": checks_table.summarize_checks(campaign.checks),
         "cpus": cpus.of(campaign),
         "nodes": nodes.of(campaign),
         "builds": builds.of(campaign, results),
-        "exclusion": results_table.exclusion(campaign.checks),
+        "exclusion": checks_table.exclusion(campaign.checks),
     }
 
 
