@@ -87,7 +87,8 @@ class Cell:
 
     @property
     def promised(self) -> bool:
-        return self.noise is not session
+        """Sessions that differ are different, and so are those that stop while the system still drifts another way."""
+        return self.noise is not session and not (self.noise is drift and self.n is None)
 
     @property
     def size(self) -> str:

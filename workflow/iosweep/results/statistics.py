@@ -162,7 +162,7 @@ class Change:
         half = min(student_t(self.freedom, alpha / 2) * self.error, _WIDEST)
         return _exp(self.log - half) - 1, _exp(self.log + half) - 1
 
-    def repetitions(self, half_width: float, alpha: float, most: int = 1000) -> int | None:
+    def repetitions(self, half_width: float, alpha: float = 0.05, most: int = 100) -> int | None:
         """How many more repetitions of each make the interval at the confidence 1 - alpha no wider than this half width
         on logarithms, where they scatter as these do; None for more than `most`."""
         least = min(self.n)
