@@ -250,7 +250,7 @@ class TestPlots:
 
     def test_an_interval_wider_than_the_figure_says_nothing(self) -> None:
         wide, narrow = (statistics(v, interval(v)) for v in ([10.0, 10.0, 100.0], [10.0, 10.1, 10.2]))
-        assert formats.spread(wide, formats.IOPS) == "10.0 to 100 IOPS (n = 3)"
+        assert formats.spread(wide, formats.IOPS) == "not repeatable: 10.0 to 100 IOPS (n = 3)"
         assert formats.spread(narrow, formats.IOPS) == "± 11.5 % (95 % CI, n = 3)"
 
     def test_what_is_not_drawn_is_said_and_breaks_the_line(self, tmp_path: Path) -> None:

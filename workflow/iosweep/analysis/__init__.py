@@ -9,5 +9,8 @@
 | caveats.py | what limits a figure: reasons, different nodes and builds, missing repetitions (pure) |
 | slices.py | which results belong in one figure (pure) |
 | choice.py | which point is the best of a phase, what confirms it, what it cannot be told apart from (pure) |
+| lines.py | points that differ in one axis alone, and what that axis does to a figure (pure) |
+| scaling.py | how rates grow with nodes and threads, and what share of linear growth that is (pure) |
+| sentences.py | what a sweep has shown, in sentences (pure) |
 | knees.py | where the ramps of sweeps reach most of their peak (pure) |
 """

@@ -68,9 +68,10 @@ def spread(statistics: Statistics, units: Sequence[Unit], interval: bool = True)
     """How far the repetitions agree: `± 2.1 % (95 % CI, n = 3)`, or their range where an interval says nothing."""
     if statistics.n == 1:
         return "one repetition"
+    doubt = "" if not interval or statistics.repeatable else "not repeatable: "
     if interval and statistics.ci95_share is not None:
-        return f"± {100 * statistics.ci95_share:.1f} % (95 % CI, n = {statistics.n})"
-    return f"{span_of(statistics, units)} (n = {statistics.n})"
+        return f"{doubt}± {100 * statistics.ci95_share:.1f} % (95 % CI, n = {statistics.n})"
+    return f"{doubt}{span_of(statistics, units)} (n = {statistics.n})"
 
 
 def span_of(statistics: Statistics, units: Sequence[Unit]) -> str:

@@ -35,15 +35,20 @@ class Bend:
     @property
     def sentence(self) -> str:
         """`Random read: 95 % of the peak at queue depth 16 to 32`"""
-        found, values = self.knee, self.values
         label = ", ".join(filter(None, (titles.phase(self.phase), self.place)))
+        return f"{label}: {self.where}"
+
+    @property
+    def where(self) -> str:
+        """`95 % of the peak at queue depth 16 to 32`"""
+        found, values = self.knee, self.values
         if found.low is None or found.high is None:
             where, sure = str(values[found.step]), " (one repetition of each point: no interval)"
         else:
             low, high = values[found.low], values[found.high]
             where, sure = str(low) if low == high else f"{low} to {high}", ""
         doubt = f"; {self._doubt}" if self._doubt else ""
-        return f"{label}: {100 * SHARE:g} % of the peak at {self._at(where)}{sure}{doubt}"
+        return f"{100 * SHARE:g} % of the peak at {self._at(where)}{sure}{doubt}"
 
     @property
     def _doubt(self) -> str:

@@ -60,6 +60,7 @@ class Section(NamedTuple):
 SECTIONS = (
     Section("remarks"),
     Section("verdicts"),
+    Section("sentences", needs="told"),
     Section("headline"),
     Section("node-check", "Node check", needs="node_check"),
     Section("weka", "WEKA tests", needs="weka"),
@@ -97,7 +98,7 @@ def render(results: Path) -> str:
     drawings = figures.figures(campaign, summary)
     specified = {f.name: vega_lite.specification(f) for f in drawings if f.panels}
     static = figure_files.static(((f, specified[f.name]) for f in drawings if f.panels), _STATIC, _STATIC_BYTES)
-    style = _read("page.css")
+    style = _read("page.css") + _read("first_screen.css")
     scripts = [_library(), _read("page.js"), _read("charts.js")]
     series, rates = load_series(results, series_figures.chosen(summary))
     data = {
