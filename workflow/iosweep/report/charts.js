@@ -27,10 +27,10 @@ document.body.append(tip);
 function tooltip(handler, event, item, value) {
   tip.hidden = !value;
   if (!value) return;
-  const {value: figure, spread, measure, what, verdict, point, scaling, where} = value;
+  const {value: figure, spread, measure, what, knee, verdict, point, scaling, where} = value;
   tip.replaceChildren(
     element("b", {}, measure ? `${measure} ${figure}` : figure),
-    ...[spread, what, scaling, where, shown(verdict, "verdict"), point].filter(Boolean)
+    ...[spread, what, knee, scaling, where, shown(verdict, "verdict"), point].filter(Boolean)
       .map((line) => element("div", {}, line)));
   const box = tip.getBoundingClientRect();
   tip.style.left = `${Math.max(4, Math.min(event.clientX + 14, innerWidth - box.width - 4))}px`;
