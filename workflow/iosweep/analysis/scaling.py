@@ -20,8 +20,8 @@ COLUMNS = ("nodes", "threads_per_node")
 @dataclass(frozen=True)
 class Step:
     """A count beside the smallest one. speedup: its rate as a multiple of the smallest count's; interval: 95 % of that,
-    None with too few repetitions; linear: the speedup of linear growth; strangers: its nodes that the largest count did
-    not have."""
+    None with too few repetitions; linear: the speedup of linear growth; strangers: nodes of the smallest count that it
+    did not have."""
 
     result: Result
     count: int
@@ -52,8 +52,8 @@ class Scaling:
 
     @property
     def same_nodes(self) -> bool:
-        """Whether all smaller counts ran on nodes of the largest one."""
-        return not any(step.strangers for step in self.steps) and not strangers(self.base, self.steps[-1].result)
+        """Whether the nodes of the smallest count took part in all others."""
+        return not any(step.strangers for step in self.steps)
 
 
 def of_line(column: str, line: Sequence[tuple[int, Result]], compared: Compared) -> Scaling | None:
@@ -61,7 +61,7 @@ def of_line(column: str, line: Sequence[tuple[int, Result]], compared: Compared)
     a rate of zero."""
     if len(line) < 2 or line[0][0] < 1:
         return None
-    (smallest, base), largest = line[0], line[-1][1]
+    smallest, base = line[0]
     if not base.headline or base.headline.mean <= 0:
         return None
     steps = tuple(
@@ -71,13 +71,13 @@ def of_line(column: str, line: Sequence[tuple[int, Result]], compared: Compared)
             count / smallest,
             compared.share(result, base),
             compared.ratio(result, base),
-            frozenset(strangers(result, largest)),
+            frozenset(strangers(base, result)),
         )
         for count, result in line[1:]
     )
     return Scaling(column, base, smallest, steps)
 
 
-def strangers(result: Result, largest: Result) -> set[str]:
-    """Its nodes that the largest count did not have."""
-    return set(result.hosts) - set(largest.hosts)
+def strangers(result: Result, other: Result) -> set[str]:
+    """Its nodes that another result did not have."""
+    return set(result.hosts) - set(other.hosts)

@@ -174,7 +174,9 @@ def _scaling(found: Scaling, leads: bool) -> str:
     nodes = "" if found.same_nodes else ", on different nodes"
     short = leads and found.column != "nodes"
     counts = f"{found.smallest} to {last.count}" if short else _span(found.column, found.smallest, last.count, " to ")
-    return f"{_times(last.speedup)} from {counts}, {_percent(last.efficiency, last.range)} of linear{nodes}"
+    return (
+        f"{formats.times(last.speedup)} from {counts}, {formats.percent(last.efficiency, last.range)} of linear{nodes}"
+    )
 
 
 def _shares(line: Line) -> Iterator[str]:
@@ -195,7 +197,7 @@ def _shares(line: Line) -> Iterator[str]:
 
 def _share(line: Line, place: Place) -> str:
     reach = "reach" if parameters()[line.column].singular and place.value != 1 else "reaches"
-    return f"{titles.named(line.column, place.value)} {reach} {_percent(place.share, _ends(place.interval))}"
+    return f"{titles.named(line.column, place.value)} {reach} {formats.percent(place.share, _ends(place.interval))}"
 
 
 def _ends(interval: Interval | None) -> tuple[float, float] | None:
@@ -219,22 +221,6 @@ def _span(column: str, low: Value, high: Value, between: str) -> str:
     option, (a, b) = parameters()[column], (titles.parameter(column, value) for value in (low, high))
     before = "" if option.singular or option.labels is not None else f"{option.shown} "
     return f"{before}{a}{between}{b}{f' {option.shown}' if option.singular else ''}"
-
-
-def _percent(share: float, ends: tuple[float, float] | None = None) -> str:
-    """`92 %`, `92 % (89 to 95 %)`; without the interval where it is all the same."""
-    text = _rounded(share)
-    low, high = map(_rounded, ends) if ends else (text, text)
-    return f"{text} %" if low == high == text else f"{text} % ({low} to {high} %)"
-
-
-def _rounded(share: float) -> str:
-    return f"{100 * share:.0f}" if share >= 0.0995 else f"{100 * share:.2g}"
-
-
-def _times(ratio: float) -> str:
-    """`3.8x`"""
-    return f"{ratio:.1f}x" if ratio < 9.95 else f"{ratio:.0f}x"
 
 
 def _gaps(results: Sequence[Result], found: Choice) -> Iterator[str]:

@@ -92,6 +92,7 @@ class Figure:
     measures: tuple[str, ...]  # drawn with different dashes: mean, p99; [""] if there is one
     marks: tuple[Mark, ...]
     notes: tuple[str, ...]
+    static: bool = True  # also for a reader without a script; a figure of what others show in another way is not
 
 
 def figures(campaign: Campaign, results: Sequence[Result]) -> list[Figure]:

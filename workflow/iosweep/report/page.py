@@ -27,13 +27,14 @@ from iosweep.report import (
     builds,
     cpus,
     figure_files,
-    figures,
     nodes,
     results_table,
     run_order,
+    scaling_figures,
     series_figures,
     vega_lite,
 )
+from iosweep.report.drawings import drawings as all_drawings
 from iosweep.report.figures import Figure
 from iosweep.report.first_screen import answer
 from iosweep.results import merged_tables
@@ -95,9 +96,11 @@ def render(results: Path) -> str:
 
     campaign = load(results)
     summary = results_table.ordered(summarize(campaign.rows), campaign.about.sweeps)
-    drawings = figures.figures(campaign, summary)
+    drawings = all_drawings(campaign, summary)
     specified = {f.name: vega_lite.specification(f) for f in drawings if f.panels}
-    static = figure_files.static(((f, specified[f.name]) for f in drawings if f.panels), _STATIC, _STATIC_BYTES)
+    static = figure_files.static(
+        ((f, specified[f.name]) for f in drawings if f.panels and f.static), _STATIC, _STATIC_BYTES
+    )
     style = _read("page.css") + _read("first_screen.css")
     scripts = [_library(), _read("page.js"), _read("charts.js")]
     series, rates = load_series(results, series_figures.chosen(summary))
@@ -146,6 +149,7 @@ def _body(campaign: Campaign, results: Sequence[Result], drawings: Sequence[Figu
         "sweeps": [
             (sweep, [figure for figure in drawings if figure.sweep == sweep.name]) for sweep in campaign.about.sweeps
         ],
+        "scaling": scaling_figures.tables(campaign, results),
         "repetitions_of": _repetitions,
         "strips": run_order.strips(campaign, results),
         "columns_of": vega_lite.columns,
