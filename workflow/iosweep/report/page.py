@@ -164,10 +164,19 @@ def _body(campaign: Campaign, results: Sequence[Result], drawings: Sequence[Figu
 
 
 def _drawing(figure: Figure, specified: vega_lite.Specification) -> dict[str, object]:
-    """A figure for the page's script: specification, and its values by column, which is a third of the bytes."""
+    """A figure for the page's script: its specification, and its values by column, which is a third of the bytes.
+
+    Of a column that is all the same, the value.
+    """
     marks = [mark.values() for mark in figure.marks]
     fields = dict.fromkeys(field for mark in marks for field in mark)
-    return {"spec": specified, "values": {field: [_short(mark.get(field)) for mark in marks] for field in fields}}
+    columns = {field: [_short(mark.get(field)) for mark in marks] for field in fields}
+    values = {field: own[0] if _same(own) else own for field, own in columns.items()}
+    return {"spec": specified, "rows": len(marks), "values": values}
+
+
+def _same(column: Sequence[object]) -> bool:
+    return len(column) > 1 and not isinstance(column[0], list) and column.count(column[0]) == len(column)
 
 
 def _short(value: object) -> object:

@@ -91,16 +91,13 @@ def _lines(cut: Slice, fails: Failed) -> Iterator[Grown]:
 
 
 def _figure(cut: Slice, lines: Sequence[Grown], origin: str) -> Figure:
-    """Panels are phases and values of the third axis."""
-    names = list(dict.fromkeys((line.phase, line.facet) for line in lines))
+    """One panel with a line for each phase, unless another axis makes the lines: then panels are phases."""
     steps = [step for line in lines for step in line.scaling.steps]
     highest = max([1.0, *(step.efficiency for step in steps)])
-    ticks = linear_ticks(
-        100 * max(highest, min(1.25 * highest, max(step.range[1] if step.range else 0 for step in steps)))
-    )
-    marks = [mark for line in lines for mark in _marks(cut, line, names.index((line.phase, line.facet)), ticks[-1])]
-    series = distinct([line.scaling.base for line in lines], cut.color) if cut.color else []
-    strange = [step for line in lines for step in line.scaling.steps if step.strangers]
+    widest = max(step.range[1] if step.range else 0 for step in steps)
+    ticks = linear_ticks(100 * max(highest, min(1.25 * highest, widest)))
+    panels = list(dict.fromkeys(_panel(cut, line) for line in lines))
+    strange = [step for step in steps if step.strangers]
     notes = [_ABOUT, _BARS[any(step.range for step in steps)]]
     if strange:
         hosts = formats.hosts(set().union(*(step.strangers for step in strange)))
@@ -111,43 +108,53 @@ def _figure(cut: Slice, lines: Sequence[Grown], origin: str) -> Figure:
         subtitle=captions.subtitle(cut),
         sweep=cut.sweep,
         origin=origin,
-        panels=tuple(
-            Panel(", ".join(filter(None, (titles.phase(phase), titles.named(cut.facet, facet) if cut.facet else ""))),
-                  "%", "share of linear growth", ticks, False)
-            for phase, facet in names
-        ),
+        panels=tuple(Panel(title, "%", "share of linear growth", ticks, False) for title in panels),
         x_title=parameters()[cut.x].shown,
         x_column=cut.x,
         x_values=tuple(x for x in distinct(cut.results, cut.x) if not isinstance(x, str)),
-        series_title=parameters()[cut.color].shown if cut.color else "",
-        series=tuple(titles.parameter(cut.color, value) for value in series) if cut.color else ("",),
+        series_title=parameters()[cut.color].shown if cut.color else "phase",
+        series=tuple(dict.fromkeys(_series(cut, line) for line in sorted(lines, key=_place))),
         with_nodes=cut.x == "nodes",
         measures=("",),
-        marks=tuple(marks),
+        marks=tuple(mark for line in lines for mark in _marks(cut, line, panels.index(_panel(cut, line)), ticks[-1])),
         notes=tuple(notes),
         static=cut.x == "nodes",
-    )  # fmt: skip
+    )
+
+
+def _panel(cut: Slice, line: Grown) -> str:
+    facet = titles.named(cut.facet, line.facet) if cut.facet else ""
+    return ", ".join(filter(None, (titles.phase(line.phase) if cut.color else "", facet)))
+
+
+def _series(cut: Slice, line: Grown) -> str:
+    return titles.parameter(cut.color, line.color) if cut.color else titles.phase(line.phase)
+
+
+def _place(line: Grown) -> tuple[bool, Value]:
+    """Sorting key of lines by their color; a result without a value comes first."""
+    return line.color is not None, 0 if line.color is None else line.color
 
 
 def _marks(cut: Slice, line: Grown, panel: int, end: float) -> Iterator[Mark]:
-    found = line.scaling
-    series = titles.parameter(cut.color, line.color) if cut.color else ""
-    base = Mark(panel=panel, x=found.smallest, series=series, measure="", verdict=found.base.verdict)
-    smallest = titles.named(cut.x, found.smallest)
+    found, smallest = line.scaling, titles.named(cut.x, line.scaling.smallest)
+    base = Mark(panel=panel, x=found.smallest, series=_series(cut, line), measure="", verdict=found.base.verdict)
     yield _named(
         structs.replace(base, y=100.0), found.base, cut, "100 %", f"{smallest}, which the others are compared with"
     )
     for step in found.steps:
         low, high = step.range or (None, None)
-        value = f"{formats.percent(step.efficiency, step.range)} of linear growth"
-        mark = Mark(
-            panel=base.panel, x=step.count, series=series, measure="", verdict=step.result.verdict,
+        mark = structs.replace(
+            base,
+            x=step.count,
+            verdict=step.result.verdict,
             y=100 * step.efficiency,
             low=None if low is None else 100 * low,
             high=None if high is None else min(100 * high, end),
             cut=True if high is not None and 100 * high > end else None,
             apart=bool(step.strangers) if cut.x == "nodes" else None,
-        )  # fmt: skip
+        )
+        value = f"{formats.percent(step.efficiency, step.range)} of linear growth"
         yield _named(mark, step.result, cut, value, f"{formats.times(step.speedup)} of {smallest}")
 
 
