@@ -13,5 +13,8 @@
 | comparison.py, comparison_words.py | how figures of two campaigns differ, how sure that is; in words (pure) |
 | versus.py | two campaigns side by side: all of the above (pure) |
 | changes.py | what else changed between two campaigns (pure) |
+| lines.py | points that differ in one axis alone, and what that axis does to a figure (pure) |
+| scaling.py | how rates grow with nodes and threads, and what share of linear growth that is (pure) |
+| sentences.py | what a sweep has shown, in sentences (pure) |
 | knees.py | where the ramps of sweeps reach most of their peak (pure) |
 """

@@ -15,6 +15,7 @@ from statistics import fmean, median, stdev
 from iosweep.analysis.data import PhaseOutcome, Row, Value
 from iosweep.plan.sweep_facts import SweepFacts
 from iosweep.results import precision
+from iosweep.results import statistics as statistics_of
 from iosweep.results.precision import COUNTED, Sample
 from iosweep.results.reasons import REASONS
 from iosweep.results.statistics import ENOUGH, Grade, Interval, grade
@@ -67,6 +68,11 @@ class Statistics:
         wider than the figure."""
         found = self.interval
         return found.half_width_share if found and found.half_width_share < 1 else None
+
+    @property
+    def repeatable(self) -> bool:
+        """Whether it has a grade, or too few repetitions to tell: as the check `precise` decides."""
+        return self.interval is None or not statistics_of.scattered(self.interval)
 
 
 @dataclass(frozen=True)

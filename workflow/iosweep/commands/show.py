@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
-from iosweep.analysis import acceptance, caveats, formats, knees
+from iosweep.analysis import acceptance, caveats, choice, formats, knees, sentences
 from iosweep.analysis.aggregate import FIGURES, Result, Statistics, count_results, summarize
 from iosweep.analysis.choice import Choice
 from iosweep.analysis.data import Campaign, load
@@ -143,6 +143,11 @@ def _document(campaign: Campaign, found: Sequence[Result], known: outcome.Outcom
             for group in headline.groups(found, campaign.checks)
             for entry in group.entries
             if entry.choice
+        ],
+        "sentences": [
+            {"sweep": told.sweep, "sentence": text, "verdict": verdict}
+            for told in sentences.of(found, campaign.about.sweeps, choice.failed(campaign.checks))
+            for text, verdict in told.sentences
         ],
         "knees": [
             {"sweep": b.sweep, "phase": b.phase, "axis": b.column, "values": list(b.values), **asdict(b.knee)}

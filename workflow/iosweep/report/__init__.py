@@ -3,6 +3,9 @@
 | module | what it does |
 |---|---|
 | figures.py, captions.py | results -> figures and their captions (pure) |
+| knee_marks.py | results -> which marks of a figure are knees (pure) |
+| scaling_figures.py | results -> figures and tables of scaling efficiency (pure) |
+| drawings.py | all figures of a campaign, in the order of the page (pure) |
 | results_table.py | results -> the table of results (pure) |
 | checks_table.py | checks -> how often each failed or could not be made (pure) |
 | series_figures.py | series -> small figures over time and tables of own rates behind the rows (pure) |

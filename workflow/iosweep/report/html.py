@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from functools import cache
 from pathlib import Path
@@ -46,10 +46,19 @@ def environment() -> Environment:
 
 
 def drawing(figure: Figure, specified: vega_lite.Specification) -> dict[str, object]:
-    """A figure for the page's script: specification, and its values by column, which is a third of the bytes."""
+    """A figure for the page's script: its specification, and its values by column, which is a third of the bytes.
+
+    Of a column that is all the same, the value.
+    """
     marks = [mark.values() for mark in figure.marks]
     fields = dict.fromkeys(field for mark in marks for field in mark)
-    return {"spec": specified, "values": {field: [_short(mark.get(field)) for mark in marks] for field in fields}}
+    columns = {field: [_short(mark.get(field)) for mark in marks] for field in fields}
+    values = {field: own[0] if _same(own) else own for field, own in columns.items()}
+    return {"spec": specified, "rows": len(marks), "values": values}
+
+
+def _same(column: Sequence[object]) -> bool:
+    return len(column) > 1 and not isinstance(column[0], list) and column.count(column[0]) == len(column)
 
 
 def _short(value: object) -> object:

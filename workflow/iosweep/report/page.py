@@ -22,15 +22,16 @@ from iosweep.report import (
     cpus,
     depth_table,
     figure_files,
-    figures,
     html,
     nodes,
     references,
     results_table,
     run_order,
+    scaling_figures,
     series_figures,
     vega_lite,
 )
+from iosweep.report.drawings import drawings as all_drawings
 from iosweep.report.figures import Figure
 from iosweep.report.first_screen import answer
 from iosweep.results import merged_tables
@@ -57,6 +58,7 @@ class Section(NamedTuple):
 SECTIONS = (
     Section("remarks"),
     Section("verdicts"),
+    Section("sentences", needs="told"),
     Section("headline"),
     Section("acceptance", "Acceptance", needs="acceptance"),
     Section("node-check", "Node check", needs="node_check"),
@@ -93,10 +95,12 @@ def render(results: Path) -> str:
 
     campaign = load(results)
     summary = results_table.ordered(summarize(campaign.rows), campaign.about.sweeps)
-    drawings = figures.figures(campaign, summary)
+    drawings = all_drawings(campaign, summary)
     specified = {f.name: vega_lite.specification(f) for f in drawings if f.panels}
-    static = figure_files.static(((f, specified[f.name]) for f in drawings if f.panels), _STATIC, _STATIC_BYTES)
-    style = html.read("page.css")
+    static = figure_files.static(
+        ((f, specified[f.name]) for f in drawings if f.panels and f.static), _STATIC, _STATIC_BYTES
+    )
+    style = html.read("page.css") + html.read("first_screen.css")
     scripts = [html.library(), *map(html.read, _SCRIPTS)]
     series, rates = load_series(results, series_figures.chosen(summary))
     data = {
@@ -137,6 +141,7 @@ def _body(campaign: Campaign, results: Sequence[Result], drawings: Sequence[Figu
         "sweeps": [
             (sweep, [figure for figure in drawings if figure.sweep == sweep.name]) for sweep in campaign.about.sweeps
         ],
+        "scaling": scaling_figures.tables(campaign, results),
         "repetitions_of": _repetitions,
         "strips": run_order.strips(campaign, results),
         "columns_of": vega_lite.columns,

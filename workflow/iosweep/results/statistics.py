@@ -256,6 +256,12 @@ def grade(found: Interval | None) -> Grade | None:
     return next((name for name, share in GRADES if found.half_width_share <= share), None)
 
 
+def scattered(found: Interval) -> bool:
+    """Whether repetitions are not repeatable: without a grade, and even Student's t of these values alone is wider than
+    the widest one."""
+    return grade(found) is None and found.n >= ENOUGH and found.student_share > GRADES[-1][1]
+
+
 def pooled(samples: Sequence[Sequence[float]]) -> Noise | None:
     """The noise of points of one phase, each with its repetitions; None with fewer than two points that have some.
 

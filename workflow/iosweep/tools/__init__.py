@@ -116,6 +116,7 @@ class Phase:
     help: str
     title: str = ""  # in reports; "": the name
     random: bool = False
+    plural: str = ""  # its operations as the subject of a sentence: `file creates`; "": `help`
 
 
 @dataclass(frozen=True)
