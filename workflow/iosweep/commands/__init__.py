@@ -11,6 +11,7 @@
 | `outcome` | what became of a campaign, for the next three |
 | `check`, `list`, `show` | verdicts of a campaign; all campaigns; results of one |
 | `report` | `iosweep report`, and what the rules `merge`, `page` and `figures` make |
+| `export` | a campaign as one archive, as it is or anonymous |
 | `rerun`, `clean` | open stored repetitions again; remove files from the target |
 | `parse` | outputs of tools as JSON |
 | `tools/` | `iosweep tools`: list, build (for a rule) and mirror the benchmark tools |

@@ -28,6 +28,7 @@ COMMANDS = {
     "check": ("check", "check that a campaign is complete and valid; exit with 1 if it is not"),
     "report": ("report", "regenerate the tables, the report and the figures of a campaign"),
     "rerun": ("rerun", "mark points to be measured again; their results are kept as superseded"),
+    "export": ("export", "pack a campaign into one archive, with --anonymize without the names of the site"),
     "clean": ("clean", "show the files that campaigns left on the target; remove them with --yes"),
     "parse": ("parse", "convert output files of fio, IOR or mdtest to JSON"),
     "tools": ("tools.command", "list the benchmark tools, or download what building them needs"),
@@ -43,7 +44,7 @@ RULES = {
     "figures": ("rules.page", "make the figures as SVG and PNG from the tables"),
 }
 #: Commands that read the results of the campaigns that they name.
-_READ_RESULTS = frozenset({"watch", "list", "show", "check", "report", "rerun", "clean"})
+_READ_RESULTS = frozenset({"watch", "list", "show", "check", "report", "rerun", "export", "clean"})
 
 
 def main(argv: Sequence[str] | None = None) -> int:

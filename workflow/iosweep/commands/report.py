@@ -26,7 +26,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def run(arguments: Namespace) -> int:
-    if (results := campaigns.find(arguments.campaign)) is None:
+    if (results := campaigns.find(arguments.campaign, writes=True)) is None:
         return 1
     if not (plans := plan_files(results)):
         raise CommandError(str(outcome.no_plan(results)))

@@ -170,6 +170,12 @@ def _read(name: str) -> str:
     return (_HERE / name).read_text(encoding="utf-8")
 
 
+def constant_texts() -> list[str]:
+    """The scripts and the style of every report, and its templates: texts that say nothing of a campaign."""
+    templates = [file.read_text(encoding="utf-8") for file in sorted(_HERE.glob("*.html"))]
+    return [_library(), *(_read(file.name) for file in sorted(_HERE.glob("*.[cj]s*"))), *templates]
+
+
 def _time(moment: datetime) -> str:
     return f"{moment:%Y-%m-%d %H:%M %Z}"
 
