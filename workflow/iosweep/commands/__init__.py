@@ -12,6 +12,7 @@
 | `check`, `list`, `show` | verdicts of a campaign; all campaigns; results of one |
 | `report` | `iosweep report`, and what the rules `merge`, `page` and `figures` make |
 | `export` | a campaign as one archive, as it is or anonymous |
+| `replay` | the command of a stored point; measures the point again |
 | `rerun`, `clean` | open stored repetitions again; remove files from the target |
 | `parse` | outputs of tools as JSON |
 | `tools/` | `iosweep tools`: list, build (for a rule) and mirror the benchmark tools |

@@ -29,6 +29,7 @@ COMMANDS = {
     "report": ("report", "regenerate the tables, the report and the figures of a campaign"),
     "rerun": ("rerun", "mark points to be measured again; their results are kept as superseded"),
     "export": ("export", "pack a campaign into one archive, with --anonymize without the names of the site"),
+    "replay": ("replay", "show the command of a stored point for a shell, or measure the point again and compare"),
     "clean": ("clean", "show the files that campaigns left on the target; remove them with --yes"),
     "parse": ("parse", "convert output files of fio, IOR or mdtest to JSON"),
     "tools": ("tools.command", "list the benchmark tools, or download what building them needs"),
@@ -44,7 +45,7 @@ RULES = {
     "figures": ("rules.page", "make the figures as SVG and PNG from the tables"),
 }
 #: Commands that read the results of the campaigns that they name.
-_READ_RESULTS = frozenset({"watch", "list", "show", "check", "report", "rerun", "export", "clean"})
+_READ_RESULTS = frozenset({"watch", "list", "show", "check", "report", "rerun", "export", "replay", "clean"})
 
 
 def main(argv: Sequence[str] | None = None) -> int:
