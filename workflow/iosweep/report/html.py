@@ -98,6 +98,12 @@ def read(name: str) -> str:
     return (_HERE / name).read_text(encoding="utf-8")
 
 
+def constant_texts() -> list[str]:
+    """The scripts and the styles of all pages, and their templates: texts that say nothing of a campaign."""
+    templates = [file.read_text(encoding="utf-8") for file in sorted(_HERE.rglob("*.html"))]
+    return [library(), *(read(file.name) for file in sorted(_HERE.glob("*.[cj]s*"))), *templates]
+
+
 def _time(moment: datetime) -> str:
     return f"{moment:%Y-%m-%d %H:%M %Z}"
 
