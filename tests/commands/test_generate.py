@@ -39,7 +39,7 @@ def test_what_is_committed_is_what_the_code_says() -> None:
 
 
 FILES = ["workflow/schemas/sweep.schema.json", "workflow/schemas/suite.schema.json", "docs/columns.md",
-         "docs/verdicts.md", "docs/parsing.md", "config/README.md",
+         "docs/verdicts.md", "docs/acceptance.md", "docs/parsing.md", "config/README.md",
          *(f"workflow/iosweep/tools/{name}/README.md" for name in ("fio", "ior", "mdtest"))]  # fmt: skip
 
 
