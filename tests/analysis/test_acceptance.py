@@ -196,7 +196,7 @@ def test_scaling_needs_both_sides() -> None:
 
 def test_what_is_not_in_the_results_is_undecided() -> None:
     one = decide(rows(1000), "write_iops", ">=", 1, "IOPS")
-    assert (one.outcome, one.reason) == ("undecided", "no sweep has the phase rand_write (phases: rand_read)")
+    assert (one.outcome, one.reason) == ("undecided", "rand_write is not measured (phases: rand_read)")
 
 
 def test_shares_of_references() -> None:
