@@ -55,7 +55,7 @@ FORMS = (
     Form("a point, alone"),
     Form("a point of 24", 24, figure="rand_read at threads_per_node 1"),
     Form("headline, best of 24, not confirmed", 24),
-    Form("headline, best of 24, confirmed", 24, 3),
+    Form("headline, best of 24, confirmed by 3", 24, 3),
     Form("headline, best of 24, confirmed by 5", 24, 5),
     Form("scaling, two points alone", scaling=True, figure="rand_read scaling nodes 1 -> 2"),
 )

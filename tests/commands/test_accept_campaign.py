@@ -52,3 +52,6 @@ def test_a_campaign_with_criteria(tmp_path: Path) -> None:
     other.write_text('accept:\n  rand_read iops: "<= 900M IOPS"\n')
     assert decided(campaign, "--with", str(other))["outcome"] in ("pass", "undecided")
     assert campaign.settled()
+
+    campaign.iosweep("rerun", first["criteria"][0]["points"][0], "--campaign", campaign.name)
+    assert "has changed since its tables were made" in campaign.iosweep("accept", campaign.name, code=2)
