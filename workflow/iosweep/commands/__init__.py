@@ -11,6 +11,7 @@
 | `outcome` | what became of a campaign, for the next three |
 | `check`, `list`, `show` | verdicts of a campaign; all campaigns; results of one |
 | `compare`, `compare_document` | `iosweep compare`: campaigns against the first one; the same as JSON |
+| `accept`, `decisions`, `junit` | `iosweep accept`: criteria of acceptance, decided; in a terminal; as JUnit XML |
 | `report` | `iosweep report`, and what the rules `merge`, `page` and `figures` make |
 | `export` | a campaign as one archive, as it is or anonymous |
 | `replay` | the command of a stored point; measures the point again |
