@@ -158,7 +158,7 @@ class TestMicron:
 
 class TestLustre:
     def test_ior_over_threads_by_transfer_size(self) -> None:
-        """The notes print lines of 32 threads only; 16 threads get half of them here, so that there is a line to draw."""
+        """The notes print lines of 32 threads only; 16 threads get half of them here, to draw a line."""
         known = {"nodes": 2, "file_size_bytes": 16 * G, "file_per_process": True, "o_direct": True, "api": "POSIX"}
         rows = []
         for share, threads in ((0.5, 16), (1.0, 32)):

@@ -76,8 +76,7 @@ def read(file: Path, given: Mapping[str, str] | None = None) -> Config:
     problems += _too_many(sweeps)
     if model and not model.allow_open_port:
         problems += _open_ports(sweeps)
-    asked = model.references if model else None
-    compared, found = _references(document, published if asked is None else asked)
+    compared, found = _references(document, published, accept)
     problems += found
     if problems or not model:
         raise ConfigError(sorted(problems, key=lambda p: (p.file != document.file, p.file, p.line)))
@@ -98,14 +97,17 @@ def read(file: Path, given: Mapping[str, str] | None = None) -> Config:
     )
 
 
-def _references(document: Document, texts: Sequence[str]) -> tuple[tuple[Reference, ...], list[Problem]]:
-    """The references of names and paths, and what is wrong: with a file, or with what stands in the configuration."""
-    if not texts:
+def _references(
+    document: Document, of_suites: Sequence[str], accept: Sequence[criteria.Criterion]
+) -> tuple[tuple[Reference, ...], list[Problem]]:
+    """The references that are listed, else those of the suites, and those that criteria name; and what is wrong."""
+    listed = document.data.get("references")
+    texts = [text for text in listed if isinstance(text, str)] if isinstance(listed, list) else of_suites
+    if not texts and not any(criterion.threshold.of for criterion in accept):
         return (), []
     from iosweep.config import references  # late: most configurations have none
 
-    found, problems = references.named(list(dict.fromkeys(texts)))
-    return found, [p if p.file else document.problem(("references", index), p.message) for index, p in problems]
+    return references.of_configuration(document, texts, accept)
 
 
 def _with(document: Document, given: Mapping[str, str]) -> Document:
