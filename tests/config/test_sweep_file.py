@@ -18,8 +18,8 @@ OPTIONS = (
     " fsync, write_mode, data, ioengine, client_server"
 )
 TOP = (
-    "campaign, description, target, limits, pinning, cpus, tools, allow_open_port, allocation, seed, accept, references,"
-    " sweeps"
+    "campaign, description, target, limits, pinning, cpus, tools, allow_open_port, allocation, seed, accept,"
+    " references, sweeps"
 )
 SWEEP = "name, tool, description, phases, axes, options, exclude, when, phase_time, repetitions, confirm, ramp"
 SUITES = ", ".join(sorted(file.stem for file in models.SUITES.glob("*.yaml")))

@@ -9,5 +9,6 @@
 | caveats.py | what limits a figure: reasons, different nodes and builds, missing repetitions (pure) |
 | slices.py | which results belong in one figure (pure) |
 | choice.py | which point is the best of a phase, what confirms it, what it cannot be told apart from (pure) |
+| references.py | published figures beside a campaign's own, or why they do not compare (pure) |
 | knees.py | where the ramps of sweeps reach most of their peak (pure) |
 """

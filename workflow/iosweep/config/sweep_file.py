@@ -66,13 +66,8 @@ def read(file: Path, given: Mapping[str, str] | None = None) -> Config:
                 sweeps += [_member(entry, suite_model, suite, n) for n in range(len(suite_model.sweeps))]
         else:
             sweeps.append(_sweep(entry, document, ("sweeps", index)))
-    names: dict[str, Sweep] = {}
-    for sweep in sweeps:
-        problems += _check(sweep)
-        if first := names.get(sweep.name):
-            where = f"{first.document.file}, line {first.document.line(first.path)}"
-            problems.append(sweep.problem(f"`{sweep.name}` names two sweeps (the other: {where})", "name"))
-        names[sweep.name] = sweep
+    problems += [problem for sweep in sweeps for problem in _check(sweep)]
+    problems += _same_names(sweeps)
     problems += _too_many(sweeps)
     if model and not model.allow_open_port:
         problems += _open_ports(sweeps)
@@ -95,6 +90,17 @@ def read(file: Path, given: Mapping[str, str] | None = None) -> Config:
         tuple(accept),
         compared,
     )
+
+
+def _same_names(sweeps: Sequence[Sweep]) -> list[Problem]:
+    """Sweeps whose name another one has."""
+    problems, names = [], dict[str, Sweep]()
+    for sweep in sweeps:
+        if first := names.get(sweep.name):
+            where = f"{first.document.file}, line {first.document.line(first.path)}"
+            problems.append(sweep.problem(f"`{sweep.name}` names two sweeps (the other: {where})", "name"))
+        names[sweep.name] = sweep
+    return problems
 
 
 def _references(
