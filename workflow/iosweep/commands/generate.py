@@ -50,8 +50,6 @@ def generate(check: bool) -> list[str]:
 def _files() -> Iterator[tuple[str, str]]:
     yield "workflow/schemas/sweep.schema.json", schema(models.campaign_model(), "A configuration of iosweep")
     yield "workflow/schemas/suite.schema.json", schema(models.suite_model(), "A suite of iosweep")
-    yield "workflow/schemas/reference.schema.json", schema(references.ReferenceFile, "Published figures for iosweep")
-    yield "docs/references.md", _between("docs/references.md", "keys", _reference_keys())
     yield "docs/columns.md", columns.markdown()
     verdicts = _between("docs/verdicts.md", "checks", checks.markdown())
     yield "docs/verdicts.md", _replaced(verdicts, "docs/verdicts.md", "file systems", fs_types.markdown())
@@ -60,6 +58,8 @@ def _files() -> Iterator[tuple[str, str]]:
     for tool in tools().values():
         name = f"workflow/iosweep/tools/{tool.name}/README.md"
         yield name, _between(name, "options", _options(tool))
+    yield "workflow/schemas/reference.schema.json", schema(references.ReferenceFile, "Published figures for iosweep")
+    yield "docs/references.md", _between("docs/references.md", "keys", _reference_keys())
 
 
 class _Schema(GenerateJsonSchema):
