@@ -106,7 +106,7 @@ class TestNotComparable:
 
     def test_another_figure(self) -> None:
         one = beside(measured(), figure="completion_p99.5", value=1e-3, printed="1 ms")
-        assert one.reason == "fio gave no 99.5th percentile of the completion latency here"
+        assert one.reason == "fio gave no p99.5 completion latency here"
 
     def test_a_suite_that_was_scaled(self) -> None:
         scaled = sweep_facts(5, "p", suite="four-corners", scaled=True)

@@ -46,7 +46,7 @@ def test_beside_a_campaign(tmp_path: Path, capsys: pytest.CaptureFixture[str], m
     results = made(tmp_path, "weka.single_client")
     assert main(["references", "--beside", results]) == 0
     text = capsys.readouterr().out
-    assert "here 38 % of it" in text
+    assert "here 38 % (" in text
     assert "not comparable: the suite weka was scaled to fit (2 figures: Random read, IOPS)" in text
     assert "14 of 16 figures compare" in text
     assert main(["references", "weka.cluster", "--beside", results, "--json"]) == 0

@@ -103,9 +103,10 @@ def _compares(figure: PublishedFigure, result: Result, scaled: Mapping[str, str]
     return result.tool == figure.tool and result.point not in scaled and not _unmet(figure.where, result)
 
 
-def place(figure: PublishedFigure) -> str:
-    """Where a figure was measured: `8 nodes, 32 threads per node, 1 MiB`."""
-    return ", ".join(filter(None, (_named(name, figure.where[name]) for name in _columns() if name in figure.where)))
+def place(figure: PublishedFigure) -> tuple[str, ...]:
+    """Where a figure was measured: `fio`, `8 nodes`, `32 threads per node`, `1 MiB`."""
+    words = (_named(name, figure.where[name]) for name in _columns() if name in figure.where)
+    return (titles.tool(figure.tool), *filter(None, words))
 
 
 def _scaled(sweeps: Iterable[SweepFacts]) -> dict[str, str]:

@@ -51,16 +51,16 @@ FIGURES: Mapping[str, Figure] = {
     "rate": Figure("ops_per_s", "rate", "rate"),
     "latency": Figure("latency_mean_s", "latency", "mean latency"),
     "p50": Figure("latency_p50_s", "latency", "median latency"),
-    "p99": Figure("latency_p99_s", "latency", "99th percentile"),
-    "p99.5": Figure("latency_p99_5_s", "latency", "99.5th percentile"),
-    "p99.9": Figure("latency_p99_9_s", "latency", "99.9th percentile"),
+    "p99": Figure("latency_p99_s", "latency", "p99 latency"),
+    "p99.5": Figure("latency_p99_5_s", "latency", "p99.5 latency"),
+    "p99.9": Figure("latency_p99_9_s", "latency", "p99.9 latency"),
     "read_latency": Figure("read_latency_mean_s", "latency", "mean latency of the reads"),
     "write_latency": Figure("write_latency_mean_s", "latency", "mean latency of the writes"),
     "completion_latency": Figure("completion_latency_mean_s", "latency", "mean completion latency"),
     "completion_p50": Figure("completion_latency_p50_s", "latency", "median completion latency"),
-    "completion_p99": Figure("completion_latency_p99_s", "latency", "99th percentile of the completion latency"),
-    "completion_p99.5": Figure("completion_latency_p99_5_s", "latency", "99.5th percentile of the completion latency"),
-    "completion_p99.9": Figure("completion_latency_p99_9_s", "latency", "99.9th percentile of the completion latency"),
+    "completion_p99": Figure("completion_latency_p99_s", "latency", "p99 completion latency"),
+    "completion_p99.5": Figure("completion_latency_p99_5_s", "latency", "p99.5 completion latency"),
+    "completion_p99.9": Figure("completion_latency_p99_9_s", "latency", "p99.9 completion latency"),
 }
 
 
