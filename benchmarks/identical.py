@@ -2,6 +2,7 @@
 
 One configuration is measured twelve times, one campaign after the other, each with results and files of its own. Where
 the intervals of two headlines exclude each other, one of the two reports is wrong: nothing was changed between them.
+Then all pairs of campaigns are compared as `iosweep compare` does it: a change is a false alarm, or the machine's.
 """
 
 from __future__ import annotations
@@ -16,10 +17,15 @@ from statistics import fmean, median
 
 import campaigns
 from iosweep.analysis import choice
-from iosweep.analysis.aggregate import summarize
+from iosweep.analysis.aggregate import Result, summarize
+from iosweep.analysis.comparison import AT_LEAST, compare
 from iosweep.analysis.data import load
+from iosweep.analysis.matching import match
 from iosweep.results import merge
 from measure import IOSWEEP, CannotRun, Row, Size, child
+
+#: Smallest changes that matter, which campaigns are compared with.
+_AT_LEAST = (AT_LEAST, 0.05, 0.10)
 
 #: Points of the same sweep differ less than their repetitions do, as on a plateau, so that the best is often another.
 SWEEPS = (
@@ -67,8 +73,11 @@ def run(size: Size, work: Path) -> Iterator[Row]:
     if shutil.which("fio") is None:
         raise CannotRun("fio is not on PATH")
     told: dict[str, list[Told]] = {}
+    measured: list[list[Result]] = []
     for number in range(size.identical):
-        for phase, one in _campaign(size, work, f"identical-{number + 1}").items():
+        results = _campaign(size, work, f"identical-{number + 1}")
+        measured.append(summarize(load(results).rows))
+        for phase, one in _headlines(results).items():
             told.setdefault(phase, []).append(one)
     excluded, pairs = 0, 0
     for phase, found in told.items():
@@ -80,6 +89,21 @@ def run(size: Size, work: Path) -> Iterator[Row]:
         "identical", "headlines that exclude each other", f"{pairs} pairs", f"{excluded}, {share:.1%}",
         budget=f"≤ {BUDGET:.0%}", met=share <= BUDGET,
     )  # fmt: skip
+    yield from _compared(measured)
+
+
+def _compared(measured: Sequence[Sequence[Result]]) -> Iterator[Row]:
+    """How many pairs of the campaigns `iosweep compare` finds changed, in whatever direction."""
+    pairs = list(combinations(measured, 2))
+    for at_least in _AT_LEAST:
+        found = [compare(match(*pair), pair, at_least=at_least) for pair in pairs]
+        changed = [[f for f in one.findings if f.verdict in ("regression", "improvement")] for one in found]
+        alarms = sum(map(bool, changed))
+        largest = max((abs(f.change.share) for own in changed for f in own if f.change), default=0.0)
+        yield Row(
+            "identical", f"comparisons that find a change of {at_least:.0%} or more", f"{len(pairs)} pairs",
+            f"{alarms}, {alarms / len(pairs):.1%}; the largest is {largest:.1%}",
+        )  # fmt: skip
 
 
 def _row(phase: str, found: Sequence[Told]) -> tuple[Row, int, int]:
@@ -97,19 +121,18 @@ def _row(phase: str, found: Sequence[Told]) -> tuple[Row, int, int]:
     return Row("identical", phase, f"{len(found)} campaigns, {len(pairs)} pairs", measured), wrong, len(pairs)
 
 
-def _campaign(size: Size, work: Path, name: str) -> dict[str, Told]:
-    """Measure a campaign as Snakemake starts it; phase -> what its report says."""
+def _campaign(size: Size, work: Path, name: str) -> Path:
+    """Measure a campaign as Snakemake starts it; returns its results."""
     made = campaigns.planned(work, name, SWEEPS if size.judged else SWEEPS[1:], keep="none")
     plan_file = campaigns.written(made, work, name)
     results = plan_file.parent.parent
     command = [*IOSWEEP, "measure", plan_file, "--allocation", made.allocations[0].name]
     child([*command, "--manifest", results / "m.jsonl", "--log", results / "m.log"], work)
     merge.merge(made, results)
-    told = _headlines(results)
-    for phase, one in told.items():
+    for phase, one in _headlines(results).items():
         shown = f"{one.figure:.4g} ({one.low:.4g} to {one.high:.4g}) {one.verdict}, {one.point}"
         print(f"{name} {phase}: {shown}", file=sys.stderr)
-    return told
+    return results
 
 
 def _headlines(results: Path) -> dict[str, Told]:

@@ -41,6 +41,7 @@ class Size:
     sleepers: int  # of sampling.SLEEPERS
     log_bytes: int  # of a log that is read
     simulated_points: int  # behind each row of coverage
+    compared_campaigns: int  # behind each row of comparing
     identical: int  # campaigns
     honest: tuple[int, int]  # repetitions of short phases and of long ones
     judged: bool = True  # False: too small to say whether a budget is met
@@ -49,7 +50,29 @@ class Size:
 SIZES = {
     size.name: size
     for size in (
-        Size("default", 50, 1000, 8, 3, 10_000, 10_000, 0, 1000, 4, 50, 5, 20, 3, 20, 5, 100_000_000, 2000, 12, (2, 3)),
+        Size(
+            "default",
+            50,
+            1000,
+            8,
+            3,
+            10_000,
+            10_000,
+            0,
+            1000,
+            4,
+            50,
+            5,
+            20,
+            3,
+            20,
+            5,
+            100_000_000,
+            2000,
+            200,
+            12,
+            (2, 3),
+        ),
         Size(
             "full",
             100,
@@ -69,11 +92,35 @@ SIZES = {
             5,
             100_000_000,
             10_000,
+            2000,
             12,
             (2, 3),
         ),
-        Size("quick", 2, 100, 2, 1, 1000, 1000, 0, 200, 2, 5, 2, 10, 3, 0, 5, 20_000_000, 480, 2, (1, 0), judged=False),
-        Size("tiny", 2, 3, 1, 1, 10, 10, 20, 50, 1, 2, 0, 5, 1, 0, 2, 200_000, 24, 2, (0, 0), judged=False),
+        Size(
+            "quick",
+            2,
+            100,
+            2,
+            1,
+            1000,
+            1000,
+            0,
+            200,
+            2,
+            5,
+            2,
+            10,
+            3,
+            0,
+            5,
+            20_000_000,
+            480,
+            20,
+            2,
+            (1, 0),
+            judged=False,
+        ),
+        Size("tiny", 2, 3, 1, 1, 10, 10, 20, 50, 1, 2, 0, 5, 1, 0, 2, 200_000, 24, 2, 2, (0, 0), judged=False),
     )
 }
 

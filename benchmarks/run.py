@@ -18,6 +18,7 @@ from rich.table import Table
 
 import checks
 import cluster
+import comparing
 import coverage
 import fidelity
 import forecasting
@@ -45,6 +46,7 @@ BENCHMARKS: dict[str, Callable[[Size, Path], Iterator[Row]]] = {
     "slurm": cluster.run,
     "forecast": forecasting.run,
     "coverage": coverage.run,
+    "comparing": comparing.run,
     "honest": honest.run,
     "identical": identical.run,
 }

@@ -1,20 +1,23 @@
-"""`iosweep parse`: a JSON document per file, rows in the columns of the result table, an exit code that says enough."""
+"""`iosweep parse`: one JSON document of all files, or a table, with the columns of the result table; its exit code."""
 
-import gzip
-import io
+import csv
+import hashlib
 import json
 import os
 import shutil
 import subprocess
 import sys
+import tarfile
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 
-from iosweep.commands import cli, parse
+from iosweep.commands import cli
+from iosweep.ingest.documents import columns
 from iosweep.results.columns import result_columns
+from iosweep.tools import tools
 from iosweep.tools.reading import Reading, ReadingProblem
 
 pytestmark = pytest.mark.local
@@ -34,13 +37,9 @@ def parsed(*arguments: object) -> tuple[int, list[dict[str, Any]], str]:
         text=True,
         check=False,
     )
-    documents, at = [], 0
-    while rest := done.stdout[at:].lstrip():
-        at = len(done.stdout) - len(rest)
-        document, length = json.JSONDecoder().raw_decode(rest)
-        documents.append(document)
-        at += length
-    return done.returncode, documents, done.stderr
+    whole = json.loads(done.stdout) if done.stdout else {"documents": []}
+    assert not done.stdout or whole["schema"] == 1
+    return done.returncode, whole["documents"], done.stderr
 
 
 @pytest.mark.parametrize(
@@ -76,34 +75,14 @@ def test_a_short_run_by_time_is_suspect_as_in_a_campaign(tool: str, file: Path) 
     assert told and all(text.endswith(words) for text in told)
 
 
-def test_problems_are_objects_and_decide_the_verdict_of_their_rows(monkeypatch: pytest.MonkeyPatch) -> None:
-    def document(*problems: ReadingProblem) -> tuple[list[str], Any]:
-        tool = SimpleNamespace(read=lambda files, exit_code: Reading("1.0", [{"ops": 1}, {"ops": 2}], problems))
-        monkeypatch.setattr(parse, "tools", lambda: {"ior": tool})
-        found = parse.document("ior", ["a"], parse.of("ior", {"a": b""}, None))
-        return [row["verdict"] for row in found["rows"]], found["problems"]
-
-    assert document() == (["valid", "valid"], [])
-    wrong = ReadingProblem("invalid", "b", 0)
-    verdicts, problems = document(ReadingProblem("suspect", "a", 0), wrong, ReadingProblem("note", "c", 1))
-    assert verdicts == ["invalid", "valid"]
-    assert problems[1:] == [
-        {"severity": "invalid", "row": 0, "text": "b"},
-        {"severity": "note", "row": 1, "text": "c"},
-    ]
-    assert document(ReadingProblem("suspect", "all rows"))[0] == ["suspect", "suspect"]
-    assert document(ReadingProblem("invalid", "another row is missing"))[0] == ["valid", "valid"]
-
-
 @pytest.mark.parametrize(("severity", "code"), [("note", 0), ("suspect", 1), ("invalid", 1)])
 def test_the_exit_code_says_whether_a_figure_is_in_doubt(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, severity: Any, code: int
 ) -> None:
-    tool = SimpleNamespace(read=lambda files, exit_code: Reading(None, [], [ReadingProblem(severity, "why")]))
-    monkeypatch.setattr(parse, "tools", lambda: {"ior": tool})
-    monkeypatch.setattr(sys, "stdout", SimpleNamespace(buffer=io.BytesIO(), flush=lambda: None))
+    reading = Reading(None, [], [ReadingProblem(severity, "why")])
+    monkeypatch.setattr(tools()["ior"], "read", lambda files, exit_code: reading)
     (tmp_path / "a").touch()
-    assert cli.main(["parse", "ior", str(tmp_path / "a")]) == code
+    assert cli.main(["parse", "ior", str(tmp_path / "a"), "--output", str(tmp_path / "o")]) == code
 
 
 def test_a_document_for_every_file() -> None:
@@ -116,7 +95,7 @@ def test_files_of_one_run_are_judged_together(tmp_path: Path) -> None:
     stdout.write_text("Writing output to summary.csv\nWARNING: fsync(29) failed Input/output error\n")
     alone, (document,), _ = parsed("ior", IOR)
     assert alone == 0 and len(document["rows"]) == 6
-    together, (document,), _ = parsed("ior", "--one-run", IOR, stdout)
+    together, (document,), _ = parsed("--one-run", "ior", IOR, stdout)
     assert together == 1 and document["problems"] and not document["rows"]
     assert document["files"] == [str(IOR), str(stdout)]
 
@@ -151,14 +130,83 @@ def test_the_output_of_another_tool_is_a_problem(tool: str) -> None:
         assert code == 1 and not document["rows"], (tool, other)
 
 
-def test_usage(tmp_path: Path) -> None:
-    code, documents, said = parsed("fio", tmp_path / "absent")
-    assert (code, documents) == (2, []) and "absent: No such file or directory" in said
-    code, documents, said = parsed("fio", tmp_path)
-    assert (code, documents) == (2, []) and "directory" in said
-    code, documents, said = parsed("oir", IOR)
-    assert (code, documents) == (2, []) and "did you mean `ior`?" in said
-    assert parsed("ior")[0] == 2
+def test_usage() -> None:
+    assert parsed()[0] == 2
+    code, documents, said = parsed("fio", FIO, "--format", "parquet")
+    assert (code, documents) == (2, []) and "name a file with --output" in said
+    code, _, said = parsed("--one-run", IOR, MDTEST)
+    assert code == 2 and "the files of --one-run have outputs of ior and mdtest" in said
+
+
+def test_one_bad_path_does_not_end_it(tmp_path: Path) -> None:
+    code, (document,), said = parsed(tmp_path / "absent", MDTEST)
+    assert code == 1 and document["rows"]
+    assert said.splitlines()[0].endswith("absent cannot be read: No such file or directory")
+    assert "did you mean `ior`?" in parsed("oir", IOR)[2]
+
+
+def test_the_tool_is_told_by_the_content_and_a_named_one_takes_only_its_own(tmp_path: Path) -> None:
+    for number, file in enumerate((FIO, IOR, MDTEST)):
+        shutil.copy(file, tmp_path / f"{number}.log")
+    (tmp_path / "config.ini").write_text("[global]")
+    code, documents, said = parsed(tmp_path)
+    assert code == 0 and sorted(d["tool"] for d in documents) == ["fio", "ior", "mdtest"]
+    assert said.startswith("3 outputs, ") and said.endswith("; 1 other file\n")
+    code, (document,), said = parsed("mdtest", tmp_path)
+    assert code == 0 and document["tool"] == "mdtest" and "3 other files" in said
+
+
+def test_files_of_an_archive_and_a_file_that_is_no_output(tmp_path: Path) -> None:
+    with tarfile.open(tmp_path / "a.tgz", "w:gz") as archive:
+        archive.add(MDTEST, "results/mdtest.out")
+    (tmp_path / "notes.txt").write_text("hello")
+    code, (document,), said = parsed(tmp_path / "a.tgz", tmp_path / "notes.txt")
+    assert document["files"] == [f"{tmp_path}/a.tgz!results/mdtest.out"]
+    assert code == 1 and f"{tmp_path}/notes.txt has no output of fio, ior, mdtest" in said
+
+
+def test_what_is_not_known_is_null_and_the_raw_file_is_named() -> None:
+    _, (document,), _ = parsed(MDTEST)
+    digest = hashlib.sha256(MDTEST.read_bytes()).hexdigest()
+    assert document["sha256"] == [digest]
+    keys = {tuple(row) for row in document["rows"]}
+    assert keys == {columns("mdtest")}
+    for row in document["rows"]:
+        assert (row["raw"], row["raw_sha256"], row["reasons"]) == (str(MDTEST), digest, "")
+        assert row["bandwidth_bytes_per_s"] is None
+
+
+def test_every_format_has_the_rows_of_the_json(tmp_path: Path) -> None:
+    cut = tmp_path / "cut.out"
+    cut.write_bytes(IOR.read_bytes()[:300])
+    given = [FIO, MDTEST, IOR, cut]
+    documents = parsed(*given)[1]
+    expected = [row for document in documents for row in document["rows"]]
+    assert not documents[-1]["rows"]
+    for form in ("ndjson", "csv", "parquet"):
+        file = tmp_path / form
+        done = subprocess.run(
+            [sys.executable, "-m", "iosweep", "parse", *map(str, given), "--format", form, "--output", str(file)],
+            check=False,
+        )
+        assert done.returncode == 1
+        if form == "ndjson":
+            rows = [json.loads(line) for line in file.read_text().splitlines()]
+            assert rows[:-1] == expected
+        elif form == "parquet":
+            rows = pq.read_table(file).to_pylist()
+            names = [column.name for column in result_columns()]
+            assert list(rows[0]) == names
+            assert [{name: row.get(name) for name in names} for row in expected] == rows[:-1]
+        else:
+            rows = list(csv.DictReader(file.read_text().splitlines()))
+            assert [float(row["ops_per_s"]) for row in rows[:-1]] == [row["ops_per_s"] for row in expected]
+        assert rows[-1]["verdict"] == "invalid" and rows[-1]["raw"] == str(cut) and rows[-1]["reasons"]
+
+
+def test_an_output_that_cannot_be_written_is_said(tmp_path: Path) -> None:
+    code, _, said = parsed(IOR, "--output", tmp_path / "none" / "x")
+    assert code == 1 and "cannot be written: No such file or directory" in said
 
 
 def test_a_name_with_strange_characters(tmp_path: Path) -> None:
@@ -173,16 +221,16 @@ def test_an_editors_mark_does_not_matter(tmp_path: Path, tool: str) -> None:
     file = {"fio": FIO, "ior": IOR, "mdtest": MDTEST}[tool]
     (tmp_path / "x").write_bytes(b"\xef\xbb\xbf" + file.read_bytes())
     code, (document,), _ = parsed(tool, tmp_path / "x")
-    assert code == 0 and document["rows"] == parsed(tool, file)[1][0]["rows"]
+    raw = {"raw": str(tmp_path / "x"), "raw_sha256": document["sha256"][0]}
+    assert code == 0 and document["rows"] == [row | raw for row in parsed(tool, file)[1][0]["rows"]]
 
 
-@pytest.mark.parametrize(
-    ("data", "said"), [(gzip.compress(b"x", mtime=0), "is compressed (gzip)"), ("ab".encode("utf-16"), "is UTF-16")]
-)
-def test_a_file_that_is_not_text_is_named(tmp_path: Path, data: bytes, said: str) -> None:
-    (tmp_path / "x").write_bytes(data)
+def test_a_file_that_is_not_text_is_named(tmp_path: Path) -> None:
+    (tmp_path / "x").write_bytes("ab".encode("utf-16"))
     code, (document,), _ = parsed("ior", tmp_path / "x")
-    assert code == 1 and said in document["problems"][0]["text"] and document["rows"] == []
+    assert code == 1 and "is UTF-16" in document["problems"][0]["text"] and document["rows"] == []
+    code, documents, said = parsed(tmp_path / "x")
+    assert code == 1 and not documents and "is UTF-16" in said
 
 
 def test_standard_input_is_read_once() -> None:
@@ -198,4 +246,4 @@ def test_standard_input() -> None:
             capture_output=True,
             check=False,
         )
-    assert done.returncode == 0 and json.loads(done.stdout)["files"] == ["-"]
+    assert done.returncode == 0 and json.loads(done.stdout)["documents"][0]["files"] == ["-"]

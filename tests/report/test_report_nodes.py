@@ -14,7 +14,7 @@ import results_factory as factory
 from iosweep.analysis import caveats, formats
 from iosweep.analysis.aggregate import summarize
 from iosweep.analysis.data import load
-from iosweep.report import benchmark_tables, captions, headline, node_check, page, results_table
+from iosweep.report import benchmark_tables, captions, checks_table, headline, node_check, page, results_table
 from iosweep.report import nodes as report_nodes
 from iosweep.report.node_check import NodeCheck
 from iosweep.report.nodes import Nodes
@@ -304,7 +304,7 @@ class TestUnlikeNodes:
         assert f"Unlike nodes:</b> {said}" in page.render(results)
         assert said in terminal(results)
         assert said in list(captions.notes(found, found, "range", "rate", None))
-        assert said in list(benchmark_tables._notes(found))
+        assert said in list(benchmark_tables.notes(found))
         (entry,) = headline.groups(found)[0].entries
         assert entry.spread.endswith("(n = 6), 2 nodes")
         shown = results_table.payload(found, [])
@@ -425,7 +425,7 @@ class TestJobs:
             for outcome, evidence in [("pass", "job 1 has the license"), ("pass", "job 2 has the license"),
                                       ("not checked", "no lock"), ("not applicable", "")]
         ]  # fmt: skip
-        assert results_table.exclusion([*checks, factory.check(check="workers", outcome="fail", evidence="")]) == [
+        assert checks_table.exclusion([*checks, factory.check(check="workers", outcome="fail", evidence="")]) == [
             ("pass", "job 1 has the license and 1 similar", 2),
             ("not checked", "no lock", 1),
         ]

@@ -146,11 +146,19 @@ def test_a_good_run_in_full() -> None:
         "api": "POSIX", "file_per_process": True, "collective": False, "bandwidth_bytes_per_s": 4164.5018 * MIB,
         "ops_per_s": 4172.1395, "write_bandwidth_bytes_per_s": 4164.5018 * MIB, "write_ops_per_s": 4172.1395,
         "bytes_written": 67108864, "ops": 64, "runtime_s": 0.0154, "open_s": 0.0, "io_s": 0.0153,
-        "close_s": 0.0061,
+        "close_s": 0.0061, "segments": 2, "began_local": "2026-11-20T08:31:39",
+        "ended_local": "2026-11-20T08:31:39", "host": "client01", "command": "ior -a POSIX -F -b 16m -t 1m -s 2 -i 3"
+        " -o /mnt/pfs/bench/f_4.0.0 -O summaryFile=posix_fpp_seq_1m_np2_i3_JSON.summary.json,summaryFormat=JSON",
     }  # fmt: skip
     row = read(_files("main", "ior_perop"), 0).rows[1]  # one iteration: the summary has no more digits here
     assert (row["bandwidth_bytes_per_s"], row["close_s"]) == (111.30 * MIB, 0.008172)
     assert (row["file_size_bytes"], row["bytes_read"], row["ops"]) == (1048576, 2097152, 8)
+
+
+def test_a_deadline_and_the_node_are_told() -> None:
+    (row, *_) = read(_files("3.2.1", "stonewall_D1"), 0).rows
+    assert (row["phase_time_s"], row["segments"], row["host"]) == (1.0, 64, "vm")
+    assert (row["began_local"], row["ended_local"]) == ("2026-11-20T14:18:08", "2026-11-20T14:18:11")
 
 
 def test_stonewalled_bytes_are_those_that_ior_moved() -> None:
@@ -548,7 +556,8 @@ def test_a_good_run_of_the_old_layout_in_full(version: str) -> None:
         "file_per_process": False, "collective": True, "bandwidth_bytes_per_s": float(figures[1][1]) * MIB,
         "write_bandwidth_bytes_per_s": float(figures[1][1]) * MIB, "bytes_written": 8388608, "ops": 8,
         "runtime_s": float(figures[1][7]), "open_s": float(figures[1][4]), "io_s": float(figures[1][5]),
-        "close_s": float(figures[1][6]),
+        "close_s": float(figures[1][6]), "segments": 4, "host": "vm", "command": lines[3].partition(": ")[2],
+        "began_local": f"2026-11-20T{lines[2][18:26]}", "ended_local": f"2026-11-20T{lines[41][21:29]}",
     }  # fmt: skip
 
 

@@ -10,5 +10,12 @@
 | slices.py | which results belong in one figure (pure) |
 | choice.py | which point is the best of a phase, what confirms it, what it cannot be told apart from (pure) |
 | references.py | published figures beside a campaign's own, or why they do not compare (pure) |
+| matching.py | which results of two campaigns are of the same thing (pure) |
+| comparison.py, comparison_words.py | how figures of two campaigns differ, how sure that is; in words (pure) |
+| versus.py | two campaigns side by side: all of the above (pure) |
+| changes.py | what else changed between two campaigns (pure) |
+| lines.py | points that differ in one axis alone, and what that axis does to a figure (pure) |
+| scaling.py | how rates grow with nodes and threads, and what share of linear growth that is (pure) |
+| sentences.py | what a sweep has shown, in sentences (pure) |
 | knees.py | where the ramps of sweeps reach most of their peak (pure) |
 """

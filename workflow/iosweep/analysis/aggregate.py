@@ -15,6 +15,7 @@ from statistics import fmean, median, stdev
 from iosweep.analysis.data import PhaseOutcome, Row, Value
 from iosweep.plan.sweep_facts import SweepFacts
 from iosweep.results import precision
+from iosweep.results import statistics as statistics_of
 from iosweep.results.precision import COUNTED, Sample
 from iosweep.results.reasons import REASONS
 from iosweep.results.statistics import ENOUGH, Grade, Interval, grade
@@ -68,6 +69,11 @@ class Statistics:
         found = self.interval
         return found.half_width_share if found and found.half_width_share < 1 else None
 
+    @property
+    def repeatable(self) -> bool:
+        """Whether it has a grade, or too few repetitions to tell: as the check `precise` decides."""
+        return self.interval is None or not statistics_of.scattered(self.interval)
+
 
 @dataclass(frozen=True)
 class Result:
@@ -120,6 +126,15 @@ class Result:
     def values(self, column: str, confirms: bool = False) -> list[float]:
         """A figure of the repetitions that count: those that choose the best point, or those that confirm it."""
         return _values((row for row in self.rows if bool(row.confirms) == confirms), column)
+
+    def sample(self, column: str) -> Sample:
+        """A figure of the repetitions that choose the best point."""
+        return _sample([row for row in self.rows if not row.confirms] or self.rows, column)
+
+    def rounds(self, column: str) -> dict[object, float]:
+        """The same: (session, repetition) -> value."""
+        own = ((row, counted(row, column)) for row in self.rows if not row.confirms)
+        return {(row.session, row.repetition): value for row, value in own if value is not None}
 
     @property
     def hosts(self) -> tuple[str, ...]:

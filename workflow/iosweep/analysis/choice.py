@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
-from iosweep.analysis import titles
+from iosweep.analysis import caveats, titles
 from iosweep.analysis.aggregate import Result, Statistics, counted, worst
 from iosweep.analysis.data import PRECISE, CheckRow, Row
 from iosweep.plan.contests import load
 from iosweep.results import statistics
+from iosweep.results.reasons import REASONS
+from iosweep.results.statistics import Interval
 from iosweep.results.winners import Candidate, best, candidate
 from iosweep.text import human_count, some
 
@@ -120,31 +123,74 @@ def lowest_latency(results: Sequence[Result], fails: Failed) -> Choice | None:
 
 
 def _choose(results: Sequence[Result], column: str, fails: Failed, lowest: bool = False) -> Choice | None:
-    known = {result.point: result for result in results}
-    candidates = [one for result in results if (one := _candidate(result, column, fails))]
-    winner = best(candidates, lowest)
-    if winner is None:
-        return None
-    result = known[winner.point]
-    fresh = [row.verdict for row in result.rows if row.confirms and row.verdict != "missing"]
-    confirmed = column in result.confirmed
-    noise = statistics.pooled([one.values for one in candidates])
-    alike = [one for one in candidates if one is not winner and not _apart(one, winner, noise)]
-    alike.sort(key=lambda one: abs(fmean(one.values) - fmean(winner.values)))
-    sign = 1 if lowest else -1
-    better = [one for one in candidates if sign * (fmean(one.figures) - fmean(winner.figures)) < 0]
-    better.sort(key=lambda one: sign * fmean(one.figures))
-    return Choice(
-        result,
-        column,
-        len(results),
-        confirmed,
-        worst(fresh) if confirmed else result.verdict,
-        tuple(known[one.point] for one in alike),
-        tuple(known[one.point] for one in better),
-        fresh.count("suspect"),
-        fresh.count("invalid"),
-    )
+    return compared(results, column, fails).choose(lowest)
+
+
+def reason(found: Choice, fails: Failed) -> str:
+    """Why a figure is not valid, the commonest reason first; "" where it is, or where nothing is wrong but that its
+    repetitions do not agree, which its interval says."""
+    rows = [row for row in found.result.rows if bool(row.confirms) == found.confirmed]
+    doubted = [row for row in rows if row.verdict != "missing" and not valid(row, fails)]
+    return caveats.summed([(row.reasons or "").split(REASONS) for row in doubted], most=1) if doubted else ""
+
+
+@dataclass(frozen=True)
+class Compared:
+    """Points that compete with a figure of a phase: the values that choose among them, and how these scatter."""
+
+    column: str
+    results: Mapping[str, Result]  # by point
+    candidates: Mapping[str, Candidate]
+    noise: statistics.Noise | None  # without it three repetitions at the double rate tell nothing
+
+    def ratio(self, one: Result, to: Result) -> Interval | None:
+        """The 95 % interval of the ratio of two points' figures, by the repetitions that choose; None where they are
+        too few, or of one point on different nodes."""
+        if not all(result.host_sets < 2 or result.in_turn for result in (one, to)):
+            return None
+        return statistics.ratio(self.candidates[one.point].values, self.candidates[to.point].values, self.noise)
+
+    def share(self, one: Result, to: Result) -> float:
+        """The ratio itself, of the means that chose."""
+        return fmean(self.candidates[one.point].values) / (fmean(self.candidates[to.point].values) or math.inf)
+
+    def choose(self, lowest: bool = False) -> Choice | None:
+        """The best of them; None without any."""
+        candidates = [*self.candidates.values()]
+        winner = best(candidates, lowest)
+        if winner is None:
+            return None
+        known, result = self.results, self.results[winner.point]
+        fresh = [row.verdict for row in result.rows if row.confirms and row.verdict != "missing"]
+        confirmed = self.column in result.confirmed
+        alike = [one for one in candidates if one is not winner and not self._apart(one, winner)]
+        alike.sort(key=lambda one: abs(fmean(one.values) - fmean(winner.values)))
+        sign = 1 if lowest else -1
+        better = [one for one in candidates if sign * (fmean(one.figures) - fmean(winner.figures)) < 0]
+        better.sort(key=lambda one: sign * fmean(one.figures))
+        return Choice(
+            result,
+            self.column,
+            len(known),
+            confirmed,
+            worst(fresh) if confirmed else result.verdict,
+            tuple(known[one.point] for one in alike),
+            tuple(known[one.point] for one in better),
+            fresh.count("suspect"),
+            fresh.count("invalid"),
+        )
+
+    def _apart(self, one: Candidate, other: Candidate) -> bool:
+        """Whether the 95 % interval of the ratio of two points excludes 1."""
+        found = self.ratio(self.results[one.point], self.results[other.point])
+        return found is not None and found.excludes(1.0)
+
+
+def compared(results: Sequence[Result], column: str, fails: Failed) -> Compared:
+    """The results that have this figure, for comparison."""
+    known = {result.point: result for result in results if column in result.statistics}
+    candidates = {point: one for point, result in known.items() if (one := _candidate(result, column, fails))}
+    return Compared(column, known, candidates, statistics.pooled([one.values for one in candidates.values()]))
 
 
 def _candidate(result: Result, column: str, fails: Failed) -> Candidate | None:
@@ -156,13 +202,6 @@ def valid(row: Row, fails: Failed) -> bool:
     """Whether a repetition is not in doubt. The check `precise` does not count: it is made when all repetitions are
     there, and the runner has chosen without it."""
     return row.verdict == "valid" or fails.get((row.point, row.repetition, row.phase)) == {PRECISE}
-
-
-def _apart(one: Candidate, other: Candidate, noise: statistics.Noise | None) -> bool:
-    """Whether the 95 % interval of the ratio of two points excludes 1. noise: that of all points that compete; without
-    it three repetitions at the double rate tell nothing."""
-    found = statistics.ratio(one.values, other.values, noise)
-    return found is not None and found.excludes(1.0)
 
 
 def _difference(result: Result, other: Result) -> str:

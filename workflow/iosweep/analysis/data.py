@@ -70,6 +70,7 @@ class Row(PhaseOutcome, frozen=True, kw_only=True):
     build: str | None = None  # key of the build document
     target_source: str | None = None
     target_fstype: str | None = None
+    target_layout: str | None = None
     command: str | None = None
 
 

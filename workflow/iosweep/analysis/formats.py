@@ -68,9 +68,10 @@ def spread(statistics: Statistics, units: Sequence[Unit], interval: bool = True)
     """How far the repetitions agree: `± 2.1 % (95 % CI, n = 3)`, or their range where an interval says nothing."""
     if statistics.n == 1:
         return "one repetition"
+    doubt = "" if not interval or statistics.repeatable else "not repeatable: "
     if interval and statistics.ci95_share is not None:
-        return f"± {100 * statistics.ci95_share:.1f} % (95 % CI, n = {statistics.n})"
-    return f"{span_of(statistics, units)} (n = {statistics.n})"
+        return f"{doubt}± {100 * statistics.ci95_share:.1f} % (95 % CI, n = {statistics.n})"
+    return f"{doubt}{span_of(statistics, units)} (n = {statistics.n})"
 
 
 def span_of(statistics: Statistics, units: Sequence[Unit]) -> str:
@@ -78,6 +79,27 @@ def span_of(statistics: Statistics, units: Sequence[Unit]) -> str:
     unit = pick(units, statistics.high)
     low, high = (number(value / unit.size) for value in (statistics.low, statistics.high))
     return f"{low} to {high} {unit.name}"
+
+
+def percent(share: float, ends: tuple[float, float] | None = None) -> str:
+    """`92 %`, `92 % (89 to 95 %)`; without the interval where it is all the same."""
+    text = f"{_hundredths(share)} %"
+    return text if ends is None or span_of_shares(ends) == text else f"{text} ({span_of_shares(ends)})"
+
+
+def span_of_shares(ends: tuple[float, float]) -> str:
+    """`89 to 95 %`, or `92 %`."""
+    low, high = map(_hundredths, ends)
+    return f"{low} %" if low == high else f"{low} to {high} %"
+
+
+def _hundredths(share: float) -> str:
+    return f"{100 * share:.0f}" if share >= 0.0995 else f"{100 * share:.2g}"
+
+
+def times(ratio: float) -> str:
+    """`3.8x`, `25x`"""
+    return f"{ratio:.1f}x" if ratio < 9.95 else f"{ratio:.0f}x"
 
 
 def listing(texts: Sequence[str]) -> str:

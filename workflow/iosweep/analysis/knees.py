@@ -33,17 +33,33 @@ class Bend:
         return self.top is not None
 
     @property
+    def shown(self) -> bool:
+        """Whether there is a knee beyond doubt, on an axis that need not climb to one: its whole interval is after the
+        first and before the last value."""
+        found = self.knee
+        return found.low is not None and found.high is not None and found.low > 0 and found.high < len(self.values) - 1
+
+    @property
+    def range(self) -> str:
+        """`16`, or with the interval `16 to 32`."""
+        found, values = self.knee, self.values
+        if found.low is None or found.high is None:
+            return str(values[found.step])
+        low, high = values[found.low], values[found.high]
+        return str(low) if low == high else f"{low} to {high}"
+
+    @property
     def sentence(self) -> str:
         """`Random read: 95 % of the peak at queue depth 16 to 32`"""
-        found, values = self.knee, self.values
         label = ", ".join(filter(None, (titles.phase(self.phase), self.place)))
-        if found.low is None or found.high is None:
-            where, sure = str(values[found.step]), " (one repetition of each point: no interval)"
-        else:
-            low, high = values[found.low], values[found.high]
-            where, sure = str(low) if low == high else f"{low} to {high}", ""
+        return f"{label}: {self.where}"
+
+    @property
+    def where(self) -> str:
+        """`95 % of the peak at queue depth 16 to 32`"""
+        sure = "" if self.knee.low is not None else " (one repetition of each point: no interval)"
         doubt = f"; {self._doubt}" if self._doubt else ""
-        return f"{label}: {100 * SHARE:g} % of the peak at {self._at(where)}{sure}{doubt}"
+        return f"{100 * SHARE:g} % of the peak at {self._at(self.range)}{sure}{doubt}"
 
     @property
     def _doubt(self) -> str:
@@ -78,18 +94,29 @@ def of(results: Sequence[Result], sweeps: Iterable[SweepFacts]) -> list[Bend]:
 
 
 def _of_sweep(sweep: str, column: str, results: Sequence[Result]) -> Iterator[Bend]:
-    groups: dict[tuple[object, ...], list[tuple[int, Result]]] = {}
+    groups: dict[tuple[object, ...], list[Result]] = {}
     for result in results:
         others = tuple((name, value) for name, value in result.parameters.items() if name not in (column, "tasks"))
-        groups.setdefault((result.phase, others), []).append((result.count(column) or 1, result))
-    for (phase, _), climb in groups.items():
-        climb.sort(key=lambda one: one[0])
-        members = [(value, result) for value, result in climb if result.headline]
-        figures = [result.values(result.metric) for _, result in members]
-        if bend := knee(figures):
-            values, place = tuple(value for value, _ in members), _place(members[0][1], results, column)
-            top, whole = reached([{"": own} for own in figures]).top, climb[-1][0] == values[-1]
-            yield Bend(sweep, str(phase), column, values, bend, top, whole, place)
+        groups.setdefault((result.phase, others), []).append(result)
+    for climb in groups.values():
+        if bend := of_line(sweep, column, climb, results):
+            yield bend
+
+
+def of_line(sweep: str, column: str, line: Iterable[Result], results: Sequence[Result]) -> Bend | None:
+    """The knee of one phase of points that differ in this column alone; None with fewer than two figures.
+
+    results: all that the place of the line is told from.
+    """
+    climb = sorted(((result.count(column) or 1, result) for result in line), key=lambda one: one[0])
+    members = [(value, result) for value, result in climb if result.headline]
+    figures = [result.values(result.metric) for _, result in members]
+    bend = knee(figures)
+    if bend is None:
+        return None
+    values, first = tuple(value for value, _ in members), members[0][1]
+    top, whole = reached([{"": own} for own in figures]).top, climb[-1][0] == values[-1]
+    return Bend(sweep, first.phase, column, values, bend, top, whole, _place(first, results, column))
 
 
 def _place(result: Result, results: Sequence[Result], column: str) -> str:

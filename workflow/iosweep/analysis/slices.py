@@ -53,6 +53,9 @@ def slices(campaign: Campaign, results: Sequence[Result]) -> Iterator[Slice]:
                 suffix = _suffix(group, groups)
                 for x, color, facet, rest in _roles(own, axes):
                     for fixed, chosen in split(own, rest):
+                        chosen = tuple(result for result in chosen if result.parameters[x] is not None)
+                        if not chosen:  # outputs of others do not tell every parameter
+                            continue
                         part = "".join(f".{axis}-{value}" for axis, value in fixed.items())
                         yield Slice(sweep.name, kind, group, suffix + part, chosen, x, color, facet)
 

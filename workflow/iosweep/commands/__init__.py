@@ -10,9 +10,12 @@
 | `watch/` | `iosweep watch`: progress, as a snapshot and as a screen |
 | `outcome` | what became of a campaign, for the next three |
 | `check`, `list`, `show` | verdicts of a campaign; all campaigns; results of one |
+| `compare`, `compare_document` | `iosweep compare`: campaigns against the first one; the same as JSON |
 | `report` | `iosweep report`, and what the rules `merge`, `page` and `figures` make |
+| `export` | a campaign as one archive, as it is or anonymous |
+| `replay` | the command of a stored point; measures the point again |
 | `rerun`, `clean` | open stored repetitions again; remove files from the target |
-| `parse` | outputs of tools as JSON |
+| `parse`, `parsed_formats` | outputs of tools as JSON or a table |
 | `tools/` | `iosweep tools`: list, build (for a rule) and mirror the benchmark tools |
 | `generate` | the schema and the generated parts of the documentation |
 | `rules/` | commands that only the rules of the workflow call |

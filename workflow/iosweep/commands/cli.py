@@ -25,12 +25,16 @@ COMMANDS = {
     "watch": ("watch.screen", "follow the progress of a campaign"),
     "list": ("list", f"list the campaigns in {campaigns.RESULTS}/"),
     "show": ("show", "show the results of a campaign"),
+    "compare": ("compare", "compare campaigns: what changed, and which figures got worse or better"),
     "check": ("check", "check that a campaign is complete and valid; exit with 1 if it is not"),
     "accept": ("accept", "decide whether a campaign has what its criteria ask for"),
     "report": ("report", "regenerate the tables, the report and the figures of a campaign"),
     "rerun": ("rerun", "mark points to be measured again; their results are kept as superseded"),
+    "export": ("export", "pack a campaign into one archive, with --anonymize without the names of the site"),
+    "replay": ("replay", "show the command of a stored point for a shell, or measure the point again and compare"),
     "clean": ("clean", "show the files that campaigns left on the target; remove them with --yes"),
-    "parse": ("parse", "convert output files of fio, IOR or mdtest to JSON"),
+    "parse": ("parse", "convert output of fio, IOR and mdtest, in files, directories and archives, to JSON or a table"),
+    "ingest": ("ingest", "make a campaign of outputs of fio, IOR, mdtest or IO500 that others made"),
     "references": ("references", "list published figures, or lay them beside the results of a campaign"),
     "tools": ("tools.command", "list the benchmark tools, or download what building them needs"),
     "generate": ("generate", "update the schema and the generated parts of the documentation"),
@@ -45,7 +49,9 @@ RULES = {
     "figures": ("rules.page", "make the figures as SVG and PNG from the tables"),
 }
 #: Commands that read the results of the campaigns that they name.
-_READ_RESULTS = frozenset({"watch", "list", "show", "check", "accept", "report", "rerun", "clean"})
+_READ_RESULTS = frozenset(
+    {"watch", "list", "show", "compare", "check", "accept", "report", "rerun", "export", "replay", "clean"}
+)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

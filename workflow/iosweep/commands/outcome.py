@@ -18,7 +18,7 @@ from iosweep.analysis.data import PhaseOutcome
 from iosweep.errors import CommandError
 from iosweep.files import documents
 from iosweep.plan.model import Plan, plan_files, read_plan
-from iosweep.results import manifest, merged_tables, remaining
+from iosweep.results import ingested, manifest, merged_tables, remaining
 from iosweep.results.campaign_form import CampaignForm
 from iosweep.results.reasons import REASONS, bare, rank
 from iosweep.results.store import Store
@@ -95,6 +95,8 @@ def _of(results: Path) -> Outcome:
     tables, store = _tables(results), Store(results)
     table = (results / "results.parquet").exists()
     measured = _newest(file for point in store.points() for file in store.point(point).glob("r*.json"))
+    if ingested.there(results):
+        return _of_ingested(results, tables if table else None)
     try:
         plan = _plan(results, tables)
     except (FileNotFoundError, documents.Damaged):
@@ -117,6 +119,17 @@ def _of(results: Path) -> Outcome:
         kept=store.kept(),
     )
     return known if tables is None or not table else _with_tables(known, tables, plan, store)
+
+
+def _of_ingested(results: Path, tables: CampaignForm | None) -> Outcome:
+    """The outcome of a campaign that others measured: nothing is left, and nothing can be measured again."""
+    document, digest = ingested.load(results)
+    lost = [*ingested.damage(results, document), *damage_of_tables(results)]
+    target = tables.target.directory if tables else ""
+    known = Outcome(document.campaign, target, results, None, measured=document.made.timestamp(), damaged=_once(lost))
+    if tables is None:
+        return known
+    return replace(_counted(known, tables), stale=tables.plan_digest != digest)
 
 
 def _once(lines: Iterable[str]) -> list[str]:
@@ -148,6 +161,8 @@ def damage(results: Path, store: Store) -> list[str]:
 
 def no_plan(results: Path) -> str | None:
     """Why tables cannot be made again, as a sentence; None where they can."""
+    if ingested.there(results):
+        return "; ".join(ingested.damage(results)) or None
     try:
         _plan(results, _tables(results))
     except documents.Damaged as error:
@@ -263,18 +278,28 @@ def _plan(results: Path, tables: CampaignForm | None) -> Plan:
 
 def _with_tables(known: Outcome, tables: CampaignForm, plan: Plan | None, store: Store) -> Outcome:
     """`plan`: None if it cannot be read, so that the store cannot say what is left."""
+    counted = _counted(known, tables)
+    stale = _stale(store, tables, plan)
+    if plan is None:
+        return replace(counted, stale=stale)
+    if stale:  # the store knows better what is left
+        reasons = {verdict: found for verdict, found in counted.reasons.items() if verdict != "left"}
+        return replace(counted, left=known.left, reasons=reasons, stale=True)
+    return replace(counted, again=max(0, known.left - counted.left))
+
+
+def _counted(known: Outcome, tables: CampaignForm) -> Outcome:
+    """The outcome with what its tables count."""
     read, columns = partial(msgspec.convert, type=PhaseOutcome), PhaseOutcome.__struct_fields__
     rows = merged_tables.rows(known.results, "results.parquet", read, columns)
     found = repetitions(rows, tables.sweeps)
-    counts, reasons = count_repetitions(found), _reasons(found)
-    known = replace(known, verdicts={verdict: counts[verdict] for verdict in VERDICTS}, reasons=reasons)
-    stale = _stale(store, tables, plan)
-    if plan is None:
-        return replace(known, left=counts["left"], stale=stale)
-    if stale:  # the store knows better what is left
-        reasons.pop("left", None)
-        return replace(known, stale=True)
-    return replace(known, left=counts["left"], again=max(0, known.left - counts["left"]))
+    counts = count_repetitions(found)
+    return replace(
+        known,
+        verdicts={verdict: counts[verdict] for verdict in VERDICTS},
+        left=counts["left"],
+        reasons=_reasons(found),
+    )
 
 
 def _reasons(found: Sequence[Repetitions]) -> dict[str, list[Reason]]:

@@ -9,16 +9,19 @@ import contextlib
 import os
 import sys
 from argparse import ArgumentParser, Namespace
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import TypeVar
 
 from iosweep.commands import campaigns, outcome
 from iosweep.commands.terminal import say, working
 from iosweep.errors import CommandError
 from iosweep.files import documents, safe_paths
 from iosweep.plan.model import plan_files, read_plan
-from iosweep.results import merged_tables
+from iosweep.results import ingested, merged_tables
 from iosweep.target import accounts
+
+T = TypeVar("T")
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -26,21 +29,28 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def run(arguments: Namespace) -> int:
-    if (results := campaigns.find(arguments.campaign)) is None:
+    if (results := campaigns.find(arguments.campaign, writes=True)) is None:
         return 1
-    if not (plans := plan_files(results)):
-        raise CommandError(str(outcome.no_plan(results)))
-    # the plan of the tables; without tables, the newest
-    with contextlib.suppress(FileNotFoundError, documents.Damaged):
-        digest = documents.read(results / "campaign.json").get("plan_digest")
-        plans = [file for file in plans if file.stem == digest] or plans
-    make_tables(plans[-1], results)
+    if ingested.there(results):
+        make_tables_again(results)
+    else:
+        make_tables(_plan(results), results)
     left_out = merged_tables.about(results).damaged
     for line in documents.few([documents.sentence(f"{results}/{file}", why) for file, why in left_out.items()]):
         say(line, file=sys.stderr)
     say(f"report: {make_page(results)}")
     make_figures(results)
     return 0
+
+
+def _plan(results: Path) -> Path:
+    """The plan of the tables; without tables, the newest. Raises CommandError."""
+    if not (plans := plan_files(results)):
+        raise CommandError(str(outcome.no_plan(results)))
+    with contextlib.suppress(FileNotFoundError, documents.Damaged):
+        digest = documents.read(results / "campaign.json").get("plan_digest")
+        plans = [file for file in plans if file.stem == digest] or plans
+    return plans[-1]
 
 
 def make_tables(plan: Path, results: Path, repair: str | None = None) -> None:
@@ -50,6 +60,20 @@ def make_tables(plan: Path, results: Path, repair: str | None = None) -> None:
         from iosweep.results import merge
 
         merge.merge(read_plan(plan), results, repair)
+
+
+def make_tables_again(results: Path) -> None:
+    """Those of an ingested campaign, from the outputs that it has kept. Raises CommandError."""
+    from iosweep.ingest import tables
+
+    make_tables_of(results, lambda: tables.make_again(results))
+
+
+def make_tables_of(results: Path, make: Callable[[], T]) -> T:
+    """Make the tables of an ingested campaign. Raises CommandError."""
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # numpy would start threads that are not used
+    with _making("tables", results):
+        return make()
 
 
 def make_page(results: Path) -> Path:

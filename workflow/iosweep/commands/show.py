@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
-from iosweep.analysis import acceptance, caveats, formats, knees
+from iosweep.analysis import acceptance, caveats, choice, formats, knees, sentences
 from iosweep.analysis.aggregate import FIGURES, Result, Statistics, count_results, summarize
 from iosweep.analysis.choice import Choice
 from iosweep.analysis.data import Campaign, load
@@ -31,7 +31,7 @@ _REASON_WIDTH = 40
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    parser.add_argument("campaign", help=campaigns.NAMED)
+    parser.add_argument("campaign", help=campaigns.NAMED_OR_ARCHIVE)
     form = parser.add_mutually_exclusive_group()
     form.add_argument("--all", action="store_true", help="print every point and phase, with reasons for verdicts")
     form.add_argument("--json", action="store_true", help="print the same as --all as JSON, with all statistics")
@@ -78,7 +78,7 @@ def _show_headline(results: Path, name: str) -> _Shown:
         decisions.show(acceptance.of(campaign, summarize(campaign.rows)))
     if found.stale:
         prose(f"the campaign has changed since these tables were made; `iosweep report {name}` makes them again")
-    if (results / "report.html").exists():
+    if (results / "report.html").exists() and not campaigns.is_unpacked(results):
         printer.print(f"report: {results / 'report.html'}", soft_wrap=True)
     if last := headline.closing(results, name):
         prose(last)
@@ -143,6 +143,11 @@ def _document(campaign: Campaign, found: Sequence[Result], known: outcome.Outcom
             for group in headline.groups(found, campaign.checks)
             for entry in group.entries
             if entry.choice
+        ],
+        "sentences": [
+            {"sweep": told.sweep, "sentence": text, "verdict": verdict}
+            for told in sentences.of(found, campaign.about.sweeps, choice.failed(campaign.checks))
+            for text, verdict in told.sentences
         ],
         "knees": [
             {"sweep": b.sweep, "phase": b.phase, "axis": b.column, "values": list(b.values), **asdict(b.knee)}

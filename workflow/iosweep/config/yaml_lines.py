@@ -115,6 +115,11 @@ def load(file: Path) -> Document:
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "not UTF-8 text"
         raise ConfigError([Problem(name, 1, "", f"cannot be read: {reason}")]) from None
+    return parse(name, text)
+
+
+def parse(name: str, text: str) -> Document:
+    """Read the text of a YAML file of this name. Raises ConfigError: not YAML, a key twice, not a mapping."""
     loader = None
     try:
         loader = _Loader(text)

@@ -249,6 +249,8 @@ _CURES: Mapping[str, str] = {
     "sets/": "; how the data set was prepared is not known: put a copy of it back, or remove it",
     "refusals/": "; the allocation's last reason is not known: run again, or remove it",
     "missing.json": "; the next run tries the point again",
+    "ingested.json": "; `iosweep ingest --replace` with the same outputs makes it again",
+    "ingested.zip": "; `iosweep ingest --replace` with the same outputs makes it again",
     "spent.json": "; with limits.time or limits.bytes_written nothing is measured: remove it to count from 0 again",
 }
 

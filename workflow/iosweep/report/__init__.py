@@ -3,7 +3,11 @@
 | module | what it does |
 |---|---|
 | figures.py, captions.py | results -> figures and their captions (pure) |
-| results_table.py | results -> the table of results and of checks (pure) |
+| knee_marks.py | results -> which marks of a figure are knees (pure) |
+| scaling_figures.py | results -> figures and tables of scaling efficiency (pure) |
+| drawings.py | all figures of a campaign, in the order of the page (pure) |
+| results_table.py | results -> the table of results (pure) |
+| checks_table.py | checks -> how often each failed or could not be made (pure) |
 | series_figures.py | series -> small figures over time and tables of own rates behind the rows (pure) |
 | benchmark_tables.py | results -> mdtest's rates by operation, WEKA's summary (pure) |
 | references.py | published figures beside the campaign's, as tables (pure) |
@@ -16,5 +20,7 @@
 | headline.py | results -> the cards of the best figures; the same as a table for a terminal |
 | remarks.py | campaign -> what the first screen mentions about the target (pure) |
 | vega_lite.py, figure_files.py | a figure -> Vega-Lite -> SVG and PNG, and static SVG for the page |
+| html.py | what all pages share: templates, policy, the script that draws, data for the scripts |
+| comparison_page.py, overlaid.py | a comparison -> one HTML file with figures of both (comparison.html, .css, .js) |
 | page.py | everything -> one HTML file (page.html, sections/*.html, page.css, page.js, charts.js) |
 """

@@ -25,8 +25,8 @@ CUT = "Arrows: the interval goes on above; its width is in the table."
 
 def name(cut: Slice, quantity: str, phase: str | None) -> str:
     """Stable name, fit for a file: `throughput-by-threads.<sweep>`."""
-    if quantity == "latency":
-        what = "latency"
+    if quantity in ("latency", "efficiency"):
+        what = quantity
     elif cut.kind == "metadata":
         what = "metadata"
     elif quantity in _RATES:

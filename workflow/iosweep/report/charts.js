@@ -6,9 +6,9 @@ const PANEL = {least: 300, around: 62, between: 26};
 const OPTIONS = {ast: true, renderer: "svg", actions: false, defaultStyle: false};
 const views = new Map();
 
-function valuesOf(columns) {
-  const names = Object.keys(columns);
-  return columns[names[0]].map((_, i) => Object.fromEntries(names.map((name) => [name, columns[name][i]])));
+function valuesOf({rows, values}) {
+  const columns = Object.entries(values);
+  return Array.from({length: rows}, (_, i) => Object.fromEntries(columns.map(([name, own]) => [name, Array.isArray(own) ? own[i] : own])));
 }
 
 // Panels side by side as far as they fit; each as wide as its share, less what stands around it.
@@ -27,10 +27,10 @@ document.body.append(tip);
 function tooltip(handler, event, item, value) {
   tip.hidden = !value;
   if (!value) return;
-  const {value: figure, spread, measure, what, verdict, point, scaling, where} = value;
+  const {value: figure, spread, measure, what, knee, verdict, point, scaling, where} = value;
   tip.replaceChildren(
     element("b", {}, measure ? `${measure} ${figure}` : figure),
-    ...[spread, what, scaling, where, shown(verdict, "verdict"), point].filter(Boolean)
+    ...[spread, what, knee, scaling, where, shown(verdict, "verdict"), point].filter(Boolean)
       .map((line) => element("div", {}, line)));
   const box = tip.getBoundingClientRect();
   tip.style.left = `${Math.max(4, Math.min(event.clientX + 14, innerWidth - box.width - 4))}px`;
@@ -41,7 +41,7 @@ async function draw(place) {
   const figure = report.figures[place.dataset.figure];
   const width = place.clientWidth;
   views.get(place)?.result?.finalize();
-  const spec = {...fitted(figure.spec, width), datasets: {values: valuesOf(figure.values)}};
+  const spec = {...fitted(figure.spec, width), datasets: {values: valuesOf(figure)}};
   // Drawn beside the page and put in its place at once: whoever prints meanwhile gets one or the other.
   const canvas = element("div", {});
   const result = await vegaEmbed(canvas, spec, {...OPTIONS, tooltip});
@@ -55,8 +55,8 @@ function saveButton(place, type) {
     type: "button",
     onclick: async () => {
       // With the title, the notes, campaign, target and date, as the files in figures/ have them.
-      const {spec, values} = report.figures[place.dataset.figure];
-      const {view, finalize} = await vegaEmbed(element("div", {}), {...spec, datasets: {values: valuesOf(values)}}, {...OPTIONS, tooltip});
+      const figure = report.figures[place.dataset.figure];
+      const {view, finalize} = await vegaEmbed(element("div", {}), {...figure.spec, datasets: {values: valuesOf(figure)}}, {...OPTIONS, tooltip});
       const url = await view.toImageURL(type, 2);
       finalize();
       element("a", {href: url, download: `${place.dataset.figure}.${type}`}).click();

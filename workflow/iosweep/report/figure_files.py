@@ -19,7 +19,8 @@ from iosweep.files import documents, safe_paths
 from iosweep.files.documents import Damaged
 from iosweep.files.safe_paths import Folder
 from iosweep.report import vega_lite
-from iosweep.report.figures import Figure, figures
+from iosweep.report.drawings import drawings
+from iosweep.report.figures import Figure
 from iosweep.results import merged_tables
 from iosweep.text import printable_lines
 
@@ -47,7 +48,7 @@ def _export(campaign: Campaign, folder: Folder, results: Path) -> dict[str, str]
     import vl_convert  # late: it carries a JavaScript engine
 
     made = {}
-    for figure in figures(campaign, summarize(campaign.rows)):
+    for figure in drawings(campaign, summarize(campaign.rows)):
         if figure.panels:
             # No base URL is allowed: a specification must not make the converter fetch anything.
             svg = vl_convert.vegalite_to_svg(_drawable(vega_lite.with_values(figure)), allowed_base_urls=[])

@@ -13,8 +13,10 @@ from iosweep.analysis import caveats, formats, titles
 from iosweep.analysis.aggregate import Result, Statistics, distinct, phase_order
 from iosweep.analysis.data import Campaign, Value
 from iosweep.analysis.formats import Unit
+from iosweep.analysis.scaling import strangers
 from iosweep.analysis.slices import Slice, slices
-from iosweep.report import captions
+from iosweep.report import captions, knee_marks
+from iosweep.report.knee_marks import KneeMark
 from iosweep.tools import parameters
 
 #: What a figure shows -> its lines: name -> column. A rate has one line, without a name: the phase's own metric.
@@ -63,6 +65,8 @@ class Mark(Struct, frozen=True, kw_only=True):
     where: str | None = None  # in figures against nodes
     scaling: str | None = None
     apart: bool | None = None  # whether it ran on nodes that the largest count did not have
+    knee: str | None = None  # of the mark that is the knee of its line
+    label: str | None = None  # the same in few words, of the highest line
 
     def values(self) -> dict[str, object]:
         """The fields that the specification reads, without those that have no value."""
@@ -88,6 +92,7 @@ class Figure:
     measures: tuple[str, ...]  # drawn with different dashes: mean, p99; [""] if there is one
     marks: tuple[Mark, ...]
     notes: tuple[str, ...]
+    static: bool = True  # also for a reader without a script; a figure of what others show in another way is not
 
 
 def figures(campaign: Campaign, results: Sequence[Result]) -> list[Figure]:
@@ -96,14 +101,14 @@ def figures(campaign: Campaign, results: Sequence[Result]) -> list[Figure]:
     Panels are phases, unless a third axis varies: then there is a figure per phase, with a panel per value.
     """
     found: list[Figure] = []
-    origin = titles.origin(campaign)
+    origin, ramps = titles.origin(campaign), {sweep.name: sweep.ramp for sweep in campaign.about.sweeps}
     for cut in slices(campaign, results):
         phases = _phases(cut.results) if cut.facet else [None]
         for quantity, phase in product(_quantities(cut), phases):
-            figure = _figure(cut, quantity, phase, origin)
+            figure = _figure(cut, quantity, phase, origin, ramps.get(cut.sweep))
             if figure:
                 found.append(figure)
-    return _distinct(found)
+    return distinct_names(found)
 
 
 def _quantities(cut: Slice) -> tuple[str, ...]:
@@ -116,8 +121,8 @@ def _quantities(cut: Slice) -> tuple[str, ...]:
     return next(filter(None, found), ("rate",))
 
 
-def _figure(cut: Slice, quantity: str, phase: str | None, origin: str) -> Figure | None:
-    """One figure, or None if it would only repeat that there is nothing to draw."""
+def _figure(cut: Slice, quantity: str, phase: str | None, origin: str, ramp: str | None = None) -> Figure | None:
+    """One figure, or None if it would only repeat that there is nothing to draw. ramp: the axis that is climbed."""
     results = [result for result in cut.results if phase in (None, result.phase)]
     lines = _LINES[quantity]
     drawable = [result for result in results if _statistics(result, lines)]
@@ -125,8 +130,9 @@ def _figure(cut: Slice, quantity: str, phase: str | None, origin: str) -> Figure
         return None  # the figure before it says why
     bars = _bars(drawable, quantity)
     ends = _ends(cut, drawable) if cut.x == "nodes" else None
-    strangers = None if ends is None else [s for r in drawable if (s := _strangers(r, ends[_line(r, cut)][1]))]
+    foreign = None if ends is None else [s for r in drawable if (s := strangers(r, ends[_line(r, cut)][1]))]
     several = bool(caveats.several_builds(drawable))
+    bends = {} if quantity == "latency" else knee_marks.of(cut, results, ramp)
     panels: list[Panel] = []
     marks: list[Mark] = []
     for title, inside in _panels(cut, results, phase):
@@ -135,7 +141,7 @@ def _figure(cut: Slice, quantity: str, phase: str | None, origin: str) -> Figure
             panel, unit = _panel(title, results if phase else inside, quantity, lines, bars)
             for result in inside:
                 found = _marks(result, cut, lines, bars, unit, len(panels), ends, several)
-                marks += (_within(mark, panel) for mark in found)
+                marks += (_bent(_within(mark, panel), bends.get((result.point, result.phase))) for mark in found)
             panels.append(panel)
     return Figure(
         name=captions.name(cut, quantity, phase),
@@ -153,8 +159,9 @@ def _figure(cut: Slice, quantity: str, phase: str | None, origin: str) -> Figure
         measures=tuple(lines),
         marks=tuple(marks),
         notes=(
-            *captions.notes(results, drawable, bars, quantity, strangers),
+            *captions.notes(results, drawable, bars, quantity, foreign),
             *([captions.CUT] if any(mark.cut for mark in marks) else []),
+            *([knee_marks.NOTE] if bends else []),
         ),
     )
 
@@ -175,11 +182,6 @@ def _ends(cut: Slice, drawable: Sequence[Result]) -> Ends:
     return found
 
 
-def _strangers(result: Result, largest: Result) -> set[str]:
-    """Its nodes that the largest count did not have."""
-    return set(result.hosts) - set(largest.hosts)
-
-
 def _scaling(result: Result, ends: tuple[Result, Result], column: str) -> tuple[str, str, bool]:
     """In a figure against nodes: `Mark.where`, `Mark.scaling` and `Mark.apart`.
 
@@ -187,15 +189,15 @@ def _scaling(result: Result, ends: tuple[Result, Result], column: str) -> tuple[
     """
     smallest, largest = ends
     fewest, most = (titles.named("nodes", end.nodes) for end in ends)
-    strangers = _strangers(result, largest)
+    apart = bool(strangers(result, largest))
     where = f"on {formats.hosts(result.hosts)}" + (" in turn" if result.in_turn else "")
     if result is not largest:
-        where += f", {'not all among' if strangers else 'among'} the {most}"
+        where += f", {'not all among' if apart else 'among'} the {most}"
     times = result.nodes / smallest.nodes
     expected = times * smallest.statistics[column].mean
     share = result.statistics[column].mean / expected if expected else 0
     scaling = f"{100 * share:.0f} % of {times:g} × {fewest}" if share and result is not smallest else ""
-    return where, scaling, bool(strangers)
+    return where, scaling, apart
 
 
 def _panels(cut: Slice, results: Sequence[Result], phase: str | None) -> Iterator[tuple[str, list[Result]]]:
@@ -281,6 +283,10 @@ def _within(mark: Mark, panel: Panel) -> Mark:
     return structs.replace(mark, high=end, cut=True) if mark.high is not None and mark.high > end else mark
 
 
+def _bent(mark: Mark, knee: KneeMark | None) -> Mark:
+    return structs.replace(mark, knee=knee.text, label=knee.label) if knee else mark
+
+
 def interval(statistics: Statistics, bars: str) -> tuple[float, float]:
     """Ends of the error bar, in the column's unit."""
     if bars == "ci95" and statistics.interval is not None:
@@ -337,7 +343,7 @@ def _series_names(results: Sequence[Result], color: str | None) -> tuple[str, ..
     return tuple(titles.parameter(color, value) for value in ordered)
 
 
-def _distinct(found: Sequence[Figure]) -> list[Figure]:
+def distinct_names(found: Sequence[Figure]) -> list[Figure]:
     """Figures whose names differ, although sweeps may differ only in what a file name cannot hold."""
     seen: dict[str, int] = {}
     distinct = []

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from iosweep.analysis import acceptance, caveats, formats, knees
+from iosweep.analysis import acceptance, caveats, choice, formats, knees, sentences
 from iosweep.analysis.aggregate import OUTCOMES, Result, count_repetitions, repetitions
 from iosweep.analysis.data import Campaign
-from iosweep.report import builds, cpus, headline, node_check, remarks, results_table
+from iosweep.report import builds, checks_table, cpus, headline, node_check, remarks
+
+#: Sentences that are seen at once, unless the first sweep alone has more.
+_SENTENCES = 13
 
 
 def answer(campaign: Campaign, results: Sequence[Result]) -> dict[str, object]:
@@ -27,7 +30,7 @@ def answer(campaign: Campaign, results: Sequence[Result]) -> dict[str, object]:
         "absent": {
             one: caveats.why(found, one) for one in ("left", "missing", "unneeded", "invalid", "suspect") if counts[one]
         },
-        "not_checked": results_table.not_checked(campaign.checks),
+        "not_checked": checks_table.not_checked(campaign.checks),
         "scaled": headline.scaled(campaign.about.sweeps),
         "node_check": node_check.of(campaign, results),
         "pinned": cpus.in_brief(campaign),
@@ -36,10 +39,23 @@ def answer(campaign: Campaign, results: Sequence[Result]) -> dict[str, object]:
         "unlike_builds": list(caveats.unlike_builds(results)),
         "acceptance": decisions,
         "accepted": (acceptance.worst(decisions), acceptance.sentence(decisions)) if decisions else None,
+        **_told(campaign, results),
         "headline": headline.groups(results, campaign.checks),
         "knees": knees.of(results, campaign.about.sweeps),
         "latencies": any("latency_mean_s" in result.statistics for result in results),
     }
+
+
+def _told(campaign: Campaign, results: Sequence[Result]) -> dict[str, object]:
+    """The sentences of the sweeps: those that are seen at once, whole sweeps, and those that a click shows."""
+    found = sentences.of(results, campaign.about.sweeps, choice.failed(campaign.checks), node_check.SUITE)
+    shown, lines = 0, 0
+    for told in found:
+        lines += len(told.sentences)
+        if shown and lines > _SENTENCES:
+            break
+        shown += 1
+    return {"told": found[:shown], "told_later": found[shown:]}
 
 
 def _targets(campaign: Campaign) -> list[tuple[str | None, str]]:

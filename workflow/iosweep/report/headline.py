@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from iosweep.analysis import caveats, choice, formats, knees, titles
+from iosweep.analysis import caveats, choice, formats, knees, sentences, titles
 from iosweep.analysis.aggregate import Result, count_repetitions, phase_order, repetitions, summarize
 from iosweep.analysis.choice import Choice, Failed
 from iosweep.analysis.data import Campaign, CheckRow, load
@@ -16,7 +16,7 @@ from iosweep.plan import contests
 from iosweep.plan.contests import LATENCY_PHASES
 from iosweep.plan.sweep_facts import SweepFacts
 from iosweep.report import cpus, node_check, remarks
-from iosweep.report.results_table import not_checked
+from iosweep.report.checks_table import not_checked
 from iosweep.text import human_count
 
 if TYPE_CHECKING:
@@ -46,6 +46,7 @@ class Entry:
     verdict: str
     point: str
     choice: Choice | None = None
+    reason: str = ""  # why it is not valid, unless `spread` says it
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -127,7 +128,7 @@ def _entries(results: Sequence[Result], place: Place, fails: Failed) -> Iterator
         if phase in LATENCY_PHASES and (
             found := choice.lowest_latency([result for result in results if result.phase == phase], fails)
         ):
-            yield _latency(found, place)
+            yield _latency(found, place, fails)
 
 
 def _rate(results: Sequence[Result], place: Place, fails: Failed) -> Entry:
@@ -139,16 +140,16 @@ def _rate(results: Sequence[Result], place: Place, fails: Failed) -> Entry:
     best = found.result
     units = formats.units_of(best.metric, best.kind)
     each = f"{formats.quantity(found.figure.mean / best.nodes, units)} per node" if best.nodes > 1 else ""
-    return _entry(label, found, units, each, place)
+    return _entry(label, found, units, each, place, fails)
 
 
-def _latency(found: Choice, place: Place) -> Entry:
+def _latency(found: Choice, place: Place, fails: Failed) -> Entry:
     tail = found.figures.get("latency_p99_s")
     more = "" if tail is None else f"p99 {formats.quantity(tail.median, formats.LATENCY)}"
-    return _entry(f"{titles.phase(found.result.phase)} latency", found, formats.LATENCY, more, place)
+    return _entry(f"{titles.phase(found.result.phase)} latency", found, formats.LATENCY, more, place, fails)
 
 
-def _entry(label: str, found: Choice, units: Sequence[formats.Unit], more: str, place: Place) -> Entry:
+def _entry(label: str, found: Choice, units: Sequence[formats.Unit], more: str, place: Place, fails: Failed) -> Entry:
     statistics, result = found.figure, found.result
     incomplete = "" if found.confirmed else caveats.incomplete(result)
     spread = formats.spread(statistics, units) if statistics.n > 1 or not incomplete else ""
@@ -162,6 +163,7 @@ def _entry(label: str, found: Choice, units: Sequence[formats.Unit], more: str, 
         verdict=found.verdict,
         point=result.point,
         choice=found,
+        reason=choice.reason(found, fails),
     )
 
 
@@ -187,11 +189,15 @@ def table(results: Path) -> RenderableType:
     for in_turn, text in node_check.unlike(campaign, summary):
         parts.append(Text(text, style="" if in_turn else "yellow"))
     parts += [Text(f"Unlike builds: {text}", style="yellow") for text in caveats.unlike_builds(summary)]
+    for said in sentences.of(summary, campaign.about.sweeps, choice.failed(campaign.checks), node_check.SUITE):
+        parts.append(Text(f"\n{said.sweep}", style="italic"))
+        parts += [Padding(Text(text), (0, 0, 0, 2)) for text, _ in said.sentences]
     stacked = _over_nodes(summary)  # places are longer then, and most figures have a second line anyway
     for group in groups(summary, campaign.checks):
         grid = Table(box=None, padding=(0, 2, 0, 0), show_header=False, pad_edge=False)
         grid.add_column(no_wrap=True)
         grid.add_column(justify="right", no_wrap=stacked)
+        doubts: list[RenderableType] = []
         for entry in group.entries:
             value = Text(entry.value or "no figure", style="bold" if entry.value else "")
             if entry.more:
@@ -199,8 +205,9 @@ def table(results: Path) -> RenderableType:
             spread = ", ".join(filter(None, (entry.incomplete, entry.spread)))
             told = [f"{entry.place}\n{spread}".rstrip()] if stacked else [spread, entry.place]
             grid.add_row(entry.label, value, *(Text(text) for text in told), _verdict(entry.verdict))
+            doubts += [Text(f"{entry.label} is {entry.verdict}: {entry.reason}")] if entry.reason else []
         notes = [Text(f"{entry.label}: {'; '.join(entry.notes)}") for entry in group.entries if entry.notes]
-        parts += [Text(f"\n{group.title}", style="italic"), Padding(Lines(grid, *notes), (0, 0, 0, 2))]
+        parts += [Text(f"\n{group.title}", style="italic"), Padding(Lines(grid, *doubts, *notes), (0, 0, 0, 2))]
     if bends := knees.of(summary, campaign.about.sweeps):
         parts += [Text("\nRamps", style="italic"), *(Text(f"  {bend.sentence}") for bend in bends)]
     return Lines(*parts)

@@ -127,6 +127,8 @@ def _panel(figure: Figure, panel: Panel, number: int) -> Specification:
     if any(mark.cut for mark in figure.marks if mark.panel == number):
         arrows = base.transform_filter("datum.cut").encode(tooltip=_tooltip(figure))
         layers.append(arrows.mark_point(shape="triangle-up", filled=True, size=70, opacity=1).encode(y=alt.Y("high:Q")))
+    if any(mark.knee for mark in figure.marks if mark.panel == number):
+        layers += _knees(base)
     drawn = [layer.to_dict(validate=False, context={"top_level": False}) for layer in layers]
     for layer in drawn:
         del layer["data"]  # or it would not see what the panel's filter leaves
@@ -136,8 +138,34 @@ def _panel(figure: Figure, panel: Panel, number: int) -> Specification:
         "width": _WIDTH,
         "height": _HEIGHT,
         "transform": [{"filter": f"datum.panel == {number}"}],
+        "encoding": _shared(drawn),
         "layer": drawn,
     }
+
+
+def _shared(layers: Sequence[dict[str, dict[str, object]]]) -> dict[str, object]:
+    """The encodings that most layers of a panel repeat, taken out of them: half of a specification's bytes."""
+    found: dict[str, object] = {}
+    for channel in ("x", "y", "color"):
+        given = [layer["encoding"][channel] for layer in layers]
+        found[channel] = max(given, key=given.count)
+        for layer in layers:
+            if layer["encoding"][channel] == found[channel]:
+                del layer["encoding"][channel]
+    return found
+
+
+def _knees(base: alt.Chart) -> list[alt.Chart]:
+    """A ring at the knee of each line; at that of the highest one a rule down to the axis, with its value."""
+    import altair as alt
+
+    named = base.transform_filter("isValid(datum.label)").encode(color=alt.value(MUTED))
+    ring = base.transform_filter("isValid(datum.knee)").mark_point(filled=False, size=190, strokeWidth=1.8, opacity=1)
+    return [
+        named.mark_rule(strokeDash=[3, 3]).encode(y=alt.Y("y:Q"), y2=alt.value(_HEIGHT)),
+        named.mark_text(align="left", dx=5, fontSize=10.5).encode(y=alt.value(_HEIGHT - 8), text="label:N"),
+        ring.encode(y=alt.Y("y:Q")),
+    ]
 
 
 def _scale(figure: Figure, how: Sequence[object]) -> alt.Scale:
@@ -184,7 +212,7 @@ def _x_axis(figure: Figure) -> alt.Axis:
 def _tooltip(figure: Figure) -> list[alt.Tooltip]:
     import altair as alt
 
-    fields = ["value", "spread", "measure", "what", "verdict", "point"]
+    fields = ["value", "spread", "measure", "what", "knee", "verdict", "point"]
     fields += ["scaling", "where"] if figure.with_nodes else []
     return [alt.Tooltip(f"{field}:N") for field in fields]
 

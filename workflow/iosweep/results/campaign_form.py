@@ -8,6 +8,7 @@ from msgspec import Meta, field
 
 from iosweep.files.fields import Count, Integer, Moment, Part, check_moments
 from iosweep.plan.sweep_facts import ConfigurationFile, PlanFacts
+from iosweep.results.ingested import IngestedFacts
 
 
 class Program(Part, frozen=True, kw_only=True):
@@ -116,6 +117,7 @@ class CampaignForm(PlanFacts, frozen=True, kw_only=True):
     repair: Annotated[str, Meta(pattern=r"\A([0-9a-f]{12})?\Z")]  # it becomes part of a path
     damaged: dict[str, str] = field(default_factory=dict)
     set_aside: tuple[str, ...] = ()
+    ingested: IngestedFacts | None = None  # others measured it: there is no plan, and `target` and `seed` say nothing
 
     def __post_init__(self) -> None:
         check_moments(self.made)

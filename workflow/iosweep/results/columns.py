@@ -50,6 +50,9 @@ _IDENTITY: tuple[Column, ...] = (
 _TYPES: Mapping[OptionKind, Type] = {"size": "int", "count": "int", "flag": "bool", "choice": "string"}
 
 _MEASURED: tuple[Column, ...] = (
+    Column(
+        "segments", "int", "IOR: segments of a file, of one block of each rank; only in what `iosweep parse` reads."
+    ),
     Column("phase_time_s", "float", "Seconds asked for; null where a count bounds the phase."),
     # figures
     Column(
@@ -178,6 +181,13 @@ _MEASURED: tuple[Column, ...] = (
         " it is not known.",
     ),
     Column("cpu_looks", "int", "Smallest number of looks at processes and threads on any node."),
+    Column(
+        "began_local",
+        "string",
+        "In what `iosweep parse` reads: when the tool says that it began, by its node's clock, whose time zone it does"
+        " not print (`2026-03-01T12:00:00`).",
+    ),
+    Column("ended_local", "string", "The same of its end."),
     Column("slurm_job", "string", "Slurm job that the phase ran in; null outside Slurm."),
     Column(
         "session",

@@ -9,33 +9,23 @@ import gc
 import os
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import fields
 from datetime import UTC, datetime
-from operator import attrgetter
 from pathlib import Path
 
 import msgspec
 from msgspec.structs import asdict
 
 import iosweep
-from iosweep.files import documents, safe_paths
 from iosweep.node.node_facts import NodeFacts
-from iosweep.own_rate import OwnRate
 from iosweep.plan.model import Plan
 from iosweep.programs import builds
 from iosweep.results import merged_tables, temporary_files
 from iosweep.results.campaign_form import Build
-from iosweep.results.columns import CHECK_COLUMNS, result_columns
-from iosweep.results.node_columns import NODE_COLUMNS
+from iosweep.results.campaign_tables import CampaignTables
 from iosweep.results.origins import Origins
-from iosweep.results.rows import Aside, Rows
-from iosweep.results.series_columns import PART_COLUMNS, SERIES_COLUMNS
+from iosweep.results.rows import Rows
 from iosweep.results.store import Store
-from iosweep.results.table_writer import ChecksWriter, SeriesWriter, TableWriter
 from iosweep.text import printable
-
-#: The values of a row of parts.parquet after its key. dataclasses.astuple takes 40 times as long.
-_own_values = attrgetter(*(field.name for field in fields(OwnRate)))
 
 
 def merge(plan: Plan, results: Path, repair: str | None = None) -> None:
@@ -54,39 +44,18 @@ def _write(plan: Plan, results: Path, repair: str) -> None:
     memory = {key: facts.memory_bytes for key, facts in nodes.items()}
     origins = Origins()
     built: Counter[object] = Counter()  # key of a build document -> rows
-    with (  # entered first, renamed last: campaign.json describes the tables
-        safe_paths.folder(results, make=True) as place,
-        place.replaced(merged_tables.ABOUT) as about,
-        TableWriter(place, "results.parquet", result_columns(), "results.csv") as rows,
-        ChecksWriter(place, "checks.parquet", CHECK_COLUMNS) as checks,
-        TableWriter(place, "nodes.parquet", NODE_COLUMNS) as table,
-        SeriesWriter(place, "series.parquet", SERIES_COLUMNS) as series,
-        TableWriter(place, "parts.parquet", PART_COLUMNS) as parts,
-    ):
-
-        def aside(of_row: Aside) -> None:
-            series.add_series(of_row.key, of_row.series)
-            for part in of_row.parts:
-                parts.add((*of_row.key, *_own_values(part)))
-
-        for row, findings in Rows(plan, store, memory, origins, aside):
-            rows.add(tuple(map(row.get, rows.names)))
-            built[row.get("build")] += 1
-            checks.add_findings((row["point"], row["repetition"], row["phase"]), [found for _, found in findings])
+    with CampaignTables(results) as tables:
+        for row in Rows(plan, store, memory, origins, tables.add_aside):
+            tables.add(row)
+            built[row.values.get("build")] += 1
         for name, facts in nodes.items():
-            known = facts.row() | {"used_cpus": origins.used_cpus(name)}
-            own = (name, *map(known.get, table.names[1:]))
-            if wrong := table.unfit(own):
+            if wrong := tables.add_node(name, facts.row() | {"used_cpus": origins.used_cpus(name)}):
                 store.damaged[str(results / "nodes" / f"{name}.json")] = wrong
-            else:
-                table.add(own)
-        described = {
-            "builds": _builds(store, built),
-            "tables": rows.finish() | checks.finish() | table.finish() | series.finish() | parts.finish(),
-            "repair": repair,
-            **_damage(store),
-        }
-        about.write(documents.dump(_about(plan, origins, results) | described, indent=True))
+        tables.finish(
+            lambda: (
+                _about(plan, origins, results) | {"builds": _builds(store, built), "repair": repair, **_damage(store)}
+            )
+        )
 
 
 def _about(plan: Plan, origins: Origins, results: Path) -> dict[str, object]:

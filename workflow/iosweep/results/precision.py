@@ -63,7 +63,16 @@ def samples(headlines: Iterable[Headline]) -> dict[tuple[str, str, bool], Sample
 
 
 def intervals(samples: Sequence[Sample]) -> list[Interval | None]:
-    """The 95 % interval of each sample, as far as the samples of the others let it be; None where there is none.
+    """The 95 % interval of each sample, as far as the samples of the others let it be; None where there is none."""
+    found = noises(samples)
+    return [
+        statistics.interval(sample.values, noise) if sample.alike else None
+        for sample, noise in zip(samples, found, strict=True)
+    ]
+
+
+def noises(samples: Sequence[Sample]) -> list[Noise | None]:
+    """How the points that tell of each sample scatter; None where they are too few.
 
     Samples that confirm learn from all. The others learn nothing from these: fresh repetitions come last, and must not
     show that a point which was repeated often enough was not.
@@ -74,17 +83,14 @@ def intervals(samples: Sequence[Sample]) -> list[Interval | None]:
             for confirms in (True,) if sample.confirms else (True, False):
                 for key in (sample.like, (sample.like, sample.phase)):
                     pools.setdefault((confirms, key), []).append(sample.values)
-    noises: dict[object, Noise | None] = {}
-    found: list[Interval | None] = []
+    known: dict[object, Noise | None] = {}
+    found: list[Noise | None] = []
     for sample in samples:
-        if not sample.alike:
-            found.append(None)
-            continue
         of_phase, of_tool = (sample.confirms, (sample.like, sample.phase)), (sample.confirms, sample.like)
         pool = of_phase if len(pools.get(of_phase, ())) >= _POINTS else of_tool
-        if pool not in noises:
-            noises[pool] = statistics.pooled(pools.get(pool, []))
-        found.append(statistics.interval(sample.values, noises[pool]))
+        if pool not in known:
+            known[pool] = statistics.pooled(pools.get(pool, []))
+        found.append(known[pool])
     return found
 
 

@@ -39,12 +39,12 @@ def headline(row: Row) -> Headline | None:
     values = row.values
     if values["verdict"] not in COUNTED:
         return None
-    figure = values.get(str(values["metric"]))
+    figure, nodes = values.get(str(values["metric"])), values.get("nodes")  # None: an output of others does not tell
     return Headline(
         str(values["point"]),
         str(values["phase"]),
         bool(values.get("confirms")),
-        (str(values["tool"]), int(str(values["nodes"]))),
+        (str(values["tool"]), nodes if isinstance(nodes, int) else 1),
         figure if isinstance(figure, float | int) else None,
         (_text(values, "hosts"), _text(values, "slurm_job")),
     )

@@ -14,7 +14,7 @@ from pathlib import Path
 from iosweep.files import safe_paths
 from iosweep.files.documents import Damaged
 from iosweep.files.safe_paths import Folder
-from iosweep.results import merged_tables
+from iosweep.results import ingested, merged_tables
 from iosweep.results.campaign_documents import FILES
 
 #: Minimum age in seconds: a live writer writes more often.
@@ -24,6 +24,8 @@ _ROOT = {
     merged_tables.ABOUT,
     merged_tables.REPORT,
     merged_tables.FIGURES_DONE,
+    ingested.INGESTED,
+    ingested.RAW,
     *(f"{name}.json" for name in FILES.values()),
 }
 _HASHED = re.compile(r"[0-9a-f]{12}\.json")

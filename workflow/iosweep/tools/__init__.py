@@ -19,7 +19,7 @@ from typing import Literal, Protocol
 from iosweep.node.cpus import CpuSet
 from iosweep.own_rate import OwnRate
 from iosweep.series import Series
-from iosweep.tools.reading import Reading
+from iosweep.tools.reading import Reading, Signs
 from iosweep.units import MOST_BYTES, size_name
 
 Kind = Literal["data", "metadata"]
@@ -116,6 +116,7 @@ class Phase:
     help: str
     title: str = ""  # in reports; "": the name
     random: bool = False
+    plural: str = ""  # its operations as the subject of a sentence: `file creates`; "": `help`
 
 
 @dataclass(frozen=True)
@@ -302,6 +303,7 @@ class Tool(Protocol):
     title: str = ""  # in reports; "": the name
     own_metadata: str = ""  # what its metadata rates are, where they do not compare with those of other tools
     client_server: ClientServer | None = None
+    signs: Signs = Signs()  # what its output has, and no other text
     options: Mapping[str, Option]
     phases: Mapping[str, Phase]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal
 
@@ -19,6 +19,18 @@ LEAST_RUNTIME_S = 0.02
 SHORTEST_STEADY_S = 10.0
 
 ProblemSeverity = Literal["invalid", "suspect", "note"]
+
+
+@dataclass(frozen=True)
+class Signs:
+    """What tells that a tool wrote a file.
+
+    `lines`: bytes -> a pattern that is in a line with them (any text may stand before it: a launcher's label).
+    `beginnings`: how files of the tool begin that hold no results -> what they hold, for the end of a sentence.
+    """
+
+    lines: Mapping[bytes, bytes] = field(default_factory=dict)
+    beginnings: Mapping[bytes, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -39,21 +51,47 @@ class ReadingProblem:
 
 
 @dataclass(frozen=True)
+class Sum:
+    """Rows of workers or clients that did the same at the same time, as one row.
+
+    `parts`: their indexes in `Reading.rows`. `row` has no figures where one of them has none. `doubts`: why the sum may
+    not be what it seems, beside what is said of its parts.
+    """
+
+    row: Mapping[str, Cell]
+    parts: tuple[int, ...]
+    doubts: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
 class Reading:
     """What the files of one run say to a person who has only those (`iosweep parse`).
 
     `rows`: columns of the result table (columns.py) as far as the files tell, without `verdict`. A figure that cannot
-    be trusted is left out, and an invalid problem gives the reason.
+    be trusted is left out, and an invalid problem gives the reason. `sums`: of rows that are parts of one measurement.
     """
 
     version: str | None
     rows: Sequence[Mapping[str, Cell]]
     problems: Sequence[ReadingProblem]
+    sums: Sequence[Sum] = ()
 
     def verdict(self, row: int) -> Literal["valid", "suspect", "invalid"]:
         """The verdict on the row with this index: the worst that its own problems and those of all rows say."""
         found = self._severities.get(row, set()) | (self._severities.get(None, set()) - {"invalid"})
         return "invalid" if "invalid" in found else "suspect" if "suspect" in found else "valid"
+
+    def against(self, row: int, severity: ProblemSeverity) -> list[str]:
+        """What is said against the row with this index, of one severity; beside its own, suspect ones of all rows."""
+        of_all = self._texts.get((None, severity), []) if severity == "suspect" else []
+        return [*self._texts.get((row, severity), ()), *of_all]
+
+    @cached_property
+    def _texts(self) -> Mapping[tuple[int | None, ProblemSeverity], list[str]]:
+        found: dict[tuple[int | None, ProblemSeverity], list[str]] = {}
+        for problem in self.problems:
+            found.setdefault((problem.row, problem.severity), []).append(problem.text)
+        return found
 
     @cached_property
     def _severities(self) -> Mapping[int | None, set[ProblemSeverity]]:

@@ -22,9 +22,9 @@ def precise(sample: Sample, interval: Interval | None) -> Finding:
     width = f"{_percent(interval.half_width_share)} (n = {number})"
     if grade := statistics.grade(interval):
         return passed(f"{grade}: {width}")
-    if interval.student_share > statistics.GRADES[-1][1]:
+    if statistics.scattered(interval):
         own = f"{number} fresh repetitions" if sample.confirms else f"{number} repetitions"
-        return failed(f"not repeatable: {_percent(interval.student_share)} over its {own}")
+        return failed(f"not repeatable: {_percent(interval.half_width_share)} over its {own}")
     return unchecked(f"too few repetitions to tell how much they scatter: {width}")
 
 

@@ -10,7 +10,7 @@ from iosweep.tools.fio import argv as _argv
 from iosweep.tools.fio import client_server as _client_server
 from iosweep.tools.fio import series_log, several_nodes
 from iosweep.tools.fio.options import OPTIONS, PHASES
-from iosweep.tools.reading import Reading
+from iosweep.tools.reading import Reading, Signs
 
 
 class Fio(Tool):
@@ -26,6 +26,12 @@ class Fio(Tool):
     own_metadata = "fio metadata (filecreate, filestat, filedelete); not comparable with mdtest"
     outputs: Mapping[str, str] = {series_log.STREAM: series_log.FILES}
     client_server: ClientServer | None = _client_server
+    signs = Signs(
+        lines={
+            b'"fio version"': rb'"fio version"\s*:',
+            b"(groupid=": rb": \(groupid=\d+, jobs=\d+\): err=",
+        }
+    )
     options = OPTIONS
     phases = PHASES
 

@@ -136,14 +136,7 @@ def _begin_from_end(host: Host, parsed: Parsed) -> float | None:
 
 def together(nodes: Mapping[str, Node], windows: Mapping[str, Window], phase: Phase) -> dict[str, float]:
     """Figures of all nodes. Without windows rates are the sums of the nodes' own, as fio and WEKA's page have them."""
-    every = [parsed.figures for parsed, _ in nodes.values()]
-    figures = {
-        name: sum(figures[name] for figures in every)
-        for name in every[0]
-        if name in ("ops", "bytes_read", "bytes_written") or name.endswith("ops_per_s") or "bandwidth" in name
-        if all(name in figures for figures in every)
-    }
-    figures["runtime_s"] = max(figures["runtime_s"] for figures in every)
+    figures = added([parsed.figures for parsed, _ in nodes.values()])
     figures["sum_of_rates_ops_per_s"] = figures["ops_per_s"]
     if phase.kind == "data":
         figures["sum_of_rates_bytes_per_s"] = figures["bandwidth_bytes_per_s"]
@@ -154,6 +147,17 @@ def together(nodes: Mapping[str, Node], windows: Mapping[str, Window], phase: Ph
         figures |= _rates(nodes, window_s, phase) if window_s > 0 else {}
     blocks = {name: [parts[name] for _, parts in nodes.values()] for name in next(iter(nodes.values()))[1]}
     return figures | latency.columns(blocks, phase.kind == "metadata")
+
+
+def added(every: Sequence[Mapping[str, float]]) -> dict[str, float]:
+    """The figures that add up, as far as all have them, and the longest run time."""
+    figures = {
+        name: sum(figures[name] for figures in every)
+        for name in every[0]
+        if name in ("ops", "bytes_read", "bytes_written") or name.endswith("ops_per_s") or "bandwidth" in name
+        if all(name in figures for figures in every)
+    }
+    return figures | {"runtime_s": max(figures["runtime_s"] for figures in every)}
 
 
 def _rates(nodes: Mapping[str, Node], window_s: float, phase: Phase) -> dict[str, float]:

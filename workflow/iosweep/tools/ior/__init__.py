@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from iosweep.tools import FileSet, Parsed, Phase, Step, Streams, Tool, Value
 from iosweep.tools.ior import argv as _argv
 from iosweep.tools.ior.options import OPTIONS, PHASES
-from iosweep.tools.reading import Reading
+from iosweep.tools.reading import Reading, Signs
 
 
 class Ior(Tool):
@@ -23,6 +23,17 @@ class Ior(Tool):
     too_old = (r"[0-3]\.", "IOR {} has neither minTimeDuration nor random data; 4.0 or newer is needed")
     mpi = True
     outputs: Mapping[str, str] = {"summary": _argv.SUMMARY, "ranks": _argv.RANKS}
+    signs = Signs(
+        lines={
+            b"MPI Coordinated Test of Parallel I/O": rb"IOR-\S{0,80}: MPI Coordinated",
+            b"bw(MiB/s)": rb"access[ ,]+bw\(MiB/s\)[ ,]",
+            b'"bwMiB"': rb'"bwMiB"\s*:',
+        },
+        beginnings={
+            rb"access,rank,": "the times of single ranks (saveRankPerformanceDetailsCSV), not IOR's results",
+            rb"time,runtime,tp\s": "the times of single operations (savePerOpDataCSV), not IOR's results",
+        },
+    )
     options = OPTIONS
     phases = PHASES
 

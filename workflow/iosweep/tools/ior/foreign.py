@@ -13,10 +13,12 @@ from dataclasses import replace
 from typing import TypeVar
 
 from iosweep.tools import CLOCK_S as COARSEST_S
+from iosweep.tools import wall_clock
 from iosweep.tools.ior.judge import judge, without_figures
 from iosweep.tools.ior.records import CLOCK_S, MIXED, Printed, Remark, Result, Run
 from iosweep.tools.ior.run_facts import derive, time_bounded
 from iosweep.tools.ior.scan import Scanned, remarks_on, scan, with_remarks
+from iosweep.tools.ior.unfinished_run import OF_THE_LAUNCH
 from iosweep.tools.reading import Cell, Reading, ReadingProblem, too_short, too_short_to_be_steady
 
 T = TypeVar("T")
@@ -198,7 +200,7 @@ def _error(run: Run) -> float:
 
 def _differences(one: Run, other: Run) -> list[str]:
     found = [f"its {name}" for name in ("version", "command") if _unlike(getattr(one, name), getattr(other, name))]
-    both = {key for key in one.options if key in other.options and key not in ("TestID", "Command line")}
+    both = {key for key in one.options if key in other.options and key not in OF_THE_LAUNCH}
     found += [f"its {key}" for key in sorted(both) if one.options[key] != other.options[key]]
     if [(r.access, r.iteration) for r in one.results] != [(r.access, r.iteration) for r in other.results]:
         return [*found, "which results there are"]
@@ -232,6 +234,12 @@ def _file_size(run: Run, result: Result) -> int | None:
     return asked if run.tasks and moved >= asked * run.tasks else None
 
 
+def _host(machine: str | None) -> str | None:
+    """The node of rank 0 in `Linux node01`, behind which -v prints the rest of what uname says."""
+    words = (machine or "").split()
+    return words[1] if len(words) > 1 else None
+
+
 def _row(run: Run, result: Result) -> dict[str, Cell]:
     """Columns of the result table (columns.py) that the run tells."""
     order = None if run.random is None else "rand" if run.random else "seq"
@@ -239,6 +247,8 @@ def _row(run: Run, result: Result) -> dict[str, Cell]:
     ops_per_s = None if result.ops_per_s is None else float(result.ops_per_s)
     moved, transfer = result.bytes_moved, run.transfer_bytes
     ops = moved // transfer if moved is not None and transfer and moved % transfer == 0 else None
+    told = run.options
+    began = wall_clock.date(told.get("StartTime")) or wall_clock.date(told.get("Began"))
     row: dict[str, Cell | None] = {
         "tool": "ior",
         "tool_version": run.version,
@@ -251,6 +261,8 @@ def _row(run: Run, result: Result) -> dict[str, Cell]:
         "threads_per_node": run.clients_per_node,
         "tasks": run.tasks,
         "transfer_size_bytes": transfer,
+        "segments": run.segments,
+        "phase_time_s": float(run.stonewall_s) if run.stonewall_s else None,
         "file_size_bytes": _file_size(run, result),
         "o_direct": run.o_direct,
         "fsync": run.fsync if result.access == "write" else None,
@@ -267,5 +279,9 @@ def _row(run: Run, result: Result) -> dict[str, Cell]:
         "open_s": float(result.open_s),
         "io_s": float(result.io_s),
         "close_s": float(result.close_s),
+        "began_local": wall_clock.iso(began),
+        "ended_local": wall_clock.iso(wall_clock.date(told.get("Finished"))),
+        "host": _host(told.get("Machine")),
+        "command": run.command,
     }
     return {name: value for name, value in row.items() if value is not None}

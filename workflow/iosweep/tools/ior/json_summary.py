@@ -6,10 +6,10 @@ import json
 import re
 from collections import Counter
 from collections.abc import Generator, Iterator
-from datetime import datetime
 from itertools import pairwise
 from typing import Any
 
+from iosweep.tools import wall_clock
 from iosweep.tools.ior.records import OPERATIONS, Printed, Result, Run, Total
 from iosweep.tools.ior.table_rows import MIB
 
@@ -104,7 +104,8 @@ def runs(source: str, document: Any) -> list[Run]:
             totals.setdefault(entry["TestID"], []).append(_total(entry))
         if not isinstance(tests, list) or not tests or not document["Finished"]:
             raise _UnlikeError("no tests, or not finished")
-        lasted_s = _lasted_s(document.get("Began"), document["Finished"]) if len(tests) == 1 else None
+        dates = [wall_clock.date(str(document.get(name))) for name in ("Began", "Finished")]
+        lasted_s = wall_clock.seconds(*dates) if len(tests) == 1 else None
         found = [_test(source, document, test, totals.get(test["TestID"], []), lasted_s) for test in tests]
         if len(document["summary"]) != sum(len(run.totals) for run in found):
             raise _UnlikeError("the summary is of a test that is not there")
@@ -131,6 +132,8 @@ def _test(
 ) -> Run:
     parameters = {key: str(value) for key, value in test["Parameters"].items()}
     options = {key: str(value) for key, value in test["Options"].items()}
+    options |= {key: str(document[key]) for key in ("Began", "Machine", "Finished") if key in document}
+    options |= {"StartTime": str(test["StartTime"])} if "StartTime" in test else {}
     if missing := [name for name in _NEEDED if name not in parameters and name not in options]:
         raise _UnlikeError(f"no {', '.join(missing)}")
     results: list[Result] = []
@@ -153,15 +156,6 @@ def _test(
         totals=tuple(totals),
         lasted_s=lasted_s,
     )
-
-
-def _lasted_s(began: object, finished: object) -> float | None:
-    """Seconds between two dates as IOR prints them; None where they do not tell."""
-    try:
-        first, last = (datetime.strptime(str(date), "%a %b %d %H:%M:%S %Y") for date in (began, finished))
-    except ValueError:
-        return None
-    return (last - first).total_seconds() if last >= first else None
 
 
 def _printed(value: object, scale: float = 1.0) -> Printed:

@@ -49,7 +49,8 @@ def judge(run: Run, moved: Sequence[Moved]) -> Run:
 #: Columns of a row that say what ran; all others are figures.
 _IDENTITY = frozenset((
     "tool", "tool_version", "label", "repetition", "phase", "kind", "metric", "nodes", "threads_per_node", "tasks",
-    "transfer_size_bytes", "o_direct", "fsync", "api", "file_per_process", "collective",
+    "transfer_size_bytes", "segments", "phase_time_s", "began_local", "ended_local", "host", "command",
+    "o_direct", "fsync", "api", "file_per_process", "collective",
 ))  # fmt: skip
 
 

@@ -24,6 +24,7 @@ _OPTION = re.compile(
 )
 TEST = re.compile(r"Test (\d{1,6}) started: \w{3} \w{3} [ \d]\d [\d:]{8} \d{4}")
 COMMAND = re.compile(r"Command line used: (.*)")
+HEAD = re.compile(r"(Began|Machine): (\S.*)")
 FINISHED = re.compile(r"Finished: \w{3} \w{3} [ \d]\d [\d:]{8} \d{4}")
 #: values of `Summary:` that say two things, or say it otherwise
 _VALUES = {

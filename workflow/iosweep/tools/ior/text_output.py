@@ -14,16 +14,17 @@ from iosweep.tools.loglines import Heard, marked
 
 _BANNER = re.compile(r"IOR-(\S{0,80}): MPI Coordinated Test of Parallel I/O")
 _OPTION = re.compile(
-    r"(Command line|TestID|Participating tasks|api|access|type|segments|ordering in a file|nodes|tasks|clients per node"
+    r"(Command line|Began|Machine|StartTime"
+    r"|TestID|Participating tasks|api|access|type|segments|ordering in a file|nodes|tasks|clients per node"
     r"|repetitions|xfersize|blocksize|aggregate filesize|dryRun|verbose|stonewallingTime|stoneWallingWearOut)\s*: (.*)"
 )
 _MAX = re.compile(r"Max (Write|Read):\s+(\d+\.\d+) MiB/sec \(\d+\.\d+ MB/sec\)")
 _CSV_330 = re.compile(r"\d[\w.+-]*(Mon|Tue|Wed|Thu|Fri|Sat|Sun) \w{3} [ \d]\d [\d:]{8} \d{4}\S+ .*")
 #: How lines begin that may be IOR's own. All others are looked at only where they have a word of messages.WORDS.
 _MAY_BE = re.compile(
-    r"access|api|aggregate|blocksize|clients|Command line|dryRun|Finished|Max |nodes|Operation|ordering|Participating"
-    r"|pattern|rank,|rand_|read|remove|repetitions|segments|seq_|stone[Ww]alling|tasks|Test|time,|type"
-    r"|Using stonewalling|verbose|write|Writing output to|xfersize"
+    r"access|api|aggregate|Began|blocksize|clients|Command line|dryRun|Finished|Machine|Max |nodes|Operation|ordering"
+    r"|Participating|pattern|rank,|rand_|read|remove|repetitions|segments|seq_|StartTime|stone[Ww]alling|tasks|Test"
+    r"|time,|type|Using stonewalling|verbose|write|Writing output to|xfersize"
     r"|WARNING: (?:Expected|Stat\(\)|Using actual|[Mm]aybe caused)"
     r"|\d(?:\.\d+e[+-]|[\w.+-]*(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun) )"
 )
@@ -143,7 +144,10 @@ class Reader:
         elif words[0] in OPERATIONS and len(words) > 4 and "," not in words[0]:
             return self._row(words)
         elif words[0] in ("Finished", "remove") and self._running():
-            self._current("table").over = words[0] == "Finished"
+            segment = self._current("table")
+            segment.over = words[0] == "Finished"
+            if segment.over:
+                segment.option("Finished", stripped.partition(":")[2].strip())
         else:
             return False
         return True
@@ -157,9 +161,15 @@ class Reader:
             if not self._running():
                 return False  # mdtest has the same line; IOR's comes below its banner
             values = {"Command line": command[1].strip()}
+        elif head := text_before_3_2.HEAD.fullmatch(stripped):
+            if not self._running():
+                return False
+            values = {head[1]: head[2]}
         elif test := text_before_3_2.TEST.fullmatch(stripped):
             self._test(int(test[1]))
-        elif not (finished and self._running()):
+        elif finished and self._running():
+            values = {"Finished": stripped.partition(":")[2].strip()}
+        else:
             try:
                 values = text_before_3_2.options(text)
             except ValueError as error:
@@ -190,8 +200,9 @@ class Reader:
 
     def _next_test(self, segment: Segment) -> Segment:
         following = self._open("table", Run(self.source, "table", version=segment.run.version))
-        if "Command line" in segment.options:
-            following.options["Command line"] = segment.options["Command line"]
+        for name in ("Command line", "Machine"):
+            if name in segment.options:
+                following.options[name] = segment.options[name]
         return following
 
     def _running(self) -> bool:

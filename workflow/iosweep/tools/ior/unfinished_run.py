@@ -7,6 +7,9 @@ from dataclasses import dataclass, field, replace
 from iosweep.tools.ior import text_before_3_2
 from iosweep.tools.ior.records import MIXED, Layout, Result, Run, Total
 
+#: What IOR prints of its launch, and not of what it runs.
+OF_THE_LAUNCH = {"Command line", "TestID", "Began", "Machine", "StartTime", "Finished"}
+
 
 @dataclass
 class Segment:
@@ -45,7 +48,7 @@ class Segment:
         lost = [name for name in text_before_3_2.NEEDED if name not in self.options]
         if lost and self.results and (self.old_layout or text_before_3_2.RELEASES.fullmatch(self.run.version or "")):
             self.problems.append(f"the layout of IOR 3.1 and earlier is not whole: no {', '.join(lost)}")
-        if self.layout == "table" and self.results and not set(self.options) - {"Command line", "TestID"}:
+        if self.layout == "table" and self.results and not set(self.options) - OF_THE_LAUNCH:
             self.problems.append("a table without the options that IOR prints above it: what ran is not told")
         command = self.options.get("Command line")
         return replace(

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from iosweep.tools import FileSet, Parsed, Phase, Step, Streams, Tool, Value
 from iosweep.tools.mdtest import argv as _argv
 from iosweep.tools.mdtest.options import OPTIONS, PHASES
-from iosweep.tools.reading import Reading
+from iosweep.tools.reading import Reading, Signs
 
 
 class Mdtest(Tool):
@@ -23,6 +23,20 @@ class Mdtest(Tool):
     mpi = True
     together = True
     outputs: Mapping[str, str] = {"ranks": _argv.RANKS}
+    signs = Signs(
+        lines={
+            b" was launched with ": rb"mdtest-\S{0,80} was launched with \d+ total task",
+            b"SUMMARY": rb"SUMMARY(?: rate| time)?(?: \([^)]*\))?: \(of \d+ iterations\)",
+        },
+        beginnings={
+            rb"rank,items(?:,|\s|$)": (
+                "the figures of single ranks (--saveRankPerformanceDetails), not mdtest's table of results"
+            ),
+            rb"time,runtime,(?!tp\s)": (
+                "the times of single operations (--savePerOpDataCSV), not mdtest's table of results"
+            ),
+        },
+    )
     options = OPTIONS
     phases = PHASES
 

@@ -8,7 +8,9 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
+from iosweep.tools import wall_clock
 from iosweep.tools.loglines import Heard, marked
+from iosweep.tools.mdtest.launches import DATE
 from iosweep.tools.mdtest.messages import WORDS, judged, quote, said
 from iosweep.tools.mdtest.runs import CLOCK_S, Run, tables
 from iosweep.tools.mdtest.table import PHASES
@@ -42,7 +44,10 @@ def _rows(run: Run, repetition: int | None) -> Iterator[dict[str, Cell]]:
             "files_per_thread": None if name.startswith("Tree") else run.items,
             "unique_directory": "u" in options.flags if options else None,
             "file_size_bytes": size if name.startswith("File") else None,
+            "phase_time_s": _deadline_s(run),
             "iterations": run.iterations,
+            "began_local": wall_clock.iso(wall_clock.date(run.began, DATE)),
+            "ended_local": wall_clock.iso(wall_clock.date(run.ended, DATE)),
         }
         if name not in run.doubts:
             row |= {
@@ -50,8 +55,15 @@ def _rows(run: Run, repetition: int | None) -> Iterator[dict[str, Cell]]:
                 "min_ops_per_s": rate.minimum,
                 "max_ops_per_s": rate.maximum,
                 "stddev_ops_per_s": rate.stddev,
+                "runtime_s": run.times_s.get(name),
             }
         yield {column: value for column, value in row.items() if value is not None}
+
+
+def _deadline_s(run: Run) -> float | None:
+    """When ranks stop to create files (-W), where it was asked for."""
+    asked = run.options.number("W") if run.options and "W" in run.options.values else None
+    return float(asked) if asked else None
 
 
 def _once(runs: Sequence[Run]) -> list[Run]:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
-from datetime import datetime
 
+from iosweep.tools import wall_clock
 from iosweep.tools.loglines import Heard, about_the_end, marked
 from iosweep.tools.mdtest.messages import FRAME, WORDS, judged
 from iosweep.tools.mdtest.table import TITLE, TORN_OUTSIDE, Table, may_be_of_a_table
@@ -21,6 +21,8 @@ _MAY_BE = re.compile(
 )
 _COUNT = re.compile(r"(\d{1,9}) tasks, (\d{1,18}) (files/directories|files|directories|file)")
 
+#: How mdtest prints a date.
+DATE = "%m/%d/%Y %H:%M:%S"
 MIXED = "lines of several runs or ranks are mixed, so that no figure can be told whose it is"
 
 
@@ -56,11 +58,7 @@ class Launch:
     @property
     def lasted(self) -> float | None:
         """Seconds from the start to the end, to one second; None where the dates do not tell."""
-        try:
-            first, last = (datetime.strptime(date or "", "%m/%d/%Y %H:%M:%S") for date in (self.began, self.ended))
-        except ValueError:
-            return None
-        return (last - first).total_seconds() if last >= first else None
+        return wall_clock.seconds(wall_clock.date(self.began, DATE), wall_clock.date(self.ended, DATE))
 
 
 def scan(text: str) -> tuple[list[Launch], bool]:

@@ -41,18 +41,37 @@ OPTIONS: dict[str, Option] = {
 PHASES: dict[str, Phase] = {
     p.name: p
     for p in (
-        replace(axes.CREATE, name="dir_create", help="create directories", title="Create directories"),
-        replace(axes.STAT, name="dir_stat", help="stat the directories of another rank", title="Stat directories"),
+        replace(
+            axes.CREATE,
+            name="dir_create",
+            help="create directories",
+            title="Create directories",
+            plural="directory creates",
+        ),
+        replace(
+            axes.STAT,
+            name="dir_stat",
+            help="stat the directories of another rank",
+            title="Stat directories",
+            plural="directory stats",
+        ),
         replace(
             axes.CREATE,
             name="dir_rename",
             help="rename them; only together with all other phases",
             title="Rename directories",
+            plural="directory renames",
         ),
-        replace(axes.DELETE, name="dir_delete", title="Delete directories"),
+        replace(axes.DELETE, name="dir_delete", title="Delete directories", plural="directory deletes"),
         axes.CREATE,
         replace(axes.STAT, help="stat the files of another rank"),
-        replace(axes.STAT, name="read", help="open, read and close the files of another rank", title="Read files"),
+        replace(
+            axes.STAT,
+            name="read",
+            help="open, read and close the files of another rank",
+            title="Read files",
+            plural="file reads",
+        ),
         axes.DELETE,
     )
 }

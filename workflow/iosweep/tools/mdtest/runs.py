@@ -51,6 +51,7 @@ class Run:
     shift: int | None = None  # ranks from the one that makes a file to the one that works on it next (-N)
     iterations: int | None = None
     rates: Mapping[str, Rate] = field(default_factory=dict)
+    times_s: Mapping[str, float] = field(default_factory=dict)  # of one iteration, where -P has them printed
     problems: Sequence[str] = ()
     doubts: Mapping[str, str] = field(default_factory=dict)
     remarks: Sequence[tuple[ProblemSeverity, str]] = ()  # suspect: of all rows; note
@@ -107,6 +108,7 @@ def _runs(launch: Launch) -> Iterator[Run]:
             shift=min(shifts) if len(shifts) == 1 else None,
             iterations=table.iterations if table else None,
             rates=table.rates if table else {},
+            times_s=_times_s(table) if table else {},
             problems=tuple(dict.fromkeys(problems)),
             doubts=doubts,
             remarks=tuple(dict.fromkeys(remarks)),
@@ -116,6 +118,13 @@ def _runs(launch: Launch) -> Iterator[Run]:
             began=launch.began,
             ended=launch.ended,
         )
+
+
+def _times_s(table: Table) -> Mapping[str, float]:
+    """The table of times; several iterations have their mean rate and their mean time, which are not of one run."""
+    if table.times is None or table.iterations != 1:
+        return {}
+    return {name: time.mean for name, time in table.times.rates.items()}
 
 
 def _open_ended(options: Options | None) -> bool:

@@ -14,7 +14,7 @@ from dataclasses import replace
 from iosweep.tools.fio.foreign import json_report, text_runs
 from iosweep.tools.fio.foreign.rows import Found
 from iosweep.tools.fio.json_records import UNREADABLE, reason
-from iosweep.tools.reading import Reading, ReadingProblem
+from iosweep.tools.reading import Cell, Reading, ReadingProblem
 
 #: What fio prints when a run is spoiled, also where its exit code is 0. Repetitions are bounded: a line may be long.
 #: Each with words that are in every such line, which are looked for first.
@@ -81,11 +81,14 @@ def read(files: Mapping[str, bytes], exit_code: int | None) -> Reading:
         found = _read(files, exit_code)
     except Exception:  # Tool.read promises to raise nothing
         found = Found(problems=[ReadingProblem("invalid", "the files do not have the form that fio writes")])
-    rows = [
-        {key: _utf8(value) if isinstance(value, str) else value for key, value in row.items()} for row in found.rows
-    ]
+    rows = [_utf8_row(row) for row in found.rows]
+    sums = [replace(one, row=_utf8_row(one.row), doubts=tuple(map(_utf8, one.doubts))) for one in found.sums]
     problems = [replace(problem, text=_utf8(problem.text)) for problem in dict.fromkeys(found.problems)]
-    return Reading(found.version and _utf8(found.version), rows, problems)
+    return Reading(found.version and _utf8(found.version), rows, problems, sums)
+
+
+def _utf8_row(row: Mapping[str, Cell]) -> dict[str, Cell]:
+    return {key: _utf8(value) if isinstance(value, str) else value for key, value in row.items()}
 
 
 def _utf8(text: str) -> str:

@@ -12,6 +12,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
 
 import msgspec
 
@@ -29,8 +30,11 @@ from iosweep.tools.fio.foreign.rows import (
     depth_not_reached,
     figures,
     in_flight,
+    of_one_node,
     phase_and_kind,
 )
+from iosweep.tools.fio.foreign.sums import Report
+from iosweep.tools.fio.foreign.sums import sums as summed
 from iosweep.tools.fio.json_records import (
     ALL_CLIENTS,
     UNREADABLE,
@@ -48,6 +52,8 @@ from iosweep.tools.reading import too_short_to_be_steady
 
 #: the group of a report that belongs to none: -1 in 32 bits
 _NO_GROUP = 0xFFFFFFFF
+#: ms since 1970 of the last year that a date can have
+_LAST_MS = 253_402_300_799_000
 #: reports of one run agree in when fio began: `elapsed` is rounded up to seconds
 _SAME_BEGIN_S = 1.2
 #: characters of a job's name that fio prints
@@ -92,6 +98,7 @@ def rows(found_document: object) -> Found:
     for place in places:
         servers.setdefault(place.hostname, set()).add(place.port)
     same = Counter(places)
+    reports: list[Report] = []
     for raw, place in zip(entries, places, strict=True):
         identity: Row = {"tool": "fio", "tool_version": document.version, "label": place.jobname}
         if client:
@@ -100,16 +107,30 @@ def rows(found_document: object) -> Found:
         try:
             _check_keys(raw)
             entry = converted(raw, Entry)
-            row, doubts = _row(entry, job_options.options(document, entry), release, same[place])
+            identity |= _started(entry)
+            options = job_options.options(document, entry)
+            entry = _modern(entry, options, release)
+            row, doubts = _row(entry, options, release, same[place])
+            parts = {name: part for name, part in entry.directions.items() if f"{name}_ops_per_s" in row}
         except UNREADABLE as error:
-            found.add(identity, invalid=reason(error))
+            at = found.add(identity, invalid=reason(error))
+            reports.append(Report(at, place.groupid, place.hostname, identity, None))
         else:
             if row:
-                found.add(identity | row, doubts)
+                row = identity | row | of_one_node(row)
+                reports.append(Report(found.add(row, doubts), place.groupid, place.hostname, row, parts))
+    found.sums += summed(reports)
     if not found.rows:
         raise Wrong("nothing was measured: every section only laid out files")
     found.doubt(_whole(document, entries, places, sums, client))
     return found
+
+
+def _started(entry: Entry) -> Row:
+    """When the job started, in UTC, where fio tells."""
+    if not entry.job_start or entry.job_start > _LAST_MS:
+        return {}
+    return {"started": datetime.fromtimestamp(entry.job_start / 1000, UTC).isoformat(timespec="milliseconds")}
 
 
 def runs(documents: Sequence[object]) -> tuple[Found, int]:
@@ -222,11 +243,7 @@ def _counters(entry: Entry) -> list[int]:
 def _row(entry: Entry, options: Mapping[str, str], release: tuple[int, int], siblings: int) -> tuple[Row, list[str]]:
     """(columns of an entry, none for a section that only lays out files; why they may not be what they seem). Raises
     Wrong or one of UNREADABLE."""
-    if entry.error:
-        raise Wrong(f"fio reports error {entry.error}")
-    size = job_options.size(options.get("bs", options.get("blocksize")))
-    if release < json_before_3_18.TODAY:
-        entry = json_before_3_18.modern(entry, release, size)
+    size = _size(options)
     worked = [name for name, part in entry.directions.items() if name != "trim" and part.total_ios]
     workers = job_options.workers(entry, worked, options, release, siblings)
     # fio cuts the name of a job, but not the option; merged sections may have the options of any of them
@@ -276,6 +293,17 @@ def _row(entry: Entry, options: Mapping[str, str], release: tuple[int, int], sib
         issuing_s = job_options.issuing_s(runtime_s, options, "write" in parts)
         doubts.append(in_flight(row, issuing_s, engine == "libaio" and options.get("direct", "0") == "0"))
     return row, doubts
+
+
+def _size(options: Mapping[str, str]) -> int | None:
+    return job_options.size(options.get("bs", options.get("blocksize")))
+
+
+def _modern(entry: Entry, options: Mapping[str, str], release: tuple[int, int]) -> Entry:
+    """The entry as releases of today print it. Raises Wrong or one of UNREADABLE."""
+    if entry.error:
+        raise Wrong(f"fio reports error {entry.error}")
+    return json_before_3_18.modern(entry, release, _size(options)) if release < json_before_3_18.TODAY else entry
 
 
 def _directions(entry: Entry, options: Mapping[str, str], rw: str | None, engine: str | None) -> list[str] | None:

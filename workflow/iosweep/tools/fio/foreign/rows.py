@@ -13,7 +13,7 @@ from iosweep.tools import CLOCK_S, littles_law
 from iosweep.tools.fio import latency
 from iosweep.tools.fio.json_records import LARGEST, Latencies, Wrong
 from iosweep.tools.fio.options import ENGINE, PHASES, RW
-from iosweep.tools.reading import Cell, ProblemSeverity, ReadingProblem
+from iosweep.tools.reading import Cell, ProblemSeverity, ReadingProblem, Sum
 
 Row = dict[str, Cell]
 
@@ -37,7 +37,7 @@ _SAMPLED_WITHIN = 0.1
 #: fio counts whole milliseconds: below this many seconds its rates are off by more than 1 %
 _SHORTEST_S = 0.1
 #: rates of windows that differ by more do not add up
-_SAME_WINDOW = 0.02
+SAME_WINDOW = 0.02
 #: bins of fio's histograms are at most 1/64 wide; a percentile is the middle of one
 _BIN = 1 / 32
 #: fio's bins: 64 for each power of two; the middle of one is off by 1/128 at most, and the last ends here (ns)
@@ -55,15 +55,17 @@ class Found:
     version: str | None = None
     rows: list[Row] = field(default_factory=list)
     problems: list[ReadingProblem] = field(default_factory=list)
+    sums: list[Sum] = field(default_factory=list)
 
-    def add(self, row: Row, suspect: Sequence[str] = (), invalid: str = "") -> None:
-        """A row and what is wrong with it; empty texts are left out. Of an invalid row `row` has no figures."""
+    def add(self, row: Row, suspect: Sequence[str] = (), invalid: str = "") -> int:
+        """Add a row (without figures where it is invalid) and what is wrong with it; returns its index."""
         label = f"{row['label']} on {row['host']}" if "host" in row else row["label"]
         at = len(self.rows)
         self.rows.append(row)
         if invalid:
             self.problems.append(ReadingProblem("invalid", f"{label}: {invalid}", at))
         self.problems += [ReadingProblem("suspect", f"{label}: {text}", at) for text in dict.fromkeys(suspect) if text]
+        return at
 
     def doubt(self, texts: Iterable[str]) -> None:
         """What concerns every row of a run: suspect where there is a row, else the reason why there is none."""
@@ -80,6 +82,7 @@ class Found:
                 self.problems.append(problem)
             else:
                 self.problems += [replace(problem, row=first + at) for at in range(len(other.rows))]
+        self.sums += [replace(one, parts=tuple(first + part for part in one.parts)) for one in other.sums]
         self.rows += other.rows
         self.version = self.version or other.version
 
@@ -108,6 +111,11 @@ def phase_and_kind(rw: str | None, engine: str | None, writes: bool) -> Row:
     return told | ({"phase": name, "metric": PHASES[name].metric} if name else {})
 
 
+def of_one_node(row: Row) -> Row:
+    """Nodes, and workers on each, of a report: a process of fio, or a server of client mode, works on one node."""
+    return {"nodes": 1, "threads_per_node": row["tasks"]} if "tasks" in row else {"nodes": 1}
+
+
 def asked_for(rw: str | None, engine: str | None, mix: str | None) -> frozenset[str] | None:
     """Directions that must have I/O; None where that is not told. `mix` is rwmixread in percent."""
     if engine in METADATA:
@@ -130,7 +138,7 @@ def figures(parts: Mapping[str, Part], metadata: bool, engine: str | None) -> Ro
     every = list(parts.values())
     runtimes_s = [part.runtime_s for part in every]
     row: Row = {"ops": sum(part.ops for part in every), "runtime_s": max(runtimes_s)}
-    if max(runtimes_s) - min(runtimes_s) <= _SAME_WINDOW * max(runtimes_s):
+    if max(runtimes_s) - min(runtimes_s) <= SAME_WINDOW * max(runtimes_s):
         row["ops_per_s"] = ops_per_s = sum(part.ops_per_s for part in every)
         rates = [part.bandwidth for part in every if part.bandwidth is not None]
         if not metadata and rates and len(rates) == len(every):

@@ -21,7 +21,7 @@ JOB = re.compile(
 )
 _HEAD = re.compile(
     r"(?P<label>\S.*): \(groupid=(?P<group>\d+), jobs=(?P<jobs>\d+)\): err=\s*(?P<error>\d+)(?: \(.*\))?"
-    r": pid=(?P<pid>\d+): .*"
+    r": pid=(?P<pid>\d+): (?P<ended>.*)"
 )
 #: the lines of a report, in any order; `many` may stand more than once
 _BODY = {

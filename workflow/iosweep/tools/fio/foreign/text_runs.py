@@ -12,8 +12,10 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from iosweep.tools import wall_clock
+from iosweep.tools.fio.foreign import sums as sums_of
 from iosweep.tools.fio.foreign import text_before_3, text_row
-from iosweep.tools.fio.foreign.rows import Found, Row
+from iosweep.tools.fio.foreign.rows import Found, Row, of_one_node
 from iosweep.tools.fio.foreign.text_reports import JOB, Report, plain, reports
 from iosweep.tools.fio.json_records import ALL_CLIENTS, UNREADABLE, Wrong, reason
 
@@ -116,10 +118,14 @@ def _run(segment: _Segment, everything: list[Report], doubts: list[str]) -> Foun
         doubts.append(f"{started} workers were started, the reports are of {reported}")
     hosts = _hosts(segment.lines, single, jobs, list(clients))
     sections = {(job["label"][:_NAME], job["group"]): job for job in reversed(jobs)}
+    parts: list[sums_of.Report] = []
     for report in single:
+        group, host = int(report.head["group"]), hosts.get(report.at, "")
         identity: Row = {"tool": "fio", **({"tool_version": found.version} if found.version else {})}
         identity |= {"label": report.head["label"]}
         identity |= {"host": hosts[report.at]} if report.at in hosts else {}
+        ended = wall_clock.iso(wall_clock.date(report.head["ended"]))
+        identity |= {"ended_local": ended} if ended else {}
         added = merged.get(report.head["group"], [])
         job = None if added else sections.get(_key(report))
         try:
@@ -127,12 +133,16 @@ def _run(segment: _Segment, everything: list[Report], doubts: list[str]) -> Foun
                 raise Wrong(report.wrong)
             row, unsure = text_row.row(report, job, text_before_3.prints_remainders(report, found.version))
         except UNREADABLE as error:
-            found.add(identity, invalid=reason(error))
+            at = found.add(identity, invalid=reason(error))
+            parts.append(sums_of.Report(at, group, host, identity, None))
         else:
             labels = ", ".join(dict.fromkeys(job["label"][:_NAME] for job in added[:_NAMED]))
             labels += f" and {len(added) - _NAMED} more" if len(added) > _NAMED else ""
             adds_up = f"group_reporting merged the sections {labels}, whose options may differ"
-            found.add(identity | row, [unsure, adds_up] if added else [unsure])
+            row = identity | row | of_one_node(row)
+            at = found.add(row, [unsure, adds_up] if added else [unsure])
+            parts.append(sums_of.Report(at, group, host, row, {}))
+    found.sums += sums_of.sums(parts)
     found.doubt(doubts)
     return found
 

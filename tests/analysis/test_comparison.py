@@ -1,0 +1,144 @@
+"""How figures of two campaigns differ: verdicts, what tells them, and what is said of it."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import results_factory as factory
+from iosweep.analysis import comparison_words as words
+from iosweep.analysis.aggregate import Result, summarize
+from iosweep.analysis.comparison import Comparison, compare, most_elsewhere, told
+from iosweep.analysis.matching import match
+
+K = factory.K
+SIZES, THREADS = (4 * K, 64 * K), (1, 2, 4)
+#: Transfer size, threads -> factor.
+Speed = Callable[[int, int], float]
+
+
+def campaign(seed: int, sd: float = 0.01, n: int = 5, speed: Speed = lambda *_: 1.0, **more: Any) -> list[Result]:
+    draw = random.Random(seed)
+    rows = [
+        factory.row(
+            **{"point": f"{size}.{threads}", "nodes": 1, "transfer_size_bytes": size, "threads_per_node": threads}
+            | {"o_direct": True, "repetition": number, "session": "1", "hosts": "n1"}
+            | {"ops_per_s": 1e4 * threads * draw.lognormvariate(0, sd) * speed(size, threads)}
+            | {key: value(size, threads, number) if callable(value) else value for key, value in more.items()}
+        )
+        for size in SIZES
+        for threads in THREADS
+        for number in range(1, n + 1)
+    ]
+    return summarize(rows)
+
+
+def compared(a: Sequence[Result], b: Sequence[Result], **more: Any) -> Comparison:
+    return compare(match(a, b), (a, b), **more)
+
+
+def test_equal_campaigns_have_no_change() -> None:
+    found = compared(campaign(1), campaign(2))
+    assert not found.regressions
+    assert told(found) == []
+    assert {one.verdict for one in found.singles} <= {"same", "undecided"}
+
+
+def test_quiet_campaigns_say_how_little_has_changed() -> None:
+    found = compared(campaign(1, 0.002), campaign(2, 0.002))
+    assert found.count("same") == 6
+    assert words.sentence(found) == "Nothing changed by more than 0.5 %."
+
+
+def test_a_loss_of_one_size_is_told_as_that() -> None:
+    found = compared(campaign(1), campaign(2, speed=lambda size, _: 0.9 if size == 4 * K else 1.0))
+    assert words.sentence(found).startswith("Random reads at 4 KiB lost 9.9 % (9.2 to 10.6)")
+    assert "in the mean of 3 results" in words.sentence(found)
+    [one] = told(found)
+    assert one.verdict == "regression"
+    assert one.where == {"transfer_size_bytes": 4 * K}
+
+
+def test_a_loss_of_everything_is_told_as_that() -> None:
+    found = compared(campaign(1), campaign(2, speed=lambda *_: 0.9))
+    assert [one.where for one in told(found)] == [{}]
+    assert words.sentence(found).startswith("Random reads lost ")
+
+
+def test_a_loss_of_one_point_is_told_with_all_that_tells_it_from_others() -> None:
+    found = compared(campaign(1), campaign(2, speed=lambda *at: 0.85 if at == (64 * K, 2) else 1.0))
+    assert words.sentence(found).startswith("Random reads at 2 threads per node, 64 KiB lost ")
+    assert found.count("regression") == 1
+
+
+def test_changes_in_both_directions_are_told_apart() -> None:
+    found = compared(campaign(1), campaign(2, speed=lambda size, _: 0.9 if size == 4 * K else 1.1))
+    assert {one.verdict for one in told(found)} == {"regression", "improvement"}
+    assert sum(len(one.pairs) for one in told(found)) == 6
+
+
+def test_a_change_smaller_than_matters_is_none() -> None:
+    slower = campaign(2, 0.002, speed=lambda *_: 0.98)
+    assert not compared(campaign(1, 0.002), slower).regressions
+    assert compared(campaign(1, 0.002), slower, at_least=0.01).regressions
+
+
+def test_latency_that_rises_is_a_regression() -> None:
+    def latency(factor: float) -> Callable[[int, int, int], float]:
+        return lambda size, threads, number: factor * 1e-3 * threads * (1 + 0.01 * (number % 3))
+
+    found = compared(
+        campaign(1, latency_p99_s=latency(1)), campaign(1, latency_p99_s=latency(1.2)), column="latency_p99_s"
+    )
+    assert found.regressions
+    assert words.sentence(found).startswith("P99 latency of random reads rose 20.0 %")
+
+
+def test_what_is_undecided_says_how_many_repetitions_would_decide() -> None:
+    found = compared(campaign(1, 0.05), campaign(2, 0.05))
+    undecided = found.undecided
+    assert undecided
+    assert all(one.more is None or one.more > 0 for one in undecided)
+    more = max(one.more or 0 for one in undecided)
+    again = compared(campaign(1, 0.05, 5 + more), campaign(2, 0.05, 5 + more))
+    assert len(again.undecided) < len(undecided)
+
+
+def test_invalid_repetitions_never_count_and_are_marked() -> None:
+    spoilt = campaign(
+        2,
+        verdict=lambda size, threads, number: "invalid" if number == 1 else "valid",
+        ops_per_s=lambda size, threads, number: 1e4 * threads * (1 + 0.001 * number) if number > 1 else 1.0,
+    )
+    found = compared(campaign(1, 0.002), spoilt)
+    assert not found.regressions
+    assert all(one.suspect for one in found.singles)
+
+
+def test_a_point_without_a_valid_repetition_is_not_compared() -> None:
+    found = compared(campaign(1), campaign(2, verdict=lambda size, *_: "invalid" if size == 4 * K else "valid"))
+    assert len(found.singles) == 3
+    assert {(side, why) for _, side, why in found.without} == {(1, "invalid")}
+    assert list(words.absent(found, ("a", "b"))) == ["3 results are not compared: invalid in b."]
+
+
+def test_repetitions_on_different_nodes_decide_nothing() -> None:
+    found = compared(campaign(1), campaign(2, speed=lambda *_: 0.5, hosts=lambda s, t, n: f"n{n}"))
+    assert {one.verdict for one in found.singles} == {"undecided"}
+    assert {one.why for one in found.singles} == {"its repetitions ran on different nodes"}
+    assert most_elsewhere(found.singles) is None
+
+
+def test_a_single_repetition_is_compared_with_the_noise_of_the_other_points() -> None:
+    def only_first(size: int, threads: int, number: int) -> str:
+        return "valid" if number == 1 or (size, threads) != (4 * K, 1) else "invalid"
+
+    found = compared(campaign(1), campaign(2, verdict=only_first, speed=lambda *at: 0.7 if at == (4 * K, 1) else 1))
+    assert [one.pairs[0].a.point for one in found.singles if one.verdict == "regression"] == [f"{4 * K}.1"]
+
+
+def test_lone_single_repetitions_decide_nothing() -> None:
+    found = compared(campaign(1, n=1), campaign(2, n=1))
+    assert {one.why for one in found.singles} == {"one repetition, and no others that tell how it scatters"}
+    assert words.sentence(found) == "No change of 3 % or more was found, but 6 of 6 results are undecided."

@@ -1,0 +1,135 @@
+"""`iosweep compare`: what is printed, in which form, and how it ends.
+
+MAKE_COMPARE_TEXT=1 makes the expected text again.
+"""
+
+import os
+import re
+from pathlib import Path
+
+import msgspec
+import pytest
+
+import results_factory as factory
+from iosweep.commands import cli
+from iosweep.commands.compare_document import SCHEMA_VERSION, CompareDocument
+
+Capture = pytest.CaptureFixture[str]
+EXPECTED = Path(__file__).with_name("compare.txt")
+SWEEPS = [
+    factory.sweep("threads", ["seq_write", "rand_read"], {"threads_per_node": [1, 2], "transfer_size": [4096, 65536]}),
+    factory.sweep("metadata", factory.METADATA_PHASES, {"threads_per_node": [1, 2, 4]}),
+]
+
+
+@pytest.fixture(autouse=True)
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A directory with the campaigns before, after (random reads of 4 KiB are slower) and other (of another size)."""
+    monkeypatch.chdir(tmp_path)
+
+    def slow(row: factory.Row) -> float:
+        return 0.85 if (row["phase"], row["transfer_size_bytes"]) == ("rand_read", 4096) else 1.0
+
+    make(tmp_path, "before", seed=1)
+    make(tmp_path, "after", seed=2, speed=slow, nodes=[factory.NODE | {"kernel": "6.8.0"}], spoil=spoil)
+    return tmp_path
+
+
+def make(place: Path, name: str, **options: object) -> Path:
+    wanted = {"sweeps": SWEEPS, "repetitions": 5, "campaign": name} | options
+    return factory.make(place / "results" / name, **wanted)  # type: ignore[arg-type]
+
+
+def spoil(row: factory.Row) -> tuple[str, str] | None:
+    if row["phase"] == "seq_write" and row["threads_per_node"] == 2:
+        return ("invalid", "no_errors: 3 I/O errors") if row["transfer_size_bytes"] == 4096 else ("suspect", "short")
+    return None
+
+
+def test_the_text(capsys: Capture) -> None:
+    assert cli.main(["compare", "before", "after"]) == 0
+    assert cli.main(["compare", "before", "after", "before"]) == 0
+    assert cli.main(["compare", "before", "after", "--all", "--figure", "latency_p99_s", "--at-least", "10%"]) == 0
+    found = capsys.readouterr().out
+    if os.environ.get("MAKE_COMPARE_TEXT"):
+        EXPECTED.write_text(found, encoding="utf-8")
+    assert found == EXPECTED.read_text(encoding="utf-8")
+
+
+def test_json_has_its_schema(capsys: Capture) -> None:
+    assert cli.main(["compare", "before", "after", "--json"]) == 0
+    found = msgspec.json.decode(capsys.readouterr().out, type=CompareDocument)
+    assert found.schema_version == SCHEMA_VERSION
+    [one] = found.comparisons
+    assert one.sentence.startswith("Random reads at 4 KiB lost 1")
+    assert (one.first.name, one.other.name) == ("before", "after")
+    assert one.compared == len(one.results) == sum(one.counts.values())
+    assert {lone.why for lone in one.not_compared} == {"invalid"}
+    assert [change.what for change in one.changes] == ["kernel", "repetitions"]
+    losses = [result for result in one.results if result.verdict == "regression"]
+    assert {result.where["transfer_size_bytes"] for result in losses} == {4096}
+    for result in losses:
+        assert result.ci95_low_share < result.change_share < result.ci95_high_share < 0  # type: ignore[operator]
+        assert result.p <= result.p_holm <= 0.05  # type: ignore[operator]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [
+        (["before", "after"], 0),
+        (["before", "after", "--fail-on", "regression"], 1),
+        (["after", "before", "--fail-on", "regression"], 0),  # improvements are none
+        (["before", "before", "--fail-on", "regression"], 0),
+        (["before", "before", "--fail-on", "undecided", "--at-least", "1%"], 1),
+        (["before", "before", "--fail-on", "undecided", "--at-least", "50%"], 0),
+        (["before", "after", "--at-least", "40%", "--fail-on", "regression"], 0),
+        (["before"], 2),
+        (["before", "nothing"], 2),
+        (["before", "after", "--ignore", "data"], 2),
+        (["before", "after", "--ignore", "nonsense"], 2),
+    ],
+)
+def test_exit_codes(arguments: list[str], code: int, capsys: Capture) -> None:
+    assert cli.main(["compare", *arguments]) == code
+    assert code != 2 or capsys.readouterr().err
+
+
+def test_another_depth_is_not_comparable_unless_it_is_ignored(place: Path, capsys: Capture) -> None:
+    make(place, "deep", sweeps=[factory.sweep("d", ["rand_read"], {"threads_per_node": [1, 2], "queue_depth": [4]})])
+    assert cli.main(["compare", "before", "deep"]) == 2
+    assert "`--ignore queue_depth` would compare 2 results" in capsys.readouterr().err
+    assert cli.main(["compare", "before", "deep", "--ignore", "queue_depth"]) == 0
+    assert "Points that differ in queue depth are compared" in capsys.readouterr().out
+
+
+def test_other_conditions_never_compare(place: Path, capsys: Capture) -> None:
+    axes = {"threads_per_node": [1, 2], "transfer_size": [4096, 65536]}
+    make(place, "new", sweeps=[factory.sweep("n", ["seq_write"], axes, write_mode="new")])
+    for more in ([], ["--ignore", "phases"]):
+        assert cli.main(["compare", "before", "new", *more]) == 2
+        assert "write_mode differ everywhere, and figures that differ in these never compare" in capsys.readouterr().err
+
+
+def test_campaigns_of_one_name_are_told_apart_by_their_targets_or_directories(place: Path, capsys: Capture) -> None:
+    make(place, "elsewhere", campaign="before")
+    assert cli.main(["compare", "before", "elsewhere"]) == 0
+    assert capsys.readouterr().out.startswith("before in elsewhere against before in before\n")
+
+
+def test_without_tables_it_says_what_makes_them(place: Path, capsys: Capture) -> None:
+    (place / "results" / "after" / "results.parquet").unlink()
+    assert cli.main(["compare", "before", "after"]) == 2
+    assert "results.parquet is gone" in capsys.readouterr().err
+
+
+def test_a_page_is_written(place: Path, capsys: Capture) -> None:
+    assert cli.main(["compare", "before", "after", "--html", "page.html"]) == 0
+    assert capsys.readouterr().out.endswith("\npage: page.html\n")
+    assert "Random reads at 4 KiB lost" in (place / "page.html").read_text(encoding="utf-8")
+
+
+def test_names_of_campaigns_drive_no_terminal(place: Path, capsys: Capture) -> None:
+    make(place, "evil", campaign="\x1b[31mred")
+    assert cli.main(["compare", "before", "evil"]) == 0
+    assert cli.main(["compare", "before", "evil", "--json"]) == 0
+    assert not re.search("\x1b", capsys.readouterr().out)

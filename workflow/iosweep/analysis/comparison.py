@@ -1,0 +1,229 @@
+"""How the figures of two campaigns differ, and how sure that is. Pure.
+
+A finding is about one pair of results, or about several: all pairs of a phase, or those that have one value of a
+parameter in common. All findings of a comparison are one family: where nothing differs, at most one comparison in
+twenty reports a change anywhere (docs/comparing.md has the simulation).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from iosweep.analysis.aggregate import Result, phase_order
+from iosweep.analysis.data import Value
+from iosweep.analysis.matching import Matching, Pair
+from iosweep.plan import contests
+from iosweep.plan.contests import Conditions
+from iosweep.results import precision, statistics
+from iosweep.results.statistics import Change, Noise
+from iosweep.tools import parameters
+
+#: A change of the figures, or none that is larger than the least one that matters, or neither is certain.
+Verdict = Literal["regression", "improvement", "same", "undecided"]
+#: Least change that matters, as a share: sessions of the same system differ by more than 1 % often, and seldom by more
+#: than this (docs/comparing.md).
+AT_LEAST = 0.03
+#: False alarms of a comparison, and the confidence of an interval.
+ALPHA = 0.05
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What is known of one pair or of several of a phase. where: what several have in common beside the phase; change:
+    of the other campaign's figures from the first one's, None where nothing says how they scatter; p: among all
+    findings of the comparison (Holm); more: repetitions of each side that would decide it, None where none are needed
+    or more than are worth saying; why: why it is undecided whatever the repetitions, else "".
+    """
+
+    phase: str
+    conditions: Conditions
+    pairs: tuple[Pair, ...]
+    change: Change | None
+    where: Mapping[str, Value]
+    p: float = 1.0
+    verdict: Verdict = "undecided"
+    more: int | None = None
+    why: str = ""
+
+    @property
+    def single(self) -> bool:
+        return len(self.pairs) == 1
+
+    @property
+    def suspect(self) -> bool:
+        """Whether figures of it are in doubt."""
+        return any(one.verdict != "valid" for pair in self.pairs for one in (pair.a, pair.b))
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """The other campaign's figures against the first one's. column: of the figures, "" where each phase's headline;
+    singles: of each pair that has a figure on both sides; groups: of several; without: pairs that have none, which side
+    has none (0: the first), and why.
+    """
+
+    matching: Matching
+    column: str
+    at_least: float
+    singles: tuple[Finding, ...]
+    groups: tuple[Finding, ...]
+    without: tuple[tuple[Pair, int, str], ...]
+
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        return (*self.groups, *self.singles)
+
+    @property
+    def regressions(self) -> list[Finding]:
+        return [one for one in self.findings if one.verdict == "regression"]
+
+    @property
+    def undecided(self) -> list[Finding]:
+        return [one for one in self.singles if one.verdict == "undecided"]
+
+    def count(self, verdict: Verdict) -> int:
+        """The number of pairs with this verdict."""
+        return sum(one.verdict == verdict for one in self.singles)
+
+
+def compare(
+    matching: Matching, results: tuple[Sequence[Result], Sequence[Result]], column: str = "", at_least: float = AT_LEAST
+) -> Comparison:
+    """Compare the pairs of two campaigns. results: all of each, which tell how a phase scatters; column: the figure to
+    compare, "" for each phase's own; at_least: the smallest change that matters, as a share."""
+    noises = [_noises(side, column) for side in results]
+    kept, without = [], []
+    for pair in matching.pairs:
+        if lacks := _without_figure(pair, column):
+            without.append((pair, *lacks))
+        else:
+            kept.append(pair)
+    singles = [_single(pair, column, noises) for pair in kept]
+    groups = list(_groups(singles, column))
+    tested = [one for one in (*groups, *singles) if one.change]
+    adjusted = dict(zip(map(id, tested), statistics.holm(one.change.p for one in tested if one.change), strict=True))
+    alpha = ALPHA / max(1, len(tested))
+    judged = [
+        _judged(replace(one, p=adjusted[id(one)]), column, at_least, alpha) if one.change else one
+        for one in (*groups, *singles)
+    ]
+    split = len(groups)
+    return Comparison(matching, column, at_least, tuple(judged[split:]), tuple(judged[:split]), tuple(without))
+
+
+def lower_is_better(column: str) -> bool:
+    return "latency" in column
+
+
+def _noises(results: Sequence[Result], column: str) -> dict[int, Noise | None]:
+    """Result (its identity) -> how its phase scatters."""
+    known = [result for result in results if (column or result.metric) in result.statistics]
+    samples = [result.sample(column or result.metric) for result in known]
+    return {id(result): noise for result, noise in zip(known, precision.noises(samples), strict=True)}
+
+
+def _without_figure(pair: Pair, column: str) -> tuple[int, str] | None:
+    """Which side of a pair cannot be compared, and why; None if both can."""
+    own = column or pair.a.metric
+    for side, result in enumerate((pair.a, pair.b)):
+        if own not in result.statistics:
+            return side, result.verdict if result.verdict in ("invalid", "missing") else f"without {own}"
+    return None
+
+
+def _single(pair: Pair, column: str, noises: Sequence[Mapping[int, Noise | None]]) -> Finding:
+    own = column or pair.a.metric
+    sides = [result.sample(own) for result in (pair.b, pair.a)]
+    change, why = None, ""
+    if all(side.alike for side in sides):
+        known = (noises[1].get(id(pair.b)), noises[0].get(id(pair.a)))
+        change = statistics.change(sides[0].values, sides[1].values, known)
+        if change is None:
+            few = min(len(side.values) for side in sides) == 1
+            why = "one repetition, and no others that tell how it scatters" if few else "a figure of zero"
+    else:
+        why = "its repetitions ran on different nodes"
+    conditions = contests.of_phase(contests.conditions(pair.a.tool, pair.a.parameters), pair.a.phase)
+    return Finding(pair.a.phase, conditions, (pair,), change, {}, why=why)
+
+
+def _groups(singles: Sequence[Finding], column: str) -> Iterator[Finding]:
+    """All pairs of a phase under the same conditions, and those of each value of a parameter that varies among them;
+    of groups with the same pairs the widest."""
+    phases: dict[tuple[Conditions, str], list[Finding]] = {}
+    for one in singles:
+        if one.change:
+            phases.setdefault((one.conditions, one.phase), []).append(one)
+    for (conditions, phase), own in sorted(phases.items(), key=lambda item: phase_order(item[0][1])):
+        seen: set[tuple[int, ...]] = set()
+        for where, members in _slices(own):
+            key = tuple(map(id, members))
+            if len(members) < 2 or key in seen:
+                continue
+            seen.add(key)
+            pairs = tuple(one.pairs[0] for one in members)
+            rounds = [(p.b.rounds(column or p.a.metric), p.a.rounds(column or p.a.metric)) for p in pairs]
+            if change := statistics.common_change(rounds):
+                yield Finding(phase, conditions, pairs, change, where)
+
+
+def _slices(own: Sequence[Finding]) -> Iterator[tuple[dict[str, Value], list[Finding]]]:
+    yield {}, list(own)
+    for column in parameters():
+        values: dict[Value | None, list[Finding]] = {}
+        for one in own:
+            values.setdefault(one.pairs[0].a.parameters[column], []).append(one)
+        if len(values) > 1:
+            yield from (({column: value}, members) for value, members in values.items() if value is not None)
+
+
+def _judged(one: Finding, column: str, at_least: float, alpha: float) -> Finding:
+    """The finding with its verdict. alpha: of a single one, for how many repetitions would decide it."""
+    change = one.change
+    assert change is not None
+    if one.p <= ALPHA and abs(change.share) >= at_least:
+        better = (change.share > 0) != lower_is_better(column)
+        return replace(one, verdict="improvement" if better else "regression")
+    low, high = change.within(ALPHA)
+    if -at_least < low and high < at_least:
+        return replace(one, verdict="same")
+    if abs(change.share) >= at_least:
+        more = change.repetitions(abs(change.log), alpha)
+    else:
+        more = change.repetitions(math.log1p(at_least) - abs(change.log), ALPHA)
+    return replace(one, more=max(more, 1) if more is not None else None)
+
+
+def most_elsewhere(findings: Iterable[Finding]) -> float | None:
+    """The largest change, as a share, that these may have, all together with 95 % confidence; None without any, or
+    where one has no interval."""
+    own = list(findings)
+    if not own or any(one.change is None for one in own):
+        return None
+    ends = [end for one in own if one.change for end in one.change.within(ALPHA / len(own))]
+    return max(map(abs, ends))
+
+
+def told(found: Comparison) -> list[Finding]:
+    """The changes that are worth a sentence, the clearest first: whole phases, values of a parameter or single points,
+    whichever explain the changes best; each pair is in one of them."""
+    changed = [one for one in found.findings if one.verdict in ("regression", "improvement")]
+    errors = {id(one.pairs[0]): one.change.error for one in found.singles if one.change}
+
+    def weight(one: Finding) -> tuple[float, int]:
+        assert one.change is not None
+        # as if pairs were disturbed one by one: few rounds may look quiet by luck
+        error = math.hypot(*(errors[id(pair)] for pair in one.pairs)) / len(one.pairs)
+        return (abs(one.change.log) / error if error else math.inf, len(one.pairs))
+
+    chosen: list[Finding] = []
+    covered: set[int] = set()
+    for one in sorted(changed, key=weight, reverse=True):
+        own = {id(pair) for pair in one.pairs}
+        if not own & covered:
+            chosen.append(one)
+            covered |= own
+    return chosen

@@ -1,0 +1,265 @@
+"""What a sweep has shown, in one sentence per phase (and one on its latency). Pure.
+
+Where the peak is, what reaches most of it, what cannot be told apart, how it scales. A statement on an axis is about
+the points that differ from the best one in that axis alone. Two figures differ where the 95 % interval of their ratio
+excludes 1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from iosweep.analysis import caveats, choice, formats, knees, lines, scaling, titles
+from iosweep.analysis.aggregate import Result, Statistics, of_points, phase_order
+from iosweep.analysis.choice import Choice, Compared, Failed
+from iosweep.analysis.data import Value
+from iosweep.analysis.lines import Line, Place
+from iosweep.analysis.scaling import Scaling
+from iosweep.plan import contests
+from iosweep.plan.contests import LATENCY_PHASES
+from iosweep.plan.sweep_facts import SweepFacts
+from iosweep.results.statistics import Interval
+from iosweep.text import human_count
+from iosweep.tools import parameters, phases
+
+#: Axes of which something is said.
+_AXES = 3
+#: I/Os queue where their latency is beyond doubt more than this share above the lowest one.
+QUEUED = 0.10
+
+
+@dataclass(frozen=True)
+class Told:
+    """The sentences of a sweep, each with the verdict of the figure that it begins with."""
+
+    sweep: str
+    sentences: tuple[tuple[str, str], ...]
+
+
+def of(results: Sequence[Result], sweeps: Sequence[SweepFacts], fails: Failed, skip: str = "") -> list[Told]:
+    """What each sweep has shown, in their order. skip: a suite that has a sentence of its own."""
+    points: dict[str, list[Result]] = {}
+    for result in of_points(results):
+        points.setdefault(result.point, []).append(result)
+    found = []
+    for sweep in sweeps:
+        own = [result for point in sweep.points for result in points.get(point, [])]
+        told = tuple(_of_sweep(sweep, own, fails))
+        if told and (not skip or sweep.suite != skip):
+            found.append(Told(sweep.name, told))
+    return found
+
+
+def _of_sweep(sweep: SweepFacts, results: Sequence[Result], fails: Failed) -> Iterator[tuple[str, str]]:
+    conditions = titles.conditions(results)
+    groups: dict[tuple[str, contests.Conditions, Value | None], list[Result]] = {}
+    for result in sorted(results, key=lambda result: phase_order(result.phase)):
+        size = result.parameters["file_size_bytes"] if result.kind == "metadata" else None
+        key = result.phase, contests.of_phase(conditions[result.point], result.phase), size
+        groups.setdefault(key, []).append(result)
+    for (phase, condition, size), own in groups.items():
+        several = [key for key in groups if key[0] == phase]
+        words = [titles.describe(condition, own[0].kind, [phase])] if len({key[1] for key in several}) > 1 else []
+        words += [titles.named("file_size_bytes", size)] if len({key[2] for key in several}) > 1 else []
+        subject = _subject(phase) + (f" ({', '.join(words)})" if words else "")
+        yield _rate(subject, own, sweep, fails)
+        if phase in LATENCY_PHASES and (told := _latency(own, fails)):
+            yield told
+
+
+def _subject(phase: str) -> str:
+    """`Sequential reads`."""
+    known = phases().get(phase)
+    text = (known.plural or known.help) if known else phase
+    return text[0].upper() + text[1:]
+
+
+def _rate(subject: str, results: Sequence[Result], sweep: SweepFacts, fails: Failed) -> tuple[str, str]:
+    measured = [result for result in results if result.headline]
+    if not measured:
+        state = results[0].state
+        return f"{subject} have no figure: {caveats.reasons(results, most=1)}.", state
+    compared = choice.compared(measured, measured[0].metric, fails)
+    found = compared.choose()
+    assert found is not None  # each that was measured is a candidate
+    axes = lines.through(found.result, results, compared)
+    figure = _figure(found, formats.units_of(found.column, found.result.kind))
+    clauses = [_opening(subject, figure, found.result, results, axes) + _doubt(found, fails)]
+    for line in axes[:_AXES]:
+        clauses += _of_axis(line, results, sweep, compared, leads=line is axes[0])
+    if axes and not any(line.known for line in axes):
+        clauses.append("repetitions are too few to tell points apart")
+    clauses += _gaps(results, found)
+    return "; ".join(clauses) + ".", found.verdict
+
+
+def _opening(subject: str, figure: str, best: Result, results: Sequence[Result], axes: Sequence[Line]) -> str:
+    """`Sequential reads peak at 16 threads per node with 1 MiB: 1.29 GiB/s ± 2.0 %`"""
+    if not axes:
+        if len(results) == 1:
+            return f"{subject} reach {figure} ({titles.brief(best, one=False)})"
+        return f"{subject} are highest with {titles.brief(best)}: {figure}"
+    lead, *others = axes
+    varying = [line.column for line in others]
+    varying += [c for c in _unlike(results) if c != lead.column and c not in varying]
+    rest = [titles.named(c, best.parameters[c]) for c in varying if best.parameters[c] is not None]
+    if not lead.ordered:
+        place, more = f"with {formats.listing([titles.named(lead.column, lead.best.value), *rest])}", ""
+    else:
+        place = f"at {titles.named(lead.column, lead.best.value)}"
+        more = f" with {formats.listing(rest)}" if rest else ""
+    first, last = lead.run
+    if not (lead.ordered and lead.known):
+        return f"{subject} are highest {place}{more}: {figure}"
+    if first != last:
+        return f"{subject} reach {figure} {place}{more}"
+    if lead.at == len(lead.places) - 1:
+        return f"{subject} still rise {place}{more}: {figure}"
+    return f"{subject} {'peak' if lead.at else 'are highest'} {place}{more}: {figure}"
+
+
+def _unlike(results: Sequence[Result]) -> Iterator[str]:
+    for column, option in parameters().items():
+        values = {result.parameters[column] for result in results if result.headline} - {None}
+        if option.role != "condition" and len(values) > 1:
+            yield column
+
+
+def _figure(found: Choice, units: Sequence[formats.Unit]) -> str:
+    """`1.29 GiB/s ± 2.0 %`"""
+    return f"{formats.quantity(found.figure.mean, units)}{_sureness(found.figure, units)}"
+
+
+def _doubt(found: Choice, fails: Failed) -> str:
+    why = choice.reason(found, fails)
+    return f" ({found.verdict}: {why})" if why else ""
+
+
+def _sureness(statistics: Statistics, units: Sequence[formats.Unit]) -> str:
+    if statistics.n == 1:
+        return " (one repetition)"
+    doubt = "" if statistics.repeatable else ", not repeatable"
+    if statistics.ci95_share is None:
+        return f" ({formats.span_of(statistics, units)} in {statistics.n} repetitions{doubt})"
+    return f" ± {100 * statistics.ci95_share:.1f} %{doubt}"
+
+
+def _of_axis(
+    line: Line, results: Sequence[Result], sweep: SweepFacts, compared: Compared, leads: bool
+) -> Iterator[str]:
+    """What one axis does, in clauses."""
+    if sweep.ramp and parameters()[line.column].name == sweep.ramp:
+        own = [result for _, result in lines.alone(line.column, line.best.result, results)]
+        yield from (bend.where for bend in knees.of(own, [sweep]))
+        return
+    rises = leads and line.run == (len(line.places) - 1,) * 2
+    grown = scaling.of_line(line.column, _counts(line), compared) if line.column in scaling.COLUMNS else None
+    before = line.reaching
+    if grown and (line.column == "nodes" or (rises and before and before.share < lines.MOST)):
+        yield _scaling(grown, leads)
+    elif line.column != "transfer_size_bytes" or compared.column != "ops_per_s":  # larger ones are fewer
+        yield from _shares(line)
+    if line.known and line.ordered:
+        yield from _alike(line)
+
+
+def _counts(line: Line) -> list[tuple[int, Result]]:
+    return [(place.value, place.result) for place in line.places if isinstance(place.value, int)]
+
+
+def _scaling(found: Scaling, leads: bool) -> str:
+    """`3.8x from 1 to 4 nodes, 95 % (91 to 99 %) of linear`; of threads that the sentence begins with the numbers."""
+    last = found.steps[-1]
+    nodes = "" if found.same_nodes else ", on different nodes"
+    short = leads and found.column != "nodes"
+    counts = f"{found.smallest} to {last.count}" if short else _span(found.column, found.smallest, last.count, " to ")
+    return (
+        f"{formats.times(last.speedup)} from {counts}, {formats.percent(last.efficiency, last.range)} of linear{nodes}"
+    )
+
+
+def _shares(line: Line) -> Iterator[str]:
+    """`8 threads per node reach 92 % (89 to 95 %)`, of values on both sides of the best one."""
+    if not line.ordered:
+        yield from (_share(line, place) for place in line.others if not place.alike)
+        alike = [titles.named(line.column, place.value) for place in line.others if place.alike]
+        if alike:
+            best = titles.named(line.column, line.best.value)
+            yield f"no difference between {formats.listing([best, *alike])} can be shown"
+        return
+    if before := line.reaching:
+        yield _share(line, before)
+    last = line.places[-1]
+    if last.share < lines.MOST and line.run[1] < len(line.places) - 1 and last is not before:
+        yield _share(line, last)
+
+
+def _share(line: Line, place: Place) -> str:
+    reach = "reach" if parameters()[line.column].singular and place.value != 1 else "reaches"
+    return f"{titles.named(line.column, place.value)} {reach} {formats.percent(place.share, _ends(place.interval))}"
+
+
+def _ends(interval: Interval | None) -> tuple[float, float] | None:
+    return (interval.low, interval.high) if interval else None
+
+
+def _alike(line: Line) -> Iterator[str]:
+    """`from 8 threads per node on no difference can be shown`"""
+    first, last = line.run
+    if first == last:
+        return
+    low, high = line.places[first].value, line.places[last].value
+    if first > 0 and last == len(line.places) - 1:
+        yield f"from {titles.named(line.column, low)} on no difference can be shown"
+    else:
+        yield f"no difference can be shown between {_span(line.column, low, high, ' and ')}"
+
+
+def _span(column: str, low: Value, high: Value, between: str) -> str:
+    """`1 to 4 nodes`, `queue depth 1 to 8`, `4 KiB and 1 MiB`."""
+    option, (a, b) = parameters()[column], (titles.parameter(column, value) for value in (low, high))
+    before = "" if option.singular or option.labels is not None else f"{option.shown} "
+    return f"{before}{a}{between}{b}{f' {option.shown}' if option.singular else ''}"
+
+
+def _gaps(results: Sequence[Result], found: Choice) -> Iterator[str]:
+    """What is not in the sentence because it has no figure."""
+    bare = [result for result in results if not result.headline and result.state != "unneeded"]
+    if bare:
+        count = human_count(len(results), "point")
+        have = "has" if len(bare) == 1 else "have"
+        yield f"{len(bare):,} of {count} {have} no figure"
+    if found.better:
+        yield found.passed_over
+
+
+def _latency(results: Sequence[Result], fails: Failed) -> tuple[str, str] | None:
+    """`Lowest latency 84.0 µs ± 1.2 % (p99 140 µs) at queue depth 1; from queue depth 8 on I/Os queue: 1.4x ...`"""
+    found = choice.lowest_latency(results, fails)
+    if found is None:
+        return None
+    best, tail = found.result, found.figures.get("latency_p99_s")
+    p99 = f", p99 {formats.quantity(tail.median, formats.LATENCY)}" if tail else ""
+    compared = choice.compared(results, found.column, fails)
+    load = [c for c in ("queue_depth", "threads_per_node") if c in set(_unlike(results))]
+    place = [titles.named(c, best.parameters[c]) for c in _unlike(results) if best.parameters[c] is not None]
+    where = f" at {formats.listing(place)}" if place else ""
+    text = f"{titles.phase(best.phase)} latency is lowest{where}" if place else f"{titles.phase(best.phase)} latency is"
+    text += f"{':' if place else ''} {_figure(found, formats.LATENCY)}{p99}{_doubt(found, fails)}"
+    queued = [told for c in load[:1] if (told := _queueing(lines.through(best, results, compared), c))]
+    return "; ".join([text, *queued]) + ".", found.verdict
+
+
+def _queueing(axes: Sequence[Line], column: str) -> str | None:
+    line = next((line for line in axes if line.column == column), None)
+    above = line.places[line.at + 1 :] if line else ()
+    if line is None or not above or not line.known:
+        return None
+    limit = 1 + QUEUED
+    for place in above:
+        if place.interval and place.interval.low > limit:
+            share, low, high = (f"{own:.2f}" for own in (place.share, place.interval.low, place.interval.high))
+            return f"I/Os queue from {titles.named(column, place.value)} on: {share}x ({low} to {high})"
+    last = titles.named(column, above[-1].value)
+    return f"no queueing can be shown up to {last}"

@@ -1,0 +1,67 @@
+"""Two campaigns side by side: names, matching, figures, and all else that changed. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from iosweep.analysis.aggregate import Result
+from iosweep.analysis.changes import Changed, changes
+from iosweep.analysis.comparison import Comparison, compare
+from iosweep.analysis.data import Campaign
+from iosweep.analysis.matching import Hint, hint, match
+
+#: Share of the smaller campaign's results that match, below which the reader is told what would make more match.
+_FEW = 0.5
+
+
+@dataclass(frozen=True)
+class Side:
+    """A campaign with its results. name: what tells it from the others of a comparison."""
+
+    name: str
+    path: Path
+    campaign: Campaign
+    results: tuple[Result, ...]
+
+
+@dataclass(frozen=True)
+class Versus:
+    """The other campaign `b` against the first one `a`. hint: where few results match, why."""
+
+    a: Side
+    b: Side
+    found: Comparison
+    changes: tuple[Changed, ...]
+    hint: Hint | None
+
+    @property
+    def names(self) -> tuple[str, str]:
+        return self.a.name, self.b.name
+
+
+def versus(a: Side, b: Side, ignore: frozenset[str] | None, column: str, at_least: float) -> Versus:
+    """Compare two campaigns. ignore, column, at_least: as of matching.match and comparison.compare."""
+    matched = match(a.results, b.results, ignore)
+    few = len(matched.pairs) < _FEW * min(len(a.results), len(b.results))
+    return Versus(
+        a,
+        b,
+        compare(matched, (a.results, b.results), column, at_least),
+        tuple(changes(a.campaign, b.campaign)),
+        hint(a.results, b.results, ignore) if few else None,
+    )
+
+
+def names(named: Sequence[tuple[str, Campaign]]) -> list[str]:
+    """What tells campaigns apart: their names, else with their targets, else with (name of) their directories, else
+    with numbers. named: name of each one's directory of results."""
+    for forms in (
+        [campaign.about.campaign for _, campaign in named],
+        [f"{campaign.about.campaign} on {campaign.about.target.directory}" for _, campaign in named],
+        [f"{campaign.about.campaign} in {directory}" for directory, campaign in named],
+    ):
+        if len(set(forms)) == len(forms):
+            return forms
+    return [f"{campaign.about.campaign} ({number})" for number, (_, campaign) in enumerate(named, 1)]

@@ -1,0 +1,197 @@
+"""`iosweep compare`: what changed between campaigns, and which of their figures got worse or better."""
+
+from __future__ import annotations
+
+import sys
+from argparse import ArgumentParser, ArgumentTypeError, Namespace
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from iosweep.analysis import comparison_words as words
+from iosweep.analysis import matching
+from iosweep.analysis.aggregate import FIGURES, summarize
+from iosweep.analysis.changes import Changed
+from iosweep.analysis.comparison import AT_LEAST, Comparison, Finding, told
+from iosweep.analysis.data import Campaign, load
+from iosweep.analysis.versus import Side, Versus, names, versus
+from iosweep.commands import campaigns, outcome
+from iosweep.commands.compare_document import document
+from iosweep.commands.terminal import Printer, prose, say, table, to_json, working
+from iosweep.errors import CommandError
+from iosweep.files import documents, safe_paths
+from iosweep.text import human_count
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+NOT_COMPARABLE = 2
+#: Rows of the table of changes of everything else, and of what is undecided, without `--all`.
+_MOST_CHANGES, _MOST_UNDECIDED = 12, 5
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    parser.add_argument(
+        "campaign", nargs="+", help="two or more campaigns, by name or by path of their results: each against the first"
+    )
+    parser.add_argument(
+        "--ignore", action="append", default=[], metavar="PARAMETER",
+        help="compare points that differ in this parameter, such as transfer_size; may be repeated",
+    )  # fmt: skip
+    parser.add_argument(
+        "--at-least", type=_share, default=AT_LEAST, metavar="SHARE",
+        help=f"smallest change that matters; default: {100 * AT_LEAST:g}%%",
+    )  # fmt: skip
+    parser.add_argument(
+        "--figure", choices=FIGURES, default="", metavar="COLUMN",
+        help="compare this column, such as latency_p99_s, instead of each phase's own rate",
+    )  # fmt: skip
+    form = parser.add_mutually_exclusive_group()
+    form.add_argument("--all", action="store_true", help="print every result, and every change of the configuration")
+    form.add_argument("--json", action="store_true", help="print the comparison as JSON, with all results")
+    parser.add_argument("--html", type=Path, metavar="FILE", help="also write a page with figures of both campaigns")
+    parser.add_argument(
+        "--fail-on", choices=("regression", "undecided"),
+        help="exit with 1 if a figure got worse (undecided: or if it may have)",
+    )  # fmt: skip
+
+
+def run(arguments: Namespace) -> int:
+    """Exit codes: 0 compared; 1 what `--fail-on` names was found; 2 not comparable."""
+    if len(arguments.campaign) < 2:
+        raise CommandError("there must be two campaigns or more to compare", NOT_COMPARABLE)
+    try:
+        ignore = matching.ignored(arguments.ignore) if arguments.ignore else None
+    except matching.NeverMixed as error:
+        raise CommandError(str(error), NOT_COMPARABLE) from None
+    loaded = [_load(name) for name in arguments.campaign]
+    named = names([(results.name, campaign) for results, campaign in loaded])
+    sides = [
+        Side(name, results, campaign, tuple(summarize(campaign.rows)))
+        for name, (results, campaign) in zip(named, loaded, strict=True)
+    ]
+    found = [versus(sides[0], other, ignore, arguments.figure, arguments.at_least) for other in sides[1:]]
+    if nothing := [one for one in found if not one.found.singles]:
+        raise CommandError("; ".join(map(_nothing, nothing)), NOT_COMPARABLE)
+    if arguments.json:
+        sys.stdout.write(to_json(document(found)))
+    else:
+        for number, one in enumerate(found):
+            if number:
+                say("")
+            _show(one, arguments.all)
+    if arguments.html:
+        _write_page(found, arguments.html)
+        if not arguments.json:
+            prose(f"\npage: {arguments.html}")
+    return int(any(_fails(one.found, arguments.fail_on) for one in found))
+
+
+def _share(text: str) -> float:
+    from iosweep.units import parse_share
+
+    try:
+        return parse_share(text)
+    except ValueError as error:
+        raise ArgumentTypeError(f"`{text}` is {error}") from None
+
+
+def _load(name: str) -> tuple[Path, Campaign]:
+    """The results of a campaign. Raises CommandError."""
+    if (results := campaigns.find(name)) is None:
+        raise CommandError(f"`{name}` cannot be compared", NOT_COMPARABLE)
+    try:
+        with working(f"reading {results} ..."):
+            return results, load(results)
+    except FileNotFoundError:
+        raise CommandError(outcome.no_tables(results, name), NOT_COMPARABLE) from None
+    except documents.Damaged as error:
+        lost = outcome.no_plan(results)
+        raise CommandError(f"{error}; {lost or f'`iosweep report {name}` makes it again'}", NOT_COMPARABLE) from None
+
+
+def _nothing(one: Versus) -> str:
+    """Why two campaigns have nothing to compare."""
+    why = words.advice(one.hint) or " ".join(words.absent(one.found, one.names)) or "there are no results"
+    return f"{one.a.name} and {one.b.name} have no result in common that has a figure: {why}"
+
+
+def _fails(found: Comparison, on: str | None) -> bool:
+    return bool(on and (found.regressions or (on == "undecided" and found.undecided)))
+
+
+def _show(one: Versus, everything: bool) -> None:
+    printer = Printer()
+    printer.print(_title(one))
+    prose(f"\n{words.sentence(one.found)}\n")
+    changed = one.changes if everything else one.changes[:_MOST_CHANGES]
+    if changed:
+        printer.print(_changes(changed, one.names))
+        if more := len(one.changes) - len(changed):
+            prose(f"and {more:,} more: --all lists them")
+    else:
+        prose("Nothing else changed: tools, nodes, target and configuration are the same.")
+    rows = list(_rows(one.found, everything))
+    if rows:
+        say("")
+        printer.print(_figures(rows, one))
+    say("")
+    for line in _closing(one):
+        prose(line)
+
+
+def _title(one: Versus) -> str:
+    return f"{one.b.name} against {one.a.name}"
+
+
+def _changes(changed: Sequence[Changed], named: tuple[str, str]) -> Table:
+    found = table("changed", "", *named, wrapped=["", *named])
+    last = ""
+    for one in changed:
+        found.add_row(one.topic if one.topic != last else "", one.what, one.a, one.b)
+        last = one.topic
+    return found
+
+
+def _rows(found: Comparison, everything: bool) -> Iterator[Finding]:
+    """Changes first, then what is undecided, the largest first; with `everything` all results in their order."""
+    changed = told(found)
+    yield from changed
+    if everything:
+        yield from (one for one in found.singles if not any(one is other for other in changed))
+        return
+    undecided = [one for one in found.undecided if one.change]
+    undecided.sort(key=lambda one: -abs(one.change.log) if one.change else 0.0)
+    yield from undecided[:_MOST_UNDECIDED]
+
+
+def _figures(rows: Sequence[Finding], one: Versus) -> Table:
+    heads = (*one.names, "change (95 %)", "more")
+    found = table("", "result", *heads, right=heads, wrapped=["result", *one.names])
+    for row in rows:
+        mark = words.SYMBOLS[row.verdict] + ("○" if row.suspect else "")
+        shown = words.figures(row, one.found.column)
+        found.add_row(mark, words.brief(one.found, row), *shown, words.interval(row), words.more(row))
+    return found
+
+
+def _closing(one: Versus) -> Iterator[str]:
+    found = one.found
+    counts = [f"{found.count(verdict):,} {name}" for verdict, name in words.counted(found.at_least)]
+    yield f"{human_count(len(found.singles), 'result')} compared: {', '.join(counts)}."
+    yield f"{words.LEGEND} more: repetitions in each campaign that would decide."
+    yield from filter(None, [words.to_decide(found)])
+    yield from words.absent(found, one.names)
+    yield from filter(None, [words.advice(one.hint)])
+    yield from words.limits(one.a.campaign, one.b.campaign, found)
+
+
+def _write_page(found: Sequence[Versus], file: Path) -> None:
+    with working(f"writing {file} ..."):
+        from iosweep.report import comparison_page
+
+        text = comparison_page.render(found)
+    try:
+        safe_paths.write(file.parent, file.name, text.encode() + b"\n")
+    except OSError as error:
+        raise CommandError(f"{file} cannot be written: {error.strerror or error}", NOT_COMPARABLE) from None

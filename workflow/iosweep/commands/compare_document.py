@@ -1,0 +1,159 @@
+"""`iosweep compare --json`: docs/comparing.md explains each key. SI units, shares as fractions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from msgspec import Struct, to_builtins
+
+from iosweep.analysis import comparison_words as words
+from iosweep.analysis.aggregate import Result
+from iosweep.analysis.comparison import Finding, Verdict
+from iosweep.analysis.data import Value
+from iosweep.analysis.versus import Side, Versus
+
+#: Raised when a key changes its meaning or goes.
+SCHEMA_VERSION = 1
+
+
+class _Campaign(Struct, frozen=True, forbid_unknown_fields=True):
+    name: str
+    campaign: str
+    target: str
+    results_directory: str
+    iosweep_version: str
+
+
+class _Change(Struct, frozen=True, forbid_unknown_fields=True):
+    topic: str
+    what: str
+    first: str
+    other: str
+
+
+class _Figure(Struct, frozen=True, forbid_unknown_fields=True):
+    """Of one campaign. n: repetitions that enter the figure."""
+
+    point: str
+    verdict: str
+    n: int
+    figure: float | None
+
+
+class _Finding(Struct, frozen=True, forbid_unknown_fields=True):
+    subject: str
+    tool: str
+    phase: str
+    where: dict[str, Value]
+    column: str
+    results: int
+    first: _Figure | None
+    other: _Figure | None
+    change_share: float | None
+    ci95_low_share: float | None
+    ci95_high_share: float | None
+    p: float | None
+    p_holm: float | None
+    verdict: Verdict
+    more_repetitions: int | None
+    suspect: bool
+    why: str
+
+
+class _Absent(Struct, frozen=True, forbid_unknown_fields=True):
+    """campaign: the one that has it alone, or that lacks a figure of it."""
+
+    campaign: str
+    point: str
+    phase: str
+    why: str
+
+
+class _Hint(Struct, frozen=True, forbid_unknown_fields=True):
+    ignore: tuple[str, ...]
+    conditions: tuple[str, ...]
+    results: int
+
+
+class _Comparison(Struct, frozen=True, forbid_unknown_fields=True):
+    first: _Campaign
+    other: _Campaign
+    sentence: str
+    changes: list[_Change]
+    compared: int
+    counts: dict[str, int]
+    groups: list[_Finding]
+    results: list[_Finding]
+    not_compared: list[_Absent]
+    hint: _Hint | None
+    limits: list[str]
+
+
+class CompareDocument(Struct, frozen=True, forbid_unknown_fields=True):
+    """All that `iosweep compare --json` prints."""
+
+    schema_version: int
+    at_least_share: float
+    ignored: list[str]
+    comparisons: list[_Comparison]
+
+
+def document(found: Sequence[Versus]) -> object:
+    """The comparisons as JSON's own types. There is at least one."""
+    first = found[0].found
+    ignored = sorted(first.matching.ignored or ())
+    return to_builtins(CompareDocument(SCHEMA_VERSION, first.at_least, ignored, list(map(_comparison, found))))
+
+
+def _comparison(one: Versus) -> _Comparison:
+    found = one.found
+    absent = [_Absent(one.names[lone.side], lone.result.point, lone.result.phase, lone.why)
+              for lone in found.matching.unmatched]  # fmt: skip
+    lacking = (_Absent(one.names[side], pair.a.point, pair.a.phase, why) for pair, side, why in found.without)
+    return _Comparison(
+        first=_campaign(one.a),
+        other=_campaign(one.b),
+        sentence=words.sentence(found),
+        changes=[_Change(own.topic, own.what, own.a, own.b) for own in one.changes],
+        compared=len(found.singles),
+        counts={verdict: found.count(verdict) for verdict, _ in words.counted(found.at_least)},
+        groups=[_finding(own, one) for own in found.groups],
+        results=[_finding(own, one) for own in found.singles],
+        not_compared=[*absent, *lacking],
+        hint=_Hint(one.hint.differ, one.hint.conditions, one.hint.matched) if one.hint else None,
+        limits=list(words.limits(one.a.campaign, one.b.campaign, found)),
+    )
+
+
+def _campaign(side: Side) -> _Campaign:
+    about = side.campaign.about
+    return _Campaign(side.name, about.campaign, about.target.directory, str(side.path), about.iosweep_version)
+
+
+def _finding(one: Finding, of: Versus) -> _Finding:
+    pair, change = one.pairs[0], one.change
+    column = of.found.column or pair.a.metric
+    low, high = change.within() if change else (None, None)
+    return _Finding(
+        subject=words.subject(of.found, one),
+        tool=pair.a.tool,
+        phase=one.phase,
+        where=words.parameters_of(of.found, one),
+        column=column,
+        results=len(one.pairs),
+        first=_figure(pair.a, column) if one.single else None,
+        other=_figure(pair.b, column) if one.single else None,
+        change_share=change.share if change else None,
+        ci95_low_share=low,
+        ci95_high_share=high,
+        p=change.p if change else None,
+        p_holm=one.p if change else None,
+        verdict=one.verdict,
+        more_repetitions=one.more,
+        suspect=one.suspect,
+        why=one.why,
+    )
+
+
+def _figure(result: Result, column: str) -> _Figure:
+    return _Figure(result.point, result.verdict, len(result.values(column)), result.typical(column))

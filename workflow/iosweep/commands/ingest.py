@@ -1,0 +1,173 @@
+"""`iosweep ingest`: outputs that others made become a campaign, with the same tables and the same report."""
+
+from __future__ import annotations
+
+import os
+import sys
+from argparse import ArgumentParser, Namespace
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from iosweep.commands import campaigns, outcome
+from iosweep.commands.report import make_figures, make_page, make_tables_of
+from iosweep.commands.terminal import Printer, prose, say, table
+from iosweep.errors import CommandError
+from iosweep.files import safe_paths
+from iosweep.files.fields import NAME
+from iosweep.results import ingested
+from iosweep.results.ingested import Io500Run
+from iosweep.text import human_count, printable
+from iosweep.units import human_size
+
+#: Exit codes; 0: a campaign was made, whatever its verdicts. `iosweep check` judges these.
+NOTHING, USAGE = 1, 2
+#: Reasons that are printed of each kind.
+_SHOWN = 12
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    parser.add_argument(
+        "path",
+        nargs="+",
+        type=Path,
+        help="output of fio, IOR or mdtest; a directory or an archive (zip, tar, tar.gz) with such, also of IO500",
+    )
+    parser.add_argument("--as", dest="name", required=True, metavar="NAME", help="name of the campaign")
+    parser.add_argument(
+        "--results", type=Path, default=campaigns.RESULTS, metavar="DIR", help=f"default: {campaigns.RESULTS}/"
+    )
+    parser.add_argument("--replace", action="store_true", help="replace a campaign of that name that was ingested")
+    parser.epilog = (
+        "Exit codes: 0 a campaign was made, whatever its verdicts (`iosweep check` judges these); 1 nothing usable was"
+        " found, and nothing was written; 2 usage."
+    )
+
+
+def run(arguments: Namespace) -> int:
+    results = arguments.results / arguments.name
+    if why := _refused(arguments, results):
+        raise CommandError(why, USAGE)
+    from iosweep.ingest import collect, tables
+
+    new = not results.exists()
+    try:
+        with _bar(arguments.path) as progress:
+            document, digest, read = collect.collect(results, arguments.name, arguments.path, progress)
+    except collect.NothingUsable as error:
+        with suppress(OSError):
+            results.rmdir() if new else None
+        _print_reasons("file", "not usable", error.refused)
+        say(f"iosweep: {error}; nothing was written", file=sys.stderr)
+        return NOTHING
+    except OSError as error:
+        remedy = safe_paths.remedy(error)
+        why = f"{error.filename or results}: {error.strerror or error}"
+        raise CommandError(f"{why}; nothing was ingested{f'; {remedy}' if remedy else ''}") from None
+    facts = make_tables_of(results, lambda: tables.make(results, document, digest, read))
+    page = make_page(results)
+    make_figures(results)
+    many = ", ".join(
+        human_count(count, "summary of IO500", "summaries of IO500")
+        if kind == ingested.IO500
+        else f"{count:,} of {kind}"
+        for kind, count in facts.files.items()
+    )
+    prose(f"{human_count(len(document.files), 'file')} read ({human_size(facts.bytes)}): {many}")
+    _print_reasons("file", "not taken", facts.refused)
+    _print_reasons("file", "kept, and without a usable result", facts.without_rows)
+    _print_reasons("row", "not in the tables", facts.left_out)
+    _print_io500(facts.io500)
+    prose(outcome.sentence(outcome.of(results)))
+    prose(f"report: {page}")
+    return 0
+
+
+def _refused(arguments: Namespace, results: Path) -> str | None:
+    """Why nothing can be begun, or None."""
+    if not NAME.fullmatch(arguments.name):
+        return f"--as {arguments.name}: a name has letters, digits, and `._+-` behind the first"
+    if gone := [path for path in arguments.path if not os.path.lexists(path)]:
+        return f"{gone[0]}: there is no such file or directory; nothing was read"
+    if inside := [path for path in arguments.path if _within(results, path)]:
+        return f"{results} would be inside {inside[0]}, which is read: choose another --results"
+    if ingested.there(results):
+        if arguments.replace:
+            return None
+        return f"{results} was ingested before; --replace replaces it, or choose another name"
+    with suppress(OSError):
+        if os.listdir(results):  # noqa: PTH208  a name that is a file is refused when it is written to
+            return f"{results} is there, and was not ingested: choose another name"
+    return None
+
+
+def _within(results: Path, path: Path) -> bool:
+    return path.is_dir() and path.resolve() in results.resolve().parents
+
+
+@contextmanager
+def _bar(paths: Sequence[Path]) -> Iterator[Callable[[str], None]]:
+    """A function that is told each file, and moves a progress bar on stderr where that is a terminal."""
+    from rich.console import Console
+    from rich.markup import escape
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        yield lambda _: None
+        return
+    total = sum(_count(path) for path in paths)
+    columns = (TextColumn("reading"), BarColumn(24), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*columns, TextColumn("{task.fields[name]}"), console=console, transient=True) as bar:
+        task = bar.add_task("", total=total, name="")
+
+        def advance(name: str) -> None:
+            # members of an archive are no files of their own
+            bar.update(task, advance="!" not in name, name=escape(printable(name)[-40:]))
+
+        yield advance
+
+
+def _count(path: Path) -> int:
+    return sum(len(files) for *_, files in os.walk(path)) if path.is_dir() else 1
+
+
+def _print_reasons(what: str, became: str, reasons: Mapping[str, int]) -> None:
+    if not reasons:
+        return
+    prose(f"{human_count(sum(reasons.values()), what)} {became}:")
+    for reason, count in Counter(reasons).most_common(_SHOWN):
+        prose(f"  {count:,}: {reason}")
+    if (more := len(reasons) - _SHOWN) > 0:
+        prose(f"  and {human_count(more, 'more reason')}")
+
+
+def _print_io500(runs: Sequence[Io500Run]) -> None:
+    """IO500's own figures beside ours: all of one run, and of several those that differ."""
+    printer = Printer()
+    for run in runs:
+        shown = [one for one in run.figures if one.difference or len(runs) == 1]
+        prose(f"IO500 in {run.directory or '.'}: {score_text(run)}")
+        if shown:
+            whole = table("phase", "published", "from its output", "unit", "difference", right=("published",))
+            for one in shown:
+                whole.add_row(one.phase, _number(one.published), _number(one.read), one.unit, printable(one.difference))
+            printer.print(whole)
+        for remark in run.remarks:
+            prose(f"  {remark}")
+
+
+def score_text(run: Io500Run) -> str:
+    """Both scores of a run, in words."""
+    published = f"published score {run.published.total:.6g}" if run.published else "no published score"
+    own = (
+        f"from its outputs {run.score.total:.6g}"
+        if run.score
+        else "none from its outputs: not every phase has a figure"
+    )
+    return f"{published}, {own}"
+
+
+def _number(value: float | None) -> str:
+    return "-" if value is None else f"{value:.6g}"

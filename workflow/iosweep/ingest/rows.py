@@ -1,0 +1,289 @@
+"""Rows that tools' readers made of outputs of others -> rows of the result table, with points and sweeps. Pure.
+
+Rows of one tool with the same parameters are one point, and several runs of it are its repetitions, in the order of
+their dates. What a text does not tell is null, and makes a group of its own: it is never mixed with what is known.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from functools import cache
+from typing import NamedTuple
+
+import orjson
+
+from iosweep.ingest import contents, documents
+from iosweep.plan.sweep_facts import RepetitionFacts, SweepFacts
+from iosweep.results import repeated
+from iosweep.results.checks import CHECKS
+from iosweep.results.checks.finding import Check, Finding, failed, passed, unchecked
+from iosweep.results.columns import result_columns
+from iosweep.results.ingested import IngestedFile
+from iosweep.results.reasons import REASONS
+from iosweep.results.repeated import Row, Values
+from iosweep.results.table_values import MOST
+from iosweep.text import printable
+from iosweep.tools import Option, parameters, phases, tools
+from iosweep.tools.axes import PHASE_TIME
+from iosweep.tools.reading import Cell, Reading
+
+#: What checks say that a reader makes without a name.
+_OF_THE_WHOLE = "a part of what the reader judges of the whole output (check `output`)"
+#: Columns that tell points apart, beside the parameters: a mean over two versions would describe neither.
+_ALSO = ("tool_version", "target_directory", "segments")
+#: Columns that tell when a row was measured.
+_WHEN = ("started", "began_local", "ended_local")
+#: Columns of a row that this module sets itself.
+_OWN = frozenset({"campaign", "sweeps", "point", "repetition", "attempt", "verdict", "reasons", "raw", "raw_sha256"})
+
+
+class Found(NamedTuple):
+    """A row as a reader made it. `invalid`, `suspect`: what is said against it."""
+
+    values: Mapping[str, Cell]
+    invalid: Sequence[str]
+    suspect: Sequence[str]
+
+
+@dataclass(frozen=True)
+class Made:
+    """The rows of a campaign in the order of its points, and its sweeps. `left_out`: why rows are not there -> how
+    many."""
+
+    rows: Sequence[Row]
+    sweeps: tuple[SweepFacts, ...]
+    left_out: Mapping[str, int]
+
+
+class _Placed(NamedTuple):
+    """A row with what decides where it goes. `order`: of the repetitions."""
+
+    values: Values
+    found: Found
+    sweep: tuple[str, ...]
+    point: str
+    order: tuple[bool, str, int]
+
+
+def campaign_rows(campaign: str, read: Iterable[tuple[IngestedFile, contents.Contents]]) -> Made:
+    """The rows of all outputs (file, content)."""
+    placed: list[_Placed] = []
+    left_out: Counter[str] = Counter()
+    seen: set[tuple[object, ...]] = set()
+    for file, content in read:
+        for found in (one for reading in content.readings for one in _whole(reading)):
+            if why := _unusable(found.values):
+                left_out[why] += 1
+                continue
+            values = _values(found.values)
+            if (same := _fingerprint(values)) and same in seen:
+                left_out["it is there twice, with the same figures"] += 1
+                continue
+            seen.update([same] if same else [])
+            values |= {"campaign": campaign, "raw": printable(file.path), "raw_sha256": file.sha256}
+            placed.append(_place(values, found, len(placed)))
+    return _made(placed, left_out)
+
+
+def _whole(reading: Reading) -> Iterator[Found]:
+    """The rows of a reading, a sum in place of its parts."""
+    summed = {part for one in reading.sums for part in one.parts}
+    for index, row in enumerate(reading.rows):
+        if index not in summed:
+            yield Found(row, reading.against(index, "invalid"), reading.against(index, "suspect"))
+    for one in reading.sums:
+        against = {
+            severity: [text for part in one.parts for text in reading.against(part, severity)]
+            for severity in ("invalid", "suspect")
+        }
+        yield Found(one.row, _distinct(against["invalid"]), _distinct([*against["suspect"], *one.doubts]))
+
+
+def _distinct(texts: Iterable[str]) -> list[str]:
+    return list(dict.fromkeys(texts))
+
+
+def _unusable(values: Mapping[str, Cell]) -> str | None:
+    """Why a row has no place in the tables, or None."""
+    tool, phase = values.get("tool"), values.get("phase")
+    if tool not in tools():
+        return "no tool of iosweep made it"
+    if phase is None:
+        return f"{tool}: its output does not tell the phase (sequential or random, read or write)"
+    if phase not in tools()[str(tool)].phases:
+        return f"{tool}: the tables have no phase {printable(str(phase))[:40]}"
+    return None
+
+
+def _values(read: Mapping[str, Cell]) -> Values:
+    """The columns of a row that have the right type and size."""
+    columns = _types()
+    values: Values = {}
+    for name, value in read.items():
+        if name in columns and name not in _OWN and (fit := _fit(columns[name], value)) is not None:
+            values[name] = fit
+    if values.get("nodes") == 1 and values.get("host"):
+        values.setdefault("hosts", values["host"])
+    phase = tools()[str(read["tool"])].phases[str(read["phase"])]
+    values |= {"kind": phase.kind, "metric": values.get("metric") or phase.metric, "left": False, "unneeded": False}
+    return values
+
+
+@cache
+def _types() -> Mapping[str, str]:
+    return {column.name: column.type for column in result_columns()}
+
+
+def _fit(kind: str, value: object) -> object:
+    """A value as a column of this type holds it; None where it cannot."""
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    match kind:
+        case "string":
+            return printable(value.encode("utf-8", "replace").decode()) if isinstance(value, str) else None
+        case "int":
+            return value if isinstance(value, int) and number and -MOST <= value < MOST else None
+        case "float":
+            fits = isinstance(value, int | float) and number and math.isfinite(value) and abs(value) <= MOST
+            return float(value) if fits and isinstance(value, int | float) else None
+        case "bool":
+            return value if isinstance(value, bool) else None
+        case "time":
+            return _moment(value)
+    return None
+
+
+def _moment(value: object) -> datetime | None:
+    """A moment with its zone; None without: a clock that nobody knows is not UTC."""
+    if isinstance(value, str):
+        try:
+            value = datetime.fromisoformat(value)
+        except ValueError:
+            return None
+    return value if isinstance(value, datetime) and value.tzinfo else None
+
+
+def _fingerprint(values: Values) -> tuple[object, ...] | None:
+    """What two rows share only if one output was saved twice; None where that is not sure."""
+    names = ("bandwidth_bytes_per_s", "ops_per_s", "runtime_s", "latency_mean_s", "io_s", "max_ops_per_s")
+    figures = tuple(values.get(name) for name in names)
+    if sum(value is not None for value in figures) < 2 or values.get("tool") == "mdtest":
+        return None
+    return (values["tool"], values["phase"], values.get("tasks"), *figures)
+
+
+def _place(values: Values, found: Found, number: int) -> _Placed:
+    tool, phase = str(values["tool"]), str(values["phase"])
+    known = {name: values[name] for name in (*parameters(), *_ALSO) if values.get(name) is not None}
+    point = _point_id(tool, str(values["kind"]), known)
+    sweep = (tool, str(values["kind"]), *(str(values.get(name) or "") for name in ("tool_version", "target_directory")))
+    when = next((str(value) for name in _WHEN if (value := found.values.get(name))), "")
+    return _Placed(values | {"phase": phase}, found, sweep, point, (not when, when, number))
+
+
+def _point_id(tool: str, kind: str, known: Mapping[str, object]) -> str:
+    """`ior.data.2n.32t.1m.0f3a91c2d4e5`: as the plan makes them, with the kind in place of the phases, so that an id
+    does not depend on which of its phases were ingested."""
+    content = orjson.dumps({"ingested": tool, "kind": kind, **known}, option=orjson.OPT_SORT_KEYS)
+    parts = [tool, kind]
+    for option in parameters().values():
+        value = known.get(option.column)
+        form = "{}n" if option.name == "nodes" else option.id_form
+        if form and isinstance(value, bool | int | str):
+            parts.append(re.sub(r"[^A-Za-z0-9+-]", "-", form.format(option.text(value)))[:40])
+    return ".".join([*parts, hashlib.sha256(content).hexdigest()[:12]])
+
+
+def _made(placed: Sequence[_Placed], left_out: Mapping[str, int]) -> Made:
+    names = _sweep_names(dict.fromkeys(one.sweep for one in placed))
+    ordered = sorted(placed, key=lambda one: (one.sweep, one.point, one.order))
+    numbers: Counter[tuple[str, str]] = Counter()
+    rows: list[Row] = []
+    for one in ordered:
+        numbers[one.point, str(one.values["phase"])] += 1
+        number = numbers[one.point, str(one.values["phase"])]
+        named: Values = {"sweeps": names[one.sweep], "point": one.point, "repetition": number, "attempt": 1}
+        row = Row(one.values | named, _findings(one.found))
+        row.values["verdict"] = "invalid" if one.found.invalid else "suspect" if one.found.suspect else "valid"
+        rows.append(row)
+    agreements = repeated.agreements(map(repeated.headline, rows))
+    for row in rows:
+        repeated.judge(row, agreements)
+    sweeps = tuple(
+        _sweep(name, key, [row.values for one, row in zip(ordered, rows, strict=True) if one.sweep == key])
+        for key, name in names.items()
+    )
+    return Made(rows, sweeps, left_out)
+
+
+def _findings(found: Found) -> list[tuple[Check, Finding]]:
+    """What an output of others says of each check."""
+    own = {
+        "output": _said(found.invalid, "the output is complete and agrees with itself"),
+        "tool_doubts": _said(found.suspect, "nothing in the text speaks against the figures"),
+    }
+    return [(check, own.get(check.name, common)) for check, common in _common()]
+
+
+def _said(texts: Sequence[str], otherwise: str) -> Finding:
+    return failed(REASONS.join(map(_one, texts))) if texts else passed(otherwise)
+
+
+@cache
+def _common() -> tuple[tuple[Check, Finding], ...]:
+    """What is said of every row alike: readers do not tell which check finds something."""
+    reasons = documents.not_checked() | {"exit_status": "the exit code is not known"}
+    return tuple((check, unchecked(reasons.get(check.name, _OF_THE_WHOLE))) for check in CHECKS)
+
+
+def _one(text: str) -> str:
+    return text.replace(REASONS, " / ")
+
+
+def _sweep_names(keys: Iterable[tuple[str, ...]]) -> dict[tuple[str, ...], str]:
+    """Sweep -> its name: tool and kind, and a number where several versions or directories have them."""
+    ordered = sorted(keys)
+    several = Counter(key[:2] for key in ordered)
+    numbers: Counter[tuple[str, ...]] = Counter()
+    names = {}
+    for key in ordered:
+        numbers[key[:2]] += 1
+        names[key] = "-".join(key[:2]) + (f"-{numbers[key[:2]]}" if several[key[:2]] > 1 else "")
+    return names
+
+
+def _sweep(name: str, key: tuple[str, ...], rows: Sequence[Values]) -> SweepFacts:
+    tool, _, version, directory = key
+    measured = {str(row["phase"]) for row in rows}
+    most = max((number for row in rows if isinstance(number := row["repetition"], int)), default=1)
+    about = [f"{tools()[tool].title or tool} {version}" if version else "", f"in {directory}" if directory else ""]
+    return SweepFacts(
+        name=name,
+        tool=tool,
+        phases=tuple(phase for phase in phases() if phase in measured),
+        axes=dict(_axes(rows)),
+        points=tuple(dict.fromkeys(str(row["point"]) for row in rows)),
+        repetitions=RepetitionFacts(min=1, max=most, until_ci95_half_width=None),
+        description=f"Ingested: {' '.join(filter(None, about))}." if any(about) else "Ingested.",
+    )
+
+
+def _axes(rows: Sequence[Values]) -> Iterator[tuple[str, tuple[bool | int | str, ...]]]:
+    """The parameters that vary, with their values."""
+    for option in parameters().values():
+        found = {value for row in rows if (value := _value(option, row.get(option.column))) is not None}
+        if len(found) > 1:
+            yield option.name, tuple(sorted(found))
+
+
+def _value(option: Option, value: object) -> bool | int | str | None:
+    """A parameter of a row as a value of an axis; None where it is none."""
+    if option is PHASE_TIME and isinstance(value, float):
+        value = int(value) if value.is_integer() else None
+    wanted = {"flag": bool, "choice": str}.get(option.kind, int)
+    return value if isinstance(value, bool | int | str) and type(value) is wanted else None

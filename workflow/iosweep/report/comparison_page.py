@@ -1,0 +1,147 @@
+"""A comparison of campaigns as one HTML file, in the style of the report and as closed as that (html.py)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from iosweep.analysis import caveats
+from iosweep.analysis import comparison_words as words
+from iosweep.analysis.comparison import Comparison, Finding, Verdict, told
+from iosweep.analysis.versus import Versus
+from iosweep.report import figure_files, html, vega_lite
+from iosweep.report.figures import Figure
+from iosweep.report.overlaid import overlaid
+
+#: Figures of a page; figures that are in it as SVG, too, and their bytes.
+_MOST_FIGURES, _STATIC, _STATIC_BYTES = 40, 24, 1_000_000
+#: Half width of the drawing of an interval, in its own units, and the widest change that it holds, as a share.
+_HALF, _WIDEST = 100.0, 0.25
+#: A verdict -> the class of the page's style that has its color.
+_CLASSES: dict[Verdict, str] = {
+    "regression": "invalid",
+    "improvement": "valid",
+    "same": "missing",
+    "undecided": "suspect",
+}
+
+
+@dataclass(frozen=True)
+class Line:
+    """A row of the table of results. low, middle, high: of the drawing, None where there is no interval."""
+
+    name: str
+    figures: tuple[str, str]
+    change: str
+    verdict: str
+    style: str
+    symbol: str
+    suspect: bool
+    more: str
+    low: float | None = None
+    middle: float | None = None
+    high: float | None = None
+
+
+@dataclass(frozen=True)
+class Part:
+    """One campaign against the first. changed: what is worth a sentence; rest: all other results."""
+
+    versus: Versus
+    sentence: str
+    counts: tuple[tuple[str, int, str], ...]  # style, number, words
+    changed: tuple[Line, ...]
+    rest: tuple[Line, ...]
+    matters: float  # half width of the band of changes that do not matter, in units of the drawing
+    edge: str  # what the drawing ends at: `±10 %`
+    notes: tuple[str, ...]
+    figures: tuple[Figure, ...]
+    left_out: int  # figures
+
+
+def render(found: Sequence[Versus]) -> str:
+    """The comparisons as HTML text. There is at least one."""
+    from markupsafe import Markup
+
+    parts = [_part(one, number) for number, one in enumerate(found)]
+    drawings = [figure for part in parts for figure in part.figures]
+    specified = {figure.name: vega_lite.specification(figure) for figure in drawings}
+    static = figure_files.static(((f, specified[f.name]) for f in drawings), _STATIC, _STATIC_BYTES)
+    style = html.read("page.css") + html.read("comparison.css")
+    scripts = [html.library(), html.read("comparison.js"), html.read("charts.js")]
+    data = {
+        "symbols": caveats.VERDICT_SYMBOLS,
+        "figures": {figure.name: html.drawing(figure, specified[figure.name]) for figure in drawings},
+    }
+    return (
+        html.environment()
+        .get_template("comparison.html")
+        .render(
+            policy=html.policy(style, scripts),
+            style=Markup(style),  # noqa: S704  our own files
+            scripts=[Markup(script) for script in scripts],  # noqa: S704  our own files and the library's
+            data=Markup(html.json(data)),  # noqa: S704  escaped there
+            static={name: Markup(svg) for name, svg in static.items()},  # noqa: S704  drawing elements only
+            columns_of=vega_lite.columns,
+            parts=parts,
+            half=_HALF,
+        )
+    )
+
+
+def _part(versus: Versus, number: int) -> Part:
+    found = versus.found
+    edge = _edge(found)
+    changed = told(found)
+    # comparisons of one page may have figures of the same sweeps
+    drawn = [replace(figure, name=f"{number}.{figure.name}" if number else figure.name) for figure in overlaid(versus)]
+    return Part(
+        versus,
+        words.sentence(found),
+        tuple((_CLASSES[verdict], found.count(verdict), name) for verdict, name in words.counted(found.at_least)),
+        tuple(_line(found, one, edge) for one in changed),
+        tuple(_line(found, one, edge) for one in found.singles if not any(one is other for other in changed)),
+        _HALF * min(1.0, found.at_least / edge),
+        f"±{100 * edge:.0f} %",
+        tuple(filter(None, _notes(versus))),
+        tuple(drawn[:_MOST_FIGURES]),
+        max(0, len(drawn) - _MOST_FIGURES),
+    )
+
+
+def _notes(versus: Versus) -> list[str]:
+    return [
+        words.to_decide(versus.found),
+        *words.absent(versus.found, versus.names),
+        words.advice(versus.hint),
+        *words.limits(versus.a.campaign, versus.b.campaign, versus.found),
+    ]
+
+
+def _edge(found: Comparison) -> float:
+    """The change that the drawings end at, as a share: a multiple of 5 % that holds all intervals, or 25 %."""
+    ends = [abs(end) for one in found.findings if one.change for end in one.change.within()]
+    return next((step for step in (0.05, 0.10, 0.15, 0.20) if max(ends, default=0.0) <= step), _WIDEST)
+
+
+def _line(found: Comparison, one: Finding, edge: float) -> Line:
+    line = Line(
+        name=words.brief(found, one),
+        figures=words.figures(one, found.column),
+        change=words.interval(one),
+        verdict=words.verdict(one, found.at_least),
+        style=_CLASSES[one.verdict],
+        symbol=words.SYMBOLS[one.verdict],
+        suspect=one.suspect,
+        more=words.more(one),
+    )
+    if one.change is None:
+        return line
+    low, middle, high = (_HALF * max(-1.0, min(1.0, share / edge)) for share in _shares(one))
+    return replace(line, low=low, middle=middle, high=high)
+
+
+def _shares(one: Finding) -> tuple[float, float, float]:
+    assert one.change is not None
+    low, high = one.change.within()
+    return low, one.change.share, high

@@ -1,0 +1,113 @@
+"""What all pages share: the environment of templates, the policy, the script that draws, data for the scripts."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from iosweep.analysis import formats
+from iosweep.report import vega_lite
+from iosweep.report.figures import Figure
+from iosweep.text import human_count
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+
+_HERE = Path(__file__).parent
+
+
+def environment() -> Environment:
+    """The templates of this folder: all text is escaped, and a name without a value is an error."""
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+    made = Environment(
+        loader=FileSystemLoader(_HERE),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    made.filters |= {
+        "count": human_count,
+        "size": formats.size,
+        "time": _time,
+        "thousands": "{:,}".format,
+        "unbroken": _unbroken,
+    }
+    return made
+
+
+def drawing(figure: Figure, specified: vega_lite.Specification) -> dict[str, object]:
+    """A figure for the page's script: its specification, and its values by column, which is a third of the bytes.
+
+    Of a column that is all the same, the value.
+    """
+    marks = [mark.values() for mark in figure.marks]
+    fields = dict.fromkeys(field for mark in marks for field in mark)
+    columns = {field: [_short(mark.get(field)) for mark in marks] for field in fields}
+    values = {field: own[0] if _same(own) else own for field, own in columns.items()}
+    return {"spec": specified, "rows": len(marks), "values": values}
+
+
+def _same(column: Sequence[object]) -> bool:
+    return len(column) > 1 and not isinstance(column[0], list) and column.count(column[0]) == len(column)
+
+
+def _short(value: object) -> object:
+    if isinstance(value, tuple):
+        return [_short(one) for one in value]
+    return float(f"{value:.6g}") if isinstance(value, float) else value
+
+
+def json(data: Mapping[str, object]) -> str:
+    """JSON that cannot end its script element, whatever it holds."""
+    text = msgspec.json.encode(data).decode()
+    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+
+
+def policy(style: str, scripts: Iterable[str]) -> str:
+    """Content security policy: nothing may be fetched or sent, and nothing runs but what was written here.
+
+    Vega evaluates its expressions with an interpreter (charts.js), so that 'unsafe-eval' is not needed either.
+    """
+    hashes = " ".join(_hash(script) for script in scripts)
+    return f"default-src 'none'; script-src {hashes}; style-src {_hash(style)}; base-uri 'none'; form-action 'none'"
+
+
+@cache
+def library() -> str:
+    """Vega, Vega-Lite and Vega-Embed as one script; a second of work, so only once."""
+    import vl_convert
+
+    return str(vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;"))
+
+
+def _hash(text: str) -> str:
+    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
+
+
+def read(name: str) -> str:
+    return (_HERE / name).read_text(encoding="utf-8")
+
+
+def constant_texts() -> list[str]:
+    """The scripts and the styles of all pages, and their templates: texts that say nothing of a campaign."""
+    templates = [file.read_text(encoding="utf-8") for file in sorted(_HERE.rglob("*.html"))]
+    return [library(), *(read(file.name) for file in sorted(_HERE.glob("*.[cj]s*"))), *templates]
+
+
+def _time(moment: datetime) -> str:
+    return f"{moment:%Y-%m-%d %H:%M %Z}"
+
+
+def _unbroken(text: str) -> str:
+    """Text that a narrow card breaks between its parts only: `n = 3` and `2.1 %` stay on one line."""
+    return re.sub(r" (?=[=%])|(?<=[=±]) ", "\N{NO-BREAK SPACE}", text)

@@ -1,0 +1,188 @@
+"""How a sweep scales with nodes and threads: a figure and a table of the share of linear growth. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from msgspec import structs
+
+from iosweep.analysis import choice, formats, scaling, titles
+from iosweep.analysis.aggregate import Result, distinct, phase_order
+from iosweep.analysis.choice import Failed
+from iosweep.analysis.data import Campaign, Value
+from iosweep.analysis.scaling import Scaling, Step
+from iosweep.analysis.slices import Slice, slices
+from iosweep.report import captions
+from iosweep.report.figures import Figure, Mark, Panel, linear_ticks
+from iosweep.text import human_count
+from iosweep.tools import parameters
+
+_ABOUT = "100 %: the rate grows as the count does."
+_BARS = {
+    True: "Bars: 95 % confidence interval of the ratio to the smallest count.",
+    False: "Too few repetitions for intervals.",
+}
+
+
+@dataclass(frozen=True)
+class Cell:
+    """Of a count: `3.80x`, `95 %`, `91 to 99 %` ("" without an interval). apart: it lacks nodes of the smallest
+    count."""
+
+    speedup: str
+    efficiency: str
+    interval: str
+    apart: bool
+
+
+@dataclass(frozen=True)
+class Table:
+    """title: what varies; columns: the counts; rows: (phase and other axes, a cell for each count or None)."""
+
+    title: str
+    about: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, tuple[Cell | None, ...]], ...]
+    note: str
+
+
+@dataclass(frozen=True)
+class Grown:
+    """A line of a slice that grows."""
+
+    phase: str
+    color: Value | None
+    facet: Value | None
+    scaling: Scaling
+
+
+def of(campaign: Campaign, results: Sequence[Result]) -> list[tuple[str, Figure, Table]]:
+    """(sweep, figure, table) of each slice in which nodes or threads vary."""
+    fails, origin = choice.failed(campaign.checks), titles.origin(campaign)
+    found = []
+    for cut in slices(campaign, results):
+        lines = [*_lines(cut, fails)] if cut.x in scaling.COLUMNS else []
+        if lines:
+            found.append((cut.sweep, _figure(cut, lines, origin), _table(cut, lines)))
+    return found
+
+
+def tables(campaign: Campaign, results: Sequence[Result]) -> dict[str, list[Table]]:
+    """Sweep -> its tables."""
+    found: dict[str, list[Table]] = {}
+    for sweep, _, table in of(campaign, results):
+        found.setdefault(sweep, []).append(table)
+    return found
+
+
+def _lines(cut: Slice, fails: Failed) -> Iterator[Grown]:
+    for phase in sorted({result.phase for result in cut.results}, key=phase_order):
+        own = [result for result in cut.results if result.phase == phase and result.headline]
+        compared = choice.compared(own, own[0].metric, fails) if own else None
+        groups: dict[tuple[Value | None, Value | None], list[tuple[int, Result]]] = {}
+        for result in own:
+            color, facet = (result.parameters[axis] if axis else None for axis in (cut.color, cut.facet))
+            groups.setdefault((color, facet), []).append((result.count(cut.x) or 1, result))
+        for (color, facet), members in groups.items():
+            line = sorted(members, key=lambda one: one[0])
+            if compared and (found := scaling.of_line(cut.x, line, compared)):
+                yield Grown(phase, color, facet, found)
+
+
+def _figure(cut: Slice, lines: Sequence[Grown], origin: str) -> Figure:
+    """One panel with a line for each phase, unless another axis makes the lines: then panels are phases."""
+    steps = [step for line in lines for step in line.scaling.steps]
+    highest = max([1.0, *(step.efficiency for step in steps)])
+    widest = max(step.range[1] if step.range else 0 for step in steps)
+    ticks = linear_ticks(100 * max(highest, min(1.25 * highest, widest)))
+    panels = list(dict.fromkeys(_panel(cut, line) for line in lines))
+    strange = [step for step in steps if step.strangers]
+    notes = [_ABOUT, _BARS[any(step.range for step in steps)]]
+    if strange:
+        hosts = formats.hosts(set().union(*(step.strangers for step in strange)))
+        notes.append(f"Diamonds: {human_count(len(strange), 'result')} without nodes of the smallest count ({hosts}).")
+    return Figure(
+        name=captions.name(cut, "efficiency", None),
+        title=f"Scaling efficiency over {parameters()[cut.x].shown}",
+        subtitle=captions.subtitle(cut),
+        sweep=cut.sweep,
+        origin=origin,
+        panels=tuple(Panel(title, "%", "share of linear growth", ticks, False) for title in panels),
+        x_title=parameters()[cut.x].shown,
+        x_column=cut.x,
+        x_values=tuple(x for x in distinct(cut.results, cut.x) if not isinstance(x, str)),
+        series_title=parameters()[cut.color].shown if cut.color else "phase",
+        series=tuple(dict.fromkeys(_series(cut, line) for line in sorted(lines, key=_place))),
+        with_nodes=cut.x == "nodes",
+        measures=("",),
+        marks=tuple(mark for line in lines for mark in _marks(cut, line, panels.index(_panel(cut, line)), ticks[-1])),
+        notes=tuple(notes),
+        static=cut.x == "nodes",
+    )
+
+
+def _panel(cut: Slice, line: Grown) -> str:
+    facet = titles.named(cut.facet, line.facet) if cut.facet else ""
+    return ", ".join(filter(None, (titles.phase(line.phase) if cut.color else "", facet)))
+
+
+def _series(cut: Slice, line: Grown) -> str:
+    return titles.parameter(cut.color, line.color) if cut.color else titles.phase(line.phase)
+
+
+def _place(line: Grown) -> tuple[bool, Value]:
+    """Sorting key of lines by their color; a result without a value comes first."""
+    return line.color is not None, 0 if line.color is None else line.color
+
+
+def _marks(cut: Slice, line: Grown, panel: int, end: float) -> Iterator[Mark]:
+    found, smallest = line.scaling, titles.named(cut.x, line.scaling.smallest)
+    base = Mark(panel=panel, x=found.smallest, series=_series(cut, line), measure="", verdict=found.base.verdict)
+    yield _named(
+        structs.replace(base, y=100.0), found.base, cut, "100 %", f"{smallest}, which the others are compared with"
+    )
+    for step in found.steps:
+        low, high = step.range or (None, None)
+        mark = structs.replace(
+            base,
+            x=step.count,
+            verdict=step.result.verdict,
+            y=100 * step.efficiency,
+            low=None if low is None else 100 * low,
+            high=None if high is None else min(100 * high, end),
+            cut=True if high is not None and 100 * high > end else None,
+            apart=bool(step.strangers) if cut.x == "nodes" else None,
+        )
+        value = f"{formats.percent(step.efficiency, step.range)} of linear growth"
+        yield _named(mark, step.result, cut, value, f"{formats.times(step.speedup)} of {smallest}")
+
+
+def _named(mark: Mark, result: Result, cut: Slice, value: str, scaled: str) -> Mark:
+    where = f"on {formats.hosts(result.hosts)}" if cut.x == "nodes" and result.hosts else None
+    return structs.replace(mark, value=value, scaling=scaled, where=where)
+
+
+def _table(cut: Slice, lines: Sequence[Grown]) -> Table:
+    counts = sorted({step.count for line in lines for step in line.scaling.steps})
+    rows = []
+    for line in lines:
+        steps = {step.count: step for step in line.scaling.steps}
+        axes = ((cut.color, line.color), (cut.facet, line.facet))
+        name = ", ".join([titles.phase(line.phase), *(titles.named(axis, value) for axis, value in axes if axis)])
+        rows.append((name, tuple(_cell(steps[n]) if n in steps else None for n in counts)))
+    smallest = {line.scaling.smallest for line in lines}
+    base = titles.named(cut.x, min(smallest)) if len(smallest) == 1 else "the smallest count of each row"
+    apart = any(cell and cell.apart for _, cells in rows for cell in cells)
+    return Table(
+        title=f"Scaling over {parameters()[cut.x].shown}, compared with {base}",
+        about=captions.subtitle(cut),
+        columns=tuple(titles.named(cut.x, count) for count in counts),
+        rows=tuple(rows),
+        note="◆ The smallest count ran on other nodes, which may differ." if apart else "",
+    )
+
+
+def _cell(step: Step) -> Cell:
+    ends = formats.span_of_shares(step.range) if step.range else ""
+    return Cell(formats.times(step.speedup), formats.percent(step.efficiency), ends, bool(step.strangers))

@@ -1,0 +1,153 @@
+"""ingested.json and ingested.zip: outputs that others made, as `iosweep ingest` found them (docs/ingesting.md).
+
+They take the place of a plan and a store: the tables are made from them alone, as often as a reader is improved.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import zipfile
+import zlib
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from iosweep.files import documents, safe_paths
+from iosweep.files.documents import Damaged, Document
+from iosweep.files.fields import Count, Moment, Name, Number, Part, Sha256, check_moments
+from iosweep.text import human_count
+
+INGESTED, RAW = "ingested.json", "ingested.zip"
+#: Bytes of a file: no output of a tool is larger.
+MOST_BYTES = 256 << 20
+#: What to do about damage of these files.
+CURE = "; `iosweep ingest --replace` with the same outputs makes it again"
+#: A file that no tool wrote, and that is a second witness: IO500's own summary.
+IO500 = "io500"
+
+
+class IngestedFile(Part, frozen=True):
+    """A file. `path`: where it was found; `archive!member` in an archive. `kinds`: the tools whose output it has, and
+    IO500 where it has a summary of that."""
+
+    path: str
+    sha256: Sha256
+    bytes: Count
+    kinds: tuple[str, ...]
+
+
+class Ingested(Document, frozen=True, kw_only=True):
+    """ingested.json. `sources`: the paths that were given; `refused`: why others were not taken -> how many files."""
+
+    campaign: Name
+    made: Moment
+    sources: tuple[str, ...]
+    files: tuple[IngestedFile, ...]
+    refused: dict[str, Count]
+
+    def __post_init__(self) -> None:
+        check_moments(self.made)
+
+
+class Io500Figure(Part, frozen=True, kw_only=True):
+    """A phase of IO500, in its unit (GiB/s or kIOPS). `published`: by its summary; `read`: by its output, None where
+    that gives no figure; `difference`: what to say of the two, empty where they are equal."""
+
+    phase: str
+    unit: str
+    published: Number | None = None
+    read: Number | None = None
+    difference: str = ""
+
+
+class Io500Score(Part, frozen=True, kw_only=True):
+    """Geometric means: bandwidth in GiB/s, metadata in kIOPS, and of both."""
+
+    bandwidth: Number
+    metadata: Number
+    total: Number
+
+
+class Io500Run(Part, frozen=True, kw_only=True):
+    """What a result directory of IO500 says, and what its outputs say. `score`: None where phases have no figure."""
+
+    directory: str
+    figures: tuple[Io500Figure, ...]
+    published: Io500Score | None = None
+    score: Io500Score | None = None
+    remarks: tuple[str, ...] = ()
+
+
+class IngestedFacts(Part, frozen=True, kw_only=True):
+    """`ingested` of campaign.json. `files`: how many of each kind; `refused`: why files were not taken -> how many;
+    `without_rows`: why files that were taken give no row; `left_out`: why rows are not in the tables -> how many."""
+
+    files: dict[str, Count]
+    bytes: Count
+    refused: dict[str, Count]
+    without_rows: dict[str, Count]
+    left_out: dict[str, Count]
+    io500: tuple[Io500Run, ...] = ()
+
+
+def there(results: Path) -> bool:
+    """Whether a campaign was ingested."""
+    return os.path.lexists(results / INGESTED)
+
+
+def load(results: Path) -> tuple[Ingested, str]:
+    """The document, and its digest for campaign.json. Raises FileNotFoundError, Damaged."""
+    file = results / INGESTED
+    data = documents.content(file, documents.MOST_BYTES)
+    return documents.decode(data, Ingested, file), digest(data)
+
+
+def digest(document: bytes) -> str:
+    """What campaign.json has in place of the digest of a plan."""
+    return hashlib.sha256(document).hexdigest()[:12]
+
+
+def raw(results: Path, files: Sequence[IngestedFile]) -> Iterator[tuple[IngestedFile, bytes]]:
+    """The files with their content, one at a time. Raises FileNotFoundError, Damaged."""
+    with _archive(results) as archive:
+        for file in files:
+            with archive.open(file.sha256) as member:
+                data = member.read(MOST_BYTES + 1)
+            if hashlib.sha256(data).hexdigest() != file.sha256:
+                raise Damaged(results / RAW, f"{file.path} in it is not what was ingested")
+            yield file, data
+
+
+def damage(results: Path, document: Ingested | None = None) -> list[str]:
+    """Damage of both files, as sentences; contents are compared when they are read. `document`: if it was loaded."""
+    try:
+        wanted = (document or load(results)[0]).files
+        with _archive(results) as archive:
+            there = {info.filename: info.file_size for info in archive.infolist()}
+        if lost := [file for file in wanted if there.get(file.sha256) != file.bytes]:
+            raise Damaged(results / RAW, f"it lacks {human_count(len(lost), 'file')}, such as {lost[0].path}")
+    except FileNotFoundError as error:
+        return [f"{error.filename or results / RAW} is gone{CURE}"]
+    except Damaged as error:
+        return [f"{error}{CURE}"]
+    return []
+
+
+@contextmanager
+def _archive(results: Path) -> Iterator[zipfile.ZipFile]:
+    """ingested.zip. Raises FileNotFoundError, Damaged, also for what its user in the block cannot read."""
+    path = results / RAW
+    try:
+        with (
+            safe_paths.folder(results) as place,
+            os.fdopen(place.open(RAW), "rb") as handle,
+            zipfile.ZipFile(handle) as archive,
+        ):
+            yield archive
+    except FileNotFoundError:
+        raise
+    except (KeyError, zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError, ValueError) as error:
+        raise Damaged(path, f"it cannot be read: {error}") from None
+    except OSError as error:
+        raise Damaged(path, error.strerror or str(error)) from None
