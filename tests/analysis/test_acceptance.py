@@ -1,7 +1,7 @@
 """Decisions on criteria of acceptance: by the interval, and never a pass where there is doubt."""
 
 import random
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 from msgspec import structs
@@ -12,7 +12,7 @@ from iosweep.analysis.aggregate import summarize
 from iosweep.analysis.data import PRECISE, Row
 from iosweep.config import selectors
 from iosweep.config.criteria import Criterion, Threshold
-from results_factory import check, loaded, row
+from results_factory import check, loaded, row, sweep_facts
 
 pytestmark = pytest.mark.unit
 
@@ -33,8 +33,9 @@ def criterion(name: str, comparison: Any, amount: float, unit: str, of: str | No
     return Criterion(name=name, selector=selectors.parse(name), threshold=threshold)
 
 
-def decide(found: list[Row], *wanted: Any, checks: Any = (), reference: Any = acceptance.no_reference) -> Decision:
-    [one] = acceptance.decide([criterion(*wanted)], loaded(found, checks), summarize(found), reference)
+def decide(found: list[Row], *wanted: Any, checks: Any = (), **about: Any) -> Decision:
+    """about: parts of campaign.json."""
+    [one] = acceptance.decide([criterion(*wanted)], loaded(found, checks, **about), summarize(found))
     return one
 
 
@@ -199,12 +200,50 @@ def test_what_is_not_in_the_results_is_undecided() -> None:
     assert (one.outcome, one.reason) == ("undecided", "rand_write is not measured (phases: rand_read)")
 
 
-def test_shares_of_references() -> None:
-    wanted = ("read_iops", ">=", 90, "%", "weka.single_client")
-    assert decide(rows(1000), *wanted).reason == "no reference `weka.single_client` is known"
-    assert decide(rows(1000), *wanted, reference=lambda *_: 1000.0).outcome == "pass"
-    assert decide(rows(1000), *wanted, reference=lambda *_: 1200.0).outcome == "fail"
-    assert decide(rows(1000), *wanted, reference=lambda *_: "not comparable: scaled").outcome == "undecided"
+class TestReferences:
+    """`>= 90 % of weka.single_client`: what was measured in the reference's way is compared with it."""
+
+    WANTED = ("read_iops", ">=", 90, "%", "weka.single_client")
+    WAY: ClassVar[dict[str, Any]] = {"threads_per_node": 192, "transfer_size_bytes": 4096}
+
+    @pytest.mark.parametrize(("rate", "outcome"), [(563_667, "pass"), (400_000, "fail"), (0.9 * 563_667, "undecided")])
+    def test_the_best_system_is_the_threshold(self, rate: float, outcome: str) -> None:
+        found = decide(rows(rate, **self.WAY), *self.WANTED)
+        assert (found.outcome, found.limit) == (outcome, pytest.approx(0.9 * 563_667))
+
+    def test_a_system_may_be_named(self) -> None:
+        found = decide(rows(400_000, **self.WAY), *self.WANTED[:-1], "weka.single_client.aws")
+        assert (found.outcome, found.limit) == ("pass", pytest.approx(0.9 * 393_333))
+
+    def test_a_point_that_was_measured_otherwise_is_not_compared(self) -> None:
+        """Eight nodes reach more, and have nothing to do with the figure of one."""
+        found = rows(400_000, **self.WAY) + rows(3_000_000, "q", **self.WAY | {"nodes": 8})
+        assert decide(found, *self.WANTED).outcome == "fail"
+        assert decide(found, *self.WANTED[:-1], "weka.cluster.aws").outcome == "pass"
+
+    def test_nothing_that_compares_is_undecided(self) -> None:
+        one = decide(rows(1e6, **self.WAY | {"transfer_size_bytes": 65536}), *self.WANTED)
+        assert one.outcome == "undecided"
+        assert one.reason == "not comparable with weka.single_client: 64 KiB, there 4 KiB"
+
+    def test_a_scaled_suite_is_undecided(self) -> None:
+        scaled = [structs.asdict(sweep_facts(5, "p", scaled=True, suite="weka"))]
+        scaled[0]["repetitions"] = {"min": 5, "max": 5, "until_ci95_half_width": None}
+        one = decide(rows(1e6, **self.WAY), *self.WANTED, sweeps=scaled)
+        assert (one.outcome, one.reason) == (
+            "undecided", "not comparable with weka.single_client: the suite weka was scaled to fit",
+        )  # fmt: skip
+
+    @pytest.mark.parametrize(
+        ("name", "reason"),
+        [
+            ("weka.other", "no reference `weka.other` is known"),
+            ("lustre.mdtest", "`lustre.mdtest` has no read_iops"),
+        ],
+    )
+    def test_what_is_not_known_is_undecided(self, name: str, reason: str) -> None:
+        one = decide(rows(1e6, **self.WAY), *self.WANTED[:-1], name)
+        assert (one.outcome, one.reason) == ("undecided", reason)
 
 
 def test_the_sentence_and_the_worst() -> None:

@@ -40,7 +40,8 @@ def test_what_is_committed_is_what_the_code_says() -> None:
 
 FILES = ["workflow/schemas/sweep.schema.json", "workflow/schemas/suite.schema.json", "docs/columns.md",
          "docs/verdicts.md", "docs/acceptance.md", "docs/parsing.md", "config/README.md",
-         *(f"workflow/iosweep/tools/{name}/README.md" for name in ("fio", "ior", "mdtest"))]  # fmt: skip
+         *(f"workflow/iosweep/tools/{name}/README.md" for name in ("fio", "ior", "mdtest")),
+         "workflow/schemas/reference.schema.json", "docs/references.md"]  # fmt: skip
 
 
 def test_all_of_them_are_here(copy: Path) -> None:

@@ -63,6 +63,8 @@ WHOLE: dict[str, Any] = {
         "shortest_phase": "10s",
     },
     "pinning": "verify",
+    "accept": {"rand_mixed iops at threads_per_node 1": ">= 1 IOPS"},
+    "references": ["weka.cluster"],
     "allow_open_port": True,
     "tools": {
         "provider": "spack",

@@ -7,8 +7,6 @@ bytes, seconds, fractions.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from typing import Literal
 
 _BINARY = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40, "p": 1 << 50}
 _SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
@@ -88,45 +86,3 @@ def human_duration(seconds: float) -> str:
             rest = s % span // part
             return f"{s // span} {big} {rest} {small}" if rest else f"{s // span} {big}"
     return f"{s} s"
-
-
-#: What the unit of a figure measures. ratio: none.
-Quantity = Literal["bandwidth", "iops", "rate", "latency", "ratio"]
-_PREFIXES = {"": 1.0, "k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}
-_SCALED = {"": 1.0, "k": 1e3, "k ": 1e3, "M": 1e6, "M ": 1e6}
-_IOPS = {f"{prefix}{word}": size for prefix, size in _SCALED.items() for word in ("IOPS", "ops/s")}
-#: Quantity -> the units that its figures may be written in, each with its size in the SI base unit.
-FIGURE_UNITS: Mapping[Quantity, Mapping[str, float]] = {
-    "bandwidth": {f"{prefix}B/s": size for prefix, size in _PREFIXES.items()}
-    | {f"{unit.upper()}iB/s": float(size) for unit, size in _BINARY.items() if unit}
-    | {f"{prefix}bit/s": size / 8 for prefix, size in _PREFIXES.items()},
-    "iops": _IOPS,
-    "rate": _IOPS | {f"{prefix}files/s": size for prefix, size in _SCALED.items()},
-    "latency": {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "\N{GREEK SMALL LETTER MU}s": 1e-6, "ms": 1e-3, "s": 1.0},
-    "ratio": {"%": 0.01, "x": 1.0},
-}
-_EXAMPLES: Mapping[Quantity, str] = {
-    "bandwidth": "8.9 GiB/s",
-    "iops": "393,333 IOPS",
-    "rate": "79,599 ops/s",
-    "latency": "272 us",
-    "ratio": "163 %",
-}
-_NUMBER = r"(?P<sign>[+-]?)(?P<number>(?:[0-9]{1,3}(?:,[0-9]{3})+|[0-9]{1,20})(?:\.[0-9]{1,20})?)"
-
-
-def parse_figure(value: object, quantity: Quantity) -> float:
-    """`8.9 GiB/s`, `393,333 IOPS`, `272 us` in SI base units; a ratio of `163 %`, `1.63 x` or `+63 %` as a number.
-
-    Raises ValueError with what would be right.
-    """
-    found = re.fullmatch(rf"{_NUMBER} ?(?P<unit>\D{{1,12}})", value) if isinstance(value, str) else None
-    units = FIGURE_UNITS[quantity]
-    if found and found["unit"] in units and (quantity == "ratio" or not found["sign"]):
-        size = float(found["number"].replace(",", "")) * units[found["unit"]]
-        size = 1 + (size if found["sign"] == "+" else -size) if found["sign"] else size
-        if size > 0:
-            return size
-        raise ValueError("not above zero")
-    names = ", ".join(unit for unit in units if unit.isascii())
-    raise ValueError(f"not a number with its unit; write one of {names}, for example {_EXAMPLES[quantity]}")

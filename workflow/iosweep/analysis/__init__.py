@@ -9,6 +9,7 @@
 | caveats.py | what limits a figure: reasons, different nodes and builds, missing repetitions (pure) |
 | slices.py | which results belong in one figure (pure) |
 | choice.py | which point is the best of a phase, what confirms it, what it cannot be told apart from (pure) |
+| references.py | published figures beside a campaign's own, or why they do not compare (pure) |
 | matching.py | which results of two campaigns are of the same thing (pure) |
 | comparison.py, comparison_words.py | how figures of two campaigns differ, how sure that is; in words (pure) |
 | versus.py | two campaigns side by side: all of the above (pure) |

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from iosweep.analysis import caveats, choice, formats, titles
+from iosweep.analysis import caveats, choice, formats, references, titles
 from iosweep.analysis.aggregate import Result, Statistics, is_percentile, of_points
 from iosweep.analysis.choice import Choice, Failed
 from iosweep.analysis.data import Campaign
@@ -36,14 +36,9 @@ _SAID: Mapping[Outcome, tuple[str, str]] = {
     "pass": ("passes", "pass"),
 }
 
-#: (name of a reference, figure) -> its value in the unit of the figure's column, of a scaling a ratio; or why there is
-#: none that compares.
-Reference = Callable[[str, Selector], float | str]
-
-
-def no_reference(name: str, selector: Selector) -> float | str:
-    """Where no references are known."""
-    return f"no reference `{name}` is known"
+#: (name of a reference, figure, results that it is of) -> the published value in the unit of the figure's column, and
+#: those of the results that compare with it; or why there are none.
+Reference = Callable[[str, Selector, Sequence[Result]], tuple[float, list[Result]] | str]
 
 
 @dataclass(frozen=True)
@@ -92,15 +87,14 @@ class Decision:
         return formats.number(value / unit.size), f" {unit.name}"
 
 
-def of(campaign: Campaign, results: Sequence[Result], reference: Reference = no_reference) -> list[Decision]:
+def of(campaign: Campaign, results: Sequence[Result]) -> list[Decision]:
     """The decisions on the criteria that a campaign was planned with."""
-    return decide(campaign.about.accept, campaign, results, reference)
+    return decide(campaign.about.accept, campaign, results)
 
 
-def decide(
-    wanted: Iterable[Criterion], campaign: Campaign, results: Sequence[Result], reference: Reference = no_reference
-) -> list[Decision]:
+def decide(wanted: Iterable[Criterion], campaign: Campaign, results: Sequence[Result]) -> list[Decision]:
     """The decision on each criterion, by the results of a campaign (`summarize`)."""
+    reference = references.lookup(campaign.about.references, campaign.about.sweeps, results)
     fails = choice.failed(campaign.checks)
     known = list(zip(results, subjects(results), strict=True))
     return [_decide(one, known, fails, reference) for one in wanted]
@@ -188,23 +182,28 @@ def _decide(criterion: Criterion, known: _Known, fails: Failed, reference: Refer
     try:
         if wrong := criteria.unfit(selector, [subject for _, subject in known]):
             raise _Undecided(wrong)
+        own = [[r for r, subject in known if matches(side, subject)] for side in selector.sides()]
+        limit, compared = _limit(criterion, reference, own)
         sides = [
-            _side(side, [r for r, subject in known if matches(side, subject)], fails, selector.scaling is not None)
-            for side in selector.sides()
+            _side(side, results, fails, selector.scaling is not None)
+            for side, results in zip(selector.sides(), compared, strict=True)
         ]
-        return _compared(criterion, sides, fails, _limit(criterion, reference))
+        return _compared(criterion, sides, fails, limit)
     except _Undecided as why:
         return Decision(criterion, "undecided", str(why), why.value, results=why.results)
 
 
-def _limit(criterion: Criterion, reference: Reference) -> float:
+def _limit(
+    criterion: Criterion, reference: Reference, own: Sequence[Sequence[Result]]
+) -> tuple[float, Sequence[Sequence[Result]]]:
+    """The threshold, and the results that are compared with it: with a reference, those measured in its way."""
     threshold, scaling = criterion.threshold, criterion.selector.scaling
     if threshold.of is not None:
-        found = reference(threshold.of, criterion.selector)
+        found = reference(threshold.of, criterion.selector, own[0])
         if isinstance(found, str):
             raise _Undecided(found)
-        return threshold.value * found
-    return threshold.value * ((scaling and scaling.factor) or 1) if criterion.efficiency else threshold.value
+        return threshold.value * found[0], [found[1]]
+    return threshold.value * ((scaling and scaling.factor) or 1) if criterion.efficiency else threshold.value, own
 
 
 def _side(selector: Selector, results: Sequence[Result], fails: Failed, named: bool) -> _Side:

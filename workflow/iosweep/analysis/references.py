@@ -7,13 +7,15 @@ differences in `setup` is taken, then the best one; the differences are said.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 
 from iosweep.analysis import aggregate, caveats, formats, titles
 from iosweep.analysis.aggregate import Result, Statistics, of_points
+from iosweep.config import published
 from iosweep.config.published import Condition, PublishedFigure, Reference
+from iosweep.config.selectors import Selector
 from iosweep.plan.sweep_facts import SweepFacts
 from iosweep.results import statistics
 from iosweep.results.precision import COUNTED
@@ -67,9 +69,44 @@ def beside(reference: Reference, results: Sequence[Result], sweeps: Iterable[Swe
     return [_beside(figure, known, scaled) for figure in reference.figures]
 
 
-def place(figure: PublishedFigure) -> str:
-    """Where a figure was measured: `8 nodes, 32 threads per node, 1 MiB`."""
-    return ", ".join(filter(None, (_named(name, figure.where[name]) for name in _columns() if name in figure.where)))
+def lookup(
+    references: Sequence[Reference], sweeps: Iterable[SweepFacts], results: Sequence[Result]
+) -> Callable[[str, Selector, Sequence[Result]], tuple[float, list[Result]] | str]:
+    """What a criterion such as `>= 90 % of weka.single_client` is compared with: (name, selector, results) -> the best
+    published figure (of all systems, where the name has none) that some of these results compare with, in the unit of
+    its column, and these results; or why there is none. `results`: all of the campaign."""
+    scaled = _scaled(sweeps)
+    completed = {(result.point, result.phase): result for result in of_points(results)}
+
+    def find(name: str, selector: Selector, own: Sequence[Result]) -> tuple[float, list[Result]] | str:
+        from iosweep.config import references as files  # late: few criteria name one
+
+        if (meant := files.by_name(name, references)) is None:
+            return f"no reference `{name}` is known"
+        if not (figures := published.figures_of(*meant, selector)):
+            return f"`{name}` has no {selector.text}"
+        known = [completed[result.point, result.phase] for result in own]
+        alike = [
+            (figure.value, [r for r, full in zip(own, known, strict=True) if _compares(figure, full, scaled)])
+            for figure in figures
+        ]
+        there = [one for one in alike if one[1]]
+        if not there:
+            return f"not comparable with {name}: {_beside(figures[0], known, scaled).reason}"
+        best = min if selector.about.lowest else max
+        return best(there, key=lambda one: one[0])
+
+    return find
+
+
+def _compares(figure: PublishedFigure, result: Result, scaled: Mapping[str, str]) -> bool:
+    return result.tool == figure.tool and result.point not in scaled and not _unmet(figure.where, result)
+
+
+def place(figure: PublishedFigure) -> tuple[str, ...]:
+    """Where a figure was measured: `fio`, `8 nodes`, `32 threads per node`, `1 MiB`."""
+    words = (_named(name, figure.where[name]) for name in _columns() if name in figure.where)
+    return (titles.tool(figure.tool), *filter(None, words))
 
 
 def _scaled(sweeps: Iterable[SweepFacts]) -> dict[str, str]:

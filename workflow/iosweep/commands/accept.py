@@ -14,7 +14,7 @@ from iosweep.analysis.aggregate import summarize
 from iosweep.analysis.data import Campaign, load
 from iosweep.commands import campaigns, decisions, junit, outcome
 from iosweep.commands.terminal import prose, to_json, working
-from iosweep.config import criteria, yaml_lines
+from iosweep.config import criteria, references, yaml_lines
 from iosweep.errors import CommandError, ConfigError
 from iosweep.files import documents
 from iosweep.plan import criteria as planned
@@ -80,7 +80,9 @@ def _decide(campaign: Campaign, file: Path | None) -> list[Decision]:
     wanted = criteria.load(document)
     measured = acceptance.subjects(results)
     unfit = [(one, planned.unfit(one.selector, measured)) for one in wanted]
-    if problems := [document.problem((criteria.SECTION, one.name), why) for one, why in unfit if why]:
+    problems = [document.problem((criteria.SECTION, one.name), why) for one, why in unfit if why]
+    problems += references.of_criteria(document, wanted, campaign.about.references)[1]
+    if problems:
         raise ConfigError(problems)
     return acceptance.decide(wanted, campaign, results)
 

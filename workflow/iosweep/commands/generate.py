@@ -12,7 +12,7 @@ from pydantic import BaseModel
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 from pydantic_core.core_schema import WithDefaultSchema
 
-from iosweep.config import models, sections, selectors
+from iosweep.config import models, published, references, sections, selectors
 from iosweep.node import fs_types
 from iosweep.results import checks, columns
 from iosweep.results.checks import described
@@ -59,6 +59,8 @@ def _files() -> Iterator[tuple[str, str]]:
     for tool in tools().values():
         name = f"workflow/iosweep/tools/{tool.name}/README.md"
         yield name, _between(name, "options", _options(tool))
+    yield "workflow/schemas/reference.schema.json", schema(references.ReferenceFile, "Published figures for iosweep")
+    yield "docs/references.md", _between("docs/references.md", "keys", _reference_keys())
 
 
 class _Schema(GenerateJsonSchema):
@@ -115,15 +117,28 @@ def _keys() -> str:
         ("`sweeps`: a suite", models.SuiteEntry),
         ("`scale`, as a mapping", models.Scale),
     ]
-    parts = []
-    for title, model in sections_of:
-        rows = [
-            (f"`{name}`{' *' if info.is_required() else ''}", " ".join((info.description or "").split()))
-            for name, info in model.model_fields.items()
-        ]
-        parts.append(f"### {title}\n\n{_table(('key', 'meaning'), rows)}")
+    parts = [f"### {title}\n\n{_model_table(model)}" for title, model in sections_of]
     parts += [f"### `axes` and `options` with {tool.name}\n\n{_options(tool)}" for tool in tools().values()]
     return "\n\n".join(parts)
+
+
+def _reference_keys() -> str:
+    """Every key of a file of published figures, and the names of figures."""
+    parts = [
+        f"### {title}\n\n{_model_table(model)}"
+        for title, model in (("The file", references.ReferenceFile), ("`entries`", references.Entry))
+    ]
+    names = [(f"`{name}`", f"`{figure.column}`", figure.title) for name, figure in published.FIGURES.items()]
+    return "\n\n".join([*parts, f"### Figures\n\n{_table(('name', 'column', 'meaning'), names)}"])
+
+
+def _model_table(model: type[BaseModel]) -> str:
+    """Keys of a model with their meanings."""
+    rows = [
+        (f"`{name}`{' *' if info.is_required() else ''}", " ".join((info.description or "").split()))
+        for name, info in model.model_fields.items()
+    ]
+    return _table(("key", "meaning"), rows)
 
 
 def _options(tool: Tool) -> str:

@@ -77,7 +77,7 @@ def _figures(reference: Reference) -> None:
     whole = table("figure", *(reference.systems or ["published"]), "where", wrapped=["where"])
     rows: dict[tuple[str, str], list[str]] = {}
     for figure in reference.figures:
-        place = f"{figure.tool}; {analysis.place(figure)}"
+        place = ", ".join(analysis.place(figure))
         rows.setdefault((report.figure_title(figure), place), []).append(figure.printed)
     for (title, place), values in rows.items():
         whole.add_row(title, *map(printable, values), place)
@@ -122,9 +122,9 @@ def _print(section: report.Section) -> None:
             mine, *others = row.cells
             verdict = f" ({mine.verdict})" if mine.verdict not in ("", "valid") else ""
             texts = ["\n".join((cell.value, *cell.lines)) or "-" for cell in others]
-            how = printable("; ".join((row.about, *mine.lines)))
-            whole.add_row(row.title, mine.value + verdict, *map(_lines, texts), how)
+            whole.add_row(row.title, mine.value + verdict, *map(_lines, texts), printable(row.about))
         Printer().print(whole)
+        prose(f"  all: {printable(section.common)}")
     for text in section.others:
         prose(f"  not comparable: {printable(text)}")
 

@@ -3,16 +3,28 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from msgspec import field
 
+from iosweep.config import criteria
+from iosweep.config.criteria import Quantity
+from iosweep.config.selectors import Selector
 from iosweep.files.fields import Integer, Name, Number, Part
 from iosweep.text import shortened
 from iosweep.tools import Option, parameters, tools
-from iosweep.units import FIGURE_UNITS, Quantity
 
+#: Quantity -> the units that a source may have, each with its size in the SI base unit: those of thresholds, and others
+#: that are printed.
+UNITS: Mapping[Quantity, Mapping[str, float]] = {
+    quantity: {spelling: unit.size for unit in units for spelling in (unit.name, *unit.others)}
+    | {
+        "bandwidth": {f"{prefix}bit/s": size / 8 for prefix, size in (("M", 1e6), ("G", 1e9), ("T", 1e12))},
+        "iops": {"ops/s": 1.0, "k ops/s": 1e3, "M ops/s": 1e6},
+    }.get(quantity, {})
+    for quantity, units in criteria.UNITS.items()
+}
 #: Value of a condition: of an axis or an option.
 Condition = bool | Integer | Number | str
 
@@ -39,16 +51,16 @@ FIGURES: Mapping[str, Figure] = {
     "rate": Figure("ops_per_s", "rate", "rate"),
     "latency": Figure("latency_mean_s", "latency", "mean latency"),
     "p50": Figure("latency_p50_s", "latency", "median latency"),
-    "p99": Figure("latency_p99_s", "latency", "99th percentile"),
-    "p99.5": Figure("latency_p99_5_s", "latency", "99.5th percentile"),
-    "p99.9": Figure("latency_p99_9_s", "latency", "99.9th percentile"),
+    "p99": Figure("latency_p99_s", "latency", "p99 latency"),
+    "p99.5": Figure("latency_p99_5_s", "latency", "p99.5 latency"),
+    "p99.9": Figure("latency_p99_9_s", "latency", "p99.9 latency"),
     "read_latency": Figure("read_latency_mean_s", "latency", "mean latency of the reads"),
     "write_latency": Figure("write_latency_mean_s", "latency", "mean latency of the writes"),
     "completion_latency": Figure("completion_latency_mean_s", "latency", "mean completion latency"),
     "completion_p50": Figure("completion_latency_p50_s", "latency", "median completion latency"),
-    "completion_p99": Figure("completion_latency_p99_s", "latency", "99th percentile of the completion latency"),
-    "completion_p99.5": Figure("completion_latency_p99_5_s", "latency", "99.5th percentile of the completion latency"),
-    "completion_p99.9": Figure("completion_latency_p99_9_s", "latency", "99.9th percentile of the completion latency"),
+    "completion_p99": Figure("completion_latency_p99_s", "latency", "p99 completion latency"),
+    "completion_p99.5": Figure("completion_latency_p99_5_s", "latency", "p99.5 completion latency"),
+    "completion_p99.9": Figure("completion_latency_p99_9_s", "latency", "p99.9 completion latency"),
 }
 
 
@@ -76,7 +88,7 @@ class PublishedFigure(Part, frozen=True, kw_only=True):
             raise ValueError(f"`{shortened(self.phase)}` is not a phase of {shortened(self.tool)}")
         if self.figure not in FIGURES:
             raise ValueError(f"`{shortened(self.figure)}` is not a figure")
-        if self.unit not in FIGURE_UNITS[self.quantity]:
+        if self.unit not in UNITS[self.quantity]:
             raise ValueError(f"`{shortened(self.unit)}` is not a unit of it")
         if self.value <= 0:
             raise ValueError("a published figure that is not above zero")
@@ -100,7 +112,7 @@ class PublishedFigure(Part, frozen=True, kw_only=True):
 
     def in_its_unit(self, value: float) -> float:
         """A value in the SI base unit of the column, in the unit that the source has."""
-        return value / FIGURE_UNITS[self.quantity][self.unit]
+        return value / UNITS[self.quantity][self.unit]
 
 
 class Reference(Part, frozen=True, kw_only=True):
@@ -134,3 +146,28 @@ URL_PATTERN = r"https?://[!#-;=?-\[\]_a-z~]{1,500}"
 def options() -> Mapping[str, Option]:
     """Name -> axis or option, the time of a phase among them."""
     return {option.name: option for option in parameters().values()}
+
+
+def find(name: str, references: Iterable[Reference]) -> tuple[Reference, str | None] | None:
+    """The reference of a name, and the system where it ends with one: `weka.single_client.aws`."""
+    for reference in references:
+        if name == reference.name:
+            return reference, None
+        if (system := name.removeprefix(f"{reference.name}.")) in reference.systems:
+            return reference, system
+    return None
+
+
+def figures_of(reference: Reference, system: str | None, selector: Selector) -> list[PublishedFigure]:
+    """The figures of a reference, or of one of its systems, that a selector may mean."""
+    wanted = {where.axis: where.value for where in selector.where}
+    return [
+        figure
+        for figure in reference.figures
+        if (figure.phase, figure.about.column) == (selector.phase, selector.about.column)
+        and not figure.relative_to
+        and selector.scaling is None
+        and system in (None, figure.system)
+        and figure.tool == wanted.get("tool", figure.tool)
+        and all(figure.where.get(axis, value) == value for axis, value in wanted.items())
+    ]

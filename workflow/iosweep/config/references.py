@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import re
+import stat
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
@@ -10,14 +12,14 @@ from typing import Annotated
 
 from pydantic import BaseModel, BeforeValidator, Field, WithJsonSchema, create_model
 
-from iosweep import units
-from iosweep.config import models
-from iosweep.config.published import FIGURES, URL_PATTERN, Condition, PublishedFigure, Reference
+from iosweep.config import models, published
+from iosweep.config.criteria import Criterion, Quantity
+from iosweep.config.published import FIGURES, UNITS, URL_PATTERN, Condition, PublishedFigure, Reference
 from iosweep.config.scalars import MOST_VALUES, NAME_PATTERN, Name, Strict, TimeOfAPhase, UnknownName, unknown
 from iosweep.config.validation import shown, validated
 from iosweep.config.yaml_lines import Document, KeyPath, load
 from iosweep.errors import ConfigError, Problem
-from iosweep.text import human_count
+from iosweep.text import human_count, some
 from iosweep.tools import Tool, tools
 from iosweep.tools.axes import NODES
 
@@ -142,6 +144,9 @@ def named(texts: Sequence[str]) -> tuple[tuple[Reference, ...], list[tuple[int, 
             hint = unknown("reference", text, known())
             problems.append((index, Problem("", 0, "", f"{hint}; a file of your own ends with .yaml")))
             continue
+        if is_path and (wrong := _unreadable(text)):
+            problems.append((index, Problem("", 0, "", f"{shown(text)} cannot be read: {wrong}")))
+            continue
         try:
             reference = read(Path(text)) if is_path else shipped(text)
         except ConfigError as error:
@@ -152,6 +157,88 @@ def named(texts: Sequence[str]) -> tuple[tuple[Reference, ...], list[tuple[int, 
             problems.append((index, Problem("", 0, "", f"`{reference.name}` is {other}; a name stands for one source")))
         found[reference.name] = reference
     return tuple(found.values()), problems
+
+
+def of_configuration(
+    document: Document, texts: Sequence[str], accept: Sequence[Criterion]
+) -> tuple[tuple[Reference, ...], list[Problem]]:
+    """The references of names and paths, and those that criteria name; and what is wrong: in a file of its own, in the
+    configuration's `references`, or in a criterion."""
+    found, wrong = named(list(dict.fromkeys(texts)))
+    problems = [p if p.file else document.problem(("references", index), p.message) for index, p in wrong]
+    every, unknown_names = of_criteria(document, accept, found)
+    # a name may be that of a file that could not be read
+    return every, problems or unknown_names
+
+
+def of_criteria(
+    document: Document, accept: Sequence[Criterion], references: Iterable[Reference]
+) -> tuple[tuple[Reference, ...], list[Problem]]:
+    """These references and those that criteria name; and criteria that name none, or have no figure in it."""
+    every = {reference.name: reference for reference in references}
+    problems: list[Problem] = []
+    for criterion in accept:
+        if (name := criterion.threshold.of) is None:
+            continue
+        at: KeyPath = ("accept", criterion.name)
+        if (meant := by_name(name, every.values())) is None:
+            problems.append(document.problem(at, unknown("reference", name, sorted({*every, *known()}))))
+        elif not published.figures_of(*meant, criterion.selector):
+            problems.append(document.problem(at, lacking(*meant, criterion)))
+        else:
+            every.setdefault(meant[0].name, meant[0])
+    return tuple(every.values()), problems
+
+
+def by_name(name: str, references: Iterable[Reference]) -> tuple[Reference, str | None] | None:
+    """The reference of a name and its system (published.find): one of these, or one that comes with the project."""
+    if found := published.find(name, references):
+        return found
+    return published.find(name, (shipped(own) for own in (name, name.rpartition(".")[0]) if own in known()))
+
+
+def lacking(reference: Reference, system: str | None, criterion: Criterion) -> str:
+    """That a reference has no figure for a criterion, with those that it has."""
+    has = dict.fromkeys(f"{figure.phase} {figure.figure}" for figure in reference.figures if not figure.relative_to)
+    name = f"{reference.name}.{system}" if system else reference.name
+    return f"`{name}` has no {criterion.selector.text} (it has {some(list(has), 12)})"
+
+
+def parse_value(value: object, quantity: Quantity) -> float:
+    """`8.9 GiB/s`, `393,333 IOPS`, `272 us` in SI base units; a ratio of `163 %`, `1.63 x` or `+63 %` as a number.
+
+    Raises ValueError with what would be right.
+    """
+    found = _VALUE.fullmatch(value) if isinstance(value, str) else None
+    units = UNITS[quantity]
+    if not found or found["unit"] not in units or (found["sign"] and quantity != "ratio"):
+        names = ", ".join(unit for unit in units if unit.isascii())
+        raise ValueError(f"not a number with its unit; write one of {names}, for example {_EXAMPLES[quantity]}")
+    size = float(found["number"].replace(",", "")) * units[found["unit"]]
+    size = 1 + (size if found["sign"] == "+" else -size) if found["sign"] else size
+    if size <= 0:
+        raise ValueError("not above zero")
+    return size
+
+
+_VALUE = re.compile(
+    r"(?P<sign>[+-]?)(?P<number>(?:[0-9]{1,3}(?:,[0-9]{3})+|[0-9]{1,18})(?:\.[0-9]{1,18})?) ?(?P<unit>\D{1,12})"
+)
+_EXAMPLES: Mapping[Quantity, str] = {
+    "bandwidth": "8.9 GiB/s",
+    "iops": "393,333 IOPS",
+    "rate": "79,599 ops/s",
+    "latency": "272 us",
+    "ratio": "163 %",
+}
+
+
+def _unreadable(path: str) -> str | None:
+    """Why there is no file at a path, or None."""
+    try:
+        return None if stat.S_ISREG(os.stat(path).st_mode) else "it is not a file"  # noqa: PTH116  a name of any bytes
+    except (OSError, ValueError) as error:
+        return getattr(error, "strerror", None) or "it is not a path"
 
 
 @cache
@@ -192,7 +279,7 @@ def _figures(
         return
     for path, figure, system, text in _values(document, model, entry, (*at, "figures"), problems):
         try:
-            value = units.parse_figure(text, "ratio" if relative_to else FIGURES[figure].quantity)
+            value = parse_value(text, "ratio" if relative_to else FIGURES[figure].quantity)
         except ValueError as error:
             problems.append(document.problem(path, f"{shown(text)} is {error}"))
             continue

@@ -66,18 +66,12 @@ def read(file: Path, given: Mapping[str, str] | None = None) -> Config:
                 sweeps += [_member(entry, suite_model, suite, n) for n in range(len(suite_model.sweeps))]
         else:
             sweeps.append(_sweep(entry, document, ("sweeps", index)))
-    names: dict[str, Sweep] = {}
-    for sweep in sweeps:
-        problems += _check(sweep)
-        if first := names.get(sweep.name):
-            where = f"{first.document.file}, line {first.document.line(first.path)}"
-            problems.append(sweep.problem(f"`{sweep.name}` names two sweeps (the other: {where})", "name"))
-        names[sweep.name] = sweep
+    problems += [problem for sweep in sweeps for problem in _check(sweep)]
+    problems += _same_names(sweeps)
     problems += _too_many(sweeps)
     if model and not model.allow_open_port:
         problems += _open_ports(sweeps)
-    asked = model.references if model else None
-    compared, found = _references(document, published if asked is None else asked)
+    compared, found = _references(document, published, accept)
     problems += found
     if problems or not model:
         raise ConfigError(sorted(problems, key=lambda p: (p.file != document.file, p.file, p.line)))
@@ -98,14 +92,28 @@ def read(file: Path, given: Mapping[str, str] | None = None) -> Config:
     )
 
 
-def _references(document: Document, texts: Sequence[str]) -> tuple[tuple[Reference, ...], list[Problem]]:
-    """The references of names and paths, and what is wrong: with a file, or with what stands in the configuration."""
-    if not texts:
+def _same_names(sweeps: Sequence[Sweep]) -> list[Problem]:
+    """Sweeps whose name another one has."""
+    problems, names = [], dict[str, Sweep]()
+    for sweep in sweeps:
+        if first := names.get(sweep.name):
+            where = f"{first.document.file}, line {first.document.line(first.path)}"
+            problems.append(sweep.problem(f"`{sweep.name}` names two sweeps (the other: {where})", "name"))
+        names[sweep.name] = sweep
+    return problems
+
+
+def _references(
+    document: Document, of_suites: Sequence[str], accept: Sequence[criteria.Criterion]
+) -> tuple[tuple[Reference, ...], list[Problem]]:
+    """The references that are listed, else those of the suites, and those that criteria name; and what is wrong."""
+    listed = document.data.get("references")
+    texts = [text for text in listed if isinstance(text, str)] if isinstance(listed, list) else of_suites
+    if not texts and not any(criterion.threshold.of for criterion in accept):
         return (), []
     from iosweep.config import references  # late: most configurations have none
 
-    found, problems = references.named(list(dict.fromkeys(texts)))
-    return found, [p if p.file else document.problem(("references", index), p.message) for index, p in problems]
+    return references.of_configuration(document, texts, accept)
 
 
 def _with(document: Document, given: Mapping[str, str]) -> Document:

@@ -120,8 +120,9 @@ class Plan(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True
     def content(self) -> bytes:
         """The plan as JSON."""
         known = msgspec.to_builtins(self, order="deterministic")
-        if not self.accept:  # digests of plans from before it was there stay
-            del known["accept"]
+        for name in ("accept", "references"):
+            if not known[name]:  # digests of plans from before it was there stay
+                del known[name]
         return orjson.dumps(known, option=orjson.OPT_INDENT_2)
 
     def document(self) -> bytes:

@@ -10,6 +10,8 @@
 | checks_table.py | checks -> how often each failed or could not be made (pure) |
 | series_figures.py | series -> small figures over time and tables of own rates behind the rows (pure) |
 | benchmark_tables.py | results -> mdtest's rates by operation, WEKA's summary (pure) |
+| references.py | published figures beside the campaign's, as tables (pure) |
+| depth_table.py | what each queue depth gains and costs (pure) |
 | builds.py | results -> builds of the tools and their origin (pure) |
 | nodes.py | nodes -> what they share and what they differ by (pure) |
 | cpus.py | nodes and results -> pictures of their CPUs, what is wrong with them, what was proven (pure) |

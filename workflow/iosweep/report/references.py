@@ -23,6 +23,7 @@ class Section:
 
     reference: Reference
     table: Table | None  # None: nothing does
+    common: str  # how all that compares was measured, and where that differs here
     compared: str  # how many figures do
     others: tuple[str, ...]  # why the others do not
 
@@ -45,15 +46,19 @@ def section(reference: Reference, campaign: Campaign, results: Sequence[Result])
         if not one.reason:
             rows.setdefault(_key(one.published), []).append(one)
     systems: list[str | None] = [*reference.systems] or [None]
+    words = [(*references.place(own[0].published), *own[0].differences) for own in rows.values()]
+    common = [word for word in dict.fromkeys(words[0] if words else ()) if all(word in own for own in words)]
     table = Table(
         sources=(reference.name,),
         title="",
         about=reference.source,
         columns=("here", *(reference.systems.values() or ("published",))),
-        rows=tuple(_row(own, systems) for own in rows.values()),
+        rows=tuple(_row(own, systems, common) for own in rows.values()),
         notes=tuple(dict.fromkeys(one.published.note for own in rows.values() for one in own if one.published.note)),
     )
-    return Section(reference, table if rows else None, references.summary(found), tuple(_others(found)))
+    return Section(
+        reference, table if rows else None, ", ".join(common), references.summary(found), tuple(_others(found))
+    )
 
 
 def figure_title(figure: PublishedFigure) -> str:
@@ -74,11 +79,11 @@ def ours(one: Beside) -> str:
 
 
 def ratio_text(ratio: Ratio) -> str:
-    """`92 % of it (88 to 96 %, n = 3)`"""
-    share = f"{_percent(ratio.value)} % of it"
+    """`here 92 % (88 to 96 %)`"""
+    share = f"here {_percent(ratio.value)} %"
     if ratio.low is None or ratio.high is None:
-        return f"{share} ({'one repetition' if ratio.n == 1 else f'no interval, n = {ratio.n}'})"
-    return f"{share} ({_percent(ratio.low)} to {_percent(ratio.high)} %, n = {ratio.n})"
+        return share
+    return f"{share} ({_percent(ratio.low)} to {_percent(ratio.high)} %)"
 
 
 def _percent(share: float) -> str:
@@ -91,20 +96,23 @@ def _key(figure: PublishedFigure) -> tuple[object, ...]:
     return figure.tool, figure.phase, figure.figure, *of
 
 
-def _row(own: Sequence[Beside], systems: Sequence[str | None]) -> TableRow:
-    """A figure: ours, then that of each system with our ratio to it."""
+def _row(own: Sequence[Beside], systems: Sequence[str | None], common: Sequence[str]) -> TableRow:
+    """A figure: ours, then that of each system with our share of it. common: what all rows have, which none repeats."""
     first = own[0]
     assert first.result is not None
-    lines = [*first.differences]
+    assert first.ratio is not None
+    n = first.ratio.n
+    lines = ["one repetition" if n == 1 else f"n = {n}"]
     if first.of > 1:
-        lines.append(f"best of {human_count(first.of, 'point')} that compare")
+        lines.append(f"best of {human_count(first.of, 'point')}")
     cells = [Cell(ours(first), tuple(lines), first.result.verdict)]
     for system in systems:
         one = next((one for one in own if one.published.system == system), None)
-        text = f"here {ratio_text(one.ratio)}" if one and one.ratio else ""
+        text = ratio_text(one.ratio) if one and one.ratio else ""
         cells.append(Cell(one.published.printed, (text,), "", minor=True) if one else Cell("", (), ""))
-    about = f"{titles.tool(first.published.tool)}; {references.place(first.published)}"
-    return TableRow(figure_title(first.published), tuple(cells), about)
+    place = ", ".join(word for word in references.place(first.published) if word not in common)
+    differences = [word for word in first.differences if word not in common]
+    return TableRow(figure_title(first.published), tuple(cells), "; ".join(filter(None, (place, *differences))))
 
 
 def _others(found: Iterable[Beside]) -> Iterable[str]:
