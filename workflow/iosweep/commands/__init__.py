@@ -13,7 +13,7 @@
 | `compare`, `compare_document` | `iosweep compare`: campaigns against the first one; the same as JSON |
 | `report` | `iosweep report`, and what the rules `merge`, `page` and `figures` make |
 | `rerun`, `clean` | open stored repetitions again; remove files from the target |
-| `parse`, `parsed_formats` | outputs of tools as JSON or a table |
+| `parse`, `parsed_formats`, `reading_bar` | outputs of tools as JSON or a table; progress while files are read |
 | `tools/` | `iosweep tools`: list, build (for a rule) and mirror the benchmark tools |
 | `generate` | the schema and the generated parts of the documentation |
 | `rules/` | commands that only the rules of the workflow call |
