@@ -35,6 +35,8 @@ _NOTE = re.compile(
     r"|(?:\w+ )?returned error during statv?fs\b)"  # only the line "FS:" is about that
 )
 
+#: Of directories alone: each file that is not removed has a line of its own.
+NOT_REMOVED = "directories were not removed, because something is left in them"
 _ENDED = "processes ended before their time"
 _SIGNS: tuple[tuple[str, re.Pattern[str]], ...] = (
     ("mdtest did not understand its options", re.compile(r"Error invalid argument|Invalid options|Error, argument")),
@@ -44,6 +46,7 @@ _SIGNS: tuple[tuple[str, re.Pattern[str]], ...] = (
     ),
     ("the test directory could not be made", re.compile(r"Unable to create test directory")),
     ("data was read back wrong", re.compile(r"ERROR: verifying the data")),
+    (NOT_REMOVED, re.compile(r"WARNING: [Uu]nable to remove directory ")),
     (
         "operations failed that mdtest counted all the same",
         re.compile(
