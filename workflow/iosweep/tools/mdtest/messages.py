@@ -18,7 +18,10 @@ def _apart(first: str, second: str) -> str:
 _HARMLESS = re.compile(
     r"(?:ior )?WARNING: (?:Read bytes is 0"
     r"|unable to use realpath\(\)|unable to statv?fs\(\)"  # only the line "FS:" is about that
-    r"|\S+ backend is deprecated use |assuming POSIX-based backend for )"
+    r"|\S+ backend is deprecated use |assuming POSIX-based backend for "
+    # IOR's alone, of its own runs in the same log
+    r"|(?:Expected|Stat\(\) of) aggregate file size|Using actual aggregate bytes moved|[Mm]aybe caused by deadline"
+    r"|inconsistent file size by different tasks)"
 )
 #: Open MPI frames its own messages by lines of dashes
 FRAME = re.compile(r"-{60,}")
