@@ -16,7 +16,7 @@
 | `export` | a campaign as one archive, as it is or anonymous |
 | `replay` | the command of a stored point; measures the point again |
 | `rerun`, `clean` | open stored repetitions again; remove files from the target |
-| `parse`, `parsed_formats` | outputs of tools as JSON or a table |
+| `parse`, `parsed_formats`, `reading_bar` | outputs of tools as JSON or a table; progress while files are read |
 | `tools/` | `iosweep tools`: list, build (for a rule) and mirror the benchmark tools |
 | `generate` | the schema and the generated parts of the documentation |
 | `rules/` | commands that only the rules of the workflow call |
