@@ -81,13 +81,15 @@ class Io500Run(Part, frozen=True, kw_only=True):
 
 class IngestedFacts(Part, frozen=True, kw_only=True):
     """`ingested` of campaign.json. `files`: how many of each kind; `refused`: why files were not taken -> how many;
-    `without_rows`: why files that were taken give no row; `left_out`: why rows are not in the tables -> how many."""
+    `without_rows`: why files that were taken give no row; `left_out`: why rows are not in the tables. `when`: the first
+    and last dates of the outputs, by the clocks of their nodes, as text."""
 
     files: dict[str, Count]
     bytes: Count
     refused: dict[str, Count]
     without_rows: dict[str, Count]
     left_out: dict[str, Count]
+    when: str = ""
     io500: tuple[Io500Run, ...] = ()
 
 
