@@ -50,12 +50,12 @@ def test_clients_are_added_up() -> None:
     assert one.row["tasks"] == 4
 
 
-def test_histograms_of_workers_are_merged_exactly() -> None:
+def test_jobs_with_the_same_options_are_added_up_with_their_histograms() -> None:
     text = (FIO / "own_rand_read.out").read_text()
     document = json.loads(text)
     first = document["jobs"][0]
     second = json.loads(json.dumps(first))
-    first["job options"]["numjobs"] = second["job options"]["numjobs"] = "2"
+    second["jobname"] = second["job options"]["name"] = "other"
     document["jobs"] = [first, second]
     (reading,) = read(json.dumps(document, indent=1).encode()).readings
     (one,) = reading.sums
@@ -63,6 +63,7 @@ def test_histograms_of_workers_are_merged_exactly() -> None:
     expected = merged_percentiles([bins, bins])["p99"] / 1e9
     assert one.row["completion_latency_p99_s"] == pytest.approx(expected)
     assert "latency_p99_s" not in one.row  # fio prints no bins of lat
+    assert (one.row["label"], one.row["tasks"]) == ("2 jobs", 4)
     assert one.row["ops"] == 2 * first["read"]["total_ios"]
 
 
