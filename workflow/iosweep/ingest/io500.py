@@ -155,9 +155,11 @@ def _run(
     read: dict[str, float] = {}
     reasons: dict[str, str] = {}
     for phase in SCORED:
-        figure, reasons[phase] = _figure(phase, outputs.get(phase, ())) if phase != FIND else (None, "")
+        figure, reasons[phase] = _figure(phase, outputs.get(phase, ())) if outputs and phase != FIND else (None, "")
         if figure is not None:
             read[phase] = figure
+    if not outputs:
+        remarks.append("there is no output of its phases")
     witness, others = _witness(summaries, read)
     if others:
         remarks.append(f"{human_count(others, 'summary', 'summaries')} of another run beside it: not compared")

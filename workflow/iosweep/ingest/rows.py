@@ -77,8 +77,11 @@ def campaign_rows(campaign: str, read: Iterable[tuple[IngestedFile, contents.Con
     """The rows of all outputs (file, content)."""
     placed: list[_Placed] = []
     left_out: Counter[str] = Counter()
-    seen: set[tuple[object, ...]] = set()
+    seen: set[object] = set()
     for file, content in read:
+        if file.sha256 in seen:
+            continue
+        seen.add(file.sha256)
         for found in (one for reading in content.readings for one in _whole(reading)):
             if why := _unusable(found.values):
                 left_out[why] += 1

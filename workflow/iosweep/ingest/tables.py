@@ -52,12 +52,13 @@ def _facts(document: Ingested, read: Sequence[tuple[IngestedFile, Contents]], ma
     summaries = [(file.path, content.summary) for file, content in read if content.summary]
     outputs = [(file.path, reading) for file, content in read for reading in content.readings]
     without = contents.Reasons()
-    for file, content in read:
+    once = {file.sha256: (file, content) for file, content in reversed(read)}.values()
+    for file, content in once:
         if content.readings and not content.rows:
             without.add(contents.why_no_row(file.path, content))
     return IngestedFacts(
-        files=dict(Counter(kind for file, _ in read for kind in file.kinds)),
-        bytes=sum(file.bytes for file, _ in read),
+        files=dict(Counter(kind for file, _ in once for kind in file.kinds)),
+        bytes=sum(file.bytes for file, _ in once),
         refused=document.refused,
         without_rows=without.found(),
         left_out=dict(Counter(made.left_out).most_common()),

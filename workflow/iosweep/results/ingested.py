@@ -38,7 +38,8 @@ class IngestedFile(Part, frozen=True):
 
 
 class Ingested(Document, frozen=True, kw_only=True):
-    """ingested.json. `sources`: the paths that were given; `refused`: why others were not taken -> how many files."""
+    """ingested.json. `sources`: the paths that were given; `files`: copies of one have its hash; `refused`: why others
+    were not taken -> how many files."""
 
     campaign: Name
     made: Moment
@@ -48,6 +49,11 @@ class Ingested(Document, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         check_moments(self.made)
+
+    @property
+    def distinct(self) -> list[IngestedFile]:
+        """Without copies."""
+        return [*{file.sha256: file for file in reversed(self.files)}.values()]
 
 
 class Io500Figure(Part, frozen=True, kw_only=True):
