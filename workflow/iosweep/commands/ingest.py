@@ -75,7 +75,7 @@ def run(arguments: Namespace) -> int:
         else f"{count:,} of {kind}"
         for kind, count in facts.files.items()
     )
-    prose(f"{human_count(len(document.files), 'file')} read ({human_size(facts.bytes)}): {many}")
+    prose(f"{human_count(len(document.distinct), 'file')} read ({human_size(facts.bytes)}): {many}")
     _print_reasons("file", "not taken", facts.refused)
     _print_reasons("file", "kept, and without a usable result", facts.without_rows)
     _print_reasons("row", "not in the tables", facts.left_out)

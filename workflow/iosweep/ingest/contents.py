@@ -100,11 +100,6 @@ def _documents(data: bytes) -> Iterator[bytes]:
 
 
 def _inside(value: object, deep: int) -> Iterator[object]:
-    if isinstance(value, str) and '"fio version"' in value:  # what fio printed, as text
-        try:
-            value = orjson.loads(value[value.index("{") :])
-        except (orjson.JSONDecodeError, ValueError):
-            return
     if isinstance(value, dict) and "fio version" in value:
         yield value
     elif deep and isinstance(value, dict | list):
