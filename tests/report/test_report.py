@@ -32,7 +32,7 @@ from iosweep.analysis.data import load
 from iosweep.files.documents import Damaged
 from iosweep.node import fs_types
 from iosweep.plan.sweep_facts import SweepFacts
-from iosweep.report import headline, page, remarks, results_table
+from iosweep.report import checks_table, headline, page, remarks, results_table
 from iosweep.results import columns
 from iosweep.results.reasons import FOLLOWS
 from iosweep.results.statistics import interval
@@ -497,7 +497,7 @@ class TestTable:
         ]
         results = results_of(tmp_path, sweeps=sweeps)
         assert results_table.varying(results) == [
-            *("threads_per_node", "transfer_size_bytes", "file_size_bytes"),
+            "file_size_bytes",
             *("file_per_process", "api", "collective", "unique_directory"),
         ]
         shown = results_table.payload(results, [])
@@ -548,11 +548,11 @@ class TestTable:
 
     def test_checks_count_by_outcome(self, tmp_path: Path) -> None:
         campaign = load(factory.make(tmp_path, spoil=factory.spoil_some))
-        found = {check.name: check for check in results_table.summarize_checks(campaign.checks)}
+        found = {check.name: check for check in checks_table.summarize_checks(campaign.checks)}
         assert found["duration"].failed == (("0.91 s of 1 s", 12),)
         assert found["exclusive"].not_checked == (("exclusion is not enforced on one machine", 210),)
         assert next(iter(found)) == "duration"  # what failed stands first
-        assert results_table.not_checked(campaign.checks) == (630, 12 * 210 - 3 * 36)
+        assert checks_table.not_checked(campaign.checks) == (630, 12 * 210 - 3 * 36)
 
     def test_whether_repetitions_agree_is_one_finding(self) -> None:
         """It is in the row of each of them; a reader of `10` would look for ten."""
@@ -562,11 +562,11 @@ class TestTable:
             for n in range(1, 11)
         ]
         others = [factory.check(check="duration", outcome="fail", evidence="short", repetition=n) for n in (1, 2)]
-        found = {check.name: check for check in results_table.summarize_checks([*of_all, *others])}
+        found = {check.name: check for check in checks_table.summarize_checks([*of_all, *others])}
         assert found["precise"].counts == {"fail": 1, "not checked": 1}
         assert found["precise"].failed == (("not repeatable", 1),)
         assert found["duration"].counts == {"fail": 2}
-        assert results_table.not_checked([*of_all, *others]) == (1, 4)
+        assert checks_table.not_checked([*of_all, *others]) == (1, 4)
 
 
 class TestPage:

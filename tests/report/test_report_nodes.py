@@ -14,7 +14,7 @@ import results_factory as factory
 from iosweep.analysis import caveats, formats
 from iosweep.analysis.aggregate import summarize
 from iosweep.analysis.data import load
-from iosweep.report import benchmark_tables, captions, headline, node_check, page, results_table
+from iosweep.report import benchmark_tables, captions, checks_table, headline, node_check, page, results_table
 from iosweep.report import nodes as report_nodes
 from iosweep.report.node_check import NodeCheck
 from iosweep.report.nodes import Nodes
@@ -425,7 +425,7 @@ class TestJobs:
             for outcome, evidence in [("pass", "job 1 has the license"), ("pass", "job 2 has the license"),
                                       ("not checked", "no lock"), ("not applicable", "")]
         ]  # fmt: skip
-        assert results_table.exclusion([*checks, factory.check(check="workers", outcome="fail", evidence="")]) == [
+        assert checks_table.exclusion([*checks, factory.check(check="workers", outcome="fail", evidence="")]) == [
             ("pass", "job 1 has the license and 1 similar", 2),
             ("not checked", "no lock", 1),
         ]

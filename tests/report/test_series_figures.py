@@ -115,7 +115,9 @@ def test_the_page_has_the_chosen_repetition_only(tmp_path: Path) -> None:
     text = page.render(tmp_path)
     carried = re.search(r'id="report-data"[^>]*>(.*?)</script>', text, re.DOTALL)
     assert carried
-    assert [found["repetition"] for found in json.loads(carried[1])["series"] if found] == [*wanted.values()]
+    assert [found["repetition"] for found in json.loads(carried[1])["series"] if "none" not in found] == [
+        *wanted.values()
+    ]
 
 
 def test_a_thousand_rows_with_series_stay_small(tmp_path: Path) -> None:
@@ -132,3 +134,14 @@ def test_a_thousand_rows_with_series_stay_small(tmp_path: Path) -> None:
     text = page.render(results)
     assert '"elsewhere":true' in text
     assert len(text.encode()) <= 3_000_000
+
+
+def test_a_row_says_why_it_has_no_series(tmp_path: Path) -> None:
+    results = factory.make(tmp_path, sweeps=factory.DEMO, spoil=factory.spoil_some)
+    found = summarize(load(results).rows)
+    reasons = {
+        bool(result.measured): made.none
+        for result, made in zip(found, series_figures.payload(found, [], []), strict=True)
+    }
+    assert reasons[False] == "nothing was measured"
+    assert reasons[True].startswith("series.parquet has none of its repetitions")

@@ -3,7 +3,8 @@
 | module | what it does |
 |---|---|
 | figures.py, captions.py | results -> figures and their captions (pure) |
-| results_table.py | results -> the table of results and of checks (pure) |
+| results_table.py | results -> the table of results (pure) |
+| checks_table.py | checks -> how often each failed or could not be made (pure) |
 | series_figures.py | series -> small figures over time and tables of own rates behind the rows (pure) |
 | benchmark_tables.py | results -> mdtest's rates by operation, WEKA's summary (pure) |
 | builds.py | results -> builds of the tools and their origin (pure) |

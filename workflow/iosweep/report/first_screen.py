@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from iosweep.analysis import acceptance, caveats, formats, knees
 from iosweep.analysis.aggregate import OUTCOMES, Result, count_repetitions, repetitions
 from iosweep.analysis.data import Campaign
-from iosweep.report import builds, cpus, headline, node_check, remarks, results_table
+from iosweep.report import builds, checks_table, cpus, headline, node_check, remarks
 
 
 def answer(campaign: Campaign, results: Sequence[Result]) -> dict[str, object]:
@@ -27,7 +27,7 @@ def answer(campaign: Campaign, results: Sequence[Result]) -> dict[str, object]:
         "absent": {
             one: caveats.why(found, one) for one in ("left", "missing", "unneeded", "invalid", "suspect") if counts[one]
         },
-        "not_checked": results_table.not_checked(campaign.checks),
+        "not_checked": checks_table.not_checked(campaign.checks),
         "scaled": headline.scaled(campaign.about.sweeps),
         "node_check": node_check.of(campaign, results),
         "pinned": cpus.in_brief(campaign),

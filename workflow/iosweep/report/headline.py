@@ -16,7 +16,7 @@ from iosweep.plan import contests
 from iosweep.plan.contests import LATENCY_PHASES
 from iosweep.plan.sweep_facts import SweepFacts
 from iosweep.report import cpus, node_check, remarks
-from iosweep.report.results_table import not_checked
+from iosweep.report.checks_table import not_checked
 from iosweep.text import human_count
 
 if TYPE_CHECKING:

@@ -18,6 +18,7 @@ from iosweep.plan.sweep_facts import RepetitionFacts
 from iosweep.report import (
     benchmark_tables,
     builds,
+    checks_table,
     cpus,
     depth_table,
     figure_files,
@@ -37,6 +38,8 @@ from iosweep.results import merged_tables
 #: Figures that are in the page as SVG, too, for a reader without a script and for printing before it has drawn: one
 #: takes a tenth of a second and up to 120 kB.
 _STATIC, _STATIC_BYTES = 24, 1_000_000
+#: In the order in which they run: each uses those before it.
+_SCRIPTS = ("page.js", "series.js", "results_table.js", "charts.js")
 
 
 class Section(NamedTuple):
@@ -94,7 +97,7 @@ def render(results: Path) -> str:
     specified = {f.name: vega_lite.specification(f) for f in drawings if f.panels}
     static = figure_files.static(((f, specified[f.name]) for f in drawings if f.panels), _STATIC, _STATIC_BYTES)
     style = html.read("page.css")
-    scripts = [html.library(), html.read("page.js"), html.read("charts.js")]
+    scripts = [html.library(), *map(html.read, _SCRIPTS)]
     series, rates = load_series(results, series_figures.chosen(summary))
     data = {
         "campaign": campaign.about.campaign,
@@ -139,11 +142,11 @@ def _body(campaign: Campaign, results: Sequence[Result], drawings: Sequence[Figu
         "columns_of": vega_lite.columns,
         "constant": results_table.constant(results),
         "having": results_table.having(results),
-        "checks": results_table.summarize_checks(campaign.checks),
+        "checks": checks_table.summarize_checks(campaign.checks),
         "cpus": cpus.of(campaign),
         "nodes": nodes.of(campaign),
         "builds": builds.of(campaign, results),
-        "exclusion": results_table.exclusion(campaign.checks),
+        "exclusion": checks_table.exclusion(campaign.checks),
     }
 
 

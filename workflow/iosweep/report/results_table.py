@@ -3,24 +3,21 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 from msgspec import Struct
 
 from iosweep.analysis import caveats, formats, titles
 from iosweep.analysis.aggregate import OUTCOMES, Result, Statistics, hosts_of, of_points, outcome, phase_order
-from iosweep.analysis.data import PRECISE, CheckRow, Row, Value
+from iosweep.analysis.data import CheckRow, Row, Value
 from iosweep.plan.sweep_facts import SweepFacts
-from iosweep.results.reasons import ROOTS
+from iosweep.report import checks_table
+from iosweep.report.checks_table import Phase
 from iosweep.text import human_count
 from iosweep.tools import Option, parameters
 from iosweep.tools.axes import PHASE_TIME
 
 Cell = Value | None
-
-#: Point, phase and repetition.
-Phase = tuple[str, str, int | None]
 
 #: Figures: column -> (title, unit, size of the unit). One unit per column, so that it can be read down and copied.
 _FIGURES = {
@@ -37,6 +34,14 @@ _OF_OPS: Mapping[str, Callable[[Statistics], float]] = {
     "min": lambda found: found.low,
     "max": lambda found: found.high,
 }
+#: Columns -> rank. Parameters tell rows apart, so they are folded last, and then into the cell of the phase.
+_RANKS: Mapping[str, int] = {
+    **{"tool": 1, "ci95": 2, "n": 2, "planned": 2, "hosts": 2, "build": 2},
+    **{"latency_mean_s": 4, "latency_p99_s": 4, "grade": 5, "latency_p50_s": 6, "latency_p99_9_s": 6},
+    **dict.fromkeys(_OF_OPS, 7),
+    "point": 8,
+}
+_NUMBERS_RANK, _WORDS_RANK = 1, 3  # of parameters
 _ONE_REPETITION = {
     **_FIGURES,
     "latency_max_s": ("max", "µs", 1e-6),
@@ -52,13 +57,17 @@ _ONE_REPETITION = {
 
 
 class Column(Struct, frozen=True, omit_defaults=True):
-    """A column for the page's script. `type` says how it shows and sorts a cell."""
+    """A column for the page's script. `type` says how it shows and sorts a cell.
+
+    `rank`: what does not fit into the window is folded into the detail of its row, highest rank first; 0 never is.
+    """
 
     title: str
     type: str
     key: str = ""
     unit: str = ""
     parameter: bool = False
+    rank: int = 0
 
 
 class Details(Struct, frozen=True):
@@ -85,17 +94,6 @@ class Payload(Struct, frozen=True):
     texts: list[str]  # evidence repeats: it is carried once, and referred to
 
 
-@dataclass(frozen=True)
-class Check:
-    """One check over all rows of the results."""
-
-    name: str
-    severity: str
-    counts: Mapping[str, int]  # outcome -> findings
-    failed: tuple[tuple[str, int], ...]  # commonest evidence of a fail, with counts
-    not_checked: tuple[tuple[str, int], ...]  # commonest reasons, with counts
-
-
 def ordered(results: Iterable[Result], sweeps: Iterable[SweepFacts]) -> list[Result]:
     """Results by sweep, then by parameters and phase: neighbours in the table differ as little as they can."""
     place: dict[str, int] = {}
@@ -117,7 +115,7 @@ def ordered(results: Iterable[Result], sweeps: Iterable[SweepFacts]) -> list[Res
 def payload(results: Sequence[Result], checks: Iterable[CheckRow]) -> Payload:
     """The table for the page's script."""
     texts: dict[str, int] = {}
-    open_checks = _open_checks(checks, texts)
+    open_checks = checks_table.open_checks(checks, texts)
     columns = _columns(results)
     rows = [[_cell(result, column.key) for column in columns] for result in results]
     details = [_details(result, open_checks, texts) for result in results]
@@ -143,7 +141,7 @@ def names(points: Collection[str]) -> dict[str, str]:
 
 
 def varying(results: Sequence[Result]) -> list[str]:
-    """Parameters that get a column: those that vary among the results of a kind, and those one always looks for."""
+    """Parameters that get a column: those that vary among the results of a kind. `constant` has the others."""
     kinds: dict[str, list[Result]] = {}
     for result in results:
         kinds.setdefault(result.kind, []).append(result)
@@ -151,7 +149,6 @@ def varying(results: Sequence[Result]) -> list[str]:
         name
         for name, option in parameters().items()
         if any(len(_found(own, name)) > 1 for own in kinds.values())
-        or (option.id_form and _found(results, name))
         # none is a value of its own: one pass over the files
         or (option is PHASE_TIME and len({r.parameters[name] for r in kinds.get("data", ())}) > 1)
     ]
@@ -193,85 +190,34 @@ def having(results: Iterable[Result]) -> dict[str, int]:
     return {one: counts[one] for one in OUTCOMES}
 
 
-def summarize_checks(checks: Iterable[CheckRow]) -> list[Check]:
-    """Per check how often it passed, failed, could not be made or did not apply: causes of failures first, then the
-    most doubtful."""
-    by_name: dict[str, list[CheckRow]] = {}
-    for row in findings(checks):
-        by_name.setdefault(row.check, []).append(row)
-    found = [
-        Check(
-            name=name,
-            severity=rows[0].severity,
-            counts=Counter(row.outcome for row in rows),
-            failed=_commonest(rows, "fail"),
-            not_checked=_commonest(rows, "not checked"),
-        )
-        for name, rows in by_name.items()
-    ]
-
-    def key(check: Check) -> tuple[int, int, int, str]:
-        # checks whose failure explains others come before those, however many fail
-        cause = ROOTS.index(check.name) if check.counts["fail"] and check.name in ROOTS else len(ROOTS)
-        return cause, -check.counts["fail"], -check.counts["not checked"], check.name
-
-    return sorted(found, key=key)
-
-
-def not_checked(checks: Iterable[CheckRow]) -> tuple[int, int]:
-    """How many checks could not be made, of how many that applied."""
-    outcomes = Counter(row.outcome for row in findings(checks))
-    return outcomes["not checked"], outcomes.total() - outcomes["not applicable"]
-
-
-def findings(checks: Iterable[CheckRow]) -> Iterator[CheckRow]:
-    """What the checks have found, each once: that ten repetitions do not agree is one finding, not ten."""
-    seen = set()
-    for row in checks:
-        key = (row.point, row.phase, row.outcome, row.evidence)
-        if row.check != PRECISE or key not in seen:
-            yield row
-        if row.check == PRECISE:
-            seen.add(key)
-
-
-def exclusion(checks: Iterable[CheckRow]) -> list[tuple[str, str, int]]:
-    """What kept other benchmarks off, or why nothing did: outcome, evidence, on how many rows."""
-    own = [row for row in checks if row.check == "exclusive" and row.outcome != "not applicable"]
-    outcomes = dict.fromkeys(row.outcome for row in own)
-    return [
-        (o, *found) for o in outcomes for found in caveats.commonest(r.evidence or "" for r in own if r.outcome == o)
-    ]
-
-
-def _commonest(rows: Iterable[CheckRow], outcome: str) -> tuple[tuple[str, int], ...]:
-    return tuple(caveats.commonest(row.evidence or "" for row in rows if row.outcome == outcome)[:3])
-
-
 def _columns(results: Sequence[Result]) -> list[Column]:
-    columns = [Column("verdict", "verdict", "verdict"), Column("phase", "text", "phase")]
+    columns = [_column("verdict", "verdict", "verdict"), _column("phase", "phase", "phase")]
     if len({result.tool for result in results}) > 1:
-        columns.append(Column("tool", "text", "tool"))
+        columns.append(_column("tool", "text", "tool"))
     for name in varying(results):
         option = parameters()[name]
-        kind = "text" if _is_words(option) else option.kind
-        columns.append(Column(option.shown, kind, name, parameter=True))
-    columns.append(Column("n", "count", "n"))
+        kind, rank = ("text", _WORDS_RANK) if _is_words(option) else (option.kind, _NUMBERS_RANK)
+        columns.append(Column(option.shown, kind, name, parameter=True, rank=rank))
+    columns.append(_column("n", "count", "n"))
     if any(result.lacking for result in results):
-        columns.append(Column("of", "count", "planned"))
+        columns.append(_column("of", "count", "planned"))
     if any(result.host_sets > 1 for result in results):
-        columns.append(Column("hosts", "count", "hosts"))
+        columns.append(_column("hosts", "count", "hosts"))
     if caveats.several_builds(results):
-        columns.append(Column("build", "text", "build"))
+        columns.append(_column("build", "text", "build"))
     for name, (title, unit, _) in _FIGURES.items():
         if any(name in result.statistics for result in results):
-            columns.append(Column(title, "number", name, unit))
+            columns.append(_column(title, "number", name, unit))
             if name == "ops_per_s":
-                columns.append(Column("95\u00a0% CI", "number", "ci95", "± %"))
-                columns.append(Column("grade", "text", "grade"))
-                columns += [Column(title, "number", title, unit) for title in _OF_OPS]
-    columns.append(Column("point", "point", "point"))
+                columns.append(_column("95\u00a0% CI", "number", "ci95", "± %"))
+                columns.append(_column("grade", "text", "grade"))
+                columns += [_column(title, "number", title, unit) for title in _OF_OPS]
+    columns.append(_column("point", "point", "point"))
     return columns
+
+
+def _column(title: str, kind: str, key: str, unit: str = "") -> Column:
+    return Column(title, kind, key, unit, rank=_RANKS.get(key, 0))
 
 
 def _cell(result: Result, key: str) -> Cell:
@@ -381,18 +327,6 @@ def _processes(row: Row) -> str:
         return f"{human_count(int(count), 'process', 'processes')} seen" + (" on each" if len(found) > 1 else "")
     parts = [f"{count} on {formats.hosts(found)}" for count, found in seen.items()]
     return "processes seen: " + ", ".join([*parts, *([f"none on {formats.hosts(lacking)}"] if lacking else [])])
-
-
-def _open_checks(checks: Iterable[CheckRow], texts: dict[str, int]) -> dict[Phase, list[int]]:
-    """Checks that failed or could not be made, and what kept others off. Other passes are counted, not carried."""
-    found: dict[Phase, list[int]] = {}
-    for row in checks:
-        if row.outcome in ("fail", "not checked") or (row.check, row.outcome) == ("exclusive", "pass"):
-            key = (row.point, row.phase, row.repetition)
-            evidence = f", {row.evidence}" if row.evidence else ""
-            text = f"{row.check}: {row.outcome}{evidence}"
-            found.setdefault(key, []).append(texts.setdefault(text, len(texts)))
-    return found
 
 
 def _scaled(value: float | None, unit: float) -> float | None:

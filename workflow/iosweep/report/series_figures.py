@@ -62,13 +62,15 @@ class Drawing(Struct, frozen=True, omit_defaults=True):
 
 
 class OfResult(Struct, frozen=True, omit_defaults=True):
-    """What is behind a row, of one repetition. `rates`: slowest first; `elsewhere`: it is in the tables only."""
+    """What is behind a row, of one repetition. `rates`: slowest first; `elsewhere`: it is in the tables only; `none`:
+    why there is nothing."""
 
-    repetition: int
+    repetition: int = 0
     drawings: tuple[Drawing, ...] = ()
     rates: tuple[tuple[str, str, str], ...] = ()
     rates_left: int = 0
     elsewhere: bool = False
+    none: str = ""
 
 
 def chosen(results: Iterable[Result]) -> dict[tuple[str, str], int]:
@@ -88,13 +90,13 @@ def chosen(results: Iterable[Result]) -> dict[tuple[str, str], int]:
 
 def payload(
     results: Sequence[Result], series: Iterable[SeriesRow], rates: Iterable[OwnRateRow], most: int = MOST_BYTES
-) -> list[OfResult | None]:
-    """For each result what is behind its row, None where nothing is known. Series: of the chosen repetitions only."""
+) -> list[OfResult]:
+    """For each result what is behind its row, or why there is nothing. Series: of the chosen repetitions only."""
     lines, own = _by_run(series), _by_run(rates)
-    found: list[OfResult | None] = []
+    found: list[OfResult] = []
     for result, run in ((r, (r.point, r.phase)) for r in results):
         rows = [*lines.get(run, ()), *own.get(run, ())]
-        made = None
+        made = OfResult(none=_why_none(result))
         if rows:
             made = _of_result(
                 rows[0].repetition, lines.get(run, []), own.get(run, []), formats.units_of("", result.kind)
@@ -106,6 +108,13 @@ def payload(
                 most -= size
         found.append(made)
     return found
+
+
+def _why_none(result: Result) -> str:
+    """Why a result has no series. Which quantities a machine or a tool can give is not known here."""
+    if not result.measured:
+        return "nothing was measured"
+    return "series.parquet has none of its repetitions; neither the tool nor the node has recorded any"
 
 
 def _by_run(rows: Iterable[Kind]) -> dict[tuple[str, str], list[Kind]]:

@@ -1,0 +1,92 @@
+"""What the checks have found over a campaign: how often each failed or could not be made, and why. Pure."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from iosweep.analysis import caveats
+from iosweep.analysis.data import PRECISE, CheckRow
+from iosweep.results.reasons import ROOTS
+
+#: Point, phase and repetition.
+Phase = tuple[str, str, int | None]
+
+
+@dataclass(frozen=True)
+class Check:
+    """One check over all rows of the results."""
+
+    name: str
+    severity: str
+    counts: Mapping[str, int]  # outcome -> findings
+    failed: tuple[tuple[str, int], ...]  # commonest evidence of a fail, with counts
+    not_checked: tuple[tuple[str, int], ...]  # commonest reasons, with counts
+
+
+def summarize_checks(checks: Iterable[CheckRow]) -> list[Check]:
+    """Per check how often it passed, failed, could not be made or did not apply: causes of failures first, then the
+    most doubtful."""
+    by_name: dict[str, list[CheckRow]] = {}
+    for row in findings(checks):
+        by_name.setdefault(row.check, []).append(row)
+    found = [
+        Check(
+            name=name,
+            severity=rows[0].severity,
+            counts=Counter(row.outcome for row in rows),
+            failed=_commonest(rows, "fail"),
+            not_checked=_commonest(rows, "not checked"),
+        )
+        for name, rows in by_name.items()
+    ]
+
+    def key(check: Check) -> tuple[int, int, int, str]:
+        # checks whose failure explains others come before those, however many fail
+        cause = ROOTS.index(check.name) if check.counts["fail"] and check.name in ROOTS else len(ROOTS)
+        return cause, -check.counts["fail"], -check.counts["not checked"], check.name
+
+    return sorted(found, key=key)
+
+
+def not_checked(checks: Iterable[CheckRow]) -> tuple[int, int]:
+    """How many checks could not be made, of how many that applied."""
+    outcomes = Counter(row.outcome for row in findings(checks))
+    return outcomes["not checked"], outcomes.total() - outcomes["not applicable"]
+
+
+def findings(checks: Iterable[CheckRow]) -> Iterator[CheckRow]:
+    """What the checks have found, each once: that ten repetitions do not agree is one finding, not ten."""
+    seen = set()
+    for row in checks:
+        key = (row.point, row.phase, row.outcome, row.evidence)
+        if row.check != PRECISE or key not in seen:
+            yield row
+        if row.check == PRECISE:
+            seen.add(key)
+
+
+def exclusion(checks: Iterable[CheckRow]) -> list[tuple[str, str, int]]:
+    """What kept other benchmarks off, or why nothing did: outcome, evidence, on how many rows."""
+    own = [row for row in checks if row.check == "exclusive" and row.outcome != "not applicable"]
+    outcomes = dict.fromkeys(row.outcome for row in own)
+    return [
+        (o, *found) for o in outcomes for found in caveats.commonest(r.evidence or "" for r in own if r.outcome == o)
+    ]
+
+
+def _commonest(rows: Iterable[CheckRow], outcome: str) -> tuple[tuple[str, int], ...]:
+    return tuple(caveats.commonest(row.evidence or "" for row in rows if row.outcome == outcome)[:3])
+
+
+def open_checks(checks: Iterable[CheckRow], texts: dict[str, int]) -> dict[Phase, list[int]]:
+    """Checks that failed or could not be made, and what kept others off. Other passes are counted, not carried."""
+    found: dict[Phase, list[int]] = {}
+    for row in checks:
+        if row.outcome in ("fail", "not checked") or (row.check, row.outcome) == ("exclusive", "pass"):
+            key = (row.point, row.phase, row.repetition)
+            evidence = f", {row.evidence}" if row.evidence else ""
+            text = f"{row.check}: {row.outcome}{evidence}"
+            found.setdefault(key, []).append(texts.setdefault(text, len(texts)))
+    return found
