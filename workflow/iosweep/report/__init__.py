@@ -6,6 +6,7 @@
 | results_table.py | results -> the table of results (pure) |
 | checks_table.py | checks -> how often each failed or could not be made (pure) |
 | series_figures.py | series -> small figures over time and tables of own rates behind the rows (pure) |
+| heat_maps.py | results -> heat maps of phases, and the quantities that the switches show (pure) |
 | benchmark_tables.py | results -> mdtest's rates by operation, WEKA's summary (pure) |
 | builds.py | results -> builds of the tools and their origin (pure) |
 | nodes.py | nodes -> what they share and what they differ by (pure) |

@@ -77,6 +77,7 @@ class Figure:
     title: str
     subtitle: str  # conditions, and what does not vary
     sweep: str
+    slice: str  # the same for figures that differ in their quantity alone
     origin: str  # campaign, target and date of the measurement
     panels: tuple[Panel, ...]  # none: there is nothing to draw, and the notes say why
     x_title: str
@@ -142,6 +143,7 @@ def _figure(cut: Slice, quantity: str, phase: str | None, origin: str) -> Figure
         title=captions.title(cut, quantity, phase),
         subtitle=captions.subtitle(cut, phase),
         sweep=cut.sweep,
+        slice=f"{captions.slug(cut.sweep)}.{cut.kind}{cut.suffix}.{cut.x}.{phase or ''}",
         origin=origin,
         panels=tuple(panels),
         x_title=parameters()[cut.x].shown,

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from iosweep.analysis import acceptance, caveats, formats, titles
+from iosweep.analysis import acceptance, caveats, formats, grids, titles
 from iosweep.analysis.aggregate import Result, summarize
 from iosweep.analysis.data import Campaign, load, load_series
 from iosweep.files import safe_paths
@@ -23,6 +23,7 @@ from iosweep.report import (
     depth_table,
     figure_files,
     figures,
+    heat_maps,
     html,
     nodes,
     references,
@@ -34,10 +35,13 @@ from iosweep.report import (
 from iosweep.report.figures import Figure
 from iosweep.report.first_screen import answer
 from iosweep.results import merged_tables
+from iosweep.tools import parameters
 
 #: Figures that are in the page as SVG, too, for a reader without a script and for printing before it has drawn: one
 #: takes a tenth of a second and up to 120 kB.
-_STATIC, _STATIC_BYTES = 24, 1_000_000
+_STATIC, _STATIC_BYTES = 24, 700_000
+#: Grids of a sweep in the coverage map: more are a wall, and the table has their points.
+_MOST_GRIDS = 12
 #: In the order in which they run: each uses those before it.
 _SCRIPTS = ("page.js", "series.js", "results_table.js", "charts.js")
 
@@ -66,6 +70,7 @@ SECTIONS = (
     Section("queue-depth", "Queue depth", needs="depths"),
     Section("figures", "Figures"),
     Section("results", "Results"),
+    Section("coverage", "Coverage", needs="coverage"),
     Section("checks", "Checks"),
     Section("meaning", "Meaning"),
     Section("run-order", "Run order", needs="strips"),
@@ -96,7 +101,7 @@ def render(results: Path) -> str:
     drawings = figures.figures(campaign, summary)
     specified = {f.name: vega_lite.specification(f) for f in drawings if f.panels}
     static = figure_files.static(((f, specified[f.name]) for f in drawings if f.panels), _STATIC, _STATIC_BYTES)
-    style = html.read("page.css")
+    style = html.read("page.css") + heat_maps.style()
     scripts = [html.library(), *map(html.read, _SCRIPTS)]
     series, rates = load_series(results, series_figures.chosen(summary))
     data = {
@@ -104,6 +109,8 @@ def render(results: Path) -> str:
         "symbols": caveats.VERDICT_SYMBOLS,
         "table": results_table.payload(summary, campaign.checks),
         "series": series_figures.payload(summary, series, rates),
+        "quantities": heat_maps.quantities(summary),
+        "kinds": "".join(result.kind[0] for result in summary),
         "figures": {f.name: html.drawing(f, specified[f.name]) for f in drawings if f.panels},
     }
     values = {**answer(campaign, summary), **_body(campaign, summary, drawings)}
@@ -129,7 +136,13 @@ def render(results: Path) -> str:
 
 def _body(campaign: Campaign, results: Sequence[Result], drawings: Sequence[Figure]) -> dict[str, object]:
     """The values of the sections below the first screen."""
+    heat, without_heat = heat_maps.of(campaign.about.sweeps, results)
     return {
+        "heat": {sweep.name: heat.get(sweep.name, []) for sweep in campaign.about.sweeps},
+        "without_heat": without_heat,
+        "coverage": grids.cover(campaign, results),
+        "most_grids": _MOST_GRIDS,
+        "axis": lambda column: parameters()[column].shown,
         "weka": benchmark_tables.weka(campaign, results),
         "metadata": benchmark_tables.metadata(campaign, results),
         "references": references.of(campaign, results),

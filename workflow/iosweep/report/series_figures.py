@@ -19,7 +19,7 @@ from iosweep.results.series import coarser, summed
 from iosweep.series import Series
 
 #: Bounds of what the page carries: values of a line, lines of a figure, rows of a table of rates, bytes of everything.
-MOST_VALUES, MOST_LINES, MOST_RATES, MOST_BYTES = 60, 8, 16, 500_000
+MOST_VALUES, MOST_LINES, MOST_RATES, MOST_BYTES = 60, 8, 16, 400_000
 
 _SHARE = (Unit("%", 0.01, 0.0),)
 _RATES = {"bandwidth_bytes_per_s": formats.THROUGHPUT, "ops_per_s": formats.OPS}
