@@ -304,7 +304,7 @@ class TestUnlikeNodes:
         assert f"Unlike nodes:</b> {said}" in page.render(results)
         assert said in terminal(results)
         assert said in list(captions.notes(found, found, "range", "rate", None))
-        assert said in list(benchmark_tables._notes(found))
+        assert said in list(benchmark_tables.notes(found))
         (entry,) = headline.groups(found)[0].entries
         assert entry.spread.endswith("(n = 6), 2 nodes")
         shown = results_table.payload(found, [])
