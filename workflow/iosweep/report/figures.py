@@ -51,6 +51,7 @@ class Mark(Struct, frozen=True, kw_only=True):
     series: str
     measure: str
     verdict: str
+    phase: str = ""  # of its result; not for the specification
     y: float | None = None  # None: the line breaks
     low: float | None = None
     high: float | None = None
@@ -66,7 +67,8 @@ class Mark(Struct, frozen=True, kw_only=True):
 
     def values(self) -> dict[str, object]:
         """The fields that the specification reads, without those that have no value."""
-        return {name: value for name, value in structs.asdict(self).items() if value is not None or name in "xy"}
+        own = structs.asdict(self)
+        return {name: value for name, value in own.items() if name != "phase" and (value is not None or name in "xy")}
 
 
 @dataclass(frozen=True)
@@ -245,6 +247,7 @@ def _marks(
         series=titles.parameter(cut.color, result.parameters[cut.color]) if cut.color else "",
         measure="",
         verdict=result.verdict,
+        phase=result.phase,
     )
     found = _statistics(result, lines)
     if not found:

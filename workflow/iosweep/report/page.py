@@ -43,7 +43,7 @@ _STATIC, _STATIC_BYTES = 24, 700_000
 #: Grids of a sweep in the coverage map: more are a wall, and the table has their points.
 _MOST_GRIDS = 12
 #: In the order in which they run: each uses those before it.
-_SCRIPTS = ("page.js", "series.js", "results_table.js", "charts.js")
+_SCRIPTS = ("page.js", "series.js", "results_table.js", "switches.js", "charts.js")
 
 
 class Section(NamedTuple):
@@ -110,8 +110,11 @@ def render(results: Path) -> str:
         "table": results_table.payload(summary, campaign.checks),
         "series": series_figures.payload(summary, series, rates),
         "quantities": heat_maps.quantities(summary),
+        "shades": heat_maps.SHADES,
         "kinds": "".join(result.kind[0] for result in summary),
-        "figures": {f.name: html.drawing(f, specified[f.name]) for f in drawings if f.panels},
+        "figures": {
+            f.name: html.drawing(f, specified[f.name]) | {"rows": _rows(f, summary)} for f in drawings if f.panels
+        },
     }
     values = {**answer(campaign, summary), **_body(campaign, summary, drawings)}
     return (
@@ -132,6 +135,12 @@ def render(results: Path) -> str:
             **values,
         )
     )
+
+
+def _rows(figure: Figure, results: Sequence[Result]) -> list[int | None]:
+    """Numbers of the results of a figure's marks, for its switches; None for a mark without a figure."""
+    place = {(result.point, result.phase): i for i, result in enumerate(results)}
+    return [place.get((mark.point or "", mark.phase)) for mark in figure.marks]
 
 
 def _body(campaign: Campaign, results: Sequence[Result], drawings: Sequence[Figure]) -> dict[str, object]:
