@@ -12,7 +12,7 @@ from iosweep.analysis.changes import sessions
 from iosweep.analysis.comparison import Comparison, Finding, Verdict, lower_is_better, most_elsewhere, told
 from iosweep.analysis.data import Campaign, Value
 from iosweep.analysis.formats import listing
-from iosweep.analysis.matching import Hint, Unmatched
+from iosweep.analysis.matching import OTHER_PHASES, Hint, Unmatched
 from iosweep.text import human_count
 from iosweep.tools import parameters, phases
 
@@ -161,8 +161,9 @@ def limits(a: Campaign, b: Campaign, found: Comparison) -> Iterator[str]:
     if single := [name for name, one in (("first", a), ("other", b)) if sessions(one) < 2]:
         which = "Both campaigns are" if len(single) == 2 else f"The {single[0]} campaign is"
         yield (
-            f"{which} of one session, as far as is recorded: what differs between sessions (other load, the state"
-            " of the file system) is not in the intervals. Compare two campaigns of the same system to see how much that is."
+            f"{which} of one session, as far as is recorded: what differs between sessions (other load, the state of"
+            " the file system) is not in the intervals. Compare two campaigns of the same system to see how much"
+            " that is."
         )
     if doubted := sum(one.suspect for one in found.singles):
         yield (
@@ -196,7 +197,8 @@ def advice(hint: Hint | None) -> str:
         parts.append(f"the values of {listing(list(hint.differ))} differ everywhere")
     elif hint.differ:
         which = " ".join(f"--ignore {name}" for name in hint.differ)
-        parts.append(f"`{which}` would compare {human_count(hint.matched, 'result')}: their values differ everywhere")
+        why = "other ids, and the same parameters" if hint.differ == (OTHER_PHASES,) else "other values everywhere"
+        parts.append(f"`{which}` would compare {human_count(hint.matched, 'result')}, whose points have {why}")
     if hint.conditions:
         parts.append(
             f"{listing(list(hint.conditions))} differ everywhere, and figures that differ in these never compare"
