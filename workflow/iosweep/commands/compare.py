@@ -106,7 +106,7 @@ def _load(name: str) -> tuple[Path, Campaign]:
         raise CommandError(f"`{name}` cannot be compared", NOT_COMPARABLE)
     try:
         with working(f"reading {results} ..."):
-            return results, load(results)
+            return Path(name) if campaigns.is_unpacked(results) else results, load(results)
     except FileNotFoundError:
         raise CommandError(outcome.no_tables(results, name), NOT_COMPARABLE) from None
     except documents.Damaged as error:
