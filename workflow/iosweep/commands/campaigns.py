@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import atexit
 import os
+import shutil
 import sys
+import tempfile
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
+from functools import cache
 from pathlib import Path
 
-from iosweep.commands.terminal import say
+from iosweep.commands.terminal import say, working
+from iosweep.errors import CommandError, Unusable
+from iosweep.files import tar_archive
 from iosweep.results.ingested import INGESTED
 
 RESULTS = Path("results")
@@ -16,13 +22,46 @@ CONFIG = Path("config/sweep.yaml")
 _OF_RESULTS = ("plans", "points", "campaign.json", INGESTED)
 #: Help of an argument that names a campaign.
 NAMED = "name of the campaign, or path of its results"
+#: The same of commands that only read.
+NAMED_OR_ARCHIVE = f"{NAMED} or of an archive of `iosweep export`"
 
 
-def find(name: str) -> Path | None:
-    """The results of a campaign, named by its name or by their path; None, with a message, where there are none."""
-    if (found := _find(name)) is None:
-        unknown(name)
+def find(name: str, writes: bool = False) -> Path | None:
+    """The results of a campaign, named by its name, by their path, or by an archive that `iosweep export` made; None,
+    with a message, where there are none.
+
+    writes: the command writes to them, which an archive does not take. Raises CommandError.
+    """
+    if (found := _find(name)) is not None:
+        return found
+    if tar_archive.compression(name) and Path(name).is_file():
+        if writes:
+            raise CommandError(f"{name} is an archive, and this command writes to results: unpack it first, `tar -xf`")
+        return _unpacked(Path(name))
+    unknown(name)
+    return None
+
+
+@cache
+def _unpacked(archive: Path) -> Path:
+    """The results in an archive, in a temporary directory that goes when this process ends. Raises CommandError."""
+    place = Path(tempfile.mkdtemp(prefix="iosweep-archive-"))
+    atexit.register(shutil.rmtree, place, ignore_errors=True)
+    try:
+        with working(f"unpacking {archive} ..."):
+            found = tar_archive.unpack(archive, place)
+    except Unusable as error:
+        raise CommandError(str(error)) from None
+    except OSError as error:
+        raise CommandError(f"{archive} cannot be unpacked: {error.filename or place}: {error.strerror}") from None
+    if not _holds_results(found):
+        raise CommandError(f"{archive} holds no results of a campaign")
     return found
+
+
+def is_unpacked(results: Path) -> bool:
+    """Whether results are those of an archive: their path is of no use after this process."""
+    return results.parent.name.startswith("iosweep-archive-")
 
 
 def find_begun(name: str) -> Path | None:

@@ -30,6 +30,7 @@ COMMANDS = {
     "accept": ("accept", "decide whether a campaign has what its criteria ask for"),
     "report": ("report", "regenerate the tables, the report and the figures of a campaign"),
     "rerun": ("rerun", "mark points to be measured again; their results are kept as superseded"),
+    "export": ("export", "pack a campaign into one archive, with --anonymize without the names of the site"),
     "clean": ("clean", "show the files that campaigns left on the target; remove them with --yes"),
     "parse": ("parse", "convert output of fio, IOR and mdtest, in files, directories and archives, to JSON or a table"),
     "ingest": ("ingest", "make a campaign of outputs of fio, IOR, mdtest or IO500 that others made"),
@@ -47,7 +48,9 @@ RULES = {
     "figures": ("rules.page", "make the figures as SVG and PNG from the tables"),
 }
 #: Commands that read the results of the campaigns that they name.
-_READ_RESULTS = frozenset({"watch", "list", "show", "compare", "check", "accept", "report", "rerun", "clean"})
+_READ_RESULTS = frozenset(
+    {"watch", "list", "show", "compare", "check", "accept", "report", "rerun", "export", "clean"}
+)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -67,7 +67,7 @@ def run(arguments: Namespace) -> int:
         arguments.refuse("--suspect, --invalid and --where go neither with points nor with --missing")
     if not arguments.campaign:
         stores = [Store(path) for path in campaigns.known()]
-    elif results := campaigns.find(arguments.campaign):
+    elif results := campaigns.find(arguments.campaign, writes=True):
         stores = [Store(results)]
     else:
         return 1

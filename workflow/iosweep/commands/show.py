@@ -31,7 +31,7 @@ _REASON_WIDTH = 40
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    parser.add_argument("campaign", help=campaigns.NAMED)
+    parser.add_argument("campaign", help=campaigns.NAMED_OR_ARCHIVE)
     form = parser.add_mutually_exclusive_group()
     form.add_argument("--all", action="store_true", help="print every point and phase, with reasons for verdicts")
     form.add_argument("--json", action="store_true", help="print the same as --all as JSON, with all statistics")
@@ -78,7 +78,7 @@ def _show_headline(results: Path, name: str) -> _Shown:
         decisions.show(acceptance.of(campaign, summarize(campaign.rows)))
     if found.stale:
         prose(f"the campaign has changed since these tables were made; `iosweep report {name}` makes them again")
-    if (results / "report.html").exists():
+    if (results / "report.html").exists() and not campaigns.is_unpacked(results):
         printer.print(f"report: {results / 'report.html'}", soft_wrap=True)
     if last := headline.closing(results, name):
         prose(last)

@@ -21,5 +21,6 @@
 | merge.py | store -> tables and campaign.json |
 | campaign_tables.py, table_writer.py, safe_csv.py | rows -> the files of all tables |
 | merged_tables.py, table_values.py, campaign_form.py | tables and campaign.json -> rows; damage in them |
+| anonymous_names.py, anonymous_store.py, anonymous_check.py | a copy without the names of the site, and its check |
 | temporary_files.py | removes what killed writers left |
 """

@@ -1,0 +1,211 @@
+"""`iosweep export`: what is in the archive, that it can be read again, and that no name is left in an anonymous one."""
+
+import io
+import zipfile
+from array import array
+from pathlib import Path
+
+import msgspec
+import orjson
+import pyarrow.parquet
+import pytest
+
+import campaign
+from iosweep.commands import campaigns, cli
+from iosweep.files import documents, tar_archive
+from iosweep.node import monitor, node_facts
+from iosweep.results import merge, merged_tables
+from iosweep.results.anonymous_store import without_free_text
+from iosweep.results.campaign_documents import DataSet
+
+HOSTS = ("acme-node1", "acme-node12", "vm")
+DIRECTORY = "/lustre/acme corp/me"
+MOUNT = "29 1 0:50 / /lustre rw,addr=10.77.0.9 - lustre mds7@tcp:/acmefs rw,user=grace"
+#: Names that must not be left. `vm` and `data` are common words.
+SECRET = ("acme", "mds7", "10.77.", "=grace", "/grace", "frank", "heidi", "xsolve", "corp", "Project Zeus", "zeus")
+
+Capture = pytest.CaptureFixture[str]
+
+
+def run(*arguments: str) -> int:
+    return cli.main(list(arguments))
+
+
+@pytest.fixture
+def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> campaign.Made:
+    """A campaign of three nodes with names everywhere, with tables and a report."""
+    monkeypatch.chdir(tmp_path)
+    known = campaign.document(**campaign.FOUR_AND_EIGHT)
+    known |= {"campaign": "acme-zeus", "description": "Project Zeus", "target": {"directory": DIRECTORY}}
+    text = f"# of heidi, Project Zeus\n{campaign.yaml.safe_dump(known)}"
+    plan = campaign.make(tmp_path, text)
+    made = campaign.Made(tmp_path, plan)
+    campaign.keep_plan(plan, made.results)
+    facts = node_facts.NodeFacts(host=HOSTS[0], kernel="6.1.0", fstype="lustre", mount=MOUNT, memory_bytes=1 << 30)
+    key = node_facts.key(facts)
+    made.store.put("nodes", key, facts)
+    made.store.put("sets", "s", DataSet(hosts=("acme-node12.acme.com",)))
+    head = {"host": HOSTS[2], "interval_s": 1.0, "begin_s": 0.0, "count": 2, "names": ["dirty_bytes"]}
+    watched = orjson.dumps(head) + b"\n" + array("f", [1.0, 2.0]).tobytes()
+    assert monitor.is_whole(watched)
+    files = {"role": "read", "files": 2, "file_size_bytes": 1 << 20, "set_bytes": 2 << 20, "wrong": [], "holes": "none"}
+    top = [{"name": "xsolve", "user": "frank", "share": 0.4}]
+    for index in (0, 1):
+        for number in (1, 2):
+            streams = {
+                "stderr": b"vm: /home/grace/x of /home/heidi on acme-node12.acme.com: 10.77.0.9 \xff\xfe",
+                "monitor": watched,
+            }
+            point = plan.points[index]
+            made.measured(
+                index,
+                number,
+                streams=streams,
+                record={
+                    "host": HOSTS[0],
+                    "hosts": [HOSTS[0]],
+                    "node": key,
+                    "nodes": {HOSTS[0]: key},
+                    "target": {
+                        "directory": DIRECTORY, "source": "mds7@tcp:/acmefs", "fstype": "lustre", "mount": MOUNT,
+                        "layout_is": "none", "volume": "lustre /acmefs", "trusted_writers": ["frank"],
+                    },
+                    "environment": {"PATH": "/home/grace/bin:/opt/acme/bin:/usr/bin"},
+                },
+                argv=[f"--directory={DIRECTORY}/iosweep-acme-zeus/sets/{point.id}"],
+                files=files,
+                load={"other": 0.4, "steal": 0.0, "host": HOSTS[0], "top": top},
+                ran_on={HOSTS[0]: 2},
+                moved={HOSTS[0]: {}},
+                reasons=["other processes used 40% of the CPU time (xsolve of frank)"],
+            )  # fmt: skip
+    merge.merge(plan, made.results)
+    (made.results / merged_tables.REPORT).write_bytes(merged_tables.sealed(b"<p>acme-zeus</p>\n"))
+    (made.results / "lock").write_text("{}")
+    return made
+
+
+def every_text(root: Path) -> str:
+    """All bytes of an unpacked archive, decompressed, as text."""
+    texts = []
+    for file in sorted(path for path in root.rglob("*") if path.is_file()):
+        texts += [str(file.relative_to(root)), file.read_bytes().decode("latin-1")]
+        if file.suffix == ".zip":
+            with zipfile.ZipFile(io.BytesIO(file.read_bytes())) as archive:
+                texts += [archive.read(name).decode("latin-1") for name in archive.namelist()]
+        elif file.suffix == ".parquet":
+            texts.append(str(pyarrow.parquet.read_table(file).to_pylist()))
+    return "\n".join(texts)
+
+
+def unpacked(archive: Path, into: Path) -> Path:
+    into.mkdir()
+    return tar_archive.unpack(archive, into)
+
+
+def figures(results: Path) -> list[dict[str, object]]:
+    columns = ["point", "repetition", "phase", "verdict", "ops_per_s", "latency_p99_s", "checks_passed"]
+    return pyarrow.parquet.read_table(results / "results.parquet", columns=columns).to_pylist()
+
+
+def test_an_archive_is_read_like_a_campaign(made: campaign.Made, capsys: Capture, tmp_path: Path) -> None:
+    assert run("export", "acme-zeus") == 0
+    assert "unpacks to acme-zeus/" in capsys.readouterr().out
+    whole = run("check", "acme-zeus"), capsys.readouterr().out
+    assert (run("check", "acme-zeus.tar.zst"), capsys.readouterr().out) == whole
+    assert "not checked" not in whole[1]
+    top = unpacked(tmp_path / "acme-zeus.tar.zst", tmp_path / "into")
+    assert not {"lock", "target.json", "logs"} & {file.name for file in top.iterdir()}
+    before = figures(top)
+    for file in top.glob("*.parquet"):
+        file.unlink()
+    merge.merge(made.plan, top)
+    assert figures(top) == before == figures(made.results)
+
+
+def test_commands_that_write_refuse_an_archive(made: campaign.Made, capsys: Capture) -> None:
+    assert run("export", "acme-zeus", "--output", "x.tar.gz") == 0
+    for command in ("report", "clean", "export"):
+        assert run(command, "x.tar.gz") == 1
+        assert "unpack it first" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("content", [b"", b"x" * 10_000])
+def test_what_is_no_archive_is_an_error(content: bytes, tmp_path: Path, capsys: Capture) -> None:
+    (file := tmp_path / "x.tar.zst").write_bytes(content)
+    assert run("show", str(file)) == 1
+    assert "x.tar.zst" in capsys.readouterr().err
+    assert campaigns.is_unpacked(Path("/tmp/iosweep-archive-1/x"))
+
+
+def test_no_name_is_left(made: campaign.Made, capsys: Capture, tmp_path: Path) -> None:
+    assert run("export", "acme-zeus", "--anonymize", "--hide", "corp", "--key", "key.json") == 0
+    out = capsys.readouterr().out
+    assert "no original name is left" in out
+    assert "host `vm`" in out
+    top = unpacked(tmp_path / "campaign.tar.zst", tmp_path / "into")
+    text = every_text(top)
+    for secret in SECRET:
+        assert secret.lower() not in text.lower(), secret
+    assert '"host":"vm"' not in text.replace(" ", "")
+    assert b"\xff\xfe" in text.encode("latin-1")
+    # the same name by the same replacement, in documents, archives and tables
+    key = {row["name"]: row["replaced_by"] for row in orjson.loads(Path("key.json").read_bytes())}
+    rows = pyarrow.parquet.read_table(top / "results.parquet").to_pylist()
+    assert {row["host"] for row in rows} == {key["acme-node1"]}
+    assert f"{key['acme-node12']}.{key['acme.com']}: 198.18.0." in text
+    assert f"{key['xsolve']} of {key['frank']}" in text
+    assert f'"hosts":["{key["acme-node1"]}"]' in text
+
+
+def test_an_anonymous_campaign_is_merged_again(made: campaign.Made, tmp_path: Path) -> None:
+    assert run("export", "acme-zeus", "--anonymize") == 0
+    top = unpacked(tmp_path / "campaign.tar.zst", tmp_path / "into")
+    assert figures(top) == figures(made.results)
+    before = pyarrow.parquet.read_table(top / "results.parquet")
+    assert run("report", str(top)) == 0
+    assert pyarrow.parquet.read_table(top / "results.parquet").equals(before)
+    assert not merged_tables.about(top).damaged
+
+
+def test_a_name_that_is_left_refuses(
+    made: campaign.Made, capsys: Capture, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr("iosweep.results.anonymous_store._output", lambda names, member, data: data)
+    assert run("export", "acme-zeus", "--anonymize") == 1
+    error = capsys.readouterr().err
+    assert "names are left" in error or "other figures" in error
+    assert not (tmp_path / "campaign.tar.zst").exists()
+
+
+def test_a_campaign_that_is_not_whole_is_not_exported(made: campaign.Made, capsys: Capture) -> None:
+    file = next(made.results.glob("points/*/r001-1.json"))
+    data = file.read_bytes()
+    file.write_bytes(data[:-20])
+    assert run("export", "acme-zeus") == 1
+    file.write_bytes(data)
+    (made.results / merged_tables.REPORT).unlink()
+    assert run("export", "acme-zeus") == 1
+    assert "no report yet" in capsys.readouterr().err
+
+
+def test_the_free_text_of_a_configuration() -> None:
+    text = (
+        "# secret\ncampaign: x # secret\ndescription: secret one\nsweeps:\n  - name: 'a # b'\n"
+        "    description: >\n      secret\n      more\n    tool: fio\n    axes: {a: [1, 2]} # secret\n"
+    )
+    left = without_free_text(text)
+    assert "secret" not in left
+    assert left.splitlines()[1] == "campaign: x"
+    assert "name: 'a # b'" in left
+    assert "axes: {a: [1, 2]}" in left
+    assert msgspec.json.encode(campaign.yaml.safe_load(left))
+
+
+def test_documents_of_the_copy_are_sealed(made: campaign.Made, tmp_path: Path) -> None:
+    assert run("export", "acme-zeus", "--anonymize") == 0
+    top = unpacked(tmp_path / "campaign.tar.zst", tmp_path / "into")
+    found = [file for file in top.rglob("*.json") if "figures" not in file.parts]
+    assert len(found) > 5
+    for file in found:
+        documents.read(file)

@@ -1,0 +1,165 @@
+"""`iosweep export`: a campaign as one archive; with --anonymize a copy without the names of the site, checked."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import sys
+import tempfile
+from argparse import ArgumentParser, Namespace
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+
+from iosweep.commands import campaigns, outcome, report
+from iosweep.commands.terminal import say, to_json, working
+from iosweep.errors import CommandError, Unusable
+from iosweep.files import documents, safe_paths, tar_archive
+from iosweep.plan.model import plan_files, read_plan
+from iosweep.results import campaign_lock, merged_tables
+from iosweep.results.anonymous_names import CAMPAIGN, Names
+from iosweep.results.campaign_documents import FILES, ClaimedTarget
+from iosweep.text import human_count, some
+from iosweep.units import human_size
+
+#: What stays here: who holds the results, what runs left, and where the campaign is on this target, which whoever has
+#: that file may remove.
+_STAYS = (campaign_lock.NAME, "scratch", "logs", "repairs", f"{FILES[ClaimedTarget]}.json", tar_archive.CHECKSUMS)
+_NAMED = 5
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    parser.add_argument("campaign", help=campaigns.NAMED)
+    parser.add_argument(
+        "--output",
+        type=Path,
+        metavar="FILE",
+        help=f"the archive, {' or '.join(tar_archive.COMPRESSIONS)}; default: CAMPAIGN.tar.zst in this directory",
+    )
+    parser.add_argument(
+        "--anonymize", action="store_true", help="replace hosts, paths, users, domains, addresses and the campaign"
+    )
+    parser.add_argument(
+        "--hide", action="append", default=[], metavar="NAME", help="with --anonymize: another name to be replaced"
+    )
+    parser.add_argument(
+        "--common",
+        action="append",
+        default=[],
+        metavar="WORD",
+        help="with --anonymize: a name that is also a common word, and is replaced only where a host, a user or a path"
+        " must be",
+    )
+    parser.add_argument(
+        "--key", type=Path, metavar="FILE", help="with --anonymize: write what stands for which name, to be kept here"
+    )
+
+
+def run(arguments: Namespace) -> int:
+    if not arguments.anonymize and (arguments.hide or arguments.common or arguments.key):
+        arguments.refuse("--hide, --common and --key go with --anonymize")
+    if (results := campaigns.find(arguments.campaign, writes=True)) is None:
+        return 1
+    plan = _whole(results)
+    name = CAMPAIGN if arguments.anonymize else read_plan(plan).campaign
+    archive: Path = arguments.output or Path(f"{name}.tar.zst")
+    if tar_archive.compression(archive.name) is None:
+        arguments.refuse(f"--output {archive}: the name must end with {' or '.join(tar_archive.COMPRESSIONS)}")
+    try:
+        if not arguments.anonymize:
+            _pack(results, name, archive)
+            return 0
+        with tempfile.TemporaryDirectory(prefix="iosweep-export-") as place:
+            names = _anonymized(arguments, plan, results, Path(place) / CAMPAIGN)
+            _pack(Path(place) / CAMPAIGN, CAMPAIGN, archive)
+        _tell(names, arguments.key)
+    except Unusable as error:
+        raise CommandError(f"nothing was exported: {error}") from None
+    except OSError as error:
+        where = f"{error.filename}: " if error.filename else ""
+        raise CommandError(f"{archive} is not written: {where}{error.strerror or error}") from None
+    return 0
+
+
+def _whole(results: Path) -> Path:
+    """The file of the plan that the tables are of. Raises CommandError where something is damaged or not up to date."""
+    again = f"`iosweep report {shlex.quote(str(results))}` makes the tables and the report"
+    if lost := outcome.no_plan(results):
+        raise CommandError(lost)
+    found = outcome.of(results)
+    if found.verdicts is None or not (results / merged_tables.REPORT).exists():
+        raise CommandError(f"{results} has no tables or no report yet; {again}")
+    if found.stale:
+        raise CommandError(f"{results} has changed since its tables were made; {again}")
+    if found.damaged:
+        raise CommandError("\n".join(["nothing is exported, because files are damaged:", *found.damaged]))
+    digest = merged_tables.about(results).plan_digest
+    return next((file for file in plan_files(results) if file.stem == digest), plan_files(results)[-1])
+
+
+def _pack(results: Path, name: str, archive: Path) -> None:
+    files = list(tar_archive.files_below(results, _STAYS))
+    with working(f"packing {results} ..."):
+        size = tar_archive.pack(results, files, name, archive)
+    say(f"{archive}: {human_count(len(files), 'file')}, {human_size(size)}; unpacks to {name}/")
+
+
+def _anonymized(arguments: Namespace, plan: Path, results: Path, into: Path) -> Names:
+    """Write an anonymous copy of the results with tables and report. Raises CommandError where it is not one."""
+    from iosweep.report import html
+    from iosweep.results import anonymous_check, anonymous_store
+
+    constant = html.constant_texts()
+    words = frozenset(word.lower() for text in constant for word in re.findall(r"[A-Za-z]{3,}", text))
+    names = anonymous_store.names_of(read_plan(plan), words | {word.lower() for word in arguments.common})
+    for name in arguments.hide:
+        names.add("name", name)
+    into.mkdir()
+    with working(f"replacing the names in {results} ..."):
+        try:
+            made = anonymous_store.copy(plan, results, into, names)
+        except documents.Damaged as error:
+            raise CommandError(f"nothing was exported: {error}{documents.cure(error.path)}") from None
+    report.make_tables(made, into)
+    report.make_page(into)
+    if (results / merged_tables.FIGURES_DONE).exists():
+        report.make_figures(into)
+    if differ := anonymous_check.differences(results, into):
+        raise CommandError(
+            f"nothing was exported: without its names the campaign has other figures: {some(differ, _NAMED)};"
+            f" `iosweep report {shlex.quote(str(results))}` makes the tables of this version first"
+        )
+    with working("looking for names that are left ..."):
+        files = list(tar_archive.files_below(into))
+        left = anonymous_check.names_left(into, files, names.left_in(), constant)
+    if left:
+        found = some([f"`{name}` in {file}" for file, name in left.items()], _NAMED)
+        raise CommandError(
+            f"nothing was exported: names are left: {found}. --hide WORD replaces a word that has the name in it;"
+            " --common NAME says that it is a common word there"
+        )
+    return names
+
+
+def _tell(names: Names, key: Path | None) -> None:
+    """Print what was replaced, and write the key."""
+    counts = Counter(kind for kind, _, _ in names.replacements())
+    told = [human_count(count, kind, _MANY.get(kind)) for kind, count in sorted(counts.items())]
+    say(f"replaced: {', '.join(told)}, and the campaign's name; no original name is left in any byte")
+    if careful := names.careful():
+        listed = some([f"{kind} `{name}`" for kind, name in careful], _NAMED)
+        say(f"replaced only where a host, a user or a path must be, because it is also a common word: {listed}")
+    say(f"not judged: {_NOT_JUDGED}", file=sys.stderr)
+    if key:
+        rows: Sequence[dict[str, str]] = [{"kind": k, "name": n, "replaced_by": r} for k, n, r in names.replacements()]
+        safe_paths.write(key.parent, key.name, to_json(rows).encode())
+        say(f"{key}: what stands for which name; keep it here")
+
+
+#: Kind -> its plural.
+_MANY = {"directory": "directories", "address": "addresses", "process": "names of processes"}
+#: What anonymous results still tell.
+_NOT_JUDGED = (
+    "names of sweeps, dates, job numbers, hardware, versions and figures are as they were; comments and descriptions of"
+    " the configuration are left out"
+)
