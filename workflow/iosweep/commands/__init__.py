@@ -13,6 +13,7 @@
 | `compare`, `compare_document` | `iosweep compare`: campaigns against the first one; the same as JSON |
 | `report` | `iosweep report`, and what the rules `merge`, `page` and `figures` make |
 | `export` | a campaign as one archive, as it is or anonymous |
+| `replay` | the command of a stored point; measures the point again |
 | `rerun`, `clean` | open stored repetitions again; remove files from the target |
 | `parse`, `parsed_formats` | outputs of tools as JSON or a table |
 | `tools/` | `iosweep tools`: list, build (for a rule) and mirror the benchmark tools |

@@ -8,8 +8,10 @@ import shutil
 import sys
 import tempfile
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
+from typing import TypeVar
 
 from iosweep.commands.terminal import say, working
 from iosweep.errors import CommandError, Unusable
@@ -88,6 +90,15 @@ def unknown(name: str) -> None:
     there = ", ".join(path.name for path in known())
     hint = f" (there are: {there})" if there else ""
     say(f"no results of a campaign `{name}` in {RESULTS}/{hint}", file=sys.stderr)
+
+
+T = TypeVar("T")
+
+
+def points_named(wanted: str, known: Sequence[tuple[T, str]]) -> list[tuple[T, str]]:
+    """Of (where, id of a point) those that a user may mean: this id, or else those that begin so up to a dot, since
+    `qd1` is not the beginning of `qd16`."""
+    return [one for one in known if one[1] == wanted] or [one for one in known if one[1].startswith(f"{wanted}.")]
 
 
 def add_configfile(parser: ArgumentParser) -> None:

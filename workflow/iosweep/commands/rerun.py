@@ -85,8 +85,7 @@ def _open_named(arguments: Namespace, stores: Sequence[Store]) -> int:
     named: dict[Path, list[str]] = {}
     stored = [(store.path, point) for store in stores for point in store.results()]
     for wanted in arguments.point:
-        # up to a dot: `qd1` is not the beginning of `qd16`
-        found = [one for one in stored if one[1] == wanted] or [o for o in stored if o[1].startswith(f"{wanted}.")]
+        found = campaigns.points_named(wanted, stored)
         if len(found) == 1:
             named.setdefault(found[0][0], []).append(found[0][1])
             continue
