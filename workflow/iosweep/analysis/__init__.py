@@ -13,5 +13,6 @@
 | comparison.py, comparison_words.py | how figures of two campaigns differ, how sure that is; in words (pure) |
 | versus.py | two campaigns side by side: all of the above (pure) |
 | changes.py | what else changed between two campaigns (pure) |
+| history.py, history_words.py | campaigns of one configuration over time, and what is said of them (pure) |
 | knees.py | where the ramps of sweeps reach most of their peak (pure) |
 """
