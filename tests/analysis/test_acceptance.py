@@ -197,7 +197,7 @@ def test_scaling_needs_both_sides() -> None:
 
 def test_what_is_not_in_the_results_is_undecided() -> None:
     one = decide(rows(1000), "write_iops", ">=", 1, "IOPS")
-    assert (one.outcome, one.reason) == ("undecided", "no sweep has the phase rand_write (phases: rand_read)")
+    assert (one.outcome, one.reason) == ("undecided", "rand_write is not measured (phases: rand_read)")
 
 
 class TestReferences:
@@ -260,11 +260,12 @@ def test_at_the_threshold_few_pass_or_fail(points: int) -> None:
     """Simulated: a figure that is exactly the threshold passes in few campaigns, also as the best of 24."""
     draw = random.Random(points)
     outcomes = []
-    for _ in range(200):
+    campaigns = 200 if points == 1 else 50
+    for _ in range(campaigns):
         found = [
             one for n in range(1, points + 1)
             for one in rows(1000, f"p{n}", [draw.lognormvariate(0, 0.05) for _ in range(5)], threads_per_node=n)
         ]  # fmt: skip
         outcomes.append(decide(found, "read_iops", ">=", 1000, "IOPS").outcome)
-    assert outcomes.count("pass") <= 10
-    assert outcomes.count("fail") <= 10
+    assert outcomes.count("pass") <= 0.05 * campaigns
+    assert outcomes.count("fail") <= 0.05 * campaigns

@@ -10,7 +10,7 @@ import pytest
 import results_factory as factory
 from iosweep.commands.cli import main
 from iosweep.files.documents import dump, read
-from iosweep.report import page
+from iosweep.report import figure_files, page
 
 pytestmark = pytest.mark.unit
 
@@ -129,7 +129,10 @@ def test_the_criteria_of_the_plan(tmp_path: Path, capsys: pytest.CaptureFixture[
     assert [one["outcome"] for one in json.loads(capsys.readouterr().out)["acceptance"]] == ["pass", "fail"]
 
 
-def test_the_report_shows_them(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_report_shows_them(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(figure_files, "static", lambda *_: {})
     planned(tmp_path, capsys, PASS | FAIL | UNDECIDED, spoil=suspect_metadata)
     text = page.render(tmp_path / "results/demo")
     body = text.partition("<main>")[2].partition('<script type="application/json"')[0]

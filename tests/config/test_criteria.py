@@ -102,7 +102,7 @@ def test_both_directions_of_one_figure_are_two_criteria(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("figure", "message"),
     [
-        ("write_iops", "no sweep has the phase rand_write (phases: rand_read)"),
+        ("write_iops", "rand_write is not measured (phases: rand_read)"),
         ("rand_read p99 at queue_depth 3", "no rand_read is measured at queue_depth 3; queue_depth is 1, 2, 4 there"),
         ("rand_read at sweep small", "sweep is tiny there"),
     ],

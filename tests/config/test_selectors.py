@@ -138,12 +138,12 @@ def test_a_selector_means_the_points_that_have_its_values() -> None:
     [
         ("rand_read p99 at queue_depth 1", None),
         ("create scaling nodes 1 -> 8", None),
-        ("rand_write iops", "no sweep has the phase rand_write (phases: rand_read, seq_read, create)"),
+        ("rand_write iops", "rand_write is not measured (phases: rand_read, seq_read, create)"),
         ("seq_read p99", "ior measures no latency"),
         ("rand_read at queue_depth 4", "no rand_read is measured at queue_depth 4; queue_depth is 1, 32 there"),
         ("seq_read at transfer_size 4k", "transfer_size is 1m there"),
         ("create scaling nodes 1 -> 4", "no create is measured at nodes 4; nodes is 1, 2, 8 there"),
-        ("create at queue_depth 1", "queue_depth has no effect on it (it has nodes, threads_per_node)"),
+        ("create at queue_depth 1", "queue_depth has no value there (what has: nodes, threads_per_node)"),
         ("seq_read at sweep small", "sweep is big, weka.read there"),
     ],
 )

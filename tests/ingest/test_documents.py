@@ -1,15 +1,17 @@
 """Documents of outputs: every row has its verdict and reasons, and what a file does not give is not lost in a table."""
 
 from hashlib import sha256
+from pathlib import Path
 from types import SimpleNamespace
 
+import orjson
 import pytest
 
 from iosweep.ingest import documents
 from iosweep.ingest.documents import Document, columns, not_checked
 from iosweep.ingest.walk import Found
 from iosweep.results.columns import result_columns
-from iosweep.tools.reading import Reading, ReadingProblem
+from iosweep.tools.reading import Cell, Reading, ReadingProblem, Sum
 
 FILE = Found("a", b"x", sha256(b"x").hexdigest())
 
@@ -34,9 +36,27 @@ def test_problems_are_objects_and_decide_the_verdict_of_their_rows() -> None:
         {"severity": "invalid", "row": 0, "text": "b | c"},
         {"severity": "note", "row": 1, "text": "c"},
     ]
-    assert [row["reasons"] for row in document(*some).table_rows()] == ["a | b / c", ""]
+    assert [row["reasons"] for row in document(*some).table_rows()] == ["b / c | a", ""]
     assert verdicts(ReadingProblem("suspect", "all rows")) == ["suspect", "suspect"]
     assert verdicts(ReadingProblem("invalid", "another row is missing")) == ["valid", "valid"]
+
+
+def test_a_sum_is_no_better_than_its_parts() -> None:
+    rows: list[dict[str, Cell]] = [{"ops": 1}, {"ops": 2}, {"ops": 4}]
+    sums = [Sum({"ops": 3}, (0, 1)), Sum({"ops": 6}, (1, 2), ("one ended early",))]
+    said = [ReadingProblem("suspect", "slow", 1), ReadingProblem("invalid", "lost", 2)]
+    found = Document("ior", [FILE], Reading("1.0", rows, said, sums)).as_json()["sums"]
+    assert isinstance(found, list)
+    assert [one["parts"] for one in found] == [(0, 1), (1, 2)]
+    told = [(one["row"]["ops"], one["row"]["verdict"], one["row"]["reasons"]) for one in found]
+    assert told == [(3, "suspect", "slow"), (6, "invalid", "lost | slow | one ended early")]
+
+
+def test_fio_in_another_document_is_found() -> None:
+    fio = (Path(__file__).parents[1] / "samples/fio/s1_single_json.out").read_bytes()
+    whole = orjson.dumps({"results": [orjson.loads(fio), orjson.loads(fio)]})
+    found = documents.documents(Found("weka.json", whole, ""), None)
+    assert isinstance(found, list) and [len(one.reading.rows) for one in found] == [2]
 
 
 def test_in_a_table_what_a_file_does_not_give_is_a_row() -> None:

@@ -121,6 +121,16 @@ def test_both_readers_see_the_same(name: str, tmp_path: Path) -> None:
     assert compared.count["figures"] >= 10
 
 
+def test_a_log_of_ior_and_mdtest_gives_both_and_neither_is_blamed_for_the_other() -> None:
+    data = "\n".join([TEXTS["ior 3.2, whole"], "sleep 10", TEXTS["mdtest 3.3"], TEXTS["ior 3.4, no end"]]).encode()
+    found = documents(Found("job.out", data, ""), None)
+    assert isinstance(found, list) and [(one.tool, len(one.reading.rows)) for one in found] == [
+        ("ior", 2),
+        ("mdtest", 1),
+    ]
+    assert all(one.clean for one in found), [one.reading.problems for one in found]
+
+
 def test_bytes_dates_and_the_deadline_of_a_run_without_its_end(tmp_path: Path) -> None:
     (row,) = document(TEXTS["ior 3.4, no end"], tmp_path).reading.rows
     assert (row["bytes_read"], row["ops"], row["phase_time_s"], row["segments"]) == (

@@ -109,6 +109,16 @@ def test_an_operation_with_the_rate_0_leaves_the_others() -> None:
     assert [row["label"] for row in measured(reading)] == [name for name in ROWS if name != "File stat"]
 
 
+@pytest.mark.parametrize("word", ["unable", "Unable"])
+def test_directories_that_were_not_removed_say_nothing_of_files(word: str) -> None:
+    reading = of(run(said=f"WARNING: {word} to remove directory /x/test-dir.0-0"))
+    found = {str(row["label"]): reading.verdict(index) for index, row in enumerate(reading.rows)}
+    assert found == dict.fromkeys(ROWS, "suspect") | {"Tree removal": "invalid"}
+    assert "ops_per_s" not in reading.rows[-1] and reading.rows[ROWS.index("File removal")]["ops_per_s"] == 1000
+    of_files = of(run(said="WARNING: unable to remove file /x/f"))
+    assert not of_files.rows
+
+
 def test_a_tree_slower_than_the_digits_is_a_note() -> None:
     rates: dict[str, Any] = {"Tree removal": 0.0}
     for text in (run(rates), run(rates, {"Tree creation": 0.001, "Tree removal": 3600.0})):

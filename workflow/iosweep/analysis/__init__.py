@@ -17,5 +17,6 @@
 | lines.py | points that differ in one axis alone, and what that axis does to a figure (pure) |
 | scaling.py | how rates grow with nodes and threads, and what share of linear growth that is (pure) |
 | sentences.py | what a sweep has shown, in sentences (pure) |
+| acceptance.py | criteria of acceptance -> pass, fail or undecided, with the reason (pure) |
 | knees.py | where the ramps of sweeps reach most of their peak (pure) |
 """

@@ -162,7 +162,8 @@ def limits(a: Campaign, b: Campaign, found: Comparison) -> Iterator[str]:
         which = "Both campaigns are" if len(single) == 2 else f"The {single[0]} campaign is"
         yield (
             f"{which} of one session, as far as is recorded: what differs between sessions (other load, the state"
-            " of the file system) is not in the intervals. Compare two campaigns of the same system to see how much that is."
+            " of the file system) is not in the intervals. Compare two campaigns of the same system to see how much"
+            " that is."
         )
     if doubted := sum(one.suspect for one in found.singles):
         yield (

@@ -48,7 +48,7 @@ def brief(result: Result, nodes: bool = True, one: bool = False) -> str:
     own, parts = result.parameters, []
     if (threads := result.count("threads_per_node")) is not None:
         parts.append(human_count(threads, "rank" if is_mpi(result.tool) else "thread"))
-    if nodes and (one or result.nodes > 1):
+    if nodes and (one or result.nodes > 1) and own["nodes"] is not None:
         parts = [" × ".join([named("nodes", result.nodes), *parts])]
     options = tools()[result.tool].options if result.tool in tools() else {}
     for column, option in parameters().items():

@@ -11,11 +11,12 @@
 | `outcome` | what became of a campaign, for the next three |
 | `check`, `list`, `show` | verdicts of a campaign; all campaigns; results of one |
 | `compare`, `compare_document` | `iosweep compare`: campaigns against the first one; the same as JSON |
+| `accept`, `decisions`, `junit` | `iosweep accept`: criteria of acceptance, decided; in a terminal; as JUnit XML |
 | `report` | `iosweep report`, and what the rules `merge`, `page` and `figures` make |
 | `export` | a campaign as one archive, as it is or anonymous |
 | `replay` | the command of a stored point; measures the point again |
 | `rerun`, `clean` | open stored repetitions again; remove files from the target |
-| `parse`, `parsed_formats` | outputs of tools as JSON or a table |
+| `parse`, `parsed_formats`, `reading_bar` | outputs of tools as JSON or a table; progress while files are read |
 | `tools/` | `iosweep tools`: list, build (for a rule) and mirror the benchmark tools |
 | `generate` | the schema and the generated parts of the documentation |
 | `rules/` | commands that only the rules of the workflow call |

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from argparse import ArgumentParser, Namespace
 from collections.abc import Sequence
@@ -12,7 +13,7 @@ from iosweep.analysis.acceptance import Decision, Outcome
 from iosweep.analysis.aggregate import summarize
 from iosweep.analysis.data import Campaign, load
 from iosweep.commands import campaigns, decisions, junit, outcome
-from iosweep.commands.terminal import prose, say, to_json, working
+from iosweep.commands.terminal import prose, to_json, working
 from iosweep.config import criteria, references, yaml_lines
 from iosweep.errors import CommandError, ConfigError
 from iosweep.files import documents
@@ -27,7 +28,7 @@ _STDOUT = Path("-")
 def add_arguments(parser: ArgumentParser) -> None:
     parser.epilog = (
         "Exit codes: 0 every criterion passes; 1 one fails; 3 none fails, and one is undecided; 2 nothing is decided:"
-        " wrong arguments or criteria, no criteria, no tables."
+        " wrong arguments or criteria, no criteria, no tables or old ones."
     )
     parser.add_argument("campaign", help=campaigns.NAMED)
     parser.add_argument(
@@ -56,7 +57,10 @@ def run(arguments: Namespace) -> int:
         raise CommandError(f"{error}; `iosweep report {arguments.campaign}` makes the tables again", _USAGE) from None
     except ConfigError as error:
         raise CommandError(f"nothing was decided\n{error}", _USAGE) from None
-    _warn(campaign, results, arguments.campaign)
+    _refuse_old_tables(results, arguments.campaign)
+    damaged = [documents.sentence(f"{results}/{file}", why) for file, why in campaign.about.damaged.items()]
+    for line in documents.few(damaged):
+        prose(line, sys.stderr)
     _write(arguments.junit, junit.document(campaign.about, found))
     _write(arguments.json, to_json(_document(campaign, found)).encode())
     if _STDOUT not in (arguments.junit, arguments.json):
@@ -83,18 +87,15 @@ def _decide(campaign: Campaign, file: Path | None) -> list[Decision]:
     return acceptance.decide(wanted, campaign, results)
 
 
-def _warn(campaign: Campaign, results: Path, name: str) -> None:
-    """Print what a reader of decisions has to know of the tables."""
-    damaged = campaign.about.damaged.items()
-    for line in documents.few([documents.sentence(f"{results}/{file}", why) for file, why in damaged]):
-        prose(line, sys.stderr)
+def _refuse_old_tables(results: Path, name: str) -> None:
+    """Raises CommandError where tables are not of what is stored now: a repetition may have been superseded."""
     try:
         stale = outcome.of(results).stale
-    except outcome.Unreadable:
+    except outcome.Unreadable:  # the tables alone were kept
         return
     if stale:
-        wrong = "the campaign has changed since its tables were made"
-        say(f"{wrong}; `iosweep report {name}` makes them again", sys.stderr)
+        wrong = "the campaign has changed since its tables were made, so nothing is decided"
+        raise CommandError(f"{wrong}; `iosweep report {shlex.quote(name)}` makes them again", _USAGE)
 
 
 def _document(campaign: Campaign, found: Sequence[Decision]) -> dict[str, object]:

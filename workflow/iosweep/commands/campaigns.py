@@ -16,12 +16,12 @@ from typing import TypeVar
 from iosweep.commands.terminal import say, working
 from iosweep.errors import CommandError, Unusable
 from iosweep.files import tar_archive
-from iosweep.results.ingested import INGESTED
+from iosweep.results import ingested
 
 RESULTS = Path("results")
 CONFIG = Path("config/sweep.yaml")
 #: The results of a campaign have one of these: the others may be gone.
-_OF_RESULTS = ("plans", "points", "campaign.json", INGESTED)
+_OF_RESULTS = ("plans", "points", "campaign.json", ingested.INGESTED)
 #: Help of an argument that names a campaign.
 NAMED = "name of the campaign, or path of its results"
 #: The same of commands that only read.
@@ -83,6 +83,12 @@ def _holds_results(path: Path) -> bool:
 def known() -> list[Path]:
     """The results of all campaigns below results/."""
     return sorted(filter(_holds_results, RESULTS.glob("*")))
+
+
+def refuse_ingested(results: Path, why: str) -> None:
+    """Raises CommandError where others measured a campaign. `why`: what a command needs that there is not."""
+    if ingested.there(results):
+        raise CommandError(f"{results} was ingested from outputs of others: {why}")
 
 
 def unknown(name: str) -> None:

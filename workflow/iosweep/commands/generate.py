@@ -12,7 +12,7 @@ from pydantic import BaseModel
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 from pydantic_core.core_schema import WithDefaultSchema
 
-from iosweep.config import models, published, references, sections
+from iosweep.config import models, published, references, sections, selectors
 from iosweep.node import fs_types
 from iosweep.results import checks, columns
 from iosweep.results.checks import described
@@ -53,6 +53,7 @@ def _files() -> Iterator[tuple[str, str]]:
     yield "docs/columns.md", columns.markdown()
     verdicts = _between("docs/verdicts.md", "checks", checks.markdown())
     yield "docs/verdicts.md", _replaced(verdicts, "docs/verdicts.md", "file systems", fs_types.markdown())
+    yield "docs/acceptance.md", _between("docs/acceptance.md", "headlines", selectors.markdown())
     yield "docs/parsing.md", _between("docs/parsing.md", "checks", described.in_parse())
     yield "config/README.md", _between("config/README.md", "keys", _keys())
     for tool in tools().values():

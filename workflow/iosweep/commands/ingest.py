@@ -6,11 +6,12 @@ import os
 import sys
 from argparse import ArgumentParser, Namespace
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from iosweep.commands import campaigns, outcome
+from iosweep.commands.reading_bar import reading_bar
 from iosweep.commands.report import make_figures, make_page, make_tables_of
 from iosweep.commands.terminal import Printer, prose, say, table
 from iosweep.errors import CommandError
@@ -53,7 +54,7 @@ def run(arguments: Namespace) -> int:
 
     new = not results.exists()
     try:
-        with _bar(arguments.path) as progress:
+        with reading_bar(arguments.path) as progress:
             document, digest, read = collect.collect(results, arguments.name, arguments.path, progress)
     except collect.NothingUsable as error:
         with suppress(OSError):
@@ -74,7 +75,7 @@ def run(arguments: Namespace) -> int:
         else f"{count:,} of {kind}"
         for kind, count in facts.files.items()
     )
-    prose(f"{human_count(len(document.files), 'file')} read ({human_size(facts.bytes)}): {many}")
+    prose(f"{human_count(len(document.distinct), 'file')} read ({human_size(facts.bytes)}): {many}")
     _print_reasons("file", "not taken", facts.refused)
     _print_reasons("file", "kept, and without a usable result", facts.without_rows)
     _print_reasons("row", "not in the tables", facts.left_out)
@@ -104,33 +105,6 @@ def _refused(arguments: Namespace, results: Path) -> str | None:
 
 def _within(results: Path, path: Path) -> bool:
     return path.is_dir() and path.resolve() in results.resolve().parents
-
-
-@contextmanager
-def _bar(paths: Sequence[Path]) -> Iterator[Callable[[str], None]]:
-    """A function that is told each file, and moves a progress bar on stderr where that is a terminal."""
-    from rich.console import Console
-    from rich.markup import escape
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-
-    console = Console(stderr=True)
-    if not console.is_terminal:
-        yield lambda _: None
-        return
-    total = sum(_count(path) for path in paths)
-    columns = (TextColumn("reading"), BarColumn(24), MofNCompleteColumn(), TimeElapsedColumn())
-    with Progress(*columns, TextColumn("{task.fields[name]}"), console=console, transient=True) as bar:
-        task = bar.add_task("", total=total, name="")
-
-        def advance(name: str) -> None:
-            # members of an archive are no files of their own
-            bar.update(task, advance="!" not in name, name=escape(printable(name)[-40:]))
-
-        yield advance
-
-
-def _count(path: Path) -> int:
-    return sum(len(files) for *_, files in os.walk(path)) if path.is_dir() else 1
 
 
 def _print_reasons(what: str, became: str, reasons: Mapping[str, int]) -> None:

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from argparse import ArgumentParser, Namespace
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from iosweep.commands.reading_bar import reading_bar
 from iosweep.commands.terminal import say
 from iosweep.errors import CommandError
 from iosweep.ingest import walk
@@ -50,9 +49,12 @@ def run(arguments: Namespace) -> int:
     if arguments.format == "parquet" and not arguments.output:
         raise CommandError("parquet is not text: name a file with --output", USAGE)
     done = _Done()
-    many = any(Path(path).is_dir() for path in paths)
+    apart = arguments.output or not sys.stdout.isatty()  # else a bar would be among the lines that are printed
     try:
-        with writer(arguments.format, arguments.output) as to, _progress(paths if many else []) as seen:
+        with (
+            writer(arguments.format, arguments.output) as to,
+            reading_bar([Path(path) for path in paths if apart and Path(path).is_dir()]) as seen,
+        ):
             found = _found(paths, seen)
             for one in _read(found, asked, arguments.one_run, arguments.exit_code, done):
                 to.add(one)
@@ -147,21 +149,3 @@ def _only_tool(files: Sequence[Found]) -> str:
         what = f"outputs of {' and '.join(found)}" if found else "no output of a tool"
         raise CommandError(f"the files of --one-run have {what}: name the tool before them", USAGE)
     return next(iter(found))
-
-
-@contextmanager
-def _progress(paths: Sequence[str]) -> Iterator[Callable[[str], None]]:
-    """A bar on stderr while directories are read, if that is a terminal; takes the name of each file as it is read."""
-    if not paths or sys.stderr is None or not sys.stderr.isatty():
-        yield lambda name: None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-    total = sum(len(files) for path in paths for _, _, files in os.walk(path)) + sum(
-        not Path(p).is_dir() for p in paths
-    )
-    columns = (TextColumn("reading"), BarColumn(), MofNCompleteColumn(), TextColumn("files"), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("", total=total)
-        yield lambda name: None if "!" in name else bar.advance(task)  # members of archives are not in the total

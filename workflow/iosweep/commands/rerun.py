@@ -68,6 +68,7 @@ def run(arguments: Namespace) -> int:
     if not arguments.campaign:
         stores = [Store(path) for path in campaigns.known()]
     elif results := campaigns.find(arguments.campaign, writes=True):
+        campaigns.refuse_ingested(results, "nothing can be measured again")
         stores = [Store(results)]
     else:
         return 1

@@ -189,7 +189,7 @@ def lacks(selector: Selector, subjects: Sequence[Subject]) -> str | None:
     left = [one for one in subjects if one.phase == selector.phase]
     if not left:
         there = dict.fromkeys(one.phase for one in subjects)
-        return f"no sweep has the phase {selector.phase} (phases: {', '.join(there)})"
+        return f"{selector.phase} is not measured (phases: {', '.join(there)})"
     if not (able := [one for one in left if _measures(one, selector.about)]):
         by = " and ".join(sorted({one.tool for one in left}))
         return f"{by} measures no latency, and nothing else measures {selector.phase}"
@@ -371,7 +371,7 @@ def _there(axis: str, subjects: Sequence[Subject]) -> str:
     values = list(dict.fromkeys(_values(axis, subjects)))
     if not values:
         varying = dict.fromkeys(name for one in subjects for name, value in one.values.items() if value is not None)
-        return f"{axis} has no effect on it (it has {', '.join(varying)})"
+        return f"{axis} has no value there (what has: {', '.join(varying)})"
     values.sort(key=lambda one: (str(type(one)), one))
     options = _options(axis)
     texts = [options[0].text(value) if options else str(value) for value in values]

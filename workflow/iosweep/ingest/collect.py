@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
 from pathlib import Path
 
+from msgspec import structs
+
 from iosweep.files import documents, safe_paths
 from iosweep.ingest import contents, walk
 from iosweep.ingest.contents import Contents
@@ -44,16 +46,16 @@ def collect(
             place.replaced(RAW) as file,
             zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive,
         ):
-            seen: set[str] = set()
+            seen: dict[str, tuple[IngestedFile, Contents]] = {}
             for found in (one for path in sources for one in walk.files(path)):
                 progress(found.name)
                 if isinstance(found, walk.Skipped):
                     refused.add(found.reason)
                     continue
-                if found.sha256 in seen:
+                if known := seen.get(found.sha256):  # its rows count once; a set of IO500's may need it all the same
                     refused.add("is a copy of another file")
+                    taken.append((structs.replace(known[0], path=found.name), known[1]))
                     continue
-                seen.add(found.sha256)
                 if isinstance(kinds := contents.kinds(found.data), NotOurs):
                     refused.add(kinds.reason)
                     continue
@@ -61,7 +63,8 @@ def collect(
                 info = zipfile.ZipInfo(found.sha256)  # a fixed time: equal files give an equal archive
                 info.compress_type = zipfile.ZIP_DEFLATED
                 archive.writestr(info, found.data, compresslevel=1)
-                taken.append((IngestedFile(found.name, found.sha256, len(found.data), kinds), content))
+                seen[found.sha256] = (IngestedFile(found.name, found.sha256, len(found.data), kinds), content)
+                taken.append(seen[found.sha256])
             if not any(content.rows for _, content in taken):
                 for file_, content in taken:
                     refused.add(contents.why_no_row(file_.path, content))

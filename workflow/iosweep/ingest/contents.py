@@ -10,9 +10,8 @@ from typing import NamedTuple
 
 import orjson
 
-from iosweep.ingest import detect, documents, io500
+from iosweep.ingest import detect, io500
 from iosweep.ingest.detect import NotOurs
-from iosweep.ingest.walk import Found
 from iosweep.results.ingested import IO500
 from iosweep.results.reasons import bare
 from iosweep.text import printable, shortened
@@ -73,13 +72,15 @@ def kinds(data: bytes) -> tuple[str, ...] | NotOurs:
 def read(name: str, data: bytes, kinds: Sequence[str]) -> Contents:
     """The content of a file of these kinds. Raises nothing, whatever it holds."""
     known = [kind for kind in kinds if kind in tools()]
-    readings = [_read(name, data, tool) for tool in known]
+    readings = [reading(name, data, tool) for tool in known]
     return Contents(readings, io500.summary(data) if IO500 in kinds else None)
 
 
-def _read(name: str, data: bytes, tool: str) -> Reading:
+def reading(name: str, data: bytes, tool: str, exit_code: int | None = None) -> Reading:
+    """What a tool's reader says of a file, of which fio's may be documents inside another one."""
+    data = data.removeprefix(detect.MARK)
     parts = list(_documents(data)) if tool == "fio" else []
-    return _joined([documents.read(tool, [Found(name, part, "")], None).reading for part in parts or [data]])
+    return _joined([tools()[tool].read({name: part}, exit_code) for part in parts or [data]])
 
 
 def _documents(data: bytes) -> Iterator[bytes]:
@@ -99,11 +100,6 @@ def _documents(data: bytes) -> Iterator[bytes]:
 
 
 def _inside(value: object, deep: int) -> Iterator[object]:
-    if isinstance(value, str) and '"fio version"' in value:  # what fio printed, as text
-        try:
-            value = orjson.loads(value[value.index("{") :])
-        except (orjson.JSONDecodeError, ValueError):
-            return
     if isinstance(value, dict) and "fio version" in value:
         yield value
     elif deep and isinstance(value, dict | list):

@@ -14,9 +14,10 @@ from iosweep.tools import tools
 
 #: Lines with a tool's sign that are looked at, and how much of each: a log may quote a sign on each of its lines.
 _LOOKED_AT, _LONGEST = 1000, 4096
+#: What an editor may write in front of UTF-8.
+MARK = b"\xef\xbb\xbf"
 #: Bytes of the beginning in which a file that is no text has a zero.
 _BEGINNING = 8192
-_MARK = b"\xef\xbb\xbf"  # an editor's, in front of UTF-8
 _UTF_16 = (b"\xff\xfe", b"\xfe\xff")
 
 
@@ -37,7 +38,7 @@ class NotOurs:
 
 def tool(data: bytes) -> Detected | NotOurs:
     """The tools whose output a file holds, or why it holds none."""
-    text = data.removeprefix(_MARK)
+    text = data.removeprefix(MARK)
     if not text.strip():
         return NotOurs("is empty")
     if text.startswith(_UTF_16):

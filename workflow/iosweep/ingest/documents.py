@@ -6,14 +6,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 
-from iosweep.ingest.detect import NotOurs, tool
+from iosweep.ingest import contents
+from iosweep.ingest.detect import MARK, NotOurs, tool
 from iosweep.ingest.walk import Found
 from iosweep.results.checks.described import OF
 from iosweep.results.columns import result_columns
 from iosweep.results.table_values import MOST
 from iosweep.tools import tools
 from iosweep.tools.axes import COMMON
-from iosweep.tools.reading import Cell, Reading, ReadingProblem
+from iosweep.tools.reading import Cell, ProblemSeverity, Reading, ReadingProblem, Sum
 
 #: Version of the JSON document. It changes where a key goes or means something else, not where one is added.
 SCHEMA = 1
@@ -27,6 +28,7 @@ _OF_CAMPAIGNS = frozenset((
     "target_layout",
 ))  # fmt: skip
 _BETWEEN = " | "  # of reasons
+_AGAINST: tuple[ProblemSeverity, ...] = ("invalid", "suspect")
 
 
 @dataclass(frozen=True)
@@ -50,6 +52,7 @@ class Document:
             "tool": self.tool,
             "version": self.reading.version,
             "rows": [self._row(index) for index in range(len(self.reading.rows))],
+            "sums": [{"parts": one.parts, "row": self._sum(one)} for one in self.reading.sums],
             "problems": [{"severity": p.severity, "row": p.row, "text": p.text} for p in self.reading.problems],
         }
 
@@ -64,13 +67,19 @@ class Document:
             yield self._filled(version, "invalid", lost or ["it has no results"])
 
     def _row(self, index: int) -> dict[str, object]:
-        texts = [
-            problem.text
-            for problem in self.reading.problems
-            if problem.severity != "note"
-            and (problem.row == index or (problem.row is None and problem.severity == "suspect"))
-        ]
-        return self._filled(self.reading.rows[index], self.reading.verdict(index), texts)
+        reading = self.reading
+        texts = [*reading.against(index, "invalid"), *reading.against(index, "suspect")]
+        return self._filled(reading.rows[index], reading.verdict(index), texts)
+
+    def _sum(self, one: Sum) -> dict[str, object]:
+        """A sum is no better than the worst of its parts."""
+        against = {
+            severity: [text for part in one.parts for text in self.reading.against(part, severity)]
+            for severity in _AGAINST
+        }
+        against["suspect"] += one.doubts
+        verdict = next((severity for severity in _AGAINST if against[severity]), "valid")
+        return self._filled(one.row, verdict, list(dict.fromkeys([*against["invalid"], *against["suspect"]])))
 
     def _filled(self, row: Mapping[str, Cell | None], verdict: str, reasons: Sequence[str]) -> dict[str, object]:
         """The row with all columns that the tool's output may tell; what is not known is None."""
@@ -110,12 +119,16 @@ def read(tool_name: str, files: Sequence[Found], exit_code: int | None) -> Docum
     plain: dict[str, bytes] = {}
     strange: list[ReadingProblem] = []
     for file in files:
-        data = file.data.removeprefix(b"\xef\xbb\xbf")  # an editor's mark
+        data = file.data.removeprefix(MARK)
         plain[file.name] = data
         if data.startswith((b"\xff\xfe", b"\xfe\xff")):
             strange.append(ReadingProblem("invalid", f"{file.name} is UTF-16: save it as UTF-8"))
-    reading = Reading(None, [], strange) if strange else tools()[tool_name].read(plain, exit_code)
-    return Document(tool_name, files, reading)
+    if strange:
+        return Document(tool_name, files, Reading(None, [], strange))
+    if len(plain) == 1:
+        ((name, data),) = plain.items()
+        return Document(tool_name, files, contents.reading(name, data, tool_name, exit_code))
+    return Document(tool_name, files, tools()[tool_name].read(plain, exit_code))
 
 
 def documents(file: Found, exit_code: int | None) -> list[Document] | NotOurs:

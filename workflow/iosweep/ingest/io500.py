@@ -39,7 +39,7 @@ SCORED = (*BANDWIDTH, *METADATA, FIND)
 #: Figures that differ by less are the same: IOR's table has five digits.
 _SAME = 1e-3
 _LONGEST = 500  # characters of a line that are looked at
-_NUMBER = r"(\d{1,15}(?:\.\d{1,15})?(?:e-\d{1,3})?)"
+_NUMBER = r"(\d{1,15}(?:\.\d{1,15})?(?:e-\d{1,3})?)(?!\S)"
 _RESULT = re.compile(
     rf"\[RESULT[^\]]{{0,20}}\]\s+(?:(?:BW|IOPS)\s+phase\s+\d+\s+)?([a-z][a-z0-9_-]{{2,40}})\s+{_NUMBER}\s+"
     r"(?:GiB/s|GB/s|kIOPS|kiops)"
@@ -155,9 +155,11 @@ def _run(
     read: dict[str, float] = {}
     reasons: dict[str, str] = {}
     for phase in SCORED:
-        figure, reasons[phase] = _figure(phase, outputs.get(phase, ())) if phase != FIND else (None, "")
+        figure, reasons[phase] = _figure(phase, outputs.get(phase, ())) if outputs and phase != FIND else (None, "")
         if figure is not None:
             read[phase] = figure
+    if not outputs:
+        remarks.append("there is no output of its phases")
     witness, others = _witness(summaries, read)
     if others:
         remarks.append(f"{human_count(others, 'summary', 'summaries')} of another run beside it: not compared")

@@ -36,7 +36,9 @@ from iosweep.tools.reading import Cell, Reading
 #: What checks say that a reader makes without a name.
 _OF_THE_WHOLE = "a part of what the reader judges of the whole output (check `output`)"
 #: Columns that tell points apart, beside the parameters: a mean over two versions would describe neither.
-_ALSO = ("tool_version", "target_directory", "segments")
+_ALSO = ("tool_version", "target_directory", "segments", "tasks")
+#: Kind -> columns without which nothing tells that two outputs are of the same thing: each is a point of its own.
+_ESSENTIAL = {"data": ("tasks", "transfer_size_bytes"), "metadata": ("tasks",)}
 #: Columns that tell when a row was measured.
 _WHEN = ("started", "began_local", "ended_local")
 #: Columns of a row that this module sets itself.
@@ -75,8 +77,11 @@ def campaign_rows(campaign: str, read: Iterable[tuple[IngestedFile, contents.Con
     """The rows of all outputs (file, content)."""
     placed: list[_Placed] = []
     left_out: Counter[str] = Counter()
-    seen: set[tuple[object, ...]] = set()
+    seen: set[object] = set()
     for file, content in read:
+        if file.sha256 in seen:
+            continue
+        seen.add(file.sha256)
         for found in (one for reading in content.readings for one in _whole(reading)):
             if why := _unusable(found.values):
                 left_out[why] += 1
@@ -128,6 +133,9 @@ def _values(read: Mapping[str, Cell]) -> Values:
     for name, value in read.items():
         if name in columns and name not in _OWN and (fit := _fit(columns[name], value)) is not None:
             values[name] = fit
+    tasks, each = values.get("tasks"), values.get("threads_per_node")
+    if isinstance(tasks, int) and isinstance(each, int) and each and not tasks % each:
+        values.setdefault("nodes", tasks // each)  # the Lustre notes' table has both
     if values.get("nodes") == 1 and values.get("host"):
         values.setdefault("hosts", values["host"])
     phase = tools()[str(read["tool"])].phases[str(read["phase"])]
@@ -179,9 +187,14 @@ def _fingerprint(values: Values) -> tuple[object, ...] | None:
 
 def _place(values: Values, found: Found, number: int) -> _Placed:
     tool, phase = str(values["tool"]), str(values["phase"])
+    kind = str(values["kind"])
     known = {name: values[name] for name in (*parameters(), *_ALSO) if values.get(name) is not None}
-    point = _point_id(tool, str(values["kind"]), known)
-    sweep = (tool, str(values["kind"]), *(str(values.get(name) or "") for name in ("tool_version", "target_directory")))
+    alone = any(values.get(name) is None for name in _ESSENTIAL[kind])
+    if alone:
+        known |= {"raw_sha256": values["raw_sha256"], "run": found.values.get("repetition")}
+    point = _point_id(tool, kind, known)
+    told = (str(values.get(name) or "") for name in ("tool_version", "target_directory"))
+    sweep = (tool, kind, *told, str(values["raw"]) if alone else "")
     when = next((str(value) for name in _WHEN if (value := found.values.get(name))), "")
     return _Placed(values | {"phase": phase}, found, sweep, point, (not when, when, number))
 
@@ -246,7 +259,7 @@ def _one(text: str) -> str:
 
 
 def _sweep_names(keys: Iterable[tuple[str, ...]]) -> dict[tuple[str, ...], str]:
-    """Sweep -> its name: tool and kind, and a number where several versions or directories have them."""
+    """Sweep -> its name: tool and kind, and a number where several versions, directories or files have them."""
     ordered = sorted(keys)
     several = Counter(key[:2] for key in ordered)
     numbers: Counter[tuple[str, ...]] = Counter()
@@ -258,10 +271,11 @@ def _sweep_names(keys: Iterable[tuple[str, ...]]) -> dict[tuple[str, ...], str]:
 
 
 def _sweep(name: str, key: tuple[str, ...], rows: Sequence[Values]) -> SweepFacts:
-    tool, _, version, directory = key
+    tool, _, version, directory, alone = key
     measured = {str(row["phase"]) for row in rows}
     most = max((number for row in rows if isinstance(number := row["repetition"], int)), default=1)
     about = [f"{tools()[tool].title or tool} {version}" if version else "", f"in {directory}" if directory else ""]
+    about += [f"{alone}, which does not tell on how many ranks or with what size"] if alone else []
     return SweepFacts(
         name=name,
         tool=tool,

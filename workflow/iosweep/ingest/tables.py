@@ -52,17 +52,29 @@ def _facts(document: Ingested, read: Sequence[tuple[IngestedFile, Contents]], ma
     summaries = [(file.path, content.summary) for file, content in read if content.summary]
     outputs = [(file.path, reading) for file, content in read for reading in content.readings]
     without = contents.Reasons()
-    for file, content in read:
+    once = {file.sha256: (file, content) for file, content in reversed(read)}.values()
+    for file, content in once:
         if content.readings and not content.rows:
             without.add(contents.why_no_row(file.path, content))
     return IngestedFacts(
-        files=dict(Counter(kind for file, _ in read for kind in file.kinds)),
-        bytes=sum(file.bytes for file, _ in read),
+        files=dict(Counter(kind for file, _ in once for kind in file.kinds)),
+        bytes=sum(file.bytes for file, _ in once),
         refused=document.refused,
         without_rows=without.found(),
         left_out=dict(Counter(made.left_out).most_common()),
+        when=_when(made),
         io500=tuple(io500.runs(summaries, outputs)),
     )
+
+
+def _when(made: Made) -> str:
+    """`2021-10-20 13:34 to 2021-10-20 14:22 (local time)`; empty where no output has a date."""
+    names = ("began_local", "ended_local")
+    dates = sorted(str(value) for row in made.rows for name in names if (value := row.values.get(name)))
+    if not dates:
+        return ""
+    first, last = (date[:16].replace("T", " ") for date in (dates[0], dates[-1]))
+    return f"{first} to {last} (local time)" if first != last else f"{first} (local time)"
 
 
 def _about(document: Ingested, digest: str, made: Made) -> dict[str, object]:

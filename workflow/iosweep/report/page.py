@@ -61,6 +61,7 @@ SECTIONS = (
     Section("sentences", needs="told"),
     Section("headline"),
     Section("acceptance", "Acceptance", needs="acceptance"),
+    Section("ingested", "Ingested", needs="ingested"),
     Section("node-check", "Node check", needs="node_check"),
     Section("weka", "WEKA tests", needs="weka"),
     Section("metadata", "Metadata", needs="metadata"),
@@ -137,6 +138,7 @@ def _body(campaign: Campaign, results: Sequence[Result], drawings: Sequence[Figu
         "weka": benchmark_tables.weka(campaign, results),
         "metadata": benchmark_tables.metadata(campaign, results),
         "references": references.of(campaign, results),
+        "ingested": campaign.about.ingested,
         "depths": depth_table.of(campaign, results),
         "sweeps": [
             (sweep, [figure for figure in drawings if figure.sweep == sweep.name]) for sweep in campaign.about.sweeps

@@ -38,7 +38,8 @@ class IngestedFile(Part, frozen=True):
 
 
 class Ingested(Document, frozen=True, kw_only=True):
-    """ingested.json. `sources`: the paths that were given; `refused`: why others were not taken -> how many files."""
+    """ingested.json. `sources`: the paths that were given; `files`: copies of one have its hash; `refused`: why others
+    were not taken -> how many files."""
 
     campaign: Name
     made: Moment
@@ -48,6 +49,11 @@ class Ingested(Document, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         check_moments(self.made)
+
+    @property
+    def distinct(self) -> list[IngestedFile]:
+        """Without copies."""
+        return [*{file.sha256: file for file in reversed(self.files)}.values()]
 
 
 class Io500Figure(Part, frozen=True, kw_only=True):
@@ -81,13 +87,15 @@ class Io500Run(Part, frozen=True, kw_only=True):
 
 class IngestedFacts(Part, frozen=True, kw_only=True):
     """`ingested` of campaign.json. `files`: how many of each kind; `refused`: why files were not taken -> how many;
-    `without_rows`: why files that were taken give no row; `left_out`: why rows are not in the tables -> how many."""
+    `without_rows`: why files that were taken give no row; `left_out`: why rows are not in the tables. `when`: the first
+    and last dates of the outputs, by the clocks of their nodes, as text."""
 
     files: dict[str, Count]
     bytes: Count
     refused: dict[str, Count]
     without_rows: dict[str, Count]
     left_out: dict[str, Count]
+    when: str = ""
     io500: tuple[Io500Run, ...] = ()
 
 

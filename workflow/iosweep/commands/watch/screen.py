@@ -44,6 +44,7 @@ def run(arguments: Namespace) -> int:
     """Show progress until the campaign ends, or Ctrl-C. Without a terminal, print it once."""
     if (results := campaigns.find_begun(arguments.campaign)) is None:
         return 1
+    campaigns.refuse_ingested(results, "it has no plan, and nothing is measured")
     campaign, console = Campaign(results), SafeConsole()
     if arguments.json:
         snapshot = campaign.look()

@@ -18,7 +18,10 @@ def _apart(first: str, second: str) -> str:
 _HARMLESS = re.compile(
     r"(?:ior )?WARNING: (?:Read bytes is 0"
     r"|unable to use realpath\(\)|unable to statv?fs\(\)"  # only the line "FS:" is about that
-    r"|\S+ backend is deprecated use |assuming POSIX-based backend for )"
+    r"|\S+ backend is deprecated use |assuming POSIX-based backend for "
+    # IOR's alone, of its own runs in the same log
+    r"|(?:Expected|Stat\(\) of) aggregate file size|Using actual aggregate bytes moved|[Mm]aybe caused by deadline"
+    r"|inconsistent file size by different tasks)"
 )
 #: Open MPI frames its own messages by lines of dashes
 FRAME = re.compile(r"-{60,}")
@@ -35,6 +38,8 @@ _NOTE = re.compile(
     r"|(?:\w+ )?returned error during statv?fs\b)"  # only the line "FS:" is about that
 )
 
+#: Of directories alone: each file that is not removed has a line of its own.
+NOT_REMOVED = "directories were not removed, because something is left in them"
 _ENDED = "processes ended before their time"
 _SIGNS: tuple[tuple[str, re.Pattern[str]], ...] = (
     ("mdtest did not understand its options", re.compile(r"Error invalid argument|Invalid options|Error, argument")),
@@ -44,6 +49,7 @@ _SIGNS: tuple[tuple[str, re.Pattern[str]], ...] = (
     ),
     ("the test directory could not be made", re.compile(r"Unable to create test directory")),
     ("data was read back wrong", re.compile(r"ERROR: verifying the data")),
+    (NOT_REMOVED, re.compile(r"WARNING: [Uu]nable to remove directory ")),
     (
         "operations failed that mdtest counted all the same",
         re.compile(

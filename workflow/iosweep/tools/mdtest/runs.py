@@ -28,10 +28,11 @@ from dataclasses import dataclass, field, replace
 from iosweep.tools.mdtest.command_line import Options, parse, release, split
 from iosweep.tools.mdtest.judge import ALONE, longer_than_all, problems_of, statistics, times, zeros
 from iosweep.tools.mdtest.launches import MIXED, Launch, scan
-from iosweep.tools.mdtest.messages import said
+from iosweep.tools.mdtest.messages import NOT_REMOVED, said
 from iosweep.tools.mdtest.table import Rate, Table
 from iosweep.tools.reading import ProblemSeverity
 
+_OF_DIRECTORIES = ("Directory removal", "Tree removal")
 #: MPI's clock counts in far less; of barriers, a phase of a millisecond is mostly made.
 CLOCK_S = 0.00005
 
@@ -74,7 +75,8 @@ def _runs(launch: Launch) -> Iterator[Run]:
     version = release(text)
     words = split(launch.command) if launch.command else None
     options = parse(words, version)
-    told = list(said(launch.heard))
+    told = list(said(one for one in launch.heard if one.meaning != NOT_REMOVED))
+    left = [sentence for _, sentence in said(one for one in launch.heard if one.meaning == NOT_REMOVED)]
     signs = [sentence for severity, sentence in told if severity == "invalid"]
     shifts = launch.shifts
     if len(shifts) > 1:
@@ -99,6 +101,9 @@ def _runs(launch: Launch) -> Iterator[Run]:
             problems += zeros(table, version, options, doubts, remarks)
             statistics(table, version, tasks, problems, doubts)
             problems += [*times(launch, table, version, options), *longer_than_all(launch, table, options)]
+            for sentence in left:
+                doubts |= {name: f"{name}: {sentence}" for name in _OF_DIRECTORIES if name in table.rates}
+                remarks.append(("suspect", sentence))
             if not (launch.headed or table.count):
                 remarks.append(("suspect", ALONE))
         yield Run(

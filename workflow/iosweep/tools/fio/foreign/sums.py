@@ -16,10 +16,12 @@ from iosweep.tools.fio import several_nodes
 from iosweep.tools.fio.foreign.rows import SAME_WINDOW, Row
 from iosweep.tools.fio.json_records import UNREADABLE, Direction
 from iosweep.tools.fio.options import PHASES
-from iosweep.tools.reading import Sum
+from iosweep.tools.reading import Cell, Sum
 
 #: Columns that tell one worker or client from another, or belong to one of them.
-_OF_ONE = ("label", "host", "tasks", "started", "ended_local", "began_local", "runtime_s", "command")
+_OF_ONE = ("label", "host", "nodes", "threads_per_node", "tasks", "started", "ended_local", "command")
+#: Figures that are whole numbers.
+_COUNTS = ("ops", "bytes_read", "bytes_written")
 
 
 @dataclass(frozen=True)
@@ -52,17 +54,15 @@ def sums(reports: Sequence[Report]) -> list[Sum]:
     return [_sum(ones) for ones in alike.values() if len(ones) > 1]
 
 
-def _asked(row: Row) -> tuple[object, ...]:
-    """What tells one workload from another: its parameters."""
-    figures = ("ops", "bytes_read", "bytes_written")
-    names = [name for name, value in row.items() if name == "phase_time_s" or not isinstance(value, float)]
-    return tuple(sorted((name, row[name]) for name in names if name not in (*_OF_ONE, *figures)))
+def _asked(row: Row) -> tuple[tuple[str, Cell], ...]:
+    """What tells one workload from another: the columns of its parameters."""
+    found = [(name, value) for name, value in row.items() if name == "phase_time_s" or not isinstance(value, float)]
+    return tuple(sorted((name, value) for name, value in found if name not in (*_OF_ONE, *_COUNTS)))
 
 
 def _sum(reports: Sequence[Report]) -> Sum:
     parts = tuple(report.index for report in reports)
-    first = reports[0].row
-    shared: Row = {name: value for name, value in first.items() if _shared(name, value, reports)}
+    shared = dict(_asked(reports[0].row))
     hosts = list(dict.fromkeys(report.host for report in reports if report.host))
     labels = list(dict.fromkeys(str(report.row["label"]) for report in reports))
     own: Row = {"label": labels[0] if len(labels) == 1 else human_count(len(labels), "job")}
@@ -76,10 +76,6 @@ def _sum(reports: Sequence[Report]) -> Sum:
     doubts: list[str] = []
     figures = _figures(reports, shared, doubts)
     return Sum({**shared, **own, **figures}, parts, tuple(doubts))
-
-
-def _shared(name: str, value: object, reports: Sequence[Report]) -> bool:
-    return name not in (*_OF_ONE, "nodes", "threads_per_node") and all(one.row.get(name) == value for one in reports)
 
 
 def _figures(reports: Sequence[Report], shared: Row, doubts: list[str]) -> Mapping[str, float]:

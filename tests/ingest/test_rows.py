@@ -1,0 +1,142 @@
+"""Outputs of others as points and repetitions: the same parameters are one point, what is not known is never mixed."""
+
+from dataclasses import replace
+from hashlib import sha256
+from pathlib import Path
+
+import pytest
+
+from iosweep.ingest import contents
+from iosweep.ingest.contents import Contents
+from iosweep.ingest.rows import Made, campaign_rows
+from iosweep.results.ingested import IngestedFile
+from iosweep.tools.reading import Cell, Reading, ReadingProblem, Sum
+
+SAMPLES = Path(__file__).parents[1] / "samples"
+IOR: dict[str, Cell] = {
+    "tool": "ior",
+    "tool_version": "4.0.0",
+    "label": "write",
+    "phase": "seq_write",
+    "tasks": 64,
+    "threads_per_node": 32,
+    "transfer_size_bytes": 1 << 20,
+    "bandwidth_bytes_per_s": 1e9,
+    "ops_per_s": 1e3,
+}
+
+
+def made(*readings: Reading) -> Made:
+    """Rows of files with these readings, one each."""
+    return campaign_rows(
+        "c",
+        [
+            (IngestedFile(f"{n}.out", sha256(b"%d" % n).hexdigest(), 1, ("ior",)), Contents([reading]))
+            for n, reading in enumerate(readings)
+        ],
+    )
+
+
+def reading(*rows: dict[str, Cell], problems: tuple[ReadingProblem, ...] = ()) -> Reading:
+    return Reading("4.0.0", rows, problems)
+
+
+def sample(name: str) -> Contents:
+    data = (SAMPLES / name).read_bytes()
+    kinds = contents.kinds(data)
+    assert isinstance(kinds, tuple)
+    return contents.read(name, data, kinds)
+
+
+def points(found: Made) -> list[tuple[object, object]]:
+    return [(row.values["point"], row.values["repetition"]) for row in found.rows]
+
+
+def test_several_runs_of_one_point_are_repetitions_in_the_order_of_their_dates() -> None:
+    late = IOR | {"began_local": "2026-03-02T00:00:00", "bandwidth_bytes_per_s": 2e9}
+    early = IOR | {"began_local": "2026-03-01T00:00:00", "bandwidth_bytes_per_s": 3e9}
+    found = made(reading(IOR), reading(late), reading(early))
+    assert [row.values["bandwidth_bytes_per_s"] for row in found.rows] == [3e9, 2e9, 1e9]
+    assert {point for point, _ in points(found)} == {found.rows[0].values["point"]}
+    assert [number for _, number in points(found)] == [1, 2, 3]
+    assert [sweep.name for sweep in found.sweeps] == ["ior-data"]
+    assert found.rows[0].values["nodes"] == 2
+
+
+@pytest.mark.parametrize(
+    "other", [{"transfer_size_bytes": 4096}, {"o_direct": True}, {"tool_version": "3.3.0"}, {"segments": 4}]
+)
+def test_other_parameters_conditions_and_versions_are_other_points(other: dict[str, Cell]) -> None:
+    found = made(reading(IOR), reading(IOR | other | {"bandwidth_bytes_per_s": 2e9}))
+    assert len({point for point, _ in points(found)}) == 2
+    assert [number for _, number in points(found)] == [1, 1]
+
+
+def test_an_id_depends_on_the_parameters_alone() -> None:
+    one = made(reading(IOR)).rows[0].values["point"]
+    many = made(reading(IOR | {"transfer_size_bytes": 1}), reading(IOR), reading(IOR | {"phase": "seq_read"}))
+    assert one in {row.values["point"] for row in many.rows}
+    assert str(one).startswith("ior.data.2n.32t.1m.")
+
+
+def test_outputs_that_do_not_tell_their_ranks_are_repetitions_of_nothing() -> None:
+    unknown = {name: value for name, value in IOR.items() if name not in ("tasks", "threads_per_node")}
+    found = made(reading(unknown), reading(unknown | {"bandwidth_bytes_per_s": 2e9}))
+    assert len({point for point, _ in points(found)}) == 2
+    assert [sweep.name for sweep in found.sweeps] == ["ior-data-1", "ior-data-2"]
+    assert "1.out" in (found.sweeps[1].description or "")
+
+
+def test_verdicts_come_from_what_the_reader_says_and_other_checks_are_not_checked() -> None:
+    found = made(
+        reading(IOR, IOR | {"ops_per_s": 5.0}, problems=(ReadingProblem("suspect", "a | b", 0),)),
+        reading(IOR | {"ops_per_s": 6.0}, problems=(ReadingProblem("invalid", "wrong", 0),)),
+    )
+    assert [row.values["verdict"] for row in found.rows] == ["suspect", "valid", "invalid"]
+    assert [row.values["reasons"] for row in found.rows] == ["a / b", "", "wrong"]
+    outcomes = {check.name: finding for check, finding in found.rows[1].findings}
+    assert outcomes["pinned"].outcome == "not checked"
+    assert outcomes["pinned"].evidence.startswith("not measured here: it needs")
+    assert {name for name, finding in outcomes.items() if finding.outcome == "pass"} == {"output", "tool_doubts"}
+
+
+def test_what_has_no_place_is_counted() -> None:
+    unknown = {name: value for name, value in IOR.items() if name != "phase"}
+    found = made(reading(IOR, IOR, unknown, IOR | {"phase": "tree_create"}))
+    assert len(found.rows) == 1
+    assert sorted(found.left_out.values()) == [1, 1, 1]
+    assert "it is there twice, with the same figures" in found.left_out
+
+
+def test_values_of_the_wrong_type_or_size_are_null() -> None:
+    odd: dict[str, Cell] = {"ops_per_s": 1e300, "nodes": 1 << 70, "o_direct": "yes", "point": "x", "host": "a\x1b[1m"}
+    values = made(reading(IOR | odd)).rows[0].values
+    assert values.get("ops_per_s") is None
+    assert values.get("o_direct") is None
+    assert values["nodes"] == 2
+    assert values["host"] == "a\\x1b[1m"
+
+
+def test_the_lustre_notes_table_is_a_sweep_over_transfer_sizes() -> None:
+    file = IngestedFile("results.csv", "0" * 64, 1, ("ior",))
+    found = campaign_rows("c", [(file, sample("ior/seeds/lustre_notes_results.csv"))])
+    assert len(found.rows) == 8
+    assert found.sweeps[0].axes == {"transfer_size": (16 << 20, 64 << 20)}
+    assert {row.values["nodes"] for row in found.rows} == {2}
+    assert {row.values["file_size_bytes"] for row in found.rows if row.values.get("write_mode")} == set()
+
+
+def test_workers_of_one_run_are_one_row_and_no_repetitions() -> None:
+    reading = sample("fio/s2_nj4_nogr.out").readings[0]
+    (row,) = made(reading).rows
+    parts = [float(str(part["ops_per_s"])) for part in reading.rows]
+    assert row.values["ops_per_s"] == pytest.approx(sum(parts))
+    assert (row.values["nodes"], row.values["tasks"], row.values["threads_per_node"]) == (1, 4, 4)
+    assert row.values["repetition"] == 1
+    assert "latency_p99_s" not in row.values  # no histograms
+
+
+def test_a_sum_with_an_invalid_part_is_invalid() -> None:
+    one = reading(IOR, IOR, problems=(ReadingProblem("invalid", "it broke", 1),))
+    (row,) = made(replace(one, sums=[Sum({**IOR, "tasks": 128}, (0, 1), ("doubt",))])).rows
+    assert (row.values["verdict"], row.values["tasks"]) == ("invalid", 128)
