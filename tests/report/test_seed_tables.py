@@ -12,9 +12,9 @@ import pytest
 import seed_figures as seeds
 from iosweep.analysis.aggregate import Result, summarize
 from iosweep.analysis.data import Campaign, load
-from iosweep.commands.cli import main
 from iosweep.config import references as published
 from iosweep.config.published import Reference
+from iosweep.ingest import collect, tables
 from iosweep.report import benchmark_tables, depth_table, figures, references
 from iosweep.report.benchmark_tables import Cell, Table, TableRow
 from seed_figures import G, K, M
@@ -151,12 +151,12 @@ class TestMicron:
         outputs = tmp_path / "outputs"
         outputs.mkdir()
         seeds.micron_outputs(outputs)
-        assert main(["ingest", str(outputs), "--as", "micron", "--results", str(tmp_path / "results")]) == 0
-        campaign = load(tmp_path / "results" / "micron")
-        tables = depth_table.of(campaign, summarize(campaign.rows))
+        results = tmp_path / "results"
+        tables.make(results, *collect.collect(results, "micron", [outputs]))
+        campaign = load(results)
         found = {
             (phase, row.title): (cell.value, cell.lines)
-            for table in tables
+            for table in depth_table.of(campaign, summarize(campaign.rows))
             for row in table.rows
             for phase, cell in zip(table.columns, row.cells, strict=True)
             if cell.value

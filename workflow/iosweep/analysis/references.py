@@ -8,8 +8,10 @@ differences in `setup` is taken, then the best one; the differences are said.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import cache
+
+from msgspec import to_builtins
 
 from iosweep.analysis import aggregate, caveats, formats, titles
 from iosweep.analysis.aggregate import Result, Statistics, of_points
@@ -252,3 +254,33 @@ def summary(found: Iterable[Beside]) -> str:
     """`7 of 16 figures compare`"""
     every = list(found)
     return f"{sum(not one.reason for one in every):,} of {human_count(len(every), 'figure')} compare"
+
+
+def document(reference: Reference) -> dict[str, object]:
+    """A reference for JSON: values in SI base units beside the source's own text."""
+    figures = [to_builtins(figure) | {"column": figure.about.column} for figure in reference.figures]
+    return {**to_builtins(reference), "figures": figures}
+
+
+def compared(reference: Reference, found: Iterable[Beside]) -> dict[str, object]:
+    """A reference for JSON, with ours beside each figure, or why the two do not compare."""
+    figures = [
+        {
+            "phase": one.published.phase,
+            "figure": one.published.figure,
+            "column": one.published.about.column,
+            "system": one.published.system,
+            "where": one.published.where,
+            "relative_to": one.published.relative_to,
+            "published": one.published.value,
+            "printed": one.published.printed,
+            "point": one.result.point if one.result else None,
+            "verdict": one.result.verdict if one.result else None,
+            "value": one.value if one.figure else None,
+            "ratio": asdict(one.ratio) if one.ratio else None,
+            "differences": list(one.differences),
+            "not_comparable": one.reason or None,
+        }
+        for one in found
+    ]
+    return document(reference) | {"figures": figures}

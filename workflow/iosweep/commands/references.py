@@ -5,19 +5,17 @@ from __future__ import annotations
 import sys
 from argparse import ArgumentParser, Namespace
 from collections.abc import Sequence
-from dataclasses import asdict
 
 from iosweep.analysis import references as analysis
-from iosweep.analysis.aggregate import Result, summarize
-from iosweep.analysis.data import Campaign, load
-from iosweep.analysis.references import Beside
+from iosweep.analysis.aggregate import summarize
+from iosweep.analysis.data import load
 from iosweep.commands import campaigns, outcome
 from iosweep.commands.terminal import Printer, prose, say, table, to_json
 from iosweep.config import references
 from iosweep.config.published import Reference
 from iosweep.errors import ConfigError, Problem
 from iosweep.report import references as report
-from iosweep.text import human_count, printable
+from iosweep.text import printable
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -34,28 +32,13 @@ def run(arguments: Namespace) -> int:
         return _beside(arguments.beside, arguments.reference, arguments.json)
     found = _named(arguments.reference or references.known())
     if arguments.json:
-        sys.stdout.write(to_json([document(one) for one in found]))
+        sys.stdout.write(to_json([analysis.document(one) for one in found]))
     elif arguments.reference:
         for one in found:
             _figures(one)
     else:
         _list(found)
     return 0
-
-
-def document(reference: Reference) -> dict[str, object]:
-    """A reference as JSON: values in SI base units beside the source's own text."""
-    import msgspec
-
-    made = msgspec.to_builtins(reference)
-    made["figures"] = [msgspec.to_builtins(figure) | {"column": figure.about.column} for figure in reference.figures]
-    return dict(made)
-
-
-def of_campaign(campaign: Campaign, results: Sequence[Result]) -> list[dict[str, object]]:
-    """The references of a campaign beside its results, as JSON."""
-    sweeps = campaign.about.sweeps
-    return [_compared(one, analysis.beside(one, results, sweeps)) for one in campaign.about.references]
 
 
 def _named(texts: Sequence[str]) -> tuple[Reference, ...]:
@@ -104,7 +87,7 @@ def _beside(name: str, texts: Sequence[str], as_json: bool) -> int:
     summary = summarize(campaign.rows)
     laid = [(one, analysis.beside(one, summary, campaign.about.sweeps)) for one in found]
     if as_json:
-        sys.stdout.write(to_json([_compared(*one) for one in laid]))
+        sys.stdout.write(to_json([analysis.compared(*one) for one in laid]))
     elif not laid:
         prose(f"{name} has no references; name some: {', '.join(references.known())}")
     for reference, every in laid if not as_json else ():
@@ -131,27 +114,3 @@ def _print(section: report.Section) -> None:
 
 def _lines(text: str) -> str:
     return "\n".join(map(printable, text.split("\n")))
-
-
-def _compared(reference: Reference, found: Sequence[Beside]) -> dict[str, object]:
-    head = {key: value for key, value in document(reference).items() if key != "figures"}
-    figures = []
-    for one in found:
-        figure = one.published
-        figures.append(
-            {
-                "phase": figure.phase,
-                "figure": figure.figure,
-                "column": figure.about.column,
-                "system": figure.system,
-                "where": figure.where,
-                "published": figure.value,
-                "printed": figure.printed,
-                "point": one.result.point if one.result else None,
-                "value": one.value if one.figure else None,
-                "ratio": asdict(one.ratio) if one.ratio else None,
-                "differences": list(one.differences),
-                "not_comparable": one.reason or None,
-            }
-        )
-    return head | {"compared": human_count(sum(not one.reason for one in found), "figure"), "figures": figures}

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
-from iosweep.analysis import acceptance, caveats, choice, formats, knees, sentences
+from iosweep.analysis import acceptance, caveats, choice, formats, knees, references, sentences
 from iosweep.analysis.aggregate import FIGURES, Result, Statistics, count_results, summarize
 from iosweep.analysis.choice import Choice
 from iosweep.analysis.data import Campaign, load
@@ -153,6 +153,10 @@ def _document(campaign: Campaign, found: Sequence[Result], known: outcome.Outcom
             {"sweep": b.sweep, "phase": b.phase, "axis": b.column, "values": list(b.values), **asdict(b.knee)}
             | {"saturated": b.saturated, "sentence": b.sentence}
             for b in knees.of(found, campaign.about.sweeps)
+        ],
+        "references": [
+            references.compared(one, references.beside(one, found, campaign.about.sweeps))
+            for one in campaign.about.references
         ],
         "results": [
             {
