@@ -13,6 +13,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
+from random import Random
 from statistics import fmean, median
 
 import campaigns
@@ -27,6 +28,8 @@ from measure import IOSWEEP, CannotRun, Row, Size, child
 
 #: Smallest changes that matter, which campaigns are compared with.
 _AT_LEAST = (AT_LEAST, 0.05, 0.10)
+#: How often the repetitions of all campaigns are dealt out to as many others.
+_DEALS = 20
 
 #: Points of the same sweep differ less than their repetitions do, as on a plateau, so that the best is often another.
 SWEEPS = (
@@ -90,23 +93,26 @@ def run(size: Size, work: Path) -> Iterator[Row]:
         "identical", "headlines that exclude each other", f"{pairs} pairs", f"{excluded}, {share:.1%}",
         budget=f"≤ {BUDGET:.0%}", met=share <= BUDGET,
     )  # fmt: skip
-    yield from _compared("each a session of its own", measured)
-    yield from _compared("repetitions of all sessions in each", _dealt(measured), ALPHA)
+    draw = Random(1)
+    yield from _compared("each a session of its own", [measured])
+    yield from _compared(
+        "repetitions of several sessions in each", [_dealt(measured, draw) for _ in range(_DEALS)], ALPHA
+    )
 
 
-def _dealt(measured: Sequence[Sequence[ResultRow]]) -> list[list[ResultRow]]:
-    """As many campaigns of the same repetitions, each with at most one of a campaign that was measured: as if all had
-    been measured in turn, so that what differs between sessions is noise of each."""
+def _dealt(measured: Sequence[Sequence[ResultRow]], draw: Random) -> list[list[ResultRow]]:
+    """As many campaigns of the same repetitions, dealt out at random, each with as many as before: as if all had been
+    measured in turn, so that what differs between sessions is noise of each."""
     dealt: list[list[ResultRow]] = [[] for _ in measured]
-    for number, rows in enumerate(measured):
-        for row in rows:
-            dealt[(number + (row.repetition or 0)) % len(measured)].append(row)
+    for repetition in sorted({row.repetition or 0 for rows in measured for row in rows}):
+        for place, rows in zip(draw.sample(dealt, len(dealt)), measured, strict=True):
+            place += [row for row in rows if row.repetition == repetition]
     return dealt
 
 
-def _compared(what: str, measured: Sequence[Sequence[ResultRow]], budget: float | None = None) -> Iterator[Row]:
-    """How many pairs of campaigns `iosweep compare` finds changed, in whatever direction."""
-    pairs = list(combinations(map(summarize, measured), 2))
+def _compared(what: str, deals: Sequence[Sequence[Sequence[ResultRow]]], budget: float | None = None) -> Iterator[Row]:
+    """How many pairs of campaigns `iosweep compare` finds changed, in whatever direction. deals: sets of campaigns."""
+    pairs = [pair for campaigns in deals for pair in combinations(map(summarize, campaigns), 2)]
     for at_least in _AT_LEAST:
         found = [compare(match(*pair), pair, at_least=at_least) for pair in pairs]
         changed = [[f for f in one.findings if f.verdict in ("regression", "improvement")] for one in found]
