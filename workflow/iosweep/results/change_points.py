@@ -29,6 +29,8 @@ TREND_NIGHTS, TREND_DAYS = 8, 30.0
 _LEAST_SCATTER = 1e-6
 #: Largest correlation of neighboring nights that is allowed for: a drift has any.
 _MOST_ALIKE = 0.8
+#: Share of the largest differences that its estimate leaves out.
+_LEFT_OUT = 0.2
 
 
 @dataclass(frozen=True)
@@ -100,17 +102,25 @@ def _clearest(row: Sequence[float]) -> _Clearest | None:
 def _alike(levels: Sequence[Sequence[float]]) -> float:
     """By how much the variance of a mean of nights is larger because a night is like the one before, 1 or more.
 
-    (1 + r) / (1 - r) of the correlation r of neighbors, as of an autoregressive process, with its bias of few nights
-    taken off (M. G. Kendall, "Note on bias in the estimation of autocorrelation", 1954).
+    (1 + r) / (1 - r) of the correlation r of neighbors, as of an autoregressive process. r is the smaller one of two:
+    that of what is left of the levels, with its bias of few nights taken off (M. G. Kendall, "Note on bias in the
+    estimation of autocorrelation", 1954), which a second change of level makes too large; and that of differences
+    (those of every second night scatter 1 + r times as much as those of neighbors), of which a change is in few.
     """
+    row = [value for level in levels for value in level]
     rests = [[value - fmean(level) for value in level] for level in levels]
-    squares = sum(value**2 for rest in rests for value in rest)
-    if not squares:
+    squares, near = sum(value**2 for rest in rests for value in rest), _spread(row, 1)
+    if not squares or not near:
         return 1.0
-    nights = sum(map(len, rests))
     r = sum(a * b for rest in rests for a, b in pairwise(rest)) / squares
-    r = min(_MOST_ALIKE, r + len(levels) * (1 + 3 * r) / nights)
+    r = min(_MOST_ALIKE, r + len(levels) * (1 + 3 * r) / len(row), _spread(row, 2) / near - 1)
     return max(1.0, (1 + r) / (1 - r))
+
+
+def _spread(row: Sequence[float], lag: int) -> float:
+    """Mean square of the differences of nights, without the largest."""
+    squares = sorted((b - a) ** 2 for a, b in zip(row, row[lag:], strict=False))
+    return fmean(squares[: max(1, round(len(squares) * (1 - _LEFT_OUT)))])
 
 
 def _levels(row: Sequence[float], cuts: Sequence[_Clearest]) -> list[Split]:

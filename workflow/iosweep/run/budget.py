@@ -69,8 +69,7 @@ class Budget:
         Returns the reason to skip all remaining repetitions (limits.time is spent, and limits.over_time `trim`), or
         None.
         """
-        pace = max(1.0, self._took_s / self._expected_s) if self._expected_s else 1.0
-        self._fits_job("next repetition", cost.time_s * pace)
+        self._fits_job("next repetition", cost.time_s * self._pace())
         limit, spent_s = self._limits.time, self._spent_s()
         if limit is not None and spent_s + cost.time_s > limit:
             if self._limits.over_time == "trim":
@@ -83,6 +82,20 @@ class Budget:
             )
         self._fits_bytes("repetition", cost.bytes_written)
         return None
+
+    def enough_for(self, time_s: float) -> bool:
+        """Whether limits.time leaves time for all that is still to come; where a campaign does not end without it, too.
+
+        time_s: its forecast.
+        """
+        limit = self._limits.time
+        if limit is None or self._limits.over_time != "trim":
+            return True
+        return self._spent_s() + time_s * self._pace() <= limit
+
+    def _pace(self) -> float:
+        """How many times as long as their forecast repetitions took so far, at least 1."""
+        return max(1.0, self._took_s / self._expected_s) if self._expected_s else 1.0
 
     def allow_second_try(self, cost: Cost) -> None:
         """Raise AllocationError if a repetition that a server spoiled cannot be tried again in this job."""
