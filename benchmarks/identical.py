@@ -17,8 +17,9 @@ from statistics import fmean, median
 
 import campaigns
 from iosweep.analysis import choice
-from iosweep.analysis.aggregate import Result, summarize
-from iosweep.analysis.comparison import AT_LEAST, compare
+from iosweep.analysis.aggregate import summarize
+from iosweep.analysis.comparison import ALPHA, AT_LEAST, compare
+from iosweep.analysis.data import Row as ResultRow
 from iosweep.analysis.data import load
 from iosweep.analysis.matching import match
 from iosweep.results import merge
@@ -73,10 +74,10 @@ def run(size: Size, work: Path) -> Iterator[Row]:
     if shutil.which("fio") is None:
         raise CannotRun("fio is not on PATH")
     told: dict[str, list[Told]] = {}
-    measured: list[list[Result]] = []
+    measured: list[Sequence[ResultRow]] = []
     for number in range(size.identical):
         results = _campaign(size, work, f"identical-{number + 1}")
-        measured.append(summarize(load(results).rows))
+        measured.append(load(results).rows)
         for phase, one in _headlines(results).items():
             told.setdefault(phase, []).append(one)
     excluded, pairs = 0, 0
@@ -89,20 +90,32 @@ def run(size: Size, work: Path) -> Iterator[Row]:
         "identical", "headlines that exclude each other", f"{pairs} pairs", f"{excluded}, {share:.1%}",
         budget=f"≤ {BUDGET:.0%}", met=share <= BUDGET,
     )  # fmt: skip
-    yield from _compared(measured)
+    yield from _compared("each a session of its own", measured)
+    yield from _compared("repetitions of all sessions in each", _dealt(measured), ALPHA)
 
 
-def _compared(measured: Sequence[Sequence[Result]]) -> Iterator[Row]:
-    """How many pairs of the campaigns `iosweep compare` finds changed, in whatever direction."""
-    pairs = list(combinations(measured, 2))
+def _dealt(measured: Sequence[Sequence[ResultRow]]) -> list[list[ResultRow]]:
+    """As many campaigns of the same repetitions, each with at most one of a campaign that was measured: as if all had
+    been measured in turn, so that what differs between sessions is noise of each."""
+    dealt: list[list[ResultRow]] = [[] for _ in measured]
+    for number, rows in enumerate(measured):
+        for row in rows:
+            dealt[(number + (row.repetition or 0)) % len(measured)].append(row)
+    return dealt
+
+
+def _compared(what: str, measured: Sequence[Sequence[ResultRow]], budget: float | None = None) -> Iterator[Row]:
+    """How many pairs of campaigns `iosweep compare` finds changed, in whatever direction."""
+    pairs = list(combinations(map(summarize, measured), 2))
     for at_least in _AT_LEAST:
         found = [compare(match(*pair), pair, at_least=at_least) for pair in pairs]
         changed = [[f for f in one.findings if f.verdict in ("regression", "improvement")] for one in found]
         alarms = sum(map(bool, changed))
         largest = max((abs(f.change.share) for own in changed for f in own if f.change), default=0.0)
         yield Row(
-            "identical", f"comparisons that find a change of {at_least:.0%} or more", f"{len(pairs)} pairs",
-            f"{alarms}, {alarms / len(pairs):.1%}; the largest is {largest:.1%}",
+            "identical", f"comparisons that find a change of {at_least:.0%} or more, {what}", f"{len(pairs)} pairs",
+            f"{alarms}, {alarms / len(pairs):.1%}" + (f"; the largest is {largest:.1%}" if alarms else ""),
+            budget=f"≤ {budget:.0%}" if budget else "", met=alarms / len(pairs) <= budget if budget else None,
         )  # fmt: skip
 
 

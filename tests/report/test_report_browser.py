@@ -97,7 +97,7 @@ def column(tab: Any, name: str) -> list[str]:
 def test_every_figure_is_drawn(show: Open, demo: Path) -> None:
     tab = show(demo)
     charts = tab.locator(".chart")
-    assert charts.count() == 5
+    assert charts.count() == 7
     for i in range(5):
         assert charts.nth(i).locator("svg [aria-roledescription='point']").count() >= 10
         assert charts.nth(i).locator("svg [aria-roledescription='rule mark']").count() >= 1

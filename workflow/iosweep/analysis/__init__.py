@@ -8,6 +8,7 @@
 | formats.py | how figures, sizes and lists of nodes are written (pure) |
 | caveats.py | what limits a figure: reasons, different nodes and builds, missing repetitions (pure) |
 | slices.py | which results belong in one figure (pure) |
+| grids.py | a sweep as grids of two axes: results of a phase, and which points are measured (pure) |
 | choice.py | which point is the best of a phase, what confirms it, what it cannot be told apart from (pure) |
 | references.py | published figures beside a campaign's own, or why they do not compare (pure) |
 | matching.py | which results of two campaigns are of the same thing (pure) |

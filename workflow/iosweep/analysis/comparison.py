@@ -28,6 +28,9 @@ Verdict = Literal["regression", "improvement", "same", "undecided"]
 AT_LEAST = 0.03
 #: False alarms of a comparison, and the confidence of an interval.
 ALPHA = 0.05
+#: What p must not exceed for that: where few rounds are disturbed as a whole, results share how they were disturbed,
+#: and their phase seems better known than it is.
+LEVEL = 0.04
 
 
 @dataclass(frozen=True)
@@ -105,7 +108,7 @@ def compare(
     groups = list(_groups(singles, column))
     tested = [one for one in (*groups, *singles) if one.change]
     adjusted = dict(zip(map(id, tested), statistics.holm(one.change.p for one in tested if one.change), strict=True))
-    alpha = ALPHA / max(1, len(tested))
+    alpha = LEVEL / max(1, len(tested))
     judged = [
         _judged(replace(one, p=adjusted[id(one)]), column, at_least, alpha) if one.change else one
         for one in (*groups, *singles)
@@ -184,7 +187,7 @@ def _judged(one: Finding, column: str, at_least: float, alpha: float) -> Finding
     """The finding with its verdict. alpha: of a single one, for how many repetitions would decide it."""
     change = one.change
     assert change is not None
-    if one.p <= ALPHA and abs(change.share) >= at_least:
+    if one.p <= LEVEL and abs(change.share) >= at_least:
         better = (change.share > 0) != lower_is_better(column)
         return replace(one, verdict="improvement" if better else "regression")
     low, high = change.within(ALPHA)

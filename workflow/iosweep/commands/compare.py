@@ -32,7 +32,7 @@ _MOST_CHANGES, _MOST_UNDECIDED = 12, 5
 
 def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
-        "campaign", nargs="+", help="two or more campaigns, by name or by path of their results: each against the first"
+        "campaign", nargs="+", help=f"two or more campaigns, each against the first: {campaigns.NAMED_OR_ARCHIVE}"
     )
     parser.add_argument(
         "--ignore", action="append", default=[], metavar="PARAMETER",
@@ -98,11 +98,15 @@ def _share(text: str) -> float:
 
 def _load(name: str) -> tuple[Path, Campaign]:
     """The results of a campaign. Raises CommandError."""
-    if (results := campaigns.find(name)) is None:
+    try:
+        results = campaigns.find(name)
+    except CommandError as error:
+        raise CommandError(str(error), NOT_COMPARABLE) from None
+    if results is None:
         raise CommandError(f"`{name}` cannot be compared", NOT_COMPARABLE)
     try:
         with working(f"reading {results} ..."):
-            return results, load(results)
+            return Path(name) if campaigns.is_unpacked(results) else results, load(results)
     except FileNotFoundError:
         raise CommandError(outcome.no_tables(results, name), NOT_COMPARABLE) from None
     except documents.Damaged as error:

@@ -9,6 +9,7 @@
 | results_table.py | results -> the table of results (pure) |
 | checks_table.py | checks -> how often each failed or could not be made (pure) |
 | series_figures.py | series -> small figures over time and tables of own rates behind the rows (pure) |
+| heat_maps.py | results -> heat maps of phases, and the quantities that the switches show (pure) |
 | benchmark_tables.py | results -> mdtest's rates by operation, WEKA's summary (pure) |
 | references.py | published figures beside the campaign's, as tables (pure) |
 | depth_table.py | what each queue depth gains and costs (pure) |
@@ -21,6 +22,6 @@
 | remarks.py | campaign -> what the first screen mentions about the target (pure) |
 | vega_lite.py, figure_files.py | a figure -> Vega-Lite -> SVG and PNG, and static SVG for the page |
 | html.py | what all pages share: templates, policy, the script that draws, data for the scripts |
-| comparison_page.py, overlaid.py | a comparison -> one HTML file with figures of both (comparison.html, .css, .js) |
+| comparison_page.py, overlaid.py | a comparison -> one HTML file (comparison.html, comparison.css) |
 | page.py | everything -> one HTML file (page.html, sections/*.html, page.css, page.js, charts.js) |
 """

@@ -20,6 +20,12 @@ function fitted(spec, width) {
   return {...rest, columns, concat: panels, config: {...spec.config, padding: 1, background: null}};
 }
 
+// What a place shows: its figure, or what the switches of the report make of it (switches.js).
+function shownIn(place) {
+  const figure = report.figures[place.dataset.figure];
+  return typeof switched === "function" ? switched(place, figure) : {spec: figure.spec, marks: valuesOf(figure)};
+}
+
 const tip = element("div", {id: "tip", role: "tooltip", hidden: ""});
 document.body.append(tip);
 
@@ -38,16 +44,21 @@ function tooltip(handler, event, item, value) {
 }
 
 async function draw(place) {
-  const figure = report.figures[place.dataset.figure];
+  const figure = shownIn(place);
   const width = place.clientWidth;
   views.get(place)?.result?.finalize();
-  const spec = {...fitted(figure.spec, width), datasets: {values: valuesOf(figure)}};
+  place.dataset.drawn = "";
+  if (!figure) {
+    views.set(place, {result: null, width});
+    place.replaceChildren(element("p", {class: "muted"}, "None of these results has this quantity."));
+    return;
+  }
+  const spec = {...fitted(figure.spec, width), datasets: {values: figure.marks}};
   // Drawn beside the page and put in its place at once: whoever prints meanwhile gets one or the other.
   const canvas = element("div", {});
   const result = await vegaEmbed(canvas, spec, {...OPTIONS, tooltip});
   place.replaceChildren(canvas);
   views.set(place, {result, width});
-  place.dataset.drawn = "";
 }
 
 function saveButton(place, type) {
@@ -55,8 +66,11 @@ function saveButton(place, type) {
     type: "button",
     onclick: async () => {
       // With the title, the notes, campaign, target and date, as the files in figures/ have them.
-      const figure = report.figures[place.dataset.figure];
-      const {view, finalize} = await vegaEmbed(element("div", {}), {...figure.spec, datasets: {values: valuesOf(figure)}}, {...OPTIONS, tooltip});
+      const {spec, marks} = shownIn(place) ?? {};
+      if (!spec) return;
+      const heading = place.closest("figure").querySelector("h4").firstChild.textContent;
+      const title = {...spec.title, text: heading};
+      const {view, finalize} = await vegaEmbed(element("div", {}), {...spec, title, datasets: {values: marks}}, {...OPTIONS, tooltip});
       const url = await view.toImageURL(type, 2);
       finalize();
       element("a", {href: url, download: `${place.dataset.figure}.${type}`}).click();
@@ -64,11 +78,12 @@ function saveButton(place, type) {
   }, type.toUpperCase());
 }
 
-async function drawAll() {
+// Those of a part of the page are drawn anew, as a switch has changed them; else those whose width has changed.
+async function drawAll(part = null) {
   // First those that are empty without this, and without a pause: the page may be printed as soon as it is loaded.
-  const places = [...document.querySelectorAll(".chart")].sort((a, b) => a.childElementCount - b.childElementCount);
+  const places = [...(part ?? document).querySelectorAll(".chart")].sort((a, b) => a.childElementCount - b.childElementCount);
   for (const place of places) {
-    if (views.get(place)?.width === place.clientWidth) continue;
+    if (!place.clientWidth || (!part && views.get(place)?.width === place.clientWidth)) continue;
     const empty = !place.childElementCount;
     await draw(place);
     if (!empty) await new Promise((resolve) => setTimeout(resolve)); // let the page answer in between
@@ -77,6 +92,6 @@ async function drawAll() {
 }
 
 let waiting;
-addEventListener("resize", () => { clearTimeout(waiting); waiting = setTimeout(drawAll, 200); });
+addEventListener("resize", () => { clearTimeout(waiting); waiting = setTimeout(() => drawAll(), 200); });
 for (const place of document.querySelectorAll(".save")) place.append(saveButton(place, "svg"), saveButton(place, "png"));
 drawAll();

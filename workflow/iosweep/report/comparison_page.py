@@ -26,6 +26,10 @@ _CLASSES: dict[Verdict, str] = {
 }
 
 
+#: Verdicts in the order of the table.
+_ORDER: tuple[Verdict, ...] = ("regression", "improvement", "undecided", "same")
+
+
 @dataclass(frozen=True)
 class Line:
     """A row of the table of results. low, middle, high: of the drawing, None where there is no interval."""
@@ -68,7 +72,7 @@ def render(found: Sequence[Versus]) -> str:
     specified = {figure.name: vega_lite.specification(figure) for figure in drawings}
     static = figure_files.static(((f, specified[f.name]) for f in drawings), _STATIC, _STATIC_BYTES)
     style = html.read("page.css") + html.read("comparison.css")
-    scripts = [html.library(), html.read("comparison.js"), html.read("charts.js")]
+    scripts = [html.library(), html.read("page.js"), html.read("charts.js")]
     data = {
         "symbols": caveats.VERDICT_SYMBOLS,
         "figures": {figure.name: html.drawing(figure, specified[figure.name]) for figure in drawings},
@@ -93,6 +97,8 @@ def _part(versus: Versus, number: int) -> Part:
     found = versus.found
     edge = _edge(found)
     changed = told(found)
+    rest = [one for one in found.singles if not any(one is other for other in changed)]
+    rest.sort(key=lambda one: _ORDER.index(one.verdict))
     # comparisons of one page may have figures of the same sweeps
     drawn = [replace(figure, name=f"{number}.{figure.name}" if number else figure.name) for figure in overlaid(versus)]
     return Part(
@@ -100,7 +106,7 @@ def _part(versus: Versus, number: int) -> Part:
         words.sentence(found),
         tuple((_CLASSES[verdict], found.count(verdict), name) for verdict, name in words.counted(found.at_least)),
         tuple(_line(found, one, edge) for one in changed),
-        tuple(_line(found, one, edge) for one in found.singles if not any(one is other for other in changed)),
+        tuple(_line(found, one, edge) for one in rest),
         _HALF * min(1.0, found.at_least / edge),
         f"±{100 * edge:.0f} %",
         tuple(filter(None, _notes(versus))),

@@ -53,6 +53,7 @@ class Mark(Struct, frozen=True, kw_only=True):
     series: str
     measure: str
     verdict: str
+    phase: str = ""  # of its result; not for the specification
     y: float | None = None  # None: the line breaks
     low: float | None = None
     high: float | None = None
@@ -70,7 +71,8 @@ class Mark(Struct, frozen=True, kw_only=True):
 
     def values(self) -> dict[str, object]:
         """The fields that the specification reads, without those that have no value."""
-        return {name: value for name, value in structs.asdict(self).items() if value is not None or name in "xy"}
+        own = structs.asdict(self)
+        return {name: value for name, value in own.items() if name != "phase" and (value is not None or name in "xy")}
 
 
 @dataclass(frozen=True)
@@ -81,6 +83,7 @@ class Figure:
     title: str
     subtitle: str  # conditions, and what does not vary
     sweep: str
+    slice: str  # the same for figures that differ in their quantity alone; "" for one that shows no quantity
     origin: str  # campaign, target and date of the measurement
     panels: tuple[Panel, ...]  # none: there is nothing to draw, and the notes say why
     x_title: str
@@ -148,6 +151,7 @@ def _figure(cut: Slice, quantity: str, phase: str | None, origin: str, ramp: str
         title=captions.title(cut, quantity, phase),
         subtitle=captions.subtitle(cut, phase),
         sweep=cut.sweep,
+        slice=f"{captions.slug(cut.sweep)}.{cut.kind}{cut.suffix}.{cut.x}.{phase or ''}",
         origin=origin,
         panels=tuple(panels),
         x_title=parameters()[cut.x].shown,
@@ -245,6 +249,7 @@ def _marks(
         series=titles.parameter(cut.color, result.parameters[cut.color]) if cut.color else "",
         measure="",
         verdict=result.verdict,
+        phase=result.phase,
     )
     found = _statistics(result, lines)
     if not found:

@@ -10,6 +10,7 @@ from msgspec import structs
 from iosweep.analysis import formats
 from iosweep.analysis.aggregate import Result
 from iosweep.analysis.versus import Versus
+from iosweep.report import knee_marks
 from iosweep.report.figures import Figure, Mark, Panel, figures, linear_ticks, log_ticks
 
 #: Size of a unit of a panel, in SI base units.
@@ -90,11 +91,14 @@ def _marks(figure: Figure, name: str, panels: Sequence[Panel], several: bool) ->
             where=None,
             scaling=None,
             apart=None,
+            knee=None,
+            label=None,
         )
 
 
 def _notes(a: Figure, b: Figure, names: tuple[str, str]) -> Iterator[str]:
-    """What is true of both, then what is of one alone."""
+    """What is true of both, then what is of one alone; knees are not marked here."""
+    a, b = (replace(own, notes=tuple(note for note in own.notes if note != knee_marks.NOTE)) for own in (a, b))
     yield from (note for note in a.notes if note in b.notes)
     for figure, others, name in ((a, b, names[0]), (b, a, names[1])):
         yield from (f"{name}: {note}" for note in figure.notes if note not in others.notes)

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from iosweep.analysis import acceptance, caveats, formats, titles
+from iosweep.analysis import acceptance, caveats, formats, grids, titles
 from iosweep.analysis.aggregate import Result, summarize
 from iosweep.analysis.data import Campaign, load, load_series
 from iosweep.files import safe_paths
@@ -22,6 +22,7 @@ from iosweep.report import (
     cpus,
     depth_table,
     figure_files,
+    heat_maps,
     html,
     nodes,
     references,
@@ -35,12 +36,15 @@ from iosweep.report.drawings import drawings as all_drawings
 from iosweep.report.figures import Figure
 from iosweep.report.first_screen import answer
 from iosweep.results import merged_tables
+from iosweep.tools import parameters
 
 #: Figures that are in the page as SVG, too, for a reader without a script and for printing before it has drawn: one
 #: takes a tenth of a second and up to 120 kB.
-_STATIC, _STATIC_BYTES = 24, 1_000_000
+_STATIC, _STATIC_BYTES = 24, 700_000
+#: Grids of a sweep in the coverage map: more are a wall, and the table has their points.
+_MOST_GRIDS = 12
 #: In the order in which they run: each uses those before it.
-_SCRIPTS = ("page.js", "series.js", "results_table.js", "charts.js")
+_SCRIPTS = ("page.js", "series.js", "results_table.js", "switches.js", "charts.js")
 
 
 class Section(NamedTuple):
@@ -69,6 +73,7 @@ SECTIONS = (
     Section("queue-depth", "Queue depth", needs="depths"),
     Section("figures", "Figures"),
     Section("results", "Results"),
+    Section("coverage", "Coverage", needs="coverage"),
     Section("checks", "Checks"),
     Section("meaning", "Meaning"),
     Section("run-order", "Run order", needs="strips"),
@@ -101,7 +106,7 @@ def render(results: Path) -> str:
     static = figure_files.static(
         ((f, specified[f.name]) for f in drawings if f.panels and f.static), _STATIC, _STATIC_BYTES
     )
-    style = html.read("page.css") + html.read("first_screen.css")
+    style = html.read("page.css") + html.read("first_screen.css") + heat_maps.style()
     scripts = [html.library(), *map(html.read, _SCRIPTS)]
     series, rates = load_series(results, series_figures.chosen(summary))
     data = {
@@ -109,7 +114,14 @@ def render(results: Path) -> str:
         "symbols": caveats.VERDICT_SYMBOLS,
         "table": results_table.payload(summary, campaign.checks),
         "series": series_figures.payload(summary, series, rates),
-        "figures": {f.name: html.drawing(f, specified[f.name]) for f in drawings if f.panels},
+        "quantities": heat_maps.quantities(summary),
+        "shades": heat_maps.SHADES,
+        "kinds": "".join(result.kind[0] for result in summary),
+        "figures": {
+            f.name: html.drawing(f, specified[f.name]) | {"results": _rows(f, summary) if f.slice else None}
+            for f in drawings
+            if f.panels
+        },
     }
     values = {**answer(campaign, summary), **_body(campaign, summary, drawings)}
     return (
@@ -132,9 +144,21 @@ def render(results: Path) -> str:
     )
 
 
+def _rows(figure: Figure, results: Sequence[Result]) -> list[int | None]:
+    """Numbers of the results of a figure's marks, for its switches; None for a mark without a figure."""
+    place = {(result.point, result.phase): i for i, result in enumerate(results)}
+    return [place.get((mark.point or "", mark.phase)) for mark in figure.marks]
+
+
 def _body(campaign: Campaign, results: Sequence[Result], drawings: Sequence[Figure]) -> dict[str, object]:
     """The values of the sections below the first screen."""
+    heat, without_heat = heat_maps.of(campaign.about.sweeps, results)
     return {
+        "heat": {sweep.name: heat.get(sweep.name, []) for sweep in campaign.about.sweeps},
+        "without_heat": without_heat,
+        "coverage": grids.cover(campaign, results),
+        "most_grids": _MOST_GRIDS,
+        "axis": lambda column: parameters()[column].shown,
         "weka": benchmark_tables.weka(campaign, results),
         "metadata": benchmark_tables.metadata(campaign, results),
         "references": references.of(campaign, results),

@@ -107,6 +107,7 @@ def _figure(cut: Slice, lines: Sequence[Grown], origin: str) -> Figure:
         title=f"Scaling efficiency over {parameters()[cut.x].shown}",
         subtitle=captions.subtitle(cut),
         sweep=cut.sweep,
+        slice="",
         origin=origin,
         panels=tuple(Panel(title, "%", "share of linear growth", ticks, False) for title in panels),
         x_title=parameters()[cut.x].shown,
