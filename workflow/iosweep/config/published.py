@@ -14,6 +14,7 @@ from iosweep.config.selectors import Selector
 from iosweep.files.fields import Integer, Name, Number, Part
 from iosweep.text import shortened
 from iosweep.tools import Option, parameters, tools
+from iosweep.tools.axes import PHASE_TIME
 
 #: Quantity -> the units that a source may have, each with its size in the SI base unit: those of thresholds, and others
 #: that are printed.
@@ -92,9 +93,12 @@ class PublishedFigure(Part, frozen=True, kw_only=True):
             raise ValueError(f"`{shortened(self.unit)}` is not a unit of it")
         if self.value <= 0:
             raise ValueError("a published figure that is not above zero")
-        for name in (*self.where, *self.setup, *self.relative_to):
+        for name, value in (*self.where.items(), *self.setup.items(), *self.relative_to.items()):
             if name not in options():
                 raise ValueError(f"`{shortened(name)}` is not an axis or option")
+            time = name == PHASE_TIME.name and type(value) in (int, float)
+            if not time and not options()[name].fits(value):
+                raise ValueError(f"`{shortened(str(value))}` is not a value of {name}")
 
     @property
     def about(self) -> Figure:
