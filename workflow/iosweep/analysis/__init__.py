@@ -19,5 +19,6 @@
 | scaling.py | how rates grow with nodes and threads, and what share of linear growth that is (pure) |
 | sentences.py | what a sweep has shown, in sentences (pure) |
 | acceptance.py | criteria of acceptance -> pass, fail or undecided, with the reason (pure) |
+| history.py, history_words.py | campaigns of one configuration over time, and what is said of them (pure) |
 | knees.py | where the ramps of sweeps reach most of their peak (pure) |
 """

@@ -13,6 +13,7 @@
 | `compare`, `compare_document` | `iosweep compare`: campaigns against the first one; the same as JSON |
 | `accept`, `decisions`, `junit` | `iosweep accept`: criteria of acceptance, decided; in a terminal; as JUnit XML |
 | `report` | `iosweep report`, and what the rules `merge`, `page` and `figures` make |
+| `history` | campaigns of one configuration over time |
 | `export` | a campaign as one archive, as it is or anonymous |
 | `replay` | the command of a stored point; measures the point again |
 | `rerun`, `clean` | open stored repetitions again; remove files from the target |

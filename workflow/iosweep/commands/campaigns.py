@@ -36,7 +36,7 @@ def find(name: str, writes: bool = False) -> Path | None:
     """
     if (found := _find(name)) is not None:
         return found
-    if tar_archive.compression(name) and Path(name).is_file():
+    if _is_archive(Path(name)):
         if writes:
             raise CommandError(f"{name} is an archive, and this command writes to results: unpack it first, `tar -xf`")
         return _unpacked(Path(name))
@@ -91,6 +91,18 @@ def refuse_ingested(results: Path, why: str) -> None:
         raise CommandError(f"{results} was ingested from outputs of others: {why}")
 
 
+def below(directory: Path) -> list[Path]:
+    """The results in a directory that holds several campaigns, archives among them; none of one that holds results."""
+    if _holds_results(directory) or not directory.is_dir():
+        return []
+    entries = sorted(directory.iterdir())
+    return [_unpacked(one) if one.is_file() else one for one in entries if _holds_results(one) or _is_archive(one)]
+
+
+def _is_archive(path: Path) -> bool:
+    return tar_archive.compression(path.name) is not None and path.is_file()
+
+
 def unknown(name: str) -> None:
     """Print that there are no results of a campaign."""
     there = ", ".join(path.name for path in known())
@@ -123,6 +135,16 @@ def overrides(arguments: Namespace) -> dict[str, str]:
     """Key -> value that takes its place."""
     values = {"campaign": arguments.campaign, "target": arguments.target}
     return {name: value for name, value in values.items() if value is not None}
+
+
+def share(text: str) -> float:
+    """The share of an argument such as `3%`."""
+    from iosweep.units import parse_share
+
+    try:
+        return parse_share(text)
+    except ValueError as error:
+        raise ArgumentTypeError(f"`{text}` is {error}") from None
 
 
 def duration(text: str) -> float:

@@ -26,6 +26,7 @@ COMMANDS = {
     "list": ("list", f"list the campaigns in {campaigns.RESULTS}/"),
     "show": ("show", "show the results of a campaign"),
     "compare": ("compare", "compare campaigns: what changed, and which figures got worse or better"),
+    "history": ("history", "show campaigns of one configuration over time: trends, changes, and what changed then"),
     "check": ("check", "check that a campaign is complete and valid; exit with 1 if it is not"),
     "accept": ("accept", "decide whether a campaign has what its criteria ask for"),
     "report": ("report", "regenerate the tables, the report and the figures of a campaign"),
@@ -50,7 +51,7 @@ RULES = {
 }
 #: Commands that read the results of the campaigns that they name.
 _READ_RESULTS = frozenset(
-    {"watch", "list", "show", "compare", "check", "accept", "report", "rerun", "export", "replay", "clean"}
+    {"watch", "list", "show", "compare", "history", "check", "accept", "report", "rerun", "export", "replay", "clean"}
 )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from argparse import ArgumentParser, ArgumentTypeError, Namespace
+from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -39,7 +39,7 @@ def add_arguments(parser: ArgumentParser) -> None:
         help="compare points that differ in this parameter, such as transfer_size; may be repeated",
     )  # fmt: skip
     parser.add_argument(
-        "--at-least", type=_share, default=AT_LEAST, metavar="SHARE",
+        "--at-least", type=campaigns.share, default=AT_LEAST, metavar="SHARE",
         help=f"smallest change that matters; default: {100 * AT_LEAST:g}%%",
     )  # fmt: skip
     parser.add_argument(
@@ -85,15 +85,6 @@ def run(arguments: Namespace) -> int:
         if not arguments.json:
             prose(f"\npage: {arguments.html}")
     return int(any(_fails(one.found, arguments.fail_on) for one in found))
-
-
-def _share(text: str) -> float:
-    from iosweep.units import parse_share
-
-    try:
-        return parse_share(text)
-    except ValueError as error:
-        raise ArgumentTypeError(f"`{text}` is {error}") from None
 
 
 def _load(name: str) -> tuple[Path, Campaign]:

@@ -60,8 +60,10 @@ def run(arguments: Namespace) -> int:
         arguments.refuse("--hide, --common and --key go with --anonymize")
     if (results := campaigns.find(arguments.campaign, writes=True)) is None:
         return 1
-    plan = _whole(results)
-    name = CAMPAIGN if arguments.anonymize else read_plan(plan).campaign
+    if arguments.anonymize:
+        campaigns.refuse_ingested(results, "--anonymize cannot replace the names in them, which nothing tells")
+    _check(results)
+    name = CAMPAIGN if arguments.anonymize else merged_tables.about(results).campaign
     archive: Path = arguments.output or Path(f"{name}.tar.zst")
     if tar_archive.compression(archive.name) is None:
         arguments.refuse(f"--output {archive}: the name must end with {' or '.join(tar_archive.COMPRESSIONS)}")
@@ -70,7 +72,7 @@ def run(arguments: Namespace) -> int:
             _pack(results, name, archive)
             return 0
         with tempfile.TemporaryDirectory(prefix="iosweep-export-") as place:
-            names = _anonymized(arguments, plan, results, Path(place) / CAMPAIGN)
+            names = _anonymized(arguments, _plan(results), results, Path(place) / CAMPAIGN)
             _pack(Path(place) / CAMPAIGN, CAMPAIGN, archive)
         _tell(names, arguments.key)
     except Unusable as error:
@@ -81,8 +83,8 @@ def run(arguments: Namespace) -> int:
     return 0
 
 
-def _whole(results: Path) -> Path:
-    """The file of the plan that the tables are of. Raises CommandError where something is damaged or not up to date."""
+def _check(results: Path) -> None:
+    """Raises CommandError where something is damaged or not up to date."""
     again = f"`iosweep report {shlex.quote(str(results))}` makes the tables and the report"
     if lost := outcome.no_plan(results):
         raise CommandError(lost)
@@ -93,6 +95,10 @@ def _whole(results: Path) -> Path:
         raise CommandError(f"{results} has changed since its tables were made; {again}")
     if found.damaged:
         raise CommandError("\n".join(["nothing is exported, because files are damaged:", *found.damaged]))
+
+
+def _plan(results: Path) -> Path:
+    """The file of the plan that the tables are of."""
     digest = merged_tables.about(results).plan_digest
     return next((file for file in plan_files(results) if file.stem == digest), plan_files(results)[-1])
 

@@ -56,6 +56,8 @@ def run(arguments: Namespace) -> int:
     found = campaigns.find(arguments.campaign) if arguments.campaign else None
     if arguments.campaign and found is None:
         return 1
+    if found:
+        campaigns.refuse_ingested(found, "their commands, as far as they tell them, are in the column `command`")
     store, name = _stored(arguments.point, [found] if found else campaigns.known())
     results = store.results_of(name)
     number = arguments.repetition or min(results)

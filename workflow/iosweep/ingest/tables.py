@@ -57,7 +57,7 @@ def _facts(document: Ingested, read: Sequence[tuple[IngestedFile, Contents]], ma
         if content.readings and not content.rows:
             without.add(contents.why_no_row(file.path, content))
     return IngestedFacts(
-        files=dict(Counter(kind for file, _ in once for kind in file.kinds)),
+        files=dict(sorted(Counter(kind for file, _ in once for kind in file.kinds).items(), key=_tools_first)),
         bytes=sum(file.bytes for file, _ in once),
         refused=document.refused,
         without_rows=without.found(),
@@ -65,6 +65,10 @@ def _facts(document: Ingested, read: Sequence[tuple[IngestedFile, Contents]], ma
         when=_when(made),
         io500=tuple(io500.runs(summaries, outputs)),
     )
+
+
+def _tools_first(counted: tuple[str, int]) -> tuple[bool, str]:
+    return counted[0] == ingested.IO500, counted[0]
 
 
 def _when(made: Made) -> str:

@@ -23,5 +23,6 @@
 | vega_lite.py, figure_files.py | a figure -> Vega-Lite -> SVG and PNG, and static SVG for the page |
 | html.py | what all pages share: templates, policy, the script that draws, data for the scripts |
 | comparison_page.py, overlaid.py | a comparison -> one HTML file (comparison.html, comparison.css) |
+| history_page.py | campaigns over time -> one HTML file (history.html, history.css) |
 | page.py | everything -> one HTML file (page.html, sections/*.html, page.css, page.js, charts.js) |
 """

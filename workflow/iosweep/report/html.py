@@ -99,9 +99,9 @@ def read(name: str) -> str:
 
 
 def constant_texts() -> list[str]:
-    """The scripts and the styles of all pages, and their templates: texts that say nothing of a campaign."""
-    templates = [file.read_text(encoding="utf-8") for file in sorted(_HERE.rglob("*.html"))]
-    return [library(), *(read(file.name) for file in sorted(_HERE.glob("*.[cj]s*"))), *templates]
+    """The scripts, the styles and the templates of all pages: texts that say nothing of a campaign."""
+    files = sorted(file for file in _HERE.rglob("*") if file.suffix in (".html", ".css", ".js"))
+    return [library(), *(file.read_text(encoding="utf-8") for file in files)]
 
 
 def _time(moment: datetime) -> str:

@@ -22,5 +22,6 @@
 | campaign_tables.py, table_writer.py, safe_csv.py | rows -> the files of all tables |
 | merged_tables.py, table_values.py, campaign_form.py | tables and campaign.json -> rows; damage in them |
 | anonymous_names.py, anonymous_store.py, anonymous_check.py | a copy without the names of the site, and its check |
+| change_points.py | when a figure changed for good in a row of nights (pure) |
 | temporary_files.py | removes what killed writers left |
 """

@@ -1,0 +1,230 @@
+"""Campaigns of one configuration over time: each headline's figures, its changes of level, and what changed then. Pure.
+
+A headline of a history is that of the campaigns (choice.py), but of one point: that which is the best in most of them.
+The best of each night would be a maximum that jumps from point to point, and too high by what chose it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from iosweep.analysis import changes, choice, comparison, formats, titles
+from iosweep.analysis.aggregate import Result, Statistics, phase_order, summarize
+from iosweep.analysis.changes import Changed
+from iosweep.analysis.data import Campaign
+from iosweep.plan import contests
+from iosweep.results import change_points
+from iosweep.results.change_points import Split, Trend
+from iosweep.results.statistics import Interval
+
+#: Topics of `changes` that say nothing new of a night: how many repetitions were suspect is in its figures.
+_OF_A_NIGHT = ("verdicts",)
+
+
+@dataclass(frozen=True)
+class Night:
+    """A campaign of a history. name: of its results; began: when its first phase was measured."""
+
+    name: str
+    began: datetime
+    campaign: Campaign
+    results: tuple[Result, ...]
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A headline of one night. index: of the night; statistics: of the repetitions that count, in the column's unit."""
+
+    index: int
+    statistics: Statistics
+    suspect: bool
+
+    @property
+    def value(self) -> float:
+        return self.statistics.mean
+
+
+@dataclass(frozen=True)
+class Step:
+    """A change of level. night: the first of the new level; worse: whether it is a loss that matters; changed: what is
+    not the same as in the night before."""
+
+    night: int
+    split: Split
+    worse: bool
+    better: bool
+    changed: tuple[Changed, ...]
+
+
+@dataclass(frozen=True)
+class Line:
+    """A headline over time. figures: of the nights that have one; steps: its changes; level: of the nights since the
+    last change; unusual: whether the last night is off, which one night alone does not decide."""
+
+    name: str
+    result: Result
+    column: str
+    figures: tuple[Figure, ...]
+    steps: tuple[Step, ...]
+    level: Interval | None
+    trend: Trend | None
+    unusual: bool
+
+    @property
+    def last(self) -> Figure:
+        return self.figures[-1]
+
+    @property
+    def since(self) -> int:
+        """Index of the first night of the present level."""
+        return self.steps[-1].night if self.steps else self.figures[0].index
+
+    @property
+    def regressed(self) -> bool:
+        """Whether the last change was a loss that matters."""
+        return bool(self.steps) and self.steps[-1].worse
+
+
+@dataclass(frozen=True)
+class History:
+    """Nights that compare, with their headlines. marks: index of a night -> what is not the same as in the one before;
+    without: headlines that no two nights have."""
+
+    nights: tuple[Night, ...]
+    lines: tuple[Line, ...]
+    marks: Mapping[int, tuple[Changed, ...]]
+    without: tuple[str, ...]
+
+    @property
+    def regressions(self) -> list[Line]:
+        return [line for line in self.lines if line.regressed]
+
+
+#: What a headline is of: conditions, phase, column.
+_Key = tuple[contests.Conditions, str, str]
+
+
+def night(name: str, campaign: Campaign) -> Night | None:
+    """A campaign as a night; None where nothing was measured."""
+    times = [row.started for row in campaign.rows if row.started]
+    return Night(name, min(times), campaign, tuple(summarize(campaign.rows))) if times else None
+
+
+def groups(nights: Sequence[Night]) -> list[list[Night]]:
+    """The nights that measured the same points on the same target, in order of time; the largest group first."""
+    found: dict[object, list[Night]] = {}
+    for one in sorted(nights, key=lambda one: one.began):
+        points = frozenset(result.point for result in one.results)
+        found.setdefault((points, one.campaign.about.target.directory), []).append(one)
+    return sorted(found.values(), key=len, reverse=True)
+
+
+def history(nights: Sequence[Night], at_least: float) -> History:
+    """The headlines of nights that compare. at_least: the smallest loss that matters, as a share."""
+    marks = {
+        index: told
+        for index in range(1, len(nights))
+        if (told := tuple(_changed(nights[index - 1].campaign, nights[index].campaign)))
+    }
+    rows: dict[_Key, tuple[str, list[Figure]]] = {}
+    without = []
+    for key, point in _points(nights).items():
+        figures = _figures(nights, key, point)
+        if len(figures) > 1:
+            rows[key] = point, figures
+        else:
+            without.append(f"{titles.phase(key[1])} ({titles.describe(key[0], 'data', [key[1]])})")
+    splits = change_points.found({str(key): [one.value for one in own] for key, (_, own) in rows.items()})
+    lines = [_line(nights, key, point, own, splits[str(key)], marks, at_least) for key, (point, own) in rows.items()]
+    return History(tuple(nights), tuple(lines), marks, tuple(without))
+
+
+def _changed(before: Campaign, after: Campaign) -> Iterator[Changed]:
+    yield from (one for one in changes.changes(before, after) if one.topic not in _OF_A_NIGHT)
+
+
+def _points(nights: Sequence[Night]) -> dict[_Key, str]:
+    """Headline -> the point that is the best of it in most nights; of those in as many, the one of the last of them."""
+    best: dict[_Key, list[str]] = {}
+    for one in nights:
+        for key, point in _best(one):
+            best.setdefault(key, []).append(point)
+    order = sorted(best, key=lambda key: (str(key[0]), phase_order(key[1]), key[2]))
+    return {key: _usual(best[key]) for key in order}
+
+
+def _usual(points: Sequence[str]) -> str:
+    counts, last = Counter(points), {point: index for index, point in enumerate(points)}
+    return max(counts, key=lambda point: (counts[point], last[point]))
+
+
+def _best(one: Night) -> Iterator[tuple[_Key, str]]:
+    fails = choice.failed(one.campaign.checks)
+    conditions = titles.conditions(one.results)
+    slots: dict[tuple[contests.Conditions, str], list[Result]] = {}
+    for result in one.results:
+        slots.setdefault((contests.of_phase(conditions[result.point], result.phase), result.phase), []).append(result)
+    for (condition, phase), results in slots.items():
+        if found := choice.highest(results, fails):
+            yield (condition, phase, found.column), found.result.point
+        if phase in contests.LATENCY_PHASES and (lowest := choice.lowest_latency(results, fails)):
+            yield (condition, phase, lowest.column), lowest.result.point
+
+
+def _figures(nights: Sequence[Night], key: _Key, point: str) -> list[Figure]:
+    """The figures of a point's phase, of the nights in which a repetition counts."""
+    found = []
+    for index, one in enumerate(nights):
+        result = next((r for r in one.results if r.point == point and r.phase == key[1]), None)
+        statistics = result.statistics.get(key[2]) if result else None
+        if result and statistics and statistics.mean > 0:
+            found.append(Figure(index, statistics, result.verdict != "valid"))
+    return found
+
+
+def _line(
+    nights: Sequence[Night],
+    key: _Key,
+    point: str,
+    figures: Sequence[Figure],
+    splits: Sequence[Split],
+    marks: Mapping[int, tuple[Changed, ...]],
+    at_least: float,
+) -> Line:
+    last = next(r for r in nights[figures[-1].index].results if (r.point, r.phase) == (point, key[1]))
+    column = key[2]
+    sign = -1 if comparison.lower_is_better(column) else 1
+    steps = []
+    for split in splits:
+        better = sign * split.change.share
+        at, before = figures[split.at].index, figures[split.at - 1].index
+        changed = tuple(one for index in range(before + 1, at + 1) for one in marks.get(index, ()))
+        steps.append(Step(at, split, better <= -at_least, better >= at_least, changed))
+    present = figures[splits[-1].at :] if splits else figures
+    values = [one.value for one in present]
+    days = [nights[one.index].began.timestamp() / 86400 for one in present]
+    name = titles.phase(key[1]) + (" latency" if comparison.lower_is_better(column) else "")
+    return Line(
+        name=f"{name}, {titles.describe(key[0], last.kind, [key[1]])}",
+        result=last,
+        column=column,
+        figures=tuple(figures),
+        steps=tuple(steps),
+        level=change_points.level(values),
+        trend=change_points.trend(days, values),
+        unusual=change_points.unusual(values[:-1], values[-1]),
+    )
+
+
+def place(line: Line) -> str:
+    """The parameters of a headline's point in brief."""
+    return titles.brief(line.result)
+
+
+def units(line: Line) -> tuple[formats.Unit, ...]:
+    return (
+        formats.LATENCY if comparison.lower_is_better(line.column) else formats.units_of(line.column, line.result.kind)
+    )

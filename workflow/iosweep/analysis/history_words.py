@@ -1,0 +1,75 @@
+"""A history in words: the line of a headline, its changes, and the sentence above all. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from iosweep.analysis import formats
+from iosweep.analysis.changes import Changed
+from iosweep.analysis.history import History, Line, Step, units
+from iosweep.results.change_points import TREND_DAYS
+from iosweep.text import human_count, some
+
+#: Things that changed with a level that are named.
+_NAMED = 4
+
+
+def sentence(found: History) -> str:
+    """What there is to know first: `30 campaigns, ...: Random read fell by 6.1 % (4.0 to 8.2) on ...`."""
+    first, last = found.nights[0].began, found.nights[-1].began
+    over = f"{human_count(len(found.nights), 'campaign')}, {first:%Y-%m-%d} to {last:%Y-%m-%d}"
+    lost = [
+        f"{line.name.partition(',')[0]} {moved(line.steps[-1])} on {date(found, line.steps[-1])}"
+        for line in found.regressions
+    ]
+    if lost:
+        rest = len(found.lines) - len(lost)
+        return f"{over}: {formats.listing(lost)}; {human_count(rest, 'other headline')} did not lose."
+    changed_ = sum(bool(line.steps) for line in found.lines)
+    some_ = f"{human_count(changed_, 'headline')} changed, and the last change of none was a loss"
+    return f"{over}: {some_ if changed_ else 'no headline changed'}."
+
+
+def date(found: History, step: Step) -> str:
+    return f"{found.nights[step.night].began:%Y-%m-%d}"
+
+
+def moved(step: Step) -> str:
+    """`fell by 6.1 % (4.0 to 8.2)`"""
+    low, high = step.split.change.within()
+    share = step.split.change.share
+    ends = sorted(abs(end) * (1 if end * share > 0 else -1) for end in (low, high))
+    verb = "rose by" if share > 0 else "fell by"
+    return f"{verb} {100 * abs(share):.1f} % ({100 * ends[0]:.1f} to {100 * ends[1]:.1f})"
+
+
+def verdict(step: Step) -> str:
+    return "worse" if step.worse else "better" if step.better else "too small to matter"
+
+
+def level(line: Line) -> str:
+    """The present level: `1.70 M IOPS ± 2.0 % over 12 nights`."""
+    nights = sum(one.index >= line.since for one in line.figures)
+    if line.level is None:
+        return f"{formats.quantity(line.last.value, units(line))}, one night"
+    figure = formats.quantity(line.level.center, units(line))
+    return f"{figure} ± {100 * line.level.half_width_share:.1f} % over {human_count(nights, 'night')}"
+
+
+def trend(line: Line) -> str:
+    """`+0.4 % in 30 days (-0.2 to +1.0)`; "" for too few nights."""
+    if line.trend is None:
+        return ""
+    own = line.trend
+    return f"{100 * own.share:+.1f} % in {TREND_DAYS:.0f} days ({100 * own.low:+.1f} to {100 * own.high:+.1f})"
+
+
+def last(line: Line) -> str:
+    figure = formats.quantity(line.last.value, units(line))
+    return f"{figure} (off: the next nights tell)" if line.unusual else figure
+
+
+def changed(told: Sequence[Changed]) -> str:
+    """What was not the same any more: `fio fio-3.33 -> fio-3.36; kernel 6.1 -> 6.6`."""
+    texts = [f"{one.what} {one.a} -> {one.b}" for one in told]
+    return some(texts, _NAMED, separator="; ") if texts else "nothing that is recorded"

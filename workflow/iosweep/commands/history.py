@@ -1,0 +1,211 @@
+"""`iosweep history`: campaigns of one configuration over time, as nightly runs make them."""
+
+from __future__ import annotations
+
+import sys
+from argparse import ArgumentParser, Namespace
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from iosweep.analysis import history_words as words
+from iosweep.analysis.changes import Changed
+from iosweep.analysis.data import load
+from iosweep.analysis.history import History, Line, Night, groups, history, night, place
+from iosweep.commands import campaigns, outcome
+from iosweep.commands.terminal import Printer, prose, say, table, to_json, working
+from iosweep.errors import CommandError
+from iosweep.files import documents, safe_paths
+from iosweep.text import human_count, some
+
+#: The smallest loss that matters, as a share, where nothing is said.
+_AT_LEAST = 0.03
+#: Exit code where there is nothing that compares.
+_NOT_COMPARABLE = 2
+_NAMED = 3
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    parser.add_argument(
+        "campaign",
+        nargs="+",
+        metavar="DIR",
+        help=f"{campaigns.NAMED_OR_ARCHIVE}; or a directory that has such results or archives",
+    )
+    form = parser.add_mutually_exclusive_group()
+    form.add_argument("--json", action="store_true", help="print JSON, in SI units")
+    parser.add_argument("--html", type=Path, metavar="FILE", help="write a page that opens without a network")
+    parser.add_argument(
+        "--at-least",
+        type=campaigns.share,
+        metavar="SHARE",
+        default=_AT_LEAST,
+        help="the smallest loss that matters; default: 3%%",
+    )
+    parser.add_argument(
+        "--fail-on",
+        choices=("regression",),
+        help="exit with 1 if the last change of a headline was a loss that matters",
+    )
+    parser.add_argument(
+        "--all",
+        action="store_true",
+        help="also campaigns of other configurations, each with those that it compares with",
+    )
+
+
+def run(arguments: Namespace) -> int:
+    """Exit codes: 0 shown; 1 what `--fail-on` names was found; 2 nothing compares."""
+    nights, skipped = _nights(arguments.campaign)
+    grouped = groups(nights)
+    usable = [own for own in grouped if len(own) > 1]
+    for line in skipped:
+        say(line, file=sys.stderr)
+    if not usable:
+        raise CommandError(_nothing(grouped), _NOT_COMPARABLE)
+    chosen = usable if arguments.all else usable[:1]
+    if others := [one for own in grouped if own not in chosen for one in own]:
+        names = some([one.name for one in others], _NAMED)
+        hint = "; --all shows them as well" if len(usable) > 1 and not arguments.all else ""
+        say(f"left out, because they measured other points, or another target: {names}{hint}", file=sys.stderr)
+    found = [history(own, arguments.at_least) for own in chosen]
+    if arguments.json:
+        sys.stdout.write(to_json([_document(one) for one in found]))
+    else:
+        for number, one in enumerate(found):
+            if number:
+                say("")
+            _show(one)
+    if arguments.html:
+        _write_page(found, arguments.html)
+        if not arguments.json:
+            prose(f"\npage: {arguments.html}")
+    return int(arguments.fail_on == "regression" and any(one.regressions for one in found))
+
+
+def _nights(names: Sequence[str]) -> tuple[list[Night], list[str]]:
+    """The campaigns that were named, and sentences on those that cannot be used."""
+    nights, skipped = [], []
+    for results in dict.fromkeys(_paths(names)):
+        try:
+            with working(f"reading {results} ..."):
+                one = night(results.name, load(results))
+        except FileNotFoundError:
+            skipped.append(f"left out: {outcome.no_tables(results, str(results))}")
+        except documents.Damaged as error:
+            skipped.append(f"left out: {error}; `iosweep report {results}` makes it again")
+        else:
+            if one:
+                nights.append(one)
+            else:
+                skipped.append(f"left out: {results} has no measured repetition")
+    return nights, skipped
+
+
+def _paths(names: Sequence[str]) -> Iterator[Path]:
+    """The results that names mean. Raises CommandError."""
+    for name in names:
+        if below := campaigns.below(Path(name)):
+            yield from below
+        elif found := campaigns.find(name):
+            yield found
+        else:
+            raise CommandError(f"`{name}` has no results", _NOT_COMPARABLE)
+
+
+def _nothing(grouped: Sequence[Sequence[Night]]) -> str:
+    if not grouped:
+        return "there is no campaign with a measured repetition"
+    names = some([own[0].name for own in grouped], _NAMED)
+    why = "one campaign is no history" if len(grouped) == 1 else "no two of them measured the same points on one target"
+    return f"{why}: {names}"
+
+
+def _show(found: History) -> None:
+    prose(words.sentence(found))
+    say("")
+    whole = table("headline", "where", "last", "level", "trend", wrapped=["headline", "where", "trend"])
+    for line in found.lines:
+        mark = "▼ " if line.regressed else "▲ " if line.steps and line.steps[-1].better else "  "
+        whole.add_row(mark + line.name, place(line), words.last(line), words.level(line), words.trend(line))
+    Printer().print(whole)
+    for line in found.lines:
+        for step in line.steps:
+            prose(
+                f"\n{line.name}, {place(line)}: {words.moved(step)} on {words.date(found, step)}, {words.verdict(step)}"
+            )
+            prose(f"  changed then: {words.changed(step.changed)}")
+    if found.without:
+        prose(f"\nwithout two figures: {'; '.join(found.without)}")
+    with_steps = {step.night for line in found.lines for step in line.steps}
+    own = [index for index in found.marks if index not in with_steps]
+    if own:
+        prose(f"\n{human_count(len(own), 'other night')} with something new, which changed no headline:")
+        for index in own[-_NAMED:]:
+            prose(f"  {found.nights[index].began:%Y-%m-%d}: {words.changed(found.marks[index])}")
+
+
+def _document(found: History) -> dict[str, object]:
+    """`history --json`: SI units, as in the column names."""
+    return {
+        "target": found.nights[0].campaign.about.target.directory,
+        "sentence": words.sentence(found),
+        "campaigns": [
+            {"name": one.name, "began": one.began.isoformat(), "changed": _changes(found.marks.get(index, ()))}
+            for index, one in enumerate(found.nights)
+        ],
+        "headlines": [_line(found, line) for line in found.lines],
+    }
+
+
+def _changes(told: Sequence[Changed]) -> list[dict[str, str]]:
+    return [{"topic": one.topic, "what": one.what, "before": one.a, "after": one.b} for one in told]
+
+
+def _line(found: History, line: Line) -> dict[str, object]:
+    return {
+        "name": line.name,
+        "point": line.result.point,
+        "phase": line.result.phase,
+        "column": line.column,
+        "figures": [
+            {
+                "campaign": found.nights[one.index].name,
+                "began": found.nights[one.index].began.isoformat(),
+                "mean": one.value,
+                "n": one.statistics.n,
+                "ci95_low": one.statistics.interval.low if one.statistics.interval else None,
+                "ci95_high": one.statistics.interval.high if one.statistics.interval else None,
+                "suspect": one.suspect,
+            }
+            for one in line.figures
+        ],
+        "changes": [
+            {
+                "campaign": found.nights[step.night].name,
+                "date": words.date(found, step),
+                "share": step.split.change.share,
+                "ci95": list(step.split.change.within()),
+                "p": step.split.probability,
+                "verdict": words.verdict(step),
+                "changed": _changes(step.changed),
+            }
+            for step in line.steps
+        ],
+        "level": {"mean": line.level.center, "ci95_low": line.level.low, "ci95_high": line.level.high}
+        if line.level
+        else None,
+        "trend_30_days": {"share": line.trend.share, "ci95": [line.trend.low, line.trend.high]} if line.trend else None,
+        "regressed": line.regressed,
+        "last_is_unusual": line.unusual,
+    }
+
+
+def _write_page(found: Sequence[History], file: Path) -> None:
+    with working(f"writing {file} ..."):
+        from iosweep.report import history_page
+
+        text = history_page.render(found)
+    try:
+        safe_paths.write(file.parent, file.name, text.encode() + b"\n")
+    except OSError as error:
+        raise CommandError(f"{file} cannot be written: {error.strerror or error}", _NOT_COMPARABLE) from None
