@@ -214,6 +214,7 @@ class TestReferences:
     def test_a_system_may_be_named(self) -> None:
         found = decide(rows(400_000, **self.WAY), *self.WANTED[:-1], "weka.single_client.aws")
         assert (found.outcome, found.limit) == ("pass", pytest.approx(0.9 * 393_333))
+        assert found.reason.endswith("; weka.single_client.aws has 393 k IOPS, so the threshold is 354 k IOPS")
 
     def test_a_point_that_was_measured_otherwise_is_not_compared(self) -> None:
         """Eight nodes reach more, and have nothing to do with the figure of one."""

@@ -4,6 +4,7 @@ import textwrap
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from campaign import document, problems, read
@@ -164,6 +165,28 @@ class TestConfiguration:
         assert [one.name for one in read(tmp_path, document() | {"accept": accept}).references] == [
             "weka.single_client"
         ]
+
+
+@pytest.mark.parametrize(
+    ("part", "value"),
+    [
+        ("where", {"transfer_size": "big"}), ("where", {"o_direct": 1}), ("setup", {"phase_time": True}),
+        ("where", {"nodes": -1}), ("relative_to", {"colour": 1}), ("figure", "speed"), ("printed", "8 apples"),
+        ("value", 0.0), ("phase", "sleep"), ("tool", "dd"), ("system", "a b"),
+    ],
+)  # fmt: skip
+def test_a_stored_figure_that_no_file_makes_is_refused(part: str, value: object) -> None:
+    """What a report reads is checked, too: it would draw half a page else."""
+    whole = msgspec.to_builtins(references.shipped("weka.cluster").figures[0])
+    assert msgspec.convert(whole, published.PublishedFigure)
+    with pytest.raises(msgspec.ValidationError):
+        msgspec.convert(whole | {part: value}, published.PublishedFigure)
+
+
+def test_an_address_that_is_none_is_refused() -> None:
+    whole = msgspec.to_builtins(references.shipped("weka.cluster"))
+    with pytest.raises(msgspec.ValidationError):
+        msgspec.convert(whole | {"url": "javascript:alert(1)"}, published.Reference)
 
 
 def test_figures_are_columns() -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from iosweep.analysis import caveats, choice, formats, references, titles
@@ -188,9 +188,18 @@ def _decide(criterion: Criterion, known: _Known, fails: Failed, reference: Refer
             _side(side, results, fails, selector.scaling is not None)
             for side, results in zip(selector.sides(), compared, strict=True)
         ]
-        return _compared(criterion, sides, fails, limit)
+        return _with_published(_compared(criterion, sides, fails, limit))
     except _Undecided as why:
         return Decision(criterion, "undecided", str(why), why.value, results=why.results)
+
+
+def _with_published(one: Decision) -> Decision:
+    """The decision with what a reference makes the threshold, which its text does not say."""
+    threshold = one.criterion.threshold
+    if threshold.of is None or one.limit is None:
+        return one
+    there, limit = ("".join(one._shown(value)) for value in (one.limit / threshold.value, one.limit))
+    return replace(one, reason=f"{one.reason}; {threshold.of} has {there}, so the threshold is {limit}")
 
 
 def _limit(

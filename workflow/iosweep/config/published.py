@@ -13,7 +13,8 @@ from iosweep.config.criteria import Quantity
 from iosweep.config.selectors import Selector
 from iosweep.files.fields import Integer, Name, Number, Part
 from iosweep.text import shortened
-from iosweep.tools import Option, parameters, tools
+from iosweep.tools import tools
+from iosweep.tools.axes import NODES, PHASE_TIME
 
 #: Quantity -> the units that a source may have, each with its size in the SI base unit: those of thresholds, and others
 #: that are printed.
@@ -92,9 +93,13 @@ class PublishedFigure(Part, frozen=True, kw_only=True):
             raise ValueError(f"`{shortened(self.unit)}` is not a unit of it")
         if self.value <= 0:
             raise ValueError("a published figure that is not above zero")
-        for name in (*self.where, *self.setup, *self.relative_to):
-            if name not in options():
-                raise ValueError(f"`{shortened(name)}` is not an axis or option")
+        known = {NODES.name: NODES, PHASE_TIME.name: PHASE_TIME, **tools()[self.tool].options}
+        for name, value in (*self.where.items(), *self.setup.items(), *self.relative_to.items()):
+            if name not in known:
+                raise ValueError(f"`{shortened(name)}` is not an axis or option of {self.tool}")
+            is_time = name == PHASE_TIME.name and type(value) in (int, float)
+            if not is_time and not known[name].fits(value):
+                raise ValueError(f"`{shortened(str(value))}` is not a value of {name}")
 
     @property
     def about(self) -> Figure:
@@ -141,11 +146,6 @@ class Reference(Part, frozen=True, kw_only=True):
 
 #: What the address of a source may be; it becomes a link in the report.
 URL_PATTERN = r"https?://[!#-;=?-\[\]_a-z~]{1,500}"
-
-
-def options() -> Mapping[str, Option]:
-    """Name -> axis or option, the time of a phase among them."""
-    return {option.name: option for option in parameters().values()}
 
 
 def find(name: str, references: Iterable[Reference]) -> tuple[Reference, str | None] | None:
