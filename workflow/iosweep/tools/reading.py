@@ -18,6 +18,10 @@ LEAST_RUNTIME_S = 0.02
 #: A timed phase has to be this long for its rate to be judged steady, unless limits.shortest_phase says otherwise.
 SHORTEST_STEADY_S = 10.0
 
+#: Characters of JSON that are decoded, which takes up to thirty times as much memory; lines of a file that are part of
+#: runs; runs of a file. More is no output of a tool's, and would only take memory.
+MOST_JSON, MOST_LINES, MOST_RUNS = 64 << 20, 100_000, 10_000
+
 ProblemSeverity = Literal["invalid", "suspect", "note"]
 
 

@@ -12,6 +12,7 @@ from typing import Any
 from iosweep.tools import wall_clock
 from iosweep.tools.ior.records import OPERATIONS, Printed, Result, Run, Total
 from iosweep.tools.ior.table_rows import MIB
+from iosweep.tools.reading import MOST_JSON
 
 _START = re.compile(r'^\{[ \t]*\r?\n(?=[ \t]*")', re.MULTILINE)
 _NEXT = re.compile(r'^\{[ \t]*\r?\n(?=[ \t]*"Version")', re.MULTILINE)
@@ -58,6 +59,8 @@ def _documents(source: str, text: str) -> Generator[str | list[Run], None, str]:
     while start := _START.search(text, at):
         yield text[at : start.start()]
         try:
+            if len(text) - start.start() > MOST_JSON:
+                raise _UnlikeError(f"it has more than {MOST_JSON >> 20} MiB")
             document, at = _DECODER.raw_decode(text, start.start())
             yield runs(source, document)
         except (ValueError, RecursionError) as error:
@@ -88,6 +91,8 @@ _DECODER = json.JSONDecoder(object_pairs_hook=_once, parse_float=Printed.of, par
 
 
 def _why(damaged: str, error: Exception) -> str:
+    if isinstance(error, _UnlikeError):
+        return f"the JSON is not read: {error}"
     if '"Finished"' not in damaged:
         return "the JSON is cut: the run did not end"
     if re.search(r'"verbose": [1-9]', damaged):

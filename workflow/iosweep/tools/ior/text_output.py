@@ -11,6 +11,7 @@ from iosweep.tools.ior.records import MIXED, OPERATIONS, Layout, Moved, Printed,
 from iosweep.tools.ior.table_rows import CSV_HEADER, MIB, NOTES, TABLE, csv_row, summary_line, table_row
 from iosweep.tools.ior.unfinished_run import Segment
 from iosweep.tools.loglines import Heard, marked
+from iosweep.tools.reading import MOST_LINES
 
 _BANNER = re.compile(r"IOR-(\S{0,80}): MPI Coordinated Test of Parallel I/O")
 _OPTION = re.compile(
@@ -43,7 +44,7 @@ class Reader:
         self.off: list[tuple[int, str, str]] = []  # number of a line, what it says is off (messages.switched_off), line
         self.refused: list[str] = []
         self.mixed = False  # a run goes on after another has begun
-        self._at = 0
+        self._at = self._own = 0
         self._place = 0  # the number of the last line that was part of a run
         self._warned = Warned()
         self._tests: dict[str, list[Segment]] = {}
@@ -65,6 +66,11 @@ class Reader:
             stripped = line.strip()
             own = may_be(stripped) or (is_marked and _BANNERS in stripped) or (stripped and self._csv == "notes")
             if own and self._line(line.rstrip(), stripped):
+                self._own += 1
+                if self._own > MOST_LINES:
+                    self._refuse(f"has more than {MOST_LINES:,} lines of runs")
+                    self.segments.clear()
+                    return
                 continue
             if is_marked:
                 self._hear(stripped)

@@ -9,6 +9,7 @@ from iosweep.tools import wall_clock
 from iosweep.tools.loglines import Heard, about_the_end, marked
 from iosweep.tools.mdtest.messages import FRAME, WORDS, judged
 from iosweep.tools.mdtest.table import TITLE, TORN_OUTSIDE, Table, may_be_of_a_table
+from iosweep.tools.reading import MOST_RUNS
 
 _STARTED = re.compile(r"-- started at (.*) --")
 _FINISHED = re.compile(r"-- finished at (.*) --")
@@ -61,8 +62,8 @@ class Launch:
         return wall_clock.seconds(wall_clock.date(self.began, DATE), wall_clock.date(self.ended, DATE))
 
 
-def scan(text: str) -> tuple[list[Launch], bool]:
-    """(the launches in the text, whether lines are mixed).
+def scan(text: str) -> tuple[list[Launch], str]:
+    """(the launches in the text, what makes all of them unusable: lines are mixed, or are too many).
 
     A launch that is cut and followed by another is no mixture; two heads, two closing lines, two tables of one count,
     or a row outside of a table are. What is said between two launches is of the second, but for how processes ended.
@@ -96,6 +97,8 @@ def scan(text: str) -> tuple[list[Launch], bool]:
         if (beginning and launch.touched) or ((head or title) and launch.over and not belongs):
             launch = Launch()
             launches.append(launch)
+            if len(launches) > MOST_RUNS:
+                return launches[:1], f"the file has more than {MOST_RUNS:,} runs"
             for one in between:
                 launch.heard.take(0, 0, one)
             between = []
@@ -117,7 +120,7 @@ def scan(text: str) -> tuple[list[Launch], bool]:
             mixed = True
     for one in between:  # nothing follows
         launches[-1].heard.take(0, 0, one)
-    return [launch for launch in launches if launch.touched], mixed
+    return [launch for launch in launches if launch.touched], MIXED if mixed else ""
 
 
 def _take_head(launch: Launch, line: str) -> bool:

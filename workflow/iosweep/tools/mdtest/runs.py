@@ -27,7 +27,7 @@ from dataclasses import dataclass, field, replace
 
 from iosweep.tools.mdtest.command_line import Options, parse, release, split
 from iosweep.tools.mdtest.judge import ALONE, longer_than_all, problems_of, statistics, times, zeros
-from iosweep.tools.mdtest.launches import MIXED, Launch, scan
+from iosweep.tools.mdtest.launches import Launch, scan
 from iosweep.tools.mdtest.messages import NOT_REMOVED, said
 from iosweep.tools.mdtest.table import Rate, Table
 from iosweep.tools.reading import ProblemSeverity
@@ -65,9 +65,9 @@ class Run:
 
 def tables(text: str) -> list[Run]:
     """The runs in one output, in its order: one for each table of rates, and one for each start without any."""
-    launches, mixed = scan(text)
+    launches, unusable = scan(text)
     runs = [run for launch in launches for run in _runs(launch)]
-    return [replace(run, problems=(MIXED, *run.problems)) for run in runs] if mixed else runs
+    return [replace(run, problems=(unusable, *run.problems)) for run in runs] if unusable else runs
 
 
 def _runs(launch: Launch) -> Iterator[Run]:

@@ -14,7 +14,7 @@ from dataclasses import replace
 from iosweep.tools.fio.foreign import json_report, text_runs
 from iosweep.tools.fio.foreign.rows import Found
 from iosweep.tools.fio.json_records import UNREADABLE, reason
-from iosweep.tools.reading import Cell, Reading, ReadingProblem
+from iosweep.tools.reading import MOST_JSON, Cell, Reading, ReadingProblem
 
 #: What fio prints when a run is spoiled, also where its exit code is 0. Repetitions are bounded: a line may be long.
 #: Each with words that are in every such line, which are looked for first.
@@ -166,6 +166,8 @@ def _documents(text: str) -> tuple[dict[str, object], str, str]:
             outside.append(text[start:end])
             at = end
             continue
+        if len(text) - start > MOST_JSON:
+            return {}, "".join(outside), f"more than {MOST_JSON >> 20} MiB from where JSON begins"
         try:
             document, at = decoder.raw_decode(text, start)
         except (ValueError, RecursionError) as error:
