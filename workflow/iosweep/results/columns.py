@@ -50,9 +50,7 @@ _IDENTITY: tuple[Column, ...] = (
 _TYPES: Mapping[OptionKind, Type] = {"size": "int", "count": "int", "flag": "bool", "choice": "string"}
 
 _MEASURED: tuple[Column, ...] = (
-    Column(
-        "segments", "int", "IOR: segments of a file, of one block of each rank; only in what `iosweep parse` reads."
-    ),
+    Column("segments", "int", "IOR: segments of a file, of one block of each rank; only in outputs that others made."),
     Column("phase_time_s", "float", "Seconds asked for; null where a count bounds the phase."),
     # figures
     Column(
@@ -184,7 +182,7 @@ _MEASURED: tuple[Column, ...] = (
     Column(
         "began_local",
         "string",
-        "In what `iosweep parse` reads: when the tool says that it began, by its node's clock, whose time zone it does"
+        "In outputs that others made: when the tool says that it began, by its node's clock, whose time zone it does"
         " not print (`2026-03-01T12:00:00`).",
     ),
     Column("ended_local", "string", "The same of its end."),
@@ -212,8 +210,16 @@ _MEASURED: tuple[Column, ...] = (
         "string",
         "Command of the phase, quoted for a POSIX shell; of a tool that is started once on each node, the first one's.",
     ),
-    Column("raw_sha256", "string", "Hash of the archive of raw output that the figures come from."),
-    Column("raw", "string", "Path of that archive below results/<campaign>/."),
+    Column(
+        "raw_sha256",
+        "string",
+        "Hash of the archive of raw output that the figures come from; of an ingested row that of its file.",
+    ),
+    Column(
+        "raw",
+        "string",
+        "Path of that archive below results/<campaign>/; of an ingested row where its file was (`archive!member`).",
+    ),
 )
 
 
