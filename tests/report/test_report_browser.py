@@ -584,7 +584,6 @@ def test_paper_has_the_first_rows_and_says_where_the_others_are(show: Open, tmp_
     pdf = tab.pdf(format="A4")
     assert len(re.findall(rb"/Type\s*/Page\b", pdf)) <= 14
     tab.emulate_media(media="print")
-    tab.wait_for_timeout(300)  # its columns follow the width of the paper
     tab.evaluate("dispatchEvent(new Event('beforeprint'))")
     assert tab.locator("#table > tbody > tr").count() == 100
     assert "All of them are in results.csv" in tab.locator("#cut").inner_text()
