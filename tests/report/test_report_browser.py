@@ -515,3 +515,76 @@ def test_a_printed_header_names_its_columns_in_text(all_tools: Any) -> None:
     )
     assert len(names) > 5
     assert [(shown, display) for shown, display, _ in names] == [(title, "none") for _, _, title in names]
+
+
+def pressed(tab: Any) -> list[str]:
+    names: list[str] = tab.locator("[aria-pressed=true][data-switch]").evaluate_all(
+        "all => all.map(b => b.dataset.switch)"
+    )
+    return names
+
+
+def test_switches_change_all_of_a_sweep_and_are_kept_in_the_address(show: Open, demo: Path) -> None:
+    tab = show(demo)
+    article = tab.locator("article[data-sweep=threads]")
+    before = article.locator("table.heat td.valid").first.inner_text()
+    button = article.locator("[data-switch='p99']")
+    button.focus()
+    tab.keyboard.press("Enter")  # without a mouse
+    tab.wait_for_function("document.querySelector('[data-sweep=threads] .chart').textContent.includes('p99 (')")
+    assert button.get_attribute("aria-pressed") == "true"
+    assert article.locator("figure[data-slice]:visible").count() == 1  # throughput and IOPS would repeat each other
+    assert article.locator("figure:visible h4").first.inner_text().startswith("p99 against threads per node")
+    assert article.locator(".heat .unit").first.inner_text().startswith("p99, ")
+    assert article.locator("table.heat td.valid").first.inner_text() != before
+    article.locator("[data-switch='log-y']").click()
+    tab.wait_for_function("document.querySelector('[data-sweep=threads] .chart').textContent.includes('logarithmic')")
+    tab.locator("nav a", has_text="Coverage").click()
+    assert tab.url.endswith("#coverage?threads=p99%2Clog-y")
+    chosen = pressed(tab)
+    tab.reload()
+    tab.wait_for_selector("html[data-drawn]", state="attached")
+    assert pressed(tab) == chosen
+    article.locator("[data-switch='']").click()
+    assert article.locator("figure[data-slice]:visible").count() == 2
+    assert article.locator("table.heat td.valid").first.inner_text() == before
+
+
+def test_the_page_can_be_dark_on_a_light_system(show: Open, demo: Path) -> None:
+    tab = show(demo)
+    ground = "getComputedStyle(document.body).backgroundColor"
+    light = tab.evaluate(ground)
+    tab.locator("#theme").click()
+    assert tab.evaluate(ground) == "rgb(20, 24, 28)"
+    assert "invert" in tab.evaluate("getComputedStyle(document.querySelector('.chart svg')).filter")
+    tab.emulate_media(media="print")
+    assert tab.evaluate(ground) == light
+    tab.emulate_media(media="screen")
+    tab.locator("#theme").click()
+    assert tab.evaluate(ground) == light
+
+
+def test_a_cell_says_why_and_leads_to_its_row(show: Open, demo: Path) -> None:
+    tab = show(demo)
+    tab.locator("table.heat td.suspect").first.focus()
+    tab.wait_for_selector("#tip:not([hidden])")
+    assert "duration: 0.91 s of 1 s" in tab.locator("#tip").inner_text()
+    tab.keyboard.press("Enter")
+    assert tab.locator("#tip").is_hidden()
+    assert column(tab, "verdict") == ["○ suspect"] * 4
+    assert tab.locator("#table tr.behind").count() == 1
+    tab.locator("#coverage td.missing").focus()
+    assert tab.locator("#tip").inner_text() == "queue depth 32: missing: time limit: 2 points were not started"
+    tab.keyboard.press("Escape")
+    assert tab.locator("#tip").is_hidden()
+
+
+def test_paper_has_the_first_rows_and_says_where_the_others_are(show: Open, tmp_path: Path) -> None:
+    tab = show(written(tmp_path, sweeps=factory.sized(1000)))
+    pdf = tab.pdf(format="A4")
+    assert len(re.findall(rb"/Type\s*/Page\b", pdf)) <= 14
+    tab.emulate_media(media="print")
+    tab.evaluate("dispatchEvent(new Event('beforeprint'))")
+    assert tab.locator("#table > tbody > tr").count() == 100
+    assert "All of them are in results.csv" in tab.locator("#cut").inner_text()
+    assert tab.locator(".switches:visible, .controls:visible, nav:visible").count() == 0

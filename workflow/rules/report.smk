@@ -1,6 +1,21 @@
 # Store -> tables -> report. Made again when the plan, the manifests or the code that makes them change.
 
 
+NAME = CAMPAIGN.results.name
+
+
+def figures_for_snakemake():
+    # Which figures there are is known once they are drawn. Only `snakemake --report`, which runs nothing, needs to know.
+    if not any(word.split("=")[0] == "--report" for word in sys.argv[1:]):
+        return []
+    files = sorted((CAMPAIGN.results / "figures").glob("*.svg"))
+    # On a line of its own `report` would be the directive of that name.
+    shown = partial(report, caption="../report/figure.rst", category=NAME)
+    return [
+        shown(file, subcategory="figures", labels={"what": file.stem}) for file in files
+    ]
+
+
 # Its output is new when tables, report or figures are damaged: an input that has to be made is noticed even where
 # Snakemake's own records were lost with them. It stays an input from then on, or the tables would be made once more.
 
@@ -29,7 +44,12 @@ rule merge:
         repair=[CAMPAIGN.repair] if CAMPAIGN.repair else [],
     output:
         CAMPAIGN.results / "results.parquet",
-        CAMPAIGN.results / "results.csv",
+        report(
+            CAMPAIGN.results / "results.csv",
+            caption="../report/table.rst",
+            category=NAME,
+            labels={"what": "table of results"},
+        ),
         CAMPAIGN.results / "checks.parquet",
         CAMPAIGN.results / "nodes.parquet",
         CAMPAIGN.results / "campaign.json",
@@ -49,7 +69,12 @@ rule report:
     input:
         rules.merge.output,
     output:
-        CAMPAIGN.results / "report.html",
+        report(
+            CAMPAIGN.results / "report.html",
+            caption="../report/page.rst",
+            category=NAME,
+            labels={"what": "report"},
+        ),
     log:
         CAMPAIGN.results / "logs" / "report.log",
     localrule: True
@@ -68,6 +93,7 @@ rule figures:
         rules.merge.output,
     output:
         CAMPAIGN.results / "figures.done",
+        figures_for_snakemake(),
     log:
         CAMPAIGN.results / "logs" / "figures.log",
     localrule: True

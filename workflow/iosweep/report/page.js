@@ -69,3 +69,14 @@ async function copy(text) {
     return done;
   }
 }
+
+// Paper cannot be opened: what explains the figures is printed, lists of packages and the configuration are not.
+addEventListener("beforeprint", () => {
+  for (const part of document.querySelectorAll("details:not([open], .more, .map-of, #provenance *)")) part.toggleAttribute("data-printed", part.open = true);
+});
+addEventListener("afterprint", () => {
+  for (const part of document.querySelectorAll("details[data-printed]")) {
+    part.open = false;
+    part.removeAttribute("data-printed");
+  }
+});

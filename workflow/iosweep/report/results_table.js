@@ -235,7 +235,13 @@ document.getElementById("direction").addEventListener("click", () => sortBy(stat
 for (const link of document.querySelectorAll("[data-verdict]")) {
   link.addEventListener("click", () => { state.verdict = link.dataset.verdict; show(); });
 }
-new ResizeObserver(() => { if (table.parentElement.clientWidth) fit(); }).observe(table.parentElement);
-addEventListener("beforeprint", () => { layOut(PRINTED.width); show(PRINTED.rows); });
-addEventListener("afterprint", fit);
+let [width, printing] = [0, false];
+new ResizeObserver(() => {
+  const found = table.parentElement.clientWidth;
+  if (!found || found === width || printing) return;
+  width = found;
+  fit();
+}).observe(table.parentElement);
+addEventListener("beforeprint", () => { printing = true; layOut(PRINTED.width); show(PRINTED.rows); });
+addEventListener("afterprint", () => { printing = false; fit(); });
 fit();

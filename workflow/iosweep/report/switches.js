@@ -143,7 +143,7 @@ function toolbar(article) {
   const change = (more) => { switches.set(sweep, {...stateOf(article), ...more}); apply(article); remember(); };
   const button = (text, name, onclick) => element("button", {type: "button", "data-switch": name, "aria-pressed": "false", onclick}, text);
   const bar = element("div", {class: "switches", role: "group", "aria-label": `What the figures of ${sweep} show`},
-    button("as planned", "", () => change({quantity: ""})),
+    button("default", "", () => change({quantity: ""})),
     ...offered.map(([key, {title}]) => button(title, key, () => change({quantity: key}))));
   if (article.querySelector(".chart")) {
     bar.append(element("span", {class: "gap"}),
@@ -226,23 +226,35 @@ addEventListener("hashchange", () => {
 });
 
 // A cell says why it is not valid on hover, on focus and on a tap; one of a heat map leads to its row.
+let told = null;
 function tell(cell) {
+  told = cell;
   tip.hidden = false;
   tip.replaceChildren(element("div", {}, cell.dataset.tip));
   const [box, at] = [tip.getBoundingClientRect(), cell.getBoundingClientRect()];
   tip.style.left = `${Math.max(4, Math.min(at.left, innerWidth - box.width - 4))}px`;
   tip.style.top = `${at.bottom + box.height + 6 < innerHeight ? at.bottom + 4 : Math.max(4, at.top - box.height - 4)}px`;
 }
+// The page may scroll to a cell after it has the focus.
+addEventListener("scroll", () => { if (!tip.hidden && told) tell(told); }, {passive: true});
+function hush() {
+  told = null;
+  tip.hidden = true;
+}
 for (const map of document.querySelectorAll("table.grid")) {
   for (const event of ["pointerover", "focusin", "click"]) {
-    map.addEventListener(event, ({target}) => { const cell = target.closest("[data-tip]"); if (cell) tell(cell); else tip.hidden = true; });
+    map.addEventListener(event, ({target}) => { const cell = target.closest("[data-tip]"); if (cell) tell(cell); else hush(); });
   }
-  for (const event of ["pointerleave", "focusout"]) map.addEventListener(event, () => { tip.hidden = true; });
+  for (const event of ["pointerleave", "focusout"]) map.addEventListener(event, hush);
 }
-addEventListener("keydown", (event) => { if (event.key === "Escape") tip.hidden = true; });
+addEventListener("keydown", (event) => { if (event.key === "Escape") hush(); });
 for (const map of document.querySelectorAll("table.heat")) {
   map.addEventListener("dblclick", ({target}) => lead(target));
-  map.addEventListener("keydown", (event) => { if (event.key === "Enter") lead(event.target); });
+  map.addEventListener("keydown", (event) => {
+    if (event.key !== "Enter") return;
+    event.preventDefault(); // or it would close the row that gets the focus
+    lead(event.target);
+  });
 }
 
 function lead(target) {
