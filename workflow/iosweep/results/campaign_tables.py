@@ -20,7 +20,7 @@ from iosweep.results.node_columns import NODE_COLUMNS
 from iosweep.results.repeated import Row
 from iosweep.results.rows import Aside
 from iosweep.results.series_columns import HISTOGRAM_COLUMNS, PART_COLUMNS, SERIES_COLUMNS
-from iosweep.results.table_writer import ChecksWriter, SeriesWriter, TableWriter
+from iosweep.results.table_writer import ChecksWriter, ListWriter, SeriesWriter, TableWriter
 
 #: The values of a row of parts.parquet after its key. dataclasses.astuple takes 40 times as long.
 _own_values = attrgetter(*(field.name for field in fields(OwnRate)))
@@ -46,7 +46,7 @@ class CampaignTables:
             self._nodes = files.enter_context(TableWriter(place, "nodes.parquet", NODE_COLUMNS))
             self._series = files.enter_context(SeriesWriter(place, "series.parquet", SERIES_COLUMNS))
             self._parts = files.enter_context(TableWriter(place, "parts.parquet", PART_COLUMNS))
-            self._histograms = files.enter_context(TableWriter(place, "histograms.parquet", HISTOGRAM_COLUMNS))
+            self._histograms = files.enter_context(ListWriter(place, "histograms.parquet", HISTOGRAM_COLUMNS))
             self._files = files.pop_all()
         return self
 
@@ -67,7 +67,7 @@ class CampaignTables:
         for part in aside.parts:
             self._parts.add((*aside.key, *_own_values(part)))
         if found := aside.latencies:
-            self._histograms.add((*aside.key, found.lowest_s, FACTOR, found.counts))
+            self._histograms.append((*aside.key, found.lowest_s, FACTOR), found.counts)
 
     def add_node(self, name: str, known: Mapping[str, object]) -> str | None:
         """Add the facts of a node; returns why they do not fit into the table, and were left out, else None."""

@@ -64,8 +64,7 @@ def histogram(parts: Iterable[Timed], files: bool) -> Histogram | None:
         block = part.completion if files else part.whole
         if block is None or block.bins is None:
             return None
-        for key, count in block.bins.items():
-            number = _bin(key)
+        for number, count in zip(map(_bin, block.bins), block.bins.values(), strict=True):
             counts[number] = counts.get(number, 0) + count
     return made(counts)
 
