@@ -20,8 +20,10 @@ import msgspec
 import pyarrow as pa
 import pyarrow.parquet as parquet
 
+from iosweep import histogram
 from iosweep.analysis import data
 from iosweep.files.documents import dump, read
+from iosweep.histogram import FACTOR
 from iosweep.plan.sweep_facts import RepetitionFacts, SweepFacts
 from iosweep.programs import builds
 from iosweep.results import columns, merged_tables, series_columns
@@ -311,6 +313,7 @@ def make(
     _write(directory / "nodes.parquet", nodes, columns.NODE_COLUMNS)
     _write(directory / "series.parquet", [], series_columns.SERIES_COLUMNS)
     _write(directory / "parts.parquet", [], series_columns.PART_COLUMNS)
+    _write(directory / "histograms.parquet", [*_histograms(flat)], series_columns.HISTOGRAM_COLUMNS)
     (directory / "results.csv").touch()
     about = {
         "campaign": campaign,
@@ -334,6 +337,17 @@ def make(
     }
     (directory / "campaign.json").write_bytes(dump(about, indent=True))
     return directory
+
+
+def _histograms(rows: Sequence[Row]) -> Iterator[Row]:
+    """Of rows with latencies: log-normal around the median, with a tail."""
+    for row in rows:
+        if row["latency_p50_s"] and row["ops"]:
+            first = histogram.bin_of(row["latency_p50_s"] * 1e9 / 2)
+            shape = [exp(-((number - 8) ** 2) / 12) + 2e-3 * exp(-abs(number - 24) / 6) for number in range(48)]
+            counts = [float(round(row["ops"] * share / sum(shape))) for share in shape]
+            key = {name: row[name] for name in ("point", "repetition", "phase")}
+            yield key | {"attempt": 1, "lowest_s": FACTOR**first * 1e-9, "factor": FACTOR, "counts": counts}
 
 
 def add_series(directory: Path, series: Sequence[Row], parts: Sequence[Row] = ()) -> None:

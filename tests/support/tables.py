@@ -22,8 +22,9 @@ def damaged(results: Path) -> list[Path]:
 
 
 def _table(file: Path) -> bool:
-    """One with series or own rates may be empty: not every tool logs them."""
-    return len(pyarrow.parquet.read_table(file)) > 0 or file.name in ("series.parquet", "parts.parquet")
+    """One with series, own rates or latencies may be empty: not every tool has them."""
+    asides = ("series.parquet", "parts.parquet", "histograms.parquet")
+    return len(pyarrow.parquet.read_table(file)) > 0 or file.name in asides
 
 
 def _csv(file: Path) -> bool:

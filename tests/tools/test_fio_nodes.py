@@ -116,6 +116,16 @@ def test_figures_of_nodes_that_did_the_same() -> None:
     assert parsed.version == "fio-3.33" and parsed.problems == [] and parsed.evidence.errors == []
 
 
+def test_histograms_of_nodes_are_added_up() -> None:
+    document = json.loads(json.dumps(READ))
+    read = document["jobs"][0]["read"]
+    read["lat_ns"] |= {name: read["clat_ns"][name] for name in ("bins", "percentile", "N")}
+    one = parse(streams(document), replace(READS, nodes=1)).evidence.latencies
+    both = parse(streams(document, document), READS).evidence.latencies
+    assert one and both and both.counts == tuple(2 * count for count in one.counts)
+    assert parse(streams(document, READ), READS).evidence.latencies is None  # not of all
+
+
 def test_one_node_that_is_not_the_first_of_the_job() -> None:
     one = replace(READS, nodes=1)
     assert parse(streams(READ), one) == parse({"stdout": printed(READ)}, one)

@@ -170,6 +170,27 @@ def test_percentiles_of_bins_added_up_are_those_that_fio_gives() -> None:
     assert [mixed[n] for n in names] == [one.parsed().figures[n] for n in names]
 
 
+def test_the_histogram_holds_every_io_and_has_fios_percentiles() -> None:
+    one = sample("own_rand_read")
+    document = json.loads(one.output())
+    read = document["jobs"][0]["read"]
+    read["lat_ns"] |= {
+        name: read["clat_ns"][name] for name in ("bins", "percentile", "N")
+    }  # as --lat_percentiles=1 does
+    parsed = one.parsed(json.dumps(document, indent=2).encode())
+    found = parsed.evidence.latencies
+    assert found and found.total == parsed.figures["ops"]
+    for name, value in zip(("p50", "p99"), found.percentiles([50, 99], 0), strict=True):
+        assert value == pytest.approx(parsed.figures[f"latency_{name}_s"], rel=0.1)
+    read["lat_ns"]["bins"] = {"x": read["lat_ns"]["N"]}
+    assert one.parsed(json.dumps(document, indent=2).encode()).problems
+
+
+def test_without_bins_there_is_no_histogram() -> None:
+    text = re.sub(rb'"bins" : \{[^}]*\}', b'"was" : {}', sample("own_rand_read").output())
+    assert sample("own_rand_read").parsed(text).evidence.latencies is None
+
+
 @pytest.mark.parametrize("name", ["own_rand_read", "own_rand_mixed", "md14_delete"])
 def test_before_3_18_latencies_have_no_count(name: str) -> None:
     one = sample(name)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cache, partial
@@ -12,7 +12,9 @@ from typing import TypeVar
 
 import msgspec
 
+from iosweep import histogram
 from iosweep.files.fields import Part
+from iosweep.histogram import Histogram
 from iosweep.node.node_facts import NodeFacts
 from iosweep.results import merged_tables
 from iosweep.results.campaign_form import Build, CampaignForm
@@ -127,6 +129,14 @@ class OwnRateRow(Run, frozen=True, kw_only=True):
         return self.bandwidth_bytes_per_s or self.ops_per_s or 0.0
 
 
+class HistogramRow(Run, frozen=True, kw_only=True):
+    """A row of histograms.parquet."""
+
+    lowest_s: float
+    factor: float
+    counts: tuple[float | None, ...]
+
+
 RunKind = TypeVar("RunKind", bound=Run)
 
 
@@ -164,6 +174,24 @@ def load_series(results: Path, repetitions: Mapping[tuple[str, str], int]) -> tu
         _of_repetitions(results, "series.parquet", SeriesRow, repetitions),
         _of_repetitions(results, "parts.parquet", OwnRateRow, repetitions),
     )
+
+
+def load_latencies(results: Path, counted: Collection[tuple[str, str, int]]) -> dict[tuple[str, str], Histogram]:
+    """(point, phase) -> the latencies of these (point, phase, repetition) together.
+
+    Raises FileNotFoundError, documents.Damaged.
+    """
+    found: dict[tuple[str, str], Histogram] = {}
+
+    def read(values: Mapping[str, object]) -> None:
+        if (values["point"], values["phase"], values["repetition"]) in counted:
+            row = msgspec.convert(values, HistogramRow)
+            own, key = histogram.read(row.lowest_s, row.factor, row.counts), (row.point, row.phase)
+            if both := histogram.summed(filter(None, (found.get(key), own))):
+                found[key] = both
+
+    merged_tables.rows(results, "histograms.parquet", read)
+    return found
 
 
 def _of_repetitions(

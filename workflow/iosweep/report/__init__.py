@@ -10,6 +10,7 @@
 | checks_table.py | checks -> how often each failed or could not be made (pure) |
 | series_figures.py | series -> small figures over time and tables of own rates behind the rows (pure) |
 | heat_maps.py | results -> heat maps of phases, and the quantities that the switches show (pure) |
+| latency_figures.py | histograms -> distributions of the headline's points and behind the rows (pure) |
 | benchmark_tables.py | results -> mdtest's rates by operation, WEKA's summary (pure) |
 | references.py | published figures beside the campaign's, as tables (pure) |
 | depth_table.py | what each queue depth gains and costs (pure) |

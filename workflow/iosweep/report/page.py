@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from iosweep.analysis import acceptance, caveats, formats, grids, titles
 from iosweep.analysis.aggregate import Result, summarize
-from iosweep.analysis.data import Campaign, load, load_series
+from iosweep.analysis.data import Campaign, load, load_latencies, load_series
 from iosweep.files import safe_paths
 from iosweep.plan.sweep_facts import RepetitionFacts
 from iosweep.report import (
@@ -22,8 +22,10 @@ from iosweep.report import (
     cpus,
     depth_table,
     figure_files,
+    headline,
     heat_maps,
     html,
+    latency_figures,
     nodes,
     references,
     results_table,
@@ -43,8 +45,9 @@ from iosweep.tools import parameters
 _STATIC, _STATIC_BYTES = 24, 700_000
 #: Grids of a sweep in the coverage map: more are a wall, and the table has their points.
 _MOST_GRIDS = 12
+_STYLES = ("page.css", "first_screen.css", "latencies.css")
 #: In the order in which they run: each uses those before it.
-_SCRIPTS = ("page.js", "series.js", "results_table.js", "switches.js", "charts.js")
+_SCRIPTS = ("page.js", "series.js", "latencies.js", "results_table.js", "switches.js", "charts.js")
 
 
 class Section(NamedTuple):
@@ -71,6 +74,7 @@ SECTIONS = (
     Section("metadata", "Metadata", needs="metadata"),
     Section("references", "References", needs="references"),
     Section("queue-depth", "Queue depth", needs="depths"),
+    Section("latencies", "Latencies", needs="distributions"),
     Section("figures", "Figures"),
     Section("results", "Results"),
     Section("coverage", "Coverage", needs="coverage"),
@@ -106,13 +110,15 @@ def render(results: Path) -> str:
     static = figure_files.static(
         ((f, specified[f.name]) for f in drawings if f.panels and f.static), _STATIC, _STATIC_BYTES
     )
-    style = html.read("page.css") + html.read("first_screen.css") + heat_maps.style()
+    style = "".join(map(html.read, _STYLES)) + heat_maps.style()
     scripts = [html.library(), *map(html.read, _SCRIPTS)]
     series, rates = load_series(results, series_figures.chosen(summary))
+    latencies = load_latencies(results, latency_figures.counted(summary))
     data = {
         "campaign": campaign.about.campaign,
         "symbols": caveats.VERDICT_SYMBOLS,
         "table": results_table.payload(summary, campaign.checks),
+        "latencies": latency_figures.payload(summary, latencies),
         "series": series_figures.payload(summary, series, rates),
         "quantities": heat_maps.quantities(summary),
         "shades": heat_maps.SHADES,
@@ -123,7 +129,8 @@ def render(results: Path) -> str:
             if f.panels
         },
     }
-    values = {**answer(campaign, summary), **_body(campaign, summary, drawings)}
+    distributions = latency_figures.pictures(headline.groups(summary, campaign.checks), latencies)
+    values = {**answer(campaign, summary), **_body(campaign, summary, drawings), "distributions": distributions}
     return (
         html.environment()
         .get_template("page.html")

@@ -13,6 +13,7 @@ const entries = rows.map((row, index) => ({
   row,
   details: details[index],
   series: report.series[index],
+  index,
   // What the filter looks into: what the row shows, and what belongs to it.
   haystack: [...row.map((value, i) => shown(value, columns[i].type)), details[index].sweeps, ...details[index].reasons]
     .join(" ").toLowerCase(),
@@ -113,7 +114,7 @@ function toggle(entry) {
 }
 
 // What is behind a row: columns that did not fit, reasons, repetitions, figures over time, open checks, command.
-function behind({row, details: found, series}) {
+function behind({row, details: found, series, index}) {
   const parts = [];
   const point = row[columns.findIndex((column) => column.key === "point")];
   parts.push(element("p", {}, element("code", {}, point), " ", copyButton(point, "Copy the point's id"), ` in ${found.sweeps.replaceAll(",", ", ")}`));
@@ -126,6 +127,8 @@ function behind({row, details: found, series}) {
   if (found.reasons.length) parts.push(element("ul", {}, ...found.reasons.map((reason) => element("li", {}, reason))));
   if (found.repetitions.length) parts.push(repetitionsOf(found));
   parts.push(...overTime(series));
+  const latencies = percentiles(index);
+  if (latencies) parts.push(element("div", {class: "series"}, latencies));
   for (const told of [found.where, found.checks]) {
     const open = new Map(); // text -> its repetitions
     for (const [repetition, texts] of Object.entries(told)) {

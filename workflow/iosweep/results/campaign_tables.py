@@ -12,14 +12,15 @@ from types import TracebackType
 from typing import Self
 
 from iosweep.files import documents, safe_paths
+from iosweep.histogram import FACTOR
 from iosweep.own_rate import OwnRate
 from iosweep.results import merged_tables
 from iosweep.results.columns import CHECK_COLUMNS, result_columns
 from iosweep.results.node_columns import NODE_COLUMNS
 from iosweep.results.repeated import Row
 from iosweep.results.rows import Aside
-from iosweep.results.series_columns import PART_COLUMNS, SERIES_COLUMNS
-from iosweep.results.table_writer import ChecksWriter, SeriesWriter, TableWriter
+from iosweep.results.series_columns import HISTOGRAM_COLUMNS, PART_COLUMNS, SERIES_COLUMNS
+from iosweep.results.table_writer import ChecksWriter, ListWriter, SeriesWriter, TableWriter
 
 #: The values of a row of parts.parquet after its key. dataclasses.astuple takes 40 times as long.
 _own_values = attrgetter(*(field.name for field in fields(OwnRate)))
@@ -45,6 +46,7 @@ class CampaignTables:
             self._nodes = files.enter_context(TableWriter(place, "nodes.parquet", NODE_COLUMNS))
             self._series = files.enter_context(SeriesWriter(place, "series.parquet", SERIES_COLUMNS))
             self._parts = files.enter_context(TableWriter(place, "parts.parquet", PART_COLUMNS))
+            self._histograms = files.enter_context(ListWriter(place, "histograms.parquet", HISTOGRAM_COLUMNS))
             self._files = files.pop_all()
         return self
 
@@ -60,10 +62,12 @@ class CampaignTables:
         return self._rows.unfit(tuple(map(values.get, self._rows.names)))
 
     def add_aside(self, aside: Aside) -> None:
-        """Add the series and own rates of a row."""
+        """Add the series, own rates and latencies of a row."""
         self._series.add_series(aside.key, aside.series)
         for part in aside.parts:
             self._parts.add((*aside.key, *_own_values(part)))
+        if found := aside.latencies:
+            self._histograms.append((*aside.key, found.lowest_s, FACTOR), found.counts)
 
     def add_node(self, name: str, known: Mapping[str, object]) -> str | None:
         """Add the facts of a node; returns why they do not fit into the table, and were left out, else None."""
@@ -76,7 +80,7 @@ class CampaignTables:
         """Write what remains, and campaign.json: `about` with the sizes and hashes of the tables."""
         tables = {
             name: table
-            for writer in (self._rows, self._checks, self._nodes, self._series, self._parts)
+            for writer in (self._rows, self._checks, self._nodes, self._series, self._parts, self._histograms)
             for name, table in writer.finish().items()
         }
         self._about.write(documents.dump({**about(), "tables": tables}, indent=True))

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from iosweep.results.column import Column, Type
 from iosweep.results.node_columns import NODE_COLUMNS
-from iosweep.results.series_columns import PART_COLUMNS, SERIES_COLUMNS
+from iosweep.results.series_columns import HISTOGRAM_COLUMNS, PART_COLUMNS, SERIES_COLUMNS
 from iosweep.tools import OptionKind, parameters
 from iosweep.tools.axes import PHASE_TIME
 
@@ -291,6 +291,7 @@ def markdown() -> str:
         ("nodes.parquet: one row per node and set of facts", NODE_COLUMNS),
         ("series.parquet: one row per row of the results, node or worker, and quantity", SERIES_COLUMNS),
         ("parts.parquet: one row per row of the results, and node or worker", PART_COLUMNS),
+        ("histograms.parquet: one row per row of the results with a histogram of its latencies", HISTOGRAM_COLUMNS),
     ):
         parts.append(f"## {title}\n")
         parts.append("| column | type | meaning |\n|---|---|---|")

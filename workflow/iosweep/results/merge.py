@@ -1,4 +1,5 @@
-"""Store -> results.parquet, results.csv, checks.parquet, nodes.parquet, series.parquet, parts.parquet, campaign.json.
+"""Store -> results.parquet, results.csv, checks.parquet, nodes.parquet, series.parquet, parts.parquet,
+histograms.parquet, campaign.json.
 
 Everything is parsed and judged again from the raw output, so that a fixed parser or a changed check needs no cluster.
 """

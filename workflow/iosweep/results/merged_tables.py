@@ -22,7 +22,7 @@ from iosweep.results.campaign_form import CampaignForm, Table
 from iosweep.results.column import Column
 from iosweep.results.columns import CHECK_COLUMNS, arrow_schema, result_columns
 from iosweep.results.node_columns import NODE_COLUMNS
-from iosweep.results.series_columns import MOST_TABLE_VALUES, PART_COLUMNS, SERIES_COLUMNS
+from iosweep.results.series_columns import HISTOGRAM_COLUMNS, MOST_TABLE_VALUES, PART_COLUMNS, SERIES_COLUMNS
 
 ABOUT, REPORT = "campaign.json", "report.html"
 #: Folder of the figures, the file in it with the names and hashes of those that we made, and the file that is written
@@ -36,6 +36,7 @@ TABLES: Mapping[str, Callable[[], tuple[Column, ...]]] = {
     "nodes.parquet": lambda: NODE_COLUMNS,
     "series.parquet": lambda: SERIES_COLUMNS,
     "parts.parquet": lambda: PART_COLUMNS,
+    "histograms.parquet": lambda: HISTOGRAM_COLUMNS,
 }
 FILES = (*TABLES, "results.csv")
 Kind = TypeVar("Kind")

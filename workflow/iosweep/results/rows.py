@@ -14,6 +14,7 @@ from functools import cache, lru_cache
 from pathlib import Path
 from typing import Literal, NamedTuple
 
+from iosweep.histogram import Histogram
 from iosweep.node.cpu_record import CpuRecord
 from iosweep.own_rate import OwnRate
 from iosweep.plan.model import Plan, Point
@@ -58,6 +59,7 @@ class Aside(NamedTuple):
     key: tuple[str, int, int, str]
     series: Sequence[Series]
     parts: Sequence[OwnRate]
+    latencies: Histogram | None
 
 
 @dataclass(frozen=True)
@@ -246,7 +248,7 @@ class Rows:
             own_rates = series.kept_rates(parsed.evidence.own_rates)
             for rate in own_rates:
                 table_values.bounded(vars(rate))
-            aside = Aside(key, series.kept(parsed.evidence.series), own_rates)
+            aside = Aside(key, series.kept(parsed.evidence.series), own_rates, parsed.evidence.latencies)
             yield Row(values, findings), aside
 
 

@@ -1,4 +1,4 @@
-"""Columns of the companion tables series.parquet and parts.parquet."""
+"""Columns of the companion tables series.parquet, parts.parquet and histograms.parquet."""
 
 from __future__ import annotations
 
@@ -33,4 +33,12 @@ PART_COLUMNS: tuple[Column, ...] = (
     Column("latency_mean_s", "float", "Mean latency of its I/Os in seconds."),
     Column("began_s", "float", "When its I/O began, in seconds since the first I/O of any node."),
     Column("ended_s", "float", "When its I/O ended."),
+)
+
+#: One row per row of the results whose tool has a histogram of its latencies.
+HISTOGRAM_COLUMNS: tuple[Column, ...] = (
+    *_KEY[:4],
+    Column("lowest_s", "float", "Upper bound of the first bin in seconds."),
+    Column("factor", "float", "How much larger the upper bound of each bin is than that of the one before."),
+    Column("counts", "floats", "I/Os in each bin, by what their callers waited; all nodes and workers together."),
 )

@@ -151,24 +151,18 @@ class ChecksWriter(TableWriter):
         self._findings.clear()
 
 
-class SeriesWriter(TableWriter):
-    """Writes the table of series, whose values are handed to Arrow as one array of doubles."""
+class ListWriter(TableWriter):
+    """Writes a table whose last column is a list of floats, handed to Arrow as one array of doubles."""
 
     def __init__(self, place: Folder, parquet: str, columns: tuple[Column, ...]):
         super().__init__(place, parquet, columns)
         self._values, self._ends = array("d"), array("i", [0])
-        self._written = 0
 
-    def add_series(self, key: tuple[Any, ...], series: Sequence[Series]) -> None:
-        """Add the series of the row with this key, workers' only while the table is half full."""
-        for one in series:
-            room = MOST_TABLE_VALUES // (1 if one.worker is None else 2)
-            if self._written + len(one.values) > room:
-                continue
-            self._written += len(one.values)
-            self._rows.append((*key, one.host, one.worker, one.name, one.begin_s, one.interval_s))
-            self._values.extend(one.values)
-            self._ends.append(len(self._values))
+    def append(self, row: tuple[Any, ...], values: Sequence[float]) -> None:
+        """Add a row with its list."""
+        self._rows.append(row)
+        self._values.extend(values)
+        self._ends.append(len(self._values))
         if len(self._values) >= _SERIES_BATCH:
             self._flush()
 
@@ -184,6 +178,22 @@ class SeriesWriter(TableWriter):
         self._write([*_arrays(self._rows, list(self._schema)[:-1]), lists])
         self._rows.clear()
         self._values, self._ends = array("d"), array("i", [0])
+
+
+class SeriesWriter(ListWriter):
+    """Writes the table of series."""
+
+    def __init__(self, place: Folder, parquet: str, columns: tuple[Column, ...]):
+        super().__init__(place, parquet, columns)
+        self._written = 0
+
+    def add_series(self, key: tuple[Any, ...], series: Sequence[Series]) -> None:
+        """Add the series of the row with this key, workers' only while the table is half full."""
+        for one in series:
+            room = MOST_TABLE_VALUES // (1 if one.worker is None else 2)
+            if self._written + len(one.values) <= room:
+                self._written += len(one.values)
+                self.append((*key, one.host, one.worker, one.name, one.begin_s, one.interval_s), one.values)
 
 
 def _arrays(rows: Sequence[tuple[Any, ...]], fields: Sequence[Any]) -> list[Any]:

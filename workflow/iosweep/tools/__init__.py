@@ -16,6 +16,7 @@ from functools import cache
 from types import MappingProxyType
 from typing import Literal, Protocol
 
+from iosweep.histogram import Histogram
 from iosweep.node.cpus import CpuSet
 from iosweep.own_rate import OwnRate
 from iosweep.series import Series
@@ -238,6 +239,7 @@ class Evidence:
     windows_error_s: float = 0.0  # by how much their difference may be wrong
     series: Sequence[Series] = ()  # rates over time that the tool itself logged
     own_rates: Sequence[OwnRate] = ()  # of each node and worker
+    latencies: Histogram | None = None  # of what its callers waited
     lost: str = ""  # why series and own rates are not there, or not all of them, though they were recorded
     messages: Sequence[str] = ()  # lines beside the figures
     echo: Echo | None = None

@@ -6,10 +6,12 @@ the submission, fio's `clat`, has columns of its own: without O_DIRECT an I/O ma
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
 from typing import Protocol
 
-from iosweep.tools.fio.json_records import Latencies, Wrong
+from iosweep.histogram import Histogram, bin_of, made
+from iosweep.tools.fio.json_records import LARGEST, Latencies, Wrong
 
 #: column suffix -> fio's percentile key
 PERCENTILES = {
@@ -50,6 +52,29 @@ def columns(parts: Mapping[str, Sequence[Timed]], files: bool) -> dict[str, floa
     completed = _of([part.completion for part in every])
     found |= {f"completion_{key}": completed[key] for n in _OF_COMPLETION if (key := f"latency_{n}_s") in completed}
     return found | _of([part.whole for part in every])
+
+
+def histogram(parts: Iterable[Timed], files: bool) -> Histogram | None:
+    """What callers waited, in all these reports; None where one has no histogram. `files` as in `columns`.
+
+    Raises ValueError for a bin that is none.
+    """
+    counts: dict[int, int] = {}
+    for part in parts:
+        block = part.completion if files else part.whole
+        if block is None or block.bins is None:
+            return None
+        for number, count in zip(map(_bin, block.bins), block.bins.values(), strict=True):
+            counts[number] = counts.get(number, 0) + count
+    return made(counts)
+
+
+@lru_cache(4096)  # fio has 1,856
+def _bin(key: str) -> int:
+    latency_ns = int(key)
+    if not 0 <= latency_ns <= LARGEST:
+        raise Wrong("the histogram has a latency that is out of range")
+    return bin_of(latency_ns)
 
 
 def _of(blocks: Sequence[Latencies | None]) -> dict[str, float]:

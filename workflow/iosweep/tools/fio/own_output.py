@@ -75,6 +75,7 @@ def of_entry(
         directions = {name: job.direction(name) for name in wanted}
         parts = {name: part for name, part in directions.items() if wanted[name]}
         figures = _figures(parts, phase)
+        latencies = latency.histogram(parts.values(), phase.kind == "metadata")
     except UNREADABLE as error:
         return Parsed(version or None, {}, Evidence(messages=messages), [reason(error)]), {}
     evidence = Evidence(
@@ -89,6 +90,7 @@ def of_entry(
         messages=messages,
         echo=echo.compare(asked, job.options),
         timed_s=figures["runtime_s"],
+        latencies=latencies,
     )
     return Parsed(version or None, figures, evidence, []), parts
 

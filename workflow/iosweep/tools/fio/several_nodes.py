@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from iosweep.histogram import summed
 from iosweep.tools import Evidence, Parsed, Phase, Step, Streams
 from iosweep.tools.fio import argv, client_server, echo, latency, own_output, own_rates, series_log
 from iosweep.tools.fio.json_records import UNREADABLE, Host, reason
@@ -68,7 +69,11 @@ def parse(streams: Streams, step: Step, phase: Phase) -> Parsed:
     except UNREADABLE as error:
         return Parsed(version, {}, evidence, [f"the nodes' outputs cannot be put together: {reason(error)}"])
     each_node = {name: parsed for name, (parsed, _) in nodes.items()}
-    evidence = replace(evidence, errors=errors, each_node=each_node, windows=windows, windows_error_s=error_s)
+    own = [parsed.evidence.latencies for parsed in each_node.values()]
+    latencies = None if None in own else summed(one for one in own if one)
+    evidence = replace(
+        evidence, errors=errors, each_node=each_node, windows=windows, windows_error_s=error_s, latencies=latencies
+    )
     each = [] if asked_for else [streams.get(f"{series_log.STREAM}@{k}", b"") for k in range(len(hosts))]
     evidence = own_rates.of_several(evidence, each, step)
     return Parsed(version, figures, evidence, [])

@@ -1,0 +1,62 @@
+"""Histograms of latencies in logarithmic bins."""
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from iosweep import histogram
+from iosweep.histogram import FACTOR, Histogram
+
+LATENCIES = st.lists(st.integers(0, 10**12), min_size=1, max_size=60)
+
+
+def of(latencies: list[int]) -> Histogram:
+    counts: dict[int, int] = {}
+    for one in latencies:
+        counts[histogram.bin_of(one)] = counts.get(histogram.bin_of(one), 0) + 1
+    found = histogram.made(counts)
+    assert found
+    return found
+
+
+@given(st.integers(1, 2**62))
+def test_a_latency_is_in_its_bin(latency_ns: int) -> None:
+    number = histogram.bin_of(latency_ns)
+    assert FACTOR ** (number - 1) * (1 - 1e-6) <= latency_ns <= FACTOR**number * (1 + 1e-6)
+
+
+@given(LATENCIES, LATENCIES)
+def test_sums_are_exact(some: list[int], others: list[int]) -> None:
+    assert histogram.summed([of(some), of(others)]) == of(some + others)
+
+
+@given(LATENCIES, st.floats(1, 99))
+def test_a_percentile_is_within_a_bin_of_the_latency(latencies: list[int], percent: float) -> None:
+    (found,) = of(latencies).percentiles([percent], 0)
+    exact = sorted(latencies)[max(0, math.ceil(percent / 100 * len(latencies) - 1e-9) - 1)]
+    assert max(exact, 1) / FACTOR * 0.999 <= found * 1e9 <= max(exact, 1) * FACTOR * 1.001
+
+
+def test_percentiles_end_where_few_are_beyond() -> None:
+    assert len(of([100] * 1000).percentiles([50, 99, 99.9], 10)) == 2
+    assert len(of([100] * 10_000).percentiles([50, 99, 99.9], 10)) == 3
+
+
+def test_nothing_has_no_histogram() -> None:
+    assert histogram.made({}) is histogram.made({3: 0}) is histogram.summed([]) is None
+
+
+def test_it_is_read_as_it_was_written() -> None:
+    one = of([90_000, 110_000, 2_000_000])
+    assert histogram.read(one.lowest_s, FACTOR, one.counts) == one
+
+
+@pytest.mark.parametrize(
+    ("lowest_s", "factor", "counts"),
+    [(0.0, FACTOR, [1.0]), (1e-6, 2.0, [1.0]), (1e-6, FACTOR, [-1.0]), (1e-6, FACTOR, [None])],
+)
+def test_what_merge_does_not_write_is_refused(lowest_s: float, factor: float, counts: list[float | None]) -> None:
+    with pytest.raises(ValueError, match="merge does not write"):
+        histogram.read(lowest_s, factor, counts)
