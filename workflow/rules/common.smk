@@ -72,6 +72,18 @@ def chosen_provider():
     return provider
 
 
+def figures_for_snakemake():
+    # Which figures there are is known once they are drawn. Only `snakemake --report`, which runs nothing, needs to know.
+    if not any(word.split("=")[0] == "--report" for word in sys.argv[1:]):
+        return []
+    files = sorted((CAMPAIGN.results / "figures").glob("*.svg"))
+    # On a line of its own `report` would be the directive of that name.
+    shown = partial(report, caption="../report/figure.rst", category=NAME)
+    return [
+        shown(file, subcategory="figures", labels={"what": file.stem}) for file in files
+    ]
+
+
 def sayable(function, *arguments):
     try:
         return function(*arguments)
@@ -134,6 +146,8 @@ ONLY_THESE = ["--only", ONLY] if ONLY else []
 # What Spack builds, for the jobs to measure with. None: they look on PATH.
 TOOLS = [CAMPAIGN.tools_file] if CAMPAIGN.tools_file else []
 # Names and text are UTF-8, whatever the locale, and modules are ours, whatever lies in the working directory.
+#: Of what `snakemake --report` shows.
+NAME = CAMPAIGN.results.name
 IOSWEEP = [sys.executable, "-P", "-X", "utf8", "-m", "iosweep"]
 
 
