@@ -1,21 +1,6 @@
 # Store -> tables -> report. Made again when the plan, the manifests or the code that makes them change.
 
 
-NAME = CAMPAIGN.results.name
-
-
-def figures_for_snakemake():
-    # Which figures there are is known once they are drawn. Only `snakemake --report`, which runs nothing, needs to know.
-    if not any(word.split("=")[0] == "--report" for word in sys.argv[1:]):
-        return []
-    files = sorted((CAMPAIGN.results / "figures").glob("*.svg"))
-    # On a line of its own `report` would be the directive of that name.
-    shown = partial(report, caption="../report/figure.rst", category=NAME)
-    return [
-        shown(file, subcategory="figures", labels={"what": file.stem}) for file in files
-    ]
-
-
 # Its output is new when tables, report or figures are damaged: an input that has to be made is noticed even where
 # Snakemake's own records were lost with them. It stays an input from then on, or the tables would be made once more.
 
@@ -47,7 +32,7 @@ rule merge:
         report(
             CAMPAIGN.results / "results.csv",
             caption="../report/table.rst",
-            category=NAME,
+            category=CAMPAIGN.results.name,
             labels={"what": "table of results"},
         ),
         CAMPAIGN.results / "checks.parquet",
@@ -72,7 +57,7 @@ rule report:
         report(
             CAMPAIGN.results / "report.html",
             caption="../report/page.rst",
-            category=NAME,
+            category=CAMPAIGN.results.name,
             labels={"what": "report"},
         ),
     log:
