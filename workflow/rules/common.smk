@@ -203,3 +203,16 @@ def end_with_the_reason(logs):
 
 def show_headline():
     subprocess.run([*IOSWEEP, "show", CAMPAIGN.plan.campaign], check=False)
+
+
+def figures_for_snakemake():
+    # Which figures there are is known once they are drawn. Only `snakemake --report`, which runs nothing, needs to know.
+    if not any(word.split("=")[0] == "--report" for word in sys.argv[1:]):
+        return []
+    files = sorted((CAMPAIGN.results / "figures").glob("*.svg"))
+    shown = report  # at the start of a line it would be the directive of that name
+    kind = {"caption": "../report/figure.rst", "category": CAMPAIGN.results.name}
+    return [
+        shown(file, **kind, subcategory="figures", labels={"what": file.stem})
+        for file in files
+    ]

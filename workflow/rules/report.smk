@@ -1,5 +1,9 @@
 # Store -> tables -> report. Made again when the plan, the manifests or the code that makes them change.
 
+<<<<<<< HEAD
+=======
+
+>>>>>>> h-page
 # Its output is new when tables, report or figures are damaged: an input that has to be made is noticed even where
 # Snakemake's own records were lost with them. It stays an input from then on, or the tables would be made once more.
 
@@ -31,7 +35,7 @@ rule merge:
         report(
             CAMPAIGN.results / "results.csv",
             caption="../report/table.rst",
-            category=NAME,
+            category=CAMPAIGN.results.name,
             labels={"what": "table of results"},
         ),
         CAMPAIGN.results / "checks.parquet",
@@ -56,7 +60,7 @@ rule report:
         report(
             CAMPAIGN.results / "report.html",
             caption="../report/page.rst",
-            category=NAME,
+            category=CAMPAIGN.results.name,
             labels={"what": "report"},
         ),
     log:
