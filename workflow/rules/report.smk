@@ -1,9 +1,5 @@
 # Store -> tables -> report. Made again when the plan, the manifests or the code that makes them change.
 
-<<<<<<< HEAD
-=======
-
->>>>>>> h-page
 # Its output is new when tables, report or figures are damaged: an input that has to be made is noticed even where
 # Snakemake's own records were lost with them. It stays an input from then on, or the tables would be made once more.
 
