@@ -30,12 +30,17 @@ function switched(place, figure) {
   if (!marks.some((mark) => Number.isFinite(mark.y))) return null;
   spec.concat.forEach((panel, at) => {
     const own = marks.filter((mark) => mark.panel === at);
-    for (const {encoding} of panel.layer) {
+    for (const encoding of encodings(panel)) {
       if (logY) logarithmic(encoding, own);
-      if (linearX && encoding.x.scale) encoding.x.scale = {type: "linear", domain: [0, 1.05 * Math.max(...marks.map((mark) => mark.x ?? 0))], nice: false};
+      if (linearX && encoding.x?.scale) encoding.x.scale = {type: "linear", domain: [0, 1.05 * Math.max(...marks.map((mark) => mark.x ?? 0))], nice: false};
     }
   });
   return {spec, marks};
+}
+
+// What the layers of a panel share is the panel's own (vega_lite.py).
+function encodings(panel) {
+  return [panel.encoding ?? {}, ...panel.layer.map(({encoding}) => encoding)];
 }
 
 // The marks with another quantity, and the panels with its axes.
@@ -48,15 +53,16 @@ function marksOf(key, spec, marks) {
     const unit = unitOf(quantity, own.map((mark) => mark.row));
     if (!unit) return own.map(({x, series, panel: at, verdict}) => ({x, y: null, series, panel: at, verdict, measure}));
     const [name, size] = unit;
-    panel.layer = panel.layer.filter(({encoding}) => encoding.y?.field !== "one"); // repetitions one by one are in the table
-    for (const {encoding} of panel.layer) {
+    // Repetitions one by one, cut bars and knees are of the planned quantity.
+    panel.layer = panel.layer.filter(({transform}) => !/each|cut|knee|label/.test(JSON.stringify(transform ?? "")));
+    for (const encoding of encodings(panel)) {
       if (!encoding.y?.scale) continue;
       encoding.y.title = name.endsWith("IOPS") ? name : `${quantity.title} (${name})`;
       encoding.y.scale = {zero: true, nice: true};
       encoding.y.axis = {format: ",.6~g"};
     }
     return own.map((mark) => {
-      const {each, cut, scaling, ...rest} = mark;
+      const {each, cut, knee, label, scaling, ...rest} = mark;
       const [y, low, high] = [quantity.y, quantity.low, quantity.high].map((values) => (values[mark.row] === null ? null : values[mark.row] / size));
       if (y === null) return {...rest, y: null, low: null, high: null};
       const spread = low === null ? "one repetition" : `${number(low)} to ${number(high)} ${name}, smallest and largest repetition`;
@@ -131,7 +137,7 @@ function recolor(article) {
 
 function rowsOf(article) {
   const cells = [...article.querySelectorAll("td[data-row]")].map((cell) => Number(cell.dataset.row));
-  const marks = [...article.querySelectorAll(".chart")].flatMap((place) => report.figures[place.dataset.figure].rows);
+  const marks = [...article.querySelectorAll(".chart")].flatMap((place) => report.figures[place.dataset.figure].results ?? []);
   return [...cells, ...marks.filter((row) => row !== null)];
 }
 
