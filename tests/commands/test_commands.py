@@ -379,6 +379,7 @@ def test_help_imports_no_command() -> None:
     loaded = [
         "iosweep",
         *(f"iosweep.commands{name}" for name in ("", ".campaigns", ".cli", ".terminal")),
+        "iosweep.errors",
         "iosweep.text",
     ]
     assert done.stdout.splitlines()[-1] == str(loaded)

@@ -90,7 +90,7 @@ def test_table_and_figures(tmp_path: Path, folder: Path) -> None:
     figure = by_axis["think_time"]
     assert (figure.title, figure.x_title, figure.x_values) == ("IOPS against think time", "think time", (1, 8))
     assert figure.name == "iops-by-think-time.s"
-    drawn = vega_lite.specification(figure)["concat"][0]["layer"][0]["encoding"]["x"]
+    drawn = vega_lite.specification(figure)["concat"][0]["encoding"]["x"]
     assert drawn["title"] == "think time"
     assert '"8": "8 ms"' in drawn["axis"]["labelExpr"]
     assert by_axis["threads_per_node"].series == ("1 ms", "8 ms")

@@ -15,13 +15,11 @@ from typing import TypeVar
 
 from iosweep.commands.terminal import say, working
 from iosweep.errors import CommandError, Unusable
-from iosweep.files import tar_archive
-from iosweep.results import ingested
 
 RESULTS = Path("results")
 CONFIG = Path("config/sweep.yaml")
 #: The results of a campaign have one of these: the others may be gone.
-_OF_RESULTS = ("plans", "points", "campaign.json", ingested.INGESTED)
+_OF_RESULTS = ("plans", "points", "campaign.json", "ingested.json")
 #: Help of an argument that names a campaign.
 NAMED = "name of the campaign, or path of its results"
 #: The same of commands that only read.
@@ -47,6 +45,8 @@ def find(name: str, writes: bool = False) -> Path | None:
 @cache
 def _unpacked(archive: Path) -> Path:
     """The results in an archive, in a temporary directory that goes when this process ends. Raises CommandError."""
+    from iosweep.files import tar_archive  # late: `iosweep --help` does without
+
     place = Path(tempfile.mkdtemp(prefix="iosweep-archive-"))
     atexit.register(shutil.rmtree, place, ignore_errors=True)
     try:
@@ -87,6 +87,8 @@ def known() -> list[Path]:
 
 def refuse_ingested(results: Path, why: str) -> None:
     """Raises CommandError where others measured a campaign. `why`: what a command needs that there is not."""
+    from iosweep.results import ingested  # late: `iosweep --help` does without
+
     if ingested.there(results):
         raise CommandError(f"{results} was ingested from outputs of others: {why}")
 
@@ -100,6 +102,8 @@ def below(directory: Path) -> list[Path]:
 
 
 def _is_archive(path: Path) -> bool:
+    from iosweep.files import tar_archive
+
     return tar_archive.compression(path.name) is not None and path.is_file()
 
 
