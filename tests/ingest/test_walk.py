@@ -135,6 +135,15 @@ def test_a_header_that_claims_gigabytes_is_refused_before_it_is_read(tmp_path: P
     assert skipped(path) == {"": "has a header of more than 1 MiB"}
 
 
+def test_a_size_below_zero_ends_the_archive(tmp_path: Path) -> None:
+    info = tarfile.TarInfo("a")
+    header = bytearray(info.tobuf(tarfile.GNU_FORMAT))
+    header[124:136] = b"\xff" * 12  # -1, as GNU tar writes numbers in base 256
+    header[148:156] = b"%06o\0 " % (256 + sum(header[:148]) + sum(header[156:512]))
+    (tmp_path / "t").write_bytes(bytes(header) + b"1" * 512 + bytes(1024))
+    assert skipped(tmp_path / "t") == {"": "is a damaged archive: a size is below zero"}
+
+
 def test_limits_of_an_archive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tar(tmp_path / "t", {name: bytes(100_000) for name in "abc"})
     monkeypatch.setattr(walk, "MOST_BYTES", 99_999)

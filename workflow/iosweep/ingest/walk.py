@@ -199,6 +199,8 @@ class _Forward:
 
     def take(self, size: int) -> bytes:
         """The next bytes, fewer at the end. Raises where more was expanded than an archive may hold."""
+        if size < 0:  # as a damaged header may say, of a member or of the next header
+            raise ValueError("a size is below zero")
         parts = []
         while size and (self._ready or self._more()):
             part, self._ready = self._ready[:size], self._ready[size:]
