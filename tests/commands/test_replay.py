@@ -43,6 +43,15 @@ def test_the_command_is_what_was_run(made: campaign.Made, capsys: Capture) -> No
     assert "#   fio '--name=prepare me'" in text
 
 
+def test_nothing_that_is_stored_leaves_a_comment(made: campaign.Made, capsys: Capture) -> None:
+    sets = made.plan.points[0].file_sets()[0].directory
+    made.store.put("sets", sets.replace("/", "."), DataSet(argv=("fio", "a\ntouch stolen")))
+    made.measured(record={"host": "h\ntouch stolen", "campaign": "quick"})
+    assert cli.main(["replay", made.plan.points[0].id]) == 0
+    lines = capsys.readouterr().out.split("\n")
+    assert not any(line.startswith("touch") for line in lines)
+
+
 def test_what_cannot_be_replayed(made: campaign.Made, capsys: Capture) -> None:
     made.measured()
     made.measured(1)

@@ -24,7 +24,7 @@ from iosweep.results.campaign_documents import DataSet
 from iosweep.results.record import PhaseRun, Record
 from iosweep.results.store import Store
 from iosweep.target import marker
-from iosweep.text import human_count
+from iosweep.text import human_count, printable
 from iosweep.units import human_size
 
 #: Repetitions of --run: as many as an interval needs.
@@ -99,8 +99,11 @@ def _planned(store: Store, name: str) -> tuple[Plan, Point]:
 def shown(store: Store, point: Point, record: Record, phase: str | None) -> Iterator[str]:
     """The lines of a script: of each phase what it needs, as comments, and its command."""
     where = f"on {formats.hosts(record.hosts or (record.host,))}"
-    yield f"# {point.id}, repetition {record.repetition} of {store.path.name}, {record.started:%F %H:%M %Z} {where}"
-    yield f"# measured with {record.tool.path or point.tool} {record.tool.version}, sha256 {record.tool.sha256}"
+    yield _comment(
+        f"{point.id}, repetition {record.repetition} of {store.path.name}, {record.started:%F %H:%M %Z} {where}"
+    )
+    build = f"{record.tool.path or point.tool} {record.tool.version}, sha256 {record.tool.sha256}"
+    yield _comment(f"measured with {build}")
     steps = {step.name: step for step in point.steps()}
     for run in dict.fromkeys(
         run.phase if run.phase in steps else point.steps()[0].name
@@ -117,7 +120,7 @@ def _needs(store: Store, point: Point, record: Record, run: PhaseRun, step_name:
     step = next(one for one in point.steps() if one.name == step_name)
     files = file_set(point, step, record.repetition)
     directory = f"{record.target.directory}/{marker.name_of(record.campaign)}/{files.directory}"
-    yield f"# {', '.join(one.name for one in step.phases)}: {_figure(run)}{run.wall_s:.3g} s"
+    yield _comment(f"{', '.join(one.name for one in step.phases)}: {_figure(run)}{run.wall_s:.3g} s")
     kinds = {
         "read": "complete files that are only read",
         "write": "complete files that are written over",
@@ -126,12 +129,17 @@ def _needs(store: Store, point: Point, record: Record, run: PhaseRun, step_name:
     size = f"{human_count(run.files.files, 'file')} of {human_size(run.files.file_size_bytes)}, " * bool(
         run.files.files
     )
-    yield f"# needs {directory}: {size}{kinds[files.role]}"
+    yield _comment(f"needs {directory}: {size}{kinds[files.role]}")
     prepared = store.documents(DataSet).get(files.directory.replace("/", "."))
     if prepared and prepared.argv:
         yield "# they were written by"
-        yield f"#   {shlex.join(prepared.argv)}"
+        yield _comment(f"  {shlex.join(prepared.argv)}")
     yield f'mkdir -p {shlex.quote(directory)} && cd "$(mktemp -d)"'
+
+
+def _comment(text: str) -> str:
+    """A line that a shell skips: stored text may come from others, and what is behind its line break would be run."""
+    return f"# {printable(text)}"
 
 
 def _figure(run: PhaseRun) -> str:
@@ -146,7 +154,7 @@ def _commands(record: Record, run: PhaseRun) -> Iterator[str]:
     variables = [f"{name}={value}" for name, value in record.environment.items()]
     for number, argv in enumerate(run.argvs or (run.argv,)):
         if run.argvs:
-            yield f"# {_place(record.hosts, len(run.argvs), number)}"
+            yield _comment(_place(record.hosts, len(run.argvs), number))
         parts = [shlex.join([*bound, "env", *variables]), *map(shlex.quote, argv)]
         yield " \\\n    ".join(parts)
 
