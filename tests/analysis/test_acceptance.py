@@ -189,6 +189,12 @@ def test_scaling_is_decided_by_the_ratio(high: float, unit: str, amount: float, 
     assert " against " in one.place
 
 
+def test_scaling_without_an_interval_shows_no_figure_of_one_side() -> None:
+    found = [*rows(1000, "n1", spread=[1.0, 1.01]), *rows(6000, "n8", nodes=8, spread=[1.0, 1.01])]
+    one = decide(found, "rand_read scaling nodes 1 -> 8", ">=", 5, "x")
+    assert (one.outcome, one.value, one.figure) == ("undecided", None, "")
+
+
 def test_scaling_needs_both_sides() -> None:
     one = decide([*rows(1000, "n1"), *rows(6000, "n8", nodes=8, spread=[1.0])],
                  "rand_read scaling nodes 1 -> 8", ">=", 5, "x")  # fmt: skip

@@ -190,7 +190,8 @@ def _decide(criterion: Criterion, known: _Known, fails: Failed, reference: Refer
         ]
         return _with_published(_compared(criterion, sides, fails, limit))
     except _Undecided as why:
-        return Decision(criterion, "undecided", str(why), why.value, results=why.results)
+        value = why.value if selector.scaling is None else None  # the figure of one side is no ratio
+        return Decision(criterion, "undecided", str(why), value, results=why.results)
 
 
 def _with_published(one: Decision) -> Decision:
