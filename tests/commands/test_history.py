@@ -1,5 +1,6 @@
 """`iosweep history`: what is said of nights, for a person, as JSON, and as a page."""
 
+import re
 from datetime import timedelta
 from pathlib import Path
 
@@ -54,6 +55,16 @@ def test_a_loss_is_said_with_what_changed_then(nights: Path, capsys: Capture, mo
     assert cli.main(["history", str(nights), "--fail-on", "regression"]) == 1
     assert cli.main(["history", str(nights), "--fail-on", "regression", "--at-least", "30%"]) == 0
     capsys.readouterr()
+
+
+def test_two_nights_find_nothing_and_say_so(tmp_path: Path, capsys: Capture) -> None:
+    both = [str(night(tmp_path, 1)), str(night(tmp_path, 2, 0.5))]
+    assert cli.main(["history", *both]) == 0
+    out = " ".join(capsys.readouterr().out.split())
+    assert "too few to find a change; it takes 3 nights before it and 3 after." in out
+    assert "no headline changed" not in out
+    wide = [float(share.replace(",", "")) for share in re.findall(r"± ([\d.,]+) %", out)]
+    assert all(share < 100 for share in wide)
 
 
 def test_json(nights: Path, capsys: Capture) -> None:

@@ -217,7 +217,8 @@ def _rest(found: Comparison, changed: Sequence[Finding]) -> str:
         return f"nothing else changed by more than {most}" if changed else f"nothing changed by more than {most}"
     undecided = sum(one.verdict == "undecided" for one in others)
     what = "no other change" if changed else "no change"
-    doubt = f", but {undecided:,} of {human_count(len(others), 'result')} are undecided" if undecided else ""
+    are = "is" if undecided == 1 else "are"
+    doubt = f", but {undecided:,} of {human_count(len(others), 'result')} {are} undecided" if undecided else ""
     return f"{what} of {least} or more was found{doubt}"
 
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from iosweep.analysis import formats
 from iosweep.analysis.changes import Changed
 from iosweep.analysis.history import History, Line, Step, units
-from iosweep.results.change_points import TREND_DAYS
+from iosweep.results.change_points import LEAST, TREND_DAYS
 from iosweep.text import human_count, some
 
 #: Things that changed with a level that are named.
@@ -17,7 +17,10 @@ _NAMED = 4
 def sentence(found: History) -> str:
     """What there is to know first: `30 campaigns, ...: Random read fell by 6.1 % (4.0 to 8.2) on ...`."""
     first, last = found.nights[0].began, found.nights[-1].began
-    over = f"{human_count(len(found.nights), 'campaign')}, {first:%Y-%m-%d} to {last:%Y-%m-%d}"
+    days = list(dict.fromkeys(f"{one:%Y-%m-%d}" for one in (first, last)))
+    over = f"{human_count(len(found.nights), 'campaign')}, {' to '.join(days)}"
+    if len(found.nights) < 2 * LEAST:
+        return f"{over}: too few to find a change; it takes {LEAST} nights before it and {LEAST} after."
     lost = [
         f"{line.name.partition(',')[0]} {moved(line.steps[-1])} on {date(found, line.steps[-1])}"
         for line in found.regressions
@@ -48,12 +51,14 @@ def verdict(step: Step) -> str:
 
 
 def level(line: Line) -> str:
-    """The present level: `1.70 M IOPS ± 2.0 % over 12 nights`."""
+    """The present level: `1.70 M IOPS ± 2.0 % over 12 nights`; without an interval where that says nothing."""
     nights = sum(one.index >= line.since for one in line.figures)
     if line.level is None:
         return f"{formats.quantity(line.last.value, units(line))}, one night"
     figure = formats.quantity(line.level.center, units(line))
-    return f"{figure} ± {100 * line.level.half_width_share:.1f} % over {human_count(nights, 'night')}"
+    share = line.level.half_width_share
+    sure = f" ± {100 * share:.1f} %" if share < 1 else ""
+    return f"{figure}{sure} over {human_count(nights, 'night')}"
 
 
 def trend(line: Line) -> str:
