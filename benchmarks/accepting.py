@@ -33,7 +33,7 @@ from iosweep.results.columns import result_columns
 
 #: Thresholds as shares of the true figure: below it a pass is right, above it a fail.
 THRESHOLDS = (0.90, 0.95, 0.98, 1.0, 1.02, 1.05, 1.10)
-#: Where it is asked how many repetitions would decide.
+#: Cases that ask how many repetitions would decide.
 NEAR = 0.97
 PROMISED = 0.025
 TRUE = 1000.0

@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 import results_factory as factory
-from iosweep.commands import cli
+from iosweep.commands import cli, compare
 from iosweep.commands.compare_document import SCHEMA_VERSION, CompareDocument
 
 Capture = pytest.CaptureFixture[str]
@@ -126,6 +126,16 @@ def test_a_page_is_written(place: Path, capsys: Capture) -> None:
     assert cli.main(["compare", "before", "after", "--html", "page.html"]) == 0
     assert capsys.readouterr().out.endswith("\npage: page.html\n")
     assert "Random reads at 4 KiB lost" in (place / "page.html").read_text(encoding="utf-8")
+
+
+def test_a_page_is_there_although_the_reader_of_the_text_has_left(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def left(*_: object) -> None:
+        raise BrokenPipeError
+
+    monkeypatch.setattr(compare, "_show", left)
+    with pytest.raises(BrokenPipeError):
+        compare.run(cli._parse(["compare", "before", "after", "--html", "page.html"]))
+    assert (place / "page.html").exists()
 
 
 def test_names_of_campaigns_drive_no_terminal(place: Path, capsys: Capture) -> None:

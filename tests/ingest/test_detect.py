@@ -1,4 +1,4 @@
-"""The tool is told by the content of a file, for every recorded output of every tool."""
+"""The content of a file shows which tool wrote it, for every recorded output of every tool."""
 
 from pathlib import Path
 

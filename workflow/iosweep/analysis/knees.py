@@ -106,7 +106,7 @@ def _of_sweep(sweep: str, column: str, results: Sequence[Result]) -> Iterator[Be
 def of_line(sweep: str, column: str, line: Iterable[Result], results: Sequence[Result]) -> Bend | None:
     """The knee of one phase of points that differ in this column alone; None with fewer than two figures.
 
-    results: all that the place of the line is told from.
+    results: all others, which show by what the line differs from them.
     """
     climb = sorted(((result.count(column) or 1, result) for result in line), key=lambda one: one[0])
     members = [(value, result) for value, result in climb if result.headline]

@@ -12,7 +12,7 @@ from iosweep.analysis.comparison import Comparison, compare
 from iosweep.analysis.data import Campaign
 from iosweep.analysis.matching import Hint, hint, match
 
-#: Share of the smaller campaign's results that match, below which the reader is told what would make more match.
+#: Share of the smaller campaign's results that match, below which a hint says what would make more match.
 _FEW = 0.5
 
 

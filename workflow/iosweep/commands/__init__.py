@@ -4,6 +4,7 @@
 |---|---|
 | `cli` | the table of commands; runs one, and prints what ended it |
 | `campaigns` | finds a campaign by name or path; arguments that several commands have |
+| `page_file` | a page that a command writes where the user asks for it |
 | `terminal`, `safe_console` | printing for a person: wrapped text, tables, progress, JSON; no control characters |
 | `plan`, `plan_table` | `iosweep plan`: a configuration as JSON, CSV or commands; as a table |
 | `doctor/` | `iosweep doctor`: checks of this machine, or of a cluster |

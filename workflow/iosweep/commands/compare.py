@@ -17,9 +17,10 @@ from iosweep.analysis.data import Campaign, load
 from iosweep.analysis.versus import Side, Versus, names, versus
 from iosweep.commands import campaigns, outcome
 from iosweep.commands.compare_document import document
+from iosweep.commands.page_file import write_page
 from iosweep.commands.terminal import Printer, prose, say, table, to_json, working
 from iosweep.errors import CommandError
-from iosweep.files import documents, safe_paths
+from iosweep.files import documents
 from iosweep.text import human_count
 
 if TYPE_CHECKING:
@@ -73,6 +74,8 @@ def run(arguments: Namespace) -> int:
     found = [versus(sides[0], other, ignore, arguments.figure, arguments.at_least) for other in sides[1:]]
     if nothing := [one for one in found if not one.found.singles]:
         raise CommandError("; ".join(map(_nothing, nothing)), NOT_COMPARABLE)
+    if arguments.html:  # first: whoever reads the text may stop before its end
+        write_page(arguments.html, lambda: _page(found), NOT_COMPARABLE)
     if arguments.json:
         sys.stdout.write(to_json(document(found)))
     else:
@@ -80,10 +83,8 @@ def run(arguments: Namespace) -> int:
             if number:
                 say("")
             _show(one, arguments.all)
-    if arguments.html:
-        _write_page(found, arguments.html)
-        if not arguments.json:
-            prose(f"\npage: {arguments.html}")
+    if arguments.html and not arguments.json:
+        prose(f"\npage: {arguments.html}")
     return int(any(_fails(one.found, arguments.fail_on) for one in found))
 
 
@@ -181,12 +182,7 @@ def _closing(one: Versus) -> Iterator[str]:
     yield from words.limits(one.a.campaign, one.b.campaign, found)
 
 
-def _write_page(found: Sequence[Versus], file: Path) -> None:
-    with working(f"writing {file} ..."):
-        from iosweep.report import comparison_page
+def _page(found: Sequence[Versus]) -> str:
+    from iosweep.report import comparison_page  # late: most runs write none
 
-        text = comparison_page.render(found)
-    try:
-        safe_paths.write(file.parent, file.name, text.encode() + b"\n")
-    except OSError as error:
-        raise CommandError(f"{file} cannot be written: {error.strerror or error}", NOT_COMPARABLE) from None
+    return comparison_page.render(found)

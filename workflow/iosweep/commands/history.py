@@ -12,9 +12,10 @@ from iosweep.analysis.changes import Changed
 from iosweep.analysis.data import load
 from iosweep.analysis.history import History, Line, Night, groups, history, night, place
 from iosweep.commands import campaigns, outcome
+from iosweep.commands.page_file import write_page
 from iosweep.commands.terminal import Printer, prose, say, table, to_json, working
 from iosweep.errors import CommandError
-from iosweep.files import documents, safe_paths
+from iosweep.files import documents
 from iosweep.text import human_count, some
 
 #: The smallest loss that matters, as a share, where nothing is said.
@@ -68,6 +69,8 @@ def run(arguments: Namespace) -> int:
         hint = "; --all shows them as well" if len(usable) > 1 and not arguments.all else ""
         say(f"left out, because they measured other points, or another target: {names}{hint}", file=sys.stderr)
     found = [history(own, arguments.at_least) for own in chosen]
+    if arguments.html:  # first: whoever reads the text may stop before its end
+        write_page(arguments.html, lambda: _page(found), _NOT_COMPARABLE)
     if arguments.json:
         sys.stdout.write(to_json([_document(one) for one in found]))
     else:
@@ -75,10 +78,8 @@ def run(arguments: Namespace) -> int:
             if number:
                 say("")
             _show(one)
-    if arguments.html:
-        _write_page(found, arguments.html)
-        if not arguments.json:
-            prose(f"\npage: {arguments.html}")
+    if arguments.html and not arguments.json:
+        prose(f"\npage: {arguments.html}")
     return int(arguments.fail_on == "regression" and any(one.regressions for one in found))
 
 
@@ -200,12 +201,7 @@ def _line(found: History, line: Line) -> dict[str, object]:
     }
 
 
-def _write_page(found: Sequence[History], file: Path) -> None:
-    with working(f"writing {file} ..."):
-        from iosweep.report import history_page
+def _page(found: Sequence[History]) -> str:
+    from iosweep.report import history_page  # late: most runs write none
 
-        text = history_page.render(found)
-    try:
-        safe_paths.write(file.parent, file.name, text.encode() + b"\n")
-    except OSError as error:
-        raise CommandError(f"{file} cannot be written: {error.strerror or error}", _NOT_COMPARABLE) from None
+    return history_page.render(found)

@@ -1,8 +1,8 @@
 """The files of a directory, and those inside archives, one at a time and with limits.
 
 Directories and archives come from others: no link is followed, nothing but regular files is read, and what is too much
-is skipped with the reason. An archive is told by its first bytes, and read from its beginning to its end: nothing is
-unpacked onto a disk.
+is skipped with the reason. An archive is recognized by its first bytes, and read from its beginning to its end: nothing
+is unpacked onto a disk.
 """
 
 from __future__ import annotations
