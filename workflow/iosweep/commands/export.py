@@ -119,7 +119,10 @@ def _anonymized(arguments: Namespace, plan: Path, results: Path, into: Path) -> 
     words = frozenset(word.lower() for text in constant for word in re.findall(r"[A-Za-z]{3,}", text))
     names = anonymous_store.names_of(read_plan(plan), words | {word.lower() for word in arguments.common})
     for name in arguments.hide:
-        names.add("name", name)
+        try:
+            names.hide(name)
+        except ValueError as error:
+            raise CommandError(f"nothing was exported: --hide {name}: it {error}, which cannot be replaced") from None
     into.mkdir()
     with working(f"replacing the names in {results} ..."):
         try:
