@@ -17,7 +17,8 @@ from iosweep.commands.terminal import Printer, prose, say, table
 from iosweep.errors import CommandError, Held, Unanswered
 from iosweep.files import safe_paths
 from iosweep.files.fields import NAME
-from iosweep.results import campaign_lock, ingested
+from iosweep.plan.sweep_facts import SweepFacts
+from iosweep.results import campaign_lock, ingested, merged_tables
 from iosweep.results.ingested import Io500Run
 from iosweep.results.store import Store
 from iosweep.text import human_count, printable
@@ -119,6 +120,7 @@ def _ingest(arguments: Namespace, results: Path) -> int:
     _print_reasons("row", "not in the tables", facts.left_out)
     _print_io500(facts.io500)
     prose(outcome.sentence(outcome.of(results)))
+    _print_sweeps(merged_tables.about(results).sweeps)
     prose(f"report: {page}")
     return 0
 
@@ -167,6 +169,17 @@ def _print_reasons(what: str, became: str, reasons: Mapping[str, int]) -> None:
         prose(f"  {count:,}: {reason}")
     if (more := len(reasons) - _SHOWN) > 0:
         prose(f"  and {human_count(more, 'more reason')}")
+
+
+def _print_sweeps(sweeps: Sequence[SweepFacts]) -> None:
+    """What became of the outputs: why points are not repetitions of each other is in the descriptions."""
+    prose(f"{human_count(len(sweeps), 'sweep')}:")
+    for sweep in sweeps[:_SHOWN]:
+        repeated = f", up to {sweep.repetitions.max} repetitions" if sweep.repetitions.max > 1 else ""
+        about = (sweep.description or "").rstrip(".")
+        prose(f"  {sweep.name}: {human_count(len(sweep.points), 'point')}{repeated} ({about})")
+    if (more := len(sweeps) - _SHOWN) > 0:
+        prose(f"  and {human_count(more, 'more sweep')}")
 
 
 def _print_io500(runs: Sequence[Io500Run]) -> None:

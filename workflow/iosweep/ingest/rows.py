@@ -46,6 +46,8 @@ _ESSENTIAL = {
 }
 #: Options that a description names.
 _NAMED = 6
+#: Characters of a file or an option in a sweep's name.
+_WORD = 40
 #: Columns that tell when a row was measured.
 _WHEN = ("started", "began_local", "ended_local")
 _NO_JOB = Job(())
@@ -250,7 +252,10 @@ def _point_id(tool: str, kind: str, known: Mapping[str, object]) -> str:
 
 def _made(found: Sequence[_Placed], left_out: Mapping[str, int]) -> Made:
     placed = _split(found)
-    names = _sweep_names(dict.fromkeys(one.sweep for one in placed))
+    shared: dict[_Family, set[str]] = {}
+    for one in placed:
+        shared[_family(one.sweep)] = shared.get(_family(one.sweep), set(one.sweep.job)) & set(one.sweep.job)
+    names = _sweep_names(dict.fromkeys(one.sweep for one in placed), shared)
     ordered = sorted(placed, key=lambda one: (one.sweep, one.point, one.order))
     numbers: Counter[tuple[str, str]] = Counter()
     rows: list[Row] = []
@@ -267,11 +272,22 @@ def _made(found: Sequence[_Placed], left_out: Mapping[str, int]) -> Made:
     own: dict[_Sweep, list[Values]] = {}
     for one, row in zip(ordered, rows, strict=True):
         own.setdefault(one.sweep, []).append(row.values)
-    shared: dict[_Sweep, set[str]] = {}  # options of all jobs that one sweep was split by
-    for key in names:
-        shared[key._replace(job=())] = shared.get(key._replace(job=()), set(key.job)) & set(key.job)
-    sweeps = tuple(_sweep(name, key, own[key], shared[key._replace(job=())]) for key, name in names.items())
+    sweeps = tuple(_sweep(name, key, own[key], shared[_family(key)]) for key, name in names.items())
     return Made(rows, sweeps, left_out)
+
+
+#: A sweep before it was split by the options of its jobs, and whether these are names alone.
+_Family = tuple[_Sweep, bool]
+_NAME = "name="
+
+
+def _family(key: _Sweep) -> _Family:
+    return key._replace(job=()), any(option.startswith(_NAME) for option in key.job)
+
+
+def _own(key: _Sweep, shared: Collection[str]) -> list[str]:
+    """What tells a sweep from others of its family: options of its jobs that not all of these have, or their names."""
+    return [printable(option.removeprefix(_NAME)) for option in key.job if option not in shared or _family(key)[1]]
 
 
 def _split(placed: Sequence[_Placed]) -> list[_Placed]:
@@ -311,15 +327,25 @@ def _one(text: str) -> str:
     return text.replace(REASONS, " / ")
 
 
-def _sweep_names(keys: Iterable[_Sweep]) -> dict[_Sweep, str]:
-    """Sweep -> its name: tool and kind, and a number where several versions, directories, files or jobs have them."""
+def _sweep_names(keys: Iterable[_Sweep], shared: Mapping[_Family, Collection[str]]) -> dict[_Sweep, str]:
+    """Sweep -> its name: tool and kind, and where several have these the file or the options that a sweep has alone
+    (`fio-data-size-1g`), else a number."""
     ordered = sorted(keys)
     several = Counter(key[:2] for key in ordered)
-    numbers: Counter[tuple[str, ...]] = Counter()
+    numbers: Counter[str] = Counter()
+    taken: set[str] = set()
     names = {}
     for key in ordered:
-        numbers[key[:2]] += 1
-        names[key] = "-".join(key[:2]) + (f"-{numbers[key[:2]]}" if several[key[:2]] > 1 else "")
+        name = "-".join(key[:2])
+        if several[key[:2]] > 1:
+            own = "-".join(sorted(_own(key, shared[_family(key)]), key=len))  # `size=1g` before a long path
+            word = re.sub(r"[^A-Za-z0-9._+]+", "-", re.split("[/!]", key.alone)[-1] or own).strip("-.")[:_WORD]
+            base, name = f"{name}-{word}" if word else name, f"{name}-{word}" if word else ""
+            while not name or name in taken:
+                numbers[base] += 1
+                name = f"{base}-{numbers[base] + bool(word)}"
+            taken.add(name)
+        names[key] = name
     return names
 
 
@@ -343,8 +369,9 @@ def _described(key: _Sweep, shared: Collection[str]) -> str:
     about = [f"{tools()[key.tool].title or key.tool} {version}"] if version else []
     about += [f"in {key.directory}"] if key.directory else []
     if key.job:
-        own = [printable(option) for option in key.job if option not in shared]
-        about += [f"jobs with {some(own, _NAMED)}" if own else "jobs without the other options of those beside"]
+        own = _own(key, shared)
+        named = "named" if _family(key)[1] else "with"
+        about += [f"jobs {named} {some(own, _NAMED)}" if own else "jobs without the options of those beside them"]
     about += [f"{key.alone} alone: it does not tell {key.unknown}"] if key.alone else []
     return f"Ingested: {', '.join(about)}." if about else "Ingested."
 
