@@ -179,7 +179,7 @@ def test_text_of_others_cannot_draw_or_run(place: Path, capsys: Capture) -> None
 def test_a_copy_counts_once(outputs: Path, capsys: Capture) -> None:
     shutil.copy(outputs / NOTES.name, outputs / "z.csv")
     ingest(outputs, "--as", "seen")
-    assert "1: is a copy of another file" in capsys.readouterr().out
+    assert "1 file: it is a copy of another file" in capsys.readouterr().out
     assert len([row for row in load(Path("results/seen")).rows if row.tool == "ior"]) == 8
     assert len(ingested.load(Path("results/seen"))[0].distinct) == 3
 

@@ -166,9 +166,14 @@ def _print_reasons(what: str, became: str, reasons: Mapping[str, int]) -> None:
         return
     prose(f"{human_count(sum(reasons.values()), what)} {became}:")
     for reason, count in Counter(reasons).most_common(_SHOWN):
-        prose(f"  {count:,}: {reason}")
+        prose(f"  {human_count(count, what)}: {_subject(reason, count)}{reason}")
     if (more := len(reasons) - _SHOWN) > 0:
         prose(f"  and {human_count(more, 'more reason')}")
+
+
+def _subject(reason: str, count: int) -> str:
+    """What a reason that continues a sentence after a file's name needs without it."""
+    return ("it " if count == 1 else "each ") if reason.partition(" ")[0] in ("is", "has", "holds", "cannot") else ""
 
 
 def _print_sweeps(sweeps: Sequence[SweepFacts]) -> None:
