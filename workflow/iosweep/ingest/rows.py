@@ -309,7 +309,7 @@ def _findings(found: Found) -> list[tuple[Check, Finding]]:
         "output": _said(found.invalid, "the output is complete and agrees with itself"),
         "tool_doubts": _said(found.suspect, "nothing in the text speaks against the figures"),
     }
-    return [(check, own.get(check.name, common)) for check, common in _common()]
+    return [(pair[0], own[pair[0].name]) if pair[0].name in own else pair for pair in _common()]  # one for all rows
 
 
 def _said(texts: Sequence[str], otherwise: str) -> Finding:

@@ -90,7 +90,7 @@ def files(path: Path) -> Iterator[Found | Skipped]:
         with path.open("rb") as file:  # the user's own choice: a link or a pipe, too
             yield from stream(shown(path), file)
     except OSError as error:
-        yield _skipped(shown(path), error)
+        yield Skipped(shown(path), "is a socket, not a file") if path.is_socket() else _skipped(shown(path), error)
 
 
 def stream(name: str, file: BinaryIO) -> Iterator[Found | Skipped]:
@@ -155,8 +155,10 @@ def _whole(name: str, start: bytes, file: BinaryIO) -> Found | Skipped:
     for sign, what in _OTHERS.items():
         if start.startswith(sign):
             return Skipped(name, f"is {what}: unpack it first")
-    data = file.read(MOST_BYTES + 1)
-    return _found(name, data)
+    if file.seek(0, os.SEEK_END) > MOST_BYTES:  # known before it is read; of a device it is 0
+        return Skipped(name, _large())
+    file.seek(0)
+    return _found(name, file.read(MOST_BYTES + 1))
 
 
 def _found(name: str, data: bytes) -> Found | Skipped:
@@ -290,6 +292,7 @@ def _tar(name: str, inside: _Forward) -> Iterator[Found | Skipped]:
                 if len(data) < member.size:
                     raise EOFError("it is cut")
                 yield _member(shown_name, data)
+                del data  # two large members need not be in memory at once
 
 
 def _tar_kind(member: tarfile.TarInfo) -> str:
