@@ -74,6 +74,7 @@ class Row(PhaseOutcome, frozen=True, kw_only=True):
     target_fstype: str | None = None
     target_layout: str | None = None
     command: str | None = None
+    raw: str | None = None  # the archive of its raw output; of an ingested row its file
 
 
 class CheckRow(Part, frozen=True, kw_only=True):

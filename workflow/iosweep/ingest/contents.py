@@ -16,7 +16,7 @@ from iosweep.results.ingested import IO500
 from iosweep.results.reasons import bare
 from iosweep.text import printable, shortened
 from iosweep.tools import tools
-from iosweep.tools.reading import Cell, Reading, ReadingProblem, Sum
+from iosweep.tools.reading import Cell, Job, Reading, ReadingProblem, Sum
 
 #: How JSON begins that is one document of fio's, and needs no look inside.
 _FIO_ALONE = re.compile(rb'\s*\{\s*"fio version"')
@@ -114,6 +114,7 @@ def _joined(readings: Sequence[Reading]) -> Reading:
     rows: list[dict[str, Cell]] = []
     problems: list[ReadingProblem] = []
     sums: list[Sum] = []
+    jobs: dict[int, Job] = {}
     for reading in readings:
         first = len(rows)
         rows += map(dict, reading.rows)
@@ -124,5 +125,6 @@ def _joined(readings: Sequence[Reading]) -> Reading:
                 problems += [replace(problem, row=first + index) for index in range(len(reading.rows))]
             else:
                 problems.append(problem)
+        jobs |= {first + at: job for at, job in reading.jobs.items()}
         sums += [replace(one, parts=tuple(part + first for part in one.parts)) for one in reading.sums]
-    return Reading(next((one.version for one in readings if one.version), None), rows, problems, sums)
+    return Reading(next((one.version for one in readings if one.version), None), rows, problems, sums, jobs)
