@@ -61,9 +61,7 @@ def found(rows: Mapping[str, Sequence[float]]) -> dict[str, list[Split]]:
     }
 
 
-def _cuts(
-    row: Sequence[float], start: int, limit: float, alike: float, first: _Tested | None = None
-) -> list[_Tested]:
+def _cuts(row: Sequence[float], start: int, limit: float, alike: float, first: _Tested | None = None) -> list[_Tested]:
     """The changes of a part of a row that begins at `start`. first: the one that is known to be a change."""
     best = None if first else _best_split(row)
     split = first or (best.tested(alike) if best else None)
