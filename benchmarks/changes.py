@@ -42,7 +42,7 @@ def _bimodal(draw: Generator, shape: tuple[int, int]) -> Figures:
 
 
 def _in_phases(keeps: float, common: float = 0.0) -> Callable[[Generator, tuple[int, int]], Figures]:
-    """keeps: what a night has of the one before; common: the share of the variance that all headlines have in common."""
+    """keeps: what a night has of the one before; common: share of the variance that all headlines have in common."""
 
     def noise(draw: Generator, shape: tuple[int, int]) -> Figures:
         found = draw.standard_normal((1 if common else shape[0], shape[1]))

@@ -142,6 +142,18 @@ def test_the_report_shows_them(
     assert "<b>\x1b" not in body
 
 
+def test_notes_are_shown_with_all(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    results, wanted = made(tmp_path), file(tmp_path, PASS)
+    assert main(["accept", results, "--with", wanted]) == 0
+    brief = capsys.readouterr().out
+    assert "best of 2 points, not confirmed" not in brief
+    assert "on these figures: `iosweep accept --all`" in brief
+    assert main(["accept", results, "--with", wanted, "--all"]) == 0
+    whole = capsys.readouterr().out
+    assert "best of 2 points, not confirmed" in whole
+    assert "--all" not in whole
+
+
 #: Elements of JUnit XML as Jenkins' schema has them: attributes that must be there, others that may, children.
 FORM: dict[str, tuple[set[str], set[str], set[str]]] = {
     "testsuites": (set(), {"name", "time", "tests", "failures", "disabled", "errors"}, {"testsuite"}),
@@ -183,6 +195,9 @@ def test_junit(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         "create scaling nodes 1 -> 4 >= 1x": ["error", "system-out"],
     }
     assert b"\x1b" not in target.read_bytes()
+    for found in (*suite.iter("failure"), *suite.iter("error")):
+        assert found.attrib["message"]
+        assert found.attrib["message"] not in (found.text or ""), "once: readers show both"
     assert main(["accept", results, "--with", wanted, "--junit", str(tmp_path / "no" / "x.xml")]) == 2
     assert "cannot be written" in capsys.readouterr().err
     assert main(["accept", results, "--with", wanted, "--junit", "-"]) == 1

@@ -38,6 +38,7 @@ def add_arguments(parser: ArgumentParser) -> None:
         metavar="FILE",
         help="the section `accept` of this file, not the campaign's",
     )
+    parser.add_argument("--all", action="store_true", help="print every note on the figures, too")
     parser.add_argument("--junit", type=Path, metavar="FILE", help="write JUnit XML; `-`: to stdout, and nothing else")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write JSON; `-`: to stdout, and nothing else")
 
@@ -64,7 +65,7 @@ def run(arguments: Namespace) -> int:
     _write(arguments.junit, junit.document(campaign.about, found))
     _write(arguments.json, to_json(_document(campaign, found)).encode())
     if _STDOUT not in (arguments.junit, arguments.json):
-        decisions.show(found)
+        decisions.show(found, arguments.all)
     return _EXIT[acceptance.worst(found)]
 
 
