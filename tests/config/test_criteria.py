@@ -10,6 +10,7 @@ from iosweep.config import criteria
 from iosweep.config.criteria import Criterion
 from iosweep.config.yaml_lines import load
 from iosweep.errors import ConfigError
+from iosweep.plan import criteria as planned
 
 pytestmark = pytest.mark.unit
 
@@ -146,6 +147,37 @@ def test_figures_that_do_not_compare_have_to_be_told_apart(tmp_path: Path) -> No
     [found] = problems(tmp_path, twice | {"accept": {"read_iops": ">= 5k"}}, make)
     assert "ways that do not compare (o_direct true or false); name one: `rand_read iops at o_direct true`" in found
     assert make(tmp_path, twice | {"accept": {"rand_read iops at o_direct true": ">= 5k"}}).accept
+
+
+WAY = {"axes": {"threads_per_node": [192]}, "options": {"file_size": "16m", "transfer_size": "4k"}}
+
+
+@pytest.mark.parametrize(
+    ("sweep", "wrong"),
+    [
+        ({}, "threads_per_node 1, there 192"),
+        ({"axes": {"threads_per_node": [192], "transfer_size": ["64k"]}}, "transfer_size 64k, there 4k"),
+        (WAY, None),
+    ],
+)
+def test_a_reference_that_nothing_planned_compares_with_is_said(tmp_path: Path, sweep: Any, wrong: str | None) -> None:
+    of = "weka.single_client"
+    plan = make(tmp_path, document(**sweep) | {"accept": {"read_iops": f">= 90 % of {of}"}})
+    found = planned.lines(plan)
+    assert found[:2] == ["accept: 1 criterion", f"  read_iops >= 90 % of {of}"]
+    if wrong is None:
+        assert found[2:] == []
+    else:
+        assert found[2:] == [f"    will be undecided, because nothing planned compares with it: {wrong}"]
+
+
+def test_a_scaled_suite_compares_with_no_reference(tmp_path: Path) -> None:
+    accept = {"rand_read iops at sweep weka.read-iops": ">= 90 % of weka.single_client"}
+    whole = {"sweeps": [{"suite": "weka"}], "accept": accept}
+    assert len(planned.lines(make(tmp_path, document() | whole))) == 2
+    scaled = {"sweeps": [{"suite": "weka", "scale": "laptop"}], "accept": accept}
+    found = planned.lines(make(tmp_path, document() | scaled))
+    assert found[2].endswith("compares with it: threads_per_node 2, there 192; the suite weka is scaled")
 
 
 def test_a_threshold_changes_no_allocation(tmp_path: Path) -> None:
