@@ -90,10 +90,14 @@ def _nights(names: Sequence[str]) -> tuple[list[Night], list[str]]:
     """The campaigns that were named, and sentences on those that cannot be used."""
     nights: dict[str, Night] = {}  # by the hash of their table: a copy or an archive of a night is no other night
     skipped = []
-    for results in dict.fromkeys(_paths(names)):
+    for path in dict.fromkeys(_paths(names)):
+        results = path
         try:
-            with working(f"reading {results} ..."):
+            results = campaigns.unpacked(path)
+            with working(f"reading {path} ..."):
                 campaign = load(results)
+        except CommandError as error:
+            skipped.append(f"left out: {error}")
         except FileNotFoundError:
             skipped.append(f"left out: {outcome.no_tables(results, str(results))}")
         except documents.Damaged as error:
@@ -120,14 +124,16 @@ def _left_out(grouped: Sequence[Sequence[Night]], chosen: Sequence[Sequence[Nigh
 
 
 def _paths(names: Sequence[str]) -> Iterator[Path]:
-    """The results that names mean. Raises CommandError."""
+    """The results and archives that names mean. Raises CommandError."""
     for name in names:
-        if below := campaigns.below(Path(name)):
-            yield from below
-        elif found := campaigns.find(name):
-            yield found
-        else:
-            raise CommandError(f"`{name}` has no results", _NOT_COMPARABLE)
+        try:
+            below = campaigns.below(Path(name))
+        except CommandError as error:
+            raise CommandError(str(error), _NOT_COMPARABLE) from None
+        found = below or [path for path in [campaigns.there(name)] if path]
+        if not found:
+            raise CommandError(campaigns.not_known(name), _NOT_COMPARABLE)
+        yield from found
 
 
 def _nothing(grouped: Sequence[Sequence[Night]]) -> str:
