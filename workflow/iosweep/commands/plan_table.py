@@ -61,7 +61,7 @@ def show(made: Plan, where: Where, spack: Collection[str] | None = None, look: b
     printer = Printer(markup=True)
     printer.print(f"[bold]{made.campaign}[/bold]  target {escape(made.target.directory)}", _sweeps(made), "")
     printer.print(*_allocations(made, where), "", _cost(made, cost))
-    for line in criteria.lines(made.accept):
+    for line in criteria.lines(made):
         prose(line)
     given = made.target.node_bandwidth
     printer.print(

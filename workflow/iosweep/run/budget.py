@@ -82,7 +82,8 @@ class Budget:
         limit, spent_s = self._limits.time, self._spent_s()
         if limit is not None and spent_s + cost.time_s > limit:
             if self._limits.over_time == "trim":
-                return f"limits.time {human_duration(limit)} is spent (limits.over_time: trim)"
+                spent = f"limits.time {human_duration(limit)} is spent (limits.over_time: trim)"
+                return f"{spent}; raise it, and the next run measures the rest"
             raise AllocationError(
                 ExitCode.OUT_OF_TIME,
                 f"limits.time {human_duration(limit)} is spent: {human_duration(spent_s)} are used, and the next"
