@@ -1,6 +1,8 @@
 """The page in a real browser, from a file, without a network: drawn, usable, and silent."""
 
+import base64
 import contextlib
+import random
 import re
 import subprocess
 import zlib
@@ -190,6 +192,28 @@ def test_a_row_opens_to_its_figures_over_time(show: Open, tmp_path: Path) -> Non
     assert f"in repetition {repetition}" in tab.locator("#table tr.behind").inner_text()
     assert tab.locator("table.rates tbody td").all_inner_texts() == ["node01", "1.00 MiB/s", EVIL, "2.00 MiB/s"]
     assert tab.evaluate("document.documentElement.scrollWidth") == 1280
+
+
+@pytest.mark.parametrize("level", [0, 1, 9])
+def test_the_page_unpacks_what_zlib_packs(show: Open, demo: Path, level: int) -> None:
+    """Blocks of all three kinds: stored, with the fixed code (short texts), and with codes of their own."""
+    draw = random.Random(1)
+    noise = [draw.randbytes(70_000), bytes(draw.choices(b"abcd", k=70_000)), b"a" * 70_000]
+    texts = [b"", b"a", b"abcabcabcabc", bytes(range(256)) * 3, *noise, b"".join(noise)]
+    tab = show(demo)
+    for text in texts:
+        packer = zlib.compressobj(level=level, wbits=-15)
+        packed = base64.b64encode(packer.compress(text) + packer.flush()).decode()
+        found = tab.evaluate(
+            """async ([packed, size]) => {
+              const bytes = inflated(Uint8Array.from(atob(packed), (one) => one.charCodeAt(0)), size);
+              let text = "";
+              for (let i = 0; i < size; i += 1000) text += String.fromCharCode(...bytes.subarray(i, i + 1000));
+              return btoa(text);
+            }""",
+            [packed, len(text)],
+        )
+        assert base64.b64decode(found) == text
 
 
 def test_several_nodes(show: Open, tmp_path: Path) -> None:

@@ -22,7 +22,7 @@
 | headline.py | results -> the cards of the best figures; the same as a table for a terminal |
 | remarks.py | campaign -> what the first screen mentions about the target (pure) |
 | vega_lite.py, figure_files.py | a figure -> Vega-Lite -> SVG and PNG, and static SVG for the page |
-| html.py | what all pages share: templates, policy, the script that draws, data for the scripts |
+| html.py | what all pages share: templates, policy, the script that draws, data for the scripts (inflate.js unpacks it) |
 | comparison_page.py, overlaid.py | a comparison -> one HTML file (comparison.html, comparison.css) |
 | history_page.py | campaigns over time -> one HTML file (history.html, history.css) |
 | page.py | everything -> one HTML file (page.html, sections/*.html, page.css, page.js, charts.js) |

@@ -1,7 +1,7 @@
 "use strict";
 // What the other scripts share. Everything from the campaign is set as text, never as HTML.
 
-const report = JSON.parse(document.getElementById("report-data").textContent);
+const report = unpacked(document.getElementById("report-data"));
 
 // element("td", {class: "number"}, "text", child, ...)
 function element(name, attributes = {}, ...children) {

@@ -1,7 +1,7 @@
 """One HTML file that holds everything: it opens from a disk, without a network, and keeps what it shows to itself.
 
-Nothing of a campaign is trusted: text goes through Jinja2's escaping, data into a JSON block that the script reads and
-sets as text. The page's policy allows no request at all, and only the scripts and the style of this package.
+Nothing of a campaign is trusted: text goes through Jinja2's escaping, data into a block of base64 that the script unpacks
+and sets as text. The page's policy allows no request at all, and only the scripts and the style of this package.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _STATIC, _STATIC_BYTES = 24, 700_000
 _MOST_GRIDS = 12
 _STYLES = ("page.css", "first_screen.css", "latencies.css")
 #: In the order in which they run: each uses those before it.
-_SCRIPTS = ("page.js", "series.js", "latencies.js", "results_table.js", "switches.js", "charts.js")
+_SCRIPTS = ("inflate.js", "page.js", "series.js", "latencies.js", "results_table.js", "switches.js", "charts.js")
 
 
 class Section(NamedTuple):
@@ -139,7 +139,7 @@ def render(results: Path) -> str:
             policy=html.policy(style, scripts),
             style=Markup(style),  # noqa: S704  our own file
             scripts=[Markup(script) for script in scripts],  # noqa: S704  our own files and the library's
-            data=Markup(html.json(data)),  # noqa: S704  escaped there
+            data=Markup(html.data(data)),  # noqa: S704  base64
             static={name: Markup(svg) for name, svg in static.items()},  # noqa: S704  drawing elements only
             titles=titles,
             formats=formats,

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pyarrow.parquet
 
-from iosweep.files import safe_paths
+from iosweep.files import embedded, safe_paths
 from iosweep.results import merged_tables
 from iosweep.results.anonymous_store import BYTES, unzipped
 from iosweep.results.columns import result_columns
@@ -38,7 +38,8 @@ def names_left(
 def _texts(root: Path, name: str) -> Iterator[tuple[str, str]]:
     """The bytes of a file as text, and what is compressed in it."""
     data = safe_paths.read(root, name)
-    yield name, data.decode(*BYTES)
+    text = data.decode(*BYTES)
+    yield name, embedded.opened(text) if name == merged_tables.REPORT else text
     if name.endswith(".zip"):
         for member, content in unzipped(data, root / name).items():
             yield f"{name}: {member}", f"{member}\n{content.decode(*BYTES)}"
