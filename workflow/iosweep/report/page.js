@@ -70,9 +70,9 @@ async function copy(text) {
   }
 }
 
-// Paper cannot be opened: what explains the figures is printed, lists of packages and the configuration are not.
+// Paper cannot be opened: what is printed of the folded parts is opened before.
 addEventListener("beforeprint", () => {
-  for (const part of document.querySelectorAll("details:not([open], .more, .map-of, #provenance *)")) part.toggleAttribute("data-printed", part.open = true);
+  for (const part of document.querySelectorAll("details.printed:not([open])")) part.toggleAttribute("data-printed", part.open = true);
 });
 addEventListener("afterprint", () => {
   for (const part of document.querySelectorAll("details[data-printed]")) {
