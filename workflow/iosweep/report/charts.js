@@ -36,7 +36,7 @@ function tooltip(handler, event, item, value) {
   const {value: figure, spread, measure, what, knee, verdict, point, scaling, where} = value;
   tip.replaceChildren(
     element("b", {}, measure ? `${measure} ${figure}` : figure),
-    ...[spread, what, knee, scaling, where, shown(verdict, "verdict"), point].filter(Boolean)
+    ...[spread, what, knee, scaling, where, verdict && shown(verdict, "verdict"), point].filter(Boolean)
       .map((line) => element("div", {}, line)));
   const box = tip.getBoundingClientRect();
   tip.style.left = `${Math.max(4, Math.min(event.clientX + 14, innerWidth - box.width - 4))}px`;
