@@ -80,3 +80,13 @@ addEventListener("afterprint", () => {
     part.removeAttribute("data-printed");
   }
 });
+
+// A link to a folded part opens it.
+function unfold(hash) {
+  const target = hash.length > 1 ? document.getElementById(decodeURIComponent(hash.slice(1).split("?")[0])) : null;
+  for (let part = target?.closest("details"); part; part = part.parentElement.closest("details")) part.open = true;
+  return target;
+}
+for (const link of document.querySelectorAll("a[href^='#']")) link.addEventListener("click", () => unfold(link.hash));
+const asked = unfold(location.hash);
+if (asked?.closest("details")) asked.scrollIntoView();

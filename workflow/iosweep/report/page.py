@@ -55,14 +55,20 @@ _SCRIPTS = ("inflate.js", "page.js", "series.js", "latencies.js", "results_table
 class Section(NamedTuple):
     """A part of the page: `sections/<name>.html`, whose element has the name as its id.
 
-    `link`: its title in the page's navigation, "" for none. `needs`: the value without which it is left out. `paper`:
-    whether it is printed; the others are for work with the page.
+    `link`: its title in the page's navigation, "" for none. `needs`: the value without which it is left out. `brief`:
+    what it has, of a section that is folded. `paper`: whether an open one is printed; the others are for work with the
+    page.
     """
 
     name: str
     link: str = ""
     needs: str = ""
+    brief: str = ""
     paper: bool = True
+
+    @property
+    def printed(self) -> bool:
+        return self.paper and not self.brief
 
 
 #: In the order of the page.
@@ -78,16 +84,16 @@ SECTIONS = (
     Section("weka", "WEKA tests", needs="weka"),
     Section("metadata", "Metadata", needs="metadata"),
     Section("references", "References", needs="references"),
-    Section("queue-depth", "Queue depth", needs="depths", paper=False),
-    Section("latencies", "Latencies", needs="distributions", paper=False),
     Section("figures", "Figures"),
     Section("results", "Results", paper=False),
-    Section("coverage", "Coverage", needs="coverage", paper=False),
-    Section("checks", "Checks", paper=False),
-    Section("meaning", "Meaning", paper=False),
-    Section("run-order", "Run order", needs="strips", paper=False),
-    Section("cpus", "CPUs", needs="cpus", paper=False),
-    Section("nodes", "Nodes", needs="nodes", paper=False),
+    Section("queue-depth", "Queue depth", "depths", "what each depth gains and what it costs"),
+    Section("latencies", "Latencies", "distributions", "distributions of the points on the cards"),
+    Section("coverage", "Coverage", "coverage", "what of each sweep is measured, as maps"),
+    Section("checks", "Checks", brief="how often each passed, failed or could not be made, and why"),
+    Section("run-order", "Run order", "strips", "whether figures drifted while the campaign ran"),
+    Section("cpus", "CPUs", "cpus", "which were used, reserved, or not in the allocation"),
+    Section("nodes", "Nodes", "nodes", "system, memory, network and mount of each"),
+    Section("meaning", "Meaning", brief="of verdicts and figures"),
     Section("provenance", "Provenance"),
 )
 

@@ -4,7 +4,7 @@
 
 const table = document.getElementById("table");
 const {columns, rows, details, repetition_columns: repetitionColumns} = report.table;
-const FEW = 300; // rows that are shown at first: laying out thousands takes seconds
+const FEW = 100; // rows that are shown at first: laying out thousands takes seconds
 const OPENER = 34, WIDEST = 150; // widths in px: of the first column, and of a column whose text wraps
 const state = {text: "", verdict: "", sort: null, descending: false, most: FEW, shown: [], version: 0};
 
