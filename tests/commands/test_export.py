@@ -12,9 +12,9 @@ import pytest
 
 import campaign
 from iosweep.commands import campaigns, cli
-from iosweep.files import documents, tar_archive
+from iosweep.files import documents, embedded, tar_archive
 from iosweep.node import monitor, node_facts
-from iosweep.results import merge, merged_tables
+from iosweep.results import anonymous_check, merge, merged_tables
 from iosweep.results.anonymous_store import without_free_text
 from iosweep.results.campaign_documents import DataSet
 
@@ -92,6 +92,8 @@ def every_text(root: Path) -> str:
         texts.append(str(file.relative_to(root)))
         if file.suffix != ".parquet":  # the schema in it is base64, which may have any four letters
             texts.append(file.read_bytes().decode("latin-1"))
+        if file.name == merged_tables.REPORT:
+            texts.append(embedded.data(file.read_text()).decode("latin-1"))
         if file.suffix == ".zip":
             with zipfile.ZipFile(io.BytesIO(file.read_bytes())) as archive:
                 texts += [archive.read(name).decode("latin-1") for name in archive.namelist()]
@@ -179,6 +181,21 @@ def test_a_name_that_is_left_refuses(
     error = capsys.readouterr().err
     assert "names are left" in error or "other figures" in error
     assert not (tmp_path / "campaign.tar.zst").exists()
+
+
+def test_a_name_in_the_data_of_the_report_is_found(tmp_path: Path) -> None:
+    """The data is compressed: its bytes have no name, or one by chance."""
+    name = merged_tables.REPORT
+    (tmp_path / name).write_text(f"<p>host01</p>{embedded.element(b'on zeus07')}")
+
+    def left_in(*names: str) -> dict[str, str]:
+        return anonymous_check.names_left(
+            tmp_path, [name], lambda text: next((n for n in names if n in text), None), ()
+        )
+
+    packed = (tmp_path / name).read_text().partition('data-bytes="9">')[2][:4]
+    assert left_in("zeus07") == {name: "zeus07"}
+    assert left_in(packed) == {}
 
 
 def test_a_campaign_that_is_not_whole_is_not_exported(made: campaign.Made, capsys: Capture) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +12,7 @@ import pytest
 import results_factory as factory
 from iosweep.analysis.aggregate import Result, summarize
 from iosweep.analysis.data import OwnRateRow, SeriesRow, load, load_series
+from iosweep.files import embedded
 from iosweep.report import page, series_figures
 from results_factory import sweep
 
@@ -113,11 +113,8 @@ def test_the_page_has_the_chosen_repetition_only(tmp_path: Path) -> None:
     series, rates = load_series(tmp_path, wanted)
     assert ([row.repetition for row in series], rates) == ([*wanted.values()], [])
     text = page.render(tmp_path)
-    carried = re.search(r'id="report-data"[^>]*>(.*?)</script>', text, re.DOTALL)
-    assert carried
-    assert [found["repetition"] for found in json.loads(carried[1])["series"] if "none" not in found] == [
-        *wanted.values()
-    ]
+    carried = json.loads(embedded.data(text))["series"]
+    assert [found["repetition"] for found in carried if "none" not in found] == [*wanted.values()]
 
 
 def test_a_thousand_rows_with_series_stay_small(tmp_path: Path) -> None:
@@ -132,7 +129,7 @@ def test_a_thousand_rows_with_series_stay_small(tmp_path: Path) -> None:
     ]
     factory.add_series(results, rows)
     text = page.render(results)
-    assert '"elsewhere":true' in text
+    assert '"elsewhere":true' in embedded.opened(text)
     assert len(text.encode()) <= 3_000_000
 
 

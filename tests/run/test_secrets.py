@@ -11,6 +11,7 @@ import pyarrow.parquet
 import pytest
 
 from campaign import SWEEP, Allocation, Campaign
+from iosweep.files import embedded
 from iosweep.report import page
 
 pytestmark = pytest.mark.local
@@ -46,6 +47,8 @@ def contents(directory: Path) -> Iterator[tuple[str, bytes]]:
             if path.suffix == ".zip":
                 with zipfile.ZipFile(io.BytesIO(data)) as archive:
                     yield from ((f"{path}: {name}", archive.read(name)) for name in archive.namelist())
+            if path.suffix == ".html":
+                yield f"{path}: its data", embedded.opened(data.decode()).encode()
             if path.suffix == ".parquet":
                 yield f"{path}: its rows", repr(pyarrow.parquet.read_table(path).to_pylist()).encode()
 
@@ -63,11 +66,19 @@ def test_the_search_finds(tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to(MARK)
     with zipfile.ZipFile(tmp_path / "a.zip", "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("stdout", 3 * MARK)
+    (tmp_path / "r.html").write_text(embedded.element(2 * MARK.encode()))
     table = pyarrow.table({"a": [None, MARK]})
     pyarrow.parquet.write_table(table, tmp_path / "t.parquet", compression="zstd")
     (tmp_path / "innocent").write_text("planted")
     names = {name.removeprefix(f"{tmp_path}/") for name in holders(tmp_path)}
-    assert {"plain", "packed", f"link {tmp_path}/link", "a.zip: stdout", "t.parquet: its rows"} <= names
+    assert {
+        "plain",
+        "packed",
+        f"link {tmp_path}/link",
+        "a.zip: stdout",
+        "r.html: its data",
+        "t.parquet: its rows",
+    } <= names
     assert not [name for name in names if "innocent" in name]
 
 

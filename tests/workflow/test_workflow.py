@@ -6,6 +6,7 @@ import re
 import shutil
 import signal
 import subprocess
+import zipfile
 from pathlib import Path
 
 import psutil
@@ -67,6 +68,23 @@ def test_results_are_in_the_table_as_fio_gave_them(measured):
         assert float(row["ops_per_s"]) * int(row["transfer_size_bytes"]) == pytest.approx(
             float(row["bandwidth_bytes_per_s"]), rel=0.02
         )
+
+
+def test_snakemakes_own_report_has_page_table_and_figures(measured, tmp_path):
+    """They are in it as they are in the campaign's directory, under its name, each with a caption."""
+    measured.snakemake("--report", str(tmp_path / "own.zip"))
+    with zipfile.ZipFile(tmp_path / "own.zip") as archive:
+        found = {Path(name).name: archive.read(name) for name in archive.namelist() if "/data/raw/" in name}
+        shown = archive.read("own/report.html").decode()
+    figures = sorted((measured.results / "figures").glob("*.svg"))
+    assert figures
+    files = [measured.results / "report.html", measured.results / "results.csv", *figures]
+    assert found == {file.name: file.read_bytes() for file in files}
+    assert '"tiny"' in shown
+    assert all(f'"{file.stem}"' in shown for file in figures)
+    for caption in ("page", "table", "figure"):
+        words = (ROOT / "workflow" / "report" / f"{caption}.rst").read_text().split()[:6]
+        assert " ".join(words) in " ".join(shown.split())
 
 
 def test_nothing_outside_the_campaigns_directory(measured):

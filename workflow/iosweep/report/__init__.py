@@ -4,6 +4,7 @@
 |---|---|
 | figures.py, captions.py | results -> figures and their captions (pure) |
 | knee_marks.py | results -> which marks of a figure are knees (pure) |
+| published_marks.py | published figures -> crosses in the figures (pure) |
 | scaling_figures.py | results -> figures and tables of scaling efficiency (pure) |
 | drawings.py | all figures of a campaign, in the order of the page (pure) |
 | results_table.py | results -> the table of results (pure) |
@@ -20,9 +21,10 @@
 | node_check.py | the suite node-check -> nodes side by side, and which stands out (pure) |
 | first_screen.py | everything that the first screen of the page shows (pure) |
 | headline.py | results -> the cards of the best figures; the same as a table for a terminal |
+| notable.py | results -> those that matter most, and all reasons of those that are not valid (pure) |
 | remarks.py | campaign -> what the first screen mentions about the target (pure) |
 | vega_lite.py, figure_files.py | a figure -> Vega-Lite -> SVG and PNG, and static SVG for the page |
-| html.py | what all pages share: templates, policy, the script that draws, data for the scripts |
+| html.py | what all pages share: templates, policy, the script that draws, data for the scripts (inflate.js) |
 | comparison_page.py, overlaid.py | a comparison -> one HTML file (comparison.html, comparison.css) |
 | history_page.py | campaigns over time -> one HTML file (history.html, history.css) |
 | page.py | everything -> one HTML file (page.html, sections/*.html, page.css, page.js, charts.js) |

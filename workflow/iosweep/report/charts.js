@@ -11,11 +11,20 @@ function valuesOf({rows, values}) {
   return Array.from({length: rows}, (_, i) => Object.fromEntries(columns.map(([name, own]) => [name, Array.isArray(own) ? own[i] : own])));
 }
 
+// Entries of a legend in one row as far as they fit: a wider legend would shrink the whole figure.
+function narrowed(encoding, width) {
+  const {legend, scale, title} = encoding?.color ?? {};
+  if (!legend?.columns || !scale?.domain) return encoding;
+  const entry = 32 + 6.5 * Math.max(...scale.domain.map((name) => name.length));
+  const columns = Math.max(1, Math.floor((width - PANEL.around - 6.5 * (title?.length ?? 0)) / entry));
+  return {...encoding, color: {...encoding.color, legend: {...legend, columns: Math.min(legend.columns, columns)}}};
+}
+
 // Panels side by side as far as they fit; each as wide as its share, less what stands around it.
 function fitted(spec, width) {
   const columns = Math.max(1, Math.min(spec.columns, Math.floor(width / PANEL.least)));
   const share = (width - (columns - 1) * PANEL.between) / columns;
-  const panels = spec.concat.map((panel) => ({...panel, width: Math.max(160, Math.floor(share - PANEL.around))}));
+  const panels = spec.concat.map((panel) => ({...panel, width: Math.max(160, Math.floor(share - PANEL.around)), encoding: narrowed(panel.encoding, width)}));
   const {title, ...rest} = spec; // the page has it as a heading, and its own ground
   return {...rest, columns, concat: panels, config: {...spec.config, padding: 1, background: null}};
 }
@@ -36,7 +45,7 @@ function tooltip(handler, event, item, value) {
   const {value: figure, spread, measure, what, knee, verdict, point, scaling, where} = value;
   tip.replaceChildren(
     element("b", {}, measure ? `${measure} ${figure}` : figure),
-    ...[spread, what, knee, scaling, where, shown(verdict, "verdict"), point].filter(Boolean)
+    ...[spread, what, knee, scaling, where, verdict && shown(verdict, "verdict"), point].filter(Boolean)
       .map((line) => element("div", {}, line)));
   const box = tip.getBoundingClientRect();
   tip.style.left = `${Math.max(4, Math.min(event.clientX + 14, innerWidth - box.width - 4))}px`;

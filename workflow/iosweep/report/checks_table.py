@@ -24,6 +24,11 @@ class Check:
     failed: tuple[tuple[str, int], ...]  # commonest evidence of a fail, with counts
     not_checked: tuple[tuple[str, int], ...]  # commonest reasons, with counts
 
+    @property
+    def open(self) -> bool:
+        """Whether it failed or could not be made somewhere."""
+        return bool(self.counts.get("fail") or self.counts.get("not checked"))
+
 
 def summarize_checks(checks: Iterable[CheckRow]) -> list[Check]:
     """Per check how often it passed, failed, could not be made or did not apply: causes of failures first, then the

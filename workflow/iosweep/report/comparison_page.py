@@ -72,7 +72,7 @@ def render(found: Sequence[Versus]) -> str:
     specified = {figure.name: vega_lite.specification(figure) for figure in drawings}
     static = figure_files.static(((f, specified[f.name]) for f in drawings), _STATIC, _STATIC_BYTES)
     style = html.read("page.css") + html.read("comparison.css")
-    scripts = [html.library(), html.read("page.js"), html.read("charts.js")]
+    scripts = [html.library(), *map(html.read, ("inflate.js", "page.js", "charts.js"))]
     data = {
         "symbols": caveats.VERDICT_SYMBOLS,
         "figures": {figure.name: html.drawing(figure, specified[figure.name]) for figure in drawings},
@@ -84,7 +84,7 @@ def render(found: Sequence[Versus]) -> str:
             policy=html.policy(style, scripts),
             style=Markup(style),  # noqa: S704  our own files
             scripts=[Markup(script) for script in scripts],  # noqa: S704  our own files and the library's
-            data=Markup(html.json(data)),  # noqa: S704  escaped there
+            data=Markup(html.data(data)),  # noqa: S704  base64
             static={name: Markup(svg) for name, svg in static.items()},  # noqa: S704  drawing elements only
             columns_of=vega_lite.columns,
             parts=parts,

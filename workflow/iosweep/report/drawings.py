@@ -6,12 +6,14 @@ from collections.abc import Sequence
 
 from iosweep.analysis.aggregate import Result
 from iosweep.analysis.data import Campaign
-from iosweep.report import scaling_figures
+from iosweep.report import published_marks, scaling_figures
 from iosweep.report.figures import Figure, distinct_names, figures
 
 
 def drawings(campaign: Campaign, results: Sequence[Result]) -> list[Figure]:
     """Sweep by sweep, with distinct names."""
     found = [*figures(campaign, results), *(figure for _, figure, _ in scaling_figures.of(campaign, results))]
+    known = published_marks.of(campaign, results)
+    found = [published_marks.drawn(figure, known) for figure in found]
     order = [sweep.name for sweep in campaign.about.sweeps]
     return distinct_names(sorted(found, key=lambda figure: order.index(figure.sweep)))

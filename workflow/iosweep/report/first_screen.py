@@ -7,14 +7,14 @@ from collections.abc import Mapping, Sequence
 from iosweep.analysis import acceptance, caveats, choice, formats, knees, sentences
 from iosweep.analysis.aggregate import OUTCOMES, Result, count_repetitions, repetitions
 from iosweep.analysis.data import Campaign
-from iosweep.report import builds, checks_table, cpus, headline, node_check, remarks
+from iosweep.report import builds, checks_table, cpus, headline, node_check, notable, remarks
 
 #: Sentences that are seen at once, unless the first sweep alone has more.
 _SENTENCES = 13
 
 
-def answer(campaign: Campaign, results: Sequence[Result]) -> dict[str, object]:
-    """What the first screen shows."""
+def answer(campaign: Campaign, results: Sequence[Result], groups: Sequence[headline.Group]) -> dict[str, object]:
+    """What the first screen shows. groups: the cards."""
     found = repetitions(campaign.rows, campaign.about.sweeps)
     counts = count_repetitions(found)
     decisions = acceptance.of(campaign, results)
@@ -30,6 +30,7 @@ def answer(campaign: Campaign, results: Sequence[Result]) -> dict[str, object]:
         "absent": {
             one: caveats.why(found, one) for one in ("left", "missing", "unneeded", "invalid", "suspect") if counts[one]
         },
+        "all_reasons": notable.reasons(found),
         "not_checked": checks_table.not_checked(campaign.checks),
         "scaled": headline.scaled(campaign.about.sweeps),
         "node_check": node_check.of(campaign, results),
@@ -40,7 +41,7 @@ def answer(campaign: Campaign, results: Sequence[Result]) -> dict[str, object]:
         "acceptance": decisions,
         "accepted": (acceptance.worst(decisions), acceptance.sentence(decisions)) if decisions else None,
         **_told(campaign, results),
-        "headline": headline.groups(results, campaign.checks),
+        "headline": groups,
         "knees": knees.of(results, campaign.about.sweeps),
         "latencies": any("latency_mean_s" in result.statistics for result in results),
     }

@@ -57,6 +57,8 @@ def render(found: Sequence[History]) -> str:
         .render(
             policy=html.policy(style, ["-"]),  # no script has this hash
             style=Markup(style),  # noqa: S704  our own files
+            data="",
+            scripts=[],
             parts=[(one, words.sentence(one), [_drawn(one, line) for line in one.lines], _news(one)) for one in found],
             width=_WIDTH,
             height=_HEIGHT,

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from iosweep.analysis import formats
+from iosweep.files import embedded
 from iosweep.report import vega_lite
 from iosweep.report.figures import Figure
 from iosweep.text import human_count
@@ -67,10 +68,9 @@ def _short(value: object) -> object:
     return float(f"{value:.6g}") if isinstance(value, float) else value
 
 
-def json(data: Mapping[str, object]) -> str:
-    """JSON that cannot end its script element, whatever it holds."""
-    text = msgspec.json.encode(data).decode()
-    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+def data(content: Mapping[str, object]) -> str:
+    """The element with the data of the scripts; inflate.js unpacks it."""
+    return embedded.element(msgspec.json.encode(content))
 
 
 def policy(style: str, scripts: Iterable[str]) -> str:

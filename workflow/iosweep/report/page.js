@@ -1,7 +1,7 @@
 "use strict";
 // What the other scripts share. Everything from the campaign is set as text, never as HTML.
 
-const report = JSON.parse(document.getElementById("report-data").textContent);
+const report = unpacked(document.getElementById("report-data"));
 
 // element("td", {class: "number"}, "text", child, ...)
 function element(name, attributes = {}, ...children) {
@@ -70,9 +70,9 @@ async function copy(text) {
   }
 }
 
-// Paper cannot be opened: what explains the figures is printed, lists of packages and the configuration are not.
+// Paper cannot be opened: what is printed of the folded parts is opened before.
 addEventListener("beforeprint", () => {
-  for (const part of document.querySelectorAll("details:not([open], .more, .map-of, #provenance *)")) part.toggleAttribute("data-printed", part.open = true);
+  for (const part of document.querySelectorAll("details.printed:not([open])")) part.toggleAttribute("data-printed", part.open = true);
 });
 addEventListener("afterprint", () => {
   for (const part of document.querySelectorAll("details[data-printed]")) {
@@ -80,3 +80,13 @@ addEventListener("afterprint", () => {
     part.removeAttribute("data-printed");
   }
 });
+
+// A link to a folded part opens it.
+function unfold(hash) {
+  const target = hash.length > 1 ? document.getElementById(decodeURIComponent(hash.slice(1).split("?")[0])) : null;
+  for (let part = target?.closest("details"); part; part = part.parentElement.closest("details")) part.open = true;
+  return target;
+}
+for (const link of document.querySelectorAll("a[href^='#']")) link.addEventListener("click", () => unfold(link.hash));
+const asked = unfold(location.hash);
+if (asked?.closest("details")) asked.scrollIntoView();

@@ -1,7 +1,8 @@
 """One HTML file that holds everything: it opens from a disk, without a network, and keeps what it shows to itself.
 
-Nothing of a campaign is trusted: text goes through Jinja2's escaping, data into a JSON block that the script reads and
-sets as text. The page's policy allows no request at all, and only the scripts and the style of this package.
+Nothing of a campaign is trusted: text goes through Jinja2's escaping, data into a block of base64 that the script
+unpacks and sets as text. The page's policy allows no request at all, and only the scripts and the style of this
+package.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from iosweep.report import (
     html,
     latency_figures,
     nodes,
+    notable,
     references,
     results_table,
     run_order,
@@ -47,18 +49,26 @@ _STATIC, _STATIC_BYTES = 24, 700_000
 _MOST_GRIDS = 12
 _STYLES = ("page.css", "first_screen.css", "latencies.css")
 #: In the order in which they run: each uses those before it.
-_SCRIPTS = ("page.js", "series.js", "latencies.js", "results_table.js", "switches.js", "charts.js")
+_SCRIPTS = ("inflate.js", "page.js", "series.js", "latencies.js", "results_table.js", "switches.js", "charts.js")
 
 
 class Section(NamedTuple):
     """A part of the page: `sections/<name>.html`, whose element has the name as its id.
 
-    `link`: its title in the page's navigation, "" for none. `needs`: the value without which it is left out.
+    `link`: its title in the page's navigation, "" for none. `needs`: the value without which it is left out. `brief`:
+    what it has, of a section that is folded. `paper`: whether an open one is printed; the others are for work with the
+    page.
     """
 
     name: str
     link: str = ""
     needs: str = ""
+    brief: str = ""
+    paper: bool = True
+
+    @property
+    def printed(self) -> bool:
+        return self.paper and not self.brief
 
 
 #: In the order of the page.
@@ -68,21 +78,22 @@ SECTIONS = (
     Section("sentences", needs="told"),
     Section("headline"),
     Section("acceptance", "Acceptance", needs="acceptance"),
+    Section("reasons", "Reasons", needs="all_reasons"),
     Section("ingested", "Ingested", needs="ingested"),
     Section("node-check", "Node check", needs="node_check"),
     Section("weka", "WEKA tests", needs="weka"),
     Section("metadata", "Metadata", needs="metadata"),
     Section("references", "References", needs="references"),
-    Section("queue-depth", "Queue depth", needs="depths"),
-    Section("latencies", "Latencies", needs="distributions"),
     Section("figures", "Figures"),
-    Section("results", "Results"),
-    Section("coverage", "Coverage", needs="coverage"),
-    Section("checks", "Checks"),
-    Section("meaning", "Meaning"),
-    Section("run-order", "Run order", needs="strips"),
-    Section("cpus", "CPUs", needs="cpus"),
-    Section("nodes", "Nodes", needs="nodes"),
+    Section("results", "Results", paper=False),
+    Section("queue-depth", "Queue depth", "depths", "what each depth gains and what it costs"),
+    Section("latencies", "Latencies", "distributions", "distributions of the points on the cards"),
+    Section("coverage", "Coverage", "coverage", "what of each sweep is measured, as maps"),
+    Section("checks", "Checks", brief="how often each passed, failed or could not be made, and why"),
+    Section("run-order", "Run order", "strips", "whether figures drifted while the campaign ran"),
+    Section("cpus", "CPUs", "cpus", "which were used, reserved, or not in the allocation"),
+    Section("nodes", "Nodes", "nodes", "system, memory, network and mount of each"),
+    Section("meaning", "Meaning", brief="of verdicts and figures"),
     Section("provenance", "Provenance"),
 )
 
@@ -129,17 +140,24 @@ def render(results: Path) -> str:
             if f.panels
         },
     }
-    distributions = latency_figures.pictures(headline.groups(summary, campaign.checks), latencies)
-    values = {**answer(campaign, summary), **_body(campaign, summary, drawings), "distributions": distributions}
+    groups = headline.groups(summary, campaign.checks)
+    values = {
+        **answer(campaign, summary, groups),
+        **_body(campaign, summary, drawings),
+        "distributions": latency_figures.pictures(groups, latencies),
+        "notable": notable.rows(groups, drawings, summary),
+    }
     return (
         html.environment()
         .get_template("page.html")
         .render(
             sections=[section for section in SECTIONS if not section.needs or values[section.needs]],
+            rows=len(campaign.rows),
+            shown=len(summary),
             policy=html.policy(style, scripts),
             style=Markup(style),  # noqa: S704  our own file
             scripts=[Markup(script) for script in scripts],  # noqa: S704  our own files and the library's
-            data=Markup(html.json(data)),  # noqa: S704  escaped there
+            data=Markup(html.data(data)),  # noqa: S704  base64
             static={name: Markup(svg) for name, svg in static.items()},  # noqa: S704  drawing elements only
             titles=titles,
             formats=formats,

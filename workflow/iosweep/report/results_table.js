@@ -4,8 +4,7 @@
 
 const table = document.getElementById("table");
 const {columns, rows, details, repetition_columns: repetitionColumns} = report.table;
-const FEW = 300; // rows that are shown at first: laying out thousands takes seconds
-const PRINTED = {rows: 100, width: 900}; // on paper; a page of A4 in the size of the screen's letters
+const FEW = 100; // rows that are shown at first: laying out thousands takes seconds
 const OPENER = 34, WIDEST = 150; // widths in px: of the first column, and of a column whose text wraps
 const state = {text: "", verdict: "", sort: null, descending: false, most: FEW, shown: [], version: 0};
 
@@ -57,7 +56,6 @@ function layOut(width) {
     const column = columns[i];
     const th = head(column, element("button", {type: "button", onclick: () => sortBy(i)}, column.title));
     th.dataset.column = column.key;
-    th.dataset.title = column.title; // printed instead of the button
     return th;
   })));
 }
@@ -173,15 +171,13 @@ function compare(a, b, sign) {
   return sign * natural.compare(String(a), String(b));
 }
 
-function show(most = state.most) {
+function show() {
   const found = visible();
-  const list = found.slice(0, most).flatMap((entry) => [rowOf(entry), entry.behind].filter(Boolean));
+  const list = found.slice(0, state.most).flatMap((entry) => [rowOf(entry), entry.behind].filter(Boolean));
   table.tBodies[0].replaceChildren(...list);
   const more = document.getElementById("more");
   more.hidden = found.length <= state.most;
   more.textContent = `Show all ${found.length.toLocaleString("en")} (the first ${state.most} are shown)`;
-  document.getElementById("cut").textContent = found.length > most
-    ? `Printed are the first ${most} of ${found.length.toLocaleString("en")} rows. All of them are in results.csv and results.parquet beside this report.` : "";
   document.getElementById("shown").textContent = `${found.length.toLocaleString("en")} of ${rows.length.toLocaleString("en")}`;
   for (const button of document.querySelectorAll("#verdicts button")) {
     button.setAttribute("aria-pressed", String(button.dataset.verdict === state.verdict));
@@ -238,13 +234,11 @@ document.getElementById("direction").addEventListener("click", () => sortBy(stat
 for (const link of document.querySelectorAll("[data-verdict]")) {
   link.addEventListener("click", () => { state.verdict = link.dataset.verdict; show(); });
 }
-let [width, printing] = [0, false];
+let width = 0;
 new ResizeObserver(() => {
   const found = table.parentElement.clientWidth;
-  if (!found || found === width || printing) return;
+  if (!found || found === width) return;
   width = found;
   fit();
 }).observe(table.parentElement);
-addEventListener("beforeprint", () => { printing = true; layOut(PRINTED.width); show(PRINTED.rows); });
-addEventListener("afterprint", () => { printing = false; fit(); });
 fit();

@@ -53,16 +53,17 @@ function marksOf(key, spec, marks) {
     const unit = unitOf(quantity, own.map((mark) => mark.row));
     if (!unit) return own.map(({x, series, panel: at, verdict}) => ({x, y: null, series, panel: at, verdict, measure}));
     const [name, size] = unit;
-    // Repetitions one by one, cut bars and knees are of the planned quantity.
-    panel.layer = panel.layer.filter(({transform}) => !/each|cut|knee|label/.test(JSON.stringify(transform ?? "")));
+    const most = Math.max(...own.flatMap(({row}) => [quantity.y[row], quantity.high[row]]).filter(Number.isFinite)) / size;
+    // Repetitions one by one, cut bars, knees and published figures are of the planned quantity.
+    panel.layer = panel.layer.filter(({transform}) => !/each|cut|knee|label|there/.test(JSON.stringify(transform ?? "")));
     for (const encoding of encodings(panel)) {
       if (!encoding.y?.scale) continue;
       encoding.y.title = name.endsWith("IOPS") ? name : `${quantity.title} (${name})`;
-      encoding.y.scale = {zero: true, nice: true};
+      encoding.y.scale = {domain: [0, most || 1], nice: true};
       encoding.y.axis = {format: ",.6~g"};
     }
     return own.map((mark) => {
-      const {each, cut, knee, label, scaling, ...rest} = mark;
+      const {each, cut, knee, label, there, scaling, ...rest} = mark;
       const [y, low, high] = [quantity.y, quantity.low, quantity.high].map((values) => (values[mark.row] === null ? null : values[mark.row] / size));
       if (y === null) return {...rest, y: null, low: null, high: null};
       const spread = low === null ? "one repetition" : `${number(low)} to ${number(high)} ${name}, smallest and largest repetition`;
@@ -73,7 +74,7 @@ function marksOf(key, spec, marks) {
 
 function logarithmic(encoding, marks) {
   if (!encoding.y?.scale) return;
-  const known = marks.flatMap((mark) => [mark.y, mark.low, mark.high]).filter((value) => value > 0);
+  const known = marks.flatMap((mark) => [mark.y, mark.low, mark.high, ...(mark.there ?? [])]).filter((value) => value > 0);
   if (!known.length) return;
   const domain = [Math.min(...known) * 0.9, Math.max(...known) * 1.1];
   for (const mark of marks) { // a logarithmic axis has no zero

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pyarrow.parquet
 
-from iosweep.files import safe_paths
+from iosweep.files import embedded, safe_paths
 from iosweep.results import anonymous_views, merged_tables
 from iosweep.results.columns import result_columns
 
@@ -42,6 +42,8 @@ def _texts(root: Path, name: str) -> Iterator[tuple[str, str]]:
     yield f"{name}: its name", name
     for how, text in anonymous_views.texts(data):
         yield f"{name}: {how}".removesuffix(": "), text
+    if name == merged_tables.REPORT:
+        yield f"{name}: its data", embedded.opened(data.decode(*anonymous_views.BYTES))
     if name.endswith(".parquet"):
         table = pyarrow.parquet.read_table(root / name)
         for key, value in (table.schema.metadata or {}).items():
