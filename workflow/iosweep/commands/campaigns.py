@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import atexit
+import contextlib
 import os
-import shutil
 import sys
-import tempfile
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from collections.abc import Sequence
 from functools import cache
@@ -23,6 +22,8 @@ CONFIG = Path("config/sweep.yaml")
 _OF_RESULTS = ("plans", "points", "campaign.json", "ingested.json")
 #: Campaigns that an error names, and characters of a name in it.
 _NAMED, _CHARACTERS = 20, 200
+#: The kind of the temporary directories that archives are unpacked to.
+_UNPACKED = "archive"
 #: Help of an argument that names a campaign.
 NAMED = "name of the campaign, or path of its results"
 #: The same of commands that only read.
@@ -48,10 +49,11 @@ def find(name: str, writes: bool = False) -> Path | None:
 @cache
 def _unpacked(archive: Path) -> Path:
     """The results in an archive, in a temporary directory that goes when this process ends. Raises CommandError."""
-    from iosweep.files import tar_archive  # late: `iosweep --help` does without
+    from iosweep.files import tar_archive, temporary_directory  # late: `iosweep --help` does without
 
-    place = Path(tempfile.mkdtemp(prefix="iosweep-archive-"))
-    atexit.register(shutil.rmtree, place, ignore_errors=True)
+    stack = contextlib.ExitStack()
+    place = stack.enter_context(temporary_directory.made(_UNPACKED))
+    atexit.register(stack.close)
     try:
         with working(f"unpacking {archive} ..."):
             found = tar_archive.unpack(archive, place)
@@ -66,7 +68,7 @@ def _unpacked(archive: Path) -> Path:
 
 def is_unpacked(results: Path) -> bool:
     """Whether results are those of an archive: their path is of no use after this process."""
-    return results.parent.name.startswith("iosweep-archive-")
+    return results.parent.name.startswith(f"iosweep-{_UNPACKED}-")
 
 
 def find_begun(name: str) -> Path | None:

@@ -21,8 +21,8 @@ BYTES = ("utf-8", "surrogateescape")
 _DEEPEST, _MOST = 3, 512 << 20
 _BASE64 = re.compile(rb"[A-Za-z0-9+/_-]{12,}")
 _URL_SAFE = bytes.maketrans(b"-_", b"+/")
-#: What counts as text in decoded base64: any words decode to a few such bytes.
-_WORDS = re.compile(rb"[\x09-\x0d\x20-\x7e\x80-\xff]*[\x20-\x7e]{6}[\x09-\x0d\x20-\x7e\x80-\xff]*")
+#: What counts as text in decoded base64: any words decode to a few such bytes. And the share from which on all is text.
+_WORDS, _TEXT = re.compile(rb"[\x09-\x0d\x20-\x7e]{6,}"), 0.7
 _ESCAPE = re.compile(r"\\(?:u([0-9A-Fa-f]{4})|x([0-9A-Fa-f]{2})|([0-7]{3})|[abfnrtv/])")
 _SHELL = re.compile(r"\\(?=[^\w\s])|(?<!\\)''|\"\"|'\\''")
 #: NUL bytes among all of UTF-16 of European text.
@@ -131,7 +131,7 @@ def _png(data: bytes) -> Iterator[tuple[str, bytes]]:
 
 def _base64(data: bytes) -> Iterator[tuple[str, bytes]]:
     """What runs of base64 say, wherever they begin, if that is text or packed."""
-    found = []
+    found: list[bytes] = []
     for match in _BASE64.finditer(data):
         run = match[0].translate(_URL_SAFE)
         for first in range(4):
@@ -142,7 +142,8 @@ def _base64(data: bytes) -> Iterator[tuple[str, bytes]]:
             if _decompressed(content):
                 yield "base64", content
             else:
-                found += _WORDS.findall(content)
+                words = _WORDS.findall(content)
+                found += [content] if sum(map(len, words)) >= _TEXT * len(content) else words
     if found:
         yield "base64", b"\n".join(found)
 
