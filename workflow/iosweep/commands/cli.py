@@ -89,7 +89,7 @@ class _Command(argparse.ArgumentParser):
     _mixed = False
 
     # argparse's own signature has overloads
-    def parse_known_args(self, args=None, namespace=None):  # type: ignore[no-untyped-def, override]
+    def parse_known_args(self, args=None, namespace=None):  # type: ignore[no-untyped-def]
         known, rest = super().parse_known_args(args, namespace)
         repeated = any(action.nargs in ("+", "*") for action in self._get_positional_actions())
         if not rest or not repeated or self._mixed:

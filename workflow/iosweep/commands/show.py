@@ -126,9 +126,9 @@ def _table(found: Sequence[Result], ingested: bool) -> None:
     if printer.excess(whole) <= max(0, max((len(row[-1]) for row in rows), default=0) - _REASON_WIDTH):
         printer.print(whole)
         return
-    for point, phase, figure, median, span, spread, grade, verdict, *files, reasons in rows:
+    for point, phase, figure, median, span, spread, graded, verdict, *files, reasons in rows:
         prose(f"{point}  {phase}")
-        described = (f"median {median}" if median else "", span, f"grade {grade}" if grade else "")
+        described = (f"median {median}" if median else "", span, f"grade {graded}" if graded else "")
         prose("  " + "  ".join(filter(None, (verdict, figure, spread, *described))))
         for text in filter(None, (*files, reasons)):
             prose(f"    {text}")

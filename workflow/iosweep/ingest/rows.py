@@ -221,8 +221,10 @@ def _place(values: Values, found: Found, number: int) -> _Placed:
     if unknown:
         known |= {"raw_sha256": values["raw_sha256"], "run": found.values.get("repetition")}
     point = _point_id(tool, kind, known)
-    told = (str(values.get(name) or "") for name in ("tool_version", "target_directory"))
-    sweep = _Sweep(tool, kind, *told, *((str(values["raw"]), " or ".join(unknown)) if unknown else ()))
+    version, directory = (str(values.get(name) or "") for name in ("tool_version", "target_directory"))
+    sweep = _Sweep(tool, kind, version, directory)
+    if unknown:
+        sweep = sweep._replace(alone=str(values["raw"]), unknown=" or ".join(unknown))
     when = next((str(value) for name in _WHEN if (value := found.values.get(name))), "")
     return _Placed(values | {"phase": phase}, found, sweep, point, (not when, when, number))
 

@@ -255,7 +255,7 @@ def _row(
     if (foreign and not workers.merged) or entry.jobname == ALL_CLIENTS:
         raise Wrong(f'its options are those of "{options.get("name", "no job")[:_NAME]}"')
     if workers.merged:
-        kept = {name: options[name] for name in ("verify", "ramp_time") if name in options}
+        kept: dict[str, str] = {name: options[name] for name in ("verify", "ramp_time") if name in options}
         options, size = {job_options.NOT_PRINTED: "yes", **kept}, None
     engine, rw = options.get("ioengine"), options.get("rw", options.get("readwrite"))
     active = _directions(entry, options, rw, engine)
