@@ -55,6 +55,14 @@ def test_the_whole_interval_decides(comparison: str, amount: float, outcome: str
     assert found.figure.startswith("1,000 IOPS (9")
 
 
+@pytest.mark.parametrize(("unit", "figure"), [("GB/s", "21.5 GB/s ("), ("MiB/s", "20.0 GiB/s (")])
+def test_a_figure_has_decimal_units_where_its_threshold_has(unit: str, figure: str) -> None:
+    found = rows(1, phase="seq_read", metric="bandwidth_bytes_per_s")
+    found = [structs.replace(one, figures={"bandwidth_bytes_per_s": one.figures["ops_per_s"] * 20 * 2**30})
+             for one in found]  # fmt: skip
+    assert decide(found, "read_bandwidth", ">=", 1, unit).figure.startswith(figure)
+
+
 def test_undecided_says_how_many_repetitions_would_decide() -> None:
     found = decide(rows(1000), "read_iops", ">=", 990, "IOPS")
     assert found.outcome == "undecided"

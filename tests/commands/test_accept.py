@@ -150,7 +150,7 @@ def test_notes_are_shown_with_all(tmp_path: Path, capsys: pytest.CaptureFixture[
     assert main(["accept", results, "--with", wanted]) == 0
     brief = capsys.readouterr().out
     assert "best of 2 points, not confirmed" not in brief
-    assert "on these figures: `iosweep accept --all`" in brief
+    assert "`iosweep accept --all` shows 1 note on these figures, too" in brief
     assert main(["accept", results, "--with", wanted, "--all"]) == 0
     whole = capsys.readouterr().out
     assert "best of 2 points, not confirmed" in whole

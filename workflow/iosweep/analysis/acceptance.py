@@ -17,7 +17,7 @@ from iosweep.analysis.aggregate import Result, Statistics, is_percentile, of_poi
 from iosweep.analysis.aggregate import outcome as outcome_of
 from iosweep.analysis.choice import Choice, Failed
 from iosweep.analysis.data import Campaign
-from iosweep.config.criteria import Criterion
+from iosweep.config.criteria import DECIMAL, Criterion
 from iosweep.config.selectors import Selector, Subject, matches
 from iosweep.plan import criteria
 from iosweep.plan.contests import load
@@ -31,6 +31,8 @@ from iosweep.tools import parameters
 
 Outcome = Literal["pass", "fail", "undecided"]
 SYMBOLS: Mapping[Outcome, str] = {"pass": "✓", "fail": "✕", "undecided": "?"}
+#: The units of a figure whose threshold has one of them: a reader compares the two.
+_DECIMAL = tuple(formats.Unit(unit.name, unit.size) for unit in DECIMAL)
 #: The worst first: what is said of one criterion, and of several.
 _SAID: Mapping[Outcome, tuple[str, str]] = {
     "fail": ("fails", "fail"),
@@ -94,7 +96,8 @@ class Decision:
             return formats.number(value), "x"
         about = self.criterion.selector.about
         kind = "metadata" if about.quantity == "rate" else "data"
-        unit = formats.pick(formats.units_of(about.column, kind), value if like is None else like)
+        units = _DECIMAL if self.criterion.threshold.decimal else formats.units_of(about.column, kind)
+        unit = formats.pick(units, value if like is None else like)
         return formats.number(value / unit.size), f" {unit.name}"
 
 

@@ -25,4 +25,4 @@ def show(decisions: Sequence[Decision], every: bool = False) -> None:
         for line in filter(None, (one.reason, *(one.notes if every else ()), one.place)):
             prose(f"      {printable(line)}")
     if not every and (more := sum(len(one.notes) for one in decisions)):
-        prose(f"{human_count(more, 'note')} on these figures: `iosweep accept --all`")
+        prose(f"`iosweep accept --all` shows {human_count(more, 'note')} on these figures, too")

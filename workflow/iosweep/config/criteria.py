@@ -39,7 +39,7 @@ class Unit(NamedTuple):
 
 
 _BINARY = [Unit(f"{name}B/s", 1024.0**power) for power, name in enumerate(("", "Ki", "Mi", "Gi", "Ti"))]
-_DECIMAL = [Unit(f"{name}B/s", 1000.0**power) for power, name in enumerate(("k", "M", "G", "T"), 1)]
+DECIMAL = [Unit(f"{name}B/s", 1000.0**power) for power, name in enumerate(("k", "M", "G", "T"), 1)]
 _SCALES: tuple[tuple[str, float], ...] = (("", 1.0), ("k", 1e3), ("M", 1e6))
 
 
@@ -51,7 +51,7 @@ def _operations(noun: str, *others: str) -> list[Unit]:
 
 
 UNITS: Mapping[Quantity, list[Unit]] = {
-    "bandwidth": [*_BINARY, *_DECIMAL],
+    "bandwidth": [*_BINARY, *DECIMAL],
     "iops": _operations("IOPS", "iops"),
     "rate": _operations("ops/s", "/s"),
     "latency": [Unit("ns", 1e-9), Unit("us", 1e-6, ("µs", "μs")), Unit("ms", 1e-3), Unit("s", 1.0)],
@@ -100,6 +100,11 @@ class Threshold(Part, frozen=True, kw_only=True):
     def value(self) -> float:
         """In the SI base unit of the figure's column (bytes/s, operations/s, seconds), or as a fraction."""
         return self.amount * _sizes()[self.unit]
+
+    @property
+    def decimal(self) -> bool:
+        """Whether its unit is a power of 1000 bytes/s."""
+        return any(unit.name == self.unit for unit in DECIMAL)
 
     @property
     def least(self) -> bool:
