@@ -85,10 +85,9 @@ def row_title(figure: PublishedFigure) -> str:
 
 def ratio_text(figure: PublishedFigure, ratio: Ratio) -> str:
     """`here 92 % (88 to 96 %)`; of a latency, where less is better, `here 1.20 x the latency (1.15 to 1.25 x)`"""
-    if figure.about.lowest:
-        number, unit, of = formats.number, "x", " the ratio" if figure.relative_to else " the latency"
-    else:
-        number, unit, of = _percent, "%", ""
+    lowest = figure.about.lowest
+    number = formats.number if lowest else _percent
+    unit, of = ("x", " the ratio" if figure.relative_to else " the latency") if lowest else ("%", "")
     share = f"here {number(ratio.value)} {unit}{of}"
     if ratio.low is None or ratio.high is None:
         return share
