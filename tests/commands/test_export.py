@@ -346,15 +346,19 @@ def test_an_archive_gives_the_figures_of_its_campaign(
         assert not printed.err
         return printed.out
 
-    rows = orjson.loads(said("show", "quick", "--json"))["results"]
+    def rows_of(name: str) -> list[dict[str, object]]:
+        """The rows without reasons, which have paths."""
+        return [row | {"reasons": []} for row in orjson.loads(said("show", name, "--json"))["results"]]
+
+    rows = rows_of("quick")
     counts = said("check", "quick").split("\n")[0].partition(":")[2]
     assert len(rows) == 2
     for archive in ("quick.tar.zst", "campaign.tar.zst"):
-        assert orjson.loads(said("show", archive, "--json"))["results"] == rows
+        assert rows_of(archive) == rows
         assert said("check", archive).split("\n")[0].partition(":")[2] == counts
         (compared,) = orjson.loads(said("compare", "quick", archive, "--json"))["comparisons"]
         assert compared["compared"] >= 1
-        assert {one["change_share"] for one in compared["groups"]} == {0.0}
+        assert {one["change_share"] for one in compared["results"]} == {0.0}
 
 
 def test_a_campaign_that_is_not_whole_is_not_exported(made: campaign.Made, capsys: Capture) -> None:

@@ -27,6 +27,8 @@ _ESCAPE = re.compile(r"\\(?:u([0-9A-Fa-f]{4})|x([0-9A-Fa-f]{2})|([0-7]{3})|[abfn
 _SHELL = re.compile(r"\\(?=[^\w\s])|(?<!\\)''|\"\"|'\\''")
 #: NUL bytes among all of UTF-16 of European text.
 _WIDE = (0.3, 0.6)
+#: Characters by which bytes are taken for text, and the share of unprintable ones from which on they are none.
+_SAMPLE, _BINARY = 4096, 0.2
 
 
 def texts(data: bytes, depth: int = _DEEPEST) -> Iterator[tuple[str, str]]:
@@ -42,6 +44,10 @@ def texts(data: bytes, depth: int = _DEEPEST) -> Iterator[tuple[str, str]]:
 def spellings(text: str) -> Iterator[str]:
     """A text, and what it says once escapes of HTML, URLs, JSON, shells and UTF-16 are read."""
     yield text
+    if _is_binary(text):
+        if _WIDE[0] < text.count("\0") / len(text) < _WIDE[1]:
+            yield from spellings(text.replace("\0", ""))
+        return
     for _ in range(_DEEPEST):
         before = text
         for mark, read in _READERS:
@@ -52,8 +58,12 @@ def spellings(text: str) -> Iterator[str]:
             break
     if (plain := _SHELL.sub("", text)) != text:
         yield plain
-    if text and _WIDE[0] < text.count("\0") / len(text) < _WIDE[1]:
-        yield text.replace("\0", "")
+
+
+def _is_binary(text: str) -> bool:
+    """Whether bytes are no text, by their beginning: what looks like an escape in them is none."""
+    start = text[:_SAMPLE]
+    return sum(not (c.isprintable() or c.isspace()) for c in start) > _BINARY * len(start)
 
 
 def _unescaped(text: str) -> str:
