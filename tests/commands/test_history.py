@@ -7,6 +7,7 @@ from pathlib import Path
 
 import orjson
 import pyarrow as pa
+import pyarrow.compute
 import pyarrow.parquet
 import pytest
 
@@ -19,8 +20,8 @@ SAMPLES = Path(__file__).parents[1] / "samples"
 SWEEPS = [results_factory.sweep("s", ["seq_read", "rand_read"], {"threads_per_node": [1, 8]})]
 
 
-def night(place: Path, number: int, loss: float = 0.0, name: str = "", **made: object) -> Path:
-    """Results of one night, with random reads lower by `loss`."""
+def night(place: Path, number: int, loss: float = 0.0, name: str = "", root: float = 1.0, **made: object) -> Path:
+    """Results of one night, with random reads lower by `loss`, and every rate times `root` twice."""
 
     def speed(row: object) -> float:
         assert isinstance(row, dict)
@@ -33,7 +34,13 @@ def night(place: Path, number: int, loss: float = 0.0, name: str = "", **made: o
     at = table.schema.get_field_index("started")
     moved = [one + timedelta(days=number) if one else None for one in table["started"].to_pylist()]
     column = pa.array(moved, type=table.schema.field(at).type)
-    pa.parquet.write_table(table.set_column(at, table.schema.field(at), column), results / "results.parquet")
+    table = table.set_column(at, table.schema.field(at), column)
+    for name in ("ops_per_s", "bandwidth_bytes_per_s"):
+        at = table.schema.get_field_index(name)
+        table = table.set_column(
+            at, table.schema.field(at), pa.compute.multiply(pa.compute.multiply(table[name], root), root)
+        )
+    pa.parquet.write_table(table, results / "results.parquet")
     results_factory.describe_again(results)
     return results
 
@@ -133,6 +140,14 @@ def test_a_copy_of_a_night_is_no_other_night(nights: Path, capsys: Capture) -> N
     assert len(orjson.loads(captured.out)[0]["campaigns"]) == 20
     assert "left out: " in captured.err
     assert "has the same results as copy" in captured.err
+
+
+def test_figures_that_no_storage_has(tmp_path: Path, capsys: Capture) -> None:
+    """Tables of others may have any number that a column takes: their ratios are beyond those of floats."""
+    for number in range(12):
+        night(tmp_path / "results", number, root=3e4 if number >= 6 else 1e-155)
+    assert cli.main(["history", str(tmp_path / "results"), "--html", str(tmp_path / "h.html")]) == 0
+    assert "12 campaigns" in capsys.readouterr().out
 
 
 def test_what_is_no_history(nights: Path, capsys: Capture) -> None:

@@ -1,4 +1,4 @@
-"""`iosweep accept`: whether a campaign has what its criteria ask for; for a person, a CI job and a contract."""
+"""`iosweep accept`: whether a campaign meets its criteria; for a person, a CI job and a contract."""
 
 from __future__ import annotations
 

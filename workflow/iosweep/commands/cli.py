@@ -28,7 +28,7 @@ COMMANDS = {
     "compare": ("compare", "compare campaigns: what changed, and which figures got worse or better"),
     "history": ("history", "show campaigns of one configuration over time: trends, changes, and what changed then"),
     "check": ("check", "check that a campaign is complete and valid; exit with 1 if it is not"),
-    "accept": ("accept", "decide whether a campaign has what its criteria ask for"),
+    "accept": ("accept", "decide whether a campaign meets its criteria"),
     "report": ("report", "regenerate the tables, the report and the figures of a campaign"),
     "rerun": ("rerun", "mark points to be measured again; their results are kept as superseded"),
     "export": ("export", "pack a campaign into one archive, with --anonymize without the names of the site"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from iosweep.analysis import formats, references, titles
@@ -85,9 +85,10 @@ def row_title(figure: PublishedFigure) -> str:
 
 def ratio_text(figure: PublishedFigure, ratio: Ratio) -> str:
     """`here 92 % (88 to 96 %)`; of a latency, where less is better, `here 1.20 x the latency (1.15 to 1.25 x)`"""
-    lowest = figure.about.lowest
-    number = formats.number if lowest else _percent
-    unit, of = ("x", " the ratio" if figure.relative_to else " the latency") if lowest else ("%", "")
+    number: Callable[[float], str]
+    number, unit, of = _percent, "%", ""
+    if figure.about.lowest:
+        number, unit, of = formats.number, "x", " the ratio" if figure.relative_to else " the latency"
     share = f"here {number(ratio.value)} {unit}{of}"
     if ratio.low is None or ratio.high is None:
         return share

@@ -146,7 +146,7 @@ class Change:
     @property
     def share(self) -> float:
         """-0.061: the first is 6.1 % lower than the other."""
-        return math.expm1(self.log)
+        return math.expm1(min(self.log, _FARTHEST))
 
     @property
     def p(self) -> float:
