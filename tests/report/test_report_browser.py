@@ -600,6 +600,10 @@ def test_switches_change_all_of_a_sweep_and_are_kept_in_the_address(show: Open, 
     assert article.locator("figure:visible h4").first.inner_text().startswith("p99 against threads per node")
     assert article.locator(".heat .unit").first.inner_text().startswith("p99, ")
     assert article.locator("table.heat td.valid").first.inner_text() != before
+    tab.keyboard.press("Tab")  # the next switch has the focus, and shows it
+    focused = "(({dataset}, {outlineStyle, outlineWidth}) => [dataset.switch, outlineStyle, outlineWidth])"
+    focus = tab.evaluate(f"{focused}(document.activeElement, getComputedStyle(document.activeElement))")
+    assert focus == ["p99.9", "solid", "2px"]
     article.locator("[data-switch='log-y']").click()
     article.locator(".chart", has_text="logarithmic").first.wait_for()
     tab.locator("nav a", has_text="Coverage").click()
