@@ -17,6 +17,7 @@ import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from random import Random
 from statistics import median
 
@@ -29,6 +30,7 @@ from iosweep.analysis.aggregate import summarize
 from iosweep.analysis.data import Campaign, Row, row
 from iosweep.config import selectors
 from iosweep.config.criteria import Criterion, Threshold
+from iosweep.results.campaign_form import CampaignForm, Target
 from iosweep.results.columns import result_columns
 
 #: Thresholds as shares of the true figure: below it a pass is right, above it a fail.
@@ -73,6 +75,11 @@ _ROW = row(
     | {"point": "p", "phase": "rand_read", "kind": "data", "tool": "fio", "metric": "ops_per_s", "sweeps": "s"}
     | {"verdict": "valid", "nodes": 1, "o_direct": True, "threads_per_node": 1}
 )
+
+_ABOUT = CampaignForm(
+    campaign="accepting", made=datetime.now(UTC), iosweep_version="", plan_digest="", seed=0, target=Target("/"),
+    limits={}, sweeps=(), configuration=(), jobs=(), results_of_nodes={}, builds={}, tables={}, repair="",
+)  # fmt: skip
 
 
 def campaign(draw: Random, form: Form, noise: coverage.Noise, sd: float, repetitions: int = REPETITIONS) -> list[Row]:
@@ -126,7 +133,7 @@ def decide(rows: Sequence[Row], form: Form, thresholds: Sequence[float]) -> list
         Criterion(name="c", selector=selector, threshold=Threshold(comparison=">=", amount=share * true, unit=unit))
         for share in thresholds
     ]
-    return acceptance.decide(wanted, Campaign(tuple(rows), (), (), None), summarize(rows))  # type: ignore[arg-type]
+    return acceptance.decide(wanted, Campaign(tuple(rows), (), (), _ABOUT), summarize(rows))
 
 
 @dataclass(frozen=True)

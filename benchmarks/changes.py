@@ -3,8 +3,9 @@
     python benchmarks/changes.py [--histories 1000] [--headlines 10]
 
 A history has some headlines, night after night, whose logarithms scatter by the noise: normal; with heavy tails
-(Student's t with 3 degrees of freedom); bimodal (one night in four is lower); or in phases, where a night keeps 0.3 of
-what the one before was off by (an autoregressive process). A false alarm is a history in which any headline has a
+(Student's t with 3 degrees of freedom); bimodal (one night in four is lower); or in phases, where a night keeps 0.3 or
+0.6 of what the one before was off by (an autoregressive process), each headline by itself, or four fifths of the
+variance in common. A false alarm is a history in which any headline has a
 change though none did. A loss happens to one of the headlines, ten nights before the end or in the middle, whichever is
 later; it is found where that headline has a loss within two nights of it.
 """
@@ -40,18 +41,27 @@ def _bimodal(draw: Generator, shape: tuple[int, int]) -> Figures:
     return (raw - raw.mean()) / raw.std()
 
 
-def _in_phases(draw: Generator, shape: tuple[int, int]) -> Figures:
-    found = draw.standard_normal(shape)
-    for night in range(1, shape[1]):
-        found[:, night] = 0.3 * found[:, night - 1] + numpy.sqrt(1 - 0.3**2) * found[:, night]
-    return found
+def _in_phases(keeps: float, common: float = 0.0) -> Callable[[Generator, tuple[int, int]], Figures]:
+    """keeps: what a night has of the one before; common: share of the variance that all headlines have in common."""
+
+    def noise(draw: Generator, shape: tuple[int, int]) -> Figures:
+        found = draw.standard_normal((1 if common else shape[0], shape[1]))
+        for night in range(1, shape[1]):
+            found[:, night] = keeps * found[:, night - 1] + numpy.sqrt(1 - keeps**2) * found[:, night]
+        if common:
+            found = numpy.sqrt(common) * found + numpy.sqrt(1 - common) * draw.standard_normal(shape)
+        return found
+
+    return noise
 
 
 KINDS: Mapping[str, Callable[[Generator, tuple[int, int]], Figures]] = {
     "normal": _normal,
     "heavy tails": _heavy,
     "bimodal": _bimodal,
-    "in phases": _in_phases,
+    "in phases of 0.3": _in_phases(0.3),
+    "in phases of 0.6": _in_phases(0.6),
+    "in common phases of 0.3": _in_phases(0.3, common=0.8),
 }
 
 

@@ -55,13 +55,22 @@ def test_the_whole_interval_decides(comparison: str, amount: float, outcome: str
     assert found.figure.startswith("1,000 IOPS (9")
 
 
+@pytest.mark.parametrize(("unit", "figure"), [("GB/s", "21.5 GB/s ("), ("MiB/s", "20.0 GiB/s (")])
+def test_a_figure_has_decimal_units_where_its_threshold_has(unit: str, figure: str) -> None:
+    found = rows(1, phase="seq_read", metric="bandwidth_bytes_per_s")
+    found = [structs.replace(one, figures={"bandwidth_bytes_per_s": one.figures["ops_per_s"] * 20 * 2**30})
+             for one in found]  # fmt: skip
+    assert decide(found, "read_bandwidth", ">=", 1, unit).figure.startswith(figure)
+
+
 def test_undecided_says_how_many_repetitions_would_decide() -> None:
     found = decide(rows(1000), "read_iops", ">=", 990, "IOPS")
     assert found.outcome == "undecided"
     assert found.repetitions is not None
     assert 5 < found.repetitions < 15
     more = found.repetitions - 5
-    assert f"about {more} more repetitions would decide, if the figure stays: set `repetitions` to" in found.reason
+    would = f"about {found.repetitions} repetitions, {more} more, would decide if the figure stays"
+    assert f"{would}: set `repetitions` to {found.repetitions} or more" in found.reason
     # with so many of the same scatter it is decided
     many = [FIVE[i % 5] for i in range(found.repetitions)]
     assert decide(rows(1000, spread=many), "read_iops", ">=", 990, "IOPS").outcome == "pass"
@@ -98,6 +107,44 @@ def test_without_an_interval_nothing_is_decided(found: list[Row], reason: str) -
     assert reason in one.reason
 
 
+SPENT = "limits.time 15 min is spent (limits.over_time: trim); raise it, and the next run measures the rest"
+REFUSED = "limits.bytes_written 1.0 GiB is spent: raise it, and the next run goes on from there"
+
+
+@pytest.mark.parametrize(("left", "why"), [(False, SPENT), (True, REFUSED)])
+def test_a_limit_that_stopped_the_campaign_is_said(left: bool, why: str) -> None:
+    """The next run would measure nothing more, and neither would a larger number of repetitions."""
+    gone = row(repetition=3, verdict="missing", left=left, nodes=1, ops_per_s=None, reasons=why)
+    one = decide([*rows(1000, spread=[1.0, 1.01]), gone], "read_iops", ">=", 1, "IOPS")
+    assert one.reason == (f"2 repetitions that count, and an interval needs 3: 1 repetition missing: {why}")
+    one = decide([gone], "read_iops", ">=", 1, "IOPS")
+    assert one.reason == f"no figure: {f'not measured yet: {why}' if left else f'1 point missing: {why}'}"
+    known = decide([*rows(1000), structs.replace(gone, repetition=6)], "read_iops", ">=", 900, "IOPS")
+    assert known.notes == (f"5 of 6 repetitions; 1 repetition missing: {why}",)
+
+
+def test_what_was_ingested_cannot_be_repeated() -> None:
+    facts = {"files": {}, "bytes": 0, "refused": {}, "without_rows": {}, "left_out": {}}
+    near = decide(rows(1000), "read_iops", ">=", 990, "IOPS", ingested=facts)
+    assert near.reason.endswith("would decide if the figure stays")
+    few = decide(rows(1000, spread=[1.0]), "read_iops", ">=", 990, "IOPS", ingested=facts)
+    assert few.reason == "1 repetition that counts, and an interval needs 3"
+
+
+def test_a_reason_has_two_clauses_at_most() -> None:
+    """Suspect and invalid repetitions, and a choice among many: what decides is said, and the rest is noted."""
+    found = [one for n in range(1, 9) for one in rows(1000 + n / 10, f"p{n}", threads_per_node=n)]
+    found = [
+        structs.replace(one, verdict="suspect", reasons="others wrote") if one.repetition == 2 else one for one in found
+    ]
+    found += [one for n in range(1, 9) for one in rows(10, f"p{n}", [1.0], 6, threads_per_node=n, verdict="invalid",
+                                                       reasons="an error")]  # fmt: skip
+    one = decide(found, "read_iops", ">=", 1001, "IOPS")
+    assert one.reason == "the interval includes the threshold; 1 of 5 repetitions suspect: others wrote"
+    assert len(one.notes) == 4
+    assert "would decide if the figure stays" in one.notes[0] or "would be needed" in one.notes[0]
+
+
 def test_suspect_repetitions_do_not_decide() -> None:
     """Neither do they pass, nor is a delivery failed by what may be somebody else's load."""
     found = rows(1000)
@@ -115,7 +162,7 @@ def test_invalid_repetitions_do_not_count_and_are_said() -> None:
     found = [*rows(1000), *rows(10, spread=[1.0], first=6, verdict="invalid", reasons="an error")]
     one = decide(found, "read_iops", ">=", 900, "IOPS")
     assert one.outcome == "pass"
-    assert "1 more repetition invalid" in one.reason
+    assert one.notes == ("1 more repetition invalid",)
 
 
 def test_the_confirmed_figure_of_the_best_point_is_compared() -> None:
@@ -127,7 +174,7 @@ def test_the_confirmed_figure_of_the_best_point_is_compared() -> None:
     one = decide(found, "read_iops", ">=", 1850, "IOPS")
     assert (one.outcome, [result.point for result in one.results]) == ("pass", ["p8"])
     assert one.value == pytest.approx(1900)
-    assert "confirmed by 5 fresh repetitions" in one.reason
+    assert one.notes == ("best of 2 points, confirmed by 5 fresh repetitions",)
     assert decide(found, "read_iops", ">=", 1950, "IOPS").outcome == "fail"
     assert decide(found, "rand_read at threads_per_node 1", ">=", 900, "IOPS").results[0].point == "p1"
 
@@ -136,7 +183,8 @@ def test_the_best_of_many_alike_needs_a_wider_interval() -> None:
     alone = decide(rows(1000), "read_iops", ">=", 1, "IOPS")
     found = [one for n in range(1, 9) for one in rows(1000 + n / 10, f"p{n}", threads_per_node=n)]
     best = decide(found, "read_iops", ">=", 1, "IOPS")
-    assert "not confirmed; interval for the best of 8 that cannot be told apart" in best.reason
+    assert "interval for the best of 8 that cannot be told apart" in best.notes
+    assert "best of 8 points, not confirmed" in best.notes
     assert best.interval is not None
     assert alone.interval is not None
     confirmed = decide([*found, *rows(1000, "p8", threads_per_node=8, confirms=True, first=11)],
@@ -220,7 +268,7 @@ class TestReferences:
     def test_a_system_may_be_named(self) -> None:
         found = decide(rows(400_000, **self.WAY), *self.WANTED[:-1], "weka.single_client.aws")
         assert (found.outcome, found.limit) == ("pass", pytest.approx(0.9 * 393_333))
-        assert found.reason.endswith("; weka.single_client.aws has 393 k IOPS, so the threshold is 354 k IOPS")
+        assert found.wanted == "read_iops >= 90 % of weka.single_client.aws (354 k IOPS)"
 
     def test_a_point_that_was_measured_otherwise_is_not_compared(self) -> None:
         """Eight nodes reach more, and have nothing to do with the figure of one."""

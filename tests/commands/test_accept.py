@@ -89,6 +89,9 @@ def test_without_criteria_tables_or_campaign(tmp_path: Path, capsys: pytest.Capt
     assert "has no `accept`" in capsys.readouterr().err
     assert main(["accept", results, "--with", str(tmp_path / "absent.yaml")]) == 2
     assert main(["accept", str(tmp_path / "absent")]) == 2
+    (tmp_path / "demo.tar.gz").write_text("no archive")
+    assert main(["accept", str(tmp_path / "demo.tar.gz")]) == 2, "1 says that a criterion fails"
+    assert main(["accept", "a" * 5000]) == 2
     with pytest.raises(SystemExit) as caught:
         main(["accept", results, "--junit", "-", "--json", "-"])
     assert caught.value.code == 2
@@ -142,6 +145,18 @@ def test_the_report_shows_them(
     assert "<b>\x1b" not in body
 
 
+def test_notes_are_shown_with_all(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    results, wanted = made(tmp_path), file(tmp_path, PASS)
+    assert main(["accept", results, "--with", wanted]) == 0
+    brief = capsys.readouterr().out
+    assert "best of 2 points, not confirmed" not in brief
+    assert "`iosweep accept --all` shows 1 note on these figures, too" in brief
+    assert main(["accept", results, "--with", wanted, "--all"]) == 0
+    whole = capsys.readouterr().out
+    assert "best of 2 points, not confirmed" in whole
+    assert "--all" not in whole
+
+
 #: Elements of JUnit XML as Jenkins' schema has them: attributes that must be there, others that may, children.
 FORM: dict[str, tuple[set[str], set[str], set[str]]] = {
     "testsuites": (set(), {"name", "time", "tests", "failures", "disabled", "errors"}, {"testsuite"}),
@@ -183,6 +198,9 @@ def test_junit(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         "create scaling nodes 1 -> 4 >= 1x": ["error", "system-out"],
     }
     assert b"\x1b" not in target.read_bytes()
+    for found in (*suite.iter("failure"), *suite.iter("error")):
+        assert found.attrib["message"]
+        assert found.attrib["message"] not in (found.text or ""), "once: readers show both"
     assert main(["accept", results, "--with", wanted, "--junit", str(tmp_path / "no" / "x.xml")]) == 2
     assert "cannot be written" in capsys.readouterr().err
     assert main(["accept", results, "--with", wanted, "--junit", "-"]) == 1

@@ -53,13 +53,13 @@ def test_plan_for_a_person(capsys: Capture, place: Path, monkeypatch: pytest.Mon
     output = capsys.readouterr().out
     words = " ".join(output.split())
     assert words.startswith(f"quick target {place}/target sweep tool points repetitions phases tiny fio 12 1 rand_read")
-    assert "1 node: 12 points, 12 repetitions, 17 s, up to 32.0 MiB written" in words
+    assert "1 node: 12 points, 12 repetitions, 17 s, 32.0 MiB written" in words
     assert "space on the target: fits" in words
     facts = {k: v for line in output.splitlines() for k, _, v in [line.strip().partition("  ")]}
     facts = {key: value.strip() for key, value in facts.items()}
     assert facts["points"] == "12"
     assert facts["peak space"] == "32.0 MiB"
-    assert facts["written"] == "up to 32.0 MiB"
+    assert facts["written"] == "32.0 MiB"
     assert facts["memory per node"] == "512 KiB of buffers"
 
 

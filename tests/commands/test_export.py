@@ -1,6 +1,13 @@
 """`iosweep export`: what is in the archive, that it can be read again, and that no name is left in an anonymous one."""
 
+import base64
+import errno
+import gzip
 import io
+import os
+import signal
+import subprocess
+import sys
 import zipfile
 from array import array
 from pathlib import Path
@@ -70,7 +77,7 @@ def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> campaign.Made:
                         "directory": DIRECTORY, "source": "mds7@tcp:/acmefs", "fstype": "lustre", "mount": MOUNT,
                         "layout_is": "none", "volume": "lustre /acmefs", "trusted_writers": ["frank"],
                     },
-                    "environment": {"PATH": "/home/grace/bin:/opt/acme/bin:/usr/bin"},
+                    "environment": {"PATH": "/home/grace/bin:/opt/acme/bin:/usr/bin", "TZ": "Europe/Zurich"},
                 },
                 argv=[f"--directory={DIRECTORY}/iosweep-acme-zeus/sets/{point.id}"],
                 files=files,
@@ -145,7 +152,7 @@ def test_what_is_no_archive_is_an_error(content: bytes, tmp_path: Path, capsys: 
 def test_no_name_is_left(made: campaign.Made, capsys: Capture, tmp_path: Path) -> None:
     assert run("export", "acme-zeus", "--anonymize", "--hide", "corp", "--key", "key.json") == 0
     out = capsys.readouterr().out
-    assert "no original name is left" in out
+    assert "none is left" in out
     assert "host `vm`" in out
     top = unpacked(tmp_path / "campaign.tar.zst", tmp_path / "into")
     text = every_text(top)
@@ -156,6 +163,7 @@ def test_no_name_is_left(made: campaign.Made, capsys: Capture, tmp_path: Path) -
     assert b"\xff\xfe" in text.encode("latin-1")
     # the same name by the same replacement, in documents, archives and tables
     key = {row["name"]: row["replaced_by"] for row in orjson.loads(Path("key.json").read_bytes())}
+    assert Path("key.json").stat().st_mode & 0o777 == 0o600
     rows = pyarrow.parquet.read_table(top / "results.parquet").to_pylist()
     assert {row["host"] for row in rows} == {key["acme-node1"]}
     assert f"{key['acme-node12']}.{key['acme.com']}: 198.18.0." in text
@@ -196,6 +204,157 @@ def test_a_name_in_the_data_of_the_report_is_found(tmp_path: Path) -> None:
     packed = (tmp_path / name).read_text().partition('data-bytes="9">')[2][:4]
     assert left_in("zeus07") == {name: "zeus07"}
     assert left_in(packed) == {}
+
+
+_SECRET = b"it is on acme-node1"
+
+
+@pytest.mark.parametrize(
+    "packed",
+    [
+        b"xacme-node1x",
+        gzip.compress(_SECRET),
+        base64.b64encode(_SECRET),
+        b"".join(b"\\u%04x" % byte for byte in _SECRET),
+    ],
+    ids=["joined", "gzip", "base64", "json"],
+)
+def test_a_name_that_is_packed_refuses(
+    made: campaign.Made, capsys: Capture, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, packed: bytes
+) -> None:
+    def plant(page: Path) -> None:
+        (page / merged_tables.REPORT).write_bytes(merged_tables.sealed(b"<p>x</p>"))
+        (page / "figures").mkdir()
+        (page / "figures" / "x.svg").write_bytes(packed)
+
+    monkeypatch.setattr("iosweep.commands.report.make_page", plant)
+    assert run("export", "acme-zeus", "--anonymize", "--key", "key.json") == 1
+    assert "nothing was exported: names are left: `acme-node1` in figures/x.svg" in capsys.readouterr().err
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["results", "x.yaml"]
+
+
+def test_a_key_is_not_overwritten(made: campaign.Made, capsys: Capture) -> None:
+    Path("key.json").write_text("of another archive")
+    assert run("export", "acme-zeus", "--anonymize", "--key", "key.json") == 1
+    assert "--key key.json exists" in capsys.readouterr().err
+    assert Path("key.json").read_text() == "of another archive"
+
+
+def test_what_cannot_be_hidden_is_an_error(made: campaign.Made, capsys: Capture) -> None:
+    for name, why in (("hp", "characters"), ("node", "is a word that tools or iosweep itself use")):
+        assert run("export", "acme-zeus", "--anonymize", "--hide", name) == 1
+        assert f"--hide {name}: it " in (said := capsys.readouterr().err)
+        assert why in said
+
+
+def test_the_environment_does_not_tell_the_site(made: campaign.Made, tmp_path: Path, capsys: Capture) -> None:
+    assert run("export", "acme-zeus", "--anonymize") == 0
+    top = unpacked(tmp_path / "campaign.tar.zst", tmp_path / "into")
+    text = next(top.glob("points/*/r001-1.json")).read_text()
+    assert '"PATH":"/path1:/path2:/usr/bin"' in text
+    assert "Europe" not in text
+    assert run("replay", made.plan.points[0].id, "campaign.tar.zst") == 0
+    assert "PATH=/path1:/path2:/usr/bin" in capsys.readouterr().out
+
+
+#: Runs an export that gets a signal while it does something.
+STOPS = """
+import os, sys
+from iosweep.commands import cli, report
+from iosweep.files import tar_archive
+module, name = {"pack": (tar_archive, "_add"), "merge": (report, "make_page")}[sys.argv[1]]
+real, number = getattr(module, name), int(sys.argv[2])
+def stopped(*arguments):
+    real(*arguments)
+    os.kill(os.getpid(), number)
+setattr(module, name, stopped)
+sys.exit(cli.main(sys.argv[3:]))
+"""
+
+
+@pytest.mark.local
+@pytest.mark.parametrize(
+    ("when", "number"),
+    [
+        ("pack", signal.SIGTERM),
+        ("pack", signal.SIGKILL),
+        ("merge", signal.SIGINT),
+        ("merge", signal.SIGKILL),
+    ],
+)
+def test_a_stopped_export_leaves_nothing_half(
+    made: campaign.Made, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: signal.Signals, when: str
+) -> None:
+    monkeypatch.setenv("TMPDIR", str(place := tmp_path / "tmp"))
+    place.mkdir()
+    (archive := tmp_path / "campaign.tar.zst").write_bytes(b"the one before")
+    command = ["export", "acme-zeus", "--anonymize", "--key", "key.json"]
+    arguments = [sys.executable, "-c", STOPS, when, str(number.value), *command]
+    done = subprocess.run(arguments, capture_output=True, text=True, check=False)
+    assert archive.read_bytes() == b"the one before"
+    if number == signal.SIGKILL:
+        assert done.returncode == -number
+        left = [*place.iterdir(), *tmp_path.glob(".campaign.tar.zst.*")]
+        assert left
+        for each in left:
+            os.utime(each, (1, 1))
+        (tmp_path / "key.json").unlink(missing_ok=True)
+    else:
+        assert done.returncode == 130
+        assert f"stopped by {number.name}: campaign.tar.zst is not written" in done.stderr
+        assert "Traceback" not in done.stderr
+        assert not [*place.iterdir(), *tmp_path.glob("key*")]
+    monkeypatch.setattr("tempfile.tempdir", None)
+    assert run(*command) == 0
+    assert not [*place.iterdir(), *tmp_path.glob(".campaign*")]
+    assert len(archive.read_bytes()) > 1000
+
+
+def test_a_full_disk_leaves_nothing_half(
+    made: campaign.Made, capsys: Capture, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    before = sorted(tmp_path.iterdir())
+
+    def full(*_: object) -> int:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(tar_archive._Writer, "write", full)
+    assert run("export", "acme-zeus", "--anonymize", "--key", "key.json") == 1
+    assert "campaign.tar.zst is not written: " in (said := capsys.readouterr().err)
+    assert "No space left on device; make room" in said
+    assert sorted(tmp_path.iterdir()) == before
+
+
+def test_an_archive_gives_the_figures_of_its_campaign(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    plan = campaign.make(tmp_path, campaign.document(**campaign.FOUR_AND_EIGHT))
+    made = campaign.Made(tmp_path, plan)
+    campaign.keep_plan(plan, made.results)
+    for index, number in ((0, 1), (0, 2), (1, 1), (1, 2)):
+        made.measured(index, number)
+    merge.merge(plan, made.results)
+    (made.results / merged_tables.REPORT).write_bytes(merged_tables.sealed(b"<p>quick</p>\n"))
+    assert run("export", "quick") == 0
+    assert run("export", "quick", "--anonymize") == 0
+    capsys.readouterr()
+
+    def said(*arguments: str) -> str:
+        run(*arguments)
+        printed = capsys.readouterr()
+        assert not printed.err
+        return printed.out
+
+    rows = orjson.loads(said("show", "quick", "--json"))["results"]
+    counts = said("check", "quick").split("\n")[0].partition(":")[2]
+    assert len(rows) == 2
+    for archive in ("quick.tar.zst", "campaign.tar.zst"):
+        assert orjson.loads(said("show", archive, "--json"))["results"] == rows
+        assert said("check", archive).split("\n")[0].partition(":")[2] == counts
+        (compared,) = orjson.loads(said("compare", "quick", archive, "--json"))["comparisons"]
+        assert compared["compared"] >= 1
+        assert {one["change_share"] for one in compared["groups"]} == {0.0}
 
 
 def test_a_campaign_that_is_not_whole_is_not_exported(made: campaign.Made, capsys: Capture) -> None:

@@ -1,7 +1,8 @@
 """`iosweep history`: what is said of nights, for a person, as JSON, and as a page."""
 
 import re
-from datetime import timedelta
+import shutil
+from datetime import datetime, timedelta
 from pathlib import Path
 
 import orjson
@@ -14,6 +15,7 @@ from iosweep.commands import cli
 from iosweep.results import merged_tables
 
 Capture = pytest.CaptureFixture[str]
+SAMPLES = Path(__file__).parents[1] / "samples"
 SWEEPS = [results_factory.sweep("s", ["seq_read", "rand_read"], {"threads_per_node": [1, 8]})]
 
 
@@ -61,7 +63,7 @@ def test_two_nights_find_nothing_and_say_so(tmp_path: Path, capsys: Capture) -> 
     both = [str(night(tmp_path, 1)), str(night(tmp_path, 2, 0.5))]
     assert cli.main(["history", *both]) == 0
     out = " ".join(capsys.readouterr().out.split())
-    assert "too few to find a change; it takes 3 nights before it and 3 after." in out
+    assert "too few to find a change; it takes 3 nights before the change and 3 after it." in out
     assert "no headline changed" not in out
     wide = [float(share.replace(",", "")) for share in re.findall(r"± ([\d.,]+) %", out)]
     assert all(share < 100 for share in wide)
@@ -90,24 +92,64 @@ def test_other_configurations_are_left_out_and_named(nights: Path, tmp_path: Pat
     assert cli.main(["history", str(nights), "--json"]) == 0
     captured = capsys.readouterr()
     assert len(orjson.loads(captured.out)) == 1
-    assert "left out" in captured.err
-    assert "other-30, other-31; --all shows them as well" in captured.err
+    why = "measured other points (1; none of them is in the history, which has 2)"
+    assert f"left out: other-30, other-31: {why}\n--all shows 1 other history as well\n" in captured.err
     assert cli.main(["history", str(nights), "--json", "--all"]) == 0
     assert len(orjson.loads(capsys.readouterr().out)) == 2
     assert cli.main(["history", str(nights / "other-30"), str(nights / "night-01")]) == 2
     assert "no two of them measured the same points" in capsys.readouterr().err
 
 
+def ingested(place: Path, day: int | None) -> Path:
+    """A run of IOR that others made, on a day of November 2026; None: its output does not say when."""
+    text = (SAMPLES / "ior" / "3.0.1" / "mpiio_shared_np2_i2.out").read_text()
+    own = f"{datetime(2026, 11, day):%a} Nov {day:02} 14:17:29 2026" if day else "?"
+    assert text.count("Fri Nov 20 14:17:29 2026") == 2
+    output = place / f"run-{day}.out"
+    output.write_text(text.replace("Fri Nov 20 14:17:29 2026", own))
+    assert cli.main(["ingest", str(output), "--as", f"run-{day}", "--results", str(place / "results")]) == 0
+    return place / "results" / f"run-{day}"
+
+
+def test_ingested_campaigns_are_ordered_by_the_dates_of_their_outputs(
+    tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("iosweep.commands.ingest.make_figures", lambda _: None)
+    for day in (12, 10, 11):
+        ingested(tmp_path, day)
+    ingested(tmp_path, None)
+    capsys.readouterr()
+    assert cli.main(["history", str(tmp_path / "results"), "--json"]) == 0
+    captured = capsys.readouterr()
+    [found] = orjson.loads(captured.out)
+    assert [one["name"] for one in found["campaigns"]] == ["run-10", "run-11", "run-12"]
+    assert "run-None: its outputs have no date, so its place among the others is not known" in captured.err
+
+
+def test_a_copy_of_a_night_is_no_other_night(nights: Path, capsys: Capture) -> None:
+    shutil.copytree(nights / "night-03", nights / "copy")
+    assert cli.main(["history", str(nights), "--json"]) == 0
+    captured = capsys.readouterr()
+    assert len(orjson.loads(captured.out)[0]["campaigns"]) == 20
+    assert "left out: " in captured.err
+    assert "has the same results as copy" in captured.err
+
+
 def test_what_is_no_history(nights: Path, capsys: Capture) -> None:
     assert cli.main(["history", str(nights / "night-01")]) == 2
     assert "one campaign is no history" in capsys.readouterr().err
     assert cli.main(["history", "nothing"]) == 2
-    assert "has no results" in capsys.readouterr().err
+    assert "no results of a campaign `nothing`" in capsys.readouterr().err
+    assert cli.main(["history", "a" * 5000]) == 2
+    assert "no results of a campaign `aaa" in capsys.readouterr().err
     (nights / "night-02" / "results.parquet").write_bytes(b"x")
+    (nights / "old.tar.gz").write_text("no archive")
     assert cli.main(["history", str(nights), "--json"]) == 0
     captured = capsys.readouterr()
     assert len(orjson.loads(captured.out)[0]["campaigns"]) == 19
     assert "left out: " in captured.err
+    assert "old.tar.gz is damaged" in captured.err
+    assert cli.main(["history", str(nights / "old.tar.gz")]) == 2, "1 says that a headline regressed"
 
 
 def test_the_page(nights: Path, tmp_path: Path) -> None:

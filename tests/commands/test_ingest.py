@@ -179,6 +179,15 @@ def test_text_of_others_cannot_draw_or_run(place: Path, capsys: Capture) -> None
 def test_a_copy_counts_once(outputs: Path, capsys: Capture) -> None:
     shutil.copy(outputs / NOTES.name, outputs / "z.csv")
     ingest(outputs, "--as", "seen")
-    assert "1: is a copy of another file" in capsys.readouterr().out
+    assert "1 file: it is a copy of another file" in capsys.readouterr().out
     assert len([row for row in load(Path("results/seen")).rows if row.tool == "ior"]) == 8
     assert len(ingested.load(Path("results/seen"))[0].distinct) == 3
+
+
+def test_show_names_the_file_of_each_result(outputs: Path, capsys: Capture) -> None:
+    ingest(outputs, "--as", "seen")
+    said = capsys.readouterr().out
+    assert "  mdtest-metadata: 1 point (Ingested: mdtest 4.0.0)" in said
+    assert cli.main(["show", "seen", "--all"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert any(line.startswith("fio.data") and str(outputs / FIO.name) in line for line in lines)

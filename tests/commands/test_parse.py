@@ -162,7 +162,7 @@ def test_files_of_an_archive_and_a_file_that_is_no_output(tmp_path: Path) -> Non
     (tmp_path / "notes.txt").write_text("hello")
     code, (document,), said = parsed(tmp_path / "a.tgz", tmp_path / "notes.txt")
     assert document["files"] == [f"{tmp_path}/a.tgz!results/mdtest.out"]
-    assert code == 1 and f"{tmp_path}/notes.txt has no output of fio, ior, mdtest" in said
+    assert code == 1 and f"{tmp_path}/notes.txt has no output of fio, ior or mdtest" in said
 
 
 def test_what_is_not_known_is_null_and_the_raw_file_is_named() -> None:
@@ -247,3 +247,18 @@ def test_standard_input() -> None:
             check=False,
         )
     assert done.returncode == 0 and json.loads(done.stdout)["documents"][0]["files"] == ["-"]
+
+
+def test_options_may_come_between_the_paths(tmp_path: Path) -> None:
+    alone = parsed("ior", IOR, "--one-run", "--exit-code", "9")
+    for arguments in (
+        ["ior", "--one-run", IOR],
+        ["--one-run", "ior", "--exit-code", "9", IOR],
+        ["ior", "--exit-code", "9", IOR, "--one-run"],
+    ):
+        code, (document,), _ = parsed(*arguments)
+        assert document["files"] == [str(IOR)]
+        assert code == 0 or document == alone[1][0]
+    code, documents, _ = parsed("ior", IOR, "--exit-code", "0", MDTEST, "--", FIO)
+    assert [document["files"] for document in documents] == [[str(IOR)], [str(MDTEST)], [str(FIO)]]
+    assert parsed("ior", "--exit-code", "0", IOR, "--bogus")[0] == 2

@@ -1,6 +1,7 @@
 """`iosweep references`: lists, figures, beside a campaign; errors before anything is shown."""
 
 import json
+import re
 from pathlib import Path
 
 import msgspec
@@ -39,6 +40,10 @@ def test_the_figures_of_one(capsys: pytest.CaptureFixture[str]) -> None:
     assert "weka.cluster: WEKA, " in text
     for part in ("aws", "supermicro", "36.2 GiB/s", "4,346,330 ops/s", "Delete files"):
         assert part in text
+    assert main(["references", "weka.single_client"]) == 0
+    figures = [line for line in capsys.readouterr().out.splitlines() if "latency" in line]
+    assert figures
+    assert all("(lower is better)" in line for line in figures)
 
 
 def test_beside_a_campaign(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -47,6 +52,11 @@ def test_beside_a_campaign(tmp_path: Path, capsys: pytest.CaptureFixture[str], m
     assert main(["references", "--beside", results]) == 0
     text = capsys.readouterr().out
     assert "here 38 % (" in text
+    assert re.search(
+        r"Random read, mean completion latency \(lower is better\) .* here [\d.]+ x the latency \([\d.]+ to",
+        text,
+        re.DOTALL,
+    )
     assert "not comparable: the suite weka was scaled to fit (2 figures: Random read, IOPS)" in text
     assert "14 of 16 figures compare" in text
     assert main(["references", "weka.cluster", "--beside", results, "--json"]) == 0

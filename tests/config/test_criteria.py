@@ -10,6 +10,7 @@ from iosweep.config import criteria
 from iosweep.config.criteria import Criterion
 from iosweep.config.yaml_lines import load
 from iosweep.errors import ConfigError
+from iosweep.plan import criteria as planned
 
 pytestmark = pytest.mark.unit
 
@@ -27,6 +28,8 @@ def of(directory: Path, accept: Any, **sweep: Any) -> list[Criterion]:
         ("read_iops", ">= 100k", 100e3, ">= 100 k IOPS"),
         ("read_iops", "≥ 1.5M IOPS", 1.5e6, ">= 1.5 M IOPS"),
         ("read_iops", "> 5000", 5000, "> 5000 IOPS"),
+        ("read_iops", "< 1000000000000000000 IOPS", 1e18, "< 1000000000000000000 IOPS"),
+        ("read_latency", "<= 0.00001 s", 1e-5, "<= 0.00001 s"),
         ("create_rate", ">= 50k ops/s", 50e3, ">= 50 k ops/s"),
         ("rand_read p99 at queue_depth 1", "<= 300us", 300e-6, "<= 300 us"),
         ("rand_read p99", "<= 0.3 ms", 0.3e-3, "<= 0.3 ms"),
@@ -48,8 +51,8 @@ def test_thresholds(tmp_path: Path, figure: str, threshold: str, value: float, t
 @pytest.mark.parametrize(
     ("figure", "threshold", "message"),
     [
-        ("read_bandwidth", "20 GiB/s", "`20 GiB/s` is not a threshold; write a comparison, a number and a unit, for"
-                                       " example `>= 20 GiB/s`"),
+        ("read_bandwidth", "20 GiB/s", "`20 GiB/s` is not a threshold; write a comparison, a decimal number and a"
+                                       " unit, for example `>= 20 GiB/s`"),
         ("read_bandwidth", 20, "`20` is not a threshold; write a comparison"),
         ("read_bandwidth", None, "`None` is not a threshold"),
         ("read_bandwidth", [">= 2 GiB/s"], "is not a threshold"),
@@ -57,13 +60,32 @@ def test_thresholds(tmp_path: Path, figure: str, threshold: str, value: float, t
         ("read_bandwidth", ">= 20", "`>= 20` has no unit"),
         ("read_bandwidth", ">= 20 GiB", "`GiB` is not a unit of a bandwidth; did you mean `GiB/s`? (known: B/s,"),
         ("read_bandwidth", ">= 20 ms", "`ms` is not a unit of a bandwidth"),
-        ("read_bandwidth", ">= 0 GiB/s", "is zero, or too large"),
-        ("read_bandwidth", ">= 9" + "0" * 150 + " GiB/s", "is zero, or too large"),
+        ("read_bandwidth", ">= 0 GiB/s", "every figure is above zero, so this threshold decides nothing; write a"),
+        ("read_latency", "<= 0.0 us", "every figure is above zero"),
+        ("read_bandwidth", ">= 9" + "0" * 150 + " GiB/s", "the number is too large (it may be 1e-12 to 1e+18)"),
+        ("read_bandwidth", ">= 0." + "0" * 20 + "1 GiB/s", "the number is too small"),
+        ("read_bandwidth", ">= 0x10 GiB/s", "`0x10` is not a decimal number of digits and at most one point, such as"),
+        ("read_bandwidth", ">= 1e308 GiB/s", "`1e308` is not a decimal number of digits"),
+        ("read_bandwidth", ">= 1.2.3 GiB/s", "`1.2.3` is not a decimal number of digits"),
+        ("read_bandwidth", ">= .5 GiB/s", "`.5` is not a decimal number of digits"),
+        ("read_bandwidth", ">= +5 GiB/s", "`+5` is not a decimal number of digits"),
+        ("read_iops", ">= 1_000", "`1_000` is not a decimal number; the decimal mark is a point, and digits are not"),
+        ("read_iops", ">= 1,000 IOPS", "`1,000` is not a decimal number; the decimal mark is a point"),
+        ("read_bandwidth", ">= 1,5 GiB/s", "`1,5` is not a decimal number; the decimal mark is a point, and digits"
+                                           " are not grouped; write a comparison, a decimal number and a unit"),
+        ("read_bandwidth", ">= -5 GiB/s", "`-5` is negative, and every figure is above zero; write a comparison"),
+        ("read_bandwidth", ">= inf GiB/s", "`inf` is not a finite number"),
+        ("read_bandwidth", "<= -Infinity", "`-Infinity` is not a finite number"),
+        ("read_bandwidth", ">= NaN", "`NaN` is not a finite number"),
+        ("read_bandwidth", ">= GiB/s", "`GiB/s` is not a number"),
+        ("rand_read scaling nodes 1 -> 8", ">= 0x6", "`0x6` is not a decimal number"),
+        ("read_bandwidth", ">= 1 <= 5 GiB/s", "is not a threshold"),
         ("read_bandwidth", ">= " + "9" * 500, "is not a threshold"),
         ("read_bandwidth", ">= 90 %", "is a share of nothing; write `% of` and the name of a reference"),
         ("read_bandwidth", ">= 90 % of", "does not name what it is a share of"),
         ("read_iops", ">= 20 GiB/s", "`GiB/s` is not a unit of IOPS (known: IOPS, k IOPS, M IOPS)"),
-        ("read_latency", "<= 300", "has no unit; write a comparison, a number and a unit, for example `<= 300us`"),
+        ("read_latency", "<= 300", "has no unit; write a comparison, a decimal number and a unit, for example"
+                                   " `<= 300us`"),
         ("rand_read scaling nodes 1 -> 8", ">= 6 GiB/s", "`GiB/s` is not a unit of scaling (known: x, %)"),
         ("rand_read scaling transfer_size 4k -> 1m", ">= 50 %", "a share of what transfer_size has grown by says"),
         ("red_bandwidth", ">= 20 GiB/s", "names no phase and no figure; did you mean `read_bandwidth`?"),
@@ -125,6 +147,37 @@ def test_figures_that_do_not_compare_have_to_be_told_apart(tmp_path: Path) -> No
     [found] = problems(tmp_path, twice | {"accept": {"read_iops": ">= 5k"}}, make)
     assert "ways that do not compare (o_direct true or false); name one: `rand_read iops at o_direct true`" in found
     assert make(tmp_path, twice | {"accept": {"rand_read iops at o_direct true": ">= 5k"}}).accept
+
+
+WAY = {"axes": {"threads_per_node": [192]}, "options": {"file_size": "16m", "transfer_size": "4k"}}
+
+
+@pytest.mark.parametrize(
+    ("sweep", "wrong"),
+    [
+        ({}, "threads_per_node 1, there 192"),
+        ({"axes": {"threads_per_node": [192], "transfer_size": ["64k"]}}, "transfer_size 64k, there 4k"),
+        (WAY, None),
+    ],
+)
+def test_a_reference_that_nothing_planned_compares_with_is_said(tmp_path: Path, sweep: Any, wrong: str | None) -> None:
+    of = "weka.single_client"
+    plan = make(tmp_path, document(**sweep) | {"accept": {"read_iops": f">= 90 % of {of}"}})
+    found = planned.lines(plan)
+    assert found[:2] == ["accept: 1 criterion", f"  read_iops >= 90 % of {of}"]
+    if wrong is None:
+        assert found[2:] == []
+    else:
+        assert found[2:] == [f"    will be undecided, because nothing planned compares with it: {wrong}"]
+
+
+def test_a_scaled_suite_compares_with_no_reference(tmp_path: Path) -> None:
+    accept = {"rand_read iops at sweep weka.read-iops": ">= 90 % of weka.single_client"}
+    whole = {"sweeps": [{"suite": "weka"}], "accept": accept}
+    assert len(planned.lines(make(tmp_path, document() | whole))) == 2
+    scaled = {"sweeps": [{"suite": "weka", "scale": "laptop"}], "accept": accept}
+    found = planned.lines(make(tmp_path, document() | scaled))
+    assert found[2].endswith("compares with it: threads_per_node 2, there 192; the suite weka is scaled")
 
 
 def test_a_threshold_changes_no_allocation(tmp_path: Path) -> None:

@@ -118,7 +118,7 @@ def test_limits(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     into.mkdir()
     for name, most, why in (
         ("MOST_BYTES", 1_000_000, "no room"),
-        ("MOST_FILES", 1, "more than 1 files"),
+        ("MOST_FILES", 1, "more than 1 files and directories"),
         ("MOST_FILE_BYTES", 1000, "at most"),
     ):
         with monkeypatch.context() as patched:
@@ -132,7 +132,7 @@ def test_damage_is_an_error(root: Path, tmp_path: Path, cut: int) -> None:
     archive, into = packed(root), tmp_path / "into"
     into.mkdir()
     archive.write_bytes(archive.read_bytes()[:cut])
-    with pytest.raises(Unusable, match=r"damaged|cut short|0 directories"):
+    with pytest.raises(Unusable, match=r"damaged|cut short"):
         tar_archive.unpack(archive, into)
 
 
@@ -147,3 +147,41 @@ def test_another_content_is_an_error(tmp_path: Path) -> None:
     (into / "top" / tar_archive.CHECKSUMS).unlink()
     with pytest.raises(Unusable, match="did not make it"):
         tar_archive.unpack(made(tmp_path / "y.tar.gz", (member("top/x"), b"1")), into)
+
+
+def test_directories_without_end_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    into = tmp_path / "into"
+    into.mkdir()
+    monkeypatch.setattr(tar_archive, "MOST_FILES", 2)
+    many = [(member(f"top/{number}", tarfile.DIRTYPE), b"") for number in range(3)]
+    with pytest.raises(Unusable, match="more than 2 files and directories"):
+        tar_archive.unpack(made(tmp_path / "x.tar.gz", *many), into)
+
+
+@pytest.mark.parametrize(
+    ("members", "why"),
+    [
+        ([(member("top/x"), b"1"), (member("top/x"), b"2")], "File exists"),
+        ([(member("top/x"), b"1"), (member("top/x/y"), b"2")], "Not a directory|File exists"),
+        ([(member("top/x"), b"1"), (member("other/y"), b"2")], "2 directories"),
+        ([], "no files: it is empty, or cut short"),
+    ],
+    ids=["twice", "below a file", "two tops", "empty"],
+)
+def test_members_that_do_not_fit_are_refused(
+    tmp_path: Path, members: list[tuple[tarfile.TarInfo, bytes]], why: str
+) -> None:
+    into = tmp_path / "into"
+    into.mkdir()
+    with pytest.raises((Unusable, OSError), match=why):
+        tar_archive.unpack(made(tmp_path / "x.tar.gz", *members), into)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["into", "x.tar.gz"]
+
+
+def test_a_file_that_is_missing_is_named(root: Path, tmp_path: Path) -> None:
+    into = tmp_path / "into"
+    into.mkdir()
+    sums = f"{'0' * 64}  points/x\n".encode()
+    archive = made(tmp_path / "x.tar.gz", (member("top/" + tar_archive.CHECKSUMS), sums))
+    with pytest.raises(Unusable, match="is damaged: points/x is gone"):
+        tar_archive.unpack(archive, into)

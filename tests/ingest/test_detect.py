@@ -34,7 +34,7 @@ def test_all_samples_that_give_rows_are_detected(name: str) -> None:
         (b" \n", "is empty"),
         (b"\xff\xfea\0", "is UTF-16: save it as UTF-8"),
         (b"\x7fELF\0\0", "is not text"),
-        (b"grep 'SUMMARY rate' run.out | awk '/MPI Coordinated/'\n", "has no output of fio, ior, mdtest"),
+        (b"grep 'SUMMARY rate' run.out | awk '/MPI Coordinated/'\n", "has no output of fio, ior or mdtest"),
         (b"access,rank,runtime\n", "has the times of single ranks (saveRankPerformanceDetailsCSV), not IOR's results"),
     ],
 )

@@ -93,3 +93,12 @@ def test_a_summary_of_io500_is_one() -> None:
     data = b"[RESULT]       ior-easy-write        1.500000 GiB/s : time 300.0 seconds\n"
     assert contents.kinds(data) == (IO500,)
     assert read(data).summary is not None
+
+
+def test_a_result_file_that_was_appended_to_is_read_whole() -> None:
+    twice = "".join(json.dumps({"011-bandwidthR.job": client_run()}, indent=2) for _ in range(2))
+    (reading,) = read(twice.encode()).readings
+    assert len(reading.rows) == 4 and len(reading.sums) == 2
+    (cut,) = read(twice[:-5].encode()).readings
+    assert not cut.rows
+    assert [problem.severity for problem in cut.problems] == ["invalid"]

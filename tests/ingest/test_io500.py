@@ -139,3 +139,21 @@ def test_what_io500_calls_invalid_is_said() -> None:
 def test_damaged_text_does_no_harm() -> None:
     assert io500.summary(b"[RESULT] x " + b"9" * 100_000 + b" GiB/s\n[SCORE ] \xff\n[" + b"a" * 1000).figures == {}
     assert io500.summary(b"[find]\nscore = 1e999\n").figures == {}
+
+
+def test_a_repository_of_many_runs_is_not_searched_for_each_output(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls = 0
+    true = io500.directory_of
+
+    def counted(path: str) -> str:
+        nonlocal calls
+        calls += 1
+        return true(path)
+
+    monkeypatch.setattr(io500, "directory_of", counted)
+    runs = 100
+    summaries = [(f"all/{n}/result_summary.txt", io500.summary(new())) for n in range(runs)]
+    found = io500.runs(summaries, [one for n in range(runs) for one in outputs(f"all/{n}/deep")])
+    assert [run.directory for run in found] == [f"all/{n}" for n in range(runs)]
+    assert all(run.score for run in found)
+    assert calls <= 40 * runs

@@ -10,7 +10,7 @@ from iosweep.ingest import contents
 from iosweep.ingest.contents import Contents
 from iosweep.ingest.rows import Made, campaign_rows
 from iosweep.results.ingested import IngestedFile
-from iosweep.tools.reading import Cell, Reading, ReadingProblem, Sum
+from iosweep.tools.reading import Cell, Job, Reading, ReadingProblem, Sum
 
 SAMPLES = Path(__file__).parents[1] / "samples"
 IOR: dict[str, Cell] = {
@@ -83,7 +83,7 @@ def test_outputs_that_do_not_tell_their_ranks_are_repetitions_of_nothing() -> No
     unknown = {name: value for name, value in IOR.items() if name not in ("tasks", "threads_per_node")}
     found = made(reading(unknown), reading(unknown | {"bandwidth_bytes_per_s": 2e9}))
     assert len({point for point, _ in points(found)}) == 2
-    assert [sweep.name for sweep in found.sweeps] == ["ior-data-1", "ior-data-2"]
+    assert [sweep.name for sweep in found.sweeps] == ["ior-data-0.out", "ior-data-1.out"]
     assert "1.out" in (found.sweeps[1].description or "")
 
 
@@ -140,3 +140,85 @@ def test_a_sum_with_an_invalid_part_is_invalid() -> None:
     one = reading(IOR, IOR, problems=(ReadingProblem("invalid", "it broke", 1),))
     (row,) = made(replace(one, sums=[Sum({**IOR, "tasks": 128}, (0, 1), ("doubt",))])).rows
     assert (row.values["verdict"], row.values["tasks"]) == ("invalid", 128)
+
+
+FIO: dict[str, Cell] = {
+    "tool": "fio",
+    "tool_version": "fio-3.36",
+    "label": "read",
+    "phase": "rand_read",
+    "tasks": 1,
+    "transfer_size_bytes": 4096,
+    "queue_depth": 8,
+    "latency_mean_s": 1e-5,
+    "ops_per_s": 1e3,
+}
+
+
+def jobs(*runs: tuple[dict[str, Cell], Job]) -> Made:
+    """Rows of files with one row each; no two have the same figures."""
+    return made(
+        *(Reading("fio-3.36", [row | {"ops_per_s": 1e3 + n}], [], (), {0: job}) for n, (row, job) in enumerate(runs))
+    )
+
+
+def test_fio_without_a_queue_depth_is_a_repetition_of_nothing() -> None:
+    unknown = {name: value for name, value in FIO.items() if name != "queue_depth"}
+    found = jobs((unknown, Job(("name=a",))), (unknown, Job(("name=a",))))
+    assert len({point for point, _ in points(found)}) == 2
+    assert [sweep.name for sweep in found.sweeps] == ["fio-data-0.out", "fio-data-1.out"]
+    assert found.sweeps[0].description == "Ingested: fio 3.36, 0.out alone: it does not tell queue depth."
+
+
+def test_runs_of_one_job_are_repetitions_whatever_columns_it_has() -> None:
+    unknown = {name: value for name, value in FIO.items() if name not in ("queue_depth", "tasks")}
+    found = jobs(*[(unknown, Job(("bssplit=4k/50:8k/50", "size=1g"), whole=True))] * 3)
+    assert [number for _, number in points(found)] == [1, 2, 3]
+    assert len({point for point, _ in points(found)}) == 1
+
+
+def test_jobs_that_columns_do_not_tell_apart_are_points_of_their_own_sweeps() -> None:
+    small, large = (Job(("directory=/d", f"size={size}"), whole=True) for size in ("1g", "9g"))
+    deep = FIO | {"queue_depth": 16}
+    found = jobs((FIO, small), (FIO, small), (deep, small), (FIO, large))
+    assert sorted(number for _, number in points(found)) == [1, 1, 1, 2]
+    assert [(sweep.name, sweep.axes) for sweep in found.sweeps] == [
+        ("fio-data-size-1g", {"queue_depth": (8, 16)}),
+        ("fio-data-size-9g", {}),
+    ]
+    assert found.sweeps[1].description == "Ingested: fio 3.36, jobs with size=9g."
+
+
+def test_options_that_vary_with_an_axis_leave_a_sweep_whole() -> None:
+    found = jobs(*((FIO | {"queue_depth": n}, Job((f"filename=f{n}",), whole=True)) for n in (1, 2)))
+    assert [sweep.axes for sweep in found.sweeps] == [{"queue_depth": (1, 2)}]
+
+
+def test_of_texts_the_name_of_a_job_tells_points_apart() -> None:
+    found = jobs((FIO, Job(("name=a",))), (FIO, Job(("name=a",))), (FIO, Job(("name=b/<b>",))))
+    assert sorted(number for _, number in points(found)) == [1, 1, 2]
+    assert [sweep.name for sweep in found.sweeps] == ["fio-data-a", "fio-data-b-b"]
+    assert found.sweeps[0].description == "Ingested: fio 3.36, jobs named a."
+
+
+def test_sweeps_of_files_with_one_name_have_numbers() -> None:
+    unknown = {name: value for name, value in FIO.items() if name != "queue_depth"}
+    rows = [
+        (IngestedFile(place, sha256(place.encode()).hexdigest(), 1, ("fio",)), ops)
+        for place, ops in (("a/x.out", 1.0), ("b/x.out", 2.0), ("c/x.out-2", 3.0))
+    ]
+    found = campaign_rows("c", [(file, Contents([reading(unknown | {"ops_per_s": ops})])) for file, ops in rows])
+    assert [sweep.name for sweep in found.sweeps] == ["fio-data-x.out", "fio-data-x.out-2", "fio-data-x.out-2-2"]
+
+
+def test_fio_tells_its_job_and_a_text_its_name() -> None:
+    def job(name: str) -> Job:
+        return sample(name).readings[0].jobs[0]
+
+    assert job("fio/read/h8.out") == Job(
+        ("directory=/mnt/pfs/fio/data", "end_fsync=1", "filename=h.dat", "size=256M"), True
+    )
+    assert job("fio/read/own_text.out") == Job(("name=reads",))
+    assert job("fio/read/m2_gr.out") == Job(("name=fast",))  # merged sections: the options are one section's
+    (total,) = sample("fio/s2_nj4_nogr.out").readings[0].sums
+    assert total.job == Job(("directory=/mnt/pfs/fio/data", "size=16M"), True)

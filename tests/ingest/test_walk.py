@@ -3,6 +3,7 @@
 import gzip
 import io
 import os
+import re
 import struct
 import tarfile
 import zipfile
@@ -171,3 +172,65 @@ def test_directories_without_end_are_left(tmp_path: Path) -> None:
     deep.mkdir(parents=True)
     (deep / "f").write_text("x")
     assert not found(tmp_path) and "no more are opened" in next(iter(skipped(tmp_path).values()))
+
+
+def test_a_name_that_is_in_an_archive_twice_is_read_twice(tmp_path: Path) -> None:
+    with tarfile.open(tmp_path / "t", "w") as archive:
+        for data in (b"old", b"new!"):
+            info = tarfile.TarInfo("a")
+            info.size = len(data)
+            archive.addfile(info, io.BytesIO(data))
+    assert found(tmp_path / "t") == {"!a": b"old", "!a (2)": b"new!"}
+    with zipfile.ZipFile(tmp_path / "z", "w") as zipped:
+        zipped.writestr("a", "old")
+        with pytest.warns(UserWarning, match="Duplicate name"):
+            zipped.writestr("a", "new!")
+    assert found(tmp_path / "z") == {"!a": b"old", "!a (2)": b"new!"}
+
+
+def test_members_that_cannot_be_read_leave_the_others(tmp_path: Path) -> None:
+    path = tmp_path / "z"
+    with zipfile.ZipFile(path, "w") as archive:
+        for name in ("encrypted", "unknown", "whole"):
+            archive.writestr(name, name)
+        device = zipfile.ZipInfo("zero")
+        device.external_attr = 0o020666 << 16
+        archive.writestr(device, "")
+    data = bytearray(path.read_bytes())
+    local, central = ([match.start() for match in re.finditer(sign, data)] for sign in (b"PK\x03\x04", b"PK\x01\x02"))
+    data[local[0] + 6] |= 1
+    data[central[0] + 8] |= 1
+    data[local[1] + 8] = data[central[1] + 10] = 97
+    path.write_bytes(data)
+    assert found(path) == {"!whole": b"whole"}
+    assert skipped(path) == {
+        "!encrypted": "is encrypted: unpack it first, with its password",
+        "!unknown": "is compressed by a method that is not read: unpack it first",
+        "!zero": "is a device or a pipe, not a file",
+    }
+
+
+def test_a_damaged_lzma_member_leaves_the_others(tmp_path: Path) -> None:
+    path = tmp_path / "z"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_LZMA) as archive:
+        archive.writestr("a", "x" * 1000)
+        archive.writestr("b", "y" * 1000)
+    data = bytearray(path.read_bytes())
+    data[45] ^= 0xFF
+    path.write_bytes(data)
+    assert list(found(path)) == ["!b"]
+    assert skipped(path)["!a"].startswith("is damaged: ")
+
+
+def test_an_archive_without_a_file_is_said(tmp_path: Path) -> None:
+    with zipfile.ZipFile(tmp_path / "z", "w"):
+        pass
+    assert skipped(tmp_path / "z") == {"": "is an archive without a file"}
+
+
+def test_names_of_an_archive_are_names_only(tmp_path: Path) -> None:
+    names = ["/etc/shadow", "../../up", "n" * 300, "a\x1b[2J", "<b>"]
+    assert list(found(tar(tmp_path / "t", dict.fromkeys(names, b"x")))) == [
+        "!/etc/shadow", "!../../up", "!" + "n" * 300, "!a\\x1b[2J", "!<b>",
+    ]  # fmt: skip
+    assert list(tmp_path.iterdir()) == [tmp_path / "t"]

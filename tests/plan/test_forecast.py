@@ -118,7 +118,10 @@ def test_forecast_of_one_mixed_pass(tmp_path: Path) -> None:
 def test_limits_hold_for_one_pass(tmp_path: Path) -> None:
     text = document(axes=None, phases=["seq_write"], options={"file_size": "5t"}, **ONE_PASS)
     [wrong] = problems(tmp_path, text, fits)
-    assert "limits.bytes_written: is missing: up to 20.0 TiB may be written" in wrong
+    assert (
+        "limits.bytes_written: is missing: 20.0 TiB would be written; more than 10 TiB must be allowed by it" in wrong
+    )
+    assert "node_bandwidth" not in wrong  # it would change nothing
 
 
 def test_forecast_of_what_is_left(tmp_path: Path) -> None:
@@ -127,16 +130,20 @@ def test_forecast_of_what_is_left(tmp_path: Path) -> None:
     cost = forecast.of(made, {"1-node": {first.id: 2, second.id: 1}})
     assert (cost.points, cost.repetitions) == (2, 3)
     assert cost.time_s == pytest.approx(3 * 1.45 + 1 / 64)  # both work on the one file of the first worker
-    assert forecast.sentence(cost, 1) == "1 node: 2 points, 3 repetitions left, 4 s, up to 16.0 MiB written"
+    assert forecast.sentence(cost, 1) == "1 node: 2 points, 3 repetitions left, 4 s, 16.0 MiB written"
     assert forecast.sentence(forecast.of(made, {}), 2) == "2 nodes: nothing left"
-    whole = "3 nodes: 12 points, 36 repetitions, 52 s, up to 32.0 MiB written"
+    whole = "3 nodes: 12 points, 36 repetitions, 52 s, 32.0 MiB written"
     assert forecast.sentence(forecast.of(made), 3, word="") == whole
 
 
 def test_node_bandwidth_replaces_the_assumption(tmp_path: Path) -> None:
-    text = document(axes=None, phases=["seq_write"])
+    text = document(axes=None, phases=["seq_write"], options={"transfer_size": "1m", "file_size": "16m"})
+    cost = forecast.of(make(tmp_path, text))
+    assert cost.writes("written") == "about 4.0 GiB written at up to 4.0 GiB/s per node (assumed)"
     text["target"]["node_bandwidth"] = "100m"
-    assert forecast.of(make(tmp_path, text)).bytes_written == 100 * MIB + 16 * MIB
+    cost = forecast.of(make(tmp_path, text))
+    assert cost.bytes_written == 100 * MIB + 16 * MIB
+    assert cost.writes() == "about 116 MiB at up to 100 MiB/s per node (target.node_bandwidth)"
 
 
 def test_sets_are_shared(tmp_path: Path) -> None:
@@ -154,10 +161,10 @@ def fits(directory: Path, text: Any) -> None:
 @pytest.mark.parametrize(
     ("limits", "wrong"),
     [
-        ({}, "limits.bytes_written: is missing: up to 42.2 TiB may be written; more than 10 TiB must be allowed by it"
-             " (or give target.node_bandwidth, if the nodes are slower than 4 GiB/s)"),
-        ({"bytes_written": "42t"}, "limits.bytes_written: 42.0 TiB is not enough: up to 42.2 TiB may be written; raise"
-                                   " it, or measure less"),
+        ({}, "limits.bytes_written: is missing: about 42.2 TiB would be written at up to 4.0 GiB/s per node (assumed);"
+             " more than 10 TiB must be allowed by it (or give target.node_bandwidth, if the nodes are slower)"),
+        ({"bytes_written": "42t"}, "limits.bytes_written: 42.0 TiB is not enough: about 42.2 TiB would be written at up"
+                                   " to 4.0 GiB/s per node (assumed); raise it, or measure less"),
         ({"bytes_written": "43t"}, None),
         ({"bytes_written": "43t", "time": "2h"}, "limits.time: 2 h is not enough: about 3 h are needed; raise it,"
                                                  " measure less, or set limits.over_time to trim"),
@@ -181,7 +188,7 @@ def test_slow_nodes_need_no_limit(tmp_path: Path) -> None:
 def test_limits_hold_for_the_most_repetitions(tmp_path: Path) -> None:
     text = document(axes=None, phases=["seq_write"], phase_time="1h", repetitions={"min": 1, "max": 3})
     [wrong] = problems(tmp_path, text | {"limits": {"bytes_written": "42t"}}, fits)
-    assert "up to 42.2 TiB may be written" in wrong
+    assert "about 42.2 TiB would be written" in wrong
 
 
 MDTEST: dict[str, Any] = {
@@ -198,5 +205,5 @@ def test_what_mdtest_writes_to_its_files_counts(tmp_path: Path) -> None:
     assert empty.bytes_written == empty.bytes_read == empty.peak_bytes == 0
     made = document(**MDTEST) | {"limits": {"bytes_written": "1m"}}
     configured = read(tmp_path, made)
-    with pytest.raises(ConfigError, match=r"limits.bytes_written: 1.0 MiB is not enough: up to 600 MiB"):
+    with pytest.raises(ConfigError, match=r"limits.bytes_written: 1.0 MiB is not enough: 600 MiB would be written;"):
         forecast.refuse(make_plan(configured), configured)

@@ -32,7 +32,8 @@ def shares(section: references.Section, column: int) -> list[str]:
     """Our figures as shares of those of a column: 1 is the first system."""
     assert section.table is not None
     found = [row.cells[column].lines[0] for row in section.table.rows if row.cells[column].value]
-    return [line.removeprefix("here ").partition(" %")[0] for line in found]
+    parts = [line.removeprefix("here ").split() for line in found]
+    return [f"{100 * float(number):.0f}" if unit == "x" else number for number, unit, *_ in parts]
 
 
 class TestWeka:
@@ -117,8 +118,8 @@ class TestWeka:
         assert section.compared == "8 of 8 figures compare"
         assert section.table is not None
         here = {row.title: (row.cells[0].value, row.cells[1].value) for row in section.table.rows}
-        assert here["Random write, mean completion latency"] == ("529 µs", "529.00 µs")
-        assert here["Random write, p99.5 completion latency"] == ("766 µs", "766 µs")
+        assert here["Random write, mean completion latency (lower is better)"] == ("529 µs", "529.00 µs")
+        assert here["Random write, p99.5 completion latency (lower is better)"] == ("766 µs", "766 µs")
         assert set(shares(section, 1)) == {"100"}
         assert {row.about for row in section.table.rows} == {""}  # no differences
         assert section.common.startswith("fio, 1 node, 1 thread per node, 4 KiB, queue depth 1")
@@ -173,8 +174,8 @@ class TestMicron:
         assert set(shares(section, 1)) == {"100"}
         here = [(row.title, row.cells[0].value) for row in section.table.rows]
         assert ("Sequential read, throughput", "62.0 GB/s") in here
-        assert ("Random read, mean latency to that at queue depth 16", "+63 %") in here
-        assert ("Sequential write, mean latency to that at queue depth 8", "+86 %") in here
+        assert ("Random read, mean latency to that at queue depth 16 (lower is better)", "+63 %") in here
+        assert ("Sequential write, mean latency to that at queue depth 8 (lower is better)", "+86 %") in here
 
 
 class TestLustre:

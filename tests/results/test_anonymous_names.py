@@ -3,6 +3,7 @@
 import pytest
 
 from iosweep.results.anonymous_names import Names
+from iosweep.results.anonymous_words import listed, organization
 
 pytestmark = pytest.mark.unit
 
@@ -58,7 +59,7 @@ def test_paths() -> None:
     text = "--directory=/lustre/acme/my bench/iosweep-acme-night/sets/fio-read-4m-1 /home/carol/x.sh, /usr/bin/fio"
     closed(made, text, "/opt/acme/bin/ior /proc/self/io 100MiB/s read/write +/- 3 https://host/x a/b")
     assert made.text(text) == (
-        "--directory=/lustre/dir1/dir3/iosweep-campaign/sets/fio-read-4m-1 /home/user1/dir4, /usr/bin/fio"
+        "--directory=/lustre/dir1/dir3/iosweep-campaign/sets/fio-read-4m-1 /home/user1/file1.sh, /usr/bin/fio"
     )
     same = "/proc/self/io 100MiB/s read/write +/- 3 /dev/nvme0n1p2 /dev/shm / 0/0"
     assert made.text(same) == same
@@ -89,7 +90,7 @@ def test_addresses() -> None:
     [
         ("mds1@tcp:mds2@tcp:/acmefs", "lustre", "host1@tcp:host2@tcp:/dir1"),
         ("10.0.0.1@o2ib:/acmefs", "lustre", "198.18.0.1@o2ib:/dir1"),
-        ("filer.acme.com:/export/acme", "nfs4", "host1.site1.example:/dir2/dir1"),
+        ("filer.acme.com:/export/acme", "nfs4", "host1.site1.example:/dir1/name1"),
         ("back1,back2/acmefs", "wekafs", "host1,host2/dir1"),
         ("acmegpfs", "gpfs", "dir1"),
         ("tmpfs", "tmpfs", "tmpfs"),
@@ -110,3 +111,80 @@ def test_replacements_are_no_names_of_the_site() -> None:
     made = closed(names(host=["host1", "host2", "node1"]))
     assert made.text("host1 host2 node1") == "host3 host4 host5"
     assert made.left_in()("host3 host4 host5") is None
+
+
+@pytest.mark.parametrize(
+    ("text", "replaced"),
+    [
+        ("gpu%2Dnode07 gpu\\u002dnode07 gpu&#45;node07 gpu&#x2d;node07 gpu\\-node07", "host1 host1 host1 host1 host1"),
+        ("zebra_gpu-node07 gpu-node07-ib0 GPU-Node07.local xgpu-node07x", "zebra_host1 host1-ib0 host1.local xhost1x"),
+        ("\\nalice %2Falice \\u0022alice m%C3%BCller m\\u00fcller", "\\nuser1 %2Fuser1 \\u0022user1 user2 user2"),
+        ("gpu-node[07,09-10]: error", "host1,host2,host3: error"),
+        ("task[0-3] gpu-node071 malice", "task[0-3] gpu-node071 malice"),
+    ],
+)
+def test_a_name_is_found_however_it_is_written(text: str, replaced: str) -> None:
+    made = names(host=["gpu-node07"], user=["alice", "müller"])
+    closed(made, "gpu-node[07,09-10]")
+    assert made.text(text) == replaced
+    assert made.left_in()(replaced) is None
+
+
+def test_names_that_other_names_tell() -> None:
+    made = closed(names(host=["zebra-node1", "n2.hpc.acme.co.uk"]))
+    assert made.text("of zebra, for ACME") == "of name2, for name1"
+
+
+def test_names_that_a_text_labels() -> None:
+    text = "SLURM_JOB_PARTITION=zeta SLURM_JOB_ACCOUNT=omega USER=carol SLURMD_NODENAME=nid7 SLURM_CLUSTER_NAME=eiger"
+    text += " partition 'rho1' serial=XK77 the partition and the account"
+    made = closed(names(), text)
+    left = made.text(text)
+    for name in ("zeta", "omega", "carol", "nid7", "eiger", "rho1", "XK77"):
+        assert name not in left
+    assert left.endswith("the partition and the account")
+
+
+def test_ids_of_hardware() -> None:
+    made = closed(names())
+    text = "0c2c1d3e-1111-2222-3333-444455556666 0x506b4b0300ab1234 506b:4b03:00ab:1234 80:00:02:08:fe:80:00:00:00:00"
+    left = made.text(text)
+    assert left.split()[:3] == ["00000000-0000-4000-8000-000000000000", "0x0200000000000001", "0200:0000:0000:0002"]
+    assert left.split()[3].startswith("02:00:00:")
+    assert made.left_in()(text)
+    assert made.text("at 12:34:56") == "at 12:34:56"
+
+
+def test_a_name_of_the_user_is_found_inside_words() -> None:
+    made = names()
+    made.hide("acme")
+    made.close()
+    assert made.text("MyAcmeFs acme2") == "Myname1Fs name12"
+    assert made.left_in()("xxAcmexx")
+    for name in ("hp", "42", "node"):
+        with pytest.raises(ValueError, match=r"characters|word"):
+            made.hide(name)
+
+
+def test_search_paths_are_left_out() -> None:
+    made = closed(names())
+    assert made.search_path("/home/eve/bin:/usr/bin:/opt/x/y:/home/eve/bin:/usr/local/sbin:") == (
+        "/path1:/usr/bin:/path2:/path1:/usr/local/sbin:"
+    )
+    assert ("search path", "/opt/x/y", "/path2") in made.replacements()
+
+
+def test_the_key_names_files_and_parts_of_paths() -> None:
+    made = closed(names(), "/proj/zeus/run.sh")
+    assert made.replacements() == [
+        ("part of a path", "proj", "dir1"),
+        ("part of a path", "zeus", "dir2"),
+        ("file", "run.sh", "file1.sh"),
+    ]
+
+
+def test_lists_of_hosts() -> None:
+    assert listed("n[08-10,3]") == ["n08", "n09", "n10", "n3"]
+    assert not listed("n[1-99999999]")
+    assert not listed("n[,]")
+    assert (organization("hpc.acme.co.uk"), organization("acme.com"), organization("local")) == ("acme", "acme", "")

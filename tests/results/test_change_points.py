@@ -40,6 +40,29 @@ def test_false_alarms() -> None:
     assert alarms / 200 <= 0.05
 
 
+def in_phases(nights: int, keeps: float, seed: int) -> list[float]:
+    """Nightly figures around 100, of which each keeps some of what the one before was off by."""
+    draw, off, made = random.Random(seed), 0.0, []
+    for _ in range(nights):
+        off = keeps * off + (1 - keeps**2) ** 0.5 * draw.gauss(0, 1)
+        made.append(100 * (1 + 0.02 * off))
+    return made
+
+
+def test_false_alarms_where_a_night_is_like_the_one_before() -> None:
+    """A single row of 20 nights does not tell how alike they are: ten rows together do."""
+    histories = [{str(n): in_phases(20, 0.3, 100 * k + n) for n in range(10)} for k in range(150)]
+    alarms = sum(any(change_points.found(one).values()) for one in histories)
+    assert alarms / len(histories) <= 0.06
+
+
+def test_headlines_that_change_together_do_not_pass_for_alike_nights() -> None:
+    rows = {str(n): row(60, 0.01, n, n20=0.05, n40=0.05) for n in range(8)}
+    assert all(len(splits) == 2 for splits in change_points.found(rows).values())
+    few = {str(n): row(10, 0.01, n, n5=0.10) for n in range(8)}
+    assert all(len(splits) == 1 for splits in change_points.found(few).values())
+
+
 @pytest.mark.parametrize("nights", [*range(1, 2 * LEAST)])
 def test_few_nights_say_nothing(nights: int) -> None:
     assert change_points.found({"a": [100.0] * (nights - 1) + [1.0]}) == {"a": []}
@@ -64,7 +87,7 @@ def test_nights_that_are_alike_count_for_less() -> None:
     for _ in range(40):
         level = 0.9 * level + draw.gauss(0, 1)
         figures.append(100 * (1 + 0.01 * level))
-    assert change_points._alike([figures]) > 3
+    assert change_points._alike([[figures]]) > 3
 
 
 def test_a_trend() -> None:

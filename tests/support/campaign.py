@@ -211,6 +211,8 @@ SIXTY: dict[str, Any] = SWEEP | {
     "phase_time": "50ms",
 }
 SIX: dict[str, Any] = SIXTY | {"axes": {"transfer_size": ["4k", "8k", "16k"], "threads_per_node": [1, 2]}}
+#: For a Snakemake that imports the plugins that users have.
+PLUGINS_OF_USERS = {"PYTHONPATH": str(ROOT / "tests/support/hidden")}
 #: Commits results until it is killed: `python COMMITS STORE REPETITION`.
 COMMITS = str(ROOT / "tests/support/commits.py")
 
@@ -315,7 +317,8 @@ class Campaign(Allocation):
 
     @property
     def environment(self) -> dict[str, str]:
-        return os.environ | {"PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
+        path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+        return os.environ | {"PATH": path} | PLUGINS_OF_USERS
 
     def command(self, *arguments: str) -> list[str]:
         snakemake = Path(sys.executable).with_name("snakemake")

@@ -28,7 +28,7 @@ import pytest
 import yaml
 
 import slurm as clusters
-from campaign import ROOT, Allocation, Campaign
+from campaign import PLUGINS_OF_USERS, ROOT, Allocation, Campaign
 from lying_fio import through
 from slurm import Cluster, Inside, tidy
 from waiting import wait_for
@@ -388,7 +388,7 @@ class SlurmCampaign(Campaign, Marked, Stored):
 
     @property
     def environment(self) -> dict[str, str]:
-        return {"PATH": self.path, "COLUMNS": "300", **self.mark}
+        return {"PATH": self.path, "COLUMNS": "300", **self.mark, **PLUGINS_OF_USERS}
 
     def command(self, *arguments: str) -> list[str]:
         resources = [f"{key}={value}" for key, value in self._resources.items()]

@@ -68,6 +68,20 @@ def test_a_ramp_of_a_device_whose_knee_is_known(root: Path, tmp_path: Path) -> N
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.parametrize(
+    ("script", "arguments", "row"),
+    [
+        ("accepting", ["--campaigns", "2", "--only", "a point, alone"], "| a point, alone | lognormal, 2 % | "),
+        ("changes", ["--histories", "2", "--headlines", "2"], "| nights | normal | heavy tails | bimodal | in phases"),
+    ],
+)
+def test_simulations_give_their_rows(script: str, arguments: list[str], row: str, root: Path, tmp_path: Path) -> None:
+    command = [sys.executable, root / "benchmarks" / f"{script}.py", *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, check=False)
+    assert done.returncode in (0, 1), done.stderr  # two campaigns keep no promise
+    assert row in done.stdout, done.stderr
+
+
 def run(root: Path, cwd: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, str(root / "benchmarks" / "run.py"), *arguments]
     return subprocess.run(command, cwd=cwd, capture_output=True, text=True, timeout=900, check=False)

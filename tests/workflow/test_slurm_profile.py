@@ -6,6 +6,7 @@ end what happens around the first submission, on a real cluster.
 
 import json
 import math
+import os
 import re
 import shutil
 import subprocess
@@ -18,7 +19,7 @@ import pytest
 import yaml
 
 import slurm as clusters
-from campaign import ROOT, Campaign, document
+from campaign import PLUGINS_OF_USERS, ROOT, Campaign, document
 from iosweep.config import sweep_file
 from iosweep.plan import forecast
 from iosweep.plan.expand import make_plan
@@ -204,7 +205,7 @@ def test_what_a_profile_may_not_say_is_told_with_its_line(directory, tmp_path):
         done = subprocess.run(
             [sys.executable, "-m", "snakemake", "-n", "-s", ROOT / "Snakefile", "-d", directory,
              "--configfile", ROOT / "config/examples/demo.yaml", *arguments],
-            cwd=tmp_path, capture_output=True, text=True, timeout=600, check=False,
+            cwd=tmp_path, env=os.environ | PLUGINS_OF_USERS, capture_output=True, text=True, timeout=600, check=False,
         )  # fmt: skip
         assert done.returncode == 1
         found.append(done.stdout)  # of a dry run

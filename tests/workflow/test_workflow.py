@@ -342,7 +342,9 @@ def test_the_message_counted_by_hand(tmp_path):
         phase_time="10s",
         repetitions=3,
     )
-    text = "1 node: 5 points, 15 repetitions left, 5 min 14 s, up to 257 GiB written"
+    text = (
+        "1 node: 5 points, 15 repetitions left, 5 min 14 s, about 257 GiB written at up to 4.0 GiB/s per node (assumed)"
+    )
     assert f"measure {text}" in campaign.dry()
     shown = campaign.iosweep("plan", str(campaign.file), code=None)
     assert text.replace(" left", "") in shown

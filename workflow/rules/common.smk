@@ -129,7 +129,7 @@ WATCHED.append(CAMPAIGN.results)  # it may be a link to another file system
 for line in CAMPAIGN.damaged:
     print(f"iosweep: {line}", file=sys.stderr)
 if workflow.output_settings.dryrun:
-    for line in criteria.lines(CAMPAIGN.plan.accept):
+    for line in criteria.lines(CAMPAIGN.plan):
         print(f"iosweep: {line}", file=sys.stderr)
 if not workflow.output_settings.dryrun and not profile.asks(sys.argv[1:]):
     made_here = [CAMPAIGN.results, *([CAMPAIGN.tools.file] if CAMPAIGN.tools else [])]

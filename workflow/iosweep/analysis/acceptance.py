@@ -9,18 +9,20 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal
 
 from iosweep.analysis import caveats, choice, formats, references, titles
 from iosweep.analysis.aggregate import Result, Statistics, is_percentile, of_points
+from iosweep.analysis.aggregate import outcome as outcome_of
 from iosweep.analysis.choice import Choice, Failed
 from iosweep.analysis.data import Campaign
-from iosweep.config.criteria import Criterion
+from iosweep.config.criteria import DECIMAL, Criterion
 from iosweep.config.selectors import Selector, Subject, matches
 from iosweep.plan import criteria
 from iosweep.plan.contests import load
 from iosweep.results import statistics
+from iosweep.results.columns import NOT_YET
 from iosweep.results.precision import COUNTED
 from iosweep.results.reasons import REASONS
 from iosweep.results.statistics import ENOUGH, MOST_REPETITIONS, Interval
@@ -29,6 +31,8 @@ from iosweep.tools import parameters
 
 Outcome = Literal["pass", "fail", "undecided"]
 SYMBOLS: Mapping[Outcome, str] = {"pass": "✓", "fail": "✕", "undecided": "?"}
+#: The units of a figure whose threshold has one of them: a reader compares the two.
+_DECIMAL = tuple(formats.Unit(unit.name, unit.size) for unit in DECIMAL)
 #: The worst first: what is said of one criterion, and of several.
 _SAID: Mapping[Outcome, tuple[str, str]] = {
     "fail": ("fails", "fail"),
@@ -45,6 +49,7 @@ Reference = Callable[[str, Selector, Sequence[Result]], tuple[float, list[Result
 class Decision:
     """What becomes of a criterion.
 
+    reason: what decided, in a clause or two; notes: what else is to be known of the figure.
     value: the figure as the report has it, in the unit of its column, of a scaling the ratio; interval: what is
     compared with `limit`, the threshold in the same unit; results: the points that the figure is of, of a scaling two;
     repetitions: how many would decide, in all.
@@ -58,6 +63,14 @@ class Decision:
     limit: float | None = None
     results: tuple[Result, ...] = ()
     repetitions: int | None = None
+    notes: tuple[str, ...] = ()
+
+    @property
+    def wanted(self) -> str:
+        """The criterion, and the threshold that a reference makes: `read_iops >= 90 % of weka.cluster (354 k IOPS)`."""
+        if self.criterion.threshold.of is None or self.limit is None:
+            return self.criterion.text
+        return f"{self.criterion.text} ({''.join(self._shown(self.limit))})"
 
     @property
     def figure(self) -> str:
@@ -83,7 +96,8 @@ class Decision:
             return formats.number(value), "x"
         about = self.criterion.selector.about
         kind = "metadata" if about.quantity == "rate" else "data"
-        unit = formats.pick(formats.units_of(about.column, kind), value if like is None else like)
+        units = _DECIMAL if self.criterion.threshold.decimal else formats.units_of(about.column, kind)
+        unit = formats.pick(units, value if like is None else like)
         return formats.number(value / unit.size), f" {unit.name}"
 
 
@@ -94,10 +108,13 @@ def of(campaign: Campaign, results: Sequence[Result]) -> list[Decision]:
 
 def decide(wanted: Iterable[Criterion], campaign: Campaign, results: Sequence[Result]) -> list[Decision]:
     """The decision on each criterion, by the results of a campaign (`summarize`)."""
-    reference = references.lookup(campaign.about.references, campaign.about.sweeps, results)
-    fails = choice.failed(campaign.checks)
+    asked = _Asked(
+        choice.failed(campaign.checks),
+        references.lookup(campaign.about.references, campaign.about.sweeps, results),
+        again=campaign.about.ingested is None,
+    )
     known = list(zip(results, subjects(results), strict=True))
-    return [_decide(one, known, fails, reference) for one in wanted]
+    return [_decide(one, known, asked) for one in wanted]
 
 
 def subjects(results: Sequence[Result]) -> list[Subject]:
@@ -137,6 +154,7 @@ def document(one: Decision) -> dict[str, object]:
         "threshold": one.criterion.threshold.text,
         "outcome": one.outcome,
         "reason": one.reason,
+        "notes": list(one.notes),
         "value": one.value,
         "ci95_low": found.low if found else None,
         "ci95_high": found.high if found else None,
@@ -154,6 +172,15 @@ class _Undecided(Exception):
     def __init__(self, why: str, results: tuple[Result, ...] = (), value: float | None = None):
         self.results, self.value = results, value
         super().__init__(why)
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """What decisions are made with. again: whether the campaign can measure more; one that was ingested cannot."""
+
+    fails: Failed
+    reference: Reference
+    again: bool
 
 
 @dataclass(frozen=True)
@@ -177,30 +204,21 @@ class _Side:
 _Known = Sequence[tuple[Result, Subject]]
 
 
-def _decide(criterion: Criterion, known: _Known, fails: Failed, reference: Reference) -> Decision:
+def _decide(criterion: Criterion, known: _Known, asked: _Asked) -> Decision:
     selector = criterion.selector
     try:
         if wrong := criteria.unfit(selector, [subject for _, subject in known]):
             raise _Undecided(wrong)
         own = [[r for r, subject in known if matches(side, subject)] for side in selector.sides()]
-        limit, compared = _limit(criterion, reference, own)
+        limit, compared = _limit(criterion, asked.reference, own)
         sides = [
-            _side(side, results, fails, selector.scaling is not None)
+            _side(side, results, asked, selector.scaling is not None)
             for side, results in zip(selector.sides(), compared, strict=True)
         ]
-        return _with_published(_compared(criterion, sides, fails, limit))
+        return _compared(criterion, sides, asked, limit)
     except _Undecided as why:
         value = why.value if selector.scaling is None else None  # the figure of one side is no ratio
         return Decision(criterion, "undecided", str(why), value, results=why.results)
-
-
-def _with_published(one: Decision) -> Decision:
-    """The decision with what a reference makes the threshold, which its text does not say."""
-    threshold = one.criterion.threshold
-    if threshold.of is None or one.limit is None:
-        return one
-    there, limit = ("".join(one._shown(value)) for value in (one.limit / threshold.value, one.limit))
-    return replace(one, reason=f"{one.reason}; {threshold.of} has {there}, so the threshold is {limit}")
 
 
 def _limit(
@@ -216,9 +234,10 @@ def _limit(
     return threshold.value * ((scaling and scaling.factor) or 1) if criterion.efficiency else threshold.value, own
 
 
-def _side(selector: Selector, results: Sequence[Result], fails: Failed, named: bool) -> _Side:
+def _side(selector: Selector, results: Sequence[Result], asked: _Asked, named: bool) -> _Side:
     """The figure of the best of some points, as headlines are chosen. Raises _Undecided without an interval."""
     column, lowest = selector.about.column, selector.about.lowest
+    fails = asked.fails
     found = choice.lowest_latency(results, fails) if lowest else choice.highest(results, fails, column)
     if found is None:
         raise _Undecided(f"no figure: {_why(results)}", tuple(results[:1]) if len(results) == 1 else ())
@@ -227,7 +246,7 @@ def _side(selector: Selector, results: Sequence[Result], fails: Failed, named: b
         raise _Undecided(f"its repetitions have no {selector.figure} (too few I/Os beyond it)", (found.result,))
     value = figure.median if is_percentile(column) else figure.mean
     if figure.interval is None:
-        raise _Undecided(_no_interval(found, figure), (found.result,), value)
+        raise _Undecided(_no_interval(found, figure, asked.again), (found.result,), value)
     least = load(found.result.parameters["queue_depth"], found.result.nodes)
     rivals = [one for one in results if not lowest or load(one.parameters["queue_depth"], one.nodes) <= least]
     absent = tuple(one for one in rivals if column not in one.statistics and one.state != "unneeded")
@@ -235,29 +254,43 @@ def _side(selector: Selector, results: Sequence[Result], fails: Failed, named: b
 
 
 def _why(results: Sequence[Result]) -> str:
-    """Why points have no figure: `not measured yet`, `2 points are invalid: ...`."""
+    """Why points have no figure: `not measured yet`, `2 points invalid: ...`."""
     states = Counter(result.state for result in results)
+    why = caveats.reasons(results, most=1)
     if set(states) == {"left"}:
-        return "not measured yet"
+        return NOT_YET if why == NOT_YET else f"{NOT_YET}: {why}"
     counts = ", ".join(f"{human_count(count, 'point')} {state}" for state, count in states.items())
-    return f"{counts}: {caveats.reasons(results, most=1)}"
+    return f"{counts}: {why}"
 
 
-def _no_interval(found: Choice, figure: Statistics) -> str:
+def _no_interval(found: Choice, figure: Statistics, again: bool) -> str:
     if figure.n < ENOUGH:
         kind, counts = ("fresh repetition" if found.confirmed else "repetition"), "counts" if figure.n == 1 else "count"
-        more = "the next run measures more" if found.result.lacking else _set(found, ENOUGH)
-        return f"{human_count(figure.n, kind)} that {counts}, and an interval needs {ENOUGH}: {more}"
+        more = _absent(found) or (_set(found, ENOUGH) if again else "")
+        return f"{human_count(figure.n, kind)} that {counts}, and an interval needs {ENOUGH}" + (
+            f": {more}" if more else ""
+        )
     if found.result.host_sets > 1 and not found.result.in_turn:
         return "its repetitions ran on different nodes, so they have no interval"
     return "a repetition has a figure of zero, so there is no interval"
+
+
+def _absent(found: Choice) -> str:
+    """What becomes of the repetitions that a figure lacks: `the next run measures more`, or which limit has stopped the
+    campaign; "" where it lacks none."""
+    own = [row for row in found.result.rows if row.verdict == "missing" and bool(row.confirms) == found.confirmed]
+    rows = [row for row in own if outcome_of(row) != "unneeded"]
+    reasons = [(row.reasons or "").split(REASONS) for row in rows if row.reasons and row.reasons != NOT_YET]
+    if not reasons:
+        return "the next run measures more" if rows else ""
+    return f"{human_count(len(reasons), 'repetition')} missing: {caveats.summed(reasons, most=1)}"
 
 
 def _set(found: Choice, repetitions: int) -> str:
     return f"set `{'confirm' if found.confirmed else 'repetitions'}` to {repetitions:,} or more"
 
 
-def _compared(criterion: Criterion, sides: Sequence[_Side], fails: Failed, limit: float) -> Decision:
+def _compared(criterion: Criterion, sides: Sequence[_Side], asked: _Asked, limit: float) -> Decision:
     """The decision by the interval of a figure, or of the ratio of two."""
     low, high = sides[0], sides[-1]
     value, found = high.value, high.interval
@@ -270,19 +303,22 @@ def _compared(criterion: Criterion, sides: Sequence[_Side], fails: Failed, limit
         alike += low.alike - 1
     wide = statistics.of_best(found, alike) if alike > 1 else found
     outcome, reason = _by_interval(criterion, wide, limit)
-    doubt = _doubt(sides, fails, outcome == "undecided" or _overturned(criterion, outcome))
+    doubt = _doubt(sides, asked.fails, outcome == "undecided" or _overturned(criterion, outcome))
     needed = None
+    notes: list[str] = []
     if outcome == "undecided":
         needed = None if _at(found, limit) else statistics.enough(found, alone, limit, alike)
         weakest = max(sides, key=lambda side: side.interval.half_width_share)
-        reason = f"{reason}; {_more(weakest.choice, found, needed, limit)}" + (f"; {doubt}" if doubt else "")
+        more = _more(weakest.choice, found, needed, limit, asked.again)
+        reason = f"{reason}; {doubt or more}"
+        notes += [more] if doubt else []
     elif doubt:
         outcome, reason = "undecided", f"{reason}, so it would {outcome}; but {doubt}"
-    notes = [reason, *(note for side in reversed(sides) for note in _notes(side))]
+    notes += [note for side in reversed(sides) for note in _notes(side)]
     if alike > 1:
         notes.append(f"interval for the best of {alike} that cannot be told apart")
     results = tuple(side.choice.result for side in sides)
-    return Decision(criterion, outcome, "; ".join(notes), value, wide, limit, results, needed)
+    return Decision(criterion, outcome, reason, value, wide, limit, results, needed, tuple(notes))
 
 
 def _by_interval(criterion: Criterion, found: Interval, limit: float) -> tuple[Outcome, str]:
@@ -322,13 +358,14 @@ def _doubt(sides: Sequence[_Side], fails: Failed, overturned: bool) -> str:
     return ""
 
 
-def _more(found: Choice, interval: Interval, needed: int | None, limit: float) -> str:
+def _more(found: Choice, interval: Interval, needed: int | None, limit: float, again: bool) -> str:
+    """What would decide. again: whether the campaign can measure more."""
     if _at(interval, limit):
         return "the figure is the threshold, so no number of repetitions would decide"
     if needed is None:
         return f"so near that more than {MOST_REPETITIONS:,} repetitions would be needed"
-    more = human_count(needed - interval.n, "more repetition")
-    return f"about {more} would decide, if the figure stays: {_set(found, needed)}"
+    would = f"about {human_count(needed, 'repetition')}, {needed - interval.n:,} more, would decide if the figure stays"
+    return f"{would}: {_set(found, needed)}" if again else would
 
 
 def _notes(side: _Side) -> Iterator[str]:
@@ -339,6 +376,6 @@ def _notes(side: _Side) -> Iterator[str]:
         yield at + found.in_brief
     if not found.confirmed:  # of fresh repetitions, that says it
         if lacking := caveats.incomplete(found.result):
-            yield at + lacking
+            yield at + "; ".join(filter(None, (lacking, _absent(found))))
         if invalid := sum(row.verdict == "invalid" and not row.confirms for row in found.result.rows):
             yield f"{at}{human_count(invalid, 'more repetition')} invalid"

@@ -57,6 +57,7 @@ class Row(PhaseOutcome, frozen=True, kw_only=True):
     checks_failed: int | None = None
     checks_not_checked: int | None = None
     started: datetime | None = None
+    began_local: str | None = None  # of outputs that others made: by the clock of their node
     host: str | None = None
     hosts: str | None = None
     ran_on: str | None = None
@@ -74,6 +75,7 @@ class Row(PhaseOutcome, frozen=True, kw_only=True):
     target_fstype: str | None = None
     target_layout: str | None = None
     command: str | None = None
+    raw: str | None = None  # the archive of its raw output; of an ingested row its file
 
 
 class CheckRow(Part, frozen=True, kw_only=True):

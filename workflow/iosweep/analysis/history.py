@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 
 from iosweep.analysis import changes, choice, comparison, formats, titles
 from iosweep.analysis.aggregate import Result, Statistics, phase_order, summarize
@@ -19,6 +19,7 @@ from iosweep.plan import contests
 from iosweep.results import change_points
 from iosweep.results.change_points import Split, Trend
 from iosweep.results.statistics import Interval
+from iosweep.text import printable
 
 #: Topics of `changes` that say nothing new of a night: how many repetitions were suspect is in its figures.
 _OF_A_NIGHT = ("verdicts",)
@@ -107,19 +108,51 @@ class History:
 _Key = tuple[contests.Conditions, str, str]
 
 
-def night(name: str, campaign: Campaign) -> Night | None:
-    """A campaign as a night; None where nothing was measured."""
-    times = [row.started for row in campaign.rows if row.started]
-    return Night(name, min(times), campaign, tuple(summarize(campaign.rows))) if times else None
+def night(name: str, campaign: Campaign) -> Night | str:
+    """A campaign as a night; why it is none, as the end of a sentence."""
+    if began := _began(campaign):
+        return Night(name, began, campaign, tuple(summarize(campaign.rows)))
+    if campaign.about.ingested and campaign.rows:
+        return "its outputs have no date, so its place among the others is not known"
+    return "has no measured repetition"
+
+
+def _began(campaign: Campaign) -> datetime | None:
+    """When the first phase began. Outputs that others made may have the time of their node's clock alone, which is
+    taken for UTC: a history is ordered by days."""
+    moments = [row.started for row in campaign.rows if row.started]
+    if not moments and campaign.about.ingested:
+        texts = (row.began_local for row in campaign.rows if row.began_local)
+        moments = [moment.replace(tzinfo=moment.tzinfo or UTC) for text in texts if (moment := _moment(text))]
+    return min(moments, default=None)
+
+
+def _moment(text: str) -> datetime | None:
+    try:
+        return datetime.fromisoformat(text)
+    except ValueError:  # another program's table
+        return None
 
 
 def groups(nights: Sequence[Night]) -> list[list[Night]]:
     """The nights that measured the same points on the same target, in order of time; the largest group first."""
     found: dict[object, list[Night]] = {}
     for one in sorted(nights, key=lambda one: one.began):
-        points = frozenset(result.point for result in one.results)
-        found.setdefault((points, one.campaign.about.target.directory), []).append(one)
+        found.setdefault((_points_of(one), one.campaign.about.target.directory), []).append(one)
     return sorted(found.values(), key=len, reverse=True)
+
+
+def unlike(one: Night, other: Night) -> str:
+    """Why a night is not in the history of another one, as the end of a sentence."""
+    own, theirs = _points_of(one), _points_of(other)
+    if own != theirs:
+        both = f"{len(own & theirs):,} of them are in the history" if own & theirs else "none of them is in the history"
+        return f"measured other points ({len(own):,}; {both}, which has {len(theirs):,})"
+    return f"measured another target, {printable(one.campaign.about.target.directory)}"
+
+
+def _points_of(one: Night) -> frozenset[str]:
+    return frozenset(result.point for result in one.results)
 
 
 def history(nights: Sequence[Night], at_least: float) -> History:

@@ -20,17 +20,19 @@ def sentence(found: History) -> str:
     days = list(dict.fromkeys(f"{one:%Y-%m-%d}" for one in (first, last)))
     over = f"{human_count(len(found.nights), 'campaign')}, {' to '.join(days)}"
     if len(found.nights) < 2 * LEAST:
-        return f"{over}: too few to find a change; it takes {LEAST} nights before it and {LEAST} after."
+        return f"{over}: too few to find a change; it takes {LEAST} nights before the change and {LEAST} after it."
     lost = [
         f"{line.name.partition(',')[0]} {moved(line.steps[-1])} on {date(found, line.steps[-1])}"
         for line in found.regressions
     ]
     if lost:
         rest = len(found.lines) - len(lost)
-        return f"{over}: {formats.listing(lost)}; {human_count(rest, 'other headline')} did not lose."
-    changed_ = sum(bool(line.steps) for line in found.lines)
-    some_ = f"{human_count(changed_, 'headline')} changed, and the last change of none was a loss"
-    return f"{over}: {some_ if changed_ else 'no headline changed'}."
+        others = f"; {human_count(rest, 'other headline')} did not lose" if rest else ""
+        return f"{over}: {formats.listing(lost)}{others}."
+    if changed_ := sum(bool(line.steps) for line in found.lines):
+        loss = "its last change was no loss" if changed_ == 1 else "none of their last changes was a loss"
+        return f"{over}: {human_count(changed_, 'headline')} changed, and {loss}."
+    return f"{over}: no headline changed."
 
 
 def date(found: History, step: Step) -> str:
@@ -71,7 +73,7 @@ def trend(line: Line) -> str:
 
 def last(line: Line) -> str:
     figure = formats.quantity(line.last.value, units(line))
-    return f"{figure} (off: the next nights tell)" if line.unusual else figure
+    return f"{figure} (off; the next nights will show)" if line.unusual else figure
 
 
 def changed(told: Sequence[Changed]) -> str:

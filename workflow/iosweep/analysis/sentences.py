@@ -61,7 +61,8 @@ def _of_sweep(sweep: SweepFacts, results: Sequence[Result], fails: Failed) -> It
     for (phase, condition, size), own in groups.items():
         several = [key for key in groups if key[0] == phase]
         words = [titles.describe(condition, own[0].kind, [phase])] if len({key[1] for key in several}) > 1 else []
-        words += [titles.named("file_size_bytes", size)] if len({key[2] for key in several}) > 1 else []
+        if len({key[2] for key in several}) > 1:  # outputs of others may not tell it
+            words.append("file size not known" if size is None else titles.named("file_size_bytes", size))
         subject = _subject(phase) + (f" ({', '.join(words)})" if words else "")
         yield _rate(subject, own, sweep, fails)
         if phase in LATENCY_PHASES and (told := _latency(own, fails)):

@@ -38,6 +38,7 @@ def add_arguments(parser: ArgumentParser) -> None:
         metavar="FILE",
         help="the section `accept` of this file, not the campaign's",
     )
+    parser.add_argument("--all", action="store_true", help="print every note on the figures, too")
     parser.add_argument("--junit", type=Path, metavar="FILE", help="write JUnit XML; `-`: to stdout, and nothing else")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write JSON; `-`: to stdout, and nothing else")
 
@@ -45,8 +46,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 def run(arguments: Namespace) -> int:
     if arguments.junit == arguments.json == _STDOUT:
         arguments.refuse("only one of --junit and --json can go to stdout")
-    if (results := campaigns.find(arguments.campaign)) is None:
-        return _USAGE
+    results = _results(arguments.campaign)
     try:
         with working(f"reading {results} ..."):
             campaign = load(results)
@@ -64,8 +64,18 @@ def run(arguments: Namespace) -> int:
     _write(arguments.junit, junit.document(campaign.about, found))
     _write(arguments.json, to_json(_document(campaign, found)).encode())
     if _STDOUT not in (arguments.junit, arguments.json):
-        decisions.show(found)
+        decisions.show(found, arguments.all)
     return _EXIT[acceptance.worst(found)]
+
+
+def _results(name: str) -> Path:
+    """Raises CommandError with the exit code of what decides nothing: 1 says that a criterion fails."""
+    if (found := campaigns.there(name)) is None:
+        raise CommandError(campaigns.not_known(name), _USAGE)
+    try:
+        return campaigns.unpacked(found)
+    except CommandError as error:
+        raise CommandError(str(error), _USAGE) from None
 
 
 def _decide(campaign: Campaign, file: Path | None) -> list[Decision]:

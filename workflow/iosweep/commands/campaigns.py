@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import atexit
+import contextlib
 import os
-import shutil
 import sys
-import tempfile
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from collections.abc import Sequence
 from functools import cache
@@ -15,11 +14,16 @@ from typing import TypeVar
 
 from iosweep.commands.terminal import say, working
 from iosweep.errors import CommandError, Unusable
+from iosweep.text import shortened, some
 
 RESULTS = Path("results")
 CONFIG = Path("config/sweep.yaml")
 #: The results of a campaign have one of these: the others may be gone.
 _OF_RESULTS = ("plans", "points", "campaign.json", "ingested.json")
+#: Campaigns that an error names, and characters of a name in it.
+_NAMED, _CHARACTERS = 20, 200
+#: The kind of the temporary directories that archives are unpacked to.
+_UNPACKED = "archive"
 #: Help of an argument that names a campaign.
 NAMED = "name of the campaign, or path of its results"
 #: The same of commands that only read.
@@ -45,10 +49,11 @@ def find(name: str, writes: bool = False) -> Path | None:
 @cache
 def _unpacked(archive: Path) -> Path:
     """The results in an archive, in a temporary directory that goes when this process ends. Raises CommandError."""
-    from iosweep.files import tar_archive  # late: `iosweep --help` does without
+    from iosweep.files import tar_archive, temporary_directory  # late: `iosweep --help` does without
 
-    place = Path(tempfile.mkdtemp(prefix="iosweep-archive-"))
-    atexit.register(shutil.rmtree, place, ignore_errors=True)
+    stack = contextlib.ExitStack()
+    place = stack.enter_context(temporary_directory.made(_UNPACKED))
+    atexit.register(stack.close)
     try:
         with working(f"unpacking {archive} ..."):
             found = tar_archive.unpack(archive, place)
@@ -63,13 +68,18 @@ def _unpacked(archive: Path) -> Path:
 
 def is_unpacked(results: Path) -> bool:
     """Whether results are those of an archive: their path is of no use after this process."""
-    return results.parent.name.startswith("iosweep-archive-")
+    return results.parent.name.startswith(f"iosweep-{_UNPACKED}-")
 
 
 def find_begun(name: str) -> Path | None:
     """The same, also before the campaign has a plan."""
-    begun = (path for path in (RESULTS / name, Path(name)) if path.is_dir())
+    begun = (path for path in (RESULTS / name, Path(name)) if _is_folder(path))
     return _find(name) or next(begun, None) or find(name)
+
+
+def there(name: str) -> Path | None:
+    """The results of a campaign, or an archive of them, which `unpacked` makes results of; None without any."""
+    return _find(name) or (Path(name) if _is_archive(Path(name)) else None)
 
 
 def _find(name: str) -> Path | None:
@@ -94,24 +104,48 @@ def refuse_ingested(results: Path, why: str) -> None:
 
 
 def below(directory: Path) -> list[Path]:
-    """The results in a directory that holds several campaigns, archives among them; none of one that holds results."""
-    if _holds_results(directory) or not directory.is_dir():
+    """The results and the archives in a directory that holds several campaigns; none of one that holds results.
+
+    `unpacked` makes results of each. Raises CommandError.
+    """
+    if _holds_results(directory) or not _is_folder(directory):
         return []
-    entries = sorted(directory.iterdir())
-    return [_unpacked(one) if one.is_file() else one for one in entries if _holds_results(one) or _is_archive(one)]
+    try:
+        entries = sorted(directory.iterdir())
+    except OSError as error:
+        raise CommandError(f"{directory} cannot be read: {error.strerror}") from None
+    return [one for one in entries if _holds_results(one) or _is_archive(one)]
+
+
+def unpacked(path: Path) -> Path:
+    """The results in an archive; results as they are. Raises CommandError."""
+    return _unpacked(path) if _is_file(path) else path
+
+
+def _is_file(path: Path) -> bool:
+    return os.path.isfile(path)  # noqa: PTH113  Path.is_file raises for a name that is too long
+
+
+def _is_folder(path: Path) -> bool:
+    return os.path.isdir(path)  # noqa: PTH112  likewise
 
 
 def _is_archive(path: Path) -> bool:
     from iosweep.files import tar_archive
 
-    return tar_archive.compression(path.name) is not None and path.is_file()
+    return tar_archive.compression(path.name) is not None and _is_file(path)
 
 
 def unknown(name: str) -> None:
     """Print that there are no results of a campaign."""
-    there = ", ".join(path.name for path in known())
+    say(not_known(name), file=sys.stderr)
+
+
+def not_known(name: str) -> str:
+    """That there are no results of a campaign, as a sentence, with those that there are."""
+    there = some([path.name for path in known()], _NAMED)
     hint = f" (there are: {there})" if there else ""
-    say(f"no results of a campaign `{name}` in {RESULTS}/{hint}", file=sys.stderr)
+    return f"no results of a campaign `{shortened(name, _CHARACTERS)}` in {RESULTS}/{hint}"
 
 
 T = TypeVar("T")

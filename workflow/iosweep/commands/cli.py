@@ -83,6 +83,24 @@ class _WithoutPandas:
             raise ImportError(name)
 
 
+class _Command(argparse.ArgumentParser):
+    """The parser of a command. Options may come between arguments that may be repeated: `parse ior --one-run a b`."""
+
+    _mixed = False
+
+    # argparse's own signature has overloads
+    def parse_known_args(self, args=None, namespace=None):  # type: ignore[no-untyped-def]
+        known, rest = super().parse_known_args(args, namespace)
+        repeated = any(action.nargs in ("+", "*") for action in self._get_positional_actions())
+        if not rest or not repeated or self._mixed:
+            return known, rest
+        self._mixed = True  # what follows calls this method
+        try:
+            return self.parse_known_intermixed_args(args)
+        finally:
+            self._mixed = False
+
+
 def _parse(argv: Sequence[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="iosweep",
@@ -90,7 +108,7 @@ def _parse(argv: Sequence[str]) -> argparse.Namespace:
         epilog="`iosweep COMMAND --help` explains a command.",
     )
     parser.add_argument("--version", action="version", version=f"iosweep {iosweep.__version__}")
-    commands = parser.add_subparsers(metavar="COMMAND", required=True)
+    commands = parser.add_subparsers(metavar="COMMAND", required=True, parser_class=_Command)
     chosen = next((argument for argument in argv if not argument.startswith("-")), None)
     for name, (module, text) in (COMMANDS | RULES).items():
         about = f"{text[0].upper()}{text[1:]}."

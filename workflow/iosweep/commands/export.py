@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
 import sys
-import tempfile
 from argparse import ArgumentParser, Namespace
 from collections import Counter
 from collections.abc import Sequence
@@ -13,10 +13,11 @@ from pathlib import Path
 
 from iosweep.commands import campaigns, outcome, report
 from iosweep.commands.terminal import say, to_json, working
-from iosweep.errors import CommandError, Unusable
-from iosweep.files import documents, safe_paths, tar_archive
+from iosweep.errors import CommandError, ExitCode, Unusable
+from iosweep.files import documents, safe_paths, tar_archive, temporary_directory
+from iosweep.node.stopping import Stopped, stoppable
 from iosweep.plan.model import plan_files, read_plan
-from iosweep.results import campaign_lock, merged_tables
+from iosweep.results import campaign_lock, merged_tables, temporary_files
 from iosweep.results.anonymous_names import CAMPAIGN, Names
 from iosweep.results.campaign_documents import FILES, ClaimedTarget
 from iosweep.text import human_count, some
@@ -67,20 +68,42 @@ def run(arguments: Namespace) -> int:
     archive: Path = arguments.output or Path(f"{name}.tar.zst")
     if tar_archive.compression(archive.name) is None:
         arguments.refuse(f"--output {archive}: the name must end with {' or '.join(tar_archive.COMPRESSIONS)}")
+    key: Path | None = arguments.key
+    if key and os.path.lexists(key):
+        raise CommandError(f"--key {key} exists, and may be the key of another archive: give another name, or move it")
     try:
-        if not arguments.anonymize:
-            _pack(results, name, archive)
-            return 0
-        with tempfile.TemporaryDirectory(prefix="iosweep-export-") as place:
-            names = _anonymized(arguments, _plan(results), results, Path(place) / CAMPAIGN)
-            _pack(Path(place) / CAMPAIGN, CAMPAIGN, archive)
-        _tell(names, arguments.key)
+        with stoppable():
+            temporary_files.remove_of(archive)
+            if arguments.anonymize:
+                _export_anonymous(arguments, results, archive, key)
+            else:
+                _pack(results, name, archive)
+    except Stopped as error:
+        raise CommandError(f"stopped by {error}: {archive} is not written", ExitCode.INTERRUPTED) from None
     except Unusable as error:
         raise CommandError(f"nothing was exported: {error}") from None
     except OSError as error:
         where = f"{error.filename}: " if error.filename else ""
-        raise CommandError(f"{archive} is not written: {where}{error.strerror or error}") from None
+        more = f"; {cure}" if (cure := safe_paths.remedy(error)) else ""
+        raise CommandError(f"{archive} is not written: {where}{error.strerror or error}{more}") from None
     return 0
+
+
+def _export_anonymous(arguments: Namespace, results: Path, archive: Path, key: Path | None) -> None:
+    """The key is written first: without it nobody knows again what an archive is of."""
+    with temporary_directory.made("export") as place:
+        names, looked_in = _anonymized(arguments, _plan(results), results, place / CAMPAIGN)
+        if key:
+            _write_key(key, names)
+        try:
+            _pack(place / CAMPAIGN, CAMPAIGN, archive)
+        except BaseException:
+            if key:
+                safe_paths.remove(key.parent, key.name)
+            raise
+    _tell(names, looked_in)
+    if key:
+        say(f"{key}: what is replaced by what; keep it here")
 
 
 def _check(results: Path) -> None:
@@ -110,8 +133,9 @@ def _pack(results: Path, name: str, archive: Path) -> None:
     say(f"{archive}: {human_count(len(files), 'file')}, {human_size(size)}; unpacks to {name}/")
 
 
-def _anonymized(arguments: Namespace, plan: Path, results: Path, into: Path) -> Names:
-    """Write an anonymous copy of the results with tables and report. Raises CommandError where it is not one."""
+def _anonymized(arguments: Namespace, plan: Path, results: Path, into: Path) -> tuple[Names, int]:
+    """Write an anonymous copy of the results with tables and report; returns its names, and the number of files that
+    were searched for them. Raises CommandError where it is not one."""
     from iosweep.report import html
     from iosweep.results import anonymous_check, anonymous_store
 
@@ -119,7 +143,10 @@ def _anonymized(arguments: Namespace, plan: Path, results: Path, into: Path) -> 
     words = frozenset(word.lower() for text in constant for word in re.findall(r"[A-Za-z]{3,}", text))
     names = anonymous_store.names_of(read_plan(plan), words | {word.lower() for word in arguments.common})
     for name in arguments.hide:
-        names.add("name", name)
+        try:
+            names.hide(name)
+        except ValueError as error:
+            raise CommandError(f"nothing was exported: --hide {name}: it {error}, which cannot be replaced") from None
     into.mkdir()
     with working(f"replacing the names in {results} ..."):
         try:
@@ -144,28 +171,37 @@ def _anonymized(arguments: Namespace, plan: Path, results: Path, into: Path) -> 
             f"nothing was exported: names are left: {found}. --hide WORD replaces a word that has the name in it;"
             " --common NAME says that it is a common word there"
         )
-    return names
+    return names, len(files)
 
 
-def _tell(names: Names, key: Path | None) -> None:
-    """Print what was replaced, and write the key."""
+def _tell(names: Names, files: int) -> None:
+    """Print what was replaced, and what was checked."""
     counts = Counter(kind for kind, _, _ in names.replacements())
-    told = [human_count(count, kind, _MANY.get(kind)) for kind, count in sorted(counts.items())]
-    say(f"replaced: {', '.join(told)}, and the campaign's name; no original name is left in any byte")
+    replaced = [human_count(count, kind, _MANY.get(kind)) for kind, count in sorted(counts.items())]
+    say(f"replaced: {', '.join([*replaced, 'the name of the campaign'])}")
+    number = human_count(len(set(names.originals())), "name")
+    say(f"searched {human_count(files, 'file')} for {number}, as docs/exporting.md describes: none is left")
     if careful := names.careful():
         listed = some([f"{kind} `{name}`" for kind, name in careful], _NAMED)
-        say(f"replaced only where a host, a user or a path must be, because it is also a common word: {listed}")
-    say(f"not judged: {_NOT_JUDGED}", file=sys.stderr)
-    if key:
-        rows: Sequence[dict[str, str]] = [{"kind": k, "name": n, "replaced_by": r} for k, n, r in names.replacements()]
-        safe_paths.write(key.parent, key.name, to_json(rows).encode())
-        say(f"{key}: what stands for which name; keep it here")
+        say(
+            "not searched for, and replaced only where a host, a user or a path must be, because they are short or"
+            f" common words: {listed}"
+        )
+    say(f"kept: {_KEPT}", file=sys.stderr)
+
+
+def _write_key(key: Path, names: Names) -> None:
+    """Write what is replaced by what, for its owner alone."""
+    rows: Sequence[dict[str, str]] = [{"kind": k, "name": n, "replaced_by": r} for k, n, r in names.replacements()]
+    with safe_paths.folder(key.parent) as place, place.replaced(key.name) as file:
+        os.fchmod(file.fileno(), 0o600)
+        file.write(to_json(rows).encode())
 
 
 #: Kind -> its plural.
-_MANY = {"directory": "directories", "address": "addresses", "process": "names of processes"}
-#: What anonymous results still tell.
-_NOT_JUDGED = (
-    "names of sweeps, dates, job numbers, hardware, versions and figures are as they were; comments and descriptions of"
-    " the configuration are left out"
+_MANY = {"part of a path": "parts of paths", "address": "addresses", "process": "names of processes"}
+#: What anonymous results still have.
+_KEPT = (
+    "names of sweeps and of variables of the environment, titles of references, dates, job numbers, hardware, versions"
+    " and figures; comments and descriptions of the configuration, PATH, time zone and language are left out"
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator, Sequence
@@ -10,7 +11,7 @@ from pathlib import Path
 from iosweep.analysis import history_words as words
 from iosweep.analysis.changes import Changed
 from iosweep.analysis.data import load
-from iosweep.analysis.history import History, Line, Night, groups, history, night, place
+from iosweep.analysis.history import History, Line, Night, groups, history, night, place, unlike
 from iosweep.commands import campaigns, outcome
 from iosweep.commands.page_file import write_page
 from iosweep.commands.terminal import Printer, prose, say, table, to_json, working
@@ -23,6 +24,8 @@ _AT_LEAST = 0.03
 #: Exit code where there is nothing that compares.
 _NOT_COMPARABLE = 2
 _NAMED = 3
+#: Campaigns that are named for one reason why they are left out.
+_NAMED_LEFT_OUT = 20
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -64,10 +67,10 @@ def run(arguments: Namespace) -> int:
     if not usable:
         raise CommandError(_nothing(grouped), _NOT_COMPARABLE)
     chosen = usable if arguments.all else usable[:1]
-    if others := [one for own in grouped if own not in chosen for one in own]:
-        names = some([one.name for one in others], _NAMED)
-        hint = "; --all shows them as well" if len(usable) > 1 and not arguments.all else ""
-        say(f"left out, because they measured other points, or another target: {names}{hint}", file=sys.stderr)
+    for line in _left_out(grouped, chosen):
+        say(line, file=sys.stderr)
+    if len(usable) > len(chosen):
+        say(f"--all shows {human_count(len(usable) - 1, 'other history', 'other histories')} as well", file=sys.stderr)
     found = [history(own, arguments.at_least) for own in chosen]
     if arguments.html:  # first: whoever reads the text may stop before its end
         write_page(arguments.html, lambda: _page(found), _NOT_COMPARABLE)
@@ -85,32 +88,52 @@ def run(arguments: Namespace) -> int:
 
 def _nights(names: Sequence[str]) -> tuple[list[Night], list[str]]:
     """The campaigns that were named, and sentences on those that cannot be used."""
-    nights, skipped = [], []
-    for results in dict.fromkeys(_paths(names)):
+    nights: dict[str, Night] = {}  # by the hash of their table: a copy or an archive of a night is no other night
+    skipped = []
+    for path in dict.fromkeys(_paths(names)):
+        results = path
         try:
-            with working(f"reading {results} ..."):
-                one = night(results.name, load(results))
+            results = campaigns.unpacked(path)
+            with working(f"reading {path} ..."):
+                campaign = load(results)
+        except CommandError as error:
+            skipped.append(f"left out: {error}")
         except FileNotFoundError:
             skipped.append(f"left out: {outcome.no_tables(results, str(results))}")
         except documents.Damaged as error:
-            skipped.append(f"left out: {error}; `iosweep report {results}` makes it again")
+            again = "" if campaigns.is_unpacked(results) else "; `iosweep report {}` makes it again"
+            skipped.append(f"left out: {error}{again.format(shlex.quote(str(results)))}")
         else:
-            if one:
-                nights.append(one)
-            else:
-                skipped.append(f"left out: {results} has no measured repetition")
-    return nights, skipped
+            one = night(results.name, campaign)
+            if isinstance(one, str):
+                skipped.append(f"left out: {results}: {one}")
+            elif (known := nights.setdefault(campaign.about.tables["results.parquet"].sha256, one)) is not one:
+                skipped.append(f"left out: {results}: has the same results as {known.name}")
+    return list(nights.values()), skipped
+
+
+def _left_out(grouped: Sequence[Sequence[Night]], chosen: Sequence[Sequence[Night]]) -> Iterator[str]:
+    """Why nights are in no history that is shown, those with the same reason together."""
+    reasons: dict[str, list[str]] = {}
+    for own in grouped:
+        if own not in chosen:
+            for one in own:
+                reasons.setdefault(unlike(one, chosen[0][0]), []).append(one.name)
+    for why, names in reasons.items():
+        yield f"left out: {some(names, _NAMED_LEFT_OUT)}: {why}"
 
 
 def _paths(names: Sequence[str]) -> Iterator[Path]:
-    """The results that names mean. Raises CommandError."""
+    """The results and archives that names mean. Raises CommandError."""
     for name in names:
-        if below := campaigns.below(Path(name)):
-            yield from below
-        elif found := campaigns.find(name):
-            yield found
-        else:
-            raise CommandError(f"`{name}` has no results", _NOT_COMPARABLE)
+        try:
+            below = campaigns.below(Path(name))
+        except CommandError as error:
+            raise CommandError(str(error), _NOT_COMPARABLE) from None
+        found = below or [path for path in [campaigns.there(name)] if path]
+        if not found:
+            raise CommandError(campaigns.not_known(name), _NOT_COMPARABLE)
+        yield from found
 
 
 def _nothing(grouped: Sequence[Sequence[Night]]) -> str:
@@ -136,11 +159,12 @@ def _show(found: History) -> None:
             )
             prose(f"  changed then: {words.changed(step.changed)}")
     if found.without:
-        prose(f"\nwithout two figures: {'; '.join(found.without)}")
+        prose(f"\nfewer than two nights have a figure: {'; '.join(found.without)}")
     with_steps = {step.night for line in found.lines for step in line.steps}
     own = [index for index in found.marks if index not in with_steps]
     if own:
-        prose(f"\n{human_count(len(own), 'other night')} with something new, which changed no headline:")
+        last = f"; the last {_NAMED}" if len(own) > _NAMED else ""
+        prose(f"\nwhat else was new, in {human_count(len(own), 'night')}{last}:")
         for index in own[-_NAMED:]:
             prose(f"  {found.nights[index].began:%Y-%m-%d}: {words.changed(found.marks[index])}")
 

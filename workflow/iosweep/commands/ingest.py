@@ -6,19 +6,21 @@ import os
 import sys
 from argparse import ArgumentParser, Namespace
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 from iosweep.commands import campaigns, outcome
 from iosweep.commands.reading_bar import reading_bar
 from iosweep.commands.report import make_figures, make_page, make_tables_of
 from iosweep.commands.terminal import Printer, prose, say, table
-from iosweep.errors import CommandError
+from iosweep.errors import CommandError, Held, Unanswered
 from iosweep.files import safe_paths
 from iosweep.files.fields import NAME
-from iosweep.results import ingested
+from iosweep.plan.sweep_facts import SweepFacts
+from iosweep.results import campaign_lock, ingested, merged_tables
 from iosweep.results.ingested import Io500Run
+from iosweep.results.store import Store
 from iosweep.text import human_count, printable
 from iosweep.units import human_size
 
@@ -48,24 +50,61 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 def run(arguments: Namespace) -> int:
     results = arguments.results / arguments.name
-    if why := _refused(arguments, results):
+    if why := _cannot_be(arguments, results) or _taken(results, arguments.replace):
         raise CommandError(why, USAGE)
+    with _reserved(results):
+        if why := _taken(results, arguments.replace):  # by an ingest that has just ended
+            raise CommandError(why, USAGE)
+        return _ingest(arguments, results)
+
+
+@contextmanager
+def _reserved(results: Path) -> Iterator[None]:
+    """Keep other processes off a campaign: its lock ends with its owner. Raises CommandError where another has it.
+
+    A directory in which nothing was made is removed.
+    """
+    from iosweep.slurm import query  # late: `--help` does without
+
+    store, new = Store(results), not os.path.lexists(results)
+    with ExitStack() as held:
+        try:
+            note = held.enter_context(store.locked(lives=query.lives))
+        except (Held, Unanswered):
+            holder = printable(store.holder()) or "another process"
+            why = f"{results} is being made or measured by {holder}; wait for it, or choose another name"
+            raise CommandError(why, USAGE) from None
+        except OSError as error:
+            raise CommandError(_not_written(results, error)) from None
+        if note:
+            say(f"iosweep: {note}", file=sys.stderr)
+        try:
+            yield
+        finally:
+            if new and safe_paths.names(results, "") == [campaign_lock.NAME]:
+                with suppress(OSError):
+                    (results / campaign_lock.NAME).unlink()
+                    results.rmdir()
+
+
+def _not_written(results: Path, error: OSError) -> str:
+    remedy = safe_paths.remedy(error)
+    why = f"{error.filename or results}: {error.strerror or error}"
+    return f"{why}; nothing was ingested{f'; {remedy}' if remedy else ''}"
+
+
+def _ingest(arguments: Namespace, results: Path) -> int:
     from iosweep.ingest import collect, tables
 
-    new = not results.exists()
     try:
         with reading_bar(arguments.path) as progress:
             document, digest, read = collect.collect(results, arguments.name, arguments.path, progress)
     except collect.NothingUsable as error:
-        with suppress(OSError):
-            results.rmdir() if new else None
         _print_reasons("file", "not usable", error.refused)
         say(f"iosweep: {error}; nothing was written", file=sys.stderr)
         return NOTHING
     except OSError as error:
-        remedy = safe_paths.remedy(error)
-        why = f"{error.filename or results}: {error.strerror or error}"
-        raise CommandError(f"{why}; nothing was ingested{f'; {remedy}' if remedy else ''}") from None
+        raise CommandError(_not_written(results, error)) from None
     facts = make_tables_of(results, lambda: tables.make(results, document, digest, read))
     page = make_page(results)
     make_figures(results)
@@ -81,26 +120,41 @@ def run(arguments: Namespace) -> int:
     _print_reasons("row", "not in the tables", facts.left_out)
     _print_io500(facts.io500)
     prose(outcome.sentence(outcome.of(results)))
+    _print_sweeps(merged_tables.about(results).sweeps)
     prose(f"report: {page}")
     return 0
 
 
-def _refused(arguments: Namespace, results: Path) -> str | None:
-    """Why nothing can be begun, or None."""
+def _cannot_be(arguments: Namespace, results: Path) -> str | None:
+    """Why a command line can be of no use, or None."""
     if not NAME.fullmatch(arguments.name):
         return f"--as {arguments.name}: a name has letters, digits, and `._+-` behind the first"
     if gone := [path for path in arguments.path if not os.path.lexists(path)]:
         return f"{gone[0]}: there is no such file or directory; nothing was read"
     if inside := [path for path in arguments.path if _within(results, path)]:
         return f"{results} would be inside {inside[0]}, which is read: choose another --results"
+    return None
+
+
+def _taken(results: Path, replace: bool) -> str | None:
+    """Why a name cannot be used, or None."""
     if ingested.there(results):
-        if arguments.replace:
+        if replace:
             return None
         return f"{results} was ingested before; --replace replaces it, or choose another name"
-    with suppress(OSError):
-        if os.listdir(results):  # noqa: PTH208  a name that is a file is refused when it is written to
-            return f"{results} is there, and was not ingested: choose another name"
+    if os.path.lexists(results) and not _left_over(results):
+        return f"{results} is there, and was not ingested: choose another name"
     return None
+
+
+def _left_over(results: Path) -> bool:
+    """Whether a directory has nothing but what a killed `iosweep ingest` leaves before there is a campaign."""
+    try:
+        names = os.listdir(results)  # noqa: PTH208
+    except OSError:
+        return False
+    parts = [temporary["name"] if (temporary := safe_paths.TEMPORARY.fullmatch(name)) else name for name in names]
+    return set(parts) <= {campaign_lock.NAME, ingested.RAW, ingested.INGESTED}
 
 
 def _within(results: Path, path: Path) -> bool:
@@ -112,9 +166,25 @@ def _print_reasons(what: str, became: str, reasons: Mapping[str, int]) -> None:
         return
     prose(f"{human_count(sum(reasons.values()), what)} {became}:")
     for reason, count in Counter(reasons).most_common(_SHOWN):
-        prose(f"  {count:,}: {reason}")
+        prose(f"  {human_count(count, what)}: {_subject(reason, count)}{reason}")
     if (more := len(reasons) - _SHOWN) > 0:
         prose(f"  and {human_count(more, 'more reason')}")
+
+
+def _subject(reason: str, count: int) -> str:
+    """What a reason that continues a sentence after a file's name needs without it."""
+    return ("it " if count == 1 else "each ") if reason.partition(" ")[0] in ("is", "has", "holds", "cannot") else ""
+
+
+def _print_sweeps(sweeps: Sequence[SweepFacts]) -> None:
+    """What became of the outputs: why points are not repetitions of each other is in the descriptions."""
+    prose(f"{human_count(len(sweeps), 'sweep')}:")
+    for sweep in sweeps[:_SHOWN]:
+        repeated = f", up to {sweep.repetitions.max} repetitions" if sweep.repetitions.max > 1 else ""
+        about = (sweep.description or "").rstrip(".")
+        prose(f"  {sweep.name}: {human_count(len(sweep.points), 'point')}{repeated} ({about})")
+    if (more := len(sweeps) - _SHOWN) > 0:
+        prose(f"  and {human_count(more, 'more sweep')}")
 
 
 def _print_io500(runs: Sequence[Io500Run]) -> None:

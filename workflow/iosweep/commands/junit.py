@@ -46,7 +46,7 @@ def _test(suite: Xml.Element, campaign: str, one: Decision) -> None:
     test = Xml.SubElement(suite, "testcase", names)
     measured = "\n".join(filter(None, (one.figure, one.place, *(result.point for result in one.results))))
     if element := _ELEMENTS.get(one.outcome):
-        reason = printable(one.reason)
-        Xml.SubElement(test, element, {"message": reason, "type": one.outcome}).text = reason
+        found = Xml.SubElement(test, element, {"message": printable(one.reason), "type": one.outcome})
+        found.text = "\n".join(map(printable, one.notes)) or None
     if measured:
         Xml.SubElement(test, "system-out").text = "\n".join(map(printable, measured.split("\n")))

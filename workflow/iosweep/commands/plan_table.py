@@ -61,7 +61,7 @@ def show(made: Plan, where: Where, spack: Collection[str] | None = None, look: b
     printer = Printer(markup=True)
     printer.print(f"[bold]{made.campaign}[/bold]  target {escape(made.target.directory)}", _sweeps(made), "")
     printer.print(*_allocations(made, where), "", _cost(made, cost))
-    for line in criteria.lines(made.accept):
+    for line in criteria.lines(made):
         prose(line)
     given = made.target.node_bandwidth
     printer.print(
@@ -116,8 +116,8 @@ def _cost(made: Plan, cost: forecast.Forecast) -> Table:
     table.add_row("allocations", f"{cost.allocations}")
     table.add_row("time", human_duration(cost.time_s))
     table.add_row("node-hours", f"{cost.node_hours:.2f}")
-    table.add_row("written", f"up to {human_size(cost.bytes_written)}")
-    table.add_row("read", f"up to {human_size(cost.bytes_read)}")
+    table.add_row("written", cost.writes())
+    table.add_row("read", f"{'about ' if cost.bytes_read else ''}{human_size(cost.bytes_read)}")
     table.add_row("peak space", human_size(cost.peak_bytes))
     table.add_row("inodes", f"{cost.inodes:,}")
     table.add_row("memory per node", f"{human_size(cost.memory_per_node_bytes)} of buffers")

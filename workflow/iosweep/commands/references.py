@@ -61,7 +61,7 @@ def _figures(reference: Reference) -> None:
     rows: dict[tuple[str, str], list[str]] = {}
     for figure in reference.figures:
         place = ", ".join(analysis.place(figure))
-        rows.setdefault((report.figure_title(figure), place), []).append(figure.printed)
+        rows.setdefault((report.row_title(figure), place), []).append(figure.printed)
     for (title, place), values in rows.items():
         whole.add_row(title, *map(printable, values), place)
     Printer().print(whole)

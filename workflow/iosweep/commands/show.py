@@ -19,7 +19,7 @@ from iosweep.files import documents
 from iosweep.report import headline
 from iosweep.report.results_table import ordered
 from iosweep.results import merged_tables, safe_csv
-from iosweep.text import printable
+from iosweep.text import printable, some
 from iosweep.tools import parameters
 
 #: Figures whose spread over the repetitions is in `--csv`.
@@ -95,14 +95,19 @@ def _show_results(results: Path, form: str) -> _Shown:
     elif form == "csv":
         safe_csv.write(sys.stdout, _csv_columns(), map(_csv_row, found))
     else:
-        _table(found)
+        _table(found, campaign.about.ingested is not None)
     return known, [documents.sentence(f"{results}/{file}", reason) for file, reason in campaign.about.damaged.items()]
 
 
-def _table(found: Sequence[Result]) -> None:
-    """Print results as a table; on a terminal that leaves too little for its reasons, each as a block."""
+def _table(found: Sequence[Result], ingested: bool) -> None:
+    """Print results as a table; on a terminal that leaves too little for its reasons, each as a block.
+
+    `ingested`: with the file of each, which tells those apart whose parameters are equal.
+    """
     numbers = ["figure", "median", "range"]
-    whole = table("point", "phase", *numbers, "spread", "grade", "verdict", "reason", right=numbers, wrapped=["reason"])
+    more = ["file"] if ingested else []
+    columns = ["point", "phase", *numbers, "spread", "grade", "verdict", *more, "reason"]
+    whole = table(*columns, right=numbers, wrapped=["reason"])
     rows = []
     for result in found:
         headline, units = result.headline, formats.units_of(result.metric, result.kind)
@@ -114,18 +119,24 @@ def _table(found: Sequence[Result]) -> None:
         reasons = printable("; ".join(result.reasons))
         spread = formats.spread(headline, units) if headline else ""
         grade = (headline.grade or "") if headline else ""
-        rows.append((result.point, result.phase, figure, median, span, spread, grade, verdict, reasons))
+        files = [_files(result)] if ingested else []
+        rows.append((result.point, result.phase, figure, median, span, spread, grade, verdict, *files, reasons))
         whole.add_row(*rows[-1])
     printer = Printer()
     if printer.excess(whole) <= max(0, max((len(row[-1]) for row in rows), default=0) - _REASON_WIDTH):
         printer.print(whole)
         return
-    for point, phase, figure, median, span, spread, grade, verdict, reasons in rows:
+    for point, phase, figure, median, span, spread, graded, verdict, *files, reasons in rows:
         prose(f"{point}  {phase}")
-        more = (f"median {median}" if median else "", span, f"grade {grade}" if grade else "")
-        prose("  " + "  ".join(filter(None, (verdict, figure, spread, *more))))
-        if reasons:
-            prose(f"    {reasons}")
+        described = (f"median {median}" if median else "", span, f"grade {graded}" if graded else "")
+        prose("  " + "  ".join(filter(None, (verdict, figure, spread, *described))))
+        for text in filter(None, (*files, reasons)):
+            prose(f"    {text}")
+
+
+def _files(result: Result) -> str:
+    """The files of an ingested result: the first, and how many more there are."""
+    return printable(some(list(dict.fromkeys(row.raw for row in result.rows if row.raw)), 1))
 
 
 def _document(campaign: Campaign, found: Sequence[Result], known: outcome.Outcome) -> dict[str, object]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from decimal import Decimal
 from functools import cache
 from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
 
@@ -22,7 +23,7 @@ if TYPE_CHECKING:  # pydantic and YAML, which jobs and merge do without
 SECTION = "accept"
 #: Criteria of a file, and characters of a threshold.
 _MOST, _MOST_CHARACTERS = 1000, 200
-_LARGEST = 1e18
+_SMALLEST, _LARGEST = 1e-12, 1e18
 #: What a threshold is a number of: as for figures, or how many times as much.
 Quantity = Literal["bandwidth", "iops", "rate", "latency", "ratio"]
 Comparison = Literal[">=", ">", "<=", "<"]
@@ -38,7 +39,7 @@ class Unit(NamedTuple):
 
 
 _BINARY = [Unit(f"{name}B/s", 1024.0**power) for power, name in enumerate(("", "Ki", "Mi", "Gi", "Ti"))]
-_DECIMAL = [Unit(f"{name}B/s", 1000.0**power) for power, name in enumerate(("k", "M", "G", "T"), 1)]
+DECIMAL = [Unit(f"{name}B/s", 1000.0**power) for power, name in enumerate(("k", "M", "G", "T"), 1)]
 _SCALES: tuple[tuple[str, float], ...] = (("", 1.0), ("k", 1e3), ("M", 1e6))
 
 
@@ -50,7 +51,7 @@ def _operations(noun: str, *others: str) -> list[Unit]:
 
 
 UNITS: Mapping[Quantity, list[Unit]] = {
-    "bandwidth": [*_BINARY, *_DECIMAL],
+    "bandwidth": [*_BINARY, *DECIMAL],
     "iops": _operations("IOPS", "iops"),
     "rate": _operations("ops/s", "/s"),
     "latency": [Unit("ns", 1e-9), Unit("us", 1e-6, ("µs", "μs")), Unit("ms", 1e-3), Unit("s", 1.0)],
@@ -71,7 +72,9 @@ _NAMES: Mapping[Quantity, str] = {
     "latency": "a latency",
     "ratio": "scaling",
 }
-_FORM = re.compile(r"(?P<comparison>>=|<=|>|<|≥|≤) *(?P<amount>[0-9]+(?:\.[0-9]+)?) *(?P<unit>.*)")
+_FORM = re.compile(r"(?P<comparison>>=|<=|>|<|≥|≤) *(?P<rest>[^<>=≥≤]+)")
+#: A decimal number, and not the beginning of `1,5`, `1_000`, `1e9`, `0x10` or `1.2.3`.
+_AMOUNT = re.compile(r"(?P<amount>[0-9]+(?:\.[0-9]+)?)(?![0-9_.,'’+-]|[eExX][0-9+-]) *(?P<unit>.*)")
 _REFERENCE = re.compile(r"% *of +(?P<name>[A-Za-z0-9][A-Za-z0-9._-]{0,99})")
 
 
@@ -85,7 +88,7 @@ class Threshold(Part, frozen=True, kw_only=True):
     """What a figure is compared with: `amount` of a unit of UNITS, or percent of the reference `of`."""
 
     comparison: Comparison
-    amount: Annotated[float, Meta(gt=0, le=_LARGEST)]
+    amount: Annotated[float, Meta(ge=_SMALLEST, le=_LARGEST)]
     unit: str
     of: Annotated[str, Meta(max_length=100)] | None = None
 
@@ -99,6 +102,11 @@ class Threshold(Part, frozen=True, kw_only=True):
         return self.amount * _sizes()[self.unit]
 
     @property
+    def decimal(self) -> bool:
+        """Whether its unit is a power of 1000 bytes/s."""
+        return any(unit.name == self.unit for unit in DECIMAL)
+
+    @property
     def least(self) -> bool:
         """Whether the figure has to be above it."""
         return self.comparison in (">=", ">")
@@ -107,7 +115,8 @@ class Threshold(Part, frozen=True, kw_only=True):
     def text(self) -> str:
         """`>= 20 GiB/s`, `>= 90 % of weka.single_client`"""
         blank = "" if self.unit == "x" else " "
-        return f"{self.comparison} {self.amount:.12g}{blank}{self.unit}" + (f" of {self.of}" if self.of else "")
+        number = format(Decimal(f"{self.amount:.12g}"), "f")  # an exponent could not be read again
+        return f"{self.comparison} {number}{blank}{self.unit}" + (f" of {self.of}" if self.of else "")
 
 
 class Criterion(Part, frozen=True, kw_only=True):
@@ -168,13 +177,18 @@ def read(document: Document) -> tuple[list[Criterion], list[Problem]]:
 def _threshold(value: object, selector: Selector) -> Threshold:
     """The threshold of a figure. Raises SelectorError."""
     quantity: Quantity = "ratio" if selector.scaling else selector.about.quantity
-    example = f"write a comparison, a number and a unit, for example `{_EXAMPLES[quantity]}`"
+    example = f"write a comparison, a decimal number and a unit, for example `{_EXAMPLES[quantity]}`"
     shown = f"`{shortened(str(value))}`"
     if not isinstance(value, str) or len(value) > _MOST_CHARACTERS or not (form := _FORM.fullmatch(value.strip())):
         raise SelectorError(f"{shown} is not a threshold; {example}")
-    amount, unit, of = float(form["amount"]), form["unit"].strip(), None
-    if not 0 < amount <= _LARGEST:
-        raise SelectorError(f"{shown} is zero, or too large; {example}")
+    if not (found := _AMOUNT.fullmatch(form["rest"].strip())):
+        raise SelectorError(f"{shown}: {_no_amount(form['rest'])}; {example}")
+    amount, unit, of = float(found["amount"]), found["unit"].strip(), None
+    if amount == 0:
+        raise SelectorError(f"{shown}: every figure is above zero, so this threshold decides nothing; {example}")
+    if not _SMALLEST <= amount <= _LARGEST:
+        size = "large" if amount > 1 else "small"
+        raise SelectorError(f"{shown}: the number is too {size} (it may be {_SMALLEST:g} to {_LARGEST:g}); {example}")
     if reference := _REFERENCE.fullmatch(unit):
         unit, of = "%", reference["name"]
     elif not (unit := _unit(unit, quantity, shown)):
@@ -182,6 +196,21 @@ def _threshold(value: object, selector: Selector) -> Threshold:
     if unit == "%" and not of and selector.scaling and not selector.scaling.factor:
         raise SelectorError(f"{shown}: a share of what {selector.scaling.axis} has grown by says nothing; use `x`")
     return Threshold(comparison=_COMPARISONS[form["comparison"]], amount=amount, unit=unit, of=of)
+
+
+def _no_amount(text: str) -> str:
+    """Why a text does not begin with a decimal number, with what would be right."""
+    word = text.split()[0] if text.strip() else ""
+    shown = f"`{shortened(word, 40)}`"
+    if re.match(r"-[0-9.]", word):
+        return f"{shown} is negative, and every figure is above zero"
+    if re.match(r"[+-]?(?:inf|nan)", word, re.IGNORECASE):
+        return f"{shown} is not a finite number"
+    if re.match(r"[0-9]+[,'’_]", word):
+        return f"{shown} is not a decimal number; the decimal mark is a point, and digits are not grouped"
+    if re.match(r"[0-9.+]", word):
+        return f"{shown} is not a decimal number of digits and at most one point, such as `1.5`"
+    return f"{shown} is not a number"
 
 
 def _unit(text: str, quantity: Quantity, shown: str) -> str:

@@ -37,8 +37,8 @@ def _url(value: object) -> str:
 
 
 def _tool(value: object) -> str:
-    if value in tools():
-        return str(value)
+    if isinstance(value, str) and value in tools():  # a list has no hash
+        return value
     raise UnknownName(unknown("tool", str(value), tools()))
 
 
@@ -213,7 +213,9 @@ def parse_value(value: object, quantity: Quantity) -> float:
     units = UNITS[quantity]
     if not found or found["unit"] not in units or (found["sign"] and quantity != "ratio"):
         names = ", ".join(unit for unit in units if unit.isascii())
-        raise ValueError(f"not a number with its unit; write one of {names}, for example {_EXAMPLES[quantity]}")
+        comma = isinstance(value, str) and re.match(r"[0-9]+,[0-9]", value) is not None
+        mark = " (the decimal mark is a point; a comma sets three digits apart)" if comma else ""
+        raise ValueError(f"not a number with its unit{mark}; write one of {names}, for example {_EXAMPLES[quantity]}")
     size = float(found["number"].replace(",", "")) * units[found["unit"]]
     size = 1 + (size if found["sign"] == "+" else -size) if found["sign"] else size
     if size <= 0:
@@ -322,7 +324,9 @@ def _values(
                 if system in model.systems:
                     yield (*at, figure, system), figure, system, text
                 else:
-                    problems.append(document.problem((*at, figure, system), unknown("system", system, model.systems)))
+                    wrong = unknown("system", system, model.systems)
+                    wrong += "" if model.systems else "; the file has no `systems`"
+                    problems.append(document.problem((*at, figure, system), wrong))
         elif model.systems:
             of = human_count(len(model.systems), "system")
             names = ", ".join(model.systems)

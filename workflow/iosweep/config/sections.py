@@ -96,8 +96,9 @@ class Limits(Strict):
     bytes_written: Size | None = Field(
         None,
         description="Bytes that the campaign may write, data sets included, in all its runs. A larger forecast is"
-        " refused; where a tool writes more than its forecast, the campaign stops before the next repetition. Must be"
-        " given above 10t.",
+        " refused. Before each repetition, its bytes are forecast from the fastest write so far, and the campaign stops"
+        " if they exceed what is left. Only a repetition that is faster than all before it can exceed the limit, and"
+        " it is the last one. Must be given above 10t.",
     )
     time: Duration | None = Field(
         None,

@@ -103,10 +103,10 @@ def unpack(archive: Path, into: Path) -> Path:
         with _opened(archive) as tar:
             for member in tar:
                 name = _name(archive, member)
-                if member.isdir():
-                    continue
                 files, total = files + 1, total + member.size
                 _bound(archive, name, member.size, files, total, room)
+                if member.isdir():
+                    continue
                 content = tar.extractfile(member)
                 if content is None:
                     raise Unusable(f"{archive}: {printable(name)} is not a file")
@@ -118,6 +118,8 @@ def unpack(archive: Path, into: Path) -> Path:
             raise
         raise Unusable(f"{archive} is damaged: {printable(str(error))}") from None  # of a decompressor
     tops = {PurePosixPath(name).parts[0] for name in sums}
+    if not tops:
+        raise Unusable(f"{archive} has no files: it is empty, or cut short")
     if len(tops) != 1:
         raise Unusable(f"{archive} has {human_count(len(tops), 'directory', 'directories')}, not that of a campaign")
     top = tops.pop()
@@ -192,7 +194,7 @@ def _bound(archive: Path, name: str, size: int, files: int, total: int, room: in
         most = human_size(MOST_FILE_BYTES)
         raise Unusable(f"{archive}: {printable(name)} has {human_size(size)}, and at most {most} are read")
     if files > MOST_FILES:
-        raise Unusable(f"{archive} has more than {MOST_FILES:,} files")
+        raise Unusable(f"{archive} has more than {MOST_FILES:,} files and directories")
     if total > room:
         raise Unusable(f"{archive} unpacks to more than {human_size(room)}, for which there is no room")
 

@@ -26,7 +26,8 @@ class NothingUsable(Exception):
 
 #: Called with each file that is there, before it is read: its name.
 Progress = Callable[[str], None]
-Read = list[tuple[IngestedFile, Contents]]
+_One = tuple[IngestedFile, Contents]
+Read = list[_One]
 
 
 def collect(
@@ -46,25 +47,20 @@ def collect(
             place.replaced(RAW) as file,
             zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive,
         ):
-            seen: dict[str, tuple[IngestedFile, Contents]] = {}
+            seen: dict[str, _One] = {}
             for found in (one for path in sources for one in walk.files(path)):
                 progress(found.name)
                 if isinstance(found, walk.Skipped):
                     refused.add(found.reason)
-                    continue
-                if known := seen.get(found.sha256):  # its rows count once; a set of IO500's may need it all the same
+                elif known := seen.get(found.sha256):  # its rows count once; a set of IO500's may need it all the same
                     refused.add("is a copy of another file")
                     taken.append((structs.replace(known[0], path=found.name), known[1]))
-                    continue
-                if isinstance(kinds := contents.kinds(found.data), NotOurs):
-                    refused.add(kinds.reason)
-                    continue
-                content = contents.read(found.name, found.data, kinds)
-                info = zipfile.ZipInfo(found.sha256)  # a fixed time: equal files give an equal archive
-                info.compress_type = zipfile.ZIP_DEFLATED
-                archive.writestr(info, found.data, compresslevel=1)
-                seen[found.sha256] = (IngestedFile(found.name, found.sha256, len(found.data), kinds), content)
-                taken.append(seen[found.sha256])
+                elif isinstance(read := _read(found, archive), str):
+                    refused.add(read)
+                else:
+                    seen[found.sha256] = read
+                    taken.append(read)
+                del found  # its content: the next file need not be in memory beside it
             if not any(content.rows for _, content in taken):
                 for file_, content in taken:
                     refused.add(contents.why_no_row(file_.path, content))
@@ -79,3 +75,14 @@ def collect(
         data = documents.dump(document, indent=True)
         place.write(INGESTED, data)
     return document, digest(data), taken
+
+
+def _read(found: walk.Found, archive: zipfile.ZipFile) -> _One | str:
+    """What a file holds, which is added to the archive, or why it is not taken."""
+    if isinstance(kinds := contents.kinds(found.data), NotOurs):
+        return kinds.reason
+    content = contents.read(found.name, found.data, kinds)
+    info = zipfile.ZipInfo(found.sha256)  # a fixed time: equal files give an equal archive
+    info.compress_type = zipfile.ZIP_DEFLATED
+    archive.writestr(info, found.data, compresslevel=1)
+    return IngestedFile(found.name, found.sha256, len(found.data), kinds), content

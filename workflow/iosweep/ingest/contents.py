@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -16,12 +17,14 @@ from iosweep.results.ingested import IO500
 from iosweep.results.reasons import bare
 from iosweep.text import printable, shortened
 from iosweep.tools import tools
-from iosweep.tools.reading import Cell, Reading, ReadingProblem, Sum
+from iosweep.tools.reading import MOST_JSON, Cell, Job, Reading, ReadingProblem, Sum
 
 #: How JSON begins that is one document of fio's, and needs no look inside.
 _FIO_ALONE = re.compile(rb'\s*\{\s*"fio version"')
 #: Documents of fio's in a file that holds several, and objects in objects that are looked at.
 _MOST_DOCUMENTS, _DEEP = 10_000, 4
+#: Characters between two values of JSON that may be blank.
+_BLANKS = 1000
 #: Characters of a reason.
 _LONGEST = 200
 
@@ -84,19 +87,39 @@ def reading(name: str, data: bytes, tool: str, exit_code: int | None = None) -> 
 
 
 def _documents(data: bytes) -> Iterator[bytes]:
-    """fio's documents in JSON that holds several, as wekatester's result file does; nothing where it is not such."""
+    """fio's documents in JSON that holds several, as wekatester's result file does; nothing where it is not such.
+
+    That file is {name of the job file: fio's document}. It is opened to append: two runs in one minute make two objects
+    (github.com/weka/wekatester, wekatester.py).
+    """
     if data.lstrip()[:1] not in (b"{", b"[") or _FIO_ALONE.match(data):
         return
     try:
-        outer = orjson.loads(data)
+        outer = [orjson.loads(data)]
     except orjson.JSONDecodeError:
-        return  # several documents one after the other, or lines around one: the reader's work
-    if isinstance(outer, dict) and "fio version" in outer:
-        return
-    for count, document in enumerate(_inside(outer, _DEEP)):
+        outer = _in_a_row(data)
+    if any(isinstance(one, dict) and "fio version" in one for one in outer):
+        return  # fio's own, also several one after the other: the reader's work
+    for count, document in enumerate(_inside(outer, _DEEP + 1)):
         if count == _MOST_DOCUMENTS:
             return
         yield orjson.dumps(document)
+
+
+def _in_a_row(data: bytes) -> list[object]:
+    """JSON values one after the other; none where there is something else."""
+    if len(data) > MOST_JSON:
+        return []
+    text, decoder, at = data.decode("utf-8", "replace").strip(), json.JSONDecoder(), 0
+    found: list[object] = []
+    while at < len(text):
+        try:
+            value, at = decoder.raw_decode(text, at)
+        except (ValueError, RecursionError):
+            return []
+        found.append(value)
+        at += len(text[at : at + _BLANKS]) - len(text[at : at + _BLANKS].lstrip())
+    return found
 
 
 def _inside(value: object, deep: int) -> Iterator[object]:
@@ -114,6 +137,7 @@ def _joined(readings: Sequence[Reading]) -> Reading:
     rows: list[dict[str, Cell]] = []
     problems: list[ReadingProblem] = []
     sums: list[Sum] = []
+    jobs: dict[int, Job] = {}
     for reading in readings:
         first = len(rows)
         rows += map(dict, reading.rows)
@@ -124,5 +148,6 @@ def _joined(readings: Sequence[Reading]) -> Reading:
                 problems += [replace(problem, row=first + index) for index in range(len(reading.rows))]
             else:
                 problems.append(problem)
+        jobs |= {first + at: job for at, job in reading.jobs.items()}
         sums += [replace(one, parts=tuple(part + first for part in one.parts)) for one in reading.sums]
-    return Reading(next((one.version for one in readings if one.version), None), rows, problems, sums)
+    return Reading(next((one.version for one in readings if one.version), None), rows, problems, sums, jobs)

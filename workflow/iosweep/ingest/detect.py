@@ -9,7 +9,6 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from iosweep.text import some
 from iosweep.tools import tools
 
 #: Lines with a tool's sign that are looked at, and how much of each: a log may quote a sign on each of its lines.
@@ -53,7 +52,8 @@ def tool(data: bytes) -> Detected | NotOurs:
         return Detected(first, tuple(others))
     if b"\0" in text[:_BEGINNING]:
         return NotOurs("is not text")
-    return NotOurs(f"has no output of {some(list(tools()), len(tools()))}")
+    *others, last = tools()
+    return NotOurs(f"has no output of {', '.join(others)} or {last}")
 
 
 def _first(text: bytes, signs: Mapping[bytes, bytes]) -> int:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from iosweep.results.ingested import Io500Figure, Io500Run, Io500Score
@@ -133,15 +133,23 @@ def runs(summaries: Sequence[tuple[str, Summary]], outputs: Iterable[tuple[str, 
             known.setdefault(directory_of(path), []).append(one)
     of_phase: dict[str, dict[str, list[tuple[str, Reading]]]] = {directory: {} for directory in known}
     for path, reading in outputs:
-        if phase := phase_of(path):
-            above = [one for one in known if one == directory_of(path) or _below(path, one)]
-            if above:
-                of_phase[max(above, key=len)].setdefault(phase, []).append((path, reading))
+        if (phase := phase_of(path)) and (above := _nearest(path, known)) is not None:
+            of_phase[above].setdefault(phase, []).append((path, reading))
     for directory in [one for one in known if not of_phase[one]]:
         below = [one for one in known if of_phase[one] and _below(one, directory)]
         if len(below) == 1:
             known[below[0]] += known.pop(directory)
     return [_run(directory, ones, of_phase[directory]) for directory, ones in known.items()]
+
+
+def _nearest(path: str, known: Container[str]) -> str | None:
+    """The nearest of some directories that a file is in, at any depth."""
+    above = directory_of(path)
+    while above not in known:
+        if not above:
+            return None
+        above = directory_of(above)
+    return above
 
 
 def _below(path: str, directory: str) -> bool:

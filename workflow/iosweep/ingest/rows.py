@@ -1,7 +1,8 @@
 """Rows that tools' readers made of outputs of others -> rows of the result table, with points and sweeps. Pure.
 
 Rows of one tool with the same parameters are one point, and several runs of it are its repetitions, in the order of
-their dates. What a text does not tell is null, and makes a group of its own: it is never mixed with what is known.
+their dates. What a text does not tell is null, and makes a group of its own: it is never mixed with what is known. What
+a text tells beside the parameters (`Job`: fio's other options, or a job's name) tells points apart, too.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import hashlib
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cache
@@ -28,19 +29,28 @@ from iosweep.results.ingested import IngestedFile
 from iosweep.results.reasons import REASONS
 from iosweep.results.repeated import Row, Values
 from iosweep.results.table_values import MOST
-from iosweep.text import printable
+from iosweep.text import printable, some
 from iosweep.tools import Option, parameters, phases, tools
 from iosweep.tools.axes import PHASE_TIME
-from iosweep.tools.reading import Cell, Reading
+from iosweep.tools.reading import Cell, Job, Reading
 
 #: What checks say that a reader makes without a name.
 _OF_THE_WHOLE = "a part of what the reader judges of the whole output (check `output`)"
 #: Columns that tell points apart, beside the parameters: a mean over two versions would describe neither.
 _ALSO = ("tool_version", "target_directory", "segments", "tasks")
-#: Kind -> columns without which nothing tells that two outputs are of the same thing: each is a point of its own.
-_ESSENTIAL = {"data": ("tasks", "transfer_size_bytes"), "metadata": ("tasks",)}
+#: Kind -> columns without which nothing tells that two outputs are of the same thing: each is a point of its own,
+#: unless its text has all options of its job. Queue depth where the tool has one.
+_ESSENTIAL = {
+    "data": {"tasks": "ranks", "transfer_size_bytes": "transfer size", "queue_depth": "queue depth"},
+    "metadata": {"tasks": "ranks"},
+}
+#: Options that a description names.
+_NAMED = 6
+#: Characters of a file or an option in a sweep's name.
+_WORD = 40
 #: Columns that tell when a row was measured.
 _WHEN = ("started", "began_local", "ended_local")
+_NO_JOB = Job(())
 #: Columns of a row that this module sets itself.
 _OWN = frozenset({"campaign", "sweeps", "point", "repetition", "attempt", "verdict", "reasons", "raw", "raw_sha256"})
 
@@ -51,6 +61,20 @@ class Found(NamedTuple):
     values: Mapping[str, Cell]
     invalid: Sequence[str]
     suspect: Sequence[str]
+    job: Job
+
+
+class _Sweep(NamedTuple):
+    """What a sweep's points have in common. `alone`: the file of rows that are repetitions of nothing, and `unknown`:
+    what it does not tell; else empty. `job`: its options, where columns do not tell all points of a sweep apart."""
+
+    tool: str
+    kind: str
+    version: str
+    directory: str
+    alone: str = ""
+    unknown: str = ""
+    job: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -68,7 +92,7 @@ class _Placed(NamedTuple):
 
     values: Values
     found: Found
-    sweep: tuple[str, ...]
+    sweep: _Sweep
     point: str
     order: tuple[bool, str, int]
 
@@ -101,13 +125,15 @@ def _whole(reading: Reading) -> Iterator[Found]:
     summed = {part for one in reading.sums for part in one.parts}
     for index, row in enumerate(reading.rows):
         if index not in summed:
-            yield Found(row, reading.against(index, "invalid"), reading.against(index, "suspect"))
+            job = reading.jobs.get(index, _NO_JOB)
+            yield Found(row, reading.against(index, "invalid"), reading.against(index, "suspect"), job)
     for one in reading.sums:
         against = {
             severity: [text for part in one.parts for text in reading.against(part, severity)]
             for severity in ("invalid", "suspect")
         }
-        yield Found(one.row, _distinct(against["invalid"]), _distinct([*against["suspect"], *one.doubts]))
+        suspect = _distinct([*against["suspect"], *one.doubts])
+        yield Found(one.row, _distinct(against["invalid"]), suspect, one.job or _NO_JOB)
 
 
 def _distinct(texts: Iterable[str]) -> list[str]:
@@ -189,14 +215,28 @@ def _place(values: Values, found: Found, number: int) -> _Placed:
     tool, phase = str(values["tool"]), str(values["phase"])
     kind = str(values["kind"])
     known = {name: values[name] for name in (*parameters(), *_ALSO) if values.get(name) is not None}
-    alone = any(values.get(name) is None for name in _ESSENTIAL[kind])
-    if alone:
+    if found.job.options:
+        known["job"] = [*map(printable, found.job.options)]
+    unknown = [] if found.job.whole else _unknown(tool, kind, values)
+    if unknown:
         known |= {"raw_sha256": values["raw_sha256"], "run": found.values.get("repetition")}
     point = _point_id(tool, kind, known)
-    told = (str(values.get(name) or "") for name in ("tool_version", "target_directory"))
-    sweep = (tool, kind, *told, str(values["raw"]) if alone else "")
+    version, directory = (str(values.get(name) or "") for name in ("tool_version", "target_directory"))
+    sweep = _Sweep(tool, kind, version, directory)
+    if unknown:
+        sweep = sweep._replace(alone=str(values["raw"]), unknown=" or ".join(unknown))
     when = next((str(value) for name in _WHEN if (value := found.values.get(name))), "")
     return _Placed(values | {"phase": phase}, found, sweep, point, (not when, when, number))
+
+
+def _unknown(tool: str, kind: str, values: Values) -> list[str]:
+    """What a row does not tell without which it is a repetition of nothing, in words."""
+    has_depth = any(option.column == "queue_depth" for option in tools()[tool].options.values())
+    return [
+        words
+        for name, words in _ESSENTIAL[kind].items()
+        if values.get(name) is None and (name != "queue_depth" or has_depth)
+    ]
 
 
 def _point_id(tool: str, kind: str, known: Mapping[str, object]) -> str:
@@ -212,8 +252,12 @@ def _point_id(tool: str, kind: str, known: Mapping[str, object]) -> str:
     return ".".join([*parts, hashlib.sha256(content).hexdigest()[:12]])
 
 
-def _made(placed: Sequence[_Placed], left_out: Mapping[str, int]) -> Made:
-    names = _sweep_names(dict.fromkeys(one.sweep for one in placed))
+def _made(found: Sequence[_Placed], left_out: Mapping[str, int]) -> Made:
+    placed = _split(found)
+    shared: dict[_Family, set[str]] = {}
+    for one in placed:
+        shared[_family(one.sweep)] = shared.get(_family(one.sweep), set(one.sweep.job)) & set(one.sweep.job)
+    names = _sweep_names(dict.fromkeys(one.sweep for one in placed), shared)
     ordered = sorted(placed, key=lambda one: (one.sweep, one.point, one.order))
     numbers: Counter[tuple[str, str]] = Counter()
     rows: list[Row] = []
@@ -227,11 +271,38 @@ def _made(placed: Sequence[_Placed], left_out: Mapping[str, int]) -> Made:
     agreements = repeated.agreements(map(repeated.headline, rows))
     for row in rows:
         repeated.judge(row, agreements)
-    sweeps = tuple(
-        _sweep(name, key, [row.values for one, row in zip(ordered, rows, strict=True) if one.sweep == key])
-        for key, name in names.items()
-    )
+    own: dict[_Sweep, list[Values]] = {}
+    for one, row in zip(ordered, rows, strict=True):
+        own.setdefault(one.sweep, []).append(row.values)
+    sweeps = tuple(_sweep(name, key, own[key], shared[_family(key)]) for key, name in names.items())
     return Made(rows, sweeps, left_out)
+
+
+#: A sweep before it was split by the options of its jobs, and whether these are names alone.
+_Family = tuple[_Sweep, bool]
+_NAME = "name="
+
+
+def _family(key: _Sweep) -> _Family:
+    return key._replace(job=()), any(option.startswith(_NAME) for option in key.job)
+
+
+def _own(key: _Sweep, shared: Collection[str]) -> list[str]:
+    """What tells a sweep from others of its family: options of its jobs that not all of these have, or their names."""
+    return [printable(option.removeprefix(_NAME)) for option in key.job if option not in shared or _family(key)[1]]
+
+
+def _split(placed: Sequence[_Placed]) -> list[_Placed]:
+    """The same, with the sweeps split by the options of their jobs in which columns do not tell all points apart."""
+    points: dict[tuple[_Sweep, object], set[str]] = {}
+    for one in placed:
+        columns = tuple(one.values.get(name) for name in ("phase", *parameters()))
+        points.setdefault((one.sweep, columns), set()).add(one.point)
+    mixed = {sweep for (sweep, _), alike in points.items() if len(alike) > 1}
+    return [
+        one._replace(sweep=one.sweep._replace(job=one.found.job.options)) if one.sweep in mixed else one
+        for one in placed
+    ]
 
 
 def _findings(found: Found) -> list[tuple[Check, Finding]]:
@@ -240,7 +311,7 @@ def _findings(found: Found) -> list[tuple[Check, Finding]]:
         "output": _said(found.invalid, "the output is complete and agrees with itself"),
         "tool_doubts": _said(found.suspect, "nothing in the text speaks against the figures"),
     }
-    return [(check, own.get(check.name, common)) for check, common in _common()]
+    return [(pair[0], own[pair[0].name]) if pair[0].name in own else pair for pair in _common()]  # one for all rows
 
 
 def _said(texts: Sequence[str], otherwise: str) -> Finding:
@@ -258,33 +329,53 @@ def _one(text: str) -> str:
     return text.replace(REASONS, " / ")
 
 
-def _sweep_names(keys: Iterable[tuple[str, ...]]) -> dict[tuple[str, ...], str]:
-    """Sweep -> its name: tool and kind, and a number where several versions, directories or files have them."""
+def _sweep_names(keys: Iterable[_Sweep], shared: Mapping[_Family, Collection[str]]) -> dict[_Sweep, str]:
+    """Sweep -> its name: tool and kind, and where several have these the file or the options that a sweep has alone
+    (`fio-data-size-1g`), else a number."""
     ordered = sorted(keys)
     several = Counter(key[:2] for key in ordered)
-    numbers: Counter[tuple[str, ...]] = Counter()
+    numbers: Counter[str] = Counter()
+    taken: set[str] = set()
     names = {}
     for key in ordered:
-        numbers[key[:2]] += 1
-        names[key] = "-".join(key[:2]) + (f"-{numbers[key[:2]]}" if several[key[:2]] > 1 else "")
+        name = "-".join(key[:2])
+        if several[key[:2]] > 1:
+            own = "-".join(sorted(_own(key, shared[_family(key)]), key=len))  # `size=1g` before a long path
+            word = re.sub(r"[^A-Za-z0-9._+]+", "-", re.split("[/!]", key.alone)[-1] or own).strip("-.")[:_WORD]
+            base, name = f"{name}-{word}" if word else name, f"{name}-{word}" if word else ""
+            while not name or name in taken:
+                numbers[base] += 1
+                name = f"{base}-{numbers[base] + bool(word)}"
+            taken.add(name)
+        names[key] = name
     return names
 
 
-def _sweep(name: str, key: tuple[str, ...], rows: Sequence[Values]) -> SweepFacts:
-    tool, _, version, directory, alone = key
+def _sweep(name: str, key: _Sweep, rows: Sequence[Values], shared: Collection[str]) -> SweepFacts:
     measured = {str(row["phase"]) for row in rows}
     most = max((number for row in rows if isinstance(number := row["repetition"], int)), default=1)
-    about = [f"{tools()[tool].title or tool} {version}" if version else "", f"in {directory}" if directory else ""]
-    about += [f"{alone}, which does not tell on how many ranks or with what size"] if alone else []
     return SweepFacts(
         name=name,
-        tool=tool,
+        tool=key.tool,
         phases=tuple(phase for phase in phases() if phase in measured),
         axes=dict(_axes(rows)),
         points=tuple(dict.fromkeys(str(row["point"]) for row in rows)),
         repetitions=RepetitionFacts(min=1, max=most, until_ci95_half_width=None),
-        description=f"Ingested: {' '.join(filter(None, about))}." if any(about) else "Ingested.",
+        description=_described(key, shared),
     )
+
+
+def _described(key: _Sweep, shared: Collection[str]) -> str:
+    """`Ingested: fio 3.36, jobs with size=1g.` `shared`: options of all jobs that are not named."""
+    version = key.version.removeprefix(f"{key.tool}-")
+    about = [f"{tools()[key.tool].title or key.tool} {version}"] if version else []
+    about += [f"in {key.directory}"] if key.directory else []
+    if key.job:
+        own = _own(key, shared)
+        named = "named" if _family(key)[1] else "with"
+        about += [f"jobs {named} {some(own, _NAMED)}" if own else "jobs without the options of those beside them"]
+    about += [f"{key.alone} alone: it does not tell {key.unknown}"] if key.alone else []
+    return f"Ingested: {', '.join(about)}." if about else "Ingested."
 
 
 def _axes(rows: Sequence[Values]) -> Iterator[tuple[str, tuple[bool | int | str, ...]]]:

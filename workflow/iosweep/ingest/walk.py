@@ -16,6 +16,7 @@ import struct
 import tarfile
 import zipfile
 import zlib
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -32,6 +33,7 @@ MOST_MEMBERS, MOST_EXPANDED, MOST_HEADER, MOST_ZIP_DIRECTORY = 100_000, 8 << 30,
 #: Directories in directories, each of which takes a file handle.
 MOST_DEEP = 64
 
+_ENCRYPTED = 1  # a flag of a zip's member
 _ZIP_END, _ZIP_LOCATOR = b"PK\x05\x06", b"PK\x06\x07"
 _ZIP = (b"PK\x03\x04", _ZIP_END)
 _GZIP = b"\x1f\x8b"
@@ -88,7 +90,7 @@ def files(path: Path) -> Iterator[Found | Skipped]:
         with path.open("rb") as file:  # the user's own choice: a link or a pipe, too
             yield from stream(shown(path), file)
     except OSError as error:
-        yield _skipped(shown(path), error)
+        yield Skipped(shown(path), "is a socket, not a file") if path.is_socket() else _skipped(shown(path), error)
 
 
 def stream(name: str, file: BinaryIO) -> Iterator[Found | Skipped]:
@@ -137,7 +139,12 @@ def _contents(name: str, file: BinaryIO) -> Iterator[Found | Skipped]:
         yield _whole(name, start, file)
         return
     try:
-        yield from inside
+        empty = True
+        for one in inside:
+            empty = False
+            yield one
+        if empty:
+            yield Skipped(name, "is an archive without a file")
     except _TooMuchError as error:
         yield Skipped(name, str(error))
     except Exception as error:  # others made it: the readers of archives raise what they like where one is damaged
@@ -148,8 +155,10 @@ def _whole(name: str, start: bytes, file: BinaryIO) -> Found | Skipped:
     for sign, what in _OTHERS.items():
         if start.startswith(sign):
             return Skipped(name, f"is {what}: unpack it first")
-    data = file.read(MOST_BYTES + 1)
-    return _found(name, data)
+    if file.seek(0, os.SEEK_END) > MOST_BYTES:  # known before it is read; of a device it is 0
+        return Skipped(name, _large())
+    file.seek(0)
+    return _found(name, file.read(MOST_BYTES + 1))
 
 
 def _found(name: str, data: bytes) -> Found | Skipped:
@@ -247,18 +256,32 @@ def _gzip(name: str, file: BinaryIO) -> Iterator[Found | Skipped]:
     yield _found(member, inside.take(MOST_BYTES + 1))
 
 
+class _Names:
+    """Names of an archive's members for people. One that occurs again, as `tar -r` and `zip` of some programs write it,
+    is `a.tar!member (2)`: each is read, and none takes the place of another."""
+
+    def __init__(self, archive: str) -> None:
+        self._archive = archive
+        self._seen: Counter[str] = Counter()
+
+    def of(self, member: str) -> str:
+        self._seen[member] += 1
+        again = f" ({self._seen[member]})" if self._seen[member] > 1 else ""
+        return f"{self._archive}!{shown(member)}{again}"
+
+
 def _tar(name: str, inside: _Forward) -> Iterator[Found | Skipped]:
     with tarfile.TarFile(fileobj=inside, mode="r", encoding="utf-8", errors="surrogateescape") as archive:  # type: ignore[arg-type]
-        count = 0
+        count, names = 0, _Names(name)
         while (member := archive.next()) is not None:
             archive.members = []  # type: ignore[attr-defined]  # it keeps them all
             count += 1
             if count > MOST_MEMBERS:
                 raise _TooMuchError(f"has more than {MOST_MEMBERS:,} members")
             inside.budget = MOST_HEADER
-            shown_name = f"{name}!{shown(member.name)}"
             if member.isdir():
                 continue
+            shown_name = names.of(member.name)
             if not member.isfile() or member.issparse():
                 yield Skipped(shown_name, f"is {_tar_kind(member)}", special=not member.issparse())
             elif member.size > MOST_BYTES:
@@ -269,6 +292,7 @@ def _tar(name: str, inside: _Forward) -> Iterator[Found | Skipped]:
                 if len(data) < member.size:
                     raise EOFError("it is cut")
                 yield _member(shown_name, data)
+                del data  # two large members need not be in memory at once
 
 
 def _tar_kind(member: tarfile.TarInfo) -> str:
@@ -287,25 +311,37 @@ def _member(name: str, data: bytes) -> Found | Skipped:
 def _zip(name: str, file: BinaryIO) -> Iterator[Found | Skipped]:
     _check_zip(file)
     with zipfile.ZipFile(file) as archive:
-        expanded = 0
+        expanded, names = 0, _Names(name)
         for member in sorted(archive.infolist(), key=lambda one: one.filename):
-            shown_name = f"{name}!{shown(member.filename)}"
             if member.is_dir():
                 continue
-            if stat.S_IFMT(member.external_attr >> 16) not in (0, stat.S_IFREG):
-                yield Skipped(shown_name, "is a link, which is not followed", special=True)
+            shown_name = names.of(member.filename)
+            if special := _special(stat.S_IFMT(member.external_attr >> 16)):
+                yield Skipped(shown_name, f"is {special}", special=True)
+                continue
+            if member.flag_bits & _ENCRYPTED:
+                yield Skipped(shown_name, "is encrypted: unpack it first, with its password")
                 continue
             try:
                 with archive.open(member) as opened:
                     data = opened.read(MOST_BYTES + 1)
-            except (OSError, EOFError, ValueError, RuntimeError, zlib.error, zipfile.BadZipFile) as error:
-                # one member that is encrypted or damaged says nothing against the others
-                yield Skipped(shown_name, f"cannot be read: {printable(str(error))}")
+            except NotImplementedError:
+                yield Skipped(shown_name, "is compressed by a method that is not read: unpack it first")
+                continue
+            except Exception as error:  # a damaged member says nothing against the others; lzma has an error of its own
+                yield Skipped(shown_name, f"is damaged: {printable(str(error)) or type(error).__name__}")
                 continue
             expanded += len(data)
             if expanded > MOST_EXPANDED:
                 raise _TooMuchError(f"holds more than {MOST_EXPANDED >> 30} GiB")
             yield _member(shown_name, data) if len(data) <= MOST_BYTES else Skipped(shown_name, _large())
+
+
+def _special(kind: int) -> str:
+    """What a member of a zip is instead of a file, as `a link, which is not followed`; empty for a file."""
+    if kind == stat.S_IFLNK:
+        return "a link, which is not followed"
+    return "" if kind in (0, stat.S_IFREG) else "a device or a pipe, not a file"
 
 
 def _check_zip(file: BinaryIO) -> None:

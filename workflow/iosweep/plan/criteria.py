@@ -6,17 +6,22 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from msgspec import structs
 
+from iosweep.config import published
 from iosweep.config.criteria import Criterion
+from iosweep.config.published import Condition, PublishedFigure
 from iosweep.config.selectors import Selector, Subject, Where, lacks, matches
 from iosweep.config.sweeps import Config
 from iosweep.errors import Problem
 from iosweep.plan import contests
-from iosweep.plan.model import Point
-from iosweep.text import human_count
+from iosweep.plan.model import Plan, Point
+from iosweep.text import human_count, some
 from iosweep.tools import phases
+from iosweep.tools.axes import NODES, PHASE_TIME
 
 #: Conditions that no figure mixes: keys of `at`.
 _CONDITIONS = ("tool", "write_mode", "data", "o_direct", "file_size")
+#: Conditions of a reference that are named where they are not met.
+_NAMED = 3
 
 
 def problems(config: Config, points: Iterable[Point]) -> Iterator[Problem]:
@@ -28,11 +33,57 @@ def problems(config: Config, points: Iterable[Point]) -> Iterator[Problem]:
                 yield config.criterion_problem(criterion, wrong)
 
 
-def lines(accept: Sequence[Criterion]) -> list[str]:
+def lines(plan: Plan) -> list[str]:
     """What a plan says of its criteria; nothing without any."""
-    if not accept:
+    if not plan.accept:
         return []
-    return [f"accept: {human_count(len(accept), 'criterion', 'criteria')}", *(f"  {one.text}" for one in accept)]
+    found = [f"accept: {human_count(len(plan.accept), 'criterion', 'criteria')}"]
+    for one in plan.accept:
+        found.append(f"  {one.text}")
+        if wrong := incomparable(one, plan):
+            found.append(f"    will be undecided, because nothing planned compares with it: {wrong}")
+    return found
+
+
+def incomparable(criterion: Criterion, plan: Plan) -> str | None:
+    """Why no planned point can be compared with the reference that a criterion names; None where one can, and of a
+    criterion without a reference.
+
+    The conditions are those of analysis/references.py: of the tool, each of `where`, and that no suite was scaled.
+    """
+    name = criterion.threshold.of
+    if name is None or not (meant := published.find(name, plan.references)):
+        return None
+    selector = criterion.selector
+    points = [point for point in plan.points if any(matches(selector, one) for one in subjects([point]))]
+    scaled = {id: sweep.suite or sweep.name for sweep in plan.sweeps if sweep.scaled for id in sweep.points}
+    whole = {id for sweep in plan.sweeps if not sweep.scaled for id in sweep.points}
+    reasons: list[list[str]] = []
+    for figure in published.figures_of(*meant, selector):
+        for point in points:
+            unmet = [f"tool {point.tool}, not {figure.tool}"] if point.tool != figure.tool else []
+            unmet += _unmet(figure, point)
+            if point.id in scaled and point.id not in whole:
+                unmet.append(f"the suite {scaled[point.id]} is scaled")
+            if not unmet:
+                return None
+            reasons.append(unmet)
+    return some(min(reasons, key=len), _NAMED, separator="; ") if reasons else None
+
+
+def _unmet(figure: PublishedFigure, point: Point) -> Iterator[str]:
+    """The conditions of a published figure that a point does not have: `queue_depth 8, there 32`."""
+    known = {NODES.name: point.nodes, PHASE_TIME.name: point.phase_time_s, **point.options}
+    for name, wanted in figure.where.items():
+        own = known.get(name)
+        if own is None:
+            yield f"{name} has no value, there {Where(name, _value(wanted)).shown}"
+        elif own != wanted:
+            yield f"{Where(name, _value(own)).text}, there {Where(name, _value(wanted)).shown}"
+
+
+def _value(value: Condition) -> bool | int | str:
+    return f"{value:g}s" if isinstance(value, float) else value  # a phase time
 
 
 def subjects(points: Iterable[Point]) -> Iterator[Subject]:

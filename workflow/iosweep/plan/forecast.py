@@ -1,4 +1,4 @@
-"""What a plan will take: time, bytes, space, files, memory. Pure; bytes of timed phases are upper estimates."""
+"""What a plan will take: time, bytes, space, files, memory. Pure; bytes of timed phases are estimates."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ UNLIMITED_BYTES = 10 << 40  # more must be allowed by limits.bytes_written
 
 @dataclass(frozen=True)
 class Cost:
-    """What something takes. Bytes that timed phases move are an upper estimate from the assumptions above."""
+    """What something takes. Bytes that timed phases move are estimated from the assumptions above."""
 
     time_s: float = 0.0
     bytes_written: int = 0
@@ -46,12 +46,33 @@ class Cost:
         return Cost(self.time_s * n, self.bytes_written * n, self.bytes_read * n)
 
 
+@dataclass(frozen=True)
+class Fastest:
+    """What bounds the rate of a timed phase: bytes/s that one node moves at most, and seconds that each I/O takes at
+    least."""
+
+    node_bandwidth: float = NODE_BANDWIDTH
+    latency_s: float = LEAST_LATENCY_S
+
+    def after(self, point: Point, step: Step, written: int) -> Fastest:
+        """The same after a step that wrote so many bytes: its own forecast would not be lower than these now."""
+        share = _written_share(point, step)
+        if step.time_s is None or not share or written <= 0:
+            return self
+        rate = written / share / point.nodes / step.time_s
+        return Fastest(max(self.node_bandwidth, rate), min(self.latency_s, _in_flight_bytes(point) / rate))
+
+    def writes(self, point: Point, steps: Iterable[Step]) -> int:
+        """Bytes that some steps of a repetition write at these rates."""
+        return sum(step_cost(point, step, self.node_bandwidth, self.latency_s).bytes_written for step in steps)
+
+
 def repetition_cost(point: Point, node_bandwidth: int | None) -> Cost:
     """What one repetition takes, data sets excluded."""
     return sum((step_cost(point, step, node_bandwidth) for step in point.steps()), Cost())
 
 
-def step_cost(point: Point, step: Step, node_bandwidth: int | None) -> Cost:
+def step_cost(point: Point, step: Step, node_bandwidth: float | None, latency_s: float = LEAST_LATENCY_S) -> Cost:
     """What one step of a repetition takes, data sets excluded."""
     tool = tools()[point.tool]
     if work := tool.work(step):
@@ -59,14 +80,24 @@ def step_cost(point: Point, step: Step, node_bandwidth: int | None) -> Cost:
         written, read = size * ("create" in names), size * ("read" in names)
         least = min(node_bandwidth or NODE_BANDWIDTH, PREPARE_BANDWIDTH) * point.nodes
         return Cost(START_UP_S + work / METADATA_RATE / point.nodes + (written + read) / least, written, read)
-    phase = step.phase
-    # Little's law: so many I/Os in flight, none done sooner than the least latency
-    in_flight = _number(point, "threads_per_node") * _number(point, "queue_depth")
-    rate = min(node_bandwidth or NODE_BANDWIDTH, in_flight * _number(point, "transfer_size") / LEAST_LATENCY_S)
+    # Little's law: so many bytes in flight, none done sooner than the least latency
+    rate = min(node_bandwidth or NODE_BANDWIDTH, _in_flight_bytes(point) / latency_s)
     moved = rate * point.nodes * step.time_s if step.time_s is not None else float(point.volume_bytes)
     time_s = moved / rate / point.nodes if step.time_s is None else step.time_s
-    reads = _number(point, "read_percent") / 100 if phase.reads and phase.writes else float(phase.reads)
-    return Cost(START_UP_S + time_s, math.ceil(moved * (1 - reads)), math.ceil(moved * reads))
+    writes = _written_share(point, step)
+    return Cost(START_UP_S + time_s, math.ceil(moved * writes), math.ceil(moved * (1 - writes)))
+
+
+def _in_flight_bytes(point: Point) -> int:
+    """Bytes of all I/Os that one node has in flight."""
+    return _number(point, "threads_per_node") * _number(point, "queue_depth") * _number(point, "transfer_size")
+
+
+def _written_share(point: Point, step: Step) -> float:
+    """The share of a step's bytes that is written."""
+    if step.phase.reads and step.phase.writes:
+        return 1 - _number(point, "read_percent") / 100
+    return float(step.phase.writes)
 
 
 def data_sets(points: Iterable[Point]) -> dict[str, FileSet]:
@@ -88,7 +119,11 @@ def data_sets(points: Iterable[Point]) -> dict[str, FileSet]:
 
 @dataclass(frozen=True)
 class Forecast:
-    """What points will take. Space and inodes are the peak on the target; memory is what the tools' buffers need."""
+    """What points will take. Space and inodes are the peak on the target; memory is what the tools' buffers need.
+
+    write_bytes_per_s_per_node: the highest rate from which bytes_written is estimated, assumed unless
+    target.node_bandwidth gives it; None where the bytes are known, because no phase that writes is bounded by time.
+    """
 
     points: int
     repetitions: int
@@ -100,6 +135,16 @@ class Forecast:
     peak_bytes: int
     inodes: int
     memory_per_node_bytes: int
+    write_bytes_per_s_per_node: int | None
+    assumed: bool
+
+    def writes(self, verb: str = "") -> str:
+        """`32.0 MiB written`, or `about 24.1 GiB written at up to 4.0 GiB/s per node (assumed)`."""
+        rate, said = self.write_bytes_per_s_per_node, f"{human_size(self.bytes_written)}{verb and f' {verb}'}"
+        if rate is None:
+            return said
+        source = "assumed" if self.assumed else "target.node_bandwidth"
+        return f"about {said} at up to {human_size(rate)}/s per node ({source})"
 
 
 def of(plan: Plan, left: Mapping[str, Mapping[str, int]] | None = None) -> Forecast:
@@ -140,6 +185,8 @@ def of(plan: Plan, left: Mapping[str, Mapping[str, int]] | None = None) -> Forec
         peak_bytes=sum(s.size_bytes for s in sets.values()) + together([size for size, _ in fresh]),
         inodes=sum(len(s.files) for s in sets.values()) + together([inodes for _, inodes in fresh]),
         memory_per_node_bytes=max((_memory(p) for p in chosen), default=0),
+        write_bytes_per_s_per_node=(node_bandwidth or NODE_BANDWIDTH) if any(map(_timed_writes, chosen)) else None,
+        assumed=node_bandwidth is None,
     )
 
 
@@ -176,11 +223,13 @@ def _fresh_inodes(point: Point) -> int:
     return sum(tools()[point.tool].inodes(step) for step in point.steps())
 
 
+def _timed_writes(point: Point) -> bool:
+    return any(step.phase.writes and step.time_s is not None for step in point.steps())
+
+
 def _memory(point: Point) -> int:
     """Buffers of all workers of a node: one transfer for each I/O in flight."""
-    if "transfer_size" not in point.options:
-        return 0
-    return _number(point, "threads_per_node") * _number(point, "queue_depth") * _number(point, "transfer_size")
+    return _in_flight_bytes(point) if "transfer_size" in point.options else 0
 
 
 def _number(point: Point, name: str) -> int:
@@ -189,13 +238,13 @@ def _number(point: Point, name: str) -> int:
 
 
 def sentence(forecast: Forecast, nodes: int, word: str = " left") -> str:
-    """`2 nodes: 24 points, 72 repetitions left, 3 h 10 min, up to 4.1 TiB written`; of a whole plan without `left`."""
+    """`2 nodes: 24 points, 72 repetitions left, 3 h 10 min, 4.1 TiB written`; of a whole plan without `left`."""
     where = f"{human_count(nodes, 'node')}: "
     if not forecast.repetitions:
         return f"{where}nothing left"
     return (
         f"{where}{human_count(forecast.points, 'point')}, {human_count(forecast.repetitions, 'repetition')}{word},"
-        f" {human_duration(forecast.time_s)}, up to {human_size(forecast.bytes_written)} written"
+        f" {human_duration(forecast.time_s)}, {forecast.writes('written')}"
     )
 
 
@@ -210,15 +259,14 @@ def over_limits(plan: Plan, config: Config) -> list[Problem]:
     cost = of(plan, planned(plan, most=True))
     document = config.documents[0]
     problems = []
-    allowed, needed = config.limits.bytes_written, human_size(cost.bytes_written)
+    allowed, needed = config.limits.bytes_written, cost.writes("would be written")
     if allowed is None and cost.bytes_written > UNLIMITED_BYTES:
-        wrong = (
-            f"is missing: up to {needed} may be written; more than 10 TiB must be allowed by it"
-            " (or give target.node_bandwidth, if the nodes are slower than 4 GiB/s)"
-        )
+        wrong = f"is missing: {needed}; more than 10 TiB must be allowed by it"
+        if cost.write_bytes_per_s_per_node and cost.assumed:
+            wrong += " (or give target.node_bandwidth, if the nodes are slower)"
         problems.append(document.problem(("limits", "bytes_written"), wrong))
     if allowed is not None and cost.bytes_written > allowed:
-        wrong = f"{human_size(allowed)} is not enough: up to {needed} may be written; raise it, or measure less"
+        wrong = f"{human_size(allowed)} is not enough: {needed}; raise it, or measure less"
         problems.append(document.problem(("limits", "bytes_written"), wrong))
     too_long = config.limits.time is not None and cost.time_s > config.limits.time
     if config.limits.time is not None and too_long and config.limits.over_time == "refuse":

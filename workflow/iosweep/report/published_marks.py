@@ -67,7 +67,7 @@ def _published(reference: Reference, one: Beside) -> Published:
         figure.system or reference.name,
         f"{system or reference.name}: {figure.printed}",
         reference.source,
-        ratio_text(one.ratio) if one.ratio else "",
+        ratio_text(figure, one.ratio) if one.ratio else "",
         frozenset((*figure.where, *figure.setup)),
     )
 

@@ -78,12 +78,20 @@ def ours(one: Beside) -> str:
     return f"{formats.number(value)} {unit}"
 
 
-def ratio_text(ratio: Ratio) -> str:
-    """`here 92 % (88 to 96 %)`"""
-    share = f"here {_percent(ratio.value)} %"
+def row_title(figure: PublishedFigure) -> str:
+    """`Random read, mean latency (lower is better)`"""
+    return figure_title(figure) + (" (lower is better)" if figure.about.lowest else "")
+
+
+def ratio_text(figure: PublishedFigure, ratio: Ratio) -> str:
+    """`here 92 % (88 to 96 %)`; of a latency, where less is better, `here 1.20 x the latency (1.15 to 1.25 x)`"""
+    lowest = figure.about.lowest
+    number = formats.number if lowest else _percent
+    unit, of = ("x", " the ratio" if figure.relative_to else " the latency") if lowest else ("%", "")
+    share = f"here {number(ratio.value)} {unit}{of}"
     if ratio.low is None or ratio.high is None:
         return share
-    return f"{share} ({_percent(ratio.low)} to {_percent(ratio.high)} %)"
+    return f"{share} ({number(ratio.low)} to {number(ratio.high)} {unit})"
 
 
 def _percent(share: float) -> str:
@@ -108,11 +116,11 @@ def _row(own: Sequence[Beside], systems: Sequence[str | None], common: Sequence[
     cells = [Cell(ours(first), tuple(lines), first.result.verdict)]
     for system in systems:
         one = next((one for one in own if one.published.system == system), None)
-        text = ratio_text(one.ratio) if one and one.ratio else ""
+        text = ratio_text(one.published, one.ratio) if one and one.ratio else ""
         cells.append(Cell(one.published.printed, (text,), "", minor=True) if one else Cell("", (), ""))
     place = ", ".join(word for word in references.place(first.published) if word not in common)
     differences = [word for word in first.differences if word not in common]
-    return TableRow(figure_title(first.published), tuple(cells), "; ".join(filter(None, (place, *differences))))
+    return TableRow(row_title(first.published), tuple(cells), "; ".join(filter(None, (place, *differences))))
 
 
 def _others(found: Iterable[Beside]) -> Iterable[str]:

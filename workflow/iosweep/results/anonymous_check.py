@@ -1,8 +1,10 @@
-"""Whether an anonymous copy of a campaign is what it must be: no original name in any byte, and the same figures."""
+"""Whether an anonymous copy of a campaign is what it must be: no original name, and the same figures.
+
+Names are looked for in what anonymous_views reads: a name in a picture, or encrypted, is not found.
+"""
 
 from __future__ import annotations
 
-import html
 import math
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
@@ -10,8 +12,7 @@ from pathlib import Path
 import pyarrow.parquet
 
 from iosweep.files import embedded, safe_paths
-from iosweep.results import merged_tables
-from iosweep.results.anonymous_store import BYTES, unzipped
+from iosweep.results import anonymous_views, merged_tables
 from iosweep.results.columns import result_columns
 
 #: Columns that are not figures of a repetition: the size of its archive depends on the names in it.
@@ -30,24 +31,28 @@ def names_left(
         for member, text in _texts(root, name):
             for one in constant if name == merged_tables.REPORT else ():
                 text = text.replace(one, "")
-            if left := left_in(name) or left_in(text) or left_in(html.unescape(text)):
+            if left := next(filter(None, map(left_in, anonymous_views.spellings(text))), None):
                 found[member] = left
     return found
 
 
 def _texts(root: Path, name: str) -> Iterator[tuple[str, str]]:
-    """The bytes of a file as text, and what is compressed in it."""
+    """A file's name, its bytes as text, and what is packed in it."""
     data = safe_paths.read(root, name)
-    text = data.decode(*BYTES)
-    yield name, embedded.opened(text) if name == merged_tables.REPORT else text
-    if name.endswith(".zip"):
-        for member, content in unzipped(data, root / name).items():
-            yield f"{name}: {member}", f"{member}\n{content.decode(*BYTES)}"
-    elif name.endswith(".parquet"):
+    yield f"{name}: its name", name
+    if name == merged_tables.REPORT:  # short names occur in packed data by chance
+        data = embedded.opened(data.decode(*anonymous_views.BYTES)).encode(*anonymous_views.BYTES)
+    for how, text in anonymous_views.texts(data):
+        yield f"{name}: {how}".removesuffix(": "), text
+    if name.endswith(".parquet"):
         table = pyarrow.parquet.read_table(root / name)
+        for key, value in (table.schema.metadata or {}).items():
+            yield f"{name}: metadata", (key + b"\n" + value).decode(*anonymous_views.BYTES)
         for column in table.column_names:
             texts = {str(value) for value in table[column].unique().to_pylist()} if _flat(table, column) else ()
-            yield f"{name}: {column}", "\n".join(texts or map(str, table[column].to_pylist()))
+            content = "\n".join(texts or map(str, table[column].to_pylist()))
+            for how, text in anonymous_views.texts(content.encode(*anonymous_views.BYTES)):
+                yield f"{name}: {column}: {how}".removesuffix(": "), text
 
 
 def _flat(table: pyarrow.Table, column: str) -> bool:

@@ -28,7 +28,9 @@ from iosweep.plan import model, settings, sweep_facts
 from iosweep.plan.model import Plan, read_plan
 from iosweep.programs import builds
 from iosweep.results import build_files, campaign_form, record
-from iosweep.results.anonymous_names import CAMPAIGN, COMMON, Names, kinds_of
+from iosweep.results.anonymous_names import CAMPAIGN, Names
+from iosweep.results.anonymous_views import BYTES
+from iosweep.results.anonymous_words import COMMON, kinds_of
 from iosweep.results.campaign_documents import DataSet, Missing, Refusal, TotalSpent
 from iosweep.results.columns import CHECK_COLUMNS, result_columns
 from iosweep.results.committed import RESULT_FILE
@@ -47,10 +49,11 @@ _DIRECTORIES = frozenset(("directory", "lock", "path", "prefix"))
 _VERSIONS = frozenset(("version", "kernel", "os", "package", "packages", "iosweep", "pin", "compiler", "cpu_model"))
 #: Keys below which the keys are hosts.
 _OF_HOSTS = frozenset(("nodes", "ran_on", "moved"))
+#: Variables of the environment that list directories; and that tell where on earth a site is.
+_SEARCH_PATHS = frozenset(("PATH", "LD_LIBRARY_PATH", "LD_PRELOAD"))
+_COUNTRY = frozenset(("TZ", "LANG", "LC_ALL"))
 #: Text that stands for a description of the user.
 _LEFT_OUT = "left out"
-#: How any bytes become text, and again the same bytes.
-BYTES = ("utf-8", "surrogateescape")
 #: The stream of what nodes counted, which is not text; and those that are a document of JSON on each line.
 _COUNTS, _DOCUMENTS = "monitor", ("hosts", "progress")
 #: Folders of documents -> their type.
@@ -217,6 +220,8 @@ def unzipped(data: bytes, archive: Path) -> dict[str, bytes]:
 def _transform(names: Names, value: Json, key: str = "", keys: _Keys | None = None) -> Json:
     """A document with its names replaced. key: that of the value."""
     if isinstance(value, dict):
+        if key == "environment":
+            return _environment(names, value)
         if (name := value.get("name")) and value.get("user", "root") != "root" and "share" in value:
             value = value | {"name": names.of("process", str(name))}
         hosts = key in _OF_HOSTS
@@ -234,6 +239,17 @@ def _transform(names: Names, value: Json, key: str = "", keys: _Keys | None = No
     if key in _USERS:
         return names.of("user", value)
     return names.text(value, addresses=key not in _VERSIONS)
+
+
+def _environment(names: Names, variables: Mapping[str, Json]) -> Json:
+    """Variables of the environment: search paths without what the site has on them, nothing that tells the country."""
+    return {
+        name: names.search_path(value)
+        if name in _SEARCH_PATHS and isinstance(value, str)
+        else _transform(names, value, name)
+        for name, value in variables.items()
+        if name not in _COUNTRY
+    }
 
 
 def _object(value: Json) -> dict[str, object]:
@@ -301,7 +317,8 @@ def _plan(plan: Plan, names: Names) -> Plan:
     made = _object(_transform(names, _plain(plan)))
     made["description"] = None if plan.description is None else _LEFT_OUT
     made["configuration"] = [
-        {"file": names.text(one.file), "text": names.text(without_free_text(one.text))} for one in plan.configuration
+        {"file": f"sweep{number or ''}.yaml", "text": names.text(without_free_text(one.text))}
+        for number, one in enumerate(plan.configuration)
     ]
     sweeps = made["sweeps"]
     assert isinstance(sweeps, list)

@@ -4,7 +4,7 @@ Binary segmentation (A. J. Scott and M. Knott, 1974; E. S. Vostrikova, 1981) of 
 split of a row at which two levels differ most is tested by Student's t with the nights' own scatter, times the number
 of splits that were looked at (Bonferroni). What is on both sides of a change is looked at in the same way. The scatter
 is that from night to night, of which repetitions of one night say little, and larger where a night is like the one
-before. docs/history.md has the error rates.
+before, as far as all rows together tell that. docs/history.md has the error rates.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from iosweep.results.statistics import Change, Interval
 #: Nights that a level has at least: one that is off alone is no change.
 LEAST = 3
 #: Probability of a false alarm in any headline of a history in which nothing changed, if nights scatter normally and
-#: each by itself. They do not quite, and the simulation has up to twice as many.
+#: it is known how alike neighbors are.
 ALPHA = 0.03
 #: Nights that a trend takes at least, and days that it is told for.
 TREND_NIGHTS, TREND_DAYS = 8, 30.0
@@ -49,36 +49,58 @@ def found(rows: Mapping[str, Sequence[float]]) -> dict[str, list[Split]]:
     Rows are tested together (Holm); within a row that changed, each part as one of all rows (Bonferroni).
     """
     logs = {name: [math.log(value) for value in row] for name, row in rows.items()}
-    first = {name: _clearest(row) for name, row in logs.items()}
-    tested = [name for name, split in first.items() if split]
-    adjusted = statistics.holm([split.probability for name in tested if (split := first[name])])
-    changed = {name for name, own in zip(tested, adjusted, strict=True) if own <= ALPHA}
+    best = {name: _best_split(row) for name, row in logs.items()}
+    alike = _alike([[row[: split.at], row[split.at :]] for name, row in logs.items() if (split := best[name])])
+    first = {name: split.tested(alike) for name, split in best.items() if split}
+    adjusted = statistics.holm([split.probability for split in first.values()])
+    changed = {name for name, own in zip(first, adjusted, strict=True) if own <= ALPHA}
     limit = ALPHA / max(1, len(rows))
     return {
-        name: _levels(row, _cuts(row, 0, limit, first[name])) if name in changed else [] for name, row in logs.items()
+        name: _levels(row, _cuts(row, 0, limit, alike, first[name]), alike) if name in changed else []
+        for name, row in logs.items()
     }
 
 
-def _cuts(row: Sequence[float], start: int, limit: float, first: _Clearest | None = None) -> list[_Clearest]:
+def _cuts(row: Sequence[float], start: int, limit: float, alike: float, first: _Tested | None = None) -> list[_Tested]:
     """The changes of a part of a row that begins at `start`. first: the one that is known to be a change."""
-    split = first or _clearest(row)
+    best = None if first else _best_split(row)
+    split = first or (best.tested(alike) if best else None)
     if split is None or (first is None and split.probability > limit):
         return []
-    before = _cuts(row[: split.at], start, limit)
-    after = _cuts(row[split.at :], start + split.at, limit)
-    return [*before, _Clearest(start + split.at, split.probability), *after]
+    before = _cuts(row[: split.at], start, limit, alike)
+    after = _cuts(row[split.at :], start + split.at, limit, alike)
+    return [*before, _Tested(start + split.at, split.probability), *after]
 
 
 @dataclass(frozen=True)
-class _Clearest:
+class _Tested:
     at: int
     probability: float
 
 
-def _clearest(row: Sequence[float]) -> _Clearest | None:
-    """The clearest split of a row; None where it has too few nights."""
-    from scipy.special import stdtr
+@dataclass(frozen=True)
+class _BestSplit:
+    """The split of a row at which two levels differ most. nights: of the row; splits: that were looked at; between,
+    within: sums of squares of logarithms."""
 
+    at: int
+    nights: int
+    splits: int
+    between: float
+    within: float
+
+    def tested(self, alike: float) -> _Tested:
+        """Its probability by chance. alike: by how much the variance of a mean is larger (`_alike`)."""
+        from scipy.special import stdtr
+
+        freedom = max(1.0, (self.nights - 2) / alike)
+        scatter = max(self.within / (self.nights - 2), _LEAST_SCATTER**2) * alike
+        one = float(stdtr(freedom, -math.sqrt(self.between / scatter)))
+        return _Tested(self.at, min(1.0, 2 * one * self.splits))
+
+
+def _best_split(row: Sequence[float]) -> _BestSplit | None:
+    """None where a row has too few nights."""
     splits = range(LEAST, len(row) - LEAST + 1)
     if not splits:
         return None
@@ -92,48 +114,56 @@ def _clearest(row: Sequence[float]) -> _Clearest | None:
         between = running[at] ** 2 * len(row) / (at * (len(row) - at))
         best = max(best, (between, at))
     between, at = best
-    alike = _alike([row[:at], row[at:]])
-    freedom = max(1.0, (len(row) - 2) / alike)
-    scatter = max((whole - between) / (len(row) - 2), _LEAST_SCATTER**2) * alike
-    one = float(stdtr(freedom, -math.sqrt(between / scatter)))
-    return _Clearest(at, min(1.0, 2 * one * len(splits)))
+    return _BestSplit(at, len(row), len(splits), between, max(0.0, whole - between))
 
 
-def _alike(levels: Sequence[Sequence[float]]) -> float:
-    """By how much the variance of a mean of nights is larger because a night is like the one before, 1 or more.
+def _alike(rows: Sequence[Sequence[Sequence[float]]]) -> float:
+    """By how much the variance of a mean of nights is larger because a night is like the one before, 1 or more:
+    (1 + r) / (1 - r) of the correlation r of neighbors, as of an autoregressive process. rows: their levels.
 
-    (1 + r) / (1 - r) of the correlation r of neighbors, as of an autoregressive process. r is the smaller one of two:
-    that of what is left of the levels, with its bias of few nights taken off (M. G. Kendall, "Note on bias in the
-    estimation of autocorrelation", 1954), which a second change of level makes too large; and that of differences
-    (those of every second night scatter 1 + r times as much as those of neighbors), of which a change is in few.
+    Few nights of one row do not tell r, so it is that of all rows: what comes and goes over days is the load on one
+    target. It is the smaller one of two estimates, which changes that are not among the levels distort differently:
+
+    - of what is left of the levels, less its bias of few nights, which is (1 + 3 r) / n for each level (M. G. Kendall,
+      "Note on bias in the estimation of autocorrelation", 1954), and as much again because the split is the one that
+      leaves least (by simulation). A second change of level makes it too large.
+    - of the differences within levels: those of every second night scatter 1 + r times as much as those of neighbors
+      (J. von Neumann's ratio, 1941). The largest are left out, so that it does not see a change of level.
     """
-    row = [value for level in levels for value in level]
-    rests = [[value - fmean(level) for value in level] for level in levels]
-    squares, near = sum(value**2 for rest in rests for value in rest), _spread(row, 1)
-    if not squares or not near:
+    by_rests, by_differences = [], []
+    for levels in rows:
+        rests = [[value - fmean(level) for value in level] for level in levels]
+        squares, nights = sum(value**2 for rest in rests for value in rest), sum(map(len, levels))
+        near, far = _spread(levels, 1), _spread(levels, 2)
+        if squares and near + far:
+            r = sum(a * b for rest in rests for a, b in pairwise(rest)) / squares
+            r += len(levels) * (1 + 3 * r) / nights
+            by_rests.append(r + len(levels) * (1 + 3 * max(0.0, r)) / nights)
+            by_differences.append(far / (near + far))
+    if not by_rests:
         return 1.0
-    r = sum(a * b for rest in rests for a, b in pairwise(rest)) / squares
-    r = min(_MOST_ALIKE, r + len(levels) * (1 + 3 * r) / len(row), _spread(row, 2) / near - 1)
+    share = fmean(by_differences)
+    r = min(_MOST_ALIKE, fmean(by_rests), share / (1 - share) - 1 if share < 1 else 1.0)
     return max(1.0, (1 + r) / (1 - r))
 
 
-def _spread(row: Sequence[float], lag: int) -> float:
-    """Mean square of the differences of nights, without the largest."""
-    squares = sorted((b - a) ** 2 for a, b in zip(row, row[lag:], strict=False))
+def _spread(levels: Sequence[Sequence[float]], lag: int) -> float:
+    """Mean square of the differences of nights of the same level, without the largest."""
+    squares = sorted((b - a) ** 2 for level in levels for a, b in zip(level, level[lag:], strict=False))
     return fmean(squares[: max(1, round(len(squares) * (1 - _LEFT_OUT)))])
 
 
-def _levels(row: Sequence[float], cuts: Sequence[_Clearest]) -> list[Split]:
+def _levels(row: Sequence[float], cuts: Sequence[_Tested], alike: float) -> list[Split]:
     """The changes with their sizes, each between the whole levels on both sides of it."""
     edges = [0, *(cut.at for cut in cuts), len(row)]
     return [
-        Split(cut.at, _change(row[edges[k] : cut.at], row[cut.at : edges[k + 2]]), cut.probability)
+        Split(cut.at, _change(row[edges[k] : cut.at], row[cut.at : edges[k + 2]], alike), cut.probability)
         for k, cut in enumerate(cuts)
     ]
 
 
-def _change(before: Sequence[float], after: Sequence[float]) -> Change:
-    nights, alike = len(before) + len(after) - 2, _alike([before, after])
+def _change(before: Sequence[float], after: Sequence[float], alike: float) -> Change:
+    nights = len(before) + len(after) - 2
     squares = sum((value - fmean(side)) ** 2 for side in (before, after) for value in side)
     scatter = max(squares / nights, _LEAST_SCATTER**2) * alike
     error = math.sqrt(scatter * (1 / len(before) + 1 / len(after)))

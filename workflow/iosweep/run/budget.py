@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from iosweep.errors import AllocationError, ExitCode
 from iosweep.files.documents import Damaged
 from iosweep.jobs.submission import JOB_RESERVE_S
-from iosweep.plan.forecast import Cost
-from iosweep.plan.model import Plan
+from iosweep.plan.forecast import LEAST_LATENCY_S, NODE_BANDWIDTH, Cost, Fastest
+from iosweep.plan.model import Plan, Point
 from iosweep.results import time_limit
 from iosweep.results.campaign_documents import DataSet, TotalSpent
 from iosweep.results.store import Store
@@ -27,18 +27,20 @@ class Spent:
     in_flight_bytes: int = 0  # forecast of the step that runs; it stays if the step does not end
     prepared_bytes: int = 0  # for data sets, including failed attempts
     prepared_s: float = 0.0
+    fastest: Fastest = field(default_factory=Fastest)  # of all runs
 
 
 class Budget:
     """Time and bytes of all runs of a campaign, against its limits and the end of the job."""
 
     def __init__(self, plan: Plan, store: Store, job: query.Job | None, note: Callable[[str], None]):
-        self.spent = Spent()
         self._plan, self._store, self._job, self._limits = plan, store, job, plan.limits
         self._began = time.monotonic()
         self._expected_s = self._took_s = 0.0  # forecast and real time of the repetitions that ended
         before = self._before(note)
         self._before_s, self._before_bytes = before.spent_s, before.bytes_written
+        self._assumed = Fastest(plan.target.node_bandwidth or NODE_BANDWIDTH)
+        self.spent = Spent(fastest=_fastest(self._assumed, before))
 
     def _before(self, note: Callable[[str], None]) -> TotalSpent:
         """Time and bytes of earlier runs. Raises AllocationError if that is unknown and limits depend on it."""
@@ -52,7 +54,14 @@ class Budget:
 
     def keep(self) -> None:
         """Store what is spent: results may be superseded, and a run may end without any."""
-        self._store.put("", "spent", TotalSpent(round(self._spent_s(), 3), self._written()))
+        rate, latency_s = self.spent.fastest.node_bandwidth, self.spent.fastest.latency_s
+        kept = TotalSpent(
+            round(self._spent_s(), 3),
+            self._written(),
+            rate if rate > self._assumed.node_bandwidth else None,
+            latency_s if latency_s < self._assumed.latency_s else None,
+        )
+        self._store.put("", "spent", kept)
 
     def clock_s(self) -> float:
         """Seconds of a clock that does not run while data sets are prepared, which would distort the pace."""
@@ -63,7 +72,7 @@ class Budget:
         self._expected_s, self._took_s = self._expected_s + cost.time_s, self._took_s + self.clock_s() - began_s
         self.keep()
 
-    def allow_repetition(self, cost: Cost) -> str | None:
+    def allow_repetition(self, point: Point, cost: Cost) -> str | None:
         """Raise AllocationError if the next repetition does not fit into limits or the job.
 
         Returns the reason to skip all remaining repetitions (limits.time is spent, and limits.over_time `trim`), or
@@ -73,14 +82,15 @@ class Budget:
         limit, spent_s = self._limits.time, self._spent_s()
         if limit is not None and spent_s + cost.time_s > limit:
             if self._limits.over_time == "trim":
-                return f"limits.time {human_duration(limit)} is spent (limits.over_time: trim)"
+                spent = f"limits.time {human_duration(limit)} is spent (limits.over_time: trim)"
+                return f"{spent}; raise it, and the next run measures the rest"
             raise AllocationError(
                 ExitCode.OUT_OF_TIME,
                 f"limits.time {human_duration(limit)} is spent: {human_duration(spent_s)} are used, and the next"
                 f" repetition takes {human_duration(cost.time_s)}; raise it, and the next run goes on from there",
                 lasting=True,
             )
-        self._fits_bytes("repetition", cost.bytes_written)
+        self._fits_bytes("repetition may write", self.spent.fastest.writes(point, point.steps()))
         return None
 
     def enough_for(self, time_s: float) -> bool:
@@ -97,10 +107,10 @@ class Budget:
         """How many times as long as their forecast repetitions took so far, at least 1."""
         return max(1.0, self._took_s / self._expected_s) if self._expected_s else 1.0
 
-    def allow_second_try(self, cost: Cost) -> None:
+    def allow_second_try(self, point: Point, cost: Cost) -> None:
         """Raise AllocationError if a repetition that a server spoiled cannot be tried again in this job."""
         self._fits_job("second try", cost.time_s)
-        self._fits_bytes("try", cost.bytes_written)
+        self._fits_bytes("try may write", self.spent.fastest.writes(point, point.steps()))
 
     def allow_data_set(self, size: int) -> None:
         """Raise AllocationError if a data set does not fit into limits.bytes_written or the job.
@@ -108,7 +118,7 @@ class Budget:
         A job that has done nothing yet writes it anyway: the next job may have no more time. Otherwise it is left to
         the next job, which would have to write it anew if this one ended meanwhile.
         """
-        self._fits_bytes("data set", size)
+        self._fits_bytes("data set has", size)
         if self._took_s or self.spent.prepared_s:
             rate = set_rate(self._store.documents(DataSet), self._plan.target.node_bandwidth)
             self._fits_job("next data set", size / rate)
@@ -132,12 +142,24 @@ class Budget:
                 )
 
     def _fits_bytes(self, what: str, size: int) -> None:
-        """A tool may exceed its forecast, which assumes a bandwidth; then the next repetition is refused."""
+        """Raise AllocationError if that exceeds limits.bytes_written. `what`: subject and verb.
+
+        What a timed phase writes is not known before: one that is faster than all before it may exceed the limit, by
+        the difference to its forecast.
+        """
         limit, written = self._limits.bytes_written, self._written()
         if size and limit is not None and written + size > limit:
             raise AllocationError(
                 ExitCode.OUT_OF_TIME,
                 f"limits.bytes_written {human_size(limit)} is spent: {human_size(written)} were written, and the next"
-                f" {what} writes up to {human_size(size)}; raise it, and the next run goes on from there",
+                f" {what} {human_size(size)}; raise it, and the next run goes on from there",
                 lasting=True,
             )
+
+
+def _fastest(assumed: Fastest, before: TotalSpent) -> Fastest:
+    """What earlier runs saw, where it exceeds the assumptions of the forecast."""
+    return Fastest(
+        max(assumed.node_bandwidth, before.write_bytes_per_s_per_node or 0.0),
+        min(assumed.latency_s, before.write_latency_s or LEAST_LATENCY_S),
+    )

@@ -43,7 +43,7 @@ class Loop:
                 self._announce_order()
                 order.sort(key=late.__getitem__)
             for point in order:
-                if reason := self._budget.allow_repetition(self._work.costs[point]):
+                if reason := self._budget.allow_repetition(self._work.points[point], self._work.costs[point]):
                     return self._leave_out(reason)
                 self._repetition(point, number)
             before, expected, todo = expected, self._work.expected(), self._work.left()
@@ -81,7 +81,7 @@ class Loop:
 
         def before_second_try() -> None:
             self._say(f"a server of the target failed {point}, which is tried again at once")
-            budget.allow_second_try(cost)
+            budget.allow_second_try(work.points[point], cost)
 
         try:
             result, judged = measure_repetition(

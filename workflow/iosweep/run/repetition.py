@@ -14,7 +14,7 @@ from iosweep.causes import Cause, cause
 from iosweep.errors import AllocationError, ExitCode, LeftBehind
 from iosweep.node import node_facts, pinning
 from iosweep.node.process import Completed
-from iosweep.plan.forecast import METADATA_RATE, PREPARE_BANDWIDTH, fresh_bytes, step_cost
+from iosweep.plan.forecast import METADATA_RATE, PREPARE_BANDWIDTH, fresh_bytes
 from iosweep.plan.launchers import subset
 from iosweep.plan.model import Plan, Point, file_set, seed_of
 from iosweep.programs import find as programs
@@ -158,6 +158,7 @@ def _try(c: Context, point: Point, number: int, retried: bool) -> tuple[_Try, Re
         found.raw |= {f"{step.name}.{stream}": data for stream, data in output.items()}
         written = _judge(c, point, step, run, output, found)
         c.spent.written_bytes, c.spent.in_flight_bytes = c.spent.written_bytes + written, 0
+        c.spent.fastest = c.spent.fastest.after(point, step, written)
         if run.left_behind:  # the next step would hang, too
             break
     if found.invalid and not found.hung:
@@ -237,7 +238,7 @@ def _written(c: Context, point: Point, step: Step, run: PhaseRun, figures: Seque
     reported = [figure for figure in figures if figure is not None]
     if reported and len(reported) == len(figures):
         return int(sum(reported))
-    return step_cost(point, step, c.plan.target.node_bandwidth).bytes_written
+    return c.spent.fastest.writes(point, [step])
 
 
 def _tidy(c: Context, point: Point, result: Result, failed: bool) -> None:
@@ -275,7 +276,7 @@ def _step(c: Context, point: Point, step: Step, number: int, hosts: Sequence[str
         settled_s = c.directory.settle()
         target_check.before_tools(c.directory, c.commands.remote, hosts)
         run = structs.replace(run, started=datetime.now(UTC), settled_s=settled_s)
-        c.spent.in_flight_bytes = step_cost(point, step, c.plan.target.node_bandwidth).bytes_written
+        c.spent.in_flight_bytes = c.spent.fastest.writes(point, [step])
         timeout_s = _timeout(step, tool.work(step), point, c.plan.limits.grace)
         if tool.client_server and tool.client_server.asked_for(step):
             where = places(c.plan, point, step, number, c.directory.path)

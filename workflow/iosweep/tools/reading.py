@@ -55,6 +55,17 @@ class ReadingProblem:
 
 
 @dataclass(frozen=True)
+class Job:
+    """What a text says of the job behind a row, beside the columns: `size=1g`, or its name alone, `name=read`.
+
+    `whole`: all of its options are there or in columns, so that rows with the same options are of one job.
+    """
+
+    options: tuple[str, ...]
+    whole: bool = False
+
+
+@dataclass(frozen=True)
 class Sum:
     """Rows of workers or clients that did the same at the same time, as one row.
 
@@ -65,6 +76,7 @@ class Sum:
     row: Mapping[str, Cell]
     parts: tuple[int, ...]
     doubts: tuple[str, ...] = ()
+    job: Job | None = None
 
 
 @dataclass(frozen=True)
@@ -73,12 +85,14 @@ class Reading:
 
     `rows`: columns of the result table (columns.py) as far as the files tell, without `verdict`. A figure that cannot
     be trusted is left out, and an invalid problem gives the reason. `sums`: of rows that are parts of one measurement.
+    `jobs`: index of a row -> its job, where the text tells more than columns hold.
     """
 
     version: str | None
     rows: Sequence[Mapping[str, Cell]]
     problems: Sequence[ReadingProblem]
     sums: Sequence[Sum] = ()
+    jobs: Mapping[int, Job] = field(default_factory=dict)
 
     def verdict(self, row: int) -> Literal["valid", "suspect", "invalid"]:
         """The verdict on the row with this index: the worst that its own problems and those of all rows say."""

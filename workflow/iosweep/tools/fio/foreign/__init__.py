@@ -14,7 +14,7 @@ from dataclasses import replace
 from iosweep.tools.fio.foreign import json_report, text_runs
 from iosweep.tools.fio.foreign.rows import Found
 from iosweep.tools.fio.json_records import UNREADABLE, reason
-from iosweep.tools.reading import MOST_JSON, Cell, Reading, ReadingProblem
+from iosweep.tools.reading import MOST_JSON, Cell, Job, Reading, ReadingProblem
 
 #: What fio prints when a run is spoiled, also where its exit code is 0. Repetitions are bounded: a line may be long.
 #: Each with words that are in every such line, which are looked for first.
@@ -82,13 +82,21 @@ def read(files: Mapping[str, bytes], exit_code: int | None) -> Reading:
     except Exception:  # Tool.read promises to raise nothing
         found = Found(problems=[ReadingProblem("invalid", "the files do not have the form that fio writes")])
     rows = [_utf8_row(row) for row in found.rows]
-    sums = [replace(one, row=_utf8_row(one.row), doubts=tuple(map(_utf8, one.doubts))) for one in found.sums]
+    sums = [
+        replace(one, row=_utf8_row(one.row), doubts=tuple(map(_utf8, one.doubts)), job=one.job and _utf8_job(one.job))
+        for one in found.sums
+    ]
+    jobs = {at: _utf8_job(job) for at, job in found.jobs.items()}
     problems = [replace(problem, text=_utf8(problem.text)) for problem in dict.fromkeys(found.problems)]
-    return Reading(found.version and _utf8(found.version), rows, problems, sums)
+    return Reading(found.version and _utf8(found.version), rows, problems, sums, jobs)
 
 
 def _utf8_row(row: Mapping[str, Cell]) -> dict[str, Cell]:
     return {key: _utf8(value) if isinstance(value, str) else value for key, value in row.items()}
+
+
+def _utf8_job(job: Job) -> Job:
+    return replace(job, options=tuple(map(_utf8, job.options)))
 
 
 def _utf8(text: str) -> str:

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from iosweep.tools.fio.foreign.rows import Part, Row
 from iosweep.tools.fio.json_records import LARGEST, Document, Entry, Wrong, printed
+from iosweep.tools.reading import Job
 from iosweep.units import parse_size
 
 _SECONDS = {"us": 1e-6, "ms": 1e-3, "": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
@@ -19,6 +20,21 @@ _STILL_GLOBAL = ("ioengine", "runtime", "time_based", "numjobs")
 _LIMITS = ("rate", "rate_iops", "thinktime")
 #: key in the options of such a section
 NOT_PRINTED = ""
+#: options that do not change what a job does to the storage
+_NO_WORK = frozenset((
+    "name", "description", "group_reporting", "write_bw_log", "write_lat_log", "write_hist_log", "write_iops_log",
+    "log_avg_msec", "log_hist_msec", "log_max_value", "log_offset", "log_unix_epoch", "per_job_logs", "disk_util",
+    "randseed", "stonewall", "hostname", "port", "clat_percentiles", "lat_percentiles", "slat_percentiles",
+    "percentile_list",
+))  # fmt: skip
+#: option -> the column that has its value, if the row has that
+_COLUMNS = {
+    "rw": "phase", "readwrite": "phase", "bs": "transfer_size_bytes", "blocksize": "transfer_size_bytes",
+    "iodepth": "queue_depth", "numjobs": "tasks", "direct": "o_direct", "ioengine": "ioengine",
+    "filesize": "file_size_bytes", "runtime": "phase_time_s",
+}  # fmt: skip
+#: characters of an option
+_OPTION = 200
 
 
 def options(document: Document[dict[str, object]], entry: Entry) -> dict[str, str]:
@@ -31,6 +47,15 @@ def options(document: Document[dict[str, object]], entry: Entry) -> dict[str, st
     if entry.options is None:
         return {name: known[name] for name in _STILL_GLOBAL if name in known} | {NOT_PRINTED: "yes"}
     return {**known, **entry.options}
+
+
+def job(name: str, options: Mapping[str, str], row: Row) -> Job:
+    """What the options of an entry tell that its row does not have; its name alone where they are not printed."""
+    if not options or NOT_PRINTED in options:
+        return Job((f"name={name}"[:_OPTION],))
+    held = {option for option, column in _COLUMNS.items() if column in row and ":" not in options.get(option, "")}
+    others = sorted(options.keys() - held - _NO_WORK)
+    return Job(tuple(f"{option}={options[option]}"[:_OPTION] for option in others), whole=True)
 
 
 class Workers(NamedTuple):

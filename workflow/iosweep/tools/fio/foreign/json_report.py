@@ -110,7 +110,8 @@ def rows(found_document: object) -> Found:
             identity |= _started(entry)
             options = job_options.options(document, entry)
             entry = _modern(entry, options, release)
-            row, doubts = _row(entry, options, release, same[place])
+            row, doubts, options = _row(entry, options, release, same[place])
+            job = job_options.job(place.jobname, options, row)
             parts = {name: part for name, part in entry.directions.items() if f"{name}_ops_per_s" in row}
         except UNREADABLE as error:
             at = found.add(identity, invalid=reason(error))
@@ -118,7 +119,8 @@ def rows(found_document: object) -> Found:
         else:
             if row:
                 row = identity | row | of_one_node(row)
-                reports.append(Report(found.add(row, doubts), place.groupid, place.hostname, row, parts))
+                at = found.add(row, doubts, job=job)
+                reports.append(Report(at, place.groupid, place.hostname, row, parts, job))
     found.sums += summed(reports)
     if not found.rows:
         raise Wrong("nothing was measured: every section only laid out files")
@@ -240,9 +242,11 @@ def _counters(entry: Entry) -> list[int]:
     return [count for part in map(entry.direction, ("read", "write")) for count in (part.io_bytes, part.total_ios)]
 
 
-def _row(entry: Entry, options: Mapping[str, str], release: tuple[int, int], siblings: int) -> tuple[Row, list[str]]:
-    """(columns of an entry, none for a section that only lays out files; why they may not be what they seem). Raises
-    Wrong or one of UNREADABLE."""
+def _row(
+    entry: Entry, options: dict[str, str], release: tuple[int, int], siblings: int
+) -> tuple[Row, list[str], dict[str, str]]:
+    """(columns of an entry, none for a section that only lays out files; why they may not be what they seem; the
+    options as far as they are its own). Raises Wrong or one of UNREADABLE."""
     size = _size(options)
     worked = [name for name, part in entry.directions.items() if name != "trim" and part.total_ios]
     workers = job_options.workers(entry, worked, options, release, siblings)
@@ -251,15 +255,15 @@ def _row(entry: Entry, options: Mapping[str, str], release: tuple[int, int], sib
     if (foreign and not workers.merged) or entry.jobname == ALL_CLIENTS:
         raise Wrong(f'its options are those of "{options.get("name", "no job")[:_NAME]}"')
     if workers.merged:
-        kept = {name: options[name] for name in ("verify", "ramp_time") if name in options}
+        kept: dict[str, str] = {name: options[name] for name in ("verify", "ramp_time") if name in options}
         options, size = {job_options.NOT_PRINTED: "yes", **kept}, None
     engine, rw = options.get("ioengine"), options.get("rw", options.get("readwrite"))
     active = _directions(entry, options, rw, engine)
     if active is None:
-        return {}, []
+        return {}, [], {}
     row = phase_and_kind(rw, engine, "write" in active or release < json_before_3_18.FILE_ENGINES)
-    # file engines' I/Os have no latency as a whole: where the engine is not told, these may be files and no bytes
     directions = {name: entry.direction(name) for name in active}
+    # file engines time no whole I/O: without the engine's name these may be files and no bytes
     if (
         any(part.block("clat_ns").count and not part.block("lat_ns").count for part in directions.values())
         and release >= json_before_3_18.FILE_ENGINES
@@ -292,7 +296,7 @@ def _row(entry: Entry, options: Mapping[str, str], release: tuple[int, int], sib
     if row.get("kind") == "data" and job_options.whole_latencies(options):
         issuing_s = job_options.issuing_s(runtime_s, options, "write" in parts)
         doubts.append(in_flight(row, issuing_s, engine == "libaio" and options.get("direct", "0") == "0"))
-    return row, doubts
+    return row, doubts, options
 
 
 def _size(options: Mapping[str, str]) -> int | None:

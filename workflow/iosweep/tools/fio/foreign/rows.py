@@ -13,7 +13,7 @@ from iosweep.tools import CLOCK_S, littles_law
 from iosweep.tools.fio import latency
 from iosweep.tools.fio.json_records import LARGEST, Latencies, Wrong
 from iosweep.tools.fio.options import ENGINE, PHASES, RW
-from iosweep.tools.reading import Cell, ProblemSeverity, ReadingProblem, Sum
+from iosweep.tools.reading import Cell, Job, ProblemSeverity, ReadingProblem, Sum
 
 Row = dict[str, Cell]
 
@@ -56,12 +56,15 @@ class Found:
     rows: list[Row] = field(default_factory=list)
     problems: list[ReadingProblem] = field(default_factory=list)
     sums: list[Sum] = field(default_factory=list)
+    jobs: dict[int, Job] = field(default_factory=dict)
 
-    def add(self, row: Row, suspect: Sequence[str] = (), invalid: str = "") -> int:
+    def add(self, row: Row, suspect: Sequence[str] = (), invalid: str = "", job: Job | None = None) -> int:
         """Add a row (without figures where it is invalid) and what is wrong with it; returns its index."""
         label = f"{row['label']} on {row['host']}" if "host" in row else row["label"]
         at = len(self.rows)
         self.rows.append(row)
+        if job:
+            self.jobs[at] = job
         if invalid:
             self.problems.append(ReadingProblem("invalid", f"{label}: {invalid}", at))
         self.problems += [ReadingProblem("suspect", f"{label}: {text}", at) for text in dict.fromkeys(suspect) if text]
@@ -83,6 +86,7 @@ class Found:
             else:
                 self.problems += [replace(problem, row=first + at) for at in range(len(other.rows))]
         self.sums += [replace(one, parts=tuple(first + part for part in one.parts)) for one in other.sums]
+        self.jobs |= {first + at: job for at, job in other.jobs.items()}
         self.rows += other.rows
         self.version = self.version or other.version
 

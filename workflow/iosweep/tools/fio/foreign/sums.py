@@ -16,7 +16,7 @@ from iosweep.tools.fio import several_nodes
 from iosweep.tools.fio.foreign.rows import SAME_WINDOW, Row
 from iosweep.tools.fio.json_records import UNREADABLE, Direction
 from iosweep.tools.fio.options import PHASES
-from iosweep.tools.reading import Cell, Sum
+from iosweep.tools.reading import Cell, Job, Sum
 
 #: Columns that tell one worker or client from another, or belong to one of them.
 _OF_ONE = ("label", "host", "nodes", "threads_per_node", "tasks", "started", "ended_local", "command")
@@ -34,6 +34,7 @@ class Report:
     host: str
     row: Row
     directions: Mapping[str, Direction] | None
+    job: Job | None = None
 
 
 def sums(reports: Sequence[Report]) -> list[Sum]:
@@ -75,7 +76,14 @@ def _sum(reports: Sequence[Report]) -> Sum:
             own["threads_per_node"] = sum(tasks) // (len(hosts) or 1)
     doubts: list[str] = []
     figures = _figures(reports, shared, doubts)
-    return Sum({**shared, **own, **figures}, parts, tuple(doubts))
+    return Sum({**shared, **own, **figures}, parts, tuple(doubts), _job(reports))
+
+
+def _job(reports: Sequence[Report]) -> Job | None:
+    """The jobs of all reports as one; None where one is not known."""
+    jobs = [report.job for report in reports if report.job]
+    options = sorted({option for job in jobs for option in job.options})
+    return Job(tuple(options), all(job.whole for job in jobs)) if len(jobs) == len(reports) else None
 
 
 def _figures(reports: Sequence[Report], shared: Row, doubts: list[str]) -> Mapping[str, float]:

@@ -18,6 +18,7 @@ from iosweep.tools.fio.foreign import text_before_3, text_row
 from iosweep.tools.fio.foreign.rows import Found, Row, of_one_node
 from iosweep.tools.fio.foreign.text_reports import JOB, Report, plain, reports
 from iosweep.tools.fio.json_records import ALL_CLIENTS, UNREADABLE, Wrong, reason
+from iosweep.tools.reading import Job
 
 #: characters of a job's name that fio prints in a report; its line before the run has all of them
 _NAME = 127
@@ -140,8 +141,9 @@ def _run(segment: _Segment, everything: list[Report], doubts: list[str]) -> Foun
             labels += f" and {len(added) - _NAMED} more" if len(added) > _NAMED else ""
             adds_up = f"group_reporting merged the sections {labels}, whose options may differ"
             row = identity | row | of_one_node(row)
-            at = found.add(row, [unsure, adds_up] if added else [unsure])
-            parts.append(sums_of.Report(at, group, host, row, {}))
+            told = Job((f"name={report.head['label']}",))  # of its options the text has those in columns
+            at = found.add(row, [unsure, adds_up] if added else [unsure], job=told)
+            parts.append(sums_of.Report(at, group, host, row, {}, told))
     found.sums += sums_of.sums(parts)
     found.doubt(doubts)
     return found

@@ -1,0 +1,144 @@
+"""limits.bytes_written against a target that is faster than the forecast assumes."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec import structs
+
+from campaign import document, read
+from iosweep.errors import AllocationError, ExitCode
+from iosweep.plan.expand import make_plan
+from iosweep.plan.forecast import LEAST_LATENCY_S, Fastest, repetition_cost
+from iosweep.plan.model import Plan, Point
+from iosweep.results.campaign_documents import TotalSpent
+from iosweep.run.budget import Budget
+
+GIB = 1 << 30
+#: Four points: 4 KiB in flight to 4 MiB in flight on one node; phases of 1 s.
+SWEEP: dict[str, Any] = {
+    "phases": ["seq_write"], "axes": {"transfer_size": ["4k", "1m"], "queue_depth": [1, 4]},
+    "options": {"file_size": "16m"}, "phase_time": "1s",
+}  # fmt: skip
+#: One point that is limited by the node alone.
+LARGE: dict[str, Any] = {"transfer_size": ["1m"], "queue_depth": [4]}
+
+
+def plan_of(tmp_path: Path, limit: str, **sweep: Any) -> Plan:
+    return make_plan(read(tmp_path, document(**SWEEP | sweep) | {"limits": {"bytes_written": limit}}))
+
+
+class Run:
+    """A run of a campaign whose points write at these rates, in bytes/s per node."""
+
+    def __init__(self, plan: Plan, rates: Sequence[float], before: TotalSpent | None = None):
+        self.kept: dict[str, TotalSpent] = {}
+        store: Any = SimpleNamespace(
+            put=lambda _folder, name, found: self.kept.update({name: found}), document=lambda _: before
+        )
+        self.plan, self.rates = plan, {p.id: rate for p, rate in zip(plan.points, rates, strict=True)}
+        self.budget = Budget(plan, store, None, lambda _: None)
+        self.measured: list[str] = []
+
+    def repetition(self, point: Point) -> None:
+        self.budget.allow_repetition(point, repetition_cost(point, self.plan.target.node_bandwidth))
+        self.measured.append(point.id)
+        spent = self.budget.spent
+        for step in point.steps():
+            written = int(self.rates[point.id] * point.nodes * (step.time_s or 0))
+            spent.written_bytes += written
+            spent.fastest = spent.fastest.after(point, step, written)
+
+    def _forever(self) -> None:
+        while True:
+            for point in self.plan.points:
+                self.repetition(point)
+
+    def until_refused(self) -> tuple[int, str]:
+        """Bytes that were written, and why nothing more is."""
+        with pytest.raises(AllocationError) as refused:
+            self._forever()
+        assert refused.value.code == ExitCode.OUT_OF_TIME
+        self.budget.keep()
+        return self.kept["spent"].bytes_written, str(refused.value)
+
+
+def test_a_fast_target_does_not_exceed_the_limit(tmp_path: Path) -> None:
+    """At 16 GiB/s, four times the assumption: the second repetition is forecast by what the first one wrote."""
+    plan = plan_of(tmp_path, "40g", axes=LARGE)
+    written, why = Run(plan, [16 * GIB]).until_refused()
+    assert written == 32 * GIB
+    assert why.startswith(
+        "limits.bytes_written 40.0 GiB is spent: 32.0 GiB were written, and the next repetition may write 16.0 GiB;"
+    )
+
+
+def test_the_first_repetition_may_exceed_it(tmp_path: Path) -> None:
+    assert Run(plan_of(tmp_path, "10g", axes=LARGE), [16 * GIB]).until_refused()[0] == 16 * GIB
+
+
+@pytest.fixture(scope="module")
+def four(tmp_path_factory: pytest.TempPathFactory) -> Plan:
+    return plan_of(tmp_path_factory.mktemp("four"), "1g")
+
+
+@given(st.lists(st.floats(0.05, 60), min_size=4, max_size=4), st.integers(5, 300))
+def test_only_the_first_repetition_of_a_point_may_exceed_it(four: Plan, rates: list[float], limit: int) -> None:
+    limits = structs.replace(four.limits, bytes_written=limit * GIB)
+    run = Run(structs.replace(four, limits=limits), [rate * GIB for rate in rates])
+    written, _ = run.until_refused()
+    if written > limit * GIB:
+        last = run.measured[-1]
+        assert run.measured.count(last) == 1
+        assert written - limit * GIB <= run.rates[last]
+
+
+def test_the_next_run_knows_the_rates(tmp_path: Path) -> None:
+    plan = plan_of(tmp_path, "40g", axes=LARGE)
+    first = Run(plan, [16 * GIB])
+    first.repetition(plan.points[0])
+    first.budget.keep()
+    assert first.kept["spent"].write_bytes_per_s_per_node == 16 * GIB
+    assert Run(plan, [16 * GIB], first.kept["spent"]).until_refused()[0] == 32 * GIB
+
+
+def test_what_is_not_faster_changes_nothing(tmp_path: Path) -> None:
+    slow = Run(plan_of(tmp_path, "40g", axes=LARGE), [GIB])
+    assert slow.until_refused()[0] == 37 * GIB  # the next may write 4 GiB
+    assert slow.kept["spent"] == TotalSpent(slow.kept["spent"].spent_s, 37 * GIB)
+
+
+def test_a_point_of_low_latency_does_not_make_others_faster_than_a_node(tmp_path: Path) -> None:
+    """1 GiB/s with one I/O of 4 KiB in flight is 4 us per I/O; 1 MiB in that time would be 250 GiB/s."""
+    point = {(p.options["transfer_size"], p.options["queue_depth"]): p for p in plan_of(tmp_path, "40g").points}
+    small, deeper, large = point[4096, 1], point[4096, 4], point[1 << 20, 4]
+    seen = Fastest().after(small, small.steps()[0], GIB)
+    assert seen.node_bandwidth == 4 * GIB and seen.latency_s == pytest.approx(4096 / GIB)
+    assert seen.writes(small, small.steps()) == pytest.approx(GIB, abs=2)
+    assert seen.writes(deeper, deeper.steps()) == pytest.approx(4 * GIB, abs=2)
+    assert seen.writes(large, large.steps()) == 4 * GIB
+
+
+@pytest.mark.parametrize(
+    ("sweep", "written"),
+    [
+        ({"phases": ["rand_read"]}, 0),  # nothing is written
+        ({"phases": ["seq_write"], "phase_time": "one_pass"}, 16 * GIB),  # its bytes are known
+        ({"phases": ["seq_write"]}, 0),  # it did not run
+    ],
+)
+def test_steps_that_say_nothing_about_rates(tmp_path: Path, sweep: dict[str, Any], written: int) -> None:
+    point = plan_of(tmp_path, "40g", **sweep).points[0]
+    assert Fastest().after(point, point.steps()[0], written) == Fastest(latency_s=LEAST_LATENCY_S)
+
+
+def test_of_a_mixed_phase_what_is_read_counts_too(tmp_path: Path) -> None:
+    point = plan_of(tmp_path, "40g", phases=["rand_mixed"], axes={"transfer_size": ["1m"]}).points[0]
+    [step] = point.steps()
+    seen = Fastest().after(point, step, 3 * GIB)  # 30 % of what is moved
+    assert seen.node_bandwidth == pytest.approx(10 * GIB)
+    assert seen.writes(point, [step]) == pytest.approx(3 * GIB, abs=2)
