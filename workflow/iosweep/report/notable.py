@@ -19,8 +19,8 @@ ON_FIRST_SCREEN = 2
 
 @dataclass(frozen=True)
 class Notable:
-    """A result. why: `highest`, `lowest latency: 87.2 µs`, `knee: 95 % of the peak at queue depth 16`, `one of 12: duration:
-    0.91 s of 1 s`."""
+    """A result. why: `highest`, `lowest latency: 87.2 µs`, `knee: 95 % of the peak at queue depth 16`, `one of 12:
+    duration: 0.91 s of 1 s`."""
 
     why: str
     phase: str
