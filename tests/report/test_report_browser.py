@@ -600,6 +600,10 @@ def test_switches_change_all_of_a_sweep_and_are_kept_in_the_address(show: Open, 
     assert article.locator("figure:visible h4").first.inner_text().startswith("p99 against threads per node")
     assert article.locator(".heat .unit").first.inner_text().startswith("p99, ")
     assert article.locator("table.heat td.valid").first.inner_text() != before
+    tab.keyboard.press("Tab")  # the next switch has the focus, and shows it
+    focused = "(({dataset}, {outlineStyle, outlineWidth}) => [dataset.switch, outlineStyle, outlineWidth])"
+    focus = tab.evaluate(f"{focused}(document.activeElement, getComputedStyle(document.activeElement))")
+    assert focus == ["p99.9", "solid", "2px"]
     article.locator("[data-switch='log-y']").click()
     article.locator(".chart", has_text="logarithmic").first.wait_for()
     tab.locator("nav a", has_text="Coverage").click()
@@ -673,7 +677,8 @@ def test_without_its_script_the_page_has_the_results_that_matter(browser: Any, d
     rows = [row.inner_text().split("\t") for row in tab.locator("#results tbody tr").all()]
     why = [row[0] for row in rows if len(row) > 5]
     assert "highest" in why
-    assert "lowest latency" in why
+    assert any(re.fullmatch(r"lowest latency: [\d.]+ µs", text) for text in why)
+    assert not tab.locator(".controls, .frame").first.is_visible()
     assert "one of 4: duration: 0.91 s of 1 s" in why
     assert "no_errors: 3 I/O errors (ENOSPC)" in why
     context.close()
