@@ -163,3 +163,8 @@ def test_what_does_not_compare_has_its_own_sentence() -> None:
         "Sequential reads (fio, O_DIRECT) reach 1.00 GiB/s ± 3.9 % (1 thread).",
         "Sequential reads (fio, through the page cache) reach 2.00 GiB/s ± 3.9 % (2 threads).",
     ]
+
+
+def test_a_best_point_that_does_not_tell_an_axis_is_on_no_line() -> None:
+    (first, *_) = said(points("threads_per_node", {1: G, 2: 2 * G, None: 9 * G}))
+    assert first.startswith("Sequential reads are highest with ") and "9.00 GiB/s" in first

@@ -112,6 +112,8 @@ def alone(column: str, best: Result, results: Sequence[Result]) -> list[tuple[Va
 
 
 def _line(column: str, best: Result, results: Sequence[Result], compared: Compared) -> Line | None:
+    if best.parameters[column] is None:  # an output of others may not tell it: then it is on no line
+        return None
     own = alone(column, best, results)
     measured = [(value, result) for value, result in own if result.point in compared.candidates]
     bare = tuple(v for v, result in own if result.point not in compared.candidates and result.state != "unneeded")

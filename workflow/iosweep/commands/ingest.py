@@ -106,8 +106,6 @@ def _ingest(arguments: Namespace, results: Path) -> int:
     except OSError as error:
         raise CommandError(_not_written(results, error)) from None
     facts = make_tables_of(results, lambda: tables.make(results, document, digest, read))
-    page = make_page(results)
-    make_figures(results)
     many = ", ".join(
         human_count(count, "summary of IO500", "summaries of IO500")
         if kind == ingested.IO500
@@ -121,7 +119,8 @@ def _ingest(arguments: Namespace, results: Path) -> int:
     _print_io500(facts.io500)
     prose(outcome.sentence(outcome.of(results)))
     _print_sweeps(merged_tables.about(results).sweeps)
-    prose(f"report: {page}")
+    prose(f"report: {make_page(results)}")  # of thousands of results it takes minutes: the rest is printed before
+    make_figures(results)
     return 0
 
 
