@@ -107,6 +107,16 @@ def size_sessions(draw: Random, sd: float, points: int, n: int) -> list[list[flo
     return _session(draw, [by[i // len(_THREADS)] for i in range(points)], n)
 
 
+def outlying_sessions(draw: Random, sd: float, points: int, n: int) -> list[list[float]]:
+    """The same as of both, where one effect in ten is three times as large."""
+
+    def effect(scale: float) -> float:
+        return draw.gauss(0, scale * (3 if draw.random() < 0.1 else 1))
+
+    own = effect(sd)
+    return _session(draw, [own + effect(sd / 2) for _ in range(points)], n)
+
+
 def _session(draw: Random, effects: Sequence[float], n: int) -> list[list[float]]:
     return [[draw.gauss(effect, _WITHIN) for _ in range(n)] for effect in effects]
 
@@ -124,8 +134,9 @@ class Cell:
 
     @property
     def promised(self) -> bool:
-        """Sessions that differ are different, and so are those that stop while the system still drifts another way."""
-        return self.noise is not session and not (self.noise is drift and self.n is None)
+        """Sessions that differ are different, and so are those that stop while the system still drifts another way. Few
+        sessions do not show how far out the next may be."""
+        return self.noise not in (session, outlying_sessions) and not (self.noise is drift and self.n is None)
 
     @property
     def size(self) -> str:
@@ -150,7 +161,7 @@ def cells() -> Iterator[Cell]:
             yield from (Cell(noise, sd, n) for n in (3, 5, 10, None))
     for points in (1, 4):
         yield from (Cell(lognormal, 0.05, n, points) for n in (3, 5, 10))
-    for noise in (phase_sessions, point_sessions, both_sessions, size_sessions):
+    for noise in (phase_sessions, point_sessions, both_sessions, size_sessions, outlying_sessions):
         for sd in (0.01, 0.02, 0.05) if noise in (phase_sessions, point_sessions) else (0.02,):
             yield from (Cell(noise, sd, 5, sessions=sessions) for sessions in (2, 3, 5, 9))
 
@@ -253,6 +264,7 @@ _NAMES: dict[Noise, str] = {
     point_sessions: "sessions, each point by itself",
     both_sessions: "sessions, the phase and half of it each point",
     size_sessions: "sessions, each transfer size by itself",
+    outlying_sessions: "sessions, phase and points, a tenth three times as far out",
 }
 
 
