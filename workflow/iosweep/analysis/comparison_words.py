@@ -254,7 +254,7 @@ def limits(a: Campaign, b: Campaign, found: Comparison) -> Iterator[str]:
         yield (
             "Changes are from the mean of the sessions. Intervals are 95 % of each result, differences between sessions"
             f" included; verdicts allow for {human_count(tested, 'result and group', 'results and groups')}, so that of"
-            " 100 comparisons where nothing changed at most 5 show a change."
+            " 100 comparisons where nothing changed at most 5 show a change, if sessions scatter normally."
         )
     if found.learned is None and not told(found) and min(sessions(a), sessions(b)) < 2:
         yield (
