@@ -1,11 +1,13 @@
 """How often `iosweep compare` is wrong, and which losses it finds: simulated campaigns, compared by its own code.
 
 A row is a kind of noise, its standard deviation and a number of repetitions. Both campaigns have the same points.
+Rows of sessions have several campaigns of the first system, as `--like` names them: repetitions scatter by 2 %, and
+what a session does has the row's standard deviation.
 Shown are the share of comparisons of equal campaigns that report any change at all (a false alarm), and how often
 losses of 3, 5 and 10 % are found: of one point, and of all points of the campaign. Promised is that at most 5 % of the
 comparisons of equal campaigns raise an alarm; with 2,000 of them, up to 6 % are within chance.
 
-    python benchmarks/comparing.py [--campaigns 2000] [--at-least 3%]
+    python benchmarks/comparing.py [--campaigns 2000] [--at-least 3%] [--only sessions]
 """
 
 from __future__ import annotations
@@ -13,7 +15,7 @@ from __future__ import annotations
 import argparse
 import math
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
@@ -22,8 +24,9 @@ from statistics import fmean
 import msgspec
 
 from iosweep.analysis.aggregate import Result, Statistics
-from iosweep.analysis.comparison import ALPHA, AT_LEAST, Comparison, compare
+from iosweep.analysis.comparison import compare
 from iosweep.analysis.data import Row as ResultRow
+from iosweep.analysis.findings import ALPHA, AT_LEAST, Comparison
 from iosweep.analysis.matching import match
 from iosweep.results import precision
 from iosweep.results.precision import Sample
@@ -76,24 +79,70 @@ def session(draw: Random, sd: float, points: int, n: int) -> list[list[float]]:
     return [[draw.gauss(own, sd) for _ in range(n)] for _ in range(points)]
 
 
+#: How repetitions of one session scatter, where sessions do.
+_WITHIN = 0.02
+#: Values of two parameters of the points, where sessions differ: a value is a group that is compared, too.
+_SIZES, _THREADS = tuple(4096 * 4**i for i in range(6)), (1, 2, 4, 8)
+
+
+def phase_sessions(draw: Random, sd: float, points: int, n: int) -> list[list[float]]:
+    """What a session does, it does to all points of the phase alike."""
+    return _session(draw, [draw.gauss(0, sd)] * points, n)
+
+
+def point_sessions(draw: Random, sd: float, points: int, n: int) -> list[list[float]]:
+    """A session does something else to each point."""
+    return _session(draw, [draw.gauss(0, sd) for _ in range(points)], n)
+
+
+def both_sessions(draw: Random, sd: float, points: int, n: int) -> list[list[float]]:
+    """A session does something to the phase, and half as much to each point beside that."""
+    own = draw.gauss(0, sd)
+    return _session(draw, [draw.gauss(own, sd / 2) for _ in range(points)], n)
+
+
+def size_sessions(draw: Random, sd: float, points: int, n: int) -> list[list[float]]:
+    """A session does something else to each transfer size."""
+    by = [draw.gauss(0, sd) for _ in _SIZES]
+    return _session(draw, [by[i // len(_THREADS)] for i in range(points)], n)
+
+
+def outlying_sessions(draw: Random, sd: float, points: int, n: int) -> list[list[float]]:
+    """The same as of both, where one effect in ten is three times as large."""
+
+    def effect(scale: float) -> float:
+        return draw.gauss(0, scale * (3 if draw.random() < 0.1 else 1))
+
+    own = effect(sd)
+    return _session(draw, [own + effect(sd / 2) for _ in range(points)], n)
+
+
+def _session(draw: Random, effects: Sequence[float], n: int) -> list[list[float]]:
+    return [[draw.gauss(effect, _WITHIN) for _ in range(n)] for effect in effects]
+
+
 @dataclass(frozen=True)
 class Cell:
-    """A row of the table. n: repetitions; None: 5 to 10, until the intervals are narrow."""
+    """A row of the table. n: repetitions; None: 5 to 10, until the intervals are narrow; sessions: campaigns of the
+    first system, 1 without --like."""
 
     noise: Noise
     sd: float
     n: int | None
     points: int = POINTS
+    sessions: int = 1
 
     @property
     def promised(self) -> bool:
-        """Sessions that differ are different, and so are those that stop while the system still drifts another way."""
-        return self.noise is not session and not (self.noise is drift and self.n is None)
+        """Sessions that differ are different, and so are those that stop while the system still drifts another way. Few
+        sessions do not show how far out the next may be."""
+        return self.noise not in (session, outlying_sessions) and not (self.noise is drift and self.n is None)
 
     @property
     def size(self) -> str:
         points = "1 point" if self.points == 1 else f"{self.points} points"
-        return f"{points}, n = {self.n or f'{LEAST} to {MOST}'}"
+        more = f", {self.sessions} sessions" if self.sessions > 1 else ""
+        return f"{points}, n = {self.n or f'{LEAST} to {MOST}'}{more}"
 
 
 @dataclass
@@ -112,11 +161,14 @@ def cells() -> Iterator[Cell]:
             yield from (Cell(noise, sd, n) for n in (3, 5, 10, None))
     for points in (1, 4):
         yield from (Cell(lognormal, 0.05, n, points) for n in (3, 5, 10))
+    for noise in (phase_sessions, point_sessions, both_sessions, size_sessions, outlying_sessions):
+        for sd in (0.01, 0.02, 0.05) if noise in (phase_sessions, point_sessions) else (0.02,):
+            yield from (Cell(noise, sd, 5, sessions=sessions) for sessions in (2, 3, 5, 9))
 
 
 def simulate(cell: Cell, campaigns: int, at_least: float = AT_LEAST) -> Found:
     """Compare so many pairs of campaigns. Seeded."""
-    draw = Random(f"{cell.noise.__name__} {cell.sd} {cell.n} {cell.points}")
+    draw = Random(f"{cell.noise.__name__} {cell.sd} {cell.n} {cell.points}" + f" {cell.sessions}" * (cell.sessions > 1))
     alarms = sum(_changed(_compared(draw, cell, {}, at_least)) > 0 for _ in range(campaigns)) / campaigns
     fewer = max(1, round(_WITH_LOSSES * campaigns))
     one, every = dict.fromkeys(LOSSES, 0.0), dict.fromkeys(LOSSES, 0.0)
@@ -139,7 +191,8 @@ def _changed(found: Comparison) -> int:
 def _compared(draw: Random, cell: Cell, losses: dict[int, float], at_least: float) -> Comparison:
     """A comparison of two campaigns. losses: point -> share that the second one lost."""
     sides = (_campaign(draw, cell, {}), _campaign(draw, cell, losses))
-    return compare(match(*sides), sides, at_least=at_least)
+    like = [_campaign(draw, cell, {}) for _ in range(cell.sessions - 1)]
+    return compare(match(*sides), sides, at_least=at_least, like=like)
 
 
 def _campaign(draw: Random, cell: Cell, losses: dict[int, float]) -> list[Result]:
@@ -147,7 +200,7 @@ def _campaign(draw: Random, cell: Cell, losses: dict[int, float]) -> list[Result
     figures = [[math.exp(log) * (1 - losses.get(i, 0)) for log in own] for i, own in enumerate(logs)]
     if cell.n is None:
         figures = _until_narrow(figures)
-    return [_result(str(i), own) for i, own in enumerate(figures)]
+    return [_result(str(i), own, _GRID[i] if cell.sessions > 1 else {}) for i, own in enumerate(figures)]
 
 
 def _until_narrow(figures: Sequence[Sequence[float]]) -> list[list[float]]:
@@ -163,15 +216,18 @@ def _until_narrow(figures: Sequence[Sequence[float]]) -> list[list[float]]:
             numbers[i] += 1
 
 
-def _result(point: str, values: Sequence[float]) -> Result:
+def _result(point: str, values: Sequence[float], parameters: Mapping[str, int]) -> Result:
     rows = tuple(
         msgspec.structs.replace(_ROW, repetition=i, figures={"ops_per_s": own}) for i, own in enumerate(values)
     )
     mean = fmean(values)
     figures = {"ops_per_s": Statistics(len(values), mean, mean, min(values), max(values), None, tuple(values))}
-    return Result(point, "rand_read", "data", "fio", "ops_per_s", _ROW.parameters, "valid", (), figures, rows)
+    own = {**_ROW.parameters, **parameters}
+    return Result(point, "rand_read", "data", "fio", "ops_per_s", own, "valid", (), figures, rows)
 
 
+#: Parameters of each point.
+_GRID = [{"transfer_size_bytes": size, "threads_per_node": threads} for size in _SIZES for threads in _THREADS]
 _ROW = ResultRow(
     point="p", phase="rand_read", verdict="valid", kind="data", tool="fio", metric="ops_per_s", figures={},
     parameters={**dict.fromkeys(parameters()), "nodes": 1}, host="n1", hosts="n1", session="1",
@@ -182,15 +238,15 @@ def run(size: Size, work: Path) -> Iterator[Row]:
     yield from rows(size.compared_campaigns, AT_LEAST, size.judged)
 
 
-def rows(campaigns: int, at_least: float, judged: bool = True) -> Iterator[Row]:
-    """The table, with this number of comparisons behind each row."""
+def rows(campaigns: int, at_least: float, judged: bool = True, only: str = "") -> Iterator[Row]:
+    """The table, with this number of comparisons behind each row. only: kinds of noise with this in their names."""
     luck = 2 * math.sqrt(ALPHA * (1 - ALPHA) / campaigns)
-    for cell in cells() if judged else list(cells())[:2]:
+    wanted = [cell for cell in cells() if only in cell.noise.__name__]
+    for cell in wanted if judged else [wanted[0], wanted[-1]]:
         found = simulate(cell, campaigns, at_least)
-        name = {"lognormal": "log-normal", "unlike": "log-normal, every other point a fifth", "rounds": "whole rounds"}
         yield Row(
             "comparing",
-            f"{name.get(cell.noise.__name__, cell.noise.__name__.replace('_', ' '))}, {100 * cell.sd:g} %",
+            f"{_NAMES.get(cell.noise, cell.noise.__name__.replace('_', ' '))}, {100 * cell.sd:g} %",
             cell.size,
             f"{found.alarms:.1%}",
             _losses(found.one),
@@ -198,6 +254,18 @@ def rows(campaigns: int, at_least: float, judged: bool = True) -> Iterator[Row]:
             f"≤ {ALPHA:.0%}" if cell.promised else "",
             found.alarms <= ALPHA + luck if cell.promised else None,
         )
+
+
+_NAMES: dict[Noise, str] = {
+    lognormal: "log-normal",
+    unlike: "log-normal, every other point a fifth",
+    rounds: "whole rounds",
+    phase_sessions: "sessions, the whole phase alike",
+    point_sessions: "sessions, each point by itself",
+    both_sessions: "sessions, the phase and half of it each point",
+    size_sessions: "sessions, each transfer size by itself",
+    outlying_sessions: "sessions, phase and points, a tenth three times as far out",
+}
 
 
 def _losses(found: dict[float, float]) -> str:
@@ -209,11 +277,12 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--campaigns", type=int, default=2000, help="comparisons of equal campaigns behind each row")
     parser.add_argument("--at-least", type=parse_share, default=AT_LEAST, help="smallest change that matters")
+    parser.add_argument("--only", default="", metavar="TEXT", help="rows whose kind of noise has this in its name")
     arguments = parser.parse_args()
     print("| noise | campaign | false alarms | loss of one point found | loss of all points found | promised | holds |")
     print("|---|---|---|---|---|---|---|")
     broken = False
-    for row in rows(arguments.campaigns, arguments.at_least):
+    for row in rows(arguments.campaigns, arguments.at_least, only=arguments.only):
         holds = "" if row.met is None else "yes" if row.met else "NO"
         told = (row.what, row.size, row.measured, row.beside, row.ratio, row.budget, holds)
         print(f"| {' | '.join(told)} |", flush=True)

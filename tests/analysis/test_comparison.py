@@ -9,7 +9,8 @@ from typing import Any
 import results_factory as factory
 from iosweep.analysis import comparison_words as words
 from iosweep.analysis.aggregate import Result, summarize
-from iosweep.analysis.comparison import Comparison, compare, most_elsewhere, told
+from iosweep.analysis.comparison import compare
+from iosweep.analysis.findings import Comparison, most_elsewhere, told
 from iosweep.analysis.matching import match
 
 K = factory.K
@@ -48,12 +49,12 @@ def test_equal_campaigns_have_no_change() -> None:
 def test_quiet_campaigns_say_how_little_has_changed() -> None:
     found = compared(campaign(1, 0.002), campaign(2, 0.002))
     assert found.count("same") == 6
-    assert words.sentence(found) == "Nothing changed by more than 0.5 %."
+    assert words.sentence(found) == "Nothing differs by more than 0.5 %."
 
 
 def test_a_loss_of_one_size_is_told_as_that() -> None:
     found = compared(campaign(1), campaign(2, speed=lambda size, _: 0.9 if size == 4 * K else 1.0))
-    assert words.sentence(found).startswith("Random reads at 4 KiB lost 9.9 % (9.2 to 10.6)")
+    assert words.sentence(found).startswith("Random reads at 4 KiB: 9.9 % lower (9.2 to 10.6)")
     assert "in the mean of 3 results" in words.sentence(found)
     [one] = told(found)
     assert one.verdict == "regression"
@@ -63,12 +64,12 @@ def test_a_loss_of_one_size_is_told_as_that() -> None:
 def test_a_loss_of_everything_is_told_as_that() -> None:
     found = compared(campaign(1), campaign(2, speed=lambda *_: 0.9))
     assert [one.where for one in told(found)] == [{}]
-    assert words.sentence(found).startswith("Random reads lost ")
+    assert words.sentence(found).startswith("Random reads: ")
 
 
 def test_a_loss_of_one_point_is_told_with_all_that_tells_it_from_others() -> None:
     found = compared(campaign(1), campaign(2, speed=lambda *at: 0.85 if at == (64 * K, 2) else 1.0))
-    assert words.sentence(found).startswith("Random reads at 2 threads per node, 64 KiB lost ")
+    assert words.sentence(found).startswith("Random reads at 2 threads per node, 64 KiB: ")
     assert found.count("regression") == 1
 
 
@@ -92,7 +93,7 @@ def test_latency_that_rises_is_a_regression() -> None:
         campaign(1, latency_p99_s=latency(1)), campaign(1, latency_p99_s=latency(1.2)), column="latency_p99_s"
     )
     assert found.regressions
-    assert words.sentence(found).startswith("P99 latency of random reads rose 20.0 %")
+    assert words.sentence(found).startswith("P99 latency of random reads: 20.0 % higher")
 
 
 def test_what_is_undecided_says_how_many_repetitions_would_decide() -> None:
@@ -141,4 +142,84 @@ def test_a_single_repetition_is_compared_with_the_noise_of_the_other_points() ->
 def test_lone_single_repetitions_decide_nothing() -> None:
     found = compared(campaign(1, n=1), campaign(2, n=1))
     assert {one.why for one in found.singles} == {"one repetition, and no others that tell how it scatters"}
-    assert words.sentence(found) == "No change of 3 % or more was found, but 6 of 6 results are undecided."
+    assert words.sentence(found) == "No difference of 3 % or more was found, but 6 of 6 results are undecided."
+
+
+def system(seed: int, session: float, speed: Speed = lambda *_: 1.0) -> list[Result]:
+    """A campaign whose session makes all its figures faster or slower, with this standard deviation."""
+    by = random.Random(f"session {seed}").lognormvariate(0, session)
+    return campaign(seed, speed=lambda *at: by * speed(*at))
+
+
+def test_what_sessions_of_a_system_differ_by_is_no_change_once_it_is_known() -> None:
+    """Campaigns of one system that differ by 4 % or so from session to session."""
+    sessions = [system(seed, 0.04) for seed in range(20, 26)]
+    pairs = [(a, b) for i, a in enumerate(sessions) for b in sessions[i + 1 :]]
+    alone = [compared(a, b) for a, b in pairs]
+    known = [compared(a, b, like=[o for o in sessions if o is not a and o is not b]) for a, b in pairs]
+    assert sum(bool(told(one)) for one in alone) > len(pairs) / 3
+    assert not any(told(one) for one in known)
+
+
+def test_a_loss_beyond_what_sessions_differ_by_is_found() -> None:
+    found = compared(
+        system(1, 0.005), system(2, 0.005, lambda *_: 0.9), like=[system(seed, 0.005) for seed in range(3, 7)]
+    )
+    assert [one.where for one in told(found)] == [{}]
+    assert words.sentence(found).startswith("Random reads lost ")
+    assert {one.sessions for one in found.findings} == {5}
+    [learned] = found.learned or ()
+    assert (learned.phase, learned.sessions) == ("rand_read", 5)
+    assert 0.002 < learned.sd_share < 0.02
+
+
+def test_a_loss_of_one_point_is_found_against_the_rest_of_its_phase_however_much_sessions_differ() -> None:
+    slow = system(2, 0.05, lambda *at: 0.8 if at == (64 * K, 2) else 1.0)
+    found = compared(system(1, 0.05), slow, like=[system(seed, 0.05) for seed in range(3, 7)])
+    [one] = told(found)
+    assert (one.against_rest, one.verdict, one.single) == (True, "regression", True)
+    assert one.change and one.beside
+    assert one.beside.error < one.change.error / 3
+    assert "against the rest of the phase" in words.sentence(found)
+    assert words.interval(one).endswith(" *")
+
+
+def test_without_sessions_nothing_is_said_to_be_lost() -> None:
+    found = compared(campaign(1), campaign(2, speed=lambda *_: 0.9))
+    assert found.learned is None
+    assert "lost" not in words.sentence(found)
+
+
+def test_two_sessions_are_too_few_for_a_change_that_is_not_huge() -> None:
+    found = compared(system(1, 0.02), system(2, 0.02, lambda *_: 0.9), like=[system(3, 0.02)])
+    assert not told(found)
+    assert {one.verdict for one in found.singles} == {"undecided"}
+
+
+def test_invalid_repetitions_of_a_campaign_of_the_system_are_never_used() -> None:
+    def bad(size: int, threads: int, number: int) -> str:
+        return "invalid" if number == 1 else "valid"
+
+    like = [campaign(seed, speed=lambda *_: 1.0) for seed in (3, 4, 5)]
+    spoilt = campaign(5, verdict=bad, ops_per_s=lambda s, threads, n: 1e4 * threads * (1 + 0.001 * n) if n > 1 else 1.0)
+    found = compared(campaign(1), campaign(2), like=[*like[:2], spoilt])
+    [learned] = found.learned or ()
+    assert learned.sessions == 4
+    assert learned.sd_share < 0.02
+
+
+def test_results_that_a_session_lacks_are_undecided() -> None:
+    lacking = campaign(4, verdict=lambda size, threads, _: "invalid" if (size, threads) == (4 * K, 1) else "valid")
+    found = compared(campaign(1), campaign(2), like=[campaign(3), lacking])
+    whys = {one.pairs[0].a.point: one.why for one in found.singles}
+    assert whys.pop(f"{4 * K}.1") == "not in the campaigns of --like"
+    assert set(whys.values()) == {""}
+
+
+def test_a_campaign_that_has_less_than_half_of_a_phase_is_no_session_of_it() -> None:
+    few = campaign(4, verdict=lambda size, threads, _: "valid" if (size, threads) == (4 * K, 1) else "invalid")
+    [learned] = compared(campaign(1), campaign(2), like=[campaign(3), few]).learned or ()
+    assert learned.sessions == 2
+    alone = compared(campaign(1), campaign(2), like=[few])
+    assert alone.learned == ()
+    assert {one.verdict for one in alone.singles} == {"undecided"}

@@ -46,10 +46,14 @@ def spoil(row: factory.Row) -> tuple[str, str] | None:
     return None
 
 
-def test_the_text(capsys: Capture) -> None:
+def test_the_text(place: Path, capsys: Capture) -> None:
     assert cli.main(["compare", "before", "after"]) == 0
     assert cli.main(["compare", "before", "after", "before"]) == 0
     assert cli.main(["compare", "before", "after", "--all", "--figure", "latency_p99_s", "--at-least", "10%"]) == 0
+    for number in (2, 3, 4):
+        make(place, f"before-{number}", seed=10 + number)
+    like = ["--like", "before-2", "before-3", "before-4"]
+    assert cli.main(["compare", "before", "after", *like]) == 0
     found = capsys.readouterr().out
     if os.environ.get("MAKE_COMPARE_TEXT"):
         EXPECTED.write_text(found, encoding="utf-8")
@@ -61,7 +65,7 @@ def test_json_has_its_schema(capsys: Capture) -> None:
     found = msgspec.json.decode(capsys.readouterr().out, type=CompareDocument)
     assert found.schema_version == SCHEMA_VERSION
     [one] = found.comparisons
-    assert one.sentence.startswith("Random reads at 4 KiB lost 1")
+    assert one.sentence.startswith("Random reads at 4 KiB: 1")
     assert (one.first.name, one.other.name) == ("before", "after")
     assert one.compared == len(one.results) == sum(one.counts.values())
     assert {lone.why for lone in one.not_compared} == {"invalid"}
@@ -92,6 +96,42 @@ def test_json_has_its_schema(capsys: Capture) -> None:
 def test_exit_codes(arguments: list[str], code: int, capsys: Capture) -> None:
     assert cli.main(["compare", *arguments]) == code
     assert code != 2 or capsys.readouterr().err
+
+
+def test_json_has_what_is_known_of_sessions(place: Path, capsys: Capture) -> None:
+    make(place, "again", seed=3)
+    make(place, "third", seed=4, nodes=[factory.NODE | {"kernel": "6.9.0"}])
+    assert cli.main(["compare", "before", "after", "--json", "--like", "again", "third"]) == 0
+    [one] = msgspec.json.decode(capsys.readouterr().out, type=CompareDocument).comparisons
+    assert [(like.campaign.name, like.results) for like in one.like] == [("again", 17), ("third", 17)]
+    assert [[change.what for change in like.changes] for like in one.like] == [[], ["kernel"]]
+    assert one.sessions
+    assert {own.sessions for own in one.sessions} == {3}
+    assert all(0 < own.sd_share < 0.1 for own in one.sessions)
+    assert any(line.startswith("Sessions of before differ by ") for line in one.sessions_known)
+    assert any(line.startswith("Warning: third (--like) differs from before in kernel") for line in one.sessions_known)
+    assert all(own.sessions == 3 and own.more_repetitions is None for own in one.results if not own.why)
+    assert any(own.more_sessions for own in one.results)
+
+
+def test_without_like_json_says_that_nothing_is_known_of_sessions(capsys: Capture) -> None:
+    assert cli.main(["compare", "before", "after", "--json"]) == 0
+    [one] = msgspec.json.decode(capsys.readouterr().out, type=CompareDocument).comparisons
+    assert (one.sessions, one.like) == (None, [])
+    assert "is not known here" in one.sessions_known[0]
+
+
+@pytest.mark.parametrize("like", ["before", "after"])
+def test_a_campaign_that_is_compared_says_nothing_of_its_own_sessions(like: str, capsys: Capture) -> None:
+    assert cli.main(["compare", "before", "after", "--like", like]) == 2
+    message = f"--like {like} has the same rows as {like}: name another campaign of the system of before"
+    assert message in capsys.readouterr().err
+
+
+def test_a_campaign_with_nothing_in_common_is_no_session_of_the_first(place: Path, capsys: Capture) -> None:
+    make(place, "deep", sweeps=[factory.sweep("d", ["rand_read"], {"threads_per_node": [1], "queue_depth": [4]})])
+    assert cli.main(["compare", "before", "after", "--like", "deep"]) == 2
+    assert "deep (--like) and before have no result in common that has a figure" in capsys.readouterr().err
 
 
 def test_another_depth_is_not_comparable_unless_it_is_ignored(place: Path, capsys: Capture) -> None:
@@ -125,7 +165,7 @@ def test_without_tables_it_says_what_makes_them(place: Path, capsys: Capture) ->
 def test_a_page_is_written(place: Path, capsys: Capture) -> None:
     assert cli.main(["compare", "before", "after", "--html", "page.html"]) == 0
     assert capsys.readouterr().out.endswith("\npage: page.html\n")
-    assert "Random reads at 4 KiB lost" in (place / "page.html").read_text(encoding="utf-8")
+    assert "Random reads at 4 KiB: 1" in (place / "page.html").read_text(encoding="utf-8")
 
 
 def test_a_page_is_there_although_the_reader_of_the_text_has_left(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,10 +12,10 @@ from test_report_browser import EVIL, FLAGS, PATIENCE_MS
 
 import results_factory as factory
 from iosweep.analysis.aggregate import summarize
-from iosweep.analysis.comparison import AT_LEAST
 from iosweep.analysis.data import load
+from iosweep.analysis.findings import AT_LEAST
 from iosweep.analysis.matching import ignored
-from iosweep.analysis.versus import Side, Versus, versus
+from iosweep.analysis.versus import Side, Versus, like, versus
 from iosweep.report import comparison_page, figure_files
 from iosweep.report.overlaid import overlaid
 
@@ -78,9 +78,22 @@ def test_the_text_says_it_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     text = comparison_page.render([pair(tmp_path)])
     bare = re.sub(r"<(script|style|svg)\b.*?</\1>|<[^>]+>", " ", text, flags=re.DOTALL)
     words = " ".join(bare.split())
-    for part in ("after against before", "Random reads lost 2", "6 worse", "What else changed Nothing", "Figures"):
+    for part in ("after against before", "Random reads: 2", "6 worse", "What else changed Nothing", "Figures"):
         assert part in words
     assert text.count("<svg class=") == text.count('role="img" aria-label="')
+
+
+def test_the_page_says_what_sessions_differ_by(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(figure_files, "static", lambda *_: {})
+    found = pair(tmp_path)
+    further = [side(tmp_path, f"again {seed}", sweeps=[SIZES, DEPTHS], seed=seed) for seed in (3, 4, 5)]
+    alike = tuple(like(found.a, one, None, "") for one in further)
+    text = comparison_page.render([versus(found.a, found.b, None, "", AT_LEAST, alike)])
+    bare = " ".join(re.sub(r"<(script|style|svg)\b.*?</\1>|<[^>]+>", " ", text, flags=re.DOTALL).split())
+    for part in ("Random reads lost 2", "Sessions of before differ by ", "over 4 campaigns", "before (mean of 4)"):
+        assert part in bare
+    assert "again 3 (--like)" in bare
+    assert "is not known here" not in bare
 
 
 def test_names_cannot_become_html(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,6 +13,8 @@
 | references.py | published figures beside a campaign's own, or why they do not compare (pure) |
 | matching.py | which results of two campaigns are of the same thing (pure) |
 | comparison.py, comparison_words.py | how figures of two campaigns differ, how sure that is; in words (pure) |
+| findings.py | what a comparison finds, and which of it is worth a sentence (pure) |
+| session_verdicts.py | the same where other campaigns say how sessions of the first system differ (pure) |
 | versus.py | two campaigns side by side: all of the above (pure) |
 | changes.py | what else changed between two campaigns (pure) |
 | lines.py | points that differ in one axis alone, and what that axis does to a figure (pure) |

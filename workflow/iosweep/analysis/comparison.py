@@ -8,95 +8,31 @@ twenty reports a change anywhere (docs/comparing.md has the simulation).
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Literal
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 
+from iosweep.analysis import session_verdicts
 from iosweep.analysis.aggregate import Result, phase_order
 from iosweep.analysis.data import Value
+from iosweep.analysis.findings import ALPHA, AT_LEAST, LEVEL, Comparison, Finding, lower_is_better
 from iosweep.analysis.matching import Matching, Pair
 from iosweep.plan import contests
 from iosweep.plan.contests import Conditions
 from iosweep.results import precision, statistics
-from iosweep.results.statistics import Change, Noise
+from iosweep.results.statistics import Noise
 from iosweep.tools import parameters
-
-#: A change of the figures, or none that is larger than the least one that matters, or neither is certain.
-Verdict = Literal["regression", "improvement", "same", "undecided"]
-#: Least change that matters, as a share: sessions of the same system differ by more than 1 % often, and seldom by more
-#: than this (docs/comparing.md).
-AT_LEAST = 0.03
-#: False alarms of a comparison, and the confidence of an interval.
-ALPHA = 0.05
-#: What p must not exceed for that: where few rounds are disturbed as a whole, results share how they were disturbed,
-#: and their phase seems better known than it is.
-LEVEL = 0.04
-
-
-@dataclass(frozen=True)
-class Finding:
-    """What is known of one pair or of several of a phase. where: what several have in common beside the phase; change:
-    of the other campaign's figures from the first one's, None where nothing says how they scatter; p: among all
-    findings of the comparison (Holm); more: repetitions of each side that would decide it, None where none are needed
-    or more than are worth saying; why: why it is undecided whatever the repetitions, else "".
-    """
-
-    phase: str
-    conditions: Conditions
-    pairs: tuple[Pair, ...]
-    change: Change | None
-    where: Mapping[str, Value]
-    p: float = 1.0
-    verdict: Verdict = "undecided"
-    more: int | None = None
-    why: str = ""
-
-    @property
-    def single(self) -> bool:
-        return len(self.pairs) == 1
-
-    @property
-    def suspect(self) -> bool:
-        """Whether figures of it are in doubt."""
-        return any(one.verdict != "valid" for pair in self.pairs for one in (pair.a, pair.b))
-
-
-@dataclass(frozen=True)
-class Comparison:
-    """The other campaign's figures against the first one's. column: of the figures, "" where each phase's headline;
-    singles: of each pair that has a figure on both sides; groups: of several; without: pairs that have none, which side
-    has none (0: the first), and why.
-    """
-
-    matching: Matching
-    column: str
-    at_least: float
-    singles: tuple[Finding, ...]
-    groups: tuple[Finding, ...]
-    without: tuple[tuple[Pair, int, str], ...]
-
-    @property
-    def findings(self) -> tuple[Finding, ...]:
-        return (*self.groups, *self.singles)
-
-    @property
-    def regressions(self) -> list[Finding]:
-        return [one for one in self.findings if one.verdict == "regression"]
-
-    @property
-    def undecided(self) -> list[Finding]:
-        return [one for one in self.singles if one.verdict == "undecided"]
-
-    def count(self, verdict: Verdict) -> int:
-        """The number of pairs with this verdict."""
-        return sum(one.verdict == verdict for one in self.singles)
 
 
 def compare(
-    matching: Matching, results: tuple[Sequence[Result], Sequence[Result]], column: str = "", at_least: float = AT_LEAST
+    matching: Matching,
+    results: tuple[Sequence[Result], Sequence[Result]],
+    column: str = "",
+    at_least: float = AT_LEAST,
+    like: Sequence[Sequence[Result]] = (),
 ) -> Comparison:
     """Compare the pairs of two campaigns. results: all of each, which tell how a phase scatters; column: the figure to
-    compare, "" for each phase's own; at_least: the smallest change that matters, as a share."""
+    compare, "" for each phase's own; at_least: the smallest change that matters, as a share; like: results of other
+    campaigns of the first one's system, which tell how its sessions differ."""
     noises = [_noises(side, column) for side in results]
     kept, without = [], []
     for pair in matching.pairs:
@@ -105,20 +41,29 @@ def compare(
         else:
             kept.append(pair)
     singles = [_single(pair, column, noises) for pair in kept]
-    groups = list(_groups(singles, column))
+    if like:
+        known = session_verdicts.learn(singles, results[0], like, matching.ignored, column)
+        singles = session_verdicts.known_only(singles, known)
+        groups = list(_groups(singles, column))
+        judged = session_verdicts.judged([*groups, *singles], known, column, at_least)
+        learned = session_verdicts.learned(known)
+    else:
+        groups = list(_groups(singles, column))
+        judged = _within(groups, singles, column, at_least)
+        learned = None
+    split = len(groups)
+    return Comparison(matching, column, at_least, tuple(judged[split:]), tuple(judged[:split]), tuple(without), learned)
+
+
+def _within(groups: Sequence[Finding], singles: Sequence[Finding], column: str, at_least: float) -> list[Finding]:
+    """The findings with their verdicts, where nothing but the noise within the campaigns is known."""
     tested = [one for one in (*groups, *singles) if one.change]
     adjusted = dict(zip(map(id, tested), statistics.holm(one.change.p for one in tested if one.change), strict=True))
     alpha = LEVEL / max(1, len(tested))
-    judged = [
+    return [
         _judged(replace(one, p=adjusted[id(one)]), column, at_least, alpha) if one.change else one
         for one in (*groups, *singles)
     ]
-    split = len(groups)
-    return Comparison(matching, column, at_least, tuple(judged[split:]), tuple(judged[:split]), tuple(without))
-
-
-def lower_is_better(column: str) -> bool:
-    return "latency" in column
 
 
 def _noises(results: Sequence[Result], column: str) -> dict[int, Noise | None]:
@@ -198,35 +143,3 @@ def _judged(one: Finding, column: str, at_least: float, alpha: float) -> Finding
     else:
         more = change.repetitions(math.log1p(at_least) - abs(change.log), ALPHA)
     return replace(one, more=max(more, 1) if more is not None else None)
-
-
-def most_elsewhere(findings: Iterable[Finding]) -> float | None:
-    """The largest change, as a share, that these may have, all together with 95 % confidence; None without any, or
-    where one has no interval."""
-    own = list(findings)
-    if not own or any(one.change is None for one in own):
-        return None
-    ends = [end for one in own if one.change for end in one.change.within(ALPHA / len(own))]
-    return max(map(abs, ends))
-
-
-def told(found: Comparison) -> list[Finding]:
-    """The changes that are worth a sentence, the clearest first: whole phases, values of a parameter or single points,
-    whichever explain the changes best; each pair is in one of them."""
-    changed = [one for one in found.findings if one.verdict in ("regression", "improvement")]
-    errors = {id(one.pairs[0]): one.change.error for one in found.singles if one.change}
-
-    def weight(one: Finding) -> tuple[float, int]:
-        assert one.change is not None
-        # as if pairs were disturbed one by one: few rounds may look quiet by luck
-        error = math.hypot(*(errors[id(pair)] for pair in one.pairs)) / len(one.pairs)
-        return (abs(one.change.log) / error if error else math.inf, len(one.pairs))
-
-    chosen: list[Finding] = []
-    covered: set[int] = set()
-    for one in sorted(changed, key=weight, reverse=True):
-        own = {id(pair) for pair in one.pairs}
-        if not own & covered:
-            chosen.append(one)
-            covered |= own
-    return chosen

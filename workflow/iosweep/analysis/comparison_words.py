@@ -1,38 +1,111 @@
-"""A comparison of two campaigns in words: its sentence, the names of its findings, what limits it. Pure."""
+"""A comparison of two campaigns in words: its sentence, the names of its findings, what limits it. Pure.
+
+Where nothing is known of how sessions differ, figures are lower or higher: that the system lost something is not shown.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from statistics import median
 
 from iosweep.analysis import formats, titles
 from iosweep.analysis.aggregate import distinct
 from iosweep.analysis.changes import sessions
-from iosweep.analysis.comparison import Comparison, Finding, Verdict, lower_is_better, most_elsewhere, told
 from iosweep.analysis.data import Campaign, Value
+from iosweep.analysis.findings import (
+    MOST_SESSIONS,
+    Comparison,
+    Finding,
+    Learned,
+    Verdict,
+    lower_is_better,
+    most_elsewhere,
+    told,
+)
 from iosweep.analysis.formats import listing
 from iosweep.analysis.matching import Hint, Unmatched
-from iosweep.text import human_count
+from iosweep.analysis.versus import Like, Versus
+from iosweep.text import human_count, some
 from iosweep.tools import parameters, phases
 
 #: Changes that the sentence names.
 _NAMED = 3
 
 SYMBOLS = {"regression": "▼", "improvement": "▲", "same": "=", "undecided": "?"}
-LEGEND = "▼ worse, ▲ better, = no difference that matters, ? undecided, ○ in doubt;"
+#: What stands behind a change that is one against the rest of its phase.
+_AGAINST_REST = " *"
 
 
 def sentence(found: Comparison) -> str:
-    """`Random reads at 4 KiB lost 6.1 % (4.0 to 8.2); nothing else changed by more than 2 %.`"""
+    """`Random reads at 4 KiB lost 6.1 % (4.0 to 8.2); nothing else changed by more than 2 %.` Without sessions:
+    `Random reads at 4 KiB: 6.1 % lower (4.0 to 8.2); nothing else differs by more than 2 %.`"""
     changed = told(found)
-    parts = [f"{subject(found, one)} {effect(one, found.column)}" for one in changed[:_NAMED]]
+    parts = [f"{subject(found, one)}{effect(one, found.column)}" for one in changed[:_NAMED]]
     if more := changed[_NAMED:]:
         covered = sum(len(one.pairs) for one in more)
-        parts.append(f"{human_count(covered, 'other result')} changed, too")
+        verb = "differ" if found.learned is None else "changed"
+        parts.append(f"{human_count(covered, 'other result')} {verb}, too")
     parts += filter(None, [_rest(found, changed)])
     text = "; ".join(parts)
     return f"{text[0].upper()}{text[1:]}."
+
+
+def sessions_known(one: Versus) -> list[str]:
+    """What is known of how sessions of the first system differ; a warning for each campaign that is of another one."""
+    known = [_beyond(one.found, one.a.name), *(_unlike(one.a.name, other) for other in one.like)]
+    return list(filter(None, known))
+
+
+def heads(one: Versus) -> tuple[str, str]:
+    """The headings of the columns with figures."""
+    first, other = one.names
+    count = most_sessions(one.found)
+    return (f"{first} (mean of {count})" if count else first), other
+
+
+def _beyond(found: Comparison, name: str) -> str:
+    """What a change is known to be beyond. name: of the first campaign."""
+    if found.learned is None:
+        if not told(found):
+            return ""
+        return (
+            "This is beyond the noise within the campaigns. By how much sessions of one system differ is not known"
+            f" here: measure {name} again, without a change, and name that campaign with --like."
+        )
+    most = most_sessions(found)
+    if not most:
+        return "The campaigns of --like have too few results in common to say by how much sessions differ."
+    ordered = sorted(found.learned, key=lambda one: -one.sd_share)
+    spreads = [
+        f"{100 * one.sd_share:.1f} % in {phase_name(found, one)}"
+        + (f" (over {one.sessions} campaigns)" if one.sessions != most else "")
+        for one in ordered[:_NAMED]
+    ]
+    rest = ", and by less elsewhere" if len(ordered) > _NAMED else ""
+    return (
+        f"Sessions of {name} differ by {listing(spreads)}{rest} (standard deviation of a result, over {most}"
+        " campaigns). A change counts only beyond that."
+    )
+
+
+def most_sessions(found: Comparison) -> int:
+    """Sessions of the first system, the first campaign's among them; 0 where they are not known."""
+    return max((one.sessions for one in found.learned or ()), default=0)
+
+
+def _unlike(name: str, other: Like) -> str:
+    """That a campaign of `--like` is not of the same system as the first one; "" if it is."""
+    if not other.changes:
+        return ""
+    texts = [f"{one.what} ({one.a}, there {one.b})" for one in other.changes]
+    return f"Warning: {other.side.name} (--like) differs from {name} in {some(texts, _NAMED, separator='; ')}."
+
+
+def legend(found: Comparison, name: str) -> str:
+    """What the symbols and the last column of the table mean."""
+    symbols = "▼ worse, ▲ better, = no difference that matters, ? undecided, ○ in doubt"
+    what = "repetitions in each campaign" if found.learned is None else f"campaigns of {name} (--like)"
+    return f"{symbols}; more: {what} that would decide."
 
 
 def subject(found: Comparison, one: Finding) -> str:
@@ -61,7 +134,7 @@ def parameters_of(found: Comparison, one: Finding) -> dict[str, Value]:
     """The same as columns with their values."""
     if not one.single:
         return dict(one.where)
-    alike = [other.pairs[0].a for other in found.singles if (other.phase, other.conditions) == _kind(one)]
+    alike = [other.pairs[0].a for other in found.singles if other.kind == one.kind]
     own = one.pairs[0].a.parameters
     return {name: v for name in parameters() if len(distinct(alike, name)) > 1 and (v := own[name]) is not None}
 
@@ -82,35 +155,43 @@ def _brief(column: str, value: Value, one: Finding) -> str:
 
 
 def effect(one: Finding, column: str) -> str:
-    """`lost 6.1 % (4.0 to 8.2)`, of several `... in the mean of 8 results`; of latencies `rose`, `fell`."""
-    change = one.change
+    """` lost 6.1 % (4.0 to 8.2)`, of several `... in the mean of 8 results`; of latencies `rose`, `fell`. Without
+    sessions: `: 6.1 % lower (4.0 to 8.2)`."""
+    change = one.shown
     if change is None:
-        return "changed by nobody knows what"
-    verbs = ("fell", "rose") if lower_is_better(column) else ("lost", "gained")
+        return " has no interval"
+    more = change.share > 0
     low, high = change.within()
-    ends = sorted((low, high) if change.share > 0 else (-high, -low))
+    ends = sorted((low, high) if more else (-high, -low))
     mean = "" if one.single else f" in the mean of {human_count(len(one.pairs), 'result')}"
-    return (
-        f"{verbs[change.share > 0]} {_percent(abs(change.share))} % ({_percent(ends[0])} to {_percent(ends[1])}){mean}"
-    )
+    share, interval = f"{_percent(abs(change.share))} %", f"({_percent(ends[0])} to {_percent(ends[1])}){mean}"
+    if not one.sessions:
+        return f": {share} {'higher' if more else 'lower'} {interval}"
+    verbs = ("fell", "rose") if lower_is_better(column) else ("lost", "gained")
+    rest = " against the rest of the phase" if one.against_rest else ""
+    return f" {verbs[more]} {share} {interval}{rest}"
 
 
 def interval(one: Finding) -> str:
     """`-6.1 % (-8.2 to -4.0)`, or why there is none."""
-    if one.change is None:
+    if one.shown is None:
         return one.why
-    low, high = one.change.within()
-    return f"{_signed(one.change.share)} % ({_signed(low)} to {_signed(high)})"
+    low, high = one.shown.within()
+    rest = _AGAINST_REST if one.against_rest else ""
+    return f"{_signed(one.shown.share)} % ({_signed(low)} to {_signed(high)}){rest}"
 
 
 def figures(one: Finding, column: str) -> tuple[str, str]:
-    """The figures of both campaigns, of one result; of several there are none."""
+    """The figures of both campaigns, of one result; of several there are none. With sessions, the first is the mean of
+    these."""
     if not one.single:
         return "", ""
     pair, own = one.pairs[0], column or one.pairs[0].a.metric
     units = formats.units_of(own, pair.a.kind)
-    first, other = (formats.quantity(result.typical(own) or 0.0, units) for result in (pair.a, pair.b))
-    return first, other
+    first, other = (result.typical(own) or 0.0 for result in (pair.a, pair.b))
+    if one.sessions and one.change:
+        first = other / math.exp(one.change.log)
+    return formats.quantity(first, units), formats.quantity(other, units)
 
 
 def counted(at_least: float) -> list[tuple[Verdict, str]]:
@@ -124,46 +205,66 @@ def counted(at_least: float) -> list[tuple[Verdict, str]]:
 
 
 def verdict(one: Finding, at_least: float) -> str:
-    """`regression`, `no difference > 3 %`, `undecided`."""
-    return f"no difference > {100 * at_least:g} %" if one.verdict == "same" else one.verdict
+    """`regression`, `no difference > 3 %`, `undecided`; without sessions `worse`."""
+    if one.verdict == "same":
+        return f"no difference > {100 * at_least:g} %"
+    plain = {"regression": "worse", "improvement": "better"}
+    return one.verdict if one.sessions else plain.get(one.verdict, one.verdict)
 
 
-def more(one: Finding) -> str:
-    """How many more repetitions would decide a finding; "" where none are needed, or would."""
+def more(one: Finding, noun: str = "") -> str:
+    """How many more repetitions, or with sessions campaigns, would decide a finding; "" where none are needed. noun: of
+    one of them."""
     if one.verdict != "undecided" or one.change is None:
         return ""
-    return f"{one.more}" if one.more is not None else "> 100"
+    if one.more is None:
+        return f"> {MOST_SESSIONS if one.sessions else 100} {noun + 's' if noun else ''}".rstrip()
+    return human_count(one.more, noun).rstrip() if noun else f"{one.more}"
 
 
-def to_decide(found: Comparison) -> str:
-    """How many more repetitions would decide what is undecided; "" where nothing is."""
+def to_decide(found: Comparison, name: str) -> str:
+    """How many more repetitions, or with sessions campaigns of the first system, would decide what is undecided; ""
+    where nothing is. name: of the first campaign."""
     undecided = [one for one in found.undecided if one.change]
     if not undecided:
         return ""
     known = [one.more for one in undecided if one.more is not None]
-    many = len(undecided) - len(known)
+    count = max(known, default=MOST_SESSIONS if found.learned is not None else 100)
+    if found.learned is None:
+        cure = f"{human_count(count, 'more repetition')} in each campaign"
+    else:
+        cure = f"{human_count(count, 'more campaign')} of {name} (--like)"
     text = f"{human_count(len(undecided), 'result is', 'results are')} undecided"
-    if known:
-        text += f": {human_count(math.ceil(median(known)), 'more repetition')} in each campaign would decide half of"
-        text += f" {'them' if not many else f'{len(known):,} of them'}, {max(known):,} all of these"
-    if many:
-        text += f"; {many:,} would need more than 100"
-    return f"{text}."
+    if not known:
+        return f"{text}, and {cure} would not decide {'it' if len(undecided) == 1 else 'them'}."
+    which = "it" if len(undecided) == 1 else "them" if len(known) == len(undecided) else f"{len(known):,} of them"
+    return f"{text}; {cure} would decide {which}."
 
 
 def limits(a: Campaign, b: Campaign, found: Comparison) -> Iterator[str]:
     """What the reader of a comparison has to know of it, a sentence each."""
     tested = sum(one.change is not None for one in found.findings)
-    yield (
-        f"Intervals are 95 % of each result; verdicts allow for {human_count(tested, 'comparison')} (Holm), so that of"
-        " 100 pairs of equal campaigns at most 5 show any change."
-    )
-    if single := [name for name, one in (("first", a), ("other", b)) if sessions(one) < 2]:
-        which = "Both campaigns are" if len(single) == 2 else f"The {single[0]} campaign is"
+    if found.learned is None:
         yield (
-            f"{which} of one session, as far as is recorded: what differs between sessions (other load, the state"
-            " of the file system) is not in the intervals. Compare two campaigns of the same system to see how much"
-            " that is."
+            "Intervals are 95 % of each result, of the noise within the campaigns; verdicts allow for"
+            f" {human_count(tested, 'comparison')}, so that of 100 pairs that differ by this noise alone at most 5 show"
+            " a difference."
+        )
+    else:
+        yield (
+            "Changes are from the mean of the sessions. Intervals are 95 % of each result, differences between sessions"
+            f" included; verdicts allow for {human_count(tested, 'result and group', 'results and groups')}, so that of"
+            " 100 comparisons where nothing changed at most 5 show a change, if sessions scatter normally."
+        )
+    if found.learned is None and not told(found) and min(sessions(a), sessions(b)) < 2:
+        yield (
+            "What sessions of one system differ by (other load, the state of the file system) is not in the intervals:"
+            " further campaigns of the first system, named with --like, show it."
+        )
+    if any(one.against_rest for one in found.findings):
+        yield (
+            "*: against the rest of its phase, whose results a session makes faster or slower together: how much the"
+            " whole phase changed is less certain."
         )
     if doubted := sum(one.suspect for one in found.singles):
         yield (
@@ -212,18 +313,21 @@ def _rest(found: Comparison, changed: Sequence[Finding]) -> str:
     if not others:
         return "" if changed else "nothing was compared"
     bound, least = most_elsewhere(others), f"{100 * found.at_least:g} %"
+    verb, noun = ("differs", "difference") if found.learned is None else ("changed", "change")
     if bound is not None and bound <= found.at_least:
         most = f"{math.ceil(1000 * bound) / 10:g} %"
-        return f"nothing else changed by more than {most}" if changed else f"nothing changed by more than {most}"
+        return f"nothing {'else ' if changed else ''}{verb} by more than {most}"
     undecided = sum(one.verdict == "undecided" for one in others)
-    what = "no other change" if changed else "no change"
+    what = f"no {'other ' if changed else ''}{noun}"
     are = "is" if undecided == 1 else "are"
     doubt = f", but {undecided:,} of {human_count(len(others), 'result')} {are} undecided" if undecided else ""
     return f"{what} of {least} or more was found{doubt}"
 
 
-def _kind(one: Finding) -> tuple[object, object]:
-    return one.phase, one.conditions
+def phase_name(found: Comparison, one: Learned) -> str:
+    """The name of a phase, with its conditions where it has several."""
+    like = next(other for other in found.singles if other.kind == (one.conditions, one.phase))
+    return _name(found, like)
 
 
 def _figure(column: str) -> str:

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from iosweep.analysis import changes, choice, comparison, formats, titles
+from iosweep.analysis import changes, choice, findings, formats, titles
 from iosweep.analysis.aggregate import Result, Statistics, phase_order, summarize
 from iosweep.analysis.changes import Changed
 from iosweep.analysis.data import Campaign
@@ -229,7 +229,7 @@ def _line(
 ) -> Line:
     last = next(r for r in nights[figures[-1].index].results if (r.point, r.phase) == (point, key[1]))
     column = key[2]
-    sign = -1 if comparison.lower_is_better(column) else 1
+    sign = -1 if findings.lower_is_better(column) else 1
     steps = []
     for split in splits:
         better = sign * split.change.share
@@ -239,7 +239,7 @@ def _line(
     present = figures[splits[-1].at :] if splits else figures
     values = [one.value for one in present]
     days = [nights[one.index].began.timestamp() / 86400 for one in present]
-    name = titles.phase(key[1]) + (" latency" if comparison.lower_is_better(column) else "")
+    name = titles.phase(key[1]) + (" latency" if findings.lower_is_better(column) else "")
     return Line(
         name=f"{name}, {titles.describe(key[0], last.kind, [key[1]])}",
         result=last,
@@ -258,6 +258,4 @@ def place(line: Line) -> str:
 
 
 def units(line: Line) -> tuple[formats.Unit, ...]:
-    return (
-        formats.LATENCY if comparison.lower_is_better(line.column) else formats.units_of(line.column, line.result.kind)
-    )
+    return formats.LATENCY if findings.lower_is_better(line.column) else formats.units_of(line.column, line.result.kind)

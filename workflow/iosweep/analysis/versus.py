@@ -6,10 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from iosweep.analysis import session_verdicts
 from iosweep.analysis.aggregate import Result
 from iosweep.analysis.changes import Changed, changes
-from iosweep.analysis.comparison import Comparison, compare
+from iosweep.analysis.comparison import compare
 from iosweep.analysis.data import Campaign
+from iosweep.analysis.findings import Comparison
 from iosweep.analysis.matching import Hint, hint, match
 
 #: Share of the smaller campaign's results that match, below which a hint says what would make more match.
@@ -27,35 +29,66 @@ class Side:
 
 
 @dataclass(frozen=True)
+class Like:
+    """A further campaign of the first one's system. results: those of the first one that it has, too, with a figure;
+    changes: what is not the same as in the first one."""
+
+    side: Side
+    results: int
+    changes: tuple[Changed, ...]
+
+
+@dataclass(frozen=True)
 class Versus:
-    """The other campaign `b` against the first one `a`. hint: where few results match, why."""
+    """The other campaign `b` against the first one `a`. hint: where few results match, why; like: the campaigns that
+    say how sessions of the first one's system differ."""
 
     a: Side
     b: Side
     found: Comparison
     changes: tuple[Changed, ...]
     hint: Hint | None
+    like: tuple[Like, ...] = ()
 
     @property
     def names(self) -> tuple[str, str]:
         return self.a.name, self.b.name
 
 
-def versus(a: Side, b: Side, ignore: frozenset[str] | None, column: str, at_least: float) -> Versus:
+#: What differs between two campaigns of one system.
+_OF_A_SESSION = "verdicts"
+
+
+def like(a: Side, side: Side, ignore: frozenset[str] | None, column: str) -> Like:
+    """A further campaign of the first one's system."""
+    shared = len(session_verdicts.partners(a.results, side.results, ignore, column))
+    unlike = (one for one in changes(a.campaign, side.campaign) if one.topic != _OF_A_SESSION)
+    return Like(side, shared, tuple(unlike))
+
+
+def versus(
+    a: Side,
+    b: Side,
+    ignore: frozenset[str] | None,
+    column: str,
+    at_least: float,
+    like: tuple[Like, ...] = (),
+) -> Versus:
     """Compare two campaigns. ignore, column, at_least: as of matching.match and comparison.compare."""
     matched = match(a.results, b.results, ignore)
     few = len(matched.pairs) < _FEW * min(len(a.results), len(b.results))
     return Versus(
         a,
         b,
-        compare(matched, (a.results, b.results), column, at_least),
+        compare(matched, (a.results, b.results), column, at_least, [one.side.results for one in like]),
         tuple(changes(a.campaign, b.campaign)),
         hint(a.results, b.results, ignore) if few else None,
+        like,
     )
 
 
 def names(named: Sequence[tuple[str, Campaign]]) -> list[str]:
-    """What tells campaigns apart: their names, else with their targets, else with (name of) their directories, else
+    """What tells campaigns apart: their names, or these with their targets, or with (name of) their directories, or
     with numbers. named: name of each one's directory of results."""
     for forms in (
         [campaign.about.campaign for _, campaign in named],

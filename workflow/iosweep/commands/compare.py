@@ -12,9 +12,9 @@ from iosweep.analysis import comparison_words as words
 from iosweep.analysis import matching
 from iosweep.analysis.aggregate import FIGURES, summarize
 from iosweep.analysis.changes import Changed
-from iosweep.analysis.comparison import AT_LEAST, Comparison, Finding, told
 from iosweep.analysis.data import Campaign, load
-from iosweep.analysis.versus import Side, Versus, names, versus
+from iosweep.analysis.findings import AT_LEAST, Comparison, Finding, told
+from iosweep.analysis.versus import Like, Side, Versus, like, names, versus
 from iosweep.commands import campaigns, outcome
 from iosweep.commands.compare_document import document
 from iosweep.commands.page_file import write_page
@@ -35,6 +35,10 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "campaign", nargs="+", help=f"two or more campaigns, each against the first: {campaigns.NAMED_OR_ARCHIVE}"
     )
+    parser.add_argument(
+        "--like", nargs="+", action="extend", default=[], metavar="CAMPAIGN",
+        help="further campaigns of the first one's system, unchanged: a change must be beyond what these differ by",
+    )  # fmt: skip
     parser.add_argument(
         "--ignore", action="append", default=[], metavar="PARAMETER",
         help="compare points that differ in this parameter, such as transfer_size; may be repeated",
@@ -65,13 +69,10 @@ def run(arguments: Namespace) -> int:
         ignore = matching.ignored(arguments.ignore) if arguments.ignore else None
     except matching.NeverMixed as error:
         raise CommandError(str(error), NOT_COMPARABLE) from None
-    loaded = [_load(name) for name in arguments.campaign]
-    named = names([(results.name, campaign) for results, campaign in loaded])
-    sides = [
-        Side(name, results, campaign, tuple(summarize(campaign.rows)))
-        for name, (results, campaign) in zip(named, loaded, strict=True)
-    ]
-    found = [versus(sides[0], other, ignore, arguments.figure, arguments.at_least) for other in sides[1:]]
+    first, *others = _sides(arguments.campaign, arguments.like)
+    compared, further = others[: len(arguments.campaign) - 1], others[len(arguments.campaign) - 1 :]
+    alike = tuple(_like(first, side, ignore, arguments.figure) for side in further)
+    found = [versus(first, other, ignore, arguments.figure, arguments.at_least, alike) for other in compared]
     if nothing := [one for one in found if not one.found.singles]:
         raise CommandError("; ".join(map(_nothing, nothing)), NOT_COMPARABLE)
     if arguments.html:  # first: whoever reads the text may stop before its end
@@ -86,6 +87,31 @@ def run(arguments: Namespace) -> int:
     if arguments.html and not arguments.json:
         prose(f"\npage: {arguments.html}")
     return int(any(_fails(one.found, arguments.fail_on) for one in found))
+
+
+def _sides(named: Sequence[str], further: Sequence[str]) -> list[Side]:
+    """All campaigns, those of `--like` last. Raises CommandError."""
+    loaded = [_load(name) for name in (*named, *further)]
+    for number, name in enumerate(further, len(named)):
+        for other, (_, campaign) in zip((*named, *further), loaded[:number], strict=False):
+            if campaign.rows == loaded[number][1].rows:
+                why = f"--like {name} has the same rows as {other}"
+                raise CommandError(f"{why}: name another campaign of the system of {named[0]}", NOT_COMPARABLE)
+    forms = names([(results.name, campaign) for results, campaign in loaded])
+    return [
+        Side(name, results, campaign, tuple(summarize(campaign.rows)))
+        for name, (results, campaign) in zip(forms, loaded, strict=True)
+    ]
+
+
+def _like(first: Side, side: Side, ignore: frozenset[str] | None, column: str) -> Like:
+    """A campaign of `--like`. Raises CommandError where it says nothing of how sessions differ."""
+    found = like(first, side, ignore, column)
+    if not found.results:
+        hinted = words.advice(matching.hint(first.results, side.results, ignore))
+        why = f"{side.name} (--like) and {first.name} have no result in common that has a figure"
+        raise CommandError(f"{why}: {hinted}" if hinted else why, NOT_COMPARABLE)
+    return found
 
 
 def _load(name: str) -> tuple[Path, Campaign]:
@@ -119,7 +145,10 @@ def _fails(found: Comparison, on: str | None) -> bool:
 def _show(one: Versus, everything: bool) -> None:
     printer = Printer()
     printer.print(_title(one))
-    prose(f"\n{words.sentence(one.found)}\n")
+    prose(f"\n{words.sentence(one.found)}")
+    for line in words.sessions_known(one):
+        prose(line)
+    say("")
     changed = one.changes if everything else one.changes[:_MOST_CHANGES]
     if changed:
         printer.print(_changes(changed, one.names))
@@ -131,6 +160,8 @@ def _show(one: Versus, everything: bool) -> None:
     if rows:
         say("")
         printer.print(_figures(rows, one))
+    if hidden := len(one.found.singles) - sum(row.single for row in rows):
+        prose(f"{human_count(hidden, 'more result')}: --all lists {'it' if hidden == 1 else 'them'}")
     say("")
     for line in _closing(one):
         prose(line)
@@ -162,8 +193,9 @@ def _rows(found: Comparison, everything: bool) -> Iterator[Finding]:
 
 
 def _figures(rows: Sequence[Finding], one: Versus) -> Table:
-    heads = (*one.names, "change (95 %)", "more")
-    found = table("", "result", *heads, right=heads, wrapped=["result", *one.names])
+    named = words.heads(one)
+    heads = (*named, "change (95 %)", "more")
+    found = table("", "result", *heads, right=heads, wrapped=["result", *named])
     for row in rows:
         mark = words.SYMBOLS[row.verdict] + ("○" if row.suspect else "")
         shown = words.figures(row, one.found.column)
@@ -175,8 +207,8 @@ def _closing(one: Versus) -> Iterator[str]:
     found = one.found
     counts = [f"{found.count(verdict):,} {name}" for verdict, name in words.counted(found.at_least)]
     yield f"{human_count(len(found.singles), 'result')} compared: {', '.join(counts)}."
-    yield f"{words.LEGEND} more: repetitions in each campaign that would decide."
-    yield from filter(None, [words.to_decide(found)])
+    yield words.legend(found, one.a.name)
+    yield from filter(None, [words.to_decide(found, one.a.name)])
     yield from words.absent(found, one.names)
     yield from filter(None, [words.advice(one.hint)])
     yield from words.limits(one.a.campaign, one.b.campaign, found)

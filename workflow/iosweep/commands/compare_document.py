@@ -8,8 +8,9 @@ from msgspec import Struct, to_builtins
 
 from iosweep.analysis import comparison_words as words
 from iosweep.analysis.aggregate import Result
-from iosweep.analysis.comparison import Finding, Verdict
+from iosweep.analysis.changes import Changed
 from iosweep.analysis.data import Value
+from iosweep.analysis.findings import Finding, Verdict
 from iosweep.analysis.versus import Side, Versus
 
 #: Raised when a key changes its meaning or goes.
@@ -56,8 +57,32 @@ class _Finding(Struct, frozen=True, forbid_unknown_fields=True):
     p_holm: float | None
     verdict: Verdict
     more_repetitions: int | None
+    more_sessions: int | None
+    sessions: int
+    against_rest: bool
+    beside_share: float | None
+    beside_ci95_low_share: float | None
+    beside_ci95_high_share: float | None
     suspect: bool
     why: str
+
+
+class _Like(Struct, frozen=True, forbid_unknown_fields=True):
+    """A campaign of `--like`. results: those that the first campaign has, too; changes: from the first campaign."""
+
+    campaign: _Campaign
+    results: int
+    changes: list[_Change]
+
+
+class _Sessions(Struct, frozen=True, forbid_unknown_fields=True):
+    """How sessions of the first system differ in a phase."""
+
+    subject: str
+    tool: str
+    phase: str
+    sessions: int
+    sd_share: float
 
 
 class _Absent(Struct, frozen=True, forbid_unknown_fields=True):
@@ -79,6 +104,9 @@ class _Comparison(Struct, frozen=True, forbid_unknown_fields=True):
     first: _Campaign
     other: _Campaign
     sentence: str
+    sessions_known: list[str]
+    sessions: list[_Sessions] | None
+    like: list[_Like]
     changes: list[_Change]
     compared: int
     counts: dict[str, int]
@@ -114,7 +142,15 @@ def _comparison(one: Versus) -> _Comparison:
         first=_campaign(one.a),
         other=_campaign(one.b),
         sentence=words.sentence(found),
-        changes=[_Change(own.topic, own.what, own.a, own.b) for own in one.changes],
+        sessions_known=words.sessions_known(one),
+        sessions=None
+        if found.learned is None
+        else [
+            _Sessions(words.phase_name(found, own), own.conditions.tool, own.phase, own.sessions, own.sd_share)
+            for own in found.learned
+        ],
+        like=[_Like(_campaign(own.side), own.results, _changes(own.changes)) for own in one.like],
+        changes=_changes(one.changes),
         compared=len(found.singles),
         counts={verdict: found.count(verdict) for verdict, _ in words.counted(found.at_least)},
         groups=[_finding(own, one) for own in found.groups],
@@ -123,6 +159,10 @@ def _comparison(one: Versus) -> _Comparison:
         hint=_Hint(one.hint.differ, one.hint.conditions, one.hint.matched) if one.hint else None,
         limits=list(words.limits(one.a.campaign, one.b.campaign, found)),
     )
+
+
+def _changes(changes: Sequence[Changed]) -> list[_Change]:
+    return [_Change(own.topic, own.what, own.a, own.b) for own in changes]
 
 
 def _campaign(side: Side) -> _Campaign:
@@ -134,6 +174,7 @@ def _finding(one: Finding, of: Versus) -> _Finding:
     pair, change = one.pairs[0], one.change
     column = of.found.column or pair.a.metric
     low, high = change.within() if change else (None, None)
+    least, most = one.beside.within() if one.beside else (None, None)
     return _Finding(
         subject=words.subject(of.found, one),
         tool=pair.a.tool,
@@ -149,7 +190,13 @@ def _finding(one: Finding, of: Versus) -> _Finding:
         p=change.p if change else None,
         p_holm=one.p if change else None,
         verdict=one.verdict,
-        more_repetitions=one.more,
+        more_repetitions=None if one.sessions else one.more,
+        more_sessions=one.more if one.sessions else None,
+        sessions=one.sessions,
+        against_rest=one.against_rest,
+        beside_share=one.beside.share if one.beside else None,
+        beside_ci95_low_share=least,
+        beside_ci95_high_share=most,
         suspect=one.suspect,
         why=one.why,
     )

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from iosweep.analysis import caveats
 from iosweep.analysis import comparison_words as words
-from iosweep.analysis.comparison import Comparison, Finding, Verdict, told
+from iosweep.analysis.findings import Comparison, Finding, Verdict, told
 from iosweep.analysis.versus import Versus
 from iosweep.report import figure_files, html, vega_lite
 from iosweep.report.figures import Figure
@@ -41,7 +41,7 @@ class Line:
     style: str
     symbol: str
     suspect: bool
-    more: str
+    more: str  # what would decide it: `3 more repetitions`
     low: float | None = None
     middle: float | None = None
     high: float | None = None
@@ -53,6 +53,8 @@ class Part:
 
     versus: Versus
     sentence: str
+    sessions: tuple[str, ...]  # what is known of them
+    heads: tuple[str, str]
     counts: tuple[tuple[str, int, str], ...]  # style, number, words
     changed: tuple[Line, ...]
     rest: tuple[Line, ...]
@@ -104,6 +106,8 @@ def _part(versus: Versus, number: int) -> Part:
     return Part(
         versus,
         words.sentence(found),
+        tuple(words.sessions_known(versus)),
+        words.heads(versus),
         tuple((_CLASSES[verdict], found.count(verdict), name) for verdict, name in words.counted(found.at_least)),
         tuple(_line(found, one, edge) for one in changed),
         tuple(_line(found, one, edge) for one in rest),
@@ -117,7 +121,7 @@ def _part(versus: Versus, number: int) -> Part:
 
 def _notes(versus: Versus) -> list[str]:
     return [
-        words.to_decide(versus.found),
+        words.to_decide(versus.found, versus.a.name),
         *words.absent(versus.found, versus.names),
         words.advice(versus.hint),
         *words.limits(versus.a.campaign, versus.b.campaign, versus.found),
@@ -139,7 +143,7 @@ def _line(found: Comparison, one: Finding, edge: float) -> Line:
         style=_CLASSES[one.verdict],
         symbol=words.SYMBOLS[one.verdict],
         suspect=one.suspect,
-        more=words.more(one),
+        more=words.more(one, "more campaign" if one.sessions else "more repetition"),
     )
     if one.change is None:
         return line
@@ -148,6 +152,6 @@ def _line(found: Comparison, one: Finding, edge: float) -> Line:
 
 
 def _shares(one: Finding) -> tuple[float, float, float]:
-    assert one.change is not None
-    low, high = one.change.within()
-    return low, one.change.share, high
+    assert one.shown is not None
+    low, high = one.shown.within()
+    return low, one.shown.share, high

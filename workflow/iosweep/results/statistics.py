@@ -91,7 +91,7 @@ def ratio(values: Sequence[float], to: Sequence[float], noise: Noise | None = No
 def between(values: Sequence[float], to: Sequence[float], a: Interval, b: Interval) -> Interval:
     """The 95 % interval of the ratio of two geometric means, whose own intervals are `a` and `b`."""
     logs = [[math.log(value) for value in sample] for sample in (values, to)]
-    parts = [_variance(sample) / len(sample) for sample in logs]
+    parts = [variance(sample) / len(sample) for sample in logs]
     weights = sum(part**2 / (len(sample) - 1) for part, sample in zip(parts, logs, strict=True) if part)
     student = student_t(sum(parts) ** 2 / weights) * math.sqrt(sum(parts)) if weights else 0.0  # Welch
     half = max(student, math.hypot(math.log1p(a.half_width_share), math.log1p(b.half_width_share)))
@@ -136,12 +136,14 @@ def _known(freedom: float) -> float:
 @dataclass(frozen=True)
 class Change:
     """By how much one mean differs from another. n: repetitions of the first and of the other (of several points: the
-    smallest number); log: logarithm of their ratio; error: its standard error; freedom: degrees of freedom of that."""
+    smallest number); log: logarithm of their ratio; error: its standard error; freedom: degrees of freedom of that;
+    parts: squared standard errors of both means, where they are known."""
 
     n: tuple[int, int]
     log: float
     error: float
     freedom: float
+    parts: tuple[float, float] = (0.0, 0.0)
 
     @property
     def share(self) -> float:
@@ -191,7 +193,7 @@ def change(values: Sequence[float], to: Sequence[float], noises: tuple[Noise | N
     sides = [[math.log(value) for value in sample] for sample in (values, to)]
     parts: list[tuple[float, float]] = []
     for logs, noise in zip(sides, noises, strict=True):
-        likely, freedom = _moderated(_variance(logs), len(logs) - 1, noise)
+        likely, freedom = _moderated(variance(logs), len(logs) - 1, noise)
         if not freedom:
             return None
         parts.append((max(likely, noise.average if noise else 0.0) / len(logs), freedom))
@@ -235,7 +237,8 @@ def _welch(n: tuple[int, int], log: float, parts: Sequence[tuple[float, float]])
     """parts: squared standard error of each side's mean, and its degrees of freedom."""
     total = sum(part for part, _ in parts)
     weights = sum(part**2 / freedom for part, freedom in parts)
-    return Change(n, log, math.sqrt(total), total**2 / weights if weights else 1.0)
+    (first, _), (other, _) = parts
+    return Change(n, log, math.sqrt(total), total**2 / weights if weights else 1.0, (first, other))
 
 
 def holm(probabilities: Iterable[float]) -> list[float]:
@@ -268,7 +271,7 @@ def pooled(samples: Sequence[Sequence[float]]) -> Noise | None:
     Empirical Bayes, after G. K. Smyth, "Linear models and empirical Bayes methods" (2004), section 6.2.
     """
     logs = [[math.log(value) for value in sample] for sample in samples if len(sample) > 1 and min(sample) > 0]
-    found = [(_variance(sample), len(sample) - 1) for sample in logs]
+    found = [(variance(sample), len(sample) - 1) for sample in logs]
     usual = median(own for own, _ in found) if found else 0.0
     if len(found) < 2 or not usual:
         return None
@@ -279,7 +282,7 @@ def pooled(samples: Sequence[Sequence[float]]) -> Noise | None:
         math.log(max(own, _LEAST * usual)) - digamma(freedom / 2) + math.log(freedom / 2) for own, freedom in found
     ]
     average = sum(own * freedom for own, freedom in found) / most
-    excess = float(_variance(centered) - fmean(polygamma(1, freedom / 2) for _, freedom in found))
+    excess = float(variance(centered) - fmean(polygamma(1, freedom / 2) for _, freedom in found))
     if excess <= 0:
         return Noise(average, math.inf, most, average)
     freedom = 2 * _inverse_trigamma(excess)
@@ -290,14 +293,15 @@ def _of_mean(values: Sequence[float], noise: Noise | None) -> Interval | None:
     if not values or min(values) <= 0 or (len(values) == 1 and noise is None):
         return None
     logs = [math.log(value) for value in values]
-    own, freedom = _variance(logs), len(logs) - 1
+    own, freedom = variance(logs), len(logs) - 1
     student = student_t(freedom) * math.sqrt(own / len(logs)) if freedom else 0.0
     half = max(student, _bounded(own, freedom, noise) / math.sqrt(len(logs)))
     return _interval(len(logs), fmean(logs), half, student)
 
 
-def _variance(logs: Sequence[float]) -> float:
-    """Of a sample. The two passes are a twentieth of the time of `statistics.variance`, and lose nothing here."""
+def variance(logs: Sequence[float]) -> float:
+    """Of a sample; 0 of a single value. The two passes take a twentieth of the time of the standard library's, and lose
+    nothing here."""
     if len(logs) < 2:
         return 0.0
     middle = fmean(logs)
