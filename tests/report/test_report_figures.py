@@ -8,9 +8,11 @@ from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
+import altair as alt
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from jsonschema.exceptions import ValidationError
 
 import results_factory as factory
 from iosweep.analysis import formats, titles
@@ -387,6 +389,15 @@ class TestExport:
         pairs = [(figure, vega_lite.specification(figure)) for figure in drawn]
         assert list(figure_files.static(pairs, 2, 10**6)) == [figure.name for figure in drawn[:2]]
         assert figure_files.static(pairs, 1, 1000) == {}
+
+    def test_figures_are_what_the_schema_of_vega_lite_allows(self, tmp_path: Path) -> None:
+        campaign = load(factory.make(tmp_path, sweeps=[*factory.DEMO, factory.mdtest()], spoil=factory.spoil_some))
+        for figure in (f for f in figures.figures(campaign, summarize(campaign.rows)) if f.panels):
+            made = vega_lite.with_values(figure)
+            alt.ConcatChart.from_dict(made)
+            made["concat"][0]["layer"][1]["mark"]["strokeWidth"] = "wide"
+            with pytest.raises(ValidationError):
+                alt.ConcatChart.from_dict(made)
 
     def test_nothing_to_draw(self, tmp_path: Path) -> None:
         assert figure_files.export(factory.make(tmp_path, spoil=lambda _: ("missing", "no fio"))) == []

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 _HERE = Path(__file__).parent
 
 
+@cache  # with the templates that it has compiled
 def environment() -> Environment:
     """The templates of this folder: all text is escaped, and a name without a value is an error."""
     from jinja2 import Environment, FileSystemLoader, StrictUndefined

@@ -23,7 +23,7 @@ Judged = tuple[Verdict, list[str]]
 
 
 class Reporter(Protocol):
-    """Shows the progress of an allocation (progress_bar.py)."""
+    """Shows the progress of an allocation (progress_lines.py)."""
 
     def begin(self, allocation: Allocation, repetitions: int, cost_s: float) -> None: ...
     def say(self, text: str) -> None: ...

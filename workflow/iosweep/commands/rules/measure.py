@@ -10,8 +10,7 @@ import os
 import sys
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
-
-from rich.console import Console
+from typing import TextIO
 
 from iosweep.errors import AllocationError, ExitCode
 from iosweep.files.logged import ENDED, opened
@@ -22,7 +21,7 @@ from iosweep.results import manifest
 from iosweep.results.campaign_documents import Refusal
 from iosweep.results.store import Store
 from iosweep.run import allocation, outcome
-from iosweep.run.progress_bar import DetachedStream, Display
+from iosweep.run.progress_lines import DetachedStream, Lines
 from iosweep.run.request import Request
 from iosweep.text import printable
 
@@ -49,14 +48,22 @@ def run(arguments: Namespace) -> int:
     return 0
 
 
+def _display(log: TextIO) -> Lines:
+    """Shows the progress: on a terminal with a bar."""
+    if not sys.stderr.isatty() and not os.environ.get("FORCE_COLOR"):
+        return Lines(sys.stderr, log)
+    from rich.console import Console
+
+    from iosweep.run.progress_bar import Bar
+
+    return Bar(Console(stderr=True), log)
+
+
 def _measure(made: Plan, results: Path, arguments: Namespace) -> int:
     sys.stderr = DetachedStream(sys.stderr or io.StringIO())  # it may be closed (`2>&-`)
     works_for = [os.getppid(), *([arguments.works_for] if arguments.works_for else [])]
     try:
-        with (
-            opened(arguments.own_log, results) as log,
-            Display(Console(stderr=True), Console(file=log, width=200)) as display,
-        ):
+        with opened(arguments.own_log, results) as log, _display(log) as display:
             allocation.measure(
                 Request(
                     made,

@@ -1,0 +1,131 @@
+"""Progress of an allocation: a line per repetition, on the screen and in the log. Rich is not imported for it: most
+allocations are measured without a terminal, and it takes a third of the time of all imports.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import time
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any, NamedTuple, Self, TextIO
+
+from iosweep.plan.model import Allocation
+from iosweep.results.committed import Result
+from iosweep.run.request import Judged
+from iosweep.text import human_count, printable
+from iosweep.tools import tools
+from iosweep.units import human_duration, human_size
+
+
+class DetachedStream:
+    """A stream whose reader may end (a pager, a terminal) without an error; the log has everything."""
+
+    def __init__(self, stream: TextIO):
+        self._stream = stream
+
+    def write(self, text: str) -> int:
+        with contextlib.suppress(OSError):
+            self._stream.write(text)
+        return len(text)
+
+    def flush(self) -> None:
+        with contextlib.suppress(OSError):
+            self._stream.flush()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+
+class Figure(NamedTuple):
+    """A figure of a phase, with its verdict if that is not `valid`."""
+
+    phase: str
+    text: str
+    verdict: str
+
+    def __str__(self) -> str:
+        return f"{self.phase} {self.text}"
+
+
+class Lines:
+    """A Reporter that prints to the screen and to a log, with the ids of points. The remaining time is the forecast,
+    corrected by the pace so far.
+    """
+
+    def __init__(self, screen: TextIO | None, log: TextIO):
+        self._screen, self._log = screen, log
+        self._explained: set[str] = set()
+        self._total = self._count = 0
+        self._left_s = self._done_s = 0.0
+        self._started = time.monotonic()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+    def begin(self, allocation: Allocation, repetitions: int, cost_s: float) -> None:
+        self._total, self._left_s, self._started = repetitions, cost_s, time.monotonic()
+        # The log may end with the reason of an earlier run, which no longer holds.
+        self._note(f"{_now()} begins: {human_count(repetitions, 'repetition')} left")
+
+    def say(self, text: str) -> None:
+        self.show(printable(text), "    ")
+        self._note(printable(text))
+
+    def show(self, text: str, indent: str) -> None:
+        """Print printable text on the screen. `indent`: of later lines, where it is wrapped."""
+        print(text, file=self._screen, flush=True)
+
+    def show_repetition(self, done: str, result: Result, which: str, figures: Sequence[Figure], togo: str) -> None:
+        """Print a repetition on the screen. `done`: how many of how many; `togo`: the remaining time, or empty."""
+        parts = [f"{done} {result.point} {which}", *map(str, figures), *([togo] if togo else [])]
+        self.show("  ".join(parts), "")
+
+    def more(self, repetitions: int, cost_s: float) -> None:
+        if repetitions:
+            self._total += repetitions
+            self._left_s = max(0.0, self._left_s + cost_s)
+
+    def finished(self, result: Result, judged: Mapping[str, Judged], cost_s: float) -> None:
+        self._count += 1
+        self._done_s += cost_s
+        self._left_s = max(0.0, self._left_s - cost_s)
+        togo_s = self._left_s * (time.monotonic() - self._started) / self._done_s if self._done_s else 0
+        togo = f"{human_duration(togo_s)} to go" if self._count < self._total else ""
+        phases = tools()[result.point.partition(".")[0]].phases
+        figures = [_figure(p, value, judged[p][0], phases[p].metric) for p, value in result.headlines]
+        done = f"{self._count:>4}/{self._total}"
+        which = f"r{result.repetition}{' again' if result.retried else ''}"
+        self.show_repetition(done, result, which, figures, togo)
+        self._note("  ".join([f"{_now()} {done} {result.point} {which}", *map(str, figures)]))
+        for verdict, reasons in judged.values():
+            for reason in reasons:
+                self._explain(verdict, reason)
+
+    def _explain(self, verdict: str, reason: str) -> None:
+        """Print each reason once, whatever numbers are in it."""
+        kind = re.sub(r"\d+", "", reason)
+        if kind not in self._explained:
+            self._explained.add(kind)
+            line = printable(f"          {verdict}: {reason}")
+            self.show(line, " " * 12)
+            self._note(line)
+
+    def _note(self, line: str) -> None:
+        print(line, file=self._log, flush=True)
+
+
+def _now() -> str:
+    return f"{datetime.now().astimezone():%F %T%z}"
+
+
+def _figure(phase: str, value: float | None, verdict: str, metric: str) -> Figure:
+    if value is None:
+        text = "-"
+    else:
+        text = f"{human_size(value)}/s" if metric == "bandwidth_bytes_per_s" else f"{value:,.0f}/s"
+    return Figure(phase, text if verdict == "valid" else f"{text} {verdict}", verdict)
