@@ -38,7 +38,7 @@ def test_everything_is_left_at_first(tmp_path: Path) -> None:
     found = load(tmp_path)
     assert set(found.left) == set(found.manifests) == {"1-node"}
     assert found.text("1-node") == found.left["1-node"]
-    assert found.text("1-node").startswith("1 node: 2 points, 2 repetitions left, 3 s, up to")
+    assert found.text("1-node").startswith("1 node: 2 points, 2 repetitions left, 3 s, 16.0 MiB written")
     assert not (tmp_path / "results").exists()
 
 
