@@ -41,14 +41,15 @@ def find(name: str, writes: bool = False) -> Path | None:
     if _is_archive(Path(name)):
         if writes:
             raise CommandError(f"{name} is an archive, and this command writes to results: unpack it first, `tar -xf`")
-        return _unpacked(Path(name))
+        return _unpacked(Path(name), Path.cwd())
     unknown(name)
     return None
 
 
 @cache
-def _unpacked(archive: Path) -> Path:
-    """The results in an archive, in a temporary directory that goes when this process ends. Raises CommandError."""
+def _unpacked(archive: Path, directory: Path) -> Path:
+    """The results in an archive, in a temporary directory that goes when this process ends. directory: the working
+    directory, which a relative path depends on. Raises CommandError."""
     from iosweep.files import tar_archive, temporary_directory  # late: `iosweep --help` does without
 
     stack = contextlib.ExitStack()
@@ -119,7 +120,7 @@ def below(directory: Path) -> list[Path]:
 
 def unpacked(path: Path) -> Path:
     """The results in an archive; results as they are. Raises CommandError."""
-    return _unpacked(path) if _is_file(path) else path
+    return _unpacked(path, Path.cwd()) if _is_file(path) else path
 
 
 def _is_file(path: Path) -> bool:
