@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
+
+import pytest
 
 import results_factory as factory
 from iosweep.analysis import comparison_words as words
 from iosweep.analysis.aggregate import Result, summarize
 from iosweep.analysis.comparison import compare
-from iosweep.analysis.findings import Comparison, most_elsewhere, told
+from iosweep.analysis.findings import Comparison, Learned, most_elsewhere, told
 from iosweep.analysis.matching import match
 
 K = factory.K
@@ -124,6 +127,34 @@ def test_a_point_without_a_valid_repetition_is_not_compared() -> None:
     assert list(words.absent(found, ("a", "b"))) == ["3 results are not compared: invalid in b."]
 
 
+def test_one_result_that_only_one_campaign_has() -> None:
+    a = campaign(1)
+    found = compared(a, campaign(2)[:-1])
+    assert list(words.absent(found, ("a", "b"))) == ["1 result of 1 point is only in a."]
+    found = compared(a, campaign(2)[:-2])
+    assert list(words.absent(found, ("a", "b"))) == ["2 results of 2 points are only in a."]
+
+
+def test_the_figures_of_a_result_never_contradict_its_change() -> None:
+    """One fast repetition lifts the arithmetic mean, and not the geometric one that the change is of."""
+    spread = (1.0, 1.0, 1.0, 1.0, 0.35, 1.9)
+    wild = campaign(2, n=6, ops_per_s=lambda size, threads, number: 1e4 * threads * spread[number - 1])
+    found = compared(campaign(1, 0.001, n=6), wild)
+    own = found.singles[0]
+    assert own.change
+    assert own.change.share < 0
+    assert own.pairs[0].b.statistics["ops_per_s"].mean > own.pairs[0].a.statistics["ops_per_s"].mean
+    first, other = (pair.center("ops_per_s") or 0.0 for pair in (own.pairs[0].a, own.pairs[0].b))
+    assert other / first - 1 == pytest.approx(own.change.share)
+    assert words.figures(own, "") == ("10.0 k IOPS", "9,343 IOPS")
+
+
+def test_a_figure_of_zero_is_shown_as_zero() -> None:
+    found = compared(campaign(1), campaign(2, ops_per_s=lambda *at: 0.0 if at[-1] == 1 else 1e4))
+    assert {one.why for one in found.singles} == {"a figure of zero"}
+    assert words.figures(found.singles[0], "")[1] == "0 IOPS"
+
+
 def test_repetitions_on_different_nodes_decide_nothing() -> None:
     found = compared(campaign(1), campaign(2, speed=lambda *_: 0.5, hosts=lambda s, t, n: f"n{n}"))
     assert {one.verdict for one in found.singles} == {"undecided"}
@@ -214,6 +245,31 @@ def test_results_that_a_session_lacks_are_undecided() -> None:
     whys = {one.pairs[0].a.point: one.why for one in found.singles}
     assert whys.pop(f"{4 * K}.1") == "not in the campaigns of --like"
     assert set(whys.values()) == {""}
+
+
+def known_of(**phases: tuple[int, float, float]) -> str:
+    """The sentence on sessions. phases: sessions, what they differ by, and repetitions alone."""
+    own = [one for name in phases for one in campaign(1, phase=lambda *_, name=name: name)]
+    found = compared(own, own)
+    conditions = found.singles[0].conditions
+    kinds = {one.phase: one.conditions for one in found.singles}
+    learned = tuple(Learned(phase, kinds.get(phase, conditions), *known) for phase, known in phases.items())
+    return words.sessions_differ(replace(found, learned=learned), "a")
+
+
+def test_what_sessions_differ_by_is_one_sentence() -> None:
+    end = "A change counts only beyond that."
+    assert known_of(rand_read=(3, 0.007, 0.002), seq_read=(3, 0.012, 0.002)) == (
+        f"Sessions of a differ by 1.2 % in sequential reads and 0.7 % in random reads (standard deviation of a result"
+        f" over 3 campaigns). {end}"
+    )
+    assert known_of(rand_read=(2, 0.007, 0.002), seq_read=(3, 0.0001, 0.002)) == (
+        "Sessions of a differ by 0.7 % in random reads over 2 campaigns, and by no more than repetitions do in"
+        f" sequential reads over 3 campaigns (standard deviation of a result). {end}"
+    )
+    assert known_of(rand_read=(3, 0.001, 0.002)) == (
+        f"Sessions of a differ by no more than repetitions do in random reads over 3 campaigns. {end}"
+    )
 
 
 def test_a_campaign_that_has_less_than_half_of_a_phase_is_no_session_of_it() -> None:

@@ -175,6 +175,13 @@ class Result:
             return None
         return statistics.median if is_percentile(column) else statistics.mean
 
+    def center(self, column: str) -> float | None:
+        """The geometric mean of the repetitions, which a change is of: 0 with a figure of zero; None without any."""
+        values = self.sample(column).values
+        if not values:
+            return None
+        return math.exp(fmean(map(math.log, values))) if min(values) > 0 else 0.0
+
 
 @dataclass(frozen=True)
 class Repetitions:

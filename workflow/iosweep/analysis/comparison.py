@@ -46,7 +46,7 @@ def compare(
         singles = session_verdicts.known_only(singles, known)
         groups = list(_groups(singles, column))
         judged = session_verdicts.judged([*groups, *singles], known, column, at_least)
-        learned = session_verdicts.learned(known)
+        learned = session_verdicts.learned(known, singles)
     else:
         groups = list(_groups(singles, column))
         judged = _within(groups, singles, column, at_least)

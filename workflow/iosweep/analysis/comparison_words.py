@@ -72,20 +72,41 @@ def _beyond(found: Comparison, name: str) -> str:
             "This is beyond the noise within the campaigns. By how much sessions of one system differ is not known"
             f" here: measure {name} again, without a change, and name that campaign with --like."
         )
+    return sessions_differ(found, name)
+
+
+def sessions_differ(found: Comparison, name: str) -> str:
+    """By how much sessions of the first system differ. name: of the first campaign."""
     most = most_sessions(found)
     if not most:
         return "The campaigns of --like have too few results in common to say by how much sessions differ."
-    ordered = sorted(found.learned, key=lambda one: -one.sd_share)
-    spreads = [
-        f"{100 * one.sd_share:.1f} % in {phase_name(found, one)}"
-        + (f" (over {one.sessions} campaigns)" if one.sessions != most else "")
-        for one in ordered[:_NAMED]
-    ]
-    rest = ", and by less elsewhere" if len(ordered) > _NAMED else ""
-    return (
-        f"Sessions of {name} differ by {listing(spreads)}{rest} (standard deviation of a result, over {most}"
-        " campaigns). A change counts only beyond that."
-    )
+    several = len({one.sessions for one in found.learned or ()}) > 1
+    over = "" if several else f" over {most} campaigns"
+    spreads = _spreads(found, several)
+    deviation = f" (standard deviation of a result{over})" if any("%" in one for one in spreads) else over
+    return f"Sessions of {name} differ {', and '.join(spreads)}{deviation}. A change counts only beyond that."
+
+
+def _spreads(found: Comparison, several: bool) -> list[str]:
+    """By how much sessions differ, and in which phases by no more than their repetitions do. several: whether phases
+    have different numbers of sessions."""
+
+    def named(one: Learned) -> str:
+        return phase_name(found, one) + (f" over {one.sessions} campaigns" if several else "")
+
+    known = sorted(found.learned or (), key=lambda one: -one.sd_share)
+    beyond = [one for one in known if one.beyond_repetitions]
+    within = [named(one) for one in known if not one.beyond_repetitions]
+    parts = []
+    if beyond:
+        shares = [f"{100 * one.sd_share:.1f} % in {named(one)}" for one in beyond[:_NAMED]]
+        more = len(beyond) - len(shares)
+        less = [f"less in {human_count(more, 'other phase')}"] if more else []
+        parts.append(f"by {listing([*shares, *less])}")
+    if within:
+        where = within if len(within) <= _NAMED else ["the rest" if beyond else "any phase"]
+        parts.append(f"by no more than repetitions do in {listing(where)}")
+    return parts
 
 
 def most_sessions(found: Comparison) -> int:
@@ -182,13 +203,13 @@ def interval(one: Finding) -> str:
 
 
 def figures(one: Finding, column: str) -> tuple[str, str]:
-    """The figures of both campaigns, of one result; of several there are none. With sessions, the first is the mean of
-    these."""
+    """The figures of both campaigns, of one result; of several there are none: geometric means of the repetitions, as
+    the change is one of these. With sessions, the first is the mean of theirs."""
     if not one.single:
         return "", ""
     pair, own = one.pairs[0], column or one.pairs[0].a.metric
     units = formats.units_of(own, pair.a.kind)
-    first, other = (result.typical(own) or 0.0 for result in (pair.a, pair.b))
+    first, other = (result.center(own) or 0.0 for result in (pair.a, pair.b))
     if one.sessions and one.change:
         first = other / math.exp(one.change.log)
     return formats.quantity(first, units), formats.quantity(other, units)
@@ -282,8 +303,9 @@ def absent(found: Comparison, names: tuple[str, str]) -> Iterator[str]:
         for why in dict.fromkeys(one.why for one in found.matching.unmatched):
             own = [one for one in found.matching.unmatched if (one.side, one.why) == (side, why)]
             if own:
-                reason = f"only in {name}" if why == "only there" else f"of {name} are not compared: {why}"
-                yield f"{_counted(own)} {'are ' if why == 'only there' else ''}{reason}."
+                verb = "is" if len(own) == 1 else "are"
+                there = f"{verb} only in {name}" if why == "only there" else f"of {name} {verb} not compared: {why}"
+                yield f"{_counted(own)} {there}."
     for side, why in dict.fromkeys((side, why) for _, side, why in found.without):
         count = sum((other, reason) == (side, why) for _, other, reason in found.without)
         yield f"{human_count(count, 'result is', 'results are')} not compared: {why} in {names[side]}."

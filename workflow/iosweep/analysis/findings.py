@@ -74,12 +74,17 @@ class Finding:
 @dataclass(frozen=True)
 class Learned:
     """How a result of a phase differs from session to session. sessions: their number, the first campaign's among them;
-    sd_share: standard deviation."""
+    sd_share: standard deviation; repetitions_share: that which the repetitions of a session alone leave."""
 
     phase: str
     conditions: Conditions
     sessions: int
     sd_share: float
+    repetitions_share: float
+
+    @property
+    def beyond_repetitions(self) -> bool:
+        return self.sd_share > self.repetitions_share
 
 
 @dataclass(frozen=True)

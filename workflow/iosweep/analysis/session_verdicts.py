@@ -73,11 +73,21 @@ def _has(known: Mapping[Kind, Known], one: Finding) -> bool:
     return one.kind in known and id(one.pairs[0].a) in known[one.kind].places
 
 
-def learned(known: Mapping[Kind, Known]) -> tuple[Learned, ...]:
-    """How much sessions differ, by phase."""
+def learned(known: Mapping[Kind, Known], singles: Sequence[Finding]) -> tuple[Learned, ...]:
+    """How much sessions differ, by phase. singles: with their changes from the first campaign, of `known_only`."""
+    squares: dict[Kind, list[float]] = {}
+    for one in singles:
+        if one.change:
+            squares.setdefault(one.kind, []).append(one.change.parts[1])
     return tuple(
-        Learned(phase, conditions, own.sessions.count, math.expm1(own.sessions.sd))
-        for (conditions, phase), own in known.items()
+        Learned(
+            kind[1],
+            kind[0],
+            own.sessions.count,
+            math.expm1(own.sessions.sd),
+            math.expm1(math.sqrt(fmean(squares[kind]))),
+        )
+        for kind, own in known.items()
     )
 
 

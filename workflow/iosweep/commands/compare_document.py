@@ -33,7 +33,7 @@ class _Change(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class _Figure(Struct, frozen=True, forbid_unknown_fields=True):
-    """Of one campaign. n: repetitions that enter the figure."""
+    """Of one campaign. n: repetitions that enter the figure, which is their geometric mean."""
 
     point: str
     verdict: str
@@ -203,4 +203,4 @@ def _finding(one: Finding, of: Versus) -> _Finding:
 
 
 def _figure(result: Result, column: str) -> _Figure:
-    return _Figure(result.point, result.verdict, len(result.values(column)), result.typical(column))
+    return _Figure(result.point, result.verdict, len(result.values(column)), result.center(column))
