@@ -187,3 +187,16 @@ def test_a_threshold_changes_no_allocation(tmp_path: Path) -> None:
     assert plain.allocations == five.allocations == six.allocations
     assert len({plain.digest, five.digest, six.digest}) == 3
     assert "accept" not in plain.content().decode().split('"configuration"')[0]
+
+
+@pytest.mark.parametrize("fstype", ["tmpfs", "ext4", ""])
+@pytest.mark.parametrize("type", ["tmpfs", None])
+def test_a_plan_says_that_a_target_in_memory_decides_nothing(tmp_path: Path, fstype: str, type: str | None) -> None:
+    """Where `target.type` names that memory, it is meant, and no repetition is suspect because of it."""
+    whole = document() | {"accept": {"read_iops": ">= 5k"}}
+    plan = make(tmp_path, whole | {"target": whole["target"] | ({"type": type} if type else {})})
+    memory = (
+        ["  all criteria will be undecided: the target is memory (tmpfs)"] if fstype == "tmpfs" and not type else []
+    )
+    assert planned.lines(plan, fstype) == ["accept: 1 criterion", "  read_iops >= 5 k IOPS", *memory]
+    assert planned.lines(make(tmp_path, document()), fstype) == []

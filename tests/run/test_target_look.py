@@ -2,6 +2,8 @@
 
 import os
 import sys
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +11,7 @@ import pytest
 
 from campaign import TEXT, problems, read
 from iosweep import dag
-from iosweep.commands import plan_table
+from iosweep.commands import cli, plan_table
 from iosweep.errors import ConfigError
 from iosweep.plan.expand import make_plan
 from iosweep.run import target_check
@@ -171,6 +173,28 @@ def test_the_workflow_looks_only_where_it_is_asked_to(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"target\.directory"):
         dag.load(file, results, look=True)
     assert not results.exists()
+
+
+@pytest.fixture
+def memory() -> Iterator[Path]:
+    with tempfile.TemporaryDirectory(prefix="iosweep-plan-", dir="/dev/shm") as place:
+        yield Path(place)
+
+
+def test_a_plan_with_criteria_says_that_its_target_is_memory(
+    memory: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    accept = 'accept: {read_iops: ">= 5k"}\n'
+    for directory, said in ((memory, True), (tmp_path / "away", False)):
+        text = TEXT.replace("/scratch/me", str(directory)) + accept
+        (tmp_path / "x.yaml").write_text(text)
+        cli.main(["plan", "x.yaml"])
+        line = "all criteria will be undecided: the target is memory (tmpfs)"
+        assert (line in capsys.readouterr().out) == said
+        made = make_plan(read(tmp_path, text))
+        assert (f"  {line}" in dag.criteria_lines(made, look=True)) == said
+        assert f"  {line}" not in dag.criteria_lines(made, look=False)
 
 
 def test_whom_a_plan_trusts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

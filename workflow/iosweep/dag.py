@@ -19,7 +19,7 @@ from iosweep.errors import ConfigError, Problem, Refused, Unusable
 from iosweep.files import documents, safe_paths
 from iosweep.jobs import submission
 from iosweep.jobs.submission import JOB_RESERVE_S
-from iosweep.plan import forecast
+from iosweep.plan import criteria, forecast
 from iosweep.plan.expand import make_plan
 from iosweep.plan.launchers import Launcher, candidates, launchers
 from iosweep.plan.model import Plan
@@ -154,6 +154,13 @@ def load(
     if look and found.left:
         _see_target(configured)
     return found
+
+
+def criteria_lines(plan: Plan, look: bool) -> list[str]:
+    """What a plan says of its criteria. look: whether this machine measures, so that its target is asked."""
+    from iosweep.run import target_check
+
+    return criteria.lines(plan, target_check.fstype(plan.target.directory) if plan.accept and look else "")
 
 
 def see_target(file: Path, given: Mapping[str, str] | None = None) -> None:

@@ -10,7 +10,6 @@ from iosweep.config import sweep_file
 from iosweep.files import hanging
 from iosweep.jobs import attempts, profile, snakemake_lock, submission
 from iosweep.errors import ConfigError
-from iosweep.plan import criteria
 from snakemake.exceptions import WorkflowError
 
 
@@ -113,13 +112,18 @@ hanging.watch(WATCHED)
 SITE = sayable(chosen_site)  # None on this machine alone
 SCHEDULER = ["--scheduler", "slurm"] if SITE else []
 IN_PLACE = [f"--{name}={value}" for name, value in GIVEN.items()]
+# For -n on the machine that measures, the target has to be there.
+LOOK = (
+    not SITE
+    and workflow.output_settings.dryrun
+    and "tools" not in sys.argv[1:]
+)
 
 
 def campaign_now():
-    """The campaign, and what is left of it. For -n on the machine that measures, the target has to be there."""
-    look = not SITE and workflow.output_settings.dryrun and "tools" not in sys.argv[1:]
+    """The campaign, and what is left of it."""
     return dag.load(
-        CONFIG, RESULTS, LAUNCHER, ONLY, SITE, PROVIDER, look=look, given=GIVEN
+        CONFIG, RESULTS, LAUNCHER, ONLY, SITE, PROVIDER, look=LOOK, given=GIVEN
     )
 
 
@@ -129,7 +133,7 @@ WATCHED.append(CAMPAIGN.results)  # it may be a link to another file system
 for line in CAMPAIGN.damaged:
     print(f"iosweep: {line}", file=sys.stderr)
 if workflow.output_settings.dryrun:
-    for line in criteria.lines(CAMPAIGN.plan):
+    for line in dag.criteria_lines(CAMPAIGN.plan, LOOK):
         print(f"iosweep: {line}", file=sys.stderr)
 if not workflow.output_settings.dryrun and not profile.asks(sys.argv[1:]):
     made_here = [CAMPAIGN.results, *([CAMPAIGN.tools.file] if CAMPAIGN.tools else [])]

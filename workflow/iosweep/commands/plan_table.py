@@ -22,6 +22,7 @@ from iosweep.plan.model import Plan, Point
 from iosweep.programs.find import sha256
 from iosweep.programs.spack import built, request
 from iosweep.report import node_check
+from iosweep.run import target_check
 from iosweep.target import free_space, identify, marker, ownership, parents, quota, striping, trees
 from iosweep.target.accounts import user
 from iosweep.target.agent import Agent
@@ -61,7 +62,7 @@ def show(made: Plan, where: Where, spack: Collection[str] | None = None, look: b
     printer = Printer(markup=True)
     printer.print(f"[bold]{made.campaign}[/bold]  target {escape(made.target.directory)}", _sweeps(made), "")
     printer.print(*_allocations(made, where), "", _cost(made, cost))
-    for line in criteria.lines(made):
+    for line in criteria.lines(made, target_check.fstype(made.target.directory) if made.accept and look else ""):
         prose(line)
     given = made.target.node_bandwidth
     printer.print(

@@ -12,6 +12,7 @@ from iosweep.config.published import Condition, PublishedFigure
 from iosweep.config.selectors import Selector, Subject, Where, lacks, matches
 from iosweep.config.sweeps import Config
 from iosweep.errors import Problem
+from iosweep.node import fs_types
 from iosweep.plan import contests
 from iosweep.plan.model import Plan, Point
 from iosweep.text import human_count, some
@@ -33,8 +34,8 @@ def problems(config: Config, points: Iterable[Point]) -> Iterator[Problem]:
                 yield config.criterion_problem(criterion, wrong)
 
 
-def lines(plan: Plan) -> list[str]:
-    """What a plan says of its criteria; nothing without any."""
+def lines(plan: Plan, fstype: str = "") -> list[str]:
+    """What a plan says of its criteria; nothing without any. fstype: of the target, "" where it is not known."""
     if not plan.accept:
         return []
     found = [f"accept: {human_count(len(plan.accept), 'criterion', 'criteria')}"]
@@ -42,6 +43,8 @@ def lines(plan: Plan) -> list[str]:
         found.append(f"  {one.text}")
         if wrong := incomparable(one, plan):
             found.append(f"    will be undecided, because nothing planned compares with it: {wrong}")
+    if fs_types.of(fstype).memory and plan.target.type != fstype:  # each repetition will be suspect (checks/reached.py)
+        found.append(f"  all criteria will be undecided: the target is memory ({fstype})")
     return found
 
 

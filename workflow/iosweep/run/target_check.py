@@ -58,6 +58,15 @@ def problem(configured: Config) -> Problem | None:
     return document.problem(("target", "lock"), lock) if lock else None
 
 
+def fstype(directory: str) -> str:
+    """The type of a target's file system on this machine; "" where it cannot be seen from here."""
+    try:
+        with Agent(DEADLINE_S) as agent:
+            return agent.call(identify.look, directory).get("fstype", "")
+    except (Refused, TargetError, TargetHangs):
+        return ""
+
+
 def _lock(agent: Agent, directory: str, lock: str) -> str | None:
     """Why the directory of the locks would be refused, or None."""
     try:
