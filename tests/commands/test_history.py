@@ -20,8 +20,11 @@ SAMPLES = Path(__file__).parents[1] / "samples"
 SWEEPS = [results_factory.sweep("s", ["seq_read", "rand_read"], {"threads_per_node": [1, 8]})]
 
 
-def night(place: Path, number: int, loss: float = 0.0, name: str = "", root: float = 1.0, **made: object) -> Path:
-    """Results of one night, with random reads lower by `loss`, and every rate times `root` twice."""
+def night(
+    place: Path, number: int, loss: float = 0.0, name: str = "", root: float = 1.0, hours: int = 24, **made: object
+) -> Path:
+    """Results of one night, with random reads lower by `loss`, and every rate times `root` twice. hours: from one night
+    to the next."""
 
     def speed(row: object) -> float:
         assert isinstance(row, dict)
@@ -32,7 +35,7 @@ def night(place: Path, number: int, loss: float = 0.0, name: str = "", root: flo
     results_factory.make(results, made.pop("sweeps", SWEEPS), 3, number, speed=speed, nodes=[node], **made)  # type: ignore[arg-type]
     table = pa.parquet.read_table(results / "results.parquet")
     at = table.schema.get_field_index("started")
-    moved = [one + timedelta(days=number) if one else None for one in table["started"].to_pylist()]
+    moved = [one + timedelta(hours=hours * number) if one else None for one in table["started"].to_pylist()]
     column = pa.array(moved, type=table.schema.field(at).type)
     table = table.set_column(at, table.schema.field(at), column)
     for name in ("ops_per_s", "bandwidth_bytes_per_s"):
@@ -70,10 +73,37 @@ def test_two_nights_find_nothing_and_say_so(tmp_path: Path, capsys: Capture) -> 
     both = [str(night(tmp_path, 1)), str(night(tmp_path, 2, 0.5))]
     assert cli.main(["history", *both]) == 0
     out = " ".join(capsys.readouterr().out.split())
-    assert "too few to find a change; it takes 3 nights before the change and 3 after it." in out
+    assert "too few to find a change; it takes 3 campaigns before the change and 3 after it." in out
     assert "no headline changed" not in out
     wide = [float(share.replace(",", "")) for share in re.findall(r"± ([\d.,]+) %", out)]
     assert all(share < 100 for share in wide)
+
+
+def test_campaigns_of_one_day_are_told_apart(tmp_path: Path, capsys: Capture) -> None:
+    """Two a day: by their names, and by their times where they have one name."""
+    for number in range(8):
+        night(tmp_path, number, 0.3 if number >= 4 else 0.0, f"run-{number}", hours=1)
+    assert cli.main(["history", str(tmp_path), "--html", str(tmp_path / "h.html")]) == 0
+    out, page = " ".join(capsys.readouterr().out.split()), (tmp_path / "h.html").read_text()
+    for text in (out, page):
+        assert "2025-06-02 (run-4)" in text
+        assert re.search(r"\bnights?\b", text) is None
+    assert re.search(r"over [48] campaigns", out)
+    assert re.findall(r'text-anchor="(?:start|end)">2025-06-02 (\d\d):', page)[:2] == ["09", "16"]
+    (tmp_path / "run-4").rename(tmp_path / "again")
+    for number in (3, 4):
+        (tmp_path / f"{number}").mkdir()
+    (tmp_path / "again").rename(tmp_path / "4" / "run")
+    (tmp_path / "run-3").rename(tmp_path / "3" / "run")
+    assert cli.main(["history", *map(str, sorted(tmp_path.glob("run-*"))), *(f"{tmp_path}/{n}/run" for n in "34")]) == 0
+    assert re.search(r"2025-06-02 \d\d:\d\d:\d\d \(run\)", " ".join(capsys.readouterr().out.split()))
+
+
+def test_what_was_new_names_its_campaign(tmp_path: Path, capsys: Capture) -> None:
+    both = [str(night(tmp_path, 0)), str(night(tmp_path, 1, 0.5, "second", hours=1))]
+    assert cli.main(["history", *both]) == 0
+    out = capsys.readouterr().out
+    assert "what else was new, in 1 campaign:\n  2025-06-02 second: kernel 6.1 -> 6.9" in out
 
 
 def test_json(nights: Path, capsys: Capture) -> None:

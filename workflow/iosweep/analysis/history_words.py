@@ -20,9 +20,9 @@ def sentence(found: History) -> str:
     days = list(dict.fromkeys(f"{one:%Y-%m-%d}" for one in (first, last)))
     over = f"{human_count(len(found.nights), 'campaign')}, {' to '.join(days)}"
     if len(found.nights) < 2 * LEAST:
-        return f"{over}: too few to find a change; it takes {LEAST} nights before the change and {LEAST} after it."
+        return f"{over}: too few to find a change; it takes {LEAST} campaigns before the change and {LEAST} after it."
     lost = [
-        f"{line.name.partition(',')[0]} {moved(line.steps[-1])} on {date(found, line.steps[-1])}"
+        f"{line.name.partition(',')[0]} {moved(line.steps[-1])} on {when(found, line.steps[-1].night)}"
         for line in found.regressions
     ]
     if lost:
@@ -39,6 +39,17 @@ def date(found: History, step: Step) -> str:
     return f"{found.nights[step.night].began:%Y-%m-%d}"
 
 
+def when(found: History, index: int) -> str:
+    """The date of a campaign; where others have the same, with its name, and its time where they have that, too:
+    `2025-06-20`, `2025-06-20 (night-19)`, `2025-06-20 23:14:05 (night-19)`."""
+    one = found.nights[index]
+    day = f"{one.began:%Y-%m-%d}"
+    alike = [other.name for other in found.nights if f"{other.began:%Y-%m-%d}" == day]
+    if len(alike) == 1:
+        return day
+    return f"{day} ({one.name})" if alike.count(one.name) == 1 else f"{day} {one.began:%H:%M:%S} ({one.name})"
+
+
 def moved(step: Step) -> str:
     """`fell by 6.1 % (4.0 to 8.2)`"""
     low, high = step.split.change.within()
@@ -53,18 +64,18 @@ def verdict(step: Step) -> str:
 
 
 def level(line: Line) -> str:
-    """The present level: `1.70 M IOPS ± 2.0 % over 12 nights`; without an interval where that says nothing."""
-    nights = sum(one.index >= line.since for one in line.figures)
+    """The present level: `1.70 M IOPS ± 2.0 % over 12 campaigns`; without an interval where that says nothing."""
+    count = sum(one.index >= line.since for one in line.figures)
     if line.level is None:
-        return f"{formats.quantity(line.last.value, units(line))}, one night"
+        return f"{formats.quantity(line.last.value, units(line))}, one campaign"
     figure = formats.quantity(line.level.center, units(line))
     share = line.level.half_width_share
     sure = f" ± {100 * share:.1f} %" if share < 1 else ""
-    return f"{figure}{sure} over {human_count(nights, 'night')}"
+    return f"{figure}{sure} over {human_count(count, 'campaign')}"
 
 
 def trend(line: Line) -> str:
-    """`+0.4 % in 30 days (-0.2 to +1.0)`; "" for too few nights."""
+    """`+0.4 % in 30 days (-0.2 to +1.0)`; "" for too few campaigns."""
     if line.trend is None:
         return ""
     own = line.trend
@@ -73,7 +84,7 @@ def trend(line: Line) -> str:
 
 def last(line: Line) -> str:
     figure = formats.quantity(line.last.value, units(line))
-    return f"{figure} (off; the next nights will show)" if line.unusual else figure
+    return f"{figure} (off; the next campaigns will show)" if line.unusual else figure
 
 
 def changed(told: Sequence[Changed]) -> str:

@@ -154,19 +154,19 @@ def _show(found: History) -> None:
     Printer().print(whole)
     for line in found.lines:
         for step in line.steps:
-            prose(
-                f"\n{line.name}, {place(line)}: {words.moved(step)} on {words.date(found, step)}, {words.verdict(step)}"
-            )
+            at = words.when(found, step.night)
+            prose(f"\n{line.name}, {place(line)}: {words.moved(step)} on {at}, {words.verdict(step)}")
             prose(f"  changed then: {words.changed(step.changed)}")
     if found.without:
-        prose(f"\nfewer than two nights have a figure: {'; '.join(found.without)}")
+        prose(f"\nfewer than two campaigns have a figure: {'; '.join(found.without)}")
     with_steps = {step.night for line in found.lines for step in line.steps}
     own = [index for index in found.marks if index not in with_steps]
     if own:
         last = f"; the last {_NAMED}" if len(own) > _NAMED else ""
-        prose(f"\nwhat else was new, in {human_count(len(own), 'night')}{last}:")
+        prose(f"\nwhat else was new, in {human_count(len(own), 'campaign')}{last}:")
         for index in own[-_NAMED:]:
-            prose(f"  {found.nights[index].began:%Y-%m-%d}: {words.changed(found.marks[index])}")
+            one = found.nights[index]
+            prose(f"  {one.began:%Y-%m-%d} {one.name}: {words.changed(found.marks[index])}")
 
 
 def _document(found: History) -> dict[str, object]:

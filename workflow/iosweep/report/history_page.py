@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from itertools import pairwise
 
 from iosweep.analysis import formats
@@ -106,15 +107,21 @@ def _drawn(found: History, line: Line) -> Drawn:
         words.trend(line),
         "invalid" if line.regressed else "valid",
         tuple(
-            (words.date(found, step), words.moved(step), words.verdict(step), words.changed(step.changed))
+            (words.when(found, step.night), words.moved(step), words.verdict(step), words.changed(step.changed))
             for step in line.steps
         ),
         tuple(dots),
         tuple((x(a), x(b), y(mean)) for a, b, mean in _levels(line)),
         tuple((x(index), words.changed(told)) for index, told in sorted(found.marks.items())),
         tuple((y(value), formats.quantity(value, units(line))) for value in (least + room, most - room)),
-        tuple((x(index), f"{found.nights[index].began:%Y-%m-%d}") for index in dict.fromkeys((0, len(times) - 1))),
+        _dates([(x(index), found.nights[index].began) for index in dict.fromkeys((0, len(times) - 1))]),
     )
+
+
+def _dates(ends: Sequence[tuple[float, datetime]]) -> tuple[tuple[float, str], ...]:
+    """The dates below a drawing; where all of it is of one day, with the times."""
+    form = "%Y-%m-%d" if len({moment.date() for _, moment in ends}) > 1 else "%Y-%m-%d %H:%M"
+    return tuple((x, moment.strftime(form)) for x, moment in ends)
 
 
 def _ends(line: Line, index: int) -> tuple[float, float]:
