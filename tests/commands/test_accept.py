@@ -157,6 +157,31 @@ def test_notes_are_shown_with_all(tmp_path: Path, capsys: pytest.CaptureFixture[
     assert "--all" not in whole
 
 
+def test_a_reason_that_all_share_is_printed_once(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The target is memory for all; a reason of one figure alone is beside it, in the terminal and in the report."""
+
+    def spoil(row: Any) -> tuple[str, str]:
+        return "suspect", "in memory" + (" | too short | not alone" if row["phase"] == "create" else "")
+
+    results = planned(tmp_path, capsys, PASS | UNDECIDED, spoil=spoil)
+    monkeypatch.setattr(figure_files, "static", lambda *_: {})
+    body = page.render(tmp_path / "results/demo").partition('id="acceptance"')[2].partition("</section>")[0]
+    assert main(["accept", results, "--all"]) == 3
+    whole = capsys.readouterr().out
+    for text in (body, whole):
+        assert text.count("all 2: in memory") == text.count("in memory") == 1
+        assert "5 of 5 repetitions suspect: 5 × too short; 5 × not alone" in " ".join(text.split())
+    assert main(["accept", results]) == 3
+    brief = " ".join(capsys.readouterr().out.split())
+    assert "5 of 5 repetitions suspect: 5 × too short; and 1 other reason" in brief
+    assert "`iosweep accept --all` shows 1 note and 1 more reason on these figures" in brief
+    assert main(["accept", results, "--json", "-"]) == 3
+    first, other = json.loads(capsys.readouterr().out)["criteria"]
+    assert (first["reasons"], other["reasons"]) == (["in memory"], ["in memory", "too short", "not alone"])
+
+
 #: Elements of JUnit XML as Jenkins' schema has them: attributes that must be there, others that may, children.
 FORM: dict[str, tuple[set[str], set[str], set[str]]] = {
     "testsuites": (set(), {"name", "time", "tests", "failures", "disabled", "errors"}, {"testsuite"}),

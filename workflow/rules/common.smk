@@ -113,11 +113,7 @@ SITE = sayable(chosen_site)  # None on this machine alone
 SCHEDULER = ["--scheduler", "slurm"] if SITE else []
 IN_PLACE = [f"--{name}={value}" for name, value in GIVEN.items()]
 # For -n on the machine that measures, the target has to be there.
-LOOK = (
-    not SITE
-    and workflow.output_settings.dryrun
-    and "tools" not in sys.argv[1:]
-)
+LOOK = not SITE and workflow.output_settings.dryrun and "tools" not in sys.argv[1:]
 
 
 def campaign_now():

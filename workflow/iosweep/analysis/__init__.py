@@ -20,7 +20,7 @@
 | lines.py | points that differ in one axis alone, and what that axis does to a figure (pure) |
 | scaling.py | how rates grow with nodes and threads, and what share of linear growth that is (pure) |
 | sentences.py | what a sweep has shown, in sentences (pure) |
-| acceptance.py | criteria of acceptance -> pass, fail or undecided, with the reason (pure) |
+| acceptance.py, acceptance_words.py | criteria -> pass, fail or undecided, and why; what several share (pure) |
 | history.py, history_words.py | campaigns of one configuration over time, and what is said of them (pure) |
 | knees.py | where the ramps of sweeps reach most of their peak (pure) |
 """

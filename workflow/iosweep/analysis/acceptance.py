@@ -15,6 +15,7 @@ from typing import Literal
 from iosweep.analysis import caveats, choice, formats, references, titles
 from iosweep.analysis.aggregate import Result, Statistics, is_percentile, of_points
 from iosweep.analysis.aggregate import outcome as outcome_of
+from iosweep.analysis.caveats import Why
 from iosweep.analysis.choice import Choice, Failed
 from iosweep.analysis.data import Campaign
 from iosweep.config.criteria import DECIMAL, Criterion
@@ -49,7 +50,8 @@ Reference = Callable[[str, Selector, Sequence[Result]], tuple[float, list[Result
 class Decision:
     """What becomes of a criterion.
 
-    reason: what decided, in a clause or two; notes: what else is to be known of the figure.
+    why: what decided, in a clause or two, with the reasons of what is suspect or missing; notes: what else is to be
+    known of the figure.
     value: the figure as the report has it, in the unit of its column, of a scaling the ratio; interval: what is
     compared with `limit`, the threshold in the same unit; results: the points that the figure is of, of a scaling two;
     repetitions: how many would decide, in all.
@@ -57,13 +59,18 @@ class Decision:
 
     criterion: Criterion
     outcome: Outcome
-    reason: str
+    why: Why
     value: float | None = None
     interval: Interval | None = None
     limit: float | None = None
     results: tuple[Result, ...] = ()
     repetitions: int | None = None
     notes: tuple[str, ...] = ()
+
+    @property
+    def reason(self) -> str:
+        """What decided, with the first of the reasons."""
+        return self.why.text()
 
     @property
     def wanted(self) -> str:
@@ -154,6 +161,7 @@ def document(one: Decision) -> dict[str, object]:
         "threshold": one.criterion.threshold.text,
         "outcome": one.outcome,
         "reason": one.reason,
+        "reasons": [text for text, _ in one.why.causes],
         "notes": list(one.notes),
         "value": one.value,
         "ci95_low": found.low if found else None,
@@ -169,9 +177,10 @@ def document(one: Decision) -> dict[str, object]:
 class _Undecided(Exception):
     """There is nothing to compare. The message says why. result: the point that a figure should have come from."""
 
-    def __init__(self, why: str, results: tuple[Result, ...] = (), value: float | None = None):
+    def __init__(self, why: Why | str, results: tuple[Result, ...] = (), value: float | None = None):
         self.results, self.value = results, value
-        super().__init__(why)
+        self.why = Why(why) if isinstance(why, str) else why
+        super().__init__(self.why.text())
 
 
 @dataclass(frozen=True)
@@ -216,9 +225,9 @@ def _decide(criterion: Criterion, known: _Known, asked: _Asked) -> Decision:
             for side, results in zip(selector.sides(), compared, strict=True)
         ]
         return _compared(criterion, sides, asked, limit)
-    except _Undecided as why:
-        value = why.value if selector.scaling is None else None  # the figure of one side is no ratio
-        return Decision(criterion, "undecided", str(why), value, results=why.results)
+    except _Undecided as nothing:
+        value = nothing.value if selector.scaling is None else None  # the figure of one side is no ratio
+        return Decision(criterion, "undecided", nothing.why, value, results=nothing.results)
 
 
 def _limit(
@@ -240,7 +249,7 @@ def _side(selector: Selector, results: Sequence[Result], asked: _Asked, named: b
     fails = asked.fails
     found = choice.lowest_latency(results, fails) if lowest else choice.highest(results, fails, column)
     if found is None:
-        raise _Undecided(f"no figure: {_why(results)}", tuple(results[:1]) if len(results) == 1 else ())
+        raise _Undecided(_why(results).after("no figure: "), tuple(results[:1]) if len(results) == 1 else ())
     figure = found.figures.get(column)
     if figure is None:
         raise _Undecided(f"its repetitions have no {selector.figure} (too few I/Os beyond it)", (found.result,))
@@ -253,37 +262,36 @@ def _side(selector: Selector, results: Sequence[Result], asked: _Asked, named: b
     return _Side(found, figure, figure.interval, value, absent, selector.where[-1].text if named else "")
 
 
-def _why(results: Sequence[Result]) -> str:
+def _why(results: Sequence[Result]) -> Why:
     """Why points have no figure: `not measured yet`, `2 points invalid: ...`."""
     states = Counter(result.state for result in results)
-    why = caveats.reasons(results, most=1)
     if set(states) == {"left"}:
-        return NOT_YET if why == NOT_YET else f"{NOT_YET}: {why}"
-    counts = ", ".join(f"{human_count(count, 'point')} {state}" for state, count in states.items())
-    return f"{counts}: {why}"
+        why = caveats.why_of(results, NOT_YET)
+        return Why(NOT_YET) if [text for text, _ in why.causes] == [NOT_YET] else why
+    return caveats.why_of(results, ", ".join(f"{human_count(n, 'point')} {state}" for state, n in states.items()))
 
 
-def _no_interval(found: Choice, figure: Statistics, again: bool) -> str:
+def _no_interval(found: Choice, figure: Statistics, again: bool) -> Why:
     if figure.n < ENOUGH:
         kind, counts = ("fresh repetition" if found.confirmed else "repetition"), "counts" if figure.n == 1 else "count"
-        more = _absent(found) or (_set(found, ENOUGH) if again else "")
-        return f"{human_count(figure.n, kind)} that {counts}, and an interval needs {ENOUGH}" + (
-            f": {more}" if more else ""
-        )
+        few = f"{human_count(figure.n, kind)} that {counts}, and an interval needs {ENOUGH}"
+        if absent := _absent(found):
+            return absent.after(f"{few}: ")
+        return Why(f"{few}: {_set(found, ENOUGH)}" if again else few)
     if found.result.host_sets > 1 and not found.result.in_turn:
-        return "its repetitions ran on different nodes, so they have no interval"
-    return "a repetition has a figure of zero, so there is no interval"
+        return Why("its repetitions ran on different nodes, so they have no interval")
+    return Why("a repetition has a figure of zero, so there is no interval")
 
 
-def _absent(found: Choice) -> str:
+def _absent(found: Choice) -> Why | None:
     """What becomes of the repetitions that a figure lacks: `the next run measures more`, or which limit has stopped the
-    campaign; "" where it lacks none."""
+    campaign; None where it lacks none."""
     own = [row for row in found.result.rows if row.verdict == "missing" and bool(row.confirms) == found.confirmed]
     rows = [row for row in own if outcome_of(row) != "unneeded"]
     reasons = [(row.reasons or "").split(REASONS) for row in rows if row.reasons and row.reasons != NOT_YET]
     if not reasons:
-        return "the next run measures more" if rows else ""
-    return f"{human_count(len(reasons), 'repetition')} missing: {caveats.summed(reasons, most=1)}"
+        return Why("the next run measures more") if rows else None
+    return Why(f"{human_count(len(reasons), 'repetition')} missing", caveats.causes(reasons))
 
 
 def _set(found: Choice, repetitions: int) -> str:
@@ -303,6 +311,7 @@ def _compared(criterion: Criterion, sides: Sequence[_Side], asked: _Asked, limit
         alike += low.alike - 1
     wide = statistics.of_best(found, alike) if alike > 1 else found
     outcome, reason = _by_interval(criterion, wide, limit)
+    why = Why(reason)
     doubt = _doubt(sides, asked.fails, outcome == "undecided" or _overturned(criterion, outcome))
     needed = None
     notes: list[str] = []
@@ -310,15 +319,15 @@ def _compared(criterion: Criterion, sides: Sequence[_Side], asked: _Asked, limit
         needed = None if _at(found, limit) else statistics.enough(found, alone, limit, alike)
         weakest = max(sides, key=lambda side: side.interval.half_width_share)
         more = _more(weakest.choice, found, needed, limit, asked.again)
-        reason = f"{reason}; {doubt or more}"
+        why = (doubt or Why(more)).after(f"{reason}; ")
         notes += [more] if doubt else []
     elif doubt:
-        outcome, reason = "undecided", f"{reason}, so it would {outcome}; but {doubt}"
+        outcome, why = "undecided", doubt.after(f"{reason}, so it would {outcome}; but ")
     notes += [note for side in reversed(sides) for note in _notes(side)]
     if alike > 1:
         notes.append(f"interval for the best of {alike} that cannot be told apart")
     results = tuple(side.choice.result for side in sides)
-    return Decision(criterion, outcome, reason, value, wide, limit, results, needed, tuple(notes))
+    return Decision(criterion, outcome, why, value, wide, limit, results, needed, tuple(notes))
 
 
 def _by_interval(criterion: Criterion, found: Interval, limit: float) -> tuple[Outcome, str]:
@@ -344,18 +353,18 @@ def _overturned(criterion: Criterion, outcome: Outcome) -> bool:
     return (outcome == "fail") == (criterion.threshold.least == better_is_more)
 
 
-def _doubt(sides: Sequence[_Side], fails: Failed, overturned: bool) -> str:
-    """Why the outcome of the interval does not hold, or ""."""
+def _doubt(sides: Sequence[_Side], fails: Failed, overturned: bool) -> Why | None:
+    """Why the outcome of the interval does not hold; None if it does."""
     for side in sides:
         rows = [
             r for r in side.choice.result.rows if r.verdict in COUNTED and bool(r.confirms) == side.choice.confirmed
         ]
         if suspect := [row for row in rows if not choice.valid(row, fails)]:
-            why = caveats.summed(((row.reasons or "").split(REASONS) for row in suspect), 1)
-            return f"{len(suspect)} of {human_count(len(rows), 'repetition')} suspect: {why}"
+            why = caveats.causes((row.reasons or "").split(REASONS) for row in suspect)
+            return Why(f"{len(suspect)} of {human_count(len(rows), 'repetition')} suspect", why)
         if side.absent and overturned:
-            return f"another point may be better: {_why(side.absent)}"
-    return ""
+            return _why(side.absent).after("another point may be better: ")
+    return None
 
 
 def _more(found: Choice, interval: Interval, needed: int | None, limit: float, again: bool) -> str:
@@ -376,6 +385,7 @@ def _notes(side: _Side) -> Iterator[str]:
         yield at + found.in_brief
     if not found.confirmed:  # of fresh repetitions, that says it
         if lacking := caveats.incomplete(found.result):
-            yield at + "; ".join(filter(None, (lacking, _absent(found))))
+            absent = _absent(found)
+            yield at + "; ".join([lacking, *([absent.text()] if absent else [])])
         if invalid := sum(row.verdict == "invalid" and not row.confirms for row in found.result.rows):
             yield f"{at}{human_count(invalid, 'more repetition')} invalid"

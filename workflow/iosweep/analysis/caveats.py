@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 from iosweep.analysis.aggregate import Repetitions, Result
 from iosweep.analysis.formats import hosts, listing
@@ -22,6 +23,28 @@ VERDICT_MEANINGS = {
 
 
 VERDICT_SYMBOLS = {"valid": "●", "suspect": "○", "invalid": "✕", "missing": "–", "left": "…", "unneeded": "·"}
+
+
+@dataclass(frozen=True)
+class Why:
+    """A clause, and the reasons behind it with the number of results or repetitions that give each, causes first."""
+
+    clause: str
+    causes: tuple[tuple[str, int], ...] = ()
+
+    def after(self, text: str) -> Why:
+        """The same with words before its clause."""
+        return Why(f"{text}{self.clause}", self.causes)
+
+    def text(self, most: int | None = 1, apart: Collection[str] = ()) -> str:
+        """`3 of 3 repetitions suspect: 3 × too short; and 2 other reasons`. most: reasons that are named, None for all;
+        apart: reasons that are named elsewhere."""
+        own = [one for one in self.causes if one[0] not in apart]
+        return f"{self.clause}: {_joined(own, most, len(self.causes))}" if own else self.clause
+
+    def hidden(self, apart: Collection[str] = ()) -> int:
+        """How many reasons `text` does not name."""
+        return max(0, sum(text not in apart for text, _ in self.causes) - 1)
 
 
 def unlike_hosts(results: Iterable[Result]) -> Iterator[tuple[bool, str]]:
@@ -89,7 +112,16 @@ def commonest(texts: Iterable[str]) -> list[tuple[str, int]]:
 
 def reasons(results: Sequence[Result], most: int = 3) -> str:
     """The reasons of some results, causes first: `2 × fio is not installed; 1 × too short`. One alone has no count."""
-    return summed((REASONS.join(result.reasons).split(REASONS) for result in results), most)
+    return summed(_of_results(results), most)
+
+
+def why_of(results: Sequence[Result], clause: str) -> Why:
+    """A clause with the reasons of some results."""
+    return Why(clause, causes(_of_results(results)))
+
+
+def _of_results(results: Iterable[Result]) -> Iterator[list[str]]:
+    return (REASONS.join(result.reasons).split(REASONS) for result in results)
 
 
 def why(repetitions: Iterable[Repetitions], outcome: str, most: int = 2) -> str:
@@ -115,10 +147,20 @@ def summed(groups: Iterable[Sequence[str]], most: int = 3) -> str:
 
     One alone has no count.
     """
-    found = ranked([reason or "no reason given" for reason in group] for group in groups)
-    if len(found) == 1:
+    found = causes(groups)
+    return _joined(found, most, len(found))
+
+
+def causes(groups: Iterable[Sequence[str]]) -> tuple[tuple[str, int], ...]:
+    """The same reasons, each with its number."""
+    return tuple(ranked([reason or "no reason given" for reason in group] for group in groups))
+
+
+def _joined(found: Sequence[tuple[str, int]], most: int | None, known: int) -> str:
+    """known: reasons that there are, with those that are named elsewhere."""
+    if known == 1:
         return found[0][0]
     texts = [f"{count} × {text}" for text, count in found[:most]]
-    if len(found) > most:
-        texts.append(f"and {human_count(len(found) - most, 'other reason')}")
+    if more := len(found) - len(texts):
+        texts.append(f"and {human_count(more, 'other reason')}")
     return "; ".join(texts)

@@ -38,7 +38,7 @@ def add_arguments(parser: ArgumentParser) -> None:
         metavar="FILE",
         help="the section `accept` of this file, not the campaign's",
     )
-    parser.add_argument("--all", action="store_true", help="print every note on the figures, too")
+    parser.add_argument("--all", action="store_true", help="print every reason, and every note on the figures, too")
     parser.add_argument("--junit", type=Path, metavar="FILE", help="write JUnit XML; `-`: to stdout, and nothing else")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write JSON; `-`: to stdout, and nothing else")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from iosweep.analysis import acceptance, caveats, choice, formats, knees, sentences
+from iosweep.analysis import acceptance, acceptance_words, caveats, choice, formats, knees, sentences
 from iosweep.analysis.aggregate import OUTCOMES, Result, count_repetitions, repetitions
 from iosweep.analysis.data import Campaign
 from iosweep.report import builds, checks_table, cpus, headline, node_check, notable, remarks
@@ -39,6 +39,7 @@ def answer(campaign: Campaign, results: Sequence[Result], groups: Sequence[headl
         "unlike": node_check.unlike(campaign, results),
         "unlike_builds": list(caveats.unlike_builds(results)),
         "acceptance": decisions,
+        "acceptance_shared": acceptance_words.shared(decisions),
         "accepted": (acceptance.worst(decisions), acceptance.sentence(decisions)) if decisions else None,
         **_told(campaign, results),
         "headline": groups,
