@@ -6,6 +6,7 @@ a tool gave for one repetition: two runs never have all of them alike, to the la
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -62,11 +63,14 @@ def originals(campaigns: Sequence[frozenset[Measurement]]) -> dict[int, tuple[in
     is no original of others.
     """
     found: dict[int, tuple[int, Shared]] = {}
-    kept: list[int] = []
+    owners: dict[Measurement, list[int]] = {}
     for index in sorted(range(len(campaigns)), key=lambda number: -len(campaigns[number])):
-        common = [(other, own) for other in kept if (own := shared(campaigns[index], campaigns[other]))]
-        if common:
-            found[index] = max(common, key=lambda pair: pair[1].count)
-        if not common or not found[index][1].copy:
-            kept.append(index)
+        own = campaigns[index]
+        counts = Counter(owner for one in own for owner in owners.get(one, ()))
+        if counts:
+            other = min(counts, key=lambda owner: (-counts[owner], owner))
+            found[index] = other, Shared(counts[other], len(own))
+        if not counts or not found[index][1].copy:
+            for one in own:
+                owners.setdefault(one, []).append(index)
     return found

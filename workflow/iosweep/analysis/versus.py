@@ -82,9 +82,7 @@ def copied(side: Side, other: Side) -> Copied | None:
     return Copied(side.name, other.name, shared) if shared else None
 
 
-def like(
-    a: Side, side: Side, ignore: frozenset[str] | None, column: str, copied: tuple[Copied, ...] = ()
-) -> Like:
+def like(a: Side, side: Side, ignore: frozenset[str] | None, column: str, copied: tuple[Copied, ...] = ()) -> Like:
     """A further campaign of the first one's system. copied: what it shares with the others of the comparison."""
     shared = len(session_verdicts.partners(a.results, side.results, ignore, column))
     unlike = (one for one in changes(a.campaign, side.campaign) if one.topic != _OF_A_SESSION)
