@@ -5,14 +5,19 @@ MAKE_COMPARE_TEXT=1 makes the expected text again.
 
 import os
 import re
+import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
+import pyarrow as pa
+import pyarrow.parquet
 import pytest
 
 import results_factory as factory
 from iosweep.commands import cli, compare
 from iosweep.commands.compare_document import SCHEMA_VERSION, CompareDocument
+from iosweep.results import merged_tables
 
 Capture = pytest.CaptureFixture[str]
 EXPECTED = Path(__file__).with_name("compare.txt")
@@ -38,6 +43,27 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def make(place: Path, name: str, **options: object) -> Path:
     wanted = {"sweeps": SWEEPS, "repetitions": 5, "campaign": name} | options
     return factory.make(place / "results" / name, **wanted)  # type: ignore[arg-type]
+
+
+def copy(
+    place: Path,
+    of: str,
+    name: str,
+    change: Callable[[factory.Row], None] = lambda _: None,
+    keep: Callable[[factory.Row], bool] = lambda _: True,
+) -> None:
+    """A campaign with the measurements of another one, each row changed."""
+    made, own = place / "results" / of, place / "results" / name
+    shutil.rmtree(own, ignore_errors=True)
+    shutil.copytree(made, own)
+    table = pa.parquet.read_table(made / "results.parquet")
+    rows = [row for row in table.to_pylist() if keep(row)]
+    for row in rows:
+        change(row)
+    pa.parquet.write_table(pa.Table.from_pylist(rows, table.schema), own / "results.parquet")
+    about = merged_tables.documents.read(own / merged_tables.ABOUT) | {"campaign": name}
+    (own / merged_tables.ABOUT).write_bytes(merged_tables.documents.dump(about, indent=True))
+    factory.describe_again(own)
 
 
 def spoil(row: factory.Row) -> tuple[str, str] | None:
@@ -124,14 +150,83 @@ def test_without_like_json_says_that_nothing_is_known_of_sessions(capsys: Captur
 @pytest.mark.parametrize("like", ["before", "after"])
 def test_a_campaign_that_is_compared_says_nothing_of_its_own_sessions(like: str, capsys: Capture) -> None:
     assert cli.main(["compare", "before", "after", "--like", like]) == 2
-    message = f"--like {like} has the same rows as {like}: name another campaign of the system of before"
-    assert message in capsys.readouterr().err
+    found = capsys.readouterr().err
+    assert f"--like {like} shares 85 of 85 measurements with {like}: it holds copies of them; name another" in found
+    assert found.endswith("campaign of the system of before\n")
+
+
+def elsewhere(row: factory.Row) -> None:
+    """What another place, an anonymous export or another merge changes in a row."""
+    row |= {"host": "n7", "hosts": "n7", "raw": "elsewhere/1.tar.zst", "command": "fio /b", "raw_bytes": 7}
+
+
+def measured_again(row: factory.Row) -> None:
+    """Another run of all repetitions but the fifth."""
+    if (row["repetition"] or 0) <= 4 and row["ops_per_s"]:
+        row["ops_per_s"] *= 1.01
+
+
+@pytest.mark.parametrize("of", ["before", "after", "again"])
+def test_a_copy_that_has_been_changed_is_no_session(place: Path, of: str, capsys: Capture) -> None:
+    make(place, "again", seed=3)
+    copy(place, of, "copy", elsewhere)
+    assert cli.main(["compare", "before", "after", "--like", "again", "copy"]) == 2
+    assert f"--like copy shares 85 of 85 measurements with {of}: it holds copies of them" in capsys.readouterr().err
+
+
+def test_a_copy_of_a_part_is_no_session(place: Path, capsys: Capture) -> None:
+    copy(place, "before", "part", keep=lambda row: (row["repetition"] or 0) <= 2)
+    assert cli.main(["compare", "before", "after", "--like", "part"]) == 2
+    assert "--like part shares 34 of 34 measurements with before: it holds copies" in capsys.readouterr().err
+
+
+def test_a_session_with_some_copies_is_warned_of(place: Path, capsys: Capture) -> None:
+    copy(place, "before", "mixed", measured_again)
+    assert cli.main(["compare", "before", "after", "--json", "--like", "mixed"]) == 0
+    [one] = msgspec.json.decode(capsys.readouterr().out, type=CompareDocument).comparisons
+    warning = "Warning: mixed shares 17 of 85 measurements with before: it holds copies of them."
+    assert one.sessions_known[0] == warning
+
+
+def test_a_copy_that_is_compared_is_named_as_one(place: Path, capsys: Capture) -> None:
+    copy(place, "before", "moved", elsewhere)
+    assert cli.main(["compare", "before", "moved"]) == 0
+    found = " ".join(capsys.readouterr().out.split())
+    assert "Warning: moved shares 85 of 85 measurements with before: it holds copies of them." in found
+    assert cli.main(["compare", "before", "after"]) == 0
+    assert "Warning" not in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("like", [[], ["--like", "g2"], ["--like", "g1"]])
+def test_invalid_results_are_the_reason_with_like_as_without(place: Path, like: list[str], capsys: Capture) -> None:
+    for seed in (1, 2):
+        make(place, f"g{seed}", seed=seed + 2, spoil=lambda _: ("invalid", "no_errors: 3 I/O errors"))
+    assert cli.main(["compare", "g1", "after", *like]) == 2
+    found = capsys.readouterr().err
+    assert "have no result in common that has a figure: 17 results are not compared: invalid in g1" in found
+    assert "(--like)" not in found
+    assert "--ignore" not in found
+
+
+def test_a_session_of_invalid_results_is_refused_with_this_reason(place: Path, capsys: Capture) -> None:
+    make(place, "g1", seed=3, spoil=lambda _: ("invalid", "no_errors: 3 I/O errors"))
+    assert cli.main(["compare", "before", "after", "--like", "g1"]) == 2
+    found = capsys.readouterr().err
+    assert "before and g1 (--like) have no result in common that has a figure: 17 results are not compared" in found
+    assert "--ignore" not in found
+
+
+def test_no_parameter_is_to_be_ignored_for_invalid_results(place: Path, capsys: Capture) -> None:
+    make(place, "deep", sweeps=[factory.sweep("d", ["rand_read"], {"threads_per_node": [1, 2], "queue_depth": [4]})],
+         spoil=lambda _: ("invalid", "no_errors: 3 I/O errors"))  # fmt: skip
+    assert cli.main(["compare", "before", "deep"]) == 2
+    assert "--ignore" not in capsys.readouterr().err
 
 
 def test_a_campaign_with_nothing_in_common_is_no_session_of_the_first(place: Path, capsys: Capture) -> None:
     make(place, "deep", sweeps=[factory.sweep("d", ["rand_read"], {"threads_per_node": [1], "queue_depth": [4]})])
     assert cli.main(["compare", "before", "after", "--like", "deep"]) == 2
-    assert "deep (--like) and before have no result in common that has a figure" in capsys.readouterr().err
+    assert "before and deep (--like) have no result in common that has a figure" in capsys.readouterr().err
 
 
 def test_another_depth_is_not_comparable_unless_it_is_ignored(place: Path, capsys: Capture) -> None:

@@ -1,5 +1,7 @@
 """`iosweep replay`: the command of a point as a shell runs it, and a point that is measured again."""
 
+import contextlib
+import os
 import shlex
 import subprocess
 from pathlib import Path
@@ -14,9 +16,11 @@ from iosweep.analysis.aggregate import Result, summarize
 from iosweep.commands import cli
 from iosweep.commands.replay_run import changed, compared
 from iosweep.commands.replay_script import quoted
+from iosweep.errors import ExitCode
 from iosweep.plan.model import plan_from_document
 from iosweep.plan.replaying import renamed, replay, trusted
 from iosweep.plan.settings import LimitSettings
+from iosweep.results import campaign_lock
 from iosweep.results.campaign_documents import DataSet
 
 Capture = pytest.CaptureFixture[str]
@@ -171,6 +175,51 @@ def test_what_was_measured_again_is_not_taken_for_the_point(made: campaign.Made,
     assert cli.main(["replay", point.id]) == 0
     assert "repetition 1 of quick," in capsys.readouterr().out
     assert renamed(plan, 2).campaign == f"{plan.campaign}-2"
+
+
+def test_a_point_that_is_being_measured_again_is_waited_for(
+    made: campaign.Made, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def never(*_: object) -> int:
+        raise AssertionError
+
+    monkeypatch.setattr("iosweep.commands.rules.measure.run", never)
+    made.measured()
+    point, results = made.plan.points[0], begun(made)
+    with campaign_lock.hold(results / campaign_lock.NAME, None, lambda _: False):
+        assert cli.main(["replay", point.id, "--run", "--yes"]) == ExitCode.REFUSED
+    said = capsys.readouterr().err
+    assert f"{results.name} is being measured by process {os.getpid()} on " in said
+    assert "wait until it has ended" in said
+    assert "clean" not in said
+    assert not list(results.glob("plans/*"))
+
+
+@pytest.mark.parametrize("running", [True, False])
+def test_files_of_another_run_are_not_for_removal(
+    made: campaign.Made, capsys: Capture, monkeypatch: pytest.MonkeyPatch, running: bool
+) -> None:
+    made.measured()
+    results = begun(made)
+    with contextlib.ExitStack() as others:
+
+        def taken(*_: object) -> int:
+            if running:
+                others.enter_context(campaign_lock.hold(results / campaign_lock.NAME, None, lambda _: False))
+            return ExitCode.REFUSED
+
+        monkeypatch.setattr("iosweep.commands.rules.measure.run", taken)
+        assert cli.main(["replay", made.plan.points[0].id, "--run", "--yes"]) == ExitCode.REFUSED
+    assert ("`iosweep clean" in capsys.readouterr().err) != running
+
+
+def begun(made: campaign.Made) -> Path:
+    """The results of a replay of the first point, which has begun to write to the target."""
+    plan = replay(trusted(made.plan), made.plan.points[0], ["rand_read"], "/scratch/me", 3)
+    results = made.results.parent / plan.campaign
+    results.mkdir()
+    (results / "target.json").touch()
+    return results
 
 
 def test_what_cannot_be_replayed(made: campaign.Made, capsys: Capture) -> None:

@@ -36,7 +36,7 @@ def compare(
     noises = [_noises(side, column) for side in results]
     kept, without = [], []
     for pair in matching.pairs:
-        if lacks := _without_figure(pair, column):
+        if lacks := without_figure(pair, column):
             without.append((pair, *lacks))
         else:
             kept.append(pair)
@@ -73,7 +73,7 @@ def _noises(results: Sequence[Result], column: str) -> dict[int, Noise | None]:
     return {id(result): noise for result, noise in zip(known, precision.noises(samples), strict=True)}
 
 
-def _without_figure(pair: Pair, column: str) -> tuple[int, str] | None:
+def without_figure(pair: Pair, column: str) -> tuple[int, str] | None:
     """Which side of a pair cannot be compared, and why; None if both can."""
     own = column or pair.a.metric
     for side, result in enumerate((pair.a, pair.b)):

@@ -51,8 +51,14 @@ def sentence(found: Comparison) -> str:
 
 
 def sessions_known(one: Versus) -> list[str]:
-    """What is known of how sessions of the first system differ; a warning for each campaign that is of another one."""
-    known = [_beyond(one.found, one.a.name), *(_unlike(one.a.name, other) for other in one.like)]
+    """What is known of how sessions of the first system differ; warnings: of campaigns that hold copies of another's
+    measurements, and of those of `--like` that are of another system."""
+    copied = [*filter(None, [one.copied]), *(own for other in one.like for own in other.copied)]
+    known = [
+        *(f"Warning: {own.shared.sentence(own.side, own.other)}." for own in copied),
+        _beyond(one.found, one.a.name),
+        *(_unlike(one.a.name, other) for other in one.like),
+    ]
     return list(filter(None, known))
 
 

@@ -100,9 +100,10 @@ def match(a: Sequence[Result], b: Sequence[Result], ignore: frozenset[str] | Non
 
 
 def hint(a: Sequence[Result], b: Sequence[Result], ignore: frozenset[str] | None) -> Hint | None:
-    """What keeps the results of two campaigns apart; None where no parameter does."""
-    phases = {result.phase for result in a} & {result.phase for result in b}
-    sides = [[result for result in side if result.phase in phases] for side in (a, b)]
+    """What keeps the results of two campaigns that have a figure apart; None where no parameter does."""
+    counted = [[result for result in side if result.statistics] for side in (a, b)]
+    phases = {result.phase for result in counted[0]} & {result.phase for result in counted[1]}
+    sides = [[result for result in side if result.phase in phases] for side in counted]
     if not all(sides):
         return None
     known = parameters()
@@ -113,7 +114,8 @@ def hint(a: Sequence[Result], b: Sequence[Result], ignore: frozenset[str] | None
     ]
     conditions = [column for column in apart if known[column].role == "condition"]
     free = [column for column in apart if column not in conditions][:_HINTED]
-    matched = len(match(a, b, frozenset((*free, *(ignore or ())))).pairs)
+    pairs = match(a, b, frozenset((*free, *(ignore or ())))).pairs
+    matched = sum(bool(pair.a.statistics and pair.b.statistics) for pair in pairs)
     names = [known[column].name for column in free]
     if not matched and not apart:
         return None

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
-from iosweep.analysis import session_verdicts
+from iosweep.analysis import copies, session_verdicts
 from iosweep.analysis.aggregate import Result
 from iosweep.analysis.changes import Changed, changes
-from iosweep.analysis.comparison import compare
+from iosweep.analysis.comparison import compare, without_figure
+from iosweep.analysis.copies import Measurement, Shared
 from iosweep.analysis.data import Campaign
 from iosweep.analysis.findings import Comparison
 from iosweep.analysis.matching import Hint, hint, match
@@ -27,21 +29,35 @@ class Side:
     campaign: Campaign
     results: tuple[Result, ...]
 
+    @cached_property
+    def measurements(self) -> frozenset[Measurement]:
+        return copies.measurements(self.campaign.rows)
+
+
+@dataclass(frozen=True)
+class Copied:
+    """Measurements that `side` shares with another campaign of the comparison."""
+
+    side: str
+    other: str
+    shared: Shared
+
 
 @dataclass(frozen=True)
 class Like:
     """A further campaign of the first one's system. results: those of the first one that it has, too, with a figure;
-    changes: what is not the same as in the first one."""
+    changes: what is not the same as in the first one; copied: what it shares with other campaigns of the comparison."""
 
     side: Side
     results: int
     changes: tuple[Changed, ...]
+    copied: tuple[Copied, ...] = ()
 
 
 @dataclass(frozen=True)
 class Versus:
     """The other campaign `b` against the first one `a`. hint: where few results match, why; like: the campaigns that
-    say how sessions of the first one's system differ."""
+    say how sessions of the first one's system differ; copied: what `b` shares with `a`, or None."""
 
     a: Side
     b: Side
@@ -49,6 +65,7 @@ class Versus:
     changes: tuple[Changed, ...]
     hint: Hint | None
     like: tuple[Like, ...] = ()
+    copied: Copied | None = None
 
     @property
     def names(self) -> tuple[str, str]:
@@ -59,11 +76,22 @@ class Versus:
 _OF_A_SESSION = "verdicts"
 
 
-def like(a: Side, side: Side, ignore: frozenset[str] | None, column: str) -> Like:
-    """A further campaign of the first one's system."""
+def copied(side: Side, other: Side) -> Copied | None:
+    """What a campaign shares with another one; None if nothing."""
+    shared = copies.shared(side.measurements, other.measurements)
+    return Copied(side.name, other.name, shared) if shared else None
+
+
+def like(a: Side, side: Side, ignore: frozenset[str] | None, column: str, copied: tuple[Copied, ...] = ()) -> Like:
+    """A further campaign of the first one's system. copied: what it shares with the others of the comparison."""
     shared = len(session_verdicts.partners(a.results, side.results, ignore, column))
     unlike = (one for one in changes(a.campaign, side.campaign) if one.topic != _OF_A_SESSION)
-    return Like(side, shared, tuple(unlike))
+    return Like(side, shared, tuple(unlike), copied)
+
+
+def comparable(a: Side, b: Side, ignore: frozenset[str] | None, column: str) -> bool:
+    """Whether two campaigns have a result in common that has a figure in both."""
+    return any(without_figure(pair, column) is None for pair in match(a.results, b.results, ignore).pairs)
 
 
 def versus(
@@ -84,6 +112,7 @@ def versus(
         tuple(changes(a.campaign, b.campaign)),
         hint(a.results, b.results, ignore) if few else None,
         like,
+        copied(b, a),
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,7 +15,7 @@ from iosweep.analysis.aggregate import FIGURES, summarize
 from iosweep.analysis.changes import Changed
 from iosweep.analysis.data import Campaign, load
 from iosweep.analysis.findings import AT_LEAST, Comparison, Finding, told
-from iosweep.analysis.versus import Like, Side, Versus, like, names, versus
+from iosweep.analysis.versus import Copied, Like, Side, Versus, comparable, copied, like, names, versus
 from iosweep.commands import campaigns, outcome
 from iosweep.commands.compare_document import document
 from iosweep.commands.page_file import write_page
@@ -69,12 +70,15 @@ def run(arguments: Namespace) -> int:
         ignore = matching.ignored(arguments.ignore) if arguments.ignore else None
     except matching.NeverMixed as error:
         raise CommandError(str(error), NOT_COMPARABLE) from None
-    first, *others = _sides(arguments.campaign, arguments.like)
-    compared, further = others[: len(arguments.campaign) - 1], others[len(arguments.campaign) - 1 :]
-    alike = tuple(_like(first, side, ignore, arguments.figure) for side in further)
+    named = [*arguments.campaign, *arguments.like]
+    sides = _sides(named)
+    (first, *compared), further = sides[: len(arguments.campaign)], sides[len(arguments.campaign) :]
+    if apart := [other for other in compared if not comparable(first, other, ignore, arguments.figure)]:
+        reasons = [_nothing(first, other, ignore, arguments.figure) for other in apart]
+        raise CommandError("; ".join(reasons), NOT_COMPARABLE)
+    shares = [_copied(sides, number, named) for number in range(len(arguments.campaign), len(sides))]
+    alike = tuple(_like(first, *one, ignore, arguments.figure) for one in zip(further, shares, strict=True))
     found = [versus(first, other, ignore, arguments.figure, arguments.at_least, alike) for other in compared]
-    if nothing := [one for one in found if not one.found.singles]:
-        raise CommandError("; ".join(map(_nothing, nothing)), NOT_COMPARABLE)
     if arguments.html:  # first: whoever reads the text may stop before its end
         write_page(arguments.html, lambda: _page(found), NOT_COMPARABLE)
     if arguments.json:
@@ -89,14 +93,9 @@ def run(arguments: Namespace) -> int:
     return int(any(_fails(one.found, arguments.fail_on) for one in found))
 
 
-def _sides(named: Sequence[str], further: Sequence[str]) -> list[Side]:
-    """All campaigns, those of `--like` last. Raises CommandError."""
-    loaded = [_load(name) for name in (*named, *further)]
-    for number, name in enumerate(further, len(named)):
-        for other, (_, campaign) in zip((*named, *further), loaded[:number], strict=False):
-            if campaign.rows == loaded[number][1].rows:
-                why = f"--like {name} has the same rows as {other}"
-                raise CommandError(f"{why}: name another campaign of the system of {named[0]}", NOT_COMPARABLE)
+def _sides(named: Sequence[str]) -> list[Side]:
+    """All campaigns, in their order. Raises CommandError."""
+    loaded = [_load(name) for name in named]
     forms = names([(results.name, campaign) for results, campaign in loaded])
     return [
         Side(name, results, campaign, tuple(summarize(campaign.rows)))
@@ -104,13 +103,26 @@ def _sides(named: Sequence[str], further: Sequence[str]) -> list[Side]:
     ]
 
 
-def _like(first: Side, side: Side, ignore: frozenset[str] | None, column: str) -> Like:
-    """A campaign of `--like`. Raises CommandError where it says nothing of how sessions differ."""
-    found = like(first, side, ignore, column)
+def _copied(sides: Sequence[Side], number: int, named: Sequence[str]) -> tuple[Copied, ...]:
+    """What a campaign of `--like`, with this index, shares with those before it. named: as the arguments name them.
+    Raises CommandError if it is a copy of one: it is no other session."""
+    found = []
+    for other, typed in zip(sides[:number], named, strict=False):
+        if one := copied(sides[number], other):
+            if one.shared.copy:
+                why = f"--like {one.shared.sentence(named[number], typed)}"
+                raise CommandError(f"{why}; name another campaign of the system of {named[0]}", NOT_COMPARABLE)
+            found.append(one)
+    return tuple(found)
+
+
+def _like(first: Side, side: Side, shared: tuple[Copied, ...], ignore: frozenset[str] | None, column: str) -> Like:
+    """A campaign of `--like`. shared: measurements that others of the comparison have, too. Raises CommandError where
+    it says nothing of how sessions differ."""
+    found = like(first, side, ignore, column, shared)
     if not found.results:
-        hinted = words.advice(matching.hint(first.results, side.results, ignore))
-        why = f"{side.name} (--like) and {first.name} have no result in common that has a figure"
-        raise CommandError(f"{why}: {hinted}" if hinted else why, NOT_COMPARABLE)
+        named = replace(side, name=f"{side.name} (--like)")
+        raise CommandError(_nothing(first, named, ignore, column), NOT_COMPARABLE)
     return found
 
 
@@ -132,8 +144,9 @@ def _load(name: str) -> tuple[Path, Campaign]:
         raise CommandError(f"{error}; {lost or f'`iosweep report {name}` makes it again'}", NOT_COMPARABLE) from None
 
 
-def _nothing(one: Versus) -> str:
+def _nothing(a: Side, b: Side, ignore: frozenset[str] | None, column: str) -> str:
     """Why two campaigns have nothing to compare."""
+    one = versus(a, b, ignore, column, AT_LEAST)
     why = words.advice(one.hint) or " ".join(words.absent(one.found, one.names)) or "there are no results"
     return f"{one.a.name} and {one.b.name} have no result in common that has a figure: {why}"
 

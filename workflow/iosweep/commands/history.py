@@ -8,6 +8,7 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from iosweep.analysis import copies
 from iosweep.analysis import history_words as words
 from iosweep.analysis.changes import Changed
 from iosweep.analysis.data import load
@@ -87,8 +88,9 @@ def run(arguments: Namespace) -> int:
 
 
 def _nights(names: Sequence[str]) -> tuple[list[Night], list[str]]:
-    """The campaigns that were named, and sentences on those that cannot be used."""
-    nights: dict[str, Night] = {}  # by the hash of their table: a copy or an archive of a night is no other night
+    """The campaigns that were named, without copies, and sentences on those that cannot be used."""
+    nights: list[Night] = []
+    places: list[Path] = []
     skipped = []
     for path in dict.fromkeys(_paths(names)):
         results = path
@@ -107,9 +109,19 @@ def _nights(names: Sequence[str]) -> tuple[list[Night], list[str]]:
             one = night(results.name, campaign)
             if isinstance(one, str):
                 skipped.append(f"left out: {results}: {one}")
-            elif (known := nights.setdefault(campaign.about.tables["results.parquet"].sha256, one)) is not one:
-                skipped.append(f"left out: {results}: has the same results as {known.name}")
-    return list(nights.values()), skipped
+            else:
+                nights.append(one)
+                places.append(path)
+    return _without_copies(nights, places, skipped)
+
+
+def _without_copies(nights: list[Night], places: Sequence[Path], skipped: list[str]) -> tuple[list[Night], list[str]]:
+    """The nights that are no copies of others, and the sentences with those on copies."""
+    found = copies.originals([copies.measurements(one.campaign.rows) for one in nights])
+    for index, (other, shared) in sorted(found.items()):
+        what = "left out" if shared.copy else "warning"
+        skipped.append(f"{what}: {shared.sentence(str(places[index]), str(places[other]))}")
+    return [one for index, one in enumerate(nights) if index not in found or not found[index][1].copy], skipped
 
 
 def _left_out(grouped: Sequence[Sequence[Night]], chosen: Sequence[Sequence[Night]]) -> Iterator[str]:

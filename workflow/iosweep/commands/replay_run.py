@@ -17,6 +17,7 @@ from iosweep.commands.rules import measure
 from iosweep.commands.terminal import say
 from iosweep.errors import CommandError, ExitCode
 from iosweep.files import safe_paths
+from iosweep.jobs import at_work
 from iosweep.plan import forecast
 from iosweep.plan.launchers import LAUNCHERS
 from iosweep.plan.model import Plan, Point
@@ -49,6 +50,9 @@ def again(arguments: Namespace, store: Store, plan: Plan, point: Point, record: 
             " --yes runs what is listed above, --target DIR on another target"
         )
     results = campaigns.RESULTS / made.campaign
+    if (holder := at_work.holds(results)) and holder.alive:
+        why = f"{made.campaign} is being measured by {holder.text}: wait until it has ended"
+        raise CommandError(f"{why}; the same command then measures {point.id} once more", ExitCode.REFUSED)
     if code := _measure(made, results, record):
         return code
     return _compare(made, results, store, record)
@@ -107,6 +111,8 @@ def _measure(made: Plan, results: Path, record: Record) -> int:
     if not code:
         report.make_tables(results / file, results)
         return 0
+    if (holder := at_work.holds(results)) and holder.alive is not False:
+        return code  # another run has begun it in the meantime: its files are not for removal
     if (results / _CLAIM).exists():
         more = "the same command goes on there; " if code == ExitCode.INTERRUPTED else ""
         clean = f"`iosweep clean {made.campaign} --yes` removes its files from the target"
