@@ -106,12 +106,12 @@ def campaign_rows(campaign: str, read: Iterable[tuple[IngestedFile, contents.Con
         if file.sha256 in seen:
             continue
         seen.add(file.sha256)
-        for reading, found in ((reading, one) for reading in content.readings for one in _whole(reading)):
+        for of, found in ((reading, one) for reading in content.readings for one in _whole(reading)):
             if why := _unusable(found.values):
                 left_out[why] += 1
                 continue
             values = _values(found.values)
-            if (same := _fingerprint(values, reading)) and same in seen:
+            if (same := _fingerprint(values, of)) and same in seen:
                 left_out["it is there twice, with the same figures"] += 1
                 continue
             seen.update([same] if same else [])
