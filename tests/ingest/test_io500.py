@@ -100,6 +100,52 @@ def test_a_difference_is_said() -> None:
     )
 
 
+def of_slow(published: str, read: float) -> io500.Io500Figure:
+    """`ior-hard-write` of a run that publishes this and whose output has that."""
+    text = new().replace(b"2.000000 GiB/s", published.encode() + b" GiB/s")
+    others = [one for one in outputs() if "ior-hard-write" not in one[0]]
+    (run,) = io500.runs(
+        [("r/s.txt", io500.summary(text))], [*others, ("r/ior-hard-write.txt", output("ior-hard-write", read))]
+    )
+    return next(one for one in run.figures if one.phase == "ior-hard-write")
+
+
+@pytest.mark.parametrize(
+    ("published", "read", "difference"),
+    [
+        ("0.013705", 0.0132715, "published +3.27%"),  # within 0.0005 of each other
+        ("0.013", 0.0132715, ""),
+        ("0.013", 0.0136, "published -4.41%"),
+        ("0.262", 0.2625, ""),  # halves are rounded to even
+        ("1.3705e-2", 0.0132715, "published +3.27%"),
+        ("1.3e-2", 0.0132715, ""),
+    ],
+)
+def test_slow_phases_are_compared_as_far_as_they_are_printed(published: str, read: float, difference: str) -> None:
+    assert of_slow(published, read).difference == difference
+
+
+def test_a_slow_phase_tells_a_summary_of_another_run() -> None:
+    slow = {name: value / 1e5 for name, value in FIGURES.items()}
+    other = io500.summary(new({name: 2 * value for name, value in slow.items()}))
+    own = io500.summary(new(slow))
+    readings = [(f"r/{name}.txt", output(name, value)) for name, value in slow.items() if name != io500.FIND]
+    (run,) = io500.runs([("r/a.txt", other), ("r/b.txt", own)], readings)
+    assert run.published == own.score
+    assert any("another run" in remark for remark in run.remarks)
+
+
+@pytest.mark.parametrize(("hard_write", "remarks"), [("0.011", 0), ("0.0110", 1)])
+def test_a_score_may_be_that_of_figures_before_they_were_rounded(hard_write: str, remarks: int) -> None:
+    true = io500.score({**FIGURES, "ior-hard-write": 0.01136})
+    assert true
+    text = new().replace(b"2.000000 GiB/s", hard_write.encode() + b" GiB/s")
+    text = b"\n".join(line for line in text.split(b"\n") if b"SCORE" not in line)
+    text += f"\n[SCORE ] Bandwidth 1 GiB/s : IOPS 1 kiops : TOTAL {true.total:f}".encode()
+    (run,) = io500.runs([("r/s.txt", io500.summary(text))], [])
+    assert sum("published score" in remark for remark in run.remarks) == remarks
+
+
 def test_a_figure_that_an_output_does_not_give_leaves_no_score() -> None:
     others = [one for one in outputs() if "ior-hard-read" not in one[0]]
     broken = Reading("1", [], [ReadingProblem("invalid", "r/ior-hard-read.txt: cut")])

@@ -24,6 +24,7 @@ IOR: dict[str, Cell] = {
     "bandwidth_bytes_per_s": 1e9,
     "ops_per_s": 1e3,
 }
+MDTEST: dict[str, Cell] = {"tool": "mdtest", "phase": "create", "tasks": 2, "ops_per_s": 7.0, "max_ops_per_s": 7.0}
 
 
 def made(*readings: Reading) -> Made:
@@ -41,11 +42,14 @@ def reading(*rows: dict[str, Cell], problems: tuple[ReadingProblem, ...] = ()) -
     return Reading("4.0.0", rows, problems)
 
 
-def sample(name: str) -> Contents:
-    data = (SAMPLES / name).read_bytes()
+def content(name: str, data: bytes) -> Contents:
     kinds = contents.kinds(data)
     assert isinstance(kinds, tuple)
     return contents.read(name, data, kinds)
+
+
+def sample(name: str) -> Contents:
+    return content(name, (SAMPLES / name).read_bytes())
 
 
 def points(found: Made) -> list[tuple[object, object]]:
@@ -106,6 +110,38 @@ def test_what_has_no_place_is_counted() -> None:
     assert len(found.rows) == 1
     assert sorted(found.left_out.values()) == [1, 1, 1]
     assert "it is there twice, with the same figures" in found.left_out
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "mdtest/main/md_both_i1.out",
+        "mdtest/seeds/lustre_1_nodes.out",  # no dates
+        "ior/seeds/lustre_notes_results.csv",
+        "fio/own_rand_read.out",
+        "fio/s2_nj4_nogr.out",
+    ],
+)
+@pytest.mark.parametrize("ends", [b"\n", b"\r\n"])
+def test_a_copy_of_an_output_is_no_repetition(name: str, ends: bytes) -> None:
+    data = (SAMPLES / name).read_bytes()
+    copy = b"srun job 1\n" + data if ends == b"\n" else data.replace(b"\r\n", b"\n").replace(b"\n", ends)
+    both = [content(name, data), content("copy", copy)]
+    found = campaign_rows("c", [(IngestedFile(f"{n}", f"{n}" * 64, 1, ()), one) for n, one in enumerate(both)])
+    assert found.rows
+    assert found.left_out["it is there twice, with the same figures"] == len(found.rows)
+
+
+@pytest.mark.parametrize("other", [{"began_local": "2026-03-01T00:00:07"}, {"ops_per_s": 7.001}])
+def test_mdtest_with_another_date_or_rate_is_a_repetition(other: dict[str, Cell]) -> None:
+    one = MDTEST | {"began_local": "2026-03-01T00:00:00"}
+    assert [number for _, number in points(made(reading(one), reading(one | other), reading(one)))] == [1, 2]
+
+
+def test_mdtest_with_one_rate_and_no_date_may_be_a_repetition() -> None:
+    assert len(made(reading(MDTEST), reading(MDTEST)).rows) == 2
+    both = reading(MDTEST, MDTEST | {"phase": "dir_create", "ops_per_s": 5.0})
+    assert len(made(both, both).rows) == 2
 
 
 def test_values_of_the_wrong_type_or_size_are_null() -> None:

@@ -36,7 +36,7 @@ METADATA = {
 FIND = "find"
 SCORED = (*BANDWIDTH, *METADATA, FIND)
 
-#: Figures that differ by less are the same: IOR's table has five digits.
+#: Figures that differ by a smaller share are the same: IOR's table has five digits.
 _SAME = 1e-3
 _LONGEST = 500  # characters of a line that are looked at
 _NUMBER = r"(\d{1,15}(?:\.\d{1,15})?(?:e-\d{1,3})?)(?!\S)"
@@ -50,6 +50,21 @@ _SCORE = re.compile(
 _SECTION = re.compile(r"\[([A-Za-z][A-Za-z0-9_-]{1,40})\]")
 _PAIR = re.compile(rf"(score|MD|BW|SCORE)\s*=\s*{_NUMBER}")
 _SIGNS = (b"[RESULT", b"[SCORE")
+
+
+class _Printed(float):
+    """A figure, and how far what was rounded to it may be: half a unit of its last decimal, of which older scripts
+    print three."""
+
+    error: float = 0.0
+
+    @classmethod
+    def of(cls, text: str) -> _Printed:
+        found = cls(text)
+        digits, _, exponent = text.partition("e")
+        if decimals := len(digits.partition(".")[2]):
+            found.error = 0.501 * 10.0 ** (int(exponent or 0) - decimals)
+        return found
 
 
 @dataclass
@@ -74,7 +89,7 @@ def summary(data: bytes) -> Summary:
     for raw in data.decode("utf-8", "replace").split("\n"):
         line = raw[:_LONGEST].strip()
         if match := _RESULT.match(line):
-            found.figures[_phase(match[1])] = float(match[2])
+            found.figures[_phase(match[1])] = _Printed.of(match[2])
         elif match := _SCORE.match(line):
             bandwidth, metadata, total = map(float, match.groups())
             found.score = Io500Score(bandwidth=bandwidth, metadata=metadata, total=total)
@@ -82,7 +97,7 @@ def summary(data: bytes) -> Summary:
             section = _phase(match[1])
         elif section and (match := _PAIR.match(line)):
             if match[1] == "score":
-                found.figures[section] = float(match[2])
+                found.figures[section] = _Printed.of(match[2])
             elif section == "SCORE":
                 parts[match[1]] = float(match[2])
         found.invalid |= "INVALID]" in line and ("SCORE" in line or "RESULT" in line)
@@ -174,7 +189,7 @@ def _run(
     published, its_score = witness.figures, witness.score
     figures = [_compared(phase, published.get(phase), read.get(phase), reasons[phase]) for phase in SCORED]
     again = score(published)
-    if again and its_score and not _same(again.total, its_score.total):
+    if again and its_score and not _follows(its_score.total, published):
         remarks.append(
             f"its published score is {its_score.total:.6g}, and that of its published figures {again.total:.6g}"
         )
@@ -241,9 +256,21 @@ def _compared(phase: str, published: float | None, read: float | None, why: str)
         difference = "not in its summary"
     elif published is not None and read is not None and not _same(published, read):
         difference = f"published {published / read - 1:+.2%}" if read else "published, and its output has 0"
-    return Io500Figure(phase=phase, unit=unit, published=published, read=read, difference=difference)
+    plain = None if published is None else float(published)
+    return Io500Figure(phase=phase, unit=unit, published=plain, read=read, difference=difference)
 
 
 def _same(one: float, other: float) -> bool:
-    """Whether two figures are one: the older scripts print three decimals."""
-    return abs(one - other) <= max(_SAME * max(abs(one), abs(other)), 0.0005)
+    """Whether two figures are one, to 0.1 % or as far as they are printed."""
+    return abs(one - other) <= max(_SAME * max(abs(one), abs(other)), _error(one), _error(other))
+
+
+def _error(figure: float) -> float:
+    return figure.error if isinstance(figure, _Printed) else 0.0
+
+
+def _follows(total: float, figures: Mapping[str, float]) -> bool:
+    """Whether a score is that of figures, to 0.1 % or as far as these are printed."""
+    lowest = score({phase: max(figure - _error(figure), 0.0) for phase, figure in figures.items()})
+    highest = score({phase: figure + _error(figure) for phase, figure in figures.items()})
+    return not (lowest and highest) or (1 - _SAME) * lowest.total <= total <= (1 + _SAME) * highest.total

@@ -106,12 +106,12 @@ def campaign_rows(campaign: str, read: Iterable[tuple[IngestedFile, contents.Con
         if file.sha256 in seen:
             continue
         seen.add(file.sha256)
-        for found in (one for reading in content.readings for one in _whole(reading)):
+        for of, found in ((reading, one) for reading in content.readings for one in _whole(reading)):
             if why := _unusable(found.values):
                 left_out[why] += 1
                 continue
             values = _values(found.values)
-            if (same := _fingerprint(values)) and same in seen:
+            if (same := _fingerprint(values, of)) and same in seen:
                 left_out["it is there twice, with the same figures"] += 1
                 continue
             seen.update([same] if same else [])
@@ -202,13 +202,19 @@ def _moment(value: object) -> datetime | None:
     return value if isinstance(value, datetime) and value.tzinfo else None
 
 
-def _fingerprint(values: Values) -> tuple[object, ...] | None:
-    """What two rows share only if one output was saved twice; None where that is not sure."""
+def _fingerprint(values: Values, reading: Reading) -> tuple[object, ...] | None:
+    """What two rows share only if one output was saved twice; None where that is not sure. `reading`: the row's."""
     names = ("bandwidth_bytes_per_s", "ops_per_s", "runtime_s", "latency_mean_s", "io_s", "max_ops_per_s")
     figures = tuple(values.get(name) for name in names)
-    if sum(value is not None for value in figures) < 2 or values.get("tool") == "mdtest":
-        return None
-    return (values["tool"], values["phase"], values.get("tasks"), *figures)
+    same = (values["tool"], values["phase"], values.get("tasks"), *figures)
+    if values["tool"] == "mdtest":  # its mean and maximum are one figure where it had one iteration
+        rates = [row.get("ops_per_s") for row in reading.rows]
+        if not values.get("ops_per_s"):
+            return None
+        if values.get("began_local"):
+            return (*same, values["began_local"], values.get("ended_local"))
+        return (*same, *rates) if sum(map(bool, rates)) > 1 else None
+    return same if sum(value is not None for value in figures) >= 2 else None
 
 
 def _place(values: Values, found: Found, number: int) -> _Placed:
