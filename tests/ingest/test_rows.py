@@ -108,6 +108,12 @@ def test_what_has_no_place_is_counted() -> None:
     assert "it is there twice, with the same figures" in found.left_out
 
 
+def test_an_invalid_row_without_a_phase_is_left_out_for_what_is_wrong_with_it() -> None:
+    unknown = {name: value for name, value in IOR.items() if name != "phase"}
+    found = made(reading(unknown, problems=(ReadingProblem("invalid", "write: it broke", 0),)))
+    assert found.left_out == {"ior: write: it broke": 1}
+
+
 def test_values_of_the_wrong_type_or_size_are_null() -> None:
     odd: dict[str, Cell] = {"ops_per_s": 1e300, "nodes": 1 << 70, "o_direct": "yes", "point": "x", "host": "a\x1b[1m"}
     values = made(reading(IOR | odd)).rows[0].values

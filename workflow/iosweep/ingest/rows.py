@@ -107,7 +107,7 @@ def campaign_rows(campaign: str, read: Iterable[tuple[IngestedFile, contents.Con
             continue
         seen.add(file.sha256)
         for found in (one for reading in content.readings for one in _whole(reading)):
-            if why := _unusable(found.values):
+            if why := _unusable(found):
                 left_out[why] += 1
                 continue
             values = _values(found.values)
@@ -140,11 +140,13 @@ def _distinct(texts: Iterable[str]) -> list[str]:
     return list(dict.fromkeys(texts))
 
 
-def _unusable(values: Mapping[str, Cell]) -> str | None:
+def _unusable(found: Found) -> str | None:
     """Why a row has no place in the tables, or None."""
-    tool, phase = values.get("tool"), values.get("phase")
+    tool, phase = found.values.get("tool"), found.values.get("phase")
     if tool not in tools():
         return "no tool of iosweep made it"
+    if phase is None and found.invalid:
+        return f"{tool}: {printable(found.invalid[0])}"
     if phase is None:
         return f"{tool}: its output does not tell the phase (sequential or random, read or write)"
     if phase not in tools()[str(tool)].phases:
