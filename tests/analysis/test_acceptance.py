@@ -162,7 +162,7 @@ def test_invalid_repetitions_do_not_count_and_are_said() -> None:
     found = [*rows(1000), *rows(10, spread=[1.0], first=6, verdict="invalid", reasons="an error")]
     one = decide(found, "read_iops", ">=", 900, "IOPS")
     assert one.outcome == "pass"
-    assert one.notes == ("1 more repetition invalid",)
+    assert one.notes == ("5 of 6 repetitions, 1 invalid",)
 
 
 def test_the_confirmed_figure_of_the_best_point_is_compared() -> None:

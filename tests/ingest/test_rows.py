@@ -144,6 +144,12 @@ def test_mdtest_with_one_rate_and_no_date_may_be_a_repetition() -> None:
     assert len(made(both, both).rows) == 2
 
 
+def test_an_invalid_row_without_a_phase_is_left_out_for_what_is_wrong_with_it() -> None:
+    unknown = {name: value for name, value in IOR.items() if name != "phase"}
+    found = made(reading(unknown, problems=(ReadingProblem("invalid", "write: it broke", 0),)))
+    assert found.left_out == {"ior: write: it broke": 1}
+
+
 def test_values_of_the_wrong_type_or_size_are_null() -> None:
     odd: dict[str, Cell] = {"ops_per_s": 1e300, "nodes": 1 << 70, "o_direct": "yes", "point": "x", "host": "a\x1b[1m"}
     values = made(reading(IOR | odd)).rows[0].values
@@ -245,6 +251,34 @@ def test_sweeps_of_files_with_one_name_have_numbers() -> None:
     ]
     found = campaign_rows("c", [(file, Contents([reading(unknown | {"ops_per_s": ops})])) for file, ops in rows])
     assert [sweep.name for sweep in found.sweeps] == ["fio-data-x.out", "fio-data-x.out-2", "fio-data-x.out-2-2"]
+
+
+def test_a_sweep_of_outputs_of_io500_has_the_name_of_their_workload() -> None:
+    other = {"target_directory": "/x", "transfer_size_bytes": 47008}
+    names = {
+        "a/ior-easy-write.txt": IOR,
+        "a/ior-easy-read.txt": IOR | {"phase": "seq_read"},
+        "a/ior_hard_write.txt": IOR | other,
+        "a/mdtest-hard-stat.txt": IOR | other,  # of IOR all the same
+        "b/ior-hard-write.txt": IOR | other | {"target_directory": "/y"},
+        "b/own.txt": IOR,
+    }
+    files = [(IngestedFile(name, sha256(name.encode()).hexdigest(), 1, ("ior",)), row) for name, row in names.items()]
+    found = campaign_rows(
+        "c", [(file, Contents([reading(row | {"ops_per_s": float(at)})])) for at, (file, row) in enumerate(files)]
+    )
+    assert {(str(row.values["raw"]), str(row.values["sweeps"])) for row in found.rows} == {
+        ("a/ior-easy-write.txt", "ior-easy"),
+        ("a/ior-easy-read.txt", "ior-easy"),
+        ("a/ior_hard_write.txt", "ior-hard-1"),
+        ("b/ior-hard-write.txt", "ior-hard-2"),
+        ("a/mdtest-hard-stat.txt", "ior-data-2"),
+        ("b/own.txt", "ior-data-1"),
+    }
+    of_point = {str(row.values["point"]): str(row.values["sweeps"]) for row in found.rows}
+    assert all(of_point[str(row.values["point"])] == row.values["sweeps"] for row in found.rows)
+    described = {sweep.name: sweep.description for sweep in found.sweeps}
+    assert described["ior-easy"] == "Ingested: ior-easy of IO500, IOR 4.0.0."
 
 
 def test_fio_tells_its_job_and_a_text_its_name() -> None:

@@ -135,6 +135,33 @@ def test_fresh_repetitions_that_are_in_doubt_are_counted() -> None:
     assert (found.verdict, found.figure.n) == ("invalid", 3)
 
 
+def judged(*reasons: tuple[str, str]) -> headline.Entry:
+    """The headline of a point whose repetitions have these verdicts and reasons."""
+    made = [
+        structs.replace(one, verdict=verdict, reasons=reason)
+        for one, (verdict, reason) in zip(rows({1: [100.0] * len(reasons)}), reasons, strict=True)
+    ]
+    ((entry,),) = [group.entries for group in headline.groups(summarize(made))]
+    return entry
+
+
+def test_an_invalid_repetition_is_not_in_the_figure_and_its_reason_is_why() -> None:
+    entry = judged(("invalid", "over after 16 ms | memory"), ("suspect", "memory"), ("suspect", "memory | noisy"))
+    assert (entry.incomplete, entry.verdict) == ("2 of 3 repetitions, 1 invalid", "invalid")
+    assert entry.doubt == "Random read: 1 repetition is invalid, and not in the figure: over after 16 ms"
+    entry = judged(*[("invalid", f"over after {ms} ms | memory") for ms in (16, 17)], ("valid", ""))
+    assert (
+        entry.doubt == "Random read: 2 repetitions are invalid, and not in the figure: over after 16 ms and 1 similar"
+    )
+
+
+def test_a_suspect_figure_has_all_its_repetitions() -> None:
+    entry = judged(("suspect", "memory"), ("suspect", "memory"), ("valid", ""))
+    assert (entry.incomplete, entry.verdict) == ("", "suspect")
+    assert entry.doubt == "Random read is suspect: memory"
+    assert judged(*[("valid", "")] * 3).doubt == ""
+
+
 def test_a_confirmed_headline_has_the_verdict_of_its_fresh_repetitions() -> None:
     """Also where those that chose do not agree: their figure is not in it. An unconfirmed one has theirs."""
     chose = doubted(rows(), "p4", 1, 2, 3)

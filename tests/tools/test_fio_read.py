@@ -584,7 +584,67 @@ def test_one_bad_entry_leaves_the_others() -> None:
     found = edited("w_ext4", put("error")(5))
     assert texts(found) == ["read_throughput: fio reports error 5"]
     assert measured(found) == WHOLE["w_ext4"].rows[1:]
-    assert dict(found.rows[0]) == {"tool": "fio", "tool_version": "fio-3.33", "label": "read_throughput"}
+    assert not [column for column in found.rows[0] if column.endswith(("_per_s", "ops"))]
+
+
+def failed(document: Any) -> None:
+    for entry in document["jobs"]:
+        entry["error"] = 28
+
+
+def test_a_row_without_figures_has_the_parameters_of_its_point() -> None:
+    whole, short = WHOLE["s2_nj4_nogr"], edited("s2_nj4_nogr", failed)
+    assert {short.verdict(index) for index in range(4)} == {"invalid"}
+    for good, bad in zip([*whole.rows, whole.sums[0].row], [*short.rows, short.sums[0].row], strict=True):
+        names = ("phase", "kind", "metric", "nodes", "tasks", "threads_per_node", "transfer_size_bytes", "queue_depth")
+        assert [bad.get(name) for name in names] == [good[name] for name in names]
+        assert not [name for name in bad if name.endswith("_per_s")]
+    assert short.jobs == whole.jobs
+    assert short.sums[0].parts == (0, 1, 2, 3), "workers of one run are no repetitions of each other"
+
+
+def test_a_text_without_figures_has_the_parameters_of_its_point() -> None:
+    whole = WHOLE["own_text"]
+    text = ALL["own_text"].files[ALL["own_text"].report]
+    short = reading(ALL["own_text"], re.sub(rb"/\d+msec\)", b"/13msec)", text))
+    assert short.verdict(0) == "invalid"
+    names = ("phase", "kind", "metric", "nodes", "tasks", "transfer_size_bytes", "queue_depth", "ioengine")
+    assert [short.rows[0].get(name) for name in names] == [whole.rows[0][name] for name in names]
+    assert not [name for name in short.rows[0] if name.endswith("_per_s")]
+
+
+def test_options_of_another_job_are_no_parameters_of_a_row() -> None:
+    found = edited("w_ext4", put("job options", "name")("other"))
+    assert found.verdict(0) == "invalid"
+    assert "phase" not in found.rows[0]
+
+
+@pytest.mark.parametrize(
+    ("start", "elapsed_s", "started"),
+    [
+        (None, 2, "2026-11-20T08:00:00.500+00:00"),
+        (1795161605000, 2, "2026-11-20T08:00:05.000+00:00"),
+        (None, None, None),
+        (None, "2", None),
+        (1 << 62, 2, None),
+        (None, 1 << 62, None),
+    ],
+)
+def test_when_a_job_started(start: int | None, elapsed_s: object, started: str | None) -> None:
+    def dated(document: Any) -> None:
+        document.update(timestamp_ms=1795161602500, time="Fri Nov 20 09:00:02 2026")
+        first(document).update(job_start=start, elapsed=elapsed_s)
+
+    row = edited("own_rand_read", dated).rows[0]
+    assert (row.get("started"), row["ended_local"]) == (started, "2026-11-20T09:00:02")
+
+
+def test_a_sum_began_with_the_first_of_its_parts() -> None:
+    def apart(document: Any) -> None:
+        for number, entry in enumerate(document["jobs"]):
+            entry["job_start"] = 1795161605000 + number
+
+    assert edited("s2_nj4_nogr", apart).sums[0].row["started"] == "2026-11-20T08:00:05.000+00:00"
 
 
 def test_sections_that_only_lay_out_files_are_no_rows() -> None:

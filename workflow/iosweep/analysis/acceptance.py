@@ -383,9 +383,6 @@ def _notes(side: _Side) -> Iterator[str]:
     at = f"{side.at}: " if side.at else ""
     if found.in_brief:
         yield at + found.in_brief
-    if not found.confirmed:  # of fresh repetitions, that says it
-        if lacking := caveats.incomplete(found.result):
-            absent = _absent(found)
-            yield at + "; ".join([lacking, *([absent.text()] if absent else [])])
-        if invalid := sum(row.verdict == "invalid" and not row.confirms for row in found.result.rows):
-            yield f"{at}{human_count(invalid, 'more repetition')} invalid"
+    if not found.confirmed and (lacking := caveats.incomplete(found.result)):  # of fresh ones, `in_brief` says it
+        absent = _absent(found)
+        yield at + "; ".join([lacking, *([absent.text()] if absent else [])])

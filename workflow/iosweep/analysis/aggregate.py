@@ -103,6 +103,11 @@ class Result:
         return sum(row.verdict != "missing" for row in self.rows)
 
     @property
+    def invalid(self) -> int:
+        """Number of invalid repetitions of those that choose the best point."""
+        return sum(row.verdict == "invalid" and not row.confirms for row in self.rows)
+
+    @property
     def lacking(self) -> int:
         """Number of repetitions that are missing beside others that are not."""
         return sum(outcome(row) in ("missing", "left") for row in self.rows) if self.verdict != "missing" else 0

@@ -137,9 +137,12 @@ def measured(counts: Mapping[str, int]) -> str:
 
 
 def incomplete(result: Result) -> str:
-    """How many of its repetitions a figure has, where not all: `2 of 3 repetitions`; else ""."""
-    planned = result.measured + result.lacking
-    return f"{result.measured:,} of {human_count(planned, 'repetition')}" if result.lacking else ""
+    """How many of its repetitions a figure has, where not all: `2 of 3 repetitions, 1 invalid`; "" where all count."""
+    planned, invalid = result.measured + result.lacking, result.invalid
+    if not (result.lacking or invalid):
+        return ""
+    counted = f"{result.measured - invalid:,} of {human_count(planned, 'repetition')}"
+    return f"{counted}, {invalid:,} invalid" if invalid else counted
 
 
 def summed(groups: Iterable[Sequence[str]], most: int = 3) -> str:

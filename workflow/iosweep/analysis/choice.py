@@ -52,6 +52,19 @@ class Choice:
         return self.figures[self.column]
 
     @property
+    def rows(self) -> list[Row]:
+        """The repetitions that the figure is of, and those of the same kind that do not count."""
+        return [row for row in self.result.rows if bool(row.confirms) == self.confirmed]
+
+    @property
+    def in_doubt(self) -> str:
+        """What a reason for the doubt follows: `suspect`, or `1 repetition is invalid, and not in the figure`."""
+        invalid = sum(row.verdict == "invalid" for row in self.rows)
+        if not invalid:
+            return self.verdict
+        return f"{human_count(invalid, 'repetition is', 'repetitions are')} invalid, and not in the figure"
+
+    @property
     def chosen(self) -> str:
         """As `in_brief`, and in which direction an unconfirmed figure is likely wrong."""
         if self.of == 1 or self.confirmed:
@@ -127,11 +140,16 @@ def _choose(results: Sequence[Result], column: str, fails: Failed, lowest: bool 
 
 
 def reason(found: Choice, fails: Failed) -> str:
-    """Why a figure is not valid, the commonest reason first; "" where it is, or where nothing is wrong but that its
-    repetitions do not agree, which its interval says."""
-    rows = [row for row in found.result.rows if bool(row.confirms) == found.confirmed]
-    doubted = [row for row in rows if row.verdict != "missing" and not valid(row, fails)]
-    return caveats.summed([(row.reasons or "").split(REASONS) for row in doubted], most=1) if doubted else ""
+    """Why a figure is not valid, the commonest reason first: of the repetitions with the worst verdict, and of invalid
+    ones that which makes them so. "" where it is valid, or where nothing is wrong but that its repetitions do not
+    agree, which its interval says."""
+    doubted = [row for row in found.rows if row.verdict != "missing" and not valid(row, fails)]
+    if not doubted:
+        return ""
+    verdict = worst(row.verdict for row in doubted)
+    reasons = [(row.reasons or "").split(REASONS) for row in doubted if worst([row.verdict]) == verdict]
+    # what makes a row invalid comes first (results/verdict.py)
+    return caveats.summed([own[:1] if verdict == "invalid" else own for own in reasons], most=1)
 
 
 @dataclass(frozen=True)

@@ -119,10 +119,10 @@ def night(name: str, campaign: Campaign) -> Night | str:
 
 def _began(campaign: Campaign) -> datetime | None:
     """When the first phase began. Outputs that others made may have the time of their node's clock alone, which is
-    taken for UTC: a history is ordered by days."""
+    taken for UTC, or only when they ended: a history is ordered by days."""
     moments = [row.started for row in campaign.rows if row.started]
     if not moments and campaign.about.ingested:
-        texts = (row.began_local for row in campaign.rows if row.began_local)
+        texts = (text for row in campaign.rows if (text := row.began_local or row.ended_local))
         moments = [moment.replace(tzinfo=moment.tzinfo or UTC) for text in texts if (moment := _moment(text))]
     return min(moments, default=None)
 

@@ -134,7 +134,7 @@ def _figure(found: Choice, units: Sequence[formats.Unit]) -> str:
 
 def _doubt(found: Choice, fails: Failed) -> str:
     why = choice.reason(found, fails)
-    return f" ({found.verdict}: {why})" if why else ""
+    return f" ({found.in_doubt}: {why})" if why else ""
 
 
 def _sureness(statistics: Statistics, units: Sequence[formats.Unit]) -> str:

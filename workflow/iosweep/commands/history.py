@@ -150,7 +150,7 @@ def _paths(names: Sequence[str]) -> Iterator[Path]:
 
 def _nothing(grouped: Sequence[Sequence[Night]]) -> str:
     if not grouped:
-        return "there is no campaign with a measured repetition"
+        return "none of the campaigns has a measured repetition with a date"
     names = some([own[0].name for own in grouped], _NAMED)
     why = "one campaign is no history" if len(grouped) == 1 else "no two of them measured the same points on one target"
     return f"{why}: {names}"

@@ -116,6 +116,12 @@ def phase_of(path: str) -> str | None:
     return stem if stem in SCORED else None
 
 
+def workload_of(path: str, tool: str) -> str:
+    """`ior-hard` of an output of a tool that is named after one of its phases; "" of others."""
+    found = (phase_of(path) or "").rpartition("-")[0]
+    return found if found.startswith(f"{tool}-") else ""
+
+
 def _base(path: str) -> str:
     return re.split(r"[/!]", path)[-1]
 

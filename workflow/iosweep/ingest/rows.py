@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 import orjson
 
-from iosweep.ingest import contents, documents
+from iosweep.ingest import contents, documents, io500
 from iosweep.plan.sweep_facts import RepetitionFacts, SweepFacts
 from iosweep.results import repeated
 from iosweep.results.checks import CHECKS
@@ -66,7 +66,8 @@ class Found(NamedTuple):
 
 class _Sweep(NamedTuple):
     """What a sweep's points have in common. `alone`: the file of rows that are repetitions of nothing, and `unknown`:
-    what it does not tell; else empty. `job`: its options, where columns do not tell all points of a sweep apart."""
+    what it does not tell; else empty. `job`: its options, where columns do not tell all points of a sweep apart.
+    `io500`: `ior-hard`, of outputs of IO500."""
 
     tool: str
     kind: str
@@ -75,6 +76,7 @@ class _Sweep(NamedTuple):
     alone: str = ""
     unknown: str = ""
     job: tuple[str, ...] = ()
+    io500: str = ""
 
 
 @dataclass(frozen=True)
@@ -107,7 +109,7 @@ def campaign_rows(campaign: str, read: Iterable[tuple[IngestedFile, contents.Con
             continue
         seen.add(file.sha256)
         for of, found in ((reading, one) for reading in content.readings for one in _whole(reading)):
-            if why := _unusable(found.values):
+            if why := _unusable(found):
                 left_out[why] += 1
                 continue
             values = _values(found.values)
@@ -140,13 +142,14 @@ def _distinct(texts: Iterable[str]) -> list[str]:
     return list(dict.fromkeys(texts))
 
 
-def _unusable(values: Mapping[str, Cell]) -> str | None:
+def _unusable(found: Found) -> str | None:
     """Why a row has no place in the tables, or None."""
-    tool, phase = values.get("tool"), values.get("phase")
+    tool, phase = found.values.get("tool"), found.values.get("phase")
     if tool not in tools():
         return "no tool of iosweep made it"
     if phase is None:
-        return f"{tool}: its output does not tell the phase (sequential or random, read or write)"
+        unknown = "its output does not tell the phase (sequential or random, read or write)"
+        return f"{tool}: {printable(found.invalid[0]) if found.invalid else unknown}"
     if phase not in tools()[str(tool)].phases:
         return f"{tool}: the tables have no phase {printable(str(phase))[:40]}"
     return None
@@ -218,9 +221,10 @@ def _fingerprint(values: Values, reading: Reading) -> tuple[object, ...] | None:
 
 
 def _place(values: Values, found: Found, number: int) -> _Placed:
-    tool, phase = str(values["tool"]), str(values["phase"])
-    kind = str(values["kind"])
+    tool, phase, kind = (str(values[name]) for name in ("tool", "phase", "kind"))
+    workload = io500.workload_of(str(values["raw"]), tool)
     known = {name: values[name] for name in (*parameters(), *_ALSO) if values.get(name) is not None}
+    known |= {"io500": workload} if workload else {}
     if found.job.options:
         known["job"] = [*map(printable, found.job.options)]
     unknown = [] if found.job.whole else _unknown(tool, kind, values)
@@ -228,7 +232,7 @@ def _place(values: Values, found: Found, number: int) -> _Placed:
         known |= {"raw_sha256": values["raw_sha256"], "run": found.values.get("repetition")}
     point = _point_id(tool, kind, known)
     version, directory = (str(values.get(name) or "") for name in ("tool_version", "target_directory"))
-    sweep = _Sweep(tool, kind, version, directory)
+    sweep = _Sweep(tool, kind, version, directory, io500=workload)
     if unknown:
         sweep = sweep._replace(alone=str(values["raw"]), unknown=" or ".join(unknown))
     when = next((str(value) for name in _WHEN if (value := found.values.get(name))), "")
@@ -339,13 +343,13 @@ def _sweep_names(keys: Iterable[_Sweep], shared: Mapping[_Family, Collection[str
     """Sweep -> its name: tool and kind, and where several have these the file or the options that a sweep has alone
     (`fio-data-size-1g`), else a number."""
     ordered = sorted(keys)
-    several = Counter(key[:2] for key in ordered)
+    several = Counter(key.io500 or key[:2] for key in ordered)
     numbers: Counter[str] = Counter()
     taken: set[str] = set()
     names = {}
     for key in ordered:
-        name = "-".join(key[:2])
-        if several[key[:2]] > 1:
+        name = key.io500 or "-".join(key[:2])
+        if several[key.io500 or key[:2]] > 1:
             own = "-".join(sorted(_own(key, shared[_family(key)]), key=len))  # `size=1g` before a long path
             word = re.sub(r"[^A-Za-z0-9._+]+", "-", re.split("[/!]", key.alone)[-1] or own).strip("-.")[:_WORD]
             base, name = f"{name}-{word}" if word else name, f"{name}-{word}" if word else ""
@@ -375,6 +379,7 @@ def _described(key: _Sweep, shared: Collection[str]) -> str:
     """`Ingested: fio 3.36, jobs with size=1g.` `shared`: options of all jobs that are not named."""
     version = key.version.removeprefix(f"{key.tool}-")
     about = [f"{tools()[key.tool].title or key.tool} {version}"] if version else []
+    about = [f"{key.io500} of IO500", *about] if key.io500 else about
     about += [f"in {key.directory}"] if key.directory else []
     if key.job:
         own = _own(key, shared)

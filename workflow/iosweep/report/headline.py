@@ -41,12 +41,20 @@ class Entry:
     value: str  # with its unit
     more: str  # a second figure, such as the 99th percentile or that of each node; else ""
     spread: str
-    incomplete: str  # how many of its repetitions are measured, where not all: `2 of 3 repetitions`; else ""
+    incomplete: str  # how many of its repetitions count, where not all: `2 of 3 repetitions, 1 invalid`; else ""
     place: str  # the point's parameters in brief
     verdict: str
     point: str
     choice: Choice | None = None
     reason: str = ""  # why it is not valid, unless `spread` says it
+
+    @property
+    def doubt(self) -> str:
+        """`Stat files is suspect: ...`, `Stat files: 1 repetition is invalid, and not in the figure: ...`, or ""."""
+        if not (self.reason and self.choice):
+            return ""
+        why = self.choice.in_doubt
+        return f"{self.label}{' is ' if why == self.verdict else ': '}{why}: {self.reason}"
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -205,7 +213,7 @@ def table(results: Path) -> RenderableType:
             spread = ", ".join(filter(None, (entry.incomplete, entry.spread)))
             told = [f"{entry.place}\n{spread}".rstrip()] if stacked else [spread, entry.place]
             grid.add_row(entry.label, value, *(Text(text) for text in told), _verdict(entry.verdict))
-            doubts += [Text(f"{entry.label} is {entry.verdict}: {entry.reason}")] if entry.reason else []
+            doubts += [Text(entry.doubt)] if entry.doubt else []
         notes = [Text(f"{entry.label}: {'; '.join(entry.notes)}") for entry in group.entries if entry.notes]
         parts += [Text(f"\n{group.title}", style="italic"), Padding(Lines(grid, *doubts, *notes), (0, 0, 0, 2))]
     if bends := knees.of(summary, campaign.about.sweeps):

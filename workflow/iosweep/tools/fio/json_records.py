@@ -122,6 +122,7 @@ class Document(msgspec.Struct, Generic[Kind], frozen=True):
 
     version: str = msgspec.field(default="", name="fio version")
     timestamp_ms: Count | None = None
+    time: str = ""  # the date of the report by the clock of its node
     jobs: list[Kind] | None = None
     client_stats: list[Kind] | None = None
     global_options: dict[str, str | int] | list[dict[str, str | int]] = msgspec.field(default={}, name="global options")

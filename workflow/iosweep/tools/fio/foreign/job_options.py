@@ -6,8 +6,9 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from iosweep.tools.fio.foreign.rows import Part, Row
-from iosweep.tools.fio.json_records import LARGEST, Document, Entry, Wrong, printed
+from iosweep.tools.fio.foreign import json_before_3_18
+from iosweep.tools.fio.foreign.rows import Part, Row, of_one_node, phase_and_kind
+from iosweep.tools.fio.json_records import ALL_CLIENTS, LARGEST, Document, Entry, Wrong, printed
 from iosweep.tools.reading import Job
 from iosweep.units import parse_size
 
@@ -35,6 +36,8 @@ _COLUMNS = {
 }  # fmt: skip
 #: characters of an option
 _OPTION = 200
+#: characters of a job's name that fio prints
+_NAME = 127
 
 
 def options(document: Document[dict[str, object]], entry: Entry) -> dict[str, str]:
@@ -96,6 +99,58 @@ def workers(
         return Workers(merged=merged, missing=missing)
     busy = worked > (0.9 if "runtime" in options else 0.5) * (own or 1) * (window - 1)
     return Workers((own or None) if busy else None, missing=missing)
+
+
+class Asked(NamedTuple):
+    """What an entry was to do. `options`: as far as they are its own; `row`: columns of its parameters; `size`: bytes
+    of an I/O, None where it is not one size; `depth`: 0 where it is not printed."""
+
+    options: Mapping[str, str]
+    row: Row
+    workers: Workers
+    size: int | None
+    depth: int
+
+
+def asked(entry: Entry, options: dict[str, str], release: tuple[int, int], siblings: int) -> Asked:
+    """What the options ask an entry to do. Raises Wrong where they are not its own, or contradict each other."""
+    worked = [name for name, part in entry.directions.items() if name != "trim" and part.total_ios]
+    own = workers(entry, worked, options, release, siblings)
+    # fio cuts the name of a job, but not the option; merged sections may have the options of any of them
+    foreign = options.get("name", entry.jobname)[:_NAME] != entry.jobname[:_NAME]
+    if (foreign and not own.merged) or entry.jobname == ALL_CLIENTS:
+        raise Wrong(f'its options are those of "{options.get("name", "no job")[:_NAME]}"')
+    bytes_each, in_flight = transfer_size(options), 0
+    if own.merged:
+        options = {NOT_PRINTED: "yes", **{name: options[name] for name in ("verify", "ramp_time") if name in options}}
+        bytes_each = None
+    else:
+        in_flight = depth(entry, options)
+    engine, rw = options.get("ioengine"), options.get("rw", options.get("readwrite"))
+    row = phase_and_kind(rw, engine, "write" in worked or release < json_before_3_18.FILE_ENGINES)
+    row |= {"tasks": own.tasks} if own.tasks else {}
+    row |= {"ioengine": engine} if engine else {}
+    if row.get("kind") == "data":
+        row |= {"transfer_size_bytes": bytes_each} if bytes_each else {}
+        row |= {"queue_depth": in_flight} if in_flight and entry.iodepth_level is not None else {}
+        row |= {"file_size_bytes": known} if (known := size(options.get("filesize"))) else {}
+        row |= {"o_direct": options["direct"] != "0"} if "direct" in options else {}
+    return Asked(options, row, own, bytes_each, in_flight)
+
+
+def unmeasured(entry: Entry, found: Asked) -> Row:
+    """The columns of an entry whose figures cannot be used, so that it is a row of its point: a timed job, and one that
+    the time asked for ended, have that time."""
+    row, asked_s = found.row | of_one_node(found.row), _seconds(found.options)
+    ran_s = max((part.runtime / 1000 for part in entry.directions.values()), default=0.0)
+    if asked_s and ("time_based" in found.options or ran_s >= _SHORTEST * asked_s):
+        row["phase_time_s"] = asked_s
+    return row
+
+
+def transfer_size(options: Mapping[str, str]) -> int | None:
+    """Bytes of an I/O; None where they are not printed, or differ."""
+    return size(options.get("bs", options.get("blocksize")))
 
 
 def phase_time(ran_s: float, parts: Mapping[str, Part], entry: Entry, options: Mapping[str, str]) -> tuple[Row, str]:

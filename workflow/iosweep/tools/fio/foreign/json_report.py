@@ -16,7 +16,9 @@ from datetime import UTC, datetime
 
 import msgspec
 
+from iosweep.tools import wall_clock
 from iosweep.tools.fio.foreign import job_options, json_before_3_18
+from iosweep.tools.fio.foreign.job_options import Asked
 from iosweep.tools.fio.foreign.rows import (
     Found,
     Part,
@@ -31,7 +33,6 @@ from iosweep.tools.fio.foreign.rows import (
     figures,
     in_flight,
     of_one_node,
-    phase_and_kind,
 )
 from iosweep.tools.fio.foreign.sums import Report
 from iosweep.tools.fio.foreign.sums import sums as summed
@@ -56,8 +57,6 @@ _NO_GROUP = 0xFFFFFFFF
 _LAST_MS = 253_402_300_799_000
 #: reports of one run agree in when fio began: `elapsed` is rounded up to seconds
 _SAME_BEGIN_S = 1.2
-#: characters of a job's name that fio prints
-_NAME = 127
 _LATENCY = {"min", "max", "mean", "stddev", "N", "percentile", "bins"}
 
 #: Entries are converted one by one, so that what is wrong with one of them leaves the others.
@@ -104,18 +103,22 @@ def rows(found_document: object) -> Found:
         if client:
             several = len(servers[place.hostname]) > 1
             identity["host"] = f"{place.hostname}:{place.port}" if several else place.hostname
+        identity |= _dates(document, raw)
+        known, job = identity, None
         try:
             _check_keys(raw)
             entry = converted(raw, Entry)
-            identity |= _started(entry)
             options = job_options.options(document, entry)
             entry = _modern(entry, options, release)
-            row, doubts, options = _row(entry, options, release, same[place])
-            job = job_options.job(place.jobname, options, row)
+            asked = job_options.asked(entry, options, release, same[place])
+            known = identity | job_options.unmeasured(entry, asked)
+            job = job_options.job(place.jobname, asked.options, known)
+            row, doubts = _row(entry, asked, release)
+            job = job_options.job(place.jobname, asked.options, row)
             parts = {name: part for name, part in entry.directions.items() if f"{name}_ops_per_s" in row}
         except UNREADABLE as error:
-            at = found.add(identity, invalid=reason(error))
-            reports.append(Report(at, place.groupid, place.hostname, identity, None))
+            at = found.add(known, invalid=reason(error), job=job)
+            reports.append(Report(at, place.groupid, place.hostname, known, None, job))
         else:
             if row:
                 row = identity | row | of_one_node(row)
@@ -128,11 +131,17 @@ def rows(found_document: object) -> Found:
     return found
 
 
-def _started(entry: Entry) -> Row:
-    """When the job started, in UTC, where fio tells."""
-    if not entry.job_start or entry.job_start > _LAST_MS:
-        return {}
-    return {"started": datetime.fromtimestamp(entry.job_start / 1000, UTC).isoformat(timespec="milliseconds")}
+def _dates(document: _Document, raw: RawEntry) -> Row:
+    """`ended_local`: the date of the report. `started`, in UTC: of the job, which fio prints from 3.36 on; before that
+    the date of the report less the seconds since fio began, which it rounds up. Nothing where it prints no date."""
+    ended = wall_clock.iso(wall_clock.date(document.time))
+    dates: Row = {"ended_local": ended} if ended else {}
+    start, elapsed = (raw.get(name) for name in ("job_start", "elapsed"))
+    if not start and document.timestamp_ms and isinstance(elapsed, int):
+        start = document.timestamp_ms - 1000 * elapsed
+    if not isinstance(start, int) or not 0 < start <= _LAST_MS:
+        return dates
+    return dates | {"started": datetime.fromtimestamp(start / 1000, UTC).isoformat(timespec="milliseconds")}
 
 
 def runs(documents: Sequence[object]) -> tuple[Found, int]:
@@ -242,26 +251,17 @@ def _counters(entry: Entry) -> list[int]:
     return [count for part in map(entry.direction, ("read", "write")) for count in (part.io_bytes, part.total_ios)]
 
 
-def _row(
-    entry: Entry, options: dict[str, str], release: tuple[int, int], siblings: int
-) -> tuple[Row, list[str], dict[str, str]]:
-    """(columns of an entry, none for a section that only lays out files; why they may not be what they seem; the
-    options as far as they are its own). Raises Wrong or one of UNREADABLE."""
-    size = _size(options)
-    worked = [name for name, part in entry.directions.items() if name != "trim" and part.total_ios]
-    workers = job_options.workers(entry, worked, options, release, siblings)
-    # fio cuts the name of a job, but not the option; merged sections may have the options of any of them
-    foreign = options.get("name", entry.jobname)[:_NAME] != entry.jobname[:_NAME]
-    if (foreign and not workers.merged) or entry.jobname == ALL_CLIENTS:
-        raise Wrong(f'its options are those of "{options.get("name", "no job")[:_NAME]}"')
-    if workers.merged:
-        kept: dict[str, str] = {name: options[name] for name in ("verify", "ramp_time") if name in options}
-        options, size = {job_options.NOT_PRINTED: "yes", **kept}, None
+def _row(entry: Entry, asked: Asked, release: tuple[int, int]) -> tuple[Row, list[str]]:
+    """(columns of an entry, none for a section that only lays out files; why they may not be what they seem). Raises
+    Wrong or one of UNREADABLE."""
+    if entry.error:
+        raise Wrong(f"fio reports error {entry.error}")
+    options, size, depth, workers = asked.options, asked.size, asked.depth, asked.workers
     engine, rw = options.get("ioengine"), options.get("rw", options.get("readwrite"))
     active = _directions(entry, options, rw, engine)
     if active is None:
-        return {}, [], {}
-    row = phase_and_kind(rw, engine, "write" in active or release < json_before_3_18.FILE_ENGINES)
+        return {}, []
+    row = dict(asked.row)
     directions = {name: entry.direction(name) for name in active}
     # file engines time no whole I/O: without the engine's name these may be files and no bytes
     if (
@@ -270,10 +270,8 @@ def _row(
         and "ioengine" not in options
         and "disable_lat" not in options
     ):
-        row = {}
+        row = {name: row[name] for name in ("tasks",) if name in row}
     metadata = row.get("kind") == "metadata"
-    row |= {"tasks": workers.tasks} if workers.tasks else {}
-    depth = 0 if workers.merged else job_options.depth(entry, options)
     doubts = [workers.merged, workers.missing]
     if not metadata:
         doubts += [depth_not_reached(depth, entry.iodepth_level or {}, engine), job_options.limits(options)]
@@ -284,30 +282,19 @@ def _row(
     row, doubts = row | timing, [*doubts, doubt]
     if not metadata and "phase_time_s" in timing:
         doubts.append(too_short_to_be_steady(float(timing["phase_time_s"])))
-    if engine:
-        row["ioengine"] = engine
-    if row.get("kind") == "data":
-        row |= {"transfer_size_bytes": size} if size else {}
-        row |= {"queue_depth": depth} if depth and entry.iodepth_level is not None else {}
-        row |= {"file_size_bytes": known} if (known := job_options.size(options.get("filesize"))) else {}
-        row |= {"o_direct": options["direct"] != "0"} if "direct" in options else {}
     # neither an engine nor a direction told: bytes may be files that were created or looked up
     row = checked(row | figures(parts, metadata or "kind" not in row, engine))
     if row.get("kind") == "data" and job_options.whole_latencies(options):
         issuing_s = job_options.issuing_s(runtime_s, options, "write" in parts)
         doubts.append(in_flight(row, issuing_s, engine == "libaio" and options.get("direct", "0") == "0"))
-    return row, doubts, options
-
-
-def _size(options: Mapping[str, str]) -> int | None:
-    return job_options.size(options.get("bs", options.get("blocksize")))
+    return row, doubts
 
 
 def _modern(entry: Entry, options: Mapping[str, str], release: tuple[int, int]) -> Entry:
     """The entry as releases of today print it. Raises Wrong or one of UNREADABLE."""
-    if entry.error:
-        raise Wrong(f"fio reports error {entry.error}")
-    return json_before_3_18.modern(entry, release, _size(options)) if release < json_before_3_18.TODAY else entry
+    if release >= json_before_3_18.TODAY:
+        return entry
+    return json_before_3_18.modern(entry, release, job_options.transfer_size(options))
 
 
 def _directions(entry: Entry, options: Mapping[str, str], rw: str | None, engine: str | None) -> list[str] | None:

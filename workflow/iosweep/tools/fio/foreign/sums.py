@@ -40,7 +40,8 @@ class Report:
 def sums(reports: Sequence[Report]) -> list[Sum]:
     """One row for each set of reports that did the same at the same time.
 
-    One without figures belongs to the first set of its group that has its name: it may not be missed silently.
+    One without figures belongs to the first set of its group that has its name: it may not be missed silently. Without
+    such a set, those that were to do the same are one.
     """
     alike: dict[tuple[object, ...], list[Report]] = {}
     named: dict[tuple[int, object], list[Report]] = {}
@@ -51,7 +52,10 @@ def sums(reports: Sequence[Report]) -> list[Sum]:
             named.setdefault((report.group, report.row.get("label")), own)
     for report in reports:
         if report.directions is None:
-            named.get((report.group, report.row.get("label")), []).append(report)
+            own = named.get((report.group, report.row.get("label")), [])
+            if not own and "phase" in report.row:
+                own = alike.setdefault((report.group, "no figures", _asked(report.row)), [])
+            own.append(report)
     return [_sum(ones) for ones in alike.values() if len(ones) > 1]
 
 
@@ -69,6 +73,9 @@ def _sum(reports: Sequence[Report]) -> Sum:
     own: Row = {"label": labels[0] if len(labels) == 1 else human_count(len(labels), "job")}
     own |= {"nodes": len(hosts) or 1}
     own |= {"host": hosts[0], "hosts": ",".join(hosts)} if hosts else {}
+    for column, pick in (("started", min), ("ended_local", max)):
+        if dates := [str(report.row[column]) for report in reports if column in report.row]:
+            own[column] = pick(dates)
     tasks = [value for report in reports if isinstance(value := report.row.get("tasks"), int)]
     if len(tasks) == len(reports):
         own["tasks"] = sum(tasks)

@@ -7,6 +7,7 @@ import re
 from iosweep.tools.fio.foreign import text_before_3
 from iosweep.tools.fio.foreign.rounded import Rounded
 from iosweep.tools.fio.foreign.rows import (
+    ASKED,
     METADATA,
     Part,
     Row,
@@ -80,6 +81,20 @@ def row(report: Report, job: re.Match[str] | None, remainders: bool) -> tuple[Ro
     row = checked(row | figures(parts, files, engine))
     # what the options were is not printed: a rate held down, or a flush at the end, leave fewer in flight
     return row, doubt or ("" if files or remainders else in_flight(row, None, waits=False))
+
+
+def asked(report: Report, job: re.Match[str] | None) -> Row:
+    """What a report was to do: columns of its parameters, for one whose figures cannot be used."""
+    tasks: Row = {"tasks": int(report.head["jobs"])}
+    if not job:
+        return tasks
+    row = phase_and_kind(job["rw"], job["engine"], False) | tasks | {"ioengine": job["engine"]}
+    if row.get("kind") == "data" and "phase" in row:
+        row["queue_depth"] = int(job["depth"])
+        sizes = {_block(job, name) for name in ASKED[job["rw"]][1]}
+        if len(sizes) == 1 and (size := sizes.pop()):
+            row["transfer_size_bytes"] = size
+    return row
 
 
 def _per_direction(counts: str) -> dict[str, int]:

@@ -129,19 +129,20 @@ def _run(segment: _Segment, everything: list[Report], doubts: list[str]) -> Foun
         identity |= {"ended_local": ended} if ended else {}
         added = merged.get(report.head["group"], [])
         job = None if added else sections.get(_key(report))
+        told = Job((f"name={report.head['label']}",))  # of its options the text has those in columns
         try:
             if report.wrong:
                 raise Wrong(report.wrong)
             row, unsure = text_row.row(report, job, text_before_3.prints_remainders(report, found.version))
         except UNREADABLE as error:
-            at = found.add(identity, invalid=reason(error))
-            parts.append(sums_of.Report(at, group, host, identity, None))
+            row = identity | of_one_node(asked := text_row.asked(report, job)) | asked
+            at = found.add(row, invalid=reason(error), job=told)
+            parts.append(sums_of.Report(at, group, host, row, None, told))
         else:
             labels = ", ".join(dict.fromkeys(job["label"][:_NAME] for job in added[:_NAMED]))
             labels += f" and {len(added) - _NAMED} more" if len(added) > _NAMED else ""
             adds_up = f"group_reporting merged the sections {labels}, whose options may differ"
             row = identity | row | of_one_node(row)
-            told = Job((f"name={report.head['label']}",))  # of its options the text has those in columns
             at = found.add(row, [unsure, adds_up] if added else [unsure], job=told)
             parts.append(sums_of.Report(at, group, host, row, {}, told))
     found.sums += sums_of.sums(parts)
