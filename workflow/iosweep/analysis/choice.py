@@ -9,6 +9,7 @@ from statistics import fmean
 
 from iosweep.analysis import caveats, titles
 from iosweep.analysis.aggregate import Result, Statistics, counted, worst
+from iosweep.analysis.caveats import Shared
 from iosweep.analysis.data import PRECISE, CheckRow, Row
 from iosweep.plan.contests import load
 from iosweep.results import statistics
@@ -126,12 +127,19 @@ def _choose(results: Sequence[Result], column: str, fails: Failed, lowest: bool 
     return compared(results, column, fails).choose(lowest)
 
 
-def reason(found: Choice, fails: Failed) -> str:
-    """Why a figure is not valid, the commonest reason first; "" where it is, or where nothing is wrong but that its
-    repetitions do not agree, which its interval says."""
+def doubted(found: Choice, fails: Failed) -> list[Row]:
+    """The repetitions of a figure for which it is not valid. That repetitions do not agree, which the interval says, is
+    no reason."""
     rows = [row for row in found.result.rows if bool(row.confirms) == found.confirmed]
-    doubted = [row for row in rows if row.verdict != "missing" and not valid(row, fails)]
-    return caveats.summed([(row.reasons or "").split(REASONS) for row in doubted], most=1) if doubted else ""
+    return [row for row in rows if row.verdict != "missing" and not valid(row, fails)]
+
+
+def reason(found: Choice, fails: Failed, shared: Shared = frozenset()) -> str:
+    """Why a figure is not valid, causes first, beside the reasons that all repetitions of the campaign share; ""
+    where there is no (other) reason."""
+    groups = [(row.reasons or "").split(REASONS) for row in doubted(found, fails)]
+    others = [own for group in groups if (own := caveats.others(group, shared))]
+    return f"{'also ' if shared else ''}{caveats.summed(others, most=1)}" if others else ""
 
 
 @dataclass(frozen=True)

@@ -140,7 +140,7 @@ def render(results: Path) -> str:
             if f.panels
         },
     }
-    groups = headline.groups(summary, campaign.checks)
+    groups = headline.groups(summary, campaign.checks, caveats.shared(summary))
     values = {
         **answer(campaign, summary, groups),
         **_body(campaign, summary, drawings),
