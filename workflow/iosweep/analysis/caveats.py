@@ -9,7 +9,7 @@ from iosweep.analysis.aggregate import Repetitions, Result
 from iosweep.analysis.formats import hosts, listing
 from iosweep.analysis.titles import tool, version
 from iosweep.results.precision import COUNTED
-from iosweep.results.reasons import REASONS, bare, cause, ranked
+from iosweep.results.reasons import REASONS, bare, cause, ranked, without_processes
 from iosweep.text import human_count
 
 #: Reasons that all repetitions of a campaign share, which are named once: their causes without numbers.
@@ -111,7 +111,7 @@ def others(reasons: Iterable[str], known: Shared) -> list[str]:
 
 
 def why(repetitions: Iterable[Repetitions], outcome: str, known: Shared = frozenset(), most: int = 2) -> str:
-    """The reasons of the repetitions with an outcome, causes first; of suspect ones, before them those that all share."""
+    """The reasons of the repetitions with an outcome, causes first; of suspect ones, those that all share are first."""
     own = [one for one in repetitions if one.outcome == outcome]
     groups = [REASONS.join(one.reasons).split(REASONS) for one in own for _ in range(one.count)]
     if outcome != "suspect" or not known:
@@ -132,6 +132,12 @@ def incomplete(result: Result) -> str:
     """How many of its repetitions a figure has, where not all: `2 of 3 repetitions`; else ""."""
     planned = result.measured + result.lacking
     return f"{result.measured:,} of {human_count(planned, 'repetition')}" if result.lacking else ""
+
+
+def most_frequent(groups: Iterable[Sequence[str]]) -> tuple[str, int]:
+    """The reason that most results or repetitions give, without the processes that one names, and how many do."""
+    found = ranked([without_processes(text) for text in group] or ["no reason given"] for group in groups)
+    return max(found, key=lambda one: one[1])
 
 
 def summed(groups: Iterable[Sequence[str]], most: int = 3) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 
-from iosweep.analysis import formats, titles
+from iosweep.analysis import caveats, formats, titles
 from iosweep.analysis.aggregate import distinct
 from iosweep.analysis.changes import sessions
 from iosweep.analysis.data import Campaign, Value
@@ -45,9 +45,23 @@ def sentence(found: Comparison) -> str:
         covered = sum(len(one.pairs) for one in more)
         verb = "differ" if found.learned is None else "changed"
         parts.append(f"{human_count(covered, 'other result')} {verb}, too")
-    parts += filter(None, [_rest(found, changed)])
+    parts += filter(None, [_rest(found, changed), _doubted(found)])
     text = "; ".join(parts)
     return f"{text[0].upper()}{text[1:]}."
+
+
+def _doubted(found: Comparison) -> str:
+    """That most results are in doubt, with the most frequent reason; "" where most are not."""
+    doubted = [one for one in found.singles if one.suspect]
+    if not doubted or 2 * len(doubted) <= len(found.singles):
+        return ""
+    whole = len(doubted) == len(found.singles)
+    which = f"{len(doubted):,} of {human_count(len(found.singles), 'result')}"
+    if whole:
+        which = f"all {human_count(len(doubted), 'result')}" if len(doubted) > 1 else "the result"
+    reason, count = caveats.most_frequent(one.reasons for one in doubted)
+    in_how_many = "" if count == len(doubted) else f" (in {count:,})"
+    return f"{which} {'is' if len(doubted) == 1 else 'are'} in doubt: {reason}{in_how_many}"
 
 
 def sessions_known(one: Versus) -> list[str]:
@@ -320,7 +334,8 @@ def _rest(found: Comparison, changed: Sequence[Finding]) -> str:
     undecided = sum(one.verdict == "undecided" for one in others)
     what = f"no {'other ' if changed else ''}{noun}"
     are = "is" if undecided == 1 else "are"
-    doubt = f", but {undecided:,} of {human_count(len(others), 'result')} {are} undecided" if undecided else ""
+    of = f"{'the other ' if changed else ''}{human_count(len(others), 'result')}"
+    doubt = f", but {undecided:,} of {of} {are} undecided" if undecided else ""
     return f"{what} of {least} or more was found{doubt}"
 
 
