@@ -25,7 +25,7 @@ from iosweep.analysis.findings import (
 from iosweep.analysis.formats import listing
 from iosweep.analysis.matching import Hint, Unmatched
 from iosweep.analysis.versus import Like, Versus
-from iosweep.text import human_count, some
+from iosweep.text import human_count, percent_change, some
 from iosweep.tools import parameters, phases
 
 #: Changes that the sentence names.
@@ -187,7 +187,7 @@ def effect(one: Finding, column: str) -> str:
 
 
 def interval(one: Finding) -> str:
-    """`-6.1 % (-8.2 to -4.0)`, or why there is none."""
+    """`−6.1 % (−8.2 to −4.0)`, or why there is none."""
     if one.shown is None:
         return one.why
     low, high = one.shown.within()
@@ -361,9 +361,9 @@ def _counted(own: Sequence[Unmatched]) -> str:
 
 
 def _percent(share: float) -> str:
-    return f"{100 * share:.1f}" if abs(share) < 0.995 else f"{100 * share:.0f}"
+    text = f"{100 * share:.1f}" if abs(share) < 0.995 else f"{100 * share:.0f}"
+    return text.replace("-", "\N{MINUS SIGN}")
 
 
 def _signed(share: float) -> str:
-    sign = "" if abs(share) < 0.0005 else "+" if share > 0 else "\N{MINUS SIGN}"
-    return f"{sign}{_percent(abs(share))}"
+    return percent_change(share, 1 if abs(share) < 0.995 else 0) if abs(share) >= 0.0005 else _percent(abs(share))

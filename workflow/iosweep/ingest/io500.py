@@ -13,7 +13,7 @@ import re
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from iosweep.results.ingested import Io500Figure, Io500Run, Io500Score
+from iosweep.results.ingested import Io500Figure, Io500Run, Io500Score, compared, same
 from iosweep.text import human_count, shortened
 from iosweep.tools.reading import Reading
 
@@ -36,8 +36,6 @@ METADATA = {
 FIND = "find"
 SCORED = (*BANDWIDTH, *METADATA, FIND)
 
-#: Figures that differ by less are the same: IOR's table has five digits.
-_SAME = 1e-3
 _LONGEST = 500  # characters of a line that are looked at
 _NUMBER = r"(\d{1,15}(?:\.\d{1,15})?(?:e-\d{1,3})?)(?!\S)"
 _RESULT = re.compile(
@@ -174,7 +172,7 @@ def _run(
     published, its_score = witness.figures, witness.score
     figures = [_compared(phase, published.get(phase), read.get(phase), reasons[phase]) for phase in SCORED]
     again = score(published)
-    if again and its_score and not _same(again.total, its_score.total):
+    if again and its_score and not same(again.total, its_score.total):
         remarks.append(
             f"its published score is {its_score.total:.6g}, and that of its published figures {again.total:.6g}"
         )
@@ -196,12 +194,12 @@ def _witness(summaries: Sequence[Summary], read: Mapping[str, float]) -> tuple[S
     """(the summary that agrees best with what was read, completed by others that agree with it; how many do not)"""
 
     def agreeing(one: Summary) -> int:
-        return sum(_same(one.figures[phase], read[phase]) for phase in read.keys() & one.figures.keys())
+        return sum(same(one.figures[phase], read[phase]) for phase in read.keys() & one.figures.keys())
 
     ordered = sorted(summaries, key=agreeing, reverse=True)
     witness, others = Summary(), 0
     for one in ordered:
-        if any(not _same(witness.figures[phase], one.figures[phase]) for phase in witness.figures.keys() & one.figures):
+        if any(not same(witness.figures[phase], one.figures[phase]) for phase in witness.figures.keys() & one.figures):
             others += 1
             continue
         witness = Summary(
@@ -239,11 +237,6 @@ def _compared(phase: str, published: float | None, read: float | None, why: str)
     difference = why
     if published is None and not why:
         difference = "not in its summary"
-    elif published is not None and read is not None and not _same(published, read):
-        difference = f"published {published / read - 1:+.2%}" if read else "published, and its output has 0"
+    elif published is not None and read is not None and not same(published, read):
+        difference = compared(published, read)
     return Io500Figure(phase=phase, unit=unit, published=published, read=read, difference=difference)
-
-
-def _same(one: float, other: float) -> bool:
-    """Whether two figures are one: the older scripts print three decimals."""
-    return abs(one - other) <= max(_SAME * max(abs(one), abs(other)), 0.0005)
