@@ -176,6 +176,27 @@ def test_lone_single_repetitions_decide_nothing() -> None:
     assert words.sentence(found) == "No difference of 3 % or more was found, but 6 of 6 results are undecided."
 
 
+def test_undecided_results_are_counted_among_those_that_the_sentence_is_not_about() -> None:
+    noisy = campaign(2, 0.05, speed=lambda *at: 0.3 if at == (4 * K, 1) else 1.0)
+    assert words.sentence(compared(campaign(1, 0.05), noisy)).endswith("but 5 of the other 5 results are undecided.")
+
+
+def test_the_sentence_says_that_most_results_are_in_doubt() -> None:
+    def reason(size: int, threads: int, number: int) -> str:
+        return f"other processes used {70 + number}% of the CPU time (cc1 {60 + number}%)" + (
+            " | too short" if size == 4 * K else "")  # fmt: skip
+
+    doubted = campaign(
+        2, speed=lambda *at: 0.5 if at == (4 * K, 1) else 1.0, verdict=lambda *_: "suspect", reasons=reason
+    )
+    said = words.sentence(compared(campaign(1), doubted))
+    assert said.endswith("; all 6 results are in doubt: other processes used 75% of the CPU time.")
+    few = campaign(2, verdict=lambda size, *_: "suspect" if size == 4 * K else "valid", reasons=reason)
+    assert "in doubt" not in words.sentence(compared(campaign(1), few))
+    four = campaign(2, verdict=lambda size, threads, _: "valid" if threads == 4 else "suspect", reasons=reason)
+    assert "; 4 of 6 results are in doubt: " in words.sentence(compared(campaign(1), four))
+
+
 def system(seed: int, session: float, speed: Speed = lambda *_: 1.0) -> list[Result]:
     """A campaign whose session makes all its figures faster or slower, with this standard deviation."""
     by = random.Random(f"session {seed}").lognormvariate(0, session)

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 from msgspec import structs
 
-from iosweep.analysis import choice, sentences
-from iosweep.analysis.aggregate import summarize
+from iosweep.analysis import caveats, choice, sentences
+from iosweep.analysis.aggregate import repetitions, summarize
 from iosweep.analysis.data import Row
 from results_factory import check, row, sweep_facts
 
@@ -33,7 +33,7 @@ def points(axis: str, rates: Mapping[Any, float | None], noise: Sequence[float] 
 def said(rows: Sequence[Row], fails: choice.Failed | None = None) -> list[str]:
     names = dict.fromkeys(one.point for one in rows)
     told = sentences.of(summarize(rows), [sweep_facts(1, *names)], fails or {})
-    return [text for one in told for text, _ in one.sentences]
+    return [sentence.text for one in told for sentence in one.sentences]
 
 
 def test_a_peak_with_what_reaches_most_of_it() -> None:
@@ -153,8 +153,7 @@ def test_a_ramp_has_its_knee() -> None:
         axes={"queue_depth": (1, 2, 4, 8, 16)},
     )
     ((told,),) = [one.sentences for one in sentences.of(summarize(rows), [facts], {})]
-    (text, _) = told
-    assert "95 % of the peak at queue depth 2" in text
+    assert "95 % of the peak at queue depth 2" in told.text
 
 
 def test_what_does_not_compare_has_its_own_sentence() -> None:
@@ -168,3 +167,40 @@ def test_what_does_not_compare_has_its_own_sentence() -> None:
 def test_a_best_point_that_does_not_tell_an_axis_is_on_no_line() -> None:
     (first, *_) = said(points("threads_per_node", {1: G, 2: 2 * G, None: 9 * G}))
     assert first.startswith("Sequential reads are highest with ") and "9.00 GiB/s" in first
+
+
+MEMORY = "the target is memory (tmpfs): nothing gets to a device; its figures are those of memory"
+
+
+def only(rows: Sequence[Row], shared: caveats.Shared = frozenset()) -> sentences.Sentence:
+    facts = sweep_facts(1, *dict.fromkeys(one.point for one in rows))
+    ((told,),) = [one.sentences for one in sentences.of(summarize(rows), [facts], {}, shared=shared)]
+    return told
+
+
+def test_a_sentence_is_divided_where_its_clauses_are_and_not_within_a_reason() -> None:
+    rows = points("threads_per_node", {1: G, 2: 1.8 * G}, verdict="suspect", reasons=MEMORY)
+    told = only(rows)
+    assert told.opening.endswith(f" ± 3.9 % (suspect: {MEMORY})")
+    assert told.more.startswith("1.8x from 1 to 2")
+    assert told.text == f"{told.opening}; {told.more}."
+
+
+def test_a_reason_that_all_repetitions_share_is_named_once() -> None:
+    load = [f"other processes used {n}% of the CPU time (cc1 {n}%)" for n in (71, 82)]
+    reasons = {1: f"{MEMORY} | {load[0]}", 2: f"{MEMORY} | {load[1]} | too short"}
+    rows = [structs.replace(one, reasons=reasons[number], verdict="suspect")
+            for number in (1, 2) for one in points("threads_per_node", {number: number * G})]  # fmt: skip
+    shared = caveats.shared(summarize(rows))
+    assert len(shared) == 2
+    assert only(rows, shared).opening.endswith(" (suspect: also too short)")
+    assert only([structs.replace(one, reasons=reasons[1]) for one in rows], shared).opening.endswith(" (suspect)")
+    why = caveats.why(repetitions(rows, []), "suspect", shared)
+    assert why == f"{MEMORY}; {load[0]} and 1 similar (in all repetitions, so not repeated below); some also: too short"
+
+
+def test_no_reason_is_shared_where_a_repetition_is_valid_or_alone() -> None:
+    doubted = points("threads_per_node", {1: G}, verdict="suspect", reasons=MEMORY)
+    assert not caveats.shared(summarize(doubted))
+    assert not caveats.shared(summarize([*doubted, *points("threads_per_node", {2: G})]))
+    assert not caveats.shared([])

@@ -5,6 +5,7 @@ import math
 import pytest
 
 from iosweep.ingest import io500
+from iosweep.results.ingested import compared
 from iosweep.tools.reading import Cell, Reading, ReadingProblem
 
 #: A result that is made up: phase -> figure in IO500's unit.
@@ -96,7 +97,7 @@ def test_a_difference_is_said() -> None:
         "ior-easy-write",
         16.0,
         pytest.approx(8.0),
-        "published +100.00%",
+        "published +100.00 %",
     )
 
 
@@ -144,6 +145,19 @@ def test_a_score_may_be_that_of_figures_before_they_were_rounded(hard_write: str
     text += f"\n[SCORE ] Bandwidth 1 GiB/s : IOPS 1 kiops : TOTAL {true.total:f}".encode()
     (run,) = io500.runs([("r/s.txt", io500.summary(text))], [])
     assert sum("published score" in remark for remark in run.remarks) == remarks
+
+
+def test_the_page_says_of_each_figure_whether_the_two_agree() -> None:
+    rounded = {**FIGURES, "ior-easy-write": 8.0004, "ior-hard-write": 16.0}
+    (run,) = io500.runs([("r/s.txt", io500.summary(new(rounded)))], outputs())
+    said = {one.phase: one.verdict for one in run.figures}
+    assert said["ior-easy-write"] == "within rounding"
+    assert said["ior-hard-write"].startswith("published +")
+    assert said["find"] == ""
+    assert run.of_score("total").startswith("published +")
+    assert run.of_score("metadata") in ("none", "within rounding")
+    assert compared(1.0, 1.0) == "none"
+    assert compared(0.95, 1.0) == "published −5.00 %"
 
 
 def test_a_figure_that_an_output_does_not_give_leaves_no_score() -> None:

@@ -15,7 +15,7 @@ from iosweep.analysis.aggregate import Result, count_repetitions, repetitions, s
 from iosweep.analysis.data import CheckRow, Row
 from iosweep.plan.contests import contests
 from iosweep.plan.model import Point
-from iosweep.report import headline, results_table
+from iosweep.report import captions, headline, results_table
 from iosweep.results import confirming, remaining
 from iosweep.results.committed import Result as Committed
 from iosweep.results.record import Archive, Target
@@ -196,7 +196,7 @@ def test_a_step_with_one_repetition_is_told_apart() -> None:
 
 def test_what_a_ramp_does_not_need_is_counted_apart() -> None:
     late = row(point="p8", repetition=None, verdict="missing", left=False, unneeded=True, ops_per_s=None,
-               reasons="not needed: saturated at 2 threads per node")  # fmt: skip
+               reasons="not needed: no certain gain above 2 threads per node")  # fmt: skip
     counts = count_repetitions(repetitions([*rows(), late], []))
     assert (counts["valid"], counts["missing"], counts["left"], counts["unneeded"]) == (9, 0, 0, 1)
     (result,) = summarize([late])
@@ -307,3 +307,16 @@ def test_the_runner_and_the_report_agree(tmp_path: Path) -> None:
                 assert one.point in wanted or interval is None or one.headline.grade
                 seen["wanted" if one.point in wanted else "enough" if interval else "no interval"] += 1
     assert min(seen[kind] for kind in ("suspect", "wanted", "enough", "no interval")) > 20
+
+
+def test_what_a_ramp_does_not_need_is_not_called_missing_below_a_figure() -> None:
+    late = {"repetition": None, "verdict": "missing", "ops_per_s": None}
+    reason = "not needed: no certain gain above 2 threads per node"
+    found = summarize([row(point="p8", unneeded=True, left=False, reasons=reason, **late),
+                       row(point="p9", left=True, reasons="not measured yet", **late),
+                       row(point="p10", left=False, reasons="no fio", **late)])  # fmt: skip
+    assert [*captions.notes(found, [], "none", "iops", None)] == [
+        "Not drawn: 1 missing (no fio).",
+        "Not drawn: 1 left (not measured yet).",
+        f"Not drawn: 1 unneeded ({reason}).",
+    ]

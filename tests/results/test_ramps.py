@@ -83,7 +83,7 @@ def test_it_goes_on_if_more_repetitions_show_a_gain(plan: Plan) -> None:
 
 def test_what_is_not_needed_has_a_reason(plan: Plan) -> None:
     found = wanted(plan, measured(plan, {1: [1.0], 2: [2.0] * 2, 4: [2.0] * 2, 8: [2.0] * 2}), ())
-    above = {depth(plan, d): "not needed: saturated at queue depth 2" for d in (16, 32)}
+    above = {depth(plan, d): "not needed: no certain gain above queue depth 2" for d in (16, 32)}
     assert found.unneeded == {depth(plan, 1): "not needed: far below 95 % of the peak", **above}
     assert (found.now, found.later) == ({}, {})
 
@@ -142,7 +142,7 @@ def test_over_nodes_each_job_decides_by_what_is_stored(tmp_path: Path) -> None:
     assert list(left(plan, {}, {}, here)) == ["1-node", "2-nodes", "4-nodes", "8-nodes"]  # all may be submitted
     stored = {point: {1: result(point, 1, 5.0)} for point in points[:3]}
     assert left(plan, stored, {}, here) == {}
-    assert wanted(plan, stored, ()).unneeded == {points[3]: "not needed: saturated at 1 node"}
+    assert wanted(plan, stored, ()).unneeded == {points[3]: "not needed: no certain gain above 1 node"}
 
 
 def test_a_step_that_cannot_be_measured_is_passed_over(plan: Plan) -> None:

@@ -177,5 +177,5 @@ def test_a_point_that_a_ramp_leaves_out_confirms_nothing(tmp_path: Path) -> None
         for value in (1, 2, 4)
     }
     wanted = remaining.wanted(plan, known, ())
-    assert wanted.unneeded == {depth(plan, 8): "not needed: saturated at queue depth 1"}
+    assert wanted.unneeded == {depth(plan, 8): "not needed: no certain gain above queue depth 1"}
     assert depth(plan, 8) not in wanted.now

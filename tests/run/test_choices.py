@@ -104,7 +104,7 @@ def test_a_ramp_ends_where_the_device_is_saturated(tmp_path: Path) -> None:
     assert measured == {1, 2, 4, 8, 16}
     last = rows[32, None]
     assert (last["verdict"], last["left"], last["unneeded"]) == ("missing", False, True)
-    assert last["reasons"] == "not needed: saturated at 4 threads per node"
+    assert last["reasons"] == "not needed: no certain gain above 4 threads per node"
     for threads in (1, 2):  # half of the peak at most: once is enough
         second = rows[threads, 2]
         assert (second["verdict"], second["left"], second["unneeded"]) == ("missing", False, True)
@@ -128,5 +128,5 @@ def test_a_ramp_goes_on_after_a_kill(tmp_path: Path) -> None:
     allocation.measure()
     rows = allocation.rows()
     assert not any(row["left"] for row in rows)
-    above = {row["threads_per_node"] for row in rows if "saturated" in row["reasons"]}
+    above = {row["threads_per_node"] for row in rows if "no certain gain" in row["reasons"]}
     assert above <= {16, 32}  # a busy machine is no closed loop

@@ -54,14 +54,14 @@ def ramp_over_nodes(stage: Stage) -> None:
     assert set(rows) == {(nodes, number) for nodes in (1, 2, 3) for number in (1, 2)} | {(4, None)}
     last = rows[4, None]
     assert (last["verdict"], last["left"], last["unneeded"]) == ("missing", False, True)
-    assert last["reasons"] == "not needed: saturated at 1 node"
+    assert last["reasons"] == "not needed: no certain gain above 1 node"
     [log] = (campaign.results / "logs").glob("4-nodes-*.log")
-    assert "nothing to measure: not needed: saturated at 1 node" in log.read_text()
+    assert "nothing to measure: not needed: no certain gain above 1 node" in log.read_text()
     jobs = re.findall(r"4 nodes: job (\d+) was submitted", said)
     assert told(cluster, jobs[0])["JobState"] == "COMPLETED"
     assert len({record["slurm"]["job"] for record in campaign.records()}) == 3
 
-    assert "2 unneeded: not needed: saturated at 1 node" in said
+    assert "2 unneeded: not needed: no certain gain above 1 node" in said
     assert re.search(r"Sequential write: 95 % of the peak at 1( to \d)? nodes?\n", said), said
     assert shown(campaign, "check", "tiny").startswith("tiny: 6 repetitions:")  # it ends with 0
     [knee] = json.loads(shown(campaign, "show", "tiny", "--json"))["knees"]

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from iosweep import units
-from iosweep.text import human_count
+from iosweep.text import human_count, percent_change
 
 
 @pytest.mark.parametrize(
@@ -132,3 +132,7 @@ def test_counts_for_a_person(count: int, text: str) -> None:
 
 def test_irregular_plurals() -> None:
     assert human_count(2, "entry", "entries") == "2 entries"
+
+
+def test_a_change_has_a_minus_and_no_hyphen() -> None:
+    assert [percent_change(0.021), percent_change(-0.023), percent_change(-0.5, 0)] == ["+2.1", "−2.3", "−50"]

@@ -34,6 +34,11 @@ def human_count(count: int, one: str, many: str | None = None) -> str:
     return f"{count:,} {one if count == 1 else many or one + 's'}"
 
 
+def percent_change(share: float, digits: int = 1) -> str:
+    """A change in percent with its sign, and a minus instead of a hyphen: `+2.1`, `−2.3`."""
+    return f"{100 * share:+.{digits}f}".replace("-", "\N{MINUS SIGN}")
+
+
 def some(names: Sequence[str], most: int = 6, more: str = "more", separator: str = ", ") -> str:
     """The first `most` names, and how many others there are: `node01, node02 and 14 more`."""
     others = len(names) - most

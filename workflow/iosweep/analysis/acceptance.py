@@ -255,7 +255,10 @@ def _side(selector: Selector, results: Sequence[Result], asked: _Asked, named: b
         raise _Undecided(f"its repetitions have no {selector.figure} (too few I/Os beyond it)", (found.result,))
     value = figure.median if is_percentile(column) else figure.mean
     if figure.interval is None:
-        raise _Undecided(_no_interval(found, figure, asked.again), (found.result,), value)
+        why = _no_interval(found, figure, asked.again)
+        if suspect := _suspect(found, fails):  # more repetitions like these decide nothing
+            why = suspect.after(f"{_no_interval(found, figure, again=False).clause}; besides, ")
+        raise _Undecided(why, (found.result,), value)
     least = load(found.result.parameters["queue_depth"], found.result.nodes)
     rivals = [one for one in results if not lowest or load(one.parameters["queue_depth"], one.nodes) <= least]
     absent = tuple(one for one in rivals if column not in one.statistics and one.state != "unneeded")
@@ -356,15 +359,21 @@ def _overturned(criterion: Criterion, outcome: Outcome) -> bool:
 def _doubt(sides: Sequence[_Side], fails: Failed, overturned: bool) -> Why | None:
     """Why the outcome of the interval does not hold; None if it does."""
     for side in sides:
-        rows = [
-            r for r in side.choice.result.rows if r.verdict in COUNTED and bool(r.confirms) == side.choice.confirmed
-        ]
-        if suspect := [row for row in rows if not choice.valid(row, fails)]:
-            why = caveats.causes((row.reasons or "").split(REASONS) for row in suspect)
-            return Why(f"{len(suspect)} of {human_count(len(rows), 'repetition')} suspect", why)
+        if suspect := _suspect(side.choice, fails):
+            return suspect
         if side.absent and overturned:
             return _why(side.absent).after("another point may be better: ")
     return None
+
+
+def _suspect(found: Choice, fails: Failed) -> Why | None:
+    """`2 of 3 repetitions suspect`, and why; None where none of a figure is."""
+    rows = [row for row in found.result.rows if row.verdict in COUNTED and bool(row.confirms) == found.confirmed]
+    suspect = [row for row in rows if not choice.valid(row, fails)]
+    if not suspect:
+        return None
+    causes = caveats.causes((row.reasons or "").split(REASONS) for row in suspect)
+    return Why(f"{len(suspect)} of {human_count(len(rows), 'repetition')} suspect", causes)
 
 
 def _more(found: Choice, interval: Interval, needed: int | None, limit: float, again: bool) -> str:

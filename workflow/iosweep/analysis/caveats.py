@@ -9,8 +9,12 @@ from dataclasses import dataclass
 from iosweep.analysis.aggregate import Repetitions, Result
 from iosweep.analysis.formats import hosts, listing
 from iosweep.analysis.titles import tool, version
-from iosweep.results.reasons import REASONS, bare, ranked
+from iosweep.results.precision import COUNTED
+from iosweep.results.reasons import REASONS, bare, cause, ranked, without_processes
 from iosweep.text import human_count
+
+#: Reasons that all repetitions of a campaign share, which are named once: their causes without numbers.
+Shared = frozenset[str]
 
 VERDICT_MEANINGS = {
     "valid": "Every check that could be made passed.",
@@ -124,10 +128,30 @@ def _of_results(results: Iterable[Result]) -> Iterator[list[str]]:
     return (REASONS.join(result.reasons).split(REASONS) for result in results)
 
 
-def why(repetitions: Iterable[Repetitions], outcome: str, most: int = 2) -> str:
-    """The reasons of the repetitions with an outcome, causes first."""
+def shared(results: Iterable[Result]) -> Shared:
+    """The reasons that all repetitions with a figure have, where there are several points and none is valid."""
+    rows = [row for result in results for row in result.rows if row.verdict in COUNTED]
+    if any(row.verdict == "valid" for row in rows) or len({row.point for row in rows}) < 2:
+        return frozenset()
+    own = [{bare(cause(text)) for text in (row.reasons or "").split(REASONS) if text} for row in rows]
+    return frozenset.intersection(*map(frozenset, own))
+
+
+def others(reasons: Iterable[str], known: Shared) -> list[str]:
+    """Reasons that are not among the shared ones."""
+    return [reason for reason in reasons if bare(cause(reason)) not in known]
+
+
+def why(repetitions: Iterable[Repetitions], outcome: str, known: Shared = frozenset(), most: int = 2) -> str:
+    """The reasons of the repetitions with an outcome, causes first; of suspect ones, those that all share are first."""
     own = [one for one in repetitions if one.outcome == outcome]
-    return summed((REASONS.join(one.reasons).split(REASONS) for one in own for _ in range(one.count)), most)
+    groups = [REASONS.join(one.reasons).split(REASONS) for one in own for _ in range(one.count)]
+    if outcome != "suspect" or not known:
+        return summed(groups, most)
+    shares = ranked([reason for reason in group if bare(cause(reason)) in known] for group in groups)
+    text = f"{'; '.join(text for text, _ in shares)} (in all repetitions, so not repeated below)"
+    left = [found for group in groups if (found := others(group, known))]
+    return f"{text}; some also: {summed(left, most)}" if left else text
 
 
 def measured(counts: Mapping[str, int]) -> str:
@@ -143,6 +167,12 @@ def incomplete(result: Result) -> str:
         return ""
     counted = f"{result.measured - invalid:,} of {human_count(planned, 'repetition')}"
     return f"{counted}, {invalid:,} invalid" if invalid else counted
+
+
+def most_frequent(groups: Iterable[Sequence[str]]) -> tuple[str, int]:
+    """The reason that most results or repetitions give, without the processes that one names, and how many do."""
+    found = ranked([without_processes(text) for text in group] or ["no reason given"] for group in groups)
+    return max(found, key=lambda one: one[1])
 
 
 def summed(groups: Iterable[Sequence[str]], most: int = 3) -> str:

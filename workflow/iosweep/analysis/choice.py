@@ -9,6 +9,7 @@ from statistics import fmean
 
 from iosweep.analysis import caveats, titles
 from iosweep.analysis.aggregate import Result, Statistics, counted, worst
+from iosweep.analysis.caveats import Shared
 from iosweep.analysis.data import PRECISE, CheckRow, Row
 from iosweep.plan.contests import load
 from iosweep.results import statistics
@@ -139,17 +140,24 @@ def _choose(results: Sequence[Result], column: str, fails: Failed, lowest: bool 
     return compared(results, column, fails).choose(lowest)
 
 
-def reason(found: Choice, fails: Failed) -> str:
-    """Why a figure is not valid, the commonest reason first: of the repetitions with the worst verdict, and of invalid
-    ones that which makes them so. "" where it is valid, or where nothing is wrong but that its repetitions do not
-    agree, which its interval says."""
-    doubted = [row for row in found.rows if row.verdict != "missing" and not valid(row, fails)]
-    if not doubted:
-        return ""
-    verdict = worst(row.verdict for row in doubted)
-    reasons = [(row.reasons or "").split(REASONS) for row in doubted if worst([row.verdict]) == verdict]
-    # what makes a row invalid comes first (results/verdict.py)
-    return caveats.summed([own[:1] if verdict == "invalid" else own for own in reasons], most=1)
+def doubted(found: Choice, fails: Failed) -> list[Row]:
+    """The repetitions with the worst verdict of those for which a figure is not valid. That repetitions do not agree,
+    which the interval says, is no reason."""
+    rows = [row for row in found.rows if row.verdict != "missing" and not valid(row, fails)]
+    verdict = worst(row.verdict for row in rows) if rows else ""
+    return [row for row in rows if worst([row.verdict]) == verdict]
+
+
+def reason(found: Choice, fails: Failed, shared: Shared = frozenset()) -> str:
+    """Why a figure is not valid, the commonest reason first, beside the reasons that all repetitions of the campaign
+    share; of invalid repetitions that which makes them so. "" where there is no (other) reason."""
+    groups = []
+    for row in doubted(found, fails):
+        own = (row.reasons or "").split(REASONS)
+        # what makes a row invalid comes first (results/verdict.py)
+        groups.append(own[:1] if row.verdict == "invalid" else own)
+    others = [own for group in groups if (own := caveats.others(group, shared))]
+    return f"{'also ' if shared else ''}{caveats.summed(others, most=1)}" if others else ""
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 
-from iosweep.analysis import formats, titles
+from iosweep.analysis import caveats, formats, titles
 from iosweep.analysis.aggregate import distinct
 from iosweep.analysis.changes import sessions
 from iosweep.analysis.data import Campaign, Value
@@ -25,7 +25,7 @@ from iosweep.analysis.findings import (
 from iosweep.analysis.formats import listing
 from iosweep.analysis.matching import Hint, Unmatched
 from iosweep.analysis.versus import Like, Versus
-from iosweep.text import human_count, some
+from iosweep.text import human_count, percent_change, some
 from iosweep.tools import parameters, phases
 
 #: Changes that the sentence names.
@@ -45,9 +45,23 @@ def sentence(found: Comparison) -> str:
         covered = sum(len(one.pairs) for one in more)
         verb = "differ" if found.learned is None else "changed"
         parts.append(f"{human_count(covered, 'other result')} {verb}, too")
-    parts += filter(None, [_rest(found, changed)])
+    parts += filter(None, [_rest(found, changed), _doubted(found)])
     text = "; ".join(parts)
     return f"{text[0].upper()}{text[1:]}."
+
+
+def _doubted(found: Comparison) -> str:
+    """That most results are in doubt, with the most frequent reason; "" where most are not."""
+    doubted = [one for one in found.singles if one.suspect]
+    if not doubted or 2 * len(doubted) <= len(found.singles):
+        return ""
+    whole = len(doubted) == len(found.singles)
+    which = f"{len(doubted):,} of {human_count(len(found.singles), 'result')}"
+    if whole:
+        which = f"all {human_count(len(doubted), 'result')}" if len(doubted) > 1 else "the result"
+    reason, count = caveats.most_frequent(one.reasons for one in doubted)
+    in_how_many = "" if count == len(doubted) else f" (in {count:,})"
+    return f"{which} {'is' if len(doubted) == 1 else 'are'} in doubt: {reason}{in_how_many}"
 
 
 def sessions_known(one: Versus) -> list[str]:
@@ -200,7 +214,7 @@ def effect(one: Finding, column: str) -> str:
 
 
 def interval(one: Finding) -> str:
-    """`-6.1 % (-8.2 to -4.0)`, or why there is none."""
+    """`−6.1 % (−8.2 to −4.0)`, or why there is none."""
     if one.shown is None:
         return one.why
     low, high = one.shown.within()
@@ -348,7 +362,8 @@ def _rest(found: Comparison, changed: Sequence[Finding]) -> str:
     undecided = sum(one.verdict == "undecided" for one in others)
     what = f"no {'other ' if changed else ''}{noun}"
     are = "is" if undecided == 1 else "are"
-    doubt = f", but {undecided:,} of {human_count(len(others), 'result')} {are} undecided" if undecided else ""
+    of = f"{'the other ' if changed else ''}{human_count(len(others), 'result')}"
+    doubt = f", but {undecided:,} of {of} {are} undecided" if undecided else ""
     return f"{what} of {least} or more was found{doubt}"
 
 
@@ -374,9 +389,9 @@ def _counted(own: Sequence[Unmatched]) -> str:
 
 
 def _percent(share: float) -> str:
-    return f"{100 * share:.1f}" if abs(share) < 0.995 else f"{100 * share:.0f}"
+    text = f"{100 * share:.1f}" if abs(share) < 0.995 else f"{100 * share:.0f}"
+    return text.replace("-", "\N{MINUS SIGN}")
 
 
 def _signed(share: float) -> str:
-    sign = "" if abs(share) < 0.0005 else "+" if share > 0 else "\N{MINUS SIGN}"
-    return f"{sign}{_percent(abs(share))}"
+    return percent_change(share, 1 if abs(share) < 0.995 else 0) if abs(share) >= 0.0005 else _percent(abs(share))

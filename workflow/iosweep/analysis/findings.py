@@ -70,6 +70,12 @@ class Finding:
         """Whether figures of it are in doubt."""
         return any(one.verdict != "valid" for pair in self.pairs for one in (pair.a, pair.b))
 
+    @property
+    def reasons(self) -> list[str]:
+        """Why its figures are in doubt, of both sides."""
+        doubted = [one for pair in self.pairs for one in (pair.a, pair.b) if one.verdict != "valid"]
+        return list(dict.fromkeys(reason for one in doubted for reason in one.reasons))
+
 
 @dataclass(frozen=True)
 class Learned:

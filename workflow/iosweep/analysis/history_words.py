@@ -8,7 +8,7 @@ from iosweep.analysis import formats
 from iosweep.analysis.changes import Changed
 from iosweep.analysis.history import History, Line, Step, units
 from iosweep.results.change_points import LEAST, TREND_DAYS
-from iosweep.text import human_count, some
+from iosweep.text import human_count, percent_change, some
 
 #: Things that changed with a level that are named.
 _NAMED = 4
@@ -52,11 +52,11 @@ def when(found: History, index: int) -> str:
 
 def moved(step: Step) -> str:
     """`fell by 6.1 % (4.0 to 8.2)`"""
-    low, high = step.split.change.within()
     share = step.split.change.share
-    ends = sorted(abs(end) * (1 if end * share > 0 else -1) for end in (low, high))
+    ends = sorted(abs(end) * (1 if end * share > 0 else -1) for end in step.split.change.within())
     verb = "rose by" if share > 0 else "fell by"
-    return f"{verb} {100 * abs(share):.1f} % ({100 * ends[0]:.1f} to {100 * ends[1]:.1f})"
+    low, high = (f"{100 * end:.1f}".replace("-", "\N{MINUS SIGN}") for end in ends)
+    return f"{verb} {100 * abs(share):.1f} % ({low} to {high})"
 
 
 def verdict(step: Step) -> str:
@@ -75,11 +75,12 @@ def level(line: Line) -> str:
 
 
 def trend(line: Line) -> str:
-    """`+0.4 % in 30 days (-0.2 to +1.0)`; "" for too few campaigns."""
+    """`+0.4 % in 30 days (−0.2 to +1.0)`; "" for too few campaigns."""
     if line.trend is None:
         return ""
     own = line.trend
-    return f"{100 * own.share:+.1f} % in {TREND_DAYS:.0f} days ({100 * own.low:+.1f} to {100 * own.high:+.1f})"
+    low, high = percent_change(own.low), percent_change(own.high)
+    return f"{percent_change(own.share)} % in {TREND_DAYS:.0f} days ({low} to {high})"
 
 
 def last(line: Line) -> str:

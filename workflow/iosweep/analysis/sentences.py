@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from iosweep.analysis import caveats, choice, formats, knees, lines, scaling, titles
 from iosweep.analysis.aggregate import Result, Statistics, of_points, phase_order
+from iosweep.analysis.caveats import Shared
 from iosweep.analysis.choice import Choice, Compared, Failed
 from iosweep.analysis.data import Value
 from iosweep.analysis.lines import Line, Place
@@ -30,28 +31,49 @@ QUEUED = 0.10
 
 
 @dataclass(frozen=True)
+class Sentence:
+    """opening: the figure, where it was measured, why it is in doubt; more: all other clauses, or ""; verdict: of the
+    figure."""
+
+    opening: str
+    more: str
+    verdict: str
+
+    @property
+    def text(self) -> str:
+        return "; ".join(filter(None, (self.opening, self.more))) + "."
+
+
+@dataclass(frozen=True)
 class Told:
-    """The sentences of a sweep, each with the verdict of the figure that it begins with."""
+    """The sentences of a sweep."""
 
     sweep: str
-    sentences: tuple[tuple[str, str], ...]
+    sentences: tuple[Sentence, ...]
 
 
-def of(results: Sequence[Result], sweeps: Sequence[SweepFacts], fails: Failed, skip: str = "") -> list[Told]:
-    """What each sweep has shown, in their order. skip: a suite that has a sentence of its own."""
+def of(
+    results: Sequence[Result],
+    sweeps: Sequence[SweepFacts],
+    fails: Failed,
+    skip: str = "",
+    shared: Shared = frozenset(),
+) -> list[Told]:
+    """What each sweep has shown, in their order. skip: a suite that has a sentence of its own; shared: reasons that are
+    named elsewhere, once for all."""
     points: dict[str, list[Result]] = {}
     for result in of_points(results):
         points.setdefault(result.point, []).append(result)
     found = []
     for sweep in sweeps:
         own = [result for point in sweep.points for result in points.get(point, [])]
-        told = tuple(_of_sweep(sweep, own, fails))
+        told = tuple(_of_sweep(sweep, own, fails, shared))
         if told and (not skip or sweep.suite != skip):
             found.append(Told(sweep.name, told))
     return found
 
 
-def _of_sweep(sweep: SweepFacts, results: Sequence[Result], fails: Failed) -> Iterator[tuple[str, str]]:
+def _of_sweep(sweep: SweepFacts, results: Sequence[Result], fails: Failed, shared: Shared) -> Iterator[Sentence]:
     conditions = titles.conditions(results)
     groups: dict[tuple[str, contests.Conditions, Value | None], list[Result]] = {}
     for result in sorted(results, key=lambda result: phase_order(result.phase)):
@@ -64,8 +86,8 @@ def _of_sweep(sweep: SweepFacts, results: Sequence[Result], fails: Failed) -> It
         if len({key[2] for key in several}) > 1:  # outputs of others may not tell it
             words.append("file size not known" if size is None else titles.named("file_size_bytes", size))
         subject = _subject(phase) + (f" ({', '.join(words)})" if words else "")
-        yield _rate(subject, own, sweep, fails)
-        if phase in LATENCY_PHASES and (told := _latency(own, fails)):
+        yield _rate(subject, own, sweep, fails, shared)
+        if phase in LATENCY_PHASES and (told := _latency(own, fails, shared)):
             yield told
 
 
@@ -76,23 +98,24 @@ def _subject(phase: str) -> str:
     return text[0].upper() + text[1:]
 
 
-def _rate(subject: str, results: Sequence[Result], sweep: SweepFacts, fails: Failed) -> tuple[str, str]:
+def _rate(subject: str, results: Sequence[Result], sweep: SweepFacts, fails: Failed, shared: Shared) -> Sentence:
     measured = [result for result in results if result.headline]
     if not measured:
         state = results[0].state
-        return f"{subject} have no figure: {caveats.reasons(results, most=1)}.", state
+        return Sentence(f"{subject} have no figure: {caveats.reasons(results, most=1)}", "", state)
     compared = choice.compared(measured, measured[0].metric, fails)
     found = compared.choose()
     assert found is not None  # each that was measured is a candidate
     axes = lines.through(found.result, results, compared)
     figure = _figure(found, formats.units_of(found.column, found.result.kind))
-    clauses = [_opening(subject, figure, found.result, results, axes) + _doubt(found, fails)]
+    opening = _opening(subject, figure, found.result, results, axes) + _doubt(found, fails, shared)
+    clauses: list[str] = []
     for line in axes[:_AXES]:
         clauses += _of_axis(line, results, sweep, compared, leads=line is axes[0])
     if axes and not any(line.known for line in axes):
         clauses.append("repetitions are too few to tell points apart")
     clauses += _gaps(results, found)
-    return "; ".join(clauses) + ".", found.verdict
+    return Sentence(opening, "; ".join(clauses), found.verdict)
 
 
 def _opening(subject: str, figure: str, best: Result, results: Sequence[Result], axes: Sequence[Line]) -> str:
@@ -132,9 +155,11 @@ def _figure(found: Choice, units: Sequence[formats.Unit]) -> str:
     return f"{formats.quantity(found.figure.mean, units)}{_sureness(found.figure, units)}"
 
 
-def _doubt(found: Choice, fails: Failed) -> str:
-    why = choice.reason(found, fails)
-    return f" ({found.in_doubt}: {why})" if why else ""
+def _doubt(found: Choice, fails: Failed, shared: Shared) -> str:
+    if not choice.doubted(found, fails):
+        return ""
+    why = choice.reason(found, fails, shared)
+    return f" ({found.in_doubt}: {why})" if why else f" ({found.in_doubt})"
 
 
 def _sureness(statistics: Statistics, units: Sequence[formats.Unit]) -> str:
@@ -235,8 +260,8 @@ def _gaps(results: Sequence[Result], found: Choice) -> Iterator[str]:
         yield found.passed_over
 
 
-def _latency(results: Sequence[Result], fails: Failed) -> tuple[str, str] | None:
-    """`Lowest latency 84.0 µs ± 1.2 % (p99 140 µs) at queue depth 1; from queue depth 8 on I/Os queue: 1.4x ...`"""
+def _latency(results: Sequence[Result], fails: Failed, shared: Shared) -> Sentence | None:
+    """`Random read latency is lowest at queue depth 1: 84.0 µs ± 1.2 %, p99 140 µs; I/Os queue from ...`"""
     found = choice.lowest_latency(results, fails)
     if found is None:
         return None
@@ -247,9 +272,9 @@ def _latency(results: Sequence[Result], fails: Failed) -> tuple[str, str] | None
     place = [titles.named(c, best.parameters[c]) for c in _unlike(results) if best.parameters[c] is not None]
     where = f" at {formats.listing(place)}" if place else ""
     text = f"{titles.phase(best.phase)} latency is lowest{where}" if place else f"{titles.phase(best.phase)} latency is"
-    text += f"{':' if place else ''} {_figure(found, formats.LATENCY)}{p99}{_doubt(found, fails)}"
+    text += f"{':' if place else ''} {_figure(found, formats.LATENCY)}{p99}{_doubt(found, fails, shared)}"
     queued = [told for c in load[:1] if (told := _queueing(lines.through(best, results, compared), c))]
-    return "; ".join([text, *queued]) + ".", found.verdict
+    return Sentence(text, "; ".join(queued), found.verdict)
 
 
 def _queueing(axes: Sequence[Line], column: str) -> str | None:

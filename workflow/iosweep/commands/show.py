@@ -156,9 +156,9 @@ def _document(campaign: Campaign, found: Sequence[Result], known: outcome.Outcom
             if entry.choice
         ],
         "sentences": [
-            {"sweep": told.sweep, "sentence": text, "verdict": verdict}
+            {"sweep": told.sweep, "sentence": one.text, "verdict": one.verdict}
             for told in sentences.of(found, campaign.about.sweeps, choice.failed(campaign.checks))
-            for text, verdict in told.sentences
+            for one in told.sentences
         ],
         "knees": [
             {"sweep": b.sweep, "phase": b.phase, "axis": b.column, "values": list(b.values), **asdict(b.knee)}

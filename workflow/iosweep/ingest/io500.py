@@ -13,7 +13,7 @@ import re
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from iosweep.results.ingested import Io500Figure, Io500Run, Io500Score
+from iosweep.results.ingested import SAME, Io500Figure, Io500Run, Io500Score, compared, same
 from iosweep.text import human_count, shortened
 from iosweep.tools.reading import Reading
 
@@ -36,8 +36,6 @@ METADATA = {
 FIND = "find"
 SCORED = (*BANDWIDTH, *METADATA, FIND)
 
-#: Figures that differ by a smaller share are the same: IOR's table has five digits.
-_SAME = 1e-3
 _LONGEST = 500  # characters of a line that are looked at
 _NUMBER = r"(\d{1,15}(?:\.\d{1,15})?(?:e-\d{1,3})?)(?!\S)"
 _RESULT = re.compile(
@@ -261,14 +259,14 @@ def _compared(phase: str, published: float | None, read: float | None, why: str)
     if published is None and not why:
         difference = "not in its summary"
     elif published is not None and read is not None and not _same(published, read):
-        difference = f"published {published / read - 1:+.2%}" if read else "published, and its output has 0"
+        difference = compared(published, read)
     plain = None if published is None else float(published)
     return Io500Figure(phase=phase, unit=unit, published=plain, read=read, difference=difference)
 
 
 def _same(one: float, other: float) -> bool:
     """Whether two figures are one, to 0.1 % or as far as they are printed."""
-    return abs(one - other) <= max(_SAME * max(abs(one), abs(other)), _error(one), _error(other))
+    return same(one, other, max(_error(one), _error(other)))
 
 
 def _error(figure: float) -> float:
@@ -279,4 +277,4 @@ def _follows(total: float, figures: Mapping[str, float]) -> bool:
     """Whether a score is that of figures, to 0.1 % or as far as these are printed."""
     lowest = score({phase: max(figure - _error(figure), 0.0) for phase, figure in figures.items()})
     highest = score({phase: figure + _error(figure) for phase, figure in figures.items()})
-    return not (lowest and highest) or (1 - _SAME) * lowest.total <= total <= (1 + _SAME) * highest.total
+    return not (lowest and highest) or (1 - SAME) * lowest.total <= total <= (1 + SAME) * highest.total

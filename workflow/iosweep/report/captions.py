@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from iosweep.analysis import caveats, formats, titles
-from iosweep.analysis.aggregate import VERDICTS, Result, distinct
+from iosweep.analysis.aggregate import OUTCOMES, Result, distinct
 from iosweep.analysis.slices import Slice
 from iosweep.text import human_count
 from iosweep.tools import parameters, tools
@@ -101,10 +101,10 @@ def notes(
         yield f"Hollow: {len(hollow)} not valid ({caveats.reasons(hollow)})."
     # A result that counts but lacks this figure is the tool's doing, not a verdict.
     unused = [result for result in results if not result.used]
-    for verdict in VERDICTS:
-        own = [result for result in unused if result.verdict == verdict]
+    for state in OUTCOMES:
+        own = [result for result in unused if result.state == state]
         if own:
-            yield f"Not drawn: {len(own)} {verdict} ({caveats.reasons(own)})."
+            yield f"Not drawn: {len(own)} {state} ({caveats.reasons(own)})."
 
 
 def slug(text: str) -> str:

@@ -49,7 +49,7 @@ class Line:
 
 @dataclass(frozen=True)
 class Part:
-    """One campaign against the first. changed: what is worth a sentence; rest: all other results."""
+    """One campaign against the first. changed: what is worth a sentence; each: all results."""
 
     versus: Versus
     sentence: str
@@ -57,7 +57,7 @@ class Part:
     heads: tuple[str, str]
     counts: tuple[tuple[str, int, str], ...]  # style, number, words
     changed: tuple[Line, ...]
-    rest: tuple[Line, ...]
+    each: tuple[Line, ...]
     matters: float  # half width of the band of changes that do not matter, in units of the drawing
     edge: str  # what the drawing ends at: `±10 %`
     notes: tuple[str, ...]
@@ -99,8 +99,7 @@ def _part(versus: Versus, number: int) -> Part:
     found = versus.found
     edge = _edge(found)
     changed = told(found)
-    rest = [one for one in found.singles if not any(one is other for other in changed)]
-    rest.sort(key=lambda one: _ORDER.index(one.verdict))
+    singles = sorted(found.singles, key=lambda one: _ORDER.index(one.verdict))
     # comparisons of one page may have figures of the same sweeps
     drawn = [replace(figure, name=f"{number}.{figure.name}" if number else figure.name) for figure in overlaid(versus)]
     return Part(
@@ -110,7 +109,7 @@ def _part(versus: Versus, number: int) -> Part:
         words.heads(versus),
         tuple((_CLASSES[verdict], found.count(verdict), name) for verdict, name in words.counted(found.at_least)),
         tuple(_line(found, one, edge) for one in changed),
-        tuple(_line(found, one, edge) for one in rest),
+        tuple(_line(found, one, edge) for one in singles),
         _HALF * min(1.0, found.at_least / edge),
         f"±{100 * edge:.0f} %",
         tuple(filter(None, _notes(versus))),

@@ -12,6 +12,7 @@ from iosweep.analysis.titles import Conditions
 from iosweep.plan import contests
 from iosweep.plan.sweep_facts import SweepFacts
 from iosweep.report.benchmark_tables import Cell, Table, TableRow, joined, notes
+from iosweep.text import percent_change
 from iosweep.tools import parameters
 from iosweep.tools.axes import QUEUE_DEPTH
 
@@ -112,7 +113,7 @@ def _change(result: Result, before: Result | None, column: str) -> str:
     own, other = result.values(column), before.values(column) if before else []
     if not own or not other or not sum(other):
         return ""
-    return f"{100 * (sum(own) / len(own) / (sum(other) / len(other)) - 1):+.0f} %"
+    return f"{percent_change(sum(own) / len(own) / (sum(other) / len(other)) - 1, 0)} %"
 
 
 def _at(result: Result, depth: Value) -> bool:

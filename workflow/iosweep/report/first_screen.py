@@ -15,6 +15,7 @@ _SENTENCES = 13
 
 def answer(campaign: Campaign, results: Sequence[Result], groups: Sequence[headline.Group]) -> dict[str, object]:
     """What the first screen shows. groups: the cards."""
+    shared = caveats.shared(results)
     found = repetitions(campaign.rows, campaign.about.sweeps)
     counts = count_repetitions(found)
     decisions = acceptance.of(campaign, results)
@@ -28,7 +29,9 @@ def answer(campaign: Campaign, results: Sequence[Result], groups: Sequence[headl
         "progress": caveats.measured(counts),
         "shares": _shares(counts),
         "absent": {
-            one: caveats.why(found, one) for one in ("left", "missing", "unneeded", "invalid", "suspect") if counts[one]
+            one: caveats.why(found, one, shared)
+            for one in ("left", "missing", "unneeded", "invalid", "suspect")
+            if counts[one]
         },
         "all_reasons": notable.reasons(found),
         "not_checked": checks_table.not_checked(campaign.checks),
@@ -41,16 +44,17 @@ def answer(campaign: Campaign, results: Sequence[Result], groups: Sequence[headl
         "acceptance": decisions,
         "acceptance_shared": acceptance_words.shared(decisions),
         "accepted": (acceptance.worst(decisions), acceptance.sentence(decisions)) if decisions else None,
-        **_told(campaign, results),
+        **_told(campaign, results, shared),
         "headline": groups,
         "knees": knees.of(results, campaign.about.sweeps),
         "latencies": any("latency_mean_s" in result.statistics for result in results),
     }
 
 
-def _told(campaign: Campaign, results: Sequence[Result]) -> dict[str, object]:
+def _told(campaign: Campaign, results: Sequence[Result], shared: caveats.Shared) -> dict[str, object]:
     """The sentences of the sweeps: those that are seen at once, whole sweeps, and those that a click shows."""
-    found = sentences.of(results, campaign.about.sweeps, choice.failed(campaign.checks), node_check.SUITE)
+    fails = choice.failed(campaign.checks)
+    found = sentences.of(results, campaign.about.sweeps, fails, node_check.SUITE, shared)
     shown, lines = 0, 0
     for told in found:
         lines += len(told.sentences)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from iosweep.analysis import caveats, choice, formats, knees, sentences, titles
 from iosweep.analysis.aggregate import Result, count_repetitions, phase_order, repetitions, summarize
+from iosweep.analysis.caveats import Shared
 from iosweep.analysis.choice import Choice, Failed
 from iosweep.analysis.data import Campaign, CheckRow, load
 from iosweep.plan import contests
@@ -71,8 +72,11 @@ class Group:
     entries: tuple[Entry, ...]
 
 
-def groups(results: Sequence[Result], checks: Iterable[CheckRow] = ()) -> list[Group]:
-    """The headline, per conditions: nothing is the best of things that do not compare. Pure."""
+def groups(results: Sequence[Result], checks: Iterable[CheckRow] = (), shared: Shared = frozenset()) -> list[Group]:
+    """The headline, per conditions: nothing is the best of things that do not compare. Pure.
+
+    shared: reasons that are named elsewhere, once for all.
+    """
     fails = choice.failed(checks)
     conditions, files = titles.conditions(results), _files(results)
     one, several = _over_nodes(results), caveats.several_builds(results)
@@ -89,7 +93,7 @@ def groups(results: Sequence[Result], checks: Iterable[CheckRow] = ()) -> list[G
         for home in dict.fromkeys(homes.values()):
             own = [r for r, key in zip(of_kind, keys, strict=True) if homes[key] == home]
             title = titles.describe(home[0], kind, [r.phase for r in own]) + (f", {home[1]}" if home[1] else "")
-            found.append(Group(title, tuple(_entries(own, place, fails))))
+            found.append(Group(title, tuple(_entries(own, place, fails, shared))))
     return found
 
 
@@ -128,18 +132,18 @@ def _files(results: Sequence[Result]) -> dict[str, str]:
     return {point: f"files of {formats.size(size)}" if size else "empty files" for point, size in sizes.items()}
 
 
-def _entries(results: Sequence[Result], place: Place, fails: Failed) -> Iterator[Entry]:
+def _entries(results: Sequence[Result], place: Place, fails: Failed, shared: Shared) -> Iterator[Entry]:
     phases = sorted({result.phase for result in results}, key=phase_order)
     for phase in phases:
-        yield _rate([result for result in results if result.phase == phase], place, fails)
+        yield _rate([result for result in results if result.phase == phase], place, fails, shared)
     for phase in phases:
         if phase in LATENCY_PHASES and (
             found := choice.lowest_latency([result for result in results if result.phase == phase], fails)
         ):
-            yield _latency(found, place, fails)
+            yield _latency(found, place, fails, shared)
 
 
-def _rate(results: Sequence[Result], place: Place, fails: Failed) -> Entry:
+def _rate(results: Sequence[Result], place: Place, fails: Failed, shared: Shared) -> Entry:
     label = titles.phase(results[0].phase)
     found = choice.highest(results, fails)
     if found is None:
@@ -148,16 +152,17 @@ def _rate(results: Sequence[Result], place: Place, fails: Failed) -> Entry:
     best = found.result
     units = formats.units_of(best.metric, best.kind)
     each = f"{formats.quantity(found.figure.mean / best.nodes, units)} per node" if best.nodes > 1 else ""
-    return _entry(label, found, units, each, place, fails)
+    return _entry(label, found, units, each, place, choice.reason(found, fails, shared))
 
 
-def _latency(found: Choice, place: Place, fails: Failed) -> Entry:
+def _latency(found: Choice, place: Place, fails: Failed, shared: Shared) -> Entry:
     tail = found.figures.get("latency_p99_s")
     more = "" if tail is None else f"p99 {formats.quantity(tail.median, formats.LATENCY)}"
-    return _entry(f"{titles.phase(found.result.phase)} latency", found, formats.LATENCY, more, place, fails)
+    label, why = f"{titles.phase(found.result.phase)} latency", choice.reason(found, fails, shared)
+    return _entry(label, found, formats.LATENCY, more, place, why)
 
 
-def _entry(label: str, found: Choice, units: Sequence[formats.Unit], more: str, place: Place, fails: Failed) -> Entry:
+def _entry(label: str, found: Choice, units: Sequence[formats.Unit], more: str, place: Place, reason: str) -> Entry:
     statistics, result = found.figure, found.result
     incomplete = "" if found.confirmed else caveats.incomplete(result)
     spread = formats.spread(statistics, units) if statistics.n > 1 or not incomplete else ""
@@ -171,7 +176,7 @@ def _entry(label: str, found: Choice, units: Sequence[formats.Unit], more: str, 
         verdict=found.verdict,
         point=result.point,
         choice=found,
-        reason=choice.reason(found, fails),
+        reason=reason,
     )
 
 
@@ -187,7 +192,8 @@ def table(results: Path) -> RenderableType:
 
     campaign = load(results)
     summary = summarize(campaign.rows)
-    parts: list[RenderableType] = [_title(campaign, summary), _verdicts(campaign)]
+    shared = caveats.shared(summary)
+    parts: list[RenderableType] = [_title(campaign, summary), _verdicts(campaign, shared)]
     parts += [Text(text, style="yellow") for text in remarks.of(campaign)]
     parts += [Text(text, style="yellow") for text in scaled(campaign.about.sweeps)]
     if checked := node_check.of(campaign, summary):
@@ -197,11 +203,12 @@ def table(results: Path) -> RenderableType:
     for in_turn, text in node_check.unlike(campaign, summary):
         parts.append(Text(text, style="" if in_turn else "yellow"))
     parts += [Text(f"Unlike builds: {text}", style="yellow") for text in caveats.unlike_builds(summary)]
-    for said in sentences.of(summary, campaign.about.sweeps, choice.failed(campaign.checks), node_check.SUITE):
+    fails = choice.failed(campaign.checks)
+    for said in sentences.of(summary, campaign.about.sweeps, fails, node_check.SUITE, shared):
         parts.append(Text(f"\n{said.sweep}", style="italic"))
-        parts += [Padding(Text(text), (0, 0, 0, 2)) for text, _ in said.sentences]
+        parts += [Padding(Text(one.text), (0, 0, 0, 2)) for one in said.sentences]
     stacked = _over_nodes(summary)  # places are longer then, and most figures have a second line anyway
-    for group in groups(summary, campaign.checks):
+    for group in groups(summary, campaign.checks, shared):
         grid = Table(box=None, padding=(0, 2, 0, 0), show_header=False, pad_edge=False)
         grid.add_column(no_wrap=True)
         grid.add_column(justify="right", no_wrap=stacked)
@@ -246,7 +253,7 @@ def _title(campaign: Campaign, results: Sequence[Result]) -> Text:
     return Text.assemble((about.campaign, "bold"), " on ", (about.target.directory, "bold"), from_nodes)
 
 
-def _verdicts(campaign: Campaign) -> Text:
+def _verdicts(campaign: Campaign, shared: Shared) -> Text:
     from rich.text import Text
 
     found = repetitions(campaign.rows, campaign.about.sweeps)
@@ -256,7 +263,7 @@ def _verdicts(campaign: Campaign) -> Text:
     line.append_text(Text("   ").join(_verdict(one, f"{count:,} {one}") for one, count in shown.items()))
     for outcome in ("left", "missing", "unneeded", "invalid", "suspect"):
         if counts[outcome]:
-            line.append(f"\n{counts[outcome]:,} {outcome}: {caveats.why(found, outcome)}")
+            line.append(f"\n{counts[outcome]:,} {outcome}: {caveats.why(found, outcome, shared)}")
     left_open, applicable = not_checked(campaign.checks)
     if applicable:  # there is none where everything is missing
         line.append(f"\n{left_open:,} of {human_count(applicable, 'check')} not checked")

@@ -13,8 +13,8 @@ from iosweep.results.knee import SHARE
 from iosweep.tools import parameters
 
 NOTE = (
-    f"Ringed: the knee, the first value that reaches {100 * SHARE:g} % of the plateau, where one can be shown; the rule"
-    " is that of the highest line."
+    f"Ringed: the knee, the first value that reaches {100 * SHARE:g} % of the plateau, of ramps always, of other axes"
+    " where one can be shown; the rule is that of the highest line."
 )
 
 

@@ -7,7 +7,7 @@ package.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -41,6 +41,7 @@ from iosweep.report.figures import Figure
 from iosweep.report.first_screen import answer
 from iosweep.results import merged_tables
 from iosweep.tools import parameters
+from iosweep.units import human_duration
 
 #: Figures that are in the page as SVG, too, for a reader without a script and for printing before it has drawn: one
 #: takes a tenth of a second and up to 120 kB.
@@ -140,7 +141,7 @@ def render(results: Path) -> str:
             if f.panels
         },
     }
-    groups = headline.groups(summary, campaign.checks)
+    groups = headline.groups(summary, campaign.checks, caveats.shared(summary))
     values = {
         **answer(campaign, summary, groups),
         **_body(campaign, summary, drawings),
@@ -194,6 +195,7 @@ def _body(campaign: Campaign, results: Sequence[Result], drawings: Sequence[Figu
         ],
         "scaling": scaling_figures.tables(campaign, results),
         "repetitions_of": _repetitions,
+        "limits": limits(campaign.about.limits),
         "strips": run_order.strips(campaign, results),
         "columns_of": vega_lite.columns,
         "constant": results_table.constant(results),
@@ -204,6 +206,24 @@ def _body(campaign: Campaign, results: Sequence[Result], drawings: Sequence[Figu
         "builds": builds.of(campaign, results),
         "exclusion": checks_table.exclusion(campaign.checks),
     }
+
+
+def limits(found: Mapping[str, bool | float | str | None]) -> list[tuple[str, str]]:
+    """The limits that are set, by the names of their keys, with units; text as it is."""
+    words: dict[str, Callable[[float], str]] = {
+        "bytes_written": formats.size,
+        **dict.fromkeys(("fill", "retried", "share_of_free"), formats.percent),
+        **dict.fromkeys(("grace", "shortest_phase", "time"), _duration),
+    }
+    return [
+        (name, words[name](value) if name in words and isinstance(value, int | float) else str(value))
+        for name, value in found.items()
+        if value is not None
+    ]
+
+
+def _duration(seconds: float) -> str:
+    return human_duration(seconds) if seconds >= 60 else f"{seconds:g} s"
 
 
 def _repetitions(settings: RepetitionFacts) -> str:

@@ -11,6 +11,7 @@ from iosweep.analysis.aggregate import Result
 from iosweep.analysis.data import Campaign, Row
 from iosweep.plan.sweep_facts import SweepFacts
 from iosweep.results.precision import COUNTED
+from iosweep.text import percent_change
 
 #: A strip in pixels of its SVG. Deviations beyond `MOST` lie on its edge.
 WIDTH, HEIGHT = 1000, 110
@@ -78,4 +79,4 @@ def _strip(sweep: SweepFacts, results: Sequence[Result]) -> Strip | None:
 
 def _percent(by: float) -> str:
     """A logarithm of a ratio in words: `+2.1 %`."""
-    return f"{100 * math.expm1(by):+.1f} %".replace("-", "\N{MINUS SIGN}")
+    return f"{percent_change(math.expm1(by))} %"

@@ -12,11 +12,12 @@ import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Literal
 
 from iosweep.files import documents, safe_paths
 from iosweep.files.documents import Damaged, Document
 from iosweep.files.fields import Count, Moment, Name, Number, Part, Sha256, check_moments
-from iosweep.text import human_count
+from iosweep.text import human_count, percent_change
 
 INGESTED, RAW = "ingested.json", "ingested.zip"
 #: Bytes of a file: no output of a tool is larger.
@@ -25,6 +26,28 @@ MOST_BYTES = 256 << 20
 CURE = "; `iosweep ingest --replace` with the same outputs makes it again"
 #: A file that no tool wrote, and that is a second witness: IO500's own summary.
 IO500 = "io500"
+#: Figures of IO500 that differ by this share at most are the same: IOR's table has five digits.
+SAME = 1e-3
+#: How far a score may be rounded: the older scripts print three decimals.
+_SCORE_ERROR = 0.0005
+
+
+def same(one: float, other: float, error: float = 0.0) -> bool:
+    """Whether two figures of IO500 are one. error: how far they are rounded."""
+    return abs(one - other) <= max(SAME * max(abs(one), abs(other)), error)
+
+
+def compared(published: float, own: float) -> str:
+    """`published +2.10 %`"""
+    return f"published {percent_change(published / own - 1, 2)} %" if own else "published, and its output has 0"
+
+
+def _agreement(published: float | None, own: float | None) -> str:
+    """What to say of two figures that are the same: `none` where six digits are equal, or `within rounding`; "" where
+    one is not known."""
+    if published is None or own is None:
+        return ""
+    return "none" if f"{published:.6g}" == f"{own:.6g}" else "within rounding"
 
 
 class IngestedFile(Part, frozen=True):
@@ -58,13 +81,18 @@ class Ingested(Document, frozen=True, kw_only=True):
 
 class Io500Figure(Part, frozen=True, kw_only=True):
     """A phase of IO500, in its unit (GiB/s or kIOPS). `published`: by its summary; `read`: by its output, None where
-    that gives no figure; `difference`: what to say of the two, empty where they are equal."""
+    that gives no figure; `difference`: what to say of the two, empty where they are equal but for rounding."""
 
     phase: str
     unit: str
     published: Number | None = None
     read: Number | None = None
     difference: str = ""
+
+    @property
+    def verdict(self) -> str:
+        """What to say of the two, also where there is no difference."""
+        return self.difference or _agreement(self.published, self.read)
 
 
 class Io500Score(Part, frozen=True, kw_only=True):
@@ -83,6 +111,13 @@ class Io500Run(Part, frozen=True, kw_only=True):
     published: Io500Score | None = None
     score: Io500Score | None = None
     remarks: tuple[str, ...] = ()
+
+    def of_score(self, part: Literal["bandwidth", "metadata", "total"]) -> str:
+        """What to say of a published score and that of the outputs; "" where one is not known."""
+        if self.published is None or self.score is None:
+            return ""
+        published, own = getattr(self.published, part), getattr(self.score, part)
+        return _agreement(published, own) if same(published, own, _SCORE_ERROR) else compared(published, own)
 
 
 class IngestedFacts(Part, frozen=True, kw_only=True):

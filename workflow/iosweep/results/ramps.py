@@ -127,13 +127,13 @@ def _least(noise: tuple[float, int] | None, own: int, best: int) -> float:
 
 
 def why(climb: Climb, top: int) -> str:
-    """Why the rest of a climb is not needed: `not needed: saturated at queue depth 32`."""
+    """Why the rest of a climb is not needed: `not needed: no certain gain above queue depth 32`."""
     option = next(option for option in parameters().values() if option.name == climb.axis)
     value = climb.values[top]
     what = (
         f"{value} {option.singular if value == 1 else option.shown}" if option.singular else f"{option.shown} {value}"
     )
-    return f"not needed: saturated at {what}"
+    return f"not needed: no certain gain above {what}"
 
 
 def figures(results: Iterable[Result]) -> dict[str, list[float]]:

@@ -64,7 +64,12 @@ def cause(reason: str) -> str:
 def bare(text: str) -> str:
     """A text without its numbers and without processes with their shares (`(dd of eve 48%, cc1 10%)`), which is equal
     for texts that count as one."""
-    return re.sub(r"[\d.,]+", "#", _SHARES.sub("", text))
+    return re.sub(r"[\d.,]+", "#", without_processes(text))
+
+
+def without_processes(text: str) -> str:
+    """A text without processes with their shares."""
+    return _SHARES.sub("", text)
 
 
 def rank(reason: str) -> int:
