@@ -5,7 +5,7 @@ from msgspec import structs
 
 from iosweep.analysis import choice, scaling
 from iosweep.analysis.aggregate import Result, summarize
-from iosweep.report import scaling_figures
+from iosweep.report import captions, scaling_figures
 from results_factory import loaded, row, sweep_facts
 
 
@@ -77,3 +77,24 @@ def test_figure_and_table() -> None:
         ("3.2x", "80 %", False),
     ]
     assert table.note
+
+
+def test_a_line_breaks_where_a_result_has_no_figure() -> None:
+    rows = [
+        row(point=f"p{count}", nodes=count, repetition=i, ops_per_s=count * rate, verdict=verdict, reasons=reasons)
+        for count, verdict, reasons in (
+            (1, "valid", ""),
+            (2, "invalid", "errors: 3"),
+            (4, "suspect", "short"),
+            (8, "valid", ""),
+        )
+        for i, rate in enumerate((80.0, 100.0, 90.0) if count < 8 else (10.0, 100.0, 190.0), 1)
+    ]
+    facts = structs.replace(sweep_facts(1, "p1", "p2", "p4", "p8"), axes={"nodes": (1, 2, 4, 8)})
+    campaign = loaded(rows, sweeps=[structs.asdict(facts)])
+    ((_, figure, _),) = scaling_figures.of(campaign, summarize(rows))
+    assert {(mark.x, mark.y is None) for mark in figure.marks} == {(1, False), (2, True), (4, False), (8, False)}
+    assert "Hollow: 1 not valid (short)." in figure.notes
+    assert "Not drawn: 1 invalid (errors: 3)." in figure.notes
+    assert any(mark.cut for mark in figure.marks)
+    assert captions.CUT in figure.notes

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -71,6 +71,35 @@ def test_points_that_differ_in_what_is_ignored_share_a_figure(tmp_path: Path) ->
     second = side(tmp_path, "b", sweeps=[factory.sweep("s", SIZES["phases"], SIZES["axes"], queue_depth=8)])
     found = versus(first, second, ignored(["queue_depth"]), "", AT_LEAST)
     assert len(overlaid(found)[0].marks) == 2 * 6
+
+
+def test_a_line_breaks_where_a_campaign_has_no_figure(tmp_path: Path) -> None:
+    def spoil(row: Mapping[str, Any]) -> tuple[str, str] | None:
+        return {1: ("suspect", "short"), 4: ("invalid", "errors: 3")}.get(row["queue_depth"])
+
+    depths = factory.sweep("depths", ["rand_read"], {"queue_depth": [1, 4, 16]}, transfer_size_bytes=4096)
+    first = side(tmp_path, "before", sweeps=[depths])
+    found = versus(first, side(tmp_path, "after", sweeps=[depths], spoil=spoil), None, "", AT_LEAST)
+    [figure] = overlaid(found)
+    assert [(mark.series, mark.x, mark.y is None) for mark in figure.marks] == [
+        *(("before", depth, False) for depth in (1, 4, 16)),
+        *(("after", depth, depth == 4) for depth in (1, 4, 16)),
+    ]
+    assert "after: Hollow: 1 not valid (short)." in figure.notes
+    assert "after: Not drawn: 1 invalid (errors: 3)." in figure.notes
+
+
+def test_panels_that_one_campaign_lacks_do_not_take_the_others_with_them(tmp_path: Path) -> None:
+    def spoil(row: Mapping[str, Any]) -> tuple[str, str] | None:
+        return ("missing", "time limit") if row["phase"] == "seq_read" else None
+
+    both = factory.sweep("both", ["rand_read", "seq_read"], {"threads_per_node": [1, 2, 4]})
+    first = side(tmp_path, "before", sweeps=[both])
+    found = versus(first, side(tmp_path, "after", sweeps=[both], spoil=spoil), None, "", AT_LEAST)
+    figure = overlaid(found)[0]
+    assert [panel.title for panel in figure.panels] == ["Random read"]
+    assert [mark.panel for mark in figure.marks] == [0] * 6
+    assert any("time limit" in note for note in figure.notes)
 
 
 def test_the_text_says_it_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

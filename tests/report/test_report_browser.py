@@ -586,6 +586,21 @@ def pressed(tab: Any) -> list[str]:
     return names
 
 
+def test_a_link_to_a_folded_part_arrives_there(show: Open, demo: Path) -> None:
+    """Figures of a narrow page have their height only after they are drawn. Whoever has scrolled meanwhile is left."""
+    tab = show(demo)
+    tab.set_viewport_size({"width": 390, "height": 800})
+    bare = "for (const chart of document.querySelectorAll('.chart')) chart.replaceChildren();"
+    tab.add_init_script(f"addEventListener('DOMContentLoaded', () => {{ {bare} scrollTo(0, 0); }})")
+    tab.goto("about:blank")
+    tab.goto((demo / "report.html").as_uri() + "#coverage")
+    tab.wait_for_selector("html[data-drawn]", state="attached")
+    top = "new Promise(done => setTimeout(() => done(document.getElementById('coverage').getBoundingClientRect().top)))"
+    assert abs(tab.evaluate(top)) < 5
+    tab.evaluate("dispatchEvent(new Event('wheel')); scrollTo({top: 0, behavior: 'instant'}); arrive()")
+    assert tab.evaluate("scrollY") == 0
+
+
 def test_switches_change_all_of_a_sweep_and_are_kept_in_the_address(show: Open, demo: Path) -> None:
     tab = show(demo)
     article = tab.locator("article[data-sweep=threads]")
@@ -667,6 +682,26 @@ def test_paper_has_the_answer_and_says_where_the_rest_is(show: Open, tmp_path: P
     assert "results, queue depth, latencies, coverage, checks" in rest
     assert "all 335 results" in rest
     assert "results.csv" in rest
+
+
+def test_paper_is_not_shrunk_and_can_be_read(show: Open, tmp_path: Path) -> None:
+    """What is wider than the paper shrinks the whole page. A figure is printed as it was drawn for the window."""
+    tab = show(written(tmp_path, sweeps=[factory.mdtest(), *factory.weka(nodes=(1, 2, 4, 8))]))
+    tab.evaluate("drawAll = () => {}")
+    tab.emulate_media(media="print")
+    tab.evaluate("dispatchEvent(new Event('beforeprint'))")
+    tab.set_viewport_size({"width": 718, "height": 1000})  # of A4 between the margins
+    assert tab.evaluate("document.documentElement.scrollWidth") == 718
+    points = """all => all.map(e => {
+      const zoom = e.closest("svg") ? Math.hypot(e.getScreenCTM().a, e.getScreenCTM().b) : 1;
+      return 0.75 * zoom * parseFloat(getComputedStyle(e).fontSize);
+    })"""
+    assert min(tab.locator("p:visible, dd:visible").evaluate_all(points)) >= 8
+    figures, notes = (tab.locator(f"td {name}:visible").evaluate_all(points) for name in ("b", "small"))
+    assert max(notes) < min(figures)
+    letters = tab.locator(".chart svg text").evaluate_all(points)
+    assert len(letters) > 100
+    assert min([*letters, *notes]) >= 5
 
 
 def test_without_its_script_the_page_has_the_results_that_matter(browser: Any, demo: Path) -> None:

@@ -295,6 +295,13 @@ def distinct(results: Iterable[Result], column: str) -> list[Value]:
     return sorted({value for result in results if (value := result.parameters[column]) is not None})
 
 
+def known_or_not(results: Sequence[Result], column: str) -> list[Value | None]:
+    """The distinct values of a parameter, and last None where a result does not have it: outputs of others do not tell
+    every parameter."""
+    unknown = any(result.parameters[column] is None for result in results)
+    return [*distinct(results, column), *([None] if unknown else [])]
+
+
 def hosts_of(row: Row) -> tuple[str, ...]:
     """Nodes that measured a row, the first one first; none where nothing was measured."""
     return tuple(row.hosts.split(",")) if row.hosts else ()

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from itertools import product
 
 from iosweep.analysis import titles
-from iosweep.analysis.aggregate import Result, distinct, of_points
+from iosweep.analysis.aggregate import Result, distinct, known_or_not, of_points
 from iosweep.analysis.data import Campaign, Value
 from iosweep.analysis.titles import Conditions
 from iosweep.plan.sweep_facts import SweepFacts
@@ -34,6 +34,7 @@ class Slice:
     x: str
     color: str | None
     facet: str | None
+    without: tuple[Result, ...] = ()  # the others of it, with a figure, whose place on the horizontal axis is not known
 
 
 def slices(campaign: Campaign, results: Sequence[Result]) -> Iterator[Slice]:
@@ -53,11 +54,30 @@ def slices(campaign: Campaign, results: Sequence[Result]) -> Iterator[Slice]:
                 suffix = _suffix(group, groups)
                 for x, color, facet, rest in _roles(own, axes):
                     for fixed, chosen in split(own, rest):
-                        chosen = tuple(result for result in chosen if result.parameters[x] is not None)
-                        if not chosen:  # outputs of others do not tell every parameter
-                            continue
-                        part = "".join(f".{axis}-{value}" for axis, value in fixed.items())
-                        yield Slice(sweep.name, kind, group, suffix + part, chosen, x, color, facet)
+                        placed = tuple(result for result in chosen if result.parameters[x] is not None)
+                        without = tuple(r for r in chosen if r.parameters[x] is None and r.headline)
+                        if placed:
+                            part = "".join(f".{axis}-{_told(value)}" for axis, value in fixed.items())
+                            yield Slice(sweep.name, kind, group, suffix + part, placed, x, color, facet, without)
+
+
+def undrawn(campaign: Campaign, results: Sequence[Result]) -> dict[str, list[str]]:
+    """Sweep -> what of its figures is in no slice, and in none that counts it: `2 of IOR, O_DIRECT`."""
+    found = list(slices(campaign, results))
+    conditions = titles.conditions(results)
+    told: dict[str, list[str]] = {}
+    for sweep in campaign.about.sweeps:
+        mine = [one for cut in found if cut.sweep == sweep.name for one in (*cut.results, *cut.without)]
+        drawn, points = {(one.point, one.phase) for one in mine}, set(sweep.points)
+        rest: dict[tuple[str, Conditions], list[Result]] = {}
+        for one in results:
+            if one.point in points and one.headline and (one.point, one.phase) not in drawn:
+                rest.setdefault((one.kind, conditions[one.point]), []).append(one)
+        told[sweep.name] = [
+            f"{len(own)} of {titles.describe(condition, kind, {one.phase for one in own})}"
+            for (kind, condition), own in rest.items()
+        ]
+    return told
 
 
 def axes_of(sweep: SweepFacts) -> set[str]:
@@ -77,13 +97,19 @@ def _roles(results: Sequence[Result], axes: set[str]) -> Iterator[tuple[str, str
         yield x, color, facet, others[2:]
 
 
-def split(results: Sequence[Result], axes: Sequence[str]) -> Iterator[tuple[dict[str, Value], tuple[Result, ...]]]:
-    """Each combination of the axes' values that there is, with its results."""
-    for combination in product(*(distinct(results, axis) for axis in axes)):
+def split(
+    results: Sequence[Result], axes: Sequence[str]
+) -> Iterator[tuple[dict[str, Value | None], tuple[Result, ...]]]:
+    """Each combination of the axes' values that there is, with its results; None is a value that is not known."""
+    for combination in product(*(known_or_not(results, axis) for axis in axes)):
         fixed = dict(zip(axes, combination, strict=True))
         chosen = tuple(r for r in results if all(r.parameters[a] == v for a, v in fixed.items()))
         if chosen:
             yield fixed, chosen
+
+
+def _told(value: Value | None) -> Value:
+    return "unknown" if value is None else value
 
 
 def _suffix(own: Conditions, groups: Sequence[Conditions]) -> str:

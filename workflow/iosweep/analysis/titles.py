@@ -32,6 +32,8 @@ def parameter(column: str, value: Value | None) -> str:
 def named(column: str, value: Value | None) -> str:
     """A parameter's value that says what it is: `8 threads per node`, `64 KiB`, `queue depth 16`."""
     option, text = parameters()[column], parameter(column, value)
+    if value is None:
+        return f"{option.shown} not known"
     if option.singular:
         return f"{text} {option.singular if value == 1 else option.shown}"
     if option.labels is not None:

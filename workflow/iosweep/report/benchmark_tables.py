@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from iosweep.analysis import caveats, formats, titles
-from iosweep.analysis.aggregate import Result, Statistics, distinct, of_points, phase_order
+from iosweep.analysis.aggregate import Result, Statistics, distinct, known_or_not, of_points, phase_order
 from iosweep.analysis.data import Campaign, Value
 from iosweep.analysis.slices import axes_of, split
 from iosweep.results.precision import COUNTED
@@ -79,9 +79,10 @@ def _mdtest_columns() -> list[str]:
 
 
 def _metadata(
-    sweep: str, condition: str, results: Sequence[Result], across: str, fixed: Mapping[str, Value]
+    sweep: str, condition: str, results: Sequence[Result], across: str, fixed: Mapping[str, Value | None]
 ) -> Table | None:
-    shown = [value for value in distinct(results, across) if any(_at(r, across, value) and r.headline for r in results)]
+    values = known_or_not(results, across)
+    shown = [value for value in values if any(_at(r, across, value) and r.headline for r in results)]
     if not shown:
         return None  # the first screen says why there are no figures
     alone = len(shown) == 1
@@ -96,14 +97,15 @@ def _metadata(
         here = [next((result for result in own if _at(result, across, value)), None) for value in shown]
         cells = tuple(_apart(here[0], name) for name in columns) if alone else tuple(map(_stacked, here))
         rows.append(TableRow(ROWS.get(phase, titles.phase(phase)), cells))
-    place = {name: distinct(results, name) for name in _mdtest_columns() if name != across and name not in fixed}
+    place = {name: known_or_not(results, name) for name in _mdtest_columns() if name != across and name not in fixed}
     if alone:
         place = {across: shown, **place}
-    about = [condition, *(titles.named(name, found[0]) for name, found in place.items() if len(found) == 1)]
+    same = ((name, found[0]) for name, found in place.items() if len(found) == 1)
+    told = (titles.named(name, value) for name, value in same if value is not None or name == across)
     return Table(
         sources=(sweep,),
         title=", ".join(titles.named(name, value) for name, value in fixed.items()),
-        about="; ".join(about),
+        about="; ".join([condition, *told]),
         columns=columns,
         rows=tuple(rows),
         notes=tuple(notes(results)),
@@ -290,7 +292,7 @@ def joined(tables: Iterable[Table]) -> list[Table]:
     return [replace(table, sources=sources) for table, sources in found.items()]
 
 
-def _at(result: Result, column: str, value: Value) -> bool:
+def _at(result: Result, column: str, value: Value | None) -> bool:
     return result.parameters[column] == value
 
 

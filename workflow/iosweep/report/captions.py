@@ -96,6 +96,11 @@ def notes(
     if lacking:
         incomplete = human_count(sum(bool(result.lacking) for result in drawable), "figure")
         yield f"Incomplete: {incomplete} without all repetitions ({lacking} missing or left)."
+    yield from of_verdicts(results, drawable)
+
+
+def of_verdicts(results: Sequence[Result], drawable: Sequence[Result]) -> Iterator[str]:
+    """What is hollow, and what is not drawn, with the reasons."""
     hollow = [result for result in drawable if result.verdict != "valid"]
     if hollow:
         yield f"Hollow: {len(hollow)} not valid ({caveats.reasons(hollow)})."
@@ -105,6 +110,13 @@ def notes(
         own = [result for result in unused if result.state == state]
         if own:
             yield f"Not drawn: {len(own)} {state} ({caveats.reasons(own)})."
+
+
+def without_place(cut: Slice, phase: str | None = None) -> Iterator[str]:
+    """What is not drawn because its value on the horizontal axis is not known."""
+    without = [result for result in cut.without if phase in (None, result.phase)]
+    if without:
+        yield f"Not drawn: {human_count(len(without), 'result')} of unknown {parameters()[cut.x].shown}."
 
 
 def slug(text: str) -> str:

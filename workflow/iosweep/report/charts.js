@@ -15,8 +15,8 @@ function valuesOf({rows, values}) {
 function narrowed(encoding, width) {
   const {legend, scale, title} = encoding?.color ?? {};
   if (!legend?.columns || !scale?.domain) return encoding;
-  const entry = 32 + 6.5 * Math.max(...scale.domain.map((name) => name.length));
-  const columns = Math.max(1, Math.floor((width - PANEL.around - 6.5 * (title?.length ?? 0)) / entry));
+  const entry = 34 + 7 * Math.max(...scale.domain.map((name) => name.length));
+  const columns = Math.max(1, Math.floor((width - PANEL.around - 7 * (title?.length ?? 0)) / entry));
   return {...encoding, color: {...encoding.color, legend: {...legend, columns: Math.min(legend.columns, columns)}}};
 }
 
@@ -103,4 +103,4 @@ async function drawAll(part = null) {
 let waiting;
 addEventListener("resize", () => { clearTimeout(waiting); waiting = setTimeout(() => drawAll(), 200); });
 for (const place of document.querySelectorAll(".save")) place.append(saveButton(place, "svg"), saveButton(place, "png"));
-drawAll();
+drawAll().then(arrive);

@@ -56,7 +56,7 @@ def _with_reads(groups: Mapping[Conditions, list[Result]]) -> Iterator[tuple[Con
         yield condition, [*own, *(result for one in reads for result in groups[one])]
 
 
-def _table(sweep: str, condition: Conditions, fixed: Mapping[str, Value], own: Sequence[Result]) -> Table | None:
+def _table(sweep: str, condition: Conditions, fixed: Mapping[str, Value | None], own: Sequence[Result]) -> Table | None:
     depths = [depth for depth in distinct(own, _DEPTH) if any(r.headline for r in own if _at(r, depth))]
     if len(depths) < 2:
         return None  # nothing to compare

@@ -10,7 +10,7 @@ from itertools import product
 from msgspec import Struct, structs
 
 from iosweep.analysis import caveats, formats, titles
-from iosweep.analysis.aggregate import Result, Statistics, distinct, phase_order
+from iosweep.analysis.aggregate import Result, Statistics, distinct, known_or_not, phase_order
 from iosweep.analysis.data import Campaign, Value
 from iosweep.analysis.formats import Unit
 from iosweep.analysis.scaling import strangers
@@ -170,6 +170,7 @@ def _figure(cut: Slice, quantity: str, phase: str | None, origin: str, ramp: str
         marks=tuple(marks),
         notes=(
             *captions.notes(results, drawable, bars, quantity, foreign),
+            *captions.without_place(cut, phase),
             *([captions.CUT] if any(mark.cut for mark in marks) else []),
             *([knee_marks.NOTE] if bends else []),
         ),
@@ -215,7 +216,7 @@ def _panels(cut: Slice, results: Sequence[Result], phase: str | None) -> Iterato
         for own in _phases(results):
             yield titles.phase(own), [result for result in results if result.phase == own]
     else:
-        for value in distinct(results, cut.facet):
+        for value in known_or_not(results, cut.facet):
             inside = [result for result in results if result.parameters[cut.facet] == value]
             yield titles.named(cut.facet, value), inside
 

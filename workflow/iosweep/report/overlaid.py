@@ -1,4 +1,4 @@
-"""Figures of two campaigns on one another: those of the results that both have. Pure."""
+"""Figures of two campaigns on one another: those of the results that both planned. Pure."""
 
 from __future__ import annotations
 
@@ -20,17 +20,18 @@ _UNITS = {
 
 
 def overlaid(versus: Versus) -> list[Figure]:
-    """The figures of the first campaign's sweeps, with both campaigns in each.
+    """The figures of the first campaign's sweeps, with both campaigns in each, and the panels that both have.
 
-    Where a figure has one line, campaigns differ in color, else in dashes and shapes.
+    Where a figure has one line, campaigns differ in color, otherwise in dashes and shapes. A line breaks where its
+    campaign has no figure.
     """
-    pairs = [one.pairs[0] for one in versus.found.singles]
+    pairs = versus.found.matching.pairs
     other = [replace(pair.b, point=pair.a.point, parameters=pair.a.parameters) for pair in pairs]
     first, second = (_figures(versus, results) for results in ([pair.a for pair in pairs], other))
     return [
         _together(figure, second[name], versus.names)
         for name, figure in first.items()
-        if name in second and figure.panels and _titles(figure) == _titles(second[name])
+        if name in second and set(_titles(figure)) & set(_titles(second[name]))
     ]
 
 
@@ -50,7 +51,8 @@ def _titles(figure: Figure) -> list[str]:
 
 
 def _together(a: Figure, b: Figure, names: tuple[str, str]) -> Figure:
-    panels = [_panel(one, other) for one, other in zip(a.panels, b.panels, strict=True)]
+    others = {panel.title: panel for panel in b.panels}
+    panels = [_panel(one, others[one.title]) for one in a.panels if one.title in others]
     several = len(a.series) > 1
     marks = [mark for figure, name in zip((a, b), names, strict=True) for mark in _marks(figure, name, panels, several)]
     return replace(
@@ -77,10 +79,15 @@ def _panel(a: Panel, b: Panel) -> Panel:
 
 
 def _marks(figure: Figure, name: str, panels: Sequence[Panel], several: bool) -> Iterator[Mark]:
+    places = {panel.title: i for i, panel in enumerate(panels)}
     for mark in figure.marks:
-        scale = _UNITS[figure.panels[mark.panel].unit] / _UNITS[panels[mark.panel].unit]
+        own = figure.panels[mark.panel]
+        if (place := places.get(own.title)) is None:
+            continue
+        scale = _UNITS[own.unit] / _UNITS[panels[place].unit]
         yield structs.replace(
             mark,
+            panel=place,
             series=mark.series if several else name,
             measure=name if several else "",
             y=None if mark.y is None else mark.y * scale,

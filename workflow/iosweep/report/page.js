@@ -88,5 +88,11 @@ function unfold(hash) {
   return target;
 }
 for (const link of document.querySelectorAll("a[href^='#']")) link.addEventListener("click", () => unfold(link.hash));
-const asked = unfold(location.hash);
-if (asked?.closest("details")) asked.scrollIntoView();
+let asked = unfold(location.hash);
+if (asked?.closest("details")) asked.scrollIntoView({behavior: "instant"});
+
+// Figures that are drawn after that move it, unless the reader has already gone on.
+for (const gesture of ["wheel", "touchmove", "keydown", "pointerdown"]) addEventListener(gesture, () => { asked = null; }, {passive: true});
+function arrive() {
+  asked?.scrollIntoView({behavior: "instant"});
+}

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from iosweep.analysis import acceptance, caveats, formats, grids, titles
+from iosweep.analysis import acceptance, caveats, formats, grids, slices, titles
 from iosweep.analysis.aggregate import Result, summarize
 from iosweep.analysis.data import Campaign, load, load_latencies, load_series
 from iosweep.files import safe_paths
@@ -193,6 +193,7 @@ def _body(campaign: Campaign, results: Sequence[Result], drawings: Sequence[Figu
         "sweeps": [
             (sweep, [figure for figure in drawings if figure.sweep == sweep.name]) for sweep in campaign.about.sweeps
         ],
+        "undrawn": slices.undrawn(campaign, results),
         "scaling": scaling_figures.tables(campaign, results),
         "repetitions_of": _repetitions,
         "limits": limits(campaign.about.limits),

@@ -49,12 +49,17 @@ class Table:
 
 @dataclass(frozen=True)
 class Grown:
-    """A line of a slice that grows."""
+    """A line of a slice that grows. without: its results that have no figure, where the line breaks."""
 
     phase: str
     color: Value | None
     facet: Value | None
     scaling: Scaling
+    without: tuple[Result, ...]
+
+    @property
+    def drawn(self) -> list[Result]:
+        return [self.scaling.base, *(step.result for step in self.scaling.steps)]
 
 
 def of(campaign: Campaign, results: Sequence[Result]) -> list[tuple[str, Figure, Table]]:
@@ -87,7 +92,10 @@ def _lines(cut: Slice, fails: Failed) -> Iterator[Grown]:
         for (color, facet), members in groups.items():
             line = sorted(members, key=lambda one: one[0])
             if compared and (found := scaling.of_line(cut.x, line, compared)):
-                yield Grown(phase, color, facet, found)
+                axes = {axis: value for axis, value in ((cut.color, color), (cut.facet, facet)) if axis}
+                without = (r for r in cut.results if r.phase == phase and not r.headline)
+                broken = tuple(r for r in without if all(r.parameters[axis] == axes[axis] for axis in axes))
+                yield Grown(phase, color, facet, found, broken)
 
 
 def _figure(cut: Slice, lines: Sequence[Grown], origin: str) -> Figure:
@@ -97,11 +105,7 @@ def _figure(cut: Slice, lines: Sequence[Grown], origin: str) -> Figure:
     widest = max(step.range[1] if step.range else 0 for step in steps)
     ticks = linear_ticks(100 * max(highest, min(1.25 * highest, widest)))
     panels = list(dict.fromkeys(_panel(cut, line) for line in lines))
-    strange = [step for step in steps if step.strangers]
-    notes = [_ABOUT, _BARS[any(step.range for step in steps)]]
-    if strange:
-        hosts = formats.hosts(set().union(*(step.strangers for step in strange)))
-        notes.append(f"Diamonds: {human_count(len(strange), 'result')} without nodes of the smallest count ({hosts}).")
+    marks = [mark for line in lines for mark in _marks(cut, line, panels.index(_panel(cut, line)), ticks[-1])]
     return Figure(
         name=captions.name(cut, "efficiency", None),
         title=f"Scaling efficiency over {parameters()[cut.x].shown}",
@@ -117,10 +121,25 @@ def _figure(cut: Slice, lines: Sequence[Grown], origin: str) -> Figure:
         series=tuple(dict.fromkeys(_series(cut, line) for line in sorted(lines, key=_place))),
         with_nodes=cut.x == "nodes",
         measures=("",),
-        marks=tuple(mark for line in lines for mark in _marks(cut, line, panels.index(_panel(cut, line)), ticks[-1])),
-        notes=tuple(notes),
+        marks=tuple(marks),
+        notes=(
+            *_notes(cut, lines),
+            *([captions.CUT] if any(mark.cut for mark in marks) else []),
+        ),
         static=cut.x == "nodes",
     )
+
+
+def _notes(cut: Slice, lines: Sequence[Grown]) -> Iterator[str]:
+    steps = [step for line in lines for step in line.scaling.steps]
+    yield _ABOUT
+    yield _BARS[any(step.range for step in steps)]
+    strange = [step for step in steps if step.strangers]
+    if strange:
+        hosts = formats.hosts(set().union(*(step.strangers for step in strange)))
+        yield f"Diamonds: {human_count(len(strange), 'result')} without nodes of the smallest count ({hosts})."
+    yield from captions.of_verdicts(cut.results, [result for line in lines for result in line.drawn])
+    yield from captions.without_place(cut)
 
 
 def _panel(cut: Slice, line: Grown) -> str:
@@ -157,6 +176,8 @@ def _marks(cut: Slice, line: Grown, panel: int, end: float) -> Iterator[Mark]:
         )
         value = f"{formats.percent(step.efficiency, step.range)} of linear growth"
         yield _named(mark, step.result, cut, value, f"{formats.times(step.speedup)} of {smallest}")
+    for result in line.without:
+        yield structs.replace(base, x=result.parameters[cut.x], verdict=result.verdict)
 
 
 def _named(mark: Mark, result: Result, cut: Slice, value: str, scaled: str) -> Mark:

@@ -140,7 +140,7 @@ def _panel(figure: Figure, panel: Panel, number: int) -> Specification:
         del layer["data"]  # or it would not see what the panel's filter leaves
     return {
         "data": {"name": DATA},
-        "title": {"text": panel.title, "fontSize": 12.5, "offset": 8},
+        "title": {"text": panel.title, "fontSize": 13, "offset": 8},
         "width": _WIDTH,
         "height": _HEIGHT,
         "transform": [{"filter": f"datum.panel == {number}"}],
@@ -169,7 +169,7 @@ def _knees(base: alt.Chart) -> list[alt.Chart]:
     ring = base.transform_filter("isValid(datum.knee)").mark_point(filled=False, size=190, strokeWidth=1.8, opacity=1)
     return [
         named.mark_rule(strokeDash=[3, 3]).encode(y=alt.Y("y:Q"), y2=alt.value(_HEIGHT)),
-        named.mark_text(align="left", dx=5, fontSize=10.5).encode(y=alt.value(_HEIGHT - 8), text="label:N"),
+        named.mark_text(align="left", dx=5, fontSize=11.5).encode(y=alt.value(_HEIGHT - 8), text="label:N"),
         ring.encode(y=alt.Y("y:Q")),
     ]
 
@@ -187,8 +187,8 @@ def _published(base: alt.Chart) -> list[alt.Chart]:
     return [
         line.mark_rule(strokeDash=[6, 4], strokeWidth=1.2).encode(x=alt.value(0), x2=alt.value("width")),
         cross.mark_point(shape="cross", filled=True, size=70, opacity=1),
-        line.mark_text(align="right", dy=-7, fontSize=10.5).encode(x=alt.value("width"), text="named:N"),
-        cross.mark_text(dy=-10, fontSize=10.5).encode(text="named:N"),
+        line.mark_text(align="right", dy=-7, fontSize=11.5).encode(x=alt.value("width"), text="named:N"),
+        cross.mark_text(dy=-10, fontSize=11.5).encode(text="named:N"),
     ]
 
 
@@ -266,8 +266,8 @@ _CONFIG: Specification = {
     "axis": {
         "labelColor": MUTED,
         "titleColor": MUTED,
-        "labelFontSize": 11,
-        "titleFontSize": 11,
+        "labelFontSize": 12,
+        "titleFontSize": 12,
         "titleFontWeight": "normal",
         "domainColor": LINE,
         "tickColor": LINE,
@@ -284,8 +284,8 @@ _CONFIG: Specification = {
         "titleColor": MUTED,
         "labelColor": INK,
         "titleFontWeight": "normal",
-        "titleFontSize": 11,
-        "labelFontSize": 11,
+        "titleFontSize": 12,
+        "labelFontSize": 12,
         "symbolSize": 70,
         "symbolStrokeWidth": 2,
         "columnPadding": 14,
