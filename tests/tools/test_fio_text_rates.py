@@ -27,10 +27,8 @@ def parsed(line: str, ops: int) -> Reading:
 def of_time(ms: int, ops: int) -> Reading:
     moved = ops << 16
     rate = moved * 1000 / ms
-    return parsed(
-        f"IOPS={ops * 1000 / ms:.0f}, BW={rate / 2**20:.0f}MiB/s ({rate / 1e6:.0f}MB/s)({moved / 2**20:.0f}MiB/{ms}msec)",
-        ops,
-    )
+    bandwidth = f"BW={rate / 2**20:.0f}MiB/s ({rate / 1e6:.0f}MB/s)({moved / 2**20:.0f}MiB/{ms}msec)"
+    return parsed(f"IOPS={ops * 1000 / ms:.0f}, {bandwidth}", ops)
 
 
 def said(found: Reading) -> list[str]:
