@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from fio_samples import ALL, BAD, GOOD, SUSPECT, Sample
 from iosweep.results.columns import result_columns
 from iosweep.tools.fio import latency
-from iosweep.tools.fio.foreign import json_report, read
+from iosweep.tools.fio.foreign import job_options, read
 from iosweep.tools.fio.foreign.rows import Part
 from iosweep.tools.fio.json_records import Latencies
 from iosweep.tools.reading import Reading
@@ -31,7 +31,7 @@ from readings import measured, texts
 def short_runs_are_good() -> Iterator[None]:
     """The samples ran for a second or two; test_parse.py has what that makes of them."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(json_report, "too_short_to_be_steady", lambda time_s: "")
+        patch.setattr(job_options, "too_short_to_be_steady", lambda time_s: "")
         yield
 
 

@@ -57,7 +57,8 @@ OF = {
     "steady": Described(
         "no rates over time: fio's logs and what the nodes counted are absent or damaged; fewer than 200 I/Os; the"
         " shape of phases under 10 s",
-        "timed phases under 10 s are too short to judge it (fio's JSON, IOR); it has no rates over time",
+        "timed phases under 10 s are too short to judge it (IOR, fio; in fio's texts, runs of whole seconds); it has no"
+        " rates over time",
     ),
     "even": Described(
         "the rates of single nodes and workers are not known or their logs are damaged; fewer than 100 I/Os of each",

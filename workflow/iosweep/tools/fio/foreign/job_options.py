@@ -9,7 +9,7 @@ from typing import NamedTuple
 from iosweep.tools.fio.foreign import json_before_3_18
 from iosweep.tools.fio.foreign.rows import Part, Row, of_one_node, phase_and_kind
 from iosweep.tools.fio.json_records import ALL_CLIENTS, LARGEST, Document, Entry, Wrong, printed
-from iosweep.tools.reading import Job
+from iosweep.tools.reading import Job, too_short_to_be_steady
 from iosweep.units import parse_size
 
 _SECONDS = {"us": 1e-6, "ms": 1e-3, "": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
@@ -17,6 +17,10 @@ _SECONDS = {"us": 1e-6, "ms": 1e-3, "": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0, "
 _SHORTEST, _LONGEST = 0.98, 1.05
 #: of a section whose own options fio does not print (client mode, from the second on) the global ones tell only this
 _STILL_GLOBAL = ("ioengine", "runtime", "time_based", "numjobs")
+#: a time that ends a run does so at most this long after whole seconds (ms are printed, I/Os in flight are awaited)
+_AFTER_S = 0.02
+#: sizes that end a run are multiples of it
+_SIZE = 64 << 20
 #: options that hold a job's rate down
 _LIMITS = ("rate", "rate_iops", "thinktime")
 #: key in the options of such a section
@@ -166,6 +170,26 @@ def phase_time(ran_s: float, parts: Mapping[str, Part], entry: Entry, options: M
     complete = "time_based" not in options and whole and moved in (whole, whole * workers)
     steady = "steadystate" in options and entry.steadystate.attained == 1
     return {}, "" if complete or steady else f"ran for {ran_s:.2f} s of {asked_s:.2f} s: interrupted"
+
+
+def too_short(row: Row, options: Mapping[str, str]) -> str:
+    """Why a run does not tell whether its rate stays the same, or nothing.
+
+    Without the options (a text report has none) a time ended a run of whole seconds, unless it moved such an amount of
+    data as one asks for.
+    """
+    if isinstance(asked_s := row.get("phase_time_s"), float):
+        return too_short_to_be_steady(asked_s)
+    if "runtime" in options or (options and NOT_PRINTED not in options):
+        return ""
+    runtime_s, tasks = float(row["runtime_s"]), int(row.get("tasks", 1))
+    whole_s = int(runtime_s)
+    moved = int(row["ops"]) * int(row.get("transfer_size_bytes", 0))
+    by_size = moved and not moved % (tasks * _SIZE)
+    short = too_short_to_be_steady(whole_s)
+    if not short or not whole_s or runtime_s - whole_s > _AFTER_S or by_size:
+        return ""
+    return f"ran for {runtime_s:.3f} s, as with runtime={whole_s}: {short}"
 
 
 def limits(options: Mapping[str, str]) -> str:

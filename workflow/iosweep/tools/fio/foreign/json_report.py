@@ -49,7 +49,6 @@ from iosweep.tools.fio.json_records import (
     reason,
 )
 from iosweep.tools.fio.latency import PERCENTILES, merged_percentiles
-from iosweep.tools.reading import too_short_to_be_steady
 
 #: the group of a report that belongs to none: -1 in 32 bits
 _NO_GROUP = 0xFFFFFFFF
@@ -280,10 +279,9 @@ def _row(entry: Entry, asked: Asked, release: tuple[int, int]) -> tuple[Row, lis
     check_time(runtime_s)
     timing, doubt = job_options.phase_time(runtime_s, parts, entry, options)
     row, doubts = row | timing, [*doubts, doubt]
-    if not metadata and "phase_time_s" in timing:
-        doubts.append(too_short_to_be_steady(float(timing["phase_time_s"])))
     # neither an engine nor a direction told: bytes may be files that were created or looked up
     row = checked(row | figures(parts, metadata or "kind" not in row, engine))
+    doubts += [] if metadata else [job_options.too_short(row, options)]
     if row.get("kind") == "data" and job_options.whole_latencies(options):
         issuing_s = job_options.issuing_s(runtime_s, options, "write" in parts)
         doubts.append(in_flight(row, issuing_s, engine == "libaio" and options.get("direct", "0") == "0"))

@@ -27,7 +27,7 @@ _HEAD = re.compile(
 _BODY = {
     name: re.compile(pattern)
     for name, pattern in {
-        "direction": rf"(read|write|trim|mixed): IOPS={_N}, BW={_N}(i?)B/s \(\S+?B/s\)"
+        "direction": rf"(read|write|trim|mixed): IOPS={_N}, BW={_N}(i?B|i?bit)/s \(\S+?(?:B|bit)/s\)"
         rf"\({_N}(i?)B/(\d+)msec\)(?:; \d+ zone resets)?",
         # up to 2.16
         "direction 2": rf"(read|write|trim|mixed)\s*: io={_N}B, bw={_N}B/s, iops={_N}, runt=\s*(\d+)msec",

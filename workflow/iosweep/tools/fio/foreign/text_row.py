@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from iosweep.tools.fio.foreign import text_before_3
+from iosweep.tools.fio.foreign import job_options, text_before_3
 from iosweep.tools.fio.foreign.rounded import Rounded
 from iosweep.tools.fio.foreign.rows import (
     ASKED,
@@ -31,8 +31,8 @@ _NS = {"nsec": 1.0, "usec": 1e3, "msec": 1e6, "sec": 1e9}
 _PRECISE = 0.01
 
 
-def row(report: Report, job: re.Match[str] | None, remainders: bool) -> tuple[Row, str]:
-    """(columns of a report, why they may not be what they seem). Raises Wrong."""
+def row(report: Report, job: re.Match[str] | None, remainders: bool) -> tuple[Row, list[str]]:
+    """(columns of a report, why they may not be what they seem, as far as there is a reason). Raises Wrong."""
     issued, head = report.one("issued"), report.head
     if int(head["error"]):
         raise Wrong(f"fio reports error {head['error']}")
@@ -80,7 +80,8 @@ def row(report: Report, job: re.Match[str] | None, remainders: bool) -> tuple[Ro
         row.setdefault("kind", "data")  # engines whose operations are files came with 3.2
     row = checked(row | figures(parts, files, engine))
     # what the options were is not printed: a rate held down, or a flush at the end, leave fewer in flight
-    return row, doubt or ("" if files or remainders else in_flight(row, None, waits=False))
+    doubt = doubt or ("" if files or remainders else in_flight(row, None, waits=False))
+    return row, [doubt, "" if metadata else job_options.too_short(row, {})]
 
 
 def asked(report: Report, job: re.Match[str] | None) -> Row:
@@ -128,7 +129,7 @@ def _part(report: Report, name: str, ops: int, size: int | None, remainders: boo
         rates = text_before_3.rates(line, ops, size, runtime_s)
     else:
         rates = [
-            Rounded.of(line[3], bool(line[4]), remainders),
+            Rounded.of(line[3], line[4].startswith("i"), remainders).over(8 if line[4].endswith("bit") else 1),
             Rounded.of(line[5], bool(line[6]), remainders).over(runtime_s),
         ]
         if not rates[0].agrees(rates[1]):

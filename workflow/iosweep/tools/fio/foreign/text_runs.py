@@ -143,7 +143,7 @@ def _run(segment: _Segment, everything: list[Report], doubts: list[str]) -> Foun
             labels += f" and {len(added) - _NAMED} more" if len(added) > _NAMED else ""
             adds_up = f"group_reporting merged the sections {labels}, whose options may differ"
             row = identity | row | of_one_node(row)
-            at = found.add(row, [unsure, adds_up] if added else [unsure], job=told)
+            at = found.add(row, [*unsure, adds_up] if added else unsure, job=told)
             parts.append(sums_of.Report(at, group, host, row, {}, told))
     found.sums += sums_of.sums(parts)
     found.doubt(doubts)
