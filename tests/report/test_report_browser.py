@@ -138,6 +138,15 @@ def test_filters(show: Open, demo: Path) -> None:
     assert tab.locator("#shown").inner_text() == "2 of 72"
 
 
+def test_sizes_are_exact_and_found_by_their_digits(show: Open, tmp_path: Path) -> None:
+    tab = show(written(tmp_path, sweeps=[factory.mdtest(axes={"file_size": [3901, 4096]})]))
+    sizes = [0, 3901, 47008, 1536, 98304, 1000000, 30198988800]
+    texts = ["0 B", "3,901 B", "47,008 B", "1.5 KiB", "96 KiB", "1,000,000 B", "28.125 GiB"]
+    assert tab.evaluate("sizes => sizes.map(bytes)", sizes) == texts
+    tab.fill("#filter", "3901")
+    assert set(column(tab, "file_size_bytes")) == {"3,901 B"}
+
+
 def test_sorts_numbers_as_numbers(show: Open, demo: Path) -> None:
     tab = show(demo)
     tab.locator("th[data-column='ops_per_s'] button").click()
