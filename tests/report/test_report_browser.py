@@ -51,8 +51,8 @@ def show(browser: Any) -> Iterator[Open]:
     """Opens a report that is written; whatever it complains of, asks for or pops up fails the test at its end."""
     contexts, complaints = [], []
 
-    def opened(results: Path, script: str = "", **options: Any) -> Any:
-        context = browser.new_context(viewport={"width": 1280, "height": 900}, **options)
+    def opened(results: Path, script: str = "", fragment: str = "", **options: Any) -> Any:
+        context = browser.new_context(**{"viewport": {"width": 1280, "height": 900}, **options})
         context.set_offline(True)
         context.set_default_timeout(PATIENCE_MS)
         contexts.append(context)
@@ -62,8 +62,11 @@ def show(browser: Any) -> Iterator[Open]:
         tab.on("pageerror", lambda error: complaints.append(f"error: {error}"))
         tab.on("dialog", lambda dialog: (complaints.append(f"dialog: {dialog.message}"), dialog.dismiss()))
         own = (results / "report.html").as_uri()
-        tab.on("request", lambda request: request.url == own or complaints.append(f"request: {request.url[:200]}"))
-        tab.goto(own)
+        tab.on(
+            "request",
+            lambda request: request.url.split("#")[0] == own or complaints.append(f"request: {request.url[:200]}"),
+        )
+        tab.goto(own + fragment)
         tab.wait_for_selector("html[data-drawn]", state="attached")
         return tab
 
@@ -133,6 +136,15 @@ def test_filters(show: Open, demo: Path) -> None:
     tab.locator(".absent a", has_text="3 repetitions missing").click()
     assert column(tab, "verdict") == ["– missing"] * 2
     assert tab.locator("#shown").inner_text() == "2 of 72"
+
+
+def test_sizes_are_exact_and_found_by_their_digits(show: Open, tmp_path: Path) -> None:
+    tab = show(written(tmp_path, sweeps=[factory.mdtest(axes={"file_size": [3901, 4096]})]))
+    sizes = [0, 3901, 47008, 1536, 98304, 1000000, 30198988800]
+    texts = ["0 B", "3,901 B", "47,008 B", "1.5 KiB", "96 KiB", "1,000,000 B", "28.125 GiB"]
+    assert tab.evaluate("sizes => sizes.map(bytes)", sizes) == texts
+    tab.fill("#filter", "3901")
+    assert set(column(tab, "file_size_bytes")) == {"3,901 B"}
 
 
 def test_sorts_numbers_as_numbers(show: Open, demo: Path) -> None:
@@ -588,13 +600,10 @@ def pressed(tab: Any) -> list[str]:
 
 def test_a_link_to_a_folded_part_arrives_there(show: Open, demo: Path) -> None:
     """Figures of a narrow page have their height only after they are drawn. Whoever has scrolled meanwhile is left."""
-    tab = show(demo)
-    tab.set_viewport_size({"width": 390, "height": 800})
-    bare = "for (const chart of document.querySelectorAll('.chart')) chart.replaceChildren();"
-    tab.add_init_script(f"addEventListener('DOMContentLoaded', () => {{ {bare} scrollTo(0, 0); }})")
-    tab.goto("about:blank")
-    tab.goto((demo / "report.html").as_uri() + "#coverage")
-    tab.wait_for_selector("html[data-drawn]", state="attached")
+    elsewhere = """new MutationObserver(() => scrollTo({top: 0, behavior: "instant"}))
+      .observe(document.documentElement, {attributeFilter: ["data-drawn"]});"""
+    begun = f"addEventListener('DOMContentLoaded', () => {{ {elsewhere} }});"
+    tab = show(demo, begun, "#coverage", viewport={"width": 390, "height": 800})
     top = "new Promise(done => setTimeout(() => done(document.getElementById('coverage').getBoundingClientRect().top)))"
     assert abs(tab.evaluate(top)) < 5
     tab.evaluate("dispatchEvent(new Event('wheel')); scrollTo({top: 0, behavior: 'instant'}); arrive()")
@@ -622,7 +631,7 @@ def test_switches_change_all_of_a_sweep_and_are_kept_in_the_address(show: Open, 
     article.locator("[data-switch='log-y']").click()
     article.locator(".chart", has_text="logarithmic").first.wait_for()
     tab.locator("nav a", has_text="Coverage").click()
-    assert tab.url.endswith("#coverage?threads=p99%2Clog-y")
+    assert tab.url.endswith("#coverage?threads=p99,log-y")
     chosen = pressed(tab)
     tab.reload()
     tab.wait_for_selector("html[data-drawn]", state="attached")

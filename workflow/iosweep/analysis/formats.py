@@ -59,9 +59,12 @@ def quantity(value: float, units: Sequence[Unit]) -> str:
 
 
 def size(value: float) -> str:
-    """Bytes as sizes are written in a configuration: `64 KiB`, never rounded when it is a whole number."""
-    unit = pick(SIZE, value)
-    return f"{value / unit.size:.6g} {unit.name}"
+    """Bytes in the largest unit in which six digits are exact: `64 KiB`, `1.5 GiB`, `3,901 B`."""
+    for unit in SIZE[:0:-1]:
+        text = f"{value / unit.size:.6g}"
+        if value >= unit.size and float(text) * unit.size == value:
+            return f"{text} {unit.name}"
+    return f"{value:,.0f} B"
 
 
 def spread(statistics: Statistics, units: Sequence[Unit], interval: bool = True) -> str:

@@ -111,7 +111,7 @@ def _places(
         for x, result in zip(grid.x_values, row, strict=True):
             what = ", ".join(titles.named(axis, value) for axis, value in ((grid.y, y), (grid.x, x)) if axis)
             if result is None:
-                places.append(Place(NOT_ASKED, "", what, "left out by `exclude` or `when`"))
+                places.append(Place(NOT_ASKED, "", what, "left out by exclude or when"))
             else:
                 state = states[result.point]
                 why = "" if state == "valid" else _told(by_point[result.point], state)

@@ -8,27 +8,24 @@ a text tells beside the parameters (`Job`: fio's other options, or a job's name)
 from __future__ import annotations
 
 import hashlib
-import math
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from functools import cache
 from typing import NamedTuple
 
 import orjson
 
 from iosweep.ingest import contents, documents, io500
+from iosweep.ingest.fitting import fitted
 from iosweep.plan.sweep_facts import RepetitionFacts, SweepFacts
 from iosweep.results import repeated
 from iosweep.results.checks import CHECKS
 from iosweep.results.checks.finding import Check, Finding, failed, passed, unchecked
-from iosweep.results.columns import result_columns
 from iosweep.results.ingested import IngestedFile
 from iosweep.results.reasons import REASONS
 from iosweep.results.repeated import Row, Values
-from iosweep.results.table_values import MOST
 from iosweep.text import printable, some
 from iosweep.tools import Option, parameters, phases, tools
 from iosweep.tools.axes import PHASE_TIME
@@ -157,10 +154,9 @@ def _unusable(found: Found) -> str | None:
 
 def _values(read: Mapping[str, Cell]) -> Values:
     """The columns of a row that have the right type and size."""
-    columns = _types()
     values: Values = {}
     for name, value in read.items():
-        if name in columns and name not in _OWN and (fit := _fit(columns[name], value)) is not None:
+        if name not in _OWN and (fit := fitted(name, value)) is not None:
             values[name] = fit
     tasks, each = values.get("tasks"), values.get("threads_per_node")
     if isinstance(tasks, int) and isinstance(each, int) and each and not tasks % each:
@@ -170,39 +166,6 @@ def _values(read: Mapping[str, Cell]) -> Values:
     phase = tools()[str(read["tool"])].phases[str(read["phase"])]
     values |= {"kind": phase.kind, "metric": values.get("metric") or phase.metric, "left": False, "unneeded": False}
     return values
-
-
-@cache
-def _types() -> Mapping[str, str]:
-    return {column.name: column.type for column in result_columns()}
-
-
-def _fit(kind: str, value: object) -> object:
-    """A value as a column of this type holds it; None where it cannot."""
-    number = isinstance(value, int | float) and not isinstance(value, bool)
-    match kind:
-        case "string":
-            return printable(value.encode("utf-8", "replace").decode()) if isinstance(value, str) else None
-        case "int":
-            return value if isinstance(value, int) and number and -MOST <= value < MOST else None
-        case "float":
-            fits = isinstance(value, int | float) and number and math.isfinite(value) and abs(value) <= MOST
-            return float(value) if fits and isinstance(value, int | float) else None
-        case "bool":
-            return value if isinstance(value, bool) else None
-        case "time":
-            return _moment(value)
-    return None
-
-
-def _moment(value: object) -> datetime | None:
-    """A moment with its zone; None without: a clock that nobody knows is not UTC."""
-    if isinstance(value, str):
-        try:
-            value = datetime.fromisoformat(value)
-        except ValueError:
-            return None
-    return value if isinstance(value, datetime) and value.tzinfo else None
 
 
 def _fingerprint(values: Values, reading: Reading) -> tuple[object, ...] | None:

@@ -13,8 +13,8 @@ from iosweep.analysis.history import History, Line, place, units
 from iosweep.report import html
 
 #: Size of a drawing in its own units, with room for the axis.
-_WIDTH, _HEIGHT, _LEFT, _TOP = 720.0, 150.0, 84.0, 10.0
-_BOTTOM = _HEIGHT - 22.0
+_WIDTH, _HEIGHT, _LEFT, _TOP = 720.0, 170.0, 112.0, 14.0
+_BOTTOM = _HEIGHT - 24.0
 
 
 @dataclass(frozen=True)

@@ -21,6 +21,7 @@ from iosweep.text import human_count
 
 if TYPE_CHECKING:
     from jinja2 import Environment
+    from markupsafe import Markup
 
 _HERE = Path(__file__).parent
 
@@ -43,6 +44,7 @@ def environment() -> Environment:
         "time": _time,
         "thousands": "{:,}".format,
         "unbroken": _unbroken,
+        "coded": _coded,
     }
     return made
 
@@ -107,6 +109,13 @@ def constant_texts() -> list[str]:
 
 def _time(moment: datetime) -> str:
     return f"{moment:%Y-%m-%d %H:%M %Z}"
+
+
+def _coded(text: str) -> Markup:
+    """Text in which what is between backticks is code."""
+    from markupsafe import Markup, escape
+
+    return Markup(re.sub(r"`([^`\n]+)`", r"<code>\1</code>", str(escape(text))))  # noqa: S704  escaped
 
 
 def _unbroken(text: str) -> str:

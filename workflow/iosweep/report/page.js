@@ -22,9 +22,11 @@ function number(value) {
   return size >= 0.9995 ? value.toFixed(2) : String(Number(value.toPrecision(3)));
 }
 
+// In the largest unit in which six digits are exact; as formats.size in Python.
 function bytes(value) {
-  const step = Math.max(0, Math.min(4, Math.floor(Math.log2(value || 1) / 10)));
-  return `${Number((value / 1024 ** step).toPrecision(6))} ${["B", "KiB", "MiB", "GiB", "TiB"][step]}`;
+  const short = (step) => Number((value / 1024 ** step).toPrecision(6));
+  const step = [4, 3, 2, 1].find((one) => value >= 1024 ** one && short(one) * 1024 ** one === value);
+  return step ? `${short(step)} ${["KiB", "MiB", "GiB", "TiB"][step - 1]}` : `${value.toLocaleString("en")} B`;
 }
 
 function shown(value, type) {

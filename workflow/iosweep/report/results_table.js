@@ -14,7 +14,8 @@ const entries = rows.map((row, index) => ({
   series: report.series[index],
   index,
   // What the filter looks into: what the row shows, and what belongs to it.
-  haystack: [...row.map((value, i) => shown(value, columns[i].type)), details[index].sweeps, ...details[index].reasons]
+  haystack: [...row.map((value, i) => shown(value, columns[i].type)),
+    ...row.filter((value, i) => columns[i].type === "size"), details[index].sweeps, ...details[index].reasons]
     .join(" ").toLowerCase(),
   tr: null,
   version: -1, // of the columns that its row was made for
@@ -74,7 +75,7 @@ function cell(value, column, folded = "") {
 function foldedParameters(row) {
   return columns.map((column, i) => ({...column, value: row[i], hidden: !state.shown.includes(i)}))
     .filter(({parameter, hidden, value}) => parameter && hidden && value !== null)
-    .map(({title, type, value}) => (type === "text" ? value : `${title} ${shown(value, type)}`)).join(", ");
+    .map(({title, type, unit, value}) => (type === "text" ? value : [title, shown(value, type), unit].filter(Boolean).join(" "))).join(", ");
 }
 
 function rowOf(entry) {

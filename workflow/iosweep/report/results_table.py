@@ -197,7 +197,8 @@ def _columns(results: Sequence[Result]) -> list[Column]:
     for name in varying(results):
         option = parameters()[name]
         kind, rank = ("text", _WORDS_RANK) if _is_words(option) else (option.kind, _NUMBERS_RANK)
-        columns.append(Column(option.shown, kind, name, parameter=True, rank=rank))
+        unit = "" if option.kind == "size" else option.unit
+        columns.append(Column(option.shown, kind, name, unit, parameter=True, rank=rank))
     columns.append(_column("n", "count", "n"))
     if any(result.lacking for result in results):
         columns.append(_column("of", "count", "planned"))

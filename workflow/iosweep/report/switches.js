@@ -172,7 +172,7 @@ function apply(article, redraw = true) {
   if (redraw) drawAll(article);
 }
 
-// #figures?threads=p99,log-y&@theme=dark
+// #figures?threads=p99,log-y&@theme=dark; commas need no escape in a fragment
 function remember() {
   const told = new URLSearchParams();
   for (const [sweep, {quantity, logY, linearX}] of switches) {
@@ -181,7 +181,7 @@ function remember() {
   }
   if (theme.chosen) told.set("@theme", theme.chosen);
   const anchor = location.hash.slice(1).split("?")[0];
-  history.replaceState(null, "", `#${anchor}${told.size ? `?${told}` : ""}`);
+  history.replaceState(null, "", `#${anchor}${told.size ? `?${String(told).replaceAll("%2C", ",")}` : ""}`);
 }
 
 function recall() {
@@ -243,7 +243,7 @@ function tell(cell) {
   tip.style.top = `${at.bottom + box.height + 6 < innerHeight ? at.bottom + 4 : Math.max(4, at.top - box.height - 4)}px`;
 }
 // The page may scroll to a cell after it has the focus.
-addEventListener("scroll", () => { if (!tip.hidden && told) tell(told); }, {passive: true});
+addEventListener("scroll", () => { if (told && !tip.hidden) tell(told); }, {passive: true});
 function hush() {
   told = null;
   tip.hidden = true;

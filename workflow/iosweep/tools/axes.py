@@ -141,6 +141,7 @@ WRITTEN_DATA = Option(
     kinds=DATA,
     choices=("random", "tool_default"),
     meaning="What is written: random, or tool_default (the tool's own buffers).",
+    labels={"random": "random data", "tool_default": "the tool's own data"},
     role="condition",
     captions=_NEVER,
     brief="",
