@@ -110,7 +110,7 @@ def test_without_an_interval_nothing_is_decided(found: list[Row], reason: str) -
 def test_why_a_figure_is_suspect_comes_before_what_it_lacks() -> None:
     one = decide(rows(1000, spread=[1.0, 1.01], verdict="suspect", reasons="other load"), "read_iops", ">=", 1, "IOPS")
     assert one.reason == (
-        "2 repetitions that count, and an interval needs 3; besides, 2 of 2 repetitions suspect: 2 × other load"
+        "2 repetitions that count, and an interval needs 3; besides, 2 of 2 repetitions suspect: other load"
     )
 
 

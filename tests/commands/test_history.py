@@ -174,8 +174,10 @@ def test_outputs_of_fio_have_dates(tmp_path: Path, capsys: Capture, monkeypatch:
     text = (SAMPLES / "fio" / "read" / "own_text.out").read_text()
     for day in (12, 11):
         later = document | {"timestamp_ms": document["timestamp_ms"] + day * 86_400_000}
+        later["jobs"][0]["read"]["lat_ns"]["mean"] = 110_780.0 + day  # another run's figures
         (tmp_path / f"json-{day}.json").write_bytes(orjson.dumps(later))
-        (tmp_path / f"text-{day}.txt").write_text(re.sub(r"Nov +\d+ ", f"Nov {day} ", text))
+        dated = re.sub(r"Nov +\d+ ", f"Nov {day} ", text)
+        (tmp_path / f"text-{day}.txt").write_text(dated.replace("avg=428.96", f"avg=428.{day}"))
     for kind in ("json", "text"):
         for output in sorted(tmp_path.glob(f"{kind}-*")):
             name = output.stem
