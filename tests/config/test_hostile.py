@@ -597,7 +597,7 @@ def test_a_report_shows_text(printed: Printed, chromium: Path) -> None:
             tab.locator("#csv").click()
         saved = list(csv.reader(download.value.path().read_text().splitlines()))
         assert tab.locator("img, iframe, object, body b b, i").count() == 0
-        assert tab.locator("script").count() == 8  # the data, the library, and those of page.py
+        assert tab.locator("script").count() == 9  # the data, what unpacks it, the library, and those of page.py
         browser.close()
     assert complaints == []
     assert len(saved) == 1 + 8
