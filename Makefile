@@ -46,7 +46,7 @@ check: lint ## what every change needs: unit tests, style, types, imports, docum
 	@$(RUN) python -m pytest --numprocesses=2 -m unit $(ARGS)
 
 .PHONY: test
-test: test-tools ## all tests, about 15 minutes
+test: test-tools ## all tests, 15 to 25 minutes
 	@$(PYTEST)
 
 .PHONY: soak
