@@ -127,7 +127,7 @@ def test_a_suspect_figure_gives_its_reason() -> None:
         [check(point="p.1.suspect.not repeatable", phase="seq_read", repetition=n, check="precise", outcome="fail")
          for n in range(1, 5)]
     )  # fmt: skip
-    assert said(wild, fails) == ["Sequential reads reach 1.04 GiB/s ± 98.6 %, not repeatable (1 thread)."]
+    assert said(wild, fails) == ["Sequential reads reach 1.04 GiB/s ± 98.6 % (not repeatable) (1 thread)."]
 
 
 def test_latency_and_where_it_queues() -> None:

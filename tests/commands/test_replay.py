@@ -136,13 +136,18 @@ def test_srun_is_not_bound_to_the_cpus_of_its_ranks(made: campaign.Made, capsys:
     assert "taskset" not in capsys.readouterr().out
 
 
-def test_a_point_of_others_is_not_run_unasked(
-    made: campaign.Made, capsys: Capture, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.fixture
+def unmeasured(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A measurement that starts fails the test."""
+
     def never(*_: object) -> int:
         raise AssertionError
 
     monkeypatch.setattr("iosweep.commands.rules.measure.run", never)
+
+
+@pytest.mark.usefixtures("unmeasured")
+def test_a_point_of_others_is_not_run_unasked(made: campaign.Made, capsys: Capture) -> None:
     made.measured()
     point = made.plan.points[0].id
     assert cli.main(["replay", point, "--run"]) == 1
@@ -178,12 +183,8 @@ def test_what_was_measured_again_is_not_taken_for_the_point(made: campaign.Made,
 
 
 def test_a_point_that_is_being_measured_again_is_waited_for(
-    made: campaign.Made, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+    made: campaign.Made, capsys: Capture, unmeasured: None
 ) -> None:
-    def never(*_: object) -> int:
-        raise AssertionError
-
-    monkeypatch.setattr("iosweep.commands.rules.measure.run", never)
     made.measured()
     point, results = made.plan.points[0], begun(made)
     with campaign_lock.hold(results / campaign_lock.NAME, None, lambda _: False):
