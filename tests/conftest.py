@@ -348,7 +348,9 @@ def slurm_dfs(request: pytest.FixtureRequest) -> Iterator[distributed.Dfs]:
     """A distributed file system of each kind, on a cluster of its own, for the tests of a module."""
     if reason := clusters.missing() or distributed.missing(request.param):
         pytest.skip(reason)
-    with clusters.Cluster() as cluster, distributed.Dfs(cluster, request.param) as made:
+    cluster = clusters.Cluster(workers=4)  # in the partition `wide`
+    clients = ("head", "n1", "n2", *cluster.workers)
+    with cluster, distributed.Dfs(cluster, request.param, clients=clients) as made:
         yield made
 
 

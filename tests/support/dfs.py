@@ -21,7 +21,7 @@ from typing import Any, Self
 
 import psutil
 
-from slurm import NODES, Cluster, ClusterError, Inside
+from slurm import Cluster, ClusterError, Inside
 
 RECIPE = Path(__file__).with_name("dfs")
 KINDS = ("moosefs", "glusterfs")
@@ -74,17 +74,18 @@ class Dfs:
     """The file system, mounted at `at` on every member: `up` and `down`, or a context that does both.
 
     copies: of every file. disk: size of the disk of each data server. trash: seconds for which MooseFS keeps the space
-    of deleted files; its default is a day. options: of every mount, such as mfsioretries=3.
+    of deleted files; its default is a day. options: of every mount, such as mfsioretries=3. clients: who mounts it.
     """
 
     at = AT
 
     def __init__(
         self, cluster: Cluster, kind: str, *, copies: int = 1, disk: str = "2G", trash: int | None = None,
-        options: str = "", clients: Sequence[str] = ("head", *NODES),
+        options: str = "", clients: Sequence[str] = (),
     ) -> None:  # fmt: skip
         assert kind in KINDS
-        self.cluster, self.kind, self.clients = cluster, kind, tuple(clients)
+        self.cluster, self.kind = cluster, kind
+        self.clients = tuple(clients) or ("head", *cluster.nodes)
         self._copies, self._disk, self._trash, self._options = copies, disk, trash, options
         self.metadata = "m1" if kind == "moosefs" else None
         #: The machines: first the metadata server, if there is one.

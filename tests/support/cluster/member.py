@@ -118,7 +118,7 @@ def connect(name: str) -> str:
     # Who asks for an address asks again after 50 ms, not after a second: the first question may be too early for the
     # bridge. And a node that is dead is found to be unreachable, where Slurm would wait for its answer.
     Path("/proc/sys/net/ipv4/neigh/eth0/retrans_time_ms").write_text("50")
-    run("ip", "address", "add", f"{address}/24", "dev", "eth0")
+    run("ip", "address", "add", f"{address}/16", "dev", "eth0")
     run("ip", "link", "set", "eth0", "up")
     return address
 
