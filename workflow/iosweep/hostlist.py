@@ -5,24 +5,45 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby, product
+from typing import NamedTuple
 
-#: A name that ends with a number. More digits than these are not counted, only copied.
-_NUMBERED = re.compile(r"(.*?)([0-9]{1,15})", re.DOTALL)
-#: A name with brackets, split at them: text, content, text, ... Commas outside of brackets separate names.
+#: A name with a number. More digits than these are not counted, only copied.
+_NUMBERED = re.compile(r"(.*?)([0-9]{1,15})([^0-9]*)", re.DOTALL)
+#: A name, which may have brackets. Commas outside of brackets separate names.
 _WORD = re.compile(r"(?:[^][,]|\[[0-9,-]+\])+")
 _BRACKETS = re.compile(r"\[([0-9,-]+)\]")
 _RANGE = re.compile(r"([0-9]{1,15})(?:-([0-9]{1,15}))?")
-#: Slurm's own limit of nodes is 65,536 per list.
+#: Slurm's own limit is 65,536 nodes per list.
 _MOST = 1 << 20
+#: In a sentence: so few names are written out; no more lists and ranges than these.
+_FEW, _MOST_LISTS, _MOST_RANGES = 3, 6, 12
+
+
+class _List(NamedTuple):
+    """`before`[numbers]`after`; ranges: numbers that follow each other. A name without a number has none."""
+
+    before: str
+    after: str
+    ranges: list[list[str]]
+
+    def text(self, most: int | None = None) -> str:
+        if not self.ranges:
+            return self.before
+        if len(self.ranges) == 1 and len(self.ranges[0]) == 1:
+            return f"{self.before}{self.ranges[0][0]}{self.after}"
+        texts = [one[0] if len(one) == 1 else f"{one[0]}-{one[-1]}" for one in self.ranges[:most]]
+        if len(texts) < len(self.ranges):
+            texts.append(f"... {sum(map(len, self.ranges)):,} in all")
+        return f"{self.before}[{','.join(texts)}]{self.after}"
 
 
 def folded(names: Iterable[str]) -> str:
-    """The names as one list, in their order; `unfolded` gives them back. Numbers that follow each other are a range."""
-    return ",".join(map(_item, _groups(names)))
+    """The names as one list, in their order; `unfolded` gives them back."""
+    return ",".join(one.text() for one in _lists(names))
 
 
 def unfolded(text: str) -> tuple[str, ...]:
-    """`n[1-2],b7` -> n1, n2, b7, also with several brackets in a name. Raises ValueError for what is not such a list."""
+    """`n[1-2],b7` -> n1, n2, b7, also with several brackets in a name. Raises ValueError for any other text."""
     if not text:
         return ()
     words = _WORD.findall(text)
@@ -31,60 +52,53 @@ def unfolded(text: str) -> tuple[str, ...]:
     return tuple(name for word in words for name in _names(word))
 
 
-def some_hosts(names: Iterable[str], most: int = 6) -> str:
-    """The list, for a sentence; what is beyond its first `most` ranges is counted: `w[1-9,12] and 30 more nodes`."""
-    groups = list(_groups(names))
-    parts, left, others = [], most, 0
-    for prefix, ranges in groups:
-        kept = ranges[:left]
-        left -= len(kept)
-        others += sum(len(one) for one in ranges[len(kept) :])
-        if kept:
-            parts.append(_item((prefix, kept)))
-    if not others:
-        return ", ".join(parts)
-    return f"{', '.join(parts)} and {others:,} more {'node' if others == 1 else 'nodes'}"
+def hosts(names: Iterable[str]) -> str:
+    """Names of nodes for a sentence, in natural order, more than three as Slurm writes them: `login, node[01-04,07]`.
+
+    Of many that follow no order the first ones, and how many there are.
+    """
+    ordered = sorted(set(names), key=natural)
+    if len(ordered) <= _FEW:
+        return ", ".join(ordered)
+    together: dict[tuple[str, str, bool], list[str]] = {}
+    for name in ordered:
+        before, number, after = _split(name)
+        together.setdefault((before, after, bool(number)), []).append(name)
+    texts = [one.text(_MOST_RANGES) for alike in together.values() for one in _lists(alike)]
+    return ", ".join(texts if len(texts) <= _MOST_LISTS else [*texts[:_MOST_LISTS], f"... {len(ordered):,} in all"])
 
 
-#: A prefix, and the numbers behind it in ranges without gaps; a name without a number is one range of "".
-_Group = tuple[str, list[list[str]]]
+def natural(name: str) -> list[tuple[int, str]]:
+    """Sorting key: node2 before node10."""
+    return [(int(part), "") if part.isdecimal() else (-1, part) for part in re.split(r"(\d+)", name)]
 
 
-def _groups(names: Iterable[str]) -> Iterator[_Group]:
-    for (prefix, _), members in groupby(map(_split, names), key=lambda each: (each[0], bool(each[1]))):
+def _lists(names: Iterable[str]) -> Iterator[_List]:
+    """The names in their order."""
+    parts = ((before, after, number) for before, number, after in map(_split, names))
+    for (before, after, numbered), alike in groupby(parts, key=lambda part: (part[0], part[1], bool(part[2]))):
         ranges: list[list[str]] = []
-        for _, number in members:
-            # a range is written with the width of its first number
-            if number and ranges and number == _after(ranges[-1]):
-                ranges[-1].append(number)
+        for _, _, number in alike:
+            if not numbered:
+                yield _List(before, after, [])
+            elif ranges and number == format(int(ranges[-1][-1]) + 1, f"0{len(ranges[-1][0])}d"):
+                ranges[-1].append(number)  # a range is written with the width of its first number
             else:
                 ranges.append([number])
-        yield prefix, ranges
+        if numbered:
+            yield _List(before, after, ranges)
 
 
-def _split(name: str) -> tuple[str, str]:
+def _split(name: str) -> tuple[str, str, str]:
+    """What is before the last number of a name, the number, and what is after it."""
     found = _NUMBERED.fullmatch(name)
-    return (found[1], found[2]) if found else (name, "")
-
-
-def _after(numbers: Sequence[str]) -> str:
-    return format(int(numbers[-1]) + 1, f"0{len(numbers[0])}d")
-
-
-def _item(group: _Group) -> str:
-    prefix, ranges = group
-    if not ranges[0][0]:  # the same name without a number, perhaps several times
-        return ",".join(prefix for _ in ranges)
-    if len(ranges) == 1 and len(ranges[0]) == 1:
-        return prefix + ranges[0][0]
-    texts = (one[0] if len(one) == 1 else f"{one[0]}-{one[-1]}" for one in ranges)
-    return f"{prefix}[{','.join(texts)}]"
+    return (found[1], found[2], found[3]) if found else (name, "", "")
 
 
 def _names(word: str) -> Iterator[str]:
     *parts, last = _BRACKETS.split(word)
-    texts, brackets = parts[::2], [list(_numbers(each)) for each in parts[1::2]]
-    for chosen in product(*brackets):
+    texts: Sequence[str] = parts[::2]
+    for chosen in product(*(list(_numbers(each)) for each in parts[1::2])):
         yield "".join(text + number for text, number in zip(texts, chosen, strict=True)) + last
 
 
