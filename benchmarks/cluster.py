@@ -43,15 +43,15 @@ for number, command in enumerate(json.load(open(sys.argv[1]))):
 
 
 @contextmanager
-def cluster(work: Path, environment: Mapping[str, str] | None = None) -> Iterator[slurm.Cluster]:
-    """A cluster. Its work/target is in memory, so that the noise of a disk has no part in it; so is work/lock, for its
+def cluster(work: Path, environment: Mapping[str, str] | None = None, workers: int = 0) -> Iterator[slurm.Cluster]:
+    """A cluster, with so many workers beside its five nodes. Its work/target is in memory, so that the noise of a disk has no part in it; so is work/lock, for its
     own locks. Raises CannotRun."""
     if reason := slurm.missing():
         raise CannotRun(reason.removeprefix("slurm: "))
     # Where Python must not keep bytecode, every start compiles libraries for a second or two: not what is measured.
     ours = {**slurm.MPI_ENVIRONMENT, **campaigns.WITH_OURS, "PYTHONDONTWRITEBYTECODE": "", **(environment or {})}
     try:
-        with slurm.Cluster(ours) as up:
+        with slurm.Cluster(ours, workers=workers) as up:
             for place in (work / "target", work / "lock"):
                 place.mkdir()
                 up.run(["mount", "-t", "tmpfs", "tmpfs", place])

@@ -117,10 +117,10 @@ def test_running_jobs_are_mentioned_once() -> None:
 def test_sentences() -> None:
     watch = Watch("weka", "/d")
     at = time.mktime((2033, 5, 17, 14, 5, 0, 0, 0, -1))
-    runs = "2 nodes: job 12 runs on n1,n2, until Tue 17 May 14:05 at most"
+    runs = "2 nodes: job 12 runs on n1, n2, until Tue 17 May 14:05 at most"
     assert watch.sentence(replace(RUNS, ends=at)) == f"{runs}; `iosweep watch weka` shows how far it is"
     assert watch.sentence(replace(RUNS, ends=at)) == runs  # once is enough
-    assert watch.sentence(replace(RUNS, ends=None)) == "2 nodes: job 12 runs on n1,n2"
+    assert watch.sentence(replace(RUNS, ends=None)) == "2 nodes: job 12 runs on n1, n2"
     assert watch.sentence(WAITS) == "2 nodes: job 12 waits: nodes are busy (Resources)"
     expected = replace(WAITS, reason="Priority", starts=at)
     assert watch.sentence(expected).endswith(

@@ -71,9 +71,9 @@ HYDRA_STEP = ["/x/mpiexec", "-launcher", "slurm", "-rmk", "user"]
     ("name", "tasks", "hosts", "expected"),
     [
         ("srun", 4, ("n1", "n2"),
-         ["srun", *STEP, "--mpi=pmi2", "--nodes=2", "--nodelist=n1,n2", "--ntasks=4", "--ntasks-per-node=2"]),
+         ["srun", *STEP, "--mpi=pmi2", "--nodes=2", "--nodelist=n[1-2]", "--ntasks=4", "--ntasks-per-node=2"]),
         ("srun-pmix", 3, ("b7", "b1", "b9"),
-         ["srun", *STEP, "--mpi=pmix", "--nodes=3", "--nodelist=b7,b1,b9", "--ntasks=3", "--ntasks-per-node=1"]),
+         ["srun", *STEP, "--mpi=pmix", "--nodes=3", "--nodelist=b[7,1,9]", "--ntasks=3", "--ntasks-per-node=1"]),
         ("srun", 64, ("n2",),
          ["srun", *STEP, "--mpi=pmi2", "--nodes=1", "--nodelist=n2", "--ntasks=64", "--ntasks-per-node=64"]),
         ("mpiexec", 4, ("n1", "n2"), [*HYDRA_STEP, "-hosts", "n1,n2", "-ppn", "2", "-n", "4"]),

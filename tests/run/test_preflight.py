@@ -76,7 +76,7 @@ def test_the_controller_is_asked_once_for_all_nodes(job: Job) -> None:
     assert code == 0, said
     asked = log.read_text().splitlines()
     assert {line.split()[0] for line in asked} == {"n1"}
-    assert [line for line in asked if "show node" in line] == ["n1 --oneliner show node n1,n2"]
+    assert [line for line in asked if "show node" in line] == ["n1 --oneliner show node n[1-2]"]
     assert [line for line in asked if "show config" in line] == ["n1 show config"]
     # what they were told came to be judged on each
     rows = pyarrow.parquet.read_table(job.made.results / "nodes.parquet").to_pylist() if job.made.rows() else []

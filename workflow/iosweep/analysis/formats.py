@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
 from iosweep.analysis.aggregate import Statistics
+from iosweep.hostlist import hosts as hosts
+from iosweep.hostlist import natural as natural
 
 
 @dataclass(frozen=True)
@@ -108,43 +109,6 @@ def times(ratio: float) -> str:
 def listing(texts: Sequence[str]) -> str:
     """`fio, IOR and mdtest`."""
     return " and ".join(filter(None, (", ".join(texts[:-1]), texts[-1])))
-
-
-def natural(name: str) -> list[tuple[int, str]]:
-    """Sorting key: node2 before node10."""
-    return [(int(part), "") if part.isdecimal() else (-1, part) for part in re.split(r"(\d+)", name)]
-
-
-def hosts(names: Iterable[str]) -> str:
-    """Names of nodes in natural order, more than three as Slurm writes them: `login, node[01-04,07]`."""
-    ordered = sorted(set(names), key=natural)
-    if len(ordered) <= 3:
-        return ", ".join(ordered)
-    parts = [re.fullmatch(r"(.*?)(\d+)(\D*)", name) or name for name in ordered]
-    alike: dict[tuple[str, str, int], list[int]] = {}  # before the number, after it, digits at least -> numbers
-    for part in parts:
-        if isinstance(part, str):
-            alike[part, "", 0] = []
-        else:
-            known = [digits for before, after, digits in alike if (before, after) == (part[1], part[3])]
-            fitting = (digits for digits in known if f"{int(part[2]):0{digits}}" == part[2])
-            digits = next(fitting, len(part[2]) if part[2].startswith("0") else 0)
-            alike.setdefault((part[1], part[3], digits), []).append(int(part[2]))
-    texts = [f"{before}{_ranges(numbers, digits)}{after}" for (before, after, digits), numbers in alike.items()]
-    return ", ".join(texts if len(texts) <= 6 else [*texts[:6], f"... {len(ordered):,} in all"])
-
-
-def _ranges(numbers: Sequence[int], digits: int, most: int = 12) -> str:
-    """1, 2, 3, 7 -> `[1-3,7]`; of too many in disorder the first ones, and how many there are."""
-    runs: list[list[int]] = []
-    for number in numbers:
-        if runs and number == runs[-1][-1] + 1:
-            runs[-1][1:] = [number]
-        else:
-            runs.append([number])
-    texts = ["-".join(f"{number:0{digits}}" for number in run) for run in runs[:most]]
-    more = f",... {len(numbers):,} in all" if len(runs) > most else ""
-    return "".join(texts) if len(numbers) < 2 else f"[{','.join(texts)}{more}]"
 
 
 def span(times: Iterable[datetime]) -> str:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from iosweep.errors import Unanswered
+from iosweep.hostlist import hosts
 from iosweep.jobs import submission
 from iosweep.slurm import query
 from iosweep.slurm.query import Job
@@ -129,7 +130,7 @@ class Watch:
             until = f", until {_clock(job.ends)} at most" if job.ends else ""
             how = "" if self._hint_given else f"; `iosweep watch {self.campaign}` shows how far it is"
             self._hint_given = True
-            return f"{name}: job {job.id} runs on {','.join(job.hosts)}{until}{how}"
+            return f"{name}: job {job.id} runs on {hosts(job.hosts)}{until}{how}"
         expected = f"; Slurm expects it to start at {_clock(job.starts)}" if job.starts else ""
         return f"{name}: job {job.id} waits: {words(job)}{expected}"
 

@@ -17,6 +17,7 @@ from pathlib import Path
 import msgspec
 
 from iosweep.errors import Unanswered
+from iosweep.hostlist import folded
 from iosweep.node import hardware, reserved, weka
 from iosweep.node.cpus import NO_CPUS, CpuSet, Topology, listed, parse
 from iosweep.node.kernel_files import field, text
@@ -96,7 +97,7 @@ def controller(names: Sequence[str], ask: Ask) -> Controller | None:
     found = {m[1]: m[2].strip() for m in re.finditer(r"^(\S+)\s*= ?(.*)$", printed, re.MULTILINE)}
     config = {key: found[key] for key in (*_CONFIG, "SlurmdPidFile") if key in found}
     try:
-        lines = ask(["scontrol", "--oneliner", "show", "node", ",".join(names)], ANSWER_S).splitlines()
+        lines = ask(["scontrol", "--oneliner", "show", "node", folded(names)], ANSWER_S).splitlines()
     except Unanswered as error:
         return Controller(config, error=str(error), refused=bool(error.said))
     alike: dict[tuple[tuple[str, str], ...], list[str]] = {}

@@ -16,13 +16,14 @@ from msgspec import structs
 
 from iosweep.errors import Conflict
 from iosweep.files.fields import Part
+from iosweep.hostlist import hosts as named_hosts
 from iosweep.node.cpu_record import CpuRecord, Looks, NodesCpus
 from iosweep.node.cpus import NO_CPUS, CpuSet, Topology, listed, named, parse
 from iosweep.node.node_facts import NodeFacts
 from iosweep.node.placement import Binding, Policy, Width, common, place, usable
 from iosweep.node.probed_cpus import CPUSETS, SIBLINGS, SLURM
 from iosweep.node.reserved import Overlap, Reserved, overlap
-from iosweep.text import human_count, some
+from iosweep.text import human_count
 
 Mode = Literal["off", "verify", "enforce", "strict"]
 #: Modes in which ranks and workers are bound.
@@ -180,7 +181,7 @@ def decide(settings: CpuSettings, nodes: Mapping[str, NodeFacts], slurm: bool) -
         for host, more in differing.items():
             notes.append(f"note: {host} could use {named(more)} too, which not all nodes have; ranks are placed alike")
         if others := [host for host, facts in nodes.items() if _shape(facts) != _shape(first)]:
-            notes.append(f"note: {some(others, 4)}: other cores or NUMA nodes than here, where ranks are placed")
+            notes.append(f"note: {named_hosts(others)}: other cores or NUMA nodes than here, where ranks are placed")
         if near and not near & shared:
             which += ", of which none is usable; ranks are packed"
         if settings.placement == "near_nic" and which:
@@ -204,7 +205,7 @@ def _exposed(overlaps: Mapping[str, Overlap], nodes: Mapping[str, NodeFacts]) ->
         findings = [f for f in nodes[host].cpu_findings or () if f.check == SLURM and f.outcome == "wrong"]
         lacks = "; ".join(dict.fromkeys(f.change for f in findings if f.change))
         alike.setdefault(f"{one.seen}; {f'to keep all jobs off: {lacks}' if lacks else one.change}", []).append(host)
-    return [f"{some(hosts, 4)}: {said}" for said, hosts in alike.items()]
+    return [f"{named_hosts(hosts)}: {said}" for said, hosts in alike.items()]
 
 
 def _wrong(nodes: Mapping[str, NodeFacts], overlaps: Mapping[str, Overlap]) -> list[str]:
@@ -214,7 +215,7 @@ def _wrong(nodes: Mapping[str, NodeFacts], overlaps: Mapping[str, Overlap]) -> l
         for one in facts.cpu_findings or ():
             if one.outcome == "wrong" and not (host in overlaps and one.check in _EXPOSES):
                 found.setdefault(f"{one.check}: {one.seen}; {one.change or ''}".rstrip("; "), []).append(host)
-    return [f"{some(hosts, 4)}: {said}" for said, hosts in found.items()]
+    return [f"{named_hosts(hosts)}: {said}" for said, hosts in found.items()]
 
 
 def _shape(facts: NodeFacts) -> tuple[object, ...]:
@@ -228,7 +229,7 @@ def _without_conflict(overlaps: Mapping[str, Overlap], count: int) -> None:
         if one.fatal:
             alike.setdefault(str(one), []).append(host)
     if alike:
-        told = [f"{some(hosts, 4)}: {said}" for said, hosts in alike.items()]
+        told = [f"{named_hosts(hosts)}: {said}" for said, hosts in alike.items()]
         more = f"; and {len(told) - 3} other reasons" if told[3:] else ""
         raise Conflict("; ".join(told[:3]) + more, lasting=sum(map(len, alike.values())) == count)
 

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from iosweep.findings import Line, inapplicable, ok, unchecked, warning, wrong
+from iosweep.hostlist import hosts as named_hosts
 from iosweep.node import cpu_probe, slurm_cores
 from iosweep.node.cpu_probe import SERVICE
 from iosweep.node.cpus import NO_CPUS, CpuSet, Topology, listed, named, parse
@@ -45,7 +46,7 @@ def of_nodes(lines: Mapping[str, Sequence[Line]]) -> list[Line]:
     for line in sorted(hosts, key=lambda line: order.index(line.check)):
         there = hosts[line]
         if len(there) < len(lines):
-            line = Line(line.check, line.outcome, f"{some(there)}: {line.seen}", line.change)
+            line = Line(line.check, line.outcome, f"{named_hosts(there)}: {line.seen}", line.change)
         together.append(line)
     return together
 

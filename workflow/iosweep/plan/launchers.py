@@ -11,6 +11,7 @@ from functools import cache
 from pathlib import Path
 
 from iosweep.errors import Obstacle
+from iosweep.hostlist import folded
 from iosweep.node.cpus import CpuSet, listed, mask
 from iosweep.node.placement import Binding
 from iosweep.plan.model import Point
@@ -56,7 +57,7 @@ class Launcher:
                 return [mpiexec, *_LOCAL, *bound, "-n", str(tasks), *command]
             over = ("-hosts", ",".join(hosts), "-ppn", str(per_node))
             return [mpiexec, *_ALLOCATED, *bound, *over, "-n", str(tasks), *command]
-        placed = (f"--nodes={len(hosts)}", f"--nodelist={','.join(hosts)}", f"--ntasks={tasks}")
+        placed = (f"--nodes={len(hosts)}", f"--nodelist={folded(hosts)}", f"--ntasks={tasks}")
         return ["srun", *_step(binding), f"--mpi={self.pmi}", *placed, f"--ntasks-per-node={per_node}", *command]
 
     def opens_port(self, point: Point) -> bool:

@@ -27,6 +27,7 @@ from iosweep.plan.launchers import SLURM_LAUNCHERS, Launcher, Mpiexec, mpiexec
 from iosweep.programs.find import Program
 from iosweep.run import remote_agent, tool_files
 from iosweep.run.remote import RemoteAgents, lost
+from iosweep.run.remote_agent import Watched, Watching
 from iosweep.slurm import query
 from iosweep.target.agent import Agent
 from iosweep.tools import Step, Streams, Tool
@@ -69,6 +70,17 @@ def _of_this_node(done: Completed, hosts: Sequence[str]) -> _Nodes:
         moved=dict.fromkeys(hosts, done.node_moved) if done.node_moved else {},
         monitor=monitor.of_nodes(dict.fromkeys(hosts, done.node_monitor)),
         progress=progress.of_nodes(dict.fromkeys(hosts, done.node_progress)),
+    )
+
+
+def _of_nodes(seen: Mapping[str, Watched]) -> _Nodes:
+    return _Nodes(
+        ranks={host: one.ranks for host, one in seen.items()},
+        load=load.of_nodes({host: one.load for host, one in seen.items()}),
+        cpus={host: one.cpus for host, one in seen.items() if one.cpus} or None,
+        moved={host: one.moved for host, one in seen.items()},
+        monitor=monitor.of_nodes({host: one.monitor for host, one in seen.items()}),
+        progress=progress.of_nodes({host: one.progress for host, one in seen.items()}),
     )
 
 
@@ -176,9 +188,15 @@ class Commands:
     def _watch(
         self, remote: RemoteAgents, hosts: Sequence[str], wanted: Wanted | None, binding: Binding | None
     ) -> None:
-        bound, first = self._bound(binding), remote.hosts[0]  # where we are
-        each = {host: (wanted, bound, os.getpid() if host == first else None) for host in hosts}
+        watched = self._watching(remote, hosts, wanted, binding)
+        each = {host: (one.wanted, one.bound, one.runner) for host, one in watched.items()}
         remote.call(remote_agent.watch, each=each)
+
+    def _watching(
+        self, remote: RemoteAgents, hosts: Sequence[str], wanted: Wanted | None, binding: Binding | None
+    ) -> dict[str, Watching]:
+        bound, first = list(self._bound(binding)), remote.hosts[0]  # where we are
+        return {host: Watching(wanted, bound, os.getpid() if host == first else None) for host in hosts}
 
     def _launched(
         self,
@@ -227,15 +245,7 @@ class Commands:
     @staticmethod
     def _seen(remote: RemoteAgents, hosts: Sequence[str]) -> _Nodes:
         """What was seen on each host since `_watch`."""
-        seen = remote.call(remote_agent.seen, each=dict.fromkeys(hosts, ()))
-        return _Nodes(
-            ranks={host: one.ranks for host, one in seen.items()},
-            load=load.of_nodes({host: one.load for host, one in seen.items()}),
-            cpus={host: one.cpus for host, one in seen.items() if one.cpus} or None,
-            moved={host: one.moved for host, one in seen.items()},
-            monitor=monitor.of_nodes({host: one.monitor for host, one in seen.items()}),
-            progress=progress.of_nodes({host: one.progress for host, one in seen.items()}),
-        )
+        return _of_nodes(remote.call(remote_agent.seen, each=dict.fromkeys(hosts, ())))
 
     def _each(
         self,
@@ -248,11 +258,11 @@ class Commands:
     ) -> tuple[Completed, Streams]:
         """Run a command on each host, all started at once. `outputs`: files that it writes on each (Tool.outputs)."""
         clocks = remote.clocks()
-        self._watch(remote, list(argvs), wanted, binding)
-        done = remote.run(argvs, timeout_s, binding.union if binding else None, outputs)
+        watched = self._watching(remote, list(argvs), wanted, binding)
+        done = remote.run(argvs, timeout_s, binding.union if binding else None, outputs, watched)
         streams: dict[str, bytes] = {}
         nodes = []
-        for k, (host, (one, started, ended, files)) in enumerate(done.items()):
+        for k, (host, (one, started, ended, files, _)) in enumerate(done.items()):
             streams |= {f"stdout@{k}": one.stdout, f"stderr@{k}": one.stderr}
             streams |= {f"{stream}@{k}": content for stream, content in files.items()}
             clock = clocks[host]
@@ -266,9 +276,9 @@ class Commands:
                     "exit_code": one.exit_code,
                 }
             )
-        whole = together({host: one for host, (one, *_) in done.items()})
-        seen = self._seen(remote, list(argvs))
-        own = {host: one.with_own_bytes(seen.moved[host]) for host, (one, *_) in done.items()}
+        whole = together({host: ran.done for host, ran in done.items()})
+        seen = _of_nodes({host: ran.watched for host, ran in done.items() if ran.watched})
+        own = {host: ran.done.with_own_bytes(seen.moved[host]) for host, ran in done.items()}
         return seen._replace(moved=own).onto(whole), streams | {"hosts": orjson.dumps(nodes)}
 
     def serve(

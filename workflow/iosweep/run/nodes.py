@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from msgspec import structs
 
 from iosweep.errors import AllocationError, ExitCode
+from iosweep.hostlist import hosts
 from iosweep.node import collect_facts, pinning, process
 from iosweep.node.cpu_probe import controller, node_name
 from iosweep.node.node_facts import NodeFacts
@@ -71,7 +72,7 @@ def _check_results(setup: Setup, remote: RemoteAgents) -> None:
     if away := [host for host, theirs in remote.call(hash_of, ours).items() if theirs != hash_of(ours)]:
         raise AllocationError(
             ExitCode.REFUSED,
-            f"{', '.join(away)}: the results {results} do not exist there; every node must see the directory that"
+            f"{hosts(away)}: the results {results} do not exist there; every node must see the directory that"
             " snakemake runs in",
             nodes=away,
         )

@@ -11,7 +11,6 @@ of their nodes, start tools that know nothing of other nodes (fio), and count th
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import select
 import subprocess
@@ -21,17 +20,17 @@ import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import Self, TypeVar
+from typing import NamedTuple, Self, TypeVar
 
 from msgspec import convert, to_builtins
 
+from iosweep import hostlist
 from iosweep.errors import AllocationError, ExitCode, Refused, TargetError, TargetHangs, Unanswered
 from iosweep.node import process
 from iosweep.run import remote_agent
-from iosweep.run.remote_agent import Request
-from iosweep.slurm import fan_out, query
+from iosweep.run.remote_agent import Request, Watched, Watching
+from iosweep.slurm import broadcast, fan_out, query
 from iosweep.target.protocol import Answer
-from iosweep.text import some
 
 T = TypeVar("T")
 
@@ -50,6 +49,17 @@ class Clock:
 
     offset_s: float
     error_s: float
+
+
+class RanOn(NamedTuple):
+    """What a command did on a node, when it started and ended on the node's clock, in seconds, the streams of the files
+    that it wrote, and what was watched."""
+
+    done: process.Completed
+    started: float
+    ended: float
+    files: dict[str, bytes]
+    watched: Watched | None
 
 
 class Silent(TargetHangs):
@@ -78,7 +88,12 @@ class RemoteAgents:
 
     def __enter__(self) -> Self:
         many = str(len(self.hosts))
-        place = [f"--nodes={many}", f"--ntasks={many}", "--ntasks-per-node=1", f"--nodelist={','.join(self.hosts)}"]
+        place = [
+            f"--nodes={many}",
+            f"--ntasks={many}",
+            "--ntasks-per-node=1",
+            f"--nodelist={hostlist.folded(self.hosts)}",
+        ]
         self._start = ["srun", "--overlap", "--mpi=none", "--cpu-bind=none", "--job-name=agents", *place]
         self._errors = tempfile.TemporaryFile()
         try:
@@ -115,8 +130,8 @@ class RemoteAgents:
         Raises AllocationError, TargetHangs where an answer does not come in time, TargetError for an error on a node.
         """
         answers = self.answers(operation, *arguments, each=each, deadline_s=deadline_s)
-        if late := sorted(host for host, answer in answers.items() if isinstance(answer, TargetHangs)):
-            raise TargetHangs(f"the agent on {some(late, 4)} does not answer: {answers[late[0]]}", late)
+        if late := [host for host, answer in answers.items() if isinstance(answer, TargetHangs)]:
+            raise TargetHangs(f"the agent on {hostlist.hosts(late)} does not answer: {answers[late[0]]}", late)
         found = {}
         for host, answer in answers.items():
             if isinstance(answer, Refused):
@@ -139,13 +154,15 @@ class RemoteAgents:
         """As `call`, but what it raises for a node is that node's answer. Raises AllocationError."""
         wanted = list(self.hosts if each is None else each)
         self._number += 1
-        if each is not None and tuple(each) == self.hosts and all(own == each[wanted[0]] for own in each.values()):
-            arguments, each = tuple(each[wanted[0]]), None  # sent once, not per node
-        own = None if each is None else {host: list(values) for host, values in each.items()}
-        request = Request(self._number, operation.__name__, list(arguments), own)
+        common, own = to_builtins(list(arguments)), None
+        if each is not None:
+            common, own = broadcast.split({host: to_builtins(list(values)) for host, values in each.items()})
+            if tuple(each) == self.hosts and not any(own.values()):
+                own = None
+        request = Request(self._number, operation.__name__, common, own)
         limit_s = self._deadline_s if deadline_s is None else deadline_s
         end = time.monotonic() + limit_s
-        self._send(json.dumps(to_builtins(request)).encode() + b"\n", end)
+        self._send(broadcast.line(to_builtins(request)), end)
         answers = self._answers(set(wanted), end)
         late = Silent(f"nothing for {limit_s:g} s ({operation.__name__})")
         return {host: answers[host].outcome(operation) if host in answers else late for host in wanted}
@@ -169,14 +186,14 @@ class RemoteAgents:
         timeout_s: float,
         cpus: Collection[int] | None = None,
         outputs: Mapping[str, str] = MappingProxyType({}),
-    ) -> dict[str, tuple[process.Completed, float, float, dict[str, bytes]]]:
+        watched: Mapping[str, Watching] = MappingProxyType({}),
+    ) -> dict[str, RanOn]:
         """Run a command on each of some nodes, all started at once, as `process.run` does.
 
-        Returns host -> what it did, when it started and ended on its node's clock, in seconds, and the streams of the
-        files that it wrote (`outputs`, as Tool.outputs).
+        `outputs`: files that it writes, as Tool.outputs. `watched`: host -> what is watched on it meanwhile.
         """
         places = None if cpus is None else sorted(cpus)
-        staged = {host: [list(argv), places, dict(outputs)] for host, argv in commands.items()}
+        staged = {host: [list(argv), places, dict(outputs), watched.get(host)] for host, argv in commands.items()}
         self.call(remote_agent.stage, each=staged)
         each = dict.fromkeys(commands, (timeout_s,))
         answers = self.call(remote_agent.run, each=each, deadline_s=timeout_s + _SLACK_S)
@@ -184,7 +201,8 @@ class RemoteAgents:
         for host, ran in answers.items():
             stdout, stderr = fan_out.unpacked(ran.stdout), fan_out.unpacked(ran.stderr)
             files = {stream: fan_out.unpacked(content) for stream, content in ran.files.items()}
-            found[host] = (replace(ran.done, stdout=stdout, stderr=stderr), ran.started, ran.ended, files)
+            done = replace(ran.done, stdout=stdout, stderr=stderr)
+            found[host] = RanOn(done, ran.started, ran.ended, files, ran.watched)
         return found
 
     def _send(self, data: bytes, end: float) -> None:
@@ -228,7 +246,7 @@ class RemoteAgents:
         self._errors.seek(0)
         lines = [line.strip() for line in self._errors.read(1 << 16).decode("utf-8", "replace").splitlines()]
         message = "; ".join(line for line in lines if line)[:300] or "srun says nothing"
-        return lost(f"the agents on {some(self.hosts, 4)} ended: {message}")
+        return lost(f"the agents on {hostlist.hosts(self.hosts)} ended: {message}")
 
     def _end(self) -> None:
         for stream in (self._srun.stdin, self._srun.stdout):

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import json
 import os
 import shutil
 import signal
@@ -34,7 +33,7 @@ from iosweep.node.probe_record import Controller
 from iosweep.node.sampling import Sampler, Wanted
 from iosweep.programs.find import hash_of
 from iosweep.run import tool_files
-from iosweep.slurm import fan_out
+from iosweep.slurm import broadcast, fan_out
 from iosweep.target import counters, handle, identify, ownership, probe, protocol
 
 #: Time limit for a tool's server to listen.
@@ -42,12 +41,12 @@ _SERVER_S = 10.0
 
 
 class Request(msgspec.Struct, frozen=True):
-    """`each`: host -> its own arguments, in place of `arguments`; other hosts ignore the request."""
+    """`each`: host -> what differs of its arguments (broadcast.py); other hosts ignore the request."""
 
     number: int
     operation: str
     arguments: list[object] = []
-    each: dict[str, list[object]] | None = None
+    each: dict[str, list[broadcast.Change]] | None = None
 
 
 class NodeAnswer(msgspec.Struct, frozen=True):
@@ -70,9 +69,17 @@ class Watched(msgspec.Struct, frozen=True):
     progress: bytes = b""
 
 
+class Watching(msgspec.Struct, frozen=True):
+    """The arguments of `watch`."""
+
+    wanted: Wanted | None
+    bound: list[str]
+    runner: int | None
+
+
 class Ran(msgspec.Struct, frozen=True):
     """What a command did, when it started and ended on the node's clock, and its output (fan_out.packed); files: the
-    same of the files that it wrote, by stream."""
+    same of the files that it wrote, by stream; and what was watched meanwhile."""
 
     done: process.Completed
     started: float
@@ -80,6 +87,7 @@ class Ran(msgspec.Struct, frozen=True):
     stdout: str
     stderr: str
     files: dict[str, str] = {}
+    watched: Watched | None = None
 
 
 class _Watch:
@@ -190,16 +198,19 @@ class _Staged(msgspec.Struct, frozen=True):
     argv: list[str] = []
     cpus: list[int] | None = None
     outputs: dict[str, str] = {}
+    watched: bool = False
 
 
 _staged = _Staged()
 
 
-def stage(argv: list[str], cpus: list[int] | None, outputs: dict[str, str]) -> None:
+def stage(argv: list[str], cpus: list[int] | None, outputs: dict[str, str], watching: Watching | None = None) -> None:
     """Keep a command, its CPUs and the files that it writes (Tool.outputs) for `run`, whose request to all nodes at
-    once can then be short."""
+    once can then be short; and begin to watch."""
     global _staged
-    _staged = _Staged(argv, cpus, outputs)
+    _staged = _Staged(argv, cpus, outputs, watching is not None)
+    if watching:
+        watch(watching.wanted, watching.bound, watching.runner)
 
 
 def run(timeout_s: float) -> Ran:
@@ -213,6 +224,7 @@ def run(timeout_s: float) -> Ran:
         started = time.time()
         done = process.run(staged.argv, timeout_s, scratch, stdout.fileno(), stderr.fileno(), asker=0, cpus=staged.cpus)
         ended = time.time()
+        watched = seen() if staged.watched else None
         printed = []
         for stream in (stdout, stderr):
             stream.seek(0)
@@ -222,7 +234,7 @@ def run(timeout_s: float) -> Ran:
             with safe_paths.folder(Path(scratch)) as place:
                 files = tool_files.collected(place, staged.outputs)
     written = {stream: fan_out.packed(content) for stream, content in files.items()}
-    return Ran(done, started, ended, fan_out.packed(printed[0]), fan_out.packed(printed[1]), written)
+    return Ran(done, started, ended, fan_out.packed(printed[0]), fan_out.packed(printed[1]), written, watched)
 
 
 #: Where nothing can be written: a tool goes without its files then.
@@ -281,9 +293,9 @@ def main() -> None:
     while part := os.read(0, 1 << 16):
         *lines, received = (received + part).split(b"\n")
         for line in lines:
-            request = msgspec.convert(json.loads(line), Request)
+            request = msgspec.convert(broadcast.request(line), Request)
             if request.each is None or name in request.each:
-                arguments = request.arguments if request.each is None else request.each[name]
+                arguments = broadcast.arguments(request.arguments, (request.each or {}).get(name, ()))
                 try:
                     answer = protocol.answer(OPERATIONS[request.operation], arguments)
                 except process.Abandoned:

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from iosweep.config.sweeps import Config
 from iosweep.errors import AllocationError, ExitCode, Problem, Refused, TargetError, TargetHangs
+from iosweep.hostlist import hosts as named
 from iosweep.programs.spack.built import on_target
 from iosweep.run.campaign_directory import CampaignDirectory
 from iosweep.run.outcome import target_error
@@ -22,7 +23,6 @@ from iosweep.run.request import Setup
 from iosweep.run.work import Done
 from iosweep.target import filesystem, handle, identify, marker, ownership, parents, probe
 from iosweep.target.agent import Agent
-from iosweep.text import some
 
 #: Time limit for the target to answer here, or target.deadline if that is shorter.
 DEADLINE_S = 5.0
@@ -260,7 +260,7 @@ def check_shared(directory: CampaignDirectory, remote: RemoteAgents) -> None:
             everywhere = len(away) == len(remote.hosts) - 1  # else another job may be given other nodes
             raise AllocationError(
                 ExitCode.REFUSED,
-                f"{', '.join(away)}: {directory.path}, made by {remote.hosts[0]}, does not exist there; the target is"
+                f"{named(away)}: {directory.path}, made by {remote.hosts[0]}, does not exist there; the target is"
                 " on another file system of the same name: is it mounted, and shared by all nodes?",
                 lasting=everywhere,
                 nodes=() if everywhere else away,
@@ -278,9 +278,9 @@ def unfit(answers: Mapping[str, Answer]) -> AllocationError | None:
         return None
     fit = [host for host, answer in answers.items() if answer is None]
     bad = [host for host, answer in answers.items() if answer is not None]
-    message = "; ".join(f"on {some(hosts, 4)}: {reason}" for reason, hosts in reasons.items())
+    message = "; ".join(f"on {named(hosts)}: {reason}" for reason, hosts in reasons.items())
     if fit:
-        message += f"; {some(fit, 4)} can work there"
+        message += f"; {named(fit)} can work there"
     hangs = any(isinstance(answer, TargetHangs) for answer in answers.values())
     refused = all(isinstance(answer, str | Refused) for answer in answers.values())
     return AllocationError(

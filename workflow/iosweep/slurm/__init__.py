@@ -5,4 +5,5 @@ words          the few cases that only the text of a command distinguishes
 poller         asks in the background
 job_comment    the comment of a job, which says what it measures
 fan_out        messages from many nodes over the output of one srun
+broadcast      requests to many nodes over its input
 """

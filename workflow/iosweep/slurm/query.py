@@ -15,6 +15,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from iosweep import hostlist
 from iosweep.errors import Unanswered
 from iosweep.slurm import words
 
@@ -156,7 +157,7 @@ def jobs(users: Sequence[str] = (), name: str = "") -> list[Job]:
 
 def addresses(hosts: Sequence[str]) -> dict[str, str]:
     """host -> the IP address by which the other nodes reach it. Raises Unanswered."""
-    printed = ask(["scontrol", "--oneliner", "show", "node", ",".join(hosts)])
+    printed = ask(["scontrol", "--oneliner", "show", "node", hostlist.folded(hosts)])
     names = {known["NodeName"]: known.get("NodeAddr", "") for line in printed.splitlines() if (known := fields(line))}
     found = {}
     for host in hosts:
@@ -203,9 +204,10 @@ def hostnames(nodes: str) -> tuple[str, ...]:
     """`n[1-2],b7` -> n1, n2, b7, in Slurm's order."""
     if not (nodes := _given(nodes)):
         return ()
-    if "[" not in nodes:
-        return tuple(nodes.split(","))
-    return tuple(ask(["scontrol", "show", "hostnames", nodes]).split())
+    try:
+        return hostlist.unfolded(nodes)
+    except ValueError:  # another form, of another Slurm
+        return tuple(ask(["scontrol", "show", "hostnames", nodes]).split())
 
 
 def _given(text: str) -> str:

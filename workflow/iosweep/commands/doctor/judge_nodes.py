@@ -10,6 +10,7 @@ import msgspec
 
 from iosweep.commands.doctor.node_probe import Facts, Target
 from iosweep.findings import Line, ok, unchecked, warning, wrong
+from iosweep.hostlist import hosts
 from iosweep.node.cpus import NO_CPUS, CpuSet
 from iosweep.node.probe_record import Controller, Probe
 from iosweep.node.probed_cpus import Node
@@ -85,13 +86,13 @@ def judge(a: Asked, answers: Answers) -> list[Line]:
 
 
 def _came(a: Asked, answers: Answers, by_node: Mapping[str, Facts]) -> Line:
-    names = some(list(by_node))
+    names = hosts(by_node)
     if len(answers.facts) < a.nodes:
         seen = f"{len(answers.facts)} of {a.nodes} answered ({names})" + "".join(f"; {s}" for s in answers.messages[:2])
         return wrong("nodes", seen, "see what is wrong with the others before a campaign runs on them")
     called = Counter(f["host"] for f in by_node.values())
     if twice := [host for host, nodes in called.items() if nodes > 1]:
-        return wrong("nodes", f"several nodes call themselves {some(twice)}", "give each a hostname of its own")
+        return wrong("nodes", f"several nodes call themselves {hosts(twice)}", "give each a hostname of its own")
     return ok("nodes", f"{names} answered within {human_duration(max(1, answers.took_s))}")
 
 
@@ -132,7 +133,7 @@ def _package(a: Asked, by_node: Mapping[str, Facts]) -> Line:
 def target(found: Mapping[str, Target]) -> Line:
     """`found`: node -> what node_probe.target saw there."""
     if blind := [n for n, t in found.items() if t.get("blind")]:
-        return unchecked("target", f"{some(blind)}: without the package it cannot be checked")
+        return unchecked("target", f"{hosts(blind)}: without the package it cannot be checked")
     if bad := {n: t["error"] for n, t in found.items() if "error" in t}:
         return wrong("target", _each(bad), _of_target([t for t in found.values() if "error" in t]))
     identities = {n: t["identity"] for n, t in found.items()}
@@ -160,7 +161,7 @@ def _cpus(a: Asked, by_node: Mapping[str, Facts]) -> Line:
     """Whether a job can bind ranks to CPUs that are not reserved on the nodes."""
     found = {n: node for n, f in by_node.items() if (node := _probed(f))}
     if blind := [n for n in by_node if n not in found]:
-        return unchecked("CPUs", f"{some(blind)}: reserved CPUs cannot be checked")
+        return unchecked("CPUs", f"{hosts(blind)}: reserved CPUs cannot be checked")
     overlaps = {
         n: one
         for n, node in found.items()
@@ -308,7 +309,7 @@ def _each(of_nodes: Mapping[str, object]) -> str:
     grouped: dict[object, list[str]] = {}
     for node, what in of_nodes.items():
         grouped.setdefault(what, []).append(node)
-    return "; ".join(f"{some(nodes)}: {what}" for what, nodes in grouped.items())
+    return "; ".join(f"{hosts(nodes)}: {what}" for what, nodes in grouped.items())
 
 
 def _all(nodes: Mapping[str, object]) -> str:

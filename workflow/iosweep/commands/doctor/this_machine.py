@@ -15,6 +15,7 @@ import msgspec
 from iosweep.commands.doctor import campaign
 from iosweep.errors import Unanswered
 from iosweep.findings import Line, ok, show, unchecked, wrong
+from iosweep.hostlist import folded
 from iosweep.node import cpu_probe, weka_steps
 from iosweep.node.probe_record import Probe
 from iosweep.slurm import fan_out, query
@@ -63,7 +64,7 @@ def _ask(hosts: Sequence[str], configured: str | None) -> tuple[list[Probe], lis
     # beside what else runs there, and bound to nothing, so that it may use what the job may
     argv = [
         *("srun", "--overlap", "--overcommit", "--mpi=none", "--cpu-bind=none", "--kill-on-bad-exit=0"),
-        *(f"--nodes={count}", f"--ntasks={count}", "--ntasks-per-node=1", f"--nodelist={','.join(hosts)}"),
+        *(f"--nodes={count}", f"--ntasks={count}", "--ntasks-per-node=1", f"--nodelist={folded(hosts)}"),
         *(sys.executable, "-m", "iosweep.node.cpu_probe", msgspec.json.encode([configured, controller]).decode()),
     ]
     query.forget_options()

@@ -19,7 +19,8 @@ from iosweep.commands import campaigns
 from iosweep.commands.safe_console import SafeConsole
 from iosweep.commands.terminal import facts, to_json
 from iosweep.commands.watch.snapshot import Campaign, Figure, Seen, Snapshot
-from iosweep.text import human_count, shortened, some
+from iosweep.hostlist import hosts
+from iosweep.text import human_count, shortened
 from iosweep.units import human_duration, human_size
 
 #: Minimum refresh interval in seconds; after a slow look, ten times its duration.
@@ -118,7 +119,7 @@ def _state(a: Seen, now: float) -> str:
     """The text after the state."""
     parts = []
     if a.hosts:
-        parts.append(f" on {some(a.hosts, 8)}")
+        parts.append(f" on {hosts(a.hosts)}")
     if a.since is not None:
         parts.append(f" since {clock(a.since, now)}")
     if a.ends is not None:

@@ -9,10 +9,11 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 
+from iosweep.hostlist import hosts as named_hosts
 from iosweep.node.cpu_record import NodesCpus, Processes
 from iosweep.node.cpus import CpuSet, listed, named, parse
 from iosweep.results.checks.finding import NOT_APPLICABLE, SHOWN_NODES, Finding, Seen, failed, passed, unchecked
-from iosweep.text import human_count, some
+from iosweep.text import human_count
 from iosweep.tools import tools
 
 #: Minimum number of looks at every rank and worker of a node in each phase.
@@ -176,7 +177,7 @@ def _planned(planned: Mapping[str, int]) -> str:
 
 
 def _hosts(node: NodesCpus) -> str:
-    return some(node.hosts, SHOWN_NODES, "more nodes")
+    return named_hosts(node.hosts)
 
 
 def _sentence(found: Iterator[tuple[str, str]]) -> str:

@@ -1,0 +1,79 @@
+"""Lists of nodes, as Slurm writes them."""
+
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from iosweep.hostlist import folded, hosts, unfolded
+
+NUMBERED = st.builds(
+    lambda prefix, number, width, suffix: f"{prefix}{number:0{width}d}{suffix}",
+    st.sampled_from(["w", "node", "r1n", "a-b.", ""]),
+    st.integers(0, 130),
+    st.integers(0, 4),
+    st.sampled_from(["", ".cluster"]),
+)
+ANY = st.text(st.characters(exclude_characters="[],", exclude_categories=["Cs"]), min_size=1)
+
+
+def _all(count: int) -> list[str]:
+    return [f"w{k + 1}" for k in range(count)]
+
+
+@pytest.mark.parametrize(
+    ("names", "text"),
+    [
+        ([], ""),
+        (["w1"], "w1"),
+        (["login"], "login"),
+        (_all(128), "w[1-128]"),
+        (["w1", "w2", "w10", "b7"], "w[1-2,10],b7"),
+        (["n08", "n09", "n10", "n11"], "n[08-11]"),
+        (["n09", "n010", "n11"], "n[09,010,11]"),
+        (["a", "a1", "a2", "b"], "a,a[1-2],b"),
+        (["w3", "w2", "w1"], "w[3,2,1]"),  # in their order, as Slurm does
+        (["a", "a"], "a,a"),
+        (["r1-ib", "r2-ib"], "r[1-2]-ib"),
+    ],
+)
+def test_lists(names: list[str], text: str) -> None:
+    assert folded(names) == text
+    assert list(unfolded(text)) == names
+
+
+@given(st.lists(NUMBERED | st.sampled_from(["w", "node"]) | ANY))
+def test_what_is_folded_unfolds(names: list[str]) -> None:
+    text = folded(names)
+    assert list(unfolded(text)) == names
+    assert len(text) <= len(",".join(names)) + 2 * len(names)
+
+
+@given(st.sets(NUMBERED | st.sampled_from(["w", "node"]), min_size=1))
+def test_a_sentence_has_each_node_once_or_how_many_there_are(names: set[str]) -> None:
+    text = hosts(names)
+    if "in all" in text:
+        assert f"... {len(names)} in all" in text or "[" in text
+    else:
+        found = unfolded(text.replace(", ", ","))
+        assert len(found) == len(names)
+        assert set(found) == names
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("r[1-2]n[01-02]", ["r1n01", "r1n02", "r2n01", "r2n02"]),
+        ("rack[1-2]-ib", ["rack1-ib", "rack2-ib"]),
+        ("n[1-2],b7", ["n1", "n2", "b7"]),
+    ],
+)
+def test_other_forms_of_slurm(text: str, names: list[str]) -> None:
+    assert list(unfolded(text)) == names
+
+
+@pytest.mark.parametrize("text", ["w[1-2", "w1]", "w[]", "w[2-1]", "w[1-]", "w[a-b]", "a,,b", ",a", "w[1-99999999]"])
+def test_what_is_no_list(text: str) -> None:
+    with pytest.raises(ValueError, match=re.escape("not a ")):
+        unfolded(text)
