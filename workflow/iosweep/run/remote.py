@@ -30,6 +30,7 @@ from iosweep.node import process
 from iosweep.run import remote_agent
 from iosweep.run.remote_agent import Request
 from iosweep.slurm import fan_out, query
+from iosweep.target import protocol
 from iosweep.target.protocol import Answer
 from iosweep.text import some
 
@@ -40,6 +41,8 @@ _START_S = 120.0
 #: Extra time for an agent to end a command that exceeds its time limit.
 _SLACK_S = 30.0
 _CLOCK_ROUNDS = 5
+#: Share of the time for an answer after which an agent that waits for the target says so.
+_REPORTED = 0.9
 #: Time limit for ending the processes of killed agents; a node that is gone does not answer.
 _SWEEP_S = 10.0
 
@@ -54,6 +57,12 @@ class Clock:
 
 class Silent(TargetHangs):
     """An agent, or the target that it touches, did not answer; the message says for how long."""
+
+
+def _hanging(hosts: Sequence[str], answer: object) -> str:
+    if isinstance(answer, Silent):
+        return f"the agent on {some(hosts, 4)} does not answer: {answer}"
+    return f"on {some(hosts, 4)}: {answer}"
 
 
 def lost(why: str) -> AllocationError:
@@ -116,7 +125,7 @@ class RemoteAgents:
         """
         answers = self.answers(operation, *arguments, each=each, deadline_s=deadline_s)
         if late := sorted(host for host, answer in answers.items() if isinstance(answer, TargetHangs)):
-            raise TargetHangs(f"the agent on {some(late, 4)} does not answer: {answers[late[0]]}", late)
+            raise TargetHangs(_hanging(late, answers[late[0]]), late)
         found = {}
         for host, answer in answers.items():
             if isinstance(answer, Refused):
@@ -125,7 +134,7 @@ class RemoteAgents:
                 error = TargetError(answer.errno, f"on {host}: {answer.strerror}")
                 error.node = host
                 raise error
-            assert not isinstance(answer, Silent)
+            assert not isinstance(answer, TargetHangs)
             found[host] = answer
         return found
 
@@ -135,19 +144,19 @@ class RemoteAgents:
         *arguments: object,
         each: Mapping[str, Sequence[object]] | None = None,
         deadline_s: float | None = None,
-    ) -> dict[str, T | Refused | TargetError | Silent]:
+    ) -> dict[str, T | Refused | TargetError | TargetHangs]:
         """As `call`, but what it raises for a node is that node's answer. Raises AllocationError."""
         wanted = list(self.hosts if each is None else each)
         self._number += 1
         if each is not None and tuple(each) == self.hosts and all(own == each[wanted[0]] for own in each.values()):
             arguments, each = tuple(each[wanted[0]]), None  # sent once, not per node
         own = None if each is None else {host: list(values) for host, values in each.items()}
-        request = Request(self._number, operation.__name__, list(arguments), own)
         limit_s = self._deadline_s if deadline_s is None else deadline_s
+        request = Request(self._number, operation.__name__, list(arguments), own, _REPORTED * limit_s)
         end = time.monotonic() + limit_s
         self._send(json.dumps(to_builtins(request)).encode() + b"\n", end)
         answers = self._answers(set(wanted), end)
-        late = Silent(f"nothing for {limit_s:g} s ({operation.__name__})")
+        late = Silent(f"nothing for {limit_s:g} s while {protocol.doing(operation)}")
         return {host: answers[host].outcome(operation) if host in answers else late for host in wanted}
 
     def clocks(self) -> dict[str, Clock]:
