@@ -237,7 +237,8 @@ def _end(process: subprocess.Popen[bytes]) -> None:
 def end_descendants(spare: Collection[int] = (), tidy: bool = False, patience_s: float = 5.0) -> set[int]:
     """Kill all that is below us, but children to `spare`; returns the ids of those that would not die.
 
-    `tidy`: SIGTERM comes first. What loses its parent becomes our child, so this ends when there is none, daemons and other sessions included.
+    `tidy`: SIGTERM comes first. What loses its parent becomes our child, so this ends when there is none, daemons and
+    other sessions included.
     """
     if tidy and (below := _below(spare, stop=False)):
         _signal_all(below, signal.SIGTERM)
