@@ -21,6 +21,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 
+import dfs as distributed
 import slurm as clusters
 import standins
 from held_job import Held
@@ -340,6 +341,25 @@ def slurm_accounting() -> Iterator[clusters.Cluster]:
         pytest.skip(reason)
     with clusters.Cluster().up(accounting=True) as cluster:
         yield cluster
+
+
+@pytest.fixture(scope="module", params=distributed.KINDS)
+def slurm_dfs(request: pytest.FixtureRequest) -> Iterator[distributed.Dfs]:
+    """A distributed file system of each kind, on a cluster of its own, for the tests of a module."""
+    if reason := clusters.missing() or distributed.missing(request.param):
+        pytest.skip(reason)
+    cluster = clusters.Cluster(workers=4)  # in the partition `wide`
+    clients = ("head", "n1", "n2", *cluster.workers)
+    with cluster, distributed.Dfs(cluster, request.param, clients=clients) as made:
+        yield made
+
+
+@pytest.fixture
+def dfs(slurm_dfs: distributed.Dfs) -> Iterator[distributed.Dfs]:
+    """The same one for one test that changes it (stops a server, unmounts it ...): whole again afterwards."""
+    yield slurm_dfs
+    slurm_dfs.repair()
+    clusters.tidy(slurm_dfs.cluster)
 
 
 def program(name: str, package: str) -> Path:

@@ -3,9 +3,9 @@
     with Cluster() as cluster:
         cluster.run(["srun", "-N2", "hostname"]).stdout
 
-As a program, `slurm.py [--accounting] [-- COMMAND...]`, it is what `make cluster` runs: a shell on the cluster, or one
-command. Needs root. Nothing of it is seen or listens outside, and everything ends with the process that brought it up,
-however that ends.
+As a program, `slurm.py [--accounting] [--workers N] [--dfs KIND] [-- COMMAND...]`, it is what `make cluster` runs: a
+shell on the cluster, or one command. Needs root. Nothing of it is seen or listens outside, and everything ends with the
+process that brought it up, however that ends.
 """
 
 import argparse
@@ -34,6 +34,8 @@ ADDRESSES = {
     "n1": "10.77.0.11", "n2": "10.77.0.12", "n3": "10.77.0.13", "b1": "10.77.0.21", "b2": "10.77.0.22",
 }  # fmt: skip
 NODES = tuple(name for name in ADDRESSES if name != "head")
+#: Addresses of workers in one block of 256.
+_BLOCK = 250
 
 #: MPI over the nodes: libfabric's TCP. (The addresses of UCX over TCP do not fit the lines in which Slurm reads PMI-1,
 #: as the MPICH of PyPI speaks it: srun's ranks then hang, or not, by what lies in memory.) Jobs get it as they get any
@@ -126,15 +128,19 @@ class Cluster:
     """A cluster: `up` and `down`, or a context that does both.
 
     `environment`: variables of every command in it, beside those of this process. `node_options`: what is added to
-    lines of slurm.conf: NodeName as it stands there -> such as CpuSpecList=1.
+    lines of slurm.conf: NodeName as it stands there -> such as CpuSpecList=1. `workers`: how many nodes w1, w2, ... there
+    are beside the five, in the partition `wide`.
     """
 
-    nodes = NODES
-
     def __init__(
-        self, environment: Mapping[str, str] = MPI_ENVIRONMENT, node_options: Mapping[str, str] | None = None
+        self,
+        environment: Mapping[str, str] = MPI_ENVIRONMENT,
+        node_options: Mapping[str, str] | None = None,
+        workers: int = 0,
     ) -> None:
         self.environment = environment
+        self.workers = tuple(f"w{k + 1}" for k in range(workers))
+        self.nodes = (*NODES, *self.workers)
         self._node_options = node_options or {}
         self._members: dict[str, Inside | subprocess.Popen[str]] = {}
         #: Process 1 of each member, as it is outside.
@@ -153,6 +159,8 @@ class Cluster:
     def up(self, accounting: bool = False) -> Self:
         """Bring it up and wait until all nodes are idle: 0.5 s, with `accounting` (MariaDB and slurmdbd) 3 s.
 
+        Each worker takes some tens of milliseconds more.
+
         ClusterError with the ends of the logs if that fails.
         """
         if reason := missing(accounting):
@@ -161,7 +169,7 @@ class Cluster:
         try:
             self._configure(accounting)
             self._boot("head")
-            self._boot(*NODES)
+            self._boot(*self.nodes)
             self.idle()
         except BaseException:
             self.down()
@@ -281,13 +289,17 @@ class Cluster:
 
         self._until(reached, timeout)
 
+    def first(self, name: str) -> int:
+        """Process 1 of a member, as it is outside."""
+        return self._first[name]
+
     @property
     def killed(self) -> list[str]:
         """The nodes that were killed and not started again."""
-        return [name for name in NODES if name not in self._members]
+        return [name for name in self.nodes if name not in self._members]
 
     def _configure(self, accounting: bool) -> None:
-        for directory in ("etc", "log", "run/munge", "slurmctld", *(f"slurmd-{node}" for node in NODES)):
+        for directory in ("etc", "log", "run/munge", "slurmctld", *(f"slurmd-{node}" for node in self.nodes)):
             (self.state / directory).mkdir(parents=True)
         self.state.chmod(0o755)  # MariaDB runs as a user of its own
         described = subprocess.run([_path("slurmd"), "-C"], capture_output=True, text=True, check=False)
@@ -296,6 +308,7 @@ class Cluster:
             raise ClusterError(f"slurmd -C does not describe this machine: {described.stdout}{described.stderr}")
         self.cpus = int(hardware[2])
         words = {"state": self.state, "hardware": hardware[1], "accounting": _ACCOUNTING[accounting]}
+        words["workers"] = _workers(len(self.workers), hardware[1])
         files = {"etc/slurm.conf": 0o644, "etc/cgroup.conf": 0o644}
         if accounting:
             files |= {"etc/slurmdbd.conf": 0o600, "mariadb.cnf": 0o644, "accounts": 0o644}
@@ -310,17 +323,27 @@ class Cluster:
             before, line, after = conf.read_text().partition(f"NodeName={name} ")
             assert line, f"slurm.conf has no line NodeName={name}"
             conf.write_text(f"{before}{line}{options} {after}")
-        hosts = "".join(f"{address} {name}\n" for name, address in ADDRESSES.items())
+        addresses = ADDRESSES | {name: _address(k) for k, name in enumerate(self.workers)}
+        hosts = "".join(f"{address} {name}\n" for name, address in addresses.items())
         (self.state / "hosts").write_text(f"127.0.0.1 localhost\n{hosts}")
         (self.state / "net").touch()
         key = self.state / "munge.key"
         key.touch(0o600)
         key.write_bytes(os.urandom(128))
 
-    def _boot(self, *names: str) -> None:
+    def machine(self, name: str, address: str, program: Path) -> None:
+        """Add a member on the bridge that is no node of Slurm, or start one again. `program`: its process 1, which is
+        started as member.py is. `popen` and `run` work on it, and `kill_node` ends it."""
+        hosts = self.state / "hosts"
+        if f" {name}\n" not in hosts.read_text():
+            with hosts.open("a") as file:
+                file.write(f"{address} {name}\n")
+        self._boot(name, program=program)
+
+    def _boot(self, *names: str, program: Path = RECIPE / "member.py") -> None:
         """Make members, all at once, and wait until their daemons answer."""
         for name in names:
-            command = [sys.executable, "-I", "-S", str(RECIPE / "member.py"), str(self.state), name]
+            command = [sys.executable, "-I", "-S", str(program), str(self.state), name]
             pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
             environment = {"PATH": _PATH, "LANG": "C.UTF-8"}
             with (self.state / f"log/{name}.log").open("a") as log:
@@ -375,6 +398,18 @@ class Cluster:
         return "\n".join("\n  ".join([f"{name}:", *text.splitlines()[-lines:]]) for name, text in texts.items() if text)
 
 
+def _address(worker: int) -> str:
+    return f"10.77.{1 + worker // _BLOCK}.{1 + worker % _BLOCK}"
+
+
+def _workers(count: int, hardware: str) -> str:
+    """The lines of slurm.conf for the nodes w1, w2, ...; none without any."""
+    if not count:
+        return ""
+    names = f"w[1-{count}]"
+    return f"NodeName={names} {hardware} RealMemory=4000\nPartitionName=wide Nodes={names} MaxTime=60"
+
+
 #: Daemons are in directories that only root has on PATH, if that.
 _PATH = os.pathsep.join((os.environ.get("PATH", os.defpath), "/usr/sbin", "/sbin"))
 
@@ -420,15 +455,26 @@ def main() -> int:
     """A shell on the cluster, or a command and its exit code (128 and the signal's number if it was killed)."""
     parser = argparse.ArgumentParser(prog="make cluster", description="A Slurm cluster on this machine.")
     parser.add_argument("--accounting", action="store_true", help="with slurmdbd, so that sacct works")
+    parser.add_argument("--dfs", choices=("moosefs", "glusterfs"), help="with a distributed file system")
+    parser.add_argument("--workers", type=int, default=0, metavar="N", help="N more nodes, w1 to wN (partition wide)")
     parser.add_argument("command", nargs="*", metavar="COMMAND", help="run this, and not a shell, and end")
     arguments = parser.parse_args()
-    cluster = Cluster()
+    cluster = Cluster(workers=arguments.workers)
     try:
         cluster.up(arguments.accounting)
     except (ClusterError, KeyboardInterrupt) as error:
         print(f"make cluster: {str(error) or 'interrupted'}", file=sys.stderr)
         return 1
     with cluster:
+        if arguments.dfs:
+            import dfs  # which imports this module
+
+            try:
+                dfs.Dfs(cluster, arguments.dfs).up()
+            except ClusterError as error:
+                print(f"make cluster: {error}", file=sys.stderr)
+                return 1
+            print(f"{arguments.dfs} is mounted at {dfs.AT} on the head and all nodes", file=sys.stderr)
         shell = not arguments.command and sys.stdin.isatty()
         if shell:
             partitions = cluster.run(["sinfo", "--format=%9P %.5a %.9l  %N"]).stdout
