@@ -1,0 +1,80 @@
+"""Faults of distributed file systems: what a campaign says, after how long, and whether the next job completes it.
+
+    python benchmarks/dfs_faults.py [--kind moosefs] [--fault client-killed] [--phase write] [--times 3]
+
+Each fault is done in the middle of a repetition of fio on two nodes of a Slurm cluster in namespaces of this machine
+(root; Debian's packages of Slurm, MooseFS and GlusterFS). Prints a line for each, and at the end a table in Markdown.
+"""
+
+import argparse
+import json
+import sys
+import tempfile
+import traceback
+from dataclasses import asdict
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT / "tests/support"))
+
+import dfs_faults
+from dfs import KINDS, Dfs
+from dfs_faults import FAULTS, PHASES, Outcome
+from slurm import Cluster
+
+
+def one(kind: str, fault: str, phase: str, times: int, options: argparse.Namespace) -> list[Outcome]:
+    """A fault several times, on a file system of its own."""
+    found: list[Outcome] = []
+    with tempfile.TemporaryDirectory(prefix="iosweep-faults-") as where, Cluster() as cluster:
+        with Dfs(cluster, kind, disk="256M", trash=0, clients=("n1", "n2")) as dfs:
+            for number in range(times):
+                place = Path(where) / str(number)
+                place.mkdir()
+                try:
+                    found.append(dfs_faults.hit(dfs, fault, phase, place, options.grace, options.deadline))
+                except Exception as error:  # the others are still to be seen
+                    traceback.print_exc()
+                    found.append(Outcome(kind, fault, phase, wrong=(f"{type(error).__name__}: {error}"[:500],)))
+                    print(json.dumps(asdict(found[-1])), flush=True)
+                    break
+                print(json.dumps(asdict(found[-1])), flush=True)
+    return found
+
+
+def table(found: list[Outcome]) -> str:
+    lines = ["| fault | phase | file system | runs | s to the sentence | exit code | what is said | D | next job |", "|" + "---|" * 9]
+    for key in dict.fromkeys((o.fault, o.phase, o.kind) for o in found):
+        runs = [o for o in found if (o.fault, o.phase, o.kind) == key]
+        seconds = [round(o.seconds) for o in runs]
+        ends = ", ".join(sorted({str(o.ends) for o in runs}))
+        again = ", ".join(sorted({str(o.again) for o in runs}))
+        hanging = f"{min(o.hanging for o in runs)} to {max(o.hanging for o in runs)}"
+        wrong = "".join(f" **{text}**" for text in dict.fromkeys(w for o in runs for w in o.wrong))
+        words = [*key, str(len(runs)), f"{min(seconds)} to {max(seconds)}", ends, runs[0].said, hanging, again + wrong]
+        lines.append("| " + " | ".join(words) + " |")
+    return "\n".join(lines)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--kind", choices=KINDS, action="append")
+    parser.add_argument("--fault", choices=list(FAULTS), action="append")
+    parser.add_argument("--phase", choices=list(PHASES), action="append")
+    parser.add_argument("--times", type=int, default=3)
+    parser.add_argument("--grace", default="10s", help="limits.grace")
+    parser.add_argument("--deadline", default="10s", help="target.deadline")
+    options = parser.parse_args()
+    found: list[Outcome] = []
+    for fault in options.fault or FAULTS:
+        for kind in options.kind or KINDS:
+            if FAULTS[fault].kinds and kind not in FAULTS[fault].kinds:
+                continue
+            for phase in options.phase or PHASES:
+                found += one(kind, fault, phase, options.times, options)
+    print(table(found))
+    return int(any(o.wrong for o in found))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
