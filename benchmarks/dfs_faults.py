@@ -27,7 +27,7 @@ def one(kind: str, fault: str, phase: str, times: int, options: argparse.Namespa
     """A fault several times, on a file system of its own."""
     found: list[Outcome] = []
     with tempfile.TemporaryDirectory(prefix="iosweep-faults-") as where, Cluster() as cluster:
-        with Dfs(cluster, kind, disk="256M", trash=0, clients=("n1", "n2")) as dfs:
+        with Dfs(cluster, kind, disk="256M", trash=0, clients=("head", "n1", "n2")) as dfs:
             for number in range(times):
                 place = Path(where) / str(number)
                 place.mkdir()
@@ -43,7 +43,10 @@ def one(kind: str, fault: str, phase: str, times: int, options: argparse.Namespa
 
 
 def table(found: list[Outcome]) -> str:
-    lines = ["| fault | phase | file system | runs | s to the sentence | exit code | what is said | D | next job |", "|" + "---|" * 9]
+    lines = [
+        "| fault | phase | file system | runs | s to the sentence | exit code | what is said | D | next job |",
+        "|" + "---|" * 9,
+    ]
     for key in dict.fromkeys((o.fault, o.phase, o.kind) for o in found):
         runs = [o for o in found if (o.fault, o.phase, o.kind) == key]
         seconds = [round(o.seconds) for o in runs]
@@ -62,8 +65,8 @@ def main() -> int:
     parser.add_argument("--fault", choices=list(FAULTS), action="append")
     parser.add_argument("--phase", choices=list(PHASES), action="append")
     parser.add_argument("--times", type=int, default=3)
-    parser.add_argument("--grace", default="10s", help="limits.grace")
-    parser.add_argument("--deadline", default="10s", help="target.deadline")
+    parser.add_argument("--grace", default="5s", help="limits.grace")
+    parser.add_argument("--deadline", default="5s", help="target.deadline")
     options = parser.parse_args()
     found: list[Outcome] = []
     for fault in options.fault or FAULTS:

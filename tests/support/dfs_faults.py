@@ -81,11 +81,11 @@ class Outcome:
     wrong: tuple[str, ...] = ()
 
 
-def sweep(phase: str, repetitions: int = 3) -> dict[str, Any]:
+def sweep(phase: str, repetitions: int = 2) -> dict[str, Any]:
     """A point of fio on two nodes, past the caches."""
     options: dict[str, Any] = {"file_size": "8m", "transfer_size": "64k", "o_direct": True, "threads_per_node": 2}
     return {
-        "name": "s", "tool": "fio", "phases": [PHASES[phase]], "axes": {"nodes": [2]}, "phase_time": "3s",
+        "name": "s", "tool": "fio", "phases": [PHASES[phase]], "axes": {"nodes": [2]}, "phase_time": "2s",
         "options": options | ({"write_mode": "new"} if phase == "write" else {}), "repetitions": repetitions,
     }  # fmt: skip
 
@@ -101,7 +101,7 @@ def case_on(dfs: Dfs, phase: str, place: Path, grace: str, deadline: str) -> Cas
     return case
 
 
-def hit(dfs: Dfs, fault: str, phase: str, place: Path, grace: str = "10s", deadline: str = "10s") -> Outcome:
+def hit(dfs: Dfs, fault: str, phase: str, place: Path, grace: str = "5s", deadline: str = "5s") -> Outcome:
     """Do a fault in the second repetition of a job, and let another job go on once it is gone.
 
     The file system is repaired, and empty of the campaign, afterwards.

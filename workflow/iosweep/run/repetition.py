@@ -132,7 +132,7 @@ def measure(
             )
     last = tries[-1][0]
     if last.hung:
-        raise _hangs(last)
+        raise _hangs(last, c.plan.target.directory)
     try:
         result = [c.store.commit(point.id, number, record, one.raw) for one, record in tries][-1]
     except OSError as error:
@@ -148,8 +148,8 @@ def measure(
     return result, last.judged
 
 
-def _hangs(found: _Try) -> LeftBehind:
-    """The error where processes of a tool cannot be killed."""
+def _hangs(found: _Try, directory: str) -> LeftBehind:
+    """The error where processes of a tool cannot be killed. `directory`: the target's."""
     run = next(run for run in found.runs if run.left_behind)
     bad = sorted({one.host for one in run.stuck if one.host})
     fit = [host for host in found.hosts if host not in bad]
@@ -157,7 +157,7 @@ def _hangs(found: _Try) -> LeftBehind:
     others = f"; none on {some(fit, 4)}" if bad and fit else ""
     return LeftBehind(
         ExitCode.HANGS,
-        f"the target hangs: {where}; they were killed after {human_duration(run.wall_s)} and do not end{others}",
+        f"the target {directory} hangs: {where}, killed after {human_duration(run.wall_s)} and still there{others}",
         nodes=bad if fit or len(bad) == 1 else (),
     )
 
