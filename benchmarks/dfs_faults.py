@@ -11,6 +11,7 @@ import json
 import sys
 import tempfile
 import traceback
+from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
 
@@ -23,23 +24,24 @@ from dfs_faults import FAULTS, PHASES, Outcome
 from slurm import Cluster
 
 
-def one(kind: str, fault: str, phase: str, times: int, options: argparse.Namespace) -> list[Outcome]:
-    """A fault several times, on a file system of its own."""
-    found: list[Outcome] = []
-    with tempfile.TemporaryDirectory(prefix="iosweep-faults-") as where, Cluster() as cluster:
-        with Dfs(cluster, kind, disk="256M", trash=0, clients=("head", "n1", "n2")) as dfs:
-            for number in range(times):
-                place = Path(where) / str(number)
-                place.mkdir()
+def rounds(kind: str, chosen: list[tuple[str, str]], times: int, options: argparse.Namespace) -> Iterator[Outcome]:
+    """Each fault and phase so many times, on one file system as long as it can be repaired."""
+    todo = [pair for _ in range(times) for pair in chosen if not FAULTS[pair[0]].kinds or kind in FAULTS[pair[0]].kinds]
+    while todo:
+        with (
+            tempfile.TemporaryDirectory(prefix="iosweep-faults-") as where,
+            Cluster() as cluster,
+            Dfs(cluster, kind, disk="256M", trash=0, clients=("head", "n1", "n2")) as dfs,
+        ):
+            while todo:
+                fault, phase = todo.pop(0)
+                place = Path(tempfile.mkdtemp(dir=where))
                 try:
-                    found.append(dfs_faults.hit(dfs, fault, phase, place, options.grace, options.deadline))
+                    yield dfs_faults.hit(dfs, fault, phase, place, options.grace, options.deadline)
                 except Exception as error:  # the others are still to be seen
                     traceback.print_exc()
-                    found.append(Outcome(kind, fault, phase, wrong=(f"{type(error).__name__}: {error}"[:500],)))
-                    print(json.dumps(asdict(found[-1])), flush=True)
+                    yield Outcome(kind, fault, phase, wrong=(f"{type(error).__name__}: {error}"[:500],))
                     break
-                print(json.dumps(asdict(found[-1])), flush=True)
-    return found
 
 
 def table(found: list[Outcome]) -> str:
@@ -68,13 +70,12 @@ def main() -> int:
     parser.add_argument("--grace", default="5s", help="limits.grace")
     parser.add_argument("--deadline", default="5s", help="target.deadline")
     options = parser.parse_args()
+    chosen = [(fault, phase) for fault in options.fault or FAULTS for phase in options.phase or PHASES]
     found: list[Outcome] = []
-    for fault in options.fault or FAULTS:
-        for kind in options.kind or KINDS:
-            if FAULTS[fault].kinds and kind not in FAULTS[fault].kinds:
-                continue
-            for phase in options.phase or PHASES:
-                found += one(kind, fault, phase, options.times, options)
+    for kind in options.kind or KINDS:
+        for outcome in rounds(kind, chosen, options.times, options):
+            print(json.dumps(asdict(outcome)), flush=True)
+            found.append(outcome)
     print(table(found))
     return int(any(o.wrong for o in found))
 

@@ -38,29 +38,33 @@ def test_processes_of_a_program_that_wait_in_the_same_place_are_one_entry() -> N
     )
 
 
+def waiting(where: str, host: str, *pids: int, program: str = "fio") -> Stuck:
+    return Stuck(program=program, where=where, pids=pids, host=host)
+
+
 @pytest.mark.parametrize(
     ("found", "sentence"),
     [
         ((), ""),
-        ((Stuck(program="fio", where="x", pids=(3,)),), "1 process of fio waits in x (3)"),
-        ((Stuck(program="fio", where="", pids=(3, 4), host="n2"),), "on n2: 2 processes of fio wait in the kernel (3, 4)"),
+        ((waiting("x", "", 3),), "1 process of fio waits in x (3)"),
+        ((waiting("", "n2", 3, 4),), "on n2: 2 processes of fio wait in the kernel (3, 4)"),
         (
-            (Stuck(program="fio", where="x", pids=(3, 4), host="n1"), Stuck(program="fio", where="x", pids=(9,), host="n2")),
+            (waiting("x", "n1", 3, 4), waiting("x", "n2", 9)),
             "on n1, n2: 3 processes of fio wait in x (n1: 3, 4; n2: 9)",
         ),
         (
-            (Stuck(program="fio", where="x", pids=(3,), host="n1"), Stuck(program="ior", where="y", pids=(9,), host="n2")),
+            (waiting("x", "n1", 3), waiting("y", "n2", 9, program="ior")),
             "on n1: 1 process of fio waits in x (3); on n2: 1 process of ior waits in y (9)",
         ),
-        ((Stuck(program="a\x1b[2J", where="b\n", pids=(1,)),), r"1 process of a\x1b[2J waits in b\n (1)"),
+        ((waiting("b\n", "", 1, program="a\x1b[2J"),), r"1 process of a\x1b[2J waits in b\n (1)"),
     ],
-)  # fmt: skip
+)
 def test_the_sentence_on_them(found: tuple[Stuck, ...], sentence: str) -> None:
     assert stuck.sentence(found) == sentence
 
 
 def test_many_nodes_and_processes_are_a_short_sentence() -> None:
-    many = [Stuck(program="fio", where="x", pids=tuple(range(100)), host=f"w{n}") for n in range(128)]
+    many = [waiting("x", f"w{n}", *range(100)) for n in range(128)]
     said = stuck.sentence(many)
     assert said.startswith("on w0, w1, w2, w3 and 124 more: 12,800 processes of fio wait in x (w0: 0, 1, ")
     assert len(said) < 400

@@ -77,7 +77,7 @@ def test_a_step_that_does_not_end_counts_what_it_may_have_written(tmp_path: Path
     assert context.spent.in_flight_bytes > 1 << 20
 
 
-N2 = Stuck(program="fio", pids=(7, 9), where="request_wait_answer", host="n2")
+N2 = Stuck(program="fio", pids=(7, 9), where="request", host="n2")
 
 
 @pytest.mark.parametrize(
@@ -85,18 +85,17 @@ N2 = Stuck(program="fio", pids=(7, 9), where="request_wait_answer", host="n2")
     [
         (
             ("n1", "n2"), (N2,), 2,
-            "on n2: 2 processes of fio wait in request_wait_answer (7, 9), killed after 15 s and still there; none on n1",
+            "on n2: 2 processes of fio wait in request (7, 9), killed after 15 s and still there; none on n1",
             ("n2",),
         ),
         (  # no other node would be better
             ("n1", "n2"), (structs.replace(N2, host="n1"), N2), 4,
-            "on n1, n2: 4 processes of fio wait in request_wait_answer (n1: 7, 9; n2: 7, 9), killed after 15 s and still"
-            " there",
+            "on n1, n2: 4 processes of fio wait in request (n1: 7, 9; n2: 7, 9), killed after 15 s and still there",
             (),
         ),
         (
             ("here",), (structs.replace(N2, host=""),), 2,
-            "2 processes of fio wait in request_wait_answer (7, 9), killed after 15 s and still there",
+            "2 processes of fio wait in request (7, 9), killed after 15 s and still there",
             (),
         ),
         (("here",), (), 1, "1 process (of another user?), killed after 15 s and still there", ()),

@@ -18,6 +18,7 @@ import psutil
 from dfs import DATA, Dfs
 from iosweep.results.store import Store
 from slurm_campaign import Case, Stage, until
+from waiting import wait_for
 
 #: Bytes that a data server keeps when it is full.
 _LEFT_MIB = 0
@@ -85,7 +86,7 @@ def sweep(phase: str, repetitions: int = 2) -> dict[str, Any]:
     """A point of fio on two nodes, past the caches."""
     options: dict[str, Any] = {"file_size": "8m", "transfer_size": "64k", "o_direct": True, "threads_per_node": 2}
     return {
-        "name": "s", "tool": "fio", "phases": [PHASES[phase]], "axes": {"nodes": [2]}, "phase_time": "2s",
+        "name": "s", "tool": "fio", "phases": [PHASES[phase]], "axes": {"nodes": [2]}, "phase_time": "3s",
         "options": options | ({"write_mode": "new"} if phase == "write" else {}), "repetitions": repetitions,
     }  # fmt: skip
 
@@ -160,19 +161,20 @@ def _go_on(case: Case, dfs: Dfs, found: Outcome, before: dict[str, bytes]) -> li
 
 
 def _wait_until_measuring(case: Case, phase: str) -> None:
-    """Wait until fio measures on n2 for the second time, and a second longer."""
-
-    def measuring() -> bool:
-        return bool(case.records()) and any(PHASES[phase] in " ".join(_words(p)) for p in case.processes("fio", "n2"))
-
-    until(measuring, case.over)
+    """Wait until fio measures for the second time, and a second longer."""
+    wait_for(lambda: case.records() and _measuring(case, phase), 300, case.over, pause_s=0.05)
     time.sleep(1)
 
 
-def _words(process: psutil.Process) -> list[str]:
-    with contextlib.suppress(psutil.Error):
-        return list(process.cmdline())
-    return []
+def _measuring(case: Case, phase: str) -> bool:
+    """Whether a fio of the phase runs, on whatever node."""
+    wanted = (f"--name={PHASES[phase]}".encode(), str(case.target).encode())
+    for entry in Path("/proc").glob("[0-9]*/cmdline"):
+        with contextlib.suppress(OSError):
+            words = entry.read_bytes()
+            if all(word in words for word in wanted):
+                return True
+    return False
 
 
 def _hangs(process: psutil.Process) -> bool:
