@@ -8,6 +8,7 @@ import pytest
 from msgspec import structs
 
 from iosweep.config.sweeps import Repetitions
+from iosweep.node.stuck import Stuck
 from iosweep.own_rate import OwnRate
 from iosweep.plan.model import Point
 from iosweep.results import checks, reasons, verdict
@@ -58,6 +59,10 @@ TARGET: dict[str, Any] = {"server_cache": None, "node_bandwidth": None, "type": 
 MB = 10**6
 
 
+#: Processes that wait for a file system that does not answer.
+STUCK = Stuck(program="fio", pids=(7, 9), where="request_wait_answer", host="n2")
+
+
 def quota(periods: int, stopped: int, stopped_s: float) -> dict[str, Any]:
     """A load with what a quota did in ten seconds."""
     throttled = {"periods": periods, "stopped": stopped, "stopped_s": stopped_s}
@@ -106,7 +111,7 @@ def seen(
     `seconds`: the phase time, None for one pass; `ran_on`: the nodes that the tool says it ran on.
     """
     known = {key: part for part in (FIGURES, EVIDENCE, RUN, OPTIONS, TARGET) for key in part} | dict.fromkeys(
-        ("not_run", "leftover", "leftover_expected", "left_behind", "flooded", "argv", "argvs"), RUN
+        ("not_run", "leftover", "leftover_expected", "left_behind", "stuck", "flooded", "argv", "argvs"), RUN
     )
     known |= dict.fromkeys(
         (
@@ -278,6 +283,10 @@ CASES: list[tuple[str, dict[str, Any], str, str]] = [
     ("exit_status", {"timed_out": True, "wall_s": 75.0}, FAIL, "the tool was killed after 1 min 15 s"),
     ("exit_status", {"flooded": True}, FAIL, "the tool was killed: it printed more than 64.0 MiB"),
     ("exit_status", {"left_behind": 1}, FAIL, "the target hangs: processes of the tool could not be killed (1 left)"),
+    ("exit_status", {"left_behind": 2, "stuck": [STUCK]}, FAIL,
+     "the target hangs: processes of the tool could not be killed (on n2: 2 processes of fio wait in request_wait_a"),
+    ("exit_status", {"timed_out": True, "wall_s": 75.0, "stuck": [STUCK]}, FAIL,
+     "the tool was killed after 1 min 15 s: it did not end by itself; on n2: 2 processes of fio wait in request_wait_"),
     ("exit_status", {"exit_code": 1, "stderr": "open: Read-only file system"}, FAIL,
      "the target is read-only: the tool ended with exit code 1: open: Read-only"),
     ("exit_status", {"exit_code": 1, "messages": ["fio: pid=1, err=28/x.c, error=No space left on device"]}, FAIL,

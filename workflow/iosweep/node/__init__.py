@@ -24,5 +24,5 @@ second), progress (what each MPI rank had moved at the looks of sampling), cgrou
 Other facts: node_facts (what a result keeps of a node), collect_facts and hardware (read it), cpu_record (what a result
 keeps of CPUs and load), io_record and io_counters (what a result keeps of the bytes that were moved, and the counters
 that tell), environment, fs_types (what is known of types of file systems), process, procfs and stopping (starting and
-ending programs), kernel_files (reads small files).
+ending programs), stuck (processes that wait in the kernel), kernel_files (reads small files).
 """

@@ -15,7 +15,7 @@ import orjson
 
 from iosweep.errors import AllocationError, ExitCode, Obstacle, Unanswered
 from iosweep.files import safe_paths
-from iosweep.node import load, monitor, process, progress
+from iosweep.node import load, monitor, process, progress, stuck
 from iosweep.node.cpu_record import Load, Looks
 from iosweep.node.cpus import NO_CPUS, listed
 from iosweep.node.io_record import Moved
@@ -153,7 +153,7 @@ class Commands:
             done = self.agent.run(argv, timeout_s, self.scratch, cpus)
             nodes = self._seen(self.remote, hosts)
             own = {host: done.with_own_bytes(moved) for host, moved in nodes.moved.items()}
-            done = nodes._replace(moved=own).onto(done)
+            done = nodes._replace(moved=own).onto(replace(done, stuck=stuck.on(hosts[0], done.stuck)))
         else:
             looked_for = wanted if wanted and wanted.masks else None
             facts = self.pinning.nodes.values() if self.pinning else ()
@@ -232,7 +232,8 @@ class Commands:
             if done is None or done.exit_code:  # the ranks of a killed launcher would continue
                 with contextlib.suppress(Unanswered):
                     left = query.end_steps(self.job, self.remote.step)
-        done = replace(done, left_behind=done.left_behind + left)
+        hang = self._hanging(self.remote, hosts) if left or done.timed_out else ()
+        done = replace(done, left_behind=done.left_behind + left, stuck=hang)
         nodes = self._seen(self.remote, hosts)
         seen = nodes.ranks
         refusal = _NOT_STARTED.search(done.stderr.decode("utf-8", "replace")) if done.exit_code else None
@@ -241,6 +242,14 @@ class Commands:
         # sampling may miss the ranks of a short run on one node
         counted = all(seen.values()) or (any(seen.values()) and done.wall_s > _LONG_S)
         return replace(nodes.onto(done), ran_on=seen if counted else None)
+
+    @staticmethod
+    def _hanging(remote: RemoteAgents, hosts: Sequence[str]) -> tuple[stuck.Stuck, ...]:
+        """Ranks that wait in the kernel though they were killed."""
+        answers = remote.answers(remote_agent.stuck_ranks, each=dict.fromkeys(hosts, ()))
+        return tuple(
+            one for host, found in answers.items() if isinstance(found, tuple) for one in stuck.on(host, found)
+        )
 
     @staticmethod
     def _seen(remote: RemoteAgents, hosts: Sequence[str]) -> _Nodes:
@@ -353,6 +362,7 @@ def together(done: Mapping[str, Completed]) -> Completed:
         flooded=any(one.flooded for one in every),
         wall_s=max(one.wall_s for one in every),
         left_behind=sum(one.left_behind for one in every),
+        stuck=tuple(each for host, one in done.items() for each in stuck.on(host, one.stuck)),
         argvs=tuple(one.argv for one in every) if len(every) > 1 else (),
         stderr=b"".join(
             f"{host}: ".encode() + line for host, one in done.items() for line in one.stderr.splitlines(keepends=True)

@@ -30,6 +30,7 @@ from iosweep.node import process
 from iosweep.run import remote_agent
 from iosweep.run.remote_agent import Request, Watched, Watching
 from iosweep.slurm import broadcast, fan_out, query
+from iosweep.target import protocol
 from iosweep.target.protocol import Answer
 
 T = TypeVar("T")
@@ -39,6 +40,8 @@ _START_S = 120.0
 #: Extra time for an agent to end a command that exceeds its time limit.
 _SLACK_S = 30.0
 _CLOCK_ROUNDS = 5
+#: Share of the time for an answer after which an agent that waits for the target says so.
+_REPORTED = 0.9
 #: Time limit for ending the processes of killed agents; a node that is gone does not answer.
 _SWEEP_S = 10.0
 
@@ -64,6 +67,12 @@ class RanOn(NamedTuple):
 
 class Silent(TargetHangs):
     """An agent, or the target that it touches, did not answer; the message says for how long."""
+
+
+def _hanging(hosts: Sequence[str], answer: object) -> str:
+    if isinstance(answer, Silent):
+        return f"the agent on {hostlist.hosts(hosts)} does not answer: {answer}"
+    return f"on {hostlist.hosts(hosts)}: {answer}"
 
 
 def lost(why: str) -> AllocationError:
@@ -131,7 +140,7 @@ class RemoteAgents:
         """
         answers = self.answers(operation, *arguments, each=each, deadline_s=deadline_s)
         if late := [host for host, answer in answers.items() if isinstance(answer, TargetHangs)]:
-            raise TargetHangs(f"the agent on {hostlist.hosts(late)} does not answer: {answers[late[0]]}", late)
+            raise TargetHangs(_hanging(late, answers[late[0]]), late)
         found = {}
         for host, answer in answers.items():
             if isinstance(answer, Refused):
@@ -140,7 +149,7 @@ class RemoteAgents:
                 error = TargetError(answer.errno, f"on {host}: {answer.strerror}")
                 error.node = host
                 raise error
-            assert not isinstance(answer, Silent)
+            assert not isinstance(answer, TargetHangs)
             found[host] = answer
         return found
 
@@ -150,7 +159,7 @@ class RemoteAgents:
         *arguments: object,
         each: Mapping[str, Sequence[object]] | None = None,
         deadline_s: float | None = None,
-    ) -> dict[str, T | Refused | TargetError | Silent]:
+    ) -> dict[str, T | Refused | TargetError | TargetHangs]:
         """As `call`, but what it raises for a node is that node's answer. Raises AllocationError."""
         wanted = list(self.hosts if each is None else each)
         self._number += 1
@@ -159,12 +168,12 @@ class RemoteAgents:
             common, own = broadcast.split({host: to_builtins(list(values)) for host, values in each.items()})
             if tuple(each) == self.hosts and not any(own.values()):
                 own = None
-        request = Request(self._number, operation.__name__, common, own)
         limit_s = self._deadline_s if deadline_s is None else deadline_s
+        request = Request(self._number, operation.__name__, common, own, _REPORTED * limit_s)
         end = time.monotonic() + limit_s
         self._send(broadcast.line(to_builtins(request)), end)
         answers = self._answers(set(wanted), end)
-        late = Silent(f"nothing for {limit_s:g} s ({operation.__name__})")
+        late = Silent(f"nothing for {limit_s:g} s while {protocol.doing(operation)}")
         return {host: answers[host].outcome(operation) if host in answers else late for host in wanted}
 
     def clocks(self) -> dict[str, Clock]:

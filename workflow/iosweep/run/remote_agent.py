@@ -15,6 +15,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -25,7 +26,7 @@ import msgspec
 import psutil
 
 from iosweep.files import safe_paths
-from iosweep.node import collect_facts, load, process, procfs, watching
+from iosweep.node import collect_facts, load, process, procfs, stuck, watching
 from iosweep.node.cpu_record import Looks, NodeLoad
 from iosweep.node.io_record import Moved
 from iosweep.node.node_facts import NodeFacts
@@ -41,12 +42,15 @@ _SERVER_S = 10.0
 
 
 class Request(msgspec.Struct, frozen=True):
-    """`each`: host -> what differs of its arguments (broadcast.py); other hosts ignore the request."""
+    """`each`: host -> what differs of its arguments (broadcast.py); other hosts ignore the request. report_s: after this
+    time an operation that waits for the target is reported; 0: never.
+    """
 
     number: int
     operation: str
     arguments: list[object] = []
     each: dict[str, list[broadcast.Change]] | None = None
+    report_s: float = 0.0
 
 
 class NodeAnswer(msgspec.Struct, frozen=True):
@@ -136,6 +140,11 @@ def seen() -> Watched:
     assert _watch
     ended, _watch = _watch, None
     return ended.end()
+
+
+def stuck_ranks() -> tuple[stuck.Stuck, ...]:
+    """Processes of our job that wait in the kernel and cannot be interrupted."""
+    return stuck.of(int(pid) for pid in procfs.of_job() if procfs.stat(pid)[:1] == [b"D"])
 
 
 _servers: list[subprocess.Popen[bytes]] = []
@@ -267,10 +276,45 @@ def clock() -> float:
 
 OPERATIONS = protocol.by_name(
     [
-        *(hello, clock, facts, hash_of, free_port, serve, end_servers, stage, run, watch, seen, process.keep_to),
-        *(identify.identify, ownership.ours, probe.state, handle.check),
+        *(hello, clock, facts, hash_of, free_port, serve, end_servers, stage, run, watch, seen, stuck_ranks),
+        *(process.keep_to, identify.identify, ownership.ours, probe.state, handle.check),
     ]
 )
+
+
+#: Operations that touch the target, and may hang in it.
+_TOUCHING = frozenset({facts, identify.identify, ownership.ours, probe.state, handle.check})
+
+
+class _Reply:
+    """The one answer to a request. Where an operation waits in the target, it is the report of that: the kernel may not
+    let go of our main thread for hours, and the runner must not take us for dead."""
+
+    def __init__(self, request: Request, name: str):
+        self._request, self._name = request, name
+        self._sent = threading.Lock()
+        self._timer: threading.Timer | None = None
+
+    def __enter__(self) -> _Reply:
+        if self._request.report_s and OPERATIONS[self._request.operation] in _TOUCHING:
+            self._timer = threading.Timer(self._request.report_s, self._report)
+            self._timer.daemon = True
+            self._timer.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._timer:
+            self._timer.cancel()
+
+    def send(self, answer: protocol.Answer) -> None:
+        """Send an answer, unless one was sent."""
+        if self._sent.acquire(blocking=False):
+            fan_out.send(self._request.number, self._name, msgspec.to_builtins(answer))
+
+    def _report(self) -> None:
+        operation = OPERATIONS[self._request.operation]
+        held = stuck.waits(os.getpid())
+        self.send(protocol.Answer(hangs=protocol.hangs(operation, self._request.report_s, "", held)))
 
 
 def _sweep(step: str) -> None:
@@ -296,11 +340,11 @@ def main() -> None:
             request = msgspec.convert(broadcast.request(line), Request)
             if request.each is None or name in request.each:
                 arguments = broadcast.arguments(request.arguments, (request.each or {}).get(name, ()))
-                try:
-                    answer = protocol.answer(OPERATIONS[request.operation], arguments)
-                except process.Abandoned:
-                    _leave()
-                fan_out.send(request.number, name, msgspec.to_builtins(answer))
+                with _Reply(request, name) as reply:
+                    try:
+                        reply.send(protocol.answer(OPERATIONS[request.operation], arguments))
+                    except process.Abandoned:
+                        _leave()
     _leave()
 
 

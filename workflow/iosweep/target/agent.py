@@ -30,7 +30,7 @@ import msgspec
 from msgspec import structs
 
 from iosweep.errors import Refused, TargetError, TargetHangs
-from iosweep.node import process, procfs
+from iosweep.node import process, procfs, stuck
 from iosweep.node.load import Around
 from iosweep.node.sampling import Sampler, Wanted
 from iosweep.node.watching import Watch
@@ -54,28 +54,6 @@ from iosweep.target.protocol import Answer
 P = ParamSpec("P")
 T = TypeVar("T")
 
-#: What operations do, for a sentence.
-_WORDS = {
-    "identify": "looking which file system it is",
-    "look": "looking whether it is there",
-    "space": "reading its free space",
-    "room": "reading its free space and quota",
-    "trusted": "looking at the way to the campaign's directory",
-    "check": "looking at the campaign's directory",
-    "state": "looking at the campaign's directory",
-    "owner_of": "reading the campaign's marker",
-    "ours": "reading the campaign's marker",
-    "claim": "making the campaign's directory",
-    "ensure": "making a directory",
-    "usage": "adding up files",
-    "count": "counting files",
-    "foreign": "looking for files of others",
-    "examine": "looking at data sets",
-    "sample": "reading blocks of files",
-    "remove": "removing files",
-    "remove_all": "removing files",
-    "execute": "ending a tool",
-}
 #: A command is ended by the agent; this is for an agent that does not even manage that.
 _SLACK_S = 30.0
 #: Time for the agent to end its tools after SIGTERM.
@@ -162,13 +140,13 @@ class Agent:
             self._stop(gently=bool(descriptors))
             raise
         if line is None:
+            held = stuck.waits(self._process.pid) if self._process else ""
             self._stop()
             about = arguments[0].directory if isinstance(arguments[0], Place) else arguments[0]
             where = f" ({about})" if isinstance(about, str) else ""
-            doing = _WORDS.get(operation.__name__, operation.__name__)
-            raise TargetHangs(f"the target does not answer: no progress for {deadline_s:g} s while {doing}{where}")
+            raise TargetHangs(protocol.hangs(operation, deadline_s, where, held))
         outcome = msgspec.convert(json.loads(line), Answer).outcome(operation)
-        if isinstance(outcome, Refused | TargetError):
+        if isinstance(outcome, Refused | TargetError | TargetHangs):
             raise outcome
         return outcome
 
