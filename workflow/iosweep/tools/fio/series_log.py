@@ -107,16 +107,16 @@ def _logs(stream: bytes) -> dict[int, _Entries]:
     if before:
         raise Unreadable("they do not begin with the name of a log")
     found: dict[int, _Entries] = {}
-    before: list[int] = []  # most workers have entries of the same times
+    last: list[int] = []  # most workers have entries of the same times
     for number, text, values in zip(parts[0::2], parts[1::2], _numbers(parts), strict=True):
         lines = text.count(b"\n")
         fields, rest = divmod(len(values), lines) if lines else (3, len(values))
         times = values[0::fields] if fields else []
-        in_order = times == before or times == sorted(times)
+        in_order = times == last or times == sorted(times)
         if text[-1:] not in (b"", b"\n") or rest or fields < 3 or not in_order:
             raise Unreadable(f"that of worker {int(number)} is cut, or its entries are not in order")
         found[int(number)] = _Entries(times, values[1::fields], values[2::fields])
-        before = times
+        last = times
     if 2 * len(found) < len(parts):
         raise Unreadable("they have one worker's twice")
     return dict(sorted(found.items()))
