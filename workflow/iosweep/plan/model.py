@@ -29,6 +29,10 @@ if TYPE_CHECKING:
     from iosweep.plan.forecast import Each
 
 
+#: Largest file of a plan that is read: a point takes less than 1 kB, mostly its options.
+MOST_BYTES = 1 << 30
+
+
 class Point(msgspec.Struct, frozen=True, forbid_unknown_fields=True, dict=True):
     """One combination of a sweep's axes.
 
@@ -165,7 +169,7 @@ def plan_files(results: Path) -> list[Path]:
 
 def read_plan(file: Path) -> Plan:
     """The plan of a file that holds a `Plan.document`. Raises FileNotFoundError, Damaged."""
-    return plan_from_document(documents.content(file, documents.MOST_BYTES), file)
+    return plan_from_document(documents.content(file, MOST_BYTES), file)
 
 
 def plan_from_document(document: bytes, file: Path = Path("plan")) -> Plan:
