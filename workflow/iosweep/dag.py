@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from iosweep import sources
+from iosweep import collector, sources
 from iosweep.config import sweep_file
 from iosweep.config.scalars import unknown
 from iosweep.config.sweeps import Config
@@ -107,6 +107,7 @@ class Dag:
         return forecast.sentence(forecast.of(self.plan, {}), nodes)
 
 
+@collector.paused(stays=True)
 def load(
     file: Path,
     results: Path,
@@ -191,14 +192,15 @@ def _of(
     store = Store(folder)
     stored, missing = store.results(), store.missing()
     here = _here(made, launcher, bool(site), place, there)
-    found = remaining.left(made, stored, missing, here, only)
-    coming = remaining.expected(made, stored, missing, here, only)
+    found, coming = remaining.left_and_expected(made, stored, missing, here, only)
     if site and site.limit_min and (wrong := _too_long(made, found, site.limit_min)):
         raise ConfigError([Problem("profile", 1, "default-resources: runtime", wrong)])
     repair, damage = merged_tables.repair(folder)
     plan_file = folder / "plans" / f"{made.digest}.json"
     tools_file = folder / "tools" / f"{place.digest}.json" if place else None
-    restorable = {} if store.whole(plan_file, made.document()) else {plan_file: made.document()}
+    restorable = {}
+    if os.path.lexists(plan_file) and not store.whole(plan_file, document := made.document()):
+        restorable[plan_file] = document
     if tools_file and place and there and not store.whole(tools_file):
         restorable[tools_file] = documents.content(place.file, documents.MOST_BYTES)
     store.look()
