@@ -21,7 +21,7 @@ from iosweep.node.node_facts import NodeFacts
 from iosweep.plan.model import Plan
 from iosweep.programs import builds
 from iosweep.results import merged_tables, temporary_files
-from iosweep.results.campaign_form import Build
+from iosweep.results.campaign_form import Build, Live
 from iosweep.results.campaign_tables import CampaignTables
 from iosweep.results.origins import Origins
 from iosweep.results.rows import Rows
@@ -29,23 +29,27 @@ from iosweep.results.store import Store
 from iosweep.text import printable
 
 
-def merge(plan: Plan, results: Path, repair: str | None = None) -> None:
-    """Write the tables of a campaign, each atomically. `repair`: name of this repair; None: that of the last one."""
+def merge(
+    plan: Plan, results: Path, repair: str | None = None, into: Path | None = None, live: Live | None = None
+) -> None:
+    """Write the tables of a campaign, each atomically. `repair`: name of this repair; None: that of the last one.
+    `into`: the folder that gets them, None for the results; `live`: that the campaign is being measured."""
     gc.disable()  # millions of small values without cycles: collection took a sixth of the time
     try:
-        _write(plan, results, merged_tables.last_repair(results) if repair is None else repair)
+        into = into or results
+        _write(plan, results, merged_tables.last_repair(into) if repair is None else repair, into, live)
     finally:
         gc.enable()
 
 
-def _write(plan: Plan, results: Path, repair: str) -> None:
+def _write(plan: Plan, results: Path, repair: str, into: Path, live: Live | None) -> None:
     store = Store(results)
-    temporary_files.remove(results)
+    temporary_files.remove(into)
     nodes = store.documents(NodeFacts)
     memory = {key: facts.memory_bytes for key, facts in nodes.items()}
     origins = Origins()
     built: Counter[object] = Counter()  # key of a build document -> rows
-    with CampaignTables(results) as tables:
+    with CampaignTables(into) as tables:
         for row in Rows(plan, store, memory, origins, tables.add_aside):
             tables.add(row)
             built[row.values.get("build")] += 1
@@ -54,7 +58,8 @@ def _write(plan: Plan, results: Path, repair: str) -> None:
                 store.damaged[str(results / "nodes" / f"{name}.json")] = wrong
         tables.finish(
             lambda: (
-                _about(plan, origins, results) | {"builds": _builds(store, built), "repair": repair, **_damage(store)}
+                _about(plan, origins, results)
+                | {"builds": _builds(store, built), "repair": repair, "live": live, **_damage(store)}
             )
         )
 
