@@ -10,7 +10,7 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from statistics import fmean, median, stdev
+from statistics import fmean, median
 
 from iosweep.analysis.data import PhaseOutcome, Row, Value
 from iosweep.plan.sweep_facts import SweepFacts
@@ -325,7 +325,7 @@ def statistics(values: Sequence[float], interval: Interval | None = None) -> Sta
         median=median(values),
         low=min(values),
         high=max(values),
-        sd=stdev(values) if n > 1 else None,
+        sd=math.sqrt(statistics_of.variance(values)) if n > 1 else None,
         values=tuple(values),
         interval=interval if n >= ENOUGH else None,
     )

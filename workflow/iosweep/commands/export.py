@@ -25,7 +25,10 @@ from iosweep.units import human_size
 
 #: What stays here: who holds the results, what runs left, and where the campaign is on this target, which whoever has
 #: that file may remove.
-_STAYS = (campaign_lock.NAME, "scratch", "logs", "repairs", f"{FILES[ClaimedTarget]}.json", tar_archive.CHECKSUMS)
+_STAYS = (
+    *(campaign_lock.NAME, "scratch", "logs", "repairs", merged_tables.LIVE),
+    *(f"{FILES[ClaimedTarget]}.json", tar_archive.CHECKSUMS),
+)
 _NAMED = 5
 
 
