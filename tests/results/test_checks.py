@@ -291,6 +291,8 @@ CASES: list[tuple[str, dict[str, Any], str, str]] = [
      "the target is read-only: the tool ended with exit code 1: open: Read-only"),
     ("exit_status", {"exit_code": 1, "messages": ["fio: pid=1, err=28/x.c, error=No space left on device"]}, FAIL,
      "the target is full (space or inodes): the tool ended with exit code 1"),
+    ("exit_status", FUSE | {"exit_code": 1, "messages": ["err=28/x.c, error=No space left on device"]}, FAIL,
+     "the target is full (space or inodes), or one of its servers is: the tool ended with exit code 1"),
     ("exit_status", {"not_run": "not run: Disk quota exceeded: x"}, FAIL,
      "a quota on the target is used up: not run: Disk quota exceeded: x"),
     ("exit_status", {"not_run": "not run: full"}, FAIL, "not run: full"),

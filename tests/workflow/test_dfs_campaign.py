@@ -4,7 +4,7 @@ One campaign for each file system, over one, two and four nodes; what is quick i
 """
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,13 +14,16 @@ import pytest
 from dfs import AT, Dfs
 from slurm_campaign import SlurmCampaign, Stage
 
-pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
-
 NODES = {"axes": {"nodes": [1, 2, 4]}, "phase_time": "1s", "repetitions": 1}
 #: Far less than is written in a second: every block is written many times.
 OVER_AND_OVER: dict[str, Any] = NODES | {
-    "name": "again", "tool": "fio", "phases": ["seq_write", "rand_write", "seq_read", "rand_read"],
+    "name": "again", "tool": "fio", "phases": ["rand_write"],
     "options": {"file_size": "2m", "transfer_size": "64k", "threads_per_node": 2},
+}  # fmt: skip
+#: More than a client reads ahead.
+READS: dict[str, Any] = NODES | {
+    "name": "reads", "tool": "fio", "phases": ["seq_read", "rand_read"],
+    "options": {"file_size": "16m", "transfer_size": "64k", "threads_per_node": 2},
 }  # fmt: skip
 #: More than is written in a second: each block once.
 ONCE: dict[str, Any] = NODES | {
@@ -29,7 +32,7 @@ ONCE: dict[str, Any] = NODES | {
 }  # fmt: skip
 RANKS: dict[str, Any] = NODES | {
     "name": "ranks", "tool": "ior", "phases": ["seq_write", "seq_read"],
-    "options": {"file_size": "2m", "transfer_size": "64k", "threads_per_node": 2},
+    "options": {"file_size": "16m", "transfer_size": "64k", "threads_per_node": 2},
 }  # fmt: skip
 FILES: dict[str, Any] = NODES | {
     "name": "files", "tool": "mdtest", "phases": ["create", "stat", "delete"], "phase_time": None,
@@ -65,16 +68,20 @@ class OnDfs(SlurmCampaign):
 @pytest.fixture(scope="module")
 def slurm_measured(
     slurm_dfs: Dfs, fio: Path, mpi_tools: Path, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[tuple[Dfs, OnDfs]]:
-    campaign = OnDfs(slurm_dfs, tmp_path_factory.mktemp("on-dfs"), mpi_tools, [OVER_AND_OVER, ONCE, RANKS, FILES])
+) -> tuple[Dfs, OnDfs]:
+    campaign = OnDfs(
+        slurm_dfs, tmp_path_factory.mktemp("on-dfs"), mpi_tools, [OVER_AND_OVER, READS, ONCE, RANKS, FILES]
+    )
+    if slurm_dfs.kind == "glusterfs":
+        slurm_dfs.mount("w2", "s2:/dfs")  # any server may be named: it is the same volume
     campaign.snakemake("--until", "merge")
-    yield slurm_dfs, campaign
+    return slurm_dfs, campaign
 
 
 def test_every_row_is_measured_and_none_is_invalid(slurm_measured: tuple[Dfs, OnDfs]) -> None:
     _, campaign = slurm_measured
     rows = campaign.table()
-    assert len(rows) == 3 * (4 + 2 + 3) + 1
+    assert len(rows) == 3 * (1 + 2 + 2 + 3) + 1
     assert {row["verdict"] for row in rows} <= {"valid", "suspect"}, [row["reasons"] for row in rows]
     assert {row["nodes"] for row in rows} == {1, 2, 4}
 
@@ -91,7 +98,9 @@ def test_reads_and_what_is_written_once_reach_the_servers(slurm_measured: tuple[
     dfs, campaign = slurm_measured
     reached = campaign.checks("reached")
     assert {said[2] for said in reached if "read" in said[1]} == {"pass"}, reached
-    once = [point.id for point in campaign.plan.points if point.options["write_mode"] == "new" and point.tool == "fio"]
+    once = [
+        point.id for point in campaign.plan.points if point.options.get("write_mode") == "new" and point.tool == "fio"
+    ]
     assert [outcome for _, _, outcome, said in reached if once[0] in said] == ["pass"], reached
     if dfs.kind == "glusterfs":
         assert not [said for said in reached if said[2] == "fail"], reached
@@ -102,11 +111,9 @@ def test_overwritten_blocks_that_a_client_merges_are_suspect(slurm_measured: tup
     dfs, campaign = slurm_measured
     if dfs.kind != "moosefs":
         pytest.skip("merges: only MooseFS's client does")
-    overwritten = [said for said in campaign.checks("reached") if said[1] in ("seq_write", "rand_write")]
-    merged = [said for said in overwritten if said[2] == "fail"]
-    assert len(merged) >= len(overwritten) // 2
-    for _, _, _, said in merged:
-        assert "written over in the client's memory" in said
+    overwritten = [said for said in campaign.checks("reached") if said[1] == "rand_write"]
+    assert [said[2] for said in overwritten] == ["fail"] * 3
+    assert all("written over in the client's memory" in said for _, _, _, said in overwritten)
 
 
 def test_nothing_is_left_on_the_target(slurm_measured: tuple[Dfs, OnDfs]) -> None:

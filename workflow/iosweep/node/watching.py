@@ -244,8 +244,9 @@ def _fuse_role(pid: str, name: bytes, around: Around) -> str:
     serves = _has_open(pid, "/dev/fuse")
     if serves is False or (serves is None and kind[:15] not in name):
         return ""
-    arguments = procfs.read(pid, "cmdline").split(b"\0")[1:]
-    if os.fsencode(around.mount.rstrip("/")) in (one.rstrip(b"/") for one in arguments):
+    mount, command = os.fsencode(around.mount.rstrip("/")), procfs.read(pid, "cmdline")
+    # MooseFS writes "mfsmount (mounted on: /mnt)" over its arguments
+    if mount in (one.rstrip(b"/") for one in command.split(b"\0")[1:]) or b" on: %b)" % mount in command:
         return "named"
     return "open" if serves else ""
 

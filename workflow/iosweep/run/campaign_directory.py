@@ -32,6 +32,7 @@ from iosweep.target import (
     quota,
     removal,
     striping,
+    trash,
     trees,
 )
 from iosweep.target.agent import Agent
@@ -119,6 +120,8 @@ class CampaignDirectory:
                 tidied=False,
             ),
         )
+        if trash.there_is_one(volume):
+            self._agent.call(trash.keep_nothing, self.place)  # where it fails, `_too_much` says what became of space
         if self._target.layout:
             self._agent.call(striping.set_layout, self.place, fstype, list(self._target.layout))
         self.layout = self._agent.call(striping.read_layout, self.place, fstype)

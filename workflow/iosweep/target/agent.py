@@ -46,6 +46,7 @@ from iosweep.target import (
     quota,
     removal,
     striping,
+    trash,
     trees,
 )
 from iosweep.target.handle import Place
@@ -285,7 +286,7 @@ OPERATIONS = protocol.by_name(
         *(handle.check, handle.trusted, probe.state, probe.remove_probes),
         *(trees.ensure, trees.keep, trees.parts, trees.usage, trees.count, trees.examine, contents.sample),
         *(removal.remove, removal.remove_all, removal.preview, foreign.foreign),
-        *(striping.set_layout, striping.read_layout, process.keep_to, execute),
+        *(striping.set_layout, striping.read_layout, trash.keep_nothing, process.keep_to, execute),
     ]
 )
 

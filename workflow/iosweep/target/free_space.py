@@ -95,7 +95,7 @@ def not_free(deleted_bytes: int, expected_free_bytes: int, free_bytes: int) -> i
 def not_freed(deleted_bytes: int, kept_bytes: int) -> str:
     """A sentence on what we deleted and did not become free."""
     return (
-        f"{human_size(kept_bytes)} of the {human_size(deleted_bytes)} that this run has deleted did not become free: the"
-        " file system may keep deleted files for a time (trash, snapshots). Empty its trash, or wait until it has; the"
-        " next run goes on from there"
+        f"{human_size(kept_bytes)} of the {human_size(deleted_bytes)} that this run has deleted did not become free:"
+        " the file system may keep deleted files for a time (trash, snapshots). Empty its trash, or wait until it has;"
+        " the next run goes on from there"
     )
