@@ -411,7 +411,7 @@ def test_the_command(srun: Callable[[str], None]) -> None:
     assert isinstance(argv, list)
     assert argv == [
         "srun", "--overlap", "--mpi=none", "--cpu-bind=none", "--job-name=agents", "--nodes=2", "--ntasks=2",
-        "--ntasks-per-node=1", "--nodelist=n1,n7", "--kill-on-bad-exit=1", sys.executable, "-P", "-X", "utf8", "-m",
+        "--ntasks-per-node=1", "--nodelist=n[1,7]", "--kill-on-bad-exit=1", sys.executable, "-P", "-X", "utf8", "-m",
         "iosweep.run.remote_agent",
     ]  # fmt: skip
 
