@@ -43,8 +43,10 @@ _PHASE_TIME = "1s"
 
 
 def run(size: Size, work: Path) -> Iterator[Row]:
-    nodes, rounds = (128, 3) if size.judged else (8, 1)
-    yield from measured(work, nodes, rounds, size.judged)
+    if size.judged:
+        yield from measured(work, nodes=128, rounds=3)
+    else:
+        yield from measured(work, nodes=4, rounds=1, judged=False, repetitions=2)
 
 
 def measured(work: Path, nodes: int, rounds: int, judged: bool = True, repetitions: int = 4) -> Iterator[Row]:
