@@ -44,8 +44,8 @@ for number, command in enumerate(json.load(open(sys.argv[1]))):
 
 @contextmanager
 def cluster(work: Path, environment: Mapping[str, str] | None = None, workers: int = 0) -> Iterator[slurm.Cluster]:
-    """A cluster, with so many workers beside its five nodes. Its work/target is in memory, so that the noise of a disk has no part in it; so is work/lock, for its
-    own locks. Raises CannotRun."""
+    """A cluster, with so many workers beside its five nodes. Its work/target is in memory, so that the noise of a disk
+    has no part in it; so is work/lock, for its own locks. Raises CannotRun."""
     if reason := slurm.missing():
         raise CannotRun(reason.removeprefix("slurm: "))
     # Where Python must not keep bytecode, every start compiles libraries for a second or two: not what is measured.

@@ -31,6 +31,7 @@ import parsing
 import planning
 import reporting
 import sampling
+import scale
 from measure import CannotRun, Row, Size
 
 BENCHMARKS: dict[str, Callable[[Size, Path], Iterator[Row]]] = {
@@ -49,9 +50,10 @@ BENCHMARKS: dict[str, Callable[[Size, Path], Iterator[Row]]] = {
     "comparing": comparing.run,
     "honest": honest.run,
     "identical": identical.run,
+    "scale": scale.run,
 }
 #: These take long, and only run where they are named.
-ON_REQUEST = ("honest", "identical")
+ON_REQUEST = ("honest", "identical", "scale")
 COLUMNS = ("benchmark", "what", "size", "measured", "beside it", "ratio", "budget", "met")
 
 

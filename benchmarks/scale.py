@@ -23,13 +23,16 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+from msgspec.structs import replace
+
 import campaigns
 import cluster
 from iosweep.plan.launchers import SLURM_LAUNCHERS
 from iosweep.plan.model import Plan
+from iosweep.results.raw_output import unpack
 from iosweep.results.store import Store
 from iosweep.run.repetition import tool_commands
-from measure import IOSWEEP, CannotRun, Row, Size, seconds
+from measure import IOSWEEP, CannotRun, Row, Size, child, seconds
 
 sys.path.append(str(cluster.ROOT / "tests/support"))
 import slurm  # the test cluster
@@ -40,8 +43,10 @@ _PHASE_TIME = "1s"
 
 
 def run(size: Size, work: Path) -> Iterator[Row]:
-    nodes, rounds = (128, 3) if size.judged else (8, 1)
-    yield from measured(work, nodes, rounds, size.judged)
+    if size.judged:
+        yield from measured(work, nodes=128, rounds=3)
+    else:
+        yield from measured(work, nodes=4, rounds=1, judged=False, repetitions=2)
 
 
 def measured(work: Path, nodes: int, rounds: int, judged: bool = True, repetitions: int = 4) -> Iterator[Row]:
@@ -52,6 +57,7 @@ def measured(work: Path, nodes: int, rounds: int, judged: bool = True, repetitio
     with Meter() as meter, cluster.cluster(work, workers=nodes) as up, _held(up, hosts) as job:
         made = _planned(work, nodes, repetitions)
         plan_file = campaigns.written(made, work, "scale")
+        results = plan_file.parent.parent
         _timed(up, job, _measuring(plan_file, nodes), work)  # makes the files to read
         bare_command = _bare(made, work, hosts)
         bare: list[Span] = []
@@ -59,9 +65,9 @@ def measured(work: Path, nodes: int, rounds: int, judged: bool = True, repetitio
         once: list[Span] = []
         for _ in range(rounds):
             bare += [_timed(up, job, bare_command, work) for _ in range(repetitions)]
-            shutil.rmtree(plan_file.parent.parent / "points")
+            shutil.rmtree(results / "points")
             whole = _timed(up, job, _measuring(plan_file, nodes), work)
-            each = _each(plan_file.parent.parent, made)
+            each = _each(results, made)
             ours += each
             once += [(whole[0], each[0][0]), (each[-1][1], whole[1])]
         what, many = f"a repetition of fio over {nodes} nodes, {_PHASE_TIME}", f"{len(bare)}×"
@@ -75,6 +81,9 @@ def measured(work: Path, nodes: int, rounds: int, judged: bool = True, repetitio
         starts, ends = statistics.median(map(_wall, once[::2])), statistics.median(map(_wall, once[1::2]))
         yield Row("scale", f"start of a job of {nodes} nodes, until it measures", f"{rounds}×", seconds(starts))
         yield Row("scale", "its end", f"{rounds}×", seconds(ends))
+        most = max(int(line) for line in (work / "memory").read_text().split())
+        yield Row("scale", "memory of the runner", f"{nodes} nodes", f"{most / 1024:.0f} MB")
+        yield _merged(made, results, work, nodes)
 
 
 #: Begin and end, in seconds since the epoch.
@@ -150,8 +159,37 @@ def _planned(work: Path, nodes: int, repetitions: int) -> Plan:
 def _measuring(plan_file: Path, nodes: int) -> list[str | Path]:
     results = plan_file.parent.parent
     handed_over = ["--manifest", results / "m.jsonl", "--log", results / "m.log"]
-    return [*IOSWEEP, "measure", plan_file, "--allocation", f"{nodes}-nodes", *handed_over,
+    memory = [sys.executable, "-c", _MEMORY, results.parent.parent / "memory"]
+    return [*memory, *IOSWEEP, "measure", plan_file, "--allocation", f"{nodes}-nodes", *handed_over,
             "--launcher", "srun", "--scheduler", "slurm"]  # fmt: skip
+
+
+#: Runs a command, and appends the memory of the largest process of it to a file, in KiB.
+_MEMORY = """
+import resource, subprocess, sys
+code = subprocess.call(sys.argv[2:])
+print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss, file=open(sys.argv[1], "a"))
+sys.exit(code)
+"""
+
+
+def _merged(made: Plan, results: Path, work: Path, nodes: int, copies: int = 100) -> Row:
+    """Merge of the first repetition as if it had been measured so often."""
+    (point,) = made.points
+    store, many = Store(results), _planned(work, nodes, copies)
+    plan_file = campaigns.written(many, work, "many")
+    target = Store(plan_file.parent.parent)
+    shutil.copytree(results / "nodes", target.path / "nodes")
+    result, record = next(iter(store.records_of(point.id)))
+    archive = store.raw(result)
+    assert archive
+    raw = {f"{phase}.{name}": data for phase, own in unpack(archive).items() for name, data in own.items()}
+    with campaigns._without_sync():
+        for number in range(1, copies + 1):
+            target.commit(point.id, number, replace(record, repetition=number), raw)
+    took = child([*IOSWEEP, "merge", plan_file], work)
+    size = f"{copies} results of {nodes} nodes, {len(archive) / 1000:,.0f} kB each"
+    return Row("scale", "merge: CPU and memory", size, f"{seconds(took.cpu_s)}, {took.max_rss_bytes / 1e6:.0f} MB")
 
 
 def _bare(made: Plan, work: Path, hosts: Sequence[str]) -> list[str]:
@@ -159,7 +197,7 @@ def _bare(made: Plan, work: Path, hosts: Sequence[str]) -> list[str]:
     (point,) = made.points
     (step,) = point.steps()
     first, second, *_ = tool_commands(made, point, step, 1, f"{work}/target/iosweep-scale")
-    # srun reads at most 60 kB of such a file, so that one line is for all nodes but the first, with %t for their numbers
+    # srun reads at most 60 kB of such a file: one line for all nodes but the first, with %t for their numbers
     others = [word.replace(".node1", ".node%t") for word in second]
     programs = work / "programs.conf"
     quiet = "--output=/dev/null"

@@ -42,6 +42,7 @@ TIERS = {
     "unit": "Python only: a test that starts a process fails",
     "local": "programs, mounts or a browser of this machine",
     "cluster": "Slurm on nodes in namespaces of this machine",
+    "scale": "the same with 128 nodes; not in `make test`",
 }
 #: What a unit test must not do (names of audit events).
 PROCESS_EVENTS = {"subprocess.Popen", "os.fork", "os.forkpty", "os.posix_spawn", "os.exec", "os.system"}
@@ -89,6 +90,8 @@ def pytest_report_header(config: pytest.Config) -> str:
 
 def tier(item: pytest.Item) -> str:
     """The tier of a test: by the fixtures that it uses, else `local` by its mark."""
+    if item.get_closest_marker("scale"):
+        return "scale"
     fixtures = set(getattr(item, "fixturenames", ()))
     if any(name.startswith("slurm") for name in fixtures):
         return "cluster"

@@ -2,6 +2,7 @@
 
 import pytest
 
+from iosweep.hostlist import folded
 from iosweep.node.cpus import parse
 from iosweep.node.placement import Binding
 from iosweep.plan.launchers import LAUNCHERS, SLURM_LAUNCHERS, Launcher
@@ -38,7 +39,7 @@ def test_srun(
     binding: Binding | None, tasks: int, hosts: tuple[str, ...], overcommit: list[str], said: str, name: str, pmi: str
 ) -> None:
     argv = SLURM_LAUNCHERS[name].argv(IOR, True, tasks, "/x/mpiexec", hosts, binding)
-    where = [f"--nodes={len(hosts)}", f"--nodelist={','.join(hosts)}", f"--ntasks={tasks}"]
+    where = [f"--nodes={len(hosts)}", f"--nodelist={folded(hosts)}", f"--ntasks={tasks}"]
     step = ["--overlap", *overcommit, "--distribution=block", f"--cpu-bind={said}", "--kill-on-bad-exit=1"]
     assert argv == ["srun", *step, f"--mpi={pmi}", *where, f"--ntasks-per-node={tasks // len(hosts)}", *IOR]
 

@@ -387,8 +387,9 @@ def srun(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], Non
         file = tmp_path / "srun"
         file.write_text(
             f"#!{sys.executable}\nimport base64, json, zlib, os, random, sys, time\n"
+            "from iosweep.hostlist import unfolded\n"
             "def read():\n    line = sys.stdin.readline()\n    return json.loads(line) if line else sys.exit(0)\n"
-            "everybody = next(w for w in sys.argv if '--nodelist' in w).partition('=')[2].split(',')\n"
+            "everybody = unfolded(next(w for w in sys.argv if '--nodelist' in w).partition('=')[2])\n"
             "def who(request):\n    return request.get('each') or everybody\n"
             "def pieces(host, value, number, size=9):\n"
             "    text = base64.b64encode(zlib.compress(json.dumps({'value': value}).encode())).decode()\n"
@@ -411,7 +412,7 @@ def test_the_command(srun: Callable[[str], None]) -> None:
     assert isinstance(argv, list)
     assert argv == [
         "srun", "--overlap", "--mpi=none", "--cpu-bind=none", "--job-name=agents", "--nodes=2", "--ntasks=2",
-        "--ntasks-per-node=1", "--nodelist=n1,n7", "--kill-on-bad-exit=1", sys.executable, "-P", "-X", "utf8", "-m",
+        "--ntasks-per-node=1", "--nodelist=n[1,7]", "--kill-on-bad-exit=1", sys.executable, "-P", "-X", "utf8", "-m",
         "iosweep.run.remote_agent",
     ]  # fmt: skip
 

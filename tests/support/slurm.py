@@ -309,6 +309,8 @@ class Cluster:
         self.cpus = int(hardware[2])
         words = {"state": self.state, "hardware": hardware[1], "accounting": _ACCOUNTING[accounting]}
         words["workers"] = _workers(len(self.workers), hardware[1])
+        # many nodes that share few CPUs answer late
+        words["timeout"], words["connect"] = ("60", "60") if self.workers else ("5", "2")
         files = {"etc/slurm.conf": 0o644, "etc/cgroup.conf": 0o644}
         if accounting:
             files |= {"etc/slurmdbd.conf": 0o600, "mariadb.cnf": 0o644, "accounts": 0o644}

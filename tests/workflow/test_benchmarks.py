@@ -27,6 +27,7 @@ PROMISED = {
     "slurm": (["sleep of 0.1 s on 2 nodes, beyond srun", "of it start and end, once"], "slurm"),
     "honest": (["no_holes: fails", "duration: fails"], "fio"),
     "identical": (["seq_write", "headlines that exclude each other"], "fio"),
+    "scale": (["wall of a repetition of fio over 4 nodes, 1s", "memory of the runner"], "slurm"),
     "forecast": (["counts and times", "counts and times: in other orders"], "slurm"),
 }
 

@@ -35,8 +35,9 @@ from iosweep.target.protocol import Answer
 
 T = TypeVar("T")
 
-#: Time limit for all agents to start: a step on a thousand nodes, and Python from a cold disk, take seconds.
-_START_S = 120.0
+#: Time limit for all agents to start: a step on a thousand nodes takes seconds, and Python from a cold disk that all of
+#: them read at once takes minutes.
+_START_S = 300.0
 #: Extra time for an agent to end a command that exceeds its time limit.
 _SLACK_S = 30.0
 _CLOCK_ROUNDS = 5
