@@ -25,7 +25,7 @@ from iosweep.commands import cli
 from iosweep.files import documents
 from iosweep.own_rate import OwnRate
 from iosweep.programs import builds
-from iosweep.results import columns, merge, rows, table_writer
+from iosweep.results import columns, judged_points, merge, table_writer
 from iosweep.results.campaign_documents import Missing, Needs, Refusal
 from iosweep.results.reasons import REASONS
 from iosweep.results.record import Record
@@ -679,9 +679,9 @@ def test_blocks_without_a_byte_say_nothing(campaign: Made) -> None:
     assert campaign.table()[0]["ops_per_s"]
 
 
-def test_a_large_allocation_has_the_same_rows(campaign: Made, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_small_blocks_have_the_same_rows(campaign: Made, monkeypatch: pytest.MonkeyPatch) -> None:
     campaign.measured(0)
     campaign.measured(1)
     held = [campaign.table(name) for name in ("results", "checks")]
-    monkeypatch.setattr(rows, "_MANY", 0)
+    monkeypatch.setattr(judged_points, "BLOCK", 1)
     assert [campaign.table(name) for name in ("results", "checks")] == held
