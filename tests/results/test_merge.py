@@ -25,7 +25,7 @@ from iosweep.commands import cli
 from iosweep.files import documents
 from iosweep.own_rate import OwnRate
 from iosweep.programs import builds
-from iosweep.results import columns, judged_points, merge, table_writer
+from iosweep.results import columns, judged_points, judging, merge, table_writer
 from iosweep.results.campaign_documents import Missing, Needs, Refusal
 from iosweep.results.reasons import REASONS
 from iosweep.results.record import Record
@@ -333,7 +333,7 @@ def test_a_merge_that_fails_leaves_the_old_tables(campaign: Made, monkeypatch: p
     def fails(*_: Any) -> None:
         raise RuntimeError("halfway")
 
-    monkeypatch.setattr(rows, "_base", fails)
+    monkeypatch.setattr(judging, "base_values", fails)
     with pytest.raises(RuntimeError, match="halfway"):
         merge.merge(campaign.plan, campaign.results)
     assert gc.isenabled()  # as it was before

@@ -26,6 +26,11 @@ T = TypeVar("T")
 
 def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("campaign", help=campaigns.NAMED)
+    parser.add_argument(
+        "--anew",
+        action="store_true",
+        help="read and judge also the results that have not changed since the last tables",
+    )
 
 
 def run(arguments: Namespace) -> int:
@@ -34,7 +39,7 @@ def run(arguments: Namespace) -> int:
     if ingested.there(results):
         make_tables_again(results)
     else:
-        make_tables(_plan(results), results)
+        make_tables(_plan(results), results, anew=arguments.anew)
     left_out = merged_tables.about(results).damaged
     for line in documents.few([documents.sentence(f"{results}/{file}", why) for file, why in left_out.items()]):
         say(line, file=sys.stderr)
@@ -53,13 +58,13 @@ def _plan(results: Path) -> Path:
     return plans[-1]
 
 
-def make_tables(plan: Path, results: Path, repair: str | None = None) -> None:
-    """Raises CommandError. `repair`: see merge.merge."""
+def make_tables(plan: Path, results: Path, repair: str | None = None, anew: bool = False) -> None:
+    """Raises CommandError. `repair`, `anew`: see merge.merge."""
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # numpy would start threads that are not used
     with _making("tables", results):
         from iosweep.results import merge
 
-        merge.merge(read_plan(plan), results, repair)
+        merge.merge(read_plan(plan), results, repair, anew)
 
 
 def make_tables_again(results: Path) -> None:

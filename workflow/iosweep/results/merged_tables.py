@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -28,6 +29,9 @@ ABOUT, REPORT = "campaign.json", "report.html"
 #: Folder of the figures, the file in it with the names and hashes of those that we made, and the file that is written
 #: when all are made.
 FIGURES, FIGURES_MADE, FIGURES_DONE = "figures", "made.json", "figures.done"
+#: Folder of what merge keeps of each result for the next merge (row_cache), and its files: the code that judged, and a
+#: hash of the content.
+JUDGED, JUDGED_FILE = "judged", re.compile(r"([0-9a-f]{12})-[0-9a-f]{16}\.rows|clock")
 #: Folder of the files that say that something was made again.
 REPAIRS = "repairs"
 TABLES: Mapping[str, Callable[[], tuple[Column, ...]]] = {
