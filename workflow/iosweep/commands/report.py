@@ -29,7 +29,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--anew",
         action="store_true",
-        help="read and judge also the results that have not changed since the last tables",
+        help="read and judge also what has not changed since the last tables",
     )
 
 
