@@ -34,6 +34,11 @@ def add_arguments(parser: ArgumentParser) -> None:
         help=f"make the page of a running campaign, in {merged_tables.LIVE}/ of the results, although no job and no"
         " process is seen that measures it",
     )
+    parser.add_argument(
+        "--anew",
+        action="store_true",
+        help="read and judge also what has not changed since the last tables",
+    )
 
 
 def run(arguments: Namespace) -> int:
@@ -45,7 +50,7 @@ def run(arguments: Namespace) -> int:
         _make_live(results, *found)
         return 0
     else:
-        make_tables(_plan(results), results)
+        make_tables(_plan(results), results, anew=arguments.anew)
     _tell_damage(results, results)
     say(f"report: {make_page(results)}")
     make_figures(results)
@@ -66,7 +71,7 @@ def _make_live(results: Path, live: Live, plan: str) -> None:
 
     live_report.give_way()
     into = results / merged_tables.LIVE
-    make_tables(results / "plans" / f"{plan}.json", results, "", into, live)
+    make_tables(results / "plans" / f"{plan}.json", results, "", into=into, live=live)
     _tell_damage(results, into)
     say(f"report: {make_page(into)}")
     by = "; ".join(live.by) or "asked for with --live"
@@ -93,14 +98,19 @@ def _plan(results: Path) -> Path:
 
 
 def make_tables(
-    plan: Path, results: Path, repair: str | None = None, into: Path | None = None, live: Live | None = None
+    plan: Path,
+    results: Path,
+    repair: str | None = None,
+    anew: bool = False,
+    into: Path | None = None,
+    live: Live | None = None,
 ) -> None:
-    """Raises CommandError. `repair`, `into`, `live`: see merge.merge."""
+    """Raises CommandError. `repair`, `anew`, `into`, `live`: see merge.merge."""
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # numpy would start threads that are not used
     with _making("tables", results):
         from iosweep.results import merge
 
-        merge.merge(read_plan(plan), results, repair, into, live)
+        merge.merge(read_plan(plan), results, repair, anew, into, live)
 
 
 def make_tables_again(results: Path) -> None:

@@ -60,10 +60,12 @@ class Processes:
 
     def __init__(self, here: Here, plan: Plan, results: Path, memory: Mapping[str, int | None]):
         self._here, self._numbers = here, {point.id: number for number, point in enumerate(plan.points)}
+        self._points = results / "points"
         self._campaign = _Campaign(plan.document().decode(), str(results.absolute()), dict(memory))
 
     def __call__(self, wanted: Sequence[Sequence[Point]]) -> Iterator[Block]:
-        repetitions = sum(point.repetitions.max for points in wanted for point in points)
+        there = (point for points in wanted for point in points if (self._points / point.id).is_dir())
+        repetitions = sum(point.repetitions.max for point in there)
         number = min(how_many(repetitions, len(os.sched_getaffinity(0))), len(wanted))
         return self._apart(wanted, number) if number > 1 else self._here(wanted)
 

@@ -20,13 +20,8 @@ import iosweep
 from iosweep.node.node_facts import NodeFacts
 from iosweep.plan.model import Plan
 from iosweep.programs import builds
-<<<<<<< HEAD
 from iosweep.results import merged_tables, row_cache, temporary_files
-from iosweep.results.campaign_form import Build
-=======
-from iosweep.results import merged_tables, temporary_files
 from iosweep.results.campaign_form import Build, Live
->>>>>>> h-report
 from iosweep.results.campaign_tables import CampaignTables
 from iosweep.results.judged_points import JudgedPoints
 from iosweep.results.judging import Judge
@@ -38,70 +33,50 @@ from iosweep.results.store import Store
 from iosweep.text import printable
 
 
-<<<<<<< HEAD
-def merge(plan: Plan, results: Path, repair: str | None = None, anew: bool = False) -> None:
-    """Write the tables of a campaign, each atomically. `repair`: name of this repair; None: that of the last one.
-    `anew`: judge also what has not changed since the last merge."""
-    gc.disable()  # millions of small values without cycles: collection took a sixth of the time
-    try:
-        repair = merged_tables.last_repair(results) if repair is None else repair
-        temporary_files.remove(results)
-        try:
-            _write(plan, results, repair, anew)
-        except OSError as error:
-            if error.errno not in (errno.ENOSPC, errno.EDQUOT) or not row_cache.remove(results):
-                raise
-            _write(plan, results, repair, anew)  # what is kept for the next merge took the room
-=======
 def merge(
-    plan: Plan, results: Path, repair: str | None = None, into: Path | None = None, live: Live | None = None
+    plan: Plan,
+    results: Path,
+    repair: str | None = None,
+    anew: bool = False,
+    into: Path | None = None,
+    live: Live | None = None,
 ) -> None:
     """Write the tables of a campaign, each atomically. `repair`: name of this repair; None: that of the last one.
-    `into`: the folder that gets them, None for the results; `live`: that the campaign is being measured."""
+    `anew`: judge also what has not changed since the last merge. `into`: the folder that gets them, None for the
+    results; `live`: that the campaign is being measured."""
     gc.disable()  # millions of small values without cycles: collection took a sixth of the time
     try:
         into = into or results
-        _write(plan, results, merged_tables.last_repair(into) if repair is None else repair, into, live)
->>>>>>> h-report
+        repair = merged_tables.last_repair(into) if repair is None else repair
+        temporary_files.remove(into)
+        try:
+            _write(plan, results, repair, anew, into, live)
+        except OSError as error:
+            if error.errno not in (errno.ENOSPC, errno.EDQUOT) or not row_cache.remove(results):
+                raise
+            _write(plan, results, repair, anew, into, live)  # what is kept for the next merge took the room
     finally:
         gc.enable()
 
 
-<<<<<<< HEAD
-def _write(plan: Plan, results: Path, repair: str, anew: bool) -> None:
+def _write(plan: Plan, results: Path, repair: str, anew: bool, into: Path, live: Live | None) -> None:
     store = Store(results)
     nodes = store.documents(NodeFacts)
     memory = {key: facts.memory_bytes for key, facts in nodes.items()}
     origins = Origins()
     cache, judge = RowCache(plan, results, memory, anew), Judge(plan, results, memory)
     points = JudgedPoints(judge, cache, Processes(Here(judge, memory), plan, results, memory))
-    with CampaignTables(results) as tables:
+    with CampaignTables(into) as tables:
         rows = Rows(plan, store, points, tables, origins)
         rows.write()
-=======
-def _write(plan: Plan, results: Path, repair: str, into: Path, live: Live | None) -> None:
-    store = Store(results)
-    temporary_files.remove(into)
-    nodes = store.documents(NodeFacts)
-    memory = {key: facts.memory_bytes for key, facts in nodes.items()}
-    origins = Origins()
-    built: Counter[object] = Counter()  # key of a build document -> rows
-    with CampaignTables(into) as tables:
-        for row in Rows(plan, store, memory, origins, tables.add_aside):
-            tables.add(row)
-            built[row.values.get("build")] += 1
->>>>>>> h-report
         for name, facts in nodes.items():
             if wrong := tables.add_node(name, facts.row() | {"used_cpus": origins.used_cpus(name)}):
                 store.damaged[str(results / "nodes" / f"{name}.json")] = wrong
         tables.finish(
             lambda: (
                 _about(plan, origins, results)
-<<<<<<< HEAD
-                | {"builds": _builds(store, tables.built), "repair": repair, **_damage(store, rows.set_aside)}
-=======
-                | {"builds": _builds(store, built), "repair": repair, "live": live, **_damage(store)}
->>>>>>> h-report
+                | {"builds": _builds(store, tables.built), "repair": repair, "live": live}
+                | _damage(store, rows.set_aside)
             )
         )
     cache.finish()

@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -30,6 +31,9 @@ ABOUT, REPORT = "campaign.json", "report.html"
 FIGURES, FIGURES_MADE, FIGURES_DONE = "figures", "made.json", "figures.done"
 #: Folder of the tables and the report of a campaign that is being measured.
 LIVE = "live"
+#: Folder of what merge keeps of each result for the next merge (row_cache), and its files: the code that judged, and a
+#: hash of the content.
+JUDGED, JUDGED_FILE = "judged", re.compile(r"([0-9a-f]{12})-[0-9a-f]{16}\.rows|clock")
 #: Folder of the files that say that something was made again.
 REPAIRS = "repairs"
 TABLES: Mapping[str, Callable[[], tuple[Column, ...]]] = {

@@ -10,7 +10,6 @@ import contextlib
 import errno
 import hashlib
 import os
-import re
 from collections import Counter, OrderedDict
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -21,12 +20,12 @@ from msgspec.structs import replace
 from iosweep.files import safe_paths
 from iosweep.files.safe_paths import Folder
 from iosweep.plan.model import Plan, Point
-from iosweep.results import row_blocks, unchanged
+from iosweep.results import merged_tables, row_blocks, unchanged
+from iosweep.results.merged_tables import JUDGED as FOLDER
 from iosweep.results.row_blocks import Block, Companions, Main, PointState, Span, Unreadable
 
-FOLDER = "judged"
-#: Code that judged, and content.
-FILE = re.compile(r"([0-9a-f]{12})-[0-9a-f]{16}\.rows")
+FILE = merged_tables.JUDGED_FILE
+#: A file that is written to know the time.
 _CLOCK = "clock"
 #: The largest file that is read, and the tables of so many files are in memory at a time.
 _MOST_BYTES, _OPEN = 1 << 30, 4
