@@ -15,7 +15,7 @@ from iosweep import collector, sources
 from iosweep.config import sweep_file
 from iosweep.config.scalars import unknown
 from iosweep.config.sweeps import Config
-from iosweep.errors import ConfigError, Problem, Refused, Unusable
+from iosweep.errors import ConfigError, Obstacle, Problem, Refused, Unusable
 from iosweep.files import documents, safe_paths
 from iosweep.jobs import submission
 from iosweep.jobs.submission import JOB_RESERVE_S
@@ -55,6 +55,7 @@ class Dag:
     manifests: dict[str, Path]  # allocation -> its manifest
     left: dict[str, str]  # allocation -> what is left, as a sentence; only if something is
     left_s: dict[str, float]  # the time that takes
+    coming: Mapping[str, Mapping[str, int]]  # allocation -> point -> repetitions, as far as it can be said
     launcher: Launcher
     site: submission.Site | None  # None without a batch system
     tools: Place | None  # where Spack builds them; None if they are on PATH
@@ -153,7 +154,7 @@ def load(
         except Refused as error:
             raise ConfigError([Problem(str(found.results), 0, "", str(error))]) from None
     if look and found.left:
-        _see_target(configured)
+        _see_target(configured, found)
     return found
 
 
@@ -164,16 +165,28 @@ def criteria_lines(plan: Plan, look: bool) -> list[str]:
     return criteria.lines(plan, target_check.fstype(plan.target.directory) if plan.accept and look else "")
 
 
-def see_target(file: Path, given: Mapping[str, str] | None = None) -> None:
-    """Check that the target exists, on the machine that measures. Raises ConfigError."""
-    _see_target(sweep_file.read(file, given))
+def see_target(file: Path, campaign: Dag, given: Mapping[str, str] | None = None) -> None:
+    """Check that the target exists and has room, on the machine that measures. Raises ConfigError."""
+    _see_target(sweep_file.read(file, given), campaign)
 
 
-def _see_target(configured: Config) -> None:
+def _see_target(configured: Config, campaign: Dag) -> None:
     from iosweep.run import target_check
 
     if missed := target_check.problem(configured):
         raise ConfigError([missed])
+    if wrong := no_room(campaign):
+        raise ConfigError([configured.documents[0].problem(("target", "directory"), wrong)])
+
+
+def no_room(campaign: Dag) -> str | None:
+    """Why what is left does not fit the target, as far as it can be seen from here; None if it does."""
+    from iosweep.run import target_space
+
+    if not campaign.left:
+        return None
+    room = target_space.space(campaign.plan, forecast.of(campaign.plan, campaign.coming))
+    return str(Obstacle(room.seen, room.change)) if room.outcome == "wrong" else None
 
 
 def _of(
@@ -219,6 +232,7 @@ def _of(
         },
         left={a.name: forecast.sentence(left[a.name], a.nodes) for a in made.allocations if a.name in left},
         left_s={name: cost.time_s for name, cost in left.items()},
+        coming=coming,
         launcher=launcher,
         site=site,
         tools=place,

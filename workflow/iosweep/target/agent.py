@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import gc
 import json
 import os
 import signal
@@ -211,6 +212,7 @@ def _exchange(connection: socket.socket, line: bytes, descriptors: Sequence[int]
 def main() -> None:
     """The child: answers one request after the other, ends with its connection or its parent."""
     connection = socket.socket(fileno=os.dup(0))
+    gc.freeze()  # what was imported stays: no collection has to pass it
     _serve(connection, parent=int(sys.argv[1]))
     _end()
 
@@ -221,8 +223,10 @@ def _end(*_: object) -> None:
 
 
 def _serve(connection: socket.socket, parent: int) -> None:
+    prctl = ctypes.CDLL(None).prctl  # once: to look it up takes longer than to call it
+
     def when_orphaned(number: signal.Signals) -> None:
-        ctypes.CDLL(None).prctl(1, number)  # PR_SET_PDEATHSIG: also while a request is being answered
+        prctl(1, number)  # PR_SET_PDEATHSIG: also while a request is being answered
 
     process.adopt_orphans()
     signal.signal(signal.SIGTERM, _end)
@@ -242,7 +246,8 @@ def _serve(connection: socket.socket, parent: int) -> None:
         finally:
             for descriptor in descriptors:
                 os.close(descriptor)
-            when_orphaned(signal.SIGKILL)
+            if name == execute.__name__:
+                when_orphaned(signal.SIGKILL)
         try:
             connection.sendall(json.dumps(msgspec.to_builtins(answer)).encode() + b"\n")
         except ConnectionError:
