@@ -278,11 +278,12 @@ def pooled(samples: Sequence[Sequence[float]]) -> Noise | None:
     from scipy.special import digamma, polygamma  # late: a third of a second
 
     most = sum(freedom for _, freedom in found)
-    centered = [
-        math.log(max(own, _LEAST * usual)) - digamma(freedom / 2) + math.log(freedom / 2) for own, freedom in found
-    ]
+    # Of few distinct degrees of freedom, each asked once: SciPy takes longer for one than all the rest here.
+    shift = {freedom: math.log(freedom / 2) - float(digamma(freedom / 2)) for freedom in {own for _, own in found}}
+    trigamma = {freedom: float(polygamma(1, freedom / 2)) for freedom in shift}
+    centered = [math.log(max(own, _LEAST * usual)) + shift[freedom] for own, freedom in found]
     average = sum(own * freedom for own, freedom in found) / most
-    excess = float(variance(centered) - fmean(polygamma(1, freedom / 2) for _, freedom in found))
+    excess = variance(centered) - fmean(trigamma[freedom] for _, freedom in found)
     if excess <= 0:
         return Noise(average, math.inf, most, average)
     freedom = 2 * _inverse_trigamma(excess)
