@@ -16,6 +16,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -29,6 +30,7 @@ from iosweep.files import safe_paths
 from iosweep.node import collect_facts, load, process, procfs, watching
 from iosweep.node.cpu_record import Looks, NodeLoad
 from iosweep.node.io_record import Moved
+from iosweep.node.meter import Meter, Rates, nodes_of_step
 from iosweep.node.node_facts import NodeFacts
 from iosweep.node.probe_record import Controller
 from iosweep.node.sampling import Sampler, Wanted
@@ -37,6 +39,8 @@ from iosweep.run import tool_files
 from iosweep.slurm import fan_out
 from iosweep.target import counters, handle, identify, ownership, probe, protocol
 
+#: The number of messages that nobody has asked for: rates of a node, while a command runs (node/meter.py).
+NEWS = 0
 #: Time limit for a tool's server to listen.
 _SERVER_S = 10.0
 
@@ -92,13 +96,20 @@ class _Watch:
     def __init__(self, wanted: Wanted | None, bound: Sequence[str], runner: int | None):
         self._io = counters.Around(_around.mount, _around.fstype)
         around, job = replace(_around, bound=tuple(bound)), watching.Job.from_now(runner)
-        self._node = watching.Watch(around, job, self._io.counters)
+        self._sampler: Sampler | None = None
+        meter = Meter(self._of_tool, _tell, nodes_of_step())
+        self._node = watching.Watch(around, job, self._io.counters, meter)
         there = set(procfs.pids())
 
         def new() -> list[str]:
             return [pid for pid in procfs.pids() if pid not in there and procfs.is_of_job(pid)]
 
         self._sampler = Sampler(wanted, new) if wanted else None
+
+    def _of_tool(self) -> set[str]:
+        """The tool's processes: those that we have started, and ranks."""
+        ranks = self._sampler.pids if self._sampler else ()
+        return {*procfs.below(str(os.getpid())), *ranks}
 
     def end(self) -> Watched:
         moved, node = self._io.end(), self._node.end()
@@ -108,6 +119,24 @@ class _Watch:
         seen, progress = self._sampler.end(), self._sampler.progress
         ranks = progress.stream() if progress else b""
         return Watched(self._sampler.most, node.load, seen, moved, node.monitor, ranks)
+
+
+#: Held while a message is sent: lines of two would mix.
+_sending = threading.Lock()
+
+
+def _tell(rates: Rates) -> None:
+    """Send rates to the runner, unless an answer is being sent."""
+    if _sending.acquire(blocking=False):
+        try:
+            with contextlib.suppress(OSError):
+                fan_out.send(NEWS, _name(), msgspec.to_builtins(rates))
+        finally:
+            _sending.release()
+
+
+def _name() -> str:
+    return os.environ.get("SLURMD_NODENAME", "")
 
 
 _around = load.Around()
@@ -276,8 +305,7 @@ def main() -> None:
     os.environ.pop(process.TOKEN, None)  # of the srun that started us: we start tools, and never ask Slurm
     process.adopt_orphans()
     signal.signal(signal.SIGTERM, _leave)
-    name = os.environ.get("SLURMD_NODENAME", "")
-    received = b""
+    name, received = _name(), b""
     while part := os.read(0, 1 << 16):
         *lines, received = (received + part).split(b"\n")
         for line in lines:
@@ -288,7 +316,8 @@ def main() -> None:
                     answer = protocol.answer(OPERATIONS[request.operation], arguments)
                 except process.Abandoned:
                     _leave()
-                fan_out.send(request.number, name, msgspec.to_builtins(answer))
+                with _sending:
+                    fan_out.send(request.number, name, msgspec.to_builtins(answer))
     _leave()
 
 

@@ -18,6 +18,9 @@ from iosweep.errors import Refused, TargetError
 T = TypeVar("T")
 
 
+#: A line of an agent that begins with this is news (JSON) about what it does, and no answer.
+NEWS = b"~"
+#: Called at each beat.
 _listeners: list[Callable[[], None]] = []
 
 
