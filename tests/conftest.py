@@ -54,9 +54,9 @@ _MS_REC, _MS_PRIVATE = 0x4000, 0x40000
 STORIES = ("test_slurm_campaign.py", "test_slurm_faults.py")
 #: What takes a minute or so.
 LONGEST = (
-    "stories", "test_dfs_campaign.py", "test_dfs_fixture.py", "test_workflow.py", "test_faults.py", "test_demo.py", "test_runner.py", "test_benchmarks.py",
-    "test_tools_rule.py", "test_report_browser.py", "test_kills.py", "test_mpi_campaign.py", "test_slurm_profile.py",
-    "test_lies.py",
+    "stories", "test_dfs_campaign.py", "test_dfs_fixture.py", "test_workflow.py", "test_faults.py", "test_demo.py",
+    "test_runner.py", "test_benchmarks.py", "test_tools_rule.py", "test_report_browser.py", "test_kills.py",
+    "test_mpi_campaign.py", "test_slurm_profile.py", "test_lies.py",
 )  # fmt: skip
 
 

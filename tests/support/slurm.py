@@ -128,8 +128,8 @@ class Cluster:
     """A cluster: `up` and `down`, or a context that does both.
 
     `environment`: variables of every command in it, beside those of this process. `node_options`: what is added to
-    lines of slurm.conf: NodeName as it stands there -> such as CpuSpecList=1. `workers`: how many nodes w1, w2, ... there
-    are beside the five, in the partition `wide`.
+    lines of slurm.conf: NodeName as it stands there -> such as CpuSpecList=1. `workers`: how many nodes w1, w2, ...
+    there are beside the five, in the partition `wide`.
     """
 
     def __init__(

@@ -11,7 +11,8 @@ import shlex
 from datetime import UTC, datetime
 from pathlib import Path
 
-from iosweep.commands.watch.snapshot import LIVE, Campaign, Seen, Snapshot
+from iosweep.commands.watch.seen import LIVE, Seen, Snapshot
+from iosweep.commands.watch.snapshot import Campaign
 from iosweep.errors import CommandError
 from iosweep.results.campaign_form import Live
 

@@ -93,8 +93,11 @@ class RemoteAgents:
         self.hosts = tuple(hosts)
         self._job, self._deadline_s = job, deadline_s
         self._number = 0
-        self._read = b""
+        self._read, self._messages = b"", fan_out.Messages()
+        self._lost_already = False
         self.step = ""
+        #: Takes the rates of a host, as JSON has them, while a command runs. Must not raise, nor wait.
+        self.heard: Callable[[str, object], None] = lambda host, rates: None
 
     def __enter__(self) -> Self:
         many = str(len(self.hosts))
@@ -233,22 +236,38 @@ class RemoteAgents:
 
     def _answers(self, wanted: set[str], end: float) -> dict[str, Answer]:
         """The answers of the wanted hosts that arrive before `end` (monotonic)."""
-        messages = fan_out.Messages()
         whole: dict[str, Answer] = {}
-        assert self._srun.stdout
         while wanted - set(whole):
-            rest = end - time.monotonic()
-            if rest <= 0 or not select.select([self._srun.stdout], [], [], rest)[0]:
+            if (found := self._arrived(end)) is None:
                 break
-            part = os.read(self._srun.stdout.fileno(), 1 << 16)
-            if not part:
-                raise self._lost()
-            *lines, self._read = (self._read + part).split(b"\n")
-            for line in lines:
-                found = messages.add(line)
-                if found and found.number == self._number:  # else a late answer
-                    whole[found.who] = convert(found.value, Answer)
+            for message in found:
+                if message.number == self._number:  # else a late answer
+                    whole[message.who] = convert(message.value, Answer)
         return whole
+
+    def drain(self) -> None:
+        """Take what the agents have sent without a question, and what they still send to an earlier one."""
+        try:
+            while not self._lost_already and self._arrived(time.monotonic()) is not None:
+                pass
+        except AllocationError:  # the next question raises it
+            self._lost_already = True
+
+    def _arrived(self, end: float) -> list[fan_out.Message] | None:
+        """Messages that arrive next, without those for `heard`; None where nothing arrives before `end` (monotonic)."""
+        assert self._srun.stdout
+        rest = max(0.0, end - time.monotonic())
+        if not select.select([self._srun.stdout], [], [], rest)[0]:
+            return None
+        part = os.read(self._srun.stdout.fileno(), 1 << 16)
+        if not part:
+            raise self._lost()
+        *lines, self._read = (self._read + part).split(b"\n")
+        found = [message for line in lines if (message := self._messages.add(line))]
+        for message in found:
+            if message.number == remote_agent.NEWS:
+                self.heard(message.who, message.value)
+        return [message for message in found if message.number != remote_agent.NEWS]
 
     def _lost(self) -> AllocationError:
         with contextlib.suppress(subprocess.TimeoutExpired):

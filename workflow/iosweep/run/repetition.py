@@ -168,6 +168,8 @@ def _try(c: Context, point: Point, number: int, retried: bool) -> tuple[_Try, Re
     hosts = subset(tuple(c.nodes), point.nodes, number)
     program = c.programs[point.tool]
     found = _Try(hosts)
+    if c.commands.rates:
+        c.commands.rates.begin(point.id, number)
     for step in point.steps():
         run, output = _step(c, point, step, number, hosts)
         found.raw |= {f"{step.name}.{stream}": data for stream, data in output.items()}

@@ -51,6 +51,9 @@ _WORDS = {
 }
 
 
+#: A line of an agent that begins with this is news (JSON) about what it does, and no answer.
+NEWS = b"~"
+#: Called at each beat.
 _listeners: list[Callable[[], None]] = []
 
 
