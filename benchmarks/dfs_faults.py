@@ -16,7 +16,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(ROOT / "tests/support"))
+sys.path.append(str(ROOT / "tests/support"))
 
 import dfs_faults
 from dfs import KINDS, Dfs

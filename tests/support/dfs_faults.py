@@ -18,12 +18,13 @@ import psutil
 from dfs import DATA, Dfs
 from iosweep.results.store import Store
 from slurm_campaign import Case, Stage, until
-from waiting import wait_for
 
 #: Bytes that a data server keeps when it is full.
 _LEFT_MIB = 0
 #: Seconds of a frame on its way to and from a slow server.
 SLOW_S = 0.05
+#: Interval between questions to Slurm.
+_SELDOM_S = 5.0
 #: Of a job that neither ends nor says anything.
 PATIENCE_S = 240.0
 
@@ -162,8 +163,18 @@ def _go_on(case: Case, dfs: Dfs, found: Outcome, before: dict[str, bytes]) -> li
 
 def _wait_until_measuring(case: Case, phase: str) -> None:
     """Wait until fio measures for the second time, and a second longer."""
-    wait_for(lambda: case.records() and _measuring(case, phase), 300, case.over, pause_s=0.05)
+    began = looked = time.monotonic()
+    while not (_stored(case) and _measuring(case, phase)):
+        if time.monotonic() - looked > _SELDOM_S:  # to ask Slurm takes longer than a phase, on a busy machine
+            last, looked = case.over(), time.monotonic()
+            assert last is None, f"the job has ended before: {last}"
+        assert time.monotonic() - began < PATIENCE_S, "nothing is measured"
+        time.sleep(0.05)
     time.sleep(1)
+
+
+def _stored(case: Case) -> bool:
+    return any(case.results.glob("points/*/r*.json"))
 
 
 def _measuring(case: Case, phase: str) -> bool:
