@@ -195,6 +195,8 @@ EIGHT: dict[str, Any] = {"nodes": 8, "memory": {f"n{k}": GIB for k in range(8)}}
 SET: dict[str, Any] = {"role": "read", "files": 8, "file_size_bytes": 2 * GIB, "set_bytes": 16 * GIB, "wrong": []}
 NFS: dict[str, Any] = {"fstype": "nfs4"}
 FUSE: dict[str, Any] = {"fstype": "fuse.mfs"}
+#: A data set of 64 MiB that its client wrote whole, and that was written over for a second.
+OVERWRITTEN = FUSE | {"file_size": 64 << 20, "bytes_written": 2516 << 20, "files": files(counted={"network": 1.05})}
 #: The same on two nodes that began 0.1 s apart, with a clock that is right to 50 ms.
 TWO_NODES: dict[str, Any] = {
     "nodes": 2, "each_node": dict.fromkeys(("n1", "n2"), Parsed("fio-3.33", FIGURES, Evidence(**EVIDENCE))),
@@ -559,6 +561,12 @@ CASES: list[tuple[str, dict[str, Any], str, str]] = [
     ("reached", FUSE | {"moved": moved(sent_bytes=4_100_000)}, UNCHECKED, "and it is not known whether that"),
     ("reached", FUSE | {"moved": moved(sent_bytes=4_100_000), "files": files(counted={"network": 1.1})}, FAIL,
      "10 % of 39.1 MiB written got to the network, which other traffic uses, too"),
+    # MooseFS, with io_uring: 2,516 MiB into 64 MiB, and 247 MiB on the wire; and less than the 64 MiB
+    ("reached", OVERWRITTEN | {"moved": moved(sent_bytes=247 << 20)}, FAIL,
+     "9 % of 2.5 GiB written got to the network, which other traffic uses, too: the rest were blocks that were written"
+     " over in the client's memory; raise file_size"),
+    ("reached", OVERWRITTEN | {"moved": moved(sent_bytes=40 << 20)}, FAIL, "1 % of 2.5 GiB written got to the network"),
+    ("reached", OVERWRITTEN | {"moved": moved(sent_bytes=2600 << 20)}, PASS, "all of 2.5 GiB written"),
     ("reached", FUSE | {"moved": moved(sent_bytes=3), "files": files(counted={"network": 0.001})}, UNCHECKED,
      "that of the network saw 0 % of a data set"),
     ("reached", {"fstype": "zfs", "moved": moved(device="", device_written_bytes=None)}, UNCHECKED, "all I/O on zfs"),
@@ -758,6 +766,13 @@ def test_a_check(name: str, changes: dict[str, Any], outcome: str, evidence: str
     assert found.outcome == outcome
     assert evidence in found.evidence
     assert bool(found.evidence) == (outcome != NO)  # whatever is said is said with a reason
+
+
+def test_what_never_arrived_was_not_merged_by_a_client() -> None:
+    """Fewer bytes were sent than there are blocks: writing over them does not explain that."""
+    [check] = [c for c in CHECKS if c.name == "reached"]
+    found = check.look(seen(**OVERWRITTEN | {"moved": moved(sent_bytes=40 << 20)}))
+    assert (found.outcome, found.evidence.endswith("which other traffic uses, too")) == (FAIL, True)
 
 
 #: Checks that nothing of this machine can fail yet; not one that has a `failed` in it.

@@ -294,6 +294,7 @@ class Dfs:
         self._all(self.start, DATA)
         self._all(self.mount, self.clients)
         [first, *_] = self.clients
+        self.cluster.run(["chmod", "1777", AT], on=first)  # it begins with 0777, which a campaign refuses
         self.cluster.run(["mfssetgoal", "-r", str(self._copies), AT], on=first)
         if self._trash is not None:
             self.cluster.run(["mfssettrashtime", "-r", str(self._trash), AT], on=first)
@@ -361,8 +362,8 @@ class Dfs:
         found = []
         for process in self._processes(member):
             with contextlib.suppress(psutil.Error):
-                words = process.cmdline()  # MooseFS's says "mfsmount (mounted on: /mnt)"
-                if process.name() in ("mfsmount", "glusterfs") and (at in words or any(f" {at})" in w for w in words)):
+                words = " ".join(process.cmdline())  # "... /mnt", or MooseFS's "mfsmount (mounted on: /mnt)"
+                if process.name() in ("mfsmount", "glusterfs") and words.rstrip(") ").endswith(f" {at}"):
                     found.append(process)
         return found
 
