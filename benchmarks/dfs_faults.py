@@ -15,9 +15,9 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[1]
-sys.path.append(str(ROOT / "tests/support"))
+from measure import ROOT
 
+sys.path.append(str(ROOT / "tests/support"))
 import dfs_faults
 from dfs import KINDS, Dfs
 from dfs_faults import FAULTS, PHASES, Outcome

@@ -23,8 +23,8 @@ from slurm_campaign import Case, Stage, until
 _LEFT_MIB = 0
 #: Seconds of a frame on its way to and from a slow server.
 SLOW_S = 0.05
-#: Interval between questions to Slurm.
-_SELDOM_S = 5.0
+#: Interval between questions to Slurm, each of which takes seconds on a busy machine.
+_SELDOM_S = 40.0
 #: Of a job that neither ends nor says anything.
 PATIENCE_S = 240.0
 
@@ -87,7 +87,7 @@ def sweep(phase: str, repetitions: int = 2) -> dict[str, Any]:
     """A point of fio on two nodes, past the caches."""
     options: dict[str, Any] = {"file_size": "8m", "transfer_size": "64k", "o_direct": True, "threads_per_node": 2}
     return {
-        "name": "s", "tool": "fio", "phases": [PHASES[phase]], "axes": {"nodes": [2]}, "phase_time": "3s",
+        "name": "s", "tool": "fio", "phases": [PHASES[phase]], "axes": {"nodes": [2]}, "phase_time": "4s",
         "options": options | ({"write_mode": "new"} if phase == "write" else {}), "repetitions": repetitions,
     }  # fmt: skip
 
@@ -165,7 +165,7 @@ def _wait_until_measuring(case: Case, phase: str) -> None:
     """Wait until fio measures for the second time, and a second longer."""
     began = looked = time.monotonic()
     while not (_stored(case) and _measuring(case, phase)):
-        if time.monotonic() - looked > _SELDOM_S:  # to ask Slurm takes longer than a phase, on a busy machine
+        if time.monotonic() - looked > _SELDOM_S:
             last, looked = case.over(), time.monotonic()
             assert last is None, f"the job has ended before: {last}"
         assert time.monotonic() - began < PATIENCE_S, "nothing is measured"
