@@ -18,9 +18,9 @@ from pathlib import Path
 from measure import ROOT
 
 sys.path.append(str(ROOT / "tests/support"))
-import dfs_faults
+import faults_of_dfs
 from dfs import KINDS, Dfs
-from dfs_faults import FAULTS, PHASES, Outcome
+from faults_of_dfs import FAULTS, PHASES, Outcome
 from slurm import Cluster
 
 
@@ -37,7 +37,7 @@ def rounds(kind: str, chosen: list[tuple[str, str]], times: int, options: argpar
                 fault, phase = todo.pop(0)
                 place = Path(tempfile.mkdtemp(dir=where))
                 try:
-                    yield dfs_faults.hit(dfs, fault, phase, place, options.grace, options.deadline)
+                    yield faults_of_dfs.hit(dfs, fault, phase, place, options.grace, options.deadline)
                 except Exception as error:  # the others are still to be seen
                     traceback.print_exc()
                     yield Outcome(kind, fault, phase, wrong=(f"{type(error).__name__}: {error}"[:500],))
