@@ -24,7 +24,7 @@ _LEFT_MIB = 0
 #: Seconds of a frame on its way to and from a slow server.
 SLOW_S = 0.05
 #: Interval between questions to Slurm, each of which takes seconds on a busy machine.
-_SELDOM_S = 40.0
+_SELDOM_S = 150.0
 #: Of a job that neither ends nor says anything.
 PATIENCE_S = 240.0
 
