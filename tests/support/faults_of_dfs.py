@@ -31,10 +31,12 @@ PATIENCE_S = 240.0
 
 @dataclass(frozen=True)
 class Fault:
-    """`do` does it to a file system. `kinds`: of which, empty: of all."""
+    """`do` does it to a file system. `kinds`: of which, empty: of all. `patient`: with the time limits of a user, because
+    it only takes longer."""
 
     do: Callable[[Dfs], object]
     kinds: tuple[str, ...] = ()
+    patient: bool = False
 
 
 def _both(verb: str) -> Callable[[Dfs], object]:
@@ -47,7 +49,7 @@ FAULTS: dict[str, Fault] = {
     "data-servers-stopped": Fault(_both("stop")),
     "data-server-killed": Fault(lambda dfs: dfs.kill("s1")),
     "data-server-off": Fault(lambda dfs: dfs.power_off("s1")),
-    "data-servers-slow": Fault(lambda dfs: [dfs.slow(server, SLOW_S) for server in DATA]),
+    "data-servers-slow": Fault(lambda dfs: [dfs.slow(server, SLOW_S) for server in DATA], patient=True),
     "full": Fault(lambda dfs: dfs.fill(_LEFT_MIB)),
     "one-server-full": Fault(lambda dfs: dfs.fill(_LEFT_MIB, ["s1"])),
     "client-killed": Fault(lambda dfs: dfs.kill_client("n2")),
@@ -109,6 +111,8 @@ def hit(dfs: Dfs, fault: str, phase: str, place: Path, grace: str = "5s", deadli
     The file system is repaired, and empty of the campaign, afterwards.
     """
     found = Outcome(dfs.kind, fault, phase)
+    if FAULTS[fault].patient:
+        grace, deadline = "60s", "30s"
     case = case_on(dfs, phase, place, grace, deadline)
     job = case.submit()
     _wait_until_measuring(case, phase)
@@ -195,7 +199,8 @@ def _hangs(process: psutil.Process) -> bool:
 
 
 def _verdict(record: dict[str, Any]) -> str:
-    return "/".join(phase["verdict"] for phase in record["phases"])
+    found = [f"{p['verdict']}: {p['reasons']}" if p["verdict"] == "invalid" else p["verdict"] for p in record["phases"]]
+    return "/".join(found)
 
 
 def sentence(said: str) -> str:
