@@ -49,6 +49,7 @@ def table(found: list[Outcome]) -> str:
         "| fault | phase | file system | runs | s to the sentence | exit code | what is said | D | next job |",
         "|" + "---|" * 9,
     ]
+    found = [o for o in found if not o.late]
     for key in dict.fromkeys((o.fault, o.phase, o.kind) for o in found):
         runs = [o for o in found if (o.fault, o.phase, o.kind) == key]
         seconds = [round(o.seconds) for o in runs]
