@@ -15,12 +15,12 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(ROOT / "tests/support"))
+from measure import ROOT
 
-import dfs_faults
+sys.path.append(str(ROOT / "tests/support"))
+import faults_of_dfs
 from dfs import KINDS, Dfs
-from dfs_faults import FAULTS, PHASES, Outcome
+from faults_of_dfs import FAULTS, PHASES, Outcome
 from slurm import Cluster
 
 
@@ -37,7 +37,7 @@ def rounds(kind: str, chosen: list[tuple[str, str]], times: int, options: argpar
                 fault, phase = todo.pop(0)
                 place = Path(tempfile.mkdtemp(dir=where))
                 try:
-                    yield dfs_faults.hit(dfs, fault, phase, place, options.grace, options.deadline)
+                    yield faults_of_dfs.hit(dfs, fault, phase, place, options.grace, options.deadline)
                 except Exception as error:  # the others are still to be seen
                     traceback.print_exc()
                     yield Outcome(kind, fault, phase, wrong=(f"{type(error).__name__}: {error}"[:500],))
@@ -49,6 +49,7 @@ def table(found: list[Outcome]) -> str:
         "| fault | phase | file system | runs | s to the sentence | exit code | what is said | D | next job |",
         "|" + "---|" * 9,
     ]
+    found = [o for o in found if not o.late]
     for key in dict.fromkeys((o.fault, o.phase, o.kind) for o in found):
         runs = [o for o in found if (o.fault, o.phase, o.kind) == key]
         seconds = [round(o.seconds) for o in runs]

@@ -149,7 +149,10 @@ def measure(
 
 
 def _hangs(found: _Try, directory: str) -> LeftBehind:
-    """The error where processes of a tool cannot be killed. `directory`: the target's."""
+    """The error where processes of a tool cannot be killed. `directory`: the target's.
+
+    No node is held at fault: which of them wait for a server that is gone is chance. The next job looks at each.
+    """
     run = next(run for run in found.runs if run.left_behind)
     bad = sorted({one.host for one in run.stuck if one.host})
     fit = [host for host in found.hosts if host not in bad]
@@ -158,7 +161,6 @@ def _hangs(found: _Try, directory: str) -> LeftBehind:
     return LeftBehind(
         ExitCode.HANGS,
         f"the target {directory} hangs: {where}, killed after {human_duration(run.wall_s)} and still there{others}",
-        nodes=bad if fit or len(bad) == 1 else (),
     )
 
 
