@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 
+from iosweep.hostlist import hosts
 from iosweep.results import current_rates
 from iosweep.results.current_rates import CurrentRates
 from iosweep.text import human_count, printable
