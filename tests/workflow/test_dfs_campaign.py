@@ -95,7 +95,7 @@ def test_no_check_fails_but_those_of_a_busy_machine_and_reached(slurm_measured: 
 
 def test_reads_and_what_is_written_once_reach_the_servers(slurm_measured: tuple[Dfs, OnDfs]) -> None:
     """By the nodes' network counters."""
-    dfs, campaign = slurm_measured
+    _, campaign = slurm_measured
     reached = campaign.checks("reached")
     assert {said[2] for said in reached if "read" in said[1]} == {"pass"}, reached
     once = [
