@@ -532,6 +532,15 @@ def test_a_process_that_waits_for_a_cpu_has_not_settled(bound: float, starves: f
     assert rank["masks"] == masks
 
 
+def test_a_worker_that_waits_for_those_who_start_the_others_has_not_settled() -> None:
+    """fio's workers bind themselves when the last one was started."""
+    at_last = (lambda t: frozenset({0, 1}) if t < 1.6 else frozenset({1}),)
+    main = Actor("20", "1", starves=1.5)
+    workers = [Actor(str(30 + k), "20", begins=1.0 + k / 4, masks=at_last) for k in range(3)]
+    record = World([main, *workers], 8.0).sampled(Wanted("/opt/tool", 3, False, 6.0))
+    assert {tuple(one["masks"]) for one in record["processes"] if one["role"] == "worker"} == {("1",)}
+
+
 def roles(record: Mapping[str, Any]) -> dict[str, list[str]]:
     """Role -> masks of all its processes; without the agent's."""
     found: dict[str, list[str]] = {}

@@ -27,8 +27,8 @@ _LOOKS, _LONGEST_S, _SHARE, _LEAST_S = 6, 10.0, 1 / 40, 0.02
 #: Maximum CPU time of a look, as a share of the interval to the next. It is exceeded if the phase would otherwise get
 #: fewer than three looks.
 _COST = 1 / 150
-#: Masks before that do not count: fio's workers bind themselves after they were started. On a node that is overloaded
-#: one may still wait for a CPU by then, but hardly for so much longer.
+#: Masks before that do not count: fio's workers bind themselves after all of them were started. On a node that is
+#: overloaded one, or who starts them, may still wait for a CPU by then, but hardly for so much longer.
 _SETTLED_S, _STARVED_S = 0.2, 2.0
 #: Programs that start ranks, and are not ranks themselves.
 _LAUNCHERS = ("srun", "slurmstepd", "mpiexec", "mpiexec.hydra", "hydra_pmi_proxy", "hydra_bstrap_proxy")
@@ -156,10 +156,13 @@ class Sampler:
             self._seen = max(self._seen, len(chosen))
             return self.most >= self._wanted.processes
         settled, youngest = 0, now - _SETTLED_S
+        newest = max((self._found[pid].since if pid in self._found else now for pid in chosen), default=now)
         for pid in self._all_of(ours, parents):
             process = self._found.setdefault(pid, _Process(parents[pid], now, pid in ours))
             age = now - process.since
-            counts = age >= _STARVED_S or (age >= _SETTLED_S and not _waits_to_begin(there[pid][1]))
+            settling = now - newest < _SETTLED_S and pid in chosen
+            starved = settling or _may_not_have_begun(there[pid][1], there.get(parents[pid], ("", []))[1])
+            counts = age >= _STARVED_S or (age >= _SETTLED_S and not starved)
             if self._read(pid, there[pid][1], process, counts):
                 settled += pid in chosen
             elif pid in chosen and not counts:
@@ -259,9 +262,10 @@ def _leader(pid: str) -> list[bytes]:
     return procfs.stat(f"{pid}/task/{pid}")
 
 
-def _waits_to_begin(fields: list[bytes]) -> bool:
-    """Whether a process, by its stat, wants a CPU and has had next to nothing of one yet (no tick of 10 ms)."""
-    return fields[0] == b"R" and fields[11] == fields[12] == b"0"
+def _may_not_have_begun(own: list[bytes], parent: list[bytes]) -> bool:
+    """Whether a process, by its stat and its parent's, has had next to nothing of a CPU (no tick of 10 ms), and it or
+    its parent wants one."""
+    return own[11] == own[12] == b"0" and b"R" in (*own[:1], *parent[:1])
 
 
 def _above(pid: str, parents: Mapping[str, str]) -> Iterator[str]:
