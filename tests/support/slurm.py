@@ -3,8 +3,8 @@
     with Cluster() as cluster:
         cluster.run(["srun", "-N2", "hostname"]).stdout
 
-As a program, `slurm.py [--accounting] [--workers N] [-- COMMAND...]`, it is what `make cluster` runs: a shell on the cluster, or one
-command. Needs root. Nothing of it is seen or listens outside, and everything ends with the process that brought it up,
+As a program, `slurm.py [--accounting] [--workers N] [-- COMMAND...]`, it is what `make cluster` runs: a shell on the
+cluster, or one command. Needs root. Nothing of it is seen or listens outside, and everything ends with the process that brought it up,
 however that ends.
 """
 
@@ -128,8 +128,8 @@ class Cluster:
     """A cluster: `up` and `down`, or a context that does both.
 
     `environment`: variables of every command in it, beside those of this process. `node_options`: what is added to
-    lines of slurm.conf: NodeName as it stands there -> such as CpuSpecList=1. `workers`: how many nodes w1, w2, ... there
-    are beside the five, in the partition `wide`.
+    lines of slurm.conf: NodeName as it stands there -> such as CpuSpecList=1. `workers`: how many nodes w1, w2, ...
+    there are beside the five, in the partition `wide`.
     """
 
     def __init__(
