@@ -4,8 +4,8 @@
         cluster.run(["srun", "-N2", "hostname"]).stdout
 
 As a program, `slurm.py [--accounting] [--workers N] [-- COMMAND...]`, it is what `make cluster` runs: a shell on the
-cluster, or one command. Needs root. Nothing of it is seen or listens outside, and everything ends with the process that brought it up,
-however that ends.
+cluster, or one command. Needs root. Nothing of it is seen or listens outside, and everything ends with the process that
+brought it up, however that ends.
 """
 
 import argparse
