@@ -3,7 +3,7 @@
 #   WHEELS=DIR/wheels     no network: Python packages that `iosweep tools mirror DIR` has fetched (docs/tools.md)
 #   APT=0                  install no system package, whatever is missing
 #   REQUIRE=all            a test that is skipped fails (or a list: REQUIRE=fio,chromium)
-#   ARGS="-k plan -x"      further arguments for pytest; for cluster: --accounting, -- COMMAND
+#   ARGS="-k plan -x"      further arguments for pytest; for cluster: --accounting, --dfs moosefs|glusterfs, -- COMMAND
 #   ARGS="--seed 7"        what is random, as a run of `make soak` had it
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
@@ -13,6 +13,10 @@ override RUN := PATH="$(BIN):$$PATH"
 # What the test cluster needs: programs, and their Debian packages. The last two are for accounting.
 override CLUSTER := slurmctld:slurm-wlm srun:slurm-client munged:munge ip:iproute2 unshare:util-linux
 override ACCOUNTING := slurmdbd:slurmdbd mariadbd:mariadb-server
+# The two distributed file systems on it.
+override MOOSEFS := mfsmaster:moosefs-master mfschunkserver:moosefs-chunkserver mfsmount:moosefs-client
+override GLUSTERFS := glusterd:glusterfs-server mount.glusterfs:glusterfs-client
+override DFS := $(MOOSEFS) $(GLUSTERFS)
 override install_each = for name in $(1); do \
 	command -v $${name%:*} >/dev/null || scripts/debian-packages $${name\#*:} || :; done
 # Three at a time: one of them waits for the stories on clusters, mostly.
@@ -37,7 +41,7 @@ demo: ## a small campaign on this machine, from nothing to a report, in 90 s at 
 .PHONY: test-tools
 # One by one, and on without what is not to be had (no root, no such package here): pytest then says what it left out.
 test-tools:
-	@$(call install_each,fio:fio git:git chromium:chromium bindfs:bindfs mkfs.btrfs:btrfs-progs mkfs.xfs:xfsprogs $(CLUSTER) $(ACCOUNTING))
+	@$(call install_each,fio:fio git:git chromium:chromium bindfs:bindfs mkfs.btrfs:btrfs-progs mkfs.xfs:xfsprogs $(CLUSTER) $(ACCOUNTING) $(DFS))
 	@command -v cc >/dev/null || scripts/debian-packages gcc libc6-dev || :
 	@scripts/make-venv --apt test
 
@@ -59,7 +63,8 @@ scale: test-tools ## a cluster of 128 nodes on this machine: 10 to 20 minutes, 3
 
 .PHONY: cluster
 cluster: ## a shell on a small Slurm cluster inside this machine, as root
-	@$(call install_each,$(CLUSTER) $(if $(findstring --accounting,$(ARGS)),$(ACCOUNTING)))
+	@$(call install_each,$(CLUSTER) $(if $(findstring --accounting,$(ARGS)),$(ACCOUNTING)) \
+		$(if $(findstring moosefs,$(ARGS)),$(MOOSEFS)) $(if $(findstring glusterfs,$(ARGS)),$(GLUSTERFS)))
 	@scripts/make-venv --apt runtime
 	@$(RUN) python tests/support/slurm.py $(ARGS)
 

@@ -21,6 +21,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 
+import dfs as distributed
 import slurm as clusters
 import standins
 from held_job import Held
@@ -53,9 +54,9 @@ _MS_REC, _MS_PRIVATE = 0x4000, 0x40000
 STORIES = ("test_slurm_campaign.py", "test_slurm_faults.py")
 #: What takes a minute or so.
 LONGEST = (
-    "stories", "test_workflow.py", "test_faults.py", "test_demo.py", "test_runner.py", "test_benchmarks.py",
-    "test_tools_rule.py", "test_report_browser.py", "test_kills.py", "test_mpi_campaign.py", "test_slurm_profile.py",
-    "test_lies.py",
+    "stories", "test_dfs_campaign.py", "test_dfs_fixture.py", "test_workflow.py", "test_faults.py", "test_demo.py",
+    "test_runner.py", "test_benchmarks.py", "test_tools_rule.py", "test_report_browser.py", "test_kills.py",
+    "test_mpi_campaign.py", "test_slurm_profile.py", "test_lies.py",
 )  # fmt: skip
 
 
@@ -343,6 +344,25 @@ def slurm_accounting() -> Iterator[clusters.Cluster]:
         pytest.skip(reason)
     with clusters.Cluster().up(accounting=True) as cluster:
         yield cluster
+
+
+@pytest.fixture(scope="module", params=distributed.KINDS)
+def slurm_dfs(request: pytest.FixtureRequest) -> Iterator[distributed.Dfs]:
+    """A distributed file system of each kind, on a cluster of its own, for the tests of a module."""
+    if reason := clusters.missing() or distributed.missing(request.param):
+        pytest.skip(reason)
+    cluster = clusters.Cluster(workers=4)  # in the partition `wide`
+    clients = ("head", "n1", "n2", *cluster.workers)
+    with cluster, distributed.Dfs(cluster, request.param, clients=clients) as made:
+        yield made
+
+
+@pytest.fixture
+def dfs(slurm_dfs: distributed.Dfs) -> Iterator[distributed.Dfs]:
+    """The same one for one test that changes it (stops a server, unmounts it ...): whole again afterwards."""
+    yield slurm_dfs
+    slurm_dfs.repair()
+    clusters.tidy(slurm_dfs.cluster)
 
 
 def program(name: str, package: str) -> Path:

@@ -25,7 +25,8 @@ from rich.console import Console, Group
 from campaign import BEGAN, METADATA, SWEEP, Allocation, Made, document, iso, keep_plan, make
 from iosweep.commands import cli
 from iosweep.commands.watch import screen
-from iosweep.commands.watch.snapshot import Campaign, Seen, Snapshot
+from iosweep.commands.watch.seen import Seen, Snapshot
+from iosweep.commands.watch.snapshot import Campaign
 from iosweep.files import documents
 from iosweep.jobs import at_work
 from iosweep.plan.model import Plan

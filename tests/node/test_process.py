@@ -239,7 +239,7 @@ def test_what_ends_and_leaves_another_meanwhile_is_ended() -> None:
                 os.waitid(os.P_PID, relay.pid, os.WEXITED | os.WNOWAIT)
             return found
         process.children = listed
-        print(json.dumps([process.end_descendants(), list(real())]))
+        print(json.dumps([len(process.end_descendants()), list(real())]))
         """
     )
     assert found == [0, []]
@@ -276,7 +276,7 @@ def test_children_that_have_nothing_to_do_with_it_are_spared() -> None:
         """
         import subprocess
         spared, other = (subprocess.Popen(["sleep", "600"]) for _ in range(2))
-        left = process.end_descendants([spared.pid])
+        left = len(process.end_descendants([spared.pid]))
         print(json.dumps([left, spared.poll(), list(process.children()) == [spared.pid]]))
         spared.kill()
         """
@@ -291,7 +291,7 @@ def test_what_is_asked_to_end_may_tidy_up(tmp_path: Path) -> None:
         script = 'trap "echo tidy > $0; exit" TERM; echo on; while :; do sleep 0.01; done'
         tidy = subprocess.Popen(["setsid", "sh", "-c", script, sys.argv[1]], stdout=subprocess.PIPE)
         tidy.stdout.readline()
-        print(json.dumps([process.end_descendants(tidy=True), list(process.children())]))
+        print(json.dumps([len(process.end_descendants(tidy=True)), list(process.children())]))
         """,
         str(tmp_path / "tidied"),
     )

@@ -307,7 +307,8 @@ def test_the_agent_is_in_the_record() -> None:
 
 @dataclass
 class Actor:
-    """A process of the world. `masks`: of each of its threads, by the time."""
+    """A process of the world. `masks`: of each of its threads, by the time. `starves`: until then it wants a CPU, and
+    has had none."""
 
     pid: str
     parent: str
@@ -315,6 +316,7 @@ class Actor:
     begins: float = 0.0
     ends: float = 1e9
     masks: tuple[Callable[[float], CpuSet], ...] = (lambda _: frozenset({0}),)
+    starves: float = 0.0
 
     def threads(self) -> list[str]:
         return [str(int(self.pid) + k) for k in range(len(self.masks))]
@@ -391,7 +393,8 @@ class World:
 
     def stat(self, pid: str) -> list[bytes]:
         found = self._ask("stat", pid.rpartition("/")[2])
-        return [b"S", found.parent.encode(), *[b"0"] * 40] if found else []
+        state = b"R" if found and self.now < found.starves else b"S"
+        return [state, found.parent.encode(), *[b"0"] * 40] if found else []
 
     def affinity(self, pid: int) -> CpuSet:
         if str(pid) == str(os.getpid()) or not (found := self._ask("affinity", str(pid))):
@@ -516,6 +519,17 @@ def test_masks_before_a_process_has_settled_do_not_count() -> None:
     record = World([Actor(str(FIRST_PID), "1", begins=1.0, masks=late)], 4.0).sampled(Wanted("/opt/tool", 1, True, 3.0))
     (rank, *_) = [one for one in record["processes"] if one["role"] == "rank"]
     assert (rank["masks"], rank["early"]) == (["1"], "0-1")
+
+
+@pytest.mark.parametrize(("bound", "starves", "masks"), [(1.9, 2.0, ["1"]), (1.9, 1.0, ["0-1", "1"]), (9, 9, ["0-1"])])
+def test_a_process_that_waits_for_a_cpu_has_not_settled(bound: float, starves: float, masks: list[str]) -> None:
+    """A worker on a node that is overloaded had not bound itself 0.9 s after it was started; but one that spins with
+    another mask is found for all that."""
+    late = (lambda t: frozenset({0, 1}) if t < bound else frozenset({1}),)
+    actor = Actor(str(FIRST_PID), "1", begins=1.0, masks=late, starves=starves)
+    record = World([actor], 8.0).sampled(Wanted("/opt/tool", 1, True, 7.0))
+    (rank, *_) = [one for one in record["processes"] if one["role"] == "rank"]
+    assert rank["masks"] == masks
 
 
 def roles(record: Mapping[str, Any]) -> dict[str, list[str]]:

@@ -10,6 +10,7 @@ from iosweep.analysis import grids
 from iosweep.analysis.aggregate import summarize
 from iosweep.analysis.data import Campaign, load
 from iosweep.report import heat_maps
+from iosweep.report.chosen import Chosen
 from results_factory import DATA_PHASES, K, M, sweep
 
 PLANE = {"threads_per_node": [1, 2, 8], "transfer_size": [4 * K, 64 * K, M]}
@@ -44,7 +45,7 @@ def test_two_values_are_no_heat_map(tmp_path: Path) -> None:
 def test_the_shade_follows_the_figure_and_what_has_none_is_marked(tmp_path: Path) -> None:
     campaign = loaded(tmp_path, sweeps=[sweep("s", DATA_PHASES, PLANE)], spoil=factory.spoil_some)
     results = summarize(campaign.rows)
-    found, left_out = heat_maps.of(campaign.about.sweeps, results)
+    found, left_out = heat_maps.of(campaign.about.sweeps, results, Chosen(results, "").number)
     assert left_out == []
     maps = {one.title: one for one in found["s"]}
     cells = [cell for _, row in maps["Sequential read"].rows for cell in row]
@@ -63,7 +64,7 @@ def test_the_page_carries_so_many_cells_at_most(tmp_path: Path, monkeypatch: pyt
     campaign = loaded(tmp_path, sweeps=[sweep(name, ["seq_read"], PLANE, o_direct=name == "a") for name in "ab"])
     results = summarize(campaign.rows)
     monkeypatch.setattr(heat_maps, "MOST_CELLS", 9)
-    found, left_out = heat_maps.of(campaign.about.sweeps, results)
+    found, left_out = heat_maps.of(campaign.about.sweeps, results, Chosen(results, "").number)
     assert (list(found), left_out) == (["a"], ["b"])
 
 

@@ -62,6 +62,6 @@ def test_every_repetition_is_a_dot_inside_its_panel(tmp_path: Path) -> None:
 
 def test_limits_have_their_units() -> None:
     limits = {"bytes_written": 4 << 30, "time": 900.0, "grace": 0.5, "fill": 0.8, "over_time": "trim", "later": None}
-    assert page.limits(limits) == [
+    assert page.limits_in_words(limits) == [
         ("bytes_written", "4 GiB"), ("time", "15 min"), ("grace", "0.5 s"), ("fill", "80 %"), ("over_time", "trim"),
     ]  # fmt: skip

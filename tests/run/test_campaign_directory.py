@@ -191,14 +191,17 @@ class Space(Asked):
         return answer | {"files": 1, "bytes": self.removed} if operation == "remove" else answer
 
 
-def claimed(place: Path, layout: Any, agent: Asked, fstype: str = "lustre") -> CampaignDirectory:
+def claimed(
+    place: Path, layout: Any, agent: Asked, fstype: str = "lustre", source: str = "mgs:/fs"
+) -> CampaignDirectory:
+    place.mkdir(exist_ok=True)
     file = place / "c.yaml"
     target = {"directory": str(place / "t"), "layout": layout}
     file.write_bytes(orjson.dumps({"campaign": "c", "target": target, "sweeps": [SWEEP]}))
     made = make_plan(read(file))
     stand_in: Any = agent
     directory = CampaignDirectory(made, Store(place / "results"), stand_in)
-    directory.claim(fstype, "ext4 mgs:/fs", f"{fstype} mgs:/fs", forecast.of(made))
+    directory.claim(fstype, "ext4 mgs:/fs", f"{fstype} {source}", forecast.of(made))
     return directory
 
 
@@ -244,6 +247,13 @@ def test_an_inherited_layout_is_read_only(tmp_path: Path) -> None:
     agent = Asked()
     claimed(tmp_path, "inherit", agent)
     assert agent.asked("set_layout", "read_layout") == [("read_layout", "lustre")]
+
+
+def test_the_trash_of_moosefs_keeps_nothing_of_ours(tmp_path: Path) -> None:
+    for source, asked in (("mfs#m1:9421", [("keep_nothing",)]), ("s1:/dfs", [])):
+        agent = Asked()
+        claimed(tmp_path / source.partition(":")[0], "inherit", agent, "fuse", source)
+        assert agent.asked("keep_nothing") == asked
 
 
 def test_a_changed_layout_needs_new_files(tmp_path: Path) -> None:

@@ -6,10 +6,12 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from campaign import document, read
 from iosweep.errors import AllocationError, ExitCode, LeftBehind, TargetHangs
 from iosweep.node.process import Completed
+from iosweep.node.stuck import Stuck
 from iosweep.plan.expand import make_plan
 from iosweep.plan.launchers import LAUNCHERS
 from iosweep.results import remaining
@@ -73,6 +75,44 @@ def test_a_step_that_does_not_end_counts_what_it_may_have_written(tmp_path: Path
     with pytest.raises(TargetHangs):
         repetition._step(context, point, point.steps()[0], 1, ["n1"])
     assert context.spent.in_flight_bytes > 1 << 20
+
+
+N2 = Stuck(program="fio", pids=(7, 9), where="request", host="n2")
+
+
+@pytest.mark.parametrize(
+    ("hosts", "stuck", "left", "said"),
+    [
+        (
+            ("n1", "n2"), (N2,), 2,
+            "on n2: 2 processes of fio wait in request (7, 9), killed after 15 s and still there; none on n1",
+        ),
+        (
+            ("n1", "n2"), (structs.replace(N2, host="n1"), N2), 4,
+            "on n1, n2: 4 processes of fio wait in request (n1: 7, 9; n2: 7, 9), killed after 15 s and still there",
+        ),
+        (
+            ("here",), (structs.replace(N2, host=""),), 2,
+            "2 processes of fio wait in request (7, 9), killed after 15 s and still there",
+        ),
+        (("here",), (), 1, "1 process (of another user?), killed after 15 s and still there"),
+    ],
+)  # fmt: skip
+def test_nothing_is_stored_of_a_repetition_whose_processes_hang(
+    hosts: tuple[str, ...], stuck: tuple[Stuck, ...], left: int, said: str, tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    context = context_of(tmp_path, fails)
+    point = context.plan.points[0]
+    run, _ = repetition._step(context, point, point.steps()[0], 1, ["n1"])
+    run = structs.replace(run, timed_out=True, wall_s=15.0, left_behind=left, stuck=stuck)
+    found = repetition._Try(hosts, [run], judged={run.phase: ("invalid", [])})
+    monkeypatch.setattr(repetition, "_try", lambda *_: (found, None))
+    context.store = SimpleNamespace()  # whatever is asked of it fails
+    with pytest.raises(LeftBehind) as caught:
+        repetition.measure(context, point, 1, False, fails)
+    assert str(caught.value) == f"the target /scratch/me hangs: {said}"
+    assert (caught.value.nodes, caught.value.code) == ((), ExitCode.HANGS)
 
 
 @pytest.mark.parametrize(

@@ -27,6 +27,11 @@ AWAY = "/mnt/t/iosweep-c is no longer there; is the file system still mounted?"
         ({"n1": Refused("not ours"), "n2": AWAY}, f"on n1: not ours; on n2: {AWAY}", False, True, ()),
         ({"n1": AWAY, "n2": GONE}, f"on n1: {AWAY}; on n2: {NO_SERVER}", False, False, ()),
         ({"n1": AWAY}, f"on n1: {AWAY}", False, False, ("n1",)),  # another job may be given another node
+        (  # the agent there can say so itself
+            {"n1": None, "n2": TargetHangs("the target does not answer: no progress for 27 s; the agent waits in x")},
+            "on n2: the target does not answer: no progress for 27 s; the agent waits in x; n1 can work there",
+            True, False, ("n2",),
+        ),
         (
             {"n1": None, "n2": Silent("nothing for 30 s (state)"), "n3": AWAY},
             "on n2: the target, or the agent there, does not answer: nothing for 30 s (state);"

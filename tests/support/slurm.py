@@ -3,9 +3,9 @@
     with Cluster() as cluster:
         cluster.run(["srun", "-N2", "hostname"]).stdout
 
-As a program, `slurm.py [--accounting] [--workers N] [-- COMMAND...]`, it is what `make cluster` runs: a shell on the
-cluster, or one command. Needs root. Nothing of it is seen or listens outside, and everything ends with the process that
-brought it up, however that ends.
+As a program, `slurm.py [--accounting] [--workers N] [--dfs KIND] [-- COMMAND...]`, it is what `make cluster` runs: a
+shell on the cluster, or one command. Needs root. Nothing of it is seen or listens outside, and everything ends with the
+process that brought it up, however that ends.
 """
 
 import argparse
@@ -289,6 +289,10 @@ class Cluster:
 
         self._until(reached, timeout)
 
+    def first(self, name: str) -> int:
+        """Process 1 of a member, as it is outside."""
+        return self._first[name]
+
     @property
     def killed(self) -> list[str]:
         """The nodes that were killed and not started again."""
@@ -329,10 +333,19 @@ class Cluster:
         key.touch(0o600)
         key.write_bytes(os.urandom(128))
 
-    def _boot(self, *names: str) -> None:
+    def machine(self, name: str, address: str, program: Path) -> None:
+        """Add a member on the bridge that is no node of Slurm, or start one again. `program`: its process 1, which is
+        started as member.py is. `popen` and `run` work on it, and `kill_node` ends it."""
+        hosts = self.state / "hosts"
+        if f" {name}\n" not in hosts.read_text():
+            with hosts.open("a") as file:
+                file.write(f"{address} {name}\n")
+        self._boot(name, program=program)
+
+    def _boot(self, *names: str, program: Path = RECIPE / "member.py") -> None:
         """Make members, all at once, and wait until their daemons answer."""
         for name in names:
-            command = [sys.executable, "-I", "-S", str(RECIPE / "member.py"), str(self.state), name]
+            command = [sys.executable, "-I", "-S", str(program), str(self.state), name]
             pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
             environment = {"PATH": _PATH, "LANG": "C.UTF-8"}
             with (self.state / f"log/{name}.log").open("a") as log:
@@ -444,6 +457,7 @@ def main() -> int:
     """A shell on the cluster, or a command and its exit code (128 and the signal's number if it was killed)."""
     parser = argparse.ArgumentParser(prog="make cluster", description="A Slurm cluster on this machine.")
     parser.add_argument("--accounting", action="store_true", help="with slurmdbd, so that sacct works")
+    parser.add_argument("--dfs", choices=("moosefs", "glusterfs"), help="with a distributed file system")
     parser.add_argument("--workers", type=int, default=0, metavar="N", help="N more nodes, w1 to wN (partition wide)")
     parser.add_argument("command", nargs="*", metavar="COMMAND", help="run this, and not a shell, and end")
     arguments = parser.parse_args()
@@ -454,6 +468,15 @@ def main() -> int:
         print(f"make cluster: {str(error) or 'interrupted'}", file=sys.stderr)
         return 1
     with cluster:
+        if arguments.dfs:
+            import dfs  # which imports this module
+
+            try:
+                dfs.Dfs(cluster, arguments.dfs).up()
+            except ClusterError as error:
+                print(f"make cluster: {error}", file=sys.stderr)
+                return 1
+            print(f"{arguments.dfs} is mounted at {dfs.AT} on the head and all nodes", file=sys.stderr)
         shell = not arguments.command and sys.stdin.isatty()
         if shell:
             partitions = cluster.run(["sinfo", "--format=%9P %.5a %.9l  %N"]).stdout

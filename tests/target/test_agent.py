@@ -6,6 +6,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,6 +15,7 @@ import psutil
 import pytest
 
 from iosweep.errors import Refused, TargetError, TargetHangs
+from iosweep.target import agent as agents
 from iosweep.target import identify, protocol, trees
 from iosweep.target.agent import Agent
 from targets import marked
@@ -354,3 +356,58 @@ def test_children_of_ours_are_not_ended_with_it(tmp_path: Path) -> None:
             agent.run(["true"], 60)
         assert other.poll() is None
         other.kill()
+
+
+# --- news while a command runs
+
+
+class Hears:
+    def __init__(self) -> None:
+        self.rates: list[object] = []
+        self.idled = 0
+
+    def heard(self, rates: object) -> None:
+        self.rates.append(rates)
+
+    def idle(self) -> None:
+        self.idled += 1
+
+
+def exchanged(lines: list[bytes], deadline_s: float, pause_s: float = 0.1) -> tuple[bytes | None, Hears]:
+    """What comes of lines that the other side sends one after the other."""
+    ours, theirs = socket.socketpair()
+    hears = Hears()
+
+    def send() -> None:
+        for line in lines:
+            time.sleep(pause_s)
+            with contextlib.suppress(OSError):
+                theirs.sendall(line)
+
+    with ours, theirs:
+        sender = threading.Thread(target=send)
+        sender.start()
+        try:
+            return agents._exchange(ours, b"x\n", (), deadline_s, hears), hears
+        finally:
+            sender.join()
+
+
+def test_news_is_no_answer() -> None:
+    answer, hears = exchanged([b'~{"a": 1}\n~{"b"', b": 2}\n", b"\n", b'~3\n{"value": 4}\n'], 60.0)
+    assert answer == b'{"value": 4}'
+    assert hears.rates == [{"a": 1}, {"b": 2}]
+
+
+def test_news_is_no_sign_of_life(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The thread that sends it may live while the agent hangs."""
+    monkeypatch.setattr(agents, "_IDLE_S", 0.02)
+    answer, hears = exchanged([b"~1\n"] * 8, 0.3)
+    assert answer is None
+    assert hears.rates
+    assert hears.idled
+
+
+def test_beats_are_neither() -> None:
+    answer, _ = exchanged([b"\n"] * 8 + [b'{"value": 4}\n'], 60.0, 0.01)
+    assert answer == b'{"value": 4}'

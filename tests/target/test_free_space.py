@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from iosweep.target.free_space import not_freed, too_much
+from iosweep.target.free_space import not_free, not_freed, too_much
 
 GIB = 1 << 30
 #: 60 of 100 GiB used, 40 free; a tenth of a million files used.
@@ -66,16 +66,35 @@ def test_too_much(change: dict[str, Any], expected: str | None) -> None:
 
 
 @pytest.mark.parametrize(
-    ("deleted", "expected_free", "free", "says"),
+    ("deleted", "expected_free", "free", "kept"),
     [
-        (0, 50 * GIB, 10 * GIB, None),  # what others have written
-        (40 * GIB, 50 * GIB, 50 * GIB, None),
-        (40 * GIB, 50 * GIB, 31 * GIB, None),  # most of it is free
-        (40 * GIB, 50 * GIB, 10 * GIB, "40.0 GiB of the 40.0 GiB that this run has deleted did not become free"),
-        (40 * GIB, 90 * GIB, 10 * GIB, "40.0 GiB of the 40.0 GiB that"),  # no more than was deleted
-        (40 * GIB, 50 * GIB, 30 * GIB, "20.0 GiB of the 40.0 GiB that"),
+        (0, 50 * GIB, 10 * GIB, 0),  # what others have written
+        (40 * GIB, 50 * GIB, 50 * GIB, 0),
+        (40 * GIB, 50 * GIB, 31 * GIB, 0),  # most of it is free
+        (40 * GIB, 50 * GIB, 10 * GIB, 40 * GIB),
+        (40 * GIB, 90 * GIB, 10 * GIB, 40 * GIB),  # no more than was deleted
+        (40 * GIB, 50 * GIB, 30 * GIB, 20 * GIB),
     ],
 )
-def test_deleted_and_not_free(deleted: int, expected_free: int, free: int, says: str | None) -> None:
-    found = not_freed(deleted, expected_free, free)
-    assert found is None if says is None else str(found).startswith(says)
+def test_deleted_and_not_free(deleted: int, expected_free: int, free: int, kept: int) -> None:
+    assert not_free(deleted, expected_free, free) == kept
+
+
+def test_what_did_not_become_free_is_named() -> None:
+    assert not_freed(40 * GIB, 30 * GIB).startswith(
+        "30.0 GiB of the 40.0 GiB that this run has deleted did not become free"
+    )
+
+
+@pytest.mark.parametrize(("kept", "says"), [(0, "more than 50% of the 40.0 GiB"), (20 * GIB, None)])
+def test_what_a_trash_keeps_of_ours_is_no_share_of_others(kept: int, says: str | None) -> None:
+    """The file system of 100 GiB had 60 free when we began; now MooseFS counts what we deleted as used."""
+    now = {"used_bytes": 60 * GIB, "free_bytes": 40 * GIB, "used_inodes": 0, "free_inodes": 0}
+    found = too_much(now, 0, 25 * GIB, 0, {"share_of_free": 0.5, "fill": 0.9}, kept)
+    assert found is None if says is None else says in str(found)
+
+
+def test_what_a_trash_keeps_can_not_be_written_to() -> None:
+    now = {"used_bytes": 80 * GIB, "free_bytes": 20 * GIB, "used_inodes": 0, "free_inodes": 0}
+    found = too_much(now, 0, 25 * GIB, 0, {"share_of_free": 0.5, "fill": 1.0}, 40 * GIB)
+    assert "25.0 GiB more are needed, and 20.0 GiB are free" in str(found)

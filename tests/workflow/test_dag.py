@@ -5,6 +5,7 @@ import os
 import re
 import subprocess
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -92,7 +93,8 @@ def test_what_the_login_node_knows_of_the_tools_of_the_nodes(tmp_path: Path, mon
     assert load(tmp_path, **cluster).text("1-node").startswith("1 node: 2 points, ")
     # a build that differs from the login node's is not measured again: the nodes may have always had another
     seen = []
-    monkeypatch.setattr(dag.remaining, "left", lambda plan, results, missing, here, only: seen.append(here.tools) or {})
+    spy = lambda plan, results, missing, here, only: seen.append(here.tools) or ({}, {})  # noqa: E731
+    monkeypatch.setattr(dag.remaining, "left_and_expected", spy)
     load(tmp_path, **cluster)
     load(tmp_path, launcher="direct")
     assert seen == [{}, {"fio": "0f3a"}]
@@ -448,3 +450,23 @@ def test_results_that_are_reached_through_a_link_are_taken(tmp_path: Path) -> No
     (tmp_path / "results").mkdir()
     (tmp_path / "results" / "quick").symlink_to(tmp_path / "elsewhere")
     assert load(tmp_path).left
+
+
+@pytest.mark.local
+def test_a_target_without_room_is_seen_in_a_dry_run(tmp_path: Path) -> None:
+    (tmp_path / "target").mkdir()
+    target = {"directory": str(tmp_path / "target")}
+    read(tmp_path, document(axes=None) | {"target": target, "limits": {"share_of_free": "0%"}})
+    file, results = tmp_path / "x.yaml", tmp_path / "results"
+    elsewhere = dag.load(file, results, "srun", site=Slurm())  # may see another file system
+    assert str(dag.no_room(elsewhere)).startswith(f"does not fit {tmp_path}/target: up to ")
+    with pytest.raises(ConfigError, match=r"x\.yaml:\d+: target\.directory: does not fit .*/target: up to .* share_of"):
+        dag.load(file, results, look=True)
+    with pytest.raises(ConfigError, match="does not fit"):
+        dag.see_target(file, dag.load(file, results))
+    assert not list((tmp_path / "target").iterdir())
+
+
+def test_a_target_that_is_not_seen_has_no_known_lack_of_room(tmp_path: Path) -> None:
+    nothing_left = load(tmp_path)
+    assert dag.no_room(replace(nothing_left, left={})) is None

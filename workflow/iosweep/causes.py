@@ -75,4 +75,13 @@ def named(reason: str) -> bool:
     return reason.startswith(_TEXTS)
 
 
-_TEXTS = tuple(f"{known.text}: " for known in (*_CAUSES.values(), _PMI_CAUSE))
+#: The same of a file system whose files are each on some of its servers: df may show space that is on the others.
+_OF_SEVERAL = Cause(f"{_CAUSES[errno.ENOSPC].text}, or one of its servers is", full=True)
+
+
+def of_several_servers(known: Cause | None) -> Cause | None:
+    """The same cause, as it is on a file system that may have several servers."""
+    return _OF_SEVERAL if known is _CAUSES[errno.ENOSPC] else known
+
+
+_TEXTS = tuple(f"{known.text}: " for known in (*_CAUSES.values(), _PMI_CAUSE, _OF_SEVERAL))

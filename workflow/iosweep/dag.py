@@ -11,11 +11,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from iosweep import sources
+from iosweep import collector, sources
 from iosweep.config import sweep_file
 from iosweep.config.scalars import unknown
 from iosweep.config.sweeps import Config
-from iosweep.errors import ConfigError, Problem, Refused, Unusable
+from iosweep.errors import ConfigError, Obstacle, Problem, Refused, Unusable
 from iosweep.files import documents, safe_paths
 from iosweep.jobs import submission
 from iosweep.jobs.submission import JOB_RESERVE_S
@@ -55,6 +55,7 @@ class Dag:
     manifests: dict[str, Path]  # allocation -> its manifest
     left: dict[str, str]  # allocation -> what is left, as a sentence; only if something is
     left_s: dict[str, float]  # the time that takes
+    coming: Mapping[str, Mapping[str, int]]  # allocation -> point -> repetitions, as far as it can be said
     launcher: Launcher
     site: submission.Site | None  # None without a batch system
     tools: Place | None  # where Spack builds them; None if they are on PATH
@@ -107,6 +108,7 @@ class Dag:
         return forecast.sentence(forecast.of(self.plan, {}), nodes)
 
 
+@collector.paused(stays=True)
 def load(
     file: Path,
     results: Path,
@@ -152,7 +154,7 @@ def load(
         except Refused as error:
             raise ConfigError([Problem(str(found.results), 0, "", str(error))]) from None
     if look and found.left:
-        _see_target(configured)
+        _see_target(configured, found)
     return found
 
 
@@ -163,16 +165,28 @@ def criteria_lines(plan: Plan, look: bool) -> list[str]:
     return criteria.lines(plan, target_check.fstype(plan.target.directory) if plan.accept and look else "")
 
 
-def see_target(file: Path, given: Mapping[str, str] | None = None) -> None:
-    """Check that the target exists, on the machine that measures. Raises ConfigError."""
-    _see_target(sweep_file.read(file, given))
+def see_target(file: Path, campaign: Dag, given: Mapping[str, str] | None = None) -> None:
+    """Check that the target exists and has room, on the machine that measures. Raises ConfigError."""
+    _see_target(sweep_file.read(file, given), campaign)
 
 
-def _see_target(configured: Config) -> None:
+def _see_target(configured: Config, campaign: Dag) -> None:
     from iosweep.run import target_check
 
     if missed := target_check.problem(configured):
         raise ConfigError([missed])
+    if wrong := no_room(campaign):
+        raise ConfigError([configured.documents[0].problem(("target", "directory"), wrong)])
+
+
+def no_room(campaign: Dag) -> str | None:
+    """Why what is left does not fit the target, as far as it can be seen from here; None if it does."""
+    from iosweep.run import target_space
+
+    if not campaign.left:
+        return None
+    room = target_space.space(campaign.plan, forecast.of(campaign.plan, campaign.coming))
+    return str(Obstacle(room.seen, room.change)) if room.outcome == "wrong" else None
 
 
 def _of(
@@ -191,14 +205,15 @@ def _of(
     store = Store(folder)
     stored, missing = store.results(), store.missing()
     here = _here(made, launcher, bool(site), place, there)
-    found = remaining.left(made, stored, missing, here, only)
-    coming = remaining.expected(made, stored, missing, here, only)
+    found, coming = remaining.left_and_expected(made, stored, missing, here, only)
     if site and site.limit_min and (wrong := _too_long(made, found, site.limit_min)):
         raise ConfigError([Problem("profile", 1, "default-resources: runtime", wrong)])
     repair, damage = merged_tables.repair(folder)
     plan_file = folder / "plans" / f"{made.digest}.json"
     tools_file = folder / "tools" / f"{place.digest}.json" if place else None
-    restorable = {} if store.whole(plan_file, made.document()) else {plan_file: made.document()}
+    restorable = {}
+    if os.path.lexists(plan_file) and not store.whole(plan_file, document := made.document()):
+        restorable[plan_file] = document
     if tools_file and place and there and not store.whole(tools_file):
         restorable[tools_file] = documents.content(place.file, documents.MOST_BYTES)
     store.look()
@@ -217,6 +232,7 @@ def _of(
         },
         left={a.name: forecast.sentence(left[a.name], a.nodes) for a in made.allocations if a.name in left},
         left_s={name: cost.time_s for name, cost in left.items()},
+        coming=coming,
         launcher=launcher,
         site=site,
         tools=place,

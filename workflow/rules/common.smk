@@ -131,6 +131,9 @@ for line in CAMPAIGN.damaged:
 if workflow.output_settings.dryrun:
     for line in dag.criteria_lines(CAMPAIGN.plan, LOOK):
         print(f"iosweep: {line}", file=sys.stderr)
+    # The nodes decide: they may see another file system there. On one machine this has refused already.
+    if SITE and (line := dag.no_room(CAMPAIGN)):
+        print(f"iosweep: {line}", file=sys.stderr)
 if not workflow.output_settings.dryrun and not profile.asks(sys.argv[1:]):
     made_here = [CAMPAIGN.results, *([CAMPAIGN.tools.file] if CAMPAIGN.tools else [])]
     if "--nolock" not in sys.argv and (
@@ -169,7 +172,7 @@ def before_anything_runs():
     if not SITE and any(
         job.rule.name == "measure" for job in workflow.dag.needrun_jobs()
     ):
-        or_exit(lambda: sayable(dag.see_target, CONFIG, GIVEN))
+        or_exit(lambda: sayable(dag.see_target, CONFIG, CAMPAIGN, GIVEN))
 
 
 def builds_only():

@@ -33,6 +33,7 @@ def main() -> None:
     if name == "head":
         os.kill(-1, signal.SIGKILL)
         run("umount", "--lazy", state / "net")
+        run("umount", "--lazy", "/run/dfs", check=False)  # a distributed file system, if there is one (dfs.py)
         shutil.rmtree(state, ignore_errors=True)
 
 
@@ -92,18 +93,23 @@ def accounting(state: Path) -> None:
 
 def node(state: Path, name: str) -> None:
     """One link to the bridge, and slurmd."""
-    bridge, link = state / "net", f"link-{name}"
+    link(state, name)
+    wait(start("slurmd", "-D"), lambda: listens(6818))
+
+
+def link(state: Path, name: str) -> None:
+    """One link to the bridge."""
+    bridge, far_end = state / "net", f"link-{name}"
     # The link of a node that was killed goes a moment after the node.
-    run("nsenter", f"--net={bridge}", "ip", "link", "delete", link, check=False)
+    run("nsenter", f"--net={bridge}", "ip", "link", "delete", far_end, check=False)
     # A node that starts again has the hardware address that it had: the others remember it for up to 45 s.
     octets = socket.inet_aton(socket.gethostbyname(name))
     hardware = ":".join(f"{octet:02x}" for octet in (2, 0, *octets))
-    run("ip", "link", "add", "eth0", "address", hardware, "type", "veth", "peer", "name", link, "netns", bridge)
+    run("ip", "link", "add", "eth0", "address", hardware, "type", "veth", "peer", "name", far_end, "netns", bridge)
     connect(name)
-    run("nsenter", f"--net={bridge}", "ip", "link", "set", link, "up")
-    run("nsenter", f"--net={bridge}", "ip", "link", "set", link, "master", "eth0")
+    run("nsenter", f"--net={bridge}", "ip", "link", "set", far_end, "up")
+    run("nsenter", f"--net={bridge}", "ip", "link", "set", far_end, "master", "eth0")
     wait(None, lambda: reaches("head"))
-    wait(start("slurmd", "-D"), lambda: listens(6818))
 
 
 def connect(name: str) -> str:

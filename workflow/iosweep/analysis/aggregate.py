@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from statistics import fmean, median, stdev
+from statistics import fmean, median
 
 from iosweep.analysis.data import PhaseOutcome, Row, Value
 from iosweep.plan.sweep_facts import SweepFacts
@@ -244,17 +244,50 @@ def summarize(rows: Iterable[Row]) -> list[Result]:
     keys = sorted(groups, key=lambda key: (place[key[0]], phase_order(key[1])))
     ordered = [sorted(groups[key], key=lambda row: row.repetition or 0) for key in keys]
     parts = [[row for row in rows if bool(row.confirms) == confirms] for confirms in (False, True) for rows in ordered]
-    figures: list[dict[str, Statistics]] = [{} for _ in parts]
-    for column in FIGURES:
-        samples = [_sample(rows, column) if rows else None for rows in parts]
-        known = [sample for sample in samples if sample]
-        intervals = iter(precision.intervals(known))
-        for found, sample in zip(figures, samples, strict=True):
-            interval = next(intervals) if sample else None
-            if sample and sample.values:
-                found[column] = statistics(sample.values, interval)
+    columns = _Columns(parts)
+    figures = [_Figures(columns, place) for place in range(len(parts))]
     confirmed = figures[len(ordered) :]
     return [_result(*one) for one in zip(ordered, figures, confirmed, strict=False)]
+
+
+class _Columns:
+    """The figures of all results, a column at a time, when it is first asked for: a report looks at half of them."""
+
+    def __init__(self, parts: Sequence[Sequence[Row]]):
+        self._parts = parts
+        self._known: dict[str, list[Statistics | None]] = {}
+
+    def of(self, column: str) -> list[Statistics | None]:
+        """One for each part, None where it has no value."""
+        if column not in self._known:
+            samples = [_sample(rows, column) if rows else None for rows in self._parts]
+            intervals = iter(precision.intervals([sample for sample in samples if sample]))
+            both = ((sample, next(intervals) if sample else None) for sample in samples)
+            self._known[column] = [
+                statistics(sample.values, interval) if sample and sample.values else None for sample, interval in both
+            ]
+        return self._known[column]
+
+
+class _Figures(Mapping[str, Statistics]):
+    """Column -> the figure of one part, of FIGURES that have a value."""
+
+    __slots__ = ("_columns", "_place")
+
+    def __init__(self, columns: _Columns, place: int):
+        self._columns, self._place = columns, place
+
+    def __getitem__(self, column: str) -> Statistics:
+        found = self._columns.of(column)[self._place] if column in FIGURES else None
+        if found is None:
+            raise KeyError(column)
+        return found
+
+    def __iter__(self) -> Iterator[str]:
+        return (column for column in FIGURES if self._columns.of(column)[self._place])
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
 
 
 def _sample(rows: Sequence[Row], column: str) -> Sample:
@@ -325,7 +358,7 @@ def statistics(values: Sequence[float], interval: Interval | None = None) -> Sta
         median=median(values),
         low=min(values),
         high=max(values),
-        sd=stdev(values) if n > 1 else None,
+        sd=math.sqrt(statistics_of.variance(values)) if n > 1 else None,
         values=tuple(values),
         interval=interval if n >= ENOUGH else None,
     )

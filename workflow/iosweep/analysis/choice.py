@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from statistics import fmean
 
 from iosweep.analysis import caveats, titles
@@ -168,13 +168,22 @@ class Compared:
     results: Mapping[str, Result]  # by point
     candidates: Mapping[str, Candidate]
     noise: statistics.Noise | None  # without it three repetitions at the double rate tell nothing
+    # point -> its own interval: a point is compared with many
+    intervals: dict[str, Interval | None] = field(default_factory=dict, compare=False, repr=False)
 
     def ratio(self, one: Result, to: Result) -> Interval | None:
         """The 95 % interval of the ratio of two points' figures, by the repetitions that choose; None where they are
         too few, or of one point on different nodes."""
         if not all(result.host_sets < 2 or result.in_turn for result in (one, to)):
             return None
-        return statistics.ratio(self.candidates[one.point].values, self.candidates[to.point].values, self.noise)
+        a, b = self._interval(one.point), self._interval(to.point)
+        values = self.candidates[one.point].values, self.candidates[to.point].values
+        return None if a is None or b is None else statistics.between(*values, a, b)
+
+    def _interval(self, point: str) -> Interval | None:
+        if point not in self.intervals:
+            self.intervals[point] = statistics.of_mean(self.candidates[point].values, self.noise)
+        return self.intervals[point]
 
     def share(self, one: Result, to: Result) -> float:
         """The ratio itself, of the means that chose."""

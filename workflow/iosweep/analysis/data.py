@@ -159,9 +159,9 @@ def load(results: Path) -> Campaign:
     Raises FileNotFoundError, naming the file, when merge has not written there; documents.Damaged.
     """
     about = merged_tables.about(results)
-    name = names_of_builds(about.builds)
+    name, alike = names_of_builds(about.builds), dict[tuple[Value | None, ...], dict[str, Value | None]]()
     return Campaign(
-        rows=tuple(merged_tables.rows(results, "results.parquet", partial(row, name_of_build=name))),
+        rows=tuple(merged_tables.rows(results, "results.parquet", partial(row, name_of_build=name, alike=alike))),
         checks=tuple(merged_tables.rows(results, "checks.parquet", partial(msgspec.convert, type=CheckRow))),
         nodes=tuple(merged_tables.rows(results, "nodes.parquet", partial(msgspec.convert, type=Node))),
         about=about,
@@ -193,33 +193,50 @@ def load_latencies(results: Path, counted: Collection[tuple[str, str, int]]) -> 
             if both := histogram.summed(filter(None, (found.get(key), own))):
                 found[key] = both
 
-    merged_tables.rows(results, "histograms.parquet", read)
+    merged_tables.rows(results, "histograms.parquet", read, points=[*{point for point, _, _ in counted}])
     return found
 
 
 def _of_repetitions(
     results: Path, table: str, kind: type[RunKind], repetitions: Mapping[tuple[str, str], int]
 ) -> list[RunKind]:
+    points = [*{point for point, _ in repetitions}]
+
     def read(values: Mapping[str, object]) -> RunKind | None:
         point, phase = values["point"], values["phase"]
         wanted = repetitions.get((point, phase)) if isinstance(point, str) and isinstance(phase, str) else None
         return msgspec.convert(values, kind) if wanted == values["repetition"] is not None else None
 
-    return [row for row in merged_tables.rows(results, table, read) if row is not None]
+    return [row for row in merged_tables.rows(results, table, read, points=points) if row is not None]
 
 
-def row(values: Mapping[str, object], name_of_build: NameOfBuild = lambda *_: None) -> Row:
-    """A row of results.parquet, from its columns."""
+def row(
+    values: Mapping[str, object],
+    name_of_build: NameOfBuild = lambda *_: None,
+    alike: dict[tuple[Value | None, ...], dict[str, Value | None]] | None = None,
+) -> Row:
+    """A row of results.parquet, from its columns. alike: the parameters of rows that were read before, which the
+    repetitions of a phase share: 60,000 rows have 20,000 of them."""
     made = msgspec.convert(
         {
-            **values,
+            **{name: values[name] for name in _others()},
             "parameters": {name: values[name] for name in parameters()},
             "figures": {name: value for name in _figures() if (value := values[name]) is not None},
         },
         Row,
     )
     build = name_of_build(made.tool, made.tool_sha256, made.build)
-    return msgspec.structs.replace(made, tool_build=build) if build else made
+    if alike is None:
+        return msgspec.structs.replace(made, tool_build=build) if build else made
+    own = alike.setdefault(tuple(made.parameters.values()), made.parameters)
+    return msgspec.structs.replace(made, parameters=own, tool_build=build or made.tool_build)
+
+
+@cache
+def _others() -> tuple[str, ...]:
+    """Columns that are fields of a row."""
+    known = {column.name for column in result_columns()}
+    return tuple(name for name in Row.__struct_fields__ if name in known)
 
 
 @cache

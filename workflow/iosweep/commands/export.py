@@ -23,9 +23,12 @@ from iosweep.results.campaign_documents import FILES, ClaimedTarget
 from iosweep.text import human_count, some
 from iosweep.units import human_size
 
-#: What stays here: who holds the results, what runs left, and where the campaign is on this target, which whoever has
-#: that file may remove.
-_STAYS = (campaign_lock.NAME, "scratch", "logs", "repairs", f"{FILES[ClaimedTarget]}.json", tar_archive.CHECKSUMS)
+#: What stays here: who holds the results, what runs left, what merge keeps for itself, and where the campaign is on
+#: this target, which whoever has that file may remove.
+_STAYS = (
+    *(campaign_lock.NAME, "scratch", "logs", "repairs", merged_tables.LIVE, merged_tables.JUDGED),
+    *(f"{FILES[ClaimedTarget]}.json", tar_archive.CHECKSUMS),
+)
 _NAMED = 5
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import orjson
 
+from iosweep import collector
 from iosweep.commands import campaigns, plan_table
 from iosweep.commands.plan_table import Where
 from iosweep.config import sweep_file
@@ -51,6 +52,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     campaigns.add_overrides(parser)
 
 
+@collector.paused()
 def run(arguments: Namespace) -> int:
     configured = sweep_file.read(arguments.config, campaigns.overrides(arguments))
     made = make_plan(configured)

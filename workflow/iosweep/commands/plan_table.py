@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
-from msgspec.structs import asdict
 from rich.markup import escape
 from rich.table import Table
 
 from iosweep.commands.terminal import Printer, prose, table
 from iosweep.config.sweeps import Config
 from iosweep.errors import ConfigError, Obstacle, Refused, TargetError, TargetHangs, Unusable
-from iosweep.findings import Line, ok, unchecked, wrong
 from iosweep.jobs import submission
 from iosweep.plan import criteria, forecast
 from iosweep.plan.launchers import Launcher
@@ -22,11 +19,9 @@ from iosweep.plan.model import Plan, Point
 from iosweep.programs.find import sha256
 from iosweep.programs.spack import built, request
 from iosweep.report import node_check
-from iosweep.run import target_check
-from iosweep.target import free_space, identify, marker, ownership, parents, quota, striping, trees
-from iosweep.target.accounts import user
+from iosweep.run import target_check, target_space
+from iosweep.target import identify, parents
 from iosweep.target.agent import Agent
-from iosweep.target.handle import Place
 from iosweep.text import human_count
 from iosweep.tools import tools
 from iosweep.units import human_duration, human_size
@@ -77,7 +72,7 @@ def show(made: Plan, where: Where, spack: Collection[str] | None = None, look: b
         return True
     for note in other_users(made):
         prose(note)
-    room = space(made, cost)
+    room = target_space.space(made, cost)
     if room.outcome == "wrong":
         prose(str(Obstacle(room.seen, room.change)), sys.stderr)
     else:
@@ -196,26 +191,3 @@ def other_users(made: Plan) -> list[str]:
             " if it is not, the target is refused"
         ]
     return []
-
-
-def space(made: Plan, cost: forecast.Forecast) -> Line:
-    """Whether a plan fits the target's space, quota and layout, asked through an agent."""
-    check = "space"
-    target = made.target.directory
-    try:
-        with Agent(DEADLINE_S) as agent:
-            room = agent.call(quota.room, target)
-            directory = marker.directory_of(target, made.campaign)
-            found = agent.call(ownership.owner_of, directory)
-            present = agent.call(trees.usage, Place(directory, str(found.get("uuid"))))["bytes"] if found else 0
-    except (Refused, TargetError, TargetHangs) as error:
-        return unchecked(check, str(error))
-    if not (room["file_system"]["writable"] or found):  # measured elsewhere: target_check would have refused it
-        return unchecked(check, f"{user(os.getuid())} cannot write to {target} here")
-    obstacle = free_space.too_much(room["space"], present, cost.peak_bytes, cost.inodes, asdict(made.limits))
-    obstacle = obstacle or free_space.over_quota(room["quotas"], max(0, cost.peak_bytes - present), cost.inodes)
-    if made.target.layout:
-        obstacle = striping.unsettable(room["file_system"]["fstype"]) or obstacle
-    if obstacle:
-        return wrong(check, f"does not fit {target}: {obstacle.what}", obstacle.remedy)
-    return ok(check, f"fits ({human_size(room['space']['free_bytes'])} free)")

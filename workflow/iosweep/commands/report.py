@@ -1,4 +1,5 @@
 """`iosweep report`: make the tables, the report and the figures of a campaign. Rules make each of them alone.
+Of a campaign that is being measured: the tables and the report of what is stored now, apart from its own.
 
 What makes them is imported late: the tables need neither Altair nor Jinja, and a message shows while it is imported.
 """
@@ -19,6 +20,7 @@ from iosweep.errors import CommandError
 from iosweep.files import documents, safe_paths
 from iosweep.plan.model import plan_files, read_plan
 from iosweep.results import ingested, merged_tables
+from iosweep.results.campaign_form import Live
 from iosweep.target import accounts
 
 T = TypeVar("T")
@@ -26,6 +28,17 @@ T = TypeVar("T")
 
 def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("campaign", help=campaigns.NAMED)
+    parser.add_argument(
+        "--live",
+        action="store_true",
+        help=f"make the page of a running campaign, in {merged_tables.LIVE}/ of the results, although no job and no"
+        " process is seen that measures it",
+    )
+    parser.add_argument(
+        "--anew",
+        action="store_true",
+        help="read and judge also what has not changed since the last tables",
+    )
 
 
 def run(arguments: Namespace) -> int:
@@ -33,14 +46,45 @@ def run(arguments: Namespace) -> int:
         return 1
     if ingested.there(results):
         make_tables_again(results)
+    elif found := _live(results, arguments.live):
+        _make_live(results, *found)
+        return 0
     else:
-        make_tables(_plan(results), results)
-    left_out = merged_tables.about(results).damaged
-    for line in documents.few([documents.sentence(f"{results}/{file}", why) for file, why in left_out.items()]):
-        say(line, file=sys.stderr)
+        make_tables(_plan(results), results, anew=arguments.anew)
+    _tell_damage(results, results)
     say(f"report: {make_page(results)}")
     make_figures(results)
     return 0
+
+
+def _live(results: Path, asked: bool) -> tuple[Live, str] | None:
+    """See `live_report.seen`. Raises CommandError."""
+    from iosweep.commands import live_report
+
+    with working(f"looking who measures {results} ..."):
+        return live_report.seen(results, asked)
+
+
+def _make_live(results: Path, live: Live, plan: str) -> None:
+    """Make the tables and the page of what is stored now. Raises CommandError."""
+    from iosweep.commands import live_report
+
+    live_report.give_way()
+    into = results / merged_tables.LIVE
+    make_tables(results / "plans" / f"{plan}.json", results, "", into=into, live=live)
+    _tell_damage(results, into)
+    say(f"report: {make_page(into)}")
+    by = "; ".join(live.by) or "asked for with --live"
+    say(
+        f"the campaign is still being measured ({by}): verdicts and sentences are preliminary, and"
+        f" {results / merged_tables.REPORT} is left to the end"
+    )
+
+
+def _tell_damage(results: Path, tables: Path) -> None:
+    left_out = merged_tables.about(tables).damaged
+    for line in documents.few([documents.sentence(f"{results}/{file}", why) for file, why in left_out.items()]):
+        say(line, file=sys.stderr)
 
 
 def _plan(results: Path) -> Path:
@@ -53,13 +97,20 @@ def _plan(results: Path) -> Path:
     return plans[-1]
 
 
-def make_tables(plan: Path, results: Path, repair: str | None = None) -> None:
-    """Raises CommandError. `repair`: see merge.merge."""
+def make_tables(
+    plan: Path,
+    results: Path,
+    repair: str | None = None,
+    anew: bool = False,
+    into: Path | None = None,
+    live: Live | None = None,
+) -> None:
+    """Raises CommandError. `repair`, `anew`, `into`, `live`: see merge.merge."""
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # numpy would start threads that are not used
     with _making("tables", results):
         from iosweep.results import merge
 
-        merge.merge(read_plan(plan), results, repair)
+        merge.merge(read_plan(plan), results, repair, anew, into, live)
 
 
 def make_tables_again(results: Path) -> None:

@@ -96,16 +96,16 @@ class Folder:
             raise OSError(errno.EFBIG, f"{size:,} bytes, and at most {most:,} are read", str(self.path / name))
         return data
 
-    def write(self, name: str, data: bytes) -> None:
+    def write(self, name: str, data: bytes, synced: bool = True) -> None:
         """Write a file whole: temporary name, sync, rename, sync of the directory."""
-        with self.replaced(name) as file:
+        with self.replaced(name, synced) as file:
             file.write(data)
 
     @contextmanager
-    def replaced(self, name: str) -> Iterator[BinaryIO]:
+    def replaced(self, name: str, synced: bool = True) -> Iterator[BinaryIO]:
         """A new file that is synced and takes its name at the end of the block, or disappears if that raises.
 
-        A link of this name is replaced and not followed.
+        A link of this name is replaced and not followed. synced: otherwise a crash of the machine may lose it.
         """
         temporary = f".{name}.{os.getpid()}.tmp"
         self.remove(temporary)  # of a killed process with our number
@@ -116,7 +116,8 @@ class Folder:
             ):
                 yield file
                 file.flush()
-                os.fsync(file.fileno())
+                if synced:
+                    os.fsync(file.fileno())
             try:
                 os.replace(temporary, name, src_dir_fd=self.handle, dst_dir_fd=self.handle)
             except OSError as error:
@@ -125,7 +126,8 @@ class Folder:
             with contextlib.suppress(OSError):
                 os.unlink(temporary, dir_fd=self.handle)
             raise
-        os.fsync(self.handle)
+        if synced:
+            os.fsync(self.handle)
 
     def append(self, name: str) -> TextIO:
         """A text file to add to."""

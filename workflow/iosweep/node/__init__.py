@@ -19,10 +19,11 @@ Why a node needs a different slurm.conf or WEKA setting (`iosweep doctor`, and t
     weka_steps       judges them in the steps of WEKA's documentation; slurm_cores: those on Slurm
 
 What a node does while a tool runs: watching (one thread that looks), load (who used the CPUs), monitor (the node once a
-second), progress (what each MPI rank had moved at the looks of sampling), cgroup (quotas of CPU time).
+second), meter (rates for who watches), progress (what each MPI rank had moved at the looks of sampling), cgroup (quotas
+of CPU time).
 
 Other facts: node_facts (what a result keeps of a node), collect_facts and hardware (read it), cpu_record (what a result
 keeps of CPUs and load), io_record and io_counters (what a result keeps of the bytes that were moved, and the counters
 that tell), environment, fs_types (what is known of types of file systems), process, procfs and stopping (starting and
-ending programs), kernel_files (reads small files).
+ending programs), stuck (processes that wait in the kernel), kernel_files (reads small files).
 """

@@ -121,18 +121,20 @@ class Monitor:
         self._samples: list[Sample] = []
         self.interval_s = INTERVAL_S
 
-    def sample(self) -> None:
-        """Read once."""
+    def sample(self) -> Sample:
+        """Read once; the counts are those since the node was started."""
         now = time.monotonic()
         values = [
             *cpus(_read(self._stat), self._measuring),
             *memory(_read(self._meminfo)),
             *self._moved(),
         ]
-        self._samples.append(Sample(now, tuple(values)))
+        sample = Sample(now, tuple(values))
+        self._samples.append(sample)
         if len(self._samples) > _MOST:
             del self._samples[1::2]
             self.interval_s *= 2
+        return sample
 
     def _moved(self) -> Iterator[float]:
         found = self._counters.read() if self._counters else Reading(0.0)

@@ -22,9 +22,10 @@ from typing import BinaryIO
 
 from msgspec import structs
 
-from iosweep.node import procfs
+from iosweep.node import procfs, stuck
 from iosweep.node.cpu_record import Load, Looks, NodeLoad
 from iosweep.node.io_record import Moved
+from iosweep.node.stuck import Stuck
 
 #: What Slurm's commands authenticate with where a site uses auth/jwt: needed by those that we run, withheld from tools.
 TOKEN = "SLURM_JWT"  # noqa: S105 - its name
@@ -45,7 +46,8 @@ class Completed:
     on all nodes. storage_read_bytes, storage_written_bytes: of the command and all that it started here and waited for
     (getrusage); moved, node_moved: what was moved meanwhile, on all nodes by host, and on the node that ran it;
     monitor, node_monitor: what they did each second (monitor.py); progress, node_progress: what each rank had moved at
-    times (progress.py).
+    times (progress.py). stuck: its processes that waited in the kernel when its time was over, or that could not be
+    killed.
     """
 
     argv: tuple[str, ...]
@@ -70,6 +72,7 @@ class Completed:
     storage_written_bytes: int | None = None
     node_moved: Moved | None = None
     moved: Mapping[str, Moved] | None = None
+    stuck: tuple[Stuck, ...] = ()
 
     def with_own_bytes(self, moved: Moved) -> Moved:
         """What its node moved, with the bytes of the command itself."""
@@ -128,9 +131,11 @@ def run(
             )
         why = _wait(process, timeout_s, (stdout, stderr), asker)
         wall_s = time.monotonic() - began
+        waited = stuck.of(_below((), stop=False)) if why == "timed out" else ()
         if why:
             _end(process)
-        left_behind = end_descendants()
+        left = end_descendants()
+        waited = stuck.of(left) or waited
         if why == "abandoned":
             raise Abandoned
     except Abandoned:
@@ -145,7 +150,8 @@ def run(
         why == "timed out",
         why == "flooded",
         wall_s,
-        left_behind,
+        len(left),
+        stuck=waited,
         storage_read_bytes=_BLOCK * (after.ru_inblock - before.ru_inblock) if _COUNTS_BLOCKS else None,
         storage_written_bytes=_BLOCK * (after.ru_oublock - before.ru_oublock) if _COUNTS_BLOCKS else None,
     )
@@ -228,10 +234,11 @@ def _end(process: subprocess.Popen[bytes]) -> None:
         process.wait(_TIDY_S)
 
 
-def end_descendants(spare: Collection[int] = (), tidy: bool = False, patience_s: float = 5.0) -> int:
-    """Kill all that is below us, but children to `spare`; returns how many would not die. `tidy`: SIGTERM comes first.
+def end_descendants(spare: Collection[int] = (), tidy: bool = False, patience_s: float = 5.0) -> set[int]:
+    """Kill all that is below us, but children to `spare`; returns the ids of those that would not die.
 
-    What loses its parent becomes our child, so this ends when there is none, daemons and other sessions included.
+    `tidy`: SIGTERM comes first. What loses its parent becomes our child, so this ends when there is none, daemons and
+    other sessions included.
     """
     if tidy and (below := _below(spare, stop=False)):
         _signal_all(below, signal.SIGTERM)
@@ -243,9 +250,9 @@ def end_descendants(spare: Collection[int] = (), tidy: bool = False, patience_s:
     while (below := _below(spare, stop=True)) or children() - set(spare):
         _signal_all(below, signal.SIGKILL)
         if time.monotonic() > end:
-            return len(below or children() - set(spare))
+            return below or children() - set(spare)
         time.sleep(0.001 if below else 0)
-    return 0
+    return set()
 
 
 def children() -> set[int]:

@@ -27,8 +27,9 @@ _LOOKS, _LONGEST_S, _SHARE, _LEAST_S = 6, 10.0, 1 / 40, 0.02
 #: Maximum CPU time of a look, as a share of the interval to the next. It is exceeded if the phase would otherwise get
 #: fewer than three looks.
 _COST = 1 / 150
-#: Masks before that do not count: fio's workers bind themselves after they were started.
-_SETTLED_S = 0.2
+#: Masks before that do not count: fio's workers bind themselves after they were started. On a node that is overloaded
+#: one may still wait for a CPU by then, but hardly for so much longer.
+_SETTLED_S, _STARVED_S = 0.2, 2.0
 #: Programs that start ranks, and are not ranks themselves.
 _LAUNCHERS = ("srun", "slurmstepd", "mpiexec", "mpiexec.hydra", "hydra_pmi_proxy", "hydra_bstrap_proxy")
 #: Commands that the runner starts in the meantime.
@@ -75,6 +76,7 @@ class Sampler:
         self._parents: set[str] = set()
         self._steps: dict[str, str] = {}
         self.most = 0  # of the program's own ranks, at once
+        self.pids: frozenset[str] = frozenset()  # the ranks or workers of the last look at which there were some
         # of a single timed phase: a rank's bytes are those of all phases
         self.progress = Progress() if wanted.ranks and wanted.time_s is not None else None
         self._seen, self._looks, self._gap_s, self._cost_s = 0, 0, 0.0, 0.0
@@ -148,13 +150,16 @@ class Sampler:
         else:
             chosen = {pid for pid in ours if parents[pid] in ours and pid not in self._parents}
         self.most = max(self.most, len(chosen & own))
+        if chosen and self._real:
+            self.pids = frozenset(chosen)
         if not self._wanted.masks:
             self._seen = max(self._seen, len(chosen))
             return self.most >= self._wanted.processes
         settled, youngest = 0, now - _SETTLED_S
         for pid in self._all_of(ours, parents):
             process = self._found.setdefault(pid, _Process(parents[pid], now, pid in ours))
-            counts = now - process.since >= _SETTLED_S
+            age = now - process.since
+            counts = age >= _STARVED_S or (age >= _SETTLED_S and not _waits_to_begin(there[pid][1]))
             if self._read(pid, there[pid][1], process, counts):
                 settled += pid in chosen
             elif pid in chosen and not counts:
@@ -252,6 +257,11 @@ class Sampler:
 def _leader(pid: str) -> list[bytes]:
     """The fields of a process's first thread (procfs.stat); of the process they would be added up over all threads."""
     return procfs.stat(f"{pid}/task/{pid}")
+
+
+def _waits_to_begin(fields: list[bytes]) -> bool:
+    """Whether a process, by its stat, wants a CPU and has had next to nothing of one yet (no tick of 10 ms)."""
+    return fields[0] == b"R" and fields[11] == fields[12] == b"0"
 
 
 def _above(pid: str, parents: Mapping[str, str]) -> Iterator[str]:

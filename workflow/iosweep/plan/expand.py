@@ -7,6 +7,7 @@ import itertools
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import cache, lru_cache
 from pathlib import Path
 
 import orjson
@@ -20,7 +21,7 @@ from iosweep.plan.forecast import over_limits
 from iosweep.plan.model import Allocation, Plan, Point, too_many
 from iosweep.plan.settings import LimitSettings, TargetSettings
 from iosweep.plan.sweep_facts import ConfigurationFile, RepetitionFacts, SweepFacts
-from iosweep.tools import Value, parameters, tools
+from iosweep.tools import Option, Value, parameters, tools
 
 #: Where a sweep does not say how often it repeats: the most of (min, max) that the limits allow.
 _REPETITIONS = ((5, 10), (5, 5), (3, 3))
@@ -109,6 +110,9 @@ def combinations(sweep: Sweep) -> Iterable[dict[str, Value]]:
     defaults = {name: option.default for name, option in tools()[sweep.tool].options.items()} | {"nodes": 1}
     # sets: each combination is looked up in every list of values, which may be as long as the axis
     excluded = [{name: frozenset(values) for name, values in partial.items()} for partial in sweep.exclude]
+    if not (excluded or sweep.when) and all(len(set(values)) == len(values) for values in sweep.axes.values()):
+        yield from (dict(zip(sweep.axes, values, strict=True)) for values in itertools.product(*sweep.axes.values()))
+        return
     for values in itertools.product(*sweep.axes.values()):
         combination = dict(zip(sweep.axes, values, strict=True))
         for name in _conditions_first(sweep.when):
@@ -158,10 +162,14 @@ def _points(sweep: Sweep, problems: list[Problem]) -> Iterable[Point]:
     }
     phase_time_s = sweep.phase_time_s if _timed(sweep) else None
     reported: set[str] = set()
+    given = defaults | dict(sweep.options)
+    unset = [name for name, default in defaults.items() if default is None]
     for combination in combinations(sweep):
-        options = defaults | dict(sweep.options) | combination
+        options = given | combination
         # `false` counts as absent, so that ids stay the same when a tool gets a new flag
-        options |= {name: None for name, value in options.items() if value is False and defaults.get(name, "") is None}
+        for name in unset:
+            if options[name] is False:
+                options[name] = None
         nodes = int(options.pop("nodes", 1) or 1)
         if wrong := bounds.of_point(nodes, options):
             if "too many" not in reported:  # each combination has another sentence
@@ -202,10 +210,22 @@ def point_id(
     digest = hashlib.sha256(orjson.dumps(content, option=orjson.OPT_SORT_KEYS)).hexdigest()[:12]
     shown = phases[0] + (f"+{len(phases) - 1}" if len(phases) > 1 else "")
     parts = [tool, shown, f"{nodes}n"]
-    for option in parameters().values():
-        if option.id_form and (value := options.get(option.name)) is not None:
-            parts.append(option.id_form.format(option.text(value)))
+    for name in _shown():
+        if (value := options.get(name)) is not None:
+            parts.append(_part(name, value))
     return ".".join([*parts, digest])
+
+
+@cache
+def _shown() -> dict[str, Option]:
+    """The options that ids of points show."""
+    return {option.name: option for option in parameters().values() if option.id_form}
+
+
+@lru_cache(4096)  # of many points each value comes again and again
+def _part(name: str, value: Value) -> str:
+    option = _shown()[name]
+    return option.id_form.format(option.text(value))
 
 
 def _more(a: Repetitions, b: Repetitions) -> Repetitions:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from iosweep.errors import ConfigError, Problem
 from iosweep.plan.contests import contests
@@ -26,7 +26,7 @@ START_UP_S = 0.45  # start and end of a tool, and our own work, for each phase
 UNLIMITED_BYTES = 10 << 40  # more must be allowed by limits.bytes_written
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Cost:
     """What something takes. Bytes that timed phases move are estimated from the assumptions above."""
 
@@ -69,13 +69,42 @@ class Fastest:
 
 def repetition_cost(point: Point, node_bandwidth: int | None) -> Cost:
     """What one repetition takes, data sets excluded."""
-    return sum((step_cost(point, step, node_bandwidth) for step in point.steps()), Cost())
+    steps = point.steps()
+    if len(steps) == 1:
+        return step_cost(point, steps[0], node_bandwidth)
+    return sum((step_cost(point, step, node_bandwidth) for step in steps), Cost())
+
+
+class Each(NamedTuple):
+    """What one repetition of a point takes. fresh: of the new files that it makes; settles: it works on such files."""
+
+    cost: Cost
+    fresh_bytes: int
+    fresh_inodes: int
+    settles: bool
+    memory_bytes: int
+    timed_writes: bool
+
+
+def each(plan: Plan, point: Point) -> Each:
+    """What one repetition of a point of a plan takes. Kept with the plan: it is asked for again and again."""
+    known = plan.forecasts.get(point.id)
+    if known is None:
+        steps = point.steps()
+        known = plan.forecasts[point.id] = Each(
+            repetition_cost(point, plan.target.node_bandwidth),
+            fresh_bytes(point, steps),
+            sum(map(tools()[point.tool].inodes, steps)),
+            any(files.role == "fresh" for files in point.file_sets()),
+            _memory(point),
+            any(step.time_s is not None and step.phase.writes for step in steps),
+        )
+    return known
 
 
 def step_cost(point: Point, step: Step, node_bandwidth: float | None, latency_s: float = LEAST_LATENCY_S) -> Cost:
     """What one step of a repetition takes, data sets excluded."""
-    tool = tools()[point.tool]
-    if work := tool.work(step):
+    if work := tools()[point.tool].work(step):
         names, size = {phase.name for phase in step.phases}, point.volume_bytes
         written, read = size * ("create" in names), size * ("read" in names)
         least = min(node_bandwidth or NODE_BANDWIDTH, PREPARE_BANDWIDTH) * point.nodes
@@ -95,9 +124,10 @@ def _in_flight_bytes(point: Point) -> int:
 
 def _written_share(point: Point, step: Step) -> float:
     """The share of a step's bytes that is written."""
-    if step.phase.reads and step.phase.writes:
+    phase = step.phase
+    if phase.reads and phase.writes:
         return 1 - _number(point, "read_percent") / 100
-    return float(step.phase.writes)
+    return float(phase.writes)
 
 
 def data_sets(points: Iterable[Point]) -> dict[str, FileSet]:
@@ -105,16 +135,22 @@ def data_sets(points: Iterable[Point]) -> dict[str, FileSet]:
     largest: dict[tuple[str, int], FileSet] = {}  # by node count first: a set has as many shares as there are nodes
     for point in points:
         for files in point.file_sets():
-            known = largest.get((files.directory, point.nodes))
-            if files.role != "fresh" and (known is None or len(known.files) < len(files.files)):
-                largest[files.directory, point.nodes] = files
+            if files.role != "fresh":
+                known = largest.get((files.directory, point.nodes))
+                if known is None or len(known.files) < len(files.files):
+                    largest[files.directory, point.nodes] = files
     found: dict[str, FileSet] = {}
     for (_, nodes), files in largest.items():
-        for share in files.shares(nodes):
-            known = found.get(share.directory)
-            if known is None or len(known.files) < len(share.files):
-                found[share.directory] = share
+        _add(found, files.shares(nodes))
     return found
+
+
+def _add(found: dict[str, FileSet], more: Iterable[FileSet]) -> None:
+    """Put sets to others; of two with the same directory the larger one stays."""
+    for files in more:
+        known = found.get(files.directory)
+        if known is None or len(known.files) < len(files.files):
+            found[files.directory] = files
 
 
 @dataclass(frozen=True)
@@ -153,29 +189,33 @@ def of(plan: Plan, left: Mapping[str, Mapping[str, int]] | None = None) -> Forec
     node_bandwidth = plan.target.node_bandwidth
     # new files of a repetition go with it, unless all are kept
     together = sum if plan.target.keep == "all" else lambda sizes: max(sizes, default=0)
-    total, node_seconds, repetitions, chosen = Cost(), 0.0, 0, []
+    total, node_seconds, repetitions, points, allocations = Cost(), 0.0, 0, 0, 0
+    kinds: list[Each] = []
     fresh: list[tuple[int, int]] = []
-    allocations = 0
+    sets: dict[str, FileSet] = {}
     for allocation in plan.allocations:
         todo = left.get(allocation.name, {})
         members = [p for p in allocation.points if todo.get(p.id)]
         if not members:
             continue
-        cost = sum((repetition_cost(p, node_bandwidth).times(todo[p.id]) for p in members), Cost())
-        size = sum(s.size_bytes for s in data_sets(members).values())
-        settled = sum(todo[p.id] for p in members if any(files.role == "fresh" for files in p.file_sets()))
-        cost += Cost(plan.target.settle * settled)
+        time_s, written, read, settled = 0.0, 0, 0, 0
+        for p in members:
+            one, count = each(plan, p), todo[p.id]
+            time_s, written = time_s + one.cost.time_s * count, written + one.cost.bytes_written * count
+            read, repetitions = read + one.cost.bytes_read * count, repetitions + count
+            settled += count if one.settles else 0
+            fresh += [(one.fresh_bytes, one.fresh_inodes)] * (count if together is sum else 1)
+            kinds.append(one)
+        own = data_sets(members)
+        size = sum(s.size_bytes for s in own.values())
+        cost = Cost(time_s, written, read) + Cost(plan.target.settle * settled)
         cost += Cost(size / allocation.nodes / min(node_bandwidth or NODE_BANDWIDTH, PREPARE_BANDWIDTH), size)
         total += cost
         node_seconds += cost.time_s * allocation.nodes
-        repetitions += sum(todo[p.id] for p in members)
-        chosen += members
-        for p in members:
-            fresh += [(fresh_bytes(p, p.steps()), _fresh_inodes(p))] * (todo[p.id] if together is sum else 1)
-        allocations += 1
-    sets = data_sets(chosen)
+        _add(sets, own.values())
+        points, allocations = points + len(members), allocations + 1
     return Forecast(
-        points=len(chosen),
+        points=points,
         repetitions=repetitions,
         allocations=allocations,
         time_s=total.time_s,
@@ -184,8 +224,8 @@ def of(plan: Plan, left: Mapping[str, Mapping[str, int]] | None = None) -> Forec
         bytes_read=total.bytes_read,
         peak_bytes=sum(s.size_bytes for s in sets.values()) + together([size for size, _ in fresh]),
         inodes=sum(len(s.files) for s in sets.values()) + together([inodes for _, inodes in fresh]),
-        memory_per_node_bytes=max((_memory(p) for p in chosen), default=0),
-        write_bytes_per_s_per_node=(node_bandwidth or NODE_BANDWIDTH) if any(map(_timed_writes, chosen)) else None,
+        memory_per_node_bytes=max((one.memory_bytes for one in kinds), default=0),
+        write_bytes_per_s_per_node=(node_bandwidth or NODE_BANDWIDTH) if any(k.timed_writes for k in kinds) else None,
         assumed=node_bandwidth is None,
     )
 
@@ -208,7 +248,7 @@ def planned(plan: Plan, most: bool = False) -> dict[str, dict[str, int]]:
 
 def longest_of(points: Sequence[Point], plan: Plan) -> Point:
     """The point whose repetitions take longest; of equal ones the first."""
-    return max(points, key=lambda point: repetition_cost(point, plan.target.node_bandwidth).time_s)
+    return max(points, key=lambda point: each(plan, point).cost.time_s)
 
 
 def fresh_bytes(point: Point, steps: Sequence[Step]) -> int:
@@ -217,14 +257,6 @@ def fresh_bytes(point: Point, steps: Sequence[Step]) -> int:
         return point.volume_bytes
     phases = sum(step.phase.writes for step in steps) if point.options.get("write_mode") == "new" else 0
     return point.volume_bytes * phases
-
-
-def _fresh_inodes(point: Point) -> int:
-    return sum(tools()[point.tool].inodes(step) for step in point.steps())
-
-
-def _timed_writes(point: Point) -> bool:
-    return any(step.phase.writes and step.time_s is not None for step in point.steps())
 
 
 def _memory(point: Point) -> int:

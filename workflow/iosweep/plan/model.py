@@ -6,9 +6,9 @@ import contextlib
 import hashlib
 import math
 from collections.abc import Iterable, Mapping
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import msgspec
 import orjson
@@ -24,6 +24,13 @@ from iosweep.plan import bounds
 from iosweep.plan.settings import LimitSettings, TargetSettings
 from iosweep.plan.sweep_facts import ConfigurationFile, SweepFacts
 from iosweep.tools import FileSet, Phase, Step, Value, tools
+
+if TYPE_CHECKING:
+    from iosweep.plan.forecast import Each
+
+
+#: Largest file of a plan that is read: a point takes less than 1 kB, mostly its options.
+MOST_BYTES = 1 << 30
 
 
 class Point(msgspec.Struct, frozen=True, forbid_unknown_fields=True, dict=True):
@@ -48,9 +55,7 @@ class Point(msgspec.Struct, frozen=True, forbid_unknown_fields=True, dict=True):
 
     @cached_property
     def _steps(self) -> list[Step]:
-        tool = tools()[self.tool]
-        phases = [tool.phases[name] for name in self.phases]
-        groups = [tuple(phases)] if tool.together else [(phase,) for phase in phases]
+        groups = _groups(self.tool, self.phases)
         return [Step(self.options, group, self.nodes, self.phase_time_s) for group in groups]
 
     @cached_property
@@ -114,6 +119,11 @@ class Plan(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True
         return 0.0 if set(point.sweeps) <= self._scaled else self.limits.shortest_phase
 
     @cached_property
+    def forecasts(self) -> dict[str, Each]:
+        """Point -> what one repetition takes, of those that forecast.py was asked for."""
+        return {}
+
+    @cached_property
     def _scaled(self) -> set[str]:
         return {sweep.name for sweep in self.sweeps if sweep.scaled}
 
@@ -129,10 +139,18 @@ class Plan(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True
         """The file that allocations and merge work from: the content with its digest (documents.py)."""
         return documents.seal(self.content())
 
-    @property
+    @cached_property
     def digest(self) -> str:
         """Hash of the whole content, for file names."""
         return hashlib.sha256(self.content()).hexdigest()[:12]
+
+
+@cache
+def _groups(name: str, phases: tuple[str, ...]) -> tuple[tuple[Phase, ...], ...]:
+    """The phases of each command of a point."""
+    tool = tools()[name]
+    found = tuple(tool.phases[phase] for phase in phases)
+    return (found,) if tool.together else tuple((phase,) for phase in found)
 
 
 def plan_files(results: Path) -> list[Path]:
@@ -151,7 +169,7 @@ def plan_files(results: Path) -> list[Path]:
 
 def read_plan(file: Path) -> Plan:
     """The plan of a file that holds a `Plan.document`. Raises FileNotFoundError, Damaged."""
-    return plan_from_document(documents.content(file, documents.MOST_BYTES), file)
+    return plan_from_document(documents.content(file, MOST_BYTES), file)
 
 
 def plan_from_document(document: bytes, file: Path = Path("plan")) -> Plan:

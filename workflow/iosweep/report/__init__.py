@@ -7,6 +7,7 @@
 | published_marks.py | published figures -> crosses in the figures (pure) |
 | scaling_figures.py | results -> figures and tables of scaling efficiency (pure) |
 | drawings.py | all figures of a campaign, in the order of the page (pure) |
+| bounds.py, chosen.py | how much the page carries of a large campaign, and which results its table has (pure) |
 | results_table.py | results -> the table of results (pure) |
 | checks_table.py | checks -> how often each failed or could not be made (pure) |
 | series_figures.py | series -> small figures over time and tables of own rates behind the rows (pure) |

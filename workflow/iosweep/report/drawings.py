@@ -8,11 +8,15 @@ from iosweep.analysis.aggregate import Result
 from iosweep.analysis.data import Campaign
 from iosweep.report import published_marks, scaling_figures
 from iosweep.report.figures import Figure, distinct_names, figures
+from iosweep.report.scaling_figures import Table
 
 
-def drawings(campaign: Campaign, results: Sequence[Result]) -> list[Figure]:
-    """Sweep by sweep, with distinct names."""
-    found = [*figures(campaign, results), *(figure for _, figure, _ in scaling_figures.of(campaign, results))]
+def drawings(
+    campaign: Campaign, results: Sequence[Result], scaled: Sequence[tuple[str, Figure, Table]] | None = None
+) -> list[Figure]:
+    """Sweep by sweep, with distinct names. scaled: those of `scaling_figures.of`, where they are known."""
+    scaled = scaling_figures.of(campaign, results) if scaled is None else scaled
+    found = [*figures(campaign, results), *(figure for _, figure, _ in scaled)]
     known = published_marks.of(campaign, results)
     found = [published_marks.drawn(figure, known) for figure in found]
     order = [sweep.name for sweep in campaign.about.sweeps]

@@ -26,6 +26,8 @@ from iosweep.text import printable_lines
 
 _PNG_SCALE = 2  # sharp in a document and on a screen with many dots
 _SVG = "http://www.w3.org/2000/svg"
+#: Bytes that a mark takes at least, and each dot of its repetitions: with three of them and a bar 900 were counted.
+_LEAST_OF_MARK, _LEAST_OF_DOT = 200, 150
 #: Elements that a static figure may consist of: nothing that refers to anything or runs.
 _DRAWN = frozenset({"svg", "g", "path", "line", "rect", "text", "tspan", "circle", "defs", "clipPath"})
 
@@ -101,6 +103,9 @@ def static(drawn: Iterable[tuple[Figure, vega_lite.Specification]], most: int, m
     found: dict[str, str] = {}
     room = most_bytes
     for figure, specified in list(drawn)[:most]:
+        least = sum(_LEAST_OF_MARK + _LEAST_OF_DOT * len(mark.each or ()) for mark in figure.marks)
+        if least > room:  # drawing it takes a second, to find that it does not fit
+            continue
         wanted = vega_lite.for_page(vega_lite.filled(specified, figure))
         try:
             svg = bare(vl_convert.vegalite_to_svg(_drawable(wanted), allowed_base_urls=[]), figure.title)

@@ -89,7 +89,8 @@ def groups(results: Sequence[Result], checks: Iterable[CheckRow] = (), shared: S
     for kind in ("data", "metadata"):
         of_kind = [result for result in results if result.kind == kind]
         keys = [(contests.of_phase(conditions[r.point], r.phase), files.get(r.point)) for r in of_kind]
-        homes = {key: _home(key, set(keys)) for key in keys}
+        distinct_keys = dict.fromkeys(keys)
+        homes = {key: _home(key, distinct_keys) for key in distinct_keys}
         for home in dict.fromkeys(homes.values()):
             own = [r for r, key in zip(of_kind, keys, strict=True) if homes[key] == home]
             title = titles.describe(home[0], kind, [r.phase for r in own]) + (f", {home[1]}" if home[1] else "")

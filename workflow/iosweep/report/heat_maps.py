@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from msgspec import Struct
@@ -62,6 +62,7 @@ class HeatMap:
     """A phase over two axes; one unit and one scale for all maps of a phase of a sweep."""
 
     title: str
+    phase: str
     unit: str
     x_title: str
     y_title: str
@@ -69,9 +70,10 @@ class HeatMap:
     rows: tuple[tuple[str, tuple[Cell, ...]], ...]
 
 
-def of(sweeps: Iterable[SweepFacts], results: Sequence[Result]) -> tuple[dict[str, list[HeatMap]], list[str]]:
-    """Sweep -> its heat maps, and the sweeps whose maps would make the page too large."""
-    place = {(result.point, result.phase): i for i, result in enumerate(results)}
+def of(
+    sweeps: Iterable[SweepFacts], results: Sequence[Result], place: Callable[[Result], int]
+) -> tuple[dict[str, list[HeatMap]], list[str]]:
+    """Sweep -> its heat maps, and the sweeps whose maps would make the page too large. place: number of a result."""
     found: dict[str, list[HeatMap]] = {}
     left_out, room = [], MOST_CELLS
     for sweep in sweeps:
@@ -85,7 +87,7 @@ def of(sweeps: Iterable[SweepFacts], results: Sequence[Result]) -> tuple[dict[st
     return found, left_out
 
 
-def _map(grid: Grid, alike: Iterable[Grid], place: Mapping[tuple[str, str], int]) -> HeatMap:
+def _map(grid: Grid, alike: Iterable[Grid], place: Callable[[Result], int]) -> HeatMap:
     known = [result for one in alike for row in one.rows for result in row if result]
     figures = [result.headline.mean for result in known if result.headline]
     units = formats.units_of(known[0].metric, known[0].kind)
@@ -103,6 +105,7 @@ def _map(grid: Grid, alike: Iterable[Grid], place: Mapping[tuple[str, str], int]
     )
     return HeatMap(
         title=", ".join(filter(None, (titles.phase(grid.phase), grid.fixed))),
+        phase=grid.phase,
         unit=unit.name,
         x_title=parameters()[grid.x].shown,
         y_title=parameters()[grid.y or ""].shown,
@@ -118,10 +121,10 @@ def _where(grid: Grid, x: object, y: object) -> str:
     )
 
 
-def _cell(result: Result | None, place: Mapping[tuple[str, str], int], unit: Unit, highest: float, where: str) -> Cell:
+def _cell(result: Result | None, place: Callable[[Result], int], unit: Unit, highest: float, where: str) -> Cell:
     if result is None:
         return Cell(None, "", None, NOT_ASKED, f"{where}: not asked")
-    row, figure = place[result.point, result.phase], result.headline
+    row, figure = place(result), result.headline
     why = "" if result.state == "valid" else f"{result.state}: {'; '.join(result.reasons) or 'no reason given'}"
     if figure is None:
         return Cell(row, "", None, result.state, f"{where}. {why}")

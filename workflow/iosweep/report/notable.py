@@ -42,10 +42,21 @@ class Reasons:
 
 def rows(groups: Sequence[Group], drawings: Iterable[Figure], results: Sequence[Result]) -> list[Notable]:
     """The best result of each phase, those at knees, and for each reason the first one that is not valid; each once."""
+    return [_notable("; ".join(why), result) for result, why in _found(groups, drawings, results).values()][:MOST_ROWS]
+
+
+def keys(groups: Sequence[Group], drawings: Iterable[Figure], results: Sequence[Result]) -> list[tuple[str, str]]:
+    """(point, phase) of all of these."""
+    return [*_found(groups, drawings, results)]
+
+
+def _found(
+    groups: Sequence[Group], drawings: Iterable[Figure], results: Sequence[Result]
+) -> dict[tuple[str, str], tuple[Result, dict[str, None]]]:
     found: dict[tuple[str, str], tuple[Result, dict[str, None]]] = {}
     for why, result in (*_best(groups), *_knees(drawings, results), *_not_valid(results)):
         found.setdefault((result.point, result.phase), (result, {}))[1][why] = None
-    return [_notable("; ".join(why), result) for result, why in found.values()][:MOST_ROWS]
+    return found
 
 
 def reasons(repetitions: Iterable[Repetitions]) -> list[Reasons]:

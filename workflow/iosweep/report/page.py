@@ -7,7 +7,10 @@ package.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import contextlib
+import gc
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
@@ -18,8 +21,10 @@ from iosweep.files import safe_paths
 from iosweep.plan.sweep_facts import RepetitionFacts
 from iosweep.report import (
     benchmark_tables,
+    bounds,
     builds,
     checks_table,
+    chosen,
     cpus,
     depth_table,
     figure_files,
@@ -36,6 +41,8 @@ from iosweep.report import (
     series_figures,
     vega_lite,
 )
+from iosweep.report.bounds import Limits
+from iosweep.report.chosen import Chosen
 from iosweep.report.drawings import drawings as all_drawings
 from iosweep.report.figures import Figure
 from iosweep.report.first_screen import answer
@@ -108,53 +115,120 @@ def write(results: Path) -> Path:
     return results / merged_tables.REPORT
 
 
-def render(results: Path) -> str:
-    """The report of one campaign as HTML text.
+def render(results: Path, most_bytes: int = bounds.MOST_BYTES) -> str:
+    """The report of one campaign as HTML text of at most so many bytes.
 
     Raises FileNotFoundError when merge has not written to `results`.
     """
+    with _without_collection():
+        campaign = load(results)
+        read = _read(campaign, results)
+        limits, left_out = Limits(), list[str]()
+        while len((text := _page(read, limits, left_out)).encode()) > most_bytes:
+            if limits != limits.halved():
+                limits = limits.halved()
+            elif not (left_out := _without_next(left_out)):
+                break
+        return text
+
+
+@dataclass(frozen=True)
+class _Read:
+    """A campaign with what does not depend on how much of it the page has."""
+
+    results: Path
+    campaign: Campaign
+    summary: Sequence[Result]
+    scaled: Sequence[tuple[str, Figure, scaling_figures.Table]]
+    drawings: Sequence[Figure]
+    groups: Sequence[headline.Group]
+    first_screen: Mapping[str, object]
+    covered: Sequence[grids.Cover]
+
+
+def _read(campaign: Campaign, results: Path) -> _Read:
+    summary = results_table.ordered(summarize(campaign.rows), campaign.about.sweeps)
+    scaled = scaling_figures.of(campaign, summary)
+    groups = headline.groups(summary, campaign.checks, caveats.shared(summary))
+    return _Read(
+        results,
+        campaign,
+        summary,
+        scaled,
+        all_drawings(campaign, summary, scaled),
+        groups,
+        answer(campaign, summary, groups),
+        grids.cover(campaign, summary),
+    )
+
+
+@contextlib.contextmanager
+def _without_collection() -> Iterator[None]:
+    """Millions of small values without cycles: collection would look at all of them again and again."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
+
+
+def _without_next(left_out: Sequence[str]) -> list[str]:
+    """These sections and the next of those that are folded; none where all are left out."""
+    rest = [section.name for section in reversed(SECTIONS) if section.brief and section.name not in left_out]
+    return [*left_out, rest[0]] if rest else []
+
+
+def _page(read: _Read, limits: Limits, left_out: Sequence[str]) -> str:
+    """left_out: sections."""
     from markupsafe import Markup
 
-    campaign = load(results)
-    summary = results_table.ordered(summarize(campaign.rows), campaign.about.sweeps)
-    drawings = all_drawings(campaign, summary)
+    campaign, summary, groups = read.campaign, read.summary, read.groups
+    drawings = bounds.drawings(read.drawings, limits)
     specified = {f.name: vega_lite.specification(f) for f in drawings if f.panels}
     static = figure_files.static(
         ((f, specified[f.name]) for f in drawings if f.panels and f.static), _STATIC, _STATIC_BYTES
     )
     style = "".join(map(html.read, _STYLES)) + heat_maps.style()
     scripts = [html.library(), *map(html.read, _SCRIPTS)]
-    series, rates = load_series(results, series_figures.chosen(summary))
-    latencies = load_latencies(results, latency_figures.counted(summary))
+    keys = notable.keys(groups, drawings, summary)
+    table = chosen.of(summary, keys, campaign.about.sweeps, limits.results)
+    series, rates = load_series(read.results, series_figures.chosen(table.table))
+    on_cards = [entry.choice.result for group in groups for entry in group.entries if entry.choice]
+    latencies = load_latencies(read.results, latency_figures.counted([*table.table, *on_cards]))
+    values = {
+        **read.first_screen,
+        **_body(read, drawings, table, limits),
+        "distributions": latency_figures.pictures(groups, latencies),
+        "notable": notable.rows(groups, drawings, summary),
+        "left_out": [section.link for section in SECTIONS if section.name in left_out],
+    }
+    by_key = {(result.point, result.phase): result for result in summary}
+    figures = {
+        f.name: html.drawing(f, specified[f.name]) | {"results": _rows(f, by_key, table) if f.slice else None}
+        for f in drawings
+        if f.panels
+    }
     data = {
         "campaign": campaign.about.campaign,
         "symbols": caveats.VERDICT_SYMBOLS,
-        "table": results_table.payload(summary, campaign.checks),
-        "latencies": latency_figures.payload(summary, latencies),
-        "series": series_figures.payload(summary, series, rates),
-        "quantities": heat_maps.quantities(summary),
+        "table": results_table.payload(table.table, campaign.checks),
+        "latencies": latency_figures.payload(table.table, latencies),
+        "series": series_figures.payload(table.table, series, rates),
+        "quantities": heat_maps.quantities(table.all),
         "shades": heat_maps.SHADES,
-        "kinds": "".join(result.kind[0] for result in summary),
-        "figures": {
-            f.name: html.drawing(f, specified[f.name]) | {"results": _rows(f, summary) if f.slice else None}
-            for f in drawings
-            if f.panels
-        },
-    }
-    groups = headline.groups(summary, campaign.checks, caveats.shared(summary))
-    values = {
-        **answer(campaign, summary, groups),
-        **_body(campaign, summary, drawings),
-        "distributions": latency_figures.pictures(groups, latencies),
-        "notable": notable.rows(groups, drawings, summary),
+        "kinds": "".join(result.kind[0] for result in table.all),
+        "figures": figures,
     }
     return (
         html.environment()
         .get_template("page.html")
         .render(
-            sections=[section for section in SECTIONS if not section.needs or values[section.needs]],
+            sections=[s for s in SECTIONS if s.name not in left_out and (not s.needs or values[s.needs])],
             rows=len(campaign.rows),
             shown=len(summary),
+            carried=len(table.table),
             policy=html.policy(style, scripts),
             style=Markup(style),  # noqa: S704  our own file
             scripts=[Markup(script) for script in scripts],  # noqa: S704  our own files and the library's
@@ -170,37 +244,39 @@ def render(results: Path) -> str:
     )
 
 
-def _rows(figure: Figure, results: Sequence[Result]) -> list[int | None]:
+def _rows(figure: Figure, results: Mapping[tuple[str, str], Result], table: Chosen) -> list[int | None]:
     """Numbers of the results of a figure's marks, for its switches; None for a mark without a figure."""
-    place = {(result.point, result.phase): i for i, result in enumerate(results)}
-    return [place.get((mark.point or "", mark.phase)) for mark in figure.marks]
+    found = (results.get((mark.point or "", mark.phase)) for mark in figure.marks)
+    return [None if result is None else table.number(result) for result in found]
 
 
-def _body(campaign: Campaign, results: Sequence[Result], drawings: Sequence[Figure]) -> dict[str, object]:
+def _body(read: _Read, drawings: Sequence[Figure], table: Chosen, limits: Limits) -> dict[str, object]:
     """The values of the sections below the first screen."""
-    heat, without_heat = heat_maps.of(campaign.about.sweeps, results)
+    campaign, results = read.campaign, read.summary
+    heat, without_heat = heat_maps.of(campaign.about.sweeps, results, table.number)
     return {
         "heat": {sweep.name: heat.get(sweep.name, []) for sweep in campaign.about.sweeps},
         "without_heat": without_heat,
-        "coverage": grids.cover(campaign, results),
-        "most_grids": _MOST_GRIDS,
+        "coverage": read.covered,
+        "maps": bounds.maps(read.covered, _MOST_GRIDS, limits),
         "axis": lambda column: parameters()[column].shown,
-        "weka": benchmark_tables.weka(campaign, results),
-        "metadata": benchmark_tables.metadata(campaign, results),
+        "weka": bounds.tables(benchmark_tables.weka(campaign, results), limits),
+        "metadata": bounds.tables(benchmark_tables.metadata(campaign, results), limits),
         "references": references.of(campaign, results),
         "ingested": campaign.about.ingested,
-        "depths": depth_table.of(campaign, results),
+        "depths": bounds.tables(depth_table.of(campaign, results), limits),
         "sweeps": [
             (sweep, [figure for figure in drawings if figure.sweep == sweep.name]) for sweep in campaign.about.sweeps
         ],
         "undrawn": slices.undrawn(campaign, results),
-        "scaling": scaling_figures.tables(campaign, results),
+        "scaling": bounds.scaling(scaling_figures.tables(read.scaled), limits),
         "repetitions_of": _repetitions,
-        "limits": limits(campaign.about.limits),
-        "strips": run_order.strips(campaign, results),
+        "limits": limits_in_words(campaign.about.limits),
+        "strips": run_order.strips(campaign, results, limits.dots),
         "columns_of": vega_lite.columns,
         "constant": results_table.constant(results),
-        "having": results_table.having(results),
+        "having": results_table.having(table.table),
+        "chosen": table.told,
         "checks": checks_table.summarize_checks(campaign.checks),
         "cpus": cpus.of(campaign),
         "nodes": nodes.of(campaign),
@@ -209,7 +285,7 @@ def _body(campaign: Campaign, results: Sequence[Result], drawings: Sequence[Figu
     }
 
 
-def limits(found: Mapping[str, bool | float | str | None]) -> list[tuple[str, str]]:
+def limits_in_words(found: Mapping[str, bool | float | str | None]) -> list[tuple[str, str]]:
     """The limits that are set, by the names of their keys, with units; text as it is."""
     words: dict[str, Callable[[float], str]] = {
         "bytes_written": formats.size,

@@ -40,13 +40,14 @@ class Strip:
     dots: tuple[Dot, ...]
 
 
-def strips(campaign: Campaign, results: Sequence[Result]) -> list[Strip]:
-    """A strip for each sweep that has repeated points."""
-    found = (_strip(sweep, results) for sweep in campaign.about.sweeps)
+def strips(campaign: Campaign, results: Sequence[Result], most: int = _DOTS) -> list[Strip]:
+    """A strip for each sweep that has repeated points. most: dots of all of them."""
+    dots = max(1, min(_DOTS, most // max(1, len(campaign.about.sweeps))))
+    found = (_strip(sweep, results, dots) for sweep in campaign.about.sweeps)
     return [strip for strip in found if strip]
 
 
-def _strip(sweep: SweepFacts, results: Sequence[Result]) -> Strip | None:
+def _strip(sweep: SweepFacts, results: Sequence[Result], most: int) -> Strip | None:
     points = set(sweep.points)
     runs: list[tuple[Row, float, float]] = []  # row, when (s since 1970), log of its ratio to the median
     for result in results:
@@ -60,19 +61,19 @@ def _strip(sweep: SweepFacts, results: Sequence[Result]) -> Strip | None:
         return None
     times = [when for _, when, _ in runs]
     first, length = min(times), max(times) - min(times)
-    most = max(_LEAST, min(MOST, max(abs(by) for *_, by in runs)))
+    edge = max(_LEAST, min(MOST, max(abs(by) for *_, by in runs)))
     sessions = list(dict.fromkeys(row.session for row, *_ in sorted(runs, key=lambda run: run[1])))
     dots = [
         Dot(
             round(WIDTH * (0.01 + 0.98 * (when - first) / length if length else 0.5), 1),
-            round(HEIGHT * (0.5 - 0.46 * max(-1.0, min(1.0, by / most))), 1),
+            round(HEIGHT * (0.5 - 0.46 * max(-1.0, min(1.0, by / edge))), 1),
             sessions.index(row.session) % 2 == 1,
             f"{titles.phase(row.phase)}, {row.point}, repetition {row.repetition}: {_percent(by)}",
         )
-        for row, when, by in sorted(runs, key=lambda run: run[1])[:: math.ceil(len(runs) / _DOTS)]
+        for row, when, by in sorted(runs, key=lambda run: run[1])[:: math.ceil(len(runs) / most)]
     ]
     return Strip(
-        sweep.name, formats.span(row.started for row, *_ in runs if row.started), (_percent(-most), _percent(most)),
+        sweep.name, formats.span(row.started for row, *_ in runs if row.started), (_percent(-edge), _percent(edge)),
         tuple(dots),
     )  # fmt: skip
 

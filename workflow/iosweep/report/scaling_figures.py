@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from msgspec import structs
@@ -73,10 +73,10 @@ def of(campaign: Campaign, results: Sequence[Result]) -> list[tuple[str, Figure,
     return found
 
 
-def tables(campaign: Campaign, results: Sequence[Result]) -> dict[str, list[Table]]:
-    """Sweep -> its tables."""
+def tables(drawn: Iterable[tuple[str, Figure, Table]]) -> dict[str, list[Table]]:
+    """Sweep -> its tables, of what `of` returned."""
     found: dict[str, list[Table]] = {}
-    for sweep, _, table in of(campaign, results):
+    for sweep, _, table in drawn:
         found.setdefault(sweep, []).append(table)
     return found
 

@@ -108,11 +108,10 @@ function describe(article) {
 function recolor(article) {
   const {quantity: key} = stateOf(article);
   const quantity = report.quantities[key];
-  const phase = columns.findIndex((column) => column.key === "phase");
   const groups = new Map(); // the maps of a phase share unit and scale
   for (const map of article.querySelectorAll("table.heat")) {
     const cells = [...map.querySelectorAll("td[data-row]")];
-    const name = cells.length ? rows[cells[0].dataset.row][phase] : "";
+    const name = map.dataset.phase;
     groups.set(name, [...(groups.get(name) ?? []), {map, cells}]);
   }
   for (const maps of groups.values()) {
@@ -268,6 +267,7 @@ function lead(target) {
   const row = target.closest("[data-row]")?.dataset.row;
   if (row === undefined) return;
   const entry = entries[row];
+  if (!entry) return; // one that the table of this page leaves out
   Object.assign(state, {text: entry.row[columns.findIndex((column) => column.key === "point")], verdict: ""});
   document.getElementById("filter").value = state.text;
   show();

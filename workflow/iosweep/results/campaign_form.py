@@ -97,6 +97,23 @@ class Target(Part, frozen=True):
     directory: str
 
 
+class Live(Part, frozen=True, kw_only=True):
+    """That the campaign was being measured when these tables were made.
+
+    seen: when its store was read; by: the jobs and processes that work on it; measured, planned: repetitions; again:
+    the command that makes the tables and the page again.
+    """
+
+    seen: Moment
+    by: tuple[str, ...] = ()
+    measured: Count
+    planned: Count
+    again: str
+
+    def __post_init__(self) -> None:
+        check_moments(self.seen)
+
+
 class CampaignForm(PlanFacts, frozen=True, kw_only=True):
     """campaign.json. `made`: when; `results_of_nodes`: key of a node's facts -> its rows."""
 
@@ -117,6 +134,7 @@ class CampaignForm(PlanFacts, frozen=True, kw_only=True):
     repair: Annotated[str, Meta(pattern=r"\A([0-9a-f]{12})?\Z")]  # it becomes part of a path
     damaged: dict[str, str] = field(default_factory=dict)
     set_aside: tuple[str, ...] = ()
+    live: Live | None = None  # None: nothing was measuring it
     ingested: IngestedFacts | None = None  # others measured it: there is no plan, and `target` and `seed` say nothing
 
     def __post_init__(self) -> None:

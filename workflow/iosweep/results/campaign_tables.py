@@ -3,27 +3,22 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
-from dataclasses import fields
-from operator import attrgetter
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
 from iosweep.files import documents, safe_paths
-from iosweep.histogram import FACTOR
-from iosweep.own_rate import OwnRate
 from iosweep.results import merged_tables
 from iosweep.results.columns import CHECK_COLUMNS, result_columns
+from iosweep.results.compared import Compared
 from iosweep.results.node_columns import NODE_COLUMNS
 from iosweep.results.repeated import Row
-from iosweep.results.rows import Aside
+from iosweep.results.row_blocks import Companions
 from iosweep.results.series_columns import HISTOGRAM_COLUMNS, PART_COLUMNS, SERIES_COLUMNS
-from iosweep.results.table_writer import ChecksWriter, ListWriter, SeriesWriter, TableWriter
-
-#: The values of a row of parts.parquet after its key. dataclasses.astuple takes 40 times as long.
-_own_values = attrgetter(*(field.name for field in fields(OwnRate)))
+from iosweep.results.table_writer import ChecksWriter, SeriesWriter, TableWriter
 
 
 class CampaignTables:
@@ -34,6 +29,7 @@ class CampaignTables:
 
     def __init__(self, results: Path):
         self._results = results
+        self.built: Counter[object] = Counter()  # key of a build document -> rows
 
     def __enter__(self) -> Self:
         with ExitStack() as files:  # entered first, renamed last: campaign.json describes the tables
@@ -46,13 +42,14 @@ class CampaignTables:
             self._nodes = files.enter_context(TableWriter(place, "nodes.parquet", NODE_COLUMNS))
             self._series = files.enter_context(SeriesWriter(place, "series.parquet", SERIES_COLUMNS))
             self._parts = files.enter_context(TableWriter(place, "parts.parquet", PART_COLUMNS))
-            self._histograms = files.enter_context(ListWriter(place, "histograms.parquet", HISTOGRAM_COLUMNS))
+            self._histograms = files.enter_context(TableWriter(place, "histograms.parquet", HISTOGRAM_COLUMNS))
             self._files = files.pop_all()
         return self
 
     def add(self, row: Row) -> None:
         """Add a row with its findings: those of all checks in order, or none for a missing row."""
         values = row.values
+        self.built[values.get("build")] += 1
         self._rows.add(tuple(map(values.get, self._rows.names)))
         key = (values["point"], values["repetition"], values["phase"])
         self._checks.add_findings(key, [found for _, found in row.findings])
@@ -61,13 +58,20 @@ class CampaignTables:
         """Why the values of a row do not fit into the table of results, or None if they do."""
         return self._rows.unfit(tuple(map(values.get, self._rows.names)))
 
-    def add_aside(self, aside: Aside) -> None:
-        """Add the series, own rates and latencies of a row."""
-        self._series.add_series(aside.key, aside.series)
-        for part in aside.parts:
-            self._parts.add((*aside.key, *_own_values(part)))
-        if found := aside.latencies:
-            self._histograms.append((*aside.key, found.lowest_s, FACTOR), found.counts)
+    def add_compared(self, found: Compared) -> None:
+        """Add many rows with their findings."""
+        for counted in found.rows.column("build").value_counts().to_pylist():
+            self.built[counted["values"]] += counted["counts"]
+        self._rows.add_batch(found.rows)
+        keys = [found.rows.column(name).filter(found.measured) for name in ("point", "repetition", "phase")]
+        if len(keys[0]):
+            self._checks.add_arrays(keys, found.outcomes, found.evidence)
+
+    def add_companions(self, found: Companions) -> None:
+        """Add rows of the companion tables."""
+        self._series.add_series(found.series)
+        self._parts.add_batch(found.parts)
+        self._histograms.add_batch(found.histograms)
 
     def add_node(self, name: str, known: Mapping[str, object]) -> str | None:
         """Add the facts of a node; returns why they do not fit into the table, and were left out, else None."""

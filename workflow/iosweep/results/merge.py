@@ -6,10 +6,10 @@ Everything is parsed and judged again from the raw output, so that a fixed parse
 
 from __future__ import annotations
 
+import errno
 import gc
 import os
-from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -20,43 +20,66 @@ import iosweep
 from iosweep.node.node_facts import NodeFacts
 from iosweep.plan.model import Plan
 from iosweep.programs import builds
-from iosweep.results import merged_tables, temporary_files
-from iosweep.results.campaign_form import Build
+from iosweep.results import merged_tables, row_cache, temporary_files
+from iosweep.results.campaign_form import Build, Live
 from iosweep.results.campaign_tables import CampaignTables
+from iosweep.results.judged_points import JudgedPoints
+from iosweep.results.judging import Judge
+from iosweep.results.judging_processes import Here, Processes
 from iosweep.results.origins import Origins
+from iosweep.results.row_cache import RowCache
 from iosweep.results.rows import Rows
 from iosweep.results.store import Store
 from iosweep.text import printable
 
 
-def merge(plan: Plan, results: Path, repair: str | None = None) -> None:
-    """Write the tables of a campaign, each atomically. `repair`: name of this repair; None: that of the last one."""
+def merge(
+    plan: Plan,
+    results: Path,
+    repair: str | None = None,
+    anew: bool = False,
+    into: Path | None = None,
+    live: Live | None = None,
+) -> None:
+    """Write the tables of a campaign, each atomically. `repair`: name of this repair; None: that of the last one.
+    `anew`: judge also what has not changed since the last merge. `into`: the folder that gets them, None for the
+    results; `live`: that the campaign is being measured."""
     gc.disable()  # millions of small values without cycles: collection took a sixth of the time
     try:
-        _write(plan, results, merged_tables.last_repair(results) if repair is None else repair)
+        into = into or results
+        repair = merged_tables.last_repair(into) if repair is None else repair
+        temporary_files.remove(into)
+        try:
+            _write(plan, results, repair, anew, into, live)
+        except OSError as error:
+            if error.errno not in (errno.ENOSPC, errno.EDQUOT) or not row_cache.remove(results):
+                raise
+            _write(plan, results, repair, anew, into, live)  # what is kept for the next merge took the room
     finally:
         gc.enable()
 
 
-def _write(plan: Plan, results: Path, repair: str) -> None:
+def _write(plan: Plan, results: Path, repair: str, anew: bool, into: Path, live: Live | None) -> None:
     store = Store(results)
-    temporary_files.remove(results)
     nodes = store.documents(NodeFacts)
     memory = {key: facts.memory_bytes for key, facts in nodes.items()}
     origins = Origins()
-    built: Counter[object] = Counter()  # key of a build document -> rows
-    with CampaignTables(results) as tables:
-        for row in Rows(plan, store, memory, origins, tables.add_aside):
-            tables.add(row)
-            built[row.values.get("build")] += 1
+    cache, judge = RowCache(plan, results, memory, anew), Judge(plan, results, memory)
+    points = JudgedPoints(judge, cache, Processes(Here(judge, memory), plan, results, memory))
+    with CampaignTables(into) as tables:
+        rows = Rows(plan, store, points, tables, origins)
+        rows.write()
         for name, facts in nodes.items():
             if wrong := tables.add_node(name, facts.row() | {"used_cpus": origins.used_cpus(name)}):
                 store.damaged[str(results / "nodes" / f"{name}.json")] = wrong
         tables.finish(
             lambda: (
-                _about(plan, origins, results) | {"builds": _builds(store, built), "repair": repair, **_damage(store)}
+                _about(plan, origins, results)
+                | {"builds": _builds(store, tables.built), "repair": repair, "live": live}
+                | _damage(store, rows.set_aside)
             )
         )
+    cache.finish()
 
 
 def _about(plan: Plan, origins: Origins, results: Path) -> dict[str, object]:
@@ -98,11 +121,11 @@ def _builds(store: Store, rows: Mapping[object, int]) -> dict[str, object]:
     return found
 
 
-def _damage(store: Store) -> dict[str, object]:
+def _damage(store: Store, set_aside: Iterable[str]) -> dict[str, object]:
     """Damaged files that were ignored, with the reasons, and those set aside because they were measured again."""
     store.look("", "sets", "tools")  # the other folders have been read
     # names of files may hold any bytes, and a document only UTF-8
     damaged = {printable(os.path.relpath(path, store.path)): why for path, why in sorted(store.damaged.items())}
     damaged.pop("campaign.json", None)  # it is being rewritten
-    aside = [printable(os.path.relpath(path, store.path)) for path in store.set_aside()]
+    aside = [printable(os.path.relpath(path, store.path)) for path in sorted(set_aside)]
     return {"damaged": damaged, "set_aside": aside}

@@ -8,7 +8,8 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Callable, Mapping, Sequence
+import re
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
@@ -28,6 +29,11 @@ ABOUT, REPORT = "campaign.json", "report.html"
 #: Folder of the figures, the file in it with the names and hashes of those that we made, and the file that is written
 #: when all are made.
 FIGURES, FIGURES_MADE, FIGURES_DONE = "figures", "made.json", "figures.done"
+#: Folder of the tables and the report of a campaign that is being measured.
+LIVE = "live"
+#: Folder of what merge keeps of each result for the next merge (row_cache), and its files: the code that judged, and a
+#: hash of the content.
+JUDGED, JUDGED_FILE = "judged", re.compile(r"([0-9a-f]{12})-[0-9a-f]{16}\.rows|clock")
 #: Folder of the files that say that something was made again.
 REPAIRS = "repairs"
 TABLES: Mapping[str, Callable[[], tuple[Column, ...]]] = {
@@ -66,8 +72,14 @@ def about(results: Path) -> CampaignForm:
     return documents.decode(_read(results, ABOUT), CampaignForm, results / ABOUT)
 
 
-def rows(results: Path, name: str, read: Callable[[Any], Kind], columns: Sequence[str] = ()) -> list[Kind]:
-    """The rows of a table with these columns or all, as `read` returns each.
+def rows(
+    results: Path,
+    name: str,
+    read: Callable[[Any], Kind],
+    columns: Sequence[str] = (),
+    points: Collection[str] | None = None,
+) -> list[Kind]:
+    """The rows of a table with these columns or all, as `read` returns each. points: of these only; None: of all.
 
     Raises FileNotFoundError, Damaged, also where `read` raises ValueError.
     """
@@ -75,7 +87,7 @@ def rows(results: Path, name: str, read: Callable[[Any], Kind], columns: Sequenc
     data, file = _read(results, name), results / name
     if wrong := _unlike(known, data):
         raise Damaged(file, wrong)
-    return _rows(file, data, read, [c for c in TABLES[name]() if not columns or c.name in columns])
+    return _rows(file, data, read, [c for c in TABLES[name]() if not columns or c.name in columns], points)
 
 
 def _read(results: Path, name: str) -> bytes:
@@ -97,9 +109,15 @@ def _unlike(known: Table | None, data: bytes) -> str | None:
     return _changed(known.sha256, data)
 
 
-def _rows(file: Path, data: bytes, read: Callable[[Any], Kind], columns: Sequence[Column]) -> list[Kind]:
+def _rows(
+    file: Path,
+    data: bytes,
+    read: Callable[[Any], Kind],
+    columns: Sequence[Column],
+    points: Collection[str] | None = None,
+) -> list[Kind]:
     import pyarrow as pa
-    from pyarrow import parquet
+    from pyarrow import compute, parquet
 
     try:
         opened = parquet.ParquetFile(pa.BufferReader(data))
@@ -120,12 +138,36 @@ def _rows(file: Path, data: bytes, read: Callable[[Any], Kind], columns: Sequenc
                     raise Damaged(file, f"column {column} has rows without a value")
             if why := table_values.wrong(columns, [batch.column(column.name) for column in columns]):
                 raise Damaged(file, why)
-            found += map(read, batch.to_pylist())
+            if points is not None:
+                kept = compute.is_in(batch.column("point"), value_set=pa.array(points, pa.string()))
+                batch, coded = batch.filter(kept), coded.filter(kept)
+            found += map(read, _dicts(batch, coded))
         return found
     except Damaged:
         raise
     except (pa.ArrowException, OSError, ValueError, OverflowError, MemoryError) as error:
         raise Damaged(file, f"it cannot be read: {str(error)[:200] or type(error).__name__}") from None
+
+
+def _dicts(batch: Any, coded: Any) -> Iterator[dict[str, Any]]:
+    """The rows of a batch. coded: the same with texts as dictionaries, so that rows with the same text share one
+    object: one for each row took most of the memory of a report of 60,000 rows."""
+    names = batch.schema.names
+    columns = [_values(batch.column(name), coded.column(name)) for name in names]
+    return (dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True))
+
+
+def _values(array: Any, coded: Any) -> list[Any]:
+    import pyarrow as pa
+
+    if array.null_count == len(array):
+        return [None] * len(array)
+    if pa.types.is_dictionary(coded.type) and pa.types.is_string(array.type):
+        known = coded.dictionary.to_pylist()
+        return [None if index is None else known[index] for index in coded.indices.to_pylist()]
+    if not array.null_count and pa.types.is_floating(array.type):
+        return list(array.to_numpy(zero_copy_only=False).tolist())
+    return list(array.to_pylist())
 
 
 def _texts(opened: Any) -> list[str]:

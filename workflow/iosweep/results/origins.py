@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass, field
 from datetime import datetime
 from functools import lru_cache
+
+import msgspec
+from msgspec.structs import replace
 
 from iosweep.node.cpu_record import NodesCpus
 from iosweep.node.cpus import listed, parse
@@ -15,28 +15,37 @@ from iosweep.results.record import Record
 from iosweep.target.filesystem import on_root
 
 
-@dataclass
-class _Job:
-    """What a Slurm job measured."""
+class Job(msgspec.Struct, array_like=True):
+    """What a Slurm job measured. points: id -> nodes."""
 
-    hosts: Sequence[str]
+    hosts: tuple[str, ...]
     launcher: str
     started: datetime
     ended: datetime
-    repetitions: int = 0
-    points: dict[str, int] = field(default_factory=dict)  # id -> nodes
+    repetitions: int
+    points: dict[str, int]
+
+    def join(self, other: Job) -> None:
+        """Add what another part of the campaign says of the same job."""
+        self.started, self.ended = min(self.started, other.started), max(self.ended, other.ended)
+        self.repetitions += other.repetitions
+        self.points.update(other.points)
 
 
-class Origins:
-    """Collects, repetition by repetition, which nodes, CPUs and Slurm jobs the rows come from."""
+class Origins(msgspec.Struct, array_like=True):
+    """Collects, repetition by repetition, which nodes, CPUs and Slurm jobs the rows come from.
 
-    def __init__(self) -> None:
-        self.rows: Counter[str] = Counter()  # key of a node's facts -> rows
-        self.trusted: set[str] = set()  # users who could have redirected tools (target.trust_other_writers)
-        self.on_root = False  # according to the results: the file of a node may be gone
-        self.fsids: set[str] = set()  # of the targets, where the file system has one
-        self._masks: dict[str, set[str]] = {}  # key of a node's facts -> CPU lists of ranks and workers
-        self._jobs: dict[str, _Job] = {}
+    rows: key of a node's facts -> rows; trusted: users who could have redirected tools (target.trust_other_writers);
+    on_root: according to the results, because the file of a node may be gone; fsids: of the targets, where the file
+    system has one; masks: key of a node's facts -> CPU lists of ranks and workers.
+    """
+
+    rows: dict[str, int] = msgspec.field(default_factory=dict)
+    trusted: set[str] = msgspec.field(default_factory=set)
+    on_root: bool = False
+    fsids: set[str] = msgspec.field(default_factory=set)
+    masks: dict[str, set[str]] = msgspec.field(default_factory=dict)
+    by_job: dict[str, Job] = msgspec.field(default_factory=dict)
 
     def add(self, point: Point, record: Record) -> None:
         """Count a repetition."""
@@ -46,24 +55,39 @@ class Origins:
             self.fsids.add(fsid)
         keys = record.facts_of
         for key in keys.values():
-            self.rows[key] += len(record.phases)
+            self.rows[key] = self.rows.get(key, 0) + len(record.phases)
         for run in record.phases:
             for node in run.cpus.nodes if run.cpus else ():
                 allowed = masks(node)
                 cpu_list(allowed)  # raises ValueError here, where the repetition is known
                 for host in node.hosts:
-                    self._masks.setdefault(keys.get(host, ""), set()).update(allowed)
+                    self.masks.setdefault(keys.get(host, ""), set()).update(allowed)
         if slurm := record.slurm:
             launcher = record.launcher.name if record.launcher else slurm.launcher
-            new = _Job(slurm.allocation_hosts, launcher, record.started, record.ended)
-            job = self._jobs.setdefault(slurm.job, new)
-            job.started, job.ended = min(job.started, record.started), max(job.ended, record.ended)
-            job.repetitions += 1
-            job.points[point.id] = point.nodes
+            new = Job(slurm.allocation_hosts, launcher, record.started, record.ended, 1, {point.id: point.nodes})
+            self._add_job(slurm.job, new)
+
+    def join(self, other: Origins) -> None:
+        """Add what was collected of another part of the campaign."""
+        for key, rows in other.rows.items():
+            self.rows[key] = self.rows.get(key, 0) + rows
+        self.trusted |= other.trusted
+        self.on_root = self.on_root or other.on_root
+        self.fsids |= other.fsids
+        for key, masks in other.masks.items():
+            self.masks.setdefault(key, set()).update(masks)
+        for name, job in other.by_job.items():
+            self._add_job(name, job)
+
+    def _add_job(self, name: str, job: Job) -> None:
+        if known := self.by_job.get(name):
+            known.join(job)
+        else:
+            self.by_job[name] = replace(job, points=dict(job.points))
 
     def used_cpus(self, key: str) -> str | None:
         """CPUs that ranks and workers had on a node, None where no masks were read."""
-        return cpu_list(frozenset(self._masks.get(key, ())))
+        return cpu_list(frozenset(self.masks.get(key, ())))
 
     def jobs(self) -> list[dict[str, object]]:
         """The Slurm jobs, ordered by the start of their first repetition; hosts in Slurm's order."""
@@ -78,7 +102,7 @@ class Origins:
                 "started": job.started.isoformat(),
                 "ended": job.ended.isoformat(),
             }
-            for name, job in sorted(self._jobs.items(), key=lambda found: found[1].started)
+            for name, job in sorted(self.by_job.items(), key=lambda found: found[1].started)
         ]
 
 

@@ -54,6 +54,18 @@ def left(
     return _by_allocation(plan, _wanted(plan, results, missing, here, only).now, only)
 
 
+def left_and_expected(
+    plan: Plan,
+    results: Mapping[str, Mapping[int, Result]],
+    missing: Mapping[str, Missing],
+    here: Here,
+    only: str | None = None,
+) -> tuple[dict[str, dict[str, list[int]]], dict[str, dict[str, int]]]:
+    """`left` and `expected`, for the time of one."""
+    wanted = _wanted(plan, results, missing, here, only)
+    return _by_allocation(plan, wanted.now, only), _by_allocation(plan, _counts(wanted), only)
+
+
 def expected(
     plan: Plan,
     results: Mapping[str, Mapping[int, Result]],
@@ -63,11 +75,15 @@ def expected(
 ) -> dict[str, dict[str, int]]:
     """allocation -> point -> how many repetitions are still to come, as far as it can be said: besides those of `left`
     the steps that ramps may still climb, and the confirmation of points that are not chosen yet. For forecasts."""
-    wanted = _wanted(plan, results, missing, here, only)
+    return _by_allocation(plan, _counts(_wanted(plan, results, missing, here, only)), only)
+
+
+def _counts(wanted: Wanted) -> dict[str, int]:
+    """point -> how many repetitions are still to come."""
     counts = {point: len(numbers) for point, numbers in wanted.now.items()}
     for point, more in wanted.later.items():
         counts[point] = counts.get(point, 0) + more
-    return _by_allocation(plan, counts, only)
+    return counts
 
 
 def unneeded(

@@ -69,7 +69,7 @@ def judge(row: Row, found: Agreements) -> None:
     if agreement.interval:
         row.values["precision_grade"] = statistics.grade(agreement.interval)
         row.values["ci95_half_width_share"] = agreement.interval.half_width_share
-    _count(row)
+    count(row)
 
 
 def _text(values: Values, column: str) -> str | None:
@@ -77,7 +77,7 @@ def _text(values: Values, column: str) -> str | None:
     return None if value is None else str(value)
 
 
-def _count(row: Row) -> None:
+def count(row: Row) -> None:
     """The verdict of a row and the number of its checks by outcome."""
     outcome, reasons = verdict.verdict(row.findings)
     outcomes = [finding.outcome for _, finding in row.findings]

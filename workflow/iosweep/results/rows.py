@@ -1,44 +1,32 @@
-"""The rows of the result table: every repetition parsed and judged again, and a row for each that is missing."""
+"""The rows of the result table: those of every stored repetition, and a row for each that is missing.
+
+`row_blocks` has what a repetition says alone. Here repetitions are compared with each other, and what is left is found.
+"""
 
 from __future__ import annotations
 
-import pickle
 import re
-import shlex
-import struct
-import zlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from datetime import datetime
-from functools import cache, lru_cache
-from pathlib import Path
-from typing import Literal, NamedTuple
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
 
-from iosweep.histogram import Histogram
-from iosweep.node.cpu_record import CpuRecord
-from iosweep.own_rate import OwnRate
-from iosweep.plan.model import Plan, Point
-from iosweep.results import parts, repeated, series, table_values, verdict
-from iosweep.results.campaign_documents import Refusal
-from iosweep.results.checks import CHECKS, caches
-from iosweep.results.checks.finding import Finding, Seen
+from iosweep.plan.model import Allocation, Plan, Point
+from iosweep.results import repeated, row_blocks
+from iosweep.results.campaign_documents import Missing, Refusal
+from iosweep.results.campaign_tables import CampaignTables
 from iosweep.results.columns import NOT_YET
 from iosweep.results.committed import Result
+from iosweep.results.compared import compared
 from iosweep.results.confirming import selection
-from iosweep.results.origins import Origins, cpu_list, masks
+from iosweep.results.judged_points import Held, JudgedPoints, intact
+from iosweep.results.judging import State, base_values, missing, raw_is_damaged
+from iosweep.results.origins import Origins
 from iosweep.results.precision import Headline
-from iosweep.results.record import Record
-from iosweep.results.remaining import Wanted, measures, still_wanted, wanted
-from iosweep.results.repeated import Row, Values
+from iosweep.results.remaining import Wanted, still_wanted, wanted
+from iosweep.results.repeated import Agreements, Row, Values
+from iosweep.results.row_blocks import Companions, Head, Sizes, Span, Stored
 from iosweep.results.store import Store
-from iosweep.series import Series
-from iosweep.target.filesystem import volume
-from iosweep.tools import Parsed, tools
 from iosweep.tools.axes import NODES
-
-#: What becomes of a repetition without a result: the next run measures it, a ramp does not need it, or it lacks
-#: something.
-State = Literal["left", "unneeded", ""]
 
 #: Why there is no result, and what becomes of it.
 _Absent = tuple[str, State]
@@ -46,239 +34,153 @@ _Absent = tuple[str, State]
 #: Of a plan in which no point depends on the results of others.
 _NOTHING = Wanted({}, {}, {})
 
-#: What a record or raw output with the right types but foreign content may raise.
-_STRANGE = (
-    *(KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError, ZeroDivisionError, RecursionError),
-    *(struct.error, zlib.error),
-)
-
-
-class Aside(NamedTuple):
-    """What the companion tables have of a row: `key` is its point, repetition, attempt and phase."""
-
-    key: tuple[str, int, int, str]
-    series: Sequence[Series]
-    parts: Sequence[OwnRate]
-    latencies: Histogram | None
-
-
-@dataclass(frozen=True)
-class _Held:
-    """A point while its allocation is read. rows: of each stored repetition, packed in a large allocation; none for one
-    that does not count.
-
-    headlines: of its measured rows, in order.
-    """
-
-    point: Point
-    base: Values
-    counted: Mapping[int, Result]
-    rows: Mapping[int, bytes | Sequence[Row]]
-    headlines: Sequence[Headline | None]
-
-
-#: Repetitions of an allocation above which its rows are packed: that takes as long as a tenth of all else.
-_MANY = 10_000
-
-
-def _packed(rows: Sequence[Row]) -> bytes:
-    """Rows in a third of the memory: an allocation may have 100,000."""
-    return pickle.dumps([(row.values, [tuple(found) for _, found in row.findings]) for row in rows])
-
-
-def _unpacked(packed: bytes | Sequence[Row]) -> Iterator[Row]:
-    if not isinstance(packed, bytes):
-        yield from packed
-        return
-    for values, findings in pickle.loads(packed):  # noqa: S301  our own, of a moment ago
-        checks = CHECKS if findings else ()
-        yield Row(values, [(check, Finding(*found)) for check, found in zip(checks, findings, strict=True)])
-
 
 @dataclass(frozen=True)
 class Rows:
-    """The rows of a campaign's result table.
-
-    memory: key of a node's facts -> bytes of its memory; origins: collects where the rows come from;
-    aside: takes the series and own rates of rows, which are too many to be held.
-    """
+    """Writes the rows of a campaign. points: judges them, or has them from before; origins: collects where rows come
+    from."""
 
     plan: Plan
     store: Store
-    memory: Mapping[str, int | None]
+    points: JudgedPoints
+    tables: CampaignTables
     origins: Origins
-    aside: Callable[[Aside], None]
+    set_aside: set[str] = field(default_factory=set)  # files of results that were measured again
 
-    def __iter__(self) -> Iterator[Row]:
+    def write(self) -> None:
+        """Write all rows."""
         refusals, lacking = self.store.documents(Refusal), self.store.missing()
         ramps = {sweep.ramp for sweep in self.plan.sweeps if sweep.ramp}
         depends = ramps or any(point.repetitions.confirm for point in self.plan.points)
         counted: dict[str, Mapping[int, Result]] = {}
         if NODES.name in ramps:  # its steps are in several allocations
-            counted = {point.id: _whole(self._counted(self._found(point))) for point in self.plan.points}
+            counted = {point.id: self.points.intact(point) for point in self.plan.points}
         for allocation in self.plan.allocations:
             # an allocation is in memory at a time: its points tell how much a phase scatters
-            pack = sum(point.repetitions.last for point in allocation.points) > _MANY
-            held = [self._held(point, pack) for point in allocation.points]
-            agreements = repeated.agreements(one for point in held for one in point.headlines)
-            counted |= {h.point.id: _whole(h.counted) for h in held}
-            chose = {h.point.id: selection(h.point, counted[h.point.id]) for h in held}
+            held = self._noted(self.points.of(allocation.points))
+            agreements = repeated.agreements(one for own in held for one in _headlines(own))
+            numbers = {own.point.id: intact(own.state) for own in held}
+            counted |= numbers
+            chose = {
+                point.id: selection(point, numbers[point.id]) if point.repetitions.confirm else numbers[point.id]
+                for point in allocation.points
+            }
             choosing = still_wanted(allocation, chose, allocation.points)
             needs = wanted(self.plan, counted, lacking) if depends else _NOTHING
-            refusal = refusals.get(allocation.name)
-            for h in held:
-                fresh = [n for n in needs.now.get(h.point.id, ()) if h.point.repetitions.confirms(n)]
-                lacks, unneeded = lacking.get(h.point.id), needs.unneeded.get(h.point.id)
-                later: _Absent = (refusal.reason if refusal else NOT_YET, "left")
-                chooses: _Absent = (unneeded, "unneeded") if unneeded else (lacks.reason, "") if lacks else later
-                absent = dict.fromkeys(choosing.get(h.point.id, ()), chooses) | dict.fromkeys(fresh, later)
-                for row in self._point(h, absent):
-                    if row.findings:
-                        repeated.judge(row, agreements)
-                    yield row
+            absent = _absent(allocation, refusals.get(allocation.name), lacking, choosing, needs)
+            self._write(held, absent, agreements)
             if not ramps:
                 counted.clear()
 
-    def _held(self, point: Point, pack: bool) -> _Held:
-        base = _base(self.plan, point)
-        found = self._found(point)
-        counted = self._counted(found)
-        rows = {
-            result.repetition: self._measured(point, result, record, base) if result.repetition in counted else []
-            for result, record in found
-        }
-        headlines = [repeated.headline(row) for own in rows.values() for row in own if row.findings]
-        kept = {number: _packed(own) if pack else own for number, own in rows.items()}
-        return _Held(point, base, counted, kept, headlines)
+    def _noted(self, points: Iterable[tuple[Held, Companions]]) -> list[Held]:
+        """Points, of which is noted what is damaged and where their rows come from. Their companions are written."""
+        found: list[Held] = []
+        run: tuple[Companions, Span, Span] | None = None  # rows that are side by side in a block
+        for held, companions in points:
+            state, folder = held.state, f"{self.store.path}/points/{held.point.id}"
+            self.store.damaged.update(state.damaged)
+            self.store.replaced.update(state.replaced)
+            self.set_aside.update(f"{folder}/{name}" for name in state.aside)
+            self.origins.join(state.origins)
+            found.append(held)
+            if run and run[0] is companions and run[2] == held.begin:
+                run = (companions, run[1], held.end)
+                continue
+            self._companions(run)
+            run = (companions, held.begin, held.end)
+        self._companions(run)
+        return found
 
-    def _found(self, point: Point) -> list[tuple[Result, Record]]:
-        """The stored repetitions that the plan has numbers for."""
-        return [found for found in self.store.records_of(point.id) if found[0].repetition <= point.repetitions.last]
+    def _companions(self, run: tuple[Companions, Span, Span] | None) -> None:
+        if run:
+            self.tables.add_companions(row_blocks.companions_part(*run))
 
-    def _point(self, held: _Held, absent: Mapping[int, _Absent]) -> Iterator[Row]:
-        """The rows of a point. absent: its repetitions without a result that counts."""
-        point, base = held.point, held.base
-        for number, rows in held.rows.items():
-            yield from _unpacked(rows)
-            result, (why, state) = held.counted.get(number), absent.get(number, ("", ""))
-            if result is None:  # a mean over two builds or two file systems would describe neither
-                other = f"measured with another build of {point.tool}, on another target, or with another layout"
-                yield from _missing(point, base, number, f"{other} or placement", state)
-            elif not result.intact:
-                again = "the next run measures it again" if state == "left" else why
-                reasons = filter(None, (_raw_is_damaged(point, result), again))
-                yield from _missing(point, base, number, "; ".join(reasons), state)
-        if rest := {number: found for number, found in absent.items() if number not in held.rows}:
+    def _write(self, held: Sequence[Held], absent: Mapping[str, Mapping[int, _Absent]], agreements: Agreements) -> None:
+        """Write the rows of an allocation. Those that are side by side in a block are written together."""
+        run: list[Held] = []
+        for own in held:
+            lacks = absent.get(own.point.id, {})
+            plain = not lacks and own.state.clean and all(one.counts for one in own.state.repetitions)
+            if run and not (plain and run[-1].main is own.main and run[-1].end == own.begin):
+                self._rows(run, agreements)
+                run = []
+            if plain:
+                run.append(own)
+            else:
+                self._point(own, lacks, agreements)
+        if run:
+            self._rows(run, agreements)
+
+    def _rows(self, run: Sequence[Held], agreements: Agreements) -> None:
+        """Write the rows of points that lack nothing."""
+        known = [(own.point.id, head) for own in run for head in own.state.heads]
+        self.tables.add_compared(
+            compared(row_blocks.main_part(run[0].main, run[0].begin, run[-1].end), known, agreements)
+        )
+
+    def _point(self, held: Held, absent: Mapping[int, _Absent], agreements: Agreements) -> None:
+        """Write the rows of a point. absent: its repetitions without a result that counts."""
+        point, base = held.point, base_values(self.plan, held.point)
+        results = row_blocks.results(held.state)
+        at, heads = held.begin, iter(held.state.heads)
+        for stored in held.state.repetitions:
+            known = list(islice(heads, stored.rows))
+            end = at.after(Sizes(stored.rows, sum(head is not False for head in known)))
+            part = row_blocks.main_part(held.main, at, end)
+            self.tables.add_compared(compared(part, [(point.id, head) for head in known], agreements))
+            at = end
+            for row in self._instead(point, base, stored, results[stored.number], absent):
+                self.tables.add(row)
+        stored_ones = results.keys()
+        if rest := {number: found for number, found in absent.items() if number not in stored_ones}:
             damaged = _damaged(self.store, point.id)
-            if held.rows or damaged:
+            if stored_ones or damaged:
                 for number, (why, state) in rest.items():
-                    yield from _missing(point, base, number, damaged.get(number) or why, state)
+                    for row in missing(point, base, number, damaged.get(number) or why, state):
+                        self.tables.add(row)
             else:
-                yield from _missing(point, base, None, *next(iter(rest.values())))
+                for row in missing(point, base, None, *next(iter(rest.values()))):
+                    self.tables.add(row)
 
-    def _counted(self, found: Sequence[tuple[Result, Record]]) -> dict[int, Result]:
-        """repetition -> result, of those on the plan's target that were measured as the newest one was."""
-        measured_with = [_measured_with(result, record) for result, record in found]
-        newest = max(measured_with, default=())[1:]
-        return {
-            result.repetition: result
-            for (result, _), own in zip(found, measured_with, strict=True)
-            if own[1:] == newest and measures(result.target, self.plan)
-        }
-
-    def _measured(self, point: Point, result: Result, record: Record, base: Values) -> list[Row]:
-        """The rows of a repetition; missing ones where its raw output is damaged or cannot be judged. None where its
-        archive is not there as it was committed: `_point` knows what becomes of it."""
-        raw = f"points/{point.id}/{result.raw.name}"
-        try:
-            printed = self.store.printed(result)
-            if printed is None:
-                why = f"{_raw_is_damaged(point, result)}; `iosweep rerun {point.id}` measures it again"
-                made = list(_missing(point, base, result.repetition, why, state="")) if result.intact else []
-            else:
-                judged = list(self._judged(point, record, printed, base | _of_record(point, result, record, raw)))
-                made = [row for row, _ in judged]
-                for _, aside in judged:
-                    self.aside(aside)
-            self.origins.add(point, record)
-        except _STRANGE as error:  # received from others, or a fault of ours: the other rows are still written
-            self.store.damaged[str(self.store.path / raw)] = f"it cannot be judged: {type(error).__name__} {error}"
-            why = f"{raw} and its result cannot be judged: {type(error).__name__} {error}"
-            made = list(_missing(point, base, result.repetition, why, state=""))
-        return made
-
-    def _judged(
-        self, point: Point, record: Record, printed: Mapping[str, Mapping[str, bytes]], shared: Values
-    ) -> Iterator[tuple[Row, Aside]]:
-        """A row for each phase of a repetition, parsed and judged again. `shared`: what these rows have in common."""
-        tool = tools()[point.tool]
-        steps = {phase.name: (step, phase) for step in point.steps() for phase in step.phases}
-        memory_bytes = {host: self.memory.get(key) for host, key in record.facts_of.items()}
-        fstype, mount = record.target.fstype, record.target.mount
-        shortest_s = self.plan.shortest_steady_s(point)
-        hosts = record.hosts or (record.host,)
-        for run in record.phases:
-            step, phase = steps[run.phase]
-            streams = printed.get(step.name)
-            parsed = (
-                Parsed() if streams is None else series.with_nodes(tool.parse(streams, step, phase), streams, hosts)
-            )
-            seen = Seen(point, phase, run, parsed, self.plan.target, memory_bytes, fstype, mount, shortest_s)
-            findings = verdict.judge(seen)
-            outcome, _ = verdict.verdict(findings)
-            values = shared.copy()
-            values.update(table_values.bounded(parsed.figures))
-            values["label"] = parsed.label
-            values["passes"] = caches.passes(seen)
-            values.update(table_values.bounded(parts.columns(parsed.evidence)))
-            values.update(_unused(point.tool, phase.name, tuple(point.options)))
-            values |= {
-                "phase": phase.name,
-                "kind": phase.kind,
-                "metric": phase.metric,
-                "wall_s": run.wall_s,
-                "settled_s": run.settled_s,
-                "verdict": outcome,
-                "started": run.started,
-                "ran_on": _ran_on(run.ran_on),
-                **_cpus(run.cpus, record.host),
-                "command": " ".join(map(_quote, run.argv)),
-            }
-            key = (point.id, record.repetition, record.attempt, phase.name)
-            own_rates = series.kept_rates(parsed.evidence.own_rates)
-            for rate in own_rates:
-                table_values.bounded(vars(rate))
-            aside = Aside(key, series.kept(parsed.evidence.series), own_rates, parsed.evidence.latencies)
-            yield Row(values, findings), aside
+    def _instead(
+        self, point: Point, base: Values, stored: Stored, result: Result, absent: Mapping[int, _Absent]
+    ) -> Iterator[Row]:
+        """The rows of a stored repetition that does not count, or whose archive is damaged."""
+        why, state = absent.get(stored.number, ("", ""))
+        if not stored.counts:  # a mean over two builds or two file systems would describe neither
+            other = f"measured with another build of {point.tool}, on another target, or with another layout"
+            yield from missing(point, base, stored.number, f"{other} or placement", state)
+        elif not result.intact:
+            again = "the next run measures it again" if state == "left" else why
+            reasons = filter(None, (raw_is_damaged(point, result), again))
+            yield from missing(point, base, stored.number, "; ".join(reasons), state)
 
 
-def _missing(point: Point, base: Values, repetition: int | None, reason: str, state: State) -> Iterator[Row]:
-    """Rows without figures, one per phase. `state`: what becomes of them."""
-    for phase in point.measured():
-        values = base | {
-            "repetition": repetition,
-            "phase": phase.name,
-            "kind": phase.kind,
-            "metric": phase.metric,
-            "verdict": "missing",
-            "reasons": reason,
-            "left": state == "left",
-            "unneeded": state == "unneeded",
-            "confirms": repetition is not None and point.repetitions.confirms(repetition),
-            "checks_passed": 0,
-            "checks_failed": 0,
-            "checks_not_checked": 0,
-        }
-        yield Row(values | _unused(point.tool, phase.name, tuple(point.options)), [])
+def _absent(
+    allocation: Allocation,
+    refusal: Refusal | None,
+    lacking: Mapping[str, Missing],
+    choosing: Mapping[str, Sequence[int]],
+    needs: Wanted,
+) -> dict[str, dict[int, _Absent]]:
+    """point -> its repetitions that are not there, and why. choosing: those of `still_wanted`."""
+    later: _Absent = (refusal.reason if refusal else NOT_YET, "left")
+    found: dict[str, dict[int, _Absent]] = {}
+    for point in allocation.points:
+        fresh = [n for n in needs.now.get(point.id, ()) if point.repetitions.confirms(n)]
+        lacks, unneeded = lacking.get(point.id), needs.unneeded.get(point.id)
+        chooses: _Absent = (unneeded, "unneeded") if unneeded else (lacks.reason, "") if lacks else later
+        found[point.id] = dict.fromkeys(choosing.get(point.id, ()), chooses) | dict.fromkeys(fresh, later)
+    return found
 
 
-def _raw_is_damaged(point: Point, result: Result) -> str:
-    return f"the stored raw output is damaged: points/{point.id}/{result.raw.name}"
-
-
-def _whole(results: Mapping[int, Result]) -> dict[int, Result]:
-    """Those that decide what is left; the others are measured again."""
-    return {number: result for number, result in results.items() if result.intact}
+def _headlines(held: Held) -> Iterator[Headline]:
+    """What the rows of a point that count say."""
+    point = held.point
+    for head in held.state.heads:
+        if isinstance(head, Head):
+            like = (point.tool, point.nodes)
+            yield Headline(point.id, head.phase, head.confirms, like, head.figure, (head.hosts, head.job))
 
 
 def _damaged(store: Store, point: str) -> dict[int, str]:
@@ -289,87 +191,3 @@ def _damaged(store: Store, point: str) -> dict[int, str]:
         if folder == str(store.point(point)) and (match := re.match(r"r(\d+)-\d+\.json$", name)):
             found[int(match[1])] = f"its result points/{point}/{name} is damaged ({reason}), and is measured again"
     return found
-
-
-def _measured_with(result: Result, record: Record) -> tuple[datetime, str, str, str, str]:
-    """(when, build, directory, file system, how ranks were bound)"""
-    target = result.target
-    return record.started, result.tool_sha256, target.directory, volume(target.facts), result.bound or ""
-
-
-def _base(plan: Plan, point: Point) -> Values:
-    """The values that all rows of a point share."""
-    options = tools()[point.tool].options
-    return {
-        "campaign": plan.campaign,
-        "sweeps": ",".join(point.sweeps),
-        "point": point.id,
-        "tool": point.tool,
-        "nodes": point.nodes,
-        "phase_time_s": point.phase_time_s,
-        "target_directory": _absolute(plan.target.directory),
-        "left": False,
-        "unneeded": False,
-        **{options[name].column: value for name, value in point.options.items() if name in options},
-    }
-
-
-@cache
-def _absolute(directory: str) -> str:
-    return str(Path(directory).absolute())
-
-
-def _of_record(point: Point, result: Result, record: Record, raw: str) -> Values:
-    """The values that all rows of a repetition share. `raw`: path of its archive."""
-    target, (hosts, job) = record.target, result.ran
-    return {
-        "repetition": result.repetition,
-        "attempt": result.attempt,
-        "session": record.session,
-        "confirms": point.repetitions.confirms(result.repetition),
-        "host": record.host,
-        "hosts": hosts,
-        "node": record.node,
-        "slurm_job": job,
-        "tool_version": record.tool.version,
-        "tool_sha256": record.tool.sha256,
-        "build": record.build,
-        "target_source": target.source,
-        "target_fstype": target.fstype,
-        "target_layout": target.layout_is,
-        "raw_sha256": record.raw.sha256,
-        "raw": raw,
-    }
-
-
-def _ran_on(seen: Mapping[str, int]) -> str | None:
-    return ",".join(f"{host}:{count}" for host, count in seen.items()) or None
-
-
-def _cpus(seen: CpuRecord | None, host: str) -> Values:
-    """The values of a phase's CPUs; `host` is the first node."""
-    if not seen:
-        return {}
-    first = next((own for own in seen.nodes if host in own.hosts), None)
-    return {
-        "pinning": seen.pinning,
-        "placement": seen.placement if seen.planned else None,
-        "cpus": cpu_list(masks(first)) if first else None,
-        "reserved_cpus": first.reserved if first else None,
-        "cpu_looks": min((own.looks for own in seen.nodes), default=None),
-    }
-
-
-#: Most arguments occur in many commands.
-_quote = lru_cache(10_000)(shlex.quote)
-
-
-@cache
-def _unused(tool: str, phase: str, names: tuple[str, ...]) -> Values:
-    """Nulls for those of the point's options that the phase does not use."""
-    options = tools()[tool].options
-    return {
-        options[name].column: None
-        for name in names
-        if (phases := options[name].phases) is not None and phase not in phases
-    }

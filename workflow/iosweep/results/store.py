@@ -275,7 +275,7 @@ class Store:
     def whole(self, file: Path, data: bytes | None = None) -> bool:
         """Whether a document is not there, or is whole. `data`: what it has to be, where that is known."""
         try:
-            content = documents.content(file, documents.MOST_BYTES)
+            content = documents.content(file, max(documents.MOST_BYTES, len(data or b"")))
             if content != data:
                 documents.load(content, file)
                 if data is not None:

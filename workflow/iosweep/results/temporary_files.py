@@ -14,12 +14,13 @@ from pathlib import Path
 from iosweep.files import safe_paths
 from iosweep.files.documents import Damaged
 from iosweep.files.safe_paths import Folder
-from iosweep.results import ingested, merged_tables
+from iosweep.results import current_rates, ingested, merged_tables
 from iosweep.results.campaign_documents import FILES
 
 #: Minimum age in seconds: a live writer writes more often.
 _OLD_S = 3600.0
 _ROOT = {
+    current_rates.NAME,
     *merged_tables.FILES,
     merged_tables.ABOUT,
     merged_tables.REPORT,
@@ -38,6 +39,7 @@ _BELOW = {
     merged_tables.REPAIRS: re.compile(r"[0-9a-f]{12}"),
     "refusals": re.compile(r"\d+-nodes?\.json"),
     "manifests": re.compile(r"\d+-nodes?-[0-9a-f]{12}-\d+\.jsonl"),
+    merged_tables.JUDGED: merged_tables.JUDGED_FILE,
 }
 
 

@@ -7,6 +7,7 @@
 | work.py | repetitions that are left, their forecast, and results of other builds or targets |
 | binaries.py | the programs that measure; points that lack one |
 | target_check.py | the target: before planning, before preparing, and on every node |
+| target_space.py | whether a campaign fits the target, as seen from here |
 | campaign_directory.py | the campaign's directory on the target: claim, space, removal |
 | nodes.py | facts of the nodes, whether they fit together, their CPUs |
 | prepare.py | these together: the Context of repetitions |
@@ -17,6 +18,7 @@
 | afterwards.py | the files of a step after it: unchanged where they were read, blocks of what was written |
 | launching.py | starts a tool: through the launcher, on every node, or by its own client and servers |
 | remote.py, remote_agent.py | the agents of a job's nodes: the runner's side, and the process on a node |
+| rate_file.py | the rates of the nodes while a command runs, for `iosweep watch` |
 | outcome.py | exceptions that end an allocation |
 | progress_lines.py, progress_bar.py | progress on the screen and in the log; on a terminal |
 """

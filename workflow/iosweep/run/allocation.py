@@ -24,6 +24,7 @@ from iosweep.run.campaign_directory import CampaignDirectory
 from iosweep.run.loop import Loop
 from iosweep.run.outcome import ending
 from iosweep.run.prepare import SCRATCH, prepare
+from iosweep.run.rate_file import RateFile
 from iosweep.run.remote import RemoteAgents
 from iosweep.run.request import Request, Setup
 from iosweep.run.work import Work
@@ -50,8 +51,14 @@ def measure(request: Request) -> None:
     # tools are started in another directory, where relative directories on PATH would be other ones
     os.environ["PATH"] = os.pathsep.join(str(Path(directory).absolute()) for directory in os.get_exec_path())
     with ending(plan.campaign, job), stoppable(request.works_for), Agent(plan.target.deadline) as agent:
-        with store.locked(job.id if job else None, query.lives) as taken_over, _remote_agents(request) as remote:
-            setup = Setup(request, store, agent, remote, tools)
+        with (
+            store.locked(job.id if job else None, query.lives) as taken_over,
+            RateFile(store.path, request.name) as rates,
+            _remote_agents(request) as remote,
+        ):
+            if remote:
+                remote.heard = rates.heard
+            setup = Setup(request, store, agent, remote, tools, rates)
             setup.note(taken_over, *lacking)
             try:
                 _measure(setup)

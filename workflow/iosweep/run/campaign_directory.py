@@ -32,6 +32,7 @@ from iosweep.target import (
     quota,
     removal,
     striping,
+    trash,
     trees,
 )
 from iosweep.target.agent import Agent
@@ -119,6 +120,8 @@ class CampaignDirectory:
                 tidied=False,
             ),
         )
+        if trash.there_is_one(volume):
+            self._agent.call(trash.keep_nothing, self.place)  # where it fails, `_too_much` says what became of space
         if self._target.layout:
             self._agent.call(striping.set_layout, self.place, fstype, list(self._target.layout))
         self.layout = self._agent.call(striping.read_layout, self.place, fstype)
@@ -219,17 +222,20 @@ class CampaignDirectory:
         if self._free_without_ours is None:
             self._free_without_ours = now["free_bytes"] + self.present_bytes
         end = time.monotonic() + FREED_S
-        while wrong := free_space.too_much(now, self.present_bytes, size, inodes, self._limits):
+        while True:
             expected = self._free_without_ours - self.present_bytes
-            if not (kept := free_space.not_freed(self._deleted_bytes, expected, now["free_bytes"])):
+            kept = free_space.not_free(self._deleted_bytes, expected, now["free_bytes"])
+            if not (wrong := free_space.too_much(now, self.present_bytes, size, inodes, self._limits, kept)):
+                break
+            if not kept:
                 return str(wrong)
             if time.monotonic() > end:
-                return f"{wrong}. {kept}"
+                return f"{wrong}. {free_space.not_freed(self._deleted_bytes, kept)}"
             time.sleep(1)
             room = self._agent.call(quota.room, where)
             now = room["space"]
-        wrong = free_space.over_quota(room["quotas"], max(0, size - self.present_bytes), inodes)
-        return str(wrong) if wrong else None
+        over = free_space.over_quota(room["quotas"], max(0, size - self.present_bytes), inodes)
+        return str(over) if over else None
 
     def state(self, data: bool = True) -> str | None:
         """Why it cannot be used any more, or None. `data`: write and read data, too (probe.state)."""

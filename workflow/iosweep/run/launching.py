@@ -15,7 +15,7 @@ import orjson
 
 from iosweep.errors import AllocationError, ExitCode, Obstacle, Unanswered
 from iosweep.files import safe_paths
-from iosweep.node import load, monitor, process, progress
+from iosweep.node import load, monitor, process, progress, stuck
 from iosweep.node.cpu_record import Load, Looks
 from iosweep.node.cpus import NO_CPUS, listed
 from iosweep.node.io_record import Moved
@@ -26,6 +26,7 @@ from iosweep.node.sampling import Wanted
 from iosweep.plan.launchers import SLURM_LAUNCHERS, Launcher, Mpiexec, mpiexec
 from iosweep.programs.find import Program
 from iosweep.run import remote_agent, tool_files
+from iosweep.run.rate_file import RateFile, first_node, shown
 from iosweep.run.remote import RemoteAgents, lost
 from iosweep.run.remote_agent import Watched, Watching
 from iosweep.slurm import query
@@ -89,7 +90,7 @@ class Commands:
     """Starts the commands of an allocation.
 
     `scratch`: a directory below the results, which every node sees; tools write their files there. `job`: the Slurm job
-    that we run in; `remote`: the agents of its nodes.
+    that we run in; `remote`: the agents of its nodes; `rates`: takes the rates while a command runs.
     """
 
     agent: Agent
@@ -100,6 +101,7 @@ class Commands:
     job: str | None = None
     remote: RemoteAgents | None = None
     pinning: Pinning | None = None
+    rates: RateFile | None = None
 
     def argv(
         self,
@@ -136,6 +138,18 @@ class Commands:
         `step`: the step that is measured; None to prepare a data set. Raises OSError if it cannot be started,
         AllocationError if there is no scratch directory.
         """
+        with shown(self.rates, hosts, step):
+            return self._run(tool, commands, tasks, timeout_s, hosts, step)
+
+    def _run(
+        self,
+        tool: Tool,
+        commands: Sequence[Sequence[str]],
+        tasks: int,
+        timeout_s: float,
+        hosts: Sequence[str],
+        step: Step | None,
+    ) -> tuple[Completed, Streams]:
         self._prepare()
         # tools that prepare data sets inherit our CPUs, the usable ones
         binding = self.binding(tool, tasks, hosts) if step or tool.mpi else None
@@ -150,15 +164,17 @@ class Commands:
             done = self._launched(argv, wanted, timeout_s, hosts, binding)
         elif self.remote:
             self._watch(self.remote, hosts, wanted, binding)
-            done = self.agent.run(argv, timeout_s, self.scratch, cpus)
+            heard = first_node(self.rates, hosts, self.remote)
+            done = self.agent.run(argv, timeout_s, self.scratch, cpus, meanwhile=heard)
             nodes = self._seen(self.remote, hosts)
             own = {host: done.with_own_bytes(moved) for host, moved in nodes.moved.items()}
-            done = nodes._replace(moved=own).onto(done)
+            done = nodes._replace(moved=own).onto(replace(done, stuck=stuck.on(hosts[0], done.stuck)))
         else:
             looked_for = wanted if wanted and wanted.masks else None
             facts = self.pinning.nodes.values() if self.pinning else ()
             around = load.Around.of_node(next(iter(facts), None), self._bound(binding))
-            done = self.agent.run(argv, timeout_s, self.scratch, cpus, looked_for, around=around)
+            heard = first_node(self.rates, hosts)
+            done = self.agent.run(argv, timeout_s, self.scratch, cpus, looked_for, around=around, meanwhile=heard)
             done = _of_this_node(done, hosts[:1]).onto(done)
         streams = {"stdout": done.stdout, "stderr": done.stderr}
         if tool.mpi and self.remote and not done.exit_code:
@@ -225,14 +241,15 @@ class Commands:
         """Run ranks, counted meanwhile and ended with their launcher; returns why if none were started."""
         assert self.remote and self.job
         self._watch(self.remote, hosts, wanted, binding)
-        done, left = None, 0
+        done, left, heard = None, 0, first_node(self.rates, hosts, self.remote)
         try:
-            done = self.agent.run(argv, timeout_s, self.scratch, token=True)
+            done = self.agent.run(argv, timeout_s, self.scratch, token=True, meanwhile=heard)
         finally:
             if done is None or done.exit_code:  # the ranks of a killed launcher would continue
                 with contextlib.suppress(Unanswered):
                     left = query.end_steps(self.job, self.remote.step)
-        done = replace(done, left_behind=done.left_behind + left)
+        hang = self._hanging(self.remote, hosts) if left or done.timed_out else ()
+        done = replace(done, left_behind=done.left_behind + left, stuck=hang)
         nodes = self._seen(self.remote, hosts)
         seen = nodes.ranks
         refusal = _NOT_STARTED.search(done.stderr.decode("utf-8", "replace")) if done.exit_code else None
@@ -241,6 +258,14 @@ class Commands:
         # sampling may miss the ranks of a short run on one node
         counted = all(seen.values()) or (any(seen.values()) and done.wall_s > _LONG_S)
         return replace(nodes.onto(done), ran_on=seen if counted else None)
+
+    @staticmethod
+    def _hanging(remote: RemoteAgents, hosts: Sequence[str]) -> tuple[stuck.Stuck, ...]:
+        """Ranks that wait in the kernel though they were killed."""
+        answers = remote.answers(remote_agent.stuck_ranks, each=dict.fromkeys(hosts, ()))
+        return tuple(
+            one for host, found in answers.items() if isinstance(found, tuple) for one in stuck.on(host, found)
+        )
 
     @staticmethod
     def _seen(remote: RemoteAgents, hosts: Sequence[str]) -> _Nodes:
@@ -313,7 +338,9 @@ class Commands:
             listens = {h: [a, addresses[h], ports[h]] for h, a in zip(hosts, exact, strict=True)}
             remote.call(remote_agent.serve, each=listens)
             self._watch(remote, hosts, self._wanted(tool, step.tasks, hosts, step), binding)
-            done = self.agent.run([program, *command[1:]], timeout_s, self.scratch)
+            with shown(self.rates, hosts, step):
+                heard = first_node(self.rates, hosts, remote)
+                done = self.agent.run([program, *command[1:]], timeout_s, self.scratch, meanwhile=heard)
         finally:
             remote.call(remote_agent.end_servers, each=dict.fromkeys(hosts, ()))
         streams = {"stdout": done.stdout, "stderr": done.stderr, "hosts": orjson.dumps(nodes)}
@@ -353,6 +380,7 @@ def together(done: Mapping[str, Completed]) -> Completed:
         flooded=any(one.flooded for one in every),
         wall_s=max(one.wall_s for one in every),
         left_behind=sum(one.left_behind for one in every),
+        stuck=tuple(each for host, one in done.items() for each in stuck.on(host, one.stuck)),
         argvs=tuple(one.argv for one in every) if len(every) > 1 else (),
         stderr=b"".join(
             f"{host}: ".encode() + line for host, one in done.items() for line in one.stderr.splitlines(keepends=True)

@@ -31,7 +31,6 @@ class Loop:
 
     def measure(self) -> None:
         """Measure all that is left, repetitions outermost, so that a drift of the system affects all points alike."""
-        late = lateness(self._setup.allocation.points)
         todo, expected = self._work.left(), self._work.expected()
         while todo:
             if fresh := [p for p, n in todo.items() if self._work.points[p].repetitions.confirms(n[0])]:
@@ -41,6 +40,7 @@ class Loop:
             random.Random(f"{self._setup.plan.seed}:{number}").shuffle(order)
             if not self._budget.enough_for(self._work.seconds(expected)):
                 self._announce_order()
+                late = lateness(self._setup.allocation.points)
                 order.sort(key=late.__getitem__)
             for point in order:
                 if reason := self._budget.allow_repetition(self._work.points[point], self._work.costs[point]):
@@ -98,7 +98,10 @@ class Loop:
             self._clean_up()
             raise
         budget.finished(cost, began_s)
-        work.done[point] = self._setup.store.results_of(point)  # a second try does not always count
+        if result.attempt == 1:
+            work.done.setdefault(point, {})[number] = result
+        else:  # a second try does not always count
+            work.done[point] = self._setup.store.results_of(point)
         self._setup.request.reporter.finished(result, judged, cost.time_s)
 
     def _clean_up(self) -> None:

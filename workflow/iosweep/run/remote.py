@@ -30,6 +30,7 @@ from iosweep.node import process
 from iosweep.run import remote_agent
 from iosweep.run.remote_agent import Request, Watched, Watching
 from iosweep.slurm import broadcast, fan_out, query
+from iosweep.target import protocol
 from iosweep.target.protocol import Answer
 
 T = TypeVar("T")
@@ -40,6 +41,8 @@ _START_S = 300.0
 #: Extra time for an agent to end a command that exceeds its time limit.
 _SLACK_S = 30.0
 _CLOCK_ROUNDS = 5
+#: Share of the time for an answer after which an agent that waits for the target says so.
+_REPORTED = 0.9
 #: Time limit for ending the processes of killed agents; a node that is gone does not answer.
 _SWEEP_S = 10.0
 
@@ -67,6 +70,12 @@ class Silent(TargetHangs):
     """An agent, or the target that it touches, did not answer; the message says for how long."""
 
 
+def _hanging(hosts: Sequence[str], answer: object) -> str:
+    if isinstance(answer, Silent):
+        return f"the agent on {hostlist.hosts(hosts)} does not answer: {answer}"
+    return f"on {hostlist.hosts(hosts)}: {answer}"
+
+
 def lost(why: str) -> AllocationError:
     """The error of an allocation whose agents, or whose Slurm, are gone."""
     return AllocationError(ExitCode.LOST, f"{why}; what was measured is stored, and another job goes on from there")
@@ -84,8 +93,11 @@ class RemoteAgents:
         self.hosts = tuple(hosts)
         self._job, self._deadline_s = job, deadline_s
         self._number = 0
-        self._read = b""
+        self._read, self._messages = b"", fan_out.Messages()
+        self._lost_already = False
         self.step = ""
+        #: Takes the rates of a host, as JSON has them, while a command runs. Must not raise, nor wait.
+        self.heard: Callable[[str, object], None] = lambda host, rates: None
 
     def __enter__(self) -> Self:
         many = str(len(self.hosts))
@@ -132,7 +144,7 @@ class RemoteAgents:
         """
         answers = self.answers(operation, *arguments, each=each, deadline_s=deadline_s)
         if late := [host for host, answer in answers.items() if isinstance(answer, TargetHangs)]:
-            raise TargetHangs(f"the agent on {hostlist.hosts(late)} does not answer: {answers[late[0]]}", late)
+            raise TargetHangs(_hanging(late, answers[late[0]]), late)
         found = {}
         for host, answer in answers.items():
             if isinstance(answer, Refused):
@@ -141,7 +153,7 @@ class RemoteAgents:
                 error = TargetError(answer.errno, f"on {host}: {answer.strerror}")
                 error.node = host
                 raise error
-            assert not isinstance(answer, Silent)
+            assert not isinstance(answer, TargetHangs)
             found[host] = answer
         return found
 
@@ -151,7 +163,7 @@ class RemoteAgents:
         *arguments: object,
         each: Mapping[str, Sequence[object]] | None = None,
         deadline_s: float | None = None,
-    ) -> dict[str, T | Refused | TargetError | Silent]:
+    ) -> dict[str, T | Refused | TargetError | TargetHangs]:
         """As `call`, but what it raises for a node is that node's answer. Raises AllocationError."""
         wanted = list(self.hosts if each is None else each)
         self._number += 1
@@ -160,12 +172,12 @@ class RemoteAgents:
             common, own = broadcast.split({host: to_builtins(list(values)) for host, values in each.items()})
             if tuple(each) == self.hosts and not any(own.values()):
                 own = None
-        request = Request(self._number, operation.__name__, common, own)
         limit_s = self._deadline_s if deadline_s is None else deadline_s
+        request = Request(self._number, operation.__name__, common, own, _REPORTED * limit_s)
         end = time.monotonic() + limit_s
         self._send(broadcast.line(to_builtins(request)), end)
         answers = self._answers(set(wanted), end)
-        late = Silent(f"nothing for {limit_s:g} s ({operation.__name__})")
+        late = Silent(f"nothing for {limit_s:g} s while {protocol.doing(operation)}")
         return {host: answers[host].outcome(operation) if host in answers else late for host in wanted}
 
     def clocks(self) -> dict[str, Clock]:
@@ -224,22 +236,38 @@ class RemoteAgents:
 
     def _answers(self, wanted: set[str], end: float) -> dict[str, Answer]:
         """The answers of the wanted hosts that arrive before `end` (monotonic)."""
-        messages = fan_out.Messages()
         whole: dict[str, Answer] = {}
-        assert self._srun.stdout
         while wanted - set(whole):
-            rest = end - time.monotonic()
-            if rest <= 0 or not select.select([self._srun.stdout], [], [], rest)[0]:
+            if (found := self._arrived(end)) is None:
                 break
-            part = os.read(self._srun.stdout.fileno(), 1 << 16)
-            if not part:
-                raise self._lost()
-            *lines, self._read = (self._read + part).split(b"\n")
-            for line in lines:
-                found = messages.add(line)
-                if found and found.number == self._number:  # else a late answer
-                    whole[found.who] = convert(found.value, Answer)
+            for message in found:
+                if message.number == self._number:  # else a late answer
+                    whole[message.who] = convert(message.value, Answer)
         return whole
+
+    def drain(self) -> None:
+        """Take what the agents have sent without a question, and what they still send to an earlier one."""
+        try:
+            while not self._lost_already and self._arrived(time.monotonic()) is not None:
+                pass
+        except AllocationError:  # the next question raises it
+            self._lost_already = True
+
+    def _arrived(self, end: float) -> list[fan_out.Message] | None:
+        """Messages that arrive next, without those for `heard`; None where nothing arrives before `end` (monotonic)."""
+        assert self._srun.stdout
+        rest = max(0.0, end - time.monotonic())
+        if not select.select([self._srun.stdout], [], [], rest)[0]:
+            return None
+        part = os.read(self._srun.stdout.fileno(), 1 << 16)
+        if not part:
+            raise self._lost()
+        *lines, self._read = (self._read + part).split(b"\n")
+        found = [message for line in lines if (message := self._messages.add(line))]
+        for message in found:
+            if message.number == remote_agent.NEWS:
+                self.heard(message.who, message.value)
+        return [message for message in found if message.number != remote_agent.NEWS]
 
     def _lost(self) -> AllocationError:
         with contextlib.suppress(subprocess.TimeoutExpired):

@@ -15,6 +15,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -25,9 +26,10 @@ import msgspec
 import psutil
 
 from iosweep.files import safe_paths
-from iosweep.node import collect_facts, load, process, procfs, watching
+from iosweep.node import collect_facts, load, process, procfs, stuck, watching
 from iosweep.node.cpu_record import Looks, NodeLoad
 from iosweep.node.io_record import Moved
+from iosweep.node.meter import Meter, Rates, nodes_of_step
 from iosweep.node.node_facts import NodeFacts
 from iosweep.node.probe_record import Controller
 from iosweep.node.sampling import Sampler, Wanted
@@ -36,17 +38,22 @@ from iosweep.run import tool_files
 from iosweep.slurm import broadcast, fan_out
 from iosweep.target import counters, handle, identify, ownership, probe, protocol
 
+#: The number of messages that nobody has asked for: rates of a node, while a command runs (node/meter.py).
+NEWS = 0
 #: Time limit for a tool's server to listen.
 _SERVER_S = 10.0
 
 
 class Request(msgspec.Struct, frozen=True):
-    """`each`: host -> what differs of its arguments (broadcast.py); other hosts ignore the request."""
+    """`each`: host -> what differs of its arguments (broadcast.py); other hosts ignore the request. report_s: after
+    this time an operation that waits for the target is reported; 0: never.
+    """
 
     number: int
     operation: str
     arguments: list[object] = []
     each: dict[str, list[broadcast.Change]] | None = None
+    report_s: float = 0.0
 
 
 class NodeAnswer(msgspec.Struct, frozen=True):
@@ -100,13 +107,20 @@ class _Watch:
     def __init__(self, wanted: Wanted | None, bound: Sequence[str], runner: int | None):
         self._io = counters.Around(_around.mount, _around.fstype)
         around, job = replace(_around, bound=tuple(bound)), watching.Job.from_now(runner)
-        self._node = watching.Watch(around, job, self._io.counters)
+        self._sampler: Sampler | None = None
+        meter = Meter(self._of_tool, _tell, nodes_of_step())
+        self._node = watching.Watch(around, job, self._io.counters, meter)
         there = set(procfs.pids())
 
         def new() -> list[str]:
             return [pid for pid in procfs.pids() if pid not in there and procfs.is_of_job(pid)]
 
         self._sampler = Sampler(wanted, new) if wanted else None
+
+    def _of_tool(self) -> set[str]:
+        """The tool's processes: those that we have started, and ranks."""
+        ranks = self._sampler.pids if self._sampler else ()
+        return {*procfs.below(str(os.getpid())), *ranks}
 
     def end(self) -> Watched:
         moved, node = self._io.end(), self._node.end()
@@ -116,6 +130,24 @@ class _Watch:
         seen, progress = self._sampler.end(), self._sampler.progress
         ranks = progress.stream() if progress else b""
         return Watched(self._sampler.most, node.load, seen, moved, node.monitor, ranks)
+
+
+#: Held while a message is sent: lines of two would mix.
+_sending = threading.Lock()
+
+
+def _tell(rates: Rates) -> None:
+    """Send rates to the runner, unless an answer is being sent."""
+    if _sending.acquire(blocking=False):
+        try:
+            with contextlib.suppress(OSError):
+                fan_out.send(NEWS, _name(), msgspec.to_builtins(rates))
+        finally:
+            _sending.release()
+
+
+def _name() -> str:
+    return os.environ.get("SLURMD_NODENAME", "")
 
 
 _around = load.Around()
@@ -136,6 +168,11 @@ def seen() -> Watched:
     assert _watch
     ended, _watch = _watch, None
     return ended.end()
+
+
+def stuck_ranks() -> tuple[stuck.Stuck, ...]:
+    """Processes of our job that wait in the kernel and cannot be interrupted."""
+    return stuck.of(int(pid) for pid in procfs.of_job() if procfs.stat(pid)[:1] == [b"D"])
 
 
 _servers: list[subprocess.Popen[bytes]] = []
@@ -267,10 +304,46 @@ def clock() -> float:
 
 OPERATIONS = protocol.by_name(
     [
-        *(hello, clock, facts, hash_of, free_port, serve, end_servers, stage, run, watch, seen, process.keep_to),
-        *(identify.identify, ownership.ours, probe.state, handle.check),
+        *(hello, clock, facts, hash_of, free_port, serve, end_servers, stage, run, watch, seen, stuck_ranks),
+        *(process.keep_to, identify.identify, ownership.ours, probe.state, handle.check),
     ]
 )
+
+
+#: Operations that touch the target, and may hang in it.
+_TOUCHING = frozenset({facts, identify.identify, ownership.ours, probe.state, handle.check})
+
+
+class _Reply:
+    """The one answer to a request. Where an operation waits in the target, it is the report of that: the kernel may not
+    let go of our main thread for hours, and the runner must not take us for dead."""
+
+    def __init__(self, request: Request, name: str):
+        self._request, self._name = request, name
+        self._sent = threading.Lock()
+        self._timer: threading.Timer | None = None
+
+    def __enter__(self) -> _Reply:
+        if self._request.report_s and OPERATIONS[self._request.operation] in _TOUCHING:
+            self._timer = threading.Timer(self._request.report_s, self._report)
+            self._timer.daemon = True
+            self._timer.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._timer:
+            self._timer.cancel()
+
+    def send(self, answer: protocol.Answer) -> None:
+        """Send an answer, unless one was sent."""
+        if self._sent.acquire(blocking=False):
+            with _sending:
+                fan_out.send(self._request.number, self._name, msgspec.to_builtins(answer))
+
+    def _report(self) -> None:
+        operation = OPERATIONS[self._request.operation]
+        held = stuck.waits(os.getpid())
+        self.send(protocol.Answer(hangs=protocol.hangs(operation, self._request.report_s, "", held)))
 
 
 def _sweep(step: str) -> None:
@@ -288,19 +361,18 @@ def main() -> None:
     os.environ.pop(process.TOKEN, None)  # of the srun that started us: we start tools, and never ask Slurm
     process.adopt_orphans()
     signal.signal(signal.SIGTERM, _leave)
-    name = os.environ.get("SLURMD_NODENAME", "")
-    received = b""
+    name, received = _name(), b""
     while part := os.read(0, 1 << 16):
         *lines, received = (received + part).split(b"\n")
         for line in lines:
             request = msgspec.convert(broadcast.request(line), Request)
             if request.each is None or name in request.each:
                 arguments = broadcast.arguments(request.arguments, (request.each or {}).get(name, ()))
-                try:
-                    answer = protocol.answer(OPERATIONS[request.operation], arguments)
-                except process.Abandoned:
-                    _leave()
-                fan_out.send(request.number, name, msgspec.to_builtins(answer))
+                with _Reply(request, name) as reply:
+                    try:
+                        reply.send(protocol.answer(OPERATIONS[request.operation], arguments))
+                    except process.Abandoned:
+                        _leave()
     _leave()
 
 

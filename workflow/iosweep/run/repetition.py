@@ -14,6 +14,7 @@ from iosweep.causes import Cause, cause
 from iosweep.errors import AllocationError, ExitCode, LeftBehind
 from iosweep.node import node_facts, pinning
 from iosweep.node.process import Completed
+from iosweep.node.stuck import sentence
 from iosweep.plan.forecast import METADATA_RATE, PREPARE_BANDWIDTH, fresh_bytes
 from iosweep.plan.launchers import subset
 from iosweep.plan.model import Plan, Point, file_set, seed_of
@@ -41,7 +42,9 @@ from iosweep.run.request import Judged
 from iosweep.target import trees
 from iosweep.target.agent import Agent
 from iosweep.target.target_lock import Enforced
+from iosweep.text import human_count, some
 from iosweep.tools import FileSet, Parsed, Step, Streams, tools
+from iosweep.units import human_duration
 
 #: Phases slower than this share of the forecast's rate count as hung.
 SLOWEST = 1 / 200
@@ -107,7 +110,8 @@ def measure(
 ) -> tuple[Result, dict[str, Judged]]:
     """Run all phases of a point once and store them; returns the result and phase -> verdict, reasons.
 
-    If a server of the target fails, the repetition is tried again at once. If the second try fails for another reason
+    If processes of the tool hang in the target, nothing is stored: it would say nothing about the point. If a server of
+    the target fails, the repetition is tried again at once. If the second try fails for another reason
     or succeeds, both are stored. If it fails for the same reason, neither is stored: otherwise each run would store one
     more failure until no try is left.
 
@@ -127,6 +131,8 @@ def measure(
                 f" {why.text}; see whether all data servers of the target are up",
             )
     last = tries[-1][0]
+    if last.hung:
+        raise _hangs(last, c.plan.target.directory)
     try:
         result = [c.store.commit(point.id, number, record, one.raw) for one, record in tries][-1]
     except OSError as error:
@@ -138,13 +144,24 @@ def measure(
         ) from None
     if last.fault:
         raise last.fault
-    if last.hung:
-        raise LeftBehind(
-            ExitCode.HANGS,
-            f"the target hangs: processes of {point.id} hang in it and cannot be killed (unless another user's)",
-        )
     _tidy(c, point, result, last.invalid)
     return result, last.judged
+
+
+def _hangs(found: _Try, directory: str) -> LeftBehind:
+    """The error where processes of a tool cannot be killed. `directory`: the target's.
+
+    No node is held at fault: which of them wait for a server that is gone is chance. The next job looks at each.
+    """
+    run = next(run for run in found.runs if run.left_behind)
+    bad = sorted({one.host for one in run.stuck if one.host})
+    fit = [host for host in found.hosts if host not in bad]
+    where = sentence(run.stuck) or f"{human_count(run.left_behind, 'process', 'processes')} (of another user?)"
+    others = f"; none on {some(fit, 4)}" if bad and fit else ""
+    return LeftBehind(
+        ExitCode.HANGS,
+        f"the target {directory} hangs: {where}, killed after {human_duration(run.wall_s)} and still there{others}",
+    )
 
 
 def _try(c: Context, point: Point, number: int, retried: bool) -> tuple[_Try, Record]:
@@ -153,6 +170,8 @@ def _try(c: Context, point: Point, number: int, retried: bool) -> tuple[_Try, Re
     hosts = subset(tuple(c.nodes), point.nodes, number)
     program = c.programs[point.tool]
     found = _Try(hosts)
+    if c.commands.rates:
+        c.commands.rates.begin(point.id, number)
     for step in point.steps():
         run, output = _step(c, point, step, number, hosts)
         found.raw |= {f"{step.name}.{stream}": data for stream, data in output.items()}
@@ -330,6 +349,7 @@ def _ended(run: PhaseRun, done: Completed) -> PhaseRun:
         moved=dict(done.moved or {}),
         stderr=done.stderr.decode("utf-8", "replace")[:_STDERR_BYTES],
         left_behind=done.left_behind,
+        stuck=done.stuck,
         ran_on=dict(done.ran_on or {}),
     )
 

@@ -19,7 +19,7 @@ The runner never touches the target: an agent does, with a deadline.
 | stamps.py | whether files changed between two looks (pure) |
 | contents.py | blocks of files: compressed and compared |
 | removal.py, foreign.py | removes them, and leaves alone what is not ours |
-| striping.py, quota.py | layout and quotas, by the file system's own commands |
+| striping.py, quota.py, trash.py | layout, quotas and trash, by the file system's own commands (own_command.py) |
 | free_space.py | whether a campaign fits (pure) |
 | target_lock.py | one campaign at a time on a file system, and the evidence for it |
 | host_lock.py, lock_file.py, lock_owner.py | locks: a name on this machine, a file, and the text in them |

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import gc
 import json
 import os
 import signal
@@ -24,14 +25,15 @@ import time
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import ParamSpec, TypeVar
+from typing import ParamSpec, Protocol, TypeVar
 
 import msgspec
 from msgspec import structs
 
 from iosweep.errors import Refused, TargetError, TargetHangs
-from iosweep.node import process, procfs
+from iosweep.node import process, procfs, stuck
 from iosweep.node.load import Around
+from iosweep.node.meter import Meter, Rates
 from iosweep.node.sampling import Sampler, Wanted
 from iosweep.node.watching import Watch
 from iosweep.target import (
@@ -46,6 +48,7 @@ from iosweep.target import (
     quota,
     removal,
     striping,
+    trash,
     trees,
 )
 from iosweep.target.handle import Place
@@ -54,28 +57,6 @@ from iosweep.target.protocol import Answer
 P = ParamSpec("P")
 T = TypeVar("T")
 
-#: What operations do, for a sentence.
-_WORDS = {
-    "identify": "looking which file system it is",
-    "look": "looking whether it is there",
-    "space": "reading its free space",
-    "room": "reading its free space and quota",
-    "trusted": "looking at the way to the campaign's directory",
-    "check": "looking at the campaign's directory",
-    "state": "looking at the campaign's directory",
-    "owner_of": "reading the campaign's marker",
-    "ours": "reading the campaign's marker",
-    "claim": "making the campaign's directory",
-    "ensure": "making a directory",
-    "usage": "adding up files",
-    "count": "counting files",
-    "foreign": "looking for files of others",
-    "examine": "looking at data sets",
-    "sample": "reading blocks of files",
-    "remove": "removing files",
-    "remove_all": "removing files",
-    "execute": "ending a tool",
-}
 #: A command is ended by the agent; this is for an agent that does not even manage that.
 _SLACK_S = 30.0
 #: Time for the agent to end its tools after SIGTERM.
@@ -86,6 +67,18 @@ _LONGEST_S = 24 * 86400.0
 _HURRY_S = 3.0
 #: Minimum interval between beats.
 _BEAT_S = 0.05
+#: Seconds between calls of Meanwhile.idle.
+_IDLE_S = 1.0
+
+
+class Meanwhile(Protocol):
+    """What the runner does while a command runs. Must not raise, nor wait."""
+
+    def heard(self, rates: object) -> None:
+        """Take rates of this node, as JSON has them (node/meter.py)."""
+
+    def idle(self) -> None:
+        """Called about once a second, unless something was heard."""
 
 
 class Agent:
@@ -129,6 +122,7 @@ class Agent:
         wanted: Wanted | None = None,
         token: bool = False,
         around: Around | None = None,
+        meanwhile: Meanwhile | None = None,
     ) -> process.Completed:
         """`process.run` in the child, which looks on (`wanted`), and at what others do (`around`).
 
@@ -138,7 +132,8 @@ class Agent:
         with process.memory("stdout") as stdout, process.memory("stderr") as stderr:
             where, on = str(directory) if directory else None, None if cpus is None else sorted(cpus)
             arguments = (argv, timeout_s, where, on, wanted, token, around)
-            done = self._ask(execute, arguments, timeout_s + _SLACK_S, (stdout.fileno(), stderr.fileno()))
+            printed = stdout.fileno(), stderr.fileno()
+            done = self._ask(execute, arguments, timeout_s + _SLACK_S, printed, meanwhile)
             stdout.seek(0)
             stderr.seek(0)
             return replace(done, stdout=stdout.read(process.MOST_BYTES), stderr=stderr.read(process.MOST_BYTES))
@@ -149,11 +144,12 @@ class Agent:
         arguments: Sequence[object],
         deadline_s: float,
         descriptors: Sequence[int] = (),
+        meanwhile: Meanwhile | None = None,
     ) -> T:
         connection = self._start()
         request = json.dumps([operation.__name__, msgspec.to_builtins(arguments)]).encode() + b"\n"
         try:
-            line = _exchange(connection, request, descriptors, deadline_s)
+            line = _exchange(connection, request, descriptors, deadline_s, meanwhile)
         except EOFError:
             code = self._stop()
             how = f"killed by signal {-code}" if code is not None and code < 0 else f"exit code {code}"
@@ -162,13 +158,13 @@ class Agent:
             self._stop(gently=bool(descriptors))
             raise
         if line is None:
+            held = stuck.waits(self._process.pid) if self._process else ""
             self._stop()
             about = arguments[0].directory if isinstance(arguments[0], Place) else arguments[0]
             where = f" ({about})" if isinstance(about, str) else ""
-            doing = _WORDS.get(operation.__name__, operation.__name__)
-            raise TargetHangs(f"the target does not answer: no progress for {deadline_s:g} s while {doing}{where}")
+            raise TargetHangs(protocol.hangs(operation, deadline_s, where, held))
         outcome = msgspec.convert(json.loads(line), Answer).outcome(operation)
-        if isinstance(outcome, Refused | TargetError):
+        if isinstance(outcome, Refused | TargetError | TargetHangs):
             raise outcome
         return outcome
 
@@ -208,21 +204,40 @@ class Agent:
         return child.returncode
 
 
-def _exchange(connection: socket.socket, line: bytes, descriptors: Sequence[int], deadline_s: float) -> bytes | None:
+def _exchange(
+    connection: socket.socket,
+    line: bytes,
+    descriptors: Sequence[int],
+    deadline_s: float,
+    meanwhile: Meanwhile | None = None,
+) -> bytes | None:
     """Send a request and wait for its answer; None if neither that nor a beat comes in time, EOFError at its end."""
-    connection.settimeout(min(deadline_s, _LONGEST_S))
+    patience_s = min(deadline_s, _LONGEST_S)
+    connection.settimeout(patience_s)
     try:
         sent = socket.send_fds(connection, [line], list(descriptors)) if descriptors else 0
         connection.sendall(line[sent:])
-        received = b""
-        while True:
-            part = connection.recv(1 << 16)
+        received, end = b"", time.monotonic() + patience_s
+        while (rest_s := end - time.monotonic()) > 0:
+            connection.settimeout(min(rest_s, _IDLE_S) if meanwhile else rest_s)
+            try:
+                part = connection.recv(1 << 16)
+            except TimeoutError:
+                if meanwhile:
+                    meanwhile.idle()
+                continue
             if not part:
                 raise EOFError
-            received += part
-            *lines, received = received.split(b"\n")
-            if answers := [line for line in lines if line]:  # an empty line is a beat
+            *lines, received = (received + part).split(b"\n")
+            news = [line for line in lines if line.startswith(protocol.NEWS)]
+            if answers := [line for line in lines if line and line not in news]:
                 return answers[0]
+            if len(news) < len(lines) or (received and not received.startswith(protocol.NEWS)):  # also a beat
+                end = time.monotonic() + patience_s
+            if meanwhile:
+                for one in news:
+                    meanwhile.heard(json.loads(one[len(protocol.NEWS) :]))
+        return None
     except TimeoutError:
         return None
     except ConnectionError:
@@ -232,6 +247,7 @@ def _exchange(connection: socket.socket, line: bytes, descriptors: Sequence[int]
 def main() -> None:
     """The child: answers one request after the other, ends with its connection or its parent."""
     connection = socket.socket(fileno=os.dup(0))
+    gc.freeze()  # what was imported stays: no collection has to pass it
     _serve(connection, parent=int(sys.argv[1]))
     _end()
 
@@ -242,8 +258,10 @@ def _end(*_: object) -> None:
 
 
 def _serve(connection: socket.socket, parent: int) -> None:
+    prctl = ctypes.CDLL(None).prctl  # once: to look it up takes longer than to call it
+
     def when_orphaned(number: signal.Signals) -> None:
-        ctypes.CDLL(None).prctl(1, number)  # PR_SET_PDEATHSIG: also while a request is being answered
+        prctl(1, number)  # PR_SET_PDEATHSIG: also while a request is being answered
 
     process.adopt_orphans()
     signal.signal(signal.SIGTERM, _end)
@@ -263,7 +281,8 @@ def _serve(connection: socket.socket, parent: int) -> None:
         finally:
             for descriptor in descriptors:
                 os.close(descriptor)
-            when_orphaned(signal.SIGKILL)
+            if name == execute.__name__:
+                when_orphaned(signal.SIGKILL)
         try:
             connection.sendall(json.dumps(msgspec.to_builtins(answer)).encode() + b"\n")
         except ConnectionError:
@@ -286,7 +305,8 @@ def execute(
     connection."""
     sampler = Sampler(wanted, lambda: procfs.below(str(os.getpid()))) if wanted else None
     io = counters.Around(around.mount, around.fstype) if around else None
-    watch = Watch(around, counters=io.counters) if around and io else None
+    meter = Meter(lambda: procfs.below(str(os.getpid())), _teller(asker))
+    watch = Watch(around, counters=io.counters, meter=meter) if around and io else None
     try:
         done = process.run(argv, timeout_s, directory, stdout, stderr, asker, cpus, token)
     finally:
@@ -300,6 +320,17 @@ def execute(
     return replace(done, node_looks=seen, node_progress=progress)
 
 
+def _teller(connection: int) -> Callable[[Rates], None]:
+    """A function that sends rates to the runner; they are dropped if it does not read."""
+
+    def tell(rates: Rates) -> None:
+        with socket.socket(fileno=os.dup(connection)) as to, contextlib.suppress(OSError):
+            line = protocol.NEWS + msgspec.json.encode(rates) + b"\n"  # so short that it is sent whole, or not at all
+            to.send(line, socket.MSG_DONTWAIT)
+
+    return tell
+
+
 OPERATIONS = protocol.by_name(
     [
         *(identify.identify, identify.look, identify.space, quota.room),
@@ -307,7 +338,7 @@ OPERATIONS = protocol.by_name(
         *(handle.check, handle.trusted, probe.state, probe.remove_probes),
         *(trees.ensure, trees.keep, trees.parts, trees.usage, trees.count, trees.examine, contents.sample),
         *(removal.remove, removal.remove_all, removal.preview, foreign.foreign),
-        *(striping.set_layout, striping.read_layout, process.keep_to, execute),
+        *(striping.set_layout, striping.read_layout, trash.keep_nothing, process.keep_to, execute),
     ]
 )
 

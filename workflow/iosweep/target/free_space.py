@@ -13,11 +13,18 @@ _LESS = "measure less, or raise limits.share_of_free"
 
 
 def too_much(
-    now: Mapping[str, int], ours_bytes: int, needed_bytes: int, needed_inodes: int, limits: Mapping[str, float]
+    now: Mapping[str, int],
+    ours_bytes: int,
+    needed_bytes: int,
+    needed_inodes: int,
+    limits: Mapping[str, float],
+    kept_bytes: int = 0,
 ) -> Obstacle | None:
     """Why a campaign may not have `needed_bytes` there at once, or None.
 
     `now`: identify.space. `ours_bytes` of them are there already. Inodes are those that are still to come.
+    `kept_bytes`: what we have deleted and is not free (`not_free`). Such space is our own, and makes the share of the
+    others no smaller; but it can no more be written to than theirs.
     """
     more = needed_bytes - ours_bytes
     free, total = now["free_bytes"], now["used_bytes"] + now["free_bytes"]
@@ -28,10 +35,11 @@ def too_much(
         return Obstacle(
             f"{human_size(more)} more are needed, and {human_size(free)} are free", "make room, or measure less"
         )
-    if more > 0 and needed_bytes > limits["share_of_free"] * (free + ours_bytes):
+    without_us = free + ours_bytes + kept_bytes
+    if more > 0 and needed_bytes > limits["share_of_free"] * without_us:
         why = (
             f"up to {human_size(needed_bytes)} are needed, more than {limits['share_of_free']:.0%} of the"
-            f" {human_size(free + ours_bytes)} that are free"
+            f" {human_size(without_us)} that are free"
         )
         return Obstacle(why, _LESS)
     if more > 0 and now["used_bytes"] + more > limits["fill"] * total:
@@ -75,16 +83,19 @@ def says_nothing(now: Mapping[str, int]) -> bool:
     return not now["used_bytes"] + now["free_bytes"]
 
 
-def not_freed(deleted_bytes: int, expected_free_bytes: int, free_bytes: int) -> str | None:
-    """A sentence if what we deleted did not become free; None if at least half of it did.
+def not_free(deleted_bytes: int, expected_free_bytes: int, free_bytes: int) -> int:
+    """How much of what we deleted did not become free; 0 if at least half of it did.
 
     `expected_free_bytes`: what would be free if all of it had, and nothing else had been written meanwhile.
     """
     lacking = min(deleted_bytes, expected_free_bytes - free_bytes)
-    if not deleted_bytes or 2 * lacking < deleted_bytes:
-        return None
+    return lacking if deleted_bytes and 2 * lacking >= deleted_bytes else 0
+
+
+def not_freed(deleted_bytes: int, kept_bytes: int) -> str:
+    """A sentence on what we deleted and did not become free."""
     return (
-        f"{human_size(lacking)} of the {human_size(deleted_bytes)} that this run has deleted did not become free: the"
-        " file system may keep deleted files for a time (trash, snapshots). Empty its trash, or wait until it has; the"
-        " next run goes on from there"
+        f"{human_size(kept_bytes)} of the {human_size(deleted_bytes)} that this run has deleted did not become free:"
+        " the file system may keep deleted files for a time (trash, snapshots). Empty its trash, or wait until it has;"
+        " the next run goes on from there"
     )

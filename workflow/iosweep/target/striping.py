@@ -5,21 +5,16 @@
 
 from __future__ import annotations
 
-import os
-import shutil
-import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from iosweep.errors import Obstacle, Refused
-from iosweep.target.handle import Opened, Place
+from iosweep.target.handle import Place
+from iosweep.target.own_command import Failed, one_line, run
 from iosweep.text import shortened
 
 #: The layout if none could be read; a reason may follow.
 NOT_RECORDED = "not recorded"
-
-#: A layout that was read is a column of a table.
-_LONGEST = 300
 
 
 @dataclass(frozen=True)
@@ -41,9 +36,6 @@ _COMMANDS = {
     ),
     "gpfs": _Commands(("mmlsattr", "-L")),
 }
-#: Where GPFS has its commands, which is on few users' PATH.
-_MORE_PATH = "/usr/lpp/mmfs/bin"
-
 #: Options that a value follows (or is attached to), and those that it can only be attached to. All others are refused:
 #: some read or make files elsewhere (`--copy`, `--yaml`, `--unmounted`), and beegfs-ctl takes some for another task
 #: than --setpattern (`--removenode`).
@@ -94,8 +86,8 @@ def set_layout(place: Place, fstype: str, arguments: list[str]) -> None:
     if commands is None or commands.set is None or (wrong := refused(arguments)):
         raise Refused(str(unsettable(fstype) or f"target.layout: {wrong}"))
     try:
-        _run([*commands.set, *arguments], place)
-    except _Failed as error:
+        run([*commands.set, *arguments], place)
+    except Failed as error:
         raise Refused(f"target.layout cannot be set: {error}") from None
 
 
@@ -105,41 +97,10 @@ def read_layout(place: Place, fstype: str) -> str:
     if commands is None:
         return NOT_RECORDED
     try:
-        shown = _run(commands.show, place)
-    except _Failed as error:
+        shown = run(commands.show, place)
+    except Failed as error:
         return f"{NOT_RECORDED}: {error}"
     directory = place.directory
     details = shown.split(commands.heading)[-1] if commands.heading else shown
     lines = (line.strip("+ ") for line in details.splitlines() if directory not in line)  # which one it is, we know
-    return _one_line("; ".join(filter(None, lines))) or f"{NOT_RECORDED}: {commands.show[0]} shows nothing"
-
-
-class _Failed(Exception):
-    """A command is not there, or did not succeed; the message says which."""
-
-
-def _run(argv: Sequence[str], place: Place) -> str:
-    """Output of a command on the campaign's directory. Raises _Failed, and OSError where that is not there."""
-    path = os.pathsep.join([*os.get_exec_path(), _MORE_PATH])
-    program = shutil.which(argv[0], path=path)
-    if program is None:
-        raise _Failed(f"{argv[0]} is not on PATH")
-    with Opened(place) as ours:
-        done = subprocess.run(
-            [program, *argv[1:], ours.directory],
-            cwd=f"/proc/self/fd/{ours.handle}",
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            check=False,
-        )
-    output, errors = os.fsdecode(done.stdout), os.fsdecode(done.stderr)
-    if done.returncode:
-        first = next(iter((errors + output).strip().splitlines()), "it says nothing")
-        raise _Failed(f"`{_one_line(' '.join(argv))}` ended with exit code {done.returncode}: {_one_line(first)}")
-    return output
-
-
-def _one_line(text: str) -> str:
-    """Without line ends, gaps and what steers a terminal; cut."""
-    plain = " ".join("".join(c if c.isprintable() else " " for c in text).split())
-    return plain if len(plain) <= _LONGEST else plain[: _LONGEST - 1] + "…"
+    return one_line("; ".join(filter(None, lines))) or f"{NOT_RECORDED}: {commands.show[0]} shows nothing"

@@ -16,6 +16,8 @@ from functools import cache
 from types import MappingProxyType
 from typing import Literal, Protocol
 
+import msgspec
+
 from iosweep.histogram import Histogram
 from iosweep.node.cpus import CpuSet
 from iosweep.own_rate import OwnRate
@@ -120,8 +122,7 @@ class Phase:
     plural: str = ""  # its operations as the subject of a sentence: `file creates`; "": `help`
 
 
-@dataclass(frozen=True)
-class Step:
+class Step(msgspec.Struct, frozen=True):
     """What one command of a point does: its phases, with everything that determines how.
 
     Several phases only where the tool measures them in one run (mdtest). `time_s` is how long each phase runs; None

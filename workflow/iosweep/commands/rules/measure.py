@@ -5,6 +5,7 @@ Snakemake runs: a job of Slurm has measured by then; on one machine, this measur
 from __future__ import annotations
 
 import contextlib
+import gc
 import io
 import os
 import sys
@@ -40,6 +41,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 def run(arguments: Namespace) -> int:
     made, results = read_plan(arguments.plan), arguments.plan.parent.parent
+    gc.freeze()  # modules and plan stay: no collection has to pass them
     if arguments.command == "measure" or not arguments.scheduler:
         return _measure(made, results, arguments)
     store = Store(results)

@@ -18,7 +18,9 @@ from rich.text import Text
 from iosweep.commands import campaigns
 from iosweep.commands.safe_console import SafeConsole
 from iosweep.commands.terminal import facts, to_json
-from iosweep.commands.watch.snapshot import Campaign, Figure, Seen, Snapshot
+from iosweep.commands.watch import rates
+from iosweep.commands.watch.seen import Figure, Seen, Snapshot
+from iosweep.commands.watch.snapshot import Campaign
 from iosweep.hostlist import hosts
 from iosweep.text import human_count, shortened
 from iosweep.units import human_duration, human_size
@@ -113,6 +115,10 @@ def _allocation(a: Seen, now: float, bars: bool) -> Iterator[RenderableType]:
     if bars and a.repetitions_left:
         yield Padding(ProgressBar(total=total, completed=a.repetitions_done, width=40), (0, 0, 0, 2))
     yield Padding(Text.assemble((a.state, _STATES.get(a.state, "")), _state(a, now)), (0, 0, 0, 2))
+    if a.rates:
+        moved, nodes = rates.lines(a.rates, now)
+        yield Padding(Text(moved), (0, 0, 0, 2))
+        yield Padding(Text(nodes, style="dim"), (0, 0, 0, 2))
 
 
 def _state(a: Seen, now: float) -> str:

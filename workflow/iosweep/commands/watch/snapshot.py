@@ -13,8 +13,9 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Literal
 
+from iosweep.commands.watch.rates import Rates
+from iosweep.commands.watch.seen import LIVE, Figure, Seen, Snapshot, of_allocation
 from iosweep.commands.watch.tables import Tables
 from iosweep.files import documents, logged, safe_paths
 from iosweep.files.documents import Damaged, cure
@@ -30,9 +31,6 @@ from iosweep.results.time_to_go import Pace, Ran, ran
 from iosweep.slurm.query import Job
 from iosweep.text import printable
 
-State = Literal["measuring", "waiting", "ending", "done", "refused", "stopped", "unseen", "not begun"]
-#: States in which a job or process works on the allocation.
-LIVE = frozenset({"measuring", "waiting", "ending"})
 #: Number of newest results.
 NEWEST = 5
 #: Number of most frequent reasons for verdicts.
@@ -42,89 +40,6 @@ REASONS = 3
 _OF_RESULT = re.compile(r"/points/[^/]+/r\d+-\d+\.(json|zip)$")
 #: The log of an allocation: its plan's digest, and the generation of its manifest.
 _LOG = re.compile(r"-([0-9a-f]{12})-\d+\.log$")
-
-
-@dataclass(frozen=True)
-class Seen:
-    """The progress of an allocation. Times are in seconds since the epoch, None where they are not known.
-
-    `why`: what it waits for, why it was refused or stopped, if that is known. `since`: when it began to measure, or to
-    wait. `starts`: when Slurm expects it to begin. `ends`: when its job must have ended. `to_go_s`: time still needed
-    once it is running. `repetitions_again`: those of `repetitions_left` that were measured and are repeated.
-    """
-
-    name: str
-    nodes: int
-    state: State = "not begun"
-    why: str = ""
-    job: str | None = None
-    hosts: tuple[str, ...] = ()
-    since: float | None = None
-    starts: float | None = None
-    ends: float | None = None
-    repetitions_done: int = 0
-    repetitions_left: int = 0
-    repetitions_missing: int = 0
-    points: int = 0
-    points_done: int = 0
-    points_missing: int = 0
-    to_go_s: float = 0.0
-    repetitions_again: int = 0
-
-
-@dataclass(frozen=True)
-class Figure:
-    """A phase of one of the newest results. `value`: its figure in the tables (column `metric`), or None.
-
-    `verdict`: what the runner judged; "" in a result that does not say it.
-    """
-
-    ended: float
-    point: str
-    repetition: int
-    again: bool
-    phase: str
-    metric: str
-    value: float | None
-    verdict: str
-
-
-@dataclass(frozen=True)
-class Snapshot:
-    """A campaign at one moment.
-
-    Counts are of repetitions. `verdicts`: verdict -> repetitions, each as good as its worst phase ("": not recorded in
-    the result), and `missing`. `missing`: reason -> repetitions. `reasons`: those of what is not valid, causes first
-    (reasons.py) -> repetitions. `damaged`: results that are damaged, and are measured again. `unread`: points
-    that are to be read before there is more to show. `wrong`: what could not be read or asked.
-    """
-
-    campaign: str
-    results: str
-    now: float
-    target: str = ""
-    plan: str | None = None
-    allocations: tuple[Seen, ...] = ()
-    verdicts: Mapping[str, int] = field(default_factory=dict)
-    newest: tuple[Figure, ...] = ()
-    missing: Mapping[str, int] = field(default_factory=dict)
-    reasons: Mapping[str, int] = field(default_factory=dict)
-    damaged: int = 0
-    limit_s: float | None = None
-    spent_s: float = 0.0
-    unread: int = 0
-    wrong: tuple[str, ...] = ()
-
-    @property
-    def over(self) -> bool:
-        """Whether all is measured, and no job or process works on it."""
-        busy = any(a.repetitions_left or a.state in LIVE for a in self.allocations)
-        return self.plan is not None and not self.unread and not busy
-
-    @property
-    def to_go_s(self) -> float:
-        """Of all allocations, one after the other; without the time that jobs wait."""
-        return sum(a.to_go_s for a in self.allocations)
 
 
 @dataclass(slots=True)
@@ -144,7 +59,7 @@ class Campaign:
     """A campaign, read again for each snapshot."""
 
     def __init__(self, results: Path):
-        self._store, self._tables = Store(results), Tables(results)
+        self._store, self._tables, self._rates = Store(results), Tables(results), Rates(results)
         self._queue = Queue()
         self._plan: Plan | None = None
         self._plan_file: tuple[Path, int] | None = None
@@ -180,7 +95,9 @@ class Campaign:
             if (lacks := self._known[point.id].missing) is not None:
                 reasons[lacks] += self._missing_of(point)
         self._queue.look(holder, patience_s)
-        allocations = tuple(self._allocation(made.campaign, a, sets, refusals, holder) for a in made.allocations)
+        seen = (self._allocation(made.campaign, a, sets, refusals, holder) for a in made.allocations)
+        running = self._rates.look(snapshot.now)
+        allocations = tuple(replace(a, rates=running) if of_allocation(running, a) else a for a in seen)
         # without squeue, the state is a guess only if work is left that nothing is seen to do
         guessed = any(a.repetitions_left and a.state not in LIVE for a in allocations)
         return replace(

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import signal
 
-from iosweep.causes import Cause, cause
+from iosweep.causes import Cause, cause, of_several_servers
+from iosweep.node import fs_types
 from iosweep.node.process import MOST_BYTES
+from iosweep.node.stuck import sentence
 from iosweep.results.checks.finding import NO_OUTPUT, NOT_APPLICABLE, REASON_LENGTH, Finding, Seen, failed, passed
 from iosweep.results.reasons import REASONS
 from iosweep.text import printable
@@ -20,19 +22,23 @@ def exit_status(s: Seen) -> Finding:
     """The tool could be started, and ended by itself with exit code 0, within its time limit."""
     run = s.run
     if run.left_behind:
-        return failed(f"the target hangs: processes of the tool could not be killed ({run.left_behind} left)", True)
+        left = sentence(run.stuck) or f"{run.left_behind} left"
+        return failed(f"the target hangs: processes of the tool could not be killed ({left})", True)
     if run.not_run:
         return not_run(run.not_run)
     if run.flooded:
         return failed(f"the tool was killed: it printed more than {human_size(MOST_BYTES)}")
     if run.timed_out:
-        return failed(f"the tool was killed after {human_duration(run.wall_s)}: it did not end by itself", True)
+        waited = f"; {sentence(run.stuck)}" if run.stuck else ""
+        return failed(f"the tool was killed after {human_duration(run.wall_s)}: it did not end by itself{waited}", True)
     if run.exit_code < 0:
         killed = -run.exit_code
         return failed(f"the tool was killed by signal {killed}", curable=killed in FROM_OUTSIDE)
     if run.exit_code:
         printed = [run.stderr, *(s.parsed.evidence.errors or ()), *s.parsed.evidence.messages]
         why = cause("\n".join([*printed, *s.parsed.problems]))
+        if fs_types.of_network(s.fstype or ""):
+            why = of_several_servers(why)
         return failed(
             f"{_because(why)}the tool ended with exit code {run.exit_code}{_first(run.stderr)}",
             curable=bool(why and why.curable),

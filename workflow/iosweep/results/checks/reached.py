@@ -42,11 +42,13 @@ class _Work(NamedTuple):
 
 
 class _Share(NamedTuple):
-    """The share of the bytes of one direction that a counter saw, and the sentence on it."""
+    """The share of the bytes of one direction that a counter saw, and the sentence on it. cause: where the rest is
+    known to be, empty where it is not."""
 
     share: float
     sentence: str
     doubt: str
+    cause: str = ""
 
 
 def reached(s: Seen) -> Finding:
@@ -75,7 +77,7 @@ def reached(s: Seen) -> Finding:
         return passed(worst.sentence)
     trusted = min((one for one in shares if not one.doubt), key=lambda one: one.share, default=worst)
     if trusted.share < limit and not trusted.doubt:
-        return failed(trusted.sentence)
+        return failed(trusted.sentence + trusted.cause)
     return unchecked(f"{worst.sentence}, and {worst.doubt}")
 
 
@@ -115,7 +117,7 @@ def _shares(s: Seen, work: _Work) -> Iterator[_Share]:
             what = f"{_size(needed)} written"
             if needed < work.written:
                 what = f"{_size(needed)} or more that differ among {_size(work.written)} written"
-            yield _Share(share, f"{on}{_percent(share)} of {what} got to {place}", doubt)
+            yield _Share(share, f"{on}{_percent(share)} of {what} got to {place}", doubt, _merged(s, work, written))
 
 
 def _must_arrive(s: Seen, work: _Work) -> float:
@@ -125,8 +127,25 @@ def _must_arrive(s: Seen, work: _Work) -> float:
         return work.written
     if not s.point.options.get("fsync") or s.parsed.evidence.not_flushed:
         return 0.0
+    return _differing(s, work)
+
+
+def _differing(s: Seen, work: _Work) -> float:
+    """Bytes of a node's writes that were not written over, of writes at random offsets: these hit some places several
+    times."""
     room = s.point.volume_bytes / (s.point.nodes if work.host else 1)
-    return room * -math.expm1(-work.written / room)  # at random offsets, which hit some places several times
+    return room * -math.expm1(-work.written / room)
+
+
+def _merged(s: Seen, work: _Work, arrived: int) -> str:
+    """The cause where the last version of each block got to the servers, and most of the earlier ones did not: a client
+    outside the kernel (MooseFS) accepts O_DIRECT, and keeps what it has not sent yet in memory of its own."""
+    if fs_types.of(s.fstype).local or not s.point.options.get("o_direct"):
+        return ""
+    differing = _differing(s, work)
+    if DIRECT * differing > arrived or differing > DIRECT * work.written:
+        return ""
+    return ": the rest were blocks that were written over in the client's memory; raise file_size"
 
 
 def _witnesses(s: Seen, moved: Sequence[Moved]) -> Iterator[_Witness]:

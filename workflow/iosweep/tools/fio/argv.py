@@ -63,7 +63,11 @@ def file_set(step: Step, fresh: str) -> FileSet:
     if phase.kind == "metadata" or (phase.writes and step.options["write_mode"] == "new" and not phase.reads):
         return FileSet(fresh if phase.kind == "metadata" else f"{fresh}/{phase.name}", "fresh")
     size, count, threads = (step.number(name) for name in ("file_size", "files_per_thread", "threads_per_node"))
-    role: Literal["read", "write"] = "write" if phase.writes else "read"
+    return _set("write" if phase.writes else "read", size, count, threads)
+
+
+@cache  # as _names
+def _set(role: Literal["read", "write"], size: int, count: int, threads: int) -> FileSet:
     return FileSet(
         directory=f"sets/fio-{role}-{size_name(size)}-{count}",
         role=role,

@@ -71,7 +71,11 @@ def file_set(step: Step, fresh: str) -> FileSet:
         return FileSet(f"{fresh}/{phase.name}", "fresh", of_all_nodes=True)
     role: Literal["read", "write"] = "write" if phase.writes else "read"
     placed = f"-{step.nodes}n{step.number('threads_per_node')}t" if step.nodes > 1 and role == "read" else ""
-    separate = bool(step.options["file_per_process"])
+    return _set(role, size, tasks, placed, bool(step.options["file_per_process"]))
+
+
+@cache  # as _names
+def _set(role: Literal["read", "write"], size: int, tasks: int, placed: str, separate: bool) -> FileSet:
     return FileSet(
         directory=f"sets/ior-{role}-{size_name(size)}" + (placed if separate else f"-shared{placed or f'-{tasks}'}"),
         role=role,

@@ -1,0 +1,418 @@
+"""A distributed file system on the test cluster: MooseFS or GlusterFS, with real servers and FUSE clients.
+
+    with Cluster() as cluster, Dfs(cluster, "moosefs") as dfs:
+        cluster.run(["srun", "-N2", "ls", dfs.at])
+        dfs.stop("s1")
+
+Each server is a machine of its own on the cluster's bridge (dfs/server.py), with a disk of its own. Each node and the
+head have a client of their own, as from their fstab. Nothing listens outside, and all of it ends with the cluster.
+"""
+
+import contextlib
+import os
+import shutil
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any, Self
+
+import psutil
+
+from slurm import Cluster, ClusterError, Inside
+
+RECIPE = Path(__file__).with_name("dfs")
+KINDS = ("moosefs", "glusterfs")
+ADDRESSES = {"m1": "10.77.0.241", "s1": "10.77.0.242", "s2": "10.77.0.243"}
+DATA = ("s1", "s2")
+#: Not on the file system that all members share, so that each can mount a client of its own.
+BASE = "/run/dfs"
+AT = f"{BASE}/scratch"
+_PATIENCE = 60.0
+
+#: What is needed, and the Debian packages that have it.
+_PROGRAMS = {
+    "moosefs": {"mfsmaster": "moosefs-master", "mfschunkserver": "moosefs-chunkserver", "mfsmount": "moosefs-client"},
+    "glusterfs": {"glusterd": "glusterfs-server", "gluster": "glusterfs-client", "mount.glusterfs": "glusterfs-client"},
+}  # fmt: skip
+_ANYWHERE = {"mkfs.ext4": "e2fsprogs", "truncate": "coreutils", "fallocate": "util-linux"}
+_DAEMONS = ("mfsmaster", "mfschunkserver", "glusterd", "glusterfsd", "glusterfs", "mfsmount")
+_PATH = os.pathsep.join((os.environ.get("PATH", os.defpath), "/usr/sbin", "/sbin"))
+
+_MASTER = """WORKING_USER = root
+WORKING_GROUP = root
+DATA_PATH = {own}
+EXPORTS_FILENAME = {own}/exports
+LOCK_MEMORY = 0
+BACK_META_KEEP_PREVIOUS = 1
+OPERATIONS_DELAY_INIT = 2
+OPERATIONS_DELAY_DISCONNECT = 2
+"""
+_CHUNKS = """WORKING_USER = root
+WORKING_GROUP = root
+DATA_PATH = {own}
+HDD_CONF_FILENAME = {own}/disks
+HDD_LEAVE_SPACE_DEFAULT = 16MiB
+LOCK_MEMORY = 0
+MASTER_HOST = m1
+MASTER_RECONNECTION_DELAY = 1
+"""
+
+
+def missing(kind: str) -> str | None:
+    """Why there can be no such file system here, or None. (Whether there can be a cluster, slurm.missing says.)"""
+    for program, package in {**_PROGRAMS[kind], **_ANYWHERE}.items():
+        if shutil.which(program, path=_PATH) is None:
+            return f"{kind}: {program} is not on PATH (Debian package {package})"
+    devices = ("/dev/fuse", "/dev/loop-control")
+    return next((f"{kind}: {device} is not there" for device in devices if not Path(device).exists()), None)
+
+
+class Dfs:
+    """The file system, mounted at `at` on every member: `up` and `down`, or a context that does both.
+
+    copies: of every file. disk: size of the disk of each data server. trash: seconds for which MooseFS keeps the space
+    of deleted files; its default is a day. options: of every mount, such as mfsioretries=3. clients: who mounts it.
+    """
+
+    at = AT
+
+    def __init__(
+        self, cluster: Cluster, kind: str, *, copies: int = 1, disk: str = "2G", trash: int | None = None,
+        options: str = "", clients: Sequence[str] = (),
+    ) -> None:  # fmt: skip
+        assert kind in KINDS
+        self.cluster, self.kind = cluster, kind
+        self.clients = tuple(clients) or ("head", *cluster.nodes)
+        self._copies, self._disk, self._trash, self._options = copies, disk, trash, options
+        self.metadata = "m1" if kind == "moosefs" else None
+        #: The machines: first the metadata server, if there is one.
+        self.servers = (("m1",) if kind == "moosefs" else ()) + DATA
+        self.state = cluster.state / "dfs"
+        self._wires: dict[str, Inside] = {}
+        self._off: set[str] = set()
+
+    def __enter__(self) -> Self:
+        return self.up()
+
+    def __exit__(self, *exception: object) -> None:
+        self.down()
+
+    def up(self) -> Self:
+        """Bring it up, mounted everywhere: MooseFS in about 3 s, GlusterFS in 9. ClusterError if that fails."""
+        if reason := missing(self.kind):
+            raise ClusterError(reason)
+        try:
+            for server in self.servers:
+                (self.state / server).mkdir(parents=True)
+            for server in DATA:
+                image = self.state / server / "disk.img"
+                subprocess.run(["truncate", f"--size={self._disk}", image], check=True)
+                quick = ("-E", "lazy_itable_init=1,lazy_journal_init=1", "-O", "^has_journal")
+                subprocess.run(["mkfs.ext4", "-q", "-m", "0", *quick, image], check=True, env={"PATH": _PATH})
+            self._all(self._boot, self.servers)
+            self.cluster.run(["mkdir", "-p", BASE])
+            # Every member has the directory; what the head mounts in it is not seen elsewhere.
+            self.cluster.run(["mount", "-t", "tmpfs", "-o", "mode=755", "dfs", BASE])
+            self.cluster.run(["mount", "--make-private", BASE])
+            self.cluster.run(["mkdir", AT])
+            getattr(self, f"_make_{self.kind}")()
+        except BaseException:
+            self.down()
+            raise
+        return self
+
+    def down(self) -> None:
+        """End all clients and servers, and remove what they had. The cluster stays."""
+        up = [member for member in self.clients if member == "head" or member not in self.cluster.killed]
+        for member in up:
+            self.umount(member)
+        for server in self._wires.copy():
+            self.fast(server)
+        for server in set(self.servers) - self._off:
+            with contextlib.suppress(KeyError, ProcessLookupError):
+                self.cluster.kill_node(server)
+        for member in up:
+            self.cluster.run(["umount", "--lazy", BASE], on=member, check=False)
+        shutil.rmtree(self.state, ignore_errors=True)
+
+    def repair(self) -> None:
+        """Undo what the verbs below have done, and wait until every client can write: for the next test."""
+        for server in self._wires.copy():
+            self.fast(server)
+        for server in self.servers:
+            if server in self._off:
+                self.power_on(server)
+            elif not self.daemons(server):
+                self.start(server)
+            else:
+                self._send(signal.SIGCONT, server)
+        self.unfill()
+        for member in self.clients:
+            self._signal(signal.SIGCONT, self._client(member))
+        # After a server was away a client may wait, or answer, for a minute what was true then: begin anew.
+        self._all(self.mount, self.clients)
+        self._written(self.clients)
+
+    # the servers
+
+    def stop(self, server: str) -> None:
+        """SIGSTOP to its daemons: connections stay, and nothing is answered. `go_on` undoes it."""
+        self._send(signal.SIGSTOP, server)
+
+    def go_on(self, server: str) -> None:
+        self._send(signal.SIGCONT, server)
+
+    def kill(self, server: str) -> None:
+        """SIGKILL to its daemons: connections are refused. `start` starts them again."""
+        self._send(signal.SIGKILL, server)
+        self._until(lambda: not self.daemons(server))
+
+    def start(self, server: str) -> None:
+        """Start the daemons of a machine that has none."""
+        own = self.state / server
+        if server == "m1":
+            command = ["mfsmaster", "-c", f"{own}/mfsmaster.cfg", "-a", "start"]
+        elif self.kind == "moosefs":
+            command = ["mfschunkserver", "-c", f"{own}/mfschunkserver.cfg", "start"]
+        else:
+            command = ["glusterd", "--log-level=WARNING"]
+        self._daemon(command, server)
+
+    def power_off(self, server: str) -> None:
+        """The machine is gone: nothing answers, nothing is refused. Its disk stays as the kernel has written it."""
+        self.cluster.run(["ip", "link", "set", f"link-{server}", "down"])  # first, or connections are closed properly
+        self.cluster.kill_node(server)
+        self._off.add(server)
+
+    def power_on(self, server: str) -> None:
+        self._boot(server)
+        self._off.discard(server)
+        self.start(server)
+
+    def slow(self, server: str, delay_s: float) -> None:
+        """Let each frame from and to a server take so much longer. `fast` undoes it."""
+        link, near, far = f"link-{server}", f"near-{server}", f"far-{server}"
+        for words in (
+            ("link", "set", link, "nomaster"), ("link", "add", near, "type", "veth", "peer", "name", far),
+            ("link", "set", near, "up"), ("link", "set", far, "up", "master", "eth0"),
+        ):  # fmt: skip
+            self.cluster.run(["ip", *words])
+        wire = ["python3", "-I", "-S", RECIPE / "wire.py", link, near, str(delay_s)]
+        with (self.state / f"wire-{server}.log").open("w") as log:
+            self._wires[server] = self.cluster.popen(wire, stdout=log, stderr=log)
+
+    def fast(self, server: str) -> None:
+        wire = self._wires.pop(server)
+        wire.kill()
+        wire.wait()
+        self.cluster.run(["ip", "link", "delete", f"near-{server}"])
+        if server not in self._off:
+            self.cluster.run(["ip", "link", "set", f"link-{server}", "master", "eth0"])
+
+    def fill(self, leave_mib: int = 16, servers: Iterable[str] = DATA) -> None:
+        """Take all but so much of the disks of data servers, as other users' files do."""
+        for server in servers:
+            disk = self.state / server / "disk"
+            free = self.cluster.run(["stat", "--file-system", "--format=%a %S", disk], on=server).stdout.split()
+            if (mib := (int(free[0]) * int(free[1]) >> 20) - leave_mib) > 0:
+                self.cluster.run(["fallocate", f"--length={mib}MiB", disk / "others"], on=server)
+
+    def unfill(self) -> None:
+        for server in DATA:
+            self.cluster.run(["rm", "-f", self.state / server / "disk/others"], on=server)
+
+    def daemons(self, server: str) -> list[psutil.Process]:
+        """Those that live on a server's machine."""
+        return [process for process in self._processes(server) if process.name() in _DAEMONS]
+
+    # the clients
+
+    def mount(self, member: str, source: str = "", at: str = AT) -> None:
+        """Mount it on one member, in place of what is mounted there. `source`: another one (`sources`), such as a
+        GlusterFS volume by another server."""
+        self.umount(member, at)
+        self.cluster.run(["mkdir", "-p", at], on=member)
+        options = ",".join(filter(None, (self._options, self._log(member))))
+        if self.kind == "moosefs":
+            host, _, path = (source or "m1:/").partition(":")
+            words = ["mfsmount", at, "-H", host, "-S", path, *(["-o", options] if options else [])]
+        else:
+            words = ["mount", "-t", "glusterfs", "-o", options, source or "s1:/dfs", at]
+        self._daemon(words, member)
+        self._until(lambda: self.mounted(member, at))
+
+    def umount(self, member: str, at: str = AT) -> None:
+        """Unmount it on one member, whoever uses it, and end its client."""
+        gone = self._client(member, at)
+        while self.mounted(member, at):
+            self.cluster.run(["umount", "--lazy", at], on=member)
+        self._signal(signal.SIGKILL, gone)
+
+    def mounted(self, member: str, at: str = AT) -> bool:
+        """By the table of mounts: nothing waits for the file system."""
+        lines = Path(f"/proc/{self.cluster.first(member)}/mountinfo").read_text().splitlines()
+        return any(line.split()[4] == at for line in lines)
+
+    def other_volume(self) -> str:
+        """The source of another volume (MooseFS: of another directory as a root) of these servers, made now."""
+        if self.kind == "moosefs":
+            self.cluster.run(["mkdir", "-p", f"{AT}/other"])
+            return "m1:/other"
+        if "other" not in self._gluster("volume", "list").split():
+            self._volume("other")
+        return "s1:/other"
+
+    def kill_client(self, member: str) -> None:
+        """SIGKILL to the FUSE daemon. The mount stays, and says ENOTCONN; `mount` mounts anew."""
+        self._signal(signal.SIGKILL, self._client(member))
+
+    def stop_client(self, member: str) -> None:
+        self._signal(signal.SIGSTOP, self._client(member))
+
+    def start_client(self, member: str) -> None:
+        """Let a stopped one go on; mount anew where it was killed."""
+        if found := self._client(member):
+            self._signal(signal.SIGCONT, found)
+        else:
+            self.mount(member)
+
+    # how
+
+    def _make_moosefs(self) -> None:
+        own = self.state / "m1"
+        (own / "metadata.mfs").write_bytes(b"MFSM NEW")
+        (own / "exports").write_text("* / rw,alldirs,admin,maproot=0:0\n* . rw\n")
+        (own / "mfsmaster.cfg").write_text(_MASTER.format(own=own))
+        for server in DATA:
+            own = self.state / server
+            (own / "disks").write_text(f"{own}/disk\n")
+            (own / "mfschunkserver.cfg").write_text(_CHUNKS.format(own=own))
+        self.start("m1")
+        self._all(self.start, DATA)
+        self._all(self.mount, self.clients)
+        [first, *_] = self.clients
+        self.cluster.run(["chmod", "1777", AT], on=first)  # it begins with 0777, which a campaign refuses
+        self.cluster.run(["mfssetgoal", "-r", str(self._copies), AT], on=first)
+        if self._trash is not None:
+            self.cluster.run(["mfssettrashtime", "-r", str(self._trash), AT], on=first)
+        # The size is that of the data servers that have registered; a file can be written once one has.
+        disk = (self.state / "s1" / "disk.img").stat().st_size
+        size = ["stat", "--file-system", "--format=%b %S", AT]
+        self._until(lambda: _product(self.cluster.run(size, on=first).stdout) > 1.5 * disk)
+        self._written([first])
+
+    def _make_glusterfs(self) -> None:
+        self._all(self.start, DATA)
+        self._until(lambda: "peer probe: success" in self._gluster("peer", "probe", "s2", check=False))
+        self._until(lambda: "(Connected)" in self._gluster("peer", "status", check=False))
+        self._volume("dfs")
+        self._all(self.mount, self.clients)
+        self._written(self.clients[:1])
+
+    def _volume(self, name: str) -> None:
+        copies = [] if self._copies == 1 else ["replica", str(self._copies)]
+        bricks = [f"{server}:{self.state}/{server}/disk/{name}" for server in DATA]
+        self._gluster("volume", "create", name, *copies, *bricks, "force")
+        self._gluster("volume", "start", name)
+
+    def _gluster(self, *words: str, check: bool = True) -> str:
+        done = self.cluster.run(["gluster", "--mode=script", *words], on="s1", check=check)
+        return done.stdout
+
+    def _log(self, member: str) -> str:
+        return f"log-file={self.state}/client-{member}.log" if self.kind == "glusterfs" else ""
+
+    def _boot(self, server: str) -> None:
+        self.cluster.machine(server, ADDRESSES[server], RECIPE / "server.py")
+
+    def _daemon(self, command: Sequence[str], member: str) -> None:
+        """Run what ends once its daemon is in the background. Into a file: the daemon may keep a pipe open."""
+        log = self.state / f"{member}.log"
+        with log.open("a") as file:
+            done = self.cluster.run(command, on=member, check=False, stdout=file, stderr=file)
+        if done.returncode:
+            raise ClusterError(f"on {member}: {command} ended with {done.returncode}\n{log.read_text()}")
+
+    def _written(self, members: Iterable[str]) -> None:
+        """Wait until members can write to it."""
+        for member in members:
+            file = f"{AT}/.written-{member}"
+            words = ["dd", "if=/dev/zero", f"of={file}", "bs=4k", "count=1", "conv=fsync", "status=none"]
+            self._until(lambda words=words, member=member: not self._try(words, member))  # type: ignore[misc]
+            self.cluster.run(["rm", file], on=member)
+
+    def _try(self, words: Sequence[str], member: str) -> int:
+        try:
+            return self.cluster.run(words, on=member, check=False, timeout=20).returncode
+        except subprocess.TimeoutExpired:
+            return 1
+
+    def _processes(self, member: str) -> list[psutil.Process]:
+        """All of a member's own processes, by the namespace that they are in."""
+        with contextlib.suppress(OSError, ProcessLookupError):
+            own = Path(f"/proc/{self.cluster.first(member)}/ns/pid").readlink()
+            return [psutil.Process(pid) for pid in psutil.pids() if _link(f"/proc/{pid}/ns/pid") == own]
+        return []
+
+    def _client(self, member: str, at: str = AT) -> list[psutil.Process]:
+        """The FUSE daemon of a mount; none if it does not live."""
+        found = []
+        for process in self._processes(member):
+            with contextlib.suppress(psutil.Error):
+                words = " ".join(process.cmdline())  # "... /mnt", or MooseFS's "mfsmount (mounted on: /mnt)"
+                if process.name() in ("mfsmount", "glusterfs") and words.rstrip(") ").endswith(f" {at}"):
+                    found.append(process)
+        return found
+
+    def _send(self, number: int, server: str) -> None:
+        self._signal(number, self.daemons(server))
+
+    @staticmethod
+    def _signal(number: int, processes: Iterable[psutil.Process]) -> None:
+        """Send a signal, and wait until it has done what it does."""
+        processes = list(processes)
+        for process in processes:
+            with contextlib.suppress(psutil.NoSuchProcess):
+                process.send_signal(number)
+        if number == signal.SIGKILL:
+            psutil.wait_procs(processes, timeout=5)
+        if number == signal.SIGSTOP:
+            Dfs._until(lambda: all(map(_stopped, processes)))
+
+    @staticmethod
+    def _all(do: Callable[[str], Any], members: Sequence[str]) -> None:
+        """At once, on several members."""
+        with ThreadPoolExecutor(len(members)) as pool:
+            for _ in pool.map(do, members):
+                pass
+
+    @staticmethod
+    def _until(reached: Callable[[], bool]) -> None:
+        end = time.monotonic() + _PATIENCE
+        while not reached():
+            if time.monotonic() > end:
+                raise ClusterError(f"the file system: waited {_PATIENCE:g} s in vain")
+            time.sleep(0.05)
+
+
+def _link(path: str) -> Path | None:
+    try:
+        return Path(path).readlink()
+    except OSError:
+        return None
+
+
+def _stopped(process: psutil.Process) -> bool:
+    """Or gone."""
+    try:
+        return process.status() in (psutil.STATUS_STOPPED, psutil.STATUS_ZOMBIE)
+    except psutil.NoSuchProcess:
+        return True
+
+
+def _product(text: str) -> int:
+    one, other = map(int, text.split())
+    return one * other

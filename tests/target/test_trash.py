@@ -1,0 +1,41 @@
+"""MooseFS keeps what is deleted for a day, unless it is told not to. Its command is a stand-in here."""
+
+import shlex
+from pathlib import Path
+
+import pytest
+
+from iosweep.target import trash
+from targets import at, marked
+
+
+@pytest.mark.parametrize(
+    ("volume", "there"),
+    [
+        ("fuse mfs#m1:9421", True),
+        ("fuse.mfs mfs#m1:9421", True),
+        ("fuse.glusterfs s1:/dfs", False),
+        ("fuse.sshfs mfs#m1:/", True),  # the command then fails, and nothing is changed
+        ("nfs4 mfs#m1:/x", False),
+        ("ext4 /dev/sda1", False),
+    ],
+)
+def test_which_file_system_has_one(volume: str, there: bool) -> None:
+    assert trash.there_is_one(volume) == there
+
+
+@pytest.mark.local
+def test_it_is_turned_off_for_the_campaigns_directory_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    directory, programs = tmp_path / "iosweep-c", tmp_path / "bin"
+    directory.mkdir()
+    programs.mkdir()
+    marked(directory)
+    monkeypatch.setenv("PATH", str(programs))
+    assert trash.keep_nothing(at(str(directory))) == "mfssettrashtime is not on PATH"
+    command = programs / "mfssettrashtime"
+    command.write_text(f'#!/bin/sh\necho "$@" >{shlex.quote(str(tmp_path / "called"))}\n')
+    command.chmod(0o755)
+    assert trash.keep_nothing(at(str(directory))) is None
+    assert (tmp_path / "called").read_text() == f"0 {directory}\n"
+    command.write_text("#!/bin/sh\necho no such mount >&2\nexit 1\n")
+    assert trash.keep_nothing(at(str(directory))) == "`mfssettrashtime 0` ended with exit code 1: no such mount"
