@@ -62,13 +62,15 @@ def measured(work: Path, nodes: int, rounds: int, judged: bool = True, repetitio
         bare_command = _bare(made, work, hosts)
         bare: list[Span] = []
         ours: list[Span] = []
+        first: list[Span] = []  # with a look at the files of all nodes for holes
         once: list[Span] = []
         for _ in range(rounds):
             bare += [_timed(up, job, bare_command, work) for _ in range(repetitions)]
             shutil.rmtree(results / "points")
             whole = _timed(up, job, _measuring(plan_file, nodes), work)
             each = _each(results, made)
-            ours += each
+            first.append(each[0])
+            ours += each[1:]
             once += [(whole[0], each[0][0]), (each[-1][1], whole[1])]
         what, many = f"a repetition of fio over {nodes} nodes, {_PHASE_TIME}", f"{len(bare)}×"
         for kind, took in (("wall", _wall), ("CPU", meter.cpu)):
@@ -80,6 +82,7 @@ def measured(work: Path, nodes: int, rounds: int, judged: bool = True, repetitio
                 )  # fmt: skip
         starts, ends = statistics.median(map(_wall, once[::2])), statistics.median(map(_wall, once[1::2]))
         yield Row("scale", f"start of a job of {nodes} nodes, until it measures", f"{rounds}×", seconds(starts))
+        yield Row("scale", "its first repetition", f"{rounds}×", seconds(statistics.median(map(_wall, first))))
         yield Row("scale", "its end", f"{rounds}×", seconds(ends))
         most = max(int(line) for line in (work / "memory").read_text().split())
         yield Row("scale", "memory of the runner", f"{nodes} nodes", f"{most / 1024:.0f} MB")
