@@ -31,7 +31,7 @@ from iosweep.programs import find
 # Shared machines are slow at times: a deadline per example, or for making them, would then fail a test that is right.
 _PATIENT = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 # The same examples every time, so that a change is what makes a test fail; `make soak` draws new ones.
-settings.register_profile("iosweep", _PATIENT, derandomize=True)
+settings.register_profile("iosweep", _PATIENT, derandomize=True, max_examples=50)
 settings.register_profile("unit", _PATIENT, derandomize=True, max_examples=20)  # `-m unit` is for every change
 settings.register_profile("soak", _PATIENT, max_examples=2000)
 

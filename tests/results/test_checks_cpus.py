@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from iosweep.config.sweeps import Repetitions
@@ -275,10 +275,8 @@ poor = st.one_of(
     st.builds(lambda n, looks: n | {"looks": looks}, nodes, st.integers(0, LOOKS - 1)),
     st.builds(lambda n, count: n | {"seen": count}, nodes, st.integers(0, 3)),
 )
-repeatable = settings(derandomize=True, max_examples=300)
 
 
-@repeatable
 @given(st.lists(nodes, max_size=2), poor, st.sampled_from(["enforce", "verify"]))
 def test_cannot_pass_without_evidence(rich: list[Record], one: Record, pinning: str) -> None:
     cpus = record(*rich, one, pinning=pinning)
@@ -286,7 +284,6 @@ def test_cannot_pass_without_evidence(rich: list[Record], one: Record, pinning: 
     assert found("reserved_cpus", cpus).outcome in (FAIL, UNCHECKED)
 
 
-@repeatable
 @given(nodes, st.floats(0, 3))
 def test_cannot_pass_with_gaps_as_long_as_a_phase(one: Record, runtime_s: float) -> None:
     one |= {"gap_s": runtime_s / LOOKS + 1e-6}
@@ -299,7 +296,6 @@ def without_proof(one: Record) -> bool:
     return sum(p["count"] for p in one["processes"] if p["role"] in ("rank", "worker") and p["masks"]) < one["expected"]
 
 
-@repeatable
 @given(st.lists(nodes.filter(without_proof), min_size=1, max_size=2), st.sampled_from(["enforce", "verify"]))
 def test_cannot_pass_without_a_mask_of_every_rank(some: list[Record], pinning: str) -> None:
     for one in some:
@@ -316,7 +312,6 @@ def test_a_list_too_short_where_threads_differ() -> None:
     assert found("pinned", short).outcome == FAIL
 
 
-@repeatable
 @given(st.lists(nodes, min_size=1, max_size=3))
 def test_what_passes_is_as_planned(some: list[Record]) -> None:
     """Said once more in other words: CPU by CPU."""

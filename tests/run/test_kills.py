@@ -158,7 +158,7 @@ def test_many_points_and_a_runner_that_is_killed(
     killed.wants(SIXTY if soak else SIXTEEN, rounds(1, 10))
     kept: dict[str, bytes] = {}
     kills = 0
-    while kills < rounds(8, 200):
+    while kills < rounds(5, 200):
         runner = killed.start()
         killed.moment(runner, draw)
         if killed.was_quicker(runner):
@@ -184,7 +184,7 @@ def test_all_processes_are_killed(killed: Killed, rounds: Rounds, draw: random.R
     killed.wants(SIX, rounds(2, 20))
     kept: dict[str, bytes] = {}
     kills = 0
-    while kills < rounds(3, 40):
+    while kills < rounds(2, 40):
         runner = killed.start()
         killed.moment(runner, draw)
         if killed.was_quicker(runner):
@@ -215,7 +215,7 @@ def test_agents_are_killed(killed: Killed, rounds: Rounds, draw: random.Random) 
     killed.wants(SIX, rounds(2, 40), limits={"retried": "100%", "fill": "100%"})
     runner = killed.start()
     kills = 0
-    while kills < rounds(3, 40):
+    while kills < rounds(2, 40):
         if agent := agent_of(runner):
             time.sleep(draw.uniform(0, 0.6))
             with contextlib.suppress(psutil.NoSuchProcess):  # it may be the one before, which was not quite gone
@@ -234,7 +234,7 @@ def test_agents_are_killed(killed: Killed, rounds: Rounds, draw: random.Random) 
 
 def test_killed_while_it_claims(killed: Killed, rounds: Rounds, draw: random.Random) -> None:
     killed.configure(SWEEP | {"axes": {}, "phases": ["rand_read"]})
-    for _ in range(rounds(5, 50)):
+    for _ in range(rounds(3, 50)):
         runner = killed.start()
         while not killed.ours.exists():
             assert runner.poll() is None
@@ -255,7 +255,7 @@ def test_killed_while_it_claims(killed: Killed, rounds: Rounds, draw: random.Ran
 
 def test_killed_while_it_tidies_up(killed: Killed, rounds: Rounds, draw: random.Random) -> None:
     killed.configure(MANY)
-    for n in range(rounds(4, 40)):
+    for n in range(rounds(3, 40)):
         runner = killed.start()
         wait_for(lambda: len(killed.stored()) == 4, over=over(runner))
         # when it is started again it goes on where it was killed, and takes a while to get there
@@ -270,7 +270,7 @@ def test_killed_while_it_tidies_up(killed: Killed, rounds: Rounds, draw: random.
 def test_killed_while_it_stores(tmp_path: Path, rounds: Rounds, draw: random.Random) -> None:
     store = Store(tmp_path / "results")
     told = 0
-    for _ in range(rounds(10, 60)):
+    for _ in range(rounds(5, 60)):
         command = [sys.executable, COMMITS, str(store.path), str(told)]
         with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
             assert process.stdout
@@ -314,7 +314,7 @@ def test_killed_while_it_merges(measured: Killed, rounds: Rounds, draw: random.R
     """Each table is the one before, or the new one, or not there yet."""
     stored, plan_file = measured.stored(), measured.command()[4]
     merge = [sys.executable, "-m", "iosweep", "merge", plan_file]
-    for _ in range(rounds(5, 40)):
+    for _ in range(rounds(3, 40)):
         kill_while(merge, lambda: any(measured.results.glob(".*.tmp")), draw)
         assert not damaged(measured.results)
         if draw.random() < 0.3:

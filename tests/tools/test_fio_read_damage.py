@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from fio_readings import WHOLE, Some, reading, report_of
@@ -146,13 +146,11 @@ JSON = st.recursive(
 )
 
 
-@settings(max_examples=150, derandomize=True, deadline=None)
 @given(st.dictionaries(st.text(max_size=8), st.binary(max_size=300), max_size=3), st.none() | st.integers())
 def test_whatever_the_files_hold_can_be_read(files: dict[str, bytes], exit_code: int | None) -> None:
     assert isinstance(read(files, exit_code), Reading)
 
 
-@settings(max_examples=150, derandomize=True, deadline=None)
 @given(st.sampled_from(sorted(GOOD)), st.binary(max_size=60), st.floats(0, 1, exclude_max=True), st.integers(0, 300))
 def test_whatever_stands_in_a_report_can_be_read(name: str, junk: bytes, part: float, over: int) -> None:
     text = ALL[name].files[ALL[name].report]
@@ -160,7 +158,6 @@ def test_whatever_stands_in_a_report_can_be_read(name: str, junk: bytes, part: f
     assert isinstance(reading(ALL[name], text[:at] + junk + text[at + over :]), Reading)
 
 
-@settings(max_examples=300, derandomize=True, deadline=None)
 @given(
     st.sampled_from(["own_rand_mixed", "c1_client2", "v42_client2_sections", "md14_delete", "old_2.8_json"]), st.data()
 )

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from iosweep.results.columns import result_columns
@@ -653,7 +653,6 @@ PIECES = st.sampled_from(
 )
 
 
-@settings(derandomize=True, max_examples=300, deadline=None)
 @given(
     st.dictionaries(
         st.text(max_size=5), st.binary() | st.lists(PIECES, max_size=30).map(lambda x: "".join(x).encode())
