@@ -11,6 +11,7 @@ import errno
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Literal, NamedTuple
 
 from iosweep.errors import Refused
@@ -188,16 +189,19 @@ def identity_of(handle: int) -> str:
 
 
 def gone(place: Place) -> str:
-    """The sentence on a campaign's directory that is not there any more: on what its target is now, if that changed."""
-    outer, changed = os.path.dirname(place.directory), ""  # noqa: PTH120 - as it was given
-    with contextlib.suppress(OSError):
-        handle = os.open(outer, TARGET)
-        try:
-            here = identity_of(handle)
-        finally:
-            os.close(handle)
-        if place.file_system and here != place.file_system:
-            changed = f": {outer} is on {shown(here)} now, and was on {shown(place.file_system)}"
+    """The sentence on a campaign's directory that is not there any more, and on which file system its path is now, if that
+    is another one."""
+    changed = ""
+    for above in Path(place.directory).parents:  # the nearest one that is there
+        with contextlib.suppress(OSError):
+            handle = os.open(above, TARGET)
+            try:
+                here = identity_of(handle)
+            finally:
+                os.close(handle)
+            if place.file_system and here != place.file_system:
+                changed = f": {above} is on {shown(here)} now, and the target was on {shown(place.file_system)}"
+            break
     return f"{place.directory} is no longer there{changed}; is the file system still mounted?"
 
 
