@@ -108,11 +108,27 @@ def test_nothing_is_stored_of_a_repetition_whose_processes_hang(
     run = structs.replace(run, timed_out=True, wall_s=15.0, left_behind=left, stuck=stuck)
     found = repetition._Try(hosts, [run], judged={run.phase: ("invalid", [])})
     monkeypatch.setattr(repetition, "_try", lambda *_: (found, None))
+    context.agent = SimpleNamespace(hurry=lambda: None, call=hangs)
     context.store = SimpleNamespace()  # whatever is asked of it fails
     with pytest.raises(LeftBehind) as caught:
         repetition.measure(context, point, 1, False, fails)
     assert str(caught.value) == f"the target /scratch/me hangs: {said}"
     assert (caught.value.nodes, caught.value.code) == ((), ExitCode.HANGS)
+
+
+@pytest.mark.parametrize(
+    ("used", "free", "said"),
+    [
+        (90, 10, ""),
+        (990, 10, "; it has 10 B free: is it full?"),
+        (0, 0, "; it shows no space at all: are its data servers up?"),
+    ],
+)
+def test_the_space_on_a_target_that_hangs(used: int, free: int, said: str, tmp_path: Path) -> None:
+    context = context_of(tmp_path, fails)
+    space = {"used_bytes": used, "free_bytes": free}
+    context.agent = SimpleNamespace(hurry=lambda: None, call=lambda *_: space)
+    assert repetition._room(context) == said
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from iosweep.errors import Refused
-from iosweep.target import identify, marker, mounts, ownership, probe
+from iosweep.target import handle, identify, marker, mounts, ownership, probe
 from iosweep.target.handle import Opened, Place
 from targets import (
     NOBODY,
@@ -368,6 +368,12 @@ def test_no_longer_there_or_not_ours(ours: str) -> None:
     assert ownership.owner_of(ours) is None
     Path(ours).touch()
     assert probe.state(Place(ours, uuid)) == f"{ours} is no longer there; is the file system still mounted?"
+    now = handle.identity_of(os.open(os.path.dirname(ours), os.O_RDONLY))  # noqa: PTH120
+    changed = f"{os.path.dirname(ours)} is on {now} now, and the target was on fuse mfs#m1:9421"  # noqa: PTH120
+    other = f"{ours} is no longer there: {changed}; is the file system still mounted?"
+    assert probe.state(Place(ours, uuid, "fuse mfs#m1:9421")) == other
+    assert probe.state(Place(f"{ours}/a/b", uuid, "fuse mfs#m1:9421")) == other.replace(ours, f"{ours}/a/b")
+    assert probe.state(Place(ours, uuid, now)) == f"{ours} is no longer there; is the file system still mounted?"
 
 
 @pytest.mark.local

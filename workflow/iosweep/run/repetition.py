@@ -11,7 +11,7 @@ from msgspec import structs
 
 import iosweep
 from iosweep.causes import Cause, cause
-from iosweep.errors import AllocationError, ExitCode, LeftBehind
+from iosweep.errors import AllocationError, ExitCode, LeftBehind, Refused, TargetError, TargetHangs
 from iosweep.node import node_facts, pinning
 from iosweep.node.process import Completed
 from iosweep.node.stuck import sentence
@@ -39,15 +39,17 @@ from iosweep.run.campaign_directory import FRESH, CampaignDirectory
 from iosweep.run.datasets import DataSets
 from iosweep.run.launching import Commands
 from iosweep.run.request import Judged
-from iosweep.target import trees
+from iosweep.target import identify, trees
 from iosweep.target.agent import Agent
 from iosweep.target.target_lock import Enforced
 from iosweep.text import human_count, some
 from iosweep.tools import FileSet, Parsed, Step, Streams, tools
-from iosweep.units import human_duration
+from iosweep.units import human_duration, human_size
 
 #: Phases slower than this share of the forecast's rate count as hung.
 SLOWEST = 1 / 200
+#: A target that hangs with less than this part of its space free may be full.
+_FULL = 20
 #: Bytes of a tool's stderr that a record keeps.
 _STDERR_BYTES = 2000
 
@@ -132,7 +134,7 @@ def measure(
             )
     last = tries[-1][0]
     if last.hung:
-        raise _hangs(last, c.plan.target.directory)
+        raise _hangs(last, c.plan.target.directory, _room(c))
     try:
         result = [c.store.commit(point.id, number, record, one.raw) for one, record in tries][-1]
     except OSError as error:
@@ -148,8 +150,8 @@ def measure(
     return result, last.judged
 
 
-def _hangs(found: _Try, directory: str) -> LeftBehind:
-    """The error where processes of a tool cannot be killed. `directory`: the target's.
+def _hangs(found: _Try, directory: str, room: str) -> LeftBehind:
+    """The error where processes of a tool cannot be killed. `directory`: the target's; `room`: of _room.
 
     No node is held at fault: which of them wait for a server that is gone is chance. The next job looks at each.
     """
@@ -160,8 +162,22 @@ def _hangs(found: _Try, directory: str) -> LeftBehind:
     others = f"; none on {some(fit, 4)}" if bad and fit else ""
     return LeftBehind(
         ExitCode.HANGS,
-        f"the target {directory} hangs: {where}, killed after {human_duration(run.wall_s)} and still there{others}",
+        f"the target {directory} hangs: {where}, killed after {human_duration(run.wall_s)}"
+        f" and still there{others}{room}",
     )
+
+
+def _room(c: Context) -> str:
+    """What the space on a target that hangs says about the cause: some hang where others would report ENOSPC."""
+    c.agent.hurry()
+    try:
+        space = c.agent.call(identify.space, c.plan.target.directory)
+    except (TargetHangs, TargetError, Refused):
+        return ""
+    free, whole = space["free_bytes"], space["used_bytes"] + space["free_bytes"]
+    if not whole:
+        return "; it shows no space at all: are its data servers up?"
+    return f"; it has {human_size(free)} free: is it full?" if free < whole / _FULL else ""
 
 
 def _try(c: Context, point: Point, number: int, retried: bool) -> tuple[_Try, Record]:

@@ -6,10 +6,12 @@ operation that reads, writes or deletes below it takes a `Place` and goes throug
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Literal, NamedTuple
 
 from iosweep.errors import Refused
@@ -100,9 +102,7 @@ class Opened:
         status = os.fstat(self.handle)
         now = status.st_dev, self.mount, live().changes
         if _seen.get(self.place) != now:  # at first, and when anything was mounted or unmounted
-            shows = mounts.of(self.handle)
-            facts = {"fstype": printable(shows.fstype), "source": without_password(printable(shows.source))}
-            here = filesystem.identity(facts | {"fsid": f"{os.fstatvfs(self.handle).f_fsid:016x}"})
+            here = identity_of(self.handle)
             if self.place.file_system and here != self.place.file_system:
                 raise Refused(
                     f"{self.directory} is on another file system than when it began ({shown(here)}, and it was"
@@ -179,6 +179,30 @@ class Opened:
                 os.close(handle)
                 raise Refused(f"`{shown(part)}` in {self.directory} {wrong}; it is left alone")
         return handle
+
+
+def identity_of(handle: int) -> str:
+    """filesystem.identity of what an open directory is on."""
+    shows = mounts.of(handle)
+    facts = {"fstype": printable(shows.fstype), "source": without_password(printable(shows.source))}
+    return filesystem.identity(facts | {"fsid": f"{os.fstatvfs(handle).f_fsid:016x}"})
+
+
+def gone(place: Place) -> str:
+    """The sentence on a campaign's directory that is not there any more, and on which file system its path is now, if that
+    is another one."""
+    changed = ""
+    for above in Path(place.directory).parents:  # the nearest one that is there
+        with contextlib.suppress(OSError):
+            handle = os.open(above, TARGET)
+            try:
+                here = identity_of(handle)
+            finally:
+                os.close(handle)
+            if place.file_system and here != place.file_system:
+                changed = f": {above} is on {shown(here)} now, and the target was on {shown(place.file_system)}"
+            break
+    return f"{place.directory} is no longer there{changed}; is the file system still mounted?"
 
 
 def check(place: Place) -> None:

@@ -11,7 +11,7 @@ import os
 
 from iosweep.errors import Refused
 from iosweep.target.accounts import user
-from iosweep.target.handle import Opened, Place
+from iosweep.target.handle import Opened, Place, gone
 from iosweep.target.ownership import DENIED, PROBE, clear_probes
 
 #: The size of a probe: file systems keep the data of smaller files with their metadata (Lustre: up to 1 MiB as a rule).
@@ -30,7 +30,7 @@ def state(place: Place, node: str = "", data: bool = True) -> str | None:
     try:
         ours = Opened(place)
     except (FileNotFoundError, NotADirectoryError):
-        return f"{directory} is no longer there; is the file system still mounted?"
+        return gone(place)
     except PermissionError:
         return _denied(directory)
     except Refused as error:
