@@ -204,12 +204,6 @@ def _page(read: _Read, limits: Limits, left_out: Sequence[str]) -> str:
         "notable": notable.rows(groups, drawings, summary),
         "left_out": [section.link for section in SECTIONS if section.name in left_out],
     }
-    by_key = {(result.point, result.phase): result for result in summary}
-    figures = {
-        f.name: html.drawing(f, specified[f.name]) | {"results": _rows(f, by_key, table) if f.slice else None}
-        for f in drawings
-        if f.panels
-    }
     data = {
         "campaign": campaign.about.campaign,
         "symbols": caveats.VERDICT_SYMBOLS,
@@ -219,7 +213,7 @@ def _page(read: _Read, limits: Limits, left_out: Sequence[str]) -> str:
         "quantities": heat_maps.quantities(table.all),
         "shades": heat_maps.SHADES,
         "kinds": "".join(result.kind[0] for result in table.all),
-        "figures": figures,
+        "figures": _drawn(drawings, specified, summary, table),
     }
     return (
         html.environment()
@@ -242,6 +236,21 @@ def _page(read: _Read, limits: Limits, left_out: Sequence[str]) -> str:
             **values,
         )
     )
+
+
+def _drawn(
+    drawings: Sequence[Figure],
+    specified: Mapping[str, vega_lite.Specification],
+    summary: Sequence[Result],
+    table: Chosen,
+) -> dict[str, dict[str, object]]:
+    """What the browser draws: name of a figure -> its specification, values and results."""
+    by_key = {(result.point, result.phase): result for result in summary}
+    return {
+        f.name: html.drawing(f, specified[f.name]) | {"results": _rows(f, by_key, table) if f.slice else None}
+        for f in drawings
+        if f.panels
+    }
 
 
 def _rows(figure: Figure, results: Mapping[tuple[str, str], Result], table: Chosen) -> list[int | None]:

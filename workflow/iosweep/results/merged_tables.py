@@ -149,7 +149,7 @@ def _rows(
         raise Damaged(file, f"it cannot be read: {str(error)[:200] or type(error).__name__}") from None
 
 
-def _dicts(batch: Any, coded: Any) -> Iterator[dict[str, Any]]:
+def _dicts(batch: Any, coded: Any) -> Iterator[dict[str, object]]:
     """The rows of a batch. coded: the same with texts as dictionaries, so that rows with the same text share one
     object: one for each row took most of the memory of a report of 60,000 rows."""
     names = batch.schema.names

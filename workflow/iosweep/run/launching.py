@@ -9,26 +9,24 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import NamedTuple
 
 import orjson
 
 from iosweep.errors import AllocationError, ExitCode, Obstacle, Unanswered
 from iosweep.files import safe_paths
-from iosweep.node import load, monitor, process, progress, stuck
-from iosweep.node.cpu_record import Load, Looks
+from iosweep.node import load, process, stuck
 from iosweep.node.cpus import NO_CPUS, listed
-from iosweep.node.io_record import Moved
 from iosweep.node.pinning import Pinning
 from iosweep.node.placement import Binding
 from iosweep.node.process import Completed
 from iosweep.node.sampling import Wanted
 from iosweep.plan.launchers import SLURM_LAUNCHERS, Launcher, Mpiexec, mpiexec
 from iosweep.programs.find import Program
-from iosweep.run import remote_agent, tool_files
+from iosweep.run import remote_agent, seen_on_nodes, tool_files
 from iosweep.run.rate_file import RateFile, first_node, shown
 from iosweep.run.remote import RemoteAgents, lost
-from iosweep.run.remote_agent import Watched, Watching
+from iosweep.run.remote_agent import Watching
+from iosweep.run.seen_on_nodes import SeenOnNodes, together
 from iosweep.slurm import query
 from iosweep.target.agent import Agent
 from iosweep.tools import Step, Streams, Tool
@@ -44,45 +42,6 @@ _NOT_STARTED = re.compile(
 )
 #: Ranks of a run of this duration are seen by sampling.
 _LONG_S = 2.5
-
-
-class _Nodes(NamedTuple):
-    """What was seen on the nodes while a command ran: the most ranks at once, the load by others, what sampling saw,
-    what each host moved, what they did each second, and what each rank had moved at times."""
-
-    ranks: dict[str, int]
-    load: Load | None
-    cpus: dict[str, Looks] | None
-    moved: dict[str, Moved]
-    monitor: bytes
-    progress: bytes
-
-    def onto(self, done: Completed) -> Completed:
-        seen = replace(done, load=self.load, cpus=self.cpus, moved=self.moved)
-        return replace(seen, monitor=self.monitor, progress=self.progress)
-
-
-def _of_this_node(done: Completed, hosts: Sequence[str]) -> _Nodes:
-    """What the agent saw that ran the command; `hosts`: this node, by its name."""
-    return _Nodes(
-        ranks={},
-        load=load.of_nodes(dict.fromkeys(hosts, done.node_load)),
-        cpus=dict.fromkeys(hosts, done.node_looks) if done.node_looks and hosts else None,
-        moved=dict.fromkeys(hosts, done.node_moved) if done.node_moved else {},
-        monitor=monitor.of_nodes(dict.fromkeys(hosts, done.node_monitor)),
-        progress=progress.of_nodes(dict.fromkeys(hosts, done.node_progress)),
-    )
-
-
-def _of_nodes(seen: Mapping[str, Watched]) -> _Nodes:
-    return _Nodes(
-        ranks={host: one.ranks for host, one in seen.items()},
-        load=load.of_nodes({host: one.load for host, one in seen.items()}),
-        cpus={host: one.cpus for host, one in seen.items() if one.cpus} or None,
-        moved={host: one.moved for host, one in seen.items()},
-        monitor=monitor.of_nodes({host: one.monitor for host, one in seen.items()}),
-        progress=progress.of_nodes({host: one.progress for host, one in seen.items()}),
-    )
 
 
 @dataclass(frozen=True)
@@ -175,7 +134,7 @@ class Commands:
             around = load.Around.of_node(next(iter(facts), None), self._bound(binding))
             heard = first_node(self.rates, hosts)
             done = self.agent.run(argv, timeout_s, self.scratch, cpus, looked_for, around=around, meanwhile=heard)
-            done = _of_this_node(done, hosts[:1]).onto(done)
+            done = seen_on_nodes.of_this_node(done, hosts[:1]).onto(done)
         streams = {"stdout": done.stdout, "stderr": done.stderr}
         if tool.mpi and self.remote and not done.exit_code:
             for name in tool.outputs.values():
@@ -268,9 +227,9 @@ class Commands:
         )
 
     @staticmethod
-    def _seen(remote: RemoteAgents, hosts: Sequence[str]) -> _Nodes:
+    def _seen(remote: RemoteAgents, hosts: Sequence[str]) -> SeenOnNodes:
         """What was seen on each host since `_watch`."""
-        return _of_nodes(remote.call(remote_agent.seen, each=dict.fromkeys(hosts, ())))
+        return seen_on_nodes.of_nodes(remote.call(remote_agent.seen, each=dict.fromkeys(hosts, ())))
 
     def _each(
         self,
@@ -302,7 +261,7 @@ class Commands:
                 }
             )
         whole = together({host: ran.done for host, ran in done.items()})
-        seen = _of_nodes({host: ran.watched for host, ran in done.items() if ran.watched})
+        seen = seen_on_nodes.of_nodes({host: ran.watched for host, ran in done.items() if ran.watched})
         own = {host: ran.done.with_own_bytes(seen.moved[host]) for host, ran in done.items()}
         return seen._replace(moved=own).onto(whole), streams | {"hosts": orjson.dumps(nodes)}
 
@@ -364,28 +323,6 @@ class Commands:
         with safe_paths.folder(self.scratch.parent) as results:
             if results.size(self.scratch.name) is None:  # not a file, which would not be ours
                 results.remove_tree(self.scratch.name)
-
-
-def together(done: Mapping[str, Completed]) -> Completed:
-    """The commands that hosts ran at the same time as one: the worst of each figure. Pure.
-
-    Lines of stderr are joined, each with its host; stdout is in the streams.
-    """
-    every = list(done.values())
-    failed = next((one for one in every if one.exit_code), every[0])
-    return Completed(
-        argv=failed.argv,
-        exit_code=failed.exit_code,
-        timed_out=any(one.timed_out for one in every),
-        flooded=any(one.flooded for one in every),
-        wall_s=max(one.wall_s for one in every),
-        left_behind=sum(one.left_behind for one in every),
-        stuck=tuple(each for host, one in done.items() for each in stuck.on(host, one.stuck)),
-        argvs=tuple(one.argv for one in every) if len(every) > 1 else (),
-        stderr=b"".join(
-            f"{host}: ".encode() + line for host, one in done.items() for line in one.stderr.splitlines(keepends=True)
-        ),
-    )
 
 
 def _wait_for(there: Callable[[], bool]) -> None:

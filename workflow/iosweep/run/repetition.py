@@ -396,6 +396,5 @@ def _timeout(step: Step, work: int, point: Point, grace_s: float) -> float:
     """Seconds after which a step counts as hung."""
     if step.time_s is not None:
         return grace_s + 1.5 * step.time_s
-    return (
-        grace_s + work / (METADATA_RATE * SLOWEST) + (0 if work else point.volume_bytes / (PREPARE_BANDWIDTH * SLOWEST))
-    )
+    work_s = work / METADATA_RATE if work else point.volume_bytes / PREPARE_BANDWIDTH
+    return grace_s + work_s / SLOWEST

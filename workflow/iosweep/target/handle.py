@@ -189,8 +189,8 @@ def identity_of(handle: int) -> str:
 
 
 def gone(place: Place) -> str:
-    """The sentence on a campaign's directory that is not there any more, and on which file system its path is now, if that
-    is another one."""
+    """The sentence on a campaign's directory that is not there any more, and on which file system its path is now, if
+    that is another one."""
     changed = ""
     for above in Path(place.directory).parents:  # the nearest one that is there
         with contextlib.suppress(OSError):
