@@ -50,11 +50,15 @@ PROGRAM_FIXTURES = {"fio", "chromium", "stand_ins", "mpi_tools"}
 SQUEUE = shutil.which("squeue")
 _CLONE_NEWNS = 0x00020000  # os.unshare is there since Python 3.12
 _MS_REC, _MS_PRIVATE = 0x4000, 0x40000
-#: The stories of both are told beside each other (slurm_campaign.py), so one worker waits for them all.
-STORIES = ("test_slurm_campaign.py", "test_slurm_faults.py")
+#: Tests of many machines at once. One worker runs them one after the other: together they would starve each other. The
+#: stories of the first two run side by side (slurm_campaign.py).
+MACHINES = (
+    "test_slurm_campaign.py", "test_slurm_faults.py", "test_dfs_campaign.py", "test_dfs_fixture.py",
+    "test_dfs_faults.py", "test_scale.py",
+)  # fmt: skip
 #: What takes a minute or so.
 LONGEST = (
-    "stories", "test_dfs_campaign.py", "test_dfs_fixture.py", "test_workflow.py", "test_faults.py", "test_demo.py",
+    "machines", "test_workflow.py", "test_faults.py", "test_demo.py",
     "test_runner.py", "test_benchmarks.py", "test_tools_rule.py", "test_report_browser.py", "test_kills.py",
     "test_mpi_campaign.py", "test_slurm_profile.py", "test_lies.py",
 )  # fmt: skip
@@ -143,7 +147,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     class ByFile(LoadScopeScheduling):
         def _split_scope(self, nodeid: str) -> str:
             file = nodeid.partition("::")[0].rpartition("/")[2]
-            return "stories" if file in STORIES else file
+            return "machines" if file in MACHINES else file
 
         def _assign_work_unit(self, node: Any) -> None:
             lasts = {file: n for n, file in enumerate(LONGEST)}
