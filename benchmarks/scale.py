@@ -78,7 +78,8 @@ def measured(work: Path, nodes: int, rounds: int, judged: bool = True, repetitio
             if beside == beside:  # not NaN
                 yield Row(
                     "scale", f"{kind} of {what}", many, seconds(own), f"srun --multi-prog {seconds(beside)}",
-                    f"{own / beside:.2f}", f"≤ {MOST_RATIO} × srun", own <= MOST_RATIO * beside if judged else None,
+                    f"{own / beside:.2f}", f"≤ {MOST_RATIO} × srun" if judged else "",
+                    own <= MOST_RATIO * beside if judged else None,
                 )  # fmt: skip
         starts, ends = statistics.median(map(_wall, once[::2])), statistics.median(map(_wall, once[1::2]))
         yield Row("scale", f"start of a job of {nodes} nodes, until it measures", f"{rounds}×", seconds(starts))

@@ -329,10 +329,13 @@ class Dfs:
         self.cluster.machine(server, ADDRESSES[server], RECIPE / "server.py")
 
     def _daemon(self, command: Sequence[str], member: str) -> None:
-        """Run what ends once its daemon is in the background. Into a file: the daemon may keep a pipe open."""
+        """Run what ends once its daemon is in the background. Into a file: the daemon may keep a pipe open.
+
+        Without PYTHON, which make exports: glusterd takes it for an interpreter, and does not start with an empty one.
+        """
         log = self.state / f"{member}.log"
         with log.open("a") as file:
-            done = self.cluster.run(command, on=member, check=False, stdout=file, stderr=file)
+            done = self.cluster.run(command, on=member, env={"PYTHON": None}, check=False, stdout=file, stderr=file)
         if done.returncode:
             raise ClusterError(f"on {member}: {command} ended with {done.returncode}\n{log.read_text()}")
 

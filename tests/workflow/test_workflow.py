@@ -313,7 +313,9 @@ def test_a_dry_run_needs_nothing_and_agrees_with_the_plan(profile, tmp_path):
     from iosweep.plan.expand import make_plan
 
     campaign = Campaign(tmp_path)
-    campaign.file = ROOT / "config/sweep.yaml"
+    campaign.file = tmp_path / "sweep.yaml"
+    there_is_room = "\nlimits: {share_of_free: 100%, fill: 100%}\n"  # on every machine's disk
+    campaign.file.write_text((ROOT / "config/sweep.yaml").read_text() + there_is_room)
     [allocation] = (made := make_plan(sweep_file.read(campaign.file))).allocations
     cost = forecast.of(made, {allocation.name: {p.id: p.repetitions.min for p in allocation.points}})
     environment = {"PATH": str(links(tmp_path, "which")), "HOME": str(tmp_path), "LANG": "C.UTF-8"}
