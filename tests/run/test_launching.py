@@ -35,7 +35,7 @@ from iosweep.run.budget import Budget
 from iosweep.run.campaign_directory import CampaignDirectory
 from iosweep.run.datasets import DataSets
 from iosweep.run.launching import Commands, lacking_pmi, together
-from iosweep.run.remote import Clock, RemoteAgents
+from iosweep.run.remote import Clock, RanOn, RemoteAgents
 from iosweep.run.remote_agent import Watched, hello
 from iosweep.slurm import query
 from iosweep.target import filesystem, identify
@@ -259,23 +259,28 @@ class Agents:
         return {"n1": Clock(0.0, 0.001), "n2": Clock(5.0, 0.002), "n3": Clock(-2.0, 0.003)}
 
     def run(
-        self, commands: dict[str, list[str]], timeout_s: float, cpus: frozenset[int] | None, outputs: dict[str, str]
-    ) -> dict[str, Any]:
+        self,
+        commands: dict[str, list[str]],
+        timeout_s: float,
+        cpus: frozenset[int] | None,
+        outputs: dict[str, str],
+        watched: dict[str, Any],
+    ) -> dict[str, RanOn]:
         self.asked = commands, timeout_s, cpus, outputs
-        files = {"log": b"x"}
-        return {host: (completed(argv=tuple(argv)), 105.0, 107.0, files) for host, argv in commands.items()}
-
-    def call(self, operation: str, *, each: dict[str, Any]) -> dict[str, Any]:
-        self.watched = each
+        self.watched = list(watched)
         machine = (MachineCounters(1, 2, 3), MachineCounters(1, 4, 5))
         load = NodeLoad(busy=0.5, ours=0.25, steal=0.0, client=0.0, user_only=False, window_s=1.5, machine=machine)
-        return {host: Watched(0, one, None, Moved()) for host, one in zip(each, (load, None), strict=True)}
+        return {
+            host: RanOn(completed(argv=tuple(argv)), 105.0, 107.0, {"log": b"x"}, Watched(0, one, None, Moved()))
+            for (host, argv), one in zip(commands.items(), (load, None), strict=True)
+        }
 
 
 def test_times_of_several_nodes_are_of_one_clock(agent: Agent, tmp_path: Path) -> None:
     remote: Any = Agents()
     commands = Commands(agent, SLURM_LAUNCHERS["srun"], tmp_path / "scratch", None, program("/y/sh"), "12", remote)
     done, streams = commands.run(tool(), [["sh", "a"], ["sh", "b"]], 1, 9.0, ("n2", "n3"))
+    assert remote.watched == ["n2", "n3"]
     assert remote.asked == ({"n2": ["/y/sh", "a"], "n3": ["/y/sh", "b"]}, 9.0, None, tool().outputs)
     assert (streams["log@0"], streams["log@1"]) == (b"x", b"x")
     common = {"exit_code": 0}

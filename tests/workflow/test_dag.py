@@ -460,7 +460,7 @@ def test_a_target_without_room_is_seen_in_a_dry_run(tmp_path: Path) -> None:
     file, results = tmp_path / "x.yaml", tmp_path / "results"
     elsewhere = dag.load(file, results, "srun", site=Slurm())  # may see another file system
     assert str(dag.no_room(elsewhere)).startswith(f"does not fit {tmp_path}/target: up to ")
-    with pytest.raises(ConfigError, match=r"x\.yaml:\d+: target\.directory: does not fit .*/target: up to .* share_of"):
+    with pytest.raises(ConfigError, match=r"x\.yaml:\d+: target\.directory: does not fit .*/target: up to .*share_of"):
         dag.load(file, results, look=True)
     with pytest.raises(ConfigError, match="does not fit"):
         dag.see_target(file, dag.load(file, results))
