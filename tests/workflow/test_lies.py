@@ -220,7 +220,7 @@ LATER = "n=$(cat {place}/n 2> /dev/null || echo 0); echo $((n + 1)) > {place}/n;
 
 LIES: dict[str, Lie] = {
     "rates x 10": Lie(told("rates-x10"), "in_flight", "in flight"),
-    "a clock of double the speed": Lie(told("clock-double"), "clock", "its clock is fast"),
+    "a clock of double the speed": Lie(told("clock-double"), "clock", "its clock is fast", LONGER),
     "dropped O_DIRECT": Lie(told("drop-direct"), "as_asked", "direct"),
     "dropped flush": Lie(told("drop-fsync"), "as_asked", "fsync", WRITES),
     "sequential": Lie(told("sequential-instead-of-random"), "as_asked", "rand"),
