@@ -50,7 +50,7 @@ check: lint ## what every change needs: unit tests, style, types, imports, docum
 	@$(RUN) python -m pytest --numprocesses=2 -m unit $(ARGS)
 
 .PHONY: test
-test: test-tools ## all tests, 15 to 25 minutes
+test: test-tools ## all tests, 15 to 30 minutes
 	@$(PYTEST)
 
 .PHONY: soak
