@@ -27,6 +27,8 @@ from iosweep.node.cpu_record import Load, Looks, NodeLoad
 from iosweep.node.io_record import Moved
 from iosweep.node.stuck import Stuck
 
+#: Descendants of a command that are looked at before it is killed, about.
+_MANY = 1000
 #: What Slurm's commands authenticate with where a site uses auth/jwt: needed by those that we run, withheld from tools.
 TOKEN = "SLURM_JWT"  # noqa: S105 - its name
 #: Bytes of a block in getrusage.
@@ -260,10 +262,13 @@ def children() -> set[int]:
 
 
 def _below(spare: Collection[int], stop: bool) -> set[int]:
-    """All descendants that live. They can be stopped on the way: else they might start others, one after the other."""
+    """All descendants that live, and are stopped on the way; `stop` False: the first _MANY of them, as they are.
+
+    What is not stopped may start others faster than they can be counted.
+    """
     found: set[int] = set()
     new = {pid for pid in children() - set(spare) if not _ended(pid)}
-    while new:
+    while new and (stop or len(found) < _MANY):
         if stop:
             _signal_all(new, signal.SIGSTOP)
         found |= new
