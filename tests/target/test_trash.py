@@ -1,4 +1,4 @@
-"""MooseFS keeps what is deleted for a day, unless it is told not to. Its command is a stand-in here."""
+"""MooseFS keeps deleted files for a day, unless that is turned off. Its command is a stand-in here."""
 
 import shlex
 from pathlib import Path

@@ -20,7 +20,7 @@ from readings import texts
 
 pytestmark = pytest.mark.usefixtures("short_runs_are_good")
 
-#: rows of one label and host are told apart by nothing else (workers without group_reporting)
+#: nothing else distinguishes rows of one label and host (workers without group_reporting)
 IDENTITY = ("label", "host")
 #: columns that come from the options alone, which stand nowhere twice
 PARAMETERS = {

@@ -36,7 +36,9 @@ def test_the_old_layout_is_read_without_its_beginning_and_without_its_end(versio
     assert (texts(headless), headless.version, len(headless.rows)) == ([], None, 6)
     assert not wrong_rows(headless, whole)
     assert "o_direct" not in headless.rows[0]
-    endless = read({"out": text[: text.index("Max Write")].encode()}, 0)  # the segments are told at the end only
+    endless = read(
+        {"out": text[: text.index("Max Write")].encode()}, 0
+    )  # the number of segments is printed at the end only
     assert (texts(endless), len(endless.rows)) == ([], 6)
     assert not wrong_rows(endless, whole)
     assert endless.rows[0]["file_size_bytes"] == 32 * MIB

@@ -59,7 +59,7 @@ def test_impossible_rows_of_csv(old: str, new: str, why: str) -> None:
 )
 def test_impossible_numbers_in_all_layouts(sample: str, old: str, new: str, why: str) -> None:
     name, content = biggest_of(files_of("main" if sample == "ior_perop" else "4.0.0", sample))
-    text = content.decode().partition("Summary of all")[0]  # where a table is told by its options alone
+    text = content.decode().partition("Summary of all")[0]  # only its options identify the table
     assert old in text
     reading = read({name: text.replace(old, new).encode()}, 0)
     assert refuses(reading, why), reading

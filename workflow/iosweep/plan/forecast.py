@@ -87,7 +87,7 @@ class Each(NamedTuple):
 
 
 def each(plan: Plan, point: Point) -> Each:
-    """What one repetition of a point of a plan takes. Kept with the plan: it is asked for again and again."""
+    """What one repetition of a point of a plan takes. Kept with the plan, because many callers ask for it."""
     known = plan.forecasts.get(point.id)
     if known is None:
         steps = point.steps()
