@@ -109,7 +109,7 @@ def all_again():
 
 todo = [
     lambda: trees.ensure(place, "fresh/p"),
-    lambda: trees.examine(place, "sets/s", ["0.0"], 9, False),
+    lambda: trees.examine(place, [trees.Look("sets/s", ["0.0"], 9, False)]),
     all_again if covered else tool,
     lambda: probe.state(place, data=not covered),
     lambda: trees.count(place, "sets"),

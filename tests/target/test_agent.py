@@ -167,7 +167,7 @@ def test_large_questions_and_answers(agent: Agent, tmp_path: Path) -> None:
     names = [f"{n:0200d}" for n in range(5000)]
     directory = tmp_path / "iosweep-c"
     directory.mkdir()
-    found = agent.call(trees.examine, marked(directory), "", names, 1, False)
+    [found] = agent.call(trees.examine, marked(directory), [trees.Look("", names, 1, False)])
     assert len(found["wrong"]) == 5
     deep = "x" * 200
     with pytest.raises(Refused) as caught:
@@ -180,7 +180,7 @@ def test_names_cross_the_pipe_unharmed(agent: Agent, tmp_path: Path, name: str) 
     # \udcff is how Python names a byte that is no UTF-8
     directory = tmp_path / f"iosweep-{name}"
     directory.mkdir()
-    assert agent.call(trees.ensure, marked(directory), f"{name}/below") == f"{directory}/{name}/below"
+    assert agent.call(trees.ensure_each, marked(directory), [f"{name}/below"]) == [f"{directory}/{name}/below"]
     assert (directory / name / "below").is_dir()
 
 

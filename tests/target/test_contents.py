@@ -69,7 +69,7 @@ def test_zeros_are_told_apart() -> None:
 
 
 def sample(ours: str, *directories: str, transfer: int = 4096) -> Sample:
-    return contents.sample(at(ours), list(directories), transfer, False)
+    return contents.sample(at(ours), [list(directories)], transfer, False)[0]
 
 
 def test_regular_files_are_read(ours: str, place: Path) -> None:
@@ -86,7 +86,7 @@ def test_regular_files_are_read(ours: str, place: Path) -> None:
 
 
 def test_what_was_never_written_is_left_out(ours: str) -> None:
-    if trees.examine(at(ours), "", [], 0, True)["holes"] != "none":
+    if trees.examine(at(ours), [trees.Look("", [], 0)])[0]["holes"] != "none":
         pytest.skip("holes: this file system shows none")
     directory = Path(trees.ensure(at(ours), "set"))
     with (directory / "0.0").open("wb") as file:

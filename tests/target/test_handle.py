@@ -44,7 +44,7 @@ WORKING: dict[str, Any] = {
     "check": handle.check,
     "ensure": lambda p: trees.ensure(p, "fresh/x"),
     "keep": lambda p: trees.keep(p, "sets/s", "s"),
-    "examine": lambda p: trees.examine(p, "sets/s", ["0.0"], 4, True),
+    "examine": lambda p: trees.examine(p, [trees.Look("sets/s", ["0.0"], 4)]),
 }
 REMOVING: dict[str, Any] = {
     "remove": lambda p: removal.remove(p, "sets"),
@@ -255,7 +255,7 @@ def test_root_trusts_nobody(ours: Place, place: Path) -> None:
 def test_a_file_to_read_with_a_second_name(ours: Place, tmp_path: Path) -> None:
     """Whoever has the other name could change what is read."""
     os.link(f"{ours.directory}/sets/s/0.0", tmp_path / "other")
-    found = trees.examine(ours, "sets/s", ["0.0", "1.0"], 4, False)
+    [found] = trees.examine(ours, [trees.Look("sets/s", ["0.0", "1.0"], 4, False)])
     assert found["wrong"] == ["0.0 has another name as well (a hard link)"]
 
 

@@ -98,7 +98,7 @@ def test_links_inside_are_not_followed(ours: str, place: Path) -> None:
         with pytest.raises(OSError, match=DIRECTORY):
             trees.ensure(at(ours), below)
         with pytest.raises(OSError, match=DIRECTORY):
-            trees.examine(at(ours), below, ["precious"], 1, True)
+            trees.examine(at(ours), [trees.Look(below, ["precious"], 1)])
     # in a tree that is removed, only the link goes
     trees.ensure(at(ours), "tree")
     (Path(ours) / "tree" / "way").symlink_to(place / "theirs")
@@ -136,7 +136,7 @@ def data(ours: str) -> Path:
 
 
 def examine(ours: str, holes: bool = False, files: int = 2) -> dict[str, Any]:
-    return trees.examine(at(ours), "set", [f"{n}.0" for n in range(files)], SIZE, holes)
+    return trees.examine(at(ours), [trees.Look("set", [f"{n}.0" for n in range(files)], SIZE, holes)])[0]
 
 
 def test_complete_files(ours: str, data: Path) -> None:
@@ -165,6 +165,21 @@ def test_incomplete_files(ours: str, data: Path, harm: Any, wrong: str) -> None:
 
 def test_no_more_than_five_sentences(ours: str, data: Path) -> None:
     assert len(examine(ours, files=100)["wrong"]) == 5
+
+
+def test_many_directories_are_examined_at_a_time(ours: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    for number in range(40):
+        directory = Path(trees.ensure(at(ours), f"sets/s.node{number}"))
+        (directory / "0.0").write_bytes(b"x" * (SIZE if number != 7 else 5))
+    probes: list[int] = []
+    shows = trees._shows_holes
+    monkeypatch.setattr(trees, "_shows_holes", lambda handle: probes.append(handle) or shows(handle))
+    looks = [trees.Look(f"sets/s.node{number}", ["0.0"], SIZE) for number in range(41)]
+    found = trees.examine(at(ours), looks)
+    assert [k for k, each in enumerate(found) if each["wrong"]] == [7, 40]
+    assert found[7]["wrong"] == [f"0.0 has 5 of {SIZE} bytes"]
+    assert found[40]["wrong"] == ["the directory is not there"]
+    assert len(probes) == 1  # a file that is synced: not one for each node
 
 
 def test_no_directory(ours: str) -> None:
@@ -198,7 +213,7 @@ def test_a_link_in_its_place_is_not_followed(place: Path, aim: str) -> None:
     for touch in (
         lambda d: trees.ensure(d, "x"), lambda d: removal.remove(d, "deep"), lambda d: removal.remove_all(d),
         lambda d: trees.keep(d, "deep", "x"), trees.parts,
-        lambda d: trees.count(d, "deep"), lambda d: trees.examine(d, "deep", ["precious"], 1, True), trees.usage,
+        lambda d: trees.count(d, "deep"), lambda d: trees.examine(d, [trees.Look("deep", ["x"], 1)]), trees.usage,
     ):  # fmt: skip
         with pytest.raises(Refused, match="is a symbolic link; it is not followed"):
             touch(Place(f"{place}/iosweep-c", "u"))
@@ -373,7 +388,7 @@ def test_it_tells_of_its_progress(ours: str, monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(protocol, "_listeners", [lambda: beats.append(1)])
     for touch in (
         lambda: trees.count(at(ours), "sets"), lambda: trees.usage(at(ours)), lambda: removal.remove(at(ours), "sets"),
-        lambda: trees.examine(at(ours), "", [str(n) for n in range(files)], 1, False),
+        lambda: trees.examine(at(ours), [trees.Look("", [str(n) for n in range(files)], 1, False)]),
     ):  # fmt: skip
         beats.clear()
         touch()

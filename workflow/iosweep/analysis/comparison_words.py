@@ -363,7 +363,8 @@ def _rest(found: Comparison, changed: Sequence[Finding]) -> str:
     what = f"no {'other ' if changed else ''}{noun}"
     are = "is" if undecided == 1 else "are"
     of = f"{'the other ' if changed else ''}{human_count(len(others), 'result')}"
-    doubt = f", but {undecided:,} of {of} {are} undecided" if undecided else ""
+    who = f"all {of}" if undecided == len(others) > 1 else f"{undecided:,} of {of}"
+    doubt = f", but {who} {are} undecided" if undecided else ""
     return f"{what} of {least} or more was found{doubt}"
 
 

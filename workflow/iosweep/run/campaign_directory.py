@@ -245,7 +245,11 @@ class CampaignDirectory:
         """Make a directory below it (and empty it); returns its absolute path."""
         if empty and (wrong := self.remove(below)["wrong"]):
             raise TargetError(errno.ENOTEMPTY, f"{below} cannot be emptied: {wrong[0]}")
-        return self._agent.call(trees.ensure, self.place, below)
+        return self.ensure_each([below])[0]
+
+    def ensure_each(self, below: list[str]) -> list[str]:
+        """Make directories below it; returns their absolute paths."""
+        return self._agent.call(trees.ensure_each, self.place, below)
 
     def recount(self) -> None:
         """Measure how much stays there."""

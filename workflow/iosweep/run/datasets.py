@@ -26,7 +26,7 @@ from iosweep.run.campaign_directory import CampaignDirectory
 from iosweep.target import contents, stamps, trees
 from iosweep.target.agent import Agent
 from iosweep.target.contents import Sample
-from iosweep.target.trees import Examined
+from iosweep.target.trees import Examined, Look
 from iosweep.text import human_count
 from iosweep.tools import FileSet, Streams, Tool, tools
 
@@ -84,7 +84,7 @@ class DataSets:
         Refused and AllocationError if a set must not be written.
         """
         shares = files.shares(len(hosts))
-        looked = [self._share(share, tool) for share in shares]
+        looked = self._look(shares, tool)
         if lacking := [share for share, seen in zip(shares, looked, strict=True) if seen is None]:
             writers = self._writers(shares, lacking, hosts)
             largest = max(self._wanted[share.directory][0].size_bytes for share in lacking)
@@ -92,10 +92,8 @@ class DataSets:
             began = time.monotonic()
             trouble = self._prepare(lacking, tool, writers)
             self._budget.spent.prepared_s += time.monotonic() - began
-            looked = [
-                seen or self._prepared(share, trouble.get(share.directory))
-                for share, seen in zip(shares, looked, strict=True)
-            ]
+            prepared = dict(zip((share.directory for share in lacking), self._prepared(lacking, trouble), strict=True))
+            looked = [seen or prepared[share.directory] for share, seen in zip(shares, looked, strict=True)]
         found = [seen for seen in looked if seen]
         holes = {seen["holes"] for seen in found}
         own = self._own(shares, hosts)
@@ -122,9 +120,9 @@ class DataSets:
         """
         changed: list[str] = []
         unclear = ""
-        for share in files.shares(len(hosts)):
-            whole, known = self._wanted[share.directory][0], self._known[share.directory]
-            after = self._examine(whole, holes=known.seen["holes"] == "none", again=True)
+        known_of = {share.directory: self._known[share.directory] for share in files.shares(len(hosts))}
+        looks = [self._as_look(directory, known.seen["holes"] == "none") for directory, known in known_of.items()]
+        for (directory, known), after in zip(known_of.items(), self._examine(looks, again=True), strict=True):
             wrong = list(after["wrong"])
             if files.role == "read":
                 difference = self._difference(known, after)
@@ -132,8 +130,8 @@ class DataSets:
                 wrong += [difference.changed] if difference.changed else []
             if wrong:
                 changed += wrong
-                del self._known[share.directory]
-                self._directory.remove(share.directory)
+                del self._known[directory]
+                self._directory.remove(directory)
             else:
                 self._seen_again(known, after)
         return structs.replace(found, changed=tuple(changed[: trees.SENTENCES]), unclear=unclear)
@@ -175,52 +173,69 @@ class DataSets:
             found += [host] if host == writers[(k + 1) % len(writers)] else []
         return found
 
-    def _share(self, files: FileSet, tool: str) -> Examined | None:
-        """The state of a set; None if it must be prepared."""
-        whole, _ = self._wanted.setdefault(files.directory, (files, tool))  # of a point that was not left at the start
-        if len(whole.files) < len(files.files):  # the larger set could not be prepared
-            whole = files
-            self._wanted[files.directory] = (files, tool)
-            self._known.pop(files.directory, None)
-        known = self._known.get(files.directory)
-        seen = self._examine(whole, holes=known is None)
-        if seen["wrong"] or (known and files.role == "read" and self._difference(known, seen).changed):
-            return None
-        if known is None:
-            known = self._keep(files, seen)
-        else:
-            self._seen_again(known, seen)
-        return known.seen
+    def _look(self, shares: Sequence[FileSet], tool: str) -> list[Examined | None]:
+        """The states of sets; None for one that must be prepared."""
+        for files in shares:
+            whole, _ = self._wanted.setdefault(files.directory, (files, tool))  # of a point that was not left at first
+            if len(whole.files) < len(files.files):  # the larger set could not be prepared
+                self._wanted[files.directory] = (files, tool)
+                self._known.pop(files.directory, None)
+        known = [self._known.get(files.directory) for files in shares]
+        looks = [self._as_look(files.directory, holes=k is None) for files, k in zip(shares, known, strict=True)]
+        looked: list[Examined | None] = []
+        fresh: list[tuple[FileSet, Examined]] = []
+        for files, before, seen in zip(shares, known, self._examine(looks), strict=True):
+            if seen["wrong"] or (before and files.role == "read" and self._difference(before, seen).changed):
+                looked.append(None)
+                continue
+            if before is None:
+                fresh.append((files, seen))
+            else:
+                self._seen_again(before, seen)
+                seen = before.seen
+            looked.append(seen)
+        self._keep(fresh)
+        return looked
 
-    def _prepared(self, files: FileSet, trouble: str | None) -> Examined:
-        """The state of a set that was just prepared. `trouble`: what went wrong."""
-        whole, _ = self._wanted[files.directory]
-        seen = self._examine(whole, holes=True)
-        if trouble:
-            seen["wrong"] = [trouble, *seen["wrong"]]
-        if not seen["wrong"]:
-            self._keep(files, seen)
-        return seen
+    def _prepared(self, sets: Sequence[FileSet], trouble: dict[str, str | None]) -> list[Examined]:
+        """The states of sets that were just prepared. `trouble`: directory -> what went wrong."""
+        looked = self._examine([self._as_look(files.directory, holes=True) for files in sets])
+        for files, seen in zip(sets, looked, strict=True):
+            if wrong := trouble.get(files.directory):
+                seen["wrong"] = [wrong, *seen["wrong"]]
+        self._keep([(files, seen) for files, seen in zip(sets, looked, strict=True) if not seen["wrong"]])
+        return looked
 
-    def _keep(self, files: FileSet, seen: Examined) -> _Known:
-        """Keep the state of a complete set, and of one to be read a sample."""
-        known = self._known[files.directory] = _Known(seen, time.time_ns())
-        if files.role == "read":
-            known.sample, known.unread = self.sample([files.directory], _PREPARE_TRANSFER, from_begin=False)
-        return known
+    def _keep(self, complete: Sequence[tuple[FileSet, Examined]]) -> None:
+        """Keep the states of complete sets, and of those to be read a sample."""
+        at_ns = time.time_ns()
+        self._known |= {files.directory: _Known(seen, at_ns) for files, seen in complete}
+        if to_read := [files.directory for files, _ in complete if files.role == "read"]:
+            samples = self._samples([[directory] for directory in to_read], _PREPARE_TRANSFER, from_begin=False)
+            for directory, (sample, unread) in zip(to_read, samples, strict=True):
+                self._known[directory].sample, self._known[directory].unread = sample, unread
 
     def sample(self, directories: list[str], transfer: int, from_begin: bool) -> tuple[Sample | None, str]:
         """Blocks of some files below the campaign's directory, or why they could not be read."""
-        try:
-            found = self._agent.call(contents.sample, self._directory.place, directories, transfer, from_begin)
-        except TargetError as error:
-            return None, f"blocks of the files could not be read: {error.strerror}"
-        return (found, "") if found.bytes else (None, "the files hold nothing, or are not there any more")
+        return self._samples([directories], transfer, from_begin)[0]
 
-    def _examine(self, whole: FileSet, holes: bool, again: bool = False) -> Examined:
-        where, names = self._directory.place, list(whole.files)
-        size = whole.file_size_bytes or 0
-        return self._agent.call(trees.examine, where, whole.directory, names, size, holes, again)
+    def _samples(self, groups: list[list[str]], transfer: int, from_begin: bool) -> list[tuple[Sample | None, str]]:
+        """For each group of directories what `sample` returns."""
+        try:
+            found = self._agent.call(contents.sample, self._directory.place, groups, transfer, from_begin)
+        except TargetError as error:
+            return [(None, f"blocks of the files could not be read: {error.strerror}")] * len(groups)
+        return [
+            (one, "") if one.bytes else (None, "the files hold nothing, or are not there any more") for one in found
+        ]
+
+    def _as_look(self, directory: str, holes: bool) -> Look:
+        """A look at a whole set."""
+        whole, _ = self._wanted[directory]
+        return Look(directory, list(whole.files), whole.file_size_bytes or 0, holes)
+
+    def _examine(self, looks: list[Look], again: bool = False) -> list[Examined]:
+        return self._agent.call(trees.examine, self._directory.place, looks, again)
 
     def _prepare(self, lacking: Sequence[FileSet], tool: str, hosts: Sequence[str]) -> dict[str, str | None]:
         """Write sets as the most demanding point needs them, or, if that fails, as `lacking` asks for them.

@@ -345,9 +345,8 @@ def _files(c: Context, point: Point, step: Step, files: FileSet, hosts: Sequence
         return c.sets.ready(files, point.tool, hosts)
     c.directory.may_write(fresh_bytes(point, [step]), inodes)
     c.directory.ensure(files.directory, empty=step.phase.writes and inodes > 0)
-    shares = files.shares(len(hosts))
-    for share in shares if len(shares) > 1 else ():
-        c.directory.ensure(share.directory, empty=False)
+    if len(shares := files.shares(len(hosts))) > 1:
+        c.directory.ensure_each([share.directory for share in shares])
     return Files(role="fresh")
 
 

@@ -336,7 +336,7 @@ OPERATIONS = protocol.by_name(
         *(identify.identify, identify.look, identify.space, quota.room),
         *(ownership.claim, ownership.owner_of, ownership.ours),
         *(handle.check, handle.trusted, probe.state, probe.remove_probes),
-        *(trees.ensure, trees.keep, trees.parts, trees.usage, trees.count, trees.examine, contents.sample),
+        *(trees.ensure_each, trees.keep, trees.parts, trees.usage, trees.count, trees.examine, contents.sample),
         *(removal.remove, removal.remove_all, removal.preview, foreign.foreign),
         *(striping.set_layout, striping.read_layout, trash.keep_nothing, process.keep_to, execute),
     ]

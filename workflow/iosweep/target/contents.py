@@ -11,6 +11,7 @@ import os
 import stat
 import zlib
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from itertools import islice
 
 from iosweep.files.fields import Count, Part
@@ -19,6 +20,8 @@ from iosweep.target.protocol import beat
 
 #: Files, blocks of all of them together, and bytes of a block: 4 ms of CPU in all.
 FILES, BLOCKS, BLOCK_BYTES = 4, 32, 8 << 10
+#: Groups of directories that are read at a time.
+_AT_ONCE = 16
 #: Names of a directory that are read; files are chosen among them.
 _NAMES = 1024
 #: Bytes of what storage deduplicates, of what similar blocks have in common, and of the smallest write.
@@ -46,23 +49,31 @@ class Sample(Part, frozen=True, kw_only=True):
         return Sample(**{name: getattr(self, name) + getattr(other, name) for name in self.__struct_fields__})
 
 
-def sample(place: Place, directories: list[str], transfer: int, from_begin: bool) -> Sample:
-    """Read blocks of the files in some directories below the campaign's. A directory that is not there has none.
+def sample(place: Place, groups: list[list[str]], transfer: int, from_begin: bool) -> list[Sample]:
+    """Read blocks of the files in directories below the campaign's: a sample of each group of them. A directory that is
+    not there has none.
 
     `transfer`: bytes of one I/O; blocks begin where I/Os began: there a tool repeats its buffer.
     `from_begin`: the first I/Os of a file instead of some spread over it.
     """
+    with Opened(place, use="read") as ours:
+        if len(groups) == 1:
+            return [_sample(ours, groups[0], transfer, from_begin)]
+        with ThreadPoolExecutor(_AT_ONCE) as pool:
+            return list(pool.map(lambda group: _sample(ours, group, transfer, from_begin), groups))
+
+
+def _sample(ours: Opened, directories: Sequence[str], transfer: int, from_begin: bool) -> Sample:
     contents: list[list[bytes]] = []
     chosen = spread(directories, FILES)
-    with Opened(place, use="read") as ours:
-        for directory in chosen:
-            try:
-                with ours.below(directory) as handle:
-                    names = _files(handle, FILES // len(chosen))
-                    count = BLOCKS // (len(chosen) * max(1, len(names)))
-                    contents += [_blocks(handle, name, transfer, from_begin, count) for name in names]
-            except FileNotFoundError:
-                continue
+    for directory in chosen:
+        try:
+            with ours.below(directory) as handle:
+                names = _files(handle, FILES // len(chosen))
+                count = BLOCKS // (len(chosen) * max(1, len(names)))
+                contents += [_blocks(handle, name, transfer, from_begin, count) for name in names]
+        except FileNotFoundError:
+            continue
     return measured([blocks for blocks in contents if blocks])
 
 

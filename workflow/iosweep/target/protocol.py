@@ -30,7 +30,7 @@ _WORDS = {
     "owner_of": "reading the campaign's marker",
     "ours": "reading the campaign's marker",
     "claim": "making the campaign's directory",
-    "ensure": "making a directory",
+    "ensure_each": "making directories",
     "usage": "adding up files",
     "count": "counting files",
     "foreign": "looking for files of others",

@@ -14,9 +14,11 @@ import stat
 import threading
 from collections import OrderedDict
 from collections.abc import Collection, Iterator
-from contextlib import ExitStack
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TypedDict
+
+import msgspec
 
 from iosweep.errors import Refused
 from iosweep.target import stamps
@@ -33,6 +35,8 @@ KEPT = "kept"
 _OPEN = 64
 #: Files that are asked for holes when they are looked at again: each has to be opened for that.
 _HOLES_AGAIN = 4096
+#: Directories that are examined at a time.
+_AT_ONCE = 16
 #: Sentences that are returned; more would not help.
 SENTENCES = 5
 _NOT_LOOKED = "not looked at"
@@ -40,8 +44,17 @@ _NOT_LOOKED = "not looked at"
 
 def ensure(place: Place, below: str) -> str:
     """Make a directory below the campaign's; returns its absolute path."""
-    with Opened(place) as ours, ours.below(below, create=True):
-        return str(Path(ours.directory) / below)
+    return ensure_each(place, [below])[0]
+
+
+def ensure_each(place: Place, below: list[str]) -> list[str]:
+    """Make directories below the campaign's; returns their absolute paths."""
+    with Opened(place) as ours:
+        for each in below:
+            beat()
+            with ours.below(each, create=True):
+                pass
+        return [str(Path(ours.directory) / each) for each in below]
 
 
 def keep(place: Place, below: str, name: str) -> str | None:
@@ -102,29 +115,59 @@ class Examined(TypedDict):
     stamps: Stamps
 
 
-def examine(place: Place, below: str, files: list[str], size: int, holes: bool, again: bool = False) -> Examined:
-    """Whether files are there, regular, of full size and (`holes`) without unwritten extents.
+class Look(msgspec.Struct, frozen=True):
+    """Files of `size` bytes in a directory below the campaign's. holes: whether unwritten extents are looked for."""
 
-    `again`: the file system has shown before that it reports holes; of many files some are asked for theirs.
+    below: str
+    files: list[str]
+    size: int
+    holes: bool = True
+
+
+def examine(place: Place, looks: list[Look], again: bool = False) -> list[Examined]:
+    """Whether files are there, regular, of full size and without unwritten extents: an answer for each look.
+
+    `again`: the file system has shown before that it reports holes; of many files some are asked for theirs. Some
+    directories at a time, because each may take a few round trips to a metadata server.
     """
-    with ExitStack() as stack:
-        ours = stack.enter_context(Opened(place))
-        try:
-            handle = stack.enter_context(ours.below(below))
-        except FileNotFoundError:
-            return {"wrong": ["the directory is not there"], "holes": _NOT_LOOKED, "stamps": stamps.none()}
-        return _examined(handle, files, size, holes, again)
+    with Opened(place) as ours:
+        shown = _Shown(again)
+        if len(looks) == 1:
+            return [_look(ours, looks[0], again, shown)]
+        with ThreadPoolExecutor(_AT_ONCE) as pool:
+            return list(pool.map(lambda look: _look(ours, look, again, shown), looks))
 
 
-def _examined(handle: int, files: list[str], size: int, holes: bool, again: bool) -> Examined:
+class _Shown:
+    """Whether the file system shows holes: found out once, in the first directory that is asked for them."""
+
+    def __init__(self, known: bool):
+        self._known: bool | None = known or None
+        self._lock = threading.Lock()
+
+    def of(self, handle: int) -> bool:
+        with self._lock:
+            if self._known is None:
+                self._known = _shows_holes(handle)
+            return self._known
+
+
+def _look(ours: Opened, look: Look, again: bool, shown: _Shown) -> Examined:
+    try:
+        with ours.below(look.below) as handle:
+            return _examined(handle, look, again, shown)
+    except FileNotFoundError:
+        return {"wrong": ["the directory is not there"], "holes": _NOT_LOOKED, "stamps": stamps.none()}
+
+
+def _examined(handle: int, look: Look, again: bool, shown: _Shown) -> Examined:
     wrong: list[str] = []
     found = stamps.none()
     seen = _NOT_LOOKED
-    every = -(-len(files) // _HOLES_AGAIN) if again else 1
-    if holes:
-        shown = again or _shows_holes(handle)
-        seen = "none" if shown else "hidden: this file system shows no holes, not even in a sparse file"
-    for number, name in enumerate(files):
+    every = -(-len(look.files) // _HOLES_AGAIN) if again else 1
+    if look.holes:
+        seen = "none" if shown.of(handle) else "hidden: this file system shows no holes, not even in a sparse file"
+    for number, name in enumerate(look.files):
         beat()
         try:
             status = os.stat(name, dir_fd=handle, follow_symlinks=False)
@@ -136,9 +179,9 @@ def _examined(handle: int, files: list[str], size: int, holes: bool, again: bool
             wrong.append(f"{name} is not a regular file")
         elif status.st_nlink > 1:
             wrong.append(f"{name} has another name as well (a hard link)")
-        elif status.st_size != size:
-            wrong.append(f"{name} has {status.st_size} of {size} bytes")
-        elif seen == "none" and number % every == 0 and _first_hole(handle, name) < size:
+        elif status.st_size != look.size:
+            wrong.append(f"{name} has {status.st_size} of {look.size} bytes")
+        elif seen == "none" and number % every == 0 and _first_hole(handle, name) < look.size:
             wrong.append(f"{name} has unwritten extents")
             seen = "found"
     return {"wrong": wrong[:SENTENCES], "holes": seen, "stamps": found}

@@ -1,0 +1,165 @@
+"""Data sets of several nodes: who writes them, when they are written anew, and what is known of them."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import orjson
+import pytest
+from msgspec import structs
+
+from campaign import document, make
+from iosweep.node.process import Completed
+from iosweep.plan import forecast
+from iosweep.results.campaign_documents import DataSet
+from iosweep.results.store import Store
+from iosweep.run import datasets
+from iosweep.run.budget import Budget
+from iosweep.run.campaign_directory import CampaignDirectory
+from iosweep.run.datasets import DataSets
+from iosweep.run.launching import together
+from iosweep.target import filesystem, identify
+from iosweep.target.agent import Agent
+from iosweep.tools import FileSet, Streams, Tool
+
+pytestmark = pytest.mark.local
+
+
+@pytest.fixture
+def agent() -> Iterator[Agent]:
+    with Agent() as made:
+        yield made
+
+
+class Writer:
+    """Starts what writes a set, and keeps on which hosts. `fails`: the directory of one that cannot be written."""
+
+    def __init__(self) -> None:
+        self.calls: list[tuple[tuple[str, ...], list[str]]] = []
+        self.fails = ""
+
+    def __call__(
+        self, tool: Tool, commands: Sequence[Sequence[str]], tasks: int, limit_s: float, hosts: Sequence[str]
+    ) -> tuple[Completed, Streams]:
+        self.calls.append((tuple(hosts), [Path(command[1]).name for command in commands]))
+        streams: dict[str, bytes] = {}
+        codes = []
+        for k, (_, directory, *names) in enumerate(commands):
+            fails = bool(self.fails) and directory.endswith(self.fails)
+            streams |= {f"stdout@{k}": b"{\n", f"stderr@{k}": b"\nno space\n" if fails else b""}
+            codes.append(28 if fails else 0)
+            for name in () if fails else names:
+                Path(directory, name).write_bytes(bytes(4096))
+        streams["hosts"] = orjson.dumps([{"host": hosts[k], "exit_code": code} for k, code in enumerate(codes)])
+        done = [
+            Completed(("started", *command), 0, timed_out=False, flooded=False, wall_s=1.0, left_behind=0)
+            for command in commands
+        ]  # by a launcher, say
+        return replace(together(dict(zip(hosts, done, strict=False))), exit_code=max(codes)), streams
+
+
+@pytest.fixture
+def sets(agent: Agent, tmp_path: Path) -> tuple[DataSets, Writer, Path]:
+    (tmp_path / "target").mkdir()
+    made = make(tmp_path, document() | {"target": {"directory": f"{tmp_path}/target"}, "limits": {"fill": "100%"}})
+    store, writer = Store(tmp_path / "results"), Writer()
+    directory = CampaignDirectory(made, store, agent)
+    here = filesystem.identity(agent.call(identify.identify, f"{tmp_path}/target"))
+    directory.claim("tmpfs", here, "x", forecast.of(made, {}))
+    budget = Budget(made, store, None, print)
+    return DataSets(agent, directory, store, [], writer, budget), writer, Path(directory.path)
+
+
+def file_set(*names: str, of_all_nodes: bool = False) -> FileSet:
+    return FileSet("sets/s", "read", names, 4096, of_all_nodes, lambda path: ["write", path, *names])
+
+
+HOSTS = ("n1", "n2", "n3")
+
+
+def test_what_changed_while_it_was_read_is_written_anew(sets: tuple[DataSets, Writer, Path]) -> None:
+    found, writer, ours = sets
+    files = file_set("0.0", "1.0")
+    evidence = found.ready(files, "fio", HOSTS)
+    assert (after := found.again(files, evidence, HOSTS)).changed == ()
+    assert after == structs.replace(evidence, changed=())
+    with (ours / "sets/s.node1/1.0").open("r+b") as file:
+        file.write(b"other")
+    assert found.again(files, evidence, HOSTS).changed == ("files were written to or truncated (1.0 was the last)",)
+    assert sorted(path.name for path in (ours / "sets").iterdir()) == ["s", "s.node2"]  # also for the next run
+    assert found.ready(files, "fio", HOSTS) == evidence
+    assert writer.calls[1:] == [(("n3",), ["s.node1"])]
+
+
+def test_each_node_has_its_files_and_another_writes_them(sets: tuple[DataSets, Writer, Path]) -> None:
+    found, writer, ours = sets
+    files = file_set("0.0", "1.0")
+    evidence = found.ready(files, "fio", HOSTS)
+    # who reads it must not have it in its cache
+    assert writer.calls == [(("n2", "n3", "n1"), ["s", "s.node1", "s.node2"])]
+    assert (evidence.wrong, evidence.files, evidence.set_bytes) == ((), 6, 6 * 4096)
+    assert (evidence.holes != "found", evidence.own) == (True, ())
+    stored = found._store.documents(DataSet)
+    assert [stored[name].argv[:2] for name in ("sets.s", "sets.s.node1", "sets.s.node2")] == [("started", "write")] * 3
+    assert found.ready(files, "fio", HOSTS) == evidence
+    assert len(writer.calls) == 1
+    # other nodes of the same allocation find some that they have written themselves
+    assert found.ready(files, "fio", ("n1", "n3")).own == ("n3",)
+    assert found.ready(files, "fio", ("n2", "n3")).own == ("n2", "n3")
+    # one node has the first of them; more nodes than before want more
+    alone = found.ready(files, "fio", ("n2",))
+    assert alone == structs.replace(evidence, files=2, set_bytes=2 * 4096, own=None, sample=alone.sample)
+    assert (evidence.sample and evidence.sample.files, alone.sample and alone.sample.files) == (6, 2)
+    assert found.ready(files, "fio", (*HOSTS, "n4")).wrong == ()
+    assert writer.calls[1:] == [(("n1",), ["s.node3"])]
+    # what was changed is written anew, and nothing else
+    (ours / "sets/s.node1/1.0").write_bytes(b"short")
+    assert found.ready(files, "fio", HOSTS).wrong == ()
+    assert writer.calls[2:] == [(("n3",), ["s.node1"])]
+
+
+@pytest.mark.parametrize("nodes", [2, 64])
+def test_the_target_is_asked_as_often_for_many_nodes(
+    sets: tuple[DataSets, Writer, Path], nodes: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found, _, _ = sets
+    files, hosts = file_set("0.0"), tuple(f"n{k}" for k in range(nodes))
+    found.ready(files, "fio", hosts)  # writes them
+    asked: list[str] = []
+    call = found._agent.call
+    monkeypatch.setattr(found._agent, "call", lambda f, *given: asked.append(f.__name__) or call(f, *given))
+    evidence = found.ready(files, "fio", hosts)
+    assert (evidence.files, found.again(files, evidence, hosts).changed) == (nodes, ())
+    assert asked == ["examine", "examine"]
+
+
+def test_one_set_of_all_nodes(sets: tuple[DataSets, Writer, Path]) -> None:
+    found, writer, _ = sets
+    evidence = found.ready(file_set("0", "1", of_all_nodes=True), "fio", HOSTS)
+    assert writer.calls == [(HOSTS, ["s"])]
+    assert (evidence.files, evidence.set_bytes, evidence.wrong) == (2, 2 * 4096, ())
+    # ranks read what those of the next node have written
+    assert evidence.own == ()
+    assert found.ready(file_set("0", "1", of_all_nodes=True), "fio", (*HOSTS[1:], "n1")).own == ("n2", "n3", "n1")
+    assert len(writer.calls) == 1
+
+
+def test_the_last_line_of_mpichs_stack_is_the_reason() -> None:
+    stack = (
+        b"Abort(1090319) on node 0 (rank 0 in comm 0): Fatal error in internal_Init: Other MPI error, error stack:\n"
+        b"internal_Init(70).............: MPI_Init(argc=0x7ff, argv=0x7ff) failed\n"
+        b"MPII_Init_thread(268).........: \nMPIDI_POSIX_comm_bootstrap(123): Out of memory\nsrun: error: n1\n"
+    )
+    assert datasets._cause(stack) == "MPIDI_POSIX_comm_bootstrap(123): Out of memory"
+    assert datasets._cause(b"\n no space\nat all\n") == "no space"
+
+
+def test_one_node_cannot_write_its_files(sets: tuple[DataSets, Writer, Path], tmp_path: Path) -> None:
+    found, writer, _ = sets
+    writer.fails = "s.node1"
+    wrong = found.ready(file_set("0"), "fio", ("n1", "n2")).wrong
+    assert any("preparing them failed (exit code 28): no space" in each for each in wrong)
+    kept = orjson.loads((tmp_path / "results/sets/sets.s.node1.json").read_bytes())
+    assert (kept["hosts"], kept["exit_code"], kept["stderr"]) == (["n1"], 28, "\nno space\n")
+    writer.fails = ""
+    assert found.ready(file_set("0"), "fio", ("n1", "n2")).wrong == ()
