@@ -5,6 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec import structs
 
 import results_factory as factory
 from iosweep.analysis.aggregate import Result, summarize
@@ -103,7 +104,7 @@ def test_a_figure_says_that_it_has_the_highest_values_only_where_it_has(
     for mark in whole.marks:
         at[mark.x] = at.get(mark.x, 0) + 1
     highest = max((mark.y, mark.x) for mark in whole.marks if mark.y is not None and mark.x in whole.x_values[1:-1])
-    top = [mark._replace(y=2 * highest[0]) if mark.x == highest[1] else mark for mark in whole.marks]
+    top = [structs.replace(mark, y=2 * highest[0]) if mark.x == highest[1] else mark for mark in whole.marks]
     found = bounds.thinned(replace(whole, marks=tuple(top)), 2 * max(at.values()))
     assert len(found.x_values) == 2
     assert "highest" not in found.notes[-1]
