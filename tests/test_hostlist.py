@@ -35,7 +35,8 @@ def _all(count: int) -> list[str]:
         (["a", "a1", "a2", "b"], "a,a[1-2],b"),
         (["w3", "w2", "w1"], "w[3,2,1]"),  # in their order, as Slurm does
         (["a", "a"], "a,a"),
-        (["r1-ib", "r2-ib"], "r[1-2]-ib"),
+        (["r1-ib", "r2-ib", "r3", "r4"], "r1-ib,r2-ib,r[3-4]"),  # Slurm takes no brackets in the middle of a name
+        (["n1.hpc", "n2.hpc"], "n1.hpc,n2.hpc"),
     ],
 )
 def test_lists(names: list[str], text: str) -> None:

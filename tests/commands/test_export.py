@@ -88,7 +88,8 @@ def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> campaign.Made:
             )  # fmt: skip
     merge.merge(plan, made.results)
     (made.results / merged_tables.REPORT).write_bytes(merged_tables.sealed(b"<p>acme-zeus</p>\n"))
-    (made.results / "lock").write_text("{}")
+    for name in ("lock", "rates"):  # as after a kill
+        (made.results / name).write_text("{}")
     return made
 
 
@@ -126,7 +127,7 @@ def test_an_archive_is_read_like_a_campaign(made: campaign.Made, capsys: Capture
     assert (run("check", "acme-zeus.tar.zst"), capsys.readouterr().out) == whole
     assert "not checked" not in whole[1]
     top = unpacked(tmp_path / "acme-zeus.tar.zst", tmp_path / "into")
-    assert not {"lock", "target.json", "logs"} & {file.name for file in top.iterdir()}
+    assert not {"lock", "target.json", "logs", "rates", "judged"} & {file.name for file in top.iterdir()}
     before = figures(top)
     for file in top.glob("*.parquet"):
         file.unlink()

@@ -1,5 +1,6 @@
 """`iosweep report` of a campaign that is being measured: a page of what is stored, apart from the campaign's own."""
 
+import errno
 import hashlib
 import os
 import signal
@@ -17,7 +18,7 @@ from iosweep.commands.watch.snapshot import Campaign
 from iosweep.files import documents
 from iosweep.jobs import at_work
 from iosweep.jobs.at_work import Holder
-from iosweep.results import merged_tables
+from iosweep.results import judging_processes, merged_tables
 from locks import left
 from waiting import over, wait_for
 
@@ -111,6 +112,21 @@ def test_a_host_that_cannot_be_seen_may_measure(made: Made, monkeypatch: pytest.
     assert text == "1 node: may be measured by process 12 on node17, whose end cannot be seen from here"
 
 
+@pytest.mark.parametrize("alive", [True, None])
+def test_a_running_campaign_that_cannot_be_read_gets_no_last_page(
+    running: Made, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], alive: bool | None
+) -> None:
+    monkeypatch.setattr(live_report, "holds", lambda results: Holder(HERE, alive))
+
+    def stale(*_: object) -> int:
+        raise OSError(errno.ESTALE, os.strerror(errno.ESTALE), "points")
+
+    monkeypatch.setattr(Campaign, "_read", stale)
+    assert cli.main(["report", str(running.results)]) == 1
+    assert "it cannot be seen how far" in capsys.readouterr().err
+    assert not (running.results / "report.html").exists()
+
+
 def test_a_run_that_was_killed_is_over(made: Made) -> None:
     (made.results / "lock").write_text(left(12, os.uname().nodename))
     assert live_report.workers(Campaign(made.results).look()) == []
@@ -151,3 +167,23 @@ def test_nothing_of_a_running_campaign_changes(tmp_path: Path, fio: str) -> None
     assert "Still being measured" not in (campaign.results / "report.html").read_text()
     assert len(campaign.repetitions()) == 12
     assert campaign.settled()
+
+
+def test_a_link_in_place_of_the_folder_is_not_followed(
+    running: Made, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Results may come from others, and the link may name another campaign."""
+    other = tmp_path / "other"
+    other.mkdir()
+    (other / merged_tables.ABOUT).write_text("mine")
+    (running.results / merged_tables.LIVE).symlink_to(other)
+    assert cli.main(["report", str(running.results)]) == 1
+    assert "live is a symbolic link" in capsys.readouterr().err
+    assert [(file.name, file.read_text()) for file in other.iterdir()] == [(merged_tables.ABOUT, "mine")]
+
+
+def test_other_cpus_are_left_to_what_measures(running: Made, monkeypatch: pytest.MonkeyPatch) -> None:
+    started: list[object] = []
+    monkeypatch.setattr(judging_processes.Processes, "__call__", lambda *given: started.append(given))
+    assert cli.main(["report", str(running.results)]) == 0
+    assert started == []

@@ -1,9 +1,11 @@
 """How much the page carries: what is left out of a large campaign, how it is chosen, and that the page says so."""
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec import structs
 
 import results_factory as factory
 from iosweep.analysis.aggregate import Result, summarize
@@ -64,6 +66,15 @@ def test_what_matters_most_is_in_the_table(some: tuple[Campaign, list[Result]]) 
     assert [result for result in results if (result.point, result.phase) in shown] == found.table
 
 
+def test_more_results_that_matter_than_the_table_has(some: tuple[Campaign, list[Result]]) -> None:
+    """The first ones are shown, and the sentence counts what is shown."""
+    campaign, results = some
+    keys = [(result.point, result.phase) for result in reversed(results)]
+    found = chosen.of(results, keys, campaign.about.sweeps, 10)
+    assert found.table == results[-10:]
+    assert f"has 10 of {len(results)} results: 10 of {len(results)} that matter most" in found.told
+
+
 def test_a_result_of_a_figure_has_a_number_beyond_the_table(some: tuple[Campaign, list[Result]]) -> None:
     campaign, results = some
     found = chosen.of(results, [], campaign.about.sweeps, 50)
@@ -83,6 +94,28 @@ def test_a_figure_with_many_marks_keeps_its_ends_and_its_highest_values(some: tu
         highest = max(mark.y for mark in figure.marks if mark.panel == panel and mark.y is not None)
         assert highest in {mark.y for mark in found.marks if mark.panel == panel}
     assert f"figures/{figure.name}.svg" in found.notes[-1]
+
+
+def test_a_figure_says_that_it_has_the_highest_values_only_where_it_has(
+    some: tuple[Campaign, list[Result]],
+) -> None:
+    whole = max(drawings(*some), key=lambda figure: len(figure.marks))
+    at: dict[object, int] = {}
+    for mark in whole.marks:
+        at[mark.x] = at.get(mark.x, 0) + 1
+    highest = max((mark.y, mark.x) for mark in whole.marks if mark.y is not None and mark.x in whole.x_values[1:-1])
+    top = [structs.replace(mark, y=2 * highest[0]) if mark.x == highest[1] else mark for mark in whole.marks]
+    found = bounds.thinned(replace(whole, marks=tuple(top)), 2 * max(at.values()))
+    assert len(found.x_values) == 2
+    assert "highest" not in found.notes[-1]
+
+
+def test_a_page_of_a_running_campaign_has_no_files_of_figures_yet(some: tuple[Campaign, list[Result]]) -> None:
+    whole = drawings(*some)
+    found = bounds.drawings(whole, Limits(figures=2, marks=100), live=True)
+    notes = [note for figure in found for note in figure.notes if "figures/" in note]
+    assert notes
+    assert all(".svg will have " in note for note in notes)
 
 
 def test_the_last_of_many_figures_are_files_alone(some: tuple[Campaign, list[Result]]) -> None:

@@ -53,3 +53,30 @@ def test_the_tables_are_those_of_one_process(tmp_path: Path, monkeypatch: pytest
 
     monkeypatch.setattr(_Process, "ask", killed)
     assert tables(made) == alone
+
+
+@pytest.mark.local
+def test_a_relative_path_and_what_is_in_the_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rows of damaged results say so by any process, and no module is imported from where it runs."""
+    axes = {"queue_depth": [1, 2, 4, 8]}
+    made = Made(tmp_path, make(tmp_path, document(**(FOUR_AND_EIGHT | {"axes": axes}))))
+    for index in range(4):
+        made.measured(index)
+    made.results.joinpath("points", made.plan.points[2].id, "r001-1.json").write_bytes(b"damaged")
+    (tmp_path / "msgspec.py").write_text("raise SystemExit('not this one')")
+    made.results = made.results.relative_to(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    alone = tables(made)
+    monkeypatch.setattr(judging_processes, "how_many", lambda *_: 2)
+    monkeypatch.setattr(judged_points, "BLOCK", 2)
+    answers: list[object] = []
+    answer = _Process.answer
+
+    def noted(self: Any) -> object:
+        answers.append(answer(self))
+        return answers[-1]
+
+    monkeypatch.setattr(_Process, "answer", noted)
+    assert tables(made) == alone
+    assert answers
+    assert None not in answers

@@ -13,7 +13,7 @@ import pytest
 
 from campaign import FOUR_AND_EIGHT, Made, document, make
 from iosweep.plan.model import Point
-from iosweep.results import merge, merged_tables, row_blocks, row_cache, unchanged
+from iosweep.results import judged_points, merge, merged_tables, row_blocks, row_cache, unchanged
 from iosweep.results.campaign_documents import Missing, Needs
 from iosweep.results.judging import Judge, Judged
 from iosweep.results.row_cache import RowCache
@@ -231,9 +231,10 @@ def test_what_is_kept_makes_room_for_the_tables(campaign: Made, monkeypatch: pyt
         finish(self, *arguments)
 
     monkeypatch.setattr(merge.CampaignTables, "finish", full)
-    monkeypatch.setattr(RowCache, "_write", lambda *_: None)
     campaign.measured(1)
     found = tables(campaign)
+    assert kept(campaign) == []  # the room that it took is not taken again
+    monkeypatch.undo()
     assert found == tables(campaign, anew=True)
 
 
@@ -271,3 +272,123 @@ def test_what_is_cut_is_no_block(size: int) -> None:
 def decoded(data: bytes) -> object:
     end = row_blocks.states_end(data)
     return row_blocks.decoded_states(data[:end]), row_blocks.decoded_tables(data[end:])
+
+
+@pytest.fixture
+def scattered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Made:
+    """Twelve points, of which every second one has been measured again, each before another merge."""
+    monkeypatch.setattr(unchanged, "_SETTLED_S", -60.0)
+    axes = {"queue_depth": [*range(1, 13)]}
+    made = Made(tmp_path, make(tmp_path, document(**(FOUR_AND_EIGHT | {"axes": axes}))))
+    for index in range(12):
+        made.measured(index)
+    tables(made)
+    for index in range(1, 12, 2):
+        made.measured(index, 2)
+        tables(made)
+    assert len(kept(made)) == 7
+    return made
+
+
+@pytest.fixture
+def opened(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The files whose tables were read, in turn."""
+    found: list[str] = []
+    read = RowCache._tables_of
+
+    def noted(self: RowCache, name: str) -> memoryview:
+        found.append(name)
+        return read(self, name)
+
+    monkeypatch.setattr(RowCache, "_tables_of", noted)
+    return found
+
+
+def test_each_file_is_read_once_however_points_alternate(scattered: Made, opened: list[str]) -> None:
+    found = tables(scattered)
+    assert len(opened) == len(set(opened)) == 7
+    assert found == tables(scattered, anew=True)
+
+
+def test_the_rows_of_a_file_are_in_memory_once(
+    scattered: Made, opened: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for index in (3, 5, 7):
+        scattered.measured(index, 2)
+    tables(scattered)
+    files = len(kept(scattered))
+    opened.clear()
+    monkeypatch.setattr(row_cache, "_OPEN_BYTES", 0)
+    judge, cache = Judge(scattered.plan, scattered.results, {}), RowCache(scattered.plan, scattered.results, {})
+    points = judged_points.JudgedPoints(judge, cache, lambda wanted: iter(()))
+    held = [one for one, _ in points.of(scattered.plan.points)]
+    assert len(opened) > len(set(opened)) == files  # read again, because only one stays open
+    assert len({id(one.main.rows) for one in held}) == files
+    assert tables(scattered) == tables(scattered, anew=True)
+
+
+def test_a_damaged_file_is_read_once(scattered: Made, opened: list[str], judged: list[str]) -> None:
+    """Its points are judged again together: each would read it, however large it is."""
+    largest = max(kept(scattered), key=lambda file: file.stat().st_size)
+    flip(largest, largest.stat().st_size - 1)
+    found = tables(scattered)
+    assert opened.count(largest.name) == 1
+    assert judged == [point.id for point in scattered.plan.points[::2]]
+    assert found == tables(scattered, anew=True)
+
+
+def test_a_result_that_was_there_for_a_moment(campaign: Made, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It was removed after it was read, and the files are those of before."""
+    campaign.measured()
+    judge = Judge.point
+
+    def point(self: Judge, point: Point) -> Judged:
+        if point != campaign.plan.points[0]:
+            return judge(self, point)
+        campaign.measured(0, 2)
+        found = judge(self, point)
+        for file in stored(campaign, "2-1.*"):
+            file.unlink()
+        return found
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Judge, "point", point)
+        campaign.measured(1)
+        tables(campaign)
+    assert stored(campaign, "2-1.*") == []
+    assert tables(campaign) == tables(campaign, anew=True)
+
+
+def test_large_files_are_not_put_together(scattered: Made, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(row_cache, "_MANY", 2)
+    monkeypatch.setattr(row_cache, "_SMALL_BYTES", 1)
+    tables(scattered)
+    assert len(kept(scattered)) == 7
+    monkeypatch.setattr(row_cache, "_SMALL_BYTES", 1 << 30)
+    tables(scattered)
+    assert len(kept(scattered)) == 1
+
+
+def test_what_is_put_together_has_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(row_cache, "_JOINED_BYTES", 10)
+    files = [("a", 4), ("b", 4), ("c", 4), ("d", 9), ("e", 9), ("f", 1)]
+    assert row_cache._groups(files) == [["a", "b"], ["e", "f"]]
+
+
+def test_blocks_are_smaller_where_points_have_many_workers(tmp_path: Path) -> None:
+    """What is parsed of a block is in memory."""
+    sweep = {"axes": {"queue_depth": [*range(1, 101)]}, "repetitions": 10}
+    few = make(tmp_path, document(**(FOUR_AND_EIGHT | sweep))).points
+    assert [len(points) for points in judged_points.blocks(few)] == [50, 50]
+    options = FOUR_AND_EIGHT["options"] | {"threads_per_node": 128, "file_size": "4k"}
+    many = make(tmp_path, document(**(FOUR_AND_EIGHT | sweep | {"options": options}))).points
+    assert {len(points) for points in judged_points.blocks(many)} == {3, 1}
+
+
+def test_points_behind_a_link_are_not_used(campaign: Made, tmp_path: Path) -> None:
+    """Their files are the same, and a merge from nothing follows no link."""
+    campaign.measured()
+    tables(campaign)
+    (campaign.results / "points").rename(tmp_path / "elsewhere")
+    (campaign.results / "points").symlink_to(tmp_path / "elsewhere")
+    assert tables(campaign) == tables(campaign, anew=True)

@@ -26,6 +26,13 @@ class _List(NamedTuple):
     after: str
     ranges: list[list[str]]
 
+    def for_slurm(self) -> Iterator[str]:
+        """As Slurm takes it: it refuses a name that goes on behind its brackets."""
+        if self.after:
+            yield from (f"{self.before}{number}{self.after}" for one in self.ranges for number in one)
+        else:
+            yield self.text()
+
     def text(self, most: int | None = None) -> str:
         if not self.ranges:
             return self.before
@@ -38,8 +45,8 @@ class _List(NamedTuple):
 
 
 def folded(names: Iterable[str]) -> str:
-    """The names as one list, in their order; `unfolded` gives them back."""
-    return ",".join(one.text() for one in _lists(names))
+    """The names as one list that Slurm takes, in their order; `unfolded` gives them back."""
+    return ",".join(text for one in _lists(names) for text in one.for_slurm())
 
 
 def unfolded(text: str) -> tuple[str, ...]:

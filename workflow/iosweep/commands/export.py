@@ -17,16 +17,16 @@ from iosweep.errors import CommandError, ExitCode, Unusable
 from iosweep.files import documents, safe_paths, tar_archive, temporary_directory
 from iosweep.node.stopping import Stopped, stoppable
 from iosweep.plan.model import plan_files, read_plan
-from iosweep.results import campaign_lock, merged_tables, temporary_files
+from iosweep.results import campaign_lock, current_rates, merged_tables, temporary_files
 from iosweep.results.anonymous_names import CAMPAIGN, Names
 from iosweep.results.campaign_documents import FILES, ClaimedTarget
 from iosweep.text import human_count, some
 from iosweep.units import human_size
 
-#: What stays here: who holds the results, what runs left, what merge keeps for itself, and where the campaign is on
-#: this target, which whoever has that file may remove.
+#: What stays here: who holds the results, what runs left, the rates of now, what merge keeps for itself, and where the
+#: campaign is on this target, which whoever has that file may remove.
 _STAYS = (
-    *(campaign_lock.NAME, "scratch", "logs", "repairs", merged_tables.LIVE, merged_tables.JUDGED),
+    *(campaign_lock.NAME, "scratch", "logs", "repairs", merged_tables.LIVE, merged_tables.JUDGED, current_rates.NAME),
     *(f"{FILES[ClaimedTarget]}.json", tar_archive.CHECKSUMS),
 )
 _NAMED = 5

@@ -14,6 +14,7 @@ from pathlib import Path
 from iosweep.commands.watch.seen import LIVE, Seen, Snapshot
 from iosweep.commands.watch.snapshot import Campaign
 from iosweep.errors import CommandError
+from iosweep.jobs.at_work import holds
 from iosweep.results.campaign_form import Live
 
 #: Lowest priority: the campaign may be measured on this machine.
@@ -23,14 +24,19 @@ _NICE = 19
 def seen(results: Path, asked: bool) -> tuple[Live, str] | None:
     """What the page says of the campaign that is being measured, and the digest of its plan; None where it is not.
 
-    asked: make such a page in any case. Raises CommandError where there is no plan yet.
+    asked: make such a page in any case. Raises CommandError where there is no plan yet, or it cannot be seen how far a
+    campaign is.
     """
     found = Campaign(results).look()
     by = workers(found)
+    if not found.allocations and (holder := holds(results)) and holder.alive is not False:
+        by = [holder.text]  # the last page must not be made now
     if not by and not asked:
         return None
     if found.plan is None:
         raise CommandError(f"{results} has no plan that can be read: {'; '.join(found.wrong) or 'it has not begun'}")
+    if not found.allocations:
+        raise CommandError(f"it cannot be seen how far {results} is: {'; '.join(found.wrong)}")
     return facts(found, by), found.plan
 
 

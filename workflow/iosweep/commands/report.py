@@ -70,7 +70,8 @@ def _make_live(results: Path, live: Live, plan: str) -> None:
     from iosweep.commands import live_report
 
     live_report.give_way()
-    into = results / merged_tables.LIVE
+    with _making("tables", results), safe_paths.folder(results, merged_tables.LIVE, make=True) as place:
+        into = place.path  # which is no link: others may have made the results
     make_tables(results / "plans" / f"{plan}.json", results, "", into=into, live=live)
     _tell_damage(results, into)
     say(f"report: {make_page(into)}")

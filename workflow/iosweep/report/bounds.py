@@ -48,8 +48,9 @@ def spread(items: Sequence[Item], most: int) -> list[Item]:
     return [items[round(i * step)] for i in range(max(most, 2))]
 
 
-def drawings(figures: Iterable[Figure], limits: Limits) -> list[Figure]:
-    """The figures of the page. Those with the most marks have fewer of them, and the last of many figures none."""
+def drawings(figures: Iterable[Figure], limits: Limits, live: bool = False) -> list[Figure]:
+    """The figures of the page. Those with the most marks have fewer of them, and the last of many figures none. live:
+    of a running campaign, which has no files of figures yet."""
     found = list(figures)
     sizes = [len(figure.marks) for figure in found if figure.panels][: limits.figures]
     cap = _cap(sizes, limits.marks)
@@ -57,7 +58,7 @@ def drawings(figures: Iterable[Figure], limits: Limits) -> list[Figure]:
     for i, figure in enumerate(found):
         if figure.panels:
             drawn += 1
-            found[i] = thinned(figure, cap) if drawn <= limits.figures else _elsewhere(figure)
+            found[i] = thinned(figure, cap, live) if drawn <= limits.figures else _elsewhere(figure, live)
     return found
 
 
@@ -71,9 +72,9 @@ def _cap(sizes: Iterable[int], most: int) -> int:
     return most
 
 
-def thinned(figure: Figure, most: int) -> Figure:
-    """A figure with about so many marks: fewer values of the horizontal axis, with the ends, the knees and the highest
-    value of each panel among them. One whose lines alone are more is not drawn."""
+def thinned(figure: Figure, most: int, live: bool = False) -> Figure:
+    """A figure with about so many marks: fewer values of the horizontal axis, with the ends, and as far as there is
+    room the highest value of each panel and the knees. One whose lines alone are more is not drawn."""
     if len(figure.marks) <= most:
         return figure
     at: dict[object, list[Mark]] = {}
@@ -82,11 +83,12 @@ def thinned(figure: Figure, most: int) -> Figure:
     values = [x for x in figure.x_values if x in at]
     each = max(map(len, at.values()))
     if len(values) < len(at) or most < 2 * each:  # an axis of words, or too many lines
-        return _elsewhere(figure)
-    chosen = _kept(figure, values, most // each)
+        return _elsewhere(figure, live)
+    highest = _highest(figure)
+    chosen = _kept(figure, values, highest, most // each)
+    among = ", the highest of each panel among them" if chosen.issuperset(highest) else ""
     told = (
-        f"Drawn here: {len(chosen):,} of {len(values):,} values of {figure.x_title}, the highest of each panel among"
-        f" them; figures/{figure.name}.svg has all."
+        f"Drawn here: {len(chosen):,} of {len(values):,} values of {figure.x_title}{among}; {_file(figure, live)} all."
     )
     return replace(
         figure,
@@ -96,20 +98,29 @@ def thinned(figure: Figure, most: int) -> Figure:
     )
 
 
-def _kept(figure: Figure, values: Sequence[float], most: int) -> set[object]:
+def _highest(figure: Figure) -> list[object]:
+    """Where each measure of each panel has its highest value."""
     best: dict[tuple[int, str], Mark] = {}
     for mark in figure.marks:
         key = mark.panel, mark.measure
         if mark.y is not None and (key not in best or mark.y > (best[key].y or 0)):
             best[key] = mark
-    wanted = [values[0], values[-1], *(mark.x for mark in best.values()), *(m.x for m in figure.marks if m.knee)]
+    return [mark.x for mark in best.values()]
+
+
+def _kept(figure: Figure, values: Sequence[float], highest: Sequence[object], most: int) -> set[object]:
+    wanted = [values[0], values[-1], *highest, *(mark.x for mark in figure.marks if mark.knee)]
     chosen: set[object] = set(list(dict.fromkeys(wanted))[: max(2, most)])
     rest = [x for x in values if x not in chosen]
     return chosen | set(spread(rest, most - len(chosen)) if most - len(chosen) > 1 else ())
 
 
-def _elsewhere(figure: Figure) -> Figure:
-    told = f"Not drawn here, which would make this page too large: figures/{figure.name}.svg has it."
+def _file(figure: Figure, live: bool) -> str:
+    return f"figures/{figure.name}.svg {'will have' if live else 'has'}"
+
+
+def _elsewhere(figure: Figure, live: bool) -> Figure:
+    told = f"Not drawn here, which would make this page too large: {_file(figure, live)} it."
     return replace(figure, panels=(), marks=(), notes=(*figure.notes, told))
 
 

@@ -47,13 +47,15 @@ def of(
     if len(results) <= most:
         return Chosen(list(results), "")
     places = {(result.point, result.phase): i for i, result in enumerate(results)}
-    kept = {i for key in notable if (i := places.get(key)) is not None}
-    matter = len(kept)
-    kept.update(_best(results, sweeps))
+    matter = dict.fromkeys(i for key in notable if (i := places.get(key)) is not None)
+    kept = set(list(matter)[:most])
+    best = [i for i in dict.fromkeys(_best(results, sweeps)) if i not in matter]
+    shown = best[: most - len(kept)]
     parts = [
-        f"{matter:,} that matter most (the best of each phase, knees, one of each reason)",
-        f"{len(kept) - matter:,} more that are the best of their sweep and phase",
+        f"{_of(len(kept), len(matter))} that matter most (the best of each phase, knees, one of each reason)",
+        f"{_of(len(shown), len(best))} more that are the best of their sweep and phase",
     ]
+    kept.update(shown)
     for state in _BAD:
         # the half of what is left, so that none of these leaves no room for the next one
         own = [i for i, result in enumerate(results) if result.state == state and i not in kept]
@@ -65,9 +67,13 @@ def of(
     even = bounds.spread(rest, most - len(kept)) if most - len(kept) > 1 else []
     kept.update(even)
     parts.append(f"{len(even):,} of the other {len(rest):,}, evenly chosen")
-    table = [results[i] for i in sorted(kept)][:most]
+    table = [results[i] for i in sorted(kept)]
     of_all = f"{len(table):,} of {human_count(len(results), 'result')}"
     return Chosen(table, f"The table of this page has {of_all}: {'; '.join(parts)}.")
+
+
+def _of(shown: int, there: int) -> str:
+    return f"{shown:,}" if shown == there else f"{shown:,} of {there:,}"
 
 
 def _best(results: Sequence[Result], sweeps: Iterable[SweepFacts]) -> Iterable[int]:

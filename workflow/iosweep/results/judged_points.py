@@ -13,8 +13,9 @@ from iosweep.results.judging import Judge
 from iosweep.results.row_blocks import Block, Companions, Main, PointState, Span
 from iosweep.results.row_cache import RowCache
 
-#: Repetitions of a block: what a process judges at a time. More is faster, and takes more memory.
-BLOCK = 500
+#: Repetitions of a block: what a process judges at a time. More is faster, and takes more memory. A repetition of many
+#: ranks or workers, whose own rates are in memory as well, counts as one more for each so many of them.
+BLOCK, _TASKS = 500, 8
 
 
 @dataclass(frozen=True)
@@ -43,15 +44,19 @@ class JudgedPoints:
 
     def of(self, points: Sequence[Point]) -> Iterator[tuple[Held, Companions]]:
         """Points in their order."""
-        kept = {point.id: found for point in points if (found := self._cache.find(point))}
+        kept = self._cache.known(points)
         fresh = self._fresh([point for point in points if point.id not in kept])
-        for point in points:
+        damaged: dict[str, Iterator[tuple[Held, Companions]]] = {}  # file -> its points, judged again
+        for number, point in enumerate(points):
             if (known := kept.get(point.id)) is None:
                 yield next(fresh)
-            elif tables := self._cache.tables(known):
+            elif known.file not in damaged and (tables := self._cache.tables(known)):
                 yield Held(point, known.state, tables[0], known.begin), tables[1]
             else:
-                yield from self._fresh([point])
+                if known.file not in damaged:  # once: each point would read all of it again
+                    rest = [one for one in points[number:] if one.id in kept and kept[one.id].file == known.file]
+                    damaged[known.file] = self._fresh(rest)
+                yield next(damaged[known.file])
 
     def _fresh(self, points: Sequence[Point]) -> Iterator[tuple[Held, Companions]]:
         """Points that are judged now."""
@@ -72,7 +77,7 @@ def blocks(points: Sequence[Point]) -> Iterator[list[Point]]:
     repetitions = 0
     for point in points:
         some.append(point)
-        repetitions += point.repetitions.max
+        repetitions += point.repetitions.max * (1 + point.tasks // _TASKS)
         if repetitions >= BLOCK:
             yield some
             some, repetitions = [], 0

@@ -37,7 +37,7 @@ class _Campaign(msgspec.Struct):
     """The first line that a process reads."""
 
     plan: str
-    results: str
+    results: bytes  # as given, because messages name it; a path may have any bytes
     memory: dict[str, int | None]
 
 
@@ -61,7 +61,7 @@ class Processes:
     def __init__(self, here: Here, plan: Plan, results: Path, memory: Mapping[str, int | None]):
         self._here, self._numbers = here, {point.id: number for number, point in enumerate(plan.points)}
         self._points = results / "points"
-        self._campaign = _Campaign(plan.document().decode(), str(results.absolute()), dict(memory))
+        self._campaign = _Campaign(plan.document().decode(), os.fsencode(results), dict(memory))
 
     def __call__(self, wanted: Sequence[Sequence[Point]]) -> Iterator[Block]:
         there = (point for points in wanted for point in points if (self._points / point.id).is_dir())
@@ -91,19 +91,22 @@ class _Process:
     """Context manager: a process that judges."""
 
     def __init__(self, campaign: _Campaign):
-        self._campaign = campaign
+        self._campaign: _Campaign | None = campaign  # until it is sent
         self._ended = False
 
     def __enter__(self) -> _Process:
-        argv = [sys.executable, "-m", __name__]
+        # -P: the directory that we run in is not for modules, and may be anybody's
+        argv = [sys.executable, "-P", "-X", "utf8", "-m", __name__]
         self._process = subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         assert self._process.stdin and self._process.stdout
         self._to, self._from = self._process.stdin, self._process.stdout
-        self._send(msgspec.json.encode(self._campaign))
         return self
 
     def ask(self, numbers: Sequence[int]) -> None:
         """Ask for the block of points by their numbers in the plan: a short line, which no pipe holds up."""
+        if self._campaign:  # only now: a long plan waits for the process to start, and all of them start together
+            self._send(msgspec.json.encode(self._campaign))
+            self._campaign = None
         self._send(msgspec.json.encode(numbers))
 
     def _send(self, line: bytes) -> None:
@@ -142,7 +145,7 @@ class _Process:
 def serve(lines: BinaryIO, to: BinaryIO) -> None:
     """What a process does."""
     campaign = msgspec.json.decode(lines.readline(), type=_Campaign)
-    plan, results = plan_from_document(campaign.plan.encode()), Path(campaign.results)
+    plan, results = plan_from_document(campaign.plan.encode()), Path(os.fsdecode(campaign.results))
     here = Here(Judge(plan, results, campaign.memory), campaign.memory)
     for line in lines:
         numbers = msgspec.json.decode(line, type=list[int])

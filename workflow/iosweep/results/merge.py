@@ -54,18 +54,23 @@ def merge(
         except OSError as error:
             if error.errno not in (errno.ENOSPC, errno.EDQUOT) or not row_cache.remove(results):
                 raise
-            _write(plan, results, repair, anew, into, live)  # what is kept for the next merge took the room
+            # what is kept for the next merge took the room, and would again
+            _write(plan, results, repair, anew, into, live, keep=False)
     finally:
         gc.enable()
 
 
-def _write(plan: Plan, results: Path, repair: str, anew: bool, into: Path, live: Live | None) -> None:
+def _write(
+    plan: Plan, results: Path, repair: str, anew: bool, into: Path, live: Live | None, keep: bool = True
+) -> None:
     store = Store(results)
     nodes = store.documents(NodeFacts)
     memory = {key: facts.memory_bytes for key, facts in nodes.items()}
     origins = Origins()
-    cache, judge = RowCache(plan, results, memory, anew), Judge(plan, results, memory)
-    points = JudgedPoints(judge, cache, Processes(Here(judge, memory), plan, results, memory))
+    cache, judge = RowCache(plan, results, memory, anew, keep), Judge(plan, results, memory)
+    here = Here(judge, memory)
+    # what measures may be on this machine, and needs the other CPUs
+    points = JudgedPoints(judge, cache, here if live else Processes(here, plan, results, memory))
     with CampaignTables(into) as tables:
         rows = Rows(plan, store, points, tables, origins)
         rows.write()

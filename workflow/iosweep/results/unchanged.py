@@ -61,15 +61,17 @@ class Asked:
 
 
 def files(points: Path, point: str, clock_ns: int) -> bytes:
-    """Hash of the names, sizes, times and inodes of the files of a point; empty where they cannot be known, or may
-    change without showing it. clock_ns: the time now, by the clock of the file system."""
+    """Hash of the names, sizes, times and inodes of the files of a point, and of when one was added or removed; empty
+    where they cannot be known, or may change without showing it. clock_ns: the time now, by the clock of the file
+    system."""
     found = []
-    newest = 0
     try:
-        handle = os.open(points / point, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        handle = _opened(points, point)
     except OSError:
         return b""
     try:
+        newest = os.fstat(handle).st_mtime_ns  # of a file that was read, and is gone again, nothing else is left
+        found.append(str(newest))
         with os.scandir(handle) as entries:
             for entry in entries:
                 if (name := entry.name) != _MISSING:
@@ -87,6 +89,16 @@ def files(points: Path, point: str, clock_ns: int) -> bytes:
     return hashlib.blake2b(
         "\n".join(sorted(found)).encode("utf-8", "surrogateescape"), digest_size=_HASH_BYTES
     ).digest()
+
+
+def _opened(points: Path, point: str) -> int:
+    """A handle of the folder of a point. Raises OSError, also at a link, which a store does not follow either."""
+    flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+    above = os.open(points, flags)
+    try:
+        return os.open(point, flags, dir_fd=above)
+    finally:
+        os.close(above)
 
 
 def same_memory(known: Mapping[str, int | None], memory: Mapping[str, int | None]) -> bool:

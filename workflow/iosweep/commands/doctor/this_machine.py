@@ -65,7 +65,8 @@ def _ask(hosts: Sequence[str], configured: str | None) -> tuple[list[Probe], lis
     argv = [
         *("srun", "--overlap", "--overcommit", "--mpi=none", "--cpu-bind=none", "--kill-on-bad-exit=0"),
         *(f"--nodes={count}", f"--ntasks={count}", "--ntasks-per-node=1", f"--nodelist={folded(hosts)}"),
-        *(sys.executable, "-m", "iosweep.node.cpu_probe", msgspec.json.encode([configured, controller]).decode()),
+        *(sys.executable, "-P", "-X", "utf8", "-m", "iosweep.node.cpu_probe"),
+        msgspec.json.encode([configured, controller]).decode(),
     ]
     query.forget_options()
     try:
