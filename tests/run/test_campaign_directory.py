@@ -341,6 +341,20 @@ def test_deleted_files_that_do_not_become_free_space(tmp_path: Path, monkeypatch
     )
 
 
+def test_what_others_write_after_deleted_files_became_free_is_theirs(tmp_path: Path) -> None:
+    agent = Space()
+    directory = claimed(tmp_path, "inherit", agent)
+    agent.free, agent.used = 1 << 40, 1 << 40
+    directory.may_write(1 << 30, 1)
+    agent.removed = 900 << 30
+    directory.remove("fresh/p-r1")  # the space of it is free again
+    directory.may_write(1 << 30, 1)
+    agent.free, agent.used = 100 << 30, 1948 << 30
+    with pytest.raises(Refused) as caught:
+        directory.may_write(200 << 30, 1)
+    assert "did not become free" not in str(caught.value)
+
+
 def test_waiting_for_deleted_files_to_become_free_space(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     agent = Space()
     directory = claimed(tmp_path, "inherit", agent)

@@ -226,6 +226,8 @@ class CampaignDirectory:
             expected = self._free_without_ours - self.present_bytes
             kept = free_space.not_free(self._deleted_bytes, expected, now["free_bytes"])
             if not (wrong := free_space.too_much(now, self.present_bytes, size, inodes, self._limits, kept)):
+                if not kept:  # what lacks later, others have taken
+                    self._deleted_bytes, self._free_without_ours = 0, now["free_bytes"] + self.present_bytes
                 break
             if not kept:
                 return str(wrong)
