@@ -11,7 +11,7 @@ from campaign import ROOT
 
 pytestmark = pytest.mark.local
 
-REAL = ["awk", "cat", "date", "dirname", "ls", "mkdir", "nice", "sed", "sh", "sleep", "touch"]
+REAL = ["mktemp", "rm", "awk", "cat", "date", "dirname", "ls", "mkdir", "nice", "sed", "sh", "sleep", "touch"]
 CALLED = 'echo "$(basename "$0") $*" >>calls'
 FINISHED = "mkdir -p results/demo; echo report >results/demo/report.html"
 MEASURED = f"{FINISHED}; echo '{{\"bytes_written\": {3 << 29}}}' >results/demo/spent.json"
@@ -90,7 +90,7 @@ def test_again_it_shows_what_was_measured(machine: Machine) -> None:
     machine.workflow("true")
     code, said = machine.run()
     assert code == 0
-    assert machine.calls()[-2:] == [SNAKEMAKE, "iosweep show demo"]
+    assert sorted(machine.calls()[-2:]) == ["iosweep show demo", SNAKEMAKE]  # at the same time
     assert "nothing was left to measure" in said
     assert "rm -r results/demo" in said
     assert "were written" not in said
