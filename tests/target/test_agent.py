@@ -131,6 +131,23 @@ def test_a_hanging_target_is_left_and_the_next_call_works(strange: type[Agent], 
         assert pid_of(agent) != pid
 
 
+def test_an_agent_that_starts_slowly_says_nothing_of_the_target(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Slow(Agent):
+        argv = (sys.executable, "-c", "import time; time.sleep(2); from iosweep.target import agent; agent.main()")
+
+    with Slow(deadline_s=1) as agent:
+        assert agent.call(identify.space, str(tmp_path))["free_bytes"] > 0
+    monkeypatch.setattr(agents, "_TO_START_S", 0.5)
+    with (
+        Slow(deadline_s=1) as agent,
+        pytest.raises(TargetError, match=r"the agent did not start within 0\.5 s: .*CPUs"),
+    ):
+        agent.call(identify.space, str(tmp_path))
+    assert pid_of(agent) is None
+
+
 def test_what_is_refused(agent: Agent, tmp_path: Path) -> None:
     with pytest.raises(Refused, match=f"the target {tmp_path}/none does not exist; is the file system mounted"):
         agent.call(identify.identify, f"{tmp_path}/none")

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import errno
 import gc
 import json
 import os
@@ -63,6 +64,8 @@ _SLACK_S = 30.0
 _TO_END_S = 10.0
 #: Longer than this (24 days) no socket can wait.
 _LONGEST_S = 24 * 86400.0
+#: Time for the child to start, which says nothing of the target: nodes may read the same Python at once.
+_TO_START_S = 60.0
 #: The longest deadline once we were asked to end.
 _HURRY_S = 3.0
 #: Minimum interval between beats.
@@ -84,7 +87,7 @@ class Meanwhile(Protocol):
 class Agent:
     """The runner's side. Use as a context manager.
 
-    `deadline_s`: how long a touch of the target may take without a sign of progress.
+    `deadline_s`: how long a touch of the target may take without a sign of progress, once the child has started.
     """
 
     argv: tuple[str, ...] = (sys.executable, "-P", "-X", "utf8", "-m", "iosweep.target.agent")
@@ -94,6 +97,7 @@ class Agent:
         self._process: subprocess.Popen[bytes] | None = None
         self._socket: socket.socket | None = None
         self._others: set[int] = set()  # children of ours that have nothing to do with it
+        self._to_start_s = _TO_START_S
 
     def __enter__(self) -> Agent:
         return self
@@ -111,7 +115,7 @@ class Agent:
 
     def hurry(self) -> None:
         """Wait no longer than a few seconds from now on, because we were asked to end."""
-        self._deadline_s = min(self._deadline_s, _HURRY_S)
+        self._deadline_s, self._to_start_s = min(self._deadline_s, _HURRY_S), _HURRY_S
 
     def run(
         self,
@@ -184,7 +188,21 @@ class Agent:
                     )
             except OSError as error:
                 raise TargetError(error.errno, f"the agent cannot be started: {error.strerror}") from None
+            self._await_start(self._socket)
         return self._socket
+
+    def _await_start(self, connection: socket.socket) -> None:
+        """Wait for the first beat of the child. Its end is seen by the exchange that follows."""
+        connection.settimeout(self._to_start_s)
+        try:
+            connection.recv(1)
+        except TimeoutError:
+            self._stop()
+            slow = f"{sys.executable} or {Path(__file__).parents[1]} is read too slowly, or all CPUs are busy"
+            wrong = f"the agent did not start within {self._to_start_s:g} s: {slow}"
+            raise TargetError(errno.ETIMEDOUT, wrong) from None
+        except ConnectionError:
+            pass
 
     def _stop(self, gently: bool = False) -> int | None:
         """End the child and what is below it; returns its exit code, if it ended. `gently`: let it tidy up."""
@@ -248,6 +266,8 @@ def main() -> None:
     """The child: answers one request after the other, ends with its connection or its parent."""
     connection = socket.socket(fileno=os.dup(0))
     gc.freeze()  # what was imported stays: no collection has to pass it
+    with contextlib.suppress(OSError):  # the parent has ended: _serve sees it
+        connection.sendall(b"\n")
     _serve(connection, parent=int(sys.argv[1]))
     _end()
 
