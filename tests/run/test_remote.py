@@ -21,7 +21,7 @@ from iosweep.programs.find import hash_of
 from iosweep.results.checks.interference import OTHER_LOAD
 from iosweep.run import remote as agents
 from iosweep.run import remote_agent
-from iosweep.run.remote import RemoteAgents
+from iosweep.run.remote import Clock, RemoteAgents
 from iosweep.slurm import query as slurm_commands
 from waiting import PATIENCE_S, wait_for
 
@@ -438,6 +438,32 @@ def test_answers_in_any_order(srun: Callable[[str], None]) -> None:
     with RemoteAgents("12", ("n1", "n2"), PATIENCE_S) as made:
         for seed in range(20):
             assert made.call(clock) == {h: [h, seed, "x" * 100 * seed] for h in ("n1", "n2")}
+
+
+def test_the_better_of_two_looks_at_a_clock() -> None:
+    first = Clock(5.0, 0.001)
+    assert first.with_another(Clock(5.0002, 0.0005), 1) == Clock(5.0002, 0.0005)
+    assert first.with_another(Clock(5.01, 0.02), 10) == Clock(5.0, 0.006)  # it may have drifted by 5 ms
+    assert first.with_another(Clock(5.01, 0.02), 100) == Clock(5.01, 0.02)
+    assert first.with_another(Clock(7.0, 0.02), 10) == Clock(7.0, 0.02)  # it was set
+
+
+@pytest.mark.local
+def test_an_answer_that_comes_early_tells_more_of_a_clock(srun: Callable[[str], None]) -> None:
+    srun(
+        "r = read(); [say(*pieces(h, '0', r['number'])) for h in who(r)]\n"
+        "for k in range(7):\n"
+        "    r = read(); n1, n2 = who(r)\n"
+        "    say(*pieces(n1, time.time() + 3, r['number'])); sys.stdout.flush(); time.sleep(0.4)\n"
+        "    say(*pieces(n2, time.time(), r['number']))\n"
+        "read()"
+    )
+    with RemoteAgents("12", ("n1", "n2"), PATIENCE_S) as made:
+        first, again = made.clocks(), made.clocks()
+    assert first["n1"].error_s < 0.15 < first["n2"].error_s
+    for clocks in (first, again):  # the second time, two rounds were enough
+        assert abs(clocks["n1"].offset_s - 3) <= clocks["n1"].error_s
+        assert abs(clocks["n2"].offset_s) <= clocks["n2"].error_s
 
 
 @pytest.mark.local

@@ -40,7 +40,10 @@ T = TypeVar("T")
 _START_S = 300.0
 #: Extra time for an agent to end a command that exceeds its time limit.
 _SLACK_S = 30.0
-_CLOCK_ROUNDS = 5
+#: Rounds in which clocks are compared at first, and again before each command.
+_CLOCK_ROUNDS, _CLOCK_AGAIN = 5, 2
+#: By how much clocks may have drifted apart per second since they were compared: NTP slews no faster.
+_DRIFT = 500e-6
 #: Share of the time for an answer after which an agent that waits for the target says so.
 _REPORTED = 0.9
 #: Time limit for ending the processes of killed agents; a node that is gone does not answer.
@@ -53,6 +56,12 @@ class Clock:
 
     offset_s: float
     error_s: float
+
+    def with_another(self, later: Clock, after_s: float) -> Clock:
+        """The better one of two comparisons; the later one where the clock was set in between. Pure."""
+        aged = replace(self, error_s=self.error_s + _DRIFT * after_s)
+        was_set = abs(later.offset_s - aged.offset_s) > later.error_s + aged.error_s
+        return later if was_set or later.error_s <= aged.error_s else aged
 
 
 class RanOn(NamedTuple):
@@ -95,6 +104,8 @@ class RemoteAgents:
         self._number = 0
         self._read, self._messages = b"", fan_out.Messages()
         self._lost_already = False
+        self._at: dict[str, float] = {}  # host -> when its last answer arrived, by our clock
+        self._clocks: dict[str, tuple[Clock, float]] = {}  # host -> its clock, and when that was known (monotonic)
         self.step = ""
         #: Takes the rates of a host, as JSON has them, while a command runs. Must not raise, nor wait.
         self.heard: Callable[[str, object], None] = lambda host, rates: None
@@ -181,17 +192,17 @@ class RemoteAgents:
         return {host: answers[host].outcome(operation) if host in answers else late for host in wanted}
 
     def clocks(self) -> dict[str, Clock]:
-        """host -> its clock against ours; the best of some rounds."""
-        best: dict[str, Clock] = {}
-        for _ in range(_CLOCK_ROUNDS):
-            before = time.time()
-            seen = self.call(remote_agent.clock)
-            after = time.time()
-            for host, theirs in seen.items():
-                clock = Clock(theirs - (before + after) / 2, (after - before) / 2)
-                if host not in best or clock.error_s < best[host].error_s:
-                    best[host] = clock
-        return best
+        """host -> its clock against ours; the best of some rounds, and of those before earlier commands."""
+        for _ in range(_CLOCK_AGAIN if self._clocks else _CLOCK_ROUNDS):
+            before, now = time.time(), time.monotonic()
+            for host, theirs in self.call(remote_agent.clock).items():
+                half = (self._at[host] - before) / 2
+                clock = Clock(theirs - before - half, half)
+                if host in self._clocks:
+                    known, at = self._clocks[host]
+                    clock = known.with_another(clock, now - at)
+                self._clocks[host] = clock, now
+        return {host: clock for host, (clock, _) in self._clocks.items()}
 
     def run(
         self,
@@ -240,9 +251,11 @@ class RemoteAgents:
         while wanted - set(whole):
             if (found := self._arrived(end)) is None:
                 break
+            now = time.time()
             for message in found:
                 if message.number == self._number:  # else a late answer
                     whole[message.who] = convert(message.value, Answer)
+                    self._at[message.who] = now
         return whole
 
     def drain(self) -> None:
