@@ -17,7 +17,7 @@ from iosweep.commands import plan
 from iosweep.config.sweeps import Repetitions
 from iosweep.plan import forecast
 from iosweep.plan.launchers import LAUNCHERS
-from iosweep.plan.model import Plan, Point, plan_from_document
+from iosweep.plan.model import MOST_BYTES, Plan, Point, plan_from_document
 
 
 def ids(made: Plan) -> list[str]:
@@ -324,6 +324,18 @@ def test_a_plan_survives_its_document(tmp_path: Path) -> None:
     assert again.digest == made.digest
     assert again.points == made.points
     assert forecast.of(again) == forecast.of(made)
+
+
+def test_a_plan_of_many_points_can_be_read_again(tmp_path: Path) -> None:
+    few, more = (made_with(tmp_path, threads) for threads in (range(1, 11), range(1, 111)))
+    points = len(more.points) - len(few.points)
+    each = (len(orjson.dumps(more.document())) - len(orjson.dumps(few.document()))) / points
+    assert points >= 100
+    assert 200_000 * each < MOST_BYTES
+
+
+def made_with(place: Path, threads: range) -> Plan:
+    return make(place, document(axes={"threads_per_node": list(threads)}))
 
 
 def test_the_digest_of_a_plan(tmp_path: Path) -> None:

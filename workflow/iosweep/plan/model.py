@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from iosweep.plan.forecast import Each
 
 
-#: Largest file of a plan that is read: a point takes less than 1 kB, mostly its options.
+#: Largest file of a plan that is read: a point takes about 1 kB, mostly its options.
 MOST_BYTES = 1 << 30
 
 

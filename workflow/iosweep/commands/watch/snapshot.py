@@ -20,7 +20,7 @@ from iosweep.commands.watch.tables import Tables
 from iosweep.files import documents, logged, safe_paths
 from iosweep.files.documents import Damaged, cure
 from iosweep.jobs.at_work import Holder, Queue, holds, why
-from iosweep.plan.model import Allocation, Plan, Point, plan_files, read_plan
+from iosweep.plan.model import MOST_BYTES, Allocation, Plan, Point, plan_files, read_plan
 from iosweep.results import remaining
 from iosweep.results.campaign_documents import DataSet, Refusal, TotalSpent
 from iosweep.results.committed import Result
@@ -137,7 +137,7 @@ class Campaign:
     def _names(self, plan: Path, digest: str) -> bool:
         """Whether the file of a plan names this digest of an allocation."""
         with self._store.noting():
-            return f'"{digest}"'.encode() in documents.content(plan, documents.MOST_BYTES)
+            return f'"{digest}"'.encode() in documents.content(plan, MOST_BYTES)
         return False
 
     def _read(self, made: Plan, end: float | None) -> int:
