@@ -139,7 +139,7 @@ def rates(before: Look, now: Look) -> Rates | None:
         if source in before.counters and (found := _between(before.counters[source], count))
     }
     own = _own(before.processes, now.processes)
-    others = [sum(moved[source]) for source in ("client", "device") if source in moved]
+    others: list[float] = [sum(moved[source]) for source in ("client", "device") if source in moved]
     if not others and "network" in moved:
         others = [sum(moved["network"]) * _SEES_A_PART / _SEES_NOTHING]
     order: tuple[Source, ...] = ("client", "device", "network")
