@@ -178,7 +178,9 @@ def test_lone_single_repetitions_decide_nothing() -> None:
 
 def test_undecided_results_are_counted_among_those_that_the_sentence_is_not_about() -> None:
     noisy = campaign(2, 0.05, speed=lambda *at: 0.3 if at == (4 * K, 1) else 1.0)
-    assert words.sentence(compared(campaign(1, 0.05), noisy)).endswith("can be shown: all the other 5 results are undecided.")
+    assert words.sentence(compared(campaign(1, 0.05), noisy)).endswith(
+        "can be shown: all the other 5 results are undecided."
+    )
 
 
 def test_the_sentence_says_that_most_results_are_in_doubt() -> None:
