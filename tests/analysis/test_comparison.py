@@ -173,12 +173,14 @@ def test_a_single_repetition_is_compared_with_the_noise_of_the_other_points() ->
 def test_lone_single_repetitions_decide_nothing() -> None:
     found = compared(campaign(1, n=1), campaign(2, n=1))
     assert {one.why for one in found.singles} == {"one repetition, and no others that tell how it scatters"}
-    assert words.sentence(found) == "No difference of 3 % or more was found, but all 6 results are undecided."
+    assert words.sentence(found) == "No difference of 3 % or more can be shown: all 6 results are undecided."
 
 
 def test_undecided_results_are_counted_among_those_that_the_sentence_is_not_about() -> None:
     noisy = campaign(2, 0.05, speed=lambda *at: 0.3 if at == (4 * K, 1) else 1.0)
-    assert words.sentence(compared(campaign(1, 0.05), noisy)).endswith("but all the other 5 results are undecided.")
+    assert words.sentence(compared(campaign(1, 0.05), noisy)).endswith(
+        "can be shown: all the other 5 results are undecided."
+    )
 
 
 def test_the_sentence_says_that_most_results_are_in_doubt() -> None:

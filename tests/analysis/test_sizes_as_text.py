@@ -27,3 +27,11 @@ def test_a_size_is_never_rounded(size: int, text: str) -> None:
 
 def test_what_is_between_backticks_is_code_and_all_is_escaped() -> None:
     assert html.environment().filters["coded"]("see `a<b`, <i> `") == "see <code>a&lt;b</code>, &lt;i&gt; `"
+
+
+def test_an_interval_that_says_nothing_is_not_printed() -> None:
+    """As two repetitions that scatter have it."""
+    assert formats.percent(0.34, (0.000052, 2283.17)) == "34 % (too uncertain to say)"
+    assert formats.percent(0.34, (0.0, 0.5)) == "34 % (too uncertain to say)"
+    assert formats.percent(0.34, (0.05, 2.0)) == "34 % (5 to 200 %)"
+    assert formats.percent(0.34, (0.0, 0.0)) == "34 % (0 %)"

@@ -84,6 +84,15 @@ def test_each_page_has_what_is_stored_by_then(running: Made) -> None:
     assert "4 of 4 repetitions measured when" in head(page(running.results))
 
 
+def test_its_first_lines_and_its_counts_agree_on_what_is_measured(running: Made) -> None:
+    """What will be tried once more is measured, too: its figures are on the page."""
+    running.measured(1, 2, record={"retry": "other processes used 40% of the CPUs"})
+    assert cli.main(["report", str(running.results)]) == 0
+    text = page(running.results)
+    assert "4 of 4 repetitions measured when" in head(text)
+    assert '<p class="progress">4 of 4 repetitions measured</p>' in text
+
+
 def test_at_its_end_the_report_says_nothing_of_it(made: Made) -> None:
     made.measured(1, 2)
     assert cli.main(["report", str(made.results)]) == 0

@@ -41,6 +41,7 @@ def test_of_one_node() -> None:
     ]
     assert text(found(64.0 * MIB, read=192.0 * MIB))[0].endswith(": reads 192 MiB/s, writes 64.0 MiB/s")
     assert text(found(0.0))[0].endswith(": no bytes are moved")
+    assert text(found(0.0, read=64.0))[0].endswith(": no bytes are moved")  # what waits for libaio reads 8 at a time
     preparing = structs.replace(found(1.0 * MIB), phases="")
     assert text(preparing)[0].startswith("preparing a data set of fio.seq_write")
 
@@ -61,6 +62,10 @@ def test_of_nodes_that_differ() -> None:
 def test_nodes_that_are_silent() -> None:
     assert text(found(1.0 * MIB, expected=2))[1].endswith("; nothing new from 1 node")
     assert rates.running(found(expected=2)) is None
+    one = structs.replace(found(1.0 * MIB, expected=2), silent="n2\x1b")
+    assert text(one)[1].endswith("; nothing new from n2\\x1b")
+    many = structs.replace(found(1.0 * MIB, expected=7), silent="n[2-7]")
+    assert text(many)[1].endswith("; nothing new from n[2-7]")
 
 
 def test_sources() -> None:

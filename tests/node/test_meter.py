@@ -74,6 +74,16 @@ def test_of_what_sees_more() -> None:
     assert rates == Rates("network", 0, MB / 2, 2.0)
 
 
+def test_next_to_nothing_beside_the_network() -> None:
+    """fio's libaio on a FUSE file system: its processes are seen to read a few counters of 8 bytes."""
+    before = Look(0.0, {"network": NO}, {"7": calls(0)})
+    rates = meter.rates(before, Look(2.0, {"network": Bytes(400 * MB, MB)}, {"7": calls(224)}))
+    assert rates == Rates("network", 200 * MB, MB / 2, 2.0)
+    # other traffic beside a slow tool is not the tool's
+    rates = meter.rates(before, Look(2.0, {"network": Bytes(99 * MB, 0)}, {"7": calls(MB)}))
+    assert rates == Rates("tool", MB / 2, 0, 2.0)
+
+
 def test_a_process_that_was_not_seen_before() -> None:
     """What it moved since its start was not moved in this interval."""
     now = {"7": calls(4 * MB), "9": calls(100 * MB)}

@@ -46,17 +46,17 @@ def waiting(where: str, host: str, *pids: int, program: str = "fio") -> Stuck:
     ("found", "sentence"),
     [
         ((), ""),
-        ((waiting("x", "", 3),), "1 process of fio waits in x (3)"),
-        ((waiting("", "n2", 3, 4),), "on n2: 2 processes of fio wait in the kernel (3, 4)"),
+        ((waiting("x", "", 3),), "1 process of fio waits in x (pid 3)"),
+        ((waiting("", "n2", 3, 4),), "on n2: 2 processes of fio wait in the kernel (pids 3, 4)"),
         (
             (waiting("x", "n1", 3, 4), waiting("x", "n2", 9)),
-            "on n1, n2: 3 processes of fio wait in x (n1: 3, 4; n2: 9)",
+            "on n1, n2: 3 processes of fio wait in x (pids n1: 3, 4; n2: 9)",
         ),
         (
             (waiting("x", "n1", 3), waiting("y", "n2", 9, program="ior")),
-            "on n1: 1 process of fio waits in x (3); on n2: 1 process of ior waits in y (9)",
+            "on n1: 1 process of fio waits in x (pid 3); on n2: 1 process of ior waits in y (pid 9)",
         ),
-        ((waiting("b\n", "", 1, program="a\x1b[2J"),), r"1 process of a\x1b[2J waits in b\n (1)"),
+        ((waiting("b\n", "", 1, program="a\x1b[2J"),), r"1 process of a\x1b[2J waits in b\n (pid 1)"),
     ],
 )
 def test_the_sentence_on_them(found: tuple[Stuck, ...], sentence: str) -> None:
@@ -66,7 +66,7 @@ def test_the_sentence_on_them(found: tuple[Stuck, ...], sentence: str) -> None:
 def test_many_nodes_and_processes_are_a_short_sentence() -> None:
     many = [waiting("x", f"w{n}", *range(100)) for n in range(128)]
     said = stuck.sentence(many)
-    assert said.startswith("on w0, w1, w2, w3 and 124 more: 12,800 processes of fio wait in x (w0: 0, 1, ")
+    assert said.startswith("on w0, w1, w2, w3 and 124 more: 12,800 processes of fio wait in x (pids w0: 0, 1, ")
     assert len(said) < 400
 
 

@@ -112,6 +112,16 @@ def test_the_text_says_it_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     assert text.count("<svg class=") == text.count('role="img" aria-label="')
 
 
+@pytest.mark.parametrize(("factor", "edge"), [(0.8, "±25 %"), (0.6, "±50 %"), (0.2, "±100 %"), (4.0, "±100 %")])
+def test_large_changes_are_not_all_drawn_at_the_same_place(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, factor: float, edge: str
+) -> None:
+    monkeypatch.setattr(figure_files, "static", lambda *_: {})
+    text = comparison_page.render([pair(tmp_path, factor=factor)])
+    assert f"{edge}; shaded: does not matter" in text
+    assert ("<path d=" in re.sub(r"<script\b.*?</script>", "", text, flags=re.DOTALL)) == (factor > 1)
+
+
 def test_the_page_says_what_sessions_differ_by(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(figure_files, "static", lambda *_: {})
     found = pair(tmp_path)

@@ -16,7 +16,7 @@ from iosweep.causes import cause
         (errno.EROFS, "the target is read-only", False),
         (errno.EACCES, "permission on the target is lacking", False),
         (errno.EIO, "the target reports an I/O error", False),
-        (errno.ENOTCONN, "the target's file system server is gone", True),
+        (errno.ENOTCONN, "the target's client or server is gone", True),
         (errno.ESTALE, "the target's server does not know its own files any more", True),
         (errno.ETIMEDOUT, "the target's server did not answer in time", True),
         (errno.ECONNABORTED, "the target's file system client was ended while a request was in flight", True),

@@ -41,6 +41,7 @@ def test_while_a_command_runs(tmp_path: Path) -> None:
             found = wait_for(lambda: current_rates.read(tmp_path), SECONDS)
             assert (found.point, found.repetition, found.phases) == ("fio.x", 3, "seq_write, seq_read")
             assert (found.allocation, found.expected, [*found.nodes]) == ("2-nodes", 2, ["n1"])
+            assert found.silent == "n2"
             assert found.began <= found.at
             rates.heard("n2", RATES)
             wait_for(lambda: (seen := current_rates.read(tmp_path)) and [*seen.nodes] == ["n1", "n2"], SECONDS)

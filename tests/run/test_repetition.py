@@ -85,15 +85,16 @@ N2 = Stuck(program="fio", pids=(7, 9), where="request", host="n2")
     [
         (
             ("n1", "n2"), (N2,), 2,
-            "on n2: 2 processes of fio wait in request (7, 9), killed after 15 s and still there; none on n1",
+            "on n2: 2 processes of fio wait in request (pids 7, 9), killed after 15 s and still there; none on n1",
         ),
         (
             ("n1", "n2"), (structs.replace(N2, host="n1"), N2), 4,
-            "on n1, n2: 4 processes of fio wait in request (n1: 7, 9; n2: 7, 9), killed after 15 s and still there",
+            "on n1, n2: 4 processes of fio wait in request (pids n1: 7, 9; n2: 7, 9), killed after 15 s"
+            " and still there",
         ),
         (
             ("here",), (structs.replace(N2, host=""),), 2,
-            "2 processes of fio wait in request (7, 9), killed after 15 s and still there",
+            "2 processes of fio wait in request (pids 7, 9), killed after 15 s and still there",
         ),
         (("here",), (), 1, "1 process (of another user?), killed after 15 s and still there"),
     ],

@@ -233,7 +233,7 @@ exec "$fio" "$@" """)
 
 SERVER_GONE = {
     6: ("No such device or address", "a data server of the target cannot be reached"),
-    107: ("Transport endpoint is not connected", "the target's file system server is gone"),
+    107: ("Transport endpoint is not connected", "the target's client or server is gone"),
 }
 
 
@@ -263,7 +263,7 @@ exec "$fio" "$@" """)
     allocation.measure()
     [point] = allocation.plan.points
     tries = [orjson.loads((allocation.store.point(point.id) / f"r001-{n}.json").read_bytes()) for n in (1, 2)]
-    assert "the target's file system server is gone" in tries[0]["retry"]
+    assert "the target's client or server is gone" in tries[0]["retry"]
     assert [one["retried"] for one in tries] == [False, False]
     assert allocation.store.results()[point.id][1].attempt == 2
     assert [said(r) for r in allocation.rows()] == [""]

@@ -13,7 +13,7 @@ from iosweep.target import handle, probe
 from iosweep.target.handle import Place
 
 GONE = TargetError(errno.ENOTCONN, f"{os.strerror(errno.ENOTCONN)}: /mnt/t/iosweep-c")
-NO_SERVER = "the target's file system server is gone: Transport endpoint is not connected: /mnt/t/iosweep-c"
+NO_SERVER = "the target's client or server is gone: Transport endpoint is not connected: /mnt/t/iosweep-c"
 AWAY = "/mnt/t/iosweep-c is no longer there; is the file system still mounted?"
 
 

@@ -78,7 +78,7 @@ def test_the_same_command_completes_the_campaign(dfs: Dfs, fio: Path, tmp_path: 
     for server in ("s1", "s2"):
         dfs.kill(server)
     assert run.end() == 1, run.said()
-    assert tells(("on n1", "the target's file system server is gone: Transport endpoint is not connected"), run.said())
+    assert tells(("on n1", "the target's client or server is gone: Transport endpoint is not connected"), run.said())
     before = campaign.committed()
     dfs.repair()
     campaign.snakemake()

@@ -30,7 +30,7 @@ _CAUSES = {
     errno.EDQUOT: Cause("a quota on the target is used up", full=True),
     errno.ENOSPC: Cause("the target is full (space or inodes)", full=True),
     errno.EROFS: Cause("the target is read-only"),
-    errno.ENOTCONN: _server("the target's file system server is gone"),
+    errno.ENOTCONN: _server("the target's client or server is gone"),
     errno.ESHUTDOWN: _server("the target's server has cut this node off"),
     errno.ESTALE: _server("the target's server does not know its own files any more"),
     errno.ETIMEDOUT: _server("the target's server did not answer in time"),

@@ -364,6 +364,8 @@ def _rest(found: Comparison, changed: Sequence[Finding]) -> str:
     are = "is" if undecided == 1 else "are"
     of = f"{'the other ' if changed else ''}{human_count(len(others), 'result')}"
     who = f"all {of}" if undecided == len(others) > 1 else f"{undecided:,} of {of}"
+    if undecided == len(others):  # what was found may be large, as the table shows
+        return f"{what} of {least} or more can be shown: {who} {are} undecided"
     doubt = f", but {who} {are} undecided" if undecided else ""
     return f"{what} of {least} or more was found{doubt}"
 

@@ -10,6 +10,9 @@ from iosweep.analysis.aggregate import Statistics
 from iosweep.hostlist import hosts as hosts
 from iosweep.hostlist import natural as natural
 
+#: An interval whose ends differ by this factor says nothing: of two repetitions that scatter, 0.005 to 228,000 %.
+_USELESS = 100.0
+
 
 @dataclass(frozen=True)
 class Unit:
@@ -86,8 +89,10 @@ def span_of(statistics: Statistics, units: Sequence[Unit]) -> str:
 
 
 def percent(share: float, ends: tuple[float, float] | None = None) -> str:
-    """`92 %`, `92 % (89 to 95 %)`; without the interval where it is all the same."""
+    """`92 %`, `92 % (89 to 95 %)`; without the interval where it is all the same, or where it says nothing."""
     text = f"{_hundredths(share)} %"
+    if ends and ends[1] > _USELESS * ends[0]:
+        return f"{text} (too uncertain to say)"
     return text if ends is None or span_of_shares(ends) == text else f"{text} ({span_of_shares(ends)})"
 
 

@@ -45,8 +45,6 @@ def facts(found: Snapshot, by: list[str]) -> Live:
     return Live(
         seen=datetime.fromtimestamp(found.now, UTC).replace(microsecond=0),
         by=tuple(by),
-        measured=sum(a.repetitions_done for a in found.allocations),
-        planned=sum(a.repetitions_done + a.repetitions_left + a.repetitions_missing for a in found.allocations),
         again=f"iosweep report {shlex.quote(found.results)}",
     )
 

@@ -26,6 +26,8 @@ _JITTER_S = 0.2
 _SEARCH = 8
 #: A count of the tool's own is used unless another one moved this many times as much: then it sees only a part.
 _SEES_A_PART = 2.0
+#: The same of the network, which other traffic uses, too: libaio's own calls are a few bytes beside it.
+_SEES_NOTHING = 100.0
 #: A rate of more than this is no rate but a counter that began again.
 _MOST = 1e15
 
@@ -124,8 +126,9 @@ def counters(sample: Sample) -> dict[Source, Bytes]:
 def rates(before: Look, now: Look) -> Rates | None:
     """Rates between two looks; None where nothing was counted. Pure.
 
-    They are the tool's own, if its processes are seen to move about as much as the client or the devices; otherwise
-    those of the client, the devices, or the network, whichever is there first.
+    They are the tool's own, if its processes are seen to move about as much as the client or the devices, and not next
+    to nothing beside the network where neither is there; otherwise those of the client, the devices, or the network,
+    whichever is there first.
     """
     over_s = now.at_s - before.at_s
     if over_s <= 0:
@@ -136,7 +139,9 @@ def rates(before: Look, now: Look) -> Rates | None:
         if source in before.counters and (found := _between(before.counters[source], count))
     }
     own = _own(before.processes, now.processes)
-    others = [sum(moved[source]) for source in ("client", "device") if source in moved]
+    others: list[float] = [sum(moved[source]) for source in ("client", "device") if source in moved]
+    if not others and "network" in moved:
+        others = [sum(moved["network"]) * _SEES_A_PART / _SEES_NOTHING]
     order: tuple[Source, ...] = ("client", "device", "network")
     if own and sum(own) and _SEES_A_PART * sum(own) >= max(others, default=0):
         moved["tool"], order = own, ("tool",)

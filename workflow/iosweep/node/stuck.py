@@ -71,7 +71,7 @@ def on(host: str, stuck: Iterable[Stuck]) -> tuple[Stuck, ...]:
 
 
 def sentence(stuck: Sequence[Stuck]) -> str:
-    """`on n1, n2: 4 processes of fio wait in request_wait_answer (n1: 11, 12; n2: 7, 9)`; empty without any. Pure."""
+    """`on n1, n2: 4 processes of fio wait in request_wait (pids n1: 11, 12; n2: 7, 9)`; empty without any. Pure."""
     kinds: dict[tuple[str, str], list[Stuck]] = {}
     for one in stuck:
         kinds.setdefault((one.program, one.where), []).append(one)
@@ -84,7 +84,8 @@ def _kind(program: str, where: str, found: Sequence[Stuck]) -> str:
     at = f"on {some(hosts, 4)}: " if hosts else ""
     which = f"{human_count(count, 'process', 'processes')} of {printable(program)} {'waits' if count == 1 else 'wait'}"
     each = [f"{one.host}: {_numbers(one.pids)}" if len(hosts) > 1 else _numbers(one.pids) for one in found]
-    return f"{at}{which} in {printable(where) or 'the kernel'} ({some(each, 4, separator='; ')})"
+    pid = "pid" if count == 1 else "pids"
+    return f"{at}{which} in {printable(where) or 'the kernel'} ({pid} {some(each, 4, separator='; ')})"
 
 
 def _numbers(pids: Sequence[int]) -> str:

@@ -15,8 +15,10 @@ from iosweep.report.overlaid import overlaid
 
 #: Figures of a page; figures that are in it as SVG, too, and their bytes.
 _MOST_FIGURES, _STATIC, _STATIC_BYTES = 40, 24, 1_000_000
-#: Half width of the drawing of an interval, in its own units, and the widest change that it holds, as a share.
-_HALF, _WIDEST = 100.0, 0.25
+#: Half width of the drawing of an interval, in its own units.
+_HALF = 100.0
+#: The changes that drawings may end at, as shares: those that hold all intervals; then those that hold the changes.
+_NARROW, _WIDE = (0.05, 0.10, 0.15, 0.20, 0.25), (0.25, 0.5, 1.0)
 #: A verdict -> the class of the page's style that has its color.
 _CLASSES: dict[Verdict, str] = {
     "regression": "invalid",
@@ -32,7 +34,8 @@ _ORDER: tuple[Verdict, ...] = ("regression", "improvement", "undecided", "same")
 
 @dataclass(frozen=True)
 class Line:
-    """A row of the table of results. low, middle, high: of the drawing, None where there is no interval."""
+    """A row of the table of results. low, middle, high: of the drawing, None where there is no interval. below, above:
+    the interval goes on there."""
 
     name: str
     figures: tuple[str, str]
@@ -45,6 +48,8 @@ class Line:
     low: float | None = None
     middle: float | None = None
     high: float | None = None
+    below: bool = False
+    above: bool = False
 
 
 @dataclass(frozen=True)
@@ -128,9 +133,15 @@ def _notes(versus: Versus) -> list[str]:
 
 
 def _edge(found: Comparison) -> float:
-    """The change that the drawings end at, as a share: a multiple of 5 % that holds all intervals, or 25 %."""
-    ends = [abs(end) for one in found.findings if one.change for end in one.change.within()]
-    return next((step for step in (0.05, 0.10, 0.15, 0.20) if max(ends, default=0.0) <= step), _WIDEST)
+    """The change that the drawings end at, as a share: a multiple of 5 % that holds all intervals. Above 25 %, where
+    intervals may have any width, what holds the changes that are certain, or all where none is, and 100 % at most."""
+    drawn = [one for one in found.findings if one.shown]
+    ends = [abs(end) for one in drawn for end in _shares(one)]
+    if narrow := [step for step in _NARROW if max(ends, default=0.0) <= step]:
+        return narrow[0]
+    certain = [one for one in drawn if one.verdict in ("regression", "improvement")]
+    most = max(abs(one.shown.share) for one in certain or drawn if one.shown)
+    return next((step for step in _WIDE if most <= step), _WIDE[-1])
 
 
 def _line(found: Comparison, one: Finding, edge: float) -> Line:
@@ -146,8 +157,9 @@ def _line(found: Comparison, one: Finding, edge: float) -> Line:
     )
     if one.change is None:
         return line
-    low, middle, high = (_HALF * max(-1.0, min(1.0, share / edge)) for share in _shares(one))
-    return replace(line, low=low, middle=middle, high=high)
+    shares = _shares(one)
+    low, middle, high = (_HALF * max(-1.0, min(1.0, share / edge)) for share in shares)
+    return replace(line, low=low, middle=middle, high=high, below=shares[0] < -edge, above=shares[2] > edge)
 
 
 def _shares(one: Finding) -> tuple[float, float, float]:

@@ -100,14 +100,12 @@ class Target(Part, frozen=True):
 class Live(Part, frozen=True, kw_only=True):
     """That the campaign was being measured when these tables were made.
 
-    seen: when its store was read; by: the jobs and processes that work on it; measured, planned: repetitions; again:
-    the command that makes the tables and the page again.
+    seen: when its store was read; by: the jobs and processes that work on it; again: the command that makes the
+    tables and the page again.
     """
 
     seen: Moment
     by: tuple[str, ...] = ()
-    measured: Count
-    planned: Count
     again: str
 
     def __post_init__(self) -> None:

@@ -31,7 +31,8 @@ class NodeRates(Part, frozen=True):
 
 class CurrentRates(Part, frozen=True, kw_only=True):
     """What runs now. phases: empty while a data set is prepared; began, at: seconds since the epoch, when the command
-    began, and when the newest rates arrived. expected: nodes that take part; nodes: those that sent rates lately."""
+    began, and when the newest rates arrived. expected: nodes that take part; nodes: those that sent rates lately;
+    silent: the names of the others, as in a sentence (hostlist.hosts)."""
 
     allocation: Name
     point: Name
@@ -41,6 +42,7 @@ class CurrentRates(Part, frozen=True, kw_only=True):
     at: Seconds
     expected: Some
     nodes: dict[str, NodeRates]
+    silent: str = ""
 
 
 def longest_s(over_s: float) -> float:

@@ -16,6 +16,7 @@ from pathlib import Path
 import msgspec
 
 from iosweep.files import safe_paths
+from iosweep.hostlist import hosts as named
 from iosweep.results import current_rates
 from iosweep.results.current_rates import CurrentRates, NodeRates
 from iosweep.run.remote import RemoteAgents
@@ -92,6 +93,7 @@ class RateFile:
         if now_s - self._written_s < _EVERY_S:
             return
         self._written_s = now_s
+        nodes = recent(self._heard, now_s)
         try:
             text = current_rates.encode(
                 CurrentRates(
@@ -102,7 +104,8 @@ class RateFile:
                     began=self._began,
                     at=time.time(),
                     expected=len(self._hosts),
-                    nodes=recent(self._heard, now_s),
+                    nodes=nodes,
+                    silent=named(set(self._hosts) - nodes.keys()),
                 )
             )
             self._writer = self._writer or _Writer(self._results)

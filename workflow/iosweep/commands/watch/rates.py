@@ -20,6 +20,8 @@ _ALIKE = 1.1
 _MOST_NODES = 4
 #: A direction with less than this share of all bytes is left out.
 _LITTLE = 0.01
+#: Bytes per second of each node that are none of the measurement: a process that waits for libaio reads 8 at a time.
+_NONE = 1024.0
 _WORDS = {
     "tool": "the tool's processes",
     "client": "the file system's client",
@@ -45,8 +47,9 @@ class OfNode:
 @dataclass(frozen=True)
 class Running:
     """A command that runs. `phases`: empty while a data set is prepared. `began`, `at`: when it began, and when the
-    newest rates arrived, in seconds since the epoch. `silent`: nodes that take part and sent no rates lately. `nodes`:
-    the others, the slowest first. Rates are sums over these."""
+    newest rates arrived, in seconds since the epoch. `silent`: how many nodes take part and sent no rates lately;
+    `silent_hosts`: their names, many of them shortened, empty if unknown. `nodes`: the others, the slowest first. Rates
+    are sums over these."""
 
     allocation: str
     point: str
@@ -57,6 +60,7 @@ class Running:
     read_bytes_per_s: float
     written_bytes_per_s: float
     silent: int
+    silent_hosts: str
     nodes: tuple[OfNode, ...]
 
 
@@ -107,6 +111,7 @@ def running(found: CurrentRates) -> Running | None:
         read_bytes_per_s=sum(node.read_bytes_per_s for node in nodes),
         written_bytes_per_s=sum(node.written_bytes_per_s for node in nodes),
         silent=max(0, found.expected - len(nodes)),
+        silent_hosts=printable(found.silent),
         nodes=tuple(sorted(nodes, key=lambda node: node.bytes_per_s)),
     )
 
@@ -125,7 +130,7 @@ def lines(running: Running, now: float) -> tuple[str, str]:
 
 
 def _moved(running: Running) -> str:
-    least = _LITTLE * (running.read_bytes_per_s + running.written_bytes_per_s)
+    least = max(_NONE * len(running.nodes), _LITTLE * (running.read_bytes_per_s + running.written_bytes_per_s))
     moved = [
         f"{way} {human_size(rate)}/s"
         for way, rate in (("reads", running.read_bytes_per_s), ("writes", running.written_bytes_per_s))
@@ -152,4 +157,5 @@ def _rate(node: OfNode) -> str:
 
 
 def _silent(running: Running) -> str:
-    return f"nothing new from {human_count(running.silent, 'node')}" if running.silent else ""
+    who = running.silent_hosts or human_count(running.silent, "node")
+    return f"nothing new from {who}" if running.silent else ""
