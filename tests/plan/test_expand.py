@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from msgspec import structs
 
 from campaign import METADATA, TEXT, document, make, problems
-from iosweep.commands import plan
+from iosweep.commands import cli, plan
 from iosweep.config.sweeps import Repetitions
 from iosweep.plan import forecast
 from iosweep.plan.launchers import LAUNCHERS
@@ -342,6 +342,15 @@ def test_the_digest_of_a_plan(tmp_path: Path) -> None:
     """Names of files depend on it: a campaign goes on with the plan that an earlier version has stored."""
     made = structs.replace(make(tmp_path), configuration=())
     assert (made.digest, made.allocations[0].digest) == ("2ea4771870c3", "22e7c4fb1276")
+
+
+def test_a_configuration_is_named_as_snakemake_does(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "x.yaml").write_text(TEXT)
+    said = []
+    for named in ([str(tmp_path / "x.yaml")], ["--configfile", str(tmp_path / "x.yaml")]):
+        cli.main(["plan", "--csv", *named])
+        said.append(capsys.readouterr().out)
+    assert said[0] == said[1] != ""
 
 
 @pytest.mark.local
