@@ -196,7 +196,9 @@ def test_a_reason_that_all_repetitions_share_is_named_once() -> None:
     assert only(rows, shared).opening.endswith(" (suspect: also too short)")
     assert only([structs.replace(one, reasons=reasons[1]) for one in rows], shared).opening.endswith(" (suspect)")
     why = caveats.why(repetitions(rows, []), "suspect", shared)
-    assert why == f"{MEMORY}; {load[0]} and 1 similar (in all repetitions, so not repeated below); some also: too short"
+    assert (
+        why == f"{MEMORY}; {load[0]} (numbers differ) (in all repetitions, so not repeated below); some also: too short"
+    )
 
 
 def test_no_reason_is_shared_where_a_repetition_is_valid_or_alone() -> None:

@@ -56,6 +56,6 @@ def test_reasons_are_listed_where_the_first_screen_has_not_all() -> None:
     assert notable.reasons([*few, repetition("valid")]) == []
     [found] = notable.reasons([*few, repetition("suspect", "a: 2", "c", count=5), repetition("missing", "d")])
     assert (found.outcome, found.left) == ("suspect", 0)
-    assert found.listed == (("a: 1 and 1 similar", 6), ("c", 5), ("b", 1))
+    assert found.listed == (("a: 1 (numbers differ)", 6), ("c", 5), ("b", 1))
     many = [repetition("invalid", "x" * n) for n in range(1, 60)]
     assert notable.reasons(many)[0].left == 59 - notable.MOST_REASONS

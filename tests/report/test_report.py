@@ -209,7 +209,7 @@ class TestWords:
         rows = [
             row(point=str(i), verdict="suspect", reasons=f"duration: 0.{i} s of 1 s | errors; two") for i in range(4)
         ]
-        assert caveats.reasons(summarize(rows)) == "4 × duration: 0.0 s of 1 s and 3 similar; 4 × errors; two"
+        assert caveats.reasons(summarize(rows)) == "4 × duration: 0.0 s of 1 s (numbers differ); 4 × errors; two"
         assert caveats.reasons(summarize([*rows[:1], row(point="x", reasons="errors; two")])).startswith(
             "2 × errors; two"
         )

@@ -151,7 +151,8 @@ def test_an_invalid_repetition_is_not_in_the_figure_and_its_reason_is_why() -> N
     assert entry.doubt == "Random read: 1 repetition is invalid, and not in the figure: over after 16 ms"
     entry = judged(*[("invalid", f"over after {ms} ms | memory") for ms in (16, 17)], ("valid", ""))
     assert (
-        entry.doubt == "Random read: 2 repetitions are invalid, and not in the figure: over after 16 ms and 1 similar"
+        entry.doubt
+        == "Random read: 2 repetitions are invalid, and not in the figure: over after 16 ms (numbers differ)"
     )
 
 

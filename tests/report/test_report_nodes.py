@@ -426,7 +426,7 @@ class TestJobs:
                                       ("not checked", "no lock"), ("not applicable", "")]
         ]  # fmt: skip
         assert checks_table.exclusion([*checks, factory.check(check="workers", outcome="fail", evidence="")]) == [
-            ("pass", "job 1 has the license and 1 similar", 2),
+            ("pass", "job 1 has the license (numbers differ)", 2),
             ("not checked", "no lock", 1),
         ]
         text = section(page.render(factory.make(tmp_path)), "provenance")

@@ -10,7 +10,7 @@ from iosweep.analysis.aggregate import Repetitions, Result
 from iosweep.analysis.formats import hosts, listing
 from iosweep.analysis.titles import tool, version
 from iosweep.results.precision import COUNTED
-from iosweep.results.reasons import REASONS, bare, cause, ranked, without_processes
+from iosweep.results.reasons import REASONS, bare, cause, first_of, ranked, without_processes
 from iosweep.text import human_count
 
 #: Reasons that all repetitions of a campaign share, which are named once: their causes without numbers.
@@ -108,10 +108,7 @@ def commonest(texts: Iterable[str]) -> list[tuple[str, int]]:
     for text in texts:
         found.setdefault(bare(text), []).append(text)
     ordered = sorted(found.values(), key=lambda alike: -len(alike))
-    return [
-        (alike[0] if len(set(alike)) == 1 else f"{alike[0]} and {len(set(alike)) - 1} similar", len(alike))
-        for alike in ordered
-    ]
+    return [(first_of(alike), len(alike)) for alike in ordered]
 
 
 def reasons(results: Sequence[Result], most: int = 3) -> str:

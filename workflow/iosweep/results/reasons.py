@@ -67,6 +67,11 @@ def bare(text: str) -> str:
     return re.sub(r"[\d.,]+", "#", without_processes(text))
 
 
+def first_of(alike: Sequence[str]) -> str:
+    """The first of some texts that count as one, with a word on the others."""
+    return f"{alike[0]} (numbers differ)" if len(set(alike)) > 1 else alike[0]
+
+
 def without_processes(text: str) -> str:
     """A text without processes with their shares."""
     return _SHARES.sub("", text)
@@ -78,12 +83,11 @@ def rank(reason: str) -> int:
 
 
 def _text(alike: Sequence[str]) -> str:
-    """Reasons of one kind as one: the first cause, the number of similar ones, and the most frequent consequence."""
+    """Reasons of one kind as one: the first cause, whether others differ from it, and the most frequent consequence."""
     own = list(dict.fromkeys(map(cause, alike)))
-    similar = f" and {len(own) - 1} similar" if len(own) > 1 else ""
     follows = [part for reason in alike for part in reason.split(FOLLOWS)[1:]]
     kinds: dict[str, list[str]] = {}
     for text in follows:
         kinds.setdefault(bare(text), []).append(text)
     most = max(kinds.values(), key=len, default=[])
-    return FOLLOWS.join([own[0] + similar, *most[:1]])
+    return FOLLOWS.join([first_of(own), *most[:1]])
