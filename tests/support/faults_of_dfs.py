@@ -134,6 +134,7 @@ def hit(dfs: Dfs, fault: str, phase: str, place: Path, grace: str = "5s", deadli
             if number == _TRIES - 1:
                 raise
             dfs.repair()
+            dfs.cluster.run(["rm", "-rf", Path(dfs.at) / "scratch"], on="n1", timeout=60)
             continue
         if not found.late:
             break
