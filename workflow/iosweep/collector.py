@@ -1,4 +1,5 @@
-"""Python's collector of cycles, where it finds none: it takes a third of the time that a large plan is made in."""
+"""Python's collector of cycles, where it finds none among millions of small values: it takes a sixth of the time of a
+merge, and a third of that in which a large plan is made."""
 
 from __future__ import annotations
 

@@ -7,13 +7,12 @@ package.
 
 from __future__ import annotations
 
-import contextlib
-import gc
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
+from iosweep import collector
 from iosweep.analysis import acceptance, caveats, formats, grids, slices, titles
 from iosweep.analysis.aggregate import Result, summarize
 from iosweep.analysis.data import Campaign, load, load_latencies, load_series
@@ -120,7 +119,7 @@ def render(results: Path, most_bytes: int = bounds.MOST_BYTES) -> str:
 
     Raises FileNotFoundError when merge has not written to `results`.
     """
-    with _without_collection():
+    with collector.paused():
         campaign = load(results)
         read = _read(campaign, results)
         limits, left_out = Limits(), list[str]()
@@ -160,18 +159,6 @@ def _read(campaign: Campaign, results: Path) -> _Read:
         answer(campaign, summary, groups),
         grids.cover(campaign, summary),
     )
-
-
-@contextlib.contextmanager
-def _without_collection() -> Iterator[None]:
-    """Millions of small values without cycles: collection would look at all of them again and again."""
-    enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if enabled:
-            gc.enable()
 
 
 def _without_next(left_out: Sequence[str]) -> list[str]:
