@@ -29,7 +29,7 @@ exec "$fio" "$@"
 """
 CLIMBED: dict[str, Any] = SWEEP | {
     "phases": ["rand_read"],
-    "axes": {"threads_per_node": [1, 2, 4, 8, 16, 32]},
+    "axes": {"threads_per_node": [1, 2, 4, 8, 16, 32, 64]},
     "options": {"file_size": "64k", "transfer_size": "4k"},
     "ramp": {"axis": "threads_per_node", "stop_when": "saturated"},
     "phase_time": "2s",
@@ -101,10 +101,10 @@ def test_a_ramp_ends_where_the_device_is_saturated(tmp_path: Path) -> None:
     allocation.measure()
     rows = {(row["threads_per_node"], row["repetition"]): row for row in allocation.rows()}
     measured = {threads for (threads, _), row in rows.items() if row["verdict"] != "missing"}
-    assert measured == {1, 2, 4, 8, 16}
-    last = rows[32, None]
+    assert measured in ({1, 2, 4, 8, 16}, {1, 2, 4, 8, 16, 32})  # other load may ask for one step more
+    last = rows[64, None]
     assert (last["verdict"], last["left"], last["unneeded"]) == ("missing", False, True)
-    assert last["reasons"] == "not needed: no certain gain above 4 threads per node"
+    assert re.fullmatch("not needed: no certain gain above [48] threads per node", last["reasons"])
     for threads in (1, 2):  # half of the peak at most: once is enough
         second = rows[threads, 2]
         assert (second["verdict"], second["left"], second["unneeded"]) == ("missing", False, True)
@@ -129,4 +129,4 @@ def test_a_ramp_goes_on_after_a_kill(tmp_path: Path) -> None:
     rows = allocation.rows()
     assert not any(row["left"] for row in rows)
     above = {row["threads_per_node"] for row in rows if "no certain gain" in row["reasons"]}
-    assert above <= {16, 32}  # a busy machine is no closed loop
+    assert above <= {16, 32, 64}  # a busy machine is no closed loop

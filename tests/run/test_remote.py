@@ -249,7 +249,7 @@ def test_the_ranks_of_this_job_are_counted(held: Held, tmp_path: Path) -> None:
     shutil.copy("/usr/bin/sleep", program)
     (tmp_path / "link").symlink_to(program)
     foreign = held.cluster.popen([program, "600"], on="n1", env={"SLURM_JOB_ID": held.job + "0"})
-    hog = f"timeout 600 {sys.executable} -c 'while True: pass'"
+    hog = f"timeout --foreground 600 {sys.executable} -c 'while True: pass'"
     busy = held.cluster.popen(["sh", "-c", f"{hog} & {hog}; :"], on="n2")
     try:
         seen = held.inside(watched, held.job, str(tmp_path / "link"), 3, [LONG_ENOUGH_S])

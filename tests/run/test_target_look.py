@@ -125,7 +125,8 @@ def test_a_target_that_cannot_be_looked_at(tmp_path: Path) -> None:
 
 
 def test_a_target_that_does_not_answer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(agent.Agent, "argv", (sys.executable, "-c", "import time; time.sleep(600)"))
+    starts = "import os, time; os.write(0, b'\\n'); time.sleep(600)"
+    monkeypatch.setattr(agent.Agent, "argv", (sys.executable, "-c", starts))
     monkeypatch.setattr(target_check, "DEADLINE_S", 0.1)
     found = wrong(tmp_path, tmp_path)
     assert found is not None
