@@ -156,7 +156,7 @@ def test_a_campaign_that_is_compared_says_nothing_of_its_own_sessions(like: str,
 
 
 def elsewhere(row: factory.Row) -> None:
-    """What another place, an anonymous export or another merge changes in a row."""
+    """What another place or another merge changes in a row."""
     row |= {"host": "n7", "hosts": "n7", "raw": "elsewhere/1.tar.zst", "command": "fio /b", "raw_bytes": 7}
 
 

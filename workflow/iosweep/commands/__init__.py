@@ -15,8 +15,6 @@
 | `accept`, `decisions`, `junit` | `iosweep accept`: criteria of acceptance, decided; in a terminal; as JUnit XML |
 | `report` | `iosweep report`, and what the rules `merge`, `page` and `figures` make |
 | `history` | campaigns of one configuration over time |
-| `export` | a campaign as one archive, as it is or anonymous |
-| `replay` | a point of a campaign: `replay_script` its command, `replay_run` measures it again and compares |
 | `rerun`, `clean` | open stored repetitions again; remove files from the target |
 | `parse`, `parsed_formats`, `reading_bar` | outputs of tools as JSON or a table; progress while files are read |
 | `tools/` | `iosweep tools`: list, build (for a rule) and mirror the benchmark tools |

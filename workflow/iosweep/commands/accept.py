@@ -72,10 +72,7 @@ def _results(name: str) -> Path:
     """Raises CommandError with the exit code of what decides nothing: 1 says that a criterion fails."""
     if (found := campaigns.there(name)) is None:
         raise CommandError(campaigns.not_known(name), _USAGE)
-    try:
-        return campaigns.unpacked(found)
-    except CommandError as error:
-        raise CommandError(str(error), _USAGE) from None
+    return found
 
 
 def _decide(campaign: Campaign, file: Path | None) -> list[Decision]:

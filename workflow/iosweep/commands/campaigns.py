@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import atexit
-import contextlib
 import os
 import sys
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from collections.abc import Sequence
-from functools import cache
 from pathlib import Path
-from typing import TypeVar
 
-from iosweep.commands.terminal import say, working
-from iosweep.errors import CommandError, Unusable
+from iosweep.commands.terminal import say
+from iosweep.errors import CommandError
 from iosweep.text import shortened, some
 
 RESULTS = Path("results")
@@ -22,68 +18,27 @@ CONFIG = Path("config/sweep.yaml")
 _OF_RESULTS = ("plans", "points", "campaign.json", "ingested.json")
 #: Campaigns that an error names, and characters of a name in it.
 _NAMED, _CHARACTERS = 20, 200
-#: The kind of the temporary directories that archives are unpacked to.
-_UNPACKED = "archive"
+#: Points that a name fits, in an error.
+_POINTS = 5
 #: Help of an argument that names a campaign.
 NAMED = "name of the campaign, or path of its results"
-#: The same of commands that only read.
-NAMED_OR_ARCHIVE = f"{NAMED} or of an archive of `iosweep export`"
 
 
-def find(name: str, writes: bool = False) -> Path | None:
-    """The results of a campaign, named by its name, by their path, or by an archive that `iosweep export` made; None,
-    with a message, where there are none.
-
-    writes: the command writes to them, which an archive does not take. Raises CommandError.
-    """
-    if (found := _find(name)) is not None:
-        return found
-    if _is_archive(Path(name)):
-        if writes:
-            raise CommandError(f"{name} is an archive, and this command writes to results: unpack it first, `tar -xf`")
-        return _unpacked(Path(name), Path.cwd())
-    unknown(name)
-    return None
-
-
-@cache
-def _unpacked(archive: Path, directory: Path) -> Path:
-    """The results in an archive, in a temporary directory that goes when this process ends. directory: the working
-    directory, which a relative path depends on. Raises CommandError."""
-    from iosweep.files import tar_archive, temporary_directory  # late: `iosweep --help` does without
-
-    stack = contextlib.ExitStack()
-    place = stack.enter_context(temporary_directory.made(_UNPACKED))
-    atexit.register(stack.close)
-    try:
-        with working(f"unpacking {archive} ..."):
-            found = tar_archive.unpack(archive, place)
-    except Unusable as error:
-        raise CommandError(str(error)) from None
-    except OSError as error:
-        raise CommandError(f"{archive} cannot be unpacked: {error.filename or place}: {error.strerror}") from None
-    if not _holds_results(found):
-        raise CommandError(f"{archive} holds no results of a campaign")
+def find(name: str) -> Path | None:
+    """The results of a campaign, named by its name or by their path; None, with a message, where there are none."""
+    if (found := there(name)) is None:
+        say(not_known(name), file=sys.stderr)
     return found
-
-
-def is_unpacked(results: Path) -> bool:
-    """Whether results are those of an archive: their path is of no use after this process."""
-    return results.parent.name.startswith(f"iosweep-{_UNPACKED}-")
 
 
 def find_begun(name: str) -> Path | None:
     """The same, also before the campaign has a plan."""
     begun = (path for path in (RESULTS / name, Path(name)) if _is_folder(path))
-    return _find(name) or next(begun, None) or find(name)
+    return there(name) or next(begun, None) or find(name)
 
 
 def there(name: str) -> Path | None:
-    """The results of a campaign, or an archive of them, which `unpacked` makes results of; None without any."""
-    return _find(name) or (Path(name) if _is_archive(Path(name)) else None)
-
-
-def _find(name: str) -> Path | None:
+    """The results of a campaign; None without any."""
     return next((path for path in (RESULTS / name, Path(name)) if _holds_results(path)), None)
 
 
@@ -105,41 +60,17 @@ def refuse_ingested(results: Path, why: str) -> None:
 
 
 def below(directory: Path) -> list[Path]:
-    """The results and the archives in a directory that holds several campaigns; none of one that holds results.
-
-    `unpacked` makes results of each. Raises CommandError.
-    """
+    """The results in a directory that holds several campaigns; none of one that holds results. Raises CommandError."""
     if _holds_results(directory) or not _is_folder(directory):
         return []
     try:
-        entries = sorted(directory.iterdir())
+        return [path for path in sorted(directory.iterdir()) if _holds_results(path)]
     except OSError as error:
         raise CommandError(f"{directory} cannot be read: {error.strerror}") from None
-    return [one for one in entries if _holds_results(one) or _is_archive(one)]
-
-
-def unpacked(path: Path) -> Path:
-    """The results in an archive; results as they are. Raises CommandError."""
-    return _unpacked(path, Path.cwd()) if _is_file(path) else path
-
-
-def _is_file(path: Path) -> bool:
-    return os.path.isfile(path)  # noqa: PTH113  Path.is_file raises for a name that is too long
 
 
 def _is_folder(path: Path) -> bool:
-    return os.path.isdir(path)  # noqa: PTH112  likewise
-
-
-def _is_archive(path: Path) -> bool:
-    from iosweep.files import tar_archive
-
-    return tar_archive.compression(path.name) is not None and _is_file(path)
-
-
-def unknown(name: str) -> None:
-    """Print that there are no results of a campaign."""
-    say(not_known(name), file=sys.stderr)
+    return os.path.isdir(path)  # noqa: PTH112  Path.is_dir raises for a name that is too long
 
 
 def not_known(name: str) -> str:
@@ -149,13 +80,17 @@ def not_known(name: str) -> str:
     return f"no results of a campaign `{shortened(name, _CHARACTERS)}` in {RESULTS}/{hint}"
 
 
-T = TypeVar("T")
+def find_point(wanted: str, found: Sequence[Path]) -> tuple[Path, str]:
+    """The results and the id of the one stored point that a user means: this id, or else one that begins so up to a
+    dot, since `qd1` is not the beginning of `qd16`. Raises CommandError."""
+    from iosweep.results.store import Store  # late: `iosweep --help` does without
 
-
-def points_named(wanted: str, known: Sequence[tuple[T, str]]) -> list[tuple[T, str]]:
-    """Of (where, id of a point) those that a user may mean: this id, or else those that begin so up to a dot, since
-    `qd1` is not the beginning of `qd16`."""
-    return [one for one in known if one[1] == wanted] or [one for one in known if one[1].startswith(f"{wanted}.")]
+    stored = [(path, point) for path in found for point in Store(path).results()]
+    fits = [one for one in stored if one[1] == wanted] or [one for one in stored if one[1].startswith(f"{wanted}.")]
+    if len(fits) != 1:
+        several = some([f"{point} in {path}" for path, point in sorted(fits)], _POINTS, separator="; ")
+        raise CommandError(f"{wanted}: {f'is not one point: {several}' if fits else 'has no result'}")
+    return fits[0]
 
 
 def add_configfile(parser: ArgumentParser) -> None:

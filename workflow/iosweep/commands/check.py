@@ -11,7 +11,7 @@ from iosweep.commands.terminal import prose
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    parser.add_argument("campaign", nargs="+", help=campaigns.NAMED_OR_ARCHIVE)
+    parser.add_argument("campaign", nargs="+", help=campaigns.NAMED)
     parser.add_argument("--suspect", action="store_true", help="exit with 1 for suspect results, too")
 
 

@@ -89,7 +89,7 @@ def _workers(text: str) -> int:
 
 
 def run(arguments: Namespace) -> int:
-    found = [results for name in arguments.campaign if (results := campaigns.find(name, writes=True))]
+    found = [results for name in arguments.campaign if (results := campaigns.find(name))]
     if len(found) < len(arguments.campaign):
         return 1
     end = None if arguments.time is None else time.monotonic() + arguments.time

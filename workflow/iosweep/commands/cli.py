@@ -31,8 +31,6 @@ COMMANDS = {
     "accept": ("accept", "decide whether a campaign meets its criteria"),
     "report": ("report", "regenerate the tables, the report and the figures of a campaign"),
     "rerun": ("rerun", "mark points to be measured again; their results are kept as superseded"),
-    "export": ("export", "pack a campaign into one archive, with --anonymize without the names of the site"),
-    "replay": ("replay", "show the command of a stored point for a shell, or measure the point again and compare"),
     "clean": ("clean", "show the files that campaigns left on the target; remove them with --yes"),
     "parse": ("parse", "convert output of fio, IOR and mdtest, in files, directories and archives, to JSON or a table"),
     "ingest": ("ingest", "make a campaign of outputs of fio, IOR, mdtest or IO500 that others made"),
@@ -51,7 +49,7 @@ RULES = {
 }
 #: Commands that read the results of the campaigns that they name.
 _READ_RESULTS = frozenset(
-    {"watch", "list", "show", "compare", "history", "check", "accept", "report", "rerun", "export", "replay", "clean"}
+    {"watch", "list", "show", "compare", "history", "check", "accept", "report", "rerun", "clean"}
 )
 
 

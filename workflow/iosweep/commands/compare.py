@@ -33,9 +33,7 @@ _MOST_CHANGES, _MOST_UNDECIDED = 12, 5
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    parser.add_argument(
-        "campaign", nargs="+", help=f"two or more campaigns, each against the first: {campaigns.NAMED_OR_ARCHIVE}"
-    )
+    parser.add_argument("campaign", nargs="+", help=f"two or more campaigns, each against the first: {campaigns.NAMED}")
     parser.add_argument(
         "--like", nargs="+", action="extend", default=[], metavar="CAMPAIGN",
         help="further campaigns of the first one's system, unchanged: a change must be beyond what these differ by",
@@ -128,15 +126,11 @@ def _like(first: Side, side: Side, shared: tuple[Copied, ...], ignore: frozenset
 
 def _load(name: str) -> tuple[Path, Campaign]:
     """The results of a campaign. Raises CommandError."""
-    try:
-        results = campaigns.find(name)
-    except CommandError as error:
-        raise CommandError(str(error), NOT_COMPARABLE) from None
-    if results is None:
-        raise CommandError(f"`{name}` cannot be compared", NOT_COMPARABLE)
+    if (results := campaigns.there(name)) is None:
+        raise CommandError(campaigns.not_known(name), NOT_COMPARABLE)
     try:
         with working(f"reading {results} ..."):
-            return Path(name) if campaigns.is_unpacked(results) else results, load(results)
+            return results, load(results)
     except FileNotFoundError:
         raise CommandError(outcome.no_tables(results, name), NOT_COMPARABLE) from None
     except documents.Damaged as error:

@@ -34,7 +34,7 @@ def add_arguments(parser: ArgumentParser) -> None:
         "campaign",
         nargs="+",
         metavar="DIR",
-        help=f"{campaigns.NAMED_OR_ARCHIVE}; or a directory that has such results or archives",
+        help=f"{campaigns.NAMED}; or a directory that has such results",
     )
     form = parser.add_mutually_exclusive_group()
     form.add_argument("--json", action="store_true", help="print JSON, in SI units")
@@ -92,26 +92,21 @@ def _nights(names: Sequence[str]) -> tuple[list[Night], list[str]]:
     nights: list[Night] = []
     places: list[Path] = []
     skipped = []
-    for path in dict.fromkeys(_paths(names)):
-        results = path
+    for results in dict.fromkeys(_paths(names)):
         try:
-            results = campaigns.unpacked(path)
-            with working(f"reading {path} ..."):
+            with working(f"reading {results} ..."):
                 campaign = load(results)
-        except CommandError as error:
-            skipped.append(f"left out: {error}")
         except FileNotFoundError:
             skipped.append(f"left out: {outcome.no_tables(results, str(results))}")
         except documents.Damaged as error:
-            again = "" if campaigns.is_unpacked(results) else "; `iosweep report {}` makes it again"
-            skipped.append(f"left out: {error}{again.format(shlex.quote(str(results)))}")
+            skipped.append(f"left out: {error}; `iosweep report {shlex.quote(str(results))}` makes it again")
         else:
             one = night(results.name, campaign)
             if isinstance(one, str):
                 skipped.append(f"left out: {results}: {one}")
             else:
                 nights.append(one)
-                places.append(path)
+                places.append(results)
     return _without_copies(nights, places, skipped)
 
 
@@ -136,7 +131,7 @@ def _left_out(grouped: Sequence[Sequence[Night]], chosen: Sequence[Sequence[Nigh
 
 
 def _paths(names: Sequence[str]) -> Iterator[Path]:
-    """The results and archives that names mean. Raises CommandError."""
+    """The results that names mean. Raises CommandError."""
     for name in names:
         try:
             below = campaigns.below(Path(name))

@@ -42,7 +42,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def run(arguments: Namespace) -> int:
-    if (results := campaigns.find(arguments.campaign, writes=True)) is None:
+    if (results := campaigns.find(arguments.campaign)) is None:
         return 1
     if ingested.there(results):
         make_tables_again(results)

@@ -31,8 +31,8 @@ Row = Mapping[str, Cell]
 #: Columns with several values in a row, joined by commas.
 _LISTS = ("sweeps", "hosts")
 _VERDICTS = ("suspect", "invalid")
-#: Points that are named where a name fits several; values of a parameter that are shown.
-_NAMED, _SHOWN = 5, 20
+#: Values of a parameter that are shown.
+_SHOWN = 20
 
 
 @cache
@@ -67,7 +67,7 @@ def run(arguments: Namespace) -> int:
         arguments.refuse("--suspect, --invalid and --where go neither with points nor with --missing")
     if not arguments.campaign:
         stores = [Store(path) for path in campaigns.known()]
-    elif results := campaigns.find(arguments.campaign, writes=True):
+    elif results := campaigns.find(arguments.campaign):
         campaigns.refuse_ingested(results, "nothing can be measured again")
         stores = [Store(results)]
     else:
@@ -82,18 +82,10 @@ def run(arguments: Namespace) -> int:
 
 def _open_named(arguments: Namespace, stores: Sequence[Store]) -> int:
     """Open points that the user named, and with --missing those that something was lacking for."""
-    status = 0
     named: dict[Path, list[str]] = {}
-    stored = [(store.path, point) for store in stores for point in store.results()]
     for wanted in arguments.point:
-        found = campaigns.points_named(wanted, stored)
-        if len(found) == 1:
-            named.setdefault(found[0][0], []).append(found[0][1])
-            continue
-        several = "; ".join([f"{point} in {path}" for path, point in sorted(found)[:_NAMED]])
-        more = "; ..." if found[_NAMED:] else ""
-        say(f"{wanted}: {f'is not one point: {several}{more}' if found else 'has no result'}", file=sys.stderr)
-        status = 1
+        path, point = campaigns.find_point(wanted, [store.path for store in stores])
+        named.setdefault(path, []).append(point)
     for path, points in named.items():
         if _out_of_time(Store(path), {point: len(Store(path).results_of(point)) for point in points}):
             return 1
@@ -111,7 +103,7 @@ def _open_named(arguments: Namespace, stores: Sequence[Store]) -> int:
                 _supersede(store, result)
             say(f"{point}: {len(results)} superseded and kept; the next run of snakemake measures again")
         _advise_report(arguments, store)
-    return status
+    return 0
 
 
 def _supersede(store: Store, result: Result) -> None:

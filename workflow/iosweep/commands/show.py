@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
+from itertools import groupby
 from pathlib import Path
 
 from iosweep.analysis import acceptance, caveats, choice, formats, knees, references, sentences
@@ -19,6 +21,8 @@ from iosweep.files import documents
 from iosweep.report import headline
 from iosweep.report.results_table import ordered
 from iosweep.results import merged_tables, safe_csv
+from iosweep.results.record import PhaseRun, Record
+from iosweep.results.store import Store
 from iosweep.text import printable, some
 from iosweep.tools import parameters
 
@@ -31,15 +35,20 @@ _REASON_WIDTH = 40
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    parser.add_argument("campaign", help=campaigns.NAMED_OR_ARCHIVE)
+    parser.add_argument("campaign", help=f"{campaigns.NAMED}; with --commands, id of a point, or path of its results")
     form = parser.add_mutually_exclusive_group()
     form.add_argument("--all", action="store_true", help="print every point and phase, with reasons for verdicts")
     form.add_argument("--json", action="store_true", help="print the same as --all as JSON, with all statistics")
     form.add_argument("--csv", action="store_true", help="print one line per point and phase")
+    form.add_argument(
+        "--commands", action="store_true", help="print the commands of the last repetition of a point, for a shell"
+    )
     parser.add_argument("--strict", action="store_true", help="exit with 1 if `iosweep check` would")
 
 
 def run(arguments: Namespace) -> int:
+    if arguments.commands:
+        return _show_commands(Path(arguments.campaign))
     if (results := campaigns.find(arguments.campaign)) is None:
         return 1
     form = next((name for name in ("all", "json", "csv") if getattr(arguments, name)), None)
@@ -63,6 +72,37 @@ def run(arguments: Namespace) -> int:
     return int(found.fails())
 
 
+def _show_commands(wanted: Path) -> int:
+    """Print what a point ran. `wanted`: its id, or its folder in the store. Raises CommandError."""
+    inside = wanted.parent.name == "points"
+    results, point = campaigns.find_point(wanted.name, [wanted.parent.parent] if inside else campaigns.known())
+    *_, (_, record) = Store(results).records_of(point)
+    for line in _commands(record):
+        say(line)
+    return 0
+
+
+def _commands(record: Record) -> Iterator[str]:
+    """Each command of a repetition, below a comment with its node, CPUs and phases. Pure."""
+    hosts = record.hosts or (record.host,)
+    for argvs, group in groupby(record.phases, lambda run: run.argvs or (run.argv,)):
+        runs = list(group)
+        phases = ", ".join(run.phase for run in runs)
+        for number, argv in enumerate(argvs):
+            # one for all nodes, or one for each; before these there may be a client of theirs
+            host = ", ".join(hosts) if len(argvs) == 1 else hosts[max(0, number - len(argvs) + len(hosts))]
+            yield f"# {host}, {_cpus(runs[0], host)}, {phases}"
+            yield shlex.join(argv)
+
+
+def _cpus(run: PhaseRun, host: str) -> str:
+    """The CPUs that a command was bound to on a host, or could use there."""
+    if run.cpus is None:
+        return "CPUs not recorded"
+    usable = next((node.usable for node in run.cpus.nodes if host in node.hosts), "")
+    return f"CPUs {','.join(run.cpus.planned or [usable])}"
+
+
 #: The outcome of a campaign, and what was damaged when its tables were made, as sentences.
 _Shown = tuple[outcome.Outcome, Sequence[str]]
 
@@ -78,7 +118,7 @@ def _show_headline(results: Path, name: str) -> _Shown:
         decisions.show(acceptance.of(campaign, summarize(campaign.rows)))
     if found.stale:
         prose(f"the campaign has changed since these tables were made; `iosweep report {name}` makes them again")
-    if (results / "report.html").exists() and not campaigns.is_unpacked(results):
+    if (results / "report.html").exists():
         printer.print(f"report: {results / 'report.html'}", soft_wrap=True)
     if last := headline.closing(results, name):
         prose(last)

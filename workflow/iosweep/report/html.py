@@ -101,12 +101,6 @@ def read(name: str) -> str:
     return (_HERE / name).read_text(encoding="utf-8")
 
 
-def constant_texts() -> list[str]:
-    """The scripts, the styles and the templates of all pages: texts that say nothing of a campaign."""
-    files = sorted(file for file in _HERE.rglob("*") if file.suffix in (".html", ".css", ".js"))
-    return [library(), *(file.read_text(encoding="utf-8") for file in files)]
-
-
 def _time(moment: datetime) -> str:
     return f"{moment:%Y-%m-%d %H:%M %Z}"
 

@@ -28,8 +28,6 @@
 | merge.py | store -> tables and campaign.json |
 | campaign_tables.py, table_writer.py, safe_csv.py | rows -> the files of all tables |
 | merged_tables.py, table_values.py, campaign_form.py | tables and campaign.json -> rows; damage in them |
-| anonymous_words.py, anonymous_names.py, anonymous_store.py | a copy without the names of the site |
-| anonymous_views.py, anonymous_check.py | what bytes say to who looks for a name; the check of that copy |
 | change_points.py | when a figure changed for good in a row of nights (pure) |
 | temporary_files.py | removes what killed writers left |
 """

@@ -58,12 +58,6 @@ def remove(results: Path) -> None:
             _remove(place, figures.__contains__)
 
 
-def remove_of(file: Path) -> None:
-    """Remove temporary files that killed writers of one file left beside it."""
-    with contextlib.suppress(OSError), safe_paths.folder(file.parent) as place:
-        _remove(place, {file.name}.__contains__)
-
-
 def _remove(folder: Folder, ours: Callable[[str], object]) -> None:
     for name in folder.names():
         made = safe_paths.TEMPORARY.fullmatch(name)
