@@ -77,7 +77,7 @@ class Outcome:
 
     seconds: from it to the end of the job; ends: its exit code; said: its last sentence; stored: repetitions in the
     store then, with their verdicts; hanging: processes in state D that were left; again: the exit code of the next job,
-    after `again_s`; late: it came after the repetition; wrong: what a promise of docs/failures.md was broken by.
+    after `again_s`; late: it came after the repetition; wrong: how it differs from fault_outcomes.tsv.
     """
 
     kind: str

@@ -59,34 +59,6 @@ def until(condition: Callable[[], Any], over: Callable[[], str | None] = lambda:
     return wait_for(condition, PATIENCE_S, over, pause_s=0.2)
 
 
-@dataclass(frozen=True)
-class Row:
-    """What docs/failures.md promises. ends: exit code, or a state of Slurm; said: parts of what is said, in order;
-    verdict: of what has no figure then."""
-
-    ends: int | str
-    verdict: str | None
-    said: tuple[str, ...]
-
-
-def promised(table: str) -> dict[str, Row]:
-    """The rows of docs/failures.md whose keys begin so."""
-    rows: dict[str, Row] = {}
-    for line in (ROOT / "docs" / "failures.md").read_text().splitlines():
-        if match := re.match(rf"\| `({table}/[a-z0-9-]+)` \|", line):
-            _, what, ends, verdict, message, then = (cell.strip() for cell in line.strip("|").split(" | "))
-            assert match[1] not in rows and what and then
-            parts = tuple(part.strip() for part in message.split("...") if part.strip("— "))
-            code = int(ends) if ends.isdigit() else ends
-            rows[match[1]] = Row(code, None if verdict == "—" else verdict, parts)
-    return rows
-
-
-def tells(parts: Sequence[str], text: str) -> bool:
-    """Whether the parts stand in a text, in order."""
-    return re.search(".*".join(map(re.escape, parts)), text, re.DOTALL) is not None
-
-
 @dataclass
 class Stage:
     """What a story is given: a cluster that is idle, an empty directory, and where the tools are (PATH)."""

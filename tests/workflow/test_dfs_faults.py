@@ -1,4 +1,4 @@
-"""docs/failures.md, "On a distributed file system": faults of MooseFS and GlusterFS while a job on two nodes measures.
+"""Faults of MooseFS and GlusterFS while a job on two nodes measures.
 
 A few of them; all under --soak. benchmarks/dfs_faults.py does each several times.
 """
@@ -13,12 +13,13 @@ import dfs as dfs_
 import faults_of_dfs
 import slurm
 from dfs import AT, KINDS, Dfs
+from fault_outcomes import outcomes, tells
 from faults_of_dfs import FAULTS, PHASES
-from slurm_campaign import SlurmCampaign, Stage, promised, tells, until
+from slurm_campaign import SlurmCampaign, Stage, until
 
 pytestmark = pytest.mark.local
 
-ROWS = {key: row for kind in KINDS for key, row in promised(kind).items()}
+ROWS = {key: row for kind in KINDS for key, row in outcomes(kind).items()}
 #: What is done each time: the quickest ones, and one that hangs.
 FEW = (("glusterfs/client-killed", "write"), ("moosefs/other-volume", "read"), ("moosefs/client-stopped", "write"))
 

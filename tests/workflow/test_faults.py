@@ -1,14 +1,13 @@
-"""docs/failures.md, row by row: each fault is done for real, ends as its row says, and harms nothing else."""
+"""Each fault is done for real, ends as fault_outcomes.tsv says, and harms nothing else."""
 
 import contextlib
-import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
 import mounts
+from fault_outcomes import Outcome, outcomes, tells
 from faults import FAULTS
 from faults.case import Case, ended
 from iosweep.commands import cli
@@ -16,30 +15,7 @@ from iosweep.errors import ExitCode
 
 pytestmark = pytest.mark.local
 
-DOCUMENT = Path(__file__).resolve().parents[2] / "docs" / "failures.md"
-
-
-@dataclass(frozen=True)
-class Row:
-    """What docs/failures.md promises. said: parts of what is said, in order; verdict: of what has no figure then."""
-
-    code: int
-    verdict: str | None
-    said: tuple[str, ...]
-
-
-def promised() -> dict[str, Row]:
-    rows: dict[str, Row] = {}
-    for line in DOCUMENT.read_text().splitlines():
-        if match := re.match(r"\| `([a-z0-9-]+)` \|", line):
-            _, what, code, verdict, message, then = (cell.strip() for cell in line.strip("|").split(" | "))
-            assert match[1] not in rows and what and then
-            parts = tuple(part.strip() for part in message.split("...") if part.strip("— "))
-            rows[match[1]] = Row(int(code), None if verdict == "—" else verdict, parts)
-    return rows
-
-
-PROMISED = promised()
+OUTCOMES = outcomes()
 #: What a shell tells of a process that was killed.
 KILLED = 137
 #: Characters that may stand beside a row in the report.
@@ -48,9 +24,8 @@ LONGEST = 4000
 UNTOLD = (ExitCode.STORE_FAILED, ExitCode.INTERRUPTED, KILLED)
 
 
-def test_every_row_has_a_fault_and_every_fault_a_row() -> None:
-    assert sorted(PROMISED) == sorted(FAULTS)
-    assert len(PROMISED) >= 25
+def test_every_outcome_has_a_fault_and_every_fault_an_outcome() -> None:
+    assert sorted(OUTCOMES) == sorted(FAULTS)
 
 
 @pytest.fixture
@@ -67,9 +42,9 @@ def case(request: pytest.FixtureRequest, tmp_path: Path, fio: Path) -> Iterator[
         yield made
 
 
-@pytest.mark.parametrize("key", PROMISED)
+@pytest.mark.parametrize("key", OUTCOMES)
 def test_fault(case: Case, key: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    fault, row = FAULTS[key], PROMISED[key]
+    fault, row = FAULTS[key], OUTCOMES[key]
     planted = case.outside()
     with contextlib.closing(fault.happen(case)) as happening:
         meanwhile = next(happening)
@@ -80,7 +55,7 @@ def test_fault(case: Case, key: str, monkeypatch: pytest.MonkeyPatch) -> None:
                 meanwhile(run)
             code = run.end()
             print(run.said())
-            assert code == row.code
+            assert code == row.ends
             assert tells(row.said, run.said())
             assert "Traceback" not in run.said()
             if fault.still:
@@ -98,19 +73,14 @@ def test_fault(case: Case, key: str, monkeypatch: pytest.MonkeyPatch) -> None:
         assert case.ours.exists() == case.stays
 
 
-def judge(case: Case, row: Row) -> list[str]:
+def judge(case: Case, row: Outcome) -> list[str]:
     """See what the table of results says of it; returns the points whose rows are invalid."""
     hit = [r for r in case.rows() if r["verdict"] not in ("valid", "suspect")]
     assert {r["verdict"] for r in hit} == ({row.verdict} if row.verdict else set()), [r["reasons"] for r in hit]
     assert all(len(r["reasons"]) < LONGEST for r in hit), [r["reasons"][:LONGEST] for r in hit]
-    if row.code not in UNTOLD:
+    if row.ends not in UNTOLD:
         assert all(tells(row.said, r["reasons"]) for r in hit), [r["reasons"] for r in hit]
     return sorted({r["point"] for r in hit if r["verdict"] == "invalid"})
-
-
-def tells(parts: tuple[str, ...], text: str) -> bool:
-    """Whether the parts stand in a text, in order."""
-    return re.search(".*".join(map(re.escape, parts)), text, re.DOTALL) is not None
 
 
 def again(case: Case, committed: dict[str, bytes], invalid: list[str], monkeypatch: pytest.MonkeyPatch) -> None:

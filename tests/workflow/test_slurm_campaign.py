@@ -1,4 +1,4 @@
-"""Campaigns on a real Slurm with profiles/slurm, to the report; and docs/failures.md, "In a run on a cluster"."""
+"""Campaigns on a real Slurm with profiles/slurm, to the report; and the faults `run/` of fault_outcomes.tsv."""
 
 import contextlib
 import re
@@ -12,6 +12,7 @@ import pytest
 
 import slurm as clusters
 import spack as standin
+from fault_outcomes import outcomes, tells
 from slurm_campaign import (
     RANKS,
     STORIES,
@@ -21,9 +22,7 @@ from slurm_campaign import (
     Stage,
     Stories,
     mounted,
-    promised,
     script,
-    tells,
     told,
     told_stories,  # noqa: F401
     until,
@@ -31,7 +30,7 @@ from slurm_campaign import (
 
 pytestmark = pytest.mark.local
 
-ROWS = promised("run")
+ROWS = outcomes("run")
 #: Three tools on one node and on two.
 IOR: dict[str, Any] = {
     "name": "i", "tool": "ior", "phases": ["seq_write", "seq_read"], "axes": {"nodes": [1, 2]}, "phase_time": "1s",

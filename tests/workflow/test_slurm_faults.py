@@ -1,4 +1,4 @@
-"""docs/failures.md, "In a job of Slurm": each of its faults is done for real on two nodes, and ends as its row says."""
+"""Faults in a job of Slurm: each is done for real on two nodes, and ends as fault_outcomes.tsv says."""
 
 import contextlib
 import os
@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from fault_outcomes import outcomes, tells
 from iosweep.results.store import Store
 from slurm_campaign import (
     RANKS,
@@ -22,8 +23,6 @@ from slurm_campaign import (
     Stage,
     Stories,
     mounted,
-    promised,
-    tells,
     told_stories,  # noqa: F401
     until,
 )
@@ -51,9 +50,9 @@ class Fault:
     leaves: tuple[str, ...] = ()
 
 
-#: key in docs/failures.md -> fault
+#: key in fault_outcomes.tsv -> fault
 FAULTS: dict[str, Fault] = {}
-ROWS = promised("job")
+ROWS = outcomes("job")
 
 
 def fault(*sweeps: dict[str, Any], **more: Any) -> Callable[[Callable[[Case], Happening]], None]:

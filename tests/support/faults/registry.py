@@ -30,7 +30,7 @@ class Fault(NamedTuple):
     mpi: bool
 
 
-#: key in docs/failures.md -> fault
+#: key in fault_outcomes.tsv -> fault
 FAULTS: dict[str, Fault] = {}
 
 
