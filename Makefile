@@ -87,7 +87,7 @@ docs: ## the documentation as a site, build/docs/index.html
 	@scripts/docs
 
 .PHONY: bench
-bench: ## the budgets of docs/performance.md, measured here
+bench: ## the budgets of benchmarks/README.md, measured here
 	@scripts/make-venv runtime
 	@$(RUN) python benchmarks/run.py $(ARGS)
 

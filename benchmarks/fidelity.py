@@ -19,7 +19,7 @@ import campaigns
 from iosweep.results.committed import Result
 from measure import Row, Size, interval
 
-#: What repeats best is what the device bounds, not the latency of single I/Os: see docs/performance.md.
+#: What repeats best is what the device bounds, not the latency of single I/Os: see benchmarks/README.md.
 SWEEP = {
     "tool": "fio",
     "phases": ["rand_read"],

@@ -1,4 +1,4 @@
-"""`make bench`: the budgets of docs/performance.md, measured on this machine, as one table.
+"""`make bench`: the budgets of benchmarks/README.md, measured on this machine, as one table.
 
 Every figure that has a plain way of doing the same is measured next to it in the same run, taking turns.
 """

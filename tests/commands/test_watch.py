@@ -448,15 +448,6 @@ def test_any_width(made: Watched, width: int) -> None:
     assert max(len(line.rstrip()) for line in shown(made.look(), width, bars=True).splitlines()) <= width
 
 
-def test_json_has_the_keys_that_are_documented(made: Watched, root: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    made.measure(made.plan.points[0])
-    assert cli.main(["watch", str(made.results), "--json"]) == 0
-    found = json.loads(capsys.readouterr().out)
-    text = (root / "docs/watching.md").read_text()
-    for key in {*found, *found["allocations"][0], *found["newest"][0]}:
-        assert f"`{key}`" in text, key
-
-
 @pytest.mark.local
 def test_on_a_terminal(made: Watched) -> None:
     """Redrawn in place, a quiet end with Ctrl-C, an end of its own when all is done."""

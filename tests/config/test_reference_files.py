@@ -1,6 +1,5 @@
 """Files of published figures: what is accepted, and what an error says."""
 
-import textwrap
 from pathlib import Path
 from typing import Any
 
@@ -49,15 +48,6 @@ def test_a_file_of_a_site(tmp_path: Path) -> None:
     assert bandwidth.setup == {"ioengine": "libaio"}
     assert latency.value == pytest.approx(300e-6)
     assert (ratio.value, ratio.quantity, ratio.relative_to) == (pytest.approx(1.63), "ratio", {"queue_depth": 1})
-
-
-def test_the_file_in_the_documentation(tmp_path: Path) -> None:
-    text = (Path(references.__file__).parents[3] / "docs" / "references.md").read_text(encoding="utf-8")
-    block = text.partition("    # old-system.yaml")[2].partition("\n\nValues")[0]
-    found = references.read(site(tmp_path, "#" + textwrap.dedent(block)))
-    assert [(one.phase, one.printed) for one in found.figures] == [
-        ("seq_read", "38.1 GB/s"), ("rand_read", "1,120,000 IOPS"), ("rand_read", "1.9 ms"),
-    ]  # fmt: skip
 
 
 @pytest.mark.parametrize(

@@ -160,9 +160,3 @@ def test_a_stored_selector_of_no_figure_is_refused() -> None:
     ):
         with pytest.raises(msgspec.ValidationError):
             msgspec.convert(stored, Selector)
-
-
-def test_every_headline_has_a_row_in_the_documentation() -> None:
-    table = selectors.markdown()
-    assert all(f"| `{name}` |" in table for name in selectors.headlines())
-    assert "| `read_bandwidth` | `seq_read bandwidth` |" in table

@@ -20,7 +20,6 @@ from iosweep.plan.expand import make_plan
 from iosweep.plan.launchers import LAUNCHERS
 from iosweep.plan.model import Allocation, Point
 from iosweep.tools import Step, tools
-from iosweep.units import human_duration, human_size
 from seed_commands import (
     ANY,
     DIFFERENCES,
@@ -458,19 +457,3 @@ def small(directory: Path, text: dict[str, Any], file_size: int) -> None:
 
 
 # What is written about them
-
-
-def test_the_page_of_the_suites(tmp_path: Path, root: Path) -> None:
-    """Its table has each suite once, with what it takes as the forecast has it."""
-    lines = (root / "docs/suites.md").read_text().splitlines()
-    for name in SUITES:
-        [row] = [line for line in lines if line.startswith(f"| `{name}` | ") and line.count("|") == 8]
-        cost = forecast.of(make(tmp_path, entry(tmp_path, name)))
-        assert [cell.strip() for cell in row.split("|")[2:-1]] == [
-            ", ".join(str(a.nodes) for a in make(tmp_path, entry(tmp_path, name)).allocations),
-            str(cost.points),
-            str(cost.repetitions),
-            human_duration(cost.time_s),
-            human_size(cost.bytes_written),
-            human_size(cost.peak_bytes),
-        ]

@@ -8,7 +8,7 @@ import orjson
 import pytest
 
 from iosweep.ingest import documents
-from iosweep.ingest.documents import Document, columns, not_checked
+from iosweep.ingest.documents import Document, columns
 from iosweep.ingest.walk import Found
 from iosweep.results.columns import result_columns
 from iosweep.tools.reading import Cell, Reading, ReadingProblem, Sum
@@ -86,8 +86,3 @@ def test_a_log_of_two_tools_is_read_by_both(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(documents, "tool", lambda data: SimpleNamespace(tool="mdtest", also=("ior",)))
     found = documents.documents(FILE, None)
     assert isinstance(found, list) and [one.tool for one in found] == ["mdtest", "ior"]
-
-
-def test_checks_that_need_the_nodes_say_so() -> None:
-    assert not_checked()["pinned"] == "not measured here: it needs what was counted and seen on the nodes"
-    assert not set(not_checked()) & {"arithmetic", "output"}

@@ -1,6 +1,5 @@
 """What tools get of the environment: a list, and what the configuration names."""
 
-import re
 from pathlib import Path
 
 import pytest
@@ -151,13 +150,3 @@ def test_what_is_named_and_not_passed_is_said() -> None:
         "tools.variables: B is withheld, its value holds an address with a user or a password",
         "tools.variables: C is not set",
     ]
-
-
-def test_the_table_of_the_documentation_is_the_list() -> None:
-    text = (Path(__file__).parents[2] / "docs/tools.md").read_text()
-    _, section = text.split("\n## The environment of a tool\n")
-    table = section.split("|---|---|\n")[1].split("\n\n")[0]
-    written = re.findall("`([^`]+)`", re.sub(r"\(without .*?\)", "", table))
-    assert len(written) == len(set(written))
-    assert {name for name in written if not name.endswith("*")} == environment.NAMES
-    assert {name[:-1] for name in written if name.endswith("*")} == set(environment.PREFIXES)

@@ -1,7 +1,7 @@
 """Criteria of acceptance -> pass, fail or undecided, each with its figure and the reason. Pure.
 
 A figure passes or fails where its whole 95 % interval is on one side of the threshold: the true figure is then on the
-other one with 2.5 % at most. docs/acceptance.md has the rule, and how often it is wrong.
+other one with 2.5 % at most. docs/comparing.md has the rule, and how often it is wrong.
 """
 
 from __future__ import annotations

@@ -81,7 +81,7 @@ def _decide(campaign: Campaign, file: Path | None) -> list[Decision]:
     if file is None:
         if not campaign.about.accept:
             lacking = "the campaign was planned without criteria; `--with FILE` takes those of a file"
-            raise CommandError(f"{lacking} (docs/acceptance.md)", _USAGE)
+            raise CommandError(f"{lacking} (docs/comparing.md)", _USAGE)
         return acceptance.of(campaign, results)
     document = yaml_lines.load(file)
     wanted = criteria.load(document)

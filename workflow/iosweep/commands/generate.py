@@ -12,10 +12,9 @@ from pydantic import BaseModel
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 from pydantic_core.core_schema import WithDefaultSchema
 
-from iosweep.config import models, published, references, sections, selectors
+from iosweep.config import models, references, sections
 from iosweep.node import fs_types
 from iosweep.results import checks, columns
-from iosweep.results.checks import described
 from iosweep.tools import Option, Tool, tools
 from iosweep.tools.axes import NODES
 
@@ -51,16 +50,13 @@ def _files() -> Iterator[tuple[str, str]]:
     yield "workflow/schemas/sweep.schema.json", schema(models.campaign_model(), "A configuration of iosweep")
     yield "workflow/schemas/suite.schema.json", schema(models.suite_model(), "A suite of iosweep")
     yield "docs/columns.md", columns.markdown()
-    verdicts = _between("docs/verdicts.md", "checks", checks.markdown())
-    yield "docs/verdicts.md", _replaced(verdicts, "docs/verdicts.md", "file systems", fs_types.markdown())
-    yield "docs/acceptance.md", _between("docs/acceptance.md", "headlines", selectors.markdown())
-    yield "docs/parsing.md", _between("docs/parsing.md", "checks", described.in_parse())
+    report = _between("docs/report.md", "checks", checks.markdown())
+    yield "docs/report.md", _replaced(report, "docs/report.md", "file systems", fs_types.markdown())
     yield "config/README.md", _between("config/README.md", "keys", _keys())
     for tool in tools().values():
         name = f"workflow/iosweep/tools/{tool.name}/README.md"
         yield name, _between(name, "options", _options(tool))
     yield "workflow/schemas/reference.schema.json", schema(references.ReferenceFile, "Published figures for iosweep")
-    yield "docs/references.md", _between("docs/references.md", "keys", _reference_keys())
 
 
 class _Schema(GenerateJsonSchema):
@@ -104,32 +100,20 @@ def _replaced(before: str, name: str, part: str, text: str) -> str:
 
 
 def _keys() -> str:
-    """Every key of a configuration."""
+    """Every key of a configuration. Sweeps of all tools have the same keys; their options are in the tools' READMEs."""
     sections_of: list[tuple[str, type[BaseModel]]] = [
         ("The file", models.campaign_model()),
         ("`target`", sections.Target),
         ("`limits`", sections.Limits),
         ("`cpus`", sections.Cpus),
         ("`tools`", sections.Tools),
-        *((f"`sweeps`: a sweep with {t.name}", models.sweep_model(t)) for t in tools().values()),
+        ("`sweeps`: a sweep", models.sweep_model(next(iter(tools().values())))),
         ("`repetitions`, as a mapping", models.Repetitions),
         ("`ramp`", models.Ramp),
         ("`sweeps`: a suite", models.SuiteEntry),
         ("`scale`, as a mapping", models.Scale),
     ]
-    parts = [f"### {title}\n\n{_model_table(model)}" for title, model in sections_of]
-    parts += [f"### `axes` and `options` with {tool.name}\n\n{_options(tool)}" for tool in tools().values()]
-    return "\n\n".join(parts)
-
-
-def _reference_keys() -> str:
-    """Every key of a file of published figures, and the names of figures."""
-    parts = [
-        f"### {title}\n\n{_model_table(model)}"
-        for title, model in (("The file", references.ReferenceFile), ("`entries`", references.Entry))
-    ]
-    names = [(f"`{name}`", f"`{figure.column}`", figure.title) for name, figure in published.FIGURES.items()]
-    return "\n\n".join([*parts, f"### Figures\n\n{_table(('name', 'column', 'meaning'), names)}"])
+    return "\n\n".join(f"### {title}\n\n{_model_table(model)}" for title, model in sections_of)
 
 
 def _model_table(model: type[BaseModel]) -> str:

@@ -13,7 +13,7 @@ from typing import TextIO
 
 from iosweep.commands.terminal import to_json
 from iosweep.files import safe_paths
-from iosweep.ingest.documents import SCHEMA, Document, not_checked
+from iosweep.ingest.documents import SCHEMA, Document
 from iosweep.ingest.walk import Skipped
 from iosweep.results import safe_csv
 from iosweep.results.columns import result_columns
@@ -48,7 +48,7 @@ class _Json(Writer):
             for one, asked in skipped
         ]
         self._to.write("\n  ],\n" if self._before == "," else f"{self._before}],\n")
-        self._to.write(f'  "skipped": {_indented(listed, 2)},\n  "not_checked": {_indented(not_checked(), 2)}\n}}\n')
+        self._to.write(f'  "skipped": {_indented(listed, 2)}\n}}\n')
 
 
 def _indented(value: object, by: int) -> str:

@@ -64,7 +64,7 @@ def _repetitions(value: object) -> object:
 
 
 class Ramp(Strict):
-    """An axis that is climbed until nothing more is gained (docs/ramps.md has the rule)."""
+    """An axis that is climbed until nothing more is gained (config/README.md has the rule)."""
 
     axis: Literal["queue_depth", "threads_per_node", "nodes"] = Field(
         description="The axis whose values are climbed in ascending order, for each combination of the others."
@@ -98,7 +98,7 @@ Criteria: Any = Annotated[
 _ACCEPT = (
     'What the campaign has to show: figures and their thresholds, such as `read_bandwidth: ">= 20 GiB/s"`,'
     ' `rand_read p99 at queue_depth 1: "<= 300us"` or `create scaling nodes 1 -> 8: ">= 6x"`. Each is pass, fail or'
-    " undecided, by its 95 % interval (docs/acceptance.md). Changing them measures nothing again."
+    " undecided, by its 95 % interval (docs/comparing.md). Changing them measures nothing again."
 )
 
 
@@ -339,7 +339,7 @@ def campaign_model() -> type[Strict]:
                 None,
                 description="Published figures that the report lays beside the results: names of references that come"
                 " with iosweep (`iosweep references` lists them), and files of your own, which end with .yaml"
-                " (docs/references.md). Default: those of the suites.",
+                " (docs/suites.md). Default: those of the suites.",
             ),
         ),
         "sweeps": (_entries(entry_models()), Field(description="Sweeps and suites.")),

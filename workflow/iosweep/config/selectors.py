@@ -1,6 +1,6 @@
 """Which figure is meant: `read_bandwidth`, `rand_read p99 at queue_depth 1`, `create scaling nodes 1 -> 8`.
 
-Text -> Selector -> text. Criteria of acceptance, references and trends name figures by it (docs/acceptance.md has the
+Text -> Selector -> text. Criteria of acceptance, references and trends name figures by it (docs/comparing.md has the
 grammar). Pure, and without the models of the configuration: commands that only read tables use it, too.
 """
 
@@ -218,16 +218,6 @@ def default_figure(phase: Phase) -> Figure:
     if phase.kind == "metadata":
         return FIGURES["rate"]
     return FIGURES["iops" if phase.metric == "ops_per_s" else "bandwidth"]
-
-
-def markdown() -> str:
-    """The table of names in docs/acceptance.md."""
-    lines = ["| name | the same as | figure | best |", "|---|---|---|---|"]
-    for name, made in headlines().items():
-        figure, title = made.about, phases()[made.phase].title
-        best = "lowest, at the lowest queue depth on the fewest nodes" if figure.lowest else "highest"
-        lines.append(f"| `{name}` | `{made.phase} {made.figure}` | {title}: {figure.help} | {best} |")
-    return "\n".join(lines)
 
 
 def _figures_of(phase: Phase) -> list[Figure]:

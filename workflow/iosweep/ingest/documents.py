@@ -9,7 +9,6 @@ from functools import cache
 from iosweep.ingest import contents
 from iosweep.ingest.detect import MARK, NotOurs, tool
 from iosweep.ingest.walk import Found
-from iosweep.results.checks.described import OF
 from iosweep.results.columns import result_columns
 from iosweep.results.table_values import MOST
 from iosweep.tools import tools
@@ -137,8 +136,3 @@ def documents(file: Found, exit_code: int | None) -> list[Document] | NotOurs:
     if isinstance(found, NotOurs):
         return found
     return [read(name, [file], exit_code) for name in (found.tool, *found.also)]
-
-
-def not_checked() -> dict[str, str]:
-    """Checks of a campaign that cannot be made with outputs alone, each with the reason."""
-    return {name: f"not measured here: it needs {one.missing}" for name, one in OF.items() if one.missing}

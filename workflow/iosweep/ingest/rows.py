@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 import orjson
 
-from iosweep.ingest import contents, documents, io500
+from iosweep.ingest import contents, io500
 from iosweep.ingest.fitting import fitted
 from iosweep.plan.sweep_facts import RepetitionFacts, SweepFacts
 from iosweep.results import repeated
@@ -32,7 +32,7 @@ from iosweep.tools.axes import PHASE_TIME
 from iosweep.tools.reading import Cell, Job, Reading
 
 #: What checks say that a reader makes without a name.
-_OF_THE_WHOLE = "a part of what the reader judges of the whole output (check `output`)"
+_OF_THE_WHOLE = "an output alone does not tell, or the reader has judged it with the whole output (check `output`)"
 #: Columns that tell points apart, beside the parameters: a mean over two versions would describe neither.
 _ALSO = ("tool_version", "target_directory", "segments", "tasks")
 #: Kind -> columns without which nothing tells that two outputs are of the same thing: each is a point of its own,
@@ -294,7 +294,7 @@ def _said(texts: Sequence[str], otherwise: str) -> Finding:
 @cache
 def _common() -> tuple[tuple[Check, Finding], ...]:
     """What is said of every row alike: readers do not tell which check finds something."""
-    reasons = documents.not_checked() | {"exit_status": "the exit code is not known"}
+    reasons = {"exit_status": "the exit code is not known"}
     return tuple((check, unchecked(reasons.get(check.name, _OF_THE_WHOLE))) for check in CHECKS)
 
 

@@ -131,7 +131,7 @@ def _option(pattern: str, mount: str | None) -> str | None:
 
 
 def markdown() -> str:
-    """The table for docs/verdicts.md."""
+    """The table for docs/report.md."""
     rows = [
         (", ".join(f"`{name}`" for name in one.types) or "all others", _evidence(one), _locks(one), _clients(one))
         for one in (*TABLE, UNKNOWN)

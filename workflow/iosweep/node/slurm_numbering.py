@@ -39,7 +39,7 @@ class Counting:
 
 
 def counting(facts: Probe, topology: Topology) -> Counting:
-    """By what `scontrol show node` says of the node's shape. Held against slurmd 22.05 (docs/doctor.md)."""
+    """By what `scontrol show node` says of the node's shape. Held against slurmd 22.05 (docs/slurm.md)."""
     slurm = facts.slurm or SlurmFacts()
     node = slurm.node or {}
     cpus = topology.logical

@@ -4,7 +4,7 @@ Binary segmentation (A. J. Scott and M. Knott, 1974; E. S. Vostrikova, 1981) of 
 split of a row at which two levels differ most is tested by Student's t with the nights' own scatter, times the number
 of splits that were looked at (Bonferroni). What is on both sides of a change is looked at in the same way. The scatter
 is that from night to night, of which repetitions of one night say little, and larger where a night is like the one
-before, as far as all rows together tell that. docs/history.md has the error rates.
+before, as far as all rows together tell that. docs/comparing.md has the error rates.
 """
 
 from __future__ import annotations

@@ -151,7 +151,7 @@ _MEASURED: tuple[Column, ...] = (
     Column(
         "confirms", "bool", "Fresh repetition of a best point: it had no part in the choice, and makes the headline."
     ),
-    Column("unneeded", "bool", "Not measured, because a ramp does not need it (docs/ramps.md)."),
+    Column("unneeded", "bool", "Not measured, because a ramp does not need it (config/README.md)."),
     # provenance
     Column("started", "time", "When the phase's command started (UTC)."),
     Column("host", "string", "Node that ran the phase; of several the first."),
@@ -243,7 +243,7 @@ CHECK_COLUMNS: tuple[Column, ...] = (
     Column("point", "string", "Id of the point."),
     Column("repetition", "int", "Number of the repetition."),
     Column("phase", "string", "Phase."),
-    Column("check", "string", "Name of the check, as docs/verdicts.md has it."),
+    Column("check", "string", "Name of the check, as docs/report.md has it."),
     Column("outcome", "string", "pass, fail, not checked or not applicable."),
     Column("severity", "string", "What a fail makes of the row: invalid or suspect."),
     Column("evidence", "string", "What was seen, or why it could not be checked."),

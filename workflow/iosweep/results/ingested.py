@@ -1,4 +1,4 @@
-"""ingested.json and ingested.zip: outputs that others made, as `iosweep ingest` found them (docs/ingesting.md).
+"""ingested.json and ingested.zip: outputs that others made, as `iosweep ingest` found them (docs/parsing.md).
 
 They take the place of a plan and a store: the tables are made from them alone, as often as a reader is improved.
 """

@@ -94,7 +94,7 @@ NODE_COLUMNS: tuple[Column, ...] = (
     Column(
         "cpu_findings",
         "list",
-        f"What `iosweep doctor` says of the node's CPUs (docs/doctor.md). {_NEWEST}",
+        f"What `iosweep doctor` says of the node's CPUs (docs/slurm.md). {_NEWEST}",
         (
             Column("check", "string", "What was looked at."),
             Column("outcome", "string", "ok, warning, wrong, not checked or not applicable."),

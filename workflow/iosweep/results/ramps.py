@@ -1,4 +1,4 @@
-"""Ramps: how far an axis is climbed. Pure; the rule is in docs/ramps.md.
+"""Ramps: how far an axis is climbed. Pure; the rule is in config/README.md.
 
 A climb is the points of a sweep that differ in one axis alone, in ascending order.
 """

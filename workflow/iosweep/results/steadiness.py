@@ -1,6 +1,6 @@
 """Finds what is unsteady in a rate over time: a stall, a drop, a slow start, a rise, a drift, two modes. Pure.
 
-The rule is in docs/verdicts.md. A rate that stays within 20 % is steady; what scatters more is named only if the
+The rule is in docs/report.md. A rate that stays within 20 % is steady; what scatters more is named only if the
 scatter has a shape that chance does not make: a level that holds, a line, two groups far apart.
 """
 

@@ -1,4 +1,4 @@
-"""The validity checks, in the order in which the tables and docs/verdicts.md list them. Pure."""
+"""The validity checks, in the order in which the tables and docs/report.md list them. Pure."""
 
 from iosweep.results.checks import (
     amounts,
@@ -6,7 +6,6 @@ from iosweep.results.checks import (
     caches,
     contents,
     cpus,
-    described,
     evenness,
     files,
     interference,
@@ -65,7 +64,7 @@ OF_A_ROW = (*CHECKS, PRECISE)
 
 
 def markdown() -> str:
-    """The table of checks in docs/verdicts.md."""
-    rows = [f"| `{c.name}` | {c.severity} | {c.doc} | {described.OF[c.name].not_checked or '–'} |" for c in OF_A_ROW]
-    head = ["| check | a fail makes it | what must hold | where it is not checked |", "|---|---|---|---|"]
+    """The table of checks in docs/report.md."""
+    rows = [f"| `{c.name}` | {c.severity} | {c.doc} |" for c in OF_A_ROW]
+    head = ["| check | a fail makes it | what must hold |", "|---|---|---|"]
     return "\n".join([*head, *rows]) + "\n"

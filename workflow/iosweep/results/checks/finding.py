@@ -53,7 +53,7 @@ class Finding(NamedTuple):
 
 @dataclass(frozen=True)
 class Check:
-    """A function that looks at a run, and what its failure makes of the row. Its docstring is in docs/verdicts.md.
+    """A function that looks at a run, and what its failure makes of the row. Its docstring is in docs/report.md.
 
     Those in CHECKS take a `Seen`.
     """
