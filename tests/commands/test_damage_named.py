@@ -11,7 +11,6 @@ import pytest
 from campaign import FOUR_AND_EIGHT, Made, document, keep_plan, make
 from iosweep.commands import cli, outcome
 from iosweep.commands.watch.snapshot import Campaign
-from iosweep.commands.watch.tables import Tables
 from iosweep.files import safe_paths
 from iosweep.results import remaining
 from iosweep.results.store import Store
@@ -87,51 +86,6 @@ def test_show_names_damaged_files(results: Path, capsys: Capture) -> None:
         (results / "sets" / f"{number}.json").write_bytes(b"")
     assert run("show", "quick") == 0
     assert capsys.readouterr().err.endswith(" more files are damaged\n")
-
-
-@pytest.mark.local  # it asks squeue
-def test_watch_names_damaged_tables(results: Path) -> None:
-    watched = Campaign(results)
-    assert watched.look().wrong == ()
-    file = results / "checks.parquet"
-    whole = file.read_bytes()
-    file.write_bytes(whole + b"x")
-    assert [line.partition(" ")[0] for line in watched.look().wrong] == [str(file)]
-    (results / ".campaign.json.1.tmp").touch()  # merge replaces one after the other
-    file.write_bytes(whole)
-    assert len(watched.look().wrong) == 1
-    os.utime(results / ".campaign.json.1.tmp", (0, 0))  # of a writer that was killed
-    assert watched.look().wrong == ()
-    file.unlink()
-    [said] = watched.look().wrong
-    assert said == f"{file} is gone; `iosweep report {results}` makes it again"
-
-
-def test_tables_are_read_again_only_when_they_have_changed(results: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    reads: list[Path] = []
-    monkeypatch.setattr(outcome, "damage_of_tables", lambda results: reads.append(results) or [])
-    watched = Tables(results)
-    for number in range(3):
-        (results / "spent.json").write_text(str(number))
-        (results / f".spent.json.{number}.tmp").touch()
-        watched.damage()
-    assert len(reads) == 1
-    (results / "report.html").write_text("another one")
-    watched.damage()
-    assert len(reads) == 2
-
-
-@pytest.mark.local  # it asks squeue
-def test_figures_that_cannot_be_looked_at_do_not_end_watch(results: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    names = safe_paths.names
-
-    def closed(root: Path, below: str) -> list[str]:
-        if below == "figures":
-            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(results / "figures"))
-        return names(root, below)
-
-    monkeypatch.setattr(safe_paths, "names", closed)
-    assert Campaign(results).look().wrong == (f"{results}/figures cannot be read: Permission denied",)
 
 
 def test_plans_that_cannot_be_listed(results: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:

@@ -25,8 +25,7 @@ from rich.console import Console, Group
 from campaign import BEGAN, METADATA, SWEEP, Allocation, Made, document, iso, keep_plan, make
 from iosweep.commands import cli
 from iosweep.commands.watch import screen
-from iosweep.commands.watch.seen import Seen, Snapshot
-from iosweep.commands.watch.snapshot import Campaign
+from iosweep.commands.watch.snapshot import Campaign, Seen, Snapshot
 from iosweep.files import documents
 from iosweep.jobs import at_work
 from iosweep.plan.model import Plan
@@ -152,7 +151,7 @@ def test_half_of_it(made: Watched) -> None:
     made.store.put("", "spent", {"spent_s": 75.0})
     found = made.look()
     [a] = found.allocations
-    assert (a.repetitions_done, a.repetitions_left, a.points_done, a.points_missing) == (8, 3, 8, 1)
+    assert (a.repetitions_done, a.repetitions_left, a.repetitions_missing) == (8, 3, 1)
     assert a.to_go_s == pytest.approx(3 * 1.4, rel=0.1)
     assert found.verdicts == {"valid": 6, "suspect": 1, "invalid": 1, "missing": 1}
     assert found.reasons == {"other processes used 40% of the CPU time": 1, "x": 1}
@@ -172,13 +171,6 @@ def test_causes_come_before_what_follows_from_them(made: Watched) -> None:
     for number, point in enumerate(made.plan.points[:5]):
         made.measure(point, phases=[ran | {"reasons": [cause if number == 1 else "fio printed nothing"]}])
     assert list(made.look().reasons.items()) == [(cause, 1), ("fio printed nothing", 4)]
-
-
-def test_a_result_from_before_verdicts_were_stored(made: Watched) -> None:
-    old = {"phase": "rand_read", "started": iso(made.clock), "wall_s": 1.4, "headline": 5.0e6, "argv": ["fio"]}
-    made.measure(made.plan.points[0], phases=[old])
-    made.measure(made.plan.points[1], phases=[old | {"headline": None}])
-    assert made.look().verdicts == {"valid": 0, "suspect": 0, "invalid": 1, "missing": 0, "": 1}
 
 
 def test_what_is_tried_again_is_not_done(made: Watched) -> None:
@@ -299,16 +291,6 @@ def test_why_it_ended(made: Watched) -> None:
     assert "refused: the target /mnt does not exist\\x1b[2J" in shown(made.look())
 
 
-def test_what_is_repeated_is_counted_apart(made: Watched) -> None:
-    """The run has counted it, and its verdict is shown."""
-    for point in made.plan.points[:2]:
-        made.measure(point)
-    made.measure(made.plan.points[2], retry="other processes used 40% of the CPUs")
-    [allocation] = made.look().allocations
-    assert (allocation.repetitions_done, allocation.repetitions_left, allocation.repetitions_again) == (2, 10, 1)
-    assert "2 of 12 repetitions measured, 1 more measured and to be repeated, 9 left, about" in words(made.look())
-
-
 @pytest.mark.parametrize("how", ["stopped", "short_of_time"])
 def test_a_job_that_was_stopped_was_not_refused(made: Watched, how: str) -> None:
     made.measure(made.plan.points[0])
@@ -417,8 +399,8 @@ def test_a_client_of_slurm_without_a_cluster(made: Watched, monkeypatch: pytest.
 # --- what a person sees
 
 WAITING = Seen("2-nodes", 2, "waiting", "nodes are busy (Resources)", "12", since=BEGAN - 60, starts=BEGAN + 3600,
-               repetitions_left=12, points=4, to_go_s=120)  # fmt: skip
-RUNNING = Seen("1-node", 1, "measuring", "", "11", ("n1",), BEGAN - 600, None, BEGAN + 60, 3, 9, 0, 4, 1, 0, 90)
+               repetitions_left=12, to_go_s=120)  # fmt: skip
+RUNNING = Seen("1-node", 1, "measuring", "", "11", ("n1",), BEGAN - 600, None, BEGAN + 60, 3, 9, 0, 90)
 
 
 @pytest.mark.local

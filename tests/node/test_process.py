@@ -73,7 +73,7 @@ def simply(argv: list[str], timeout_s: float = 60) -> dict[str, Any]:
 )
 def test_exit_codes(script: str, code: int) -> None:
     done = simply(["sh", "-c", f"echo out; echo err >&2; {script}"])
-    assert (done["exit_code"], done["timed_out"], done["left_behind"]) == (code, False, 0)
+    assert (done["exit_code"], done["timed_out"], done["left_behind"]) == (code, False, [])
     assert (done["stdout"], done["stderr"]) == ("out\n", "err\n")
     assert done["argv"] == ["sh", "-c", f"echo out; echo err >&2; {script}"]
 
@@ -128,7 +128,7 @@ def test_a_time_limit_ends_the_whole_tree(tmp_path: Path) -> None:
         STUBBORN + "time.sleep(600)",
         str(tmp_path / "pids"),
     )
-    assert found == [True, -9, 0, []]
+    assert found == [True, -9, [], []]
     assert ended([int(p) for p in (tmp_path / "pids").read_text().split() if int(p) > 1])
 
 
@@ -142,14 +142,14 @@ def test_what_is_left_by_a_command_that_ended_is_ended(tmp_path: Path) -> None:
         STUBBORN + "\nwhile not os.path.exists(sys.argv[1]): time.sleep(0.01)\nos.kill(os.getpid(), 9)",
         str(tmp_path / "pids"),
     )
-    assert found == [False, -9, 0, []]
+    assert found == [False, -9, [], []]
     assert ended([int(p) for p in (tmp_path / "pids").read_text().split() if int(p) > 1])
 
 
 def test_what_holds_the_output_is_not_waited_for() -> None:
     # it left the session, and would write on for ten minutes
     done = simply(["sh", "-c", "echo out; echo err >&2; setsid sleep 600 & exit 3"], 300)
-    assert (done["exit_code"], done["timed_out"], done["left_behind"]) == (3, False, 0)
+    assert (done["exit_code"], done["timed_out"], done["left_behind"]) == (3, False, [])
     assert (done["stdout"], done["stderr"]) == ("out\n", "err\n")
     assert done["wall_s"] < 250
 
@@ -219,7 +219,7 @@ def test_what_starts_others_all_the_time_is_ended(tmp_path: Path) -> None:
         """,
         script,
     )
-    assert found == [[True, 0]] * 3 + [[]]
+    assert found == [[True, []]] * 3 + [[]]
     assert ended([p.pid for p in psutil.process_iter(["cmdline"]) if ours in " ".join(p.info["cmdline"] or [])])
 
 

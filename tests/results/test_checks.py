@@ -131,7 +131,7 @@ def test_checks_that_explain_others_are_checks() -> None:
             " the tool ended with exit code 1: Stale file handle",
         ),
         ({"flooded": True}, None),
-        ({"left_behind": 2}, "the target hangs: processes of the tool could not be killed (2 left)"),
+        ({"left_behind": ("fio (pid 7)",)}, "the target hangs: processes of the tool could not be killed: fio (pid 7)"),
         ({"exit_code": -15}, "the tool was killed by signal 15"),
         ({"exit_code": -9}, "the tool was killed by signal 9"),
         ({"exit_code": -11}, None),  # a segmentation fault comes again

@@ -160,9 +160,7 @@ COMMANDS: dict[str, list[str]] = {
     "plan": ["plan", "sweep.yaml"],
 }
 #: Commands that name each damaged file that they read.
-NAMING = {"show", "show --json", "check", "list", "watch", "watch --json"}
-#: What `watch` does not read, again and again: it does not depend on it.
-NOT_WATCHED = {"nodes", "builds", "manifests", *(KINDS[kind] for kind in ("node", "build", "manifest"))}
+NAMING = {"show", "show --json", "check", "list"}
 #: After these a file is like one of ours, or is not there, which it need not be.
 UNNOTICED = {"nothing", "another value"}
 #: The same for a directory: these change files only, or make another directory.
@@ -173,7 +171,7 @@ SLOW = {"page", "figures", "report"}
 
 def names(pattern: str, harm: str, command: str) -> bool:
     """Whether a command has to name what is in place of a file."""
-    if command not in NAMING or (command.startswith("watch") and pattern in NOT_WATCHED):
+    if command not in NAMING:
         return False
     if pattern in FOLDERS:
         return harm not in UNNOTICED_FOLDERS

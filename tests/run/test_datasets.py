@@ -52,8 +52,7 @@ class Writer:
                 Path(directory, name).write_bytes(bytes(4096))
         streams["hosts"] = orjson.dumps([{"host": hosts[k], "exit_code": code} for k, code in enumerate(codes)])
         done = [
-            Completed(("started", *command), 0, timed_out=False, flooded=False, wall_s=1.0, left_behind=0)
-            for command in commands
+            Completed(("started", *command), 0, timed_out=False, flooded=False, wall_s=1.0) for command in commands
         ]  # by a launcher, say
         return replace(together(dict(zip(hosts, done, strict=False))), exit_code=max(codes)), streams
 

@@ -186,7 +186,7 @@ def test_ranks_write_into_the_scratch_directory(agent: Agent, tmp_path: Path) ->
     assert done.exit_code == 0, done.stderr
     assert sorted(streams["log"]) == sorted(b"012")
     assert done.argv == (*commands.argv(tool(mpi=True), script, 3),)
-    assert done.left_behind == 0
+    assert done.left_behind == ()
 
 
 def test_ranks_end_with_their_time(tmp_path: Path) -> None:
@@ -216,7 +216,7 @@ with Agent() as agent:
         timeout=300,
         check=True,
     )
-    assert done.stdout == "True 0 2 []\n"
+    assert done.stdout == "True () 2 []\n"
 
 
 # What several nodes did
@@ -225,18 +225,19 @@ with Agent() as agent:
 def completed(**more: Any) -> Completed:
     made: dict[str, Any] = {
         "argv": ("a",), "exit_code": 0, "timed_out": False, "flooded": False, "wall_s": 1.0,
-        "left_behind": 0,
+        "left_behind": (),
     }  # fmt: skip
     return Completed(**made | more)
 
 
 def test_commands_of_several_hosts_as_one() -> None:
     one = completed(stderr=b"a\nb", stdout=b"1")
-    two = completed(argv=("b",), exit_code=-9, timed_out=True, wall_s=2.5, left_behind=1, stdout=b"2")
-    three = completed(argv=("c",), exit_code=3, flooded=True, stderr=b"c\n", left_behind=2)
+    two = completed(argv=("b",), exit_code=-9, timed_out=True, wall_s=2.5, left_behind=("b (pid 1)",), stdout=b"2")
+    three = completed(argv=("c",), exit_code=3, flooded=True, stderr=b"c\n", left_behind=("c (pid 2)",))
     assert together({"n1": one, "n2": two, "n3": three}) == completed(
         argv=("b",), exit_code=-9, timed_out=True, flooded=True, wall_s=2.5,
-        left_behind=3, stderr=b"n1: a\nn1: bn3: c\n", argvs=(("a",), ("b",), ("c",)),
+        left_behind=("b (pid 1) on n2", "c (pid 2) on n3"),
+        stderr=b"n1: a\nn1: bn3: c\n", argvs=(("a",), ("b",), ("c",)),
     )  # fmt: skip
     assert together({"n1": one}) == completed(stderr=b"n1: a\nn1: b")
 
@@ -397,7 +398,7 @@ def test_ranks_on_both_nodes(held: Held, stand_ins: Path, tmp_path: Path, launch
     told = {name.strip(): value.strip() for name, value in re.findall("(.*?):(.*)", done.stdout.decode())}
     assert (told["nodes"], told["tasks"], told["clients per node"]) == ("2", "4", "2")
     assert done.ran_on in ({"n1": 2, "n2": 2}, None)
-    assert done.left_behind == 0
+    assert done.left_behind == ()
 
 
 def test_ranks_end_with_their_time_on_all_nodes(held: Held, tmp_path: Path) -> None:
@@ -413,7 +414,7 @@ def test_ranks_end_with_their_time_on_all_nodes(held: Held, tmp_path: Path) -> N
             break
     assert sorted(seen.read_text().split()) == ["n1", "n1", "n2", "n2"]
     assert [held.alive("4321.7", node) for node in held.hosts] == [[], []]
-    assert done.left_behind == 0
+    assert done.left_behind == ()
     assert done.ran_on == {"n1": 2, "n2": 2}
     assert took_s < 30 + limit_s
 
@@ -438,7 +439,7 @@ def steps_left(job: str, scratch: Path) -> Any:
 def test_steps_that_a_launcher_leaves(held: Held, tmp_path: Path) -> None:
     # an srun that is killed leaves its ranks to themselves; the agents are spared
     done, steps, agents, answers = held.inside(steps_left, held.job, tmp_path / "scratch")
-    assert (done.exit_code, done.left_behind) == (3, 0)
+    assert (done.exit_code, done.left_behind) == (3, ())
     assert steps == [agents]
     assert set(answers) == {"n1", "n2"}
     assert [held.alive("sleep 4321.8", node) for node in held.hosts] == [[], []]
@@ -539,7 +540,7 @@ def test_client_and_servers(held: Held, fio: Path, tmp_path: Path, data: Path) -
     wait_for(lambda: len(held.alive("fio --eta=never", "n1")) == 1, over=child.over)  # the client
     during = [listening(held, node) for node in held.hosts]
     done, streams, argvs, parsed, left = child.result()
-    assert (done.exit_code, done.left_behind, parsed.problems) == (0, 0, []), done
+    assert (done.exit_code, done.left_behind, parsed.problems) == (0, (), []), done
     assert left == [b"", b""]
     assert parsed.figures["bandwidth_bytes_per_s"] > 0
     hosts = orjson.loads(streams["hosts"])

@@ -137,8 +137,8 @@ def test_what_each_node_ran(held: Held) -> None:
         if not done["n1"][0].timed_out:
             break
     (one, one_began, *_), (two, two_began, two_ended, *_) = done["n1"], done["n2"]
-    assert (one.exit_code, one.timed_out, one.stdout, one.left_behind) == (7, False, b"here\nn1\n", 0)
-    assert (two.exit_code, two.timed_out, two.stdout, two.left_behind) == (-signal.SIGTERM, True, b"", 0)
+    assert (one.exit_code, one.timed_out, one.stdout, one.left_behind) == (7, False, b"here\nn1\n", ())
+    assert (two.exit_code, two.timed_out, two.stdout, two.left_behind) == (-signal.SIGTERM, True, b"", ())
     assert two.argv == ("sh", "-c", long)
     assert abs(two_began - one_began) < limit_s  # none waited for the other
     assert two_ended - two_began >= limit_s

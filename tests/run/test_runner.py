@@ -78,7 +78,7 @@ def test_the_record_of_a_result(done: Allocation, fio: Path) -> None:
         assert f"--randseed={seed_of(1, point.id, 2, run['phase'])}" in run["argv"]
         assert run["exit_code"] == 0
         assert run["headline"] > 0
-        assert run["left_behind"] == 0
+        assert run["left_behind"] == []
         assert run["files"]["wrong"] == []
     assert record["node"] in done.store.documents(NodeFacts)
 

@@ -6,7 +6,6 @@ from typing import Any
 from msgspec import structs
 
 from iosweep.config.sweeps import Repetitions
-from iosweep.node.stuck import Stuck
 from iosweep.own_rate import OwnRate
 from iosweep.plan.model import Point
 from iosweep.results.checks.finding import Seen
@@ -53,9 +52,6 @@ TARGET: dict[str, Any] = {"server_cache": None, "node_bandwidth": None, "type": 
 
 
 MB = 10**6
-
-#: Processes that wait for a file system that does not answer.
-STUCK = Stuck(program="fio", pids=(7, 9), where="request_wait_answer", host="n2")
 
 
 def quota(periods: int, stopped: int, stopped_s: float) -> dict[str, Any]:
@@ -106,7 +102,7 @@ def seen(
     `seconds`: the phase time, None for one pass; `ran_on`: the nodes that the tool says it ran on.
     """
     known = {key: part for part in (FIGURES, EVIDENCE, RUN, OPTIONS, TARGET) for key in part} | dict.fromkeys(
-        ("not_run", "leftover", "leftover_expected", "left_behind", "stuck", "flooded", "argv", "argvs"), RUN
+        ("not_run", "leftover", "leftover_expected", "left_behind", "flooded", "argv", "argvs"), RUN
     )
     known |= dict.fromkeys(
         (

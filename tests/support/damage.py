@@ -36,7 +36,7 @@ KINDS = (
 #: Kinds that merge, page and figures make, all of them again where one is damaged.
 MADE = (*merged_tables.FILES, "report.html", "figures")
 #: Folders that `watch` does not read, as it does not depend on what is in them.
-NOT_WATCHED = ("manifests", "builds", "nodes", "tools")
+NOT_WATCHED = ("manifests", "builds", "nodes", "tools", *MADE, "campaign.json")
 #: Kinds that a run needs before it knows what is left.
 NEEDED = ("plans",)
 

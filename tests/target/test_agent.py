@@ -6,7 +6,6 @@ import signal
 import socket
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -357,7 +356,7 @@ def test_an_agent_that_is_started_too_late(tmp_path: Path) -> None:
 def test_what_a_run_gives(agent: Agent, tmp_path: Path) -> None:
     done = agent.run(["sh", "-c", "pwd; echo err >&2; exit 7"], 60, tmp_path)
     assert (done.stdout, done.stderr) == (f"{tmp_path}\n".encode(), b"err\n")
-    assert (done.exit_code, done.timed_out, done.flooded, done.left_behind) == (7, False, False, 0)
+    assert (done.exit_code, done.timed_out, done.flooded, done.left_behind) == (7, False, False, ())
     assert done.argv == ("sh", "-c", "pwd; echo err >&2; exit 7")
     pid = pid_of(agent)
     with pytest.raises(TargetError, match="No such file or directory: no-such-program-here"):
@@ -373,58 +372,3 @@ def test_children_of_ours_are_not_ended_with_it(tmp_path: Path) -> None:
             agent.run(["true"], 60)
         assert other.poll() is None
         other.kill()
-
-
-# --- news while a command runs
-
-
-class Hears:
-    def __init__(self) -> None:
-        self.rates: list[object] = []
-        self.idled = 0
-
-    def heard(self, rates: object) -> None:
-        self.rates.append(rates)
-
-    def idle(self) -> None:
-        self.idled += 1
-
-
-def exchanged(lines: list[bytes], deadline_s: float, pause_s: float = 0.1) -> tuple[bytes | None, Hears]:
-    """What comes of lines that the other side sends one after the other."""
-    ours, theirs = socket.socketpair()
-    hears = Hears()
-
-    def send() -> None:
-        for line in lines:
-            time.sleep(pause_s)
-            with contextlib.suppress(OSError):
-                theirs.sendall(line)
-
-    with ours, theirs:
-        sender = threading.Thread(target=send)
-        sender.start()
-        try:
-            return agents._exchange(ours, b"x\n", (), deadline_s, hears), hears
-        finally:
-            sender.join()
-
-
-def test_news_is_no_answer() -> None:
-    answer, hears = exchanged([b'~{"a": 1}\n~{"b"', b": 2}\n", b"\n", b'~3\n{"value": 4}\n'], 60.0)
-    assert answer == b'{"value": 4}'
-    assert hears.rates == [{"a": 1}, {"b": 2}]
-
-
-def test_news_is_no_sign_of_life(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The thread that sends it may live while the agent hangs."""
-    monkeypatch.setattr(agents, "_IDLE_S", 0.02)
-    answer, hears = exchanged([b"~1\n"] * 8, 0.3)
-    assert answer is None
-    assert hears.rates
-    assert hears.idled
-
-
-def test_beats_are_neither() -> None:
-    answer, _ = exchanged([b"\n"] * 8 + [b'{"value": 4}\n'], 60.0, 0.01)
-    assert answer == b'{"value": 4}'

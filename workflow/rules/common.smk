@@ -7,7 +7,6 @@ from pathlib import Path
 
 from iosweep import dag
 from iosweep.config import sweep_file
-from iosweep.files import hanging
 from iosweep.jobs import attempts, profile, snakemake_lock, submission
 from iosweep.errors import ConfigError
 from snakemake.exceptions import WorkflowError
@@ -106,9 +105,6 @@ CONFIG, ONLY, LAUNCHER, PROVIDER = (
     chosen_provider(),
 )
 RESULTS = Path("results")
-# Until Snakemake ends, which looks at files of the results all the time.
-WATCHED = [RESULTS]
-hanging.watch(WATCHED)
 SITE = sayable(chosen_site)  # None on this machine alone
 SCHEDULER = ["--scheduler", "slurm"] if SITE else []
 IN_PLACE = [f"--{name}={value}" for name, value in GIVEN.items()]
@@ -124,7 +120,6 @@ def campaign_now():
 
 
 CAMPAIGN = or_exit(lambda: sayable(campaign_now))
-WATCHED.append(CAMPAIGN.results)  # it may be a link to another file system
 
 for line in CAMPAIGN.damaged:
     print(f"iosweep: {line}", file=sys.stderr)

@@ -47,10 +47,6 @@ RULES = {
     "page": ("rules.page", "make the report from the tables"),
     "figures": ("rules.page", "make the figures as SVG and PNG from the tables"),
 }
-#: Commands that read the results of the campaigns that they name.
-_READ_RESULTS = frozenset(
-    {"watch", "list", "show", "compare", "history", "check", "accept", "report", "rerun", "clean"}
-)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -62,11 +58,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         if argv is not None:
             return _run(_parse(argv))
         sys.meta_path.insert(0, _WithoutPandas)
-        arguments = _parse(sys.argv[1:])
-        from iosweep.files import hanging
-
-        with hanging.watched(_places(arguments)):
-            return _run(arguments)
+        return _run(_parse(sys.argv[1:]))
     except BrokenPipeError:  # the user left a pager
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
@@ -159,16 +151,3 @@ def _log(arguments: argparse.Namespace) -> contextlib.AbstractContextManager[Non
 
     log: Path | None = getattr(arguments, "log", None)
     return logged(log, log.parent.parent) if log else contextlib.nullcontext()
-
-
-def _places(arguments: argparse.Namespace) -> list[Path]:
-    """Directories of results that a command reads, whose file system may hang."""
-    if plan := getattr(arguments, "plan", None):
-        return [plan.parent.parent]
-    if results := getattr(arguments, "results", None):
-        return [results]
-    if arguments.command not in _READ_RESULTS:
-        return []
-    names = getattr(arguments, "campaign", None) or []
-    names = [names] if isinstance(names, str) else names
-    return [campaigns.RESULTS, *(campaigns.RESULTS / name for name in names), *map(Path, names)]

@@ -11,8 +11,7 @@ import shlex
 from datetime import UTC, datetime
 from pathlib import Path
 
-from iosweep.commands.watch.seen import LIVE, Seen, Snapshot
-from iosweep.commands.watch.snapshot import Campaign
+from iosweep.commands.watch.snapshot import LIVE, Campaign, Seen, Snapshot
 from iosweep.errors import CommandError
 from iosweep.jobs.at_work import holds
 from iosweep.results.campaign_form import Live

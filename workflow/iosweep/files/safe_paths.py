@@ -96,9 +96,9 @@ class Folder:
             raise OSError(errno.EFBIG, f"{size:,} bytes, and at most {most:,} are read", str(self.path / name))
         return data
 
-    def write(self, name: str, data: bytes, synced: bool = True) -> None:
+    def write(self, name: str, data: bytes) -> None:
         """Write a file whole: temporary name, sync, rename, sync of the directory."""
-        with self.replaced(name, synced) as file:
+        with self.replaced(name) as file:
             file.write(data)
 
     @contextmanager

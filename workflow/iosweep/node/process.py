@@ -22,10 +22,9 @@ from typing import BinaryIO
 
 from msgspec import structs
 
-from iosweep.node import procfs, stuck
+from iosweep.node import procfs
 from iosweep.node.cpu_record import Load, Looks, NodeLoad
 from iosweep.node.io_record import Moved
-from iosweep.node.stuck import Stuck
 
 #: Descendants of a command that are looked at before it is killed, about.
 _MANY = 1000
@@ -48,8 +47,7 @@ class Completed:
     on all nodes. storage_read_bytes, storage_written_bytes: of the command and all that it started here and waited for
     (getrusage); moved, node_moved: what was moved meanwhile, on all nodes by host, and on the node that ran it;
     monitor, node_monitor: what they did each second (monitor.py); progress, node_progress: what each rank had moved at
-    times (progress.py). stuck: its processes that waited in the kernel when its time was over, or that could not be
-    killed.
+    times (progress.py). left_behind: its processes that could not be killed, as `fio (pid 7)`.
     """
 
     argv: tuple[str, ...]
@@ -57,7 +55,7 @@ class Completed:
     timed_out: bool
     flooded: bool  # it was ended because it printed more than MOST_BYTES
     wall_s: float
-    left_behind: int  # processes of it that could not be killed
+    left_behind: tuple[str, ...] = ()
     ran_on: Mapping[str, int] | None = None  # node of a Slurm job -> ranks that were seen there at once
     node_load: NodeLoad | None = None
     node_looks: Looks | None = None
@@ -74,7 +72,6 @@ class Completed:
     storage_written_bytes: int | None = None
     node_moved: Moved | None = None
     moved: Mapping[str, Moved] | None = None
-    stuck: tuple[Stuck, ...] = ()
 
     def with_own_bytes(self, moved: Moved) -> Moved:
         """What its node moved, with the bytes of the command itself."""
@@ -133,11 +130,9 @@ def run(
             )
         why = _wait(process, timeout_s, (stdout, stderr), asker)
         wall_s = time.monotonic() - began
-        waited = stuck.of(_below((), stop=False)) if why == "timed out" else ()
         if why:
             _end(process)
-        left = end_descendants()
-        waited = stuck.of(left) or waited
+        left = tuple(procfs.named(str(pid)) for pid in sorted(end_descendants()))
         if why == "abandoned":
             raise Abandoned
     except Abandoned:
@@ -152,8 +147,7 @@ def run(
         why == "timed out",
         why == "flooded",
         wall_s,
-        len(left),
-        stuck=waited,
+        left,
         storage_read_bytes=_BLOCK * (after.ru_inblock - before.ru_inblock) if _COUNTS_BLOCKS else None,
         storage_written_bytes=_BLOCK * (after.ru_oublock - before.ru_oublock) if _COUNTS_BLOCKS else None,
     )

@@ -7,6 +7,8 @@ import pwd
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
+from iosweep.text import printable
+
 #: The first PID namespace of a machine; the number is fixed in the kernel (PROC_PID_INIT_INO).
 FIRST_PID_NAMESPACE = "pid:[4026531836]"
 #: Not on a kernel without CONFIG_PROC_CHILDREN.
@@ -55,6 +57,11 @@ def program(pid: str) -> str | None:
         return os.readlink(f"/proc/{pid}/exe")
     except OSError:
         return None
+
+
+def named(pid: str) -> str:
+    """`fio (pid 7)`"""
+    return f"{printable(read(pid, 'comm').decode('utf-8', 'replace').strip()) or 'a process'} (pid {pid})"
 
 
 def stat(pid: str) -> list[bytes]:

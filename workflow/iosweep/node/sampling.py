@@ -76,7 +76,6 @@ class Sampler:
         self._parents: set[str] = set()
         self._steps: dict[str, str] = {}
         self.most = 0  # of the program's own ranks, at once
-        self.pids: frozenset[str] = frozenset()  # the ranks or workers of the last look at which there were some
         # of a single timed phase: a rank's bytes are those of all phases
         self.progress = Progress() if wanted.ranks and wanted.time_s is not None else None
         self._seen, self._looks, self._gap_s, self._cost_s = 0, 0, 0.0, 0.0
@@ -150,8 +149,6 @@ class Sampler:
         else:
             chosen = {pid for pid in ours if parents[pid] in ours and pid not in self._parents}
         self.most = max(self.most, len(chosen & own))
-        if chosen and self._real:
-            self.pids = frozenset(chosen)
         if not self._wanted.masks:
             self._seen = max(self._seen, len(chosen))
             return self.most >= self._wanted.processes

@@ -1,5 +1,5 @@
-"""Looks at a node while a command runs: who uses its CPUs (load.py), what it does each second (monitor.py), its rates
-for who watches (meter.py), and how often a quota stopped it (cgroup.py). One thread does all of it."""
+"""Looks at a node while a command runs: who uses its CPUs (load.py), what it does each second (monitor.py), and how
+often a quota stopped it (cgroup.py). One thread does all of it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,6 @@ from iosweep.node.cpu_record import NodeLoad
 from iosweep.node.cpus import NO_CPUS, CpuSet, parsed
 from iosweep.node.io_counters import IoCounters
 from iosweep.node.load import Around, Key, Look, OnCpu, Ticks, cpus, shares, total_of
-from iosweep.node.meter import Meter
 from iosweep.node.monitor import Monitor
 
 #: The first look comes after this time: shorter commands are too few ticks, and need not wait for a look.
@@ -68,17 +67,14 @@ class Watch:
     """Looks on while a command runs.
 
     This process is ours, with all that is below it, and in a job what `job` says. `counters`: those of the target.
-    `meter`: takes each reading of the monitor.
     """
 
-    def __init__(
-        self, around: Around, job: Job | None = None, counters: IoCounters | None = None, meter: Meter | None = None
-    ) -> None:
+    def __init__(self, around: Around, job: Job | None = None, counters: IoCounters | None = None) -> None:
         self._bound = tuple(dict.fromkeys(map(parsed, around.bound)))
         # outside of a job all that ends is waited for by us, so that two looks tell everything but who was on a CPU
         self._between = job is not None or bool(self._bound)
         self._reader = Reader(around, job)
-        self._monitor, self._meter = Monitor(NO_CPUS.union(*self._bound), counters), meter
+        self._monitor = Monitor(NO_CPUS.union(*self._bound), counters)
         self._quotas = _quotas()
         self._stopped = self._quotas.read()
         self._looks: list[Look] = []
@@ -100,18 +96,13 @@ class Watch:
         found = shares(self._looks, self._reader.client_is_process, self._bound, procfs.user, throttled)
         return Watched(found, self._monitor.stream(), dirty_bytes)
 
-    def _sample(self) -> None:
-        sample = self._monitor.sample()
-        if self._meter:
-            self._meter.sampled(sample)
-
     def _run(self) -> None:
-        self._sample()
+        self._monitor.sample()
         sampled_s, look_s = self._began, self._began + _BEGIN_S
         while not self._stop.wait(max(0.0, min(sampled_s + self._monitor.interval_s, look_s) - time.monotonic())):
             now = time.monotonic()
             if now >= sampled_s + self._monitor.interval_s:
-                self._sample()
+                self._monitor.sample()
                 sampled_s += (now - sampled_s) // self._monitor.interval_s * self._monitor.interval_s
             if now >= look_s:
                 used_s = time.thread_time()

@@ -5,7 +5,6 @@
 | store.py | results/<campaign>/ -> results and documents; commits a repetition |
 | record.py, committed.py | the record of a repetition; the part of it that decides whether it counts |
 | campaign_documents.py | the types of refusals, missing points, data sets, target.json and spent.json |
-| current_rates.py | the file `rates`: the rates of the nodes while a command runs |
 | build_files.py | build documents, with Spack's files beside them |
 | raw_output.py | the archive of a repetition's raw output |
 | campaign_lock.py | one process at a time measures a campaign |

@@ -10,7 +10,6 @@ from iosweep.files.documents import Document
 from iosweep.files.fields import Count, Integer, Moment, Name, Number, Part, Seconds, TryNumber, check_moments
 from iosweep.node.cpu_record import CpuRecord, Load
 from iosweep.node.io_record import Counted, Moved
-from iosweep.node.stuck import Stuck
 from iosweep.target.contents import Sample
 
 
@@ -117,8 +116,7 @@ class PhaseRun(Part, frozen=True, kw_only=True):
     stderr: str = ""
     not_run: str = ""  # why the command was not started
     settled_s: Seconds | None = None  # rest after files were deleted
-    left_behind: Count = 0  # processes that could not be killed
-    stuck: tuple[Stuck, ...] = ()  # processes that waited in the kernel when the time of the command was over
+    left_behind: tuple[str, ...] = ()  # processes that could not be killed, as `fio (pid 7) on n2`
     ran_on: dict[str, Count] = field(default_factory=dict)  # host -> ranks that were seen there at once
     leftover: Count | None = None  # files that were there at the end
     leftover_expected: Count | None = None

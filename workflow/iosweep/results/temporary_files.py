@@ -14,13 +14,12 @@ from pathlib import Path
 from iosweep.files import safe_paths
 from iosweep.files.documents import Damaged
 from iosweep.files.safe_paths import Folder
-from iosweep.results import current_rates, ingested, merged_tables
+from iosweep.results import ingested, merged_tables
 from iosweep.results.campaign_documents import FILES
 
 #: Minimum age in seconds: a live writer writes more often.
 _OLD_S = 3600.0
 _ROOT = {
-    current_rates.NAME,
     *merged_tables.FILES,
     merged_tables.ABOUT,
     merged_tables.REPORT,

@@ -18,7 +18,6 @@
 | afterwards.py | the files of a step after it: unchanged where they were read, blocks of what was written |
 | launching.py | starts a tool: through the launcher, on every node, or by its own client and servers |
 | remote.py, remote_agent.py | the agents of a job's nodes: the runner's side, and the process on a node |
-| rate_file.py | the rates of the nodes while a command runs, for `iosweep watch` |
 | outcome.py | exceptions that end an allocation |
 | progress_lines.py, progress_bar.py | progress on the screen and in the log; on a terminal |
 """

@@ -24,7 +24,6 @@ from iosweep.run.campaign_directory import CampaignDirectory
 from iosweep.run.loop import Loop
 from iosweep.run.outcome import ending
 from iosweep.run.prepare import SCRATCH, prepare
-from iosweep.run.rate_file import RateFile
 from iosweep.run.remote import RemoteAgents
 from iosweep.run.request import Request, Setup
 from iosweep.run.work import Work
@@ -53,12 +52,9 @@ def measure(request: Request) -> None:
     with ending(plan.campaign, job), stoppable(request.works_for), Agent(plan.target.deadline) as agent:
         with (
             store.locked(job.id if job else None, query.lives) as taken_over,
-            RateFile(store.path, request.name) as rates,
             _remote_agents(request) as remote,
         ):
-            if remote:
-                remote.heard = rates.heard
-            setup = Setup(request, store, agent, remote, tools, rates)
+            setup = Setup(request, store, agent, remote, tools)
             setup.note(taken_over, *lacking)
             try:
                 _measure(setup)

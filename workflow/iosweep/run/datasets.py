@@ -14,7 +14,6 @@ from msgspec import structs
 
 from iosweep.errors import TargetError
 from iosweep.node import fs_types, io_record, process
-from iosweep.node.stuck import sentence
 from iosweep.plan.forecast import PREPARE_BANDWIDTH, data_sets
 from iosweep.plan.model import Point
 from iosweep.results.campaign_documents import DataSet
@@ -295,8 +294,7 @@ def _trouble(files: FileSet, tool: str, done: process.Completed, streams: Stream
     """Why a set could not be written, or None."""
     if done.timed_out:
         ranks = f" with {files.prepare_tasks} ranks" if tools()[tool].mpi else ""
-        waited = f"; {sentence(done.stuck)}" if done.stuck else ""
-        return f"preparing {human_count(len(files.files), 'file')}{ranks} was not done within {limit_s:.0f} s{waited}"
+        return f"preparing {human_count(len(files.files), 'file')}{ranks} was not done within {limit_s:.0f} s"
     trouble = files.prepared(streams)
     if done.exit_code:
         cause = _cause(streams["stderr"]) or trouble or _line(streams["stdout"])

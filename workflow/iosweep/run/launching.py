@@ -14,7 +14,7 @@ import orjson
 
 from iosweep.errors import AllocationError, ExitCode, Obstacle, Unanswered
 from iosweep.files import safe_paths
-from iosweep.node import load, process, stuck
+from iosweep.node import load, process
 from iosweep.node.cpus import NO_CPUS, listed
 from iosweep.node.pinning import Pinning
 from iosweep.node.placement import Binding
@@ -23,7 +23,6 @@ from iosweep.node.sampling import Wanted
 from iosweep.plan.launchers import SLURM_LAUNCHERS, Launcher, Mpiexec, mpiexec
 from iosweep.programs.find import Program
 from iosweep.run import remote_agent, seen_on_nodes, tool_files
-from iosweep.run.rate_file import RateFile, first_node, shown
 from iosweep.run.remote import RemoteAgents, lost
 from iosweep.run.remote_agent import Watching
 from iosweep.run.seen_on_nodes import SeenOnNodes, together
@@ -49,7 +48,7 @@ class Commands:
     """Starts the commands of an allocation.
 
     `scratch`: a directory below the results, which every node sees; tools write their files there. `job`: the Slurm job
-    that we run in; `remote`: the agents of its nodes; `rates`: takes the rates while a command runs.
+    that we run in; `remote`: the agents of its nodes.
     """
 
     agent: Agent
@@ -60,7 +59,6 @@ class Commands:
     job: str | None = None
     remote: RemoteAgents | None = None
     pinning: Pinning | None = None
-    rates: RateFile | None = None
 
     def argv(
         self,
@@ -97,18 +95,6 @@ class Commands:
         `step`: the step that is measured; None to prepare a data set. Raises OSError if it cannot be started,
         AllocationError if there is no scratch directory.
         """
-        with shown(self.rates, hosts, step):
-            return self._run(tool, commands, tasks, timeout_s, hosts, step)
-
-    def _run(
-        self,
-        tool: Tool,
-        commands: Sequence[Sequence[str]],
-        tasks: int,
-        timeout_s: float,
-        hosts: Sequence[str],
-        step: Step | None,
-    ) -> tuple[Completed, Streams]:
         self._prepare()
         # tools that prepare data sets inherit our CPUs, the usable ones
         binding = self.binding(tool, tasks, hosts) if step or tool.mpi else None
@@ -123,17 +109,15 @@ class Commands:
             done = self._launched(argv, wanted, timeout_s, hosts, binding)
         elif self.remote:
             self._watch(self.remote, hosts, wanted, binding)
-            heard = first_node(self.rates, hosts, self.remote)
-            done = self.agent.run(argv, timeout_s, self.scratch, cpus, meanwhile=heard)
+            done = self.agent.run(argv, timeout_s, self.scratch, cpus)
             nodes = self._seen(self.remote, hosts)
             own = {host: done.with_own_bytes(moved) for host, moved in nodes.moved.items()}
-            done = nodes._replace(moved=own).onto(replace(done, stuck=stuck.on(hosts[0], done.stuck)))
+            done = nodes._replace(moved=own).onto(done)
         else:
             looked_for = wanted if wanted and wanted.masks else None
             facts = self.pinning.nodes.values() if self.pinning else ()
             around = load.Around.of_node(next(iter(facts), None), self._bound(binding))
-            heard = first_node(self.rates, hosts)
-            done = self.agent.run(argv, timeout_s, self.scratch, cpus, looked_for, around=around, meanwhile=heard)
+            done = self.agent.run(argv, timeout_s, self.scratch, cpus, looked_for, around=around)
             done = seen_on_nodes.of_this_node(done, hosts[:1]).onto(done)
         streams = {"stdout": done.stdout, "stderr": done.stderr}
         if tool.mpi and self.remote and not done.exit_code:
@@ -200,15 +184,15 @@ class Commands:
         """Run ranks, counted meanwhile and ended with their launcher; returns why if none were started."""
         assert self.remote and self.job
         self._watch(self.remote, hosts, wanted, binding)
-        done, left, heard = None, 0, first_node(self.rates, hosts, self.remote)
+        done, left = None, 0
         try:
-            done = self.agent.run(argv, timeout_s, self.scratch, token=True, meanwhile=heard)
+            done = self.agent.run(argv, timeout_s, self.scratch, token=True)
         finally:
             if done is None or done.exit_code:  # the ranks of a killed launcher would continue
                 with contextlib.suppress(Unanswered):
                     left = query.end_steps(self.job, self.remote.step)
-        hang = self._hanging(self.remote, hosts) if left or done.timed_out else ()
-        done = replace(done, left_behind=done.left_behind + left, stuck=hang)
+        if left:
+            done = replace(done, left_behind=(*done.left_behind, *self._left(self.remote, hosts)))
         nodes = self._seen(self.remote, hosts)
         seen = nodes.ranks
         refusal = _NOT_STARTED.search(done.stderr.decode("utf-8", "replace")) if done.exit_code else None
@@ -219,12 +203,11 @@ class Commands:
         return replace(nodes.onto(done), ran_on=seen if counted else None)
 
     @staticmethod
-    def _hanging(remote: RemoteAgents, hosts: Sequence[str]) -> tuple[stuck.Stuck, ...]:
-        """Ranks that wait in the kernel though they were killed."""
-        answers = remote.answers(remote_agent.stuck_ranks, each=dict.fromkeys(hosts, ()))
-        return tuple(
-            one for host, found in answers.items() if isinstance(found, tuple) for one in stuck.on(host, found)
-        )
+    def _left(remote: RemoteAgents, hosts: Sequence[str]) -> tuple[str, ...]:
+        """Ranks that are still there though they were killed."""
+        answers = remote.answers(remote_agent.left_ranks, each=dict.fromkeys(hosts, ()))
+        named = [f"{one} on {host}" for host, found in answers.items() if isinstance(found, list) for one in found]
+        return tuple(named) or ("ranks that Slurm cannot end",)
 
     @staticmethod
     def _seen(remote: RemoteAgents, hosts: Sequence[str]) -> SeenOnNodes:
@@ -297,9 +280,7 @@ class Commands:
             listens = {h: [a, addresses[h], ports[h]] for h, a in zip(hosts, exact, strict=True)}
             remote.call(remote_agent.serve, each=listens)
             self._watch(remote, hosts, self._wanted(tool, step.tasks, hosts, step), binding)
-            with shown(self.rates, hosts, step):
-                heard = first_node(self.rates, hosts, remote)
-                done = self.agent.run([program, *command[1:]], timeout_s, self.scratch, meanwhile=heard)
+            done = self.agent.run([program, *command[1:]], timeout_s, self.scratch)
         finally:
             remote.call(remote_agent.end_servers, each=dict.fromkeys(hosts, ()))
         streams = {"stdout": done.stdout, "stderr": done.stderr, "hosts": orjson.dumps(nodes)}

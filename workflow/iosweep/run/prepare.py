@@ -54,7 +54,6 @@ def prepare(
         setup.job.id if setup.job else None,
         setup.remote,
         pinned,
-        setup.rates,
     )
     sets = DataSets(
         setup.agent,

@@ -103,12 +103,9 @@ class RemoteAgents:
         self._job, self._deadline_s = job, deadline_s
         self._number = 0
         self._read, self._messages = b"", fan_out.Messages()
-        self._lost_already = False
         self._at: dict[str, float] = {}  # host -> when its last answer arrived, by our clock
         self._clocks: dict[str, tuple[Clock, float]] = {}  # host -> its clock, and when that was known (monotonic)
         self.step = ""
-        #: Takes the rates of a host, as JSON has them, while a command runs. Must not raise, nor wait.
-        self.heard: Callable[[str, object], None] = lambda host, rates: None
 
     def __enter__(self) -> Self:
         many = str(len(self.hosts))
@@ -258,16 +255,8 @@ class RemoteAgents:
                     self._at[message.who] = now
         return whole
 
-    def drain(self) -> None:
-        """Take what the agents have sent without a question, and what they still send to an earlier one."""
-        try:
-            while not self._lost_already and self._arrived(time.monotonic()) is not None:
-                pass
-        except AllocationError:  # the next question raises it
-            self._lost_already = True
-
     def _arrived(self, end: float) -> list[fan_out.Message] | None:
-        """Messages that arrive next, without those for `heard`; None where nothing arrives before `end` (monotonic)."""
+        """Messages that arrive next; None where nothing arrives before `end` (monotonic)."""
         assert self._srun.stdout
         rest = max(0.0, end - time.monotonic())
         if not select.select([self._srun.stdout], [], [], rest)[0]:
@@ -276,11 +265,7 @@ class RemoteAgents:
         if not part:
             raise self._lost()
         *lines, self._read = (self._read + part).split(b"\n")
-        found = [message for line in lines if (message := self._messages.add(line))]
-        for message in found:
-            if message.number == remote_agent.NEWS:
-                self.heard(message.who, message.value)
-        return [message for message in found if message.number != remote_agent.NEWS]
+        return [message for line in lines if (message := self._messages.add(line))]
 
     def _lost(self) -> AllocationError:
         with contextlib.suppress(subprocess.TimeoutExpired):

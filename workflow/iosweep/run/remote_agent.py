@@ -26,10 +26,9 @@ import msgspec
 import psutil
 
 from iosweep.files import safe_paths
-from iosweep.node import collect_facts, load, process, procfs, stuck, watching
+from iosweep.node import collect_facts, load, process, procfs, watching
 from iosweep.node.cpu_record import Looks, NodeLoad
 from iosweep.node.io_record import Moved
-from iosweep.node.meter import Meter, Rates, nodes_of_step
 from iosweep.node.node_facts import NodeFacts
 from iosweep.node.probe_record import Controller
 from iosweep.node.sampling import Sampler, Wanted
@@ -38,8 +37,6 @@ from iosweep.run import tool_files
 from iosweep.slurm import broadcast, fan_out
 from iosweep.target import counters, handle, identify, ownership, probe, protocol
 
-#: The number of messages that nobody has asked for: rates of a node, while a command runs (node/meter.py).
-NEWS = 0
 #: Time limit for a tool's server to listen.
 _SERVER_S = 10.0
 
@@ -107,20 +104,13 @@ class _Watch:
     def __init__(self, wanted: Wanted | None, bound: Sequence[str], runner: int | None):
         self._io = counters.Around(_around.mount, _around.fstype)
         around, job = replace(_around, bound=tuple(bound)), watching.Job.from_now(runner)
-        self._sampler: Sampler | None = None
-        meter = Meter(self._of_tool, _tell, nodes_of_step())
-        self._node = watching.Watch(around, job, self._io.counters, meter)
+        self._node = watching.Watch(around, job, self._io.counters)
         there = set(procfs.pids())
 
         def new() -> list[str]:
             return [pid for pid in procfs.pids() if pid not in there and procfs.is_of_job(pid)]
 
         self._sampler = Sampler(wanted, new) if wanted else None
-
-    def _of_tool(self) -> set[str]:
-        """The tool's processes: those that we have started, and ranks."""
-        ranks = self._sampler.pids if self._sampler else ()
-        return {*procfs.below(str(os.getpid())), *ranks}
 
     def end(self) -> Watched:
         moved, node = self._io.end(), self._node.end()
@@ -130,24 +120,6 @@ class _Watch:
         seen, progress = self._sampler.end(), self._sampler.progress
         ranks = progress.stream() if progress else b""
         return Watched(self._sampler.most, node.load, seen, moved, node.monitor, ranks)
-
-
-#: Held while a message is sent: lines of two would mix.
-_sending = threading.Lock()
-
-
-def _tell(rates: Rates) -> None:
-    """Send rates to the runner, unless an answer is being sent."""
-    if _sending.acquire(blocking=False):
-        try:
-            with contextlib.suppress(OSError):
-                fan_out.send(NEWS, _name(), msgspec.to_builtins(rates))
-        finally:
-            _sending.release()
-
-
-def _name() -> str:
-    return os.environ.get("SLURMD_NODENAME", "")
 
 
 _around = load.Around()
@@ -170,9 +142,9 @@ def seen() -> Watched:
     return ended.end()
 
 
-def stuck_ranks() -> tuple[stuck.Stuck, ...]:
-    """Processes of our job that wait in the kernel and cannot be interrupted."""
-    return stuck.of(int(pid) for pid in procfs.of_job() if procfs.stat(pid)[:1] == [b"D"])
+def left_ranks() -> list[str]:
+    """Processes of our job that belong to another step than we do."""
+    return [procfs.named(pid) for pid in procfs.of_job() if procfs.variable(pid, "SLURM_STEP_ID") not in ("", hello())]
 
 
 _servers: list[subprocess.Popen[bytes]] = []
@@ -304,7 +276,7 @@ def clock() -> float:
 
 OPERATIONS = protocol.by_name(
     [
-        *(hello, clock, facts, hash_of, free_port, serve, end_servers, stage, run, watch, seen, stuck_ranks),
+        *(hello, clock, facts, hash_of, free_port, serve, end_servers, stage, run, watch, seen, left_ranks),
         *(process.keep_to, identify.identify, ownership.ours, probe.state, handle.check),
     ]
 )
@@ -337,13 +309,11 @@ class _Reply:
     def send(self, answer: protocol.Answer) -> None:
         """Send an answer, unless one was sent."""
         if self._sent.acquire(blocking=False):
-            with _sending:
-                fan_out.send(self._request.number, self._name, msgspec.to_builtins(answer))
+            fan_out.send(self._request.number, self._name, msgspec.to_builtins(answer))
 
     def _report(self) -> None:
         operation = OPERATIONS[self._request.operation]
-        held = stuck.waits(os.getpid())
-        self.send(protocol.Answer(hangs=protocol.hangs(operation, self._request.report_s, "", held)))
+        self.send(protocol.Answer(hangs=protocol.hangs(operation, self._request.report_s)))
 
 
 def _sweep(step: str) -> None:
@@ -361,7 +331,7 @@ def main() -> None:
     os.environ.pop(process.TOKEN, None)  # of the srun that started us: we start tools, and never ask Slurm
     process.adopt_orphans()
     signal.signal(signal.SIGTERM, _leave)
-    name, received = _name(), b""
+    name, received = os.environ.get("SLURMD_NODENAME", ""), b""
     while part := os.read(0, 1 << 16):
         *lines, received = (received + part).split(b"\n")
         for line in lines:

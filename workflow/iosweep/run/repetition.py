@@ -14,7 +14,6 @@ from iosweep.causes import Cause, cause
 from iosweep.errors import AllocationError, ExitCode, LeftBehind, Refused, TargetError, TargetHangs
 from iosweep.node import node_facts, pinning
 from iosweep.node.process import Completed
-from iosweep.node.stuck import sentence
 from iosweep.plan.forecast import METADATA_RATE, PREPARE_BANDWIDTH, fresh_bytes
 from iosweep.plan.launchers import subset
 from iosweep.plan.model import Plan, Point, file_set, seed_of
@@ -42,7 +41,7 @@ from iosweep.run.request import Judged
 from iosweep.target import identify, trees
 from iosweep.target.agent import Agent
 from iosweep.target.target_lock import Enforced
-from iosweep.text import human_count, some
+from iosweep.text import some
 from iosweep.tools import FileSet, Parsed, Step, Streams, tools
 from iosweep.units import human_duration, human_size
 
@@ -151,20 +150,10 @@ def measure(
 
 
 def _hangs(found: _Try, directory: str, room: str) -> LeftBehind:
-    """The error where processes of a tool cannot be killed. `directory`: the target's; `room`: of _room.
-
-    No node is held at fault: which of them wait for a server that is gone is chance. The next job looks at each.
-    """
+    """The error where processes of a tool cannot be killed. `directory`: the target's; `room`: of _room."""
     run = next(run for run in found.runs if run.left_behind)
-    bad = sorted({one.host for one in run.stuck if one.host})
-    fit = [host for host in found.hosts if host not in bad]
-    where = sentence(run.stuck) or f"{human_count(run.left_behind, 'process', 'processes')} (of another user?)"
-    others = f"; none on {some(fit, 4)}" if bad and fit else ""
-    return LeftBehind(
-        ExitCode.HANGS,
-        f"the target {directory} hangs: {where}, killed after {human_duration(run.wall_s)}"
-        f" and still there{others}{room}",
-    )
+    left = f"{some(run.left_behind, 8)}, killed after {human_duration(run.wall_s)} and still there"
+    return LeftBehind(ExitCode.HANGS, f"the target {directory} hangs: {left}{room}")
 
 
 def _room(c: Context) -> str:
@@ -186,8 +175,6 @@ def _try(c: Context, point: Point, number: int, retried: bool) -> tuple[_Try, Re
     hosts = subset(tuple(c.nodes), point.nodes, number)
     program = c.programs[point.tool]
     found = _Try(hosts)
-    if c.commands.rates:
-        c.commands.rates.begin(point.id, number)
     for step in point.steps():
         run, output = _step(c, point, step, number, hosts)
         found.raw |= {f"{step.name}.{stream}": data for stream, data in output.items()}
@@ -364,7 +351,6 @@ def _ended(run: PhaseRun, done: Completed) -> PhaseRun:
         moved=dict(done.moved or {}),
         stderr=done.stderr.decode("utf-8", "replace")[:_STDERR_BYTES],
         left_behind=done.left_behind,
-        stuck=done.stuck,
         ran_on=dict(done.ran_on or {}),
     )
 

@@ -14,7 +14,6 @@ from iosweep.results.campaign_documents import Missing
 from iosweep.results.committed import Result
 from iosweep.results.store import Store
 from iosweep.results.verdict import Verdict
-from iosweep.run.rate_file import RateFile
 from iosweep.run.remote import RemoteAgents
 from iosweep.slurm import query
 from iosweep.target.agent import Agent
@@ -59,15 +58,13 @@ class Request:
 
 @dataclass(frozen=True)
 class Setup:
-    """A request with what is open for it. `remote`: the agents of the job's nodes; None without a job. `rates`: for
-    `iosweep watch`; None if nothing is kept for it."""
+    """A request with what is open for it. `remote`: the agents of the job's nodes; None without a job."""
 
     request: Request
     store: Store
     agent: Agent
     remote: RemoteAgents | None
     built: Built | None
-    rates: RateFile | None = None
 
     @property
     def plan(self) -> Plan:

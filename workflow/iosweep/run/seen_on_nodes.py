@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from iosweep.node import load, monitor, progress, stuck
+from iosweep.node import load, monitor, progress
 from iosweep.node.cpu_record import Load, Looks
 from iosweep.node.io_record import Moved
 from iosweep.node.process import Completed
@@ -65,8 +65,7 @@ def together(done: Mapping[str, Completed]) -> Completed:
         timed_out=any(one.timed_out for one in every),
         flooded=any(one.flooded for one in every),
         wall_s=max(one.wall_s for one in every),
-        left_behind=sum(one.left_behind for one in every),
-        stuck=tuple(each for host, one in done.items() for each in stuck.on(host, one.stuck)),
+        left_behind=tuple(f"{each} on {host}" for host, one in done.items() for each in one.left_behind),
         argvs=tuple(one.argv for one in every) if len(every) > 1 else (),
         stderr=b"".join(
             f"{host}: ".encode() + line for host, one in done.items() for line in one.stderr.splitlines(keepends=True)

@@ -26,15 +26,14 @@ import time
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import ParamSpec, Protocol, TypeVar
+from typing import ParamSpec, TypeVar
 
 import msgspec
 from msgspec import structs
 
 from iosweep.errors import Refused, TargetError, TargetHangs
-from iosweep.node import process, procfs, stuck
+from iosweep.node import process, procfs
 from iosweep.node.load import Around
-from iosweep.node.meter import Meter, Rates
 from iosweep.node.sampling import Sampler, Wanted
 from iosweep.node.watching import Watch
 from iosweep.target import (
@@ -70,18 +69,6 @@ _TO_START_S = 60.0
 _HURRY_S = 3.0
 #: Minimum interval between beats.
 _BEAT_S = 0.05
-#: Seconds between calls of Meanwhile.idle.
-_IDLE_S = 1.0
-
-
-class Meanwhile(Protocol):
-    """What the runner does while a command runs. Must not raise, nor wait."""
-
-    def heard(self, rates: object) -> None:
-        """Take rates of this node, as JSON has them (node/meter.py)."""
-
-    def idle(self) -> None:
-        """Called about once a second, unless something was heard."""
 
 
 class Agent:
@@ -126,7 +113,6 @@ class Agent:
         wanted: Wanted | None = None,
         token: bool = False,
         around: Around | None = None,
-        meanwhile: Meanwhile | None = None,
     ) -> process.Completed:
         """`process.run` in the child, which looks on (`wanted`), and at what others do (`around`).
 
@@ -137,7 +123,7 @@ class Agent:
             where, on = str(directory) if directory else None, None if cpus is None else sorted(cpus)
             arguments = (argv, timeout_s, where, on, wanted, token, around)
             printed = stdout.fileno(), stderr.fileno()
-            done = self._ask(execute, arguments, timeout_s + _SLACK_S, printed, meanwhile)
+            done = self._ask(execute, arguments, timeout_s + _SLACK_S, printed)
             stdout.seek(0)
             stderr.seek(0)
             return replace(done, stdout=stdout.read(process.MOST_BYTES), stderr=stderr.read(process.MOST_BYTES))
@@ -148,12 +134,11 @@ class Agent:
         arguments: Sequence[object],
         deadline_s: float,
         descriptors: Sequence[int] = (),
-        meanwhile: Meanwhile | None = None,
     ) -> T:
         connection = self._start()
         request = json.dumps([operation.__name__, msgspec.to_builtins(arguments)]).encode() + b"\n"
         try:
-            line = _exchange(connection, request, descriptors, deadline_s, meanwhile)
+            line = _exchange(connection, request, descriptors, deadline_s)
         except EOFError:
             code = self._stop()
             how = f"killed by signal {-code}" if code is not None and code < 0 else f"exit code {code}"
@@ -162,11 +147,10 @@ class Agent:
             self._stop(gently=bool(descriptors))
             raise
         if line is None:
-            held = stuck.waits(self._process.pid) if self._process else ""
             self._stop()
             about = arguments[0].directory if isinstance(arguments[0], Place) else arguments[0]
             where = f" ({about})" if isinstance(about, str) else ""
-            raise TargetHangs(protocol.hangs(operation, deadline_s, where, held))
+            raise TargetHangs(protocol.hangs(operation, deadline_s, where))
         outcome = msgspec.convert(json.loads(line), Answer).outcome(operation)
         if isinstance(outcome, Refused | TargetError | TargetHangs):
             raise outcome
@@ -227,7 +211,6 @@ def _exchange(
     line: bytes,
     descriptors: Sequence[int],
     deadline_s: float,
-    meanwhile: Meanwhile | None = None,
 ) -> bytes | None:
     """Send a request and wait for its answer; None if neither that nor a beat comes in time, EOFError at its end."""
     patience_s = min(deadline_s, _LONGEST_S)
@@ -237,24 +220,14 @@ def _exchange(
         connection.sendall(line[sent:])
         received, end = b"", time.monotonic() + patience_s
         while (rest_s := end - time.monotonic()) > 0:
-            connection.settimeout(min(rest_s, _IDLE_S) if meanwhile else rest_s)
-            try:
-                part = connection.recv(1 << 16)
-            except TimeoutError:
-                if meanwhile:
-                    meanwhile.idle()
-                continue
+            connection.settimeout(rest_s)
+            part = connection.recv(1 << 16)
             if not part:
                 raise EOFError
             *lines, received = (received + part).split(b"\n")
-            news = [line for line in lines if line.startswith(protocol.NEWS)]
-            if answers := [line for line in lines if line and line not in news]:
+            if answers := [line for line in lines if line]:
                 return answers[0]
-            if len(news) < len(lines) or (received and not received.startswith(protocol.NEWS)):  # also a beat
-                end = time.monotonic() + patience_s
-            if meanwhile:
-                for one in news:
-                    meanwhile.heard(json.loads(one[len(protocol.NEWS) :]))
+            end = time.monotonic() + patience_s  # also after a beat
         return None
     except TimeoutError:
         return None
@@ -325,8 +298,7 @@ def execute(
     connection."""
     sampler = Sampler(wanted, lambda: procfs.below(str(os.getpid()))) if wanted else None
     io = counters.Around(around.mount, around.fstype) if around else None
-    meter = Meter(lambda: procfs.below(str(os.getpid())), _teller(asker))
-    watch = Watch(around, counters=io.counters, meter=meter) if around and io else None
+    watch = Watch(around, counters=io.counters) if around and io else None
     try:
         done = process.run(argv, timeout_s, directory, stdout, stderr, asker, cpus, token)
     finally:
@@ -338,17 +310,6 @@ def execute(
         done = replace(done, node_load=watched.load, node_moved=own, node_monitor=watched.monitor)
     progress = sampler.progress.stream() if sampler and sampler.progress else b""
     return replace(done, node_looks=seen, node_progress=progress)
-
-
-def _teller(connection: int) -> Callable[[Rates], None]:
-    """A function that sends rates to the runner; they are dropped if it does not read."""
-
-    def tell(rates: Rates) -> None:
-        with socket.socket(fileno=os.dup(connection)) as to, contextlib.suppress(OSError):
-            line = protocol.NEWS + msgspec.json.encode(rates) + b"\n"  # so short that it is sent whole, or not at all
-            to.send(line, socket.MSG_DONTWAIT)
-
-    return tell
 
 
 OPERATIONS = protocol.by_name(

@@ -47,12 +47,10 @@ _WORDS = {
     "watch": "starting to watch the node",
     "seen": "ending its watch of the node",
     "keep_to": "choosing its CPUs",
-    "stuck_ranks": "looking for ranks that hang",
+    "left_ranks": "looking for ranks that hang",
 }
 
 
-#: A line of an agent that begins with this is news (JSON) about what it does, and no answer.
-NEWS = b"~"
 #: Called at each beat.
 _listeners: list[Callable[[], None]] = []
 
@@ -117,10 +115,9 @@ def doing(operation: Callable[..., object]) -> str:
     return _WORDS.get(operation.__name__, operation.__name__)
 
 
-def hangs(operation: Callable[..., object], for_s: float, where: str, held: str) -> str:
-    """The sentence on an operation that does not end. `held`: what its process waits for (stuck.waits)."""
-    waits = f"; the agent {held}" if held else ""
-    return f"the target does not answer: no progress for {for_s:g} s while {doing(operation)}{where}{waits}"
+def hangs(operation: Callable[..., object], for_s: float, where: str = "") -> str:
+    """The sentence on an operation that does not end."""
+    return f"the target does not answer: no progress for {for_s:g} s while {doing(operation)}{where}"
 
 
 def by_name(operations: Iterable[Callable[..., object]]) -> dict[str, Callable[..., object]]:

@@ -18,9 +18,7 @@ from rich.text import Text
 from iosweep.commands import campaigns
 from iosweep.commands.safe_console import SafeConsole
 from iosweep.commands.terminal import facts, to_json
-from iosweep.commands.watch import rates
-from iosweep.commands.watch.seen import Figure, Seen, Snapshot
-from iosweep.commands.watch.snapshot import Campaign
+from iosweep.commands.watch.snapshot import Campaign, Figure, Seen, Snapshot
 from iosweep.hostlist import hosts
 from iosweep.text import human_count, shortened
 from iosweep.units import human_duration, human_size
@@ -105,20 +103,14 @@ def _allocation(a: Seen, now: float, bars: bool) -> Iterator[RenderableType]:
     line = Text.assemble((human_count(a.nodes, "node"), "bold"), ": ")
     measured = f"{a.repetitions_done:,} of {human_count(total, 'repetition')} measured"
     line.append(measured if total else "nothing to measure: its ramps do not need it")
-    if a.repetitions_again:
-        line.append(f", {a.repetitions_again:,} more measured and to be repeated", style=_STYLES["suspect"])
     if a.repetitions_missing:
         line.append(f", {a.repetitions_missing:,} missing", style=_STYLES["missing"])
     if a.repetitions_left:
-        line.append(f", {a.repetitions_left - a.repetitions_again:,} left, about {human_duration(a.to_go_s)} to go")
+        line.append(f", {a.repetitions_left:,} left, about {human_duration(a.to_go_s)} to go")
     yield line
     if bars and a.repetitions_left:
         yield Padding(ProgressBar(total=total, completed=a.repetitions_done, width=40), (0, 0, 0, 2))
     yield Padding(Text.assemble((a.state, _STATES.get(a.state, "")), _state(a, now)), (0, 0, 0, 2))
-    if a.rates:
-        moved, nodes = rates.lines(a.rates, now)
-        yield Padding(Text(moved), (0, 0, 0, 2))
-        yield Padding(Text(nodes, style="dim"), (0, 0, 0, 2))
 
 
 def _state(a: Seen, now: float) -> str:
@@ -152,7 +144,7 @@ def _facts(s: Snapshot) -> RenderableType:
     if len(s.allocations) > 1 and s.to_go_s:
         table.add_row("in all", f"about {human_duration(s.to_go_s)} to go, plus the time that jobs wait")
     verdicts = Text(", ").join(
-        Text(f"{count:,} {verdict or 'without a verdict'}", style=_STYLES.get(verdict, "") if count else "")
+        Text(f"{count:,} {verdict}", style=_STYLES.get(verdict, "") if count else "")
         for verdict, count in s.verdicts.items()
         if verdict != "missing"
     )
@@ -180,7 +172,7 @@ def _newest(s: Snapshot) -> RenderableType:
     before = None
     for f in s.newest[:_ROWS]:
         # without the hash at its end
-        name = f"{f.point.rpartition('.')[0]} r{f.repetition}{' again' if f.again else ''}"
+        name = f"{f.point.rpartition('.')[0]} r{f.repetition}"
         first = ("", "") if (f.point, f.ended) == before else (clock(f.ended, s.now), name)
         table.add_row(*first, f.phase, _figure(f), Text(f.verdict, style=_STYLES.get(f.verdict, "")))
         before = f.point, f.ended

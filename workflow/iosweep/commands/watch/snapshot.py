@@ -13,10 +13,8 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Literal
 
-from iosweep.commands.watch.rates import Rates
-from iosweep.commands.watch.seen import LIVE, Figure, Seen, Snapshot, of_allocation
-from iosweep.commands.watch.tables import Tables
 from iosweep.files import documents, logged, safe_paths
 from iosweep.files.documents import Damaged, cure
 from iosweep.jobs.at_work import Holder, Queue, holds, why
@@ -25,7 +23,7 @@ from iosweep.results import remaining
 from iosweep.results.campaign_documents import DataSet, Refusal, TotalSpent
 from iosweep.results.committed import Result
 from iosweep.results.reasons import ranked
-from iosweep.results.record import Archive, PhaseRun, Target
+from iosweep.results.record import Archive, Target
 from iosweep.results.store import Store
 from iosweep.results.time_to_go import Pace, Ran, ran
 from iosweep.slurm.query import Job
@@ -40,6 +38,87 @@ REASONS = 3
 _OF_RESULT = re.compile(r"/points/[^/]+/r\d+-\d+\.(json|zip)$")
 #: The log of an allocation: its plan's digest, and the generation of its manifest.
 _LOG = re.compile(r"-([0-9a-f]{12})-\d+\.log$")
+#: The order in which a repetition is as bad as its phases.
+_VERDICTS = ("valid", "suspect", "invalid")
+
+State = Literal["measuring", "waiting", "ending", "done", "refused", "stopped", "unseen", "not begun"]
+#: States in which a job or process works on the allocation.
+LIVE = frozenset({"measuring", "waiting", "ending"})
+
+
+@dataclass(frozen=True)
+class Seen:
+    """The progress of an allocation. Times are in seconds since the epoch, None where they are not known.
+
+    `why`: what it waits for, why it was refused or stopped, if that is known. `since`: when it began to measure, or to
+    wait. `starts`: when Slurm expects it to begin. `ends`: when its job must have ended. `to_go_s`: time still needed
+    once it is running.
+    """
+
+    name: str
+    nodes: int
+    state: State = "not begun"
+    why: str = ""
+    job: str | None = None
+    hosts: tuple[str, ...] = ()
+    since: float | None = None
+    starts: float | None = None
+    ends: float | None = None
+    repetitions_done: int = 0
+    repetitions_left: int = 0
+    repetitions_missing: int = 0
+    to_go_s: float = 0.0
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A phase of one of the newest results. `value`: its figure in the tables (column `metric`), or None."""
+
+    ended: float
+    point: str
+    repetition: int
+    phase: str
+    metric: str
+    value: float | None
+    verdict: str
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """A campaign at one moment.
+
+    Counts are of repetitions. `verdicts`: verdict -> repetitions, each as good as its worst phase, and `missing`.
+    `missing`: reason -> repetitions. `reasons`: those of what is not valid, causes first (reasons.py) -> repetitions.
+    `damaged`: results that are damaged, and are measured again. `unread`: points that are to be read before there is
+    more to show. `wrong`: what could not be read or asked.
+    """
+
+    campaign: str
+    results: str
+    now: float
+    target: str = ""
+    plan: str | None = None
+    allocations: tuple[Seen, ...] = ()
+    verdicts: Mapping[str, int] = field(default_factory=dict)
+    newest: tuple[Figure, ...] = ()
+    missing: Mapping[str, int] = field(default_factory=dict)
+    reasons: Mapping[str, int] = field(default_factory=dict)
+    damaged: int = 0
+    limit_s: float | None = None
+    spent_s: float = 0.0
+    unread: int = 0
+    wrong: tuple[str, ...] = ()
+
+    @property
+    def over(self) -> bool:
+        """Whether all is measured, and no job or process works on it."""
+        busy = any(a.repetitions_left or a.state in LIVE for a in self.allocations)
+        return self.plan is not None and not self.unread and not busy
+
+    @property
+    def to_go_s(self) -> float:
+        """Of all allocations, one after the other; without the time that jobs wait."""
+        return sum(a.to_go_s for a in self.allocations)
 
 
 @dataclass(slots=True)
@@ -59,7 +138,7 @@ class Campaign:
     """A campaign, read again for each snapshot."""
 
     def __init__(self, results: Path):
-        self._store, self._tables, self._rates = Store(results), Tables(results), Rates(results)
+        self._store = Store(results)
         self._queue = Queue()
         self._plan: Plan | None = None
         self._plan_file: tuple[Path, int] | None = None
@@ -95,9 +174,7 @@ class Campaign:
             if (lacks := self._known[point.id].missing) is not None:
                 reasons[lacks] += self._missing_of(point)
         self._queue.look(holder, patience_s)
-        seen = (self._allocation(made.campaign, a, sets, refusals, holder) for a in made.allocations)
-        running = self._rates.look(snapshot.now)
-        allocations = tuple(replace(a, rates=running) if of_allocation(running, a) else a for a in seen)
+        allocations = tuple(self._allocation(made.campaign, a, sets, refusals, holder) for a in made.allocations)
         # without squeue, the state is a guess only if work is left that nothing is seen to do
         guessed = any(a.repetitions_left and a.state not in LIVE for a in allocations)
         return replace(
@@ -115,7 +192,7 @@ class Campaign:
 
     def _damage(self) -> tuple[str, ...]:
         """Stored files that are damaged, a few of them by name."""
-        return tuple(map(printable, documents.few([*self._store.named(), *self._tables.damage()])))
+        return tuple(map(printable, documents.few(self._store.named())))
 
     def _planned(self) -> Plan | None:
         """The plan that is measured: the newest, or that of the newest log where an older one was taken up again."""
@@ -169,7 +246,7 @@ class Campaign:
             if reasons := tuple(reason for run in record.phases for reason in run.reasons):
                 known.reasons[result.repetition] = reasons
             known.runs[result.repetition] = ran(point, record, sets)
-            known.verdicts[result.repetition] = tuple(map(_verdict, record.phases))
+            known.verdicts[result.repetition] = tuple(run.verdict for run in record.phases)
             known.results[result.repetition] = replace(result, raw=_NO_ARCHIVE, target=where)
         if lacks := self._store.missing_of(point.id):
             known.missing = printable(lacks.reason or "no reason is given")
@@ -194,10 +271,9 @@ class Campaign:
             p: {n for n, result in found.items() if remaining.current(result, made, points[p], here)}
             for p, found in results.items()
         }
-        self._again = {p: len(numbers & set(left.get(p, ()))) for p, numbers in valid.items()}
-        self._done = {p: len(numbers) - self._again[p] for p, numbers in valid.items()}
+        self._done = {p: len(numbers - set(left.get(p, ()))) for p, numbers in valid.items()}
         counts = Counter(_worst(self._known[p].verdicts[n]) for p, numbers in valid.items() for n in numbers)
-        self._verdicts = dict.fromkeys(("valid", "suspect", "invalid"), 0) | counts
+        self._verdicts = dict.fromkeys(_VERDICTS, 0) | counts
         # in the newest words, so the newest repetition comes first
         given = [self._known[p].reasons.get(n, ()) for _, p, n in reversed(runs) if n in valid[p]]
         self._reasons = {printable(reason): count for reason, count in ranked(given)[:REASONS]}
@@ -208,7 +284,7 @@ class Campaign:
         known, metrics = self._known[point.id], {phase.name: phase.metric for phase in point.measured()}
         result = known.results[number]
         return [
-            Figure(run.ended, point.id, number, result.retried, phase, metrics.get(phase, ""), value, verdict)
+            Figure(run.ended, point.id, number, phase, metrics.get(phase, ""), value, verdict)
             for (phase, value), verdict in zip(result.headlines, known.verdicts[number], strict=True)
         ]
 
@@ -228,11 +304,7 @@ class Campaign:
             repetitions_done=sum(self._done.get(p, 0) for p in ids),
             repetitions_left=sum(left.values()),
             repetitions_missing=sum(map(self._missing_of, allocation.points)),
-            points=len(ids),
-            points_done=sum(p in self._known and p not in left and self._known[p].missing is None for p in ids),
-            points_missing=sum(self._known.get(p, _NONE).missing is not None for p in ids),
             to_go_s=self._pace.to_go_s(left, sets),
-            repetitions_again=sum(self._again.get(p, 0) for p in ids),
         )
         last = max((self._ended[p] for p in ids if p in self._ended), default=None)
         jobs = self._queue.jobs_of(campaign, allocation, self._store.path)
@@ -270,7 +342,6 @@ class Campaign:
 
 #: Placeholder for the archive of a result, which is not needed.
 _NO_ARCHIVE = Archive("", "", 0)
-_NONE = _Known(None, settled=False)
 
 
 def _with_job(seen: Seen, job: Job) -> Seen:
@@ -298,15 +369,10 @@ def _last_words(store: Store, allocation: Allocation) -> str | None:
         return ""
 
 
-def _verdict(run: PhaseRun) -> str:
-    """The verdict of a phase when it was measured; without one, only an invalid phase has no figure."""
-    return run.verdict or ("" if run.headline is not None else "invalid")
-
-
 def _worst(verdicts: Iterable[str]) -> str:
-    """The verdict of a repetition: that of its worst phase. "" (not recorded) comes after suspect."""
-    order = ("valid", "suspect", "")
-    return max(verdicts, key=lambda verdict: order.index(verdict) if verdict in order else len(order), default="")
+    """The verdict of a repetition: that of its worst phase."""
+    found = set(verdicts)
+    return next((verdict for verdict in reversed(_VERDICTS) if verdict in found), _VERDICTS[-1])
 
 
 def _changed(path: Path) -> int | None:

@@ -7,10 +7,9 @@ import signal
 from iosweep.causes import Cause, cause, of_several_servers
 from iosweep.node import fs_types
 from iosweep.node.process import MOST_BYTES
-from iosweep.node.stuck import sentence
 from iosweep.results.checks.finding import NO_OUTPUT, NOT_APPLICABLE, REASON_LENGTH, Finding, Seen, failed, passed
 from iosweep.results.reasons import REASONS
-from iosweep.text import printable
+from iosweep.text import printable, some
 from iosweep.tools import Parsed
 from iosweep.units import human_duration, human_size
 
@@ -22,15 +21,14 @@ def exit_status(s: Seen) -> Finding:
     """The tool could be started, and ended by itself with exit code 0, within its time limit."""
     run = s.run
     if run.left_behind:
-        left = sentence(run.stuck) or f"{run.left_behind} left"
-        return failed(f"the target hangs: processes of the tool could not be killed ({left})", True)
+        left = some(run.left_behind, 8)
+        return failed(f"the target hangs: processes of the tool could not be killed: {left}", True)
     if run.not_run:
         return not_run(run.not_run)
     if run.flooded:
         return failed(f"the tool was killed: it printed more than {human_size(MOST_BYTES)}")
     if run.timed_out:
-        waited = f"; {sentence(run.stuck)}" if run.stuck else ""
-        return failed(f"the tool was killed after {human_duration(run.wall_s)}: it did not end by itself{waited}", True)
+        return failed(f"the tool was killed after {human_duration(run.wall_s)}: it did not end by itself", True)
     if run.exit_code < 0:
         killed = -run.exit_code
         return failed(f"the tool was killed by signal {killed}", curable=killed in FROM_OUTSIDE)
