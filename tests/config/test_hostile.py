@@ -64,7 +64,6 @@ WHOLE: dict[str, Any] = {
     },
     "pinning": "verify",
     "accept": {"rand_mixed iops at threads_per_node 1": ">= 1 IOPS"},
-    "references": ["weka.cluster"],
     "allow_open_port": True,
     "tools": {
         "provider": "spack",
@@ -206,14 +205,10 @@ def read(directory: Path, document: object) -> tuple[Plan | None, dict[str, str]
     except ConfigError as error:
         for problem in error.problems:
             assert problem.line == 1
-            assert problem.file == str(file) or problem.file in str(document)  # a file of references that it names
+            assert problem.file == str(file)
             assert str(problem).isprintable()
             assert len(str(problem)) < 1000
-        own = (p.where if p.file == str(file) else "references[0]" for p in error.problems)
-        wrong = (p.message for p in error.problems)
-        return None, {
-            re.sub(r"^(target.layout).*", r"\1", where): message for where, message in zip(own, wrong, strict=True)
-        }
+        return None, {re.sub(r"^(target.layout).*", r"\1", p.where): p.message for p in error.problems}
 
 
 def shown(text: str) -> bool:

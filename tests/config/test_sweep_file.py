@@ -17,10 +17,7 @@ OPTIONS = (
     "nodes, threads_per_node, transfer_size, queue_depth, file_size, files_per_thread, read_percent, o_direct,"
     " fsync, write_mode, data, ioengine, client_server"
 )
-TOP = (
-    "campaign, description, target, limits, pinning, cpus, tools, allow_open_port, allocation, seed, accept,"
-    " references, sweeps"
-)
+TOP = "campaign, description, target, limits, pinning, cpus, tools, allow_open_port, allocation, seed, accept, sweeps"
 SWEEP = "name, tool, description, phases, axes, options, exclude, when, phase_time, repetitions, confirm, ramp"
 SUITES = ", ".join(sorted(file.stem for file in models.SUITES.glob("*.yaml")))
 NO_DURATION = "not a duration; write a number with its unit ms, s, min, h or d, for example 60s or 2h"

@@ -2,7 +2,6 @@
 
 import base64
 import contextlib
-import json
 import random
 import re
 import subprocess
@@ -16,7 +15,6 @@ import pytest
 import results_factory as factory
 from iosweep.analysis.aggregate import summarize
 from iosweep.analysis.data import load
-from iosweep.files.documents import dump
 from iosweep.report import figure_files, figures, series_figures, vega_lite
 from iosweep.report import page as report
 from report_nodes import HUGE, ONE, node, nodes
@@ -299,34 +297,6 @@ def test_tooltip_gives_the_exact_figure(show: Open, demo: Path) -> None:
     lines = tab.locator("#tip").inner_text().splitlines()
     assert lines[0].endswith("GiB/s") or lines[0].endswith("MiB/s")
     assert lines[1].endswith("% (95 % CI, n = 3)")
-
-
-def test_a_published_figure_is_marked_until_another_quantity_is_shown(show: Open, tmp_path: Path) -> None:
-    results = factory.make(tmp_path, sweeps=[sweep("one", ["rand_read"], {"threads_per_node": [1, 2, 4]})])
-    there = {"tool": "fio", "phase": "rand_read", "figure": "iops", "where": {"threads_per_node": 2}}
-    about = json.loads((results / "campaign.json").read_bytes())
-    about["references"] = [
-        {
-            "name": "site",
-            "title": EVIL,
-            "publisher": "Our site",
-            "figures": [{**there, "value": 2e4, "printed": "20,000 IOPS"}],
-        }
-    ]
-    (results / "campaign.json").write_bytes(dump(about, indent=True))
-    tab = show(report.write(results).parent)
-    chart = tab.locator(".chart[data-figure^='iops']")
-    name = chart.locator("svg text", has_text=re.compile("^site$"))
-    assert name.count() == 1
-    cross = chart.locator("path[aria-roledescription='point'][aria-label*='20,000 IOPS']")
-    cross.hover(force=True)
-    tab.wait_for_selector("#tip:not([hidden])")
-    lines = tab.locator("#tip").inner_text().splitlines()
-    assert lines[0] == "site: 20,000 IOPS"
-    assert lines[1].startswith(f'published: Our site, "{EVIL}"; here ')
-    tab.locator("[data-switch='p99']").click()
-    tab.locator(".chart", has_text="p99 (").first.wait_for()
-    assert name.count() == 0
 
 
 def test_figures_are_legible_in_the_dark(show: Open, demo: Path) -> None:

@@ -10,12 +10,13 @@ from typing import Any
 import pytest
 
 import seed_figures as seeds
+from iosweep.analysis import acceptance
 from iosweep.analysis.aggregate import Result, summarize
 from iosweep.analysis.data import Campaign, load
-from iosweep.config import references as published
-from iosweep.config.published import Reference
+from iosweep.config import published
 from iosweep.ingest import collect, tables
-from iosweep.report import benchmark_tables, depth_table, figures, references
+from iosweep.plan.criteria import suites_of
+from iosweep.report import benchmark_tables, depth_table, figures
 from iosweep.report.benchmark_tables import Cell, Table, TableRow
 from seed_figures import G, K, M
 
@@ -24,16 +25,17 @@ def cells(table: Table, column: int = 0) -> dict[str, Cell]:
     return {row.title: row.cells[column] for row in table.rows}
 
 
-def beside(campaign: Campaign, results: Sequence[Result], name: str) -> references.Section:
-    return references.section(published.shipped(name), campaign, results)
-
-
-def shares(section: references.Section, column: int) -> list[str]:
-    """Our figures as shares of those of a column: 1 is the first system."""
-    assert section.table is not None
-    found = [row.cells[column].lines[0] for row in section.table.rows if row.cells[column].value]
-    parts = [line.removeprefix("here ").split() for line in found]
-    return [f"{100 * float(number):.0f}" if unit == "x" else number for number, unit, *_ in parts]
+def shares(campaign: Campaign, results: Sequence[Result], system: str = "") -> list[float]:
+    """Each published figure of the suite that one of the results compares with, as what ours is of it."""
+    suites = suites_of(campaign.about.sweeps)
+    (suite,) = set(suites.values())
+    return [
+        ours / figure.value
+        for figure in published.of_suite(suite)
+        for result, subject in zip(results, acceptance.subjects(results), strict=True)
+        if figure.system == system and published.compares(figure, subject, suites)
+        if (ours := result.typical(figure.column)) is not None
+    ]
 
 
 class TestWeka:
@@ -60,12 +62,9 @@ class TestWeka:
         assert [title for title, cell in single.items() if not cell.value] == ["Creates", "Stats", "Deletes"]
         assert [title for title, cell in cluster.items() if not cell.value] == ["Read latency", "Write latency"]
 
-        one, many = (beside(campaign, results, f"weka.{part}") for part in ("single_client", "cluster"))
-        assert (one.compared, many.compared) == ("16 of 16 figures compare", "14 of 14 figures compare")
-        for section in (one, many):
-            assert section.table is not None
-            assert section.table.columns == ("here", "AWS", "SuperMicro")
-            assert set(shares(section, 1 + section.table.columns[1:].index(name))) == {"100"}
+        found = shares(campaign, results, name.lower())
+        assert len(found) == 15
+        assert found == pytest.approx([1.0] * 15)
 
     def test_the_outputs_that_its_page_prints(self) -> None:
         known = {"nodes": 1, "queue_depth": 1, "o_direct": True, "ioengine": "posixaio"}
@@ -114,16 +113,9 @@ class TestWeka:
         }
         how |= {"kind": "data", "metric": "ops_per_s"}
         rows = seeds.output("fio", "fio/read/seed_small_write_latency.out", "s.write-latency", **known, **how)
-        section = beside(*seeds.campaign(rows, "weka-small-write-latency"), "weka.small_write_latency")
-        assert section.compared == "8 of 8 figures compare"
-        assert section.table is not None
-        here = {row.title: (row.cells[0].value, row.cells[1].value) for row in section.table.rows}
-        assert here["Random write, mean completion latency (lower is better)"] == ("529 µs", "529.00 µs")
-        assert here["Random write, p99.5 completion latency (lower is better)"] == ("766 µs", "766 µs")
-        assert set(shares(section, 1)) == {"100"}
-        assert {row.about for row in section.table.rows} == {""}  # no differences
-        assert section.common.startswith("fio, 1 node, 1 thread per node, 4 KiB, queue depth 1")
-        assert "99.9th percentile" in section.table.notes[0]
+        found = shares(*seeds.campaign(rows, "weka-small-write-latency"))
+        assert len(found) == 8
+        assert found == pytest.approx([1.0] * 8, rel=2e-3)
 
 
 class TestMicron:
@@ -166,16 +158,10 @@ class TestMicron:
         assert found["Random write", "16"] == ("696 k IOPS", ("+0 %", "latency 1.60 ms, +93 %"))
         assert found["Sequential write", "16"][1][-1] == "latency 1.86 ms, +86 %"
 
-    def test_beside_its_figures_in_its_units(self) -> None:
-        campaign, results = seeds.campaign(seeds.micron(), "four-corners", queue_depth=[4, 8, 16, 32])
-        section = beside(campaign, results, "micron.four_corners")
-        assert (section.compared, section.others) == ("13 of 13 figures compare", ())
-        assert section.table is not None
-        assert set(shares(section, 1)) == {"100"}
-        here = [(row.title, row.cells[0].value) for row in section.table.rows]
-        assert ("Sequential read, throughput", "62.0 GB/s") in here
-        assert ("Random read, mean latency to that at queue depth 16 (lower is better)", "+63 %") in here
-        assert ("Sequential write, mean latency to that at queue depth 8 (lower is better)", "+86 %") in here
+    def test_beside_its_figures(self) -> None:
+        found = shares(*seeds.campaign(seeds.micron(), "four-corners", queue_depth=[4, 8, 16, 32]))
+        assert len(found) == 9
+        assert found == pytest.approx([1.0] * 9)
 
 
 class TestLustre:
@@ -210,14 +196,9 @@ class TestLustre:
         ]  # fmt: skip
         assert [at(iops, panel, "64 MiB") for panel in range(4)] == ["654 IOPS", "675 IOPS", "634 IOPS", "677 IOPS"]
         # "the bigger your transfers are, the fewer you can do per second"
-        section = beside(campaign, results, "lustre.ior")
-        assert section.compared == "16 of 16 figures compare"
-        assert set(shares(section, 1)) == {"100"}
-        assert section.table is not None
-        assert section.table.rows[0].cells[:2] == (
-            Cell("27,136 MiB/s", ("one repetition",), "valid"),
-            Cell("27135.9688 MiB/s", ("here 100 %",), "", minor=True),
-        )
+        found = shares(campaign, results)
+        assert len(found) == 16
+        assert found == pytest.approx([1.0] * 16)
 
     def test_mdtest_from_one_to_four_nodes(self) -> None:
         how = {"threads_per_node": 32, "files_per_thread": 1024, "unique_directory": True, "file_size_bytes": 0}
@@ -239,9 +220,7 @@ class TestLustre:
         assert found["File removal"].cells[3].lines == (
             "min 106,347, max 129,380", "std dev 10,990 (n = 8 iterations)",
         )  # fmt: skip
-        section = beside(campaign, results, "lustre.mdtest")
-        assert section.compared == "32 of 32 figures compare"
-        assert set(shares(section, 1)) == {"100"}
+        assert shares(campaign, results) == pytest.approx([1.0] * 32)
 
     def test_four_nodes_alone_are_laid_out_as_mdtest_does(self) -> None:
         how = {"nodes": 4, "threads_per_node": 32, "files_per_thread": 1024, "unique_directory": True}
@@ -251,14 +230,6 @@ class TestLustre:
         found = {row.title: _values(row) for row in table.rows}
         assert found["Directory rename"] == ["18,699", "17,422", "18,151", "452", "8"]
         assert found["File read"] == ["82,874", "77,117", "80,371", "2,020", "8"]
-
-
-@pytest.mark.parametrize("name", published.known())
-def test_every_reference_says_where_it_comes_from(name: str) -> None:
-    reference: Reference = published.shipped(name)
-    assert reference.title
-    assert reference.publisher
-    assert reference.url or reference.description
 
 
 def _values(row: TableRow) -> list[str]:

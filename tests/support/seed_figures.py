@@ -10,8 +10,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import msgspec
-
 import results_factory as factory
 from iosweep.analysis import data
 from iosweep.analysis.aggregate import Result, summarize
@@ -89,7 +87,7 @@ def output(tool: str, sample: str, sweep: str, **known: Any) -> list[data.Row]:
 
 
 def campaign(
-    rows: Sequence[data.Row], suite: str | None = None, references: Sequence[Any] = (), **axes: Sequence[Any]
+    rows: Sequence[data.Row], suite: str | None = None, **axes: Sequence[Any]
 ) -> tuple[data.Campaign, list[Result]]:
     """A campaign of these rows, with a sweep for each name in them, and its results."""
     sweeps: dict[str, dict[str, Any]] = {}
@@ -101,7 +99,7 @@ def campaign(
         | {"points": list(own["points"]), "repetitions": {"min": 1, "max": 1, "until_ci95_half_width": None}}
         for name, own in sweeps.items()
     ]
-    made = factory.loaded(rows, sweeps=described, references=msgspec.to_builtins(list(references)))
+    made = factory.loaded(rows, sweeps=described)
     return made, summarize(made.rows)
 
 

@@ -10,7 +10,7 @@
 | slices.py | which results belong in one figure (pure) |
 | grids.py | a sweep as grids of two axes: results of a phase, and which points are measured (pure) |
 | choice.py | which point is the best of a phase, what confirms it, what it cannot be told apart from (pure) |
-| references.py | published figures beside a campaign's own, or why they do not compare (pure) |
+| published.py | results as shares of the published figures of their suite |
 | matching.py | which results of two campaigns are of the same thing (pure) |
 | comparison.py, comparison_words.py | how figures of two campaigns differ, how sure that is; in words (pure) |
 | findings.py | what a comparison finds, and which of it is worth a sentence (pure) |

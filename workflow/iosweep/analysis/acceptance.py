@@ -8,16 +8,17 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from iosweep.analysis import caveats, choice, formats, references, titles
+from iosweep.analysis import caveats, choice, formats, titles
 from iosweep.analysis.aggregate import Result, Statistics, is_percentile, of_points
 from iosweep.analysis.aggregate import outcome as outcome_of
 from iosweep.analysis.caveats import Why
 from iosweep.analysis.choice import Choice, Failed
 from iosweep.analysis.data import Campaign
+from iosweep.config import published
 from iosweep.config.criteria import DECIMAL, Criterion
 from iosweep.config.selectors import Selector, Subject, matches
 from iosweep.plan import criteria
@@ -40,10 +41,6 @@ _SAID: Mapping[Outcome, tuple[str, str]] = {
     "undecided": ("is undecided", "are undecided"),
     "pass": ("passes", "pass"),
 }
-
-#: (name of a reference, figure, results that it is of) -> the published value in the unit of the figure's column, and
-#: those of the results that compare with it; or why there are none.
-Reference = Callable[[str, Selector, Sequence[Result]], tuple[float, list[Result]] | str]
 
 
 @dataclass(frozen=True)
@@ -117,7 +114,7 @@ def decide(wanted: Iterable[Criterion], campaign: Campaign, results: Sequence[Re
     """The decision on each criterion, by the results of a campaign (`summarize`)."""
     asked = _Asked(
         choice.failed(campaign.checks),
-        references.lookup(campaign.about.references, campaign.about.sweeps, results),
+        criteria.suites_of(campaign.about.sweeps),
         again=campaign.about.ingested is None,
     )
     known = list(zip(results, subjects(results), strict=True))
@@ -185,10 +182,11 @@ class _Undecided(Exception):
 
 @dataclass(frozen=True)
 class _Asked:
-    """What decisions are made with. again: whether the campaign can measure more; one that was ingested cannot."""
+    """What decisions are made with. suites: sweep -> the suite that it is of, not scaled; again: whether the
+    campaign can measure more; one that was ingested cannot."""
 
     fails: Failed
-    reference: Reference
+    suites: Mapping[str, str]
     again: bool
 
 
@@ -218,8 +216,8 @@ def _decide(criterion: Criterion, known: _Known, asked: _Asked) -> Decision:
     try:
         if wrong := criteria.unfit(selector, [subject for _, subject in known]):
             raise _Undecided(wrong)
-        own = [[r for r, subject in known if matches(side, subject)] for side in selector.sides()]
-        limit, compared = _limit(criterion, asked.reference, own)
+        own = [[one for one in known if matches(side, one[1])] for side in selector.sides()]
+        limit, compared = _limit(criterion, asked.suites, own)
         sides = [
             _side(side, results, asked, selector.scaling is not None)
             for side, results in zip(selector.sides(), compared, strict=True)
@@ -231,16 +229,25 @@ def _decide(criterion: Criterion, known: _Known, asked: _Asked) -> Decision:
 
 
 def _limit(
-    criterion: Criterion, reference: Reference, own: Sequence[Sequence[Result]]
+    criterion: Criterion, suites: Mapping[str, str], own: Sequence[_Known]
 ) -> tuple[float, Sequence[Sequence[Result]]]:
-    """The threshold, and the results that are compared with it: with a reference, those measured in its way."""
+    """The threshold, and the results that are compared with it: of a published figure, those measured in its way. Of
+    several systems the best one counts."""
     threshold, scaling = criterion.threshold, criterion.selector.scaling
-    if threshold.of is not None:
-        found = reference(threshold.of, criterion.selector, own[0])
-        if isinstance(found, str):
-            raise _Undecided(found)
-        return threshold.value * found[0], [found[1]]
-    return threshold.value * ((scaling and scaling.factor) or 1) if criterion.efficiency else threshold.value, own
+    results = [[result for result, _ in side] for side in own]
+    if threshold.of is None:
+        growth = ((scaling and scaling.factor) or 1) if criterion.efficiency else 1
+        return threshold.value * growth, results
+    found = [
+        (figure.value, alike)
+        for figure in published.named(threshold.of, criterion.selector)
+        if (alike := [result for result, subject in own[0] if published.compares(figure, subject, suites)])
+    ]
+    if not found:
+        raise _Undecided(f"nothing is measured as {threshold.of} was: a test of that suite, not scaled")
+    best = min if criterion.selector.about.lowest else max
+    value, alike = best(found, key=lambda one: one[0])
+    return threshold.value * value, [alike]
 
 
 def _side(selector: Selector, results: Sequence[Result], asked: _Asked, named: bool) -> _Side:

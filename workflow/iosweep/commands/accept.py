@@ -14,7 +14,7 @@ from iosweep.analysis.aggregate import summarize
 from iosweep.analysis.data import Campaign, load
 from iosweep.commands import campaigns, decisions, junit, outcome
 from iosweep.commands.terminal import prose, to_json, working
-from iosweep.config import criteria, references, yaml_lines
+from iosweep.config import criteria, published, yaml_lines
 from iosweep.errors import CommandError, ConfigError
 from iosweep.files import documents
 from iosweep.plan import criteria as planned
@@ -86,9 +86,8 @@ def _decide(campaign: Campaign, file: Path | None) -> list[Decision]:
     document = yaml_lines.load(file)
     wanted = criteria.load(document)
     measured = acceptance.subjects(results)
-    unfit = [(one, planned.unfit(one.selector, measured)) for one in wanted]
+    unfit = [(one, published.unknown(one) or planned.unfit(one.selector, measured)) for one in wanted]
     problems = [document.problem((criteria.SECTION, one.name), why) for one, why in unfit if why]
-    problems += references.of_criteria(document, wanted, campaign.about.references)[1]
     if problems:
         raise ConfigError(problems)
     return acceptance.decide(wanted, campaign, results)

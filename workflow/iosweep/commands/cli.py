@@ -34,7 +34,6 @@ COMMANDS = {
     "clean": ("clean", "show the files that campaigns left on the target; remove them with --yes"),
     "parse": ("parse", "convert output of fio, IOR and mdtest, in files, directories and archives, to JSON or a table"),
     "ingest": ("ingest", "make a campaign of outputs of fio, IOR, mdtest or IO500 that others made"),
-    "references": ("references", "list published figures, or lay them beside the results of a campaign"),
     "tools": ("tools.command", "list the benchmark tools, or download what building them needs"),
     "generate": ("generate", "update the schema and the generated parts of the documentation"),
 }

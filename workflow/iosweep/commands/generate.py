@@ -12,7 +12,7 @@ from pydantic import BaseModel
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 from pydantic_core.core_schema import WithDefaultSchema
 
-from iosweep.config import models, references, sections
+from iosweep.config import models, sections
 from iosweep.node import fs_types
 from iosweep.results import checks, columns
 from iosweep.tools import Option, Tool, tools
@@ -56,7 +56,6 @@ def _files() -> Iterator[tuple[str, str]]:
     for tool in tools().values():
         name = f"workflow/iosweep/tools/{tool.name}/README.md"
         yield name, _between(name, "options", _options(tool))
-    yield "workflow/schemas/reference.schema.json", schema(references.ReferenceFile, "Published figures for iosweep")
 
 
 class _Schema(GenerateJsonSchema):

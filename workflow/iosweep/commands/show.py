@@ -10,10 +10,11 @@ from dataclasses import asdict
 from itertools import groupby
 from pathlib import Path
 
-from iosweep.analysis import acceptance, caveats, choice, formats, knees, references, sentences
+from iosweep.analysis import acceptance, caveats, choice, formats, knees, published, sentences
 from iosweep.analysis.aggregate import FIGURES, Result, Statistics, count_results, summarize
 from iosweep.analysis.choice import Choice
 from iosweep.analysis.data import Campaign, load
+from iosweep.analysis.published import Compared
 from iosweep.commands import campaigns, decisions, outcome
 from iosweep.commands.terminal import Printer, prose, say, table, to_json, working
 from iosweep.errors import CommandError
@@ -181,6 +182,7 @@ def _files(result: Result) -> str:
 
 def _document(campaign: Campaign, found: Sequence[Result], known: outcome.Outcome) -> dict[str, object]:
     """`show --json`: SI units, as in the column names; `figures`: column -> statistics over the repetitions."""
+    shares = published.of(found, campaign.about.sweeps)
     return {
         "campaign": campaign.about.campaign,
         "target": campaign.about.target.directory,
@@ -205,10 +207,6 @@ def _document(campaign: Campaign, found: Sequence[Result], known: outcome.Outcom
             | {"saturated": b.saturated, "sentence": b.sentence}
             for b in knees.of(found, campaign.about.sweeps)
         ],
-        "references": [
-            references.compared(one, references.beside(one, found, campaign.about.sweeps))
-            for one in campaign.about.references
-        ],
         "results": [
             {
                 "point": result.point,
@@ -222,9 +220,24 @@ def _document(campaign: Campaign, found: Sequence[Result], known: outcome.Outcom
                 "repetitions": {"measured": result.measured, "used": result.used, "missing": result.lacking},
                 "metric": result.metric,
                 "figures": {column: _statistics(one) for column, one in result.statistics.items()},
+                "published": _published(shares.get((result.point, result.phase))),
             }
             for result in found
         ],
+    }
+
+
+def _published(one: Compared | None) -> dict[str, object] | None:
+    if one is None:
+        return None
+    figure = one.published
+    return {
+        "suite": figure.suite,
+        "system": figure.system or None,
+        "column": figure.column,
+        "figure": figure.value,
+        "printed": figure.printed,
+        "share": one.share,
     }
 
 

@@ -85,7 +85,7 @@ def _sizes() -> dict[str, float]:
 
 
 class Threshold(Part, frozen=True, kw_only=True):
-    """What a figure is compared with: `amount` of a unit of UNITS, or percent of the reference `of`."""
+    """What a figure is compared with: `amount` of a unit of UNITS, or percent of the published figure `of` a suite."""
 
     comparison: Comparison
     amount: Annotated[float, Meta(ge=_SMALLEST, le=_LARGEST)]
@@ -113,7 +113,7 @@ class Threshold(Part, frozen=True, kw_only=True):
 
     @property
     def text(self) -> str:
-        """`>= 20 GiB/s`, `>= 90 % of weka.single_client`"""
+        """`>= 20 GiB/s`, `>= 90 % of weka.aws`"""
         blank = "" if self.unit == "x" else " "
         number = format(Decimal(f"{self.amount:.12g}"), "f")  # an exponent could not be read again
         return f"{self.comparison} {number}{blank}{self.unit}" + (f" of {self.of}" if self.of else "")
@@ -163,7 +163,7 @@ def read(document: Document) -> tuple[list[Criterion], list[Problem]]:
     for name, value in section.items():
         try:
             selector = selectors.parse(name)
-            made = Criterion(name=name, selector=selector, threshold=_threshold(value, selector))
+            made = Criterion(name=name, selector=selector, threshold=threshold(value, selector))
         except SelectorError as error:
             problems.append(document.problem((SECTION, name), str(error)))
             continue
@@ -174,7 +174,7 @@ def read(document: Document) -> tuple[list[Criterion], list[Problem]]:
     return list(found.values()), problems
 
 
-def _threshold(value: object, selector: Selector) -> Threshold:
+def threshold(value: object, selector: Selector) -> Threshold:
     """The threshold of a figure. Raises SelectorError."""
     quantity: Quantity = "ratio" if selector.scaling else selector.about.quantity
     example = f"write a comparison, a decimal number and a unit, for example `{_EXAMPLES[quantity]}`"
@@ -220,7 +220,9 @@ def _unit(text: str, quantity: Quantity, shown: str) -> str:
         return names.get(text, "")
     if text.startswith("%"):
         wrong = "is a share of nothing" if text == "%" else "does not name what it is a share of"
-        raise SelectorError(f"{shown} {wrong}; write `% of` and the name of a reference, or a figure with its unit")
+        raise SelectorError(
+            f"{shown} {wrong}; write `% of` and a suite with published figures, or a figure and its unit"
+        )
     known = ", ".join(unit.name for unit in UNITS[quantity])
     near = did_you_mean(text, names)
     raise SelectorError(f"{shown}: `{shortened(text)}` is not a unit of {_NAMES[quantity]}{near} (known: {known})")

@@ -24,7 +24,6 @@ from iosweep.config.scalars import (
     MOST_VALUES,
     Count,
     Name,
-    PathText,
     PhaseTime,
     Share,
     Size,
@@ -333,15 +332,6 @@ def campaign_model() -> type[Strict]:
             Field(1, description="Seed of the order of points and of random offsets. Default: 1."),
         ),
         "accept": (Criteria, Field(default=None, description=_ACCEPT)),
-        "references": (
-            Annotated[list[PathText], Field(max_length=MOST_VALUES)] | None,
-            Field(
-                None,
-                description="Published figures that the report lays beside the results: names of references that come"
-                " with iosweep (`iosweep references` lists them), and files of your own, which end with .yaml"
-                " (docs/suites.md). Default: those of the suites.",
-            ),
-        ),
         "sweeps": (_entries(entry_models()), Field(description="Sweeps and suites.")),
     }
     return create_model(
@@ -356,9 +346,13 @@ def suite_model() -> type[Strict]:
     fields: dict[str, Any] = {
         "description": (str, Field(description="What it measures.")),
         "source": (str, Field(description="Where the tests come from.")),
-        "references": (
-            list[str],
-            Field([], description="Published figures of these tests: names of files in config/references/."),
+        "published": (
+            dict[str, str | dict[str, str]],
+            Field(
+                {},
+                description="Published figures of these tests: a figure as in `accept`, with `at` and what of its axes"
+                " it was measured at -> value and unit, or one for each system of the source.",
+            ),
         ),
         "sweeps": (_entries(kinds), Field(description="Its sweeps.")),
     }

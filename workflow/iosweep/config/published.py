@@ -1,173 +1,113 @@
-"""Figures that others published, as plans and campaign.json keep them: value, source, and how they were measured."""
+"""Published figures of a suite's tests, the section `published` of its file. Results and criteria compare with them.
+
+    rand_read iops at nodes 1, threads_per_node 192: {aws: 393333 IOPS, supermicro: 563667 IOPS}
+
+The figure is named as in `accept`; `completion latency` and its percentiles are fio's clat. Several systems of one
+source have a name each.
+"""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING
 
-from msgspec import field
+from iosweep.config import criteria, selectors
+from iosweep.config.selectors import Selector, SelectorError, Subject, matches
+from iosweep.errors import Problem
 
-from iosweep.config import criteria
-from iosweep.config.criteria import Quantity
-from iosweep.config.selectors import Selector
-from iosweep.files.fields import Integer, Name, Number, Part
-from iosweep.text import shortened
-from iosweep.tools import tools
-from iosweep.tools.axes import NODES, PHASE_TIME
+if TYPE_CHECKING:  # YAML, which jobs and merge do without
+    from iosweep.config.criteria import Criterion
+    from iosweep.config.yaml_lines import Document
 
-#: Quantity -> the units that a source may have, each with its size in the SI base unit: those of thresholds, and others
-#: that are printed.
-UNITS: Mapping[Quantity, Mapping[str, float]] = {
-    quantity: {spelling: unit.size for unit in units for spelling in (unit.name, *unit.others)}
-    | {
-        "bandwidth": {f"{prefix}bit/s": size / 8 for prefix, size in (("M", 1e6), ("G", 1e9), ("T", 1e12))},
-        "iops": {"ops/s": 1.0, "k ops/s": 1e3, "M ops/s": 1e6},
-    }.get(quantity, {})
-    for quantity, units in criteria.UNITS.items()
-}
-#: Value of a condition: of an axis or an option.
-Condition = bool | Integer | Number | str
+SECTION = "published"
+SUITES = Path(__file__).resolve().parents[3] / "config" / "suites"
+_COMPLETION = "completion "
 
 
 @dataclass(frozen=True)
-class Figure:
-    """A figure that a reference may have: its column in the tables, what its unit measures, what reports call it."""
+class Published:
+    """A figure of a source. selector: what was measured; column: of our tables; value: in its unit; printed: as the
+    source has it; system: "" where the source measured one."""
 
+    suite: str
+    selector: Selector
     column: str
-    quantity: Quantity
-    title: str
+    value: float
+    printed: str
+    system: str
 
     @property
     def lowest(self) -> bool:
         """Whether lower is better."""
-        return self.quantity == "latency"
-
-
-#: Name -> figure. Latencies are what a caller waits (fio's lat); completion latencies its part after the submission
-#: (fio's clat), which WEKA's page gives as latency.
-FIGURES: Mapping[str, Figure] = {
-    "bandwidth": Figure("bandwidth_bytes_per_s", "bandwidth", "throughput"),
-    "iops": Figure("ops_per_s", "iops", "IOPS"),
-    "rate": Figure("ops_per_s", "rate", "rate"),
-    "latency": Figure("latency_mean_s", "latency", "mean latency"),
-    "p50": Figure("latency_p50_s", "latency", "median latency"),
-    "p99": Figure("latency_p99_s", "latency", "p99 latency"),
-    "p99.5": Figure("latency_p99_5_s", "latency", "p99.5 latency"),
-    "p99.9": Figure("latency_p99_9_s", "latency", "p99.9 latency"),
-    "read_latency": Figure("read_latency_mean_s", "latency", "mean latency of the reads"),
-    "write_latency": Figure("write_latency_mean_s", "latency", "mean latency of the writes"),
-    "completion_latency": Figure("completion_latency_mean_s", "latency", "mean completion latency"),
-    "completion_p50": Figure("completion_latency_p50_s", "latency", "median completion latency"),
-    "completion_p99": Figure("completion_latency_p99_s", "latency", "p99 completion latency"),
-    "completion_p99.5": Figure("completion_latency_p99_5_s", "latency", "p99.5 completion latency"),
-    "completion_p99.9": Figure("completion_latency_p99_9_s", "latency", "p99.9 completion latency"),
-}
-
-
-class PublishedFigure(Part, frozen=True, kw_only=True):
-    """A figure of a source.
-
-    figure: of FIGURES; value: in the unit of its column, or of a ratio; printed: as the source has it; where: axes and
-    options (by name) that a result must have to compare, setup: those that it may differ in, which is then said;
-    relative_to: the value is the figure's ratio to the one where these are otherwise; system: of several in the source.
-    """
-
-    tool: Name
-    phase: Name
-    figure: str
-    value: Number
-    printed: str
-    where: dict[str, Condition] = field(default_factory=dict)
-    setup: dict[str, Condition] = field(default_factory=dict)
-    relative_to: dict[str, Condition] = field(default_factory=dict)
-    system: Name | None = None
-    note: str | None = None
-
-    def __post_init__(self) -> None:
-        if self.tool not in tools() or self.phase not in tools()[self.tool].phases:
-            raise ValueError(f"`{shortened(self.phase)}` is not a phase of {shortened(self.tool)}")
-        if self.figure not in FIGURES:
-            raise ValueError(f"`{shortened(self.figure)}` is not a figure")
-        if self.unit not in UNITS[self.quantity]:
-            raise ValueError(f"`{shortened(self.unit)}` is not a unit of it")
-        if self.value <= 0:
-            raise ValueError("a published figure that is not above zero")
-        known = {NODES.name: NODES, PHASE_TIME.name: PHASE_TIME, **tools()[self.tool].options}
-        for name, value in (*self.where.items(), *self.setup.items(), *self.relative_to.items()):
-            if name not in known:
-                raise ValueError(f"`{shortened(name)}` is not an axis or option of {self.tool}")
-            is_time = name == PHASE_TIME.name and type(value) in (int, float)
-            if not is_time and not known[name].fits(value):
-                raise ValueError(f"`{shortened(str(value))}` is not a value of {name}")
+        return self.selector.about.lowest
 
     @property
-    def about(self) -> Figure:
-        return FIGURES[self.figure]
-
-    @property
-    def quantity(self) -> Quantity:
-        """What its unit measures."""
-        return "ratio" if self.relative_to else self.about.quantity
-
-    @property
-    def unit(self) -> str:
-        """As the source has it: `GiB/s`."""
-        return self.printed.lstrip("+-0123456789,.").strip()
-
-    def in_its_unit(self, value: float) -> float:
-        """A value in the SI base unit of the column, in the unit that the source has."""
-        return value / UNITS[self.quantity][self.unit]
+    def text(self) -> str:
+        """`21.4 GiB/s (supermicro)`"""
+        return f"{self.printed} ({self.system})" if self.system else self.printed
 
 
-class Reference(Part, frozen=True, kw_only=True):
-    """Figures of one source. date, version: as the source gives them; systems: name -> what was measured."""
+@cache
+def of_suite(suite: str) -> tuple[Published, ...]:
+    """The figures of a suite; none where there is no such suite. Raises ConfigError."""
+    from iosweep.config.yaml_lines import load  # late: few commands read them
 
-    name: Name
-    title: str
-    publisher: str
-    url: str | None = None
-    date: str | None = None
-    version: str | None = None
-    description: str | None = None
-    systems: dict[Name, str] = field(default_factory=dict)
-    figures: tuple[PublishedFigure, ...]
-
-    def __post_init__(self) -> None:
-        if self.url is not None and not re.fullmatch(URL_PATTERN, self.url):
-            raise ValueError("the address of a source is not one")
-
-    @property
-    def source(self) -> str:
-        """`WEKA, "WEKA performance tests", 4.3`"""
-        parts = (self.publisher, f'"{self.title}"', self.version, self.date)
-        return ", ".join(part for part in parts if part)
+    file = SUITES / f"{suite}.yaml"
+    return tuple(read(load(file), suite)[0]) if file.is_file() else ()
 
 
-#: What the address of a source may be; it becomes a link in the report.
-URL_PATTERN = r"https?://[!#-;=?-\[\]_a-z~]{1,500}"
+def read(document: Document, suite: str) -> tuple[list[Published], list[Problem]]:
+    """(the figures of a suite's file that are right, what is wrong with others)"""
+    section = document.data.get(SECTION, {})
+    found: list[Published] = []
+    problems: list[Problem] = []
+    for name, value in section.items() if isinstance(section, dict) else ():
+        for system, text in value.items() if isinstance(value, dict) else [("", value)]:
+            try:
+                found.append(_figure(suite, str(name), text, str(system)))
+            except SelectorError as error:
+                problems.append(document.problem((SECTION, name), str(error)))
+    return found, problems
 
 
-def find(name: str, references: Iterable[Reference]) -> tuple[Reference, str | None] | None:
-    """The reference of a name, and the system where it ends with one: `weka.single_client.aws`."""
-    for reference in references:
-        if name == reference.name:
-            return reference, None
-        if (system := name.removeprefix(f"{reference.name}.")) in reference.systems:
-            return reference, system
-    return None
+def _figure(suite: str, name: str, text: object, system: str) -> Published:
+    phase, _, rest = name.partition(" ")
+    completion = rest.startswith(_COMPLETION)
+    selector = selectors.parse(f"{phase} {rest.removeprefix(_COMPLETION)}")
+    threshold = criteria.threshold(f">= {text}", selector)
+    column = f"completion_{selector.about.column}" if completion else selector.about.column
+    return Published(suite, selector, column, threshold.value, str(text), system)
 
 
-def figures_of(reference: Reference, system: str | None, selector: Selector) -> list[PublishedFigure]:
-    """The figures of a reference, or of one of its systems, that a selector may mean."""
+def compares(figure: Published, subject: Subject, suites: Mapping[str, str]) -> bool:
+    """Whether a phase of a point was measured as a published figure was. suites: sweep -> the suite that it is of."""
+    return any(suites.get(sweep) == figure.suite for sweep in subject.sweeps) and matches(figure.selector, subject)
+
+
+def named(name: str, selector: Selector) -> list[Published]:
+    """The figures that a criterion means by `weka`, or of one system by `weka.aws`."""
+    suite, _, system = name.partition(".")
     wanted = {where.axis: where.value for where in selector.where}
     return [
         figure
-        for figure in reference.figures
-        if (figure.phase, figure.about.column) == (selector.phase, selector.about.column)
-        and not figure.relative_to
+        for figure in of_suite(suite)
+        if (figure.selector.phase, figure.column) == (selector.phase, selector.about.column)
         and selector.scaling is None
-        and system in (None, figure.system)
-        and figure.tool == wanted.get("tool", figure.tool)
-        and all(figure.where.get(axis, value) == value for axis, value in wanted.items())
+        and system in ("", figure.system)
+        and all(wanted.get(where.axis, where.value) == where.value for where in figure.selector.where)
     ]
+
+
+def unknown(criterion: Criterion) -> str | None:
+    """Why a criterion cannot be compared with what it names, or None."""
+    name = criterion.threshold.of
+    if name is None or named(name, criterion.selector):
+        return None
+    known = sorted(file.stem for file in SUITES.glob("*.yaml") if of_suite(file.stem))
+    if (suite := name.partition(".")[0]) not in known:
+        return f"`{suite}` is no suite with published figures (known: {', '.join(known)})"
+    has = dict.fromkeys(f"{one.selector.phase} {one.selector.figure} {one.system}".strip() for one in of_suite(suite))
+    return f"`{name}` has no published {criterion.selector.text} (it has {', '.join(has)})"

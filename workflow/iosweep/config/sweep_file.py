@@ -13,8 +13,7 @@ from typing import Any
 from msgspec import structs
 from pydantic import BaseModel, ValidationError
 
-from iosweep.config import criteria, models
-from iosweep.config.published import Reference
+from iosweep.config import criteria, models, published
 from iosweep.config.sweeps import Config, Repetitions, Sweep
 from iosweep.config.validation import shown, validated
 from iosweep.config.yaml_lines import COMMAND_LINE, Document, KeyPath, dotted, load
@@ -48,7 +47,6 @@ def read(file: Path, given: Mapping[str, str] | None = None) -> Config:
     sweeps: list[Sweep] = []
     documents = [document]
     suites: dict[str, int] = {}
-    published: list[str] = []
     for index, entry in entries.items():
         if isinstance(entry, models.SuiteEntry):
             if entry.suite in suites:
@@ -59,10 +57,9 @@ def read(file: Path, given: Mapping[str, str] | None = None) -> Config:
             suites[entry.suite] = index
             suite = load(models.SUITES / f"{entry.suite}.yaml")
             suite_model, found = validated(suite, models.suite_model())
-            problems += found
+            problems += found + published.read(suite, entry.suite)[1]
             documents.append(suite)
             if suite_model:
-                published += suite_model.references
                 sweeps += [_member(entry, suite_model, suite, n) for n in range(len(suite_model.sweeps))]
         else:
             sweeps.append(_sweep(entry, document, ("sweeps", index)))
@@ -71,8 +68,8 @@ def read(file: Path, given: Mapping[str, str] | None = None) -> Config:
     problems += _too_many(sweeps)
     if model and not model.allow_open_port:
         problems += _open_ports(sweeps)
-    compared, found = _references(document, published, accept)
-    problems += found
+    unknown = [(one, why) for one in accept if (why := published.unknown(one))]
+    problems += [document.problem((criteria.SECTION, one.name), why) for one, why in unknown]
     if problems or not model:
         raise ConfigError(sorted(problems, key=lambda p: (p.file != document.file, p.file, p.line)))
     return Config(
@@ -88,7 +85,6 @@ def read(file: Path, given: Mapping[str, str] | None = None) -> Config:
         tuple(sweeps),
         (*documents, *([_command_line(given)] if given else [])),
         tuple(accept),
-        compared,
     )
 
 
@@ -101,19 +97,6 @@ def _same_names(sweeps: Sequence[Sweep]) -> list[Problem]:
             problems.append(sweep.problem(f"`{sweep.name}` names two sweeps (the other: {where})", "name"))
         names[sweep.name] = sweep
     return problems
-
-
-def _references(
-    document: Document, of_suites: Sequence[str], accept: Sequence[criteria.Criterion]
-) -> tuple[tuple[Reference, ...], list[Problem]]:
-    """The references that are listed, else those of the suites, and those that criteria name; and what is wrong."""
-    listed = document.data.get("references")
-    texts = [text for text in listed if isinstance(text, str)] if isinstance(listed, list) else of_suites
-    if not texts and not any(criterion.threshold.of for criterion in accept):
-        return (), []
-    from iosweep.config import references  # late: most configurations have none
-
-    return references.of_configuration(document, texts, accept)
 
 
 def _with(document: Document, given: Mapping[str, str]) -> Document:

@@ -13,7 +13,6 @@ from iosweep.tools import Value
 
 if TYPE_CHECKING:  # jobs and merge work from the plan alone, and start sooner without the models
     from iosweep.config import sections
-    from iosweep.config.published import Reference
     from iosweep.config.yaml_lines import Document, KeyPath
 
 
@@ -69,8 +68,6 @@ class Config:
     def criterion_problem(self, criterion: Criterion, message: str) -> Problem:
         """A problem with one of the criteria."""
         return self.documents[0].problem(("accept", criterion.name), message)
-
-    references: tuple[Reference, ...] = ()
 
 
 class Repetitions(Part, frozen=True, forbid_unknown_fields=True):

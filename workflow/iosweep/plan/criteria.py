@@ -8,21 +8,18 @@ from msgspec import structs
 
 from iosweep.config import published
 from iosweep.config.criteria import Criterion
-from iosweep.config.published import Condition, PublishedFigure
 from iosweep.config.selectors import Selector, Subject, Where, lacks, matches
 from iosweep.config.sweeps import Config
 from iosweep.errors import Problem
 from iosweep.node import fs_types
 from iosweep.plan import contests
 from iosweep.plan.model import Plan, Point
-from iosweep.text import human_count, some
+from iosweep.plan.sweep_facts import SweepFacts
+from iosweep.text import human_count
 from iosweep.tools import phases
-from iosweep.tools.axes import NODES, PHASE_TIME
 
 #: Conditions that no figure mixes: keys of `at`.
 _CONDITIONS = ("tool", "write_mode", "data", "o_direct", "file_size")
-#: Conditions of a reference that are named where they are not met.
-_NAMED = 3
 
 
 def problems(config: Config, points: Iterable[Point]) -> Iterator[Problem]:
@@ -41,52 +38,23 @@ def lines(plan: Plan, fstype: str = "") -> list[str]:
     found = [f"accept: {human_count(len(plan.accept), 'criterion', 'criteria')}"]
     for one in plan.accept:
         found.append(f"  {one.text}")
-        if wrong := incomparable(one, plan):
-            found.append(f"    will be undecided, because nothing planned compares with it: {wrong}")
+        if one.threshold.of and not _compares(one, plan):
+            found.append(f"    will be undecided: nothing planned is measured as {one.threshold.of} was")
     if fs_types.of(fstype).memory and plan.target.type != fstype:  # each repetition will be suspect (checks/reached.py)
         found.append(f"  all criteria will be undecided: the target is memory ({fstype})")
     return found
 
 
-def incomparable(criterion: Criterion, plan: Plan) -> str | None:
-    """Why no planned point can be compared with the reference that a criterion names; None where one can, and of a
-    criterion without a reference.
-
-    The conditions are those of analysis/references.py: of the tool, each of `where`, and that no suite was scaled.
-    """
-    name = criterion.threshold.of
-    if name is None or not (meant := published.find(name, plan.references)):
-        return None
-    selector = criterion.selector
-    points = [point for point in plan.points if any(matches(selector, one) for one in subjects([point]))]
-    scaled = {id: sweep.suite or sweep.name for sweep in plan.sweeps if sweep.scaled for id in sweep.points}
-    whole = {id for sweep in plan.sweeps if not sweep.scaled for id in sweep.points}
-    reasons: list[list[str]] = []
-    for figure in published.figures_of(*meant, selector):
-        for point in points:
-            unmet = [f"tool {point.tool}, not {figure.tool}"] if point.tool != figure.tool else []
-            unmet += _unmet(figure, point)
-            if point.id in scaled and point.id not in whole:
-                unmet.append(f"the suite {scaled[point.id]} is scaled")
-            if not unmet:
-                return None
-            reasons.append(unmet)
-    return some(min(reasons, key=len), _NAMED, separator="; ") if reasons else None
+def suites_of(sweeps: Iterable[SweepFacts]) -> dict[str, str]:
+    """Sweep -> the suite that it is of, without those that were scaled: they compare with nothing published."""
+    return {sweep.name: sweep.suite for sweep in sweeps if sweep.suite and not sweep.scaled}
 
 
-def _unmet(figure: PublishedFigure, point: Point) -> Iterator[str]:
-    """The conditions of a published figure that a point does not have: `queue_depth 8, there 32`."""
-    known = {NODES.name: point.nodes, PHASE_TIME.name: point.phase_time_s, **point.options}
-    for name, wanted in figure.where.items():
-        own = known.get(name)
-        if own is None:
-            yield f"{name} has no value, there {Where(name, _value(wanted)).shown}"
-        elif own != wanted:
-            yield f"{Where(name, _value(own)).text}, there {Where(name, _value(wanted)).shown}"
-
-
-def _value(value: Condition) -> bool | int | str:
-    return f"{value:g}s" if isinstance(value, float) else value  # a phase time
+def _compares(criterion: Criterion, plan: Plan) -> bool:
+    """Whether a planned point is measured as a published figure was that a criterion names."""
+    figures = published.named(criterion.threshold.of or "", criterion.selector)
+    suites = suites_of(plan.sweeps)
+    return any(published.compares(figure, one, suites) for one in subjects(plan.points) for figure in figures)
 
 
 def subjects(points: Iterable[Point]) -> Iterator[Subject]:

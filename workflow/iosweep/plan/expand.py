@@ -82,7 +82,6 @@ def _plan(config: Config) -> Plan:
         sweeps=tuple(sweeps),
         allocations=_allocations(tuple(points.values()), config),
         configuration=tuple(ConfigurationFile(d.file, d.text) for d in config.documents),
-        references=config.references,
         variables=tuple(config.tools.variables),
         accept=config.accept,
     )

@@ -15,7 +15,6 @@ import orjson
 from msgspec import Meta
 
 from iosweep.config.criteria import Criterion
-from iosweep.config.published import Reference
 from iosweep.config.sweeps import Repetitions
 from iosweep.files import documents, safe_paths
 from iosweep.files.fields import MOST_REPETITIONS, Integer, Name, Seconds, Some
@@ -104,7 +103,6 @@ class Plan(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True
     sweeps: tuple[SweepFacts, ...]  # for the report
     allocations: tuple[Allocation, ...]
     configuration: tuple[ConfigurationFile, ...]
-    references: tuple[Reference, ...] = ()  # for the report
     variables: tuple[str, ...] = ()  # of the environment that tools get beside those of environment.py
     accept: tuple[Criterion, ...] = ()
 
@@ -129,11 +127,7 @@ class Plan(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True
 
     def content(self) -> bytes:
         """The plan as JSON."""
-        known = msgspec.to_builtins(self, order="deterministic")
-        for name in ("accept", "references"):
-            if not known[name]:  # digests of plans from before it was there stay
-                del known[name]
-        return orjson.dumps(known, option=orjson.OPT_INDENT_2)
+        return orjson.dumps(msgspec.to_builtins(self, order="deterministic"), option=orjson.OPT_INDENT_2)
 
     def document(self) -> bytes:
         """The file that allocations and merge work from: the content with its digest (documents.py)."""

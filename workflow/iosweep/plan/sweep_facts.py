@@ -6,7 +6,6 @@ The digest of a plan depends on the order of the fields.
 from __future__ import annotations
 
 from iosweep.config.criteria import Criterion
-from iosweep.config.published import Reference
 from iosweep.files.fields import Count, Integer, Name, Number, Part, Seconds, Share, Some
 from iosweep.text import shortened
 from iosweep.tools import parameters, tools
@@ -77,4 +76,3 @@ class PlanFacts(Part, frozen=True, kw_only=True):
     cpus: CpuFacts = CpuFacts()
     sweeps: tuple[SweepFacts, ...]
     accept: tuple[Criterion, ...] = ()
-    references: tuple[Reference, ...] = ()

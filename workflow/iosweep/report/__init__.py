@@ -4,7 +4,6 @@
 |---|---|
 | figures.py, captions.py | results -> figures and their captions (pure) |
 | knee_marks.py | results -> which marks of a figure are knees (pure) |
-| published_marks.py | published figures -> crosses in the figures (pure) |
 | scaling_figures.py | results -> figures and tables of scaling efficiency (pure) |
 | drawings.py | all figures of a campaign, in the order of the page (pure) |
 | bounds.py, chosen.py | how much the page carries of a large campaign, and which results its table has (pure) |
@@ -14,7 +13,6 @@
 | heat_maps.py | results -> heat maps of phases, and the quantities that the switches show (pure) |
 | latency_figures.py | histograms -> distributions of the headline's points and behind the rows (pure) |
 | benchmark_tables.py | results -> mdtest's rates by operation, WEKA's summary (pure) |
-| references.py | published figures beside the campaign's, as tables (pure) |
 | depth_table.py | what each queue depth gains and costs (pure) |
 | builds.py | results -> builds of the tools and their origin (pure) |
 | nodes.py | nodes -> what they share and what they differ by (pure) |

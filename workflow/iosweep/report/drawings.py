@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from iosweep.analysis.aggregate import Result
 from iosweep.analysis.data import Campaign
-from iosweep.report import published_marks, scaling_figures
+from iosweep.report import scaling_figures
 from iosweep.report.figures import Figure, distinct_names, figures
 from iosweep.report.scaling_figures import Table
 
@@ -17,7 +17,5 @@ def drawings(
     """Sweep by sweep, with distinct names. scaled: those of `scaling_figures.of`, where they are known."""
     scaled = scaling_figures.of(campaign, results) if scaled is None else scaled
     found = [*figures(campaign, results), *(figure for _, figure, _ in scaled)]
-    known = published_marks.of(campaign, results)
-    found = [published_marks.drawn(figure, known) for figure in found]
     order = [sweep.name for sweep in campaign.about.sweeps]
     return distinct_names(sorted(found, key=lambda figure: order.index(figure.sweep)))

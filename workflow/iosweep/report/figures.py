@@ -68,12 +68,6 @@ class Mark(Struct, frozen=True, kw_only=True):
     apart: bool | None = None  # whether it ran on nodes that the largest count did not have
     knee: str | None = None  # of the mark that is the knee of its line
     label: str | None = None  # the same in few words, of the highest line
-    # published figures that compare (published_marks.py), each with its name beside it and the texts of its tooltip
-    there: tuple[float, ...] | None = None
-    named: tuple[str, ...] | None = None
-    printed: tuple[str, ...] | None = None
-    source: tuple[str, ...] | None = None
-    across: tuple[bool, ...] | None = None  # whether the source does not say where on the axis
 
     def values(self) -> dict[str, object]:
         """The fields that the specification reads, without those that have no value."""

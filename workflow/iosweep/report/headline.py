@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from iosweep.analysis import caveats, choice, formats, knees, sentences, titles
+from iosweep.analysis import caveats, choice, formats, knees, published, sentences, titles
 from iosweep.analysis.aggregate import Result, count_repetitions, phase_order, repetitions, summarize
 from iosweep.analysis.caveats import Shared
 from iosweep.analysis.choice import Choice, Failed
 from iosweep.analysis.data import Campaign, CheckRow, load
+from iosweep.analysis.published import Known
 from iosweep.plan import contests
 from iosweep.plan.contests import LATENCY_PHASES
 from iosweep.plan.sweep_facts import SweepFacts
@@ -48,6 +49,7 @@ class Entry:
     point: str
     choice: Choice | None = None
     reason: str = ""  # why it is not valid, unless `spread` says it
+    published: str = ""  # its share of a published figure
 
     @property
     def doubt(self) -> str:
@@ -59,9 +61,10 @@ class Entry:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """How the point was chosen, which ones are better in the tables, and which it cannot be told apart from."""
+        """How the point was chosen, which ones are better in the tables, which it cannot be told apart from, and its
+        share of a published figure."""
         found = self.choice
-        return tuple(filter(None, (found.chosen, found.not_chosen, found.doubt))) if found else ()
+        return tuple(filter(None, (found.chosen, found.not_chosen, found.doubt, self.published))) if found else ()
 
 
 @dataclass(frozen=True)
@@ -96,6 +99,17 @@ def groups(results: Sequence[Result], checks: Iterable[CheckRow] = (), shared: S
             title = titles.describe(home[0], kind, [r.phase for r in own]) + (f", {home[1]}" if home[1] else "")
             found.append(Group(title, tuple(_entries(own, place, fails, shared))))
     return found
+
+
+def beside_published(groups: Iterable[Group], known: Known) -> list[Group]:
+    """The groups with the published figures that their entries compare with. Pure."""
+
+    def told(entry: Entry) -> Entry:
+        one = known.get((entry.point, entry.choice.result.phase)) if entry.choice else None
+        same = one and entry.choice and one.published.lowest == ("latency" in entry.choice.column)
+        return replace(entry, published=one.text) if one and same else entry
+
+    return [replace(group, entries=tuple(map(told, group.entries))) for group in groups]
 
 
 #: Conditions of a headline figure, and the files that its points make where these differ.
@@ -209,7 +223,8 @@ def table(results: Path) -> RenderableType:
         parts.append(Text(f"\n{said.sweep}", style="italic"))
         parts += [Padding(Text(one.text), (0, 0, 0, 2)) for one in said.sentences]
     stacked = _over_nodes(summary)  # places are longer then, and most figures have a second line anyway
-    for group in groups(summary, campaign.checks, shared):
+    known = published.of(summary, campaign.about.sweeps)
+    for group in beside_published(groups(summary, campaign.checks, shared), known):
         grid = Table(box=None, padding=(0, 2, 0, 0), show_header=False, pad_edge=False)
         grid.add_column(no_wrap=True)
         grid.add_column(justify="right", no_wrap=stacked)

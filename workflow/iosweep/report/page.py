@@ -13,9 +13,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 from iosweep import collector
-from iosweep.analysis import acceptance, caveats, formats, grids, slices, titles
+from iosweep.analysis import acceptance, caveats, formats, grids, published, slices, titles
 from iosweep.analysis.aggregate import Result, summarize
 from iosweep.analysis.data import Campaign, load, load_latencies, load_series
+from iosweep.analysis.published import Known
 from iosweep.files import safe_paths
 from iosweep.plan.sweep_facts import RepetitionFacts
 from iosweep.report import (
@@ -33,7 +34,6 @@ from iosweep.report import (
     latency_figures,
     nodes,
     notable,
-    references,
     results_table,
     run_order,
     scaling_figures,
@@ -90,7 +90,6 @@ SECTIONS = (
     Section("node-check", "Node check", needs="node_check"),
     Section("weka", "WEKA tests", needs="weka"),
     Section("metadata", "Metadata", needs="metadata"),
-    Section("references", "References", needs="references"),
     Section("figures", "Figures"),
     Section("results", "Results", paper=False),
     Section("queue-depth", "Queue depth", "depths", "what each depth gains and what it costs"),
@@ -141,6 +140,7 @@ class _Read:
     scaled: Sequence[tuple[str, Figure, scaling_figures.Table]]
     drawings: Sequence[Figure]
     groups: Sequence[headline.Group]
+    published: Known
     first_screen: Mapping[str, object]
     covered: Sequence[grids.Cover]
 
@@ -148,7 +148,8 @@ class _Read:
 def _read(campaign: Campaign, results: Path) -> _Read:
     summary = results_table.ordered(summarize(campaign.rows), campaign.about.sweeps)
     scaled = scaling_figures.of(campaign, summary)
-    groups = headline.groups(summary, campaign.checks, caveats.shared(summary))
+    known = published.of(summary, campaign.about.sweeps)
+    groups = headline.beside_published(headline.groups(summary, campaign.checks, caveats.shared(summary)), known)
     return _Read(
         results,
         campaign,
@@ -156,6 +157,7 @@ def _read(campaign: Campaign, results: Path) -> _Read:
         scaled,
         all_drawings(campaign, summary, scaled),
         groups,
+        known,
         answer(campaign, summary, groups),
         grids.cover(campaign, summary),
     )
@@ -194,7 +196,7 @@ def _page(read: _Read, limits: Limits, left_out: Sequence[str]) -> str:
     data = {
         "campaign": campaign.about.campaign,
         "symbols": caveats.VERDICT_SYMBOLS,
-        "table": results_table.payload(table.table, campaign.checks),
+        "table": results_table.payload(table.table, campaign.checks, read.published),
         "latencies": latency_figures.payload(table.table, latencies),
         "series": series_figures.payload(table.table, series, rates),
         "quantities": heat_maps.quantities(table.all),
@@ -258,7 +260,6 @@ def _body(read: _Read, drawings: Sequence[Figure], table: Chosen, limits: Limits
         "axis": lambda column: parameters()[column].shown,
         "weka": bounds.tables(benchmark_tables.weka(campaign, results), limits),
         "metadata": bounds.tables(benchmark_tables.metadata(campaign, results), limits),
-        "references": references.of(campaign, results),
         "ingested": campaign.about.ingested,
         "depths": bounds.tables(depth_table.of(campaign, results), limits),
         "sweeps": [

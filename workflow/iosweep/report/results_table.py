@@ -10,6 +10,7 @@ from msgspec import Struct
 from iosweep.analysis import caveats, formats, titles
 from iosweep.analysis.aggregate import OUTCOMES, Result, Statistics, hosts_of, of_points, outcome, phase_order
 from iosweep.analysis.data import CheckRow, Row, Value
+from iosweep.analysis.published import NOTHING, Known
 from iosweep.plan.sweep_facts import SweepFacts
 from iosweep.report import checks_table
 from iosweep.report.checks_table import Phase
@@ -40,6 +41,7 @@ _RANKS: Mapping[str, int] = {
     **{"latency_mean_s": 4, "latency_p99_s": 4, "grade": 5, "latency_p50_s": 6, "latency_p99_9_s": 6},
     **dict.fromkeys(_OF_OPS, 7),
     "point": 8,
+    **{"published": 3, "share": 3},
 }
 _NUMBERS_RANK, _WORDS_RANK = 1, 3  # of parameters
 _ONE_REPETITION = {
@@ -112,12 +114,12 @@ def ordered(results: Iterable[Result], sweeps: Iterable[SweepFacts]) -> list[Res
     return [listed[i] for i in sorted(range(len(listed)), key=key)]
 
 
-def payload(results: Sequence[Result], checks: Iterable[CheckRow]) -> Payload:
-    """The table for the page's script."""
+def payload(results: Sequence[Result], checks: Iterable[CheckRow], known: Known = NOTHING) -> Payload:
+    """The table for the page's script. known: published figures that results compare with."""
     texts: dict[str, int] = {}
     open_checks = checks_table.open_checks(checks, texts)
-    columns = _columns(results)
-    rows = [[_cell(result, column.key) for column in columns] for result in results]
+    columns = _columns(results, known)
+    rows = [[_cell(result, column.key, known) for column in columns] for result in results]
     details = [_details(result, open_checks, texts) for result in results]
     return Payload(
         columns, rows, _repetition_columns(), details, names({result.point for result in results}), list(texts)
@@ -190,7 +192,7 @@ def having(results: Iterable[Result]) -> dict[str, int]:
     return {one: counts[one] for one in OUTCOMES}
 
 
-def _columns(results: Sequence[Result]) -> list[Column]:
+def _columns(results: Sequence[Result], known: Known) -> list[Column]:
     columns = [_column("verdict", "verdict", "verdict"), _column("phase", "phase", "phase")]
     if len({result.tool for result in results}) > 1:
         columns.append(_column("tool", "text", "tool"))
@@ -213,6 +215,8 @@ def _columns(results: Sequence[Result]) -> list[Column]:
                 columns.append(_column("95\u00a0% CI", "number", "ci95", "± %"))
                 columns.append(_column("grade", "text", "grade"))
                 columns += [_column(title, "number", title, unit) for title in _OF_OPS]
+    if known:
+        columns += [_column("published", "text", "published"), _column("share", "number", "share", "%")]
     columns.append(_column("point", "point", "point"))
     return columns
 
@@ -221,7 +225,7 @@ def _column(title: str, kind: str, key: str, unit: str = "") -> Column:
     return Column(title, kind, key, unit, rank=_RANKS.get(key, 0))
 
 
-def _cell(result: Result, key: str) -> Cell:
+def _cell(result: Result, key: str, known: Known) -> Cell:
     if option := parameters().get(key):
         value = result.parameters[key]
         if value is None or not titles.applies(key, result.parameters):
@@ -235,7 +239,10 @@ def _cell(result: Result, key: str) -> Cell:
     if key in _OF_OPS:
         ops = result.statistics.get("ops_per_s")
         return _scaled(_OF_OPS[key](ops), 1.0) if ops and ops.n > 1 else None
+    beside = known.get((result.point, result.phase))
     cells: dict[str, Cell] = {
+        "published": beside.published.text if beside else None,
+        "share": _scaled(beside.share, 0.01) if beside else None,
         "verdict": result.state,
         "phase": titles.phase(result.phase),
         "tool": titles.tool(result.tool),

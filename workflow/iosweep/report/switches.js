@@ -54,8 +54,8 @@ function marksOf(key, spec, marks) {
     if (!unit) return own.map(({x, series, panel: at, verdict}) => ({x, y: null, series, panel: at, verdict, measure}));
     const [name, size] = unit;
     const most = Math.max(...own.flatMap(({row}) => [quantity.y[row], quantity.high[row]]).filter(Number.isFinite)) / size;
-    // Repetitions one by one, cut bars, knees and published figures are of the planned quantity.
-    panel.layer = panel.layer.filter(({transform}) => !/each|cut|knee|label|there/.test(JSON.stringify(transform ?? "")));
+    // Repetitions one by one, cut bars and knees are of the planned quantity.
+    panel.layer = panel.layer.filter(({transform}) => !/each|cut|knee|label/.test(JSON.stringify(transform ?? "")));
     for (const encoding of encodings(panel)) {
       if (!encoding.y?.scale) continue;
       encoding.y.title = name.endsWith("IOPS") ? name : `${quantity.title} (${name})`;
@@ -63,7 +63,7 @@ function marksOf(key, spec, marks) {
       encoding.y.axis = {format: ",.6~g"};
     }
     return own.map((mark) => {
-      const {each, cut, knee, label, there, scaling, ...rest} = mark;
+      const {each, cut, knee, label, scaling, ...rest} = mark;
       const [y, low, high] = [quantity.y, quantity.low, quantity.high].map((values) => (values[mark.row] === null ? null : values[mark.row] / size));
       if (y === null) return {...rest, y: null, low: null, high: null};
       const spread = low === null ? "one repetition" : `${number(low)} to ${number(high)} ${name}, smallest and largest repetition`;

@@ -133,8 +133,6 @@ def _panel(figure: Figure, panel: Panel, number: int) -> Specification:
         layers.append(arrows.mark_point(shape="triangle-up", filled=True, size=70, opacity=1).encode(y=alt.Y("high:Q")))
     if any(mark.knee for mark in figure.marks if mark.panel == number):
         layers += _knees(base)
-    if any(mark.there for mark in figure.marks if mark.panel == number):
-        layers += _published(base)
     drawn = [layer.to_dict(validate=False, context={"top_level": False}) for layer in layers]
     for layer in drawn:
         del layer["data"]  # or it would not see what the panel's filter leaves
@@ -171,24 +169,6 @@ def _knees(base: alt.Chart) -> list[alt.Chart]:
         named.mark_rule(strokeDash=[3, 3]).encode(y=alt.Y("y:Q"), y2=alt.value(_HEIGHT)),
         named.mark_text(align="left", dx=5, fontSize=11.5).encode(y=alt.value(_HEIGHT - 8), text="label:N"),
         ring.encode(y=alt.Y("y:Q")),
-    ]
-
-
-def _published(base: alt.Chart) -> list[alt.Chart]:
-    """A cross at each published figure, or a dashed line where the source gives no place on the axis; with its name."""
-    import altair as alt
-
-    fields = ["there", "named", "printed", "source", "across"]
-    tooltip = [alt.Tooltip("printed:N", title="value"), alt.Tooltip("source:N", title="spread")]
-    flat = base.transform_filter("isValid(datum.there)").transform_flatten(fields)
-    flat = flat.encode(y=alt.Y("there:Q"), color=alt.value(INK))
-    line = flat.transform_filter("datum.across").encode(tooltip=tooltip)
-    cross = flat.transform_filter("!datum.across").encode(tooltip=tooltip)
-    return [
-        line.mark_rule(strokeDash=[6, 4], strokeWidth=1.2).encode(x=alt.value(0), x2=alt.value("width")),
-        cross.mark_point(shape="cross", filled=True, size=70, opacity=1),
-        line.mark_text(align="right", dy=-7, fontSize=11.5).encode(x=alt.value("width"), text="named:N"),
-        cross.mark_text(dy=-10, fontSize=11.5).encode(text="named:N"),
     ]
 
 

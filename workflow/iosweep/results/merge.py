@@ -98,7 +98,6 @@ def _about(plan: Plan, origins: Origins, results: Path) -> dict[str, object]:
         "cpus": plan.cpus,
         "sweeps": plan.sweeps,
         "accept": plan.accept,
-        "references": plan.references,
         "configuration": plan.configuration,
         "jobs": origins.jobs(),
         "trusted_writers": sorted(origins.trusted),
