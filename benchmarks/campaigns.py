@@ -141,14 +141,6 @@ def fill(made: Plan, results: Path, work: Path, repetitions: int = 1, phase_time
     return sum(map(len, streams.values()))
 
 
-def change(results: Path, number: int) -> None:
-    """Store so many results again, of points all over the campaign: as much work for merge as new ones."""
-    points = sorted((results / "points").iterdir())
-    for point in points[:: max(1, len(points) // number)][:number]:
-        file = min(point.glob("r*.json"))
-        safe_paths.write(point, file.name, file.read_bytes())
-
-
 def _as_if(document: dict[str, Any], log: bytes, point: Point, draw: random.Random) -> dict[str, bytes]:
     """fio's output with the figures of another point: they agree with each other, so that its verdict is the same."""
     size, threads, depth = (int(point.options[o] or 0) for o in ("transfer_size", "threads_per_node", "queue_depth"))

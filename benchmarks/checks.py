@@ -8,7 +8,7 @@ from pathlib import Path
 from unittest import mock
 
 import campaigns
-from iosweep.results import merge, verdict
+from iosweep.results import judging, merge
 from iosweep.results.checks import CHECKS
 from iosweep.results.checks.finding import Check, Finding, Seen
 from measure import Row, Size
@@ -36,13 +36,13 @@ def run(_: Size, work: Path) -> Iterator[Row]:
 def _judged(made: merge.Plan, results: Path) -> list[Seen]:
     """What the checks look at, of each row that merge makes."""
     rows: list[Seen] = []
-    judge = verdict.judge
+    judge = judging.judge
 
     def noted(seen: Seen) -> list[tuple[Check, Finding]]:
         rows.append(seen)
         return judge(seen)
 
-    with mock.patch.object(verdict, "judge", noted):
+    with mock.patch.object(judging, "judge", noted):
         merge.merge(made, results)
     return rows
 

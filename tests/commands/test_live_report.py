@@ -18,7 +18,7 @@ from iosweep.commands.watch.snapshot import Campaign
 from iosweep.files import documents
 from iosweep.jobs import at_work
 from iosweep.jobs.at_work import Holder
-from iosweep.results import judging_processes, merged_tables
+from iosweep.results import merge, merged_tables
 from locks import left
 from waiting import over, wait_for
 
@@ -192,7 +192,6 @@ def test_a_link_in_place_of_the_folder_is_not_followed(
 
 
 def test_other_cpus_are_left_to_what_measures(running: Made, monkeypatch: pytest.MonkeyPatch) -> None:
-    started: list[object] = []
-    monkeypatch.setattr(judging_processes.Processes, "__call__", lambda *given: started.append(given))
+    monkeypatch.setattr(merge, "_WORTH_A_PROCESS", 1)
+    monkeypatch.setattr(merge, "ProcessPoolExecutor", lambda *_: pytest.fail("another process"))
     assert cli.main(["report", str(running.results)]) == 0
-    assert started == []

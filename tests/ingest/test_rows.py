@@ -9,6 +9,7 @@ import pytest
 from iosweep.ingest import contents
 from iosweep.ingest.contents import Contents
 from iosweep.ingest.rows import Made, campaign_rows
+from iosweep.results.checks import OF_A_ROW
 from iosweep.results.ingested import IngestedFile
 from iosweep.tools.reading import Cell, Job, Reading, ReadingProblem, Sum
 
@@ -98,7 +99,7 @@ def test_verdicts_come_from_what_the_reader_says_and_other_checks_are_not_checke
     )
     assert [row.values["verdict"] for row in found.rows] == ["suspect", "valid", "invalid"]
     assert [row.values["reasons"] for row in found.rows] == ["a / b", "", "wrong"]
-    outcomes = {check.name: finding for check, finding in found.rows[1].findings}
+    outcomes = {check.name: finding for check, finding in zip(OF_A_ROW, found.rows[1].findings, strict=True)}
     assert outcomes["pinned"].outcome == "not checked"
     assert {name for name, finding in outcomes.items() if finding.outcome == "pass"} == {"output", "tool_doubts"}
 

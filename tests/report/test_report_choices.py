@@ -16,7 +16,8 @@ from iosweep.analysis.data import CheckRow, Row
 from iosweep.plan.contests import contests
 from iosweep.plan.model import Point
 from iosweep.report import captions, headline, results_table
-from iosweep.results import confirming, remaining
+from iosweep.results import remaining
+from iosweep.results.best import fresh_numbers
 from iosweep.results.committed import Result as Committed
 from iosweep.results.record import Archive, Target
 from results_factory import check, row
@@ -297,7 +298,7 @@ def test_the_runner_and_the_report_agree(tmp_path: Path) -> None:
         summary = summarize([one for _, rows in known.values() for one in rows])
         for contest, members in contests(plan.points).items():
             best = choice.lowest_latency(summary, {}) if contest.latency else choice.highest(summary, {})
-            fresh = confirming.numbers(plan, allocation, {contest: members}, chose, ())
+            fresh = fresh_numbers(plan, allocation, {contest: members}, chose, ())
             assert best and {best.result.point: [7]} == fresh
             seen["suspect"] += any(one.verdict == "suspect" and not one.confirms for one in best.result.rows)
         wanted = remaining.still_wanted(allocation, chose, plan.points)

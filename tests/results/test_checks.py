@@ -9,7 +9,7 @@ from msgspec import structs
 
 from check_cases import CASES
 from checked_run import FAIL, GIB, NO, OVERWRITTEN, PASS, PHASES, RUN, files, moved, seen
-from iosweep.results import checks, reasons, verdict
+from iosweep.results import checks, judging, reasons
 from iosweep.results.checks import CHECKS
 from iosweep.results.checks.finding import NOT_APPLICABLE, Finding, Seen, failed, passed, unchecked
 from iosweep.tools import Parsed
@@ -51,7 +51,7 @@ def test_ranks_were_seen_where_they_were_asked_for(ran_on: dict[str, int] | None
     told = seen(tasks=4, nodes=2, ran_on=2, tool="ior")
     (finding,) = [
         f
-        for f in verdict.judge(replace(told, run=structs.replace(told.run, ran_on=ran_on or {})))
+        for f in judging.judge(replace(told, run=structs.replace(told.run, ran_on=ran_on or {})))
         if f[0].name == "workers"
     ]
     assert (finding[1].outcome, finding[1].evidence) == (
@@ -67,8 +67,8 @@ def test_every_check_has_its_cases() -> None:
 
 
 def test_what_is_well_is_valid() -> None:
-    assert verdict.verdict(verdict.judge(seen())) == ("valid", [])
-    assert verdict.verdict(verdict.judge(seen("rand_read"))) == ("valid", [])
+    assert judging.verdict(judging.judge(seen())) == ("valid", [])
+    assert judging.verdict(judging.judge(seen("rand_read"))) == ("valid", [])
 
 
 def test_a_pass_needs_evidence() -> None:
@@ -108,7 +108,7 @@ def findings(*chosen: tuple[str, Finding]) -> Iterator[Any]:
     ],
 )
 def test_verdicts(chosen: list[tuple[str, Finding]], expected: tuple[str, list[str]]) -> None:
-    assert verdict.verdict(list(findings(*chosen))) == expected
+    assert judging.verdict(list(findings(*chosen))) == expected
 
 
 def test_checks_that_explain_others_are_checks() -> None:
@@ -141,7 +141,7 @@ def test_checks_that_explain_others_are_checks() -> None:
     ],
 )
 def test_only_what_another_try_can_cure_is_tried_again(changes: dict[str, Any], reason: str | None) -> None:
-    assert verdict.retry(verdict.judge(seen(**changes))) == reason
+    assert judging.retry(finding for _, finding in judging.judge(seen(**changes))) == reason
 
 
 def test_what_was_not_run_passes_nothing() -> None:
@@ -154,8 +154,8 @@ def test_what_was_not_run_passes_nothing() -> None:
         ON_TARGET,
         {"n1": GIB},
     )
-    found = verdict.judge(run)
-    assert verdict.verdict(found) == ("invalid", ["not run: no space"])
+    found = judging.judge(run)
+    assert judging.verdict(found) == ("invalid", ["not run: no space"])
     assert {f.outcome for c, f in found if c.name != "exit_status"} == {NO}
 
 
@@ -164,14 +164,14 @@ def test_files_that_are_not_as_expected_fail_the_checks_of_files() -> None:
         "not_run": "not run: 0.0 has unwritten extents",
         "files": files(wrong=["0.0 has unwritten extents"], holes="found"),
     }
-    found = verdict.judge(seen(**wrong))
+    found = judging.judge(seen(**wrong))
     assert [c.name for c, f in found if f.outcome == FAIL] == ["data_complete", "no_holes"]
     assert {f.outcome for c, f in found if c.name not in ("data_complete", "no_holes")} == {NO}
 
 
 def test_no_output_at_all_is_invalid() -> None:
     run = Seen(seen().point, PHASES["rand_write"], phase_run(RUN), Parsed(), ON_TARGET, {"n1": GIB})
-    assert verdict.verdict(verdict.judge(run)) == ("invalid", ["no output is stored"])
+    assert judging.verdict(judging.judge(run)) == ("invalid", ["no output is stored"])
 
 
 def test_the_table_for_the_documentation() -> None:

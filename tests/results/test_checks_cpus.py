@@ -11,7 +11,7 @@ from iosweep.config.sweeps import Repetitions
 from iosweep.plan.model import Point
 from iosweep.results.checks.cpus import LOOKS, pinned, reserved_agree, reserved_cpus
 from iosweep.results.checks.finding import Finding, Seen
-from iosweep.results.verdict import judge, verdict
+from iosweep.results.judging import judge, verdict
 from iosweep.tools import Parsed, tools
 from records import ON_TARGET, phase_run
 

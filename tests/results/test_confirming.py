@@ -11,11 +11,11 @@ from iosweep.plan import forecast
 from iosweep.plan.contests import contests
 from iosweep.plan.launchers import LAUNCHERS
 from iosweep.plan.model import Plan
+from iosweep.results.best import Candidate, best, candidate
 from iosweep.results.campaign_documents import Missing, Needs
 from iosweep.results.committed import Result
 from iosweep.results.record import Archive, Target
 from iosweep.results.remaining import Here, expected, left
-from iosweep.results.winners import Candidate, best, candidate
 
 HERE = Here(tools={"fio": "build"}, launcher=LAUNCHERS["direct"], target={"source": "/dev/x", "fstype": "ext4"})
 

@@ -15,6 +15,7 @@ from iosweep.files import documents
 from iosweep.plan.model import read_plan
 from iosweep.results import manifest, merge, merged_tables
 from iosweep.results.campaign_documents import FOLDERS, ClaimedTarget, Missing, Needs, Refusal, TotalSpent
+from iosweep.results.columns import TABLES
 from iosweep.results.store import Store
 from records import record
 from tables import damaged
@@ -144,7 +145,7 @@ def made_of_these(store: Store) -> dict[str, Any]:
         for file in store.path.glob(pattern):
             if str(file) not in named:
                 found[str(file.relative_to(store.path))] = file.read_bytes()
-    for name in merged_tables.TABLES:
+    for name in TABLES:
         with contextlib.suppress(documents.Damaged):
             found[f"rows of {name}"] = merged_tables.rows(store.path, name, dict)
     return found
@@ -194,7 +195,7 @@ def notices(store: Store, harm: Harm, times: int, draw: random.Random) -> None:
         if name == "builds/0123.json":
             allowed |= {f"builds/0123.{kind}" for kind in BESIDE}
         if name == "campaign.json":
-            allowed |= {f"rows of {table}" for table in merged_tables.TABLES}
+            allowed |= {f"rows of {table}" for table in TABLES}
         if f"rows of {name}" in found:
             wrong.append(f"{name}: rows of it are used")
         if str(file) not in again.damaged or name in found or not gone <= allowed:

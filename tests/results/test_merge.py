@@ -23,13 +23,12 @@ from campaign import FOUR_AND_EIGHT, SAMPLES, Made, document, make
 from iosweep.analysis import data
 from iosweep.commands import cli
 from iosweep.files import documents
-from iosweep.own_rate import OwnRate
 from iosweep.programs import builds
-from iosweep.results import columns, judged_points, judging, merge, merged_tables, table_writer
+from iosweep.results import columns, judging, merge, table_writer
 from iosweep.results.campaign_documents import Missing, Needs, Refusal
 from iosweep.results.reasons import REASONS
 from iosweep.results.record import Record
-from iosweep.tools import Evidence, Parsed, fio, tools
+from iosweep.tools import Parsed, fio, tools
 
 NODE = {"host": "h", "kernel": "6.1", "os": "Debian", "cpu_model": "x", "cpus": 2, "cpus_allowed": "0-1",
         "memory_bytes": 1 << 30, "mount": "/dev/x on /t type ext4 (rw)"}  # fmt: skip
@@ -49,19 +48,6 @@ def changed(record: Record, **changes: Any) -> Record:
 @pytest.fixture
 def campaign(tmp_path: Path) -> Made:
     return measurable(tmp_path)
-
-
-def test_what_was_measured_with_flags_without_a_value_stays_valid(campaign: Made) -> None:
-    """As it was once; fio repeats no such flag."""
-    point = campaign.plan.points[0]
-    before = [
-        argument.removesuffix("=1") if argument.startswith(("--time_based", "--group_reporting")) else argument
-        for argument in tools()["fio"].argv(point.steps()[0], "/scratch/me/a b", 7)
-    ]
-    printed = (SAMPLES / "own_rand_read.out").read_bytes().replace(b"/mnt/scratch/d", b"/scratch/me/a b")
-    printed = printed.replace(b'"time_based" : "1",\n', b"").replace(b',\n        "group_reporting" : "1"', b"")
-    campaign.measured(streams={"stdout": printed}, argv=before)
-    assert b"time_based" not in printed and campaign.table()[0]["verdict"] == "valid"
 
 
 def test_a_row_of_figures_in_si_units(campaign: Made) -> None:
@@ -346,8 +332,7 @@ def test_what_describes_the_tables_is_there_after_them(campaign: Made, monkeypat
     real = os.replace
 
     def noted(temporary: str, name: str, **handles: int) -> None:
-        if not merged_tables.JUDGED_FILE.fullmatch(name):  # another folder, which no table depends on
-            names.append(name)
+        names.append(name)
         real(temporary, name, **handles)
 
     campaign.measured()
@@ -594,20 +579,6 @@ def test_records_without_a_build(campaign: Made) -> None:
     assert documents.read(campaign.results / "campaign.json")["builds"] == {}
 
 
-@pytest.mark.parametrize(
-    "field", [{"reserved_cpus": "zz"}, {"cores": "0-"}, {"numa": [{"node": 0, "cpus": "0-99999999999"}]}]
-)
-def test_facts_of_a_node_that_are_no_lists_of_cpus(tmp_path: Path, field: dict[str, Any]) -> None:
-    made = measurable(tmp_path)
-    made.measured()
-    made.store.put("nodes", "bad", NODE | field)
-    merge.merge(made.plan, made.results)
-    [about] = documents.read(made.results / "campaign.json")["damaged"].items()
-    assert about[0] == "nodes/bad.json"
-    assert "is no" in about[1]
-    assert pyarrow.parquet.read_table(made.results / "nodes.parquet")["node"].to_pylist() == ["n1"]
-
-
 def test_a_result_with_a_value_of_no_meaning_is_left_out(tmp_path: Path) -> None:
     made = measurable(tmp_path)
     made.measured(0)
@@ -634,23 +605,10 @@ def test_a_figure_that_no_table_can_hold(tmp_path: Path, number: float, monkeypa
     assert "ops_per_s is" in reasons[0]
 
 
-@pytest.mark.parametrize("rate", [1e308, float("inf"), float("nan")])
-def test_a_rate_of_a_worker_that_no_table_can_hold(
-    tmp_path: Path, rate: float, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    made = measurable(tmp_path)
-    made.measured()
-    evidence = Evidence(own_rates=[OwnRate("", worker, ops_per_s=rate) for worker in (0, 1)])
-    monkeypatch.setattr(tools()["fio"], "parse", lambda *_: Parsed("fio-3.33", {"ops_per_s": 1.0}, evidence))
-    reason = made.table()[0]["reasons"]
-    assert "ops_per_s is" in reason or "slowest_worker_share is" in reason
-    assert made.table("parts") == []
-
-
-def test_what_nodes_counted_can_be_read_whatever_a_received_stream_holds(campaign: Made) -> None:
+def test_what_was_not_counted_is_null(campaign: Made) -> None:
     names = ["device_read_bytes_per_s", "No name", "ops_per_s"]
     head = {"host": "n1", "interval_s": 1.0, "begin_s": 0.0, "count": 4, "names": names}
-    values = array("f", [1.0, math.inf, -math.inf, 3e38, *[math.nan] * 8])
+    values = array("f", [1.0, *[math.nan] * 11])
     campaign.measured(streams={"monitor": json.dumps(head).encode() + b"\n" + values.tobytes()})
     [row] = campaign.table("series")
     assert (row["quantity"], row["values"]) == ("device_read_bytes_per_s", [1.0, None, None, None])
@@ -672,17 +630,11 @@ def test_repetitions_that_differ_by_orders_of_magnitude_can_be_read(
     assert [row.verdict for row in data.load(made.results).rows][:3] == ["suspect"] * 3
 
 
-def test_blocks_without_a_byte_say_nothing(campaign: Made) -> None:
-    none = dict.fromkeys(("blocks", "files", "bytes", "compressed_bytes", "repeated_bytes", "similar_bytes"), 0)
-    files: dict[str, Any] = {"role": "read", "files": 2, "file_size_bytes": 1 << 20, "set_bytes": 2 << 20, "wrong": [],
-             "holes": "none", "sample": none | {"zero_bytes": 1}}  # fmt: skip
-    campaign.measured(files=files)
-    assert campaign.table()[0]["ops_per_s"]
-
-
-def test_small_blocks_have_the_same_rows(campaign: Made, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_several_processes_make_the_same_rows(campaign: Made, monkeypatch: pytest.MonkeyPatch) -> None:
     campaign.measured(0)
     campaign.measured(1)
-    held = [campaign.table(name) for name in ("results", "checks")]
-    monkeypatch.setattr(judged_points, "BLOCK", 1)
-    assert [campaign.table(name) for name in ("results", "checks")] == held
+    names = ("results", "checks", "series", "histograms")
+    held = [campaign.table(name) for name in names]
+    monkeypatch.setattr(merge, "_processes", lambda *_: 2)
+    monkeypatch.setattr(merge, "_CHUNK", 1)
+    assert [campaign.table(name) for name in names] == held

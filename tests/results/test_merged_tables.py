@@ -1,4 +1,4 @@
-"""Reading tables back: damaged and foreign ones are rejected."""
+"""Reading tables back: damaged ones are rejected."""
 
 import errno
 import hashlib
@@ -6,7 +6,6 @@ import os
 import stat
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -30,10 +29,10 @@ def results(tmp_path: Path) -> Path:
     return made
 
 
-def forge(results: Path, change: Callable[[pa.Table], pa.Table], name: str = "results.parquet", **options: Any) -> None:
+def forge(results: Path, change: Callable[[pa.Table], pa.Table]) -> None:
     """Change a table so that campaign.json agrees."""
-    file = results / name
-    parquet.write_table(change(parquet.read_table(file)), file, **options)
+    file = results / "results.parquet"
+    parquet.write_table(change(parquet.read_table(file)), file)
     results_factory.describe_again(results)
 
 
@@ -83,70 +82,13 @@ def test_other_object_in_place_of_a_table(
 
 
 @pytest.mark.parametrize(
-    ("change", "options", "why"),
-    [
-        (lambda t: t.drop_columns(["verdict"]), {}, "column verdict is not there once"),
-        (lambda t: t.set_column(0, "campaign", pa.array([1] * len(t))), {}, "column campaign is int64, not string"),
-        (
-            lambda t: t.set_column(t.schema.get_field_index("verdict"), "verdict", pa.array(["<b>"] * len(t))),
-            {},
-            "`<b>` is not a verdict",
-        ),
-        (
-            lambda t: t.set_column(t.schema.get_field_index("point"), "point", pa.nulls(len(t), pa.string())),
-            {},
-            "column point has rows without a value",
-        ),
-        (lambda t: t, {"compression": "zstd"}, "its compression is ZSTD"),
-        (
-            lambda t: pa.table({f.name: pa.nulls(2_000_000, f.type) for f in t.schema}),
-            {},
-            "it has 2,000,000 rows, too many",
-        ),
-    ],
+    "change",
+    [lambda t: t.drop_columns(["verdict"]), lambda t: t.set_column(0, "campaign", pa.array([1] * len(t)))],
 )
-def test_table_with_other_columns_is_rejected(
-    results: Path, change: Callable[[pa.Table], pa.Table], options: dict[str, str], why: str
-) -> None:
-    forge(results, change, **options)
-    with pytest.raises(Damaged, match=r"results\.parquet is damaged") as error:
+def test_table_with_other_columns_is_rejected(results: Path, change: Callable[[pa.Table], pa.Table]) -> None:
+    forge(results, change)
+    with pytest.raises(Damaged, match=r"results\.parquet is damaged \(it has no column (verdict|campaign) of the type"):
         merged_tables.rows(results, "results.parquet", dict)
-    assert why in str(error.value)
-
-
-def test_text_that_a_small_file_repeats_in_each_row_is_not_unpacked(results: Path) -> None:
-    def repeat(table: pa.Table) -> pa.Table:
-        long = pa.DictionaryArray.from_arrays(pa.array([0] * 2_000, pa.int32()), ["x" * 1_000_000])
-        repeated = table.take([0] * 2_000)
-        return repeated.set_column(table.schema.get_field_index("reasons"), "reasons", long)
-
-    forge(results, repeat, dictionary_pagesize_limit=1 << 30, store_schema=False)
-    assert (results / "results.parquet").stat().st_size < 1_000_000
-    with pytest.raises(Damaged, match="its rows have more than 1,073,741,824 bytes of text"):
-        merged_tables.rows(results, "results.parquet", dict)
-
-
-def test_text_in_lists_counts(results: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    merged_tables.rows(results, "nodes.parquet", dict, ["numa", "tools"])
-    monkeypatch.setattr(merged_tables, "_MOST_TEXT", 3)
-    for column in ("numa", "tools"):
-        with pytest.raises(Damaged, match="its rows have more than 3 bytes of text"):
-            merged_tables.rows(results, "nodes.parquet", dict, [column])
-
-
-def test_a_list_that_a_small_file_makes_long_is_not_unpacked(results: Path) -> None:
-    def lengthen(table: pa.Table) -> pa.Table:
-        kind = table.schema.field("numa").type
-        count = 7_000_000
-        numbers, texts = pa.nulls(count, pa.int64()), pa.nulls(count, pa.string())
-        elements = pa.StructArray.from_arrays([numbers, texts, numbers], fields=list(kind.value_type))
-        made = pa.ListArray.from_arrays(pa.array([0, count], pa.int32()), elements, type=kind)
-        return table.slice(0, 1).set_column(table.schema.get_field_index("numa"), "numa", made)
-
-    forge(results, lengthen, "nodes.parquet")
-    assert (results / "nodes.parquet").stat().st_size < 100_000
-    with pytest.raises(Damaged, match=r"its lists have [0-9,]+ values, too many"):
-        merged_tables.rows(results, "nodes.parquet", dict)
 
 
 def test_garbage_with_a_matching_hash_is_rejected(results: Path) -> None:
@@ -162,48 +104,6 @@ def test_campaign_json_with_a_wrong_key_is_rejected(results: Path, key: str) -> 
     (results / "campaign.json").write_bytes(dump(about | {key: 5}))
     with pytest.raises(Damaged, match=rf"campaign.json is damaged \({key}: expected"):
         merged_tables.about(results)
-
-
-#: Where in campaign.json -> what stands there, and what is said of it.
-FOREIGN: list[tuple[str, object, str]] = [
-    ("sweeps.0", "x", "sweeps[0]: expected `object`"),
-    ("sweeps.0", {}, "sweeps[0]: object missing required field"),
-    ("sweeps.0.points", 5e-324, "sweeps[0].points: expected `array`"),
-    ("sweeps.0.repetitions", {}, "sweeps[0].repetitions: object missing"),
-    ("sweeps.0.repetitions.min", "x", "sweeps[0].repetitions.min: expected `int`"),
-    ("sweeps.0.repetitions.until_ci95_half_width", [], "until_ci95_half_width: expected `float | null`"),
-    ("sweeps.0.suite", [["x"]], "sweeps[0].suite: expected"),
-    ("sweeps.0.name", [], "sweeps[0].name: expected `str`"),
-    ("sweeps.0.axes", {"x": [1]}, "sweeps[0]: `x` is not an axis"),
-    ("sweeps.0.axes", {"threads_per_node": ["x"]}, "a value of the axis threads_per_node has another type"),
-    ("sweeps.0.description", 1, "sweeps[0].description: expected"),
-    ("target.directory", True, "target.directory: expected `str`"),
-    ("damaged", "x", "damaged: expected `object`"),
-    ("damaged", {"a": 1}, "damaged[...]: expected `str`"),
-    ("set_aside", True, "set_aside: expected `array`"),
-    ("trusted_writers", -1, "trusted_writers: expected `array`"),
-    ("cpus", "x", "cpus: expected `object`"),
-    ("configuration.0", "x", "configuration[0]: expected `object`"),
-    ("builds", {"x": 0}, "builds[...]: expected `object`"),
-    ("builds", {"x": {"provider": "spack", "tools": {}}}, "a build of Spack without"),
-    ("made", "x", "made: invalid"),
-    ("tables", {"results.parquet": {"bytes": "x" * 5_000_000, "sha256": ""}}, "bytes: expected `int`"),
-]
-
-
-@pytest.mark.parametrize(("place", "value", "why"), FOREIGN, ids=[f"{one[0]}={str(one[1])[:20]}" for one in FOREIGN])
-def test_a_foreign_value_within_the_description_is_named(results: Path, place: str, value: object, why: str) -> None:
-    about = read(results / "campaign.json")
-    *way, last = [int(part) if part.isdigit() else part for part in place.split(".")]
-    within: Any = about
-    for key in way:
-        within = within[key]
-    within[last] = value
-    (results / "campaign.json").write_bytes(dump(about))
-    with pytest.raises(Damaged) as error:
-        merged_tables.about(results)
-    assert why in str(error.value)
-    assert len(str(error.value)) < 500
 
 
 def test_repair_name_is_stable_while_the_damage_is(results: Path) -> None:
@@ -304,16 +204,6 @@ def test_any_flipped_bit_of_the_list_of_figures_is_damage(results: Path) -> None
     assert merged_tables.damage(results) == [f"{file} is gone"]
 
 
-@pytest.mark.parametrize("name", ["a\0b.svg", "", "../a.svg", "a.txt", "/a.svg", "x" * 300 + ".svg", ".a.svg"])
-def test_a_list_of_figures_with_a_name_that_none_of_ours_has_is_damaged(results: Path, name: str) -> None:
-    """Its digest is right: whoever made the results made that, too."""
-    (results / "figures").mkdir()
-    file = results / "figures" / "made.json"
-    file.write_bytes(dump({"figures": {name: "0" * 64}}))
-    [said] = merged_tables.damage(results)
-    assert said.startswith(f"{file} is damaged (key in figures: expected")
-
-
 def test_any_flipped_bit_of_the_report_is_damage(results: Path) -> None:
     file = results / "report.html"
     whole = merged_tables.sealed(b"<html>1,234 MiB/s</html>\n")
@@ -372,32 +262,3 @@ def test_mounted_figures_are_not_touched(results: Path, tmp_path: Path, capsys: 
         mounts.unmount(results / "figures")
     assert "figures is a mount point, which is left alone" in capsys.readouterr().err
     assert [file.name for file in foreign.iterdir()] == ["a.svg"]
-
-
-@pytest.mark.parametrize(
-    ("table", "column", "value", "why"),
-    [
-        ("results.parquet", "latency_p50_s", 1e308, "a number is not finite, or too large"),
-        ("results.parquet", "latency_p50_s", float("nan"), "a number is not finite, or too large"),
-        ("results.parquet", "phase", "[/x]", "`[/x]` is not a phase"),
-        ("results.parquet", "phase", "x" * 100_000, "is not a phase"),
-        ("results.parquet", "point", "a\x1b[2J", r"`a\x1b[2J` is not a name"),
-        ("results.parquet", "cpus", "zz", "`zz` is not a list of CPUs"),
-        ("nodes.parquet", "reserved_cpus", "0-99999999999", "is not a list of CPUs"),
-        ("nodes.parquet", "numa", [{"node": 0, "cpus": "0-", "memory_bytes": 1}], "column cpus: `0-` is not a list"),
-    ],
-)
-def test_a_value_that_is_none_of_ours_is_named(
-    results: Path, table: str, column: str, value: object, why: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    file = results / table
-    rows = parquet.read_table(file)
-    place = rows.schema.get_field_index(column)
-    rows = rows.set_column(place, column, pa.array([value] * len(rows), rows.schema.field(column).type))
-    parquet.write_table(rows, file)
-    results_factory.describe_again(results)
-    with pytest.raises(Damaged, match=table.replace(".", r"\.")) as error:
-        merged_tables.rows(results, table, dict)
-    assert why in str(error.value)
-    assert cli.main(["show", str(results)]) == 1
-    assert f"{table} is damaged" in capsys.readouterr().err

@@ -6,11 +6,11 @@ import random
 
 import pytest
 
-from iosweep.results.checks import PRECISE
-from iosweep.results.checks.finding import NOT_APPLICABLE, Finding, passed
+from iosweep.results.checks import CHECKS
+from iosweep.results.checks.finding import NOT_APPLICABLE, Finding
 from iosweep.results.checks.repetitions import precise
+from iosweep.results.judging import Row, agreements, compare_row, headline
 from iosweep.results.precision import Sample, alike, intervals
-from iosweep.results.repeated import Row, agreements, headline, judge
 from iosweep.results.statistics import interval
 
 pytestmark = pytest.mark.unit
@@ -95,18 +95,25 @@ def test_fresh_repetitions_do_not_change_the_intervals_of_those_that_chose() -> 
 
 
 def rows(values: list[float], verdict: str = "valid", **more: object) -> list[Row]:
-    shared = {"point": "p", "phase": "rand_read", "tool": "fio", "nodes": 1, "metric": "ops_per_s", "hosts": "n1"} | {
-        "confirms": False
+    shared: dict[str, object] = {
+        "point": "p",
+        "phase": "rand_read",
+        "tool": "fio",
+        "nodes": 1,
+        "metric": "ops_per_s",
+        "hosts": "n1",
+        "confirms": False,
     }
     return [
-        Row({**shared, "verdict": verdict, "ops_per_s": value, **more}, [(PRECISE, passed("x"))]) for value in values
+        Row({**shared, "verdict": verdict, "ops_per_s": value, **more}, [NOT_APPLICABLE] * len(CHECKS))
+        for value in values
     ]
 
 
 def judged(found: list[Row]) -> None:
     together = agreements(map(headline, found))
     for row in found:
-        judge(row, together)
+        compare_row(row, together)
 
 
 def test_the_verdict_of_every_repetition_that_counts_says_whether_they_agree() -> None:
@@ -123,10 +130,10 @@ def test_the_verdict_of_every_repetition_that_counts_says_whether_they_agree() -
 
 def test_an_invalid_repetition_has_no_part() -> None:
     wrong = rows([1e9])
-    wrong[0].findings[:] = [(PRECISE, Finding("fail", "x"))]
+    wrong[0].findings[0] = Finding("fail", "x")
     wrong[0].values["verdict"] = "invalid"
     judged([*(good := rows([100.0, 101.0, 100.0, 101.0, 100.0])), *wrong])
-    assert wrong[0].findings[-1][1] == NOT_APPLICABLE
+    assert wrong[0].findings[-1] == NOT_APPLICABLE
     assert "precision_grade" not in wrong[0].values
     assert {row.values["precision_grade"] for row in good} == {"A"}
 

@@ -4,10 +4,7 @@ import errno
 import io
 import os
 import shutil
-import struct
-import tracemalloc
 import zipfile
-import zlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -18,10 +15,7 @@ from hypothesis import strategies as st
 
 import records
 from iosweep.files import documents
-from iosweep.files.documents import Damaged
-from iosweep.node import process
 from iosweep.node.node_facts import NodeFacts
-from iosweep.results import raw_output
 from iosweep.results import store as store_module
 from iosweep.results.campaign_documents import Missing, Needs, Refusal
 from iosweep.results.committed import Result
@@ -390,75 +384,3 @@ def test_a_link_is_not_followed_to_forget_a_reason(store: Store, tmp_path: Path)
     store.set_missing(POINT, None)
     assert sorted(file.name for file in theirs.iterdir()) == ["1-node.json", "missing.json"]
     assert store.damaged[str(store.path / "refusals")] == "it is a symbolic link, and is not followed"
-
-
-def deflated(data: bytes) -> bytes:
-    packer = zlib.compressobj(9, zlib.DEFLATED, -zlib.MAX_WBITS)
-    return packer.compress(data) + packer.flush()
-
-
-def member(name: bytes, data: bytes, method: int = 8, size: int | None = None) -> bytes:
-    packed = len(data) if size is None else size
-    return struct.pack("<4s2xHH4x4xL4xHH", b"PK\3\4", 0, method, packed, len(name), 0) + name + data
-
-
-@pytest.mark.parametrize(
-    ("archive", "why"),
-    [
-        (member(b"a.stdout", deflated(bytes(1001))), "more than a tool may print"),
-        (b"".join(member(b"%d.stdout" % i, deflated(bytes(1000))) for i in range(3)), "more than a tool may print"),
-        (member(b"a.stdout", bytes(1001), method=0), "more than a tool may print"),
-        (member(b"a.stdout", deflated(bytes(900)), size=1 << 31), "a member ends behind it"),
-        (member(b"a.stdout", deflated(bytes(900))[:-3]), "a member has no end"),
-        (member(b"a.stdout", b"\xff" * 20), "cannot be unpacked"),
-        (member(b"a.stdout", b"x", method=12), "compressed by method 12"),
-        (member(b"\xff.stdout", b"x"), "header is not whole"),
-        (member(b"a.stdout", b"")[:20], "header is not whole"),
-    ],
-)
-def test_an_archive_of_somebody_else_is_bounded(
-    archive: bytes, why: str, store: Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(process, "MOST_BYTES", 1000)
-    monkeypatch.setattr(raw_output, "MOST_UNPACKED", 2500)
-    with pytest.raises(Damaged, match=why):
-        unpack(archive)
-    monkeypatch.setattr(store_module, "pack", lambda _: archive)
-    committed = store.commit(POINT, 1, record(), {})
-    assert store.printed(committed) is None
-    [reason] = store.damaged.values()
-    assert why in reason
-
-
-@pytest.mark.parametrize("stream", ["series", "series@3", "monitor", "progress", "ranks"])
-@pytest.mark.parametrize("bad", [(bytes(1001), 0), (deflated(bytes(2000)), 8), (b"\xff" * 20, 8), (b"x", 12)])
-def test_what_no_figure_needs_may_be_damaged(
-    stream: str, bad: tuple[bytes, int], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(process, "MOST_BYTES", 1000)
-    monkeypatch.setattr(raw_output, "MOST_UNPACKED", 2500)
-    data, method = bad
-    archive = member(f"a.{stream}".encode(), data, method=method) + member(b"a.stdout", b"y", method=0)
-    assert unpack(archive) == {"a": {stream: raw_output.UNREADABLE, "stdout": b"y"}}
-
-
-def test_many_nodes_leave_more_than_their_output() -> None:
-    """A gigabyte of logs takes no room from what figures are made of."""
-    beside = [member(f"a.series@{k}".encode(), deflated(bytes(600))) for k in range(5)]
-    output = [member(f"a.stdout@{k}".encode(), b"y", method=0) for k in range(5)]
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(raw_output, "MOST_UNPACKED", 2000)
-        found = unpack(b"".join(one for pair in zip(beside, output, strict=True) for one in pair))["a"]
-    assert [found[f"stdout@{k}"] for k in range(5)] == 5 * [b"y"]
-    assert [found[f"series@{k}"] == raw_output.UNREADABLE for k in range(5)] == [False, False, False, True, True]
-
-
-def test_a_zip_bomb_takes_no_more_memory_than_is_allowed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(process, "MOST_BYTES", 1 << 20)
-    archive = member(b"a.stdout", deflated(bytes(256 << 20)))
-    tracemalloc.start()
-    with pytest.raises(Damaged):
-        unpack(archive)
-    _, most = tracemalloc.get_traced_memory()
-    tracemalloc.stop()
-    assert most < 16 << 20

@@ -14,8 +14,7 @@ import pytest
 
 from iosweep.files import safe_paths
 from iosweep.files.safe_paths import Folder
-from iosweep.results.columns import CHECK_COLUMNS, result_columns
-from iosweep.results.node_columns import NODE_COLUMNS
+from iosweep.results.columns import CHECK_COLUMNS, NODE_COLUMNS, result_columns
 from iosweep.results.table_writer import ChecksWriter, TableWriter
 
 PLACE = Path("results/c")

@@ -23,7 +23,7 @@ from iosweep.node.process import Completed
 from iosweep.plan.launchers import LAUNCHERS, SLURM_LAUNCHERS, Launcher, Mpiexec, mpiexec
 from iosweep.plan.model import Point
 from iosweep.programs.find import Program
-from iosweep.results import verdict
+from iosweep.results import judging
 from iosweep.results.checks.finding import Seen
 from iosweep.run import tool_files
 from iosweep.run.launching import Commands, lacking_pmi, together
@@ -464,7 +464,7 @@ def judged(job: str, scratch: Path, program: str, prefix: list[str], words: list
             "wall_s": 1.0,
             "ran_on": done.ran_on or {},
         }
-        return verdict.verdict(verdict.judge(Seen(of, step.phase, phase_run(run), parsed, ON_TARGET, {})))
+        return judging.verdict(judging.judge(Seen(of, step.phase, phase_run(run), parsed, ON_TARGET, {})))
 
     return on_nodes(job, scratch, ior, program, act, Wrong("srun", None, None, allocated=True))
 

@@ -158,7 +158,7 @@ def test_the_runner_judges_by_what_the_nodes_counted_as_merge_does(
         seen.append(one)
         return []
 
-    monkeypatch.setattr("iosweep.results.verdict.judge", judge)
+    monkeypatch.setattr("iosweep.results.judging.judge", judge)
     output = {"stdout": b"", "monitor": head + bytes(4)}
     repetition._judge(context, point, step, run, output, repetition._Try(["n1"]))
     assert [one.name for one in seen[0].parsed.evidence.series] == ["dirty_bytes"]

@@ -26,7 +26,7 @@ from iosweep.files.documents import dump, read
 from iosweep.histogram import FACTOR
 from iosweep.plan.sweep_facts import RepetitionFacts, SweepFacts
 from iosweep.programs import builds
-from iosweep.results import columns, merged_tables, series_columns
+from iosweep.results import columns, merged_tables
 from iosweep.results.campaign_form import CampaignForm
 
 K, M, G = 2**10, 2**20, 2**30
@@ -311,9 +311,9 @@ def make(
     _write(directory / "results.parquet", flat, columns.result_columns())
     _write(directory / "checks.parquet", checks, columns.CHECK_COLUMNS)
     _write(directory / "nodes.parquet", nodes, columns.NODE_COLUMNS)
-    _write(directory / "series.parquet", [], series_columns.SERIES_COLUMNS)
-    _write(directory / "parts.parquet", [], series_columns.PART_COLUMNS)
-    _write(directory / "histograms.parquet", [*_histograms(flat)], series_columns.HISTOGRAM_COLUMNS)
+    _write(directory / "series.parquet", [], columns.SERIES_COLUMNS)
+    _write(directory / "parts.parquet", [], columns.PART_COLUMNS)
+    _write(directory / "histograms.parquet", [*_histograms(flat)], columns.HISTOGRAM_COLUMNS)
     (directory / "results.csv").touch()
     about = {
         "campaign": campaign,
@@ -352,8 +352,8 @@ def _histograms(rows: Sequence[Row]) -> Iterator[Row]:
 
 def add_series(directory: Path, series: Sequence[Row], parts: Sequence[Row] = ()) -> None:
     """Give results that `make` wrote these rows of series.parquet and parts.parquet."""
-    _write(directory / "series.parquet", series, series_columns.SERIES_COLUMNS)
-    _write(directory / "parts.parquet", parts, series_columns.PART_COLUMNS)
+    _write(directory / "series.parquet", series, columns.SERIES_COLUMNS)
+    _write(directory / "parts.parquet", parts, columns.PART_COLUMNS)
     about = json.loads((directory / "campaign.json").read_bytes())
     about["tables"] = {name: described_file(directory / name) for name in merged_tables.FILES}
     (directory / "campaign.json").write_bytes(dump(about, indent=True))

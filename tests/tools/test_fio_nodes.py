@@ -18,7 +18,7 @@ from msgspec.structs import replace
 
 from iosweep.config.sweeps import Repetitions
 from iosweep.plan.model import Point
-from iosweep.results import verdict
+from iosweep.results import judging
 from iosweep.results.checks.finding import Seen
 from iosweep.tools import Parsed, Step, tools
 from iosweep.tools.fio import client_server, series_log
@@ -69,9 +69,9 @@ def judged(parsed: Parsed, of: Step, exit_code: int = 0) -> tuple[str, list[str]
     files = {"role": "read", "wrong": [], "holes": "none", "files": 4, "file_size_bytes": MIB, "set_bytes": 1 << 40}
     run = {"exit_code": exit_code, "timed_out": False, "wall_s": 1.5, "stderr": "", "files": files}
     memory = dict.fromkeys(("n1", "n2"), 1 << 30)
-    findings = verdict.judge(Seen(point, of.phase, phase_run(run), parsed, ON_TARGET, memory, "ext4"))
+    findings = judging.judge(Seen(point, of.phase, phase_run(run), parsed, ON_TARGET, memory, "ext4"))
     # the samples were recorded with files of other names and sizes
-    return verdict.verdict([(check, finding) for check, finding in findings if check.name != "as_asked"])
+    return judging.verdict([(check, finding) for check, finding in findings if check.name != "as_asked"])
 
 
 READ = sample("own_rand_read")
@@ -184,7 +184,7 @@ def test_where_it_is_not_known_when_nodes_began_rates_are_added_up_and_the_check
     assert parsed.figures["ops_per_s"] == parsed.figures["sum_of_rates_ops_per_s"] == pytest.approx(2 * 65405.594406)
     assert "start_skew_s" not in parsed.figures
     assert judged(parsed, READS) == ("valid", [])
-    [found] = [f for c, f in verdict.judge(seen_of(parsed, READS)) if c.name == "common_window"]
+    [found] = [f for c, f in judging.judge(seen_of(parsed, READS)) if c.name == "common_window"]
     assert found == ("not checked", "fio-3.33 does not say when each node began", False)
 
 

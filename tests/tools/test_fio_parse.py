@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from iosweep.config.sweeps import Repetitions
 from iosweep.plan.model import Point
-from iosweep.results import verdict
+from iosweep.results import judging
 from iosweep.results.checks.finding import Seen
 from iosweep.tools import Echo, Parsed, Step, tools
 from records import ON_TARGET, phase_run
@@ -72,8 +72,8 @@ class Sample(NamedTuple):
         }
         wall_s = parsed.figures.get("runtime_s", 1.0) + 0.5
         run = {"exit_code": exit_code, "timed_out": False, "wall_s": wall_s, "stderr": "", "files": files}
-        return verdict.verdict(
-            verdict.judge(
+        return judging.verdict(
+            judging.judge(
                 Seen(point, FIO.phases[self.phase], phase_run(run), parsed, ON_TARGET, {"n1": 1 << 30}, "ext4")
             )
         )

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from iosweep.files import safe_paths
-from iosweep.results.parts import slowest, workers
+from iosweep.results.node_rates import slowest, workers
 from iosweep.results.steadiness import stall
 from iosweep.run.tool_files import collected
 from iosweep.tools import Evidence, Parsed, Step, tools

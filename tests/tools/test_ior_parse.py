@@ -9,7 +9,7 @@ import pytest
 
 from iosweep.config.sweeps import Repetitions
 from iosweep.plan.model import Point
-from iosweep.results import verdict
+from iosweep.results import judging
 from iosweep.results.checks.finding import Seen
 from iosweep.tools import Parsed, Step, tools
 from records import ON_TARGET, phase_run
@@ -47,8 +47,8 @@ def judged(step: Step, parsed: Parsed, exit_code: int = 0, nodes: int = 1) -> tu
     echo = parsed.evidence.echo
     run = {"exit_code": exit_code, "timed_out": False, "wall_s": 1.5, "stderr": "", "files": files,
            "argv": ["ior", "-o", echo.place] if echo and echo.place else ["ior"]}  # fmt: skip
-    return verdict.verdict(
-        verdict.judge(Seen(point, step.phase, phase_run(run), parsed, ON_TARGET, {"n1": MIB}, "ext4"))
+    return judging.verdict(
+        judging.judge(Seen(point, step.phase, phase_run(run), parsed, ON_TARGET, {"n1": MIB}, "ext4"))
     )
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from iosweep.config.sweeps import Repetitions
 from iosweep.plan.model import Point
-from iosweep.results import verdict
+from iosweep.results import judging
 from iosweep.results.checks.finding import Seen
 from iosweep.tools import Parsed, Step, tools
 from records import ON_TARGET, phase_run
@@ -31,9 +31,9 @@ def judged(found: Parsed, phase: str, nodes: int = 1) -> tuple[str, list[str]]:
     run = {"exit_code": 0, "timed_out": False, "wall_s": 12.0, "stderr": "", "files": {"role": "fresh"},
            "leftover_expected": 0, "leftover": 0,
            "argv": ["mdtest", "-d", echo.place] if echo and echo.place else ["mdtest"]}  # fmt: skip
-    findings = verdict.judge(Seen(point, MDTEST.phases[phase], phase_run(run), found, ON_TARGET, {"n1": 1 << 30}))
+    findings = judging.judge(Seen(point, MDTEST.phases[phase], phase_run(run), found, ON_TARGET, {"n1": 1 << 30}))
     # these few files are made to be read quickly, not to last
-    return verdict.verdict([(check, finding) for check, finding in findings if check.name != "long_enough"])
+    return judging.verdict([(check, finding) for check, finding in findings if check.name != "long_enough"])
 
 
 @pytest.mark.parametrize(

@@ -13,9 +13,9 @@ from iosweep.analysis.caveats import Shared
 from iosweep.analysis.data import PRECISE, CheckRow, Row
 from iosweep.plan.contests import load
 from iosweep.results import statistics
+from iosweep.results.best import Candidate, best, candidate
 from iosweep.results.reasons import REASONS
 from iosweep.results.statistics import Interval
-from iosweep.results.winners import Candidate, best, candidate
 from iosweep.text import human_count, some
 
 #: Points that are named.
@@ -154,7 +154,7 @@ def reason(found: Choice, fails: Failed, shared: Shared = frozenset()) -> str:
     groups = []
     for row in doubted(found, fails):
         own = (row.reasons or "").split(REASONS)
-        # what makes a row invalid comes first (results/verdict.py)
+        # what makes a row invalid comes first (results/judging.py)
         groups.append(own[:1] if row.verdict == "invalid" else own)
     others = [own for group in groups if (own := caveats.others(group, shared))]
     return f"{'also ' if shared else ''}{caveats.summed(others, most=1)}" if others else ""

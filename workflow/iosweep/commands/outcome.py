@@ -143,7 +143,7 @@ def damage_of_tables(results: Path, planned: bool = True) -> list[str]:
     tables = _tables(results)
     found = merged_tables.tables_damage(results, tables, gone=True) if tables else []
     about = results / merged_tables.ABOUT
-    if not os.path.lexists(about) and any((results / name).exists() for name in merged_tables.TABLES):
+    if not os.path.lexists(about) and any((results / name).exists() for name in merged_tables.FILES):
         found = [f"{about} is gone"]
     again = f"; `iosweep report {shlex.quote(str(results))}` makes it again" if planned else ""
     return [line + again for line in (*found, *merged_tables.pages_damage(results))]
@@ -174,7 +174,7 @@ def no_plan(results: Path) -> str | None:
 
 def no_tables(results: Path, name: str) -> str:
     """Why not all tables are there, as a sentence. `name`: what the user calls the campaign."""
-    files = [results / file for file in (*merged_tables.TABLES, merged_tables.ABOUT)]
+    files = [results / file for file in (*merged_tables.FILES, merged_tables.ABOUT)]
     gone, lost = [file for file in files if not file.exists()], no_plan(results)
     quoted = shlex.quote(name)
     if len(gone) < len(files):  # none is gone any more: merge has just replaced it

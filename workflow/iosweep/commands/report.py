@@ -34,11 +34,6 @@ def add_arguments(parser: ArgumentParser) -> None:
         help=f"make the page of a running campaign, in {merged_tables.LIVE}/ of the results, although no job and no"
         " process is seen that measures it",
     )
-    parser.add_argument(
-        "--anew",
-        action="store_true",
-        help="read and judge also what has not changed since the last tables",
-    )
 
 
 def run(arguments: Namespace) -> int:
@@ -50,7 +45,7 @@ def run(arguments: Namespace) -> int:
         _make_live(results, *found)
         return 0
     else:
-        make_tables(_plan(results), results, anew=arguments.anew)
+        make_tables(_plan(results), results)
     _tell_damage(results, results)
     say(f"report: {make_page(results)}")
     make_figures(results)
@@ -102,16 +97,15 @@ def make_tables(
     plan: Path,
     results: Path,
     repair: str | None = None,
-    anew: bool = False,
     into: Path | None = None,
     live: Live | None = None,
 ) -> None:
-    """Raises CommandError. `repair`, `anew`, `into`, `live`: see merge.merge."""
+    """Raises CommandError. `repair`, `into`, `live`: see merge.merge."""
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # numpy would start threads that are not used
     with _making("tables", results):
         from iosweep.results import merge
 
-        merge.merge(read_plan(plan), results, repair, anew, into, live)
+        merge.merge(read_plan(plan), results, repair, into, live)
 
 
 def make_tables_again(results: Path) -> None:

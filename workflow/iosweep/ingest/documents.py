@@ -8,9 +8,9 @@ from functools import cache
 
 from iosweep.ingest import contents
 from iosweep.ingest.detect import MARK, NotOurs, tool
+from iosweep.ingest.fitting import MOST
 from iosweep.ingest.walk import Found
 from iosweep.results.columns import result_columns
-from iosweep.results.table_values import MOST
 from iosweep.tools import tools
 from iosweep.tools.axes import COMMON
 from iosweep.tools.reading import Cell, ProblemSeverity, Reading, ReadingProblem, Sum

@@ -8,8 +8,10 @@ from datetime import datetime
 from functools import cache
 
 from iosweep.results.columns import result_columns
-from iosweep.results.table_values import MOST
 from iosweep.text import printable
+
+#: Integers of the tables have 64 bits, and the square of a float has to be finite.
+MOST = float(1 << 63)
 
 
 @cache

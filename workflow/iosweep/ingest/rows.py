@@ -20,12 +20,12 @@ import orjson
 from iosweep.ingest import contents, io500
 from iosweep.ingest.fitting import fitted
 from iosweep.plan.sweep_facts import RepetitionFacts, SweepFacts
-from iosweep.results import repeated
+from iosweep.results import judging
 from iosweep.results.checks import CHECKS
-from iosweep.results.checks.finding import Check, Finding, failed, passed, unchecked
+from iosweep.results.checks.finding import Finding, failed, passed, unchecked
 from iosweep.results.ingested import IngestedFile
+from iosweep.results.judging import Row, Values
 from iosweep.results.reasons import REASONS
-from iosweep.results.repeated import Row, Values
 from iosweep.text import printable, some
 from iosweep.tools import Option, parameters, phases, tools
 from iosweep.tools.axes import PHASE_TIME
@@ -241,9 +241,9 @@ def _made(found: Sequence[_Placed], left_out: Mapping[str, int]) -> Made:
         row = Row(one.values | named, _findings(one.found))
         row.values["verdict"] = "invalid" if one.found.invalid else "suspect" if one.found.suspect else "valid"
         rows.append(row)
-    agreements = repeated.agreements(map(repeated.headline, rows))
+    agreements = judging.agreements(map(judging.headline, rows))
     for row in rows:
-        repeated.judge(row, agreements)
+        judging.compare_row(row, agreements)
     own: dict[_Sweep, list[Values]] = {}
     for one, row in zip(ordered, rows, strict=True):
         own.setdefault(one.sweep, []).append(row.values)
@@ -278,13 +278,13 @@ def _split(placed: Sequence[_Placed]) -> list[_Placed]:
     ]
 
 
-def _findings(found: Found) -> list[tuple[Check, Finding]]:
+def _findings(found: Found) -> list[Finding]:
     """What an output of others says of each check."""
     own = {
         "output": _said(found.invalid, "the output is complete and agrees with itself"),
         "tool_doubts": _said(found.suspect, "nothing in the text speaks against the figures"),
     }
-    return [(pair[0], own[pair[0].name]) if pair[0].name in own else pair for pair in _common()]  # one for all rows
+    return [own.get(name, common) for name, common in _common().items()]
 
 
 def _said(texts: Sequence[str], otherwise: str) -> Finding:
@@ -292,10 +292,10 @@ def _said(texts: Sequence[str], otherwise: str) -> Finding:
 
 
 @cache
-def _common() -> tuple[tuple[Check, Finding], ...]:
-    """What is said of every row alike: readers do not tell which check finds something."""
+def _common() -> Mapping[str, Finding]:
+    """Check -> what is said of every row alike: readers do not tell which check finds something."""
     reasons = {"exit_status": "the exit code is not known"}
-    return tuple((check, unchecked(reasons.get(check.name, _OF_THE_WHOLE))) for check in CHECKS)
+    return {check.name: unchecked(reasons.get(check.name, _OF_THE_WHOLE)) for check in CHECKS}
 
 
 def _one(text: str) -> str:

@@ -12,8 +12,8 @@ from iosweep.ingest import contents, io500
 from iosweep.ingest.contents import Contents
 from iosweep.ingest.rows import Made, campaign_rows
 from iosweep.results import ingested, merged_tables, temporary_files
-from iosweep.results.campaign_tables import CampaignTables
 from iosweep.results.ingested import Ingested, IngestedFacts, IngestedFile
+from iosweep.results.table_writer import CampaignTables
 
 #: What campaign.json has as the directory that was measured, where outputs do not tell it, or tell several.
 UNKNOWN = "not known (ingested)"

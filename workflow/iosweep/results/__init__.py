@@ -11,22 +11,19 @@
 | target_file.py | target.json: where the campaign is on the target |
 | manifest.py | what an allocation hands to Snakemake (pure, but for writing it) |
 | ramps.py, knee.py | how far an axis is climbed, and where it bends (pure) |
-| winners.py, confirming.py | the best point of a phase, and the repetitions that confirm it (pure) |
+| best.py | the best point of a phase, and the repetitions that confirm it (pure) |
 | remaining.py | plan and store -> repetitions that are left (pure) |
 | statistics.py, outliers.py | confidence intervals; nodes that differ from the others (pure) |
 | between_sessions.py | how sessions of one system differ, and changes beyond that (pure) |
 | time_to_go.py, time_limit.py | how long the rest takes; whether limits.time leaves time for it (pure) |
-| checks/, verdict.py, reasons.py | raw output and record -> findings -> verdict and its reasons (pure) |
+| checks/, reasons.py | raw output and record -> findings -> reasons (pure) |
 | columns.py | the columns of the tables |
-| judging.py, origins.py | the stored repetitions of a point -> its rows, and which nodes and jobs they come from |
-| judging_processes.py | the same of many points, by several processes |
-| row_blocks.py | rows of many points as Arrow has them, and as bytes |
-| row_cache.py, unchanged.py | judged/: rows of the last merge, and whether they are still right |
-| judged_points.py | points with their rows, from there or judged now |
-| rows.py, repeated.py, compared.py | what all repetitions show together, rows of those that are missing |
-| merge.py | store -> tables and campaign.json |
-| campaign_tables.py, table_writer.py, safe_csv.py | rows -> the files of all tables |
-| merged_tables.py, table_values.py, campaign_form.py | tables and campaign.json -> rows; damage in them |
+| judging.py | raw output and record -> rows with verdict, of a phase and of a point |
+| node_rates.py, series.py | rates of nodes and workers, and over time (pure) |
+| origins.py | which nodes, CPUs and jobs rows come from |
+| merge.py | store -> tables and campaign.json, with rows for what is missing |
+| table_writer.py, safe_csv.py | rows -> the files of all tables |
+| merged_tables.py, campaign_form.py | tables and campaign.json -> rows; damage in them |
 | change_points.py | when a figure changed for good in a row of nights (pure) |
 | temporary_files.py | removes what killed writers left |
 """

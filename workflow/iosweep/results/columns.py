@@ -1,4 +1,4 @@
-"""The one table of the result table's columns: merge writes it, the report reads it, docs/columns.md is made from it.
+"""The columns of all tables: merge writes them, the report reads them, docs/columns.md is made from them.
 
 `results.parquet` and `results.csv` have one row per point, repetition and phase. Units are SI base units and stand in
 the name. An absent value is null (parquet) or an empty field (CSV), never 0.
@@ -6,18 +6,29 @@ the name. An absent value is null (parquet) or an empty field (CSV), never 0.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
-from iosweep.results.column import Column, Type
-from iosweep.results.node_columns import NODE_COLUMNS
-from iosweep.results.series_columns import HISTOGRAM_COLUMNS, PART_COLUMNS, SERIES_COLUMNS
 from iosweep.tools import OptionKind, parameters
 from iosweep.tools.axes import PHASE_TIME
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+
+Type = Literal["string", "int", "float", "bool", "time", "list", "floats"]
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column: its name (with the unit), its type and what it means. A list's elements have fields of their own."""
+
+    name: str
+    type: Type
+    doc: str
+    fields: tuple[Column, ...] = ()
 
 
 #: The reason of a row whose repetition is still to be measured, where nothing stopped its allocation.
@@ -248,6 +259,153 @@ CHECK_COLUMNS: tuple[Column, ...] = (
     Column("severity", "string", "What a fail makes of the row: invalid or suspect."),
     Column("evidence", "string", "What was seen, or why it could not be checked."),
 )
+
+
+_NEWEST = "As the newest run found it."
+
+#: Companion table nodes.parquet: one row per node and distinct set of facts. Null is what could not be read.
+NODE_COLUMNS: tuple[Column, ...] = (
+    Column("node", "string", "Key: hash of the facts."),
+    Column("host", "string", "Host name."),
+    Column("kernel", "string", "Kernel release."),
+    Column("os", "string", "Distribution, as /etc/os-release has it."),
+    Column("cpu_model", "string", "CPU model."),
+    Column("cpus", "int", "Logical CPUs that are online."),
+    Column("sockets", "int", "CPU packages."),
+    Column("threads_per_core", "int", "Logical CPUs of a core; more than 1 is hyper-threading."),
+    Column("cpus_allowed", "string", "CPUs that the runner may use (its affinity mask)."),
+    Column(
+        "numa",
+        "list",
+        "NUMA nodes.",
+        (
+            Column("node", "int", "Number."),
+            Column("cpus", "string", "Its CPUs."),
+            Column("memory_bytes", "int", "Its memory."),
+        ),
+    ),
+    Column(
+        "cores", "string", "CPUs of each core, siblings together (`0,28 1,29`), in the order in which Slurm counts."
+    ),
+    Column("socket_cpus", "string", "CPUs of each socket (`0-27 28-55`)."),
+    Column(
+        "reserved_cpus",
+        "string",
+        "CPUs that the file system keeps for itself, siblings included; empty where it keeps none. Null with"
+        " `reserved_sources`: there are some, but it is not known which.",
+    ),
+    Column(
+        "reserved_sources",
+        "list",
+        "Sources that name reserved CPUs. Null if they were not read.",
+        (
+            Column("source", "string", "Command, file or key of the configuration."),
+            Column("cpus", "string", "CPUs that it names; null where it does not name them."),
+            Column("says", "string", "In words."),
+        ),
+    ),
+    Column(
+        "used_cpus",
+        "string",
+        "CPUs that ranks and workers of its results were allowed on when they were looked at. Null where none was.",
+    ),
+    Column("governor", "string", "Governor of the CPUs' frequency; several joined by commas."),
+    Column("clocksource", "string", "The kernel's clock."),
+    Column("transparent_hugepages", "string", "always, madvise or never."),
+    Column("memory_bytes", "int", "Main memory."),
+    Column(
+        "nics",
+        "list",
+        "Network interfaces with a device behind them, and ports of InfiniBand and RoCE adapters.",
+        (
+            Column("name", "string", "Name; of a port as in mlx5_0/1."),
+            Column("state", "string", "up, down (on, but without a link), off, or another word of the kernel's."),
+            Column("speed_bits_per_s", "int", "Speed of the link."),
+            Column("driver", "string", "Driver."),
+            Column("cpus", "string", "CPUs that are near it, as the kernel says."),
+            Column("numa_node", "int", "NUMA node that it is on; null where the machine does not say."),
+        ),
+    ),
+    Column("fstype", "string", "Type of the target's file system."),
+    Column("mount", "string", "The target's mount line."),
+    # these may differ between runs: node_facts.VOLATILE
+    Column("memory_available_bytes", "int", f"Memory that programs can get. {_NEWEST}"),
+    Column("load_1_min", "float", f"Load average over 1 minute, before anything is measured. {_NEWEST}"),
+    Column("load_5_min", "float", f"Over 5 minutes. {_NEWEST}"),
+    Column("load_15_min", "float", f"Over 15 minutes. {_NEWEST}"),
+    Column("read_at", "string", f"When these facts were read, in local time with its offset. {_NEWEST}"),
+    Column("target_bytes", "int", f"Size of the target as df counts: what is used, and what users can have. {_NEWEST}"),
+    Column("target_free_bytes", "int", f"Free space of the target, for users. {_NEWEST}"),
+    Column("target_inodes", "int", f"Inodes of the target; null where it counts none. {_NEWEST}"),
+    Column("target_free_inodes", "int", f"Free inodes of the target, for users. {_NEWEST}"),
+    Column(
+        "tools",
+        "list",
+        f"Programs that measure. {_NEWEST}",
+        (
+            Column("name", "string", "Tool, or mpiexec."),
+            Column("path", "string", "Where it was found."),
+            Column("version", "string", "Version as it prints it."),
+        ),
+    ),
+    Column(
+        "cpu_findings",
+        "list",
+        f"What `iosweep doctor` says of the node's CPUs (docs/slurm.md). {_NEWEST}",
+        (
+            Column("check", "string", "What was looked at."),
+            Column("outcome", "string", "ok, warning, wrong, not checked or not applicable."),
+            Column("seen", "string", "What was seen."),
+            Column("change", "string", "What would be right."),
+        ),
+    ),
+)
+
+_KEY: tuple[Column, ...] = (
+    Column("point", "string", "Id of the point."),
+    Column("repetition", "int", "Number of the repetition."),
+    Column("attempt", "int", "Number of the try that counts."),
+    Column("phase", "string", "Phase."),
+    Column("host", "string", "Node; empty where the tool does not tell nodes apart."),
+    Column("worker", "int", "Number of the worker on its node, or the rank, from 0; null for the whole node."),
+)
+
+#: One row per row of the results, node or worker, and quantity.
+SERIES_COLUMNS: tuple[Column, ...] = (
+    *_KEY,
+    Column("quantity", "string", "What it is, with its unit, as a column of the results has it."),
+    Column("begin_s", "float", "When the first interval began, in seconds since the first I/O of any node."),
+    Column("interval_s", "float", "Length of each interval in seconds."),
+    Column("values", "floats", "The quantity in each interval; null where nothing was read."),
+)
+
+#: One row per row of the results, and node or worker.
+PART_COLUMNS: tuple[Column, ...] = (
+    *_KEY,
+    Column("bandwidth_bytes_per_s", "float", "Bytes that it moved per second."),
+    Column("ops_per_s", "float", "I/Os or files per second."),
+    Column("latency_mean_s", "float", "Mean latency of its I/Os in seconds."),
+    Column("began_s", "float", "When its I/O began, in seconds since the first I/O of any node."),
+    Column("ended_s", "float", "When its I/O ended."),
+)
+
+#: One row per row of the results whose tool has a histogram of its latencies.
+HISTOGRAM_COLUMNS: tuple[Column, ...] = (
+    *_KEY[:4],
+    Column("lowest_s", "float", "Upper bound of the first bin in seconds."),
+    Column("factor", "float", "How much larger the upper bound of each bin is than that of the one before."),
+    Column("counts", "floats", "I/Os in each bin, by what their callers waited; all nodes and workers together."),
+)
+
+#: Table -> its columns.
+TABLES: Mapping[str, Callable[[], tuple[Column, ...]]] = {
+    "results.parquet": result_columns,
+    "checks.parquet": lambda: CHECK_COLUMNS,
+    "nodes.parquet": lambda: NODE_COLUMNS,
+    "series.parquet": lambda: SERIES_COLUMNS,
+    "parts.parquet": lambda: PART_COLUMNS,
+    "histograms.parquet": lambda: HISTOGRAM_COLUMNS,
+}
 
 
 def arrow_schema(columns: tuple[Column, ...]) -> pa.Schema:

@@ -1,14 +1,21 @@
-"""Store -> results.parquet, results.csv, checks.parquet, nodes.parquet, series.parquet, parts.parquet,
-histograms.parquet, campaign.json.
+"""Store -> the tables of a campaign and campaign.json.
 
 Everything is parsed and judged again from the raw output, so that a fixed parser or a changed check needs no cluster.
 """
 
 from __future__ import annotations
 
-import errno
+import contextlib
+import multiprocessing
 import os
-from collections.abc import Iterable, Mapping
+import pickle
+import re
+import signal
+import threading
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -18,62 +25,65 @@ from msgspec.structs import asdict
 import iosweep
 from iosweep import collector
 from iosweep.node.node_facts import NodeFacts
-from iosweep.plan.model import Plan
+from iosweep.plan.model import Allocation, Plan, Point
 from iosweep.programs import builds
-from iosweep.results import merged_tables, row_cache, temporary_files
+from iosweep.results import merged_tables, temporary_files
+from iosweep.results.best import selection
+from iosweep.results.campaign_documents import Missing, Refusal
 from iosweep.results.campaign_form import Build, Live
-from iosweep.results.campaign_tables import CampaignTables
-from iosweep.results.judged_points import JudgedPoints
-from iosweep.results.judging import Judge
-from iosweep.results.judging_processes import Here, Processes
+from iosweep.results.columns import NOT_YET
+from iosweep.results.committed import Result
+from iosweep.results.judging import (
+    Judge,
+    JudgedPoint,
+    Repetition,
+    Row,
+    State,
+    agreements,
+    base_values,
+    compare_row,
+    headline,
+    missing,
+    raw_is_damaged,
+)
 from iosweep.results.origins import Origins
-from iosweep.results.row_cache import RowCache
-from iosweep.results.rows import Rows
+from iosweep.results.precision import Headline
+from iosweep.results.remaining import Wanted, still_wanted, wanted
 from iosweep.results.store import Store
+from iosweep.results.table_writer import CampaignTables
 from iosweep.text import printable
+from iosweep.tools.axes import NODES
+
+#: Repetitions for each process that judges: it takes half a second to start. At most so many processes, on however many
+#: CPUs: the file system is shared, and so is a login node.
+_WORTH_A_PROCESS, _MOST_PROCESSES = 1000, 8
+#: Points that a process is sent at a time, and how many of these are on their way: their rows are in memory.
+_CHUNK, _CHUNKS = 8, 8
+
+#: Why there is no result, and what becomes of it.
+_Absent = tuple[str, State]
+Judging = Callable[[Sequence[Point]], Iterable[JudgedPoint]]
 
 
 def merge(
-    plan: Plan,
-    results: Path,
-    repair: str | None = None,
-    anew: bool = False,
-    into: Path | None = None,
-    live: Live | None = None,
+    plan: Plan, results: Path, repair: str | None = None, into: Path | None = None, live: Live | None = None
 ) -> None:
     """Write the tables of a campaign, each atomically. `repair`: name of this repair; None: that of the last one.
-    `anew`: judge also what has not changed since the last merge. `into`: the folder that gets them, None for the
-    results; `live`: that the campaign is being measured."""
-    with collector.paused():
-        into = into or results
-        repair = merged_tables.last_repair(into) if repair is None else repair
-        temporary_files.remove(into)
-        try:
-            _write(plan, results, repair, anew, into, live)
-        except OSError as error:
-            if error.errno not in (errno.ENOSPC, errno.EDQUOT) or not row_cache.remove(results):
-                raise
-            # what is kept for the next merge took the room, and would again
-            _write(plan, results, repair, anew, into, live, keep=False)
-
-
-def _write(
-    plan: Plan, results: Path, repair: str, anew: bool, into: Path, live: Live | None, keep: bool = True
-) -> None:
+    `into`: the folder that gets them, None for the results; `live`: that the campaign is being measured."""
+    into = into or results
+    repair = merged_tables.last_repair(into) if repair is None else repair
+    temporary_files.remove(into)
     store = Store(results)
     nodes = store.documents(NodeFacts)
-    memory = {key: facts.memory_bytes for key, facts in nodes.items()}
-    origins = Origins()
-    cache, judge = RowCache(plan, results, memory, anew, keep), Judge(plan, results, memory)
-    here = Here(judge, memory)
+    judge = Judge(plan, results, {key: facts.memory_bytes for key, facts in nodes.items()})
     # what measures may be on this machine, and needs the other CPUs
-    points = JudgedPoints(judge, cache, here if live else Processes(here, plan, results, memory))
-    with CampaignTables(into) as tables:
-        rows = Rows(plan, store, points, tables, origins)
+    processes = 1 if live else _processes(plan, results)
+    with collector.paused(), CampaignTables(into) as tables, _judging(judge, processes) as judging:
+        rows = _Rows(plan, store, judge, judging, tables)
         rows.write()
+        origins = rows.origins
         for name, facts in nodes.items():
-            if wrong := tables.add_node(name, facts.row() | {"used_cpus": origins.used_cpus(name)}):
-                store.damaged[str(results / "nodes" / f"{name}.json")] = wrong
+            tables.add_node(name, facts.row() | {"used_cpus": origins.used_cpus(name)})
         tables.finish(
             lambda: (
                 _about(plan, origins, results)
@@ -81,7 +91,184 @@ def _write(
                 | _damage(store, rows.set_aside)
             )
         )
-    cache.finish()
+
+
+# Judging
+
+
+def _processes(plan: Plan, results: Path) -> int:
+    """How many processes judge."""
+    repetitions = sum(p.repetitions.max for p in plan.points if (results / "points" / p.id).is_dir())
+    return max(1, min(len(os.sched_getaffinity(0)), _MOST_PROCESSES, repetitions // _WORTH_A_PROCESS))
+
+
+@contextlib.contextmanager
+def _judging(judge: Judge, processes: int) -> Iterator[Judging]:
+    """Points -> the same judged, in their order; here, or by several processes."""
+    if processes == 1:
+        yield lambda points: map(judge.point, points)
+        return
+    spawned = multiprocessing.get_context("spawn")
+    pool = ProcessPoolExecutor(processes, spawned, initializer=_begin, initargs=(judge,))
+
+    def judging(points: Sequence[Point]) -> Iterator[JudgedPoint]:
+        ahead: Iterable[JudgedPoint] = ()
+        size = processes * _CHUNK * _CHUNKS
+        for first in range(0, len(points), size):
+            following = pool.map(_judge_point, points[first : first + size], chunksize=_CHUNK)
+            yield from ahead
+            ahead = following
+        yield from ahead
+
+    try:
+        yield judging
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+def _begin(judge: Judge) -> None:
+    """What a process that judges begins with."""
+    global _judge
+    _judge = judge
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # merge gets it, too, and ends the pool
+    parent = multiprocessing.parent_process()
+    assert parent
+
+    def end_with_it() -> None:
+        parent.join()
+        os._exit(1)
+
+    threading.Thread(target=end_with_it, daemon=True).start()  # a pool does not see that merge was killed
+
+
+_judge: Judge
+
+
+def _judge_point(point: Point) -> JudgedPoint:
+    return _judge.point(point)
+
+
+# The rows
+
+
+@dataclass
+class _Rows:
+    """Writes the rows of a campaign: those of every stored repetition, and a row for each that is missing.
+
+    set_aside: files of results that were measured again.
+    """
+
+    plan: Plan
+    store: Store
+    judge: Judge
+    judging: Judging
+    tables: CampaignTables
+    origins: Origins = field(default_factory=Origins)
+    set_aside: set[str] = field(default_factory=set)
+
+    def write(self) -> None:
+        """Write all rows."""
+        refusals, lacking = self.store.documents(Refusal), self.store.missing()
+        ramps = {sweep.ramp for sweep in self.plan.sweeps if sweep.ramp}
+        depends = ramps or any(point.repetitions.confirm for point in self.plan.points)
+        counted: dict[str, Mapping[int, Result]] = {}
+        if NODES.name in ramps:  # its steps are in several allocations
+            counted = {point.id: self.judge.intact(point) for point in self.plan.points}
+        for allocation in self.plan.allocations:
+            # an allocation is in memory at a time: its points tell how much a phase scatters
+            packed: list[bytes] = []
+            headlines: list[Headline | None] = []
+            intact: dict[str, dict[int, Result]] = {}
+            for one in self.judging(allocation.points):
+                self._note(one)
+                headlines += [headline(row) for own in one.repetitions for row in own.rows or ()]
+                intact[one.point.id] = one.intact
+                packed.append(zlib.compress(pickle.dumps(one.repetitions), 1))  # a tenth of the memory
+            counted |= intact
+            chose = {
+                point.id: selection(point, intact[point.id]) if point.repetitions.confirm else intact[point.id]
+                for point in allocation.points
+            }
+            choosing = still_wanted(allocation, chose, allocation.points)
+            needs = wanted(self.plan, counted, lacking) if depends else Wanted({}, {}, {})
+            absent = _absent(allocation, refusals.get(allocation.name), lacking, choosing, needs)
+            found = agreements(headlines)
+            for point, data in zip(allocation.points, packed, strict=True):
+                repetitions = pickle.loads(zlib.decompress(data))  # noqa: S301 - it never left the memory
+                for row in self._rows_of(point, repetitions, absent.get(point.id, {})):
+                    if row.findings:
+                        compare_row(row, found)
+                    self.tables.add(row)
+            if not ramps:
+                counted.clear()
+
+    def _note(self, judged: JudgedPoint) -> None:
+        """Note what of a point is damaged, and where its rows come from; write what is beside them."""
+        folder = self.store.point(judged.point.id)
+        self.store.damaged.update(judged.damaged)
+        self.store.replaced.update(judged.replaced)
+        self.set_aside.update(f"{folder}/{name}" for name in judged.aside)
+        self.origins.join(judged.origins)
+        for one in judged.beside:
+            self.tables.add_beside(one)
+
+    def _rows_of(self, point: Point, repetitions: Sequence[Repetition], absent: Mapping[int, _Absent]) -> Iterator[Row]:
+        """The rows of a point. absent: its repetitions without a result that counts."""
+        base = base_values(self.plan, point)
+        for one in repetitions:
+            yield from one.rows or _instead(point, base, one, absent)
+        stored = {one.result.repetition for one in repetitions}
+        if rest := {number: found for number, found in absent.items() if number not in stored}:
+            damaged = _damaged(self.store, point.id)
+            if not stored and not damaged:
+                yield from missing(point, base, None, *next(iter(rest.values())))
+                return
+            for number, (why, state) in rest.items():
+                yield from missing(point, base, number, damaged.get(number) or why, state)
+
+
+def _instead(point: Point, base: dict[str, object], one: Repetition, absent: Mapping[int, _Absent]) -> Iterator[Row]:
+    """The rows of a stored repetition that does not count, or whose archive is damaged."""
+    number = one.result.repetition
+    why, state = absent.get(number, ("", ""))
+    if one.rows is None:  # a mean over two builds or two file systems would describe neither
+        other = f"measured with another build of {point.tool}, on another target, or with another layout or placement"
+        yield from missing(point, base, number, other, state)
+    else:
+        again = "the next run measures it again" if state == "left" else why
+        reasons = filter(None, (raw_is_damaged(point, one.result), again))
+        yield from missing(point, base, number, "; ".join(reasons), state)
+
+
+def _absent(
+    allocation: Allocation,
+    refusal: Refusal | None,
+    lacking: Mapping[str, Missing],
+    choosing: Mapping[str, Sequence[int]],
+    needs: Wanted,
+) -> dict[str, dict[int, _Absent]]:
+    """point -> its repetitions that are not there, and why. choosing: those of `still_wanted`."""
+    later: _Absent = (refusal.reason if refusal else NOT_YET, "left")
+    found: dict[str, dict[int, _Absent]] = {}
+    for point in allocation.points:
+        fresh = [n for n in needs.now.get(point.id, ()) if point.repetitions.confirms(n)]
+        lacks, unneeded = lacking.get(point.id), needs.unneeded.get(point.id)
+        chooses: _Absent = (unneeded, "unneeded") if unneeded else (lacks.reason, "") if lacks else later
+        found[point.id] = dict.fromkeys(choosing.get(point.id, ()), chooses) | dict.fromkeys(fresh, later)
+    return found
+
+
+def _damaged(store: Store, point: str) -> dict[int, str]:
+    """repetition -> why its result is damaged."""
+    found = {}
+    for path, reason in store.damaged.items():
+        folder, _, name = path.rpartition("/")
+        if folder == str(store.point(point)) and (match := re.match(r"r(\d+)-\d+\.json$", name)):
+            found[int(match[1])] = f"its result points/{point}/{name} is damaged ({reason}), and is measured again"
+    return found
+
+
+# campaign.json
 
 
 def _about(plan: Plan, origins: Origins, results: Path) -> dict[str, object]:

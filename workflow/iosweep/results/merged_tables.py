@@ -1,15 +1,12 @@
-"""Reads the tables that merge wrote, and finds damage in them, in the report and in the figures.
-
-The results may be damaged or foreign: sizes and hashes are compared with campaign.json, forms and limits are checked.
-"""
+"""Reads the tables that merge wrote, and finds damage in them, in the report and in the figures: what has not the size
+and hash that campaign.json names, or other columns."""
 
 from __future__ import annotations
 
 import hashlib
 import json
 import os
-import re
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
@@ -18,12 +15,8 @@ from iosweep.errors import Obstacle
 from iosweep.files import documents, safe_paths
 from iosweep.files.documents import Damaged, Document
 from iosweep.files.fields import FigureName, Sha256
-from iosweep.results import table_values
 from iosweep.results.campaign_form import CampaignForm, Table
-from iosweep.results.column import Column
-from iosweep.results.columns import CHECK_COLUMNS, arrow_schema, result_columns
-from iosweep.results.node_columns import NODE_COLUMNS
-from iosweep.results.series_columns import HISTOGRAM_COLUMNS, MOST_TABLE_VALUES, PART_COLUMNS, SERIES_COLUMNS
+from iosweep.results.columns import TABLES, Column, arrow_schema
 
 ABOUT, REPORT = "campaign.json", "report.html"
 #: Folder of the figures, the file in it with the names and hashes of those that we made, and the file that is written
@@ -31,34 +24,15 @@ ABOUT, REPORT = "campaign.json", "report.html"
 FIGURES, FIGURES_MADE, FIGURES_DONE = "figures", "made.json", "figures.done"
 #: Folder of the tables and the report of a campaign that is being measured.
 LIVE = "live"
-#: Folder of what merge keeps of each result for the next merge (row_cache), and its files: the code that judged, and a
-#: hash of the content.
-JUDGED, JUDGED_FILE = "judged", re.compile(r"([0-9a-f]{12})-[0-9a-f]{16}\.rows|clock")
 #: Folder of the files that say that something was made again.
 REPAIRS = "repairs"
-TABLES: Mapping[str, Callable[[], tuple[Column, ...]]] = {
-    "results.parquet": result_columns,
-    "checks.parquet": lambda: CHECK_COLUMNS,
-    "nodes.parquet": lambda: NODE_COLUMNS,
-    "series.parquet": lambda: SERIES_COLUMNS,
-    "parts.parquet": lambda: PART_COLUMNS,
-    "histograms.parquet": lambda: HISTOGRAM_COLUMNS,
-}
 FILES = (*TABLES, "results.csv")
 Kind = TypeVar("Kind")
 #: Last line of the report: the hash of all bytes before it.
 _SEAL = b"<!-- sha256 %s -->\n"
 _SEAL_BYTES = len(_SEAL) - len(b"%s") + 64
-#: Columns that every row has.
-_NEVER_NULL = frozenset({"campaign", "sweeps", "point", "phase", "tool", "kind", "metric", "verdict"})
-#: 100,000 results are 250 MB, and their checks have 20 million cells.
-_MOST_BYTES, _MOST_CELLS, _BATCH = 1 << 30, 60_000_000, 4_000
-#: Values in the lists of all rows: 10,000 nodes have 3 million. Each takes 50 times the memory of a cell.
-_MOST_IN_LISTS = 6_000_000
-#: Maximum bytes of the text of all rows. A file that has a text once can have it in each row.
-_MOST_TEXT = 1 << 30
-#: Compressions with a limited ratio: 1 byte becomes 24 at most.
-_COMPRESSIONS = frozenset({"SNAPPY", "UNCOMPRESSED"})
+#: 100,000 results are 250 MB.
+_MOST_BYTES, _BATCH = 1 << 30, 4_000
 
 
 class FiguresMade(Document, frozen=True):
@@ -120,98 +94,35 @@ def _rows(
     from pyarrow import compute, parquet
 
     try:
-        opened = parquet.ParquetFile(pa.BufferReader(data))
-        if wrong := _strange(opened, columns):
-            raise Damaged(file, wrong)
-        # As dictionaries, texts take no more memory than the file has, and their size is known before they are copied.
-        texts = parquet.ParquetFile(pa.BufferReader(data), read_dictionary=_texts(opened))
         form = arrow_schema(tuple(columns))
+        there = parquet.read_schema(pa.BufferReader(data))
+        for field in form:
+            if field.name not in there.names or there.field(field.name).type != field.type:
+                raise Damaged(file, f"it has no column {field.name} of the type {field.type}")
+        # as dictionaries, rows with the same text share one object, which else took most of the memory of a report
+        texts = [column.name for column in columns if column.type == "string"]
         found: list[Kind] = []
-        size = 0
-        for coded in texts.iter_batches(_BATCH, columns=form.names):
-            size += sum(map(_text_bytes, coded.columns))
-            if size > _MOST_TEXT:
-                raise Damaged(file, f"its rows have more than {_MOST_TEXT:,} bytes of text")
-            batch = coded.select(form.names).cast(form)
-            for column in _NEVER_NULL.intersection(batch.schema.names):
-                if batch.column(column).null_count:
-                    raise Damaged(file, f"column {column} has rows without a value")
-            if why := table_values.wrong(columns, [batch.column(column.name) for column in columns]):
-                raise Damaged(file, why)
+        for batch in parquet.ParquetFile(pa.BufferReader(data), read_dictionary=texts).iter_batches(
+            _BATCH, columns=form.names
+        ):
             if points is not None:
-                kept = compute.is_in(batch.column("point"), value_set=pa.array(points, pa.string()))
-                batch, coded = batch.filter(kept), coded.filter(kept)
-            found += map(read, _dicts(batch, coded))
+                batch = batch.filter(compute.is_in(batch.column("point"), value_set=pa.array(points, pa.string())))
+            values = [_values(batch.column(name)) for name in form.names]
+            found += [read(dict(zip(form.names, row, strict=True))) for row in zip(*values, strict=True)]
         return found
     except Damaged:
         raise
-    except (pa.ArrowException, OSError, ValueError, OverflowError, MemoryError) as error:
+    except (pa.ArrowException, OSError, ValueError) as error:
         raise Damaged(file, f"it cannot be read: {str(error)[:200] or type(error).__name__}") from None
 
 
-def _dicts(batch: Any, coded: Any) -> Iterator[dict[str, object]]:
-    """The rows of a batch. coded: the same with texts as dictionaries, so that rows with the same text share one
-    object: one for each row took most of the memory of a report of 60,000 rows."""
-    names = batch.schema.names
-    columns = [_values(batch.column(name), coded.column(name)) for name in names]
-    return (dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True))
-
-
-def _values(array: Any, coded: Any) -> list[Any]:
+def _values(array: Any) -> list[Any]:
     import pyarrow as pa
 
-    if array.null_count == len(array):
-        return [None] * len(array)
-    if pa.types.is_dictionary(coded.type) and pa.types.is_string(array.type):
-        known = coded.dictionary.to_pylist()
-        return [None if index is None else known[index] for index in coded.indices.to_pylist()]
-    if not array.null_count and pa.types.is_floating(array.type):
-        return list(array.to_numpy(zero_copy_only=False).tolist())
+    if pa.types.is_dictionary(array.type):
+        known = array.dictionary.to_pylist()
+        return [None if index is None else known[index] for index in array.indices.to_pylist()]
     return list(array.to_pylist())
-
-
-def _texts(opened: Any) -> list[str]:
-    """The paths of the columns with text in a parquet file."""
-    schema = opened.schema
-    return [one.path for one in map(schema.column, range(len(schema))) if one.physical_type == "BYTE_ARRAY"]
-
-
-def _text_bytes(array: Any) -> int:
-    """The bytes of all texts in an Arrow array of any type, of which those with text are dictionaries."""
-    import pyarrow as pa
-    from pyarrow import compute
-
-    if pa.types.is_list(array.type):
-        return _text_bytes(array.flatten())
-    if pa.types.is_struct(array.type):
-        return sum(map(_text_bytes, array.flatten()))
-    if not pa.types.is_dictionary(array.type):
-        return 0
-    lengths = compute.binary_length(array.dictionary).cast(pa.int64())
-    return compute.sum(lengths.take(array.indices)).as_py() or 0
-
-
-def _strange(opened: Any, columns: Sequence[Column]) -> str | None:
-    """Why a parquet file is not one of ours according to its metadata, None if it is."""
-    if opened.metadata.num_rows * len(columns) > _MOST_CELLS:
-        return f"it has {opened.metadata.num_rows:,} rows, too many"
-    groups = [opened.metadata.row_group(number) for number in range(opened.metadata.num_row_groups)]
-    parts = [group.column(number) for group in groups for number in range(group.num_columns)]
-    floats = {column.name for column in columns if column.type == "floats"}
-    lists = [part for part in parts if "." in part.path_in_schema]
-    in_series = sum(part.num_values for part in lists if part.path_in_schema.partition(".")[0] in floats)
-    inner = sum(part.num_values for part in lists) - in_series
-    if inner > _MOST_IN_LISTS or in_series > MOST_TABLE_VALUES:
-        return f"its lists have {inner + in_series:,} values, too many"
-    there = opened.schema_arrow
-    for field in arrow_schema(tuple(columns)):
-        if there.get_field_index(field.name) < 0:
-            return f"column {field.name} is not there once"
-        if there.field(field.name).type != field.type:
-            return f"column {field.name} is {there.field(field.name).type}, not {field.type}"
-    return next(
-        (f"its compression is {one.compression}" for one in parts if one.compression not in _COMPRESSIONS), None
-    )
 
 
 def damage(results: Path) -> list[str]:

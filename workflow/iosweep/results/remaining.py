@@ -11,7 +11,7 @@ from iosweep.node.pinning import bound
 from iosweep.plan.contests import contests
 from iosweep.plan.launchers import Launcher
 from iosweep.plan.model import Allocation, Plan, Point
-from iosweep.results import confirming, precision, ramps, statistics
+from iosweep.results import best, precision, ramps, statistics
 from iosweep.results.campaign_documents import Missing
 from iosweep.results.committed import Result
 from iosweep.results.precision import Headline
@@ -222,7 +222,7 @@ def wanted(
     First the repetitions that choose, as far as ramps need them; once an allocation has all of these, those that
     confirm its best points.
     """
-    chose = {p.id: confirming.selection(p, counted.get(p.id, {})) for p in plan.points}
+    chose = {p.id: best.selection(p, counted.get(p.id, {})) for p in plan.points}
     figures = {point: ramps.figures(found.values()) if found else None for point, found in chose.items()}
     climbed = ramps.state(plan, figures, {*absent, *aside})
     drawn = contests(plan.points)
@@ -234,7 +234,7 @@ def wanted(
         waiting = {point: len(numbers) for point, numbers in own.items() if point in climbed.waiting}
         later |= waiting
         now |= {point: numbers for point, numbers in own.items() if point not in waiting}
-        fresh = confirming.numbers(plan, allocation, drawn, counted, absent, climbed.unneeded)
+        fresh = best.fresh_numbers(plan, allocation, drawn, counted, absent, climbed.unneeded)
         if not own:
             now |= fresh
         else:  # as things stand: another point may still become the best one

@@ -3,30 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
-from iosweep.node import monitor
 from iosweep.own_rate import OwnRate
-from iosweep.results import rank_rates
 from iosweep.series import Series
-from iosweep.tools import Parsed
 
 #: Values of a series, and workers of a node with rows of their own: the slowest and the fastest.
 MOST_VALUES, MOST_WORKERS = 300, 64
-
-
-def with_nodes(parsed: Parsed, streams: Mapping[str, bytes], hosts: Sequence[str]) -> Parsed:
-    """What a tool printed, with the series of its nodes beside the tool's own, and the own rates of ranks and nodes.
-
-    hosts: the nodes of the run, in their order.
-    """
-    stream, lost = streams.get("monitor", b""), parsed.evidence.lost
-    if not monitor.is_whole(stream):
-        lost = "; ".join(filter(None, (lost, "what the nodes counted is damaged")))
-    found = [*parsed.evidence.series, *monitor.series(stream)]
-    own_rates = rank_rates.of_run(parsed, streams, hosts)
-    return replace(parsed, evidence=replace(parsed.evidence, series=found, own_rates=own_rates, lost=lost))
 
 
 def kept(series: Sequence[Series]) -> list[Series]:

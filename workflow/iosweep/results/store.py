@@ -125,11 +125,7 @@ class Store:
     def printed(self, result: Result) -> dict[str, dict[str, bytes]] | None:
         """What `unpack` makes of the archive of a result, or None if it is not the one that was committed."""
         archive = self.raw(result)
-        try:
-            return None if archive is None else unpack(archive)
-        except Damaged as error:
-            self.damaged[self._file(result.point, file_name(result.repetition, result.attempt, "zip"))] = error.reason
-            return None
+        return None if archive is None else unpack(archive)
 
     def point(self, point: str) -> Path:
         """The directory of a point."""

@@ -38,7 +38,6 @@ _BELOW = {
     merged_tables.REPAIRS: re.compile(r"[0-9a-f]{12}"),
     "refusals": re.compile(r"\d+-nodes?\.json"),
     "manifests": re.compile(r"\d+-nodes?-[0-9a-f]{12}-\d+\.jsonl"),
-    merged_tables.JUDGED: merged_tables.JUDGED_FILE,
 }
 
 

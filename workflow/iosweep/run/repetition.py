@@ -18,8 +18,8 @@ from iosweep.plan.forecast import METADATA_RATE, PREPARE_BANDWIDTH, fresh_bytes
 from iosweep.plan.launchers import subset
 from iosweep.plan.model import Plan, Point, file_set, seed_of
 from iosweep.programs import find as programs
-from iosweep.results import series, verdict
-from iosweep.results.checks.finding import Seen
+from iosweep.results import judging
+from iosweep.results.checks import CHECKS
 from iosweep.results.committed import Result
 from iosweep.results.record import (
     Exclusive,
@@ -226,21 +226,18 @@ def _record(
 
 def _judge(c: Context, point: Point, step: Step, run: PhaseRun, output: Streams, found: _Try) -> int:
     """Judge the phases of a step that has run, into `found`; returns the bytes that it has written to the target."""
-    tool = tools()[point.tool]
     memory = {host: c.nodes[host].memory_bytes for host in found.hosts}
     written: list[float | None] = []
-    shortest_s = c.plan.shortest_steady_s(point)
     for phase in step.phases:
         try:
-            parsed = series.with_nodes(tool.parse(output, step, phase), output, found.hosts) if output else Parsed()
-            seen = Seen(point, phase, run, parsed, c.plan.target, memory, c.target.fstype, c.target.mount, shortest_s)
-            findings = verdict.judge(seen)
+            seen, findings = judging.judge_phase(c.plan, point, step, phase, run, output, c.target, memory, found.hosts)
+            parsed = seen.parsed
         except Exception as error:  # a fault of ours: the measurement is stored all the same, and merge judges it anew
             parsed, findings, found.fault = Parsed(), [], error
         if phase.writes:
             written.append(parsed.figures.get("bytes_written"))
-        judged, reasons = found.judged[phase.name] = verdict.verdict(findings)
-        found.retry = found.retry or verdict.retry(findings)
+        judged, reasons = found.judged[phase.name] = judging.verdict(zip(CHECKS, findings, strict=False))
+        found.retry = found.retry or judging.retry(findings)
         figures = parsed.figures if judged != "invalid" else {}
         own = {
             "phase": phase.name,

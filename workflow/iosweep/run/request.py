@@ -12,8 +12,8 @@ from iosweep.plan.model import Allocation, Plan
 from iosweep.programs.spack.built import Built
 from iosweep.results.campaign_documents import Missing
 from iosweep.results.committed import Result
+from iosweep.results.judging import Verdict
 from iosweep.results.store import Store
-from iosweep.results.verdict import Verdict
 from iosweep.run.remote import RemoteAgents
 from iosweep.slurm import query
 from iosweep.target.agent import Agent

@@ -8,7 +8,7 @@ from statistics import fmean, median
 
 from iosweep.node.cpus import parsed
 from iosweep.own_rate import OwnRate
-from iosweep.results import parts, steadiness
+from iosweep.results import node_rates, steadiness
 from iosweep.results.checks.finding import (
     NO_OUTPUT,
     NOT_APPLICABLE,
@@ -145,8 +145,8 @@ def even(s: Seen) -> Finding:
         return unchecked(f"{runtime_s:.2g} s are too short to compare workers that stop when they are through")
     sharing = bounded and _share_cpus(s)
     slow, shown, ops = [], [], s.parsed.figures.get("ops", 0.0)
-    for what, known in (("node", parts.nodes(rates)), ("worker", [] if sharing else parts.workers(rates))):
-        lowest = parts.slowest(known)
+    for what, known in (("node", node_rates.nodes(rates)), ("worker", [] if sharing else node_rates.workers(rates))):
+        lowest = node_rates.slowest(known)
         if not lowest or ops < LEAST_OPS * len(known):
             continue
         slow += _stragglers(what, known)
@@ -173,18 +173,18 @@ def _share_cpus(s: Seen) -> bool:
 
 def _stragglers(what: str, known: Sequence[OwnRate]) -> list[str]:
     """Those that are far slower than the others, in words, the slowest first."""
-    middle = median(map(parts.rate, known))
+    middle = median(map(node_rates.rate, known))
     if len(known) == 2:
-        low, high = sorted(known, key=parts.rate)
-        share = parts.rate(low) / parts.rate(high)
+        low, high = sorted(known, key=node_rates.rate)
+        share = node_rates.rate(low) / node_rates.rate(high)
         return [f"{_named(what, low)} did {share:.0%} of the other's rate"] if share < SLOW_OF_TWO[what] else []
-    deviation = 1.4826 * median(abs(parts.rate(one) - middle) for one in known)
+    deviation = 1.4826 * median(abs(node_rates.rate(one) - middle) for one in known)
     most = {"node": SLOW_NODE, "worker": SLOW_WORKER}[what] * middle
-    slow = [one for one in known if parts.rate(one) < min(most, middle - DEVIATIONS * deviation)]
+    slow = [one for one in known if node_rates.rate(one) < min(most, middle - DEVIATIONS * deviation)]
     if len(slow) > max(1, MOST_STRAGGLERS * len(known)):
         return []
-    return [f"{_named(what, one)} did {parts.rate(one) / middle:.0%} of the {what}s' median"
-            for one in sorted(slow, key=parts.rate)]  # fmt: skip
+    return [f"{_named(what, one)} did {node_rates.rate(one) / middle:.0%} of the {what}s' median"
+            for one in sorted(slow, key=node_rates.rate)]  # fmt: skip
 
 
 def _named(what: str, one: OwnRate) -> str:

@@ -3,7 +3,7 @@
 import json
 
 from iosweep.own_rate import OwnRate
-from iosweep.results.rank_rates import of_run
+from iosweep.results.node_rates import rates_of_run
 from iosweep.tools import Evidence, Parsed
 
 MIB = 1 << 20
@@ -14,7 +14,7 @@ def told(*rates: OwnRate) -> Parsed:
 
 
 def test_ranks_are_dealt_out_in_blocks() -> None:
-    found = of_run(told(*(OwnRate("", k, 10.0 + k, 1.0) for k in range(4))), {}, ["n1", "n2"])
+    found = rates_of_run(told(*(OwnRate("", k, 10.0 + k, 1.0) for k in range(4))), {}, ["n1", "n2"])
     assert found == [
         OwnRate("n1", None, 21.0, 2.0), OwnRate("n1", 0, 10.0, 1.0), OwnRate("n1", 1, 11.0, 1.0),
         OwnRate("n2", None, 25.0, 2.0), OwnRate("n2", 0, 12.0, 1.0), OwnRate("n2", 1, 13.0, 1.0),
@@ -22,7 +22,7 @@ def test_ranks_are_dealt_out_in_blocks() -> None:
 
 
 def test_a_single_rank_is_its_node() -> None:
-    found = of_run(told(OwnRate("", 0, None, 1.0), OwnRate("", 1, None, 2.0)), {}, ["n1", "n2"])
+    found = rates_of_run(told(OwnRate("", 0, None, 1.0), OwnRate("", 1, None, 2.0)), {}, ["n1", "n2"])
     assert found == [OwnRate("n1", None, None, 1.0), OwnRate("n2", None, None, 2.0)]
 
 
@@ -32,7 +32,7 @@ def test_rates_with_hosts_and_those_of_one_node_stay() -> None:
         ([OwnRate("", 0, 1.0), OwnRate("", 1, 1.0)], ["n1"]),
         ([OwnRate("", 0, 1.0), OwnRate("", 1, 1.0), OwnRate("", 2, 1.0)], ["n1", "n2"]),
     ):
-        assert list(of_run(told(*rates), {}, hosts)) == rates
+        assert list(rates_of_run(told(*rates), {}, hosts)) == rates
 
 
 def counted(**nodes: dict[str, float]) -> dict[str, bytes]:
@@ -48,17 +48,17 @@ def counted(**nodes: dict[str, float]) -> dict[str, bytes]:
 def test_where_the_tool_tells_none_the_kernel_does() -> None:
     streams = counted(n1={"0": 4, "1": 4}, n2={"2": 4, "3": 1})
     parsed = Parsed(figures={"ops": 800}, evidence=Evidence(tasks=4, transferred_bytes=100 * MIB))
-    found = of_run(parsed, streams, ["n1", "n2"])
+    found = rates_of_run(parsed, streams, ["n1", "n2"])
     assert [(one.host, one.worker, one.bandwidth_bytes_per_s) for one in found] == [
         ("n1", None, 8 * MIB), ("n1", 0, 4 * MIB), ("n1", 1, 4 * MIB),
         ("n2", None, 5 * MIB), ("n2", 0, 4 * MIB), ("n2", 1, MIB),
     ]  # fmt: skip
     assert [one.ops_per_s for one in found[:3]] == [64.0, 32.0, 32.0]
-    assert of_run(told(OwnRate("n9", None, 1.0)), streams, ["n1", "n2"]) == (OwnRate("n9", None, 1.0),)
+    assert rates_of_run(told(OwnRate("n9", None, 1.0)), streams, ["n1", "n2"]) == (OwnRate("n9", None, 1.0),)
 
 
 def test_not_all_ranks_are_none() -> None:
     parsed = Parsed(evidence=Evidence(tasks=4))
-    assert not of_run(parsed, counted(n1={"0": 4, "1": 4}), ["n1", "n2"])
-    assert not of_run(parsed, counted(n1={"0": 4, "1": 4}, n2={"2": 4}), ["n1", "n2"])
-    assert not of_run(parsed, {}, ["n1", "n2"])
+    assert not rates_of_run(parsed, counted(n1={"0": 4, "1": 4}), ["n1", "n2"])
+    assert not rates_of_run(parsed, counted(n1={"0": 4, "1": 4}, n2={"2": 4}), ["n1", "n2"])
+    assert not rates_of_run(parsed, {}, ["n1", "n2"])
