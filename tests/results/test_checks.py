@@ -9,7 +9,7 @@ from msgspec import structs
 
 from check_cases import CASES
 from checked_run import FAIL, GIB, NO, OVERWRITTEN, PASS, PHASES, RUN, files, moved, seen
-from iosweep.results import checks, judging, reasons
+from iosweep.results import judging, reasons
 from iosweep.results.checks import CHECKS
 from iosweep.results.checks.finding import NOT_APPLICABLE, Finding, Seen, failed, passed, unchecked
 from iosweep.tools import Parsed
@@ -172,12 +172,3 @@ def test_files_that_are_not_as_expected_fail_the_checks_of_files() -> None:
 def test_no_output_at_all_is_invalid() -> None:
     run = Seen(seen().point, PHASES["rand_write"], phase_run(RUN), Parsed(), ON_TARGET, {"n1": GIB})
     assert judging.verdict(judging.judge(run)) == ("invalid", ["no output is stored"])
-
-
-def test_the_table_for_the_documentation() -> None:
-    lines = checks.markdown().splitlines()
-    assert len(lines) == 2 + len(checks.OF_A_ROW)
-    assert [line.split(" | ")[:3] for line in lines[2:]] == [
-        [f"| `{c.name}`", c.severity, c.doc] for c in checks.OF_A_ROW
-    ]  # fmt: skip
-    assert all(line.count(" | ") == 3 for line in lines[2:])

@@ -1,4 +1,4 @@
-"""Temporary files of killed writers: ours are removed, other files with such names stay."""
+"""Temporary files of killed writers are removed, young ones and other files stay."""
 
 import os
 from pathlib import Path
@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 
 import mounts
-from iosweep.files import documents
 from iosweep.results import temporary_files
 
 #: No process has this number.
@@ -17,25 +16,13 @@ OURS = [
     f".report.html.{NONE}.tmp",
     f".target.json.{NONE}.tmp",
     f"plans/.{HASH}.json.{NONE}.tmp",
-    f"repairs/.{HASH}.{NONE}.tmp",
     f"manifests/.2-nodes-{HASH}-0.jsonl.{NONE}.tmp",
     f"refusals/.1-node.json.{NONE}.tmp",
     f"figures/.made.json.{NONE}.tmp",
     f"figures/.a.svg.{NONE}.tmp",
     f"sets/.a.json.{NONE}.tmp",
 ]
-FOREIGN = [
-    ".draft.tmp",
-    f".draft.{NONE}.tmp",
-    f".results.csv.{os.getpid()}.tmp",  # its writer lives
-    ".results.csv.0.tmp",
-    f"notes/.results.csv.{NONE}.tmp",
-    "notes/.draft.tmp",
-    f"points/.results.csv.{NONE}.tmp",
-    f"plans/.mine.json.{NONE}.tmp",
-    f"figures/.b.svg.{NONE}.tmp",
-    f"sets/.b.json.{NONE}.tmp",
-]
+FOREIGN = [".draft.tmp", f"notes/.results.csv.{NONE}.tmp", f"points/.results.csv.{NONE}.tmp"]
 
 
 def old(results: Path, name: str) -> Path:
@@ -50,12 +37,7 @@ def old(results: Path, name: str) -> Path:
 @pytest.fixture
 def results(tmp_path: Path) -> Path:
     made = tmp_path / "c"
-    for folder, name, content in (
-        ("figures", "made.json", documents.dump({"figures": {"a.svg": "0" * 64}})),
-        ("sets", "a.json", b"{}"),
-    ):
-        (made / folder).mkdir(parents=True)
-        (made / folder / name).write_bytes(content)
+    made.mkdir()
     return made
 
 

@@ -64,7 +64,7 @@ _MODULES = (
     "scipy.stats", "pyarrow.parquet", "pyarrow.csv", "altair", "jinja2", "vl_convert", "rich.table",
     *(f"iosweep.commands.{name}" for name in ("clean", "check", "list", "plan", "report", "rerun", "show")),
     "iosweep.commands.watch.screen", "iosweep.commands.rules.measure",
-    "iosweep.dag", "iosweep.results.merge", "iosweep.results.time_limit",
+    "iosweep.dag", "iosweep.results.merge",
     *(f"iosweep.report.{name}" for name in ("figure_files", "headline", "page")),
 )  # fmt: skip
 

@@ -44,7 +44,7 @@ class Outcome:
     store where the tables are absent or stale. `reasons`: by verdict, or `left`.
     `stale`: the campaign has changed since the tables were made.
     `again`: repetitions with a verdict that the next run tries once more; they are not counted as left.
-    `damaged`: damaged files, as sentences. `kept`: damage by which nothing is lost.
+    `damaged`: damaged files, as sentences.
     `measured`: when the last repetition was stored (seconds since the epoch).
     """
 
@@ -58,7 +58,6 @@ class Outcome:
     stale: bool = False
     measured: float | None = None
     damaged: Sequence[str] = ()
-    kept: Sequence[str] = ()
 
     def fails(self, suspect: bool = False) -> bool:
         """Whether `iosweep check` exits with 1. `suspect`: suspect results fail, too."""
@@ -103,9 +102,7 @@ def _of(results: Path) -> Outcome:
         if tables is None:
             raise
         lost = _once([*damage(results, store), *damage_of_tables(results, planned=False)])
-        known = Outcome(
-            tables.campaign, tables.target.directory, results, None, measured=measured, damaged=lost, kept=store.kept()
-        )
+        known = Outcome(tables.campaign, tables.target.directory, results, None, measured=measured, damaged=lost)
         return _with_tables(known, tables, None, store) if table else known
     manifests = filter(None, (manifest.damage(results, a) for a in plan.allocations))
     known = Outcome(
@@ -116,7 +113,6 @@ def _of(results: Path) -> Outcome:
         left=left(plan, store),
         measured=measured,
         damaged=_once([*store.damage(), *manifests, *damage_of_tables(results)]),
-        kept=store.kept(),
     )
     return known if tables is None or not table else _with_tables(known, tables, plan, store)
 
@@ -249,7 +245,7 @@ def lines(outcome: Outcome) -> list[str]:
         newer = "the campaign has changed since the tables were made, or was copied without the times of its files"
         why = newer if outcome.stale else "there are no readable tables"
         found.append(f"  not checked: {why}; `iosweep report {outcome.campaign}` makes them")
-    found += [f"  {sentence}" for sentence in (*outcome.damaged, *outcome.kept)]
+    found += [f"  {sentence}" for sentence in outcome.damaged]
     if outcome.left:
         found.append("  left: the same snakemake command measures them")
     if outcome.again:

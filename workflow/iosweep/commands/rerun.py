@@ -18,7 +18,7 @@ from iosweep.commands import campaigns, outcome
 from iosweep.commands.terminal import say
 from iosweep.config.scalars import unknown
 from iosweep.errors import CommandError
-from iosweep.results import merged_tables, time_limit
+from iosweep.results import merged_tables
 from iosweep.results.committed import Result
 from iosweep.results.store import Store
 from iosweep.text import did_you_mean, human_count, shortened
@@ -86,9 +86,6 @@ def _open_named(arguments: Namespace, stores: Sequence[Store]) -> int:
     for wanted in arguments.point:
         path, point = campaigns.find_point(wanted, [store.path for store in stores])
         named.setdefault(path, []).append(point)
-    for path, points in named.items():
-        if _out_of_time(Store(path), {point: len(Store(path).results_of(point)) for point in points}):
-            return 1
     for store in stores if arguments.missing else ():
         for point in (missing := store.missing()):
             store.set_missing(point, None)
@@ -120,8 +117,6 @@ def _open_chosen(arguments: Namespace, store: Store, verdicts: Sequence[str]) ->
     except OSError:
         raise CommandError(outcome.no_tables(store.path, _name(arguments, store))) from None
     counts = Counter(result.point for result in found.results)
-    if counts and _out_of_time(store, counts):
-        return 1
     for result in found.results:
         _supersede(store, result)
     for point, count in counts.items():
@@ -151,13 +146,6 @@ def _advise_report(arguments: Namespace, store: Store) -> None:
 def _name(arguments: Namespace, store: Store) -> str:
     """The campaign as the user named it, or its own name where the user named none; quoted for a shell."""
     return shlex.quote(arguments.campaign or store.path.name)
-
-
-def _out_of_time(store: Store, chosen: Mapping[str, int]) -> bool:
-    """Whether limits.time leaves no time for repetitions that are to be measured again; prints what to change."""
-    if why := time_limit.out_of_time(store, chosen):
-        say(f"{store.path}: {why}", file=sys.stderr)
-    return bool(why)
 
 
 @dataclass(frozen=True)

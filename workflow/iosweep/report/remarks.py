@@ -45,6 +45,4 @@ def of(campaign: Campaign) -> list[str]:
     if damaged := campaign.about.damaged:
         named = some([f"{file} ({reason})" for file, reason in damaged.items()], _NAMED, separator="; ")
         found.append(f"Damaged files of the results were left out: {named}.")
-    if aside := campaign.about.set_aside:
-        found.append(f"Damaged results were measured again, and are kept: {some(aside, _NAMED)}.")
     return found

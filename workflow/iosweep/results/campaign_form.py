@@ -131,7 +131,6 @@ class CampaignForm(PlanFacts, frozen=True, kw_only=True):
     tables: dict[str, Table]
     repair: Annotated[str, Meta(pattern=r"\A([0-9a-f]{12})?\Z")]  # it becomes part of a path
     damaged: dict[str, str] = field(default_factory=dict)
-    set_aside: tuple[str, ...] = ()
     live: Live | None = None  # None: nothing was measuring it
     ingested: IngestedFacts | None = None  # others measured it: there is no plan, and `target` and `seed` say nothing
 

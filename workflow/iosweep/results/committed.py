@@ -7,7 +7,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from sys import intern
 
-from iosweep.files.documents import Damaged
 from iosweep.results.record import Archive, Record, Target
 
 RESULT_FILE = re.compile(r"r([0-9]{3,6})-([0-9]{1,6})\.json\Z")
@@ -36,20 +35,6 @@ class Result:
     latencies: tuple[float | None, ...] = ()
     verdicts: tuple[str, ...] = ()
     ran: tuple[str | None, str | None] = (None, None)
-
-
-class Noting:
-    """Skips damaged and absent documents in a block, and notes the damaged ones."""
-
-    def __init__(self, damaged: dict[str, str]):
-        self._damaged = damaged
-
-    def __enter__(self) -> None: ...
-
-    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> bool:
-        if isinstance(error, Damaged):
-            self._damaged[error.path] = error.reason
-        return isinstance(error, Damaged | FileNotFoundError)
 
 
 def tries_of(names: Iterable[str], repetition: int) -> list[int]:

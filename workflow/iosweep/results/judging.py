@@ -148,16 +148,14 @@ class Repetition(NamedTuple):
 
 @dataclass(frozen=True)
 class JudgedPoint:
-    """A point's stored repetitions in order. beside: what the companion tables have of their rows; damaged, replaced:
-    as in Store, of this point; aside: names of its files that were set aside."""
+    """A point's stored repetitions in order. beside: what the companion tables have of their rows; damaged: as
+    in Store, of this point."""
 
     point: Point
     repetitions: Sequence[Repetition]
     beside: Sequence[Beside]
     origins: Origins
     damaged: Mapping[str, str]
-    replaced: Mapping[str, str]
-    aside: Sequence[str]
 
     @property
     def intact(self) -> dict[int, Result]:
@@ -188,8 +186,7 @@ class Judge:
             if result.repetition in counted:
                 rows = self._measured(point, result, record, base, origins, beside)
             repetitions.append(Repetition(result, rows))
-        aside = [path.rpartition("/")[2] for path in self._store.set_aside()]
-        return JudgedPoint(point, repetitions, beside, origins, self._store.damaged, self._store.replaced, aside)
+        return JudgedPoint(point, repetitions, beside, origins, self._store.damaged)
 
     def intact(self, point: Point) -> dict[int, Result]:
         """`JudgedPoint.intact` of a point, for which nothing is judged."""

@@ -88,7 +88,7 @@ def merge(
             lambda: (
                 _about(plan, origins, results)
                 | {"builds": _builds(store, tables.built), "repair": repair, "live": live}
-                | _damage(store, rows.set_aside)
+                | {"damaged": _damaged_files(store)}
             )
         )
 
@@ -153,10 +153,7 @@ def _judge_point(point: Point) -> JudgedPoint:
 
 @dataclass
 class _Rows:
-    """Writes the rows of a campaign: those of every stored repetition, and a row for each that is missing.
-
-    set_aside: files of results that were measured again.
-    """
+    """Writes the rows of a campaign: those of every stored repetition, and a row for each that is missing."""
 
     plan: Plan
     store: Store
@@ -164,7 +161,6 @@ class _Rows:
     judging: Judging
     tables: CampaignTables
     origins: Origins = field(default_factory=Origins)
-    set_aside: set[str] = field(default_factory=set)
 
     def write(self) -> None:
         """Write all rows."""
@@ -204,10 +200,7 @@ class _Rows:
 
     def _note(self, judged: JudgedPoint) -> None:
         """Note what of a point is damaged, and where its rows come from; write what is beside them."""
-        folder = self.store.point(judged.point.id)
         self.store.damaged.update(judged.damaged)
-        self.store.replaced.update(judged.replaced)
-        self.set_aside.update(f"{folder}/{name}" for name in judged.aside)
         self.origins.join(judged.origins)
         for one in judged.beside:
             self.tables.add_beside(one)
@@ -309,11 +302,10 @@ def _builds(store: Store, rows: Mapping[object, int]) -> dict[str, object]:
     return found
 
 
-def _damage(store: Store, set_aside: Iterable[str]) -> dict[str, object]:
-    """Damaged files that were ignored, with the reasons, and those set aside because they were measured again."""
+def _damaged_files(store: Store) -> dict[str, str]:
+    """Damaged files that were ignored, with the reasons."""
     store.look("", "sets", "tools")  # the other folders have been read
     # names of files may hold any bytes, and a document only UTF-8
     damaged = {printable(os.path.relpath(path, store.path)): why for path, why in sorted(store.damaged.items())}
     damaged.pop("campaign.json", None)  # it is being rewritten
-    aside = [printable(os.path.relpath(path, store.path)) for path in sorted(set_aside)]
-    return {"damaged": damaged, "set_aside": aside}
+    return damaged

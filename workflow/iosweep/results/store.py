@@ -14,7 +14,7 @@ import hashlib
 import os
 import re
 import stat
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -24,21 +24,17 @@ from msgspec import structs
 
 from iosweep.files import documents, fields, safe_paths
 from iosweep.files.documents import Damaged, Document
-from iosweep.results import build_files, campaign_lock
+from iosweep.results import campaign_lock
 from iosweep.results.campaign_documents import FILES, FOLDERS, Missing, Refusal
-from iosweep.results.committed import RESULT_FILE, Noting, Result, counting, file_name, result_of, tries_of
+from iosweep.results.campaign_form import Build
+from iosweep.results.committed import RESULT_FILE, Result, counting, file_name, result_of, tries_of
 from iosweep.results.raw_output import pack, unpack
 from iosweep.results.record import Archive, Record
-from iosweep.text import some
 
 #: An archive without its JSON is not a try: its runner was killed before the commit, and the next one overwrites it.
 _ANY_TRY = re.compile(r"r([0-9]{3,6})-([0-9]{1,6})(\.superseded|\.damaged)?\.json\Z")
 #: How the name of a point ends.
 _POINT = re.compile(r"\.[0-9a-f]{12}\Z")
-#: What a file of a point is called until it has its name (safe_paths.TEMPORARY).
-_TEMPORARY = re.compile(r"\.(r[0-9]{3,6}-[0-9]{1,6}\.(json|zip)|missing\.json)\.[1-9][0-9]*\.tmp")
-#: Files that are named where there are many.
-_NAMED = 3
 #: What is read of an archive at most. Its members are bounded when they are written (process.MOST_BYTES each).
 _ARCHIVE_BYTES = 256 << 20
 
@@ -47,22 +43,36 @@ _ARCHIVE_BYTES = 256 << 20
 TRACKED = ("plans", "manifests", "logs", "repairs")
 #: Folders with documents. "": those of the campaign itself.
 LOOKED_AT = ("", "tools", "builds", *FOLDERS.values())
+#: A file beside the document of a build by Spack -> the key of its SHA-256 in `environment`.
+BESIDE_BUILD = {"spack.yaml": "file_sha256", "spack.lock": "lock_sha256"}
 Kind = TypeVar("Kind", bound=Document)
 T = TypeVar("T")
+
+
+class Noting:
+    """Skips damaged and absent documents in a block, and notes the damaged ones."""
+
+    def __init__(self, damaged: dict[str, str]):
+        self._damaged = damaged
+
+    def __enter__(self) -> None: ...
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> bool:
+        if isinstance(error, Damaged):
+            self._damaged[error.path] = error.reason
+        return isinstance(error, Damaged | FileNotFoundError)
 
 
 class Store:
     """The directory of one campaign's results.
 
-    `damaged`: path -> why it was skipped, of what was read so far. `replaced`: the same of tries that a later one,
-    which is whole, took the place of.
+    `damaged`: path -> why it was skipped, of what was read so far, without tries that a later one, which is whole, took
+    the place of.
     """
 
     def __init__(self, results: Path):
         self.path = results
         self.damaged: dict[str, str] = {}
-        self.replaced: dict[str, str] = {}
-        self._aside: set[str] = set()
         self._lock: campaign_lock.Lock | None = None  # while it is held
 
     def points(self) -> list[str]:
@@ -139,7 +149,7 @@ class Store:
         with safe_paths.folder(self.path, f"points/{point}", make=True) as place:
             names = place.names()
             for left in names:  # by a runner that was killed while it wrote
-                if _TEMPORARY.fullmatch(left) and place.size(left) is not None:
+                if safe_paths.TEMPORARY.fullmatch(left) and place.size(left) is not None:
                     place.remove(left)
             tries = (match for match in map(_ANY_TRY.match, names) if match)
             attempt = 1 + max((int(m[2]) for m in tries if int(m[1]) == repetition), default=0)
@@ -164,11 +174,6 @@ class Store:
                     if isinstance(error, documents.Newer):
                         continue
                     place.rename(file_name(repetition, attempt, "json"), file_name(repetition, attempt, "damaged.json"))
-                    self._aside.add(self._file(point, file_name(repetition, attempt, "damaged.json")))
-
-    def set_aside(self) -> list[str]:
-        """Files of results that could not be read, and were measured again; of the points that were read so far."""
-        return sorted(self._aside)
 
     def set_missing(self, point: str, missing: Missing | None) -> None:
         """Record why a point cannot be measured here, or (None) that it can."""
@@ -235,7 +240,7 @@ class Store:
 
     def builds(self) -> dict[str, dict[str, object]]:
         """The build documents by their key; unreadable ones are left out."""
-        return dict(self._all("builds", partial(build_files.read, damaged=self.damaged)))
+        return dict(self._all("builds", self._build))
 
     def look(self, *folders: str) -> None:
         """Read all documents of some folders, or of all, so that damaged ones are known."""
@@ -243,7 +248,7 @@ class Store:
 
         def read(file: Path) -> object:
             if file.parent == self.path / "builds":
-                return build_files.read(file, self.damaged)
+                return self._build(file)
             return documents.read(file, kinds.get(file.stem if file.parent == self.path else file.parent.name))
 
         for folder in folders or LOOKED_AT:
@@ -251,6 +256,16 @@ class Store:
                 pass
         if not folders:
             self.see_folders()
+
+    def _build(self, file: Path) -> dict[str, object]:
+        """A build document. Damage of Spack's files beside it is noted."""
+        document = documents.read(file, Build)
+        for name in BESIDE_BUILD:
+            beside = file.with_name(f"{file.stem}.{name}")
+            with self.noting():
+                if not fits_build(document, name, documents.content(beside, documents.MOST_BYTES)):
+                    raise Damaged(beside, "its content is not what its build says")
+        return document
 
     def _all(self, folder: str, read: Callable[[Path], T]) -> Iterator[tuple[str, T]]:
         # of the campaign itself only documents: its folders are looked at elsewhere
@@ -294,20 +309,6 @@ class Store:
         """The same of what was read so far."""
         return [documents.sentence(path, why) + documents.cure(path) for path, why in sorted(self.damaged.items())]
 
-    def kept(self) -> list[str]:
-        """Damage that nothing is lost by, as sentences: what was measured again, or that a later try replaced."""
-        old = [
-            f"{documents.sentence(path, why)}; a later try counts, and nothing has to be done"
-            for path, why in sorted(self.replaced.items())
-        ]
-        return [*old, *self.again()]
-
-    def again(self, before: Sequence[str] = ()) -> list[str]:
-        """What was measured again, as a sentence; without what had been so before."""
-        aside = [path for path in self.set_aside() if path not in before]
-        named = f"measured again and kept, because it could not be read: {some(aside, _NAMED)}"
-        return [named] if aside else []
-
     def _missing(self, point: str) -> Missing | None:
         file = self._file(point, "missing.json")
         self.damaged.pop(file, None)
@@ -334,8 +335,6 @@ class Store:
             for file in files:
                 if match := RESULT_FILE.match(file.name):
                     tries.setdefault(int(match[1]), []).append(int(match[2]))
-                elif file.name.endswith(".damaged.json"):
-                    self._aside.add(self._file(point, file.name))
                 elif file.name.endswith(".zip"):
                     about = file.stat(follow_symlinks=False)
                     if stat.S_ISREG(about.st_mode):
@@ -344,19 +343,11 @@ class Store:
             found = [self._whole(point, repetition, attempt, sizes) for attempt in sorted(attempts)[-2:]]
             last = found[-1]
             if last and last[0].intact:
-                self._replaced(point, repetition, sorted(attempts)[-2:-1])
+                self._forget(self._file(point, f"r{repetition:03d}-"))
             tried = {one[0].attempt: one for one in found if one}
             first = found[0] if len(found) > 1 else None
             if counts := counting(last and last[0], first and first[0]):
                 yield counts, tried[counts.attempt][1]
-
-    def _replaced(self, point: str, repetition: int, attempts: Sequence[int]) -> None:
-        """Damage of these tries does not matter, because a later try counts."""
-        for attempt in attempts:
-            for suffix in ("json", "zip"):
-                file = self._file(point, file_name(repetition, attempt, suffix))
-                if file in self.damaged:
-                    self.replaced[file] = self.damaged.pop(file)
 
     def _whole(
         self, point: str, repetition: int, attempt: int, sizes: Mapping[str, int]
@@ -390,7 +381,13 @@ class Store:
 
     def _forget(self, prefix: str, deep: bool = True, suffix: str = "") -> None:
         """What was damaged below a directory before it is read again."""
-        for known in (self.damaged, self.replaced):
-            below = [path for path in known if path.startswith(prefix) and path.endswith(suffix)]
-            for path in [path for path in below if deep or "/" not in path[len(prefix) :]]:
-                del known[path]
+        below = [path for path in self.damaged if path.startswith(prefix) and path.endswith(suffix)]
+        for path in [path for path in below if deep or "/" not in path[len(prefix) :]]:
+            del self.damaged[path]
+
+
+def fits_build(document: Mapping[str, object], name: str, content: bytes) -> bool:
+    """Whether a file beside a build document has the hash that this says, or it says none."""
+    environment = document.get("environment")
+    known = environment.get(BESIDE_BUILD[name]) if isinstance(environment, dict) else None
+    return known is None or known == hashlib.sha256(content).hexdigest()

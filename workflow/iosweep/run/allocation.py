@@ -128,12 +128,8 @@ def _measure(setup: Setup) -> None:
         budget = Budget(setup.plan, store, setup.job, setup.note)
         context = prepare(work, found, place, exclusion, budget)
         store.set_refusal(setup.request.name, None)  # of an earlier run: were we killed, it would still be shown
-        before = store.set_aside()
-        try:
-            Loop(work, context, budget).measure()
-            _tidy_up(setup, work.here, context.directory)
-        finally:
-            setup.note(*store.again(before))
+        Loop(work, context, budget).measure()
+        _tidy_up(setup, work.here, context.directory)
 
 
 def _tidy_up_later(setup: Setup, here: remaining.Here) -> None:

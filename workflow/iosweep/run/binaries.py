@@ -12,8 +12,9 @@ from iosweep.plan.launchers import Mpiexec, candidates
 from iosweep.plan.model import Point
 from iosweep.programs import builds
 from iosweep.programs.find import Program, UnusableTool, find, sha256
-from iosweep.results import build_files, remaining
+from iosweep.results import remaining
 from iosweep.results.campaign_documents import Missing, Needs
+from iosweep.results.store import BESIDE_BUILD, fits_build
 from iosweep.run.launching import lacking_pmi, needs_mpiexec
 from iosweep.run.request import Setup
 from iosweep.tools import tools
@@ -82,8 +83,8 @@ def keep_build(setup: Setup, binaries: Binaries) -> str:
     key = builds.key(document)
     setup.store.put("builds", key, document)
     if built:
-        for name in build_files.BESIDE:
+        for name in BESIDE_BUILD:
             original = (built.file.parent / "environment" / name).read_bytes()
-            if build_files.fits(document, name, original):  # it may have been damaged since
+            if fits_build(document, name, original):  # it may have been damaged since
                 setup.store.keep(f"builds/{key}.{name}", original)
     return key

@@ -11,12 +11,16 @@ from iosweep.files.documents import Damaged
 from iosweep.jobs.submission import JOB_RESERVE_S
 from iosweep.plan.forecast import LEAST_LATENCY_S, NODE_BANDWIDTH, Cost, Fastest
 from iosweep.plan.model import Plan, Point
-from iosweep.results import time_limit
 from iosweep.results.campaign_documents import DataSet, TotalSpent
 from iosweep.results.store import Store
 from iosweep.results.time_to_go import set_rate
 from iosweep.slurm import query
 from iosweep.units import human_duration, human_size
+
+#: What follows from damage of spent.json.
+_UNKNOWN = (
+    "what limits.time and limits.bytes_written have counted so far is not known; remove the file to count from 0 again"
+)
 
 
 @dataclass
@@ -48,7 +52,7 @@ class Budget:
             return self._store.document(TotalSpent) or TotalSpent(0.0)
         except Damaged as error:
             if self._limits.time is not None or self._limits.bytes_written is not None:
-                raise AllocationError(ExitCode.REFUSED, f"{error}: {time_limit.UNKNOWN}", lasting=True) from None
+                raise AllocationError(ExitCode.REFUSED, f"{error}: {_UNKNOWN}", lasting=True) from None
             note(f"{error}; it counts from 0 again")
             return TotalSpent(0.0)
 
