@@ -110,14 +110,6 @@ def test_a_figure_says_that_it_has_the_highest_values_only_where_it_has(
     assert "highest" not in found.notes[-1]
 
 
-def test_a_page_of_a_running_campaign_has_no_files_of_figures_yet(some: tuple[Campaign, list[Result]]) -> None:
-    whole = drawings(*some)
-    found = bounds.drawings(whole, Limits(figures=2, marks=100), live=True)
-    notes = [note for figure in found for note in figure.notes if "figures/" in note]
-    assert notes
-    assert all(".svg will have " in note for note in notes)
-
-
 def test_the_last_of_many_figures_are_files_alone(some: tuple[Campaign, list[Result]]) -> None:
     whole = drawings(*some)
     found = bounds.drawings(whole, Limits(figures=2))

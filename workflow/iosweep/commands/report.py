@@ -1,5 +1,5 @@
 """`iosweep report`: make the tables, the report and the figures of a campaign. Rules make each of them alone.
-Of a campaign that is being measured: the tables and the report of what is stored now, apart from its own.
+Of a campaign that is being measured: of what is stored now.
 
 What makes them is imported late: the tables need neither Altair nor Jinja, and a message shows while it is imported.
 """
@@ -20,7 +20,6 @@ from iosweep.errors import CommandError
 from iosweep.files import documents, safe_paths
 from iosweep.plan.model import plan_files, read_plan
 from iosweep.results import ingested, merged_tables
-from iosweep.results.campaign_form import Live
 from iosweep.target import accounts
 
 T = TypeVar("T")
@@ -28,12 +27,6 @@ T = TypeVar("T")
 
 def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("campaign", help=campaigns.NAMED)
-    parser.add_argument(
-        "--live",
-        action="store_true",
-        help=f"make the page of a running campaign, in {merged_tables.LIVE}/ of the results, although no job and no"
-        " process is seen that measures it",
-    )
 
 
 def run(arguments: Namespace) -> int:
@@ -41,44 +34,16 @@ def run(arguments: Namespace) -> int:
         return 1
     if ingested.there(results):
         make_tables_again(results)
-    elif found := _live(results, arguments.live):
-        _make_live(results, *found)
-        return 0
     else:
         make_tables(_plan(results), results)
-    _tell_damage(results, results)
+    _tell_damage(results)
     say(f"report: {make_page(results)}")
     make_figures(results)
     return 0
 
 
-def _live(results: Path, asked: bool) -> tuple[Live, str] | None:
-    """See `live_report.seen`. Raises CommandError."""
-    from iosweep.commands import live_report
-
-    with working(f"looking who measures {results} ..."):
-        return live_report.seen(results, asked)
-
-
-def _make_live(results: Path, live: Live, plan: str) -> None:
-    """Make the tables and the page of what is stored now. Raises CommandError."""
-    from iosweep.commands import live_report
-
-    live_report.give_way()
-    with _making("tables", results), safe_paths.folder(results, merged_tables.LIVE, make=True) as place:
-        into = place.path  # which is no link: others may have made the results
-    make_tables(results / "plans" / f"{plan}.json", results, "", into=into, live=live)
-    _tell_damage(results, into)
-    say(f"report: {make_page(into)}")
-    by = "; ".join(live.by) or "asked for with --live"
-    say(
-        f"the campaign is still being measured ({by}): verdicts and sentences are preliminary, and"
-        f" {results / merged_tables.REPORT} is left to the end"
-    )
-
-
-def _tell_damage(results: Path, tables: Path) -> None:
-    left_out = merged_tables.about(tables).damaged
+def _tell_damage(results: Path) -> None:
+    left_out = merged_tables.about(results).damaged
     for line in documents.few([documents.sentence(f"{results}/{file}", why) for file, why in left_out.items()]):
         say(line, file=sys.stderr)
 
@@ -93,19 +58,13 @@ def _plan(results: Path) -> Path:
     return plans[-1]
 
 
-def make_tables(
-    plan: Path,
-    results: Path,
-    repair: str | None = None,
-    into: Path | None = None,
-    live: Live | None = None,
-) -> None:
-    """Raises CommandError. `repair`, `into`, `live`: see merge.merge."""
+def make_tables(plan: Path, results: Path, repair: str | None = None) -> None:
+    """Raises CommandError. `repair`: see merge.merge."""
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # numpy would start threads that are not used
     with _making("tables", results):
         from iosweep.results import merge
 
-        merge.merge(read_plan(plan), results, repair, into, live)
+        merge.merge(read_plan(plan), results, repair)
 
 
 def make_tables_again(results: Path) -> None:

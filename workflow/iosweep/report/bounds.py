@@ -48,9 +48,8 @@ def spread(items: Sequence[Item], most: int) -> list[Item]:
     return [items[round(i * step)] for i in range(max(most, 2))]
 
 
-def drawings(figures: Iterable[Figure], limits: Limits, live: bool = False) -> list[Figure]:
-    """The figures of the page. Those with the most marks have fewer of them, and the last of many figures none. live:
-    of a running campaign, which has no files of figures yet."""
+def drawings(figures: Iterable[Figure], limits: Limits) -> list[Figure]:
+    """The figures of the page. Those with the most marks have fewer of them, and the last of many figures none."""
     found = list(figures)
     sizes = [len(figure.marks) for figure in found if figure.panels][: limits.figures]
     cap = _cap(sizes, limits.marks)
@@ -58,7 +57,7 @@ def drawings(figures: Iterable[Figure], limits: Limits, live: bool = False) -> l
     for i, figure in enumerate(found):
         if figure.panels:
             drawn += 1
-            found[i] = thinned(figure, cap, live) if drawn <= limits.figures else _elsewhere(figure, live)
+            found[i] = thinned(figure, cap) if drawn <= limits.figures else _elsewhere(figure)
     return found
 
 
@@ -72,7 +71,7 @@ def _cap(sizes: Iterable[int], most: int) -> int:
     return most
 
 
-def thinned(figure: Figure, most: int, live: bool = False) -> Figure:
+def thinned(figure: Figure, most: int) -> Figure:
     """A figure with about so many marks: fewer values of the horizontal axis, with the ends, and as far as there is
     room the highest value of each panel and the knees. One whose lines alone are more is not drawn."""
     if len(figure.marks) <= most:
@@ -83,13 +82,11 @@ def thinned(figure: Figure, most: int, live: bool = False) -> Figure:
     values = [x for x in figure.x_values if x in at]
     each = max(map(len, at.values()))
     if len(values) < len(at) or most < 2 * each:  # an axis of words, or too many lines
-        return _elsewhere(figure, live)
+        return _elsewhere(figure)
     highest = _highest(figure)
     chosen = _kept(figure, values, highest, most // each)
     among = ", the highest of each panel among them" if chosen.issuperset(highest) else ""
-    told = (
-        f"Drawn here: {len(chosen):,} of {len(values):,} values of {figure.x_title}{among}; {_file(figure, live)} all."
-    )
+    told = f"Drawn here: {len(chosen):,} of {len(values):,} values of {figure.x_title}{among}; {_file(figure)} all."
     return replace(
         figure,
         marks=tuple(mark for mark in figure.marks if mark.x in chosen),
@@ -115,12 +112,12 @@ def _kept(figure: Figure, values: Sequence[float], highest: Sequence[object], mo
     return chosen | set(spread(rest, most - len(chosen)) if most - len(chosen) > 1 else ())
 
 
-def _file(figure: Figure, live: bool) -> str:
-    return f"figures/{figure.name}.svg {'will have' if live else 'has'}"
+def _file(figure: Figure) -> str:
+    return f"figures/{figure.name}.svg has"
 
 
-def _elsewhere(figure: Figure, live: bool) -> Figure:
-    told = f"Not drawn here, which would make this page too large: {_file(figure, live)} it."
+def _elsewhere(figure: Figure) -> Figure:
+    told = f"Not drawn here, which would make this page too large: {_file(figure)} it."
     return replace(figure, panels=(), marks=(), notes=(*figure.notes, told))
 
 

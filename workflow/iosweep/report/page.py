@@ -174,7 +174,7 @@ def _page(read: _Read, limits: Limits, left_out: Sequence[str]) -> str:
     from markupsafe import Markup
 
     campaign, summary, groups = read.campaign, read.summary, read.groups
-    drawings = bounds.drawings(read.drawings, limits, live=campaign.about.live is not None)
+    drawings = bounds.drawings(read.drawings, limits)
     specified = {f.name: vega_lite.specification(f) for f in drawings if f.panels}
     static = figure_files.static(
         ((f, specified[f.name]) for f in drawings if f.panels and f.static), _STATIC, _STATIC_BYTES

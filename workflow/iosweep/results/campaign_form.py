@@ -97,21 +97,6 @@ class Target(Part, frozen=True):
     directory: str
 
 
-class Live(Part, frozen=True, kw_only=True):
-    """That the campaign was being measured when these tables were made.
-
-    seen: when its store was read; by: the jobs and processes that work on it; again: the command that makes the
-    tables and the page again.
-    """
-
-    seen: Moment
-    by: tuple[str, ...] = ()
-    again: str
-
-    def __post_init__(self) -> None:
-        check_moments(self.seen)
-
-
 class CampaignForm(PlanFacts, frozen=True, kw_only=True):
     """campaign.json. `made`: when; `results_of_nodes`: key of a node's facts -> its rows."""
 
@@ -131,7 +116,6 @@ class CampaignForm(PlanFacts, frozen=True, kw_only=True):
     tables: dict[str, Table]
     repair: Annotated[str, Meta(pattern=r"\A([0-9a-f]{12})?\Z")]  # it becomes part of a path
     damaged: dict[str, str] = field(default_factory=dict)
-    live: Live | None = None  # None: nothing was measuring it
     ingested: IngestedFacts | None = None  # others measured it: there is no plan, and `target` and `seed` say nothing
 
     def __post_init__(self) -> None:

@@ -30,7 +30,7 @@ from iosweep.programs import builds
 from iosweep.results import merged_tables, temporary_files
 from iosweep.results.best import selection
 from iosweep.results.campaign_documents import Missing, Refusal
-from iosweep.results.campaign_form import Build, Live
+from iosweep.results.campaign_form import Build
 from iosweep.results.columns import NOT_YET
 from iosweep.results.committed import Result
 from iosweep.results.judging import (
@@ -65,20 +65,15 @@ _Absent = tuple[str, State]
 Judging = Callable[[Sequence[Point]], Iterable[JudgedPoint]]
 
 
-def merge(
-    plan: Plan, results: Path, repair: str | None = None, into: Path | None = None, live: Live | None = None
-) -> None:
-    """Write the tables of a campaign, each atomically. `repair`: name of this repair; None: that of the last one.
-    `into`: the folder that gets them, None for the results; `live`: that the campaign is being measured."""
-    into = into or results
-    repair = merged_tables.last_repair(into) if repair is None else repair
-    temporary_files.remove(into)
+def merge(plan: Plan, results: Path, repair: str | None = None) -> None:
+    """Write the tables of a campaign, each atomically. `repair`: name of this repair; None: that of the last one."""
+    repair = merged_tables.last_repair(results) if repair is None else repair
+    temporary_files.remove(results)
     store = Store(results)
     nodes = store.documents(NodeFacts)
     judge = Judge(plan, results, {key: facts.memory_bytes for key, facts in nodes.items()})
-    # what measures may be on this machine, and needs the other CPUs
-    processes = 1 if live else _processes(plan, results)
-    with collector.paused(), CampaignTables(into) as tables, _judging(judge, processes) as judging:
+    processes = _processes(plan, results)
+    with collector.paused(), CampaignTables(results) as tables, _judging(judge, processes) as judging:
         rows = _Rows(plan, store, judge, judging, tables)
         rows.write()
         origins = rows.origins
@@ -87,7 +82,7 @@ def merge(
         tables.finish(
             lambda: (
                 _about(plan, origins, results)
-                | {"builds": _builds(store, tables.built), "repair": repair, "live": live}
+                | {"builds": _builds(store, tables.built), "repair": repair}
                 | {"damaged": _damaged_files(store)}
             )
         )

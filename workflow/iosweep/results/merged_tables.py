@@ -22,8 +22,6 @@ ABOUT, REPORT = "campaign.json", "report.html"
 #: Folder of the figures, the file in it with the names and hashes of those that we made, and the file that is written
 #: when all are made.
 FIGURES, FIGURES_MADE, FIGURES_DONE = "figures", "made.json", "figures.done"
-#: Folder of the tables and the report of a campaign that is being measured.
-LIVE = "live"
 #: Folder of the files that say that something was made again.
 REPAIRS = "repairs"
 FILES = (*TABLES, "results.csv")
