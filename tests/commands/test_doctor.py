@@ -2,7 +2,6 @@
 faults made for real on the test cluster."""
 
 import json
-import os
 import re
 import shutil
 import subprocess
@@ -12,6 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 import iosweep
@@ -25,9 +25,11 @@ from iosweep.files import documents
 from iosweep.findings import Line
 from iosweep.jobs import profile, submission
 from iosweep.jobs.profile import Profile, minutes, read
-from iosweep.node.cpus import Topology
+from iosweep.node.node_facts import NodeFacts, ReservedSource
+from iosweep.node.reserved import resolve
 from iosweep.programs.spack import request
 from slurm import Cluster
+from topologies import machine
 
 SAMPLES = Path(__file__).parents[1] / "samples/doctor"
 PROFILE = Profile("profile.yaml", limit_min=60, launcher="srun")
@@ -441,46 +443,41 @@ def test_tools_that_spack_builds() -> None:
     assert "all nodes see tools.directory" in wrong.change
 
 
-def of_cpus(source: str | None, reserved: str | None, kept: str = "") -> dict[str, Any]:
-    """What a node with 4 CPUs says of them. `kept`: by Slurm from jobs."""
-    cores = tuple(frozenset({cpu}) for cpu in range(4))
-    shape = {"CPUTot": "4", "Sockets": "1", "CoresPerSocket": "4", "ThreadsPerCore": "1"}
-    slurm = {"name": "n2", "config": {}, "slurmd": None, "line": None, "node": shape | {"CPUSpecList": kept}}
-    sources = [{"source": "weka local resources -C client0", "cpus": source, "says": "its cores"}] * (reserved != "")
-    return {
-        **Topology(cores, (frozenset(range(4)),), {0: frozenset(range(4))}).facts(), "reserved_cpus": reserved,
-        "reserved_sources": sources, "nics": [], "nets": [], "isolate_cpusets": None, "cpus_allowed": "1",
-        "in_job": True, "slurm": slurm, "host": "n2", "cgroups": [], "numa": [{"node": 0, "cpus": "0-3"}],
-    }  # fmt: skip
+def of_cpus(weka: str | None = "", configured: str | None = None, allowed: str = "1") -> dict[str, Any]:
+    """What a node with 4 CPUs says of them. weka: the CPUs that it keeps, empty where it is not there."""
+    four = machine(1, 1, 4).topology
+    sources = [] if weka == "" else [ReservedSource("weka local resources -C client0", weka, "its cores")]
+    kept = resolve(four, sources, configured)
+    facts = NodeFacts(
+        "n2", **four.facts(), reserved_cpus=kept.listed, reserved_sources=kept.sources, cpus_allowed=allowed
+    )
+    found: dict[str, Any] = msgspec.to_builtins(facts)
+    return found
 
 
 @pytest.mark.parametrize(
-    ("own", "configured", "seen", "change"),
+    ("own", "outcome", "seen"),
     [
-        (of_cpus(None, ""), None, "n1, n2: 4 of 4 usable", ""),
-        (of_cpus("3", "3", kept="3"), None, "n2: 3 of 4 usable", ""),
-        (of_cpus("3", "3"), None, "n2: the job may use CPU 3, and it is reserved (weka", "slurm.conf lacks CpuSpecLi"),
-        (of_cpus("3", "3"), "3", "n2: 3 of 4 usable", ""),
-        (of_cpus("3", "3", kept="3"), "0-3", "n2: no usable CPU is left: the job may use CPUs 0-2", "give the job "),
-        (of_cpus(None, None), None, "n2: CPUs are reserved, and it is not known which (weka", "name them with cpus."),
+        (of_cpus(), "ok", "n1, n2: 4 of 4 usable"),
+        (of_cpus("3"), "ok", "n2: 3 of 4 usable; CPU 3 reserved"),
+        (of_cpus("3", allowed="3"), "warning", "n2: this job may use CPU 3, which is reserved (weka"),
+        (of_cpus("3", "3", allowed="3"), "ok", "n2: 3 of 4 usable; CPU 3 reserved"),
+        (of_cpus("3", "0-3"), "wrong", "n2: no usable CPU is left"),
+        (of_cpus(None), "wrong", "n2: CPUs are reserved, and it is not known which (weka"),
     ],
 )
-def test_what_is_reserved(own: dict[str, Any], configured: str | None, seen: str, change: str) -> None:
-    if configured is not None:  # the probe gets it
-        own = own | {"reserved_cpus": configured}
-    asked = replace(ASKED, pinned=True, reserved=configured)
-    found = (facts("n1", cpus=of_cpus(None, "")), facts("n2", cpus=own))
-    [line] = [line for line in judge_nodes.judge(asked, Answers(found, {}, frozenset(), 0.4)) if line.check == "CPUs"]
-    masks = "kept off it by their masks" in line.seen  # a campaign runs; others' jobs may be given it
-    assert line.outcome == (("warning" if masks else "wrong") if change else "ok"), line
-    assert masks == change.startswith("slurm.conf")
-    assert seen in line.seen
-    assert line.change.startswith(change)
-    if masks:
-        strict = judge_nodes.judge(replace(asked, strict=True), Answers(found, {}, frozenset(), 0.4))
-        assert ("CPUs", "wrong") in [(line.check, line.outcome) for line in strict]
-    blind = judge_nodes.judge(asked, Answers([facts("n1"), found[1]], {}, frozenset(), 0.4))
-    assert ("CPUs", "not checked") in [(line.check, line.outcome) for line in blind]
+def test_what_is_reserved(own: dict[str, Any], outcome: str, seen: str) -> None:
+    found = (facts("n1", cpus=of_cpus()), facts("n2", cpus=own))
+
+    def judged(*found: Any, strict: bool = False) -> Line:
+        asked = replace(ASKED, pinned=True, strict=strict)
+        lines = judge_nodes.judge(asked, Answers(found, {}, frozenset(), 0.4))
+        return next(line for line in lines if line.check == "CPUs")
+
+    assert judged(*found).outcome == outcome
+    assert seen in judged(*found).seen
+    assert judged(*found, strict=True).outcome == ("wrong" if outcome == "warning" else outcome)
+    assert judged(facts("n1"), found[1]).outcome == "not checked"
 
 
 def test_what_nodes_wrote_and_is_not_seen_here() -> None:
@@ -678,16 +675,6 @@ def test_a_profile_that_snakemake_would_refuse(here: Site) -> None:
     assert outcomes(here.doctor()) == {"profile": "wrong", "the rest": "not checked"}
 
 
-def test_the_controller_is_not_asked_by_every_node(here: Site, tmp_path_factory: pytest.TempPathFactory) -> None:
-    place = tmp_path_factory.mktemp("asked")
-    script = f'#!/bin/sh\necho "$(hostname) $*" >> {place}/log\nexec {shutil.which("scontrol")} "$@"\n'
-    (place / "scontrol").write_text(script)
-    (place / "scontrol").chmod(0o755)
-    [line] = here.doctor(env={"PATH": f"{place}{os.pathsep}{os.environ['PATH']}"})["CPUs"]
-    assert (line.outcome, line.seen[:8]) == ("ok", "n1, n2: ")
-    assert {asked.split()[0] for asked in (place / "log").read_text().splitlines()} == {"head"}
-
-
 def test_reserved_cpus_leave_none(here: Site) -> None:
     every = [str(cpu) for cpu in range(here.cluster.cpus)]
     here.configure(reserved=",".join(every))
@@ -699,11 +686,6 @@ def test_reserved_cpus_leave_none(here: Site) -> None:
     assert line.change == "give the job other CPUs, or correct cpus.reserved"
     [line] = found["profile"]  # not that it is fine, too
     assert (line.outcome, line.change) == ("wrong", "did you mean `jobs`?")
-    # on n3 Slurm keeps CPU 0 from jobs
-    here.profile(runtime=60, slurm_partition="spec")
-    here.configure(nodes=1, reserved=",".join(every[1:]))
-    [line] = here.doctor()["CPUs"]
-    assert (line.outcome, line.seen[:31]) == ("wrong", "n3: no usable CPU is left: the ")
 
 
 def test_what_srun_offers_and_nodes_do_not_have(here: Site) -> None:

@@ -9,10 +9,9 @@ from msgspec.structs import replace
 from iosweep.errors import Conflict
 from iosweep.node.cpu_record import Looks
 from iosweep.node.cpus import NO_CPUS, CpuSet, listed, parse
-from iosweep.node.node_facts import NodeFacts
+from iosweep.node.node_facts import NodeFacts, ReservedSource
 from iosweep.node.pinning import CpuSettings, Pinning, bound, decide, mode
-from iosweep.node.probed_cpus import AGENT, CPUSETS, SIBLINGS, SLURM
-from iosweep.node.reserved import CONFIGURATION, Source, resolve
+from iosweep.node.reserved import CONFIGURATION, resolve
 from topologies import HYPER_96, INTERLEAVED_64, WEKA_56, Machine, machine
 
 CLIENT = "weka local resources -C client0"
@@ -25,20 +24,16 @@ def facts(
 ) -> NodeFacts:
     """As node.facts has them. allowed: None: all. weka: CPUs that it keeps; empty: it is not there; None: it keeps
     some, and not which. reserved: the configuration's."""
-    keeps = None if weka is None else parse(weka)
-    sources = [] if weka == "" else [Source("weka", CLIENT, keeps, "FRONTEND, dedicated", 1)]
-    if reserved is not None:
-        sources.append(Source("configuration", CONFIGURATION, parse(reserved), "cpus.reserved"))
+    sources = [] if weka == "" else [ReservedSource(CLIENT, weka, "FRONTEND, dedicated")]
     numa = [{"node": n, "cpus": listed(c), "memory_bytes": 1 << 30} for n, c in made.topology.numa.items()]
     known = {
         "host": "n",
         **made.topology.facts(),
-        "reserved_cpus": (kept := resolve(made.topology, sources)).listed,
-        "reserved_sources": kept.stored(),
+        "reserved_cpus": (kept := resolve(made.topology, sources, reserved)).listed,
+        "reserved_sources": kept.sources,
         "numa": numa,
         "cpus_allowed": listed(made.cpus) if allowed is None else allowed,
         "nics": [],
-        "cpu_findings": [],
         "mount": "weka on /w type wekafs (rw,relatime)",
         **more,
     }
@@ -121,32 +116,9 @@ def test_cpus_that_weka_keeps_and_the_job_may_use(slurm: bool) -> None:
     bound_to = [binding.union for mpi in (True, False) if (binding := made.binding(64, mpi))]
     assert [parse("56-63") & cpus for cpus in bound_to] == [NO_CPUS, NO_CPUS]
     (note,) = made.notes
-    assert note.startswith(f"note: n1: the job may use CPUs 56-63, and they are reserved ({CLIENT}: FRONTEND")
-    assert "ranks and workers are kept off them by their masks; " in note
-    assert note.endswith(
-        "slurm.conf lacks CpuSpecList=28-31,60-63 on the node's line (Slurm's numbering)"
-        if slurm
-        else 'name them with cpus.reserved: "56-63"'
-    )
-
-
-def finding(check: str, change: str, outcome: str = "wrong") -> NodeFacts:
-    return {"check": check, "outcome": outcome, "seen": f"jobs may use it ({check})", "change": change}
-
-
-def test_what_the_doctor_says_of_slurm_conf_is_said_once() -> None:
-    """It knows how Slurm counts there. Checks that only repeat it are not said again; others are."""
-    found = [finding(SLURM, "CpuSpecList=7 on the line NodeName=n[1-2]"), finding(CPUSETS, f"see {SLURM}"),
-             finding(AGENT, "restart it"), finding(SIBLINGS, "", "ok")]  # fmt: skip
-    one = facts(weka="3", cpu_findings=found)
-    notes = decided(one, one, facts(cpu_findings=found)).notes
-    assert len(notes) == 5, "the third node reserves nothing: what is found there is said as it is"
-    assert notes[0].startswith("note: n1, n2: the job may use CPU 3, and it is reserved")
-    assert notes[0].endswith("; to keep all jobs off: CpuSpecList=7 on the line NodeName=n[1-2]")
-    assert [note.partition(": jobs may")[0] for note in notes[1:4]] == [
-        f"note: n1, n2, n3: {AGENT}", f"note: n3: {SLURM}", f"note: n3: {CPUSETS}"
-    ]  # fmt: skip
-    assert len(decided(one, pinning="verify").notes) == 3, "where nothing is bound, all that is found is said"
+    assert note.startswith(f"note: n1: this job may use CPUs 56-63, which are reserved ({CLIENT}: FRONTEND")
+    assert "ranks and workers are kept off by their masks; " in note
+    assert ("CpuSpecList=28-31,60-63 on the node's line" if slurm else 'cpus.reserved: "56-63"') in note
 
 
 @pytest.mark.parametrize("slurm", [True, False])
@@ -174,15 +146,14 @@ def test_the_configuration_may_name_them() -> None:
 
 def test_the_configuration_names_too_few() -> None:
     """It contradicts what the node says: one of them is wrong."""
-    with pytest.raises(Conflict, match=r"CPUs 60-63, and they are reserved .* but the sources disagree"):
+    with pytest.raises(Conflict, match=r"CPUs 60-63, which are reserved .*, and the configuration .* leaves that out"):
         decided(facts(INTERLEAVED_64, weka="56-63", reserved="56-59"), reserved="56-59")
 
 
 def test_the_configuration_names_more() -> None:
     made = decided(facts(weka="3", reserved="2-3"), reserved="2-3")
     assert listed(made.usable) == "0-1"
-    (note,) = made.notes
-    assert note.startswith(f"note: n1: {CONFIGURATION} says CPUs 2-3")
+    assert made.notes == ()
 
 
 def test_reserved_and_not_known_which() -> None:
@@ -219,7 +190,7 @@ def test_one_node_of_several_conflicts() -> None:
     assert len(str(refused.value)) < 2000, "three of them are told"
     made = decided(facts(), facts(weka="1"), facts())
     assert listed(made.usable) == "0,2-3", "ranks are placed alike, so they keep off it everywhere"
-    assert made.notes[0].startswith("note: n2: the job may use CPU 1, ")
+    assert made.notes[0].startswith("note: n2: this job may use CPU 1, ")
 
 
 def test_what_all_nodes_have() -> None:
@@ -347,7 +318,7 @@ def test_a_record() -> None:
     (node,) = told.nodes
     assert (node.hosts, node.usable, node.reserved, node.expected) == (("n1",), "0-1", "2-3", 3)
     assert node.by == (CLIENT, CONFIGURATION), "both name these CPUs"
-    assert len(node.problems) == 1
+    assert node.problems == ()
 
 
 def test_a_record_where_nothing_was_bound() -> None:

@@ -526,8 +526,7 @@ def test_nobody_looked_at_cpus(campaign: Made, run: dict[str, Any]) -> None:
 
 def test_facts_of_a_nodes_cpus(campaign: Made) -> None:
     facts = {"cores": "0 1", "socket_cpus": "0-1", "reserved_cpus": None,
-             "reserved_sources": [{"source": "/proc/mounts", "cpus": None, "says": "num_cores=1"}],
-             "cpu_findings": [{"check": "siblings", "outcome": "ok", "seen": "none", "change": None}]}  # fmt: skip
+             "reserved_sources": [{"source": "/proc/mounts", "cpus": None, "says": "num_cores=1"}]}  # fmt: skip
     campaign.store.put("nodes", "n1", NODE | facts)
     (node,) = campaign.table("nodes")
     assert {name: node[name] for name in facts} == facts

@@ -9,7 +9,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import pyarrow.parquet
 import pytest
 
 from held_job import Held
@@ -64,25 +63,6 @@ def job(held: Held, tmp_path: Path, fio: Path) -> Iterator[Job]:
     made = Job(held, tmp_path, fio)
     yield made
     made.end()
-
-
-def test_the_controller_is_asked_once_for_all_nodes(job: Job) -> None:
-    """Not by every node: a thousand nodes at once would overload it."""
-    log = job.place / "asked"
-    script = f'#!/bin/sh\necho "$(hostname) $*" >> {log}\nexec {shutil.which("scontrol")} "$@"\n'
-    (job.place / "bin/scontrol").write_text(script)
-    (job.place / "bin/scontrol").chmod(0o755)
-    code, said = job.measure()
-    assert code == 0, said
-    asked = log.read_text().splitlines()
-    assert {line.split()[0] for line in asked} == {"n1"}
-    assert [line for line in asked if "show node" in line] == ["n1 --oneliner show node n[1-2]"]
-    assert [line for line in asked if "show config" in line] == ["n1 show config"]
-    # what they were told came to be judged on each
-    rows = pyarrow.parquet.read_table(job.made.results / "nodes.parquet").to_pylist() if job.made.rows() else []
-    found = {row["host"]: {one["check"]: one for one in row["cpu_findings"]} for row in rows}
-    assert set(found) == {"n1", "n2"}
-    assert {of["5 Slurm"]["seen"] for of in found.values()} == {"no CPU is reserved, and Slurm keeps none from jobs"}
 
 
 def test_two_nodes_that_are_alike(job: Job) -> None:

@@ -93,7 +93,6 @@ NODE = {
     "target_inodes": 268_435_456,
     "target_free_inodes": 268_001_112,
     "tools": [{"name": "fio", "path": "/usr/bin/fio", "version": "fio-3.33"}],
-    "cpu_findings": [],
 }
 
 #: Build documents: what a machine's PATH has, and what Spack made.

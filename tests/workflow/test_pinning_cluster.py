@@ -201,8 +201,8 @@ def test_cpus_that_weka_keeps_and_the_job_may_use_are_avoided(weka: Job, launche
     code, said = weka.start("--launcher", launcher).result()
     assert code == 0, said
     (note,) = [line for line in said.splitlines() if "CPU 1" in line]
-    assert "note: n1, n2: the job may use CPU 1, and it is reserved (weka local resources -C client0: 1 FRONT" in note
-    assert "kept off it by their masks; to keep all jobs off: CpuSpecList=1 on the line NodeName=n[1-2] of" in note
+    assert "note: n1, n2: this job may use CPU 1, which is reserved (weka local resources -C client0: 1 FRONT" in note
+    assert "kept off by their masks; to keep all jobs off, write CpuSpecList=1 on the node's line of slurm.conf" in note
     assert {seen for node in witness.seen().values() for seen in node} == {("fio", "0", "0"), ("ior", "0", "0")}
     assert records(weka)["ior/seq_write"]["cpus"]["planned"] == {"0": 2}
     for check in ("pinned", "reserved_cpus"):
@@ -213,8 +213,8 @@ def test_strict_refuses_them(weka: Job) -> None:
     weka.made.configure(pinning="strict")
     said = weka.refused(ExitCode.REFUSED, lasting=True)
     assert said.startswith(
-        "pinning: n1, n2: the job may use CPU 1, and it is reserved (weka local resources -C client0: 1 FRONTEND core,"
-        " dedicated), which `pinning: strict` refuses; slurm.conf lacks CpuSpecList=1 on the node's line"
+        "pinning: n1, n2: this job may use CPU 1, which is reserved (weka local resources -C client0: 1 FRONTEND core,"
+        " dedicated); `pinning: strict` refuses that; to keep all jobs off, write CpuSpecList=1 on the node's line"
     )
 
 

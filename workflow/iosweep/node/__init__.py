@@ -10,20 +10,12 @@ CPU pinning, in the order in which it is decided:
     sampling         the masks of every thread, read while a tool runs
     (results/checks/cpus judges these masks; report/cpus shows them)
 
-Why a node needs a different slurm.conf or WEKA setting (`iosweep doctor`, and the notes of a run):
-
-    cpu_probe        collects a node's CPUs, cgroups, network cards, and Slurm's configuration of it
-    probe_record     these facts, as a node sends them
-    slurm_numbering  Slurm's numbers of CPUs against the kernel's
-    probed_cpus      the facts of one node, ready to be judged
-    weka_steps       judges them in the steps of WEKA's documentation; slurm_cores: those on Slurm
-
 What a node does while a tool runs: watching (one thread that looks), load (who used the CPUs), monitor (the node once a
-second), meter (rates for who watches), progress (what each MPI rank had moved at the looks of sampling), cgroup (quotas
+second), progress (what each MPI rank had moved at the looks of sampling), cgroup (quotas
 of CPU time).
 
-Other facts: node_facts (what a result keeps of a node), collect_facts and hardware (read it), cpu_record (what a result
+Other facts: node_facts (what a result keeps of a node), collect_facts (reads it), cpu_record (what a result
 keeps of CPUs and load), io_record and io_counters (what a result keeps of the bytes that were moved, and the counters
 that tell), environment, fs_types (what is known of types of file systems), process, procfs and stopping (starting and
-ending programs), stuck (processes that wait in the kernel), kernel_files (reads small files).
+ending programs), kernel_files (reads small files).
 """

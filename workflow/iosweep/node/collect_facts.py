@@ -8,11 +8,12 @@ from datetime import datetime
 from pathlib import Path
 from typing import TypedDict
 
-from iosweep.node import hardware, weka, weka_steps
-from iosweep.node.cpus import listed, parsed
+from msgspec import structs
+
+from iosweep.node import weka
+from iosweep.node.cpus import Topology, listed, parsed
 from iosweep.node.kernel_files import entries, field, number, value
-from iosweep.node.node_facts import NodeFacts, NumaNode, ToolOfNode, host
-from iosweep.node.probe_record import Controller
+from iosweep.node.node_facts import Nic, NodeFacts, NumaNode, ToolOfNode, host
 from iosweep.text import printable
 
 
@@ -23,43 +24,49 @@ class Mounted(TypedDict):
     mount: str
 
 
+def of_cpus(reserved_cpus: str | None = None, root: Path = Path("/")) -> NodeFacts:
+    """The CPUs of this node, and which of them are reserved. reserved_cpus: the key cpus.reserved."""
+    topology = Topology.read(root)
+    kept = weka.find(topology, reserved_cpus, root)
+    return NodeFacts(
+        host=printable(value(root / "proc/sys/kernel/hostname") or "") or host(),
+        cpus_allowed=_cpu_list(field(root / "proc/self/status", "Cpus_allowed_list")),
+        cores=topology.facts()["cores"],
+        socket_cpus=topology.facts()["socket_cpus"],
+        reserved_cpus=kept.listed,
+        reserved_sources=kept.sources,
+        numa=tuple(_numa(root)),
+    )
+
+
 def facts(
     target: Mounted,
     space: Mapping[str, int] | None = None,
     tools: Mapping[str, tuple[str, str]] | None = None,
     root: Path = Path("/"),
     reserved_cpus: str | None = None,
-    controller: Controller | None = None,
 ) -> NodeFacts:
     """The facts of this node. None is what cannot be read.
 
     target, space: of identify.py. tools: name -> (path, version). reserved_cpus: the key cpus.reserved.
-    controller: what cpu_probe.controller returned, None without Slurm.
     """
-    topology = hardware.topology(root)
-    kept = weka.find(topology, reserved_cpus, root)
     memory = [_bytes(field(root / "proc/meminfo", name)) for name in ("MemTotal", "MemAvailable")]
     cpus = _cpus(root)
     loads = [*map(number, (value(root / "proc/loadavg") or "").split()[:3]), None, None, None]
     total, free, inodes, free_inodes = _space(space)
-    return NodeFacts(
-        host=printable(value(root / "proc/sys/kernel/hostname") or "") or host(),
+    return structs.replace(
+        of_cpus(reserved_cpus, root),
         kernel=value(root / "proc/sys/kernel/osrelease"),
         os=_os_name(root),
         cpu_model=_cpu_model(root),
         cpus=cpus[0],
         sockets=cpus[1],
         threads_per_core=cpus[2],
-        cpus_allowed=(allowed := _cpu_list(field(root / "proc/self/status", "Cpus_allowed_list"))),
-        **topology.facts(),
-        reserved_cpus=kept.listed,
-        reserved_sources=kept.stored(),
-        numa=tuple(_numa(root)),
         governor=_governors(root),
         clocksource=value(root / "sys/devices/system/clocksource/clocksource0/current_clocksource"),
         transparent_hugepages=_chosen(value(root / "sys/kernel/mm/transparent_hugepage/enabled")),
         memory_bytes=memory[0],
-        nics=tuple(sorted([*hardware.interfaces(root), *hardware.infiniband(root)], key=lambda nic: nic.name)),
+        nics=tuple(sorted([*interfaces(root), *infiniband(root)], key=lambda nic: nic.name)),
         fstype=target["fstype"],
         mount=printable(target["mount"]),
         memory_available_bytes=memory[1],
@@ -71,7 +78,6 @@ def facts(
         target_free_bytes=free,
         target_inodes=inodes,
         target_free_inodes=free_inodes,
-        cpu_findings=tuple(weka_steps.look(topology, kept, parsed(allowed), root, controller)),
         tools=tuple(
             ToolOfNode(name, printable(path), version) for name, (path, version) in sorted((tools or {}).items())
         ),
@@ -138,3 +144,44 @@ def _bytes(text: str | None) -> int | None:
     """24684092 kB -> bytes"""
     kib = number((text or "").partition(" kB")[0])
     return None if kib is None else round(kib * 1024)
+
+
+def interfaces(root: Path) -> Iterator[Nic]:
+    """Network interfaces with a device behind them: none of lo, veth, bridges, bonds."""
+    for adapter in entries(root / "sys/class/net"):
+        if entries(adapter / "device"):
+            flags = value(adapter / "flags") or ""  # in hexadecimal; odd: IFF_UP, it is switched on
+            speed = number(value(adapter / "speed"))  # Mbit/s; -1, or nothing to read, where it is not known
+            state = "off" if flags[-1:] in tuple("02468ace") else value(adapter / "operstate")
+            yield _nic(adapter, adapter.name, state, round(speed * 10**6) if speed and speed > 0 else None)
+
+
+def infiniband(root: Path) -> Iterator[Nic]:
+    """Ports of InfiniBand (and RoCE) adapters, named as in mlx5_0/1."""
+    for adapter in entries(root / "sys/class/infiniband"):
+        for port in entries(adapter / "ports"):
+            state = (value(port / "state") or "").rpartition(": ")[2].lower()  # 4: ACTIVE
+            off = (value(port / "phys_state") or "").endswith("Disabled")
+            speed = number((value(port / "rate") or "").partition(" Gb/sec")[0])  # 100 Gb/sec (4X EDR)
+            shown = "off" if off else {"active": "up", "": None}.get(state, state)
+            yield _nic(adapter, f"{adapter.name}/{port.name}", shown, round(speed * 10**9) if speed else None)
+
+
+def _nic(adapter: Path, name: str, state: str | None, bits_per_s: int | None) -> Nic:
+    """With the NUMA node and the CPUs that the device is near to; None where it does not matter, or is not known."""
+    numa = value(adapter / "device/numa_node") or ""  # -1: unknown
+    return Nic(
+        name,
+        state,
+        bits_per_s,
+        _driver(adapter),
+        int(numa) if numa.isdecimal() else None,
+        value(adapter / "device/local_cpulist"),
+    )
+
+
+def _driver(adapter: Path) -> str | None:
+    try:
+        return (adapter / "device/driver").readlink().name
+    except OSError:
+        return None

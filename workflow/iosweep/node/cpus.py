@@ -1,7 +1,7 @@
 """Sets of CPUs, and the topology of a node. Pure, except Topology.read.
 
 CPUs are named by the kernel's numbers (hwloc's P#), as WEKA, taskset and `--cpu-bind=map_cpu` take them. Slurm's
-CpuSpecList counts in another order, hwloc's L#: Topology has both ways.
+CpuSpecList counts in another order, hwloc's L#.
 """
 
 from __future__ import annotations
@@ -11,13 +11,9 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from iosweep.node.kernel_files import text
 from iosweep.text import shortened
-
-if TYPE_CHECKING:
-    from xml.etree import ElementTree
 
 CpuSet = frozenset[int]
 NO_CPUS: CpuSet = frozenset()
@@ -96,45 +92,17 @@ class Topology:
     def cpus(self) -> CpuSet:
         return frozenset(self.logical)
 
-    @property
-    def regular(self) -> bool:
-        """Whether to_slurm and from_slurm hold: sockets alike, cores alike, CPUs numbered from 0 without a gap.
-
-        Held against slurmd 22.05. It counts otherwise where CPUs are offline or cores differ in their threads.
-        """
-        shapes = {tuple(len(core) for core in self.cores if core <= socket) for socket in self.sockets}
-        threads = {len(core) for core in self.cores}
-        return len(shapes) == len(threads) == 1 and self.cpus == frozenset(range(len(self.cpus)))
-
     def with_siblings(self, cpus: Collection[int]) -> CpuSet:
         """The CPUs and those that share a core with them."""
         return frozenset(cpus).union(*(core for core in self.cores if core & set(cpus)))
 
-    def to_slurm(self, cpus: Collection[int], cores: bool = False) -> CpuSet:
-        """The kernel's numbers -> Slurm's, as CpuSpecList takes them. CPUs that are not here are left out.
-
-        `cores`: Slurm counts cores, as it does where slurm.conf gives a node as many CPUs as it has cores (CPUTot) and
-        its true ThreadsPerCore; it would ignore a list with higher numbers, and say so in its log alone.
-        """
-        return frozenset(number for number, one in enumerate(self._counted(cores)) if one & set(cpus))
-
-    def from_slurm(self, numbers: Collection[int], cores: bool = False) -> CpuSet:
-        """Slurm's numbers -> the kernel's. Numbers that are not here are left out."""
-        return NO_CPUS.union(*(one for number, one in enumerate(self._counted(cores)) if number in numbers))
-
-    def _counted(self, cores: bool) -> tuple[CpuSet, ...]:
-        return self.cores if cores else tuple(frozenset([cpu]) for cpu in self.logical)
+    def to_slurm(self, cpus: Collection[int]) -> CpuSet:
+        """The kernel's numbers -> Slurm's, as CpuSpecList takes them. CPUs that are not here are left out."""
+        return frozenset(number for number, cpu in enumerate(self.logical) if cpu in cpus)
 
     def facts(self) -> dict[str, str]:
-        """For the table of nodes: `cores` and `socket_cpus`, CPU sets separated by blanks; of_facts reads them."""
+        """For the table of nodes: `cores` and `socket_cpus`, CPU sets separated by blanks; of_texts reads them."""
         return {"cores": " ".join(map(listed, self.cores)), "socket_cpus": " ".join(map(listed, self.sockets))}
-
-    @staticmethod
-    def of_facts(facts: Mapping[str, object]) -> Topology:
-        """What `facts` and the column `numa` of the table of nodes say."""
-        numa = facts.get("numa")
-        nodes = [(int(one["node"]), one["cpus"]) for one in numa] if isinstance(numa, list) else []
-        return Topology.of_texts(str(facts.get("cores") or ""), str(facts.get("socket_cpus") or ""), nodes)
 
     @staticmethod
     def of_texts(cores: str | None, socket_cpus: str | None, numa: Iterable[tuple[int, str | None]]) -> Topology:
@@ -180,44 +148,6 @@ class Topology:
         return Topology(
             tuple(sorted(set(cores.values()), key=order)), tuple(sorted(set(sockets.values()), key=min)), numa
         )
-
-    @staticmethod
-    def of_hwloc(document: str) -> Topology:
-        """From what `lstopo-no-graphics --disallowed --of xml` prints: without --disallowed it leaves out what the
-        cgroup of its caller does, and counts L# without these. Raises ValueError."""
-        import xml.etree.ElementTree as ElementTree  # late: agents do without
-
-        try:
-            top = ElementTree.fromstring(document)  # noqa: S314 - of a program of this machine; no network, no entities
-            every = {kind: [o for o in top.iter("object") if o.get("type") == kind] for kind in _KINDS}
-            cores = [_pus(core) for core in every["Core"]] or [_pus(pu) for pu in every["PU"]]
-            sockets = [_pus(socket) for socket in every["Package"]] or [NO_CPUS.union(*cores)]
-            nodes = {int(o.get("os_index", "0")): _of_bits(o.get("cpuset", "")) for o in every["NUMANode"]}
-        except (ElementTree.ParseError, ValueError) as error:
-            raise ValueError(f"not a topology of hwloc: {error}") from None
-        if not any(cores):
-            raise ValueError("not a topology of hwloc: it has no CPU")
-        numa: dict[int, CpuSet] = {}
-        for node, cpus in sorted(nodes.items()):  # a node of memory alone has the CPUs of the one that it is near to
-            if own := cpus - NO_CPUS.union(*numa.values()):
-                numa[node] = own
-        return Topology(tuple(filter(None, cores)), tuple(filter(None, sockets)), numa)
-
-
-_KINDS = ("Package", "NUMANode", "Core", "PU")
-
-
-def _pus(of: ElementTree.Element) -> CpuSet:
-    """The CPUs of an object of hwloc."""
-    return frozenset(int(o.get("os_index", "")) for o in of.iter("object") if o.get("type") == "PU")
-
-
-def _of_bits(text: str) -> CpuSet:
-    """hwloc's `0x0000ffff,0xffffffff`: words of 32 bits, the highest first; empty for zero."""
-    bits = 0
-    for word in text.split(","):
-        bits = bits << 32 | int(word or "0", 16)
-    return frozenset(cpu for cpu in range(bits.bit_length()) if bits >> cpu & 1)
 
 
 def _of_stat(stat: str) -> CpuSet:

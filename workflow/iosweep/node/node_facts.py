@@ -45,20 +45,11 @@ class Nic(Part, frozen=True):
 
 
 class ReservedSource(Part, frozen=True):
-    """What one source says of CPUs that a file system's client keeps (reserved.Source)."""
+    """What one source says of CPUs that a file system's client keeps. cpus: empty: none; None: not known which."""
 
     source: str
     cpus: str | None = None
     says: str = ""
-
-
-class CpuFinding(Part, frozen=True):
-    """A line of the doctor on the node's CPUs (findings.Line)."""
-
-    check: str
-    outcome: str
-    seen: str
-    change: str | None = None
 
 
 class ToolOfNode(Part, frozen=True):
@@ -102,7 +93,6 @@ class NodeFacts(Document, frozen=True):
     target_free_bytes: Count | None = None
     target_inodes: Count | None = None
     target_free_inodes: Count | None = None
-    cpu_findings: tuple[CpuFinding, ...] | None = None
     tools: tuple[ToolOfNode, ...] | None = None
 
     def __post_init__(self) -> None:

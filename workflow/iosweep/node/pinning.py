@@ -21,15 +21,12 @@ from iosweep.node.cpu_record import CpuRecord, Looks, NodesCpus
 from iosweep.node.cpus import NO_CPUS, CpuSet, Topology, listed, named, parse
 from iosweep.node.node_facts import NodeFacts
 from iosweep.node.placement import Binding, Policy, Width, common, place, usable
-from iosweep.node.probed_cpus import CPUSETS, SIBLINGS, SLURM
 from iosweep.node.reserved import Overlap, Reserved, overlap
 from iosweep.text import human_count
 
 Mode = Literal["off", "verify", "enforce", "strict"]
 #: Modes in which ranks and workers are bound.
 BINDS: tuple[Mode, ...] = ("enforce", "strict")
-#: Checks of the doctor that report reserved CPUs which a job may use.
-_EXPOSES = (SLURM, CPUSETS, SIBLINGS)
 
 
 class CpuSettings(Part, frozen=True, kw_only=True):
@@ -118,7 +115,7 @@ class Pinning:
             hosts=(host,),
             usable=listed(self.usable_of[host]),
             reserved=facts.reserved_cpus,
-            by=tuple(source.name for source in reserved.counting),
+            by=tuple(one.source for one in reserved.counting),
             problems=reserved.problems,
         )
 
@@ -167,9 +164,8 @@ def decide(settings: CpuSettings, nodes: Mapping[str, NodeFacts], slurm: bool) -
     shared, differing = common(usable_of)
     notes = [f"note: {host}: {told}" for host, facts in nodes.items() for told in Reserved.of_node(facts).problems]
     notes += [f"note: {host}: {told}" for host, facts in nodes.items() if (told := Reserved.of_node(facts).unasked)]
-    overlaps = _overlaps(settings, nodes, slurm, chosen == "strict") if chosen in BINDS else {}
-    notes += [f"note: {said}" for said in _exposed(overlaps, nodes)]
-    notes += [f"note: {said}" for said in _wrong(nodes, overlaps)]
+    overlaps = _overlaps(nodes, slurm, chosen == "strict") if chosen in BINDS else {}
+    notes += [f"note: {said}" for said in _alike(overlaps)]
     near, which = _near(settings, first)
     if not slurm and (allowed := _allowed(first)) != topology.cpus:
         notes.append(f"note: only {named(allowed)} of {listed(topology.cpus)} may be used here")
@@ -189,33 +185,18 @@ def decide(settings: CpuSettings, nodes: Mapping[str, NodeFacts], slurm: bool) -
     return Pinning(chosen, settings, topology, shared, usable_of, near, nodes, tuple(notes))
 
 
-def _overlaps(settings: CpuSettings, nodes: Mapping[str, NodeFacts], slurm: bool, strict: bool) -> dict[str, Overlap]:
+def _overlaps(nodes: Mapping[str, NodeFacts], slurm: bool, strict: bool) -> dict[str, Overlap]:
     """host -> what is wrong with the CPUs that the job may use there."""
-    of = {host: overlap(_allowed(facts), facts, settings.reserved, slurm, strict) for host, facts in nodes.items()}
+    of = {host: overlap(_allowed(facts), Reserved.of_node(facts), slurm, strict) for host, facts in nodes.items()}
     return {host: one for host, one in of.items() if one}
 
 
-def _exposed(overlaps: Mapping[str, Overlap], nodes: Mapping[str, NodeFacts]) -> list[str]:
-    """One sentence for nodes that are alike: which reserved CPUs the job may use, and what slurm.conf lacks.
-
-    The doctor on the node knows how Slurm counts there, so its line comes first.
-    """
+def _alike(overlaps: Mapping[str, Overlap]) -> list[str]:
+    """What is wrong, the nodes that have the same problem together."""
     alike: dict[str, list[str]] = {}
     for host, one in overlaps.items():
-        findings = [f for f in nodes[host].cpu_findings or () if f.check == SLURM and f.outcome == "wrong"]
-        lacks = "; ".join(dict.fromkeys(f.change for f in findings if f.change))
-        alike.setdefault(f"{one.seen}; {f'to keep all jobs off: {lacks}' if lacks else one.change}", []).append(host)
+        alike.setdefault(str(one), []).append(host)
     return [f"{named_hosts(hosts)}: {said}" for said, hosts in alike.items()]
-
-
-def _wrong(nodes: Mapping[str, NodeFacts], overlaps: Mapping[str, Overlap]) -> list[str]:
-    """What the doctor finds wrong on the nodes, each with these; without what `overlaps` say already."""
-    found: dict[str, list[str]] = {}
-    for host, facts in nodes.items():
-        for one in facts.cpu_findings or ():
-            if one.outcome == "wrong" and not (host in overlaps and one.check in _EXPOSES):
-                found.setdefault(f"{one.check}: {one.seen}; {one.change or ''}".rstrip("; "), []).append(host)
-    return [f"{named_hosts(hosts)}: {said}" for said, hosts in found.items()]
 
 
 def _shape(facts: NodeFacts) -> tuple[object, ...]:
@@ -223,15 +204,11 @@ def _shape(facts: NodeFacts) -> tuple[object, ...]:
 
 
 def _without_conflict(overlaps: Mapping[str, Overlap], count: int) -> None:
-    """Raises Conflict where an overlap is fatal, with the nodes that have the same one together."""
-    alike: dict[str, list[str]] = {}
-    for host, one in overlaps.items():
-        if one.fatal:
-            alike.setdefault(str(one), []).append(host)
-    if alike:
-        told = [f"{named_hosts(hosts)}: {said}" for said, hosts in alike.items()]
+    """Raises Conflict where an overlap is fatal."""
+    fatal = {host: one for host, one in overlaps.items() if one.fatal}
+    if told := _alike(fatal):
         more = f"; and {len(told) - 3} other reasons" if told[3:] else ""
-        raise Conflict("; ".join(told[:3]) + more, lasting=sum(map(len, alike.values())) == count)
+        raise Conflict("; ".join(told[:3]) + more, lasting=len(fatal) == count)
 
 
 def _allowed(facts: NodeFacts) -> CpuSet:

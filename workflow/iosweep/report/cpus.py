@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from iosweep.analysis import caveats, formats
 from iosweep.analysis.data import Campaign, CheckRow, Node, Row
 from iosweep.node.cpus import NO_CPUS, CpuSet, Topology, listed, named, parse
-from iosweep.node.reserved import CONFIGURATION
+from iosweep.node.reserved import CONFIGURATION, Overlap, Reserved, overlap
 from iosweep.text import human_count
 
 #: Pictures that are shown; other nodes are described in words.
@@ -206,19 +206,15 @@ def _title(number: int, near: Mapping[int, str]) -> str:
 
 
 def _problems(campaign: Campaign) -> Iterator[Problem]:
-    """What the doctor found wrong or doubtful on the nodes, and sources that do not agree; the wrong ones first."""
-    found: dict[tuple[str, str, str, str], dict[str, None]] = {}
+    """Reserved CPUs that a job may use, and sources that do not agree."""
+    found: dict[Overlap, list[str]] = {}
     for node in campaign.nodes:
-        for one in node.cpu_findings or ():
-            if one.outcome in ("wrong", "warning"):
-                key = (one.outcome, one.check, one.seen or "", one.change or "")
-                found.setdefault(key, {})[node.host] = None
-    for key, hosts in sorted(found.items(), key=lambda pair: pair[0][0] != "wrong"):
-        yield Problem(*key, formats.hosts(hosts))
+        if node.cpus_allowed and (one := overlap(parse(node.cpus_allowed), Reserved.of_node(node))):
+            found.setdefault(one, []).append(node.host)
+    for one, hosts in found.items():
+        yield Problem("wrong" if one.fatal else "warning", "reserved CPUs", one.seen, one.change, formats.hosts(hosts))
     disagree = (c.evidence or "" for c in campaign.checks if (c.check, c.outcome) == ("reserved_agree", "fail"))
     for evidence, count in caveats.commonest(disagree):
-        if any(seen and seen in evidence for _, _, seen, _ in found):
-            continue  # the doctor said so
         yield Problem("warning", "sources that do not agree", f"{evidence} ({human_count(count, 'row')})", "", "")
 
 

@@ -348,17 +348,6 @@ NODE_COLUMNS: tuple[Column, ...] = (
             Column("version", "string", "Version as it prints it."),
         ),
     ),
-    Column(
-        "cpu_findings",
-        "list",
-        f"What `iosweep doctor` says of the node's CPUs (docs/slurm.md). {_NEWEST}",
-        (
-            Column("check", "string", "What was looked at."),
-            Column("outcome", "string", "ok, warning, wrong, not checked or not applicable."),
-            Column("seen", "string", "What was seen."),
-            Column("change", "string", "What would be right."),
-        ),
-    ),
 )
 
 _KEY: tuple[Column, ...] = (

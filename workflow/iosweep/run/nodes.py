@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -11,7 +10,6 @@ from msgspec import structs
 from iosweep.errors import AllocationError, ExitCode
 from iosweep.hostlist import hosts
 from iosweep.node import collect_facts, pinning, process
-from iosweep.node.cpu_probe import controller, node_name
 from iosweep.node.node_facts import NodeFacts
 from iosweep.programs.find import hash_of
 from iosweep.results.campaign_documents import Missing, Needs
@@ -19,7 +17,6 @@ from iosweep.run import remote_agent, target_check
 from iosweep.run.binaries import Binaries
 from iosweep.run.remote import RemoteAgents
 from iosweep.run.request import Setup
-from iosweep.slurm import query
 from iosweep.target import identify
 from iosweep.target.filesystem import may_be_one, volume
 from iosweep.target.identify import FileSystem
@@ -42,13 +39,10 @@ def inspect(setup: Setup, target: FileSystem, binaries: Binaries) -> Nodes:
     directory, kept = setup.plan.target.directory, setup.plan.cpus.reserved
     programs = binaries.versions()
     if (remote := setup.remote) is None:
-        # outside of a job Slurm's commands may wait for a name server
-        slurm = controller([node_name()], query.ask) if "SLURM_JOB_ID" in os.environ else None
         space = setup.agent.call(identify.space, directory)
-        known = collect_facts.facts(target, space, programs, reserved_cpus=kept, controller=slurm)
+        known = collect_facts.facts(target, space, programs, reserved_cpus=kept)
         return Nodes({known.host: known})
-    # the controller is asked once for all nodes: a thousand of them at once would overload it
-    answers = remote.answers(remote_agent.facts, directory, programs, kept, controller(remote.hosts, query.ask))
+    answers = remote.answers(remote_agent.facts, directory, programs, kept)
     failed = {host: answer if isinstance(answer, Exception) else None for host, answer in answers.items()}
     if unfit := target_check.unfit(failed):
         raise unfit

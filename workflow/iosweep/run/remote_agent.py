@@ -30,7 +30,6 @@ from iosweep.node import collect_facts, load, process, procfs, watching
 from iosweep.node.cpu_record import Looks, NodeLoad
 from iosweep.node.io_record import Moved
 from iosweep.node.node_facts import NodeFacts
-from iosweep.node.probe_record import Controller
 from iosweep.node.sampling import Sampler, Wanted
 from iosweep.programs.find import hash_of
 from iosweep.run import tool_files
@@ -186,16 +185,11 @@ def end_servers() -> None:
     process.end_descendants()  # their jobs
 
 
-def facts(
-    directory: str,
-    programs: dict[str, tuple[str, str]],
-    reserved_cpus: str | None = None,
-    controller: Controller | None = None,
-) -> NodeAnswer:
+def facts(directory: str, programs: dict[str, tuple[str, str]], reserved_cpus: str | None = None) -> NodeAnswer:
     """The facts of this node, and what identifies the target from here. `programs`: name -> path and version."""
     target, space = identify.identify(directory), identify.space(directory)
     builds = {name: hash_of(path) for name, (path, _) in programs.items()}
-    known = collect_facts.facts(target, space, programs, reserved_cpus=reserved_cpus, controller=controller)
+    known = collect_facts.facts(target, space, programs, reserved_cpus=reserved_cpus)
     global _around
     _around = load.Around.of_node(known)
     return NodeAnswer(target, builds, known)

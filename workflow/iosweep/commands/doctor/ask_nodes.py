@@ -21,8 +21,6 @@ from importlib.resources import files
 from pathlib import Path
 from typing import cast
 
-import msgspec
-
 from iosweep.commands.doctor.judge_nodes import Answers, Asked, Clock, clock
 from iosweep.commands.doctor.node_probe import Facts, Wanted
 from iosweep.errors import Unanswered
@@ -66,7 +64,7 @@ def look(a: Asked, options: Sequence[str], wait_s: float) -> Answers:
         wanted: Wanted = {
             "places": places, "token": token, "lock": lock, "target": a.target,
             "programs": list(a.programs) or ["fio", "ior", "mdtest"], "search": a.search or None,
-            "pinned": a.pinned, "reserved": a.reserved, "slurm": msgspec.to_builtins(a.slurm),
+            "pinned": a.pinned, "reserved": a.reserved,
         }  # fmt: skip
         srun = _Srun(command(a, options, name, wait_s, json.dumps(wanted)), a.nodes)
         try:

@@ -29,7 +29,7 @@ from iosweep.errors import Unanswered, Unusable
 from iosweep.findings import Line, ok, show, unchecked, wrong
 from iosweep.jobs import submission
 from iosweep.jobs.profile import KEYS, Profile, read
-from iosweep.node import cpu_probe, pinning
+from iosweep.node import pinning
 from iosweep.plan.launchers import SLURM_LAUNCHERS
 from iosweep.plan.model import Plan
 from iosweep.slurm import query
@@ -260,8 +260,6 @@ def _nodes(wanted: _Wanted, partition: _Partition | None, runs: bool) -> tuple[l
         return [unchecked("nodes", why)], ()
     looked = free if wanted.wait_s is None and 0 < free < able else able
     asked = _asked(wanted, looked)
-    if asked.pinned and partition and len(partition.names) <= _NAMED:  # asked here, and not by every node
-        asked = replace(asked, slurm=cpu_probe.controller(partition.names, query.ask))
     wait_s = FREE_S if wanted.wait_s is None else wanted.wait_s
     try:
         answers = ask_nodes.look(asked, wanted.profile.options, wait_s)

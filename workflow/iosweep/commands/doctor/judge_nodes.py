@@ -11,10 +11,9 @@ import msgspec
 from iosweep.commands.doctor.node_probe import Facts, Target
 from iosweep.findings import Line, ok, unchecked, warning, wrong
 from iosweep.hostlist import hosts
-from iosweep.node.cpus import NO_CPUS, CpuSet
-from iosweep.node.probe_record import Controller, Probe
-from iosweep.node.probed_cpus import Node
-from iosweep.node.reserved import overlap
+from iosweep.node.cpus import NO_CPUS, named, parse
+from iosweep.node.node_facts import NodeFacts
+from iosweep.node.reserved import Reserved, overlap
 from iosweep.text import some
 from iosweep.units import human_duration, human_size
 
@@ -50,7 +49,6 @@ class Asked:
     pinned: bool = False
     strict: bool = False
     reserved: str | None = None
-    slurm: Controller | None = None  # what the controller says of the nodes; None: each asks it
 
 
 @dataclass(frozen=True)
@@ -158,34 +156,32 @@ def _of_target(bad: Sequence[Target]) -> str:
 
 
 def _cpus(a: Asked, by_node: Mapping[str, Facts]) -> Line:
-    """Whether a job can bind ranks to CPUs that are not reserved on the nodes."""
-    found = {n: node for n, f in by_node.items() if (node := _probed(f))}
+    """Whether ranks can keep off reserved CPUs on the nodes, and whether the job that looked was given some."""
+    found = {n: node for n, f in by_node.items() if (node := _facts(f))}
     if blind := [n for n in by_node if n not in found]:
         return unchecked("CPUs", f"{hosts(blind)}: reserved CPUs cannot be checked")
-    overlaps = {
-        n: one
-        for n, node in found.items()
-        if (one := overlap(_allowed(node), node.reserved, a.reserved, strict=a.strict))
-    }
+    kept = {n: Reserved.of_node(node) for n, node in found.items()}
+    # it has a few CPUs of the node: a job with the whole node has at least those, and those that are not reserved
+    may = {n: parse(node.cpus_allowed or "") | (node.topology.cpus - kept[n].found) for n, node in found.items()}
+    overlaps = {n: one for n in found if (one := overlap(may[n], kept[n], strict=a.strict))}
     if bad := {n: one for n, one in overlaps.items() if one.fatal} or overlaps:
         first = next(iter(bad.values()))
         return (wrong if first.fatal else warning)("CPUs", _each({n: o.seen for n, o in bad.items()}), first.change)
-    have = {n: f"{len(_allowed(node) - node.keeps)} of {len(node.topology.cpus)} usable" for n, node in found.items()}
-    return ok("CPUs", _each(have))
+    return ok("CPUs", _each({n: _usable(node, kept[n]) for n, node in found.items()}))
 
 
-def _probed(facts: Facts) -> Node | None:
+def _usable(node: NodeFacts, kept: Reserved) -> str:
+    cpus, reserved = node.topology.cpus, kept.cpus or NO_CPUS
+    of = f"; {named(reserved)} reserved" if reserved else ""
+    return f"{len(cpus - reserved)} of {len(cpus)} usable{of}"
+
+
+def _facts(facts: Facts) -> NodeFacts | None:
     """None without the package on the node, or with another version of it."""
     try:
-        return Node.of(msgspec.convert(facts["cpus"], Probe))
+        return msgspec.convert(facts["cpus"], NodeFacts)
     except msgspec.ValidationError:
         return None
-
-
-def _allowed(node: Node) -> CpuSet:
-    """CPUs that a job with the whole node may use; if unknown, all but those that the node itself reserves."""
-    kept = node.reserved.found if node.spec.cpus is None else node.spec.cpus
-    return node.topology.cpus - (NO_CPUS if node.spec.numbers == "neither" else kept)
 
 
 def _tools(a: Asked, by_node: Mapping[str, Facts]) -> Line:

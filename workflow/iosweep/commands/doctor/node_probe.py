@@ -76,7 +76,7 @@ class Temporary(TypedDict):
 
 
 class Facts(TypedDict):
-    """The facts of a node. Sizes are in bytes; a limit is None if there is none; `cpus`: probe_record.Probe."""
+    """The facts of a node. Sizes are in bytes; a limit is None if there is none; `cpus`: node_facts.NodeFacts."""
 
     node: str
     host: str
@@ -107,7 +107,6 @@ class Wanted(TypedDict):
     search: "str | None"
     pinned: bool
     reserved: "str | None"
-    slurm: object
 
 
 def places(wanted: list[str], token: str, node: str) -> list[Shared]:
@@ -186,19 +185,14 @@ def programs(names: list[str], search: "str | None" = None) -> dict[str, Found]:
     return found
 
 
-def cpus(configured: "str | None", controller: object = None) -> object:
-    """This node's CPUs (probe_record.Probe); None without the package. `configured`: cpus.reserved.
-
-    `controller`: what cpu_probe.controller returned elsewhere; None: the controller is asked from here.
-    """
+def cpus(configured: "str | None") -> object:
+    """This node's CPUs (node_facts.NodeFacts); None without the package. `configured`: cpus.reserved."""
     try:
         import msgspec
 
-        from iosweep.node.cpu_probe import probe_here
-        from iosweep.node.probe_record import Controller
+        from iosweep.node.collect_facts import of_cpus
 
-        known = None if controller is None else msgspec.convert(controller, Controller)
-        return msgspec.to_builtins(probe_here(configured, known))
+        return msgspec.to_builtins(of_cpus(configured))
     except Exception:
         return None
 
@@ -246,7 +240,7 @@ def facts(wanted: Wanted) -> Facts:
         "target": target(wanted["target"]) if wanted["target"] else None,
         "lock_on": target(str(Path(wanted["lock"]).parent)) if wanted["lock"] else None,
         "programs": programs(wanted["programs"], wanted["search"]),
-        "cpus": cpus(wanted["reserved"], wanted["slurm"]) if wanted["pinned"] else None,
+        "cpus": cpus(wanted["reserved"]) if wanted["pinned"] else None,
         "limits": {name: None if soft == resource.RLIM_INFINITY else soft for name, (soft, _) in limits.items()},
         "infiniband": INFINIBAND.is_dir() and any(INFINIBAND.iterdir()),
         "memory": memory(),
