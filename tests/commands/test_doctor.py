@@ -27,7 +27,7 @@ from iosweep.jobs import profile, submission
 from iosweep.jobs.profile import Profile, minutes, read
 from iosweep.node.node_facts import NodeFacts, ReservedSource
 from iosweep.node.reserved import resolve
-from iosweep.programs.spack import request
+from iosweep.programs import spack_environment
 from slurm import Cluster
 from topologies import machine
 
@@ -619,21 +619,19 @@ def test_tools_from_spack_on_a_cluster(here: Site, fio: Path) -> None:
     before = here.doctor()
     assert before["Spack"][0].outcome == before["tools"][0].outcome == "not checked"
     assert "`snakemake tools` builds them" in before["Spack"][0].change
-    place = request.read(config.read(configuration)).place
-    place.build.mkdir()
+    place = spack_environment.read(config.read(configuration))
+    place.file.parent.mkdir()
     shutil.copy(fio, tools / "bin" / "fio")
     known = {"path": str(tools / "bin" / "fio"), "version": "fio-3.33", "sha256": "ab", "package": None}
     (tools / "store").mkdir()
     document = {"path": [str(tools / "bin")], "store": str(tools / "store"), "tools": {"fio": known}, "mpi": None}
+    document["environment"] = {"digest": place.digest}
     place.file.write_bytes(documents.dump(document))
     after = here.doctor()
     assert after["Spack"][0].seen.startswith("fio 3.33, built in ")
     assert after["tools"][0].seen == "fio of Spack on both nodes, the same binary"
     (tools / "bin" / "fio").unlink()
     assert "is gone, which" in here.doctor()["Spack"][0].seen
-    place.file.unlink()
-    configuration.write_text(configuration.read_text().replace("tools: {", "tools: {spack: /nonexistent, "))
-    assert "/nonexistent has no bin/spack" in here.doctor()["Spack"][0].seen
 
 
 def test_for_a_person(here: Site) -> None:

@@ -43,17 +43,9 @@ def test_package_of_debians_fio(tmp_path: Path) -> None:
     assert owner is not None
     assert owner.startswith("fio 3.")
     assert owner.endswith(" (dpkg)")
-    assert builds.package_of("/bin/fio") == owner  # /bin is a link to /usr/bin
     (tmp_path / "fio").symlink_to("/usr/bin/fio")  # as update-alternatives makes them
     (tmp_path / "default").symlink_to(tmp_path / "fio")
     assert builds.package_of(str(tmp_path / "default")) == owner
-
-
-@debian
-def test_dpkg_knows_a_file_by_its_name_in_bin() -> None:
-    """Where /bin has become a link, packages of before are still listed with it."""
-    for name in ("/bin/ls", "/usr/bin/ls"):
-        assert (builds.package_of(name) or "").startswith("coreutils ")
 
 
 def test_a_file_of_a_package_from_pypi() -> None:
@@ -62,7 +54,7 @@ def test_a_file_of_a_package_from_pypi() -> None:
     assert mpiexec, "MPICH comes with the lock"
     owner = builds.package_of(mpiexec) or ""
     assert owner.startswith("mpich ")
-    assert owner.endswith(" (PyPI)")
+    assert owner.endswith(" (Python)")
 
 
 def test_files_without_a_package(tmp_path: Path) -> None:
@@ -79,34 +71,10 @@ def test_a_machine_without_dpkg_and_rpm(manager: Path) -> None:
 
 def test_rpm(manager: Path, tmp_path: Path) -> None:
     """As Rocky Linux 9 answers."""
-    (tmp_path / "fio").write_bytes(b"")
-    verified = tmp_path / "verified"
-    verified.write_text("")
-    put(
-        manager,
-        "rpm",
-        f"""case "$1" in --query) echo fio 3.35-1.el9 fio-3.35-1.el9.x86_64;; *) /bin/cat {verified};; esac""",
-    )
-    assert builds.package_of(str(tmp_path / "fio")) == "fio 3.35-1.el9 (rpm)"
-    verified.write_text(f".......T.  c /etc/fio.conf\nS.5....T.    {tmp_path}/fio\n")
-    assert builds.package_of(str(tmp_path / "fio")) == "fio 3.35-1.el9 (rpm), changed since"
-    verified.write_text(
-        f".......T.    {tmp_path}/fio\nS.5....T.    {tmp_path}/bin/fio\n"
-    )  # touched; another one changed
+    put(manager, "rpm", "printf 'fio 3.35-1.el9'")
     assert builds.package_of(str(tmp_path / "fio")) == "fio 3.35-1.el9 (rpm)"
     put(manager, "rpm", f"echo 'file {tmp_path}/fio is not owned by any package'; exit 1")
     assert builds.package_of(str(tmp_path / "fio")) is None
-
-
-def test_dpkg_output_with_more_than_the_owner(manager: Path, tmp_path: Path) -> None:
-    """A diversion, several owners of one architecture, and a file that `make install` has written over."""
-    file = tmp_path / "fio"
-    file.write_bytes(b"")
-    said = f"diversion by other from: {file}\\ndiversion by other to: {file}.x\\nfio:amd64, fio-dev:amd64: {file}\\n"
-    asked = """*) test "$3" = fio:amd64 && printf 3.33-3"""
-    put(manager, "dpkg-query", f"""case "$1" in --search) printf '{said}';; {asked};; esac""")
-    put(manager, "dpkg", f"echo '??5??????   {file}'; exit 1")
-    assert builds.package_of(str(file)) == "fio 3.33-3 (dpkg), changed since"
 
 
 def test_a_package_manager_that_does_not_answer(manager: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

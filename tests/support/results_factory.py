@@ -120,7 +120,7 @@ SPACK = {
             ("mdtest", "4.0.0", "ior@4.0.0~hdf5~lustre~ncmpi/ngnuwql"),
         )
     },
-    "mpi": {"path": "/sw/tools/store/mpich/bin/mpiexec", "version": "5.0.1", "external": None, "ranks": 2}
+    "mpi": {"path": "/sw/tools/store/mpich/bin/mpiexec", "version": "5.0.1"}
     | {"package": "mpich@5.0.1 device=ch4 netmod=ofi pmi=pmi2/pq4zhix"},
     "path": ["/sw/tools/store/ior/bin"],
     "environment": {"file": "spack.yaml", "digest": "0123456789ab", "lock_sha256": "ef" * 32},
@@ -131,9 +131,6 @@ SPACK = {
         "path": "/sw/tools/packages/v2026.06.0",
         "changed": False,
     },
-    "compiler": "gcc@12.2.0",
-    "target": "x86_64_v2",
-    "os": "debian12",
     "packages": [
         {"name": name, "version": version, "hash": hashlib.sha256(name.encode()).hexdigest()[:32], "external": external}
         for name, version, external in (

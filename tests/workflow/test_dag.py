@@ -21,10 +21,7 @@ from iosweep.config import sweep_file
 from iosweep.errors import ConfigError
 from iosweep.files import documents
 from iosweep.jobs.submission import Site as Slurm
-from iosweep.programs.spack import request
-from iosweep.programs.spack.request import SHIPPED
-from iosweep.programs.spack.spack_yaml import Place
-from iosweep.programs.spack.spack_yaml import read as read_environment
+from iosweep.programs import spack_environment
 from iosweep.results.campaign_documents import Missing, Needs
 from iosweep.results.store import Store
 from spack import spack_yaml
@@ -154,7 +151,7 @@ class Site:
 
     def build(self, **hashes: str) -> Path:
         """Write what the rule does; the binary of a tool is one that is there."""
-        file = Path("tools", read_environment(self.own).digest, "tools.json")
+        file = spack_environment.read(sweep_file.read(Path("x.yaml"))).file
         (self.place / "tools/store").mkdir(parents=True, exist_ok=True)
         file.parent.mkdir(parents=True, exist_ok=True)
         tools = {name: {"path": "/bin/true", "sha256": digest} for name, digest in hashes.items()}
@@ -186,9 +183,8 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Site:
 def test_tools_that_are_not_built_yet(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "/nosuch")  # what is on PATH is not asked
     found = site.load()
-    digest = read_environment(site.own).digest
-    assert found.tools == Place(Path("tools"), digest)
-    assert found.tools.file == Path("tools", digest, "tools.json")
+    assert found.tools
+    assert found.tools.file.match("tools/*/tools.json")
     assert found.text("1-node").startswith("1 node: 2 points, 2 repetitions left, ")
     assert not Path("tools").exists()
     site.measure("0f3a")
@@ -272,15 +268,17 @@ def test_who_says_where_tools_come_from(site: Site, configured: str | None, prof
 
 
 def test_where_tools_are_built(site: Site, tmp_path: Path) -> None:
-    shared = tmp_path / "shared"
-    site.configure(directory=str(shared))
-    assert site.load().tools == Place(shared, read_environment(site.own).digest)
-    (tmp_path / "other.yaml").write_text(spack_yaml(specs=("fio",)))
+    site.configure(directory=str(tmp_path / "shared"))
+    built = site.load().tools
+    assert built and built.root == tmp_path / "shared"
+    (tmp_path / "other.yaml").write_text(spack_yaml(specs=("fio@3.37",)))
     site.configure(environment="other.yaml")
-    assert site.load().tools == Place(Path("tools"), read_environment(Path("other.yaml")).digest)
+    other = site.load().tools
+    assert other and other.specs == {"fio"} and other.digest != built.digest
     site.configure()
     site.own.unlink()  # the one that comes with it
-    assert site.load().tools == Place(Path("tools"), read_environment(SHIPPED).digest)
+    shipped = site.load().tools
+    assert shipped and shipped.yaml == spack_environment.SHIPPED and shipped.specs == {"fio", "ior", "mpich"}
 
 
 def line_of(key: str) -> int:
@@ -304,15 +302,12 @@ def told(site: Site, act: Callable[[], object], wrong: dict[str, str]) -> None:
 @pytest.mark.parametrize(
     ("tools", "wrong"),
     [
-        ({"environment": "/nosuch"}, {"environment": "/nosuch is not there; name a spack.yaml"}),
-        ({"directory": "/a b"}, {"directory": "/a b has a space, with which nothing can be built; name another"}),
         (
             {"directory": "/a$b", "environment": "nosuch.yaml", "provider": "spack"},
-            {"directory": "/a$b has the character $", "environment": "nosuch.yaml is not there"},
+            {"directory": "/a$b has characters", "environment": "nosuch.yaml cannot be read; name a spack.yaml"},
         ),
         ({"provider": "conda"}, {"provider": "unknown value `conda` (known: spack, path)"}),
         ({"enviroment": "x"}, {"enviroment": "unknown key `enviroment`; did you mean `environment`?"}),
-        ({"mirror": 3}, {"mirror": "3 is not a path; write the directory"}),
         ({"directory": ""}, {"directory": '"" is not a path; write the directory'}),
     ],
 )
@@ -321,43 +316,23 @@ def test_what_is_wrong_with_tools(site: Site, tools: dict[str, Any], wrong: dict
     told(site, site.load, wrong)
 
 
-def test_what_is_lacking_to_build(site: Site) -> None:
-    """Only a build needs it; a plan does not."""
-    site.configure(provider="spack", mirror="/nosuch", spack="/nosuch")
-    assert site.left() == 2
-    wrong = {
-        "mirror": "/nosuch is not a directory; is it mounted, and made by `iosweep tools mirror`?",
-        "spack": "/nosuch has no bin/spack; name the directory that Spack was cloned to",
-    }
-    told(site, lambda: request.read(sweep_file.read(Path("x.yaml")), builds=True), wrong)
-    site.configure(provider="spack")
-    site.own.write_text(spack_yaml(mpich="/nosuch"))
-    assert site.left() == 2
-    with pytest.raises(
-        ConfigError, match=r"^spack.yaml:\d+: spack.packages.mpich.externals\[0\].prefix: /nosuch is no"
-    ):
-        request.read(sweep_file.read(Path("x.yaml")), builds=True)
-
-
-def test_what_is_asked_of_tools(site: Site, tmp_path: Path) -> None:
-    (tmp_path / "mirror").mkdir()
-    (tmp_path / "theirs/bin").mkdir(parents=True)
-    (tmp_path / "theirs/bin/spack").touch()
-    site.configure(mirror="mirror", spack="theirs")
-    made = site.load().plan
-    found = request.read(sweep_file.read(Path("x.yaml")), made, builds=True)
-    assert (found.mirror, found.spack) == (tmp_path / "mirror", "theirs")
-    assert (set(found.tools), set(found.engines)) == ({"fio"}, {str(made.points[0].options["ioengine"])})
-
-
 def test_what_is_not_asked_where_nothing_is_built(site: Site) -> None:
-    site.configure(provider="path", mirror="/nosuch", environment="/nosuch", directory="/a b")
+    site.configure(provider="path", environment="/nosuch", directory="/a b")
     assert site.load().tools is None
 
 
-def test_what_is_wrong_with_spack_yaml(site: Site) -> None:
-    site.own.write_text("spack:\n  repos: {builtin: {git: u, tag: v1}}\n  specs: []\n")
-    with pytest.raises(ConfigError, match=r"^spack.yaml:3: spack.specs: name what is to be built"):
+@pytest.mark.parametrize(
+    ("text", "wrong"),
+    [
+        ("spack:\n  repos: {builtin: {git: u, tag: v1}}\n  specs: []\n", "spack.yaml:3: spack.specs: name what is"),
+        ("spack:\n  specs: [fio]\n  repos:\n    builtin: {git: u, branch: b}\n", "spack.yaml:4: spack.repos.builtin: "),
+        ("spack:\n  specs: [fio]\n  repos: {builtin: ../here}\n", "spack.yaml:3: spack.repos.builtin: "),
+        ("specs: [fio]\n", "spack.yaml:1: spack.specs: name what is"),
+    ],
+)
+def test_what_is_wrong_with_spack_yaml(site: Site, text: str, wrong: str) -> None:
+    site.own.write_text(text)
+    with pytest.raises(ConfigError, match=f"^{re.escape(wrong)}"):
         site.load()
 
 

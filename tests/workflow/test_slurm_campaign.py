@@ -318,11 +318,10 @@ def spack(stage: Stage) -> None:
         campaign.configure()
         output = campaign.snakemake("--until", "merge", code=1)
         assert "are on the file system under test; name a tools.directory elsewhere" in output
-        assert not standin.calls(spack) and "Submitted" not in output
 
         campaign.tools = {"spack": str(spack)}
         campaign.configure()
-        assert "tools: verified: fio 3.37, ior 4.0.0" in campaign.snakemake("--until", "tools")
+        assert "tools: built and verified" in campaign.snakemake("--until", "tools")
         calls = standin.calls(spack)
         with mounted(stage.cluster, stage.place / "tools", on="n2"):
             with mounted(stage.cluster, stage.place / "tools", on="n1"):

@@ -23,9 +23,9 @@ from iosweep.plan import criteria, forecast
 from iosweep.plan.expand import make_plan
 from iosweep.plan.launchers import Launcher, candidates, launchers
 from iosweep.plan.model import Plan
+from iosweep.programs import spack_environment
 from iosweep.programs.find import builds
-from iosweep.programs.spack import built, request
-from iosweep.programs.spack.spack_yaml import Place
+from iosweep.programs.spack_environment import Built, Environment
 from iosweep.results import manifest, merged_tables, remaining, target_file
 from iosweep.results.store import Store
 from iosweep.text import human_count
@@ -58,7 +58,7 @@ class Dag:
     coming: Mapping[str, Mapping[str, int]]  # allocation -> point -> repetitions, as far as it can be said
     launcher: Launcher
     site: submission.Site | None  # None without a batch system
-    tools: Place | None  # where Spack builds them; None if they are on PATH
+    tools: Environment | None  # where Spack builds them; None if they are on PATH
     tools_file: Path | None  # the copy of its tools.json that jobs read, in the results, which they see
     repair: Path | None  # made after damaged tables were made again (merged_tables.repair)
     damage: list[str]  # damage of the tables, the report and the figures
@@ -142,9 +142,9 @@ def load(
         raise ConfigError(problems)
     place, there = None, None
     if (configured.tools.provider or provider) == "spack":
-        place = request.read(configured, made).place
+        place = spack_environment.read(configured)
         try:
-            there = built.read(place.file)
+            there = spack_environment.read_built(place.file)
         except Unusable as error:
             raise ConfigError([Problem(str(file), 1, "tools", str(error))]) from None
     found = _of(made, results, known[launcher], only, site, place, there)
@@ -195,8 +195,8 @@ def _of(
     launcher: Launcher,
     only: str | None,
     site: submission.Site | None,
-    place: Place | None,
-    there: built.Built | None,
+    place: Environment | None,
+    there: Built | None,
 ) -> Dag:
     """`place`: where Spack builds tools. `there`: the tools that it has built."""
     folder = results / made.campaign
@@ -269,7 +269,7 @@ def _obstacles(folder: Path) -> list[Problem]:
 
 
 def _here(
-    made: Plan, launcher: Launcher, on_nodes: bool, place: Place | None, there: built.Built | None
+    made: Plan, launcher: Launcher, on_nodes: bool, place: Environment | None, there: Built | None
 ) -> remaining.Here:
     """What the machine that measures offers, as far as it is known here. `on_nodes`: it is another machine."""
     names = {point.tool for point in made.points}

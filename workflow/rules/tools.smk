@@ -7,20 +7,18 @@ if CAMPAIGN.tools:
     rule tools:
         output:
             update(CAMPAIGN.tools.file),
-            update(CAMPAIGN.tools.script),
         log:
             CAMPAIGN.tools.log,
         localrule: True
         params:
             iosweep=lambda _: IOSWEEP,
             config=lambda wildcards, output: str(CONFIG),
-            given=lambda wildcards, output: [*SCHEDULER, *IN_PLACE],
+            given=lambda wildcards, output: IN_PLACE,
             root=lambda wildcards, output: CAMPAIGN.tools.root,
         message:
             "tools: with Spack, in {params.root}"
         shell:
-            "{params.iosweep:q} tools build {params.config:q} --write {output[0]:q} {params.given:q}"
-            " --works-for $PPID"
+            "{params.iosweep:q} tools build {params.config:q} {params.given:q} --works-for $PPID"
 
     # A job fails without a message if it cannot see an input. So its input is a copy in the results.
     rule used:

@@ -73,8 +73,6 @@ def _built(build: Build, row: Row) -> Iterator[tuple[str, str]]:
         yield f"{titles.tool(row.tool)} package", program.package
     if build.mpi and titles.is_mpi(row.tool):
         yield "MPI", " ".join(filter(None, (build.mpi.package, build.mpi.version)))
-    if build.compiler:
-        yield "compiler", build.compiler
 
 
 def _nodes(campaign: Campaign) -> dict[str, str]:

@@ -17,7 +17,7 @@
 | `history` | campaigns of one configuration over time |
 | `rerun`, `clean` | open stored repetitions again; remove files from the target |
 | `parse`, `parsed_formats`, `reading_bar` | outputs of tools as JSON or a table; progress while files are read |
-| `tools/` | `iosweep tools`: list, build (for a rule) and mirror the benchmark tools |
+| `tools` | `iosweep tools`: list the benchmark tools; build them, for a rule |
 | `generate` | the schema and the generated parts of the documentation |
 | `rules/` | commands that only the rules of the workflow call |
 """

@@ -34,7 +34,7 @@ COMMANDS = {
     "clean": ("clean", "show the files that campaigns left on the target; remove them with --yes"),
     "parse": ("parse", "convert output of fio, IOR and mdtest, in files, directories and archives, to JSON or a table"),
     "ingest": ("ingest", "make a campaign of outputs of fio, IOR, mdtest or IO500 that others made"),
-    "tools": ("tools.command", "list the benchmark tools, or download what building them needs"),
+    "tools": ("tools", "list the benchmark tools"),
     "generate": ("generate", "update the schema and the generated parts of the documentation"),
 }
 #: Commands that the rules of the workflow call. `iosweep --help` does not list them.

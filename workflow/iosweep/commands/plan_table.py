@@ -16,8 +16,8 @@ from iosweep.jobs import submission
 from iosweep.plan import criteria, forecast
 from iosweep.plan.launchers import Launcher
 from iosweep.plan.model import Plan, Point
+from iosweep.programs import spack_environment
 from iosweep.programs.find import sha256
-from iosweep.programs.spack import built, request
 from iosweep.report import node_check
 from iosweep.run import target_check, target_space
 from iosweep.target import identify, parents
@@ -165,7 +165,7 @@ def _node_check(made: Plan) -> Iterator[str]:
 def spack_tools(configured: Config) -> Collection[str]:
     """Tools that Spack has built; none before that. Raises ConfigError."""
     try:
-        there = built.read(request.read(configured).place.file)
+        there = spack_environment.read_built(spack_environment.read(configured).file)
     except Unusable as error:
         raise ConfigError([configured.documents[0].problem(("tools",), str(error))]) from None
     return there.hashes() if there else ()

@@ -191,11 +191,7 @@ class Tools(Strict):
     )
     spack: PathText | None = Field(
         None,
-        description="Directory of the Spack that builds. Default: that of SPACK_ROOT, else that on PATH, else a clone"
-        " of the release that iosweep is tried with.",
-    )
-    mirror: PathText | None = Field(
-        None, description="A directory that `iosweep tools mirror` has made; then nothing is fetched from a network."
+        description="Directory of the Spack that builds. Default: a clone of the release that iosweep is tried with.",
     )
     variables: Annotated[
         list[Variable],

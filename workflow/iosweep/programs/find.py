@@ -63,15 +63,11 @@ def builds(names: Iterable[str]) -> dict[str, str | None]:
 @dataclass(frozen=True)
 class UnusableTool:
     """Why a tool cannot be used. `remedy`: what to do, if that is known. `lasting`: until the binary changes; else it
-    may work at another time.
-
-    signal: the signal that ended the program, 0 if none did.
-    """
+    may work at another time."""
 
     what: str
     remedy: str
     lasting: bool
-    signal: int = 0
 
     @property
     def reason(self) -> str:
@@ -100,7 +96,7 @@ def find(tool: Tool, run: Callable[[list[str], float], Completed], search: str |
         how = f"exit code {done.exit_code}" if done.exit_code > 0 else f"killed by signal {-done.exit_code}"
         how = "not done within 30 s" if done.timed_out else how
         printed = printable(done.stderr.decode("utf-8", "replace").strip()[:200])
-        return UnusableTool(f"{path} does not run: {how} {printed}".rstrip(), "", False, max(0, -done.exit_code))
+        return UnusableTool(f"{path} does not run: {how} {printed}".rstrip(), "", lasting=False)
     version = printable(tool.version(done.stdout.decode("utf-8", "replace"))[:100])
     if wrong := tool.unfit(version):
         return UnusableTool(f"{path} cannot be used: {wrong}", f"get another with {tool.get_it}", lasting=True)

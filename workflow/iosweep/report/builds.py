@@ -102,7 +102,6 @@ def _build(
 def _origin(build: campaign_form.Build, program: Program) -> Iterator[str]:
     if build.provider == "spack":
         yield f"Spack: {program.package}"
-        yield ", ".join(filter(None, (build.compiler, build.target, build.os)))
     else:
         yield program.path + (", a script: what it starts is not recorded" if program.script else "")
         yield _package(program.package)
@@ -112,15 +111,9 @@ def _mpi(build: campaign_form.Build | None) -> Iterator[str]:
     mpi = build.mpi if build else None
     if build is None or mpi is None:
         yield "not known"
-    elif build.provider != "spack":
+    else:
         yield ", ".join(filter(None, (mpi.path, mpi.version)))
         yield _package(mpi.package)
-    else:
-        yield mpi.package or ""
-        if mpi.path and f"@{mpi.version}" not in (mpi.package or ""):
-            yield f"its mpiexec says {mpi.version}"
-        if mpi.external:
-            yield f"the site's, in {mpi.external}"
 
 
 def _package(name: str | None) -> str:

@@ -27,7 +27,6 @@ class Mpi(Part, frozen=True, kw_only=True):
     path: str | None
     version: str | None
     package: str | None
-    external: str | None = None
 
 
 class Checkout(Part, frozen=True, kw_only=True):
@@ -59,9 +58,6 @@ class Build(Part, frozen=True, kw_only=True):
     results: Count = 0
     spack: Checkout | None = None
     repository: Checkout | None = None
-    compiler: str | None = None
-    target: str | None = None
-    os: str | None = None
 
     def __post_init__(self) -> None:
         if self.provider == "spack" and not (self.spack and self.repository):

@@ -15,7 +15,8 @@ from iosweep.jobs.submission import open_port
 from iosweep.node import environment, node_facts, process
 from iosweep.node.stopping import stoppable
 from iosweep.plan.launchers import candidates
-from iosweep.programs.spack import built
+from iosweep.programs import spack_environment
+from iosweep.programs.spack_environment import Built
 from iosweep.results import manifest, remaining
 from iosweep.results.store import Store
 from iosweep.run import binaries, target_check
@@ -65,12 +66,12 @@ def measure(request: Request) -> None:
         manifest.write(request.manifest, request.allocation, store)
 
 
-def _built(file: Path | None) -> built.Built | None:
+def _built(file: Path | None) -> Built | None:
     """The tools that Spack has built; None if the request names none. Raises AllocationError."""
     if file is None:
         return None
     try:
-        found = built.read(file, copied=True)
+        found = spack_environment.read_built(file)
     except Unusable as error:
         raise AllocationError(ExitCode.REFUSED, str(error)) from None
     if not found:

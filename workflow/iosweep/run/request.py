@@ -9,7 +9,7 @@ from typing import Protocol
 
 from iosweep.plan.launchers import Launcher
 from iosweep.plan.model import Allocation, Plan
-from iosweep.programs.spack.built import Built
+from iosweep.programs.spack_environment import Built
 from iosweep.results.campaign_documents import Missing
 from iosweep.results.committed import Result
 from iosweep.results.judging import Verdict

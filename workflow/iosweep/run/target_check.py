@@ -15,7 +15,6 @@ from pathlib import Path
 from iosweep.config.sweeps import Config
 from iosweep.errors import AllocationError, ExitCode, Problem, Refused, TargetError, TargetHangs
 from iosweep.hostlist import hosts as named
-from iosweep.programs.spack.built import on_target
 from iosweep.run.campaign_directory import CampaignDirectory
 from iosweep.run.outcome import target_error
 from iosweep.run.remote import RemoteAgents, Silent
@@ -172,11 +171,16 @@ def _check_tools(setup: Setup, facts: identify.FileSystem) -> None:
     assert setup.built
     directory = setup.built.file.absolute().parent.parent
     there = setup.agent.call(identify.identify, str(directory), "tools.directory")
-    if wrong := on_target(facts, there, directory, setup.job is not None, setup.plan.campaign):
-        refused, sentence = wrong
-        if refused:
-            raise AllocationError(ExitCode.REFUSED, sentence, lasting=True)
-        setup.note(sentence)
+    if identify.holds(facts, f"iosweep-{setup.plan.campaign}", directory):
+        inside = f"tools.directory {directory} is inside the campaign's directory; name another one"
+        raise AllocationError(ExitCode.REFUSED, inside, lasting=True)
+    if not filesystem.same_now(facts, there):
+        return
+    sentence = f"the tools ({directory}) are on the file system under test"
+    if setup.job:
+        other = f"{sentence}; name a tools.directory elsewhere that all nodes see"
+        raise AllocationError(ExitCode.REFUSED, other, lasting=True)
+    setup.note(sentence)
 
 
 # On every node

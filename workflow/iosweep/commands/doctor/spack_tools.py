@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 
 from iosweep.config.sweeps import Config
 from iosweep.errors import ConfigError, Unusable
 from iosweep.findings import Line, ok, unchecked, wrong
-from iosweep.programs.spack import built, request
+from iosweep.programs import spack_environment
 from iosweep.text import printable
 
 
@@ -26,9 +25,8 @@ def look(configured: Config, provider: str) -> SpackTools | None:
     if (configured.tools.provider or provider) != "spack":
         return None
     try:
-        place = request.read(configured).place
-        if (there := built.read(place.file)) is None:
-            request.read(configured, builds=True)
+        place = spack_environment.read(configured)
+        there = spack_environment.read_built(place.file)
     except ConfigError as error:
         return SpackTools(wrong("Spack", str(error.problems[0]), "fix it"))
     except Unusable as error:
@@ -39,4 +37,4 @@ def look(configured: Config, provider: str) -> SpackTools | None:
         return SpackTools(unchecked("Spack", why, "`snakemake tools` builds them alone"), directory=directory)
     tools = there.content.tools
     names = ", ".join(f"{name} {(tool.version or '').removeprefix(f'{name}-')}" for name, tool in sorted(tools.items()))
-    return SpackTools(ok("Spack", printable(f"{names}, built in {Path(place.build)}")), there.search, directory)
+    return SpackTools(ok("Spack", printable(f"{names}, built in {place.file.parent}")), there.search, directory)

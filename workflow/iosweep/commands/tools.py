@@ -1,0 +1,105 @@
+"""`iosweep tools`: the benchmark tools, built or on PATH; `iosweep tools build`: builds them, for the rule `tools`."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+from argparse import SUPPRESS, ArgumentParser, Namespace
+from pathlib import Path
+
+from iosweep.commands import campaigns
+from iosweep.config import sweep_file
+from iosweep.errors import BuildError, Obstacle, Unusable
+from iosweep.node.process import adopt_orphans
+from iosweep.node.stopping import Stopped, stoppable
+from iosweep.plan import launchers
+from iosweep.plan.expand import make_plan
+from iosweep.programs import builds, spack, spack_environment
+from iosweep.programs.find import Program, find
+from iosweep.results.campaign_documents import Refusal
+from iosweep.results.store import Store
+from iosweep.target.agent import Agent
+from iosweep.text import printable
+from iosweep.tools import tools
+
+#: Exit code after a signal.
+INTERRUPTED = 130
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    actions = parser.add_subparsers(metavar="ACTION", required=True)
+    listing = actions.add_parser("list", help="list the tools that were built or are on PATH")
+    campaigns.add_configfile(listing)
+    listing.add_argument("--provider", choices=("spack", "path"), help=SUPPRESS)
+    listing.set_defaults(action=show)
+    building = actions.add_parser("build")  # for the rule `tools`
+    building.add_argument("configfile", type=Path)
+    building.add_argument("--works-for", type=int, metavar="PID", help="stop when this process ends")
+    campaigns.add_overrides(building)
+    building.set_defaults(action=build)
+
+
+def run(arguments: Namespace) -> int:
+    return int(arguments.action(arguments))
+
+
+def show(arguments: Namespace) -> int:
+    """Print the tools of a configuration; 0 if all that were built, or any that are on PATH, are there, else 1."""
+    configured = sweep_file.read(arguments.configfile)
+    if (configured.tools.provider or arguments.provider or "path") == "path":
+        with Agent() as agent:
+            found = {name: find(tool, agent.run) for name, tool in tools().items()}
+        for name, one in (found | {"mpiexec": launchers.mpiexec()}).items():
+            if isinstance(one, Program | launchers.Mpiexec):
+                _print(name, one.version, one.path, builds.package_of(one.path) or "of no package")
+            else:
+                _print(name, "", "", str(one) if isinstance(one, Obstacle) else one.reason)
+        return 0 if any(isinstance(one, Program) for one in found.values()) else 1
+    wanted = spack_environment.read(configured)
+    try:
+        built = spack_environment.read_built(wanted.file)
+    except Unusable as error:
+        print(f"iosweep: {error}", file=sys.stderr)
+        return 1
+    if built is None:
+        print(f"the tools are not built yet ({wanted.file}); `snakemake tools` builds them", file=sys.stderr)
+        return 1
+    for name, tool in (built.content.tools | ({"mpi": built.content.mpi} if built.content.mpi else {})).items():
+        _print(name, tool.version or "", tool.path, tool.package or "")
+    print(f"for a shell: export PATH={built.search}:$PATH")
+    return 0
+
+
+def _print(name: str, version: str, path: str, origin: str) -> None:
+    print(printable("  ".join(part for part in (f"{name:8}", version, path, origin) if part)))
+
+
+def _say(text: str) -> None:
+    print(printable(f"tools: {text}"), file=sys.stderr, flush=True)
+
+
+def build(arguments: Namespace) -> int:
+    """Build the tools; why that fails is shown, and stored for the report, which has nothing else to say."""
+    configured = sweep_file.read(arguments.configfile, campaigns.overrides(arguments))
+    wanted, plan = spack_environment.read(configured), make_plan(configured)
+    store = Store(campaigns.RESULTS / plan.campaign)
+    try:
+        adopt_orphans()
+        with stoppable([os.getppid(), *([arguments.works_for] if arguments.works_for else [])]):
+            spack.build(wanted, configured.tools.spack, _say)
+        for name, refusal in store.documents(Refusal).items():
+            if refusal.not_built:
+                store.set_refusal(name, None)
+        return 0
+    except (BuildError, OSError) as error:
+        why, code = str(error), 1
+    except Stopped as error:
+        why, code = f"stopped by {error}; the next run goes on from there", INTERRUPTED
+    first, *last = why.splitlines()
+    sentence = printable(f"the tools are not built: {first}; all that was run is in {wanted.log}")
+    for allocation in plan.allocations:
+        with contextlib.suppress(OSError):
+            store.set_refusal(allocation.name, Refusal(sentence, not_built=True))
+    print("\n".join([f"iosweep: {sentence}", *last]), file=sys.stderr)
+    return code

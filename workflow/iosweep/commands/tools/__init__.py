@@ -1,1 +1,0 @@
-"""`iosweep tools`: build with Spack, mirror for a cluster without a network, list."""

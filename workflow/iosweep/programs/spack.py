@@ -1,0 +1,318 @@
+"""Builds the tools of a spack.yaml with `spack install`, runs each once, and writes tools.json.
+
+Spack has state and configuration of its own below tools.directory. Jobs never call Spack.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import hashlib
+import os
+import re
+import shlex
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TextIO
+
+import msgspec
+
+from iosweep.errors import BuildError, Obstacle
+from iosweep.files import documents, safe_paths
+from iosweep.node import process
+from iosweep.plan import launchers
+from iosweep.programs import builds
+from iosweep.programs.find import Program, find
+from iosweep.programs.spack_environment import Environment, Pin
+from iosweep.target.agent import Agent
+from iosweep.text import printable
+from iosweep.tools import tools
+
+#: The tested release: its name, and its commit.
+RELEASE, SPACK = "v1.1.0", Pin("https://github.com/spack/spack.git", "2e907202bcc8209a6a62243aab50c179b524cc3b")
+#: In earlier releases spack.yaml overrides our configuration (-C).
+_OLDEST = (1, 1)
+#: Taken from the system where it has them: they only build. Everything that becomes part of the measured programs is
+#: built, or is an external that spack.yaml names.
+_BUILD_TOOLS = (
+    *("autoconf", "automake", "bison", "cmake", "diffutils", "file", "findutils", "flex", "gawk", "gettext", "gmake"),
+    *("libtool", "m4", "perl", "pkgconf", "python", "tar", "texinfo"),
+)
+#: Seconds until a repository must have answered.
+_ANSWER_S = 20
+#: Lines of a command that failed which are shown.
+_LAST = 20
+#: Seconds until an interrupted command is killed: Spack removes unfinished installations.
+_TIDY_S = 10.0
+
+
+def build(environment: Environment, spack: str | None, say: Callable[[str], None]) -> None:
+    """Build and verify the tools, and write tools.json. `spack`: tools.spack.
+
+    Raises BuildError, OSError; finished packages stay, and the next run continues from there.
+    """
+    for directory in (environment.directory, environment.log.parent):
+        directory.mkdir(parents=True, exist_ok=True)
+    with _one_at_a_time(environment.root, say), environment.log.open("w", encoding="utf-8") as log:
+        session = _Session(environment, log, say)
+        release = session.spack(spack)
+        repository = session.repository()
+        session.install(release.path / "bin" / "spack", repository)
+        content = documents.dump(session.document(release, repository), indent=True)
+    if not environment.file.exists() or environment.file.read_bytes() != content:
+        safe_paths.write(environment.file.parent, environment.file.name, content)
+    say(f"built and verified: {environment.file}")
+
+
+@contextlib.contextmanager
+def _one_at_a_time(root: Path, say: Callable[[str], None]) -> Iterator[None]:
+    """Wait for another process that builds in the same directory."""
+    with (root / "lock").open("a") as lock, contextlib.suppress(BlockingIOError):
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            say(f"waiting for another process that builds in {root}")
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        except OSError:  # a file system without locks
+            pass
+        yield
+
+
+@dataclass(frozen=True)
+class _Checkout:
+    """Spack, or its packages repository. `name`: release or pin. `commit`: None outside git; `changed`: files differ
+    from it."""
+
+    path: Path
+    name: str | None
+    commit: str | None
+    changed: bool
+
+
+class _Session:
+    """The steps of one build, in their order."""
+
+    def __init__(self, environment: Environment, log: TextIO, say: Callable[[str], None]):
+        self._environment, self._log, self._say = environment, log, say
+        self._root, self._directory = environment.root.absolute(), environment.directory.absolute()
+        self._variables = variables(os.environ, self._root)
+
+    def spack(self, configured: str | None) -> _Checkout:
+        """The site's Spack, or else a clone of the tested release."""
+        path = Path(configured).absolute() if configured else self._clone(SPACK, self._root / "spack" / RELEASE)
+        version = self._run("to ask Spack for its version (tools.spack)", [path / "bin" / "spack", "--version"]).split()
+        release = re.match(r"(\d+)\.(\d+)", version[0] if version else "")
+        if not release or (int(release[1]), int(release[2])) < _OLDEST:
+            oldest = ".".join(map(str, _OLDEST))
+            raise BuildError(f"{path} is Spack {' '.join(version[:1])}, and {oldest} or newer is needed (tools.spack)")
+        return self._state(path, version[0])
+
+    def repository(self) -> _Checkout:
+        """The packages repository: of spack.yaml's pin, or a checkout that it names."""
+        wanted = self._environment.packages
+        if isinstance(wanted, Path):
+            return self._state(wanted, None)
+        return self._state(self._clone(wanted, self._root / "packages" / wanted.ref.replace("/", "_")), wanted.ref)
+
+    def _clone(self, pin: Pin, into: Path) -> Path:
+        """A state of a repository. Spack's own clone does not follow a pin that changes, and a first one that fails
+        breaks all that comes later."""
+        if into.exists():
+            return into
+        self._say(f"fetching {pin.url} {pin.ref}")
+        part = into.with_name(f"{into.name}.part")
+        shutil.rmtree(part, ignore_errors=True)
+        git: list[str | Path] = ["git", "-c", "advice.detachedHead=false", "-C", part]
+        doing = f"to fetch {pin.ref} from {pin.url} (docs/tools.md: without a network)"
+        self._run(doing, ["timeout", str(_ANSWER_S), "git", "ls-remote", "--quiet", pin.url, "HEAD"])
+        self._run(doing, ["git", "init", "--quiet", part])
+        self._run(doing, [*git, "fetch", "--quiet", "--depth=1", pin.url, pin.ref])
+        self._run(doing, [*git, "checkout", "--quiet", "FETCH_HEAD"])
+        return part.rename(into)
+
+    def _state(self, path: Path, name: str | None) -> _Checkout:
+        # a site's Spack belongs to another user
+        git: list[str | Path] = ["git", "-c", "safe.directory=*", "-C", path]
+        try:
+            found = self._run("", [*git, "describe", "--always", "--dirty", "--exclude=*", "--abbrev=40"]).strip()
+        except BuildError:
+            return _Checkout(path, name, None, False)
+        return _Checkout(path, name, found.removesuffix("-dirty"), found.endswith("-dirty"))
+
+    def install(self, program: Path, repository: _Checkout) -> None:
+        """Install the environment.
+
+        Its lock, which says what is built, stays once that was built. Before, it is decided anew at each try: a package
+        of the system that was missing may be there now.
+        """
+        yaml, lock = self._directory / "spack.yaml", self._directory / "spack.lock"
+        scope = self._root / "scope"
+        scope.mkdir(exist_ok=True)
+        for name, content in configuration(self._environment, self._root, repository.path).items():
+            (scope / f"{name}.yaml").write_bytes(msgspec.json.encode({name: content}))  # JSON is YAML
+        self._spack: list[str | Path] = [program, "--color", "never", "-C", scope, "-e", self._directory]
+        if not (self._environment.file.exists() and lock.exists()):
+            lock.unlink(missing_ok=True)
+            shutil.copyfile(self._environment.yaml, yaml)
+            self._say("looking for build tools of this system, and deciding what is built: some minutes")
+            self._run("to find build tools", [*self._spack, "external", "find", *_BUILD_TOOLS])
+        self._run("to build the tools", [*self._spack, "install"], show="==> Installing ")
+
+    def document(self, spack: _Checkout, repository: _Checkout) -> dict[str, object]:
+        """What was built, once every program of it ran: Spack checks neither that they run nor that externals exist."""
+        listed = self._run("to list what was built", [*self._spack, "find", "--format", _FORMAT])
+        yaml, lock = ((self._directory / name).read_bytes() for name in ("spack.yaml", "spack.lock"))
+        packages = installed(listed, msgspec.json.decode(lock), self._root / "store")
+        explicit = sorted((p for p in packages if p.explicit), key=lambda p: p.external is not None)
+        path = [bin for p in explicit if (bin := Path(p.prefix, "bin")).is_dir()]
+        search = os.pathsep.join(map(str, dict.fromkeys(path)))
+        programs = verified(search, self._environment.specs)
+        mpiexec = launchers.mpiexec(search)
+        return {
+            "provider": "spack",
+            **builds.described(
+                programs,
+                None if isinstance(mpiexec, Obstacle) else mpiexec,
+                lambda file: next((p.spec for p in explicit if Path(file).is_relative_to(p.prefix)), None),
+            ),
+            "path": search.split(os.pathsep),
+            "store": str(self._root / "store"),
+            "environment": {
+                "file": self._environment.yaml.name,
+                "digest": self._environment.digest,
+                "file_sha256": hashlib.sha256(yaml).hexdigest(),
+                "lock_sha256": hashlib.sha256(lock).hexdigest(),
+            },
+            "spack": _described(spack, "version"),
+            "repository": _described(repository, "pin"),
+            "packages": packages,
+        }
+
+    def _run(self, doing: str, argv: Sequence[str | Path], show: str | None = None) -> str:
+        """Standard output of a command; lines that begin with `show` are shown. Raises BuildError.
+
+        No process of it is left running, whatever is raised.
+        """
+        command = list(map(str, argv))
+        self._log.write(f"$ {shlex.join(command)}\n")
+        self._log.flush()
+        began, printed = self._log.tell(), []
+        try:
+            started = subprocess.Popen(
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=self._log,
+                env=self._variables,
+                text=True,
+                encoding="utf-8",
+                errors="replace",
+                start_new_session=True,  # a terminal's Ctrl-C reaches us, and we end it cleanly
+            )
+        except OSError as error:
+            raise BuildError(f"{doing}: {command[0]} cannot be run ({error.strerror})") from None
+        assert started.stdout
+        try:
+            for line in started.stdout:
+                self._log.write(line)
+                self._log.flush()
+                printed.append(line)
+                if show and line.startswith(show):
+                    self._say(line.removeprefix("==> ").strip())
+            exit_code = started.wait()
+        except BaseException:
+            with contextlib.suppress(ProcessLookupError, subprocess.TimeoutExpired):
+                os.killpg(started.pid, signal.SIGINT)
+                started.wait(_TIDY_S)
+            process.end_descendants()
+            raise
+        if exit_code:
+            with self._environment.log.open(encoding="utf-8", errors="replace") as log:
+                log.seek(began)
+                last = [printable(line.rstrip()) for line in log if line.strip()][-_LAST:]
+            how = f"exit code {exit_code}" if exit_code > 0 else f"killed by signal {-exit_code}"
+            raise BuildError("\n".join([f"{doing}: {Path(command[0]).name} failed ({how})", *last]))
+        return "".join(printed)
+
+
+def variables(given: Mapping[str, str], root: Path) -> dict[str, str]:
+    """The environment of git and Spack, without the user's settings of Spack, Python and git. Pure."""
+    ours = {
+        "SPACK_DISABLE_LOCAL_CONFIG": "1",
+        "SPACK_USER_CACHE_PATH": str(root / "cache"),
+        "SPACK_PYTHON": sys.executable,  # where clingo can be installed for it (docs/tools.md)
+        "PYTHONUNBUFFERED": "1",  # what it does is shown while it does it
+        "GIT_TERMINAL_PROMPT": "0",
+        "LC_ALL": "C.UTF-8",
+    }
+    network = ("GIT_SSL_CAINFO", "GIT_SSH_COMMAND", "GIT_CONFIG_GLOBAL")
+    foreign = ("SPACK_", "PYTHON", "GIT_")
+    return {key: value for key, value in given.items() if key in network or not key.startswith(foreign)} | ours
+
+
+def configuration(environment: Environment, root: Path, packages: Path) -> dict[str, object]:
+    """Spack's configuration by section, which precedes all other. Pure."""
+    found: dict[str, object] = {
+        "config": {
+            "install_tree": {"root": str(root / "store")},
+            "build_stage:": [str(root / "stage")],  # the colon: no fallback
+            "source_cache": str(root / "sources"),
+            "misc_cache": str(root / "cache"),
+            "connect_timeout": 10,  # seconds; Spack's own is 30, and there are three addresses for each source
+            "build_jobs": max(1, min(16, len(os.sched_getaffinity(0)))),  # this may be a shared login node
+        }
+    }
+    if isinstance(pin := environment.packages, Pin):
+        found["repos"] = {"builtin": {"git": pin.url, "destination": str(packages)}}
+    return found
+
+
+class Package(msgspec.Struct, frozen=True):
+    """An installed package. `spec`: as Spack writes it. `external`: its prefix, if Spack did not build it. `explicit`:
+    it is one of the specs."""
+
+    hash: str
+    prefix: str
+    name: str
+    version: str
+    spec: str
+    external: str | None
+    explicit: bool
+
+
+_FORMAT = "{hash}\t{prefix}\t{name}\t{version}\t{name}{@version}{variants}{ arch=architecture}"
+
+
+def installed(listed: str, lock: Mapping[str, Sequence[Mapping[str, str]]], store: Path) -> list[Package]:
+    """The packages that `spack find --format` lists. Pure."""
+    roots = {root["hash"] for root in lock["roots"]}
+    found = []
+    for line in listed.splitlines():
+        hash, prefix, name, version, spec = line.split("\t")
+        external = None if Path(prefix).is_relative_to(store) else prefix
+        # the variants of an external are mostly Spack's defaults, not its own
+        own = f"{name}@{version}" if external else f"{spec} /{hash[:7]}"
+        found.append(Package(hash, prefix, name, version, own, external, hash in roots))
+    return sorted(found, key=lambda package: (package.name, package.hash))
+
+
+def verified(search: str, specs: frozenset[str]) -> dict[str, Program]:
+    """The programs in these directories, each of which ran. Raises BuildError."""
+    with Agent() as agent:
+        found = {
+            name: find(tool, agent.run, search)
+            for name, tool in tools().items()
+            if name in specs or shutil.which(tool.program, path=search)
+        }
+    if unusable := [str(each.reason) for each in found.values() if not isinstance(each, Program)]:
+        raise BuildError("; ".join(unusable))
+    return {name: program for name, program in found.items() if isinstance(program, Program)}
+
+
+def _described(checkout: _Checkout, name: str) -> dict[str, object]:
+    return {"path": str(checkout.path), name: checkout.name, "commit": checkout.commit, "changed": checkout.changed}

@@ -1,1 +1,0 @@
-"""Tools from Spack: spack.yaml -> what is built -> tools.json, which the jobs read. Jobs never call Spack."""
