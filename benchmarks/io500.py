@@ -121,62 +121,62 @@ def _same(ours: float | None, printed: str, scale: float = 1.0) -> bool:
 
 def ior_differences(row: dict[str, Any], seen: dict[str, Any]) -> Iterator[tuple[str, bool]]:
     """(column, whether it is what the second reader saw) of all columns that it saw."""
-    yield "bandwidth_bytes_per_s", _same(row["bandwidth_bytes_per_s"], seen["bw(MiB/s)"], MIB)
+    yield "bandwidth_bytes_per_s", _same(row.get("bandwidth_bytes_per_s"), seen["bw(MiB/s)"], MIB)
     if "max" in seen:
-        yield "bandwidth_bytes_per_s (Max)", _same(row["bandwidth_bytes_per_s"], seen["max"], MIB)
+        yield "bandwidth_bytes_per_s (Max)", _same(row.get("bandwidth_bytes_per_s"), seen["max"], MIB)
     yield (
         f"{row['label']}_bandwidth_bytes_per_s",
-        row[f"{row['label']}_bandwidth_bytes_per_s"] == row["bandwidth_bytes_per_s"],
+        row.get(f"{row['label']}_bandwidth_bytes_per_s") == row.get("bandwidth_bytes_per_s"),
     )
     for name, column in (
         ("IOPS", "ops_per_s"), ("open(s)", "open_s"), ("wr/rd(s)", "io_s"), ("close(s)", "close_s"),
         ("total(s)", "runtime_s"),
     ):  # fmt: skip
         if name in seen:
-            yield column, _same(row[column], seen[name])
-    yield "transfer_size_bytes", _same(row["transfer_size_bytes"], seen["xfer(KiB)"], 1024)
-    yield "repetition", row["repetition"] == int(seen["iter"]) + 1
+            yield column, _same(row.get(column), seen[name])
+    yield "transfer_size_bytes", _same(row.get("transfer_size_bytes"), seen["xfer(KiB)"], 1024)
+    yield "repetition", row.get("repetition") == int(seen["iter"]) + 1
     for name, column in (
         ("tasks", "tasks"), ("nodes", "nodes"), ("clients per node", "threads_per_node"), ("segments", "segments"),
     ):  # fmt: skip
         if name in seen:
-            yield column, row[column] == int(seen[name])
+            yield column, row.get(column) == int(seen[name])
     for name, column in (("version", "tool_version"), ("api", "api"), ("Command line", "command")):
         if seen.get(name):
-            yield column, row[column] == seen[name]
+            yield column, row.get(column) == seen[name]
     if "access" in seen and seen.get("ordering in a file"):
         order = {"sequential": "seq", "random": "rand"}[seen["ordering in a file"]]
-        yield "phase", row["phase"] == f"{order}_{seen['access']}"
+        yield "phase", row.get("phase") == f"{order}_{seen['access']}"
     if seen["moved"]:
-        yield "bytes", (row["bytes_written"] or row["bytes_read"]) == int(seen["moved"])
+        yield "bytes", (row.get("bytes_written") or row.get("bytes_read")) == int(seen["moved"])
     if seen.get("stonewallingTime", "0") != "0":
-        yield "phase_time_s", row["phase_time_s"] == float(seen["stonewallingTime"])
+        yield "phase_time_s", row.get("phase_time_s") == float(seen["stonewallingTime"])
     if seen.get("Machine"):
-        yield "host", row["host"] == seen["Machine"].split()[1]
+        yield "host", row.get("host") == seen["Machine"].split()[1]
     if seen.get("StartTime"):
-        yield "began_local", row["began_local"] == _date(seen["StartTime"])
+        yield "began_local", row.get("began_local") == _date(seen["StartTime"])
 
 
 def mdtest_differences(row: dict[str, Any], seen: dict[str, Any]) -> Iterator[tuple[str, bool]]:
     names = ("max_ops_per_s", "min_ops_per_s", "ops_per_s", "stddev_ops_per_s")
     for name, printed in zip(names, seen["figures"], strict=True):
-        yield name, row[name] == float(printed)
+        yield name, row.get(name) == float(printed)
     if "time" in seen:
-        yield "runtime_s", row["runtime_s"] == float(seen["time"])
+        yield "runtime_s", row.get("runtime_s") == float(seen["time"])
     if seen.get("version"):
-        yield "tool_version", row["tool_version"] == seen["version"]
+        yield "tool_version", row.get("tool_version") == seen["version"]
     if "tasks" in seen:
-        yield "tasks", row["tasks"] == int(seen.get("counted", seen["tasks"]))
-        yield "nodes", row["nodes"] == int(seen["nodes"])
-    if "items" in seen and row["files_per_thread"] is not None:
-        yield "files_per_thread", row["files_per_thread"] * int(seen["counted"]) == int(seen["items"])
+        yield "tasks", row.get("tasks") == int(seen.get("counted", seen["tasks"]))
+        yield "nodes", row.get("nodes") == int(seen["nodes"])
+    if "items" in seen and row.get("files_per_thread") is not None:
+        yield "files_per_thread", row.get("files_per_thread") * int(seen["counted"]) == int(seen["items"])
     for name, column in (("began", "began_local"), ("ended", "ended_local")):
         if name in seen:
-            yield column, row[column] == _date(seen[name])
-    if row["command"] is not None:
+            yield column, row.get(column) == _date(seen[name])
+    if row.get("command") is not None:
         yield (
             "command",
-            [word.strip("'\"") for word in row["command"].split()]
+            [word.strip("'\"") for word in row.get("command").split()]
             == [word.strip("'\"") for word in seen["command"].split()],
         )
 
@@ -191,9 +191,7 @@ class Comparison:
         self.sets: dict[Path, dict[str, bool]] = {}
 
     def add(self, document: dict[str, Any]) -> None:
-        (name,) = document["files"]
-        if "!" in name:
-            return  # of an archive, which the second reader does not open
+        name = document["file"]
         self.count["outputs"] += 1
         text = Path(name).read_text(encoding="utf-8", errors="replace")
         seen = list((second_ior if document["tool"] == "ior" else second_mdtest)(text))
@@ -201,7 +199,7 @@ class Comparison:
         what = Path(name).stem.replace("_", "-")
         if what in SET:
             good = any(
-                row["label"] == SET[what] and row["verdict"] != "invalid" and row[row["metric"]]
+                row["label"] == SET[what] and row["verdict"] != "invalid" and row.get(row["metric"])
                 for row in document["rows"]
             )
             outputs = self.sets.setdefault(Path(name).parent, {})
@@ -216,7 +214,7 @@ class Comparison:
         figure = "bandwidth_bytes_per_s" if document["tool"] == "ior" else "ops_per_s"
         left = list(seen)
         for row in document["rows"]:
-            if row[figure] is None:
+            if row.get(figure) is None:
                 continue  # it has no figures, and says why
             told = [
                 (one, [column for column, same in found if not same], len(found))

@@ -14,8 +14,7 @@ import resource
 import time
 from pathlib import Path
 
-from iosweep.ingest import contents, io500, walk
-from iosweep.ingest.detect import NotOurs
+from iosweep.ingest import io500, outputs
 from iosweep.results.ingested import Io500Run
 from iosweep.tools.reading import Reading
 
@@ -26,15 +25,15 @@ SAME = 1e-3
 def runs(directory: Path) -> list[Io500Run]:
     """The runs in a submission."""
     summaries: list[tuple[str, io500.Summary]] = []
-    outputs: list[tuple[str, Reading]] = []
-    for found in walk.files(directory):
-        if isinstance(found, walk.Skipped) or isinstance(kinds := contents.kinds(found.data), NotOurs):
+    found: list[tuple[str, Reading]] = []
+    for one in outputs.files(directory):
+        if isinstance(one, outputs.Skipped):
             continue
-        content = contents.read(found.name, found.data, kinds)
-        outputs += [(found.name, reading) for reading in content.readings]
-        if content.summary:
-            summaries.append((found.name, content.summary))
-    return io500.runs(summaries, outputs)
+        if isinstance(read := outputs.readings(one.data), dict):
+            found += [(one.name, reading) for reading in read.values()]
+        if summary := io500.summary(one.data):
+            summaries.append((one.name, summary))
+    return io500.runs(summaries, found)
 
 
 def main() -> None:

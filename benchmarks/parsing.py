@@ -18,7 +18,7 @@ _SAMPLES = {
 _READ = """
 import pathlib, sys
 from iosweep.tools import tools
-reading = tools()[sys.argv[1]].read({"log": pathlib.Path(sys.argv[2]).read_bytes()}, None)
+reading = tools()[sys.argv[1]].read(pathlib.Path(sys.argv[2]).read_bytes())
 assert reading.rows
 """
 

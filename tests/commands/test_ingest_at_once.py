@@ -17,7 +17,7 @@ pytestmark = pytest.mark.local
 
 SAMPLES = Path(__file__).parents[1] / "samples"
 MDTEST = SAMPLES / "mdtest" / "4.0.0" / "own_W_F.out"
-NOTES = SAMPLES / "ior" / "seeds" / "lustre_notes_results.csv"
+IOR = SAMPLES / "ior" / "4.0.0" / "posix_fpp_seq_1m_np2_i3_JSON.summary.json"
 
 
 @pytest.fixture(autouse=True)
@@ -50,24 +50,26 @@ def waiting(place: Path, *more: str) -> Iterator[subprocess.Popen[str]]:
 
 def test_the_second_of_two_is_refused_and_names_the_first(place: Path) -> None:
     with waiting(place) as first:
-        second = ingest(NOTES, "--as", "seen")
+        second = ingest(IOR, "--as", "seen")
         assert second.returncode == 2
         assert f"results/seen is being made or measured by process {first.pid} on" in second.stderr
         (place / "pipe").write_bytes(MDTEST.read_bytes())
         first.communicate()
         assert first.returncode == 0
     (file,) = ingested.load(Path("results/seen"))[0].files
-    assert file.kinds == ("mdtest",)
+    assert file.bytes == MDTEST.stat().st_size
     assert ingested.damage(Path("results/seen")) == []
-    third = ingest(NOTES, "--as", "seen")
+    third = ingest(IOR, "--as", "seen")
     assert third.returncode == 2 and "was ingested before" in third.stderr
 
 
 def test_a_replacement_waits_for_nobody_and_is_refused_too(place: Path) -> None:
-    assert ingest(NOTES, "--as", "seen").returncode == 0
+    assert ingest(IOR, "--as", "seen").returncode == 0
     with waiting(place, "--replace"):
         assert ingest(MDTEST, "--as", "seen", "--replace").returncode == 2
-    assert ingested.load(Path("results/seen"))[0].files[0].kinds == ("ior",)  # the killed one has changed nothing
+    assert (
+        ingested.load(Path("results/seen"))[0].files[0].bytes == IOR.stat().st_size
+    )  # the killed one has changed nothing
     assert ingested.damage(Path("results/seen")) == []
 
 

@@ -7,8 +7,8 @@ rates and of times, whatever their titles say; names with a colon.
 
 from __future__ import annotations
 
-import hashlib
 import importlib.util
+import json
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -16,8 +16,8 @@ from typing import Any
 
 import pytest
 
-from iosweep.ingest.documents import Document, documents
-from iosweep.ingest.walk import Found
+from iosweep.commands import cli
+from iosweep.ingest.outputs import readings
 
 _SPEC = importlib.util.spec_from_file_location("io500", Path(__file__).parents[2] / "benchmarks" / "io500.py")
 assert _SPEC and _SPEC.loader
@@ -101,21 +101,20 @@ TEXTS: Mapping[str, str] = {
 }
 
 
-def document(text: str, tmp_path: Path) -> Document:
-    path = tmp_path / "output.txt"
-    path.write_text(text)
-    data = text.encode()
-    found = documents(Found(str(path), data, hashlib.sha256(data).hexdigest()), None)
-    assert isinstance(found, list) and len(found) == 1
-    return found[0]
+def document(text: str, tmp_path: Path) -> dict[str, Any]:
+    """What `iosweep parse` says of a text."""
+    (tmp_path / "output.txt").write_text(text)
+    cli.main(["parse", str(tmp_path / "output.txt"), "--output", str(tmp_path / "parsed.json")])
+    (found,) = json.loads((tmp_path / "parsed.json").read_text())["documents"]
+    return dict(found)
 
 
 @pytest.mark.parametrize("name", TEXTS)
 def test_both_readers_see_the_same(name: str, tmp_path: Path) -> None:
     one = document(TEXTS[name], tmp_path)
-    assert not [problem for problem in one.reading.problems if problem.severity == "invalid"], one.reading.problems
+    assert not [problem for problem in one["problems"] if problem["severity"] == "invalid"], one["problems"]
     compared = io500.Comparison()
-    compared.add(one.as_json())
+    compared.add(one)
     assert compared.wrong == []
     assert compared.count["rows"] == (2 if "several" in name else 1)
     assert compared.count["figures"] >= 10
@@ -123,16 +122,14 @@ def test_both_readers_see_the_same(name: str, tmp_path: Path) -> None:
 
 def test_a_log_of_ior_and_mdtest_gives_both_and_neither_is_blamed_for_the_other() -> None:
     data = "\n".join([TEXTS["ior 3.2, whole"], "sleep 10", TEXTS["mdtest 3.3"], TEXTS["ior 3.4, no end"]]).encode()
-    found = documents(Found("job.out", data, ""), None)
-    assert isinstance(found, list) and [(one.tool, len(one.reading.rows)) for one in found] == [
-        ("ior", 2),
-        ("mdtest", 1),
-    ]
-    assert all(one.clean for one in found), [one.reading.problems for one in found]
+    found = readings(data)
+    assert isinstance(found, dict)
+    assert [(tool, len(reading.rows)) for tool, reading in found.items()] == [("ior", 2), ("mdtest", 1)]
+    assert all(problem.severity == "note" for reading in found.values() for problem in reading.problems)
 
 
 def test_bytes_dates_and_the_deadline_of_a_run_without_its_end(tmp_path: Path) -> None:
-    (row,) = document(TEXTS["ior 3.4, no end"], tmp_path).reading.rows
+    (row,) = document(TEXTS["ior 3.4, no end"], tmp_path)["rows"]
     assert (row["bytes_read"], row["ops"], row["phase_time_s"], row["segments"]) == (
         MOVED,
         MOVED // TRANSFER,
@@ -140,7 +137,7 @@ def test_bytes_dates_and_the_deadline_of_a_run_without_its_end(tmp_path: Path) -
         SEGMENTS,
     )
     assert (row["began_local"], row["host"]) == ("2026-03-01T07:08:10", "n001") and "ended_local" not in row
-    (row,) = document(TEXTS["mdtest 3.3"], tmp_path).reading.rows
+    (row,) = document(TEXTS["mdtest 3.3"], tmp_path)["rows"]
     assert (row["began_local"], row["ended_local"]) == ("2026-03-01T07:08:09", "2026-03-01T07:08:12")
     assert row["phase_time_s"] == 300 and row["runtime_s"] == pytest.approx(16_000 / 5123.25, abs=0.001)
 
@@ -155,7 +152,7 @@ def test_bytes_dates_and_the_deadline_of_a_run_without_its_end(tmp_path: Path) -
     ],
 )
 def test_the_comparison_sees_a_wrong_value(name: str, column: str, change: float, tmp_path: Path) -> None:
-    told: Any = document(TEXTS[name], tmp_path).as_json()
+    told = document(TEXTS[name], tmp_path)
     told["rows"][0][column] *= change
     compared = io500.Comparison()
     compared.add(told)

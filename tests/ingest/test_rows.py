@@ -1,17 +1,15 @@
 """Outputs of others as points and repetitions: the same parameters are one point, what is not known is never mixed."""
 
-from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
 
 import pytest
 
-from iosweep.ingest import contents
-from iosweep.ingest.contents import Contents
+from iosweep.ingest.outputs import readings
 from iosweep.ingest.rows import Made, campaign_rows
 from iosweep.results.checks import OF_A_ROW
 from iosweep.results.ingested import IngestedFile
-from iosweep.tools.reading import Cell, Job, Reading, ReadingProblem, Sum
+from iosweep.tools.reading import Cell, Reading, ReadingProblem
 
 SAMPLES = Path(__file__).parents[1] / "samples"
 IOR: dict[str, Cell] = {
@@ -28,14 +26,11 @@ IOR: dict[str, Cell] = {
 MDTEST: dict[str, Cell] = {"tool": "mdtest", "phase": "create", "tasks": 2, "ops_per_s": 7.0, "max_ops_per_s": 7.0}
 
 
-def made(*readings: Reading) -> Made:
+def made(*found: Reading) -> Made:
     """Rows of files with these readings, one each."""
     return campaign_rows(
         "c",
-        [
-            (IngestedFile(f"{n}.out", sha256(b"%d" % n).hexdigest(), 1, ("ior",)), Contents([reading]))
-            for n, reading in enumerate(readings)
-        ],
+        [(IngestedFile(f"{n}.out", sha256(b"%d" % n).hexdigest(), 1), [reading]) for n, reading in enumerate(found)],
     )
 
 
@@ -43,14 +38,10 @@ def reading(*rows: dict[str, Cell], problems: tuple[ReadingProblem, ...] = ()) -
     return Reading("4.0.0", rows, problems)
 
 
-def content(name: str, data: bytes) -> Contents:
-    kinds = contents.kinds(data)
-    assert isinstance(kinds, tuple)
-    return contents.read(name, data, kinds)
-
-
-def sample(name: str) -> Contents:
-    return content(name, (SAMPLES / name).read_bytes())
+def content(data: bytes) -> list[Reading]:
+    found = readings(data)
+    assert isinstance(found, dict)
+    return [*found.values()]
 
 
 def points(found: Made) -> list[tuple[object, object]]:
@@ -88,7 +79,7 @@ def test_outputs_that_do_not_tell_their_ranks_are_repetitions_of_nothing() -> No
     unknown = {name: value for name, value in IOR.items() if name not in ("tasks", "threads_per_node")}
     found = made(reading(unknown), reading(unknown | {"bandwidth_bytes_per_s": 2e9}))
     assert len({point for point, _ in points(found)}) == 2
-    assert [sweep.name for sweep in found.sweeps] == ["ior-data-0.out", "ior-data-1.out"]
+    assert [sweep.name for sweep in found.sweeps] == ["ior-data-1", "ior-data-2"]
     assert "1.out" in (found.sweeps[1].description or "")
 
 
@@ -117,7 +108,6 @@ def test_what_has_no_place_is_counted() -> None:
     [
         "mdtest/main/md_both_i1.out",
         "mdtest/seeds/lustre_1_nodes.out",  # no dates
-        "ior/seeds/lustre_notes_results.csv",
         "fio/own_rand_read.out",
         "fio/s2_nj4_nogr.out",
     ],
@@ -126,8 +116,8 @@ def test_what_has_no_place_is_counted() -> None:
 def test_a_copy_of_an_output_is_no_repetition(name: str, ends: bytes) -> None:
     data = (SAMPLES / name).read_bytes()
     copy = b"srun job 1\n" + data if ends == b"\n" else data.replace(b"\r\n", b"\n").replace(b"\n", ends)
-    both = [content(name, data), content("copy", copy)]
-    found = campaign_rows("c", [(IngestedFile(f"{n}", f"{n}" * 64, 1, ()), one) for n, one in enumerate(both)])
+    both = [content(data), content(copy)]
+    found = campaign_rows("c", [(IngestedFile(f"{n}", f"{n}" * 64, 1), one) for n, one in enumerate(both)])
     assert found.rows
     assert found.left_out["it is there twice, with the same figures"] == len(found.rows)
 
@@ -159,136 +149,36 @@ def test_values_of_the_wrong_type_or_size_are_null() -> None:
     assert values["host"] == "a\\x1b[1m"
 
 
-def test_the_lustre_notes_table_is_a_sweep_over_transfer_sizes() -> None:
-    file = IngestedFile("results.csv", "0" * 64, 1, ("ior",))
-    found = campaign_rows("c", [(file, sample("ior/seeds/lustre_notes_results.csv"))])
-    assert len(found.rows) == 8
-    assert found.sweeps[0].axes == {"transfer_size": (16 << 20, 64 << 20)}
-    assert {row.values["nodes"] for row in found.rows} == {2}
-    assert {row.values["file_size_bytes"] for row in found.rows if row.values.get("write_mode")} == set()
-
-
-def test_workers_of_one_run_are_one_row_and_no_repetitions() -> None:
-    reading = sample("fio/s2_nj4_nogr.out").readings[0]
-    (row,) = made(reading).rows
-    parts = [float(str(part["ops_per_s"])) for part in reading.rows]
-    assert row.values["ops_per_s"] == pytest.approx(sum(parts))
-    assert (row.values["nodes"], row.values["tasks"], row.values["threads_per_node"]) == (1, 4, 4)
-    assert row.values["repetition"] == 1
-    assert "latency_p99_s" not in row.values  # no histograms
-
-
-def test_a_sum_with_an_invalid_part_is_invalid() -> None:
-    one = reading(IOR, IOR, problems=(ReadingProblem("invalid", "it broke", 1),))
-    (row,) = made(replace(one, sums=[Sum({**IOR, "tasks": 128}, (0, 1), ("doubt",))])).rows
-    assert (row.values["verdict"], row.values["tasks"]) == ("invalid", 128)
-
-
-FIO: dict[str, Cell] = {
-    "tool": "fio",
-    "tool_version": "fio-3.36",
-    "label": "read",
-    "phase": "rand_read",
-    "tasks": 1,
-    "transfer_size_bytes": 4096,
-    "queue_depth": 8,
-    "latency_mean_s": 1e-5,
-    "ops_per_s": 1e3,
-}
-
-
-def jobs(*runs: tuple[dict[str, Cell], Job]) -> Made:
-    """Rows of files with one row each; no two have the same figures."""
-    return made(
-        *(Reading("fio-3.36", [row | {"ops_per_s": 1e3 + n}], [], (), {0: job}) for n, (row, job) in enumerate(runs))
-    )
-
-
-def test_fio_without_a_queue_depth_is_a_repetition_of_nothing() -> None:
-    unknown = {name: value for name, value in FIO.items() if name != "queue_depth"}
-    found = jobs((unknown, Job(("name=a",))), (unknown, Job(("name=a",))))
-    assert len({point for point, _ in points(found)}) == 2
-    assert [sweep.name for sweep in found.sweeps] == ["fio-data-0.out", "fio-data-1.out"]
-    assert found.sweeps[0].description == "Ingested: fio 3.36, 0.out alone: it does not tell queue depth."
-
-
-def test_runs_of_one_job_are_repetitions_whatever_columns_it_has() -> None:
-    unknown = {name: value for name, value in FIO.items() if name not in ("queue_depth", "tasks")}
-    found = jobs(*[(unknown, Job(("bssplit=4k/50:8k/50", "size=1g"), whole=True))] * 3)
-    assert [number for _, number in points(found)] == [1, 2, 3]
-    assert len({point for point, _ in points(found)}) == 1
-
-
-def test_jobs_that_columns_do_not_tell_apart_are_points_of_their_own_sweeps() -> None:
-    small, large = (Job(("directory=/d", f"size={size}"), whole=True) for size in ("1g", "9g"))
-    deep = FIO | {"queue_depth": 16}
-    found = jobs((FIO, small), (FIO, small), (deep, small), (FIO, large))
-    assert sorted(number for _, number in points(found)) == [1, 1, 1, 2]
-    assert [(sweep.name, sweep.axes) for sweep in found.sweeps] == [
-        ("fio-data-size-1g", {"queue_depth": (8, 16)}),
-        ("fio-data-size-9g", {}),
-    ]
-    assert found.sweeps[1].description == "Ingested: fio 3.36, jobs with size=9g."
-
-
-def test_options_that_vary_with_an_axis_leave_a_sweep_whole() -> None:
-    found = jobs(*((FIO | {"queue_depth": n}, Job((f"filename=f{n}",), whole=True)) for n in (1, 2)))
-    assert [sweep.axes for sweep in found.sweeps] == [{"queue_depth": (1, 2)}]
-
-
-def test_of_texts_the_name_of_a_job_tells_points_apart() -> None:
-    found = jobs((FIO, Job(("name=a",))), (FIO, Job(("name=a",))), (FIO, Job(("name=b/<b>",))))
+def test_jobs_of_fio_with_other_names_are_other_points() -> None:
+    fio: dict[str, Cell] = {"tool": "fio", "tool_version": "fio-3.36", "label": "a", "phase": "rand_read", "tasks": 1,
+                            "transfer_size_bytes": 4096, "queue_depth": 8, "latency_mean_s": 1e-5}  # fmt: skip
+    found = made(*(reading(fio | {"label": name, "ops_per_s": float(n)}) for n, name in enumerate("aab", 1)))
     assert sorted(number for _, number in points(found)) == [1, 1, 2]
-    assert [sweep.name for sweep in found.sweeps] == ["fio-data-a", "fio-data-b-b"]
-    assert found.sweeps[0].description == "Ingested: fio 3.36, jobs named a."
-
-
-def test_sweeps_of_files_with_one_name_have_numbers() -> None:
-    unknown = {name: value for name, value in FIO.items() if name != "queue_depth"}
-    rows = [
-        (IngestedFile(place, sha256(place.encode()).hexdigest(), 1, ("fio",)), ops)
-        for place, ops in (("a/x.out", 1.0), ("b/x.out", 2.0), ("c/x.out-2", 3.0))
-    ]
-    found = campaign_rows("c", [(file, Contents([reading(unknown | {"ops_per_s": ops})])) for file, ops in rows])
-    assert [sweep.name for sweep in found.sweeps] == ["fio-data-x.out", "fio-data-x.out-2", "fio-data-x.out-2-2"]
 
 
 def test_a_sweep_of_outputs_of_io500_has_the_name_of_their_workload() -> None:
-    other = {"target_directory": "/x", "transfer_size_bytes": 47008}
+    other = {"transfer_size_bytes": 47008}
     names = {
         "a/ior-easy-write.txt": IOR,
         "a/ior-easy-read.txt": IOR | {"phase": "seq_read"},
         "a/ior_hard_write.txt": IOR | other,
         "a/mdtest-hard-stat.txt": IOR | other,  # of IOR all the same
-        "b/ior-hard-write.txt": IOR | other | {"target_directory": "/y"},
+        "b/ior-hard-write.txt": IOR | other | {"tool_version": "4.1.0"},
         "b/own.txt": IOR,
     }
-    files = [(IngestedFile(name, sha256(name.encode()).hexdigest(), 1, ("ior",)), row) for name, row in names.items()]
+    files = [(IngestedFile(name, sha256(name.encode()).hexdigest(), 1), row) for name, row in names.items()]
     found = campaign_rows(
-        "c", [(file, Contents([reading(row | {"ops_per_s": float(at)})])) for at, (file, row) in enumerate(files)]
+        "c", [(file, [reading(row | {"ops_per_s": float(at)})]) for at, (file, row) in enumerate(files)]
     )
     assert {(str(row.values["raw"]), str(row.values["sweeps"])) for row in found.rows} == {
         ("a/ior-easy-write.txt", "ior-easy"),
         ("a/ior-easy-read.txt", "ior-easy"),
         ("a/ior_hard_write.txt", "ior-hard-1"),
         ("b/ior-hard-write.txt", "ior-hard-2"),
-        ("a/mdtest-hard-stat.txt", "ior-data-2"),
-        ("b/own.txt", "ior-data-1"),
+        ("a/mdtest-hard-stat.txt", "ior-data"),
+        ("b/own.txt", "ior-data"),
     }
     of_point = {str(row.values["point"]): str(row.values["sweeps"]) for row in found.rows}
     assert all(of_point[str(row.values["point"])] == row.values["sweeps"] for row in found.rows)
     described = {sweep.name: sweep.description for sweep in found.sweeps}
     assert described["ior-easy"] == "Ingested: ior-easy of IO500, IOR 4.0.0."
-
-
-def test_fio_tells_its_job_and_a_text_its_name() -> None:
-    def job(name: str) -> Job:
-        return sample(name).readings[0].jobs[0]
-
-    assert job("fio/read/h8.out") == Job(
-        ("directory=/mnt/pfs/fio/data", "end_fsync=1", "filename=h.dat", "size=256M"), True
-    )
-    assert job("fio/read/own_text.out") == Job(("name=reads",))
-    assert job("fio/read/m2_gr.out") == Job(("name=fast",))  # merged sections: the options are one section's
-    (total,) = sample("fio/s2_nj4_nogr.out").readings[0].sums
-    assert total.job == Job(("directory=/mnt/pfs/fio/data", "size=16M"), True)

@@ -14,11 +14,10 @@ from iosweep.analysis import acceptance
 from iosweep.analysis.aggregate import Result, summarize
 from iosweep.analysis.data import Campaign, load
 from iosweep.config import published
-from iosweep.ingest import collect, tables
+from iosweep.ingest import tables
 from iosweep.plan.criteria import suites_of
-from iosweep.report import benchmark_tables, depth_table, figures
+from iosweep.report import benchmark_tables, depth_table
 from iosweep.report.benchmark_tables import Cell, Table, TableRow
-from seed_figures import G, K, M
 
 
 def cells(table: Table, column: int = 0) -> dict[str, Cell]:
@@ -66,29 +65,6 @@ class TestWeka:
         assert len(found) == 15
         assert found == pytest.approx([1.0] * 15)
 
-    def test_the_outputs_that_its_page_prints(self) -> None:
-        known = {"nodes": 1, "queue_depth": 1, "o_direct": True, "ioengine": "posixaio"}
-        rows = []
-        for title, (sweep, phase, threads, size) in list(seeds.WEKA_TESTS.items())[:6]:
-            sample = f"fio/read/seed_{title.lower().replace(' ', '_')}.out"
-            place = {"threads_per_node": threads, "transfer_size_bytes": size, "phase": phase, "kind": "data", **known}
-            metric = "bandwidth_bytes_per_s" if phase.startswith("seq") else "ops_per_s"
-            rows += seeds.output("fio", sample, f"weka.{sweep}", metric=metric, **place)
-        campaign, results = seeds.campaign(rows, "weka")
-        (table,) = benchmark_tables.weka(campaign, results)
-        found = cells(table)
-        # as the page sums them up, under each output
-        assert found["Read throughput"].value == "8.95 GiB/s"
-        assert found["Write throughput"].value == "6.87 GiB/s"
-        assert found["Read IOPS"].lines[0] == "(fio's iops avg: 390,495)"
-        assert found["Write IOPS"].lines[0] == "(fio's iops avg: 288,215)"
-        assert found["Read latency"].lines[:2] == (
-            "completion (clat): 229 µs avg.", "99.5 % completed under 334 µs (clat)",
-        )  # fmt: skip
-        assert found["Write latency"].lines[:2] == (
-            "completion (clat): 226 µs avg.", "99.5 % completed under 293 µs (clat)",
-        )  # fmt: skip
-
     def test_its_table_of_mdtest(self) -> None:
         known = {"nodes": 8, "threads_per_node": 136, "files_per_thread": 18382, "unique_directory": True}
         rows = seeds.output("mdtest", "mdtest/seeds/weka_1088_tasks.out", "weka.metadata", file_size_bytes=0, **known)
@@ -100,22 +76,6 @@ class TestWeka:
             "File read": ["217,236", "217,236", "217,236", "0.064", "3"],
             "File removal": ["44,102", "44,102", "44,102", "0.004", "3"],
         }
-
-    def test_its_latency_of_small_writes(self) -> None:
-        known = {"nodes": 1, "threads_per_node": 1, "transfer_size_bytes": 4 * K, "queue_depth": 1, "o_direct": True}
-        known |= {"file_size_bytes": 100 * M, "files_per_thread": 32}
-        how: dict[str, Any] = {
-            "phase_time_s": 70.0,
-            "ioengine": "posixaio",
-            "write_mode": "new",
-            "data": "tool_default",
-            "phase": "rand_write",
-        }
-        how |= {"kind": "data", "metric": "ops_per_s"}
-        rows = seeds.output("fio", "fio/read/seed_small_write_latency.out", "s.write-latency", **known, **how)
-        found = shares(*seeds.campaign(rows, "weka-small-write-latency"))
-        assert len(found) == 8
-        assert found == pytest.approx([1.0] * 8, rel=2e-3)
 
 
 class TestMicron:
@@ -145,7 +105,7 @@ class TestMicron:
         outputs.mkdir()
         seeds.micron_outputs(outputs)
         results = tmp_path / "results"
-        tables.make(results, *collect.collect(results, "micron", [outputs]))
+        tables.make(results, *tables.collect(results, "micron", [outputs]))
         campaign = load(results)
         found = {
             (phase, row.title): (cell.value, cell.lines)
@@ -165,41 +125,6 @@ class TestMicron:
 
 
 class TestLustre:
-    def test_ior_over_threads_by_transfer_size(self) -> None:
-        """The notes print lines of 32 threads only; 16 threads get half of them here, to draw a line."""
-        known = {"nodes": 2, "file_size_bytes": 16 * G, "file_per_process": True, "o_direct": True, "api": "POSIX"}
-        rows = []
-        for share, threads in ((0.5, 16), (1.0, 32)):
-            for one in seeds.output("ior", "ior/seeds/lustre_notes_results.csv", "lustre-ior", **known):
-                values = {name: value for name, value in one.parameters.items() if value is not None}
-                values |= {"threads_per_node": threads}
-                if "write" in one.phase:
-                    values |= {"write_mode": "new", "data": "tool_default", "fsync": True}
-                rates = {name: value * share for name, value in one.figures.items() if name.endswith("_per_s")}
-                rows.append(seeds.row("ior", one.phase, "lustre-ior", **values, **rates))
-        campaign, results = seeds.campaign(
-            rows, "lustre-ior", threads_per_node=[16, 32], transfer_size=[16 * M, 64 * M]
-        )
-        found = {figure.name.partition(".")[0]: figure for figure in figures.figures(campaign, results)}
-        throughput, iops = found["throughput-by-threads"], found["iops-by-threads"]
-        for figure in (throughput, iops):
-            assert (figure.x_title, figure.x_values) == ("threads per node", (16, 32))
-            assert (figure.series_title, figure.series) == ("transfer size", ("16 MiB", "64 MiB"))
-            titles = [panel.title for panel in figure.panels]
-            assert titles == ["Sequential write", "Sequential read", "Random write", "Random read"]
-
-        def at(figure: figures.Figure, panel: int, series: str) -> str | None:
-            return next(m.value for m in figure.marks if (m.panel, m.x, m.series) == (panel, 32, series))
-
-        assert [at(throughput, panel, "16 MiB") for panel in range(4)] == [
-            "26.5 GiB/s", "28.1 GiB/s", "37.0 GiB/s", "38.4 GiB/s",
-        ]  # fmt: skip
-        assert [at(iops, panel, "64 MiB") for panel in range(4)] == ["654 IOPS", "675 IOPS", "634 IOPS", "677 IOPS"]
-        # "the bigger your transfers are, the fewer you can do per second"
-        found = shares(campaign, results)
-        assert len(found) == 16
-        assert found == pytest.approx([1.0] * 16)
-
     def test_mdtest_from_one_to_four_nodes(self) -> None:
         how = {"threads_per_node": 32, "files_per_thread": 1024, "unique_directory": True, "file_size_bytes": 0}
         rows = [

@@ -78,7 +78,7 @@ def output(tool: str, sample: str, sweep: str, **known: Any) -> list[data.Row]:
     """The rows of a tool's output of tests/samples, with what its source says beside it."""
     content = (SAMPLES / sample).read_bytes()
     found = []
-    for parsed in tools()[tool].read({Path(sample).name: content}, None).rows:
+    for parsed in tools()[tool].read(content).rows:
         values = {**parsed, **known}
         if values.get("phase") in tools()[tool].phases:
             del values["tool"], values["label"]

@@ -6,11 +6,8 @@ from typing import Any
 import pytest
 
 from iosweep.tools import Echo, Step, tools
-from iosweep.tools.fio import echo as fio_echo
-from iosweep.tools.ior import echo as ior_echo
-from iosweep.tools.ior import own_output
-from iosweep.tools.mdtest import echo as mdtest_echo
-from iosweep.tools.mdtest.runs import tables
+from iosweep.tools.fio import output as fio_output
+from iosweep.tools.ior import output as ior_output
 
 SAMPLES = Path(__file__).resolve().parents[1] / "samples"
 READ: dict[str, Any] = {
@@ -25,7 +22,7 @@ def fio(phase: str, told: dict[str, str | None], **options: Any) -> Echo | None:
     argv = tool.argv(Step(READ | options, (tool.phases[phase],), 1, 1.0), "/t/a=b", 7)
     printed = {name: value for a in argv[1:] for name, eq, value in [a.removeprefix("--").partition("=")] if eq}
     found = {name: value for name, value in (printed | told).items() if value is not None}
-    return fio_echo.compare(fio_echo.options(argv), found)
+    return fio_output.compared(fio_output.asked_for(argv), found)
 
 
 @pytest.mark.parametrize(
@@ -52,18 +49,6 @@ def test_fio(phase: str, told: dict[str, str | None], wrong: list[str]) -> None:
     assert echo is not None and sorted(echo.contradictions) == sorted(wrong)
 
 
-def test_flags_of_fio_that_had_no_value() -> None:
-    """As in results of before: fio repeats them in client mode alone, and the check looks at the command."""
-    told: dict[str, str | None] = {"time_based": None, "group_reporting": None}
-    echo = fio("rand_read", told)
-    assert echo is not None
-    assert {echo.flags[one] for one in echo.contradictions} == {"--time_based", "--group_reporting"}
-    in_client_mode = fio("rand_read", dict.fromkeys(told, ""))
-    assert in_client_mode is not None and not in_client_mode.contradictions
-    dropped = fio("rand_read", {"direct": None})
-    assert dropped is not None and not dropped.flags
-
-
 def test_where_their_files_are() -> None:
     """As the command has it, which the check compares (checks/asked.py)."""
     echoes = [fio("rand_read", {}), fio("rand_read", {"directory": None}), ior("seq_read")]
@@ -78,7 +63,7 @@ def test_where_their_files_are() -> None:
 def test_what_fio_confirms() -> None:
     echoes = [fio("rand_write", {}), fio("rand_write", {"direct": "0"}), fio("rand_write", {"end_fsync": None})]
     assert [sorted(echo.confirmed) for echo in echoes if echo] == [["fsync", "o_direct"], ["fsync"], ["o_direct"]]
-    assert fio_echo.compare({}, None) is None  # some servers in client mode
+    assert fio_output.compared({}, None) is None  # some servers in client mode
 
 
 IOR: dict[str, Any] = {
@@ -93,8 +78,8 @@ def ior(phase: str, change: tuple[bytes, bytes] = (b"", b"")) -> Echo | None:
     document = stem.with_suffix(".summary.json").read_bytes()
     assert change[0] in document
     step = Step(IOR, (tool.phases[phase],), 1, 1.0)
-    run = own_output.summary(document.replace(*change), stem.with_suffix(".out").read_bytes())
-    return ior_echo.compare(tool.argv(step, "/mnt/with a -F blank", 7), run)
+    run = ior_output.summary(document.replace(*change), stem.with_suffix(".out").read_bytes())
+    return ior_output.compared(tool.argv(step, "/mnt/with a -F blank", 7), run)
 
 
 @pytest.mark.parametrize(
@@ -131,19 +116,6 @@ def test_mdtest(change: tuple[bytes, bytes], wrong: list[str]) -> None:
     assert change[0] in output
     options = {"threads_per_node": 2, "files_per_thread": 1000, "unique_directory": True, "file_size": 0}
     step = Step(options, tuple(tool.phases.values()))
-    (run,) = tables(output.replace(*change).decode())
-    echo = mdtest_echo.compare(tool.argv(step, "/t", 7), run)
+    echo = tool.parse({"stdout": output.replace(*change)}, step, step.phase).evidence.echo
     assert echo is not None and list(echo.contradictions) == wrong
     assert echo.place and f"'-d' '{echo.place}'".encode() in output
-
-
-def test_a_tool_that_timed_more_than_its_whole_run() -> None:
-    output = (SAMPLES / "mdtest/own/mdtest_dir_create_2.out").read_text()
-    assert not tables(output)[0].problems
-    (run,) = tables(output.replace("722.167", "72.216"))  # 2,000 directories in 28 s
-    assert "its clock is fast" in " ".join(run.problems)
-    stem = SAMPLES / "ior/own/ior_seq_read_fpp"
-    document = stem.with_suffix(".summary.json").read_bytes()
-    longer = document.replace(b'"totalTime": 1.0029', b'"totalTime": 9.0029')
-    assert longer != document
-    assert "its clock is fast" in " ".join(own_output.summary(longer, stem.with_suffix(".out").read_bytes()).problems)

@@ -253,6 +253,6 @@ def test_fio_takes_every_name(fio: Path, tmp_path: Path, name: str) -> None:
 
 def test_versions() -> None:
     assert FIO.version("fio-3.33\n") == "fio-3.33" and FIO.version("") == "unknown"
-    for old in ("fio-1.59", "fio-2.21", "fio-3.0", "fio-3.1", "fio-3.1-dirty"):
-        assert "3.2 or newer is needed" in (FIO.unfit(old) or "")
-    assert all(FIO.unfit(fit) is None for fit in ("fio-3.2", "fio-3.10", "fio-3.19", "fio-3.42", "fio-4.0"))
+    for old in ("fio-2.21", "fio-3.1", "fio-3.9", "fio-3.17", "fio-3.17-dirty"):
+        assert "3.18 or newer is needed" in (FIO.unfit(old) or "")
+    assert all(FIO.unfit(fit) is None for fit in ("fio-3.18", "fio-3.20", "fio-3.42", "fio-4.0"))

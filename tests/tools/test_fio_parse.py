@@ -191,16 +191,6 @@ def test_without_bins_there_is_no_histogram() -> None:
     assert sample("own_rand_read").parsed(text).evidence.latencies is None
 
 
-@pytest.mark.parametrize("name", ["own_rand_read", "own_rand_mixed", "md14_delete"])
-def test_before_3_18_latencies_have_no_count(name: str) -> None:
-    one = sample(name)
-    document = json.loads(one.output())
-    before = one.parsed(json.dumps(document, indent=2).encode())
-    for direction in ("read", "write"):
-        del document["jobs"][0][direction]["clat_ns"]["N"]
-    assert one.parsed(json.dumps(document, indent=2).encode()) == before and before.figures["latency_mean_s"]
-
-
 def test_a_mixed_phase_without_histograms_has_no_percentiles() -> None:
     text = re.sub(rb'"bins" : \{[^}]*\}', b'"was" : {}', sample("own_rand_mixed").output())
     figures = sample("own_rand_mixed").parsed(text).figures

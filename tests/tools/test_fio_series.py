@@ -1,7 +1,6 @@
 """fio's logs to series: late looks, gaps, damage; and what a real run leaves."""
 
 import os
-import random
 import re
 import signal
 import subprocess
@@ -16,7 +15,7 @@ from iosweep.results.node_rates import slowest, workers
 from iosweep.results.steadiness import stall
 from iosweep.run.tool_files import collected
 from iosweep.tools import Evidence, Parsed, Step, tools
-from iosweep.tools.fio import own_rates, series_log
+from iosweep.tools.fio import nodes, series_log
 
 FIO = tools()["fio"]
 MIB = 1 << 20
@@ -59,31 +58,6 @@ def test_a_look_that_was_late_stands_for_its_time() -> None:
     assert values(logs(late), 2.0) == [1.0] * 20
 
 
-@pytest.mark.parametrize("seed", range(60))
-def test_workers_that_were_looked_at_together_are_read_as_each_alone(seed: int) -> None:
-    draw = random.Random(seed)
-    times = [k * 100 + draw.randrange(-40, 41) for k in range(draw.choice([1, 3]), draw.choice([18, 20, 21]))]
-    missed = draw.randrange(15)
-    del times[missed : missed + draw.choice([0, 0, 3])]
-    least = draw.choice([100, 500])
-    workers = [[(at, draw.randrange(least, 1500), 0) for at in times] for _ in range(3)]
-    idle = [(at, 0, 0) for at in times] + [(times[-1], 0, 1)]  # a direction more: each worker is read by itself
-    moved = draw.choice([4, 6]) * MIB
-    together = series_log.read(logs(*workers), 2.0, 2.0, moved)
-    alone = series_log.read(logs(*workers, idle), 2.0, 2.0, moved)
-    assert together and alone
-    for one, other in zip(together.workers, alone.workers, strict=False):
-        assert one.values == pytest.approx(other.values)
-
-
-def test_a_stop_of_fio_itself_is_a_standstill() -> None:
-    """SIGSTOP delays the look, too: one entry for 1.1 s, with the bytes of half an interval."""
-    stopped = [(k * 100, 2000, 0) for k in range(1, 4)] + [(1400, 91, 0)] + [(k * 100, 2000, 0) for k in range(15, 21)]
-    found = values(logs(stopped), 1.85)
-    assert found == [2.0] * 3 + [0.5] + [0.0] * 9 + [0.5] + [2.0] * 6
-    assert stall(found, 0.1, 1000.0)
-
-
 def test_a_gap_is_a_standstill_where_the_bytes_say_so() -> None:
     gap = [(k * 100, 1024, 0) for k in range(1, 6)] + [(k * 100, 1024, 0) for k in range(15, 21)]
     assert values(logs(gap), 1.1) == [1.0] * 5 + [0.0] * 9 + [1.0] * 6
@@ -118,7 +92,7 @@ def told(stream: bytes, moved_mib: float) -> str:
     """Why the logs of a node with two workers, which moved so much in 2 s, are not used."""
     step = Step({"threads_per_node": 2}, (FIO.phases["seq_write"],), 1, 2.0)
     evidence = Evidence(transferred_bytes=round(moved_mib * MIB))
-    parsed = own_rates.of_one(Parsed(figures={"runtime_s": 2.0}, evidence=evidence), stream, step).evidence
+    parsed = nodes._with_rates(Parsed(figures={"runtime_s": 2.0}, evidence=evidence), stream, step).evidence
     assert bool(parsed.lost) != bool(parsed.series)
     return parsed.lost
 

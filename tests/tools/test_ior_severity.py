@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from importlib import import_module
 
 import pytest
 
-from iosweep.tools.ior.text_before_3_2 import options
+from iosweep.tools.ior.output import read
 from iosweep.tools.reading import Reading
 from readings import measured, texts
 
-read = import_module("iosweep.tools.ior.foreign").read
 MIB = 1 << 20
 
 
@@ -52,7 +50,7 @@ def warning(moved: int, stat: int, expected: int = 64 * MIB, limit: bool = False
 
 
 def of(text: str) -> Reading:
-    reading: Reading = read({"out": text.encode()}, 0)
+    reading = read(text.encode())
     assert len(reading.rows) == 1, reading.problems
     return reading
 
@@ -71,7 +69,7 @@ def test_a_run_that_was_over_at_once_is_no_measurement(seconds: float, verdict: 
 
 def test_a_run_that_ended_before_its_least_duration_is_no_measurement() -> None:
     # a small file of reads that ended early, and a rate of its own
-    reading = read({"out": table("-w -D 3 -O minTimeDuration=3", seconds=0.05).encode()}, 0)
+    reading = read(table("-w -D 3 -O minTimeDuration=3", seconds=0.05).encode())
     assert not reading.rows
     assert "write of iteration 0: 0.05 s are less than minTimeDuration, 3 s" in texts(reading)[0]
 
@@ -97,8 +95,6 @@ def test_an_fsync_that_ior_did_without_is_not_claimed(line: str) -> None:
     assert reading.rows[0]["fsync"] is False
     assert [problem.severity for problem in reading.problems] == ["note"]
     assert "fsync" not in of(line + "\n" + table(access="read", command="-r -e")).rows[0]
-    beside = read({"out": table().encode(), "err": line.encode()}, 0)
-    assert beside.rows[0]["fsync"] is False
 
 
 def test_an_o_direct_that_ior_did_without_is_not_claimed() -> None:
@@ -165,16 +161,57 @@ def test_sizes_that_overflow_are_the_same_as_ior_prints_them() -> None:
 def test_a_row_that_cannot_be_leaves_the_others() -> None:
     text = table("-w -r", options={"repetitions": "1"})
     row = text.splitlines()[-1]
-    both = read({"out": f"{text}{row.replace('write', 'read')}\n".encode()}, 0)
+    both = read(f"{text}{row.replace('write', 'read')}\n".encode())
     assert not texts(both) and len(measured(both)) == 2
-    wrong = read({"out": f"{text}{row.replace('write', 'read').replace('32.0000', '99.0000', 1)}\n".encode()}, 0)
+    wrong = read(f"{text}{row.replace('write', 'read').replace('32.0000', '99.0000', 1)}\n".encode())
     assert [wrong.verdict(index) for index in range(2)] == ["valid", "invalid"]
     assert {problem.row for problem in wrong.problems} == {1}
     assert "bandwidth_bytes_per_s" in wrong.rows[0] and "bandwidth_bytes_per_s" not in wrong.rows[1]
     assert (wrong.rows[1]["label"], wrong.rows[1]["tasks"]) == ("read", 2)
 
 
-def test_stonewalling_with_phase_out_is_a_time_limit() -> None:
-    told = {"stonewallingTime": "30"}
-    assert options("\tUsing stonewalling = 30 second(s)") == told
-    assert options("\tUsing stonewalling = 30 second(s) with phase out") == told
+@pytest.mark.parametrize(
+    ("line", "severity"),
+    [
+        ("WARNING: Incorrect data on write (3 errors found).", "invalid"),
+        ("ERROR: cannot open file, (aiori-POSIX.c:1)", "invalid"),
+        ("=   BAD TERMINATION OF ONE OF YOUR APPLICATION PROCESSES", "invalid"),
+        ("srun: error: n1: task 3: Out Of Memory", "invalid"),
+        ("WARNING: task 3, partial read(), 4096 of 1048576 bytes at offset 0", "suspect"),
+        ("transport: 3 requests failed and were sent again", "suspect"),
+        ("WARNING: could not read stonewall status file", "note"),
+        ("WARNING: There was an error initializing an OpenFabrics device.", "note"),
+        ('WARNING: The file "/p/ERROR/f.00000000" exists already and will be overwritten', ""),
+        ("Writing output to /scratch/ERROR/partial read()", ""),
+    ],
+)
+def test_what_a_line_says_against_the_figures(line: str, severity: str) -> None:
+    for text in (table(before=f"{line}\n" * 10), f"{line}\n" * 10 + table()):
+        reading = read(text.encode())
+        assert [problem.severity for problem in reading.problems] == ([severity] if severity else [])
+        assert bool(measured(reading)) == (severity != "invalid")
+        assert not severity or "(10 such lines)" in reading.problems[0].text
+
+
+@pytest.mark.parametrize(
+    ("access", "stat", "moved", "limit", "verdict"),
+    [
+        ("read", 64, 32, True, "valid"),  # a complete file, ended by -D
+        ("read", 32, 32, True, "valid"),  # what a stonewalled write left, with its status file
+        ("read", 20, 32, True, "suspect"),  # beyond what is allocated; the offsets are sequential
+        ("read", 64, 128, True, "valid"),  # minTimeDuration: round and round
+        ("write", 32, 32, True, "valid"),
+        ("write", 20, 32, True, "suspect"),  # clients that cache sizes
+        ("write", 64, 32, False, "invalid"),  # no limit, and yet not all
+        ("read", 128, 64, False, "valid"),  # a part of a larger file
+        ("read", 48, 64, False, "suspect"),
+    ],
+)
+def test_what_ior_moved_decides_whether_a_figure_is_true(
+    access: str, stat: int, moved: int, limit: bool, verdict: str
+) -> None:
+    text = warning(moved * MIB, stat * MIB, limit=limit)
+    reading = of(table(f"-{access[0]}", access=access, before=text, moved=moved * MIB))
+    assert reading.verdict(0) == verdict, reading.problems
+    if verdict != "invalid":
+        assert reading.rows[0]["bytes_written" if access == "write" else "bytes_read"] == moved * MIB

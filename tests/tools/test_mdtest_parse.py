@@ -100,7 +100,6 @@ def test_read_is_shifted_twice() -> None:
 @pytest.mark.parametrize(
     ("old", "new", "said"),
     [
-        (b"with 2 total task(s)", b"with 1 total task(s)", "is not that of the command line"),
         (b"(of 1 iterations)", b"(of 3 iterations)", ""),
         (b"   File stat ", b"   File xxxx ", ""),
         (b"148897.866     148897.866     148897.866", b"0.000          0.000          0.000", ""),

@@ -75,7 +75,7 @@ class Noop(Tool):
     def parse(self, streams: Streams, step: Step, phase: Phase) -> Parsed:
         return Parsed("noop", _FIGURES, _EVIDENCE)
 
-    def read(self, files: Mapping[str, bytes], exit_code: int | None) -> Reading:
+    def read(self, data: bytes) -> Reading:
         return Reading("noop", [_FIGURES], [])
 
     def leftover(self, step: Step) -> int | None:

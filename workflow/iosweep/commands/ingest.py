@@ -6,19 +6,17 @@ import os
 import sys
 from argparse import ArgumentParser, Namespace
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 from iosweep.commands import campaigns, outcome
-from iosweep.commands.reading_bar import reading_bar
 from iosweep.commands.report import make_figures, make_page, make_tables_of
-from iosweep.commands.terminal import Printer, prose, say, table
+from iosweep.commands.terminal import prose, say
 from iosweep.errors import CommandError, Held, Unanswered
 from iosweep.files import safe_paths
 from iosweep.files.fields import NAME
-from iosweep.plan.sweep_facts import SweepFacts
-from iosweep.results import campaign_lock, ingested, merged_tables
+from iosweep.results import campaign_lock, ingested
 from iosweep.results.ingested import Io500Run
 from iosweep.results.store import Store
 from iosweep.text import human_count, printable
@@ -35,7 +33,7 @@ def add_arguments(parser: ArgumentParser) -> None:
         "path",
         nargs="+",
         type=Path,
-        help="output of fio, IOR or mdtest; a directory or an archive (zip, tar, tar.gz) with such, also of IO500",
+        help="output of fio, IOR or mdtest, or a directory with such, also of IO500",
     )
     parser.add_argument("--as", dest="name", required=True, metavar="NAME", help="name of the campaign")
     parser.add_argument(
@@ -94,12 +92,11 @@ def _not_written(results: Path, error: OSError) -> str:
 
 
 def _ingest(arguments: Namespace, results: Path) -> int:
-    from iosweep.ingest import collect, tables
+    from iosweep.ingest import tables
 
     try:
-        with reading_bar(arguments.path) as progress:
-            document, digest, read = collect.collect(results, arguments.name, arguments.path, progress)
-    except collect.NothingUsable as error:
+        document, digest, read = tables.collect(results, arguments.name, arguments.path)
+    except tables.NothingUsable as error:
         _print_reasons("file", "not usable", error.refused)
         say(f"iosweep: {error}; nothing was written", file=sys.stderr)
         return NOTHING
@@ -118,7 +115,6 @@ def _ingest(arguments: Namespace, results: Path) -> int:
     _print_reasons("row", "not in the tables", facts.left_out)
     _print_io500(facts.io500)
     prose(outcome.sentence(outcome.of(results)))
-    _print_sweeps(merged_tables.about(results).sweeps)
     prose(f"report: {make_page(results)}")  # of thousands of results it takes minutes: the rest is printed before
     make_figures(results)
     return 0
@@ -149,11 +145,10 @@ def _taken(results: Path, replace: bool) -> str | None:
 def _left_over(results: Path) -> bool:
     """Whether a directory has nothing but what a killed `iosweep ingest` leaves before there is a campaign."""
     try:
-        names = os.listdir(results)  # noqa: PTH208
+        names = safe_paths.names(results, "")
     except OSError:
         return False
-    parts = [temporary["name"] if (temporary := safe_paths.TEMPORARY.fullmatch(name)) else name for name in names]
-    return set(parts) <= {campaign_lock.NAME, ingested.RAW, ingested.INGESTED}
+    return all(name in (campaign_lock.NAME, ingested.RAW) or safe_paths.TEMPORARY.fullmatch(name) for name in names)
 
 
 def _within(results: Path, path: Path) -> bool:
@@ -165,52 +160,16 @@ def _print_reasons(what: str, became: str, reasons: Mapping[str, int]) -> None:
         return
     prose(f"{human_count(sum(reasons.values()), what)} {became}:")
     for reason, count in Counter(reasons).most_common(_SHOWN):
-        prose(f"  {human_count(count, what)}: {_subject(reason, count)}{reason}")
+        prose(f"  {count:,}: {reason}")
     if (more := len(reasons) - _SHOWN) > 0:
         prose(f"  and {human_count(more, 'more reason')}")
 
 
-def _subject(reason: str, count: int) -> str:
-    """What a reason that continues a sentence after a file's name needs without it."""
-    return ("it " if count == 1 else "each ") if reason.partition(" ")[0] in ("is", "has", "holds", "cannot") else ""
-
-
-def _print_sweeps(sweeps: Sequence[SweepFacts]) -> None:
-    """What became of the outputs: why points are not repetitions of each other is in the descriptions."""
-    prose(f"{human_count(len(sweeps), 'sweep')}:")
-    for sweep in sweeps[:_SHOWN]:
-        repeated = f", up to {sweep.repetitions.max} repetitions" if sweep.repetitions.max > 1 else ""
-        about = (sweep.description or "").rstrip(".")
-        prose(f"  {sweep.name}: {human_count(len(sweep.points), 'point')}{repeated} ({about})")
-    if (more := len(sweeps) - _SHOWN) > 0:
-        prose(f"  and {human_count(more, 'more sweep')}")
-
-
-def _print_io500(runs: Sequence[Io500Run]) -> None:
-    """IO500's own figures beside ours: all of one run, and of several those that differ."""
-    printer = Printer()
+def _print_io500(runs: Iterable[Io500Run]) -> None:
+    """Both scores of each run of IO500, and the phases whose two figures differ; the page has all."""
     for run in runs:
-        shown = [one for one in run.figures if one.difference or len(runs) == 1]
-        prose(f"IO500 in {run.directory or '.'}: {score_text(run)}")
-        if shown:
-            whole = table("phase", "published", "from its output", "unit", "difference", right=("published",))
-            for one in shown:
-                whole.add_row(one.phase, _number(one.published), _number(one.read), one.unit, printable(one.difference))
-            printer.print(whole)
-        for remark in run.remarks:
-            prose(f"  {remark}")
-
-
-def score_text(run: Io500Run) -> str:
-    """Both scores of a run, in words."""
-    published = f"published score {run.published.total:.6g}" if run.published else "no published score"
-    own = (
-        f"from its outputs {run.score.total:.6g}"
-        if run.score
-        else "none from its outputs: not every phase has a figure"
-    )
-    return f"{published}, {own}"
-
-
-def _number(value: float | None) -> str:
-    return "-" if value is None else f"{value:.6g}"
+        published = f"published score {run.published.total:.6g}" if run.published else "no published score"
+        own = f"from its outputs {run.score.total:.6g}" if run.score else "none from its outputs"
+        prose(f"IO500 in {run.directory or '.'}: {published}, {own}")
+        for text in (*(f"{one.phase}: {one.difference}" for one in run.figures if one.difference), *run.remarks):
+            prose(f"  {text}")

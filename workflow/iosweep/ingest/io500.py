@@ -13,8 +13,8 @@ import re
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from iosweep.results.ingested import SAME, Io500Figure, Io500Run, Io500Score, compared, same
-from iosweep.text import human_count, shortened
+from iosweep.results.ingested import Io500Figure, Io500Run, Io500Score, difference, same
+from iosweep.text import shortened
 from iosweep.tools.reading import Reading
 
 #: Phase -> what its output calls the figure: IOR's access, or the phase of mdtest; none of find.
@@ -50,21 +50,6 @@ _PAIR = re.compile(rf"(score|MD|BW|SCORE)\s*=\s*{_NUMBER}")
 _SIGNS = (b"[RESULT", b"[SCORE")
 
 
-class _Printed(float):
-    """A figure, and how far what was rounded to it may be: half a unit of its last decimal, of which older scripts
-    print three."""
-
-    error: float = 0.0
-
-    @classmethod
-    def of(cls, text: str) -> _Printed:
-        found = cls(text)
-        digits, _, exponent = text.partition("e")
-        if decimals := len(digits.partition(".")[2]):
-            found.error = 0.501 * 10.0 ** (int(exponent or 0) - decimals)
-        return found
-
-
 @dataclass
 class Summary:
     """What a file of IO500's says: phase -> figure in its unit, and the score."""
@@ -74,20 +59,17 @@ class Summary:
     invalid: bool = False
 
 
-def looks_like(data: bytes) -> bool:
-    """Whether a file may be a summary of IO500."""
-    return any(sign in data for sign in _SIGNS)
-
-
-def summary(data: bytes) -> Summary:
-    """The figures of result_summary.txt, result.txt, or a log that has them."""
+def summary(data: bytes) -> Summary | None:
+    """The figures of result_summary.txt, result.txt, or a log that has them; None where a file has none."""
+    if not any(sign in data for sign in _SIGNS):
+        return None
     found = Summary()
     section = ""
     parts: dict[str, float] = {}
     for raw in data.decode("utf-8", "replace").split("\n"):
         line = raw[:_LONGEST].strip()
         if match := _RESULT.match(line):
-            found.figures[_phase(match[1])] = _Printed.of(match[2])
+            found.figures[_phase(match[1])] = float(match[2])
         elif match := _SCORE.match(line):
             bandwidth, metadata, total = map(float, match.groups())
             found.score = Io500Score(bandwidth=bandwidth, metadata=metadata, total=total)
@@ -95,7 +77,7 @@ def summary(data: bytes) -> Summary:
             section = _phase(match[1])
         elif section and (match := _PAIR.match(line)):
             if match[1] == "score":
-                found.figures[section] = _Printed.of(match[2])
+                found.figures[section] = float(match[2])
             elif section == "SCORE":
                 parts[match[1]] = float(match[2])
         found.invalid |= "INVALID]" in line and ("SCORE" in line or "RESULT" in line)
@@ -121,11 +103,11 @@ def workload_of(path: str, tool: str) -> str:
 
 
 def _base(path: str) -> str:
-    return re.split(r"[/!]", path)[-1]
+    return path.rpartition("/")[2]
 
 
 def directory_of(path: str) -> str:
-    return path[: len(path) - len(_base(path))].rstrip("/!")
+    return path[: len(path) - len(_base(path))].rstrip("/")
 
 
 def score(figures: Mapping[str, float]) -> Io500Score | None:
@@ -142,10 +124,8 @@ def _geometric_mean(values: Sequence[float]) -> float:
 
 
 def runs(summaries: Sequence[tuple[str, Summary]], outputs: Iterable[tuple[str, Reading]]) -> list[Io500Run]:
-    """The runs of IO500 among some files (path, content).
-
-    An output belongs to the nearest summary at or above it. A summary without outputs, above one run, is a copy of it.
-    """
+    """The runs of IO500 among some files (path, content). An output belongs to the nearest summary at or above it; a
+    summary without outputs, above one that has them, is a copy or of nothing that is there."""
     known: dict[str, list[Summary]] = {}
     for path, one in summaries:
         if one.figures.keys() & set(SCORED):
@@ -154,11 +134,11 @@ def runs(summaries: Sequence[tuple[str, Summary]], outputs: Iterable[tuple[str, 
     for path, reading in outputs:
         if (phase := phase_of(path)) and (above := _nearest(path, known)) is not None:
             of_phase[above].setdefault(phase, []).append((path, reading))
-    for directory in [one for one in known if not of_phase[one]]:
-        below = [one for one in known if of_phase[one] and _below(one, directory)]
-        if len(below) == 1:
-            known[below[0]] += known.pop(directory)
-    return [_run(directory, ones, of_phase[directory]) for directory, ones in known.items()]
+    copies = [
+        one for one in known if not of_phase[one]
+        and any(of_phase[other] and (not one or other.startswith(f"{one}/")) for other in known)
+    ]  # fmt: skip
+    return [_run(directory, ones, of_phase[directory]) for directory, ones in known.items() if directory not in copies]
 
 
 def _nearest(path: str, known: Container[str]) -> str | None:
@@ -171,110 +151,63 @@ def _nearest(path: str, known: Container[str]) -> str | None:
     return above
 
 
-def _below(path: str, directory: str) -> bool:
-    return not directory or path.startswith((f"{directory}/", f"{directory}!"))
-
-
 def _run(
     directory: str, summaries: Sequence[Summary], outputs: Mapping[str, Sequence[tuple[str, Reading]]]
 ) -> Io500Run:
-    remarks: list[str] = []
+    remarks = [] if outputs else ["there is no output of its phases"]
     read: dict[str, float] = {}
     reasons: dict[str, str] = {}
-    for phase in SCORED:
-        figure, reasons[phase] = _figure(phase, outputs.get(phase, ())) if outputs and phase != FIND else (None, "")
+    for phase in (phase for phase in SCORED if outputs and phase != FIND):
+        figure, reasons[phase] = _figure(phase, outputs.get(phase, ()))
         if figure is not None:
             read[phase] = figure
-    if not outputs:
-        remarks.append("there is no output of its phases")
-    witness, others = _witness(summaries, read)
-    if others:
-        remarks.append(f"{human_count(others, 'summary', 'summaries')} of another run beside it: not compared")
-    published, its_score = witness.figures, witness.score
-    figures = [_compared(phase, published.get(phase), read.get(phase), reasons[phase]) for phase in SCORED]
-    again = score(published)
-    if again and its_score and not _follows(its_score.total, published):
-        remarks.append(
-            f"its published score is {its_score.total:.6g}, and that of its published figures {again.total:.6g}"
-        )
-    if witness.invalid:
+
+    def agreeing(one: Summary) -> int:
+        return sum(same(one.figures[phase], read[phase]) for phase in read.keys() & one.figures.keys())
+
+    best = max(summaries, key=agreeing)
+    alike = [
+        one for one in summaries
+        if all(same(one.figures[phase], best.figures[phase]) for phase in one.figures.keys() & best.figures.keys())
+    ]  # fmt: skip
+    if len(alike) < len(summaries):
+        remarks.append("there is a summary of another run beside it, which is not compared")
+    published = {phase: figure for one in [*alike, best] for phase, figure in one.figures.items()}
+    if any(one.invalid for one in alike):
         remarks.append("IO500 itself calls the run, or a phase of it, [INVALID]")
     own = score({**read, FIND: published[FIND]}) if FIND in published else None
     if own:
         remarks.append("the score takes `find` as published: it is no output of fio, IOR or mdtest")
-    return Io500Run(
-        directory=directory,
-        figures=tuple(figures),
-        published=its_score,
-        score=own,
-        remarks=tuple(dict.fromkeys(remarks)),
-    )
-
-
-def _witness(summaries: Sequence[Summary], read: Mapping[str, float]) -> tuple[Summary, int]:
-    """(the summary that agrees best with what was read, completed by others that agree with it; how many do not)"""
-
-    def agreeing(one: Summary) -> int:
-        return sum(_same(one.figures[phase], read[phase]) for phase in read.keys() & one.figures.keys())
-
-    ordered = sorted(summaries, key=agreeing, reverse=True)
-    witness, others = Summary(), 0
-    for one in ordered:
-        if any(not _same(witness.figures[phase], one.figures[phase]) for phase in witness.figures.keys() & one.figures):
-            others += 1
-            continue
-        witness = Summary(
-            {**one.figures, **witness.figures}, witness.score or one.score, witness.invalid or one.invalid
+    figures = [
+        Io500Figure(
+            phase=phase, unit="GiB/s" if phase in BANDWIDTH else "kIOPS", published=published.get(phase),
+            read=read.get(phase), difference=reasons.get(phase) or difference(published.get(phase), read.get(phase)),
         )
-    return witness, others
+        for phase in SCORED
+    ]  # fmt: skip
+    its_score = next((one.score for one in [best, *alike] if one.score), None)
+    return Io500Run(directory=directory, figures=tuple(figures), published=its_score, score=own, remarks=tuple(remarks))
 
 
 def _figure(phase: str, outputs: Sequence[tuple[str, Reading]]) -> tuple[float | None, str]:
     """(the figure of a phase in IO500's unit, why there is none)"""
     if not outputs:
         return None, "no output of this phase is there"
-    nearest = min(path.count("/") + path.count("!") for path, _ in outputs)
-    chosen = [(path, reading) for path, reading in outputs if path.count("/") + path.count("!") == nearest]
+    nearest = min(path.count("/") for path, _ in outputs)
+    chosen = [(path, reading) for path, reading in outputs if path.count("/") == nearest]
     if len(chosen) > 1:
         return None, f"{len(chosen)} files are outputs of this phase"
-    path, reading = chosen[0]
-    values = []
-    for index, row in enumerate(reading.rows):
-        if reading.verdict(index) == "invalid":
-            continue
-        if phase in BANDWIDTH and row.get("label") == BANDWIDTH[phase]:
-            values.append((row.get("bandwidth_bytes_per_s"), 1 << 30))
-        elif phase in METADATA and row.get("phase") == METADATA[phase]:
-            values.append((row.get("max_ops_per_s", row.get("ops_per_s")), 1000))
-    known = [value / unit for value, unit in values if isinstance(value, int | float)]
-    if known:
-        return max(known), ""
+    ((_, reading),) = chosen
+    column, unit = ("bandwidth_bytes_per_s", 1 << 30) if phase in BANDWIDTH else ("max_ops_per_s", 1000)
+    of_phase = ("label", BANDWIDTH[phase]) if phase in BANDWIDTH else ("phase", METADATA[phase])
+    values = [
+        value / unit
+        for index, row in enumerate(reading.rows)
+        if reading.verdict(index) != "invalid"
+        and row.get(of_phase[0]) == of_phase[1]
+        and isinstance(value := row.get(column), int | float)
+    ]
+    if values:
+        return max(values), ""
     why = next((p.text for p in reading.problems if p.severity == "invalid"), "its output has no such figure")
-    return None, shortened(why.removeprefix(f"{path}: "), _LONGEST)
-
-
-def _compared(phase: str, published: float | None, read: float | None, why: str) -> Io500Figure:
-    unit = "GiB/s" if phase in BANDWIDTH else "kIOPS"
-    difference = why
-    if published is None and not why:
-        difference = "not in its summary"
-    elif published is not None and read is not None and not _same(published, read):
-        difference = compared(published, read)
-    plain = None if published is None else float(published)
-    return Io500Figure(phase=phase, unit=unit, published=plain, read=read, difference=difference)
-
-
-def _same(one: float, other: float) -> bool:
-    """Whether two figures are one, to 0.1 % or as far as they are printed."""
-    return same(one, other, max(_error(one), _error(other)))
-
-
-def _error(figure: float) -> float:
-    return figure.error if isinstance(figure, _Printed) else 0.0
-
-
-def _follows(total: float, figures: Mapping[str, float]) -> bool:
-    """Whether a score is that of figures, to 0.1 % or as far as these are printed."""
-    lowest = score({phase: max(figure - _error(figure), 0.0) for phase, figure in figures.items()})
-    highest = score({phase: figure + _error(figure) for phase, figure in figures.items()})
-    return not (lowest and highest) or (1 - SAME) * lowest.total <= total <= (1 + SAME) * highest.total
+    return None, shortened(why, _LONGEST)

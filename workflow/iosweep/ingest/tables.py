@@ -1,74 +1,137 @@
-"""ingested.json and ingested.zip -> the tables of a campaign, as merge makes them of a store."""
+"""Files of others -> ingested.zip and ingested.json of a new campaign, and the tables of what they hold."""
 
 from __future__ import annotations
 
+import zipfile
 from collections import Counter
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import NamedTuple
 
 import iosweep
-from iosweep.ingest import contents, io500
-from iosweep.ingest.contents import Contents
+from iosweep.files import documents, safe_paths
+from iosweep.ingest import io500, outputs
 from iosweep.ingest.rows import Made, campaign_rows
 from iosweep.results import ingested, merged_tables, temporary_files
-from iosweep.results.ingested import Ingested, IngestedFacts, IngestedFile
+from iosweep.results.ingested import INGESTED, IO500, RAW, Ingested, IngestedFacts, IngestedFile
 from iosweep.results.table_writer import CampaignTables
+from iosweep.text import shortened
+from iosweep.tools.reading import Reading
 
-#: What campaign.json has as the directory that was measured, where outputs do not tell it, or tell several.
+#: What campaign.json has as the directory that was measured.
 UNKNOWN = "not known (ingested)"
+#: Characters of a reason.
+_LONGEST = 200
 
 
-def make_again(results: Path, repair: str | None = None) -> IngestedFacts:
-    """Read all files again, and make the tables of what they hold. `repair`: see merge.merge.
+class NothingUsable(Exception):
+    """None of the files holds a row, so nothing was written. `refused`: why files were not taken -> how many."""
 
-    Raises FileNotFoundError, Damaged.
+    def __init__(self, refused: dict[str, int]):
+        self.refused = refused
+        super().__init__("no usable output of fio, IOR or mdtest")
+
+
+class Content(NamedTuple):
+    """What a file says: by tool, and as a summary of IO500."""
+
+    file: IngestedFile
+    readings: dict[str, Reading]
+    summary: io500.Summary | None = None
+
+    @property
+    def without_row(self) -> str:
+        """Why a file that has a tool's output gives no row: its first problem."""
+        readings = self.readings.values()
+        if not readings or any(reading.rows for reading in readings):
+            return ""
+        texts = (problem.text for reading in readings for problem in reading.problems)
+        return shortened(next(texts, "it has no result"), _LONGEST)
+
+
+def collect(results: Path, campaign: str, paths: Sequence[Path]) -> tuple[Ingested, str, list[Content]]:
+    """Keep those files of some paths that a tool wrote; returns the document, its digest and what the files hold.
+
+    Also those whose output has no figure: a better reader may find one. Raises NothingUsable, OSError; then nothing is
+    kept.
     """
+    refused: Counter[str] = Counter()
+    taken: list[Content] = []
+    with safe_paths.folder(results, make=True) as place:
+        with (
+            place.replaced(RAW) as file,
+            zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive,
+        ):
+            seen: dict[str, Content] = {}
+            for found in (one for path in paths for one in outputs.files(path)):
+                if isinstance(found, outputs.Skipped):
+                    refused[found.reason] += 1
+                    continue
+                if known := seen.get(digest := found.sha256):  # its rows count once; a set of IO500's may need it
+                    refused["is a copy of another file"] += 1
+                    taken.append(known._replace(file=IngestedFile(found.name, digest, len(found.data))))
+                    continue
+                content = _content(IngestedFile(found.name, digest, len(found.data)), found.data)
+                if isinstance(content, str):
+                    refused[content] += 1
+                    continue
+                archive.writestr(zipfile.ZipInfo(digest), found.data, zipfile.ZIP_DEFLATED, compresslevel=1)
+                seen[digest] = content
+                taken.append(content)
+            if not any(reading.rows for content in taken for reading in content.readings.values()):
+                refused.update(one.without_row for one in taken if one.without_row)
+                raise NothingUsable(dict(refused.most_common()))
+        document = Ingested(
+            campaign=campaign,
+            made=datetime.now(UTC).replace(microsecond=0),
+            sources=tuple(outputs.shown(path) for path in paths),
+            files=tuple(content.file for content in taken),
+            refused=dict(refused.most_common()),
+        )
+        data = documents.dump(document, indent=True)
+        place.write(INGESTED, data)
+    return document, ingested.digest(data), taken
+
+
+def _content(file: IngestedFile, data: bytes) -> Content | str:
+    """What a file holds, or why it is not taken."""
+    readings, summary = outputs.readings(data), io500.summary(data)
+    if isinstance(readings, str) and summary is None:
+        return readings
+    return Content(file, {} if isinstance(readings, str) else readings, summary)
+
+
+def make_again(results: Path) -> IngestedFacts:
+    """Read all files again, and make the tables of what they hold. Raises FileNotFoundError, Damaged."""
     document, digest = ingested.load(results)
-    read = [(file, contents.read(file.path, data, file.kinds)) for file, data in ingested.raw(results, document.files)]
-    return make(results, document, digest, read, repair)
+    read = [_content(file, data) for file, data in ingested.raw(results, document.files)]
+    return make(results, document, digest, [one for one in read if isinstance(one, Content)])
 
 
-def make(
-    results: Path,
-    document: Ingested,
-    digest: str,
-    read: Sequence[tuple[IngestedFile, Contents]],
-    repair: str | None = None,
-) -> IngestedFacts:
+def make(results: Path, document: Ingested, digest: str, read: Sequence[Content]) -> IngestedFacts:
     """Write the tables of what files hold, each atomically."""
-    repair = merged_tables.last_repair(results) if repair is None else repair
+    repair = merged_tables.last_repair(results)
     temporary_files.remove(results)
-    made = campaign_rows(document.campaign, read)
-    facts = _facts(document, read, made)
+    once = [*{content.file.sha256: content for content in reversed(read)}.values()][::-1]
+    made = campaign_rows(document.campaign, ((one.file, one.readings.values()) for one in once))
+    summaries = [(one.file.path, one.summary) for one in read if one.summary]
+    of_tools = [(one.file.path, reading) for one in read for reading in one.readings.values()]
+    kinds = Counter(kind for one in once for kind in (*one.readings, *([IO500] if one.summary else [])))
+    facts = IngestedFacts(
+        files=dict(sorted(kinds.items(), key=lambda counted: (counted[0] == IO500, counted[0]))),
+        bytes=sum(one.file.bytes for one in once),
+        refused=document.refused,
+        without_rows=dict(Counter(one.without_row for one in once if one.without_row).most_common()),
+        left_out=dict(Counter(made.left_out).most_common()),
+        when=_when(made),
+        io500=tuple(io500.runs(summaries, of_tools)),
+    )
     with CampaignTables(results) as tables:
         for row in made.rows:
             tables.add(row)
         tables.finish(lambda: _about(document, digest, made) | {"ingested": facts, "repair": repair})
     return facts
-
-
-def _facts(document: Ingested, read: Sequence[tuple[IngestedFile, Contents]], made: Made) -> IngestedFacts:
-    summaries = [(file.path, content.summary) for file, content in read if content.summary]
-    outputs = [(file.path, reading) for file, content in read for reading in content.readings]
-    without = contents.Reasons()
-    once = {file.sha256: (file, content) for file, content in reversed(read)}.values()
-    for file, content in once:
-        if content.readings and not content.rows:
-            without.add(contents.why_no_row(file.path, content))
-    return IngestedFacts(
-        files=dict(sorted(Counter(kind for file, _ in once for kind in file.kinds).items(), key=_tools_first)),
-        bytes=sum(file.bytes for file, _ in once),
-        refused=document.refused,
-        without_rows=without.found(),
-        left_out=dict(Counter(made.left_out).most_common()),
-        when=_when(made),
-        io500=tuple(io500.runs(summaries, outputs)),
-    )
-
-
-def _tools_first(counted: tuple[str, int]) -> tuple[bool, str]:
-    return counted[0] == ingested.IO500, counted[0]
 
 
 def _when(made: Made) -> str:
@@ -83,17 +146,15 @@ def _when(made: Made) -> str:
 
 def _about(document: Ingested, digest: str, made: Made) -> dict[str, object]:
     """The part of campaign.json that takes the place of a plan."""
-    directories = {row.values.get("target_directory") for row in made.rows}
-    (directory,) = directories if len(directories) == 1 else (None,)
+    more = f" and {len(document.sources) - 3} more" if len(document.sources) > 3 else ""
     return {
         "campaign": document.campaign,
-        "description": f"Ingested from {', '.join(document.sources[:3])}"
-        + (f" and {len(document.sources) - 3} more" if len(document.sources) > 3 else ""),
+        "description": f"Ingested from {', '.join(document.sources[:3])}{more}",
         "made": datetime.now(UTC).isoformat(timespec="seconds"),
         "iosweep_version": iosweep.__version__,
         "plan_digest": digest,
         "seed": 0,
-        "target": {"directory": directory or UNKNOWN},
+        "target": {"directory": UNKNOWN},
         "limits": {},
         "sweeps": made.sweeps,
         "configuration": (),

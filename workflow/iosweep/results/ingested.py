@@ -26,38 +26,27 @@ MOST_BYTES = 256 << 20
 CURE = "; `iosweep ingest --replace` with the same outputs makes it again"
 #: A file that no tool wrote, and that is a second witness: IO500's own summary.
 IO500 = "io500"
-#: Figures of IO500 that differ by this share at most are the same: IOR's table has five digits.
-SAME = 1e-3
-#: How far a score may be rounded: the older scripts print three decimals.
-_SCORE_ERROR = 0.0005
 
 
-def same(one: float, other: float, error: float = 0.0) -> bool:
-    """Whether two figures of IO500 are one. error: how far they are rounded."""
-    return abs(one - other) <= max(SAME * max(abs(one), abs(other)), error)
+def same(one: float, other: float) -> bool:
+    """Whether two figures of IO500 are one: to 0.1 % (IOR's table has five digits), or as far as three decimals tell,
+    which older scripts print."""
+    return abs(one - other) <= max(1e-3 * max(abs(one), abs(other)), 0.00051)
 
 
-def compared(published: float, own: float) -> str:
-    """`published +2.10 %`"""
-    return f"published {percent_change(published / own - 1, 2)} %" if own else "published, and its output has 0"
-
-
-def _agreement(published: float | None, own: float | None) -> str:
-    """What to say of two figures that are the same: `none` where six digits are equal, or `within rounding`; "" where
-    one is not known."""
-    if published is None or own is None:
+def difference(published: float | None, read: float | None) -> str:
+    """`published +2.10 %`; "" where the two are one, or one of them is not known."""
+    if published is None or read is None or same(published, read):
         return ""
-    return "none" if f"{published:.6g}" == f"{own:.6g}" else "within rounding"
+    return f"published {percent_change(published / read - 1, 2)} %" if read else "published, and its output has 0"
 
 
 class IngestedFile(Part, frozen=True):
-    """A file. `path`: where it was found; `archive!member` in an archive. `kinds`: the tools whose output it has, and
-    IO500 where it has a summary of that."""
+    """A file. `path`: where it was found."""
 
     path: str
     sha256: Sha256
     bytes: Count
-    kinds: tuple[str, ...]
 
 
 class Ingested(Document, frozen=True, kw_only=True):
@@ -81,18 +70,13 @@ class Ingested(Document, frozen=True, kw_only=True):
 
 class Io500Figure(Part, frozen=True, kw_only=True):
     """A phase of IO500, in its unit (GiB/s or kIOPS). `published`: by its summary; `read`: by its output, None where
-    that gives no figure; `difference`: what to say of the two, empty where they are equal but for rounding."""
+    that gives no figure; `difference`: what to say of the two, empty where they are one."""
 
     phase: str
     unit: str
     published: Number | None = None
     read: Number | None = None
     difference: str = ""
-
-    @property
-    def verdict(self) -> str:
-        """What to say of the two, also where there is no difference."""
-        return self.difference or _agreement(self.published, self.read)
 
 
 class Io500Score(Part, frozen=True, kw_only=True):
@@ -113,11 +97,8 @@ class Io500Run(Part, frozen=True, kw_only=True):
     remarks: tuple[str, ...] = ()
 
     def of_score(self, part: Literal["bandwidth", "metadata", "total"]) -> str:
-        """What to say of a published score and that of the outputs; "" where one is not known."""
-        if self.published is None or self.score is None:
-            return ""
-        published, own = getattr(self.published, part), getattr(self.score, part)
-        return _agreement(published, own) if same(published, own, _SCORE_ERROR) else compared(published, own)
+        """What to say of a published score and that of the outputs."""
+        return difference(getattr(self.published, part, None), getattr(self.score, part, None))
 
 
 class IngestedFacts(Part, frozen=True, kw_only=True):

@@ -203,15 +203,13 @@ class Echo:
 
     contradictions: a sentence each; confirmed: options of the point (`o_direct`, `fsync`) that it says it followed;
     compared: how many options and parameters; place: the argument of its command that names its files, None where it
-    does not repeat it (the parser does not know where the step was to work: the check compares it); flags: a
-    contradiction -> the argument that excuses it, because the tool does not repeat what was given without a value.
+    does not repeat it (the parser does not know where the step was to work: the check compares it).
     """
 
     contradictions: Sequence[str]
     confirmed: frozenset[str]
     compared: int
     place: str | None = None
-    flags: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -344,9 +342,8 @@ class Tool(Protocol):
     def parse(self, streams: Streams, step: Step, phase: Phase) -> Parsed:
         """Figures and problems of one phase of a run. Never raises for what a tool may print."""
 
-    def read(self, files: Mapping[str, bytes], exit_code: int | None) -> Reading:
-        """What the files of one run (name -> content: stdout, a summary file ...) say, judged together with the exit
-        code where it is known. Takes what the tool's versions really write. Never raises for what a file may hold."""
+    def read(self, data: bytes) -> Reading:
+        """What a file of others says (stdout, a summary, a log of several runs). Never raises for what it may hold."""
 
     def leftover(self, step: Step) -> int | None:
         """Files that must be in the file set's directory after the step, or None where the count says nothing."""

@@ -105,9 +105,8 @@ def about_the_end(line: str) -> bool:
 
 @dataclass
 class Said:
-    """A line and what it says, and how many of its kind there are at its place: as many ranks say the same."""
+    """A line and what it says, and how many of its kind there are: as many ranks say the same."""
 
-    at: int
     severity: ProblemSeverity
     line: str
     meaning: str = ""
@@ -115,37 +114,26 @@ class Said:
 
 
 class Heard:
-    """Judges lines one after the other. A kind of line, numbers aside, is judged once, and kept once for a place.
+    """Judges lines one after the other. A kind of line, numbers aside, is judged and kept once.
 
     `judge`: a line -> its severity and meaning, or None where it says nothing.
     """
 
-    _KINDS = 10_000  # that are remembered
-
     def __init__(self, judge: Callable[[str], tuple[ProblemSeverity, str] | None]) -> None:
         self._judge = judge
-        self._kinds: dict[bytes, tuple[ProblemSeverity, str] | None] = {}
-        self._said: dict[tuple[int, bytes], Said] = {}
+        self._said: dict[bytes, Said | None] = {}
 
-    def take(self, at: int, place: int, line: str) -> Said | None:
-        """A line, its number, and a number that is the same for lines without a result between them.
-
-        Returns what it says where that is the first of its kind at the place.
-        """
+    def take(self, line: str) -> None:
         kind = line.encode("utf-8", "replace").translate(_NUMBERS)
-        if said := self._said.get((place, kind)):
-            said.count += 1
-            return None
-        try:
-            found = self._kinds[kind]
-        except KeyError:
+        if kind not in self._said:
             found = self._judge(line)
-            if len(self._kinds) < self._KINDS:
-                self._kinds[kind] = found
-        if found is None:
-            return None
-        new = self._said[place, kind] = Said(at, found[0], line, found[1])
-        return new
+            self._said[kind] = Said(found[0], line, found[1]) if found else None
+        elif said := self._said[kind]:
+            said.count += 1
+
+    def add(self, other: Heard) -> None:
+        """Take what others said that was not said here."""
+        self._said = {**other._said, **self._said}
 
     def __iter__(self) -> Iterator[Said]:
-        return iter(sorted(self._said.values(), key=lambda said: said.at))
+        return iter([said for said in self._said.values() if said])

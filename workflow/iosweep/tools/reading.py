@@ -1,4 +1,4 @@
-"""What a tool's reader says about files that others made (`iosweep parse`)."""
+"""What a tool's reader says about a file that others made (`iosweep parse`)."""
 
 from __future__ import annotations
 
@@ -18,10 +18,6 @@ LEAST_RUNTIME_S = 0.02
 #: A timed phase has to be this long for its rate to be judged steady, unless limits.shortest_phase says otherwise.
 SHORTEST_STEADY_S = 10.0
 
-#: Characters of JSON that are decoded, which takes up to thirty times as much memory; lines of a file that are part of
-#: runs; runs of a file. More is no output of a tool's, and would only take memory.
-MOST_JSON, MOST_LINES, MOST_RUNS = 64 << 20, 100_000, 10_000
-
 ProblemSeverity = Literal["invalid", "suspect", "note"]
 
 
@@ -39,11 +35,11 @@ class Signs:
 
 @dataclass(frozen=True)
 class ReadingProblem:
-    """A finding about the files of one run.
+    """A finding about a file.
 
     `severity`: `invalid` (a figure is wrong or missing and is left out), `suspect` (a figure may not be what it seems;
     it stays) or `note` (context that says nothing against the figures). `row`: index into `Reading.rows`. None means
-    the files as a whole: an invalid one says what `rows` does not have, a suspect one concerns every row.
+    the file as a whole: an invalid one says what `rows` does not have, a suspect one concerns every row.
     """
 
     severity: ProblemSeverity
@@ -55,49 +51,20 @@ class ReadingProblem:
 
 
 @dataclass(frozen=True)
-class Job:
-    """What a text says of the job behind a row, beside the columns: `size=1g`, or its name alone, `name=read`.
-
-    `whole`: all of its options are there or in columns, so that rows with the same options are of one job.
-    """
-
-    options: tuple[str, ...]
-    whole: bool = False
-
-
-@dataclass(frozen=True)
-class Sum:
-    """Rows of workers or clients that did the same at the same time, as one row.
-
-    `parts`: their indexes in `Reading.rows`. `row` has no figures where one of them has none. `doubts`: why the sum may
-    not be what it seems, beside what is said of its parts.
-    """
-
-    row: Mapping[str, Cell]
-    parts: tuple[int, ...]
-    doubts: tuple[str, ...] = ()
-    job: Job | None = None
-
-
-@dataclass(frozen=True)
 class Reading:
-    """What the files of one run say to a person who has only those (`iosweep parse`).
+    """What a file says to a person who has only that (`iosweep parse`).
 
-    `rows`: columns of the result table (columns.py) as far as the files tell, without `verdict`. A figure that cannot
-    be trusted is left out, and an invalid problem gives the reason. `sums`: of rows that are parts of one measurement.
-    `jobs`: index of a row -> its job, where the text tells more than columns hold.
+    `rows`: columns of the result table (columns.py) as far as the file tells, without `verdict`. A figure that cannot
+    be trusted is left out, and an invalid problem gives the reason.
     """
 
     version: str | None
     rows: Sequence[Mapping[str, Cell]]
     problems: Sequence[ReadingProblem]
-    sums: Sequence[Sum] = ()
-    jobs: Mapping[int, Job] = field(default_factory=dict)
 
     def verdict(self, row: int) -> Literal["valid", "suspect", "invalid"]:
         """The verdict on the row with this index: the worst that its own problems and those of all rows say."""
-        found = self._severities.get(row, set()) | (self._severities.get(None, set()) - {"invalid"})
-        return "invalid" if "invalid" in found else "suspect" if "suspect" in found else "valid"
+        return "invalid" if self.against(row, "invalid") else "suspect" if self.against(row, "suspect") else "valid"
 
     def against(self, row: int, severity: ProblemSeverity) -> list[str]:
         """What is said against the row with this index, of one severity; beside its own, suspect ones of all rows."""
@@ -109,14 +76,6 @@ class Reading:
         found: dict[tuple[int | None, ProblemSeverity], list[str]] = {}
         for problem in self.problems:
             found.setdefault((problem.row, problem.severity), []).append(problem.text)
-        return found
-
-    @cached_property
-    def _severities(self) -> Mapping[int | None, set[ProblemSeverity]]:
-        """Row, or None for the files as a whole, -> severities of its problems."""
-        found: dict[int | None, set[ProblemSeverity]] = {}
-        for problem in self.problems:
-            found.setdefault(problem.row, set()).add(problem.severity)
         return found
 
 

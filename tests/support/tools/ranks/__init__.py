@@ -57,7 +57,7 @@ class Ranks(Tool):
         figures = {"ops": ops, "ops_per_s": float(ops), "runtime_s": 1.0}
         return Parsed("ranks-1", figures, Evidence(errors=[], mpi=True, tasks=int(streams["summary"])))
 
-    def read(self, files: Mapping[str, bytes], exit_code: int | None) -> Reading:
+    def read(self, data: bytes) -> Reading:
         return Reading(None, [], [ReadingProblem("invalid", "it writes nothing to be read")])
 
     def leftover(self, step: Step) -> int | None:

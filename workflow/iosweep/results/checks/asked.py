@@ -23,7 +23,7 @@ def as_asked(s: Seen) -> Finding:
         return NO_OUTPUT
     if echo is None:
         return unchecked(f"{s.point.tool} does not print its options")
-    wrong = [one for one in echo.contradictions if echo.flags.get(one) not in s.run.argv]
+    wrong = [*echo.contradictions]
     if echo.place is not None and not _names(s.run.argv, echo.place):
         wrong.append(f"{s.point.tool} worked in {echo.place}, which its command does not name")
     if wrong:

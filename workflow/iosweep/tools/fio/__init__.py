@@ -8,7 +8,7 @@ from iosweep.node.cpus import CpuSet
 from iosweep.tools import ClientServer, FileSet, Parsed, Phase, Step, Streams, Tool, Value
 from iosweep.tools.fio import argv as _argv
 from iosweep.tools.fio import client_server as _client_server
-from iosweep.tools.fio import series_log, several_nodes
+from iosweep.tools.fio import nodes, output, series_log
 from iosweep.tools.fio.options import OPTIONS, PHASES
 from iosweep.tools.reading import Reading, Signs
 
@@ -21,7 +21,7 @@ class Fio(Tool):
     program = "fio"
     get_it = "apt-get install fio, dnf install fio, or spack install fio"
     version_argv = ("fio", "--version")
-    too_old = (r"fio-([12]\.|3\.[01](\D|$))", "{} is too old; 3.2 or newer is needed")
+    too_old = (r"fio-([12]\.|3\.(\d|1[0-7])(\D|$))", "{} is too old; 3.18 or newer is needed")
     latency = True
     own_metadata = "fio metadata (filecreate, filestat, filedelete); not comparable with mdtest"
     outputs: Mapping[str, str] = {series_log.STREAM: series_log.FILES}
@@ -50,12 +50,10 @@ class Fio(Tool):
         return _argv.bound(workers)
 
     def parse(self, streams: Streams, step: Step, phase: Phase) -> Parsed:
-        return several_nodes.parse(streams, step, phase)
+        return nodes.parse(streams, step, phase)
 
-    def read(self, files: Mapping[str, bytes], exit_code: int | None) -> Reading:
-        from iosweep.tools.fio import foreign  # late: campaigns do without
-
-        return foreign.read(files, exit_code)
+    def read(self, data: bytes) -> Reading:
+        return output.read(data)
 
     def leftover(self, step: Step) -> int | None:
         """Of all nodes together: each has a directory of its own, whose files add up to it."""

@@ -8,7 +8,7 @@ from typing import Literal
 
 from iosweep.node.cpus import CpuSet, listed
 from iosweep.tools import FileSet, Step, Streams, Value
-from iosweep.tools.fio import own_output, series_log
+from iosweep.tools.fio import output, series_log
 from iosweep.tools.fio.options import ENGINE, PHASES, RW
 from iosweep.units import size_name
 
@@ -85,7 +85,7 @@ def _names(threads: int, count: int) -> tuple[str, ...]:
 
 def _prepared(streams: Streams, size: int) -> str | None:
     """What is wrong with the output of `_prepare`, or None."""
-    parsed, _ = own_output.parse(streams["stdout"], PHASES["seq_write"])
+    parsed, _ = output.parse(streams["stdout"], PHASES["seq_write"])
     if parsed.problems:
         return "; ".join(parsed.problems)
     written = parsed.figures.get("bytes_written")

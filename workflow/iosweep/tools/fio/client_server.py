@@ -12,12 +12,11 @@ import re
 from collections.abc import Sequence
 
 from iosweep.node.cpus import CpuSet
-from iosweep.tools import Parsed, Phase, Step
-from iosweep.tools.fio import own_output
+from iosweep.tools import Phase, Step
+from iosweep.tools.fio import output
 from iosweep.tools.fio.argv import bound, command
-from iosweep.tools.fio.echo import Options
-from iosweep.tools.fio.json_records import ALL_CLIENTS, Host
-from iosweep.tools.fio.own_output import Parts
+from iosweep.tools.fio.output import Node, Options
+from iosweep.tools.fio.records import ALL_CLIENTS, Host
 
 #: Lines of the client and of servers that may say what went wrong; the others are notes on jobs.
 _MAY_BE_ERROR = re.compile(r"fio: |\berror\b|err=|^client", re.IGNORECASE)
@@ -67,9 +66,9 @@ def _job(step: Step, seed: int, workers: Sequence[CpuSet]) -> str:
 
 def reported(
     stdout: bytes, hosts: Sequence[Host], phase: Phase, asked: Options
-) -> tuple[str | None, dict[str, tuple[Parsed, Parts]], list[str]]:
+) -> tuple[str | None, dict[str, Node], list[str]]:
     """(version, node -> its report, problems) of a client's output."""
-    lines, found, problem = own_output.document(stdout)
+    lines, found, problem = output.document(stdout)
     errors = [line.strip() for line in lines if _MAY_BE_ERROR.search(line)][:3]
     if found is None:
         return None, {}, [problem, *errors]
@@ -77,7 +76,7 @@ def reported(
     if found.client_stats is None:
         return version, {}, ["fio's JSON has no client_stats"]
     names = {(host.address, host.port): host.host for host in hosts}
-    nodes: dict[str, tuple[Parsed, Parts]] = {}
+    nodes: dict[str, Node] = {}
     problems = []
     for entry in found.client_stats:
         if entry.jobname == ALL_CLIENTS:
@@ -86,7 +85,7 @@ def reported(
         if name is None or name in nodes or entry.jobname != phase.name:
             problems.append(f"a report that was not asked for: {entry.jobname} of {entry.hostname}, port {entry.port}")
             continue
-        nodes[name] = own_output.of_entry(entry, found.version, phase, [], asked)
+        nodes[name] = output.of_entry(entry, found.version, phase, [], asked)
         problems += [f"{name}: {wrong}" for wrong in nodes[name][0].problems]
     for (address, port), name in names.items():
         if name not in nodes:

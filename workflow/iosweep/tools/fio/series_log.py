@@ -8,13 +8,11 @@ interval; what came after the last tick is not logged.
 
 from __future__ import annotations
 
-import contextlib
 import math
 import re
 from bisect import bisect_right
 from collections.abc import Sequence
 from operator import sub
-from statistics import median
 from typing import Annotated, NamedTuple
 
 import msgspec
@@ -32,14 +30,11 @@ SHORTEST_S = 0.01
 _MOST_BYTES = 16 << 20
 #: A gap of so many intervals between two entries is looked at: were ticks late, or did nothing complete?
 _GAP = 1.9
-#: Share of a worker's usual rate below which a late look is one at a standstill.
-_STOPPED = 1 / 3
 #: Quantity of the series.
 NAME = "bandwidth_bytes_per_s"
 
 _HEAD = re.compile(rb"^==> series_bw\.(\d{1,6})\.log <==\n", re.MULTILINE)
-_Numbers = list[Annotated[int, msgspec.Meta(ge=0, le=2**53)]]
-_decoder, _decoder_of_all = msgspec.json.Decoder(_Numbers), msgspec.json.Decoder(list[_Numbers])
+_decoder = msgspec.json.Decoder(list[Annotated[int, msgspec.Meta(ge=0, le=2**53)]])
 
 
 class Unreadable(ValueError):
@@ -107,37 +102,20 @@ def _logs(stream: bytes) -> dict[int, _Entries]:
     if before:
         raise Unreadable("they do not begin with the name of a log")
     found: dict[int, _Entries] = {}
-    last: list[int] = []  # most workers have entries of the same times
-    for number, text, values in zip(parts[0::2], parts[1::2], _numbers(parts), strict=True):
+    for number, text in zip(map(int, parts[0::2]), parts[1::2], strict=True):
+        try:
+            values = _decoder.decode(b"[" + text.rstrip().replace(b"\n", b",") + b"]")
+        except msgspec.DecodeError:
+            raise Unreadable(f"that of worker {number} holds what is no entry") from None
         lines = text.count(b"\n")
         fields, rest = divmod(len(values), lines) if lines else (3, len(values))
         times = values[0::fields] if fields else []
-        in_order = times == last or times == sorted(times)
-        if text[-1:] not in (b"", b"\n") or rest or fields < 3 or not in_order:
-            raise Unreadable(f"that of worker {int(number)} is cut, or its entries are not in order")
-        found[int(number)] = _Entries(times, values[1::fields], values[2::fields])
-        last = times
-    if 2 * len(found) < len(parts):
-        raise Unreadable("they have one worker's twice")
+        if text[-1:] not in (b"", b"\n") or rest or fields < 3 or times != sorted(times):
+            raise Unreadable(f"that of worker {number} is cut, or its entries are not in order")
+        if number in found:
+            raise Unreadable("they have one worker's twice")
+        found[number] = _Entries(times, values[1::fields], values[2::fields])
     return dict(sorted(found.items()))
-
-
-def _numbers(parts: Sequence[bytes]) -> list[list[int]]:
-    """The numbers of each log. parts: number of a worker, its text, number of the next, its text ...
-
-    All are decoded at once, which takes half the time. Raises Unreadable.
-    """
-    texts = [text.rstrip().replace(b"\n", b",") for text in parts[1::2]]
-    with contextlib.suppress(msgspec.DecodeError):
-        found = _decoder_of_all.decode(b"[[" + b"],[".join(texts) + b"]]" if texts else b"[]")
-        if len(found) == len(texts):
-            return found
-    for number, text in zip(parts[0::2], texts, strict=True):
-        try:
-            _decoder.decode(b"[" + text + b"]")
-        except msgspec.DecodeError:
-            raise Unreadable(f"that of worker {int(number)} holds what is no entry") from None
-    raise Unreadable("they hold what is no entry")
 
 
 def _regular(log: _Entries, number: int, step_ms: int) -> list[float] | None:
@@ -158,64 +136,15 @@ def _uneven(
     logged of them."""
     ticks = _ticks(logs, step_s)
     last_s = ticks[-1]
-    cells = _in_step(logs, ticks, number, step_s, runtime_s, moved_bytes)
-    if not cells:
-        spans = [_spans(log, ticks, step_s) for log in logs]
-        late = _ticks_were_late(spans, moved_bytes, last_s, runtime_s, step_s)
-        cells = [_cells(own, late, number, step_s) for own in spans]
+    spans = [_spans(log, ticks, step_s) for log in logs]
+    late = _ticks_were_late(spans, moved_bytes, last_s, runtime_s, step_s)
+    cells = [_cells(own, late, number, step_s) for own in spans]
     rest_s = number * step_s - last_s
     if rest_s > 0.1 * step_s:
         missing = moved_bytes - sum(map(sum, cells)) * step_s
         if rest_s < _GAP * step_s or missing > moved_bytes * rest_s / runtime_s / 2:
             return [own[: int(last_s / step_s + 0.1)] for own in cells]
     return cells
-
-
-def _in_step(
-    logs: Sequence[_Entries], ticks: Sequence[float], number: int, step_s: float, runtime_s: float, moved_bytes: float
-) -> list[list[float]]:
-    """What `_cells` makes of logs with the same times, as most have: how much of an entry belongs to an interval is
-    found once for all workers. Empty for other logs, and where an entry stands for more than one part."""
-    times, _, directions = logs[0]
-    if any(log.times != times or log.directions != directions for log in logs):
-        return []
-    spans = _spans(
-        _Entries(times, [*map(sum, zip(*(log.rates for log in logs), strict=True))], directions), ticks, step_s
-    )
-    late = _ticks_were_late([spans], moved_bytes, ticks[-1], runtime_s, step_s)
-    gaps = [entry for entry, (_, _, _, skipped) in enumerate(spans) if skipped]
-    if gaps and any(_has_parts(log, gaps, spans, step_s) for log in logs):
-        return []
-    shares: list[list[tuple[int, float]]] = [[] for _ in range(number)]
-    for entry, (begin, end, _, skipped) in enumerate(spans):
-        if skipped and not late:
-            begin += skipped
-        for cell in range(int(begin / step_s), min(int(end / step_s) + 1, number)):
-            inside_s = min(end, (cell + 1) * step_s) - max(begin, cell * step_s)
-            shares[cell].append((entry, 1024.0 * inside_s / step_s))
-    rates = [*zip(*(log.rates for log in logs), strict=True)]  # of each entry, those of all workers
-    nothing = [0.0] * len(logs)
-    return [*map(list, zip(*(_weighted(own, rates) if own else nothing for own in shares), strict=True))]
-
-
-def _has_parts(log: _Entries, gaps: Sequence[int], spans: Sequence[_Span], step_s: float) -> bool:
-    """Whether an entry of a log stands for more than one part. gaps: the entries that may; spans: of all entries, with
-    any rates."""
-    most = _STOPPED * max(log.rates)
-    if all(log.rates[entry] > most for entry in gaps):  # the median, which is no more, takes ten times as long
-        return False
-    own = [(begin, end, rate * 1024.0, gap) for (begin, end, _, gap), rate in zip(spans, log.rates, strict=True)]
-    usual = _usual(own)
-    return any(len(_parts(own[entry], usual, step_s)) > 1 for entry in gaps)
-
-
-def _weighted(shares: Sequence[tuple[int, float]], rates: Sequence[Sequence[int]]) -> Sequence[float]:
-    """The sums of some entries' rates, weighted, of each worker."""
-    (first, share), *others = shares
-    found = [rate * share for rate in rates[first]]
-    for entry, share in others:
-        found = [so_far + rate * share for so_far, rate in zip(found, rates[entry], strict=True)]
-    return found
 
 
 def _ticks(logs: Sequence[_Entries], step_s: float) -> list[float]:
@@ -260,26 +189,10 @@ def _ticks_were_late(
     return moved_bytes - tail - least > more / 2
 
 
-def _parts(span: _Span, usual: float, step_s: float) -> list[_Span]:
-    """The entry of a late look, or the two intervals in which it was made: a stop of fio itself (SIGSTOP, a frozen
-    control group) delays the look, too. Its bytes, which two intervals can hold, would spread over the standstill."""
-    begin, end, rate, skipped = span
-    moved = rate * (end - begin)
-    if not skipped or rate > _STOPPED * usual or moved > 2 * usual * step_s:
-        return [span]
-    return [(at, at + step_s, moved / 2 / step_s, 0.0) for at in (begin, end - step_s)]
-
-
-def _usual(spans: Sequence[_Span]) -> float:
-    """The rate of most entries."""
-    return median([rate for _, _, rate, skipped in spans if not skipped] or [0.0])
-
-
 def _cells(spans: Sequence[_Span], late: bool, number: int, step_s: float) -> list[float]:
     """Bytes/s in each of `number` even intervals."""
     cells = [0.0] * number
-    usual = _usual(spans)
-    for begin, end, rate, skipped in [part for span in spans for part in _parts(span, usual, step_s)]:
+    for begin, end, rate, skipped in spans:
         if skipped and not late:
             begin += skipped
         first, last = int(begin / step_s), int(end / step_s)

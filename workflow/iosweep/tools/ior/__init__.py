@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from iosweep.tools import FileSet, Parsed, Phase, Step, Streams, Tool, Value
 from iosweep.tools.ior import argv as _argv
+from iosweep.tools.ior import output
 from iosweep.tools.ior.options import OPTIONS, PHASES
 from iosweep.tools.reading import Reading, Signs
 
@@ -50,14 +51,10 @@ class Ior(Tool):
         return _argv.command(step, directory, seed)
 
     def parse(self, streams: Streams, step: Step, phase: Phase) -> Parsed:
-        from iosweep.tools.ior import own_output
+        return output.parse(streams, step, phase)
 
-        return own_output.parse(streams, step, phase)
-
-    def read(self, files: Mapping[str, bytes], exit_code: int | None) -> Reading:
-        from iosweep.tools.ior import foreign  # late: campaigns do without
-
-        return foreign.read(files, exit_code)
+    def read(self, data: bytes) -> Reading:
+        return output.read(data)
 
     def inodes(self, step: Step) -> int:
         new = step.phase.writes and step.options["write_mode"] == "new"

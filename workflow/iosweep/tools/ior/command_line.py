@@ -10,9 +10,6 @@ from functools import lru_cache
 from iosweep.tools.ior.records import LARGEST
 
 _WITH_VALUE = frozenset("AabdDfGijJlMNoOQstTUX")
-#: of IOR 3.1 and earlier (getopt); -l has a value from 3.1 on
-_WITH_VALUE_OLD = frozenset("AabdDfGijJMNoOQstTUX")
-_PACKETS = ("offset", "incompressible", "timestamp", "o", "i", "t", "g")
 _SIZES = {"": 1, "b": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
 _SIZE = re.compile(r"(\d+)\s*([bkmgt]?)(?:i?b|ytes)?", re.IGNORECASE)
 
@@ -42,7 +39,6 @@ class Command:
     flags: frozenset[str] = frozenset()  # letters, and `zz` for a second z
     values: dict[str, str] = field(default_factory=dict)  # letters, and lower-case names of -O and --name=value
     certain: bool = True
-    old: bool = False  # of IOR 3.1 or earlier
 
     def on(self, flag: str, directive: str = "") -> bool:
         """Whether a flag is set, by its letter or by `-O directive=1`."""
@@ -52,18 +48,15 @@ class Command:
         """What is measured; None where the command line does not tell. Without any of -w -r -W -R: both."""
         write, read = self.on("w", "writeFile"), self.on("r", "readFile")
         check = self.on("R", "checkRead")
-        read = read or (check and not self.old)  # 3.1 and earlier do not measure what they read for a check
+        read = read or check
         if not write and not read:
             return None if check or self.on("W", "checkWrite") else ("write", "read")
         return tuple(name for name, wanted in (("write", write), ("read", read)) if wanted)
 
 
 @lru_cache(maxsize=8)  # each test of a script has the same
-def parse(line: str | None, old: bool = False) -> Command | None:
-    """The options in a command line as IOR prints it; None without one. Unknown words are skipped.
-
-    `old`: as IOR 3.1 and earlier read it.
-    """
+def parse(line: str | None) -> Command | None:
+    """The options in a command line as IOR prints it; None without one. Unknown words are skipped."""
     if not line:
         return None
     flags: set[str] = set()
@@ -71,9 +64,7 @@ def parse(line: str | None, old: bool = False) -> Command | None:
     words = deque(line.split()[1:])
     while words:
         word = words.popleft()
-        if old and word.startswith("-"):
-            _letters(word[1:], words, flags, values)
-        elif word.startswith("--"):
+        if word.startswith("--"):
             name, _, value = word[2:].partition("=")
             values[name.lower()] = value or "1"
         elif word.startswith("-") and len(word) > 1:
@@ -84,19 +75,7 @@ def parse(line: str | None, old: bool = False) -> Command | None:
                 if name.count("z") + ("z" in flags) > 1:  # -z -z draws offsets within the size that the files have
                     flags.add("zz")
                 flags |= set(name)
-    return Command(frozenset(flags), values, certain="f" not in values, old=old)
-
-
-def _letters(letters: str, words: deque[str], flags: set[str], values: dict[str, str]) -> None:
-    """One word as getopt reads it: flags, up to the first letter that has a value (the rest, or the next word)."""
-    for at, letter in enumerate(letters, 1):
-        if letter in _WITH_VALUE_OLD:
-            _value(letter, letters[at:] or (words.popleft() if words else ""), values)
-            return
-        if letter == "l" and (letters[at : at + 20] or (words[0] if words else "")) in _PACKETS:
-            values["l"] = letters[at:] or words.popleft()
-            return
-        flags.add(letter)
+    return Command(frozenset(flags), values, certain="f" not in values)
 
 
 def _value(letter: str, value: str, values: dict[str, str]) -> None:

@@ -1,4 +1,5 @@
-"""Whether a run's figures can be trusted: nothing missing, nothing double, and figures that fit one another.
+"""What a run of IOR was, and whether its figures can be trusted: nothing missing, nothing double, and figures that fit
+one another.
 
 What IOR divides (ior.c, ReduceIterResults): bandwidth = bytes / total, operations per second = (bytes / transfer
 size) / io, both before rounding. So each row proves itself, as well as its printed digits allow.
@@ -7,56 +8,161 @@ size) / io, both before rounding. So each row proves itself, as well as its prin
 from __future__ import annotations
 
 import math
+import re
 from collections import Counter, defaultdict, deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from typing import TypeVar
 
-from iosweep.tools import wall_clock
 from iosweep.tools.ior import command_line
-from iosweep.tools.ior.records import LARGEST, MIXED, OPERATIONS, Moved, Printed, Remark, Result, Run, same_in_64_bits
-from iosweep.tools.ior.run_facts import time_bounded
-from iosweep.tools.reading import Cell, ProblemSeverity
+from iosweep.tools.ior.command_line import Command, number, size
+from iosweep.tools.ior.records import MIXED, OPERATIONS, Moved, Printed, Printout, Remark, Result, Run, same_in_64_bits
+from iosweep.tools.reading import ProblemSeverity
 
-#: Two dates of whole seconds may be so far apart more than they tell.
-DATES_S = 2.0
 _SLACK = 1e-9  # of floating point; the printed digits' own error is far above it
+_TOO_OLD = re.compile(r"[12]\.|3\.[01](\D|$)")
 Range = tuple[float, float]
+T = TypeVar("T")
 
 
-def judge(run: Run, moved: Sequence[Moved]) -> Run:
-    """The run (its facts derived) with bytes where they are exact, the best figures, and all that is wrong.
+def judge(printout: Printout, log_seen: bool) -> Run:
+    """A run with the bytes of its rows where they are exact, its best figures, and all that is wrong.
 
-    `moved`: IOR's warnings on this run, in order.
+    `log_seen`: whether IOR's messages were there to be read.
     """
+    run = replace(_facts(printout), log_seen=log_seen)
     problems, remarks = _complete(run)
-    bounded = time_bounded(run)
-    run, unclaimed = _attach(run, moved)
+    problems += _of_another_run(run)
+    run, unclaimed = _attach(run, printout.moved)
     if unclaimed and run.results:
         problems.append(f"{unclaimed} warnings on the bytes moved belong to no result")
-    results = _bytes(run, bounded, remarks)
-    problems += [*_possible(run, results), *_times(run, results)]
-    problems += [] if bounded else _whole_blocks(run, results)
+    results = _bytes(run, remarks)
+    problems += [] if run.time_bounded else _whole_blocks(run, results)
     for result in results:
         remarks += [Remark("invalid", text, _key(result)) for text in _consistent(run, result)]
-    problems += _totals(run, results, remarks)
-    results = _best(run, results)
+    problems += _most(printout, results)
+    if not log_seen and "1" in (printout.parameters.get("checkRead"), printout.parameters.get("checkWrite")):
+        remarks.append(Remark("suspect", "data was checked: only IOR's messages tell whether it was right"))
+    said = defaultdict[ProblemSeverity, list[str]](list)
+    for one in sorted(printout.heard, key=lambda one: _consequence(one.line)):
+        said[one.severity].append(one.line[:160] + (f" ({one.count} such lines)" if one.count > 1 else ""))
+    heard = {severity: f"IOR or MPI says: {'; '.join(lines[:3])}" + f" (and {len(lines) - 3} more)" * (len(lines) > 3)
+             for severity, lines in said.items()}  # fmt: skip
+    problems += [heard.pop("invalid")] if "invalid" in heard else []
+    remarks += [Remark(severity, text) for severity, text in heard.items()]
     return replace(
-        run, results=tuple(results), problems=tuple(dict.fromkeys((*run.problems, *problems))),
-        remarks=tuple(dict.fromkeys((*run.remarks, *remarks))),
+        run, results=tuple(_best(printout, results)), problems=tuple(dict.fromkeys((*printout.problems, *problems))),
+        remarks=tuple(dict.fromkeys(remarks)),
     )  # fmt: skip
 
 
-#: Columns of a row that say what ran; all others are figures.
-_IDENTITY = frozenset((
-    "tool", "tool_version", "label", "repetition", "phase", "kind", "metric", "nodes", "threads_per_node", "tasks",
-    "transfer_size_bytes", "segments", "phase_time_s", "began_local", "ended_local", "host", "command",
-    "o_direct", "fsync", "api", "file_per_process", "collective",
-))  # fmt: skip
+def _consequence(line: str) -> bool:
+    """Whether a bad line is what follows from another: how MPI ends, or a transfer that goes on."""
+    return bool(re.search(r"abort|assertion|termination|terminated|partial", line, re.IGNORECASE))
 
 
-def without_figures(row: Mapping[str, Cell]) -> dict[str, Cell]:
-    """The row without what cannot be trusted where one of its figures cannot."""
-    return {name: value for name, value in row.items() if name in _IDENTITY}
+def _facts(printout: Printout) -> Run:
+    """The run with what its options, parameters and command line say."""
+    options, parameters = printout.options, printout.parameters
+    asked = command_line.parse(printout.command or options.get("Command line"))
+    certain = asked if asked and asked.certain else Command()
+    ordering = options.get("ordering in a file", "").partition(" ")[0]
+    operations: tuple[str, ...] | None = certain.operations() if asked and asked.certain else None
+    if "readFile" in parameters:
+        reads = "1" in (parameters["readFile"], parameters.get("checkRead"))
+        wanted = {"write": parameters.get("writeFile") == "1", "read": reads}
+        operations = tuple(name for name in OPERATIONS if wanted[name])
+    segments = number(options.get("segments")) or number(parameters.get("segmentCount"))
+    api = options.get("api") or parameters.get("api")
+    o_direct = None
+    if asked and asked.certain and api in (None, "POSIX"):
+        o_direct = certain.on("B", "useO_DIRECT") or certain.on("B", "posix.odirect")
+    fsync = certain.on("e", "fsync") if asked and asked.certain else None
+    stonewall_s = number(parameters.get("deadlineForStonewall")) or number(options.get("stonewallingTime"))
+    stonewall_s = stonewall_s or number(certain.values.get("D"))
+    least = asked.values.get("mintimeduration", "0") if asked else "0"
+    rows = printout.results
+    return Run(
+        printout,
+        tuple(rows),
+        api=api,
+        tasks=_first(number(options.get("tasks")), *(row.tasks for row in rows)),
+        nodes=_first(number(options.get("nodes")), number(parameters.get("nodes"))),
+        clients_per_node=_first(number(options.get("clients per node")), number(parameters.get("tasksPerNode"))),
+        repetitions=_first(number(options.get("repetitions")), number(parameters.get("repetitions")),
+                           number(certain.values.get("i", "1")) if asked and asked.certain else None),
+        segments=segments,
+        block_bytes=_first(number(parameters.get("blockSize")), size(options.get("blocksize")),
+                           *(_exact(row.block_bytes) for row in rows), size(certain.values.get("b"))),
+        transfer_bytes=_first(number(parameters.get("transferSize")), size(options.get("xfersize")),
+                              *(_exact(row.transfer_bytes) for row in rows), size(certain.values.get("t"))),
+        file_per_process=_first(
+            {"file-per-process": True, "single-shared-file": False}.get(options.get("access", "")),
+            _flag(parameters.get("filePerProc")),
+        ),
+        collective=_first(
+            {"collective": True, "independent": False}.get(options.get("type", "")),
+            _flag(parameters.get("collective")),
+        ),
+        random=_first(
+            {"random": True, "sequential": False}.get(ordering),
+            _flag(parameters.get("randomOffset")),
+            certain.on("z", "randomOffset") if asked and asked.certain else None,
+        ),
+        o_direct=False if "o_direct" in printout.off else o_direct,
+        fsync=False if "fsync" in printout.off else _first(_flag(parameters.get("fsync")), fsync),
+        stonewall_s=stonewall_s,
+        time_bounded=bool(stonewall_s) or least != "0",
+        status_file=bool(certain.values.get("stonewallingstatusfile")),
+        within_file=(number(parameters.get("randomOffset")) or 0) > 1 or "zz" in certain.flags,
+        operations=operations,
+    )  # fmt: skip
+
+
+def _first(*values: T | None) -> T | None:
+    return next((value for value in values if value is not None), None)
+
+
+def _flag(text: str | None) -> bool | None:
+    value = number(text)
+    return None if value is None else value != 0
+
+
+def _exact(kib: Printed) -> int | None:
+    """Bytes of a printed size where its rounding leaves only one whole number."""
+    return round(kib) if kib.error < 0.5 else None
+
+
+def _of_another_run(run: Run) -> Iterator[str]:
+    """Where a run is not what its command asks for, was none, or has rows of another one."""
+    printout = run.printout
+    options, version = printout.options, printout.version or ""
+    if printout.layout == "table" and "api" not in options:
+        yield (
+            f"not read: IOR {version} (3.3 and newer are)" if _TOO_OLD.match(version)
+            else "a table without the options that IOR prints above it: what ran is not told"
+        )  # fmt: skip
+    asked = command_line.parse(printout.command or options.get("Command line"))
+    wanted = number(asked.values.get("N")) if asked and asked.certain else None
+    if wanted and run.tasks is not None and wanted != run.tasks:
+        yield f"{run.tasks} tasks ran, the command asks for {wanted} (-N)"
+    least_s = number(asked.values.get("mintimeduration")) if asked and asked.certain else None
+    if "1" in (options.get("dryRun"), printout.parameters.get("dryRun")):
+        yield "a dry run: nothing was measured"
+    for result in run.results:
+        sizes = ("block size", run.block_bytes, result.block_bytes), (
+            "transfer size", run.transfer_bytes, result.transfer_bytes)  # fmt: skip
+        for name, told, printed in sizes:
+            if printed <= 0 or (told is not None and not printed.near(told)):
+                yield f"{name}: given as {told} bytes and as {printed / 1024:g} KiB: {MIXED}"
+        if result.tasks not in (None, run.tasks):
+            yield f"tasks: given as {run.tasks} and as {result.tasks}: {MIXED}"
+        if least_s and result.total_s < 0.98 * least_s:
+            yield f"{_name(result)}: {result.total_s:g} s are less than minTimeDuration, {least_s} s"
+    aggregate = size(options.get("aggregate filesize"))
+    product = _expected(run)
+    if aggregate and product and not same_in_64_bits(aggregate, product):
+        yield f"aggregate file size: given as {aggregate}, block x segments x tasks is {product}: {MIXED}"
 
 
 def _key(result: Result) -> tuple[str, int]:
@@ -84,9 +190,7 @@ def _within(value: float, allowed: Range) -> bool:
 def _complete(run: Run) -> tuple[list[str], list[Remark]]:
     """Every operation of every iteration once, in IOR's order. A row that is missing says nothing against others."""
     if not run.results:
-        return [] if run.problems else ["no results"], []
-    if run.layout == "notes":  # one row is taken over from each run (its last); the rest is not there
-        return [], []
+        return [] if run.printout.problems else ["no results"], []
     found = [(result.access, result.iteration) for result in run.results]
     names = run.operations or tuple(name for name in OPERATIONS if any(access == name for access, _ in found))
     last = max(iteration for _, iteration in found)
@@ -132,18 +236,17 @@ def _attach(run: Run, moved: Sequence[Moved]) -> tuple[Run, int]:
     return replace(run, results=tuple(results)), len(queue)
 
 
-def _bytes(run: Run, bounded: bool, remarks: list[Remark]) -> list[Result]:
+def _bytes(run: Run, remarks: list[Remark]) -> list[Result]:
     """The rows with their exact bytes where they are told."""
     expected = _expected(run)
-    told = _told(run)
     results: list[Result] = []
     for result in run.results:
         moved = expected
         if result.moved:
-            remarks += _moved(run, bounded, result, result.moved, expected)
+            remarks += _moved(run, result, result.moved, expected)
             moved = result.moved.moved
-        elif bounded and not run.log_seen:  # with a log, and no warning in it: as many as expected
-            moved = told.get(result.access) if result.iteration == 0 else None
+        elif run.time_bounded and not run.log_seen:  # with a log, and no warning in it: as many as expected
+            moved = None
             if result.access == "read":
                 text = "was bounded by time: only IOR's messages tell whether it read beyond what is allocated"
                 remarks.append(Remark("suspect", f"{_name(result)} {text}", _key(result)))
@@ -151,55 +254,14 @@ def _bytes(run: Run, bounded: bool, remarks: list[Remark]) -> list[Result]:
     return results
 
 
-def _told(run: Run) -> dict[str, int]:
-    """Bytes of the first iteration by the summary, where its rounding leaves only one number of transfers."""
-    told: dict[str, int] = {}
-    for total in run.totals if run.transfer_bytes else ():
-        size = total.aggregate_bytes
-        if run.transfer_bytes and size is not None:
-            whole = round(size / run.transfer_bytes) * run.transfer_bytes
-            if size.near(whole) and 2 * size.error < run.transfer_bytes:
-                told.setdefault(total.access, whole)
-    return told
-
-
-def _possible(run: Run, results: Sequence[Result]) -> list[str]:
-    counts = {
-        "tasks": run.tasks, "nodes": run.nodes, "clients per node": run.clients_per_node, "segments": run.segments,
-        "repetitions": run.repetitions, "block size": run.block_bytes, "transfer size": run.transfer_bytes,
-    }  # fmt: skip
-    problems = [
-        f"{name}: {value}, which cannot be" for name, value in counts.items() if value is not None and value < 1
-    ]
-    block, transfer = run.block_bytes, run.transfer_bytes
-    if block and transfer and block % transfer:
-        problems.append(f"the block size, {block} bytes, is not a multiple of the transfer size, {transfer} bytes")
-    counts["block x segments"] = (block or 0) * (run.segments or 0)
-    counts["bytes moved"] = max((result.bytes_moved or 0 for result in results), default=0)
-    return problems + [f"{name}: beyond 64 bits" for name, value in counts.items() if value and abs(value) > LARGEST]
-
-
-def _times(run: Run, results: Sequence[Result]) -> list[str]:
-    """Where times cannot be: longer than the whole run by its dates, or shorter than the least duration."""
-    timed_s = sum(float(result.total_s) for result in results)
-    wrong = wall_clock.fast(timed_s, run.lasted_s, DATES_S) if run.lasted_s is not None else ""
-    found = [wrong] if wrong else []
-    asked = command_line.parse(run.command, run.old)
-    least_s = command_line.number(asked.values.get("mintimeduration")) if asked and asked.certain else None
-    if least_s:
-        short = [one for one in results if one.total_s < 0.98 * least_s]
-        found += [f"{_name(one)}: {one.total_s:g} s are less than minTimeDuration, {least_s} s" for one in short]
-    return found
-
-
-def _moved(run: Run, bounded: bool, result: Result, moved: Moved, expected: int | None) -> list[Remark]:
+def _moved(run: Run, result: Result, moved: Moved, expected: int | None) -> list[Remark]:
     """What IOR's warning says about a row.
 
     Random offsets within the files' real size (-z -z) reach nothing beyond it, and what IOR then expects is another
     figure. A status file bounds reads by what was written.
     """
     found: list[tuple[ProblemSeverity, str]] = []
-    limited = moved.stonewalled or bounded or run.within_file
+    limited = moved.stonewalled or run.time_bounded or run.within_file
     if expected is not None and not same_in_64_bits(moved.expected, expected) and not run.within_file:
         found.append(("invalid", f": IOR expected {moved.expected} bytes, block x segments x tasks is {expected}"))
     if not limited and moved.moved != moved.expected and not (run.status_file and result.access == "read"):
@@ -268,54 +330,18 @@ def _consistent(run: Run, result: Result) -> list[str]:
     return problems
 
 
-def _totals(run: Run, results: Sequence[Result], remarks: list[Remark]) -> list[str]:
-    """Where Max Write, Max Read and the summary do not fit the rows: into `remarks` for all rows of an operation."""
-    problems = []
-    rows = {access: [result for result in results if result.access == access] for access in OPERATIONS}
-    figures = {access: _spread(of) for access, of in rows.items() if of}
-    for total in run.totals:
-        if total.access not in figures:
-            problems.append(f"the summary tells of {total.access}, of which there are no results")
-            continue
-        wrong: list[str] = []
-        found = zip((total.maximum, total.minimum, total.mean), figures[total.access], strict=True)
-        for name, (told, made) in zip(("maximum", "minimum", "mean"), found, strict=True):
-            if told is not None and not told.near(made):
-                wrong.append(f"the summary's {name} of {total.access} is {told:.6g} B/s, the rows' {made:.6g}")
-        first = rows[total.access][0]
-        size = total.aggregate_bytes
-        moved = first.bytes_moved if first.iteration == 0 else None
-        # IOR's table prints MiB from a C float; 3.1 and earlier print bytes
-        slack = _SLACK if run.old else 1e-6
-        if size is not None and moved is not None and abs(size - moved) > size.error + slack * size:
-            wrong.append(f"{total.access} moved {moved} bytes, {size:.12g} says the summary")
-        remarks += [Remark("invalid", text, _key(result)) for text in wrong for result in rows[total.access]]
-    return problems
+def _most(printout: Printout, results: Sequence[Result]) -> Iterator[str]:
+    """Where Max Write and Max Read are not those of the rows."""
+    for access, told in printout.most.items():
+        rows = [result.bandwidth_bytes_per_s for result in results if result.access == access]
+        if rows and not told.near(max(rows)):
+            yield f"the maximum of {access} is {told:.6g} B/s, the rows' {max(rows):.6g}: {MIXED}"
 
 
-def _spread(results: Sequence[Result]) -> tuple[Printed, Printed, Printed]:
-    bandwidths = [result.bandwidth_bytes_per_s for result in results]
-    mean = Printed(sum(bandwidths) / len(bandwidths))
-    mean.error = max(bandwidth.error for bandwidth in bandwidths)
-    return max(bandwidths), min(bandwidths), mean
-
-
-def _best(run: Run, results: Sequence[Result]) -> list[Result]:
-    """The bandwidth with the most digits: with one iteration, Max Write and the summary say the same as the row."""
-    iterations: defaultdict[str, set[int]] = defaultdict(set)
+def _best(printout: Printout, results: Sequence[Result]) -> Iterator[Result]:
+    """The bandwidth with the most digits: with one iteration, Max Write says the same as the row."""
+    counts = Counter(result.access for result in results)
     for result in results:
-        iterations[result.access].add(result.iteration)
-    told: dict[str, Printed] = {}
-    for total in run.totals:
-        told[total.access] = min(told.get(total.access, total.maximum), total.maximum, key=_error)
-    return [
-        replace(result, bandwidth_bytes_per_s=min(row, told.get(result.access, row), key=_error))
-        if len(iterations[result.access]) == 1
-        else result
-        for result in results
-        for row in [result.bandwidth_bytes_per_s]
-    ]
-
-
-def _error(printed: Printed) -> float:
-    return printed.error
+        told = printout.most.get(result.access)
+        better = told is not None and counts[result.access] == 1 and told.error < result.bandwidth_bytes_per_s.error
+        yield replace(result, bandwidth_bytes_per_s=told) if told is not None and better else result

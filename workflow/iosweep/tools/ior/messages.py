@@ -70,8 +70,3 @@ def switched_off(line: str) -> str:
     if _FSYNC_OFF.search(line):
         return "fsync"
     return "o_direct" if "WARNING: cannot use O_DIRECT" in line else ""
-
-
-def consequence(line: str) -> bool:
-    """Whether a bad line is what follows from another: how MPI ends, or a transfer that goes on."""
-    return bool(re.search(r"abort|assertion|termination|terminated|partial", line, re.IGNORECASE))

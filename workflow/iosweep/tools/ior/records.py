@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
+from iosweep.tools.ior import messages
+from iosweep.tools.loglines import Heard
 from iosweep.tools.reading import ProblemSeverity
 
 #: how a problem ends that says so; then no run of the same file is trusted
 MIXED = "lines of several runs are mixed"
 OPERATIONS = ("write", "read")  # in IOR's own order within an iteration
 
-Layout = Literal["table", "csv", "json", "notes"]
+Layout = Literal["table", "csv", "json"]
 #: Resolution at best of IOR's times in seconds: barriers are part of them, however many digits are printed.
 CLOCK_S = 0.0001
 #: of whole numbers in rows: 64 bits
@@ -68,7 +69,7 @@ class Result:
     access: str  # write or read
     iteration: int  # from 0
     bandwidth_bytes_per_s: Printed  # bytes / total_s
-    ops_per_s: Printed | None  # transfers / io_s; not printed before 3.3
+    ops_per_s: Printed | None  # transfers / io_s; not printed by early 3.3
     block_bytes: Printed
     transfer_bytes: Printed
     open_s: Printed
@@ -78,18 +79,6 @@ class Result:
     tasks: int | None = None
     moved: Moved | None = None  # the warning that belongs to this row
     bytes_moved: int | None = None  # exact, where it is told; set by the checks
-
-
-@dataclass(frozen=True)
-class Total:
-    """A line of `Summary of all tests`, or `Max Write` (which has a maximum only). Bandwidths in bytes/s."""
-
-    access: str
-    maximum: Printed
-    minimum: Printed | None = None
-    mean: Printed | None = None
-    aggregate_bytes: Printed | None = None  # moved in the first iteration
-    facts: Mapping[str, str] = field(default_factory=dict)  # what else it says, named as under `Options`
 
 
 @dataclass(frozen=True)
@@ -105,28 +94,39 @@ class Remark:
     row: tuple[str, int] | None = None
 
 
+@dataclass
+class Printout:
+    """What is printed of one run (one test of it, where a script has several): filled while its lines are read."""
+
+    layout: Layout = "table"
+    version: str | None = None
+    command: str | None = None
+    options: dict[str, str] = field(default_factory=dict)  # as IOR prints them under `Options`
+    parameters: dict[str, str] = field(default_factory=dict)  # JSON only
+    results: list[Result] = field(default_factory=list)
+    most: dict[str, Printed] = field(default_factory=dict)  # access -> `Max Write`, `Max Read`
+    moved: list[Moved] = field(default_factory=list)  # IOR's warnings on the bytes that it moved
+    heard: Heard = field(default_factory=lambda: Heard(messages.judged))  # lines beside the results
+    off: dict[str, str] = field(default_factory=dict)  # what IOR does without, as it says: `fsync`, `o_direct` -> line
+    problems: list[str] = field(default_factory=list)  # why none of the figures can be trusted
+    over: bool = False  # IOR said that it finished
+
+    def option(self, name: str, value: str) -> None:
+        """Take what the run says of itself; twice and otherwise is a problem."""
+        if self.options.setdefault(name, value) != value:
+            self.problems.append(f"says both {name} {self.options[name][:80]} and {value[:80]}: {MIXED}")
+
+
 @dataclass(frozen=True)
 class Run:
-    """One run (one test of it, where a script has several). `problems`: why none of its figures can be trusted."""
+    """A run with what its output tells of it; None where it does not. `problems`: why none of its figures can be
+    trusted."""
 
-    source: str
-    layout: Layout
-    version: str | None = None
-    options: Mapping[str, str] = field(default_factory=dict)  # as IOR prints them under `Options`
-    parameters: Mapping[str, str] = field(default_factory=dict)  # JSON only
-    command: str | None = None
+    printout: Printout
     results: tuple[Result, ...] = ()
-    totals: tuple[Total, ...] = ()
-    notes: Mapping[str, str] = field(default_factory=dict)  # leading columns of the Lustre notes' results.csv
     problems: tuple[str, ...] = ()
     remarks: tuple[Remark, ...] = ()
-    off: Mapping[str, str] = field(
-        default_factory=dict
-    )  # what IOR does without, as it says: `fsync`, `o_direct` -> line
-    lasted_s: float | None = None  # from its start to its end by the dates, to one second
-    log_seen: bool = False  # IOR's messages were among what was read
-    old: bool = False  # the layout, and so the command line, of IOR 3.1 and earlier
-    # derived by run_facts.py; None if the output does not say
+    log_seen: bool = True  # IOR's messages were among what was read
     api: str | None = None
     tasks: int | None = None
     nodes: int | None = None
@@ -141,6 +141,7 @@ class Run:
     o_direct: bool | None = None
     fsync: bool | None = None
     stonewall_s: int | None = None
+    time_bounded: bool = False  # a time limit may end an operation, or a minimum time repeat it
     status_file: bool = False  # reads are bounded by what a write before them recorded
     within_file: bool = False  # random offsets are drawn within the size that the files have (-z -z)
     operations: tuple[str, ...] | None = None  # that were asked for

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from iosweep.tools import FileSet, Parsed, Phase, Step, Streams, Tool, Value
 from iosweep.tools.mdtest import argv as _argv
+from iosweep.tools.mdtest import output
 from iosweep.tools.mdtest.options import OPTIONS, PHASES
 from iosweep.tools.reading import Reading, Signs
 
@@ -53,14 +54,10 @@ class Mdtest(Tool):
         return _argv.command(step, directory)
 
     def parse(self, streams: Streams, step: Step, phase: Phase) -> Parsed:
-        from iosweep.tools.mdtest import own_output
+        return output.parse(streams, step, phase)
 
-        return own_output.parse(streams, step, phase)
-
-    def read(self, files: Mapping[str, bytes], exit_code: int | None) -> Reading:
-        from iosweep.tools.mdtest import foreign  # late: campaigns do without
-
-        return foreign.read(files, exit_code)
+    def read(self, data: bytes) -> Reading:
+        return output.read(data)
 
     def leftover(self, step: Step) -> int | None:
         names = {phase.name for phase in step.phases}

@@ -106,12 +106,11 @@ def judged(line: str) -> tuple[ProblemSeverity, str] | None:
     return ("suspect", _SPEAKS) if ("error" in low or "fail" in low) and _FAILED.search(low) else None
 
 
-def said(heard: Iterable[Said], warnings: bool = True) -> Iterator[tuple[ProblemSeverity, str]]:
-    """What lines say, a severity and a sentence for each kind. `warnings`: whether a warning can be mdtest's own."""
+def said(heard: Iterable[Said]) -> Iterator[tuple[ProblemSeverity, str]]:
+    """What lines say, a severity and a sentence for each kind."""
     seen: dict[str, list[Said]] = {}
     for one in heard:
-        if warnings or one.meaning != _WARNS:
-            seen.setdefault(one.meaning, []).append(one)
+        seen.setdefault(one.meaning, []).append(one)
     for meaning, found in seen.items():
         count = sum(one.count for one in found)
         more = f" (first of {count} such lines)" if count > 1 else ""

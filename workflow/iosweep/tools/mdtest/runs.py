@@ -7,34 +7,108 @@ mdtest has no JSON and no CSV of results; its table is all there is:
        ---------                     ---            ---           ----        -------
        File creation                2938.216       1578.693       2232.146        681.287
 
-It reads mdtest of IOR 3.2 (which reports 1.9.3) to 4.1, also with -v, and the standalone mdtest 1.9 if its table is
-complete; no real output of that one was available. Rates are operations per second. What Max, Min, Mean and Std Dev
-are over differs (summarize_results in mdtest.c): from 4.0.0 each iteration is all items over the slowest rank's time,
-and the statistics are over the iterations (sample standard deviation). In 3.3.0 every rank divides all items by its
-own time, and the statistics are over ranks and iterations together (population), so that one iteration has a Max and a
-Min too. Before that the fastest rank decides; over several iterations 3.2 takes ranks of different ones together.
-
-A text is split into launches with their tables (launches.py, table.py); what it says of errors (messages.py), what its
-command line asked for (command_line.py) and what its figures can be (judge.py) decide whether they are rows.
+Rates are operations per second. What Max, Min, Mean and Std Dev are over differs (summarize_results in mdtest.c): from
+4.0.0 each iteration is all items over the slowest rank's time, and the statistics are over the iterations. Before,
+every rank divides all items by its own time, and the statistics are over ranks and iterations together, so that one
+iteration has a Max and a Min too.
 
 Exit codes say little (0 with an all-zero table, 0 with thousands of failed operations), so the text has to tell.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+from typing import NamedTuple
 
-from iosweep.tools.mdtest.command_line import Options, parse, release, split
-from iosweep.tools.mdtest.judge import ALONE, longer_than_all, problems_of, statistics, times, zeros
-from iosweep.tools.mdtest.launches import Launch, scan
-from iosweep.tools.mdtest.messages import NOT_REMOVED, said
-from iosweep.tools.mdtest.table import Rate, Table
+from iosweep.tools.loglines import Heard, about_the_end, marked
+from iosweep.tools.mdtest.command_line import Options, asked, parse, release, split
+from iosweep.tools.mdtest.messages import FRAME, NOT_REMOVED, WORDS, judged, quote, said
+from iosweep.tools.mdtest.options import OPERATIONS
 from iosweep.tools.reading import ProblemSeverity
 
-_OF_DIRECTORIES = ("Directory removal", "Tree removal")
 #: MPI's clock counts in far less; of barriers, a phase of a millisecond is mostly made.
 CLOCK_S = 0.00005
+#: Before 4.0, with one iteration: the ranks' own rates may differ by this factor before their mean is no rate of the
+#: run.
+_RANKS_AGREE = 1.1
+#: A table without any line above it.
+ALONE = (
+    "the table comes without the lines above it: which version ran what on how many tasks is not known, and before 4.0"
+    " a mean is over the rates of single ranks"
+)
+_STARTED = re.compile(r"-- started at (.*) --")
+_FINISHED = re.compile(r"-- finished at (.*) --")
+_BANNER = re.compile(r"mdtest-(\S*) was launched with (\d{1,9}) total task\(s\) on (\d{1,9}) node(?:s|\(s\))")
+_COMMAND = re.compile(r"Command line used:.*")
+_SHIFT = re.compile(r"Shifting ranks by (\d{1,9}) for each phase")
+_COUNT = re.compile(r"(\d{1,9}) tasks, (\d{1,18}) (files/directories|files|directories|file)")
+_NAME = rf"({'|'.join(OPERATIONS)})"
+# the unit of "time" is ms/op or ops/sec in the title and seconds in the rows
+_TITLE = re.compile(r"SUMMARY(?: (rate|time))?(?: \(in ([^)]*)\))?: \(of (\d{1,9}) iterations\)")
+# time in proportion to the line: no two parts beside each other match the same blanks
+_ROW = re.compile(rf"{_NAME}(?:\s*:)?((?:\s+\d{{1,300}}\.\d{{3}}){{4}}(?:(?:\s+\d{{1,300}}\.\d{{3}}){{3}})?)")
+_TORN = re.compile(rf"{_NAME}(?:\s*:)?\s+[\d.](?!.*\bsec\b)")
+#: How mdtest's own lines begin. All others are looked at where they have a word of messages.WORDS.
+_MAY_BE = re.compile(
+    r"-- (?:started|finished) at |mdtest-|Command line used:|\d{1,9} tasks, |SUMMARY|Directory|File|Tree"
+)
+_OF_DIRECTORIES = ("Directory removal", "Tree removal")
+_LAST = "Tree removal"
+
+
+class Rate(NamedTuple):
+    """A row of the table, in operations per second, in the table's own order."""
+
+    maximum: float
+    minimum: float
+    mean: float
+    stddev: float
+
+
+@dataclass
+class _Table:
+    """A table while its lines are read. `count`: the tasks and items that the line before it tells."""
+
+    unit: str  # as the title has it
+    iterations: int
+    count: tuple[int, int, str] | None
+    rates: dict[str, Rate] = field(default_factory=dict)
+    problems: list[str] = field(default_factory=list)
+    times: _Table | None = None  # the table of times that follows (-P)
+
+    def add(self, line: str) -> None:
+        if row := _ROW.fullmatch(line):
+            if row[1] in self.rates:
+                self.problems.append(f"the row {row[1]} is there twice")
+            figures = [float(figure) for figure in row[2].split()]
+            self.rates.setdefault(row[1], Rate(*figures[-4:]))  # --showRankStatistics: the last are per iteration
+        elif "(stonewall)" not in line and _TORN.match(line):
+            self.problems.append(f"a row of the table is damaged: {quote(line)}")
+
+
+@dataclass
+class _Launch:
+    """What the lines from one start of mdtest to the next say."""
+
+    heard: Heard = field(default_factory=lambda: Heard(judged))
+    shifts: set[int] = field(default_factory=set)  # by how many ranks phases are shifted
+    began: str | None = None  # the dates as printed
+    ended: str | None = None
+    banner: tuple[str, int, int] | None = None
+    command: str | None = None
+    count: tuple[int, int, str] | None = None  # not yet followed by its table
+    tables: list[_Table] = field(default_factory=list)
+    times_only: bool = False
+
+    @property
+    def headed(self) -> bool:
+        return bool(self.began or self.banner or self.command)
+
+    @property
+    def touched(self) -> bool:
+        return self.headed or bool(self.count or self.tables or self.times_only)
 
 
 @dataclass(frozen=True)
@@ -42,8 +116,7 @@ class Run:
     """One table of rates and what the output says about it; without a table, what is wrong.
 
     `rates` has every row as printed, also the zeros of operations that were not run. With a problem none of them can
-    be trusted; `doubts` says of single operations why they cannot be (their mean: in 3.3 with one iteration, the
-    minimum is all items over the slowest rank's time, as 4.0.0 has it). What the output does not tell is None.
+    be trusted; `doubts` says of single operations why they cannot be. What the output does not tell is None.
     """
 
     version: str | None = None
@@ -63,26 +136,84 @@ class Run:
     ended: str | None = None
 
 
-def tables(text: str) -> list[Run]:
-    """The runs in one output, in its order: one for each table of rates, and one for each start without any."""
-    launches, unusable = scan(text)
-    runs = [run for launch in launches for run in _runs(launch)]
-    return [replace(run, problems=(unusable, *run.problems)) for run in runs] if unusable else runs
+def runs(text: str) -> tuple[list[Run], Heard]:
+    """(the runs in one output, in its order: one for each table of rates, and one for each start without any; what
+    lines say that are of no run)"""
+    launches = _launches(text)
+    found = [run for launch in launches if launch.touched for run in _judged(launch)]
+    return found, launches[-1].heard
 
 
-def _runs(launch: Launch) -> Iterator[Run]:
+def _launches(text: str) -> list[_Launch]:
+    """What is said between two launches is of the second, but for how processes ended."""
+    launch, last = _Launch(), _Launch()
+    launches = [launch]
+    before = ""  # the line before
+    may_be, words = _MAY_BE.match, (*WORDS, "shifting ranks")
+    for raw, is_marked in marked(text.replace("\r\n", "\n"), words):
+        line = raw.strip()
+        if is_marked and not (FRAME.fullmatch(before) and "WARNING" in line):
+            if shift := _SHIFT.search(line):
+                launch.shifts.add(int(shift[1]))
+            else:
+                (last if not launch.touched and about_the_end(line) else launch).heard.take(line)
+        before = line or before
+        if not may_be(line):
+            continue
+        if _begins(line, launch):
+            last, launch = launch, _Launch()
+            launches.append(launch)
+        _take(launch, line)
+        if launch.ended:
+            last, launch = launch, _Launch()
+            launches.append(launch)
+    if len(launches) > 1 and not launch.touched:
+        launches.pop()
+        launches[-1].heard.add(launch.heard)  # nothing follows
+    return launches
+
+
+def _begins(line: str, launch: _Launch) -> bool:
+    """Whether a line is of another launch: mdtest prints its start, banner and command once."""
+    return bool(
+        (_STARTED.fullmatch(line) and launch.touched)
+        or (_BANNER.fullmatch(line) and (launch.banner or launch.tables))
+        or (_COMMAND.fullmatch(line) and (launch.command or launch.tables))
+    )
+
+
+def _take(launch: _Launch, line: str) -> None:
+    if match := _STARTED.fullmatch(line):
+        launch.began = match[1]
+    elif match := _FINISHED.fullmatch(line):
+        launch.ended = match[1]
+    elif match := _BANNER.fullmatch(line):
+        launch.banner = match[1], int(match[2]), int(match[3])
+    elif _COMMAND.fullmatch(line):
+        launch.command = line
+    elif match := _COUNT.fullmatch(line):
+        launch.count = int(match[1]), int(match[2]), match[3]
+    elif match := _TITLE.fullmatch(line):
+        table = _Table(match[2] or "", int(match[3]), launch.count)
+        if match[1] != "time":
+            launch.tables.append(table)
+            launch.count = None
+        elif launch.tables and launch.tables[-1].times is None:
+            launch.tables[-1].times = table
+        else:
+            launch.times_only = True
+    elif launch.tables:
+        (launch.tables[-1].times or launch.tables[-1]).add(line)
+
+
+def _judged(launch: _Launch) -> Iterator[Run]:
     text = launch.banner[0] if launch.banner else ""
-    version = release(text)
-    words = split(launch.command) if launch.command else None
+    version, words = release(text), split(launch.command) if launch.command else None
     options = parse(words, version)
     told = list(said(one for one in launch.heard if one.meaning != NOT_REMOVED))
     left = [sentence for _, sentence in said(one for one in launch.heard if one.meaning == NOT_REMOVED)]
-    signs = [sentence for severity, sentence in told if severity == "invalid"]
-    shifts = launch.shifts
-    if len(shifts) > 1:
-        signs.append(f"lines disagree by how many ranks phases are shifted: {', '.join(map(str, sorted(shifts)))}")
-    found: list[Table | None] = [table for table in launch.tables if table.kind == "rate"]
-    for table in found or [None]:
+    tables: Sequence[_Table | None] = launch.tables or [None]
+    for table in tables:
         tasks, nodes = launch.banner[1:] if launch.banner else (None, None)
         items = None
         if table and table.count:
@@ -92,28 +223,26 @@ def _runs(launch: Launch) -> Iterator[Run]:
             # what -W and -x make of -n is not printed
             if table.count[2] != "file" and tasks and not table.count[1] % tasks and not _open_ended(options):
                 items = table.count[1] // tasks
-        problems = list(problems_of(launch, table, version, options, signs))
+        problems = [*_problems(launch, table, options), *(text for severity, text in told if severity == "invalid")]
         doubts: dict[str, str] = {}
-        remarks: list[tuple[ProblemSeverity, str]] = [
-            (severity, sentence) for severity, sentence in told if severity != "invalid"
-        ]
+        remarks = [one for one in told if one[0] != "invalid"]
         if table:
-            problems += zeros(table, version, options, doubts, remarks)
-            statistics(table, version, tasks, problems, doubts)
-            problems += [*times(launch, table, version, options), *longer_than_all(launch, table, options)]
+            problems += _zeros(table, version, options, doubts)
+            doubts |= _means_of_ranks(table, version)
             for sentence in left:
                 doubts |= {name: f"{name}: {sentence}" for name in _OF_DIRECTORIES if name in table.rates}
                 remarks.append(("suspect", sentence))
             if not (launch.headed or table.count):
                 remarks.append(("suspect", ALONE))
+        times = table.times if table and table.iterations == 1 else None  # of several, the means are of no run
         yield Run(
             version=text or None,
             tasks=tasks,
             nodes=nodes,
-            shift=min(shifts) if len(shifts) == 1 else None,
+            shift=min(launch.shifts) if len(launch.shifts) == 1 else None,
             iterations=table.iterations if table else None,
             rates=table.rates if table else {},
-            times_s=_times_s(table) if table else {},
+            times_s={name: time.mean for name, time in times.rates.items()} if times else {},
             problems=tuple(dict.fromkeys(problems)),
             doubts=doubts,
             remarks=tuple(dict.fromkeys(remarks)),
@@ -125,12 +254,53 @@ def _runs(launch: Launch) -> Iterator[Run]:
         )
 
 
-def _times_s(table: Table) -> Mapping[str, float]:
-    """The table of times; several iterations have their mean rate and their mean time, which are not of one run."""
-    if table.times is None or table.iterations != 1:
-        return {}
-    return {name: time.mean for name, time in table.times.rates.items()}
-
-
 def _open_ended(options: Options | None) -> bool:
     return options is None or bool({"W", "x"} & set(options.values))
+
+
+def _problems(launch: _Launch, table: _Table | None, options: Options | None) -> Iterator[str]:
+    """What is wrong with a launch and its table of rates, without the figures themselves."""
+    if launch.headed and not launch.ended:
+        yield "the output is cut: mdtest's closing line '-- finished at' is missing"
+    if launch.ended and not launch.headed:
+        yield "the output is cut: its beginning is missing"
+    if table is None:
+        times = "the output has times only (-Z), no rates"
+        yield times if launch.times_only else "there is no table of results (SUMMARY)"
+        return
+    yield from table.problems
+    if _LAST not in table.rates:
+        yield "the table is cut: its last row is missing"
+    if table.unit not in ("", "ops/sec"):
+        yield f"the rates are in {quote(table.unit)}, which no known version prints"
+    if table.count and not table.count[0]:
+        yield f"the output counts 0 tasks ({table.count[1]} {table.count[2]})"
+    asked_for = None if options is None else options.number("i") if "i" in options.values else 1
+    if asked_for is not None and asked_for != table.iterations:
+        yield f"the table is over {table.iterations} iterations, and the command line asks for {asked_for}"
+    if options and (options.number("W") or 0) and any(name.startswith("Directory") for name in table.rates):
+        yield "with -W mdtest counts directories that it did not create"  # directory_test keeps the number of -n
+
+
+def _zeros(table: _Table, version: tuple[int, ...], options: Options | None, doubts: dict[str, str]) -> Iterator[str]:
+    """Zeros of operations that were asked for, into `doubts`. Others are zero because they were not run; a tree that
+    takes more than about 2,000 s for each of its directories has the rate 0.000."""
+    zero = {name for name, rate in table.rates.items() if rate.maximum == 0}
+    work = {name for name in table.rates if not name.startswith("Tree")}
+    if work and work <= zero:
+        without = options and not {"n", "I"} & set(options.values)
+        yield "nothing was measured: every rate is 0" + (" (mdtest was run without -n)" if without else "")
+    elif options:
+        doubts |= {name: f"{name} was asked for and has the rate 0" for name in zero & asked(options, version) & work}
+
+
+def _means_of_ranks(table: _Table, version: tuple[int, ...]) -> dict[str, str]:
+    """Operations whose mean is over the ranks' own rates, which differ too much for it to be a rate of the run."""
+    if version >= (4,) or table.unit == "ops/sec" or table.iterations != 1:
+        return {}
+    return {
+        name: f"{name}: the ranks' own rates differ by more than {_RANKS_AGREE - 1:.0%} (from {rate.minimum:.3f} to"
+        f" {rate.maximum:.3f} ops/s), so that their mean, which this version prints, is no rate of the run"
+        for name, rate in table.rates.items()
+        if not name.startswith("Tree") and rate.maximum > _RANKS_AGREE * rate.minimum  # rank 0 alone times trees
+    }

@@ -1,0 +1,123 @@
+"""Files of others, and what the tools' readers say of them. Which tool wrote a file is told by what is in it, never by
+its name."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import stat
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from iosweep.text import printable
+from iosweep.tools import tools
+from iosweep.tools.reading import Reading
+
+#: Bytes of a file: no output of a tool is larger.
+MOST_BYTES = 256 << 20
+#: Lines with a tool's sign that are looked at, and how much of each: a log may quote a sign on each of its lines.
+_LOOKED_AT, _LONGEST = 1000, 4096
+#: What an editor may write in front of UTF-8.
+_MARK = b"\xef\xbb\xbf"
+#: How files begin that are no text of a tool -> what they are.
+_OTHERS = {
+    b"PK\x03\x04": "an archive: unpack it first",
+    b"\x1f\x8b": "compressed: unpack it first",
+    b"BZh": "compressed: unpack it first",
+    b"\xfd7zXZ\0": "compressed: unpack it first",
+    b"\x28\xb5\x2f\xfd": "compressed: unpack it first",
+    b"\xff\xfe": "UTF-16: save it as UTF-8",
+    b"\xfe\xff": "UTF-16: save it as UTF-8",
+}
+
+
+@dataclass(frozen=True)
+class Found:
+    """A file. `name`: its path for people and for JSON, which cannot carry bytes that are not UTF-8."""
+
+    name: str
+    data: bytes
+
+    @property
+    def sha256(self) -> str:
+        return hashlib.sha256(self.data).hexdigest()
+
+
+@dataclass(frozen=True)
+class Skipped:
+    """A file that is not read. `reason` continues the sentence after its name: `is a symbolic link`."""
+
+    name: str
+    reason: str
+
+
+def shown(path: str | Path) -> str:
+    return printable(os.fsencode(path).decode("utf-8", "backslashreplace"))
+
+
+def files(path: Path) -> Iterator[Found | Skipped]:
+    """The files of a path in the order of their names, each read when it is its turn. Below the path itself no link is
+    followed. Raises nothing: a path that is not there is skipped with the system's words."""
+    if not path.is_dir():
+        yield _read(path, follow=True)
+        return
+    unread: list[OSError] = []
+    for directory, below, names in os.walk(path, onerror=unread.append):
+        below.sort()
+        for name in sorted(names):
+            yield _read(Path(directory, name), follow=False)
+    for error in unread:
+        yield Skipped(shown(error.filename), f"cannot be read: {error.strerror}")
+
+
+def _read(path: Path, follow: bool) -> Found | Skipped:
+    name = shown(path)
+    try:
+        status = path.stat() if follow else path.lstat()
+        if stat.S_ISLNK(status.st_mode):
+            return Skipped(name, "is a symbolic link")
+        if not stat.S_ISREG(status.st_mode):
+            return Skipped(name, "is no regular file")
+        if status.st_size > MOST_BYTES:
+            return Skipped(name, f"is larger than {MOST_BYTES >> 20} MiB, which no output of a tool is")
+        return Found(name, path.read_bytes())
+    except OSError as error:
+        return Skipped(name, f"cannot be read: {error.strerror or error}")
+
+
+def readings(data: bytes) -> dict[str, Reading] | str:
+    """What the reader of each tool says whose output a file holds, the first one in it first (a job's log may have
+    several); or why there is none."""
+    text = data.removeprefix(_MARK)
+    if not text.strip():
+        return "is empty"
+    if what := next((what for beginning, what in _OTHERS.items() if text.startswith(beginning)), None):
+        return f"is {what}"
+    for one in tools().values():
+        for beginning, what in one.signs.beginnings.items():
+            if re.match(beginning, text):
+                return f"has {what}"
+    at = {name: place for name, one in tools().items() if (place := _first(text, one.signs.lines)) >= 0}
+    if not at:
+        *others, last = tools()
+        return f"has no output of {', '.join(others)} or {last}"
+    return {name: tools()[name].read(text) for name in sorted(at, key=at.__getitem__)}
+
+
+def _first(text: bytes, signs: Mapping[bytes, bytes]) -> int:
+    """Where the first line is that is a tool's own; -1 without any."""
+    found = -1
+    for sign, pattern in signs.items():
+        at = text.find(sign)
+        for _ in range(_LOOKED_AT):
+            if at < 0 or 0 <= found < at:
+                break
+            first = max(text.rfind(b"\n", 0, at) + 1, at - _LONGEST)
+            end = text.find(b"\n", at, at + _LONGEST)
+            if re.search(pattern, text[first : end if end >= 0 else at + _LONGEST]):
+                found = at
+                break
+            at = text.find(sign, at + len(sign))
+    return found

@@ -1,0 +1,231 @@
+"""fio on one node or several: the reports of all nodes, combined exactly. Pure.
+
+Bytes and I/Os are added up, histograms bin by bin. The rate of all is what all moved, over the time from the first
+node's first I/O to the last node's last: rates of different windows do not add up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+import msgspec
+
+from iosweep.histogram import summed
+from iosweep.own_rate import OwnRate
+from iosweep.series import Series
+from iosweep.tools import Evidence, Parsed, Phase, Step, Streams
+from iosweep.tools.fio import argv, client_server, output, series_log
+from iosweep.tools.fio.output import Node, Options, together
+from iosweep.tools.fio.records import UNREADABLE, Host, reason
+from iosweep.tools.fio.series_log import Log, Unreadable
+from iosweep.units import human_size
+
+#: Shares of what fio moved by which its logs may add up to more, and to less, what came after the last entry aside. Of
+#: 526 phases of 0.1 to 11 s the extremes were 11 % and 6 %.
+_MORE, _LESS = 0.25, 0.15
+
+#: By how much the windows of two nodes may be off, where fio prints its start and where it does not: see `_windows`.
+_PRINTED_ERROR_S, _END_ERROR_S = 0.002, 0.025
+#: A start that fio prints counts only where its process lived then, give or take this.
+_SLACK_S = 0.01
+
+
+class Window(NamedTuple):
+    """First and last I/O of a node, in seconds on a clock that all nodes share."""
+
+    begin_s: float
+    end_s: float
+
+
+def parse(streams: Streams, step: Step, phase: Phase) -> Parsed:
+    """Figures of one phase on as many nodes as the step has. Raises nothing, whatever the streams hold."""
+    asked_for = client_server.asked_for(step)
+    asked = output.asked_for(argv.command(step, "", 0))
+    if step.nodes == 1 and not asked_for:
+        parsed = output.parse(streams.get("stdout", streams.get("stdout@0", b"")), phase, asked)[0]
+        logs = streams.get(series_log.STREAM, streams.get(f"{series_log.STREAM}@0", b""))
+        return _with_rates(parsed, logs, step)
+    hosts, wrong = _hosts(streams.get("hosts", b""), step.nodes)
+    if wrong:
+        return Parsed(evidence=Evidence(), problems=[wrong])
+    if asked_for:
+        version, nodes, problems = client_server.reported(streams.get("stdout", b""), hosts, phase, asked)
+    else:
+        nodes = {host.host: _node(streams.get(f"stdout@{k}", b""), host, phase, asked) for k, host in enumerate(hosts)}
+        problems = [f"{name}: {problem}" for name, (parsed, _) in nodes.items() for problem in parsed.problems]
+        versions = {parsed.version: name for name, (parsed, _) in nodes.items() if parsed.version}
+        version = next(iter(versions), None)
+        if len(versions) > 1:
+            problems.append("the nodes ran different versions: " + ", ".join(f"{n} {v}" for v, n in versions.items()))
+    errors = [f"{host.host}: fio ended with exit code {host.exit_code}" for host in hosts if host.exit_code]
+    errors += [f"{name}: {error}" for name, (parsed, _) in nodes.items() for error in parsed.evidence.errors or ()]
+    messages = [f"{name}: {line}" for name, (parsed, _) in nodes.items() for line in parsed.evidence.messages][:20]
+    evidence = Evidence(errors=errors or None, messages=messages)
+    if problems:
+        return Parsed(version, {}, evidence, problems)
+    if len(hosts) == 1:
+        ((alone, _),) = nodes.values()
+        return replace(alone, evidence=replace(alone.evidence, errors=errors, messages=messages))
+    windows, error_s = _windows(hosts, nodes)
+    try:
+        figures = together(nodes, phase, _window_s(windows))
+    except UNREADABLE as error:
+        return Parsed(version, {}, evidence, [f"the nodes' outputs cannot be put together: {reason(error)}"])
+    if windows:
+        begins = [window.begin_s for window in windows.values()]
+        figures["start_skew_s"] = max(begins) - min(begins)
+    each_node = {name: parsed for name, (parsed, _) in nodes.items()}
+    own = [parsed.evidence.latencies for parsed in each_node.values()]
+    latencies = None if None in own else summed(one for one in own if one)
+    evidence = replace(
+        evidence, errors=errors, each_node=each_node, windows=windows, windows_error_s=error_s, latencies=latencies
+    )
+    each = [] if asked_for else [streams.get(f"{series_log.STREAM}@{k}", b"") for k in range(len(hosts))]
+    evidence = _with_rates_of_all(evidence, each, step)
+    return Parsed(version, figures, evidence, [])
+
+
+def _window_s(windows: Mapping[str, Window]) -> float | None:
+    """From the first node's first I/O to the last node's last; None where that is not known."""
+    begins, ends = [one.begin_s for one in windows.values()], [one.end_s for one in windows.values()]
+    return max(ends) - min(begins) if windows and max(ends) > min(begins) else None
+
+
+def _node(stdout: bytes, host: Host, phase: Phase, asked: Options) -> Node:
+    """What a node reported, and how long its process was there by our clock."""
+    parsed, parts = output.parse(stdout, phase, asked)
+    if host.started is None or host.ended is None:
+        return parsed, parts
+    return replace(parsed, evidence=replace(parsed.evidence, wall_s=host.ended - host.started)), parts
+
+
+_hosts_decoder = msgspec.json.Decoder(list[Host])
+
+
+def _hosts(stored: bytes, nodes: int) -> tuple[list[Host], str]:
+    """(the nodes that took part, why they are not those that were asked for)"""
+    try:
+        hosts = _hosts_decoder.decode(stored)
+    except (ValueError, RecursionError):
+        return [], "which nodes took part is not stored"
+    names = [host.host for host in hosts]
+    if len(set(names)) != len(names):
+        return [], f"nodes took part more than once: {', '.join(names)}"
+    return hosts, "" if len(names) == nodes else f"fio ran on {len(names)} nodes, {nodes} were asked for"
+
+
+def _windows(hosts: Sequence[Host], nodes: Mapping[str, Node]) -> tuple[dict[str, Window], float]:
+    """Each node's window of I/O on the common clock, and by how much their difference may be wrong in seconds; none
+    where one of them is not known.
+
+    From 3.36 on fio tells when its workers began (`job_start`, ms, by the node's clock): within 2 ms of the first I/O
+    in 20 runs of 3.42. Before, it is the end of the process minus the run time. That is late by the time that fio takes
+    to end, in 24 runs of 3.33 20 to 34 ms with 1 to 4 workers and 21 to 46 with 16: what counts is the difference of
+    two nodes, at most 14 (25) ms. `timestamp_ms`, when fio makes its output, is no better (12 to 22, 14 to 35) and of
+    another clock; from the start of the process to the first I/O it took 190 to 340 ms, more with more files. All must
+    be of one kind: they are late differently (3.42 takes 150 ms to end).
+    """
+    runtimes = {name: parsed.figures["runtime_s"] for name, (parsed, _) in nodes.items()}
+    clocks_s = max(host.clock_error_s for host in hosts)
+    for begins, error_s in ((_printed_begin, _PRINTED_ERROR_S), (_begin_from_end, _END_ERROR_S)):
+        found = {host.host: begins(host, nodes[host.host][0]) for host in hosts}
+        known = {name: begin for name, begin in found.items() if begin is not None}
+        if len(known) == len(hosts):
+            windows = {name: Window(begin, begin + runtimes[name]) for name, begin in known.items()}
+            return windows, error_s + 2 * clocks_s
+    return {}, 0.0
+
+
+def _printed_begin(host: Host, parsed: Parsed) -> float | None:
+    if host.clock_offset_s is None or parsed.evidence.began_s is None:
+        return None
+    begin_s = parsed.evidence.began_s - host.clock_offset_s
+    if host.started is None or host.ended is None:
+        return begin_s
+    slack_s = _SLACK_S + host.clock_error_s
+    within = host.started - slack_s <= begin_s <= host.ended + slack_s  # not where a clock was set meanwhile
+    return begin_s if within else None
+
+
+def _begin_from_end(host: Host, parsed: Parsed) -> float | None:
+    return None if host.ended is None else host.ended - parsed.figures["runtime_s"]
+
+
+def _with_rates(parsed: Parsed, logs: bytes, step: Step) -> Parsed:
+    """What one node reported, with what its logs say."""
+    try:
+        log = _log(parsed, logs, step, "")
+    except Unreadable as why:
+        return replace(parsed, evidence=replace(parsed.evidence, lost=f"fio's logs are damaged: {why}"))
+    if log is None:
+        return parsed
+    rates = _workers(log, parsed, "", 0.0)
+    return replace(parsed, evidence=replace(parsed.evidence, series=_series(log), own_rates=rates))
+
+
+def _with_rates_of_all(evidence: Evidence, logs: Sequence[bytes], step: Step) -> Evidence:
+    """The evidence of several nodes, with each node's own rate, and what its logs say (none: there are no logs).
+
+    Series begin when the first node's does. Where the logs of one node are damaged, those of the others are not used:
+    their sum would not be that of all.
+    """
+    try:
+        return _rates_of_all(evidence, logs, step)
+    except Unreadable as why:
+        return replace(_rates_of_all(evidence, (), step), lost=f"fio's logs are damaged: {why}")
+
+
+def _rates_of_all(evidence: Evidence, logs: Sequence[bytes], step: Step) -> Evidence:
+    first_s = min((begin for begin, _ in evidence.windows.values()), default=0.0)
+    series, rates = [], []
+    for k, (host, parsed) in enumerate(evidence.each_node.items()):
+        window = evidence.windows.get(host)
+        began_s, ended_s = (window[0] - first_s, window[1] - first_s) if window else (None, None)
+        figures = parsed.figures
+        moved, ops, latency = map(figures.get, ("bandwidth_bytes_per_s", "ops_per_s", "latency_mean_s"))
+        rates.append(OwnRate(host, None, moved, ops, latency, began_s, ended_s))
+        log = _log(parsed, logs[k], step, host) if logs else None
+        if log is not None:
+            series += [replace(one, begin_s=began_s or 0.0) for one in _series(log)]
+            rates += _workers(log, parsed, host, began_s)
+    return replace(evidence, series=series, own_rates=rates)
+
+
+def _log(parsed: Parsed, logs: bytes, step: Step, host: str) -> Log | None:
+    """The logs of a node; None where there are none. Raises Unreadable, also where they are not of this run."""
+    runtime_s, moved = parsed.figures.get("runtime_s"), parsed.evidence.transferred_bytes or 0
+    if not logs or not runtime_s or step.time_s is None:
+        return None
+    on = f"on {host} " if host else ""
+    try:
+        log = series_log.read(logs, step.time_s, runtime_s, moved, host)
+    except Unreadable as why:
+        raise Unreadable(f"{on}{why}") from None
+    if log is None:
+        return None
+    if len(log.workers) != (workers := step.number("threads_per_node")):
+        raise Unreadable(f"{on}{len(log.workers)} of {workers} workers have one")
+    logged = sum(log.moved_bytes)
+    rest = max(log.node.values) * (max(0.0, runtime_s - log.covered_s) + log.node.interval_s)
+    if logged > (1 + _MORE) * moved or logged + rest < (1 - _LESS) * moved:
+        raise Unreadable(f"{on}they add up to {human_size(round(logged))}, and fio moved {human_size(moved)}")
+    return log
+
+
+def _series(log: Log) -> list[Series]:
+    """Of the node first; a single worker's is the node's."""
+    return [log.node, *(log.workers if len(log.workers) > 1 else ())]
+
+
+def _workers(log: Log, parsed: Parsed, host: str, began_s: float | None) -> list[OwnRate]:
+    """The workers' rates while fio logged; a single worker's is the node's."""
+    if len(log.workers) < 2:
+        return []
+    moved, ops = parsed.evidence.transferred_bytes or 0, parsed.figures.get("ops", 0.0)
+    each = ops / moved if moved else 0.0  # all I/Os of a phase have one size
+    return [
+        OwnRate(host, one.worker, bytes_ / log.covered_s, bytes_ * each / log.covered_s, None, began_s)
+        for one, bytes_ in zip(log.workers, log.moved_bytes, strict=True)
+    ]

@@ -1,0 +1,509 @@
+"""fio's JSON (json and json+, local and client mode) -> figures, evidence and problems. Pure, and never raises.
+
+`parse` is for campaigns, which know what they asked for; `read` is for files of others (`iosweep parse`), whose options
+tell what ran. Both read 3.18 and newer.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import NamedTuple
+
+import msgspec
+
+from iosweep.files.documents import misfit
+from iosweep.tools import CLOCK_S, Echo, Evidence, Parsed, Phase, littles_law, wall_clock
+from iosweep.tools.fio.options import ENGINE, PHASES, RW
+from iosweep.tools.fio.records import (
+    ALL_CLIENTS,
+    UNREADABLE,
+    Direction,
+    Document,
+    Entry,
+    Wrong,
+    latency_columns,
+    latency_histogram,
+    reason,
+)
+from iosweep.tools.reading import Cell, Reading, ReadingProblem, too_short, too_short_to_be_steady
+from iosweep.units import parse_size
+
+#: Direction (`read`, `write`) -> fio's block of it; only those that the phase asks for.
+Parts = Mapping[str, Direction]
+#: What a node reported: its own figures and evidence, and fio's blocks that they come from.
+Node = tuple[Parsed, Parts]
+Options = Mapping[str, str]
+
+_decoder = msgspec.json.Decoder(Document)
+#: fio indents its JSON, so that only the document itself begins and ends with a brace alone; others may write it into
+#: one line.
+_BEGIN = re.compile(rb"^\{[ \t]*\r?$", re.MULTILINE)
+_END = re.compile(rb"\n\}[ \t]*\r?$", re.MULTILINE)
+_VERSION = re.compile(rb'"fio version"\s*:\s*"(fio-(\d{1,6})\.(\d{1,6})[^"\n]{0,40})"')
+_OLDEST = (3, 18)
+_TEXT_REPORT = re.compile(rb": \(groupid=\d+, jobs=\d+\): err=")
+
+
+def parse(stdout: bytes, phase: Phase, asked: Options | None = None) -> Node:
+    """Figures of one local run with group_reporting (one entry in `jobs`), and fio's blocks that they come from.
+
+    `asked`: options of the command, to compare with. Text before the JSON is normal (notes, warnings, `fio: pid=...,
+    err=28/...`) and kept as evidence `messages`.
+    Percentiles are those of fio's own histogram, or, for a mixed phase, of the two histograms added up.
+    """
+    lines, found, problem = document(stdout)
+    messages = lines[:20]
+    if found is None:
+        return Parsed(evidence=Evidence(messages=messages), problems=[problem, *messages[:3]]), {}
+    jobs = found.jobs or []
+    if len(jobs) != 1:
+        wrong = f"expected one group of jobs in fio's JSON, found {len(jobs)}"
+        return Parsed(found.version or None, {}, Evidence(messages=messages), [wrong]), {}
+    return of_entry(jobs[0], found.version, phase, messages, asked)
+
+
+def document(stdout: bytes) -> tuple[list[str], Document | None, str]:
+    """(lines around the one JSON document, the document or None, what is wrong with it)"""
+    match = _BEGIN.search(stdout) or re.match(rb"\s*\{", stdout)
+    if not match:
+        why = "no JSON in fio's output" if stdout.strip() else "fio printed nothing"
+        text = _TEXT_REPORT.search(stdout)
+        return _lines(stdout), None, "not read: a text report of fio, and no JSON" if text else why
+    last = _END.search(stdout, match.end())
+    end = last.end() if last else len(stdout)
+    lines = _lines(stdout[: match.start()])
+    if re.search(rb"^\{", stdout[end:], re.MULTILINE):
+        return lines, None, "more than one JSON document in fio's output"
+    version = _VERSION.search(stdout, match.start(), end)
+    if version and (int(version[2]), int(version[3])) < _OLDEST:
+        return lines, None, f"not read: JSON of {version[1].decode()}; that of fio-3.18 and newer is"
+    try:
+        return lines + _lines(stdout[end:]), _decoder.decode(stdout[match.start() : end]), ""
+    except msgspec.ValidationError as error:
+        return lines, None, f"fio's JSON has another form: {misfit(error)}"
+    except (ValueError, RecursionError):
+        return lines, None, "fio's JSON is cut or damaged"
+
+
+def _lines(text: bytes) -> list[str]:
+    return [line for line in text.decode("utf-8", "replace").splitlines() if line.strip()]
+
+
+def of_entry(
+    job: Entry, version: str, phase: Phase, messages: Sequence[str], asked: Options | None
+) -> tuple[Parsed, Parts]:
+    """An entry of `jobs` or `client_stats`: a group of workers on one node."""
+    # fio counts its file engines' work as reads
+    wanted = {"read": phase.reads or phase.kind == "metadata", "write": phase.writes and phase.kind == "data"}
+    try:
+        directions = {name: job.direction(name) for name in wanted}
+        parts = {name: part for name, part in directions.items() if wanted[name]}
+        figures = _figures(parts, phase)
+        latencies = latency_histogram(parts.values(), phase.kind == "metadata")
+    except UNREADABLE as error:
+        return Parsed(version or None, {}, Evidence(messages=messages), [reason(error)]), {}
+    evidence = Evidence(
+        errors=_errors(job, list(parts.values()), messages),
+        silent_directions=[name for name, part in parts.items() if not part.total_ios],
+        unasked_directions=[n for n, part in directions.items() if not wanted[n] and part.total_ios],
+        worker_seconds=(job.job_runtime or 0) / 1000,
+        depth_percent=job.iodepth_level or {},
+        rate_times_runtime_bytes=sum(part.bw_bytes * part.runtime / 1000 for part in parts.values()),
+        transferred_bytes=sum(part.io_bytes for part in parts.values()),
+        began_s=job.job_start / 1000 if job.job_start else None,
+        messages=messages,
+        echo=compared(asked, job.options),
+        timed_s=figures["runtime_s"],
+        latencies=latencies,
+    )
+    return Parsed(version or None, figures, evidence, []), parts
+
+
+def _figures(parts: Parts, phase: Phase) -> dict[str, float]:
+    asked = list(parts.values())
+    figures: dict[str, float] = {
+        "ops": sum(part.total_ios for part in asked),
+        "ops_per_s": sum(part.iops for part in asked),
+        "runtime_s": max(part.runtime for part in asked) / 1000,
+    }
+    sampled = sum(part.iops_mean for part in asked)
+    # for some groups of jobs fio's iops_mean is that of one worker: then it is left out
+    if abs(sampled - figures["ops_per_s"]) <= 0.1 * figures["ops_per_s"]:
+        figures["sampled_ops_per_s"] = sampled
+        if len(asked) == 1 and asked[0].iops_samples > 1 and sampled:
+            figures["within_run_sd_share"] = asked[0].iops_stddev / sampled
+    if phase.kind == "data":
+        figures["bandwidth_bytes_per_s"] = 0.0
+        for name, part in parts.items():
+            rate = float(part.bw_bytes)
+            figures["bandwidth_bytes_per_s"] += rate
+            figures[f"{name}_bandwidth_bytes_per_s"] = rate
+            figures[f"{name}_ops_per_s"] = part.iops
+            figures["bytes_read" if name == "read" else "bytes_written"] = part.io_bytes
+    return figures | latency_columns({name: [part] for name, part in parts.items()}, phase.kind == "metadata")
+
+
+def _errors(job: Entry, asked: Sequence[Direction], messages: Sequence[str]) -> list[str]:
+    errors = []
+    if job.error:
+        errors.append(f"error {job.error}" + (f": {messages[0].strip()[:200]}" if messages else ""))
+    short, dropped = sum(part.short_ios for part in asked), sum(part.drop_ios for part in asked)
+    if short or dropped:
+        errors.append(f"{short} short and {dropped} dropped I/Os")
+    return errors
+
+
+def together(nodes: Mapping[str, Node], phase: Phase, window_s: float | None = None) -> dict[str, float]:
+    """Figures of all nodes: rates over the window from the first I/O of any to the last. Without it they are the sums
+    of the nodes' own, as fio and WEKA's page have them."""
+    figures = added([parsed.figures for parsed, _ in nodes.values()])
+    figures["sum_of_rates_ops_per_s"] = figures["ops_per_s"]
+    if phase.kind == "data":
+        figures["sum_of_rates_bytes_per_s"] = figures["bandwidth_bytes_per_s"]
+    if window_s:
+        figures |= _rates(nodes, window_s, phase)
+    blocks = {name: [parts[name] for _, parts in nodes.values()] for name in next(iter(nodes.values()))[1]}
+    return figures | latency_columns(blocks, phase.kind == "metadata")
+
+
+def added(every: Sequence[Mapping[str, float]]) -> dict[str, float]:
+    """The figures that add up, as far as all have them, and the longest run time."""
+    figures = {
+        name: sum(figures[name] for figures in every)
+        for name in every[0]
+        if name in ("ops", "bytes_read", "bytes_written") or name.endswith("ops_per_s") or "bandwidth" in name
+        if all(name in figures for figures in every)
+    }
+    return figures | {"runtime_s": max(figures["runtime_s"] for figures in every)}
+
+
+def _rates(nodes: Mapping[str, Node], window_s: float, phase: Phase) -> dict[str, float]:
+    """What all moved, over the time that all took."""
+    rates = {"ops_per_s": 0.0} | ({"bandwidth_bytes_per_s": 0.0} if phase.kind == "data" else {})
+    for name in next(iter(nodes.values()))[1]:
+        ops = sum(parts[name].total_ios for _, parts in nodes.values())
+        size = sum(parts[name].io_bytes for _, parts in nodes.values())
+        rates["ops_per_s"] += ops / window_s
+        if phase.kind == "data":
+            rates["bandwidth_bytes_per_s"] += size / window_s
+            rates |= {f"{name}_ops_per_s": ops / window_s, f"{name}_bandwidth_bytes_per_s": size / window_s}
+    return rates
+
+
+# -- what fio says of its options --------------------------------------------------------------------------------------
+
+#: Options of a command that `job options` does not have, that differ from run to run, or that change no I/O.
+_NOT_COMPARED = frozenset(
+    ("eta", "output-format", "name", "directory", "randseed", "cpus_allowed", "cpus_allowed_policy", "disk_util",
+     "clocksource", "lat_percentiles", "clat_percentiles", "write_bw_log", "log_avg_msec", "per_job_logs")
+)  # fmt: skip
+#: Option of a point -> fio's option that does it, where that is 1.
+_CONFIRMS = {"o_direct": "direct", "fsync": "end_fsync"}
+
+
+def asked_for(argv: Sequence[str]) -> Options:
+    """The options with a value of a command, which fio prints as they were given; without one it prints none."""
+    pairs = [argument.removeprefix("--").split("=", 1) for argument in argv if "=" in argument]
+    return {name: value for name, value in pairs if name not in _NOT_COMPARED}
+
+
+def compared(asked: Options | None, told: Options | None) -> Echo | None:
+    """How `job options` differ from what was asked for; None where fio printed none (some servers in client mode)."""
+    if asked is None or told is None:
+        return None
+    # most runs are as asked, and sets are compared in a tenth of the time
+    wrong = [
+        f"fio ran with {name}={told[name]}, asked for was {value}"
+        if name in told
+        else f"fio ran without {name}={value}"
+        for name, value in sorted(asked.items() - told.items())
+    ]
+    # a flag has no value: it is printed in client mode only
+    more = sorted(name for name in told.keys() - asked.keys() - _NOT_COMPARED if told[name])
+    wrong += [f"fio ran with {name}={told[name]}, which was not asked for" for name in more]
+    confirmed = frozenset(own for own, name in _CONFIRMS.items() if told.get(name) == "1")
+    return Echo(tuple(wrong), confirmed, len(asked), told.get("directory"))
+
+
+# -- files of others -----------------------------------------------------------------------------------------------
+
+Row = dict[str, Cell]
+#: What fio prints when a run is spoiled, also where its exit code is 0.
+_SPOILED = re.compile(
+    r"fio: (?:terminating on signal|failed to |client/server version mismatch|server bad crc|pid=\d+, err=[1-9]"
+    r"|io_u error|job .* dropped|unable to open|engine \S+ not loadable|output file open error"
+    r"|file creation disallowed|ENOSPC)|client: host=\S+ disconnected|failed to setup shm|Bad option <"
+)
+#: The group of a report that belongs to none: -1 in 32 bits. fio reserves such places for sections.
+_NO_GROUP = 0xFFFFFFFF
+#: fio's engines for directories (3.36), which no phase has.
+_DIRECTORIES = ("dircreate", "dirstat", "dirdelete")
+#: A timed run that is shorter or longer than this share of what was asked for was interrupted, or waited.
+_SHORTEST, _LONGEST = 0.98, 1.05
+#: Options that hold a job's rate down.
+_LIMITS = ("rate", "rate_iops", "thinktime")
+_SECONDS = {"us": 1e-6, "ms": 1e-3, "": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+_OF_CAMPAIGNS = ("sum_of_rates_ops_per_s", "sum_of_rates_bytes_per_s")
+
+
+class _Report(NamedTuple):
+    """An entry with its options over the global ones, and the columns of its parameters."""
+
+    entry: Entry
+    options: Options
+    phase: Phase
+    parameters: Row
+
+
+def read(data: bytes) -> Reading:
+    """The rows of one run, and what is wrong with them.
+
+    Reports of workers (without group_reporting) and of clients that did the same at the same time are one row: counts
+    and rates are added up, and percentiles come from the histograms of json+, added up bin by bin.
+    """
+    lines, found, problem = document(data)
+    spoiled = [f"fio says: {line.strip()[:200]}" for line in dict.fromkeys(lines) if _SPOILED.search(line)][:3]
+    if found is None:
+        return Reading(None, [], [ReadingProblem("invalid", text) for text in (problem, *spoiled)])
+    rows: list[Row] = []
+    problems: list[ReadingProblem] = []
+    entries = found.jobs if found.client_stats is None else found.client_stats
+    used = [entry for entry in entries or () if entry.groupid != _NO_GROUP or entry.jobname]
+    for own in _workloads(found, [entry for entry in used if entry.jobname != ALL_CLIENTS]):
+        labels = list(dict.fromkeys(entry.jobname for entry in own.entries))
+        identity: Row = {"tool": "fio", "tool_version": found.version, "label": ", ".join(labels[:3]), "nodes": 1}
+        if hosts := list(dict.fromkeys(entry.hostname for entry in own.entries if entry.hostname)):
+            identity |= {"host": hosts[0], "hosts": ",".join(hosts), "nodes": len(hosts)}
+        identity |= _dates(found, own.entries)
+        doubts: list[str] = []
+        try:
+            if own.wrong:
+                raise Wrong(own.wrong)
+            row = _row(own.reports, doubts)
+        except UNREADABLE as error:
+            row = own.reports[0].parameters if own.reports else {}
+            problems.append(ReadingProblem("invalid", f"{labels[0]}: {reason(error)}", len(rows)))
+        problems += [ReadingProblem("suspect", f"{labels[0]}: {text}", len(rows)) for text in doubts if text]
+        rows.append(identity | row)
+    if not rows:
+        problems.append(ReadingProblem("invalid", "no job was reported"))
+    problems += [ReadingProblem("suspect" if rows else "invalid", text) for text in (*spoiled, *_missing(found, used))]
+    return Reading(found.version or None, rows, problems)
+
+
+class _Workload(NamedTuple):
+    """Entries that did the same at the same time. wrong: why what they did is not known; then there are no reports."""
+
+    entries: Sequence[Entry]
+    reports: Sequence[_Report] = ()
+    wrong: str = ""
+
+
+def _workloads(found: Document, entries: Sequence[Entry]) -> Iterator[_Workload]:
+    alike: dict[object, list[_Report]] = {}
+    for entry in entries:
+        try:
+            report = _report(found, entry)
+        except UNREADABLE as error:
+            yield _Workload([entry], wrong=reason(error))
+            continue
+        idle = not any(part.total_ios for part in (entry.read, entry.write) if part)
+        if idle and report.options.get("create_only", "0") != "0":
+            continue  # a section that only lays out files
+        alike.setdefault((entry.groupid, *sorted(report.parameters.items())), []).append(report)
+    for reports in alike.values():
+        yield _Workload([report.entry for report in reports], reports)
+
+
+def _report(found: Document, entry: Entry) -> _Report:
+    if not entry.options:
+        raise Wrong("fio did not print the options of this job: what ran is not known")
+    shared = found.global_options
+    if isinstance(shared, list):  # from 3.39 on, one for each host
+        own = (entry.hostname, entry.port)
+        shared = next((one for one in shared if (one.get("hostname"), one.get("port")) == own), {})
+    options = {**{name: str(value) for name, value in shared.items()}, **entry.options}
+    engine = options.get("ioengine", "")
+    if engine in ENGINE.values():
+        phase = PHASES[next(name for name, own in ENGINE.items() if own == engine)]
+        parameters: Row = {"phase": phase.name, "kind": "metadata", "metric": phase.metric, "ioengine": engine}
+        return _Report(entry, options, phase, parameters)
+    rw = options.get("rw", options.get("readwrite", "read")).partition(":")[0]
+    if engine in _DIRECTORIES or rw not in (*RW.values(), "rw", "readwrite"):
+        raise Wrong(f"not read: jobs with {f'ioengine={engine}' if engine in _DIRECTORIES else f'rw={rw}'}")
+    name = next((name for name, own in RW.items() if own == rw), "")  # rw=rw: there is no such phase
+    phase = PHASES[name or "rand_mixed"]
+    return _Report(entry, options, phase, _parameters(options, replace(phase, name=name)))
+
+
+def _parameters(options: Options, phase: Phase) -> Row:
+    """Columns of a data job, with fio's own defaults for what its options do not have."""
+    split = "bssplit" in options or "bsrange" in options
+    files = max(_size(options.get("nrfiles")) or 1, 1)
+    size = _size(options.get("filesize"))
+    whole = _size(options.get("size"))
+    found: Mapping[str, Cell | None] = {
+        "phase": phase.name or None,
+        "kind": "data",
+        "metric": phase.metric if phase.name else None,
+        "transfer_size_bytes": None if split else _size(options.get("bs", options.get("blocksize", "4k"))),
+        "queue_depth": _size(options.get("iodepth", "1")),
+        "file_size_bytes": size or (whole // files if whole else None),
+        "ioengine": options.get("ioengine"),
+        "o_direct": options.get("direct", "0") != "0",
+        "read_percent": _size(options.get("rwmixread", "50")) if phase.reads and phase.writes else None,
+    }
+    return {name: value for name, value in found.items() if value is not None}
+
+
+def _size(text: str | None) -> int | None:
+    """A size or a count; None without, and for a range, a split, a percentage, or a size for each direction."""
+    try:
+        return parse_size(text) if text else None
+    except ValueError:
+        return None
+
+
+def _row(reports: Sequence[_Report], doubts: list[str]) -> Row:
+    """The columns of a workload; why they may not be what they seem goes to `doubts`. Raises Wrong."""
+    first = reports[0]
+    options, phase, parameters = first.options, first.phase, first.parameters
+    each_host = Counter((one.entry.hostname, one.entry.port) for one in reports)
+    most, jobs = max(each_host.values()), len({one.entry.jobname for one in reports})
+    numjobs = _size(options.get("numjobs", "1")) or 1
+    own = numjobs if most == 1 else 1  # workers of an entry
+    if most > 1 and any(count != numjobs * jobs for count in each_host.values()):
+        doubts.append(f"{most} reports of workers, where numjobs={numjobs}")
+    nodes: dict[str, Node] = {}
+    for number, one in enumerate(reports):
+        nodes[str(number)] = _checked(one, own)
+    if len(nodes) == 1:
+        figures = dict(nodes["0"][0].figures)
+    else:
+        figures = {name: value for name, value in together(nodes, phase).items() if name not in _OF_CAMPAIGNS}
+        runtimes = [parsed.figures["runtime_s"] for parsed, _ in nodes.values()]
+        if max(runtimes) - min(runtimes) > 0.02 * max(runtimes):
+            span = f"{min(runtimes):.2f} to {max(runtimes):.2f} s"
+            doubts.append(
+                f"the {len(nodes)} reports ran for {span}: their rates, which are added up, are of other times"
+            )
+    workers = own * len(reports)
+    hosts = len({one.entry.hostname for one in reports})
+    row: Row = {**parameters, **figures, "tasks": workers}
+    row |= {} if workers % hosts else {"threads_per_node": workers // hosts}
+    if (asked_s := _asked_s(options)) and ("time_based" in options or figures["runtime_s"] >= _SHORTEST * asked_s):
+        row["phase_time_s"] = asked_s
+    if severity := too_short(figures["runtime_s"], CLOCK_S):
+        why = f"ran for {figures['runtime_s'] * 1000:.0f} ms, of which fio counts whole ones: too short for a rate"
+        if severity == "invalid":
+            raise Wrong(why)
+        doubts.append(why)
+    doubts += _doubts(row, reports)
+    return row
+
+
+def _checked(report: _Report, workers: int) -> Node:
+    """An entry's figures. Raises Wrong where they cannot be used."""
+    entry, options, phase, parameters = report
+    if entry.error:
+        raise Wrong(f"fio reports error {entry.error}")
+    node = parsed, parts = of_entry(entry, "", phase, [], None)
+    seen, figures = parsed.evidence, parsed.figures
+    if wrong := [*parsed.problems, *(seen.errors or ())]:
+        raise Wrong(wrong[0])
+    if seen.silent_directions:
+        raise Wrong(f"no {' and no '.join(seen.silent_directions)} was done")
+    if seen.unasked_directions and "verify" not in options:
+        raise Wrong(f"{' and '.join(seen.unasked_directions)} was done that the job does not ask for")
+    moved, slack = seen.transferred_bytes or 0, 0.01 + 2 * CLOCK_S / max(figures["runtime_s"], CLOCK_S)
+    size = parameters.get("transfer_size_bytes")
+    by_ops = figures["ops"] * size if isinstance(size, int) else moved
+    if any(abs(other - moved) > slack * moved for other in (seen.rate_times_runtime_bytes, by_ops)):
+        raise Wrong("bytes, operations, rate and time do not agree")
+    window = max(part.runtime for part in parts.values())
+    if "verify" in options:  # which reads after the writes
+        window = entry.direction("read").runtime + entry.direction("write").runtime
+    if (entry.job_runtime or 0) > workers * (window + 1) * 1.01 + 1:
+        about = round((entry.job_runtime or 0) / max(window, 1))
+        raise Wrong(
+            f"the entry adds up the time of about {about} workers, and numjobs is {workers}: group_reporting merged"
+            " sections, whose options may differ"
+        )
+    return node
+
+
+def _doubts(row: Row, reports: Sequence[_Report]) -> Iterator[str]:
+    """Why figures may not be what they seem. Raises Wrong where rate and latency contradict each other."""
+    first = reports[0]
+    options, ran_s, asked_s = first.options, float(row["runtime_s"]), _asked_s(first.options)
+    limits = [f"{name}={options[name]}" for name in _LIMITS if options.get(name, "0").strip("0, ")]
+    if limits:
+        yield f"{', '.join(limits)[:100]} limits the rate"
+    if asked_s and ran_s > _LONGEST * asked_s:
+        yield f"ran for {ran_s:.2f} s of {asked_s:.2f} s"
+    elif asked_s and ran_s < _SHORTEST * asked_s:
+        moved = int(row.get("bytes_read", 0)) + int(row.get("bytes_written", 0))
+        whole = _size(options.get("io_size", options.get("size"))) or 0
+        complete = "time_based" not in options and moved in (whole * len(reports), whole * int(row["tasks"]))
+        if not complete and first.entry.steadystate.attained != 1:
+            yield f"ran for {ran_s:.2f} s of {asked_s:.2f} s: interrupted"
+    if first.phase.kind == "metadata":
+        return
+    if isinstance(phase_time_s := row.get("phase_time_s"), float):
+        yield too_short_to_be_steady(phase_time_s)
+    depth, engine = row.get("queue_depth"), options.get("ioengine", "the engine")
+    levels = first.entry.iodepth_level
+    if not isinstance(depth, int) or not levels:
+        return
+    level = min(1 << (depth.bit_length() - 1), 64)
+    reached = sum(percent for name, percent in levels.items() if int(name.lstrip(">=")) >= level)
+    if depth > 1 and reached < 50:
+        yield f"asked for depth {depth}, which {engine} had in {reached:.0f} % of its I/O"
+    rate, latency_s = row.get("ops_per_s"), row.get("latency_mean_s")
+    if limits or options.get("ramp_time", "0").strip("0s") or not (rate and isinstance(latency_s, float)):
+        return
+    workers, rate = int(row["tasks"]), float(rate)
+    if wrong := littles_law.too_many(rate, latency_s, workers * depth, ran_s, CLOCK_S):
+        raise Wrong(f"rate and latency contradict each other: {wrong}")
+    completion_s = row.get("completion_latency_mean_s")
+    flushed = first.phase.writes and any(options.get(name, "0") != "0" for name in ("end_fsync", "fsync_on_close"))
+    if depth > 1 and engine == "libaio" and not row["o_direct"] and isinstance(completion_s, float):
+        yield littles_law.waits(rate, latency_s, completion_s, workers)
+    elif depth > 1 and (not flushed or "time_based" in options):
+        seconds = min(ran_s, asked_s) if asked_s else ran_s
+        yield littles_law.too_few(float(row["ops"]), latency_s, workers * depth, seconds)
+
+
+def _asked_s(options: Options) -> float | None:
+    """The run time asked for; None where there is none."""
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)(us|ms|s|m|h|d|)", options.get("runtime", ""))
+    return float(match[1]) * _SECONDS[match[2]] or None if match else None
+
+
+def _dates(found: Document, entries: Sequence[Entry]) -> Row:
+    """`ended_local`: the date of the report. `started`, in UTC: of the first job, which fio prints from 3.36 on."""
+    ended = wall_clock.iso(wall_clock.date(found.time))
+    dates: Row = {"ended_local": ended} if ended else {}
+    starts = [entry.job_start for entry in entries if entry.job_start]
+    if not starts or max(starts) > 253_402_300_799_000:  # of the last year that a date can have
+        return dates
+    return dates | {"started": datetime.fromtimestamp(min(starts) / 1000, UTC).isoformat(timespec="milliseconds")}
+
+
+def _missing(found: Document, used: Sequence[Entry]) -> Iterator[str]:
+    """What speaks against every host being there, in client mode: fio ends with exit code 0 where one refused."""
+    if found.client_stats is None:
+        return
+    hosts = found.global_options if isinstance(found.global_options, list) else []
+    there = {(entry.hostname, entry.port) for entry in used}
+    lost = sorted(f"{one.get('hostname')} (port {one.get('port')}) did not report" for one in hosts
+                  if (one.get("hostname"), one.get("port")) not in there)  # fmt: skip
+    yield from lost
+    # fio sums up as soon as every host has reported, if there is more than one report
+    sums = sum(entry.jobname == ALL_CLIENTS for entry in used)
+    if not lost and used and sums != (len(used) - sums > 1):
+        yield "fio's sum over all clients is missing, or is of other reports: not every host reported"

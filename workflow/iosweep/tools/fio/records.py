@@ -1,0 +1,216 @@
+"""fio's JSON as records, of 3.18 and newer: the fields that are read; fio prints others beside them.
+
+Latencies are in ns, `runtime` in ms, `bw_bytes` in bytes/s. `lat` is what a caller waits, from before the submission to
+the completion; its part after the submission is `clat`: without O_DIRECT an I/O may be done before it counts as
+submitted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
+from typing import Annotated, TypeVar
+
+import msgspec
+
+from iosweep.histogram import Histogram, bin_of, made
+
+#: Largest whole number of the tables.
+LARGEST = 2**63 - 1
+#: Job name of fio's sum over all reports of client mode, also over unlike tests.
+ALL_CLIENTS = "All clients"
+Count = Annotated[int, msgspec.Meta(ge=0, le=LARGEST)]
+Number = Annotated[float, msgspec.Meta(ge=0, le=LARGEST)]
+Kind = TypeVar("Kind")
+
+
+class Wrong(ValueError):
+    """Why figures cannot be trusted, as a sentence."""
+
+
+class Latencies(msgspec.Struct, frozen=True):
+    """A block such as `clat_ns`."""
+
+    min: Number
+    max: Number
+    mean: Number
+    stddev: Number
+    count: Count = msgspec.field(name="N")
+    percentile: dict[str, Number] = {}
+    bins: dict[str, Count] | None = None  # json+ only
+
+
+class Direction(msgspec.Struct, frozen=True):
+    """`read` or `write` of an entry."""
+
+    total_ios: Count
+    io_bytes: Count
+    bw_bytes: Count
+    iops: Number
+    runtime: Count
+    short_ios: Count
+    drop_ios: Count
+    clat_ns: Latencies
+    lat_ns: Latencies | None = None
+    iops_mean: Number = 0.0
+    iops_stddev: Number = 0.0
+    iops_samples: Count = 0
+
+
+class SteadyState(msgspec.Struct, frozen=True):
+    attained: int = 0
+
+
+class Entry(msgspec.Struct, frozen=True):
+    """An entry of `jobs` or `client_stats`: a job, or several that were merged."""
+
+    jobname: str
+    error: Count
+    groupid: Count = 0
+    hostname: str = ""
+    port: Count = 0
+    job_runtime: Count | None = None  # of all workers together
+    job_start: Count | None = None  # ms since 1970, from 3.36 on
+    read: Direction | None = None
+    write: Direction | None = None
+    iodepth_level: dict[str, Number] | None = None  # `1`, `2` ... `>=64` -> percent
+    steadystate: SteadyState = SteadyState()
+    options: dict[str, str] | None = msgspec.field(default=None, name="job options")
+
+    def direction(self, name: str) -> Direction:
+        """`read` or `write`. Raises Wrong where it is missing, as with unified_rw_reporting."""
+        part: Direction | None = getattr(self, name)
+        if part is None:
+            raise Wrong(f"`{name}` is missing in the JSON")
+        return part
+
+
+class Document(msgspec.Struct, frozen=True):
+    """What fio prints. `jobs` of a local run, `client_stats` of one in client mode."""
+
+    version: str = msgspec.field(default="", name="fio version")
+    time: str = ""  # the date of the report by the clock of its node
+    jobs: list[Entry] | None = None
+    client_stats: list[Entry] | None = None
+    global_options: dict[str, str | int] | list[dict[str, str | int]] = msgspec.field(default={}, name="global options")
+
+
+class Host(msgspec.Struct, frozen=True):
+    """A node in `hosts` of Streams. Times are seconds; `address` and `port` of its server in client mode."""
+
+    host: str
+    started: float | None = None
+    ended: float | None = None
+    clock_offset_s: float | None = None
+    clock_error_s: float = 0.0
+    exit_code: int | None = None
+    address: str = ""
+    port: int = 0
+
+
+#: What the values of a document can raise beside Wrong: keys that are not numbers, numbers that are too large.
+UNREADABLE = (ValueError, ArithmeticError)
+
+
+def reason(error: BaseException) -> str:
+    """Why a document could not be read, without the words of an exception."""
+    return str(error) if isinstance(error, Wrong) else "the JSON does not have the form that fio writes"
+
+
+#: column suffix -> fio's percentile key
+PERCENTILES = {
+    "p50": "50.000000",
+    "p95": "95.000000",
+    "p99": "99.000000",
+    "p99_5": "99.500000",
+    "p99_9": "99.900000",
+}
+#: I/Os that must be slower than a percentile: of fewer, it is the luck of a few.
+_BEYOND = 10
+#: column suffix -> I/Os that tell the percentile: p99.9 needs 10,000.
+_LEAST = {name: round(_BEYOND * 100 / (100 - float(key))) for name, key in PERCENTILES.items()}
+_OF_COMPLETION = ("mean", "p50", "p99", "p99_5", "p99_9")
+
+
+def latency_columns(parts: Mapping[str, Sequence[Direction]], files: bool) -> dict[str, float]:
+    """latency_* and completion_latency_* of all reports of each direction, and of the directions one by one.
+
+    Of file engines (`files`) fio times the operation as `clat` alone: that is what a caller waits. Raises Wrong.
+    """
+    every = [part for reports in parts.values() for part in reports]
+    if files:
+        return _of([part.clat_ns for part in every])
+    found: dict[str, float] = {}
+    for name, reports in parts.items():
+        own = _of([part.lat_ns for part in reports])
+        found |= {f"{name}_{key}": own[key] for key in ("latency_mean_s", "latency_p99_s") if key in own}
+    completed = _of([part.clat_ns for part in every])
+    found |= {f"completion_{key}": completed[key] for n in _OF_COMPLETION if (key := f"latency_{n}_s") in completed}
+    return found | _of([part.lat_ns for part in every])
+
+
+def latency_histogram(parts: Iterable[Direction], files: bool) -> Histogram | None:
+    """What callers waited, in all these reports; None where one has no histogram. `files` as in `latency_columns`.
+
+    Raises ValueError for a bin that is none.
+    """
+    counts: dict[int, int] = {}
+    for part in parts:
+        block = part.clat_ns if files else part.lat_ns
+        if block is None or block.bins is None:
+            return None
+        for number, count in zip(map(_bin, block.bins), block.bins.values(), strict=True):
+            counts[number] = counts.get(number, 0) + count
+    return made(counts)
+
+
+@lru_cache(4096)  # fio has 1,856
+def _bin(key: str) -> int:
+    latency_ns = int(key)
+    if not 0 <= latency_ns <= LARGEST:
+        raise Wrong("the histogram has a latency that is out of range")
+    return bin_of(latency_ns)
+
+
+def _of(blocks: Sequence[Latencies | None]) -> dict[str, float]:
+    """latency_* columns of some blocks as if they were one; empty where nothing, or not all, was timed (gtod_reduce).
+
+    Percentiles are those that fio prints for a block, or of the histograms of several if all have one.
+    """
+    timed = [block for block in blocks if block and block.count]
+    if not timed or None in blocks:
+        return {}
+    if any(block.bins is not None and sum(block.bins.values()) != block.count for block in timed):
+        raise Wrong("the histogram does not hold every I/O")
+    total = sum(block.count for block in timed)
+    if len(timed) == 1:
+        mean, stddev = timed[0].mean, timed[0].stddev
+        percentiles = {n: timed[0].percentile[k] for n, k in PERCENTILES.items() if k in timed[0].percentile}
+    else:
+        mean = sum(block.mean * block.count for block in timed) / total
+        stddev = (sum((b.stddev**2 + (b.mean - mean) ** 2) * b.count for b in timed) / total) ** 0.5
+        bins = [block.bins for block in timed if block.bins is not None]
+        percentiles = merged_percentiles(bins) if len(bins) == len(timed) else {}
+    return {
+        "latency_min_s": min(block.min for block in timed) / 1e9,
+        "latency_mean_s": mean / 1e9,
+        "latency_stddev_s": stddev / 1e9,
+        "latency_max_s": max(block.max for block in timed) / 1e9,
+        **{f"latency_{name}_s": value / 1e9 for name, value in percentiles.items() if total >= _LEAST[name]},
+    }
+
+
+def merged_percentiles(histograms: Sequence[Mapping[str, int]]) -> dict[str, float]:
+    """Percentiles (ns) of histograms added up: the first bin whose cumulative count reaches p/100, as fio does."""
+    bins: dict[int, int] = {}
+    for histogram in histograms:
+        for key, count in histogram.items():
+            bins[int(key)] = bins.get(int(key), 0) + count
+    total, seen = sum(bins.values()), 0
+    wanted = [(name, float(key) / 100 * total) for name, key in PERCENTILES.items()]
+    found: dict[str, float] = {}
+    for value in sorted(bins):
+        seen += bins[value]
+        while wanted and seen >= wanted[0][1]:
+            found[wanted.pop(0)[0]] = value
+    return found
