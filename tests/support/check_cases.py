@@ -14,7 +14,6 @@ from checked_run import (
     NFS,
     NO,
     NOT_REPORTED,
-    OF_A_FLAG,
     ONE_PASS,
     OVERWRITTEN,
     PASS,
@@ -59,8 +58,6 @@ CASES: list[tuple[str, dict[str, Any], str, str]] = [
      "n1: the tool repeats 12"),
     ("as_asked", TWO_NODES | WORKED_IN_TURN | {"argvs": (("fio", "--directory=/n1"), ("fio", "--directory=/n1"))}, FAIL,
      "n2: fio worked in /n2, which its command does not name"),
-    ("as_asked", {"echo": OF_A_FLAG} | run_as("--time_based"), PASS, "repeats 12"),  # results of before
-    ("as_asked", {"echo": OF_A_FLAG} | run_as("--time_based=1"), FAIL, "fio ran without time_based=1"),
     ("as_asked", {"echo": None}, UNCHECKED, "fio does not print its options"),
     ("as_asked", {"echo": None, "problems": ("cut",)}, UNCHECKED, "no output to look at"),
     ("in_flight", {}, PASS, "15.80 in flight on average, 16 at most were asked for"),

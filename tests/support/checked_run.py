@@ -171,8 +171,6 @@ def cpus(planned: dict[str, int] | None = RUN["cpus"]["planned"], **changes: Any
 
 
 NOT_REPORTED = Echo(("fio ran without direct=1", "fio ran without end_fsync=1"), frozenset(), 12)
-NO_FLAG = "fio ran without time_based=1"
-OF_A_FLAG = Echo((NO_FLAG,), frozenset(), 12, flags={NO_FLAG: "--time_based"})
 PASS, FAIL, UNCHECKED, NO = "pass", "fail", "not checked", "not applicable"
 SERVED: dict[str, Any] = {"phase": "rand_read", "bytes_read": 8 * GIB}
 BUFFERED: dict[str, Any] = SERVED | {"o_direct": False}

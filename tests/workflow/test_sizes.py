@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-MODULE_LINES, FUNCTION_LINES = 400, 60
+MODULE_LINES, FUNCTION_LINES = 600, 60
 #: Mappings from text to Any in all product modules together. Lower it with each one that gets a type.
 UNTYPED = 9
 

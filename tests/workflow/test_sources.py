@@ -33,7 +33,7 @@ def test_all_that_python_loads_is_among_them(modules: tuple[str, ...]) -> None:
     [
         ("results/checks/cpus.py", True, False),
         ("results/checks/finding.py", True, False),
-        ("tools/fio/foreign/rows.py", True, True),
+        ("tools/fio/output.py", True, True),
         ("results/outliers.py", False, True),
         ("report/page.css", False, True),
         ("report/page.py", False, True),
