@@ -328,17 +328,6 @@ def test_check_fails_for_damaged_files(place: Path, capsys: Capture) -> None:
     assert run("show", "quick", "--strict") == 1
 
 
-def test_check_names_a_damaged_report(place: Path, capsys: Capture) -> None:
-    report = campaign(place, {}) / "report.html"
-    page = merged_tables.sealed(b"<html>12.6 k IOPS</html>\n")
-    report.write_bytes(page)
-    assert run("check", "quick") == 0
-    report.write_bytes(page.replace(b"12.6", b"02.6"))
-    capsys.readouterr()
-    assert run("check", "quick") == 1
-    assert "report.html is damaged" in " ".join(capsys.readouterr().out.split())
-
-
 @pytest.mark.parametrize("name", ["checks.parquet", "nodes.parquet", "results.csv"])
 def test_check_and_list_name_every_damaged_table(place: Path, name: str, capsys: Capture) -> None:
     file = campaign(place, {}) / name

@@ -93,10 +93,6 @@ FOREIGN: dict[str, Callable[[Path], object]] = {
         dump(read(results / "campaign.json") | {"campaign": EVIL, "damaged": {EVIL: EVIL}, "trusted_writers": [EVIL]})
     ),
     "rows": _rows,
-    "figures": lambda results: (
-        (results / "figures").mkdir(exist_ok=True),
-        (results / "figures/made.json").write_bytes(dump({"figures": {EVIL.replace("/", "") + ".svg": "x"}})),
-    ),
     "a directory": lambda results: shutil.copytree(results, results.parent / "\udcff"),
     "a link in points": lambda results: (
         (results / "points").mkdir(exist_ok=True),

@@ -1,6 +1,5 @@
 """Which figures there are, what is drawn together, and what is written as SVG and PNG."""
 
-import hashlib
 import re
 import struct
 from collections.abc import Iterator, Mapping
@@ -18,10 +17,8 @@ import results_factory as factory
 from iosweep.analysis import formats, titles
 from iosweep.analysis.aggregate import statistics, summarize
 from iosweep.analysis.data import load
-from iosweep.files import documents
 from iosweep.report import captions, figure_files, figures, results_table, vega_lite
 from iosweep.report.figures import Figure
-from iosweep.results import merged_tables
 from iosweep.results.statistics import interval
 from iosweep.tools.fio import options as fio_options
 from iosweep.tools.ior import options as ior_options
@@ -318,11 +315,10 @@ class TestExport:
         results = factory.make(tmp_path, sweeps=factory.DEMO[1:], spoil=factory.spoil_some)
         folder = results / "figures"
         folder.mkdir()
-        gone, changed, foreign = (folder / f"{name}.svg" for name in ("gone", "changed", "foreign"))
-        for path in (gone, changed, foreign):
+        gone, foreign = (folder / f"{name}.svg" for name in ("gone", "foreign"))
+        for path in (gone, foreign):
             path.write_text(path.name)
-        made = {path.name: hashlib.sha256(b"gone.svg").hexdigest() for path in (gone, changed)}
-        (folder / "made.json").write_bytes(documents.dump({"figures": made}))
+        (results / "figures.done").write_text("gone.svg\n../campaign.json\n")
         written = figure_files.export(results)
         names = [
             "iops-by-queue-depth.queue-depth",
@@ -331,23 +327,12 @@ class TestExport:
             "efficiency-by-threads.metadata",
         ]
         assert [path.name for path in written] == [f"{name}.{suffix}" for name in names for suffix in ("svg", "png")]
-        assert set(folder.iterdir()) == {*written, changed, foreign, folder / "made.json"}
+        assert set(folder.iterdir()) == {*written, foreign}
         assert (results / "campaign.json").exists()
         assert all(path.read_bytes().startswith(b"\x89PNG") for path in written if path.suffix == ".png")
         svg = written[0].read_text()
         assert "IOPS against queue depth" in svg
         assert "Not drawn: 2 missing (time limit: 2 points were not started)." in svg
-
-    def test_a_list_with_other_names_than_ours_is_replaced_and_removes_nothing(self, tmp_path: Path) -> None:
-        results = factory.make(tmp_path, sweeps=factory.DEMO[1:])
-        (results / "figures").mkdir()
-        (results / "figures" / "gone.svg").write_text("gone.svg")
-        made = {"gone.svg": hashlib.sha256(b"gone.svg").hexdigest(), "../campaign.json": "0" * 64}
-        (results / "figures" / "made.json").write_bytes(documents.dump({"figures": made}))
-        written = figure_files.export(results)
-        assert (results / "figures" / "gone.svg").exists()
-        assert (results / "campaign.json").exists()
-        assert {path.name for path in written} == set(merged_tables.figures_made(results) or {})
 
     def test_files_say_where_they_are_from(self, tmp_path: Path) -> None:
         """In the image, for whoever sees it on a slide, and as metadata."""

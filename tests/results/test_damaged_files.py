@@ -59,11 +59,8 @@ DOCUMENTS: dict[str, dict[str, dict[str, Any]]] = {
     },
     "tools": {"0123": {"provider": "spack", "tools": {}}},
 }
-#: What merge, page and figures write, and how many files of each there are.
-MADE = {
-    **dict.fromkeys((*merged_tables.FILES, "campaign.json", "report.html", "figures/made.json"), 1),
-    "figures/*.svg": 2,
-}
+#: What merge writes.
+MADE = (*merged_tables.FILES, "campaign.json")
 
 
 @pytest.fixture
@@ -85,12 +82,6 @@ def store(tmp_path: Path) -> Store:
     for name, content in BESIDE.items():
         made.keep(f"builds/0123.{name}", content)
     merge.merge(planned, made.path)
-    made.keep("report.html", merged_tables.sealed(b"<html>1,234 MiB/s</html>\n"))
-    figures = {name: f"<svg>{name}</svg>".encode() for name in ("a.svg", "b.svg")}
-    for name, content in figures.items():
-        made.keep(f"figures/{name}", content)
-    hashes = {name: hashlib.sha256(content).hexdigest() for name, content in figures.items()}
-    made.keep("figures/made.json", documents.dump(merged_tables.FiguresMade(hashes)))
     return made
 
 
@@ -137,14 +128,13 @@ def everything(store: Store) -> dict[str, Any]:
 
 
 def made_of_these(store: Store) -> dict[str, Any]:
-    """The same of tables, report and figures. A damaged list of them stands for all: they are made again."""
+    """The same of tables. A damaged list of them stands for all: they are made again."""
     named = {line.partition(" is damaged (")[0]: line for line in merged_tables.damage(store.path)}
     store.damaged |= named
     found: dict[str, Any] = {}
-    for pattern in MADE:
-        for file in store.path.glob(pattern):
-            if str(file) not in named:
-                found[str(file.relative_to(store.path))] = file.read_bytes()
+    for name in MADE:
+        if str(store.path / name) not in named:
+            found[name] = (store.path / name).read_bytes()
     for name in TABLES:
         with contextlib.suppress(documents.Damaged):
             found[f"rows of {name}"] = merged_tables.rows(store.path, name, dict)
@@ -178,7 +168,7 @@ def notices(store: Store, harm: Harm, times: int, draw: random.Random) -> None:
     before = everything(store)
     assert not store.damaged
     names = sorted(name for name in before if not name.startswith("rows of "))
-    assert len(names) == 4 + 4 + 1 + 5 + 1 + 1 + 1 + 2 + 1 + sum(MADE.values())
+    assert len(names) == 4 + 4 + 1 + 5 + 1 + 1 + 1 + 2 + 1 + len(MADE)
     wrong = []
     for n in range(times):
         name = names[n % len(names)]
@@ -264,7 +254,7 @@ def read_by_a_run(results: Path) -> list[Path]:
     """What the next run of the workflow reads; of the manifests of its one allocation, only the newest."""
     patterns = (
         "points/*/r*.json", "points/*/r*.zip", "nodes/*.json", "builds/*.json", "spent.json", "plans/*.json",
-        "*.parquet", "results.csv", "campaign.json", "report.html",
+        "*.parquet", "results.csv", "campaign.json",
     )  # fmt: skip
     newest = max(results.glob("manifests/*.jsonl"), key=lambda file: int(file.stem.rpartition("-")[2]))
     found = (file for pattern in patterns for file in sorted(results.glob(pattern)))

@@ -18,7 +18,6 @@ OURS = [
     f"plans/.{HASH}.json.{NONE}.tmp",
     f"manifests/.2-nodes-{HASH}-0.jsonl.{NONE}.tmp",
     f"refusals/.1-node.json.{NONE}.tmp",
-    f"figures/.made.json.{NONE}.tmp",
     f"figures/.a.svg.{NONE}.tmp",
     f"sets/.a.json.{NONE}.tmp",
 ]

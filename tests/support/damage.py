@@ -20,7 +20,7 @@ from campaign import FOUR_AND_EIGHT, Made, document, keep_plan, make
 from iosweep import dag
 from iosweep.commands import cli
 from iosweep.commands.watch.snapshot import Campaign as Watched
-from iosweep.files import documents, safe_paths
+from iosweep.files import safe_paths
 from iosweep.programs import builds
 from iosweep.results import manifest, merge, merged_tables, remaining
 from iosweep.results.campaign_documents import Missing, Needs, Refusal
@@ -30,11 +30,10 @@ from iosweep.results.store import Store
 KINDS = (
     "points/*/r*.json", "points/*/r*.zip", "points/*/missing.json", "nodes/*.json", "sets/*.json", "refusals/*.json",
     "builds/*.json", "builds/*.spack.*", "tools/*.json", "target.json", "spent.json", "plans/*.json", "campaign.json",
-    "manifests/*.jsonl", "results.parquet", "checks.parquet", "nodes.parquet", "results.csv", "report.html",
-    "figures/*.svg", "figures/made.json",
+    "manifests/*.jsonl", "results.parquet", "checks.parquet", "nodes.parquet", "results.csv",
 )  # fmt: skip
-#: Kinds that merge, page and figures make, all of them again where one is damaged.
-MADE = (*merged_tables.FILES, "report.html", "figures")
+#: Kinds that merge makes, all of them again where one is damaged.
+MADE = merged_tables.FILES
 #: Folders that `watch` does not read, as it does not depend on what is in them.
 NOT_WATCHED = ("manifests", "builds", "nodes", "tools", *MADE, "campaign.json")
 #: Kinds that a run needs before it knows what is left.
@@ -87,10 +86,7 @@ class Stored:
         allocation = self.plan.allocations[0]
         lines = manifest.text(allocation, store.results(), store.missing())
         manifest.write(manifest.path(self.results, allocation, lines, anything_left=True), allocation, store)
-        safe_paths.write(self.results, "report.html", merged_tables.sealed(b"<html></html>\n"))
-        safe_paths.write(self.results, "figures/a.svg", svg := b"<svg>1,234 MiB/s</svg>")
-        made_here = merged_tables.FiguresMade({"a.svg": sha256(svg).hexdigest()})
-        safe_paths.write(self.results, "figures/made.json", documents.dump(made_here))
+        safe_paths.write(self.results, "report.html", b"<html></html>\n")
         self.before = self.rows()
         self.tables = {file: file.read_bytes() for file in self.results.iterdir() if file.is_file()}
         self.files = sorted(file for kind in KINDS for file in self.results.glob(kind))

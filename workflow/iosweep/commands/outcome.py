@@ -134,7 +134,7 @@ def _once(lines: Iterable[str]) -> list[str]:
 
 
 def damage_of_tables(results: Path, planned: bool = True) -> list[str]:
-    """Damage of the tables, the report and the figures; that of campaign.json is named by the store.
+    """Damage of the tables; that of campaign.json is named by the store.
     `planned`: the plan could be read, so all of them can be made again."""
     tables = _tables(results)
     found = merged_tables.tables_damage(results, tables, gone=True) if tables else []
@@ -142,7 +142,7 @@ def damage_of_tables(results: Path, planned: bool = True) -> list[str]:
     if not os.path.lexists(about) and any((results / name).exists() for name in merged_tables.FILES):
         found = [f"{about} is gone"]
     again = f"; `iosweep report {shlex.quote(str(results))}` makes it again" if planned else ""
-    return [line + again for line in (*found, *merged_tables.pages_damage(results))]
+    return [line + again for line in found]
 
 
 def damage(results: Path, store: Store) -> list[str]:

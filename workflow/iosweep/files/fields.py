@@ -39,8 +39,6 @@ NAME = re.compile(r"\A[A-Za-z0-9][A-Za-z0-9._+-]{0,199}\Z")
 Name = Annotated[str, Meta(pattern=NAME.pattern)]
 #: The kernel takes paths of 4,096 bytes; longer ones are refused when they are used. None has a NUL.
 PathText = Annotated[str, Meta(min_length=1, max_length=1 << 16, pattern=r"\A[^\x00]*\Z")]
-#: The name of a figure's file.
-FigureName = Annotated[str, Meta(pattern=r"\A[A-Za-z0-9][A-Za-z0-9._+-]{0,250}\.(svg|png)\Z")]
 Sha256 = Annotated[str, Meta(pattern=r"\A[0-9a-f]{64}\Z")]
 Moment = Annotated[datetime, Meta(tz=True)]
 

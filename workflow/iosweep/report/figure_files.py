@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import hashlib
 import re
 import struct
 import zlib
@@ -15,8 +13,7 @@ from xml.sax.saxutils import escape
 
 from iosweep.analysis.aggregate import summarize
 from iosweep.analysis.data import Campaign, load
-from iosweep.files import documents, safe_paths
-from iosweep.files.documents import Damaged
+from iosweep.files import safe_paths
 from iosweep.files.safe_paths import Folder
 from iosweep.report import vega_lite
 from iosweep.report.drawings import drawings
@@ -24,6 +21,8 @@ from iosweep.report.figures import Figure
 from iosweep.results import merged_tables
 from iosweep.text import printable_lines
 
+#: Names of our figures, and the largest list of them that is read.
+_NAME, _LIST_BYTES = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,250}\.(svg|png)"), 1 << 20
 _PNG_SCALE = 2  # sharp in a document and on a screen with many dots
 _SVG = "http://www.w3.org/2000/svg"
 #: Bytes that a mark takes at least, and each dot of its repetitions: with three of them and a bar 900 were counted.
@@ -40,16 +39,27 @@ def export(results: Path) -> list[Path]:
     """
     campaign = load(results)
     with safe_paths.folder(results, merged_tables.FIGURES, make=True, same_mount=True) as folder:
-        made = _export(campaign, folder, results)
-    safe_paths.write(results, merged_tables.FIGURES_DONE, f"{len(made)} files in {merged_tables.FIGURES}/\n".encode())
+        made = _export(campaign, folder)
+        for name in _made_before(results) - {*made}:
+            folder.remove(name)
+    safe_paths.write(results, merged_tables.FIGURES_DONE, "".join(f"{name}\n" for name in made).encode())
     return [results / merged_tables.FIGURES / name for name in made]
 
 
-def _export(campaign: Campaign, folder: Folder, results: Path) -> dict[str, str]:
-    """Name -> SHA-256 of each file."""
+def _made_before(results: Path) -> set[str]:
+    """The names of the figures of an earlier call."""
+    try:
+        told = safe_paths.read(results, merged_tables.FIGURES_DONE, _LIST_BYTES).decode()
+    except (OSError, ValueError):
+        return set()
+    return set(filter(_NAME.fullmatch, told.splitlines()))
+
+
+def _export(campaign: Campaign, folder: Folder) -> list[str]:
+    """The names of the files."""
     import vl_convert  # late: it carries a JavaScript engine
 
-    made = {}
+    made = []
     for figure in drawings(campaign, summarize(campaign.rows)):
         if figure.panels:
             # No base URL is allowed: a specification must not make the converter fetch anything.
@@ -60,16 +70,7 @@ def _export(campaign: Campaign, folder: Folder, results: Path) -> dict[str, str]
             for suffix, content in contents.items():
                 name = f"{figure.name}.{suffix}"
                 folder.write(name, content)
-                made[name] = hashlib.sha256(content).hexdigest()
-    try:
-        before = merged_tables.figures_made(results) or {}
-    except Damaged:  # then nothing is known to be ours
-        before = {}
-    for name in before.keys() - made:
-        with contextlib.suppress(OSError):  # a file that is not as we made it is not ours to remove
-            if hashlib.sha256(folder.read(name)).hexdigest() == before[name]:
-                folder.remove(name)
-    folder.write(merged_tables.FIGURES_MADE, documents.dump(merged_tables.FiguresMade(made), indent=True))
+                made.append(name)
     return made
 
 

@@ -109,7 +109,7 @@ def write(results: Path) -> Path:
 
     Raises FileNotFoundError when merge has not written to `results`.
     """
-    safe_paths.write(results, merged_tables.REPORT, merged_tables.sealed(render(results).encode() + b"\n"))
+    safe_paths.write(results, merged_tables.REPORT, render(results).encode() + b"\n")
     return results / merged_tables.REPORT
 
 

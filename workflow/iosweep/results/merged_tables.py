@@ -1,5 +1,4 @@
-"""Reads the tables that merge wrote, and finds damage in them, in the report and in the figures: what has not the size
-and hash that campaign.json names, or other columns."""
+"""Reads the tables that merge wrote, and finds damage in them: another size or hash than campaign.json names."""
 
 from __future__ import annotations
 
@@ -13,30 +12,19 @@ from typing import Any, TypeVar
 
 from iosweep.errors import Obstacle
 from iosweep.files import documents, safe_paths
-from iosweep.files.documents import Damaged, Document
-from iosweep.files.fields import FigureName, Sha256
+from iosweep.files.documents import Damaged
 from iosweep.results.campaign_form import CampaignForm, Table
 from iosweep.results.columns import TABLES, Column, arrow_schema
 
 ABOUT, REPORT = "campaign.json", "report.html"
-#: Folder of the figures, the file in it with the names and hashes of those that we made, and the file that is written
-#: when all are made.
-FIGURES, FIGURES_MADE, FIGURES_DONE = "figures", "made.json", "figures.done"
+#: Folder of the figures, and the file that names those that we made, written when all are.
+FIGURES, FIGURES_DONE = "figures", "figures.done"
 #: Folder of the files that say that something was made again.
 REPAIRS = "repairs"
 FILES = (*TABLES, "results.csv")
 Kind = TypeVar("Kind")
-#: Last line of the report: the hash of all bytes before it.
-_SEAL = b"<!-- sha256 %s -->\n"
-_SEAL_BYTES = len(_SEAL) - len(b"%s") + 64
 #: 100,000 results are 250 MB.
 _MOST_BYTES, _BATCH = 1 << 30, 4_000
-
-
-class FiguresMade(Document, frozen=True):
-    """figures/made.json: the figures that we made, file name -> SHA-256."""
-
-    figures: dict[FigureName, Sha256]
 
 
 def about(results: Path) -> CampaignForm:
@@ -78,7 +66,7 @@ def _unlike(known: Table | None, data: bytes) -> str | None:
         return f"{ABOUT} does not name it"
     if len(data) != known.bytes:
         return f"it has {len(data):,} bytes and had {known.bytes:,}"
-    return _changed(known.sha256, data)
+    return None if hashlib.sha256(data).hexdigest() == known.sha256 else "its content has changed"
 
 
 def _rows(
@@ -135,7 +123,7 @@ def damage(results: Path) -> list[str]:
         return [f"{results / ABOUT} is gone"] if made else []
     except Damaged as error:
         return [str(error)]
-    return [*tables_damage(results, tables, gone=made), *pages_damage(results)]
+    return tables_damage(results, tables, gone=made)
 
 
 def tables_damage(results: Path, tables: CampaignForm, gone: bool = False) -> list[str]:
@@ -156,45 +144,6 @@ def _damage(results: Path, name: str, wrong: Callable[[bytes], str | None], gone
         return gone
     except Damaged as error:
         return str(error)
-
-
-def pages_damage(results: Path) -> list[str]:
-    """Damage of the report and the figures, as sentences; a missing report is none."""
-    found = [_damage(results, REPORT, _broken_seal)]
-    try:
-        made = figures_made(results)
-        if made is None and os.path.lexists(results / FIGURES_DONE):
-            found.append(f"{results / FIGURES / FIGURES_MADE} is gone")
-    except Damaged as error:
-        made = None
-        found.append(str(error))
-    for name, digest in (made or {}).items():
-        file = f"{FIGURES}/{name}"
-        found.append(_damage(results, file, partial(_changed, digest), f"{results / file} is gone"))
-    return [*filter(None, found)]
-
-
-def _broken_seal(page: bytes) -> str | None:
-    sealed_again = sealed(page[:-_SEAL_BYTES])
-    return None if page == sealed_again else "its content is not what the hash in its last line says"
-
-
-def _changed(digest: str, data: bytes) -> str | None:
-    return None if hashlib.sha256(data).hexdigest() == digest else "its content has changed"
-
-
-def sealed(page: bytes) -> bytes:
-    """The report with its hash as the last line."""
-    return page + _SEAL % hashlib.sha256(page).hexdigest().encode()
-
-
-def figures_made(results: Path) -> dict[str, str] | None:
-    """File name -> SHA-256 of the figures that we made; None if no file says so. Raises Damaged."""
-    file = f"{FIGURES}/{FIGURES_MADE}"
-    try:
-        return documents.decode(_read(results, file), FiguresMade, results / file).figures
-    except FileNotFoundError:
-        return None
 
 
 def last_repair(results: Path) -> str:
