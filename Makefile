@@ -1,6 +1,5 @@
 # Everything a contributor runs. The work is in scripts/; here is only what belongs together.
 #   PYTHON=python3.12      another interpreter than the first on PATH of version 3.11 or newer
-#   WHEELS=DIR/wheels     no network: Python packages that `iosweep tools mirror DIR` has fetched (docs/tools.md)
 #   APT=0                  install no system package, whatever is missing
 #   REQUIRE=all            a test that is skipped fails (or a list: REQUIRE=fio,chromium)
 #   ARGS="-k plan -x"      further arguments for pytest; for cluster: --accounting, --dfs moosefs|glusterfs, -- COMMAND
@@ -21,7 +20,7 @@ override install_each = for name in $(1); do \
 	command -v $${name%:*} >/dev/null || scripts/debian-packages $${name\#*:} || :; done
 # Three at a time: one of them waits for the stories on clusters, mostly.
 override PYTEST = $(RUN) python -m pytest --numprocesses=3 -m "unit or local or cluster" $(if $(REQUIRE),--require=$(REQUIRE)) $(ARGS)
-export PYTHON APT WHEELS
+export PYTHON APT
 # Hundreds of programs are started, and each would compile its libraries.
 unexport PYTHONDONTWRITEBYTECODE
 

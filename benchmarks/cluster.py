@@ -13,7 +13,6 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -67,7 +66,7 @@ def run(size: Size, work: Path) -> Iterator[Row]:
             yield from _sleeping(size, work, up, job)
             if shutil.which("fio"):
                 yield from _fio(size, work, up, job)
-        if size.slurm_jobs:
+        if size.judged:
             yield from _whole(size, work, up)
 
 
@@ -215,13 +214,12 @@ def _whole(size: Size, work: Path, up: slurm.Cluster) -> Iterator[Row]:
     ours_s = _timed(lambda: _snakemake(size, up, work / "ours", *ours))
     _measured_s(work / "ours" / "results" / "whole", points)
     others = {
-        "1 job, loop of srun": (_timed(lambda: _one_job(up, work, points)), ""),
-        "sbatch for each point": (_timed(lambda: _job_each(up, work, points)), ""),
-        "Snakemake job for each point": _snakemake_job_each(size, up, work),
+        "1 job, loop of srun": _timed(lambda: _one_job(up, work, points)),
+        "sbatch for each point": _timed(lambda: _job_each(up, work, points)),
     }
-    for what, (beside, how) in others.items():
+    for what, beside in others.items():
         yield Row(
-            "slurm", "whole time with merge and report", f"{points} points, 1×{how}", seconds(ours_s),
+            "slurm", "whole time with merge and report", f"{points} points, 1×", seconds(ours_s),
             f"{what} {seconds(beside)}", f"{ours_s / beside:.2f}",
         )  # fmt: skip
 
@@ -250,36 +248,3 @@ def _snakemake(size: Size, up: slurm.Cluster, work: Path, *options: str | Path) 
     work.mkdir()
     soon = () if size.judged else ("--iosweep-poll-seconds", "1")
     up.run([sys.executable, "-m", "snakemake", *options, *soon], cwd=work, timeout=3600)
-
-
-_RULES = """
-rule all:
-    input:
-        [f"done/{{n}}" for n in range({points})]
-rule point:
-    output:
-        "done/{{n}}"
-    resources:
-        nodes=2, tasks=2, mpi="srun", mem_mb=0, runtime=5,
-        slurm_extra="--exclusive --overcommit --dependency=singleton"
-    params:
-        command={command!r}
-    shell:
-        "date +%s.%N >{{output}}; {{params.command:q}}"
-"""
-
-
-def _snakemake_job_each(size: Size, up: slurm.Cluster, work: Path) -> tuple[float, str]:
-    """A workflow with one job for each point, all submitted at once, one running after the other.
-
-    Of few points: the others take as long as from one's start to the next one's.
-    """
-    snakefile = work / "each.smk"
-    snakefile.write_text(_RULES.format(points=size.slurm_jobs, command=_sleep()), encoding="utf-8")
-    options = ["--snakefile", snakefile, "--executor", "slurm", "--jobs", "100", "--slurm-status-command", "squeue",
-               "--slurm-init-seconds-before-status-checks", "1"]  # fmt: skip
-    took_s = _timed(lambda: _snakemake(size, up, work / "each", *options))
-    starts = sorted(float(file.read_text()) for file in (work / "each" / "done").iterdir())
-    more = size.slurm_points - size.slurm_jobs
-    each = statistics.fmean(b - a for a, b in pairwise(starts)) if starts[1:] else took_s
-    return took_s + more * each, f"; beside it {size.slurm_jobs}, others as long as these"

@@ -34,7 +34,6 @@ class Size:
     report_rows: int
     slurm_rounds: int
     slurm_points: int
-    slurm_jobs: int  # where a point takes many seconds; 0: no whole times
     forecast_points: int
     forecast_mixes: int
     long_pairs: int  # of 5 s; 0: left out
@@ -62,7 +61,6 @@ SIZES = {
             1000,
             4,
             50,
-            5,
             20,
             3,
             20,
@@ -85,7 +83,6 @@ SIZES = {
             1000,
             10,
             50,
-            10,
             20,
             3,
             40,
@@ -108,7 +105,6 @@ SIZES = {
             200,
             2,
             5,
-            2,
             10,
             3,
             0,
@@ -120,7 +116,7 @@ SIZES = {
             (1, 0),
             judged=False,
         ),
-        Size("tiny", 2, 3, 1, 1, 10, 10, 20, 50, 1, 2, 0, 5, 1, 0, 2, 200_000, 24, 2, 2, (0, 0), judged=False),
+        Size("tiny", 2, 3, 1, 1, 10, 10, 20, 50, 1, 2, 5, 1, 0, 2, 200_000, 24, 2, 2, (0, 0), judged=False),
     )
 }
 
