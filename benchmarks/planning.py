@@ -44,7 +44,7 @@ def run(size: Size, work: Path) -> Iterator[Row]:
 
     smallest, large, four, nodes, plan, many, plan_many = in_turn(
         size.rounds, lambda: dry_run("smallest"), lambda: dry_run("large"), lambda: dry_run("four"),
-        lambda: dry_run("nodes", "slurm"), lambda: plan_of("large", "--csv"), lambda: dry_run("many"),
+        lambda: dry_run("nodes", "slurm"), lambda: plan_of("large", "--json"), lambda: dry_run("many"),
         lambda: plan_of("many"),
     )  # fmt: skip
     base = median(smallest)

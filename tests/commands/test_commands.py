@@ -1,7 +1,5 @@
 """The commands: what they print, to which stream, and their exit codes."""
 
-import csv
-import io
 import os
 import shlex
 import subprocess
@@ -125,18 +123,6 @@ def test_plan_as_json(capsys: Capture, place: Path) -> None:
     assert [p["id"] for p in found["plan"]["allocations"][0]["points"]] == [p.id for p in made.points]
 
 
-def test_plan_as_csv(capsys: Capture, place: Path) -> None:
-    assert run("plan", "--csv", "x.yaml") == 0
-    rows = list(csv.DictReader(io.StringIO(capsys.readouterr().out)))
-    made = make(place, (place / "x.yaml").read_text())
-    assert [r["point"] for r in rows] == [p.id for p in made.points]
-    assert {(r["allocation"], r["phases"], r["repetitions"], r["time_s"]) for r in rows} == {
-        ("1-node", "rand_read", "1", "1.4")
-    }
-    whole = forecast.of(made)
-    assert sum(int(r["bytes_read"]) for r in rows) == whole.bytes_read
-
-
 def test_commands_are_exact_and_quoted(capsys: Capture, place: Path) -> None:
     target = place / "it's a; $dir"
     target.mkdir()
@@ -190,7 +176,7 @@ def test_a_wrong_configuration(capsys: Capture, place: Path) -> None:
     assert lines[-1] == "2 problems; nothing was run"
 
 
-@pytest.mark.parametrize("form", [[], ["--json"], ["--csv"], ["--commands"]])
+@pytest.mark.parametrize("form", [[], ["--json"], ["--commands"]])
 def test_no_configuration(capsys: Capture, form: list[str]) -> None:
     assert run("plan", *form) == 1
     assert capsys.readouterr().err == (
@@ -352,7 +338,7 @@ def test_leaving_a_pager_is_not_an_error(place: Path) -> None:
     assert (running.returncode, errors) == (0, b"")
 
 
-@pytest.mark.parametrize("argv", [[], ["nonsense"], ["plan", "--json", "--csv"], ["rerun"]])
+@pytest.mark.parametrize("argv", [[], ["nonsense"], ["plan", "--json", "--commands"], ["rerun"]])
 def test_usage(argv: list[str], capsys: Capture) -> None:
     with pytest.raises(SystemExit) as caught:
         run(*argv)

@@ -3,20 +3,21 @@
 MAKE_COMPARE_TEXT=1 makes the expected text again.
 """
 
+import json
 import os
 import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
-import msgspec
 import pyarrow as pa
 import pyarrow.parquet
 import pytest
 
 import results_factory as factory
 from iosweep.commands import cli, compare
-from iosweep.commands.compare_document import SCHEMA_VERSION, CompareDocument
 from iosweep.results import merged_tables
 
 Capture = pytest.CaptureFixture[str]
@@ -86,21 +87,25 @@ def test_the_text(place: Path, capsys: Capture) -> None:
     assert found == EXPECTED.read_text(encoding="utf-8")
 
 
-def test_json_has_its_schema(capsys: Capture) -> None:
+def read(capsys: Capture) -> Any:
+    return json.loads(capsys.readouterr().out, object_hook=lambda known: SimpleNamespace(**known))
+
+
+def test_json_has_every_result(capsys: Capture) -> None:
     assert cli.main(["compare", "before", "after", "--json"]) == 0
-    found = msgspec.json.decode(capsys.readouterr().out, type=CompareDocument)
-    assert found.schema_version == SCHEMA_VERSION
+    found = read(capsys)
     [one] = found.comparisons
     assert one.sentence.startswith("Random reads at 4 KiB: 1")
     assert (one.first.name, one.other.name) == ("before", "after")
-    assert one.compared == len(one.results) == sum(one.counts.values())
+    assert one.compared == len(one.results) == sum(vars(one.counts).values())
     assert {lone.why for lone in one.not_compared} == {"invalid"}
     assert [change.what for change in one.changes] == ["kernel", "repetitions"]
     losses = [result for result in one.results if result.verdict == "regression"]
-    assert {result.where["transfer_size_bytes"] for result in losses} == {4096}
+    assert {result.where.transfer_size_bytes for result in losses} == {4096}
     for result in losses:
-        assert result.ci95_low_share < result.change_share < result.ci95_high_share < 0  # type: ignore[operator]
-        assert result.p <= result.p_holm <= 0.05  # type: ignore[operator]
+        low, high = result.ci95_share
+        assert low < result.change_share < high < 0
+        assert result.p <= result.p_holm <= 0.05
 
 
 @pytest.mark.parametrize(
@@ -128,8 +133,8 @@ def test_json_has_what_is_known_of_sessions(place: Path, capsys: Capture) -> Non
     make(place, "again", seed=3)
     make(place, "third", seed=4, nodes=[factory.NODE | {"kernel": "6.9.0"}])
     assert cli.main(["compare", "before", "after", "--json", "--like", "again", "third"]) == 0
-    [one] = msgspec.json.decode(capsys.readouterr().out, type=CompareDocument).comparisons
-    assert [(like.campaign.name, like.results) for like in one.like] == [("again", 17), ("third", 17)]
+    [one] = read(capsys).comparisons
+    assert [(like.name, like.results) for like in one.like] == [("again", 17), ("third", 17)]
     assert [[change.what for change in like.changes] for like in one.like] == [[], ["kernel"]]
     assert one.sessions
     assert {own.sessions for own in one.sessions} == {3}
@@ -142,7 +147,7 @@ def test_json_has_what_is_known_of_sessions(place: Path, capsys: Capture) -> Non
 
 def test_without_like_json_says_that_nothing_is_known_of_sessions(capsys: Capture) -> None:
     assert cli.main(["compare", "before", "after", "--json"]) == 0
-    [one] = msgspec.json.decode(capsys.readouterr().out, type=CompareDocument).comparisons
+    [one] = read(capsys).comparisons
     assert (one.sessions, one.like) == (None, [])
     assert "is not known here" in one.sessions_known[0]
 
@@ -183,7 +188,7 @@ def test_a_copy_of_a_part_is_no_session(place: Path, capsys: Capture) -> None:
 def test_a_session_with_some_copies_is_warned_of(place: Path, capsys: Capture) -> None:
     copy(place, "before", "mixed", measured_again)
     assert cli.main(["compare", "before", "after", "--json", "--like", "mixed"]) == 0
-    [one] = msgspec.json.decode(capsys.readouterr().out, type=CompareDocument).comparisons
+    [one] = read(capsys).comparisons
     warning = "Warning: mixed shares 17 of 85 measurements with before: it holds copies of them."
     assert one.sessions_known[0] == warning
 

@@ -75,7 +75,7 @@ def test_show_names_damaged_files(results: Path, capsys: Capture) -> None:
     others = [results / "target.json", results / "spent.json", results / "report.html", result]
     for file in others:
         file.write_bytes(b"")
-    for form in ([], ["--all"], ["--json"], ["--csv"]):
+    for form in ([], ["--all"], ["--json"]):
         assert run("show", "quick", *form) == 0
         said = capsys.readouterr().err
         assert f"{result} is damaged (it is empty); the next run measures it again" in said

@@ -1,7 +1,5 @@
 """What became of a campaign: `check`, `list`, and the forms of `show`."""
 
-import csv
-import io
 import os
 import re
 from pathlib import Path
@@ -92,7 +90,6 @@ def test_check(
     campaign(place, verdicts)
     assert run("check", "quick", *options) == code
     assert said in capsys.readouterr().out.splitlines()[0]
-    assert run("show", "quick", "--strict") == (code if not options else 0)
 
 
 def test_check_names_reasons_and_points(place: Path, capsys: Capture) -> None:
@@ -263,25 +260,6 @@ def test_no_word_is_broken_on_a_terminal(place: Path, capsys: Capture) -> None:
     assert "`iosweep check quick` lists the reasons and exits with 1" in " ".join(" ".join(lines[-2:]).split())
 
 
-def test_show_as_csv_and_json_agree(place: Path, capsys: Capture) -> None:
-    campaign(place, INVALID)
-    assert run("show", "quick", "--csv") == 0
-    rows = list(csv.DictReader(io.StringIO(capsys.readouterr().out)))
-    assert run("show", "quick", "--json") == 0
-    document = orjson.loads(capsys.readouterr().out)
-    assert document["verdicts"] == {"valid": 3, "suspect": 0, "invalid": 1, "missing": 0}
-    assert [r["point"] for r in rows] == [r["point"] for r in document["results"]]
-    for row, result in zip(rows, document["results"], strict=True):
-        figures = result["figures"]
-        assert row["verdict"] == result["verdict"] != "missing"
-        assert bool(row["ops_per_s"]) is (result["verdict"] == "valid") is bool(figures)
-        if figures:
-            assert float(row["ops_per_s"]) == figures["ops_per_s"]["mean"]
-            assert float(row["sd_ops_per_s"]) == figures["ops_per_s"]["sd"]
-        assert int(row["repetitions_measured"]) == result["repetitions"]["measured"] == 2
-    assert rows[0]["threads_per_node"] == "1"
-
-
 def test_list(place: Path, capsys: Capture) -> None:
     assert run("list") == 0
     assert capsys.readouterr().out == "no campaigns here; snakemake measures one\n"
@@ -325,7 +303,6 @@ def test_check_fails_for_damaged_files(place: Path, capsys: Capture) -> None:
     capsys.readouterr()
     assert run("check", "quick") == 1
     assert "spent.json is damaged (it is empty)" in " ".join(capsys.readouterr().out.split())
-    assert run("show", "quick", "--strict") == 1
 
 
 @pytest.mark.parametrize("name", ["checks.parquet", "nodes.parquet", "results.csv"])

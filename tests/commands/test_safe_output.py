@@ -108,7 +108,7 @@ def test_no_command_prints_what_drives_a_terminal(
 ) -> None:
     change(results)
     for command in (
-        ["show", "c"], ["show", "c", "--all"], ["show", "c", "--json"], ["show", "c", "--csv"], ["check", "c"],
+        ["show", "c"], ["show", "c", "--all"], ["show", "c", "--json"], ["check", "c"],
         ["list"], ["list", "--json"], ["watch", "c", "--once"], ["watch", "c", "--json"], ["rerun", "x"],
     ):  # fmt: skip
         assert cli.main(command) in (0, 1)

@@ -341,7 +341,7 @@ def test_a_configuration_is_named_as_snakemake_does(tmp_path: Path, capsys: pyte
     (tmp_path / "x.yaml").write_text(TEXT)
     said = []
     for named in ([str(tmp_path / "x.yaml")], ["--configfile", str(tmp_path / "x.yaml")]):
-        cli.main(["plan", "--csv", *named])
+        cli.main(["plan", "--json", *named])
         said.append(capsys.readouterr().out)
     assert said[0] == said[1] != ""
 

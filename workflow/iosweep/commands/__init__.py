@@ -4,15 +4,14 @@
 |---|---|
 | `cli` | the table of commands; runs one, and prints what ended it |
 | `campaigns` | finds a campaign by name or path; arguments that several commands have |
-| `page_file` | a page that a command writes where the user asks for it |
 | `terminal`, `safe_console` | printing for a person: wrapped text, tables, progress, JSON; no control characters |
-| `plan`, `plan_table` | `iosweep plan`: a configuration as JSON, CSV or commands; as a table |
+| `plan`, `plan_table` | `iosweep plan`: a configuration as JSON or commands; as a table |
 | `doctor/` | `iosweep doctor`: checks of this machine, or of a cluster |
 | `watch/` | `iosweep watch`: progress, as a snapshot and as a screen |
 | `outcome` | what became of a campaign, for the next three |
 | `check`, `list`, `show` | verdicts of a campaign; all campaigns; results of one |
-| `compare`, `compare_document` | `iosweep compare`: campaigns against the first one; the same as JSON |
-| `accept`, `decisions`, `junit` | `iosweep accept`: criteria of acceptance, decided; in a terminal; as JUnit XML |
+| `compare` | `iosweep compare`: campaigns against the first one |
+| `accept` | `iosweep accept`: criteria of acceptance, decided; in a terminal, as JSON and JUnit XML |
 | `report` | `iosweep report`, and what the rules `merge`, `page` and `figures` make |
 | `history` | campaigns of one configuration over time |
 | `rerun`, `clean` | open stored repetitions again; remove files from the target |

@@ -5,24 +5,32 @@ from __future__ import annotations
 import shlex
 import sys
 from argparse import ArgumentParser, Namespace
+from collections import Counter
 from collections.abc import Sequence
+from datetime import UTC
 from pathlib import Path
+from xml.etree import ElementTree as Xml
 
-from iosweep.analysis import acceptance
+from iosweep.analysis import acceptance, acceptance_words
 from iosweep.analysis.acceptance import Decision, Outcome
 from iosweep.analysis.aggregate import summarize
 from iosweep.analysis.data import Campaign, load
-from iosweep.commands import campaigns, decisions, junit, outcome
-from iosweep.commands.terminal import prose, to_json, working
+from iosweep.commands import campaigns, outcome
+from iosweep.commands.terminal import Printer, prose, to_json, working
 from iosweep.config import criteria, published, yaml_lines
 from iosweep.errors import CommandError, ConfigError
 from iosweep.files import documents
 from iosweep.plan import criteria as planned
+from iosweep.results.campaign_form import CampaignForm
+from iosweep.text import human_count, printable
 
 #: Exit code where nothing can be decided: wrong arguments or criteria, no tables.
 _USAGE = 2
 _EXIT: dict[Outcome, int] = {"pass": 0, "fail": 1, "undecided": 3}
 _STDOUT = Path("-")
+_STYLES: dict[Outcome, str] = {"pass": "green", "fail": "red", "undecided": "yellow"}
+#: Elements of JUnit. Undecided is an `error`, and not `skipped`: a CI job must not take it for a pass.
+_ELEMENTS: dict[Outcome, str] = {"fail": "failure", "undecided": "error"}
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -61,10 +69,10 @@ def run(arguments: Namespace) -> int:
     damaged = [documents.sentence(f"{results}/{file}", why) for file, why in campaign.about.damaged.items()]
     for line in documents.few(damaged):
         prose(line, sys.stderr)
-    _write(arguments.junit, junit.document(campaign.about, found))
+    _write(arguments.junit, _junit(campaign.about, found))
     _write(arguments.json, to_json(_document(campaign, found)).encode())
     if _STDOUT not in (arguments.junit, arguments.json):
-        decisions.show(found, arguments.all)
+        show(found, arguments.all)
     return _EXIT[acceptance.worst(found)]
 
 
@@ -102,6 +110,68 @@ def _refuse_old_tables(results: Path, name: str) -> None:
     if stale:
         wrong = "the campaign has changed since its tables were made, so nothing is decided"
         raise CommandError(f"{wrong}; `iosweep report {shlex.quote(name)}` makes them again", _USAGE)
+
+
+def show(decisions: Sequence[Decision], every: bool = False) -> None:
+    """Print the reasons that decisions share, and each with its figure, reason and place, below a sentence on all.
+    every: with all notes and reasons."""
+    from rich.text import Text
+
+    printer = Printer()
+    printer.print(Text(f"Acceptance: {acceptance.sentence(decisions)}", style=_STYLES[acceptance.worst(decisions)]))
+    shared = acceptance_words.shared(decisions)
+    for line in shared.lines:
+        prose(f"  {printable(line)}")
+    for one in decisions:
+        figure = f": {one.figure}" if one.figure else ""
+        mark = Text(f"  {acceptance.SYMBOLS[one.outcome]} {one.outcome:<9}", style=_STYLES[one.outcome])
+        printer.print(mark.append(f"  {printable(one.wanted)}{figure}", style="bold not italic"), soft_wrap=True)
+        reason = one.why.text(None if every else 1, shared.reasons)
+        for line in filter(None, (reason, *(one.notes if every else ()), one.place)):
+            prose(f"      {printable(line)}")
+    if every:
+        return
+    notes, reasons = acceptance_words.more(decisions, shared.reasons)
+    parts = [human_count(notes, "note")] if notes else []
+    parts += [human_count(reasons, "more reason")] if reasons else []
+    if parts:
+        prose(f"`iosweep accept --all` shows {' and '.join(parts)} on these figures, too")
+
+
+def _junit(about: CampaignForm, decisions: Sequence[Decision]) -> bytes:
+    """The XML document, in UTF-8: a test suite for the campaign, a test for each criterion. Characters that XML cannot
+    hold are escaped as in a terminal."""
+    counts = Counter(one.outcome for one in decisions)
+    totals = {
+        "tests": str(len(decisions)),
+        "failures": str(counts["fail"]),
+        "errors": str(counts["undecided"]),
+        "time": "0",
+    }
+    whole = Xml.Element("testsuites", {"name": "iosweep accept"} | totals)
+    name = printable(about.campaign)
+    made = about.made.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S")
+    suite = Xml.SubElement(whole, "testsuite", {"name": name} | totals | {"skipped": "0", "timestamp": made})
+    properties = Xml.SubElement(suite, "properties")
+    known = {"target": about.target.directory, "iosweep_version": about.iosweep_version, "plan": about.plan_digest}
+    for key, value in known.items():
+        Xml.SubElement(properties, "property", {"name": key, "value": printable(value)})
+    for one in decisions:
+        _test(suite, name, one)
+    Xml.indent(whole)
+    found: bytes = Xml.tostring(whole, encoding="utf-8", xml_declaration=True)
+    return found + b"\n"
+
+
+def _test(suite: Xml.Element, campaign: str, one: Decision) -> None:
+    names = {"name": printable(one.criterion.text), "classname": f"iosweep.{campaign}", "time": "0"}
+    test = Xml.SubElement(suite, "testcase", names)
+    measured = "\n".join(filter(None, (one.figure, one.place, *(result.point for result in one.results))))
+    if element := _ELEMENTS.get(one.outcome):
+        found = Xml.SubElement(test, element, {"message": printable(one.reason), "type": one.outcome})
+        found.text = "\n".join(map(printable, one.notes)) or None
+    if measured:
+        Xml.SubElement(test, "system-out").text = "\n".join(map(printable, measured.split("\n")))
 
 
 def _document(campaign: Campaign, found: Sequence[Decision]) -> dict[str, object]:

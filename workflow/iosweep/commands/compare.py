@@ -11,14 +11,13 @@ from typing import TYPE_CHECKING
 
 from iosweep.analysis import comparison_words as words
 from iosweep.analysis import matching
-from iosweep.analysis.aggregate import FIGURES, summarize
+from iosweep.analysis.aggregate import FIGURES, Result, summarize
 from iosweep.analysis.changes import Changed
 from iosweep.analysis.data import Campaign, load
 from iosweep.analysis.findings import AT_LEAST, Comparison, Finding, told
 from iosweep.analysis.versus import Copied, Like, Side, Versus, comparable, copied, like, names, versus
 from iosweep.commands import campaigns, outcome
-from iosweep.commands.compare_document import document
-from iosweep.commands.page_file import write_page
+from iosweep.commands.report import write_page
 from iosweep.commands.terminal import Printer, prose, say, table, to_json, working
 from iosweep.errors import CommandError
 from iosweep.files import documents
@@ -80,7 +79,7 @@ def run(arguments: Namespace) -> int:
     if arguments.html:  # first: whoever reads the text may stop before its end
         write_page(arguments.html, lambda: _page(found), NOT_COMPARABLE)
     if arguments.json:
-        sys.stdout.write(to_json(document(found)))
+        sys.stdout.write(to_json(_document(found)))
     else:
         for number, one in enumerate(found):
             if number:
@@ -219,6 +218,102 @@ def _closing(one: Versus) -> Iterator[str]:
     yield from words.absent(found, one.names)
     yield from filter(None, [words.advice(one.hint)])
     yield from words.limits(one.a.campaign, one.b.campaign, found)
+
+
+def _document(found: Sequence[Versus]) -> dict[str, object]:
+    """`compare --json`: SI units, shares as fractions."""
+    first = found[0].found
+    return {
+        "at_least_share": first.at_least,
+        "ignored": sorted(first.matching.ignored or ()),
+        "comparisons": [_comparison(one) for one in found],
+    }
+
+
+def _comparison(one: Versus) -> dict[str, object]:
+    found = one.found
+    absent = [(one.names[lone.side], lone.result, lone.why) for lone in found.matching.unmatched]
+    absent += [(one.names[side], pair.a, why) for pair, side, why in found.without]
+    return {
+        "first": _campaign(one.a),
+        "other": _campaign(one.b),
+        "sentence": words.sentence(found),
+        "sessions_known": words.sessions_known(one),
+        "sessions": None
+        if found.learned is None
+        else [
+            {
+                "subject": words.phase_name(found, own),
+                "tool": own.conditions.tool,
+                "phase": own.phase,
+                "sessions": own.sessions,
+                "sd_share": own.sd_share,
+            }
+            for own in found.learned
+        ],
+        "like": [_campaign(own.side) | {"results": own.results, "changes": _changed(own.changes)} for own in one.like],
+        "changes": _changed(one.changes),
+        "compared": len(found.singles),
+        "counts": {verdict: found.count(verdict) for verdict, _ in words.counted(found.at_least)},
+        "groups": [_finding(own, one) for own in found.groups],
+        "results": [_finding(own, one) for own in found.singles],
+        "not_compared": [
+            {"campaign": name, "point": result.point, "phase": result.phase, "why": why} for name, result, why in absent
+        ],
+        "hint": {"ignore": one.hint.differ, "conditions": one.hint.conditions, "results": one.hint.matched}
+        if one.hint
+        else None,
+        "limits": list(words.limits(one.a.campaign, one.b.campaign, found)),
+    }
+
+
+def _changed(changes: Sequence[Changed]) -> list[dict[str, str]]:
+    return [{"topic": own.topic, "what": own.what, "first": own.a, "other": own.b} for own in changes]
+
+
+def _campaign(side: Side) -> dict[str, object]:
+    about = side.campaign.about
+    return {
+        "name": side.name,
+        "campaign": about.campaign,
+        "target": about.target.directory,
+        "results_directory": str(side.path),
+        "iosweep_version": about.iosweep_version,
+    }
+
+
+def _finding(one: Finding, of: Versus) -> dict[str, object]:
+    pair, change = one.pairs[0], one.change
+    column = of.found.column or pair.a.metric
+    return {
+        "subject": words.subject(of.found, one),
+        "tool": pair.a.tool,
+        "phase": one.phase,
+        "where": words.parameters_of(of.found, one),
+        "column": column,
+        "results": len(one.pairs),
+        "first": _figure(pair.a, column) if one.single else None,
+        "other": _figure(pair.b, column) if one.single else None,
+        "change_share": change.share if change else None,
+        "ci95_share": change.within() if change else None,
+        "p": change.p if change else None,
+        "p_holm": one.p if change else None,
+        "verdict": one.verdict,
+        "more_repetitions": None if one.sessions else one.more,
+        "more_sessions": one.more if one.sessions else None,
+        "sessions": one.sessions,
+        "against_rest": one.against_rest,
+        "beside_share": one.beside.share if one.beside else None,
+        "beside_ci95_share": one.beside.within() if one.beside else None,
+        "suspect": one.suspect,
+        "why": one.why,
+    }
+
+
+def _figure(result: Result, column: str) -> dict[str, object]:
+    """n: repetitions that enter the figure, which is their geometric mean."""
+    values = result.values(column)
+    return {"point": result.point, "verdict": result.verdict, "n": len(values), "figure": result.center(column)}
 
 
 def _page(found: Sequence[Versus]) -> str:

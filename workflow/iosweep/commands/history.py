@@ -14,7 +14,7 @@ from iosweep.analysis.changes import Changed
 from iosweep.analysis.data import load
 from iosweep.analysis.history import History, Line, Night, groups, history, night, place, unlike
 from iosweep.commands import campaigns, outcome
-from iosweep.commands.page_file import write_page
+from iosweep.commands.report import write_page
 from iosweep.commands.terminal import Printer, prose, say, table, to_json, working
 from iosweep.errors import CommandError
 from iosweep.files import documents

@@ -1,4 +1,4 @@
-"""`iosweep plan`: what a configuration will measure, as a table, JSON, CSV or commands."""
+"""`iosweep plan`: what a configuration will measure, as a table, JSON or commands."""
 
 from __future__ import annotations
 
@@ -25,7 +25,6 @@ from iosweep.plan import forecast
 from iosweep.plan.expand import make_plan
 from iosweep.plan.launchers import LAUNCHERS, SLURM_LAUNCHERS, Launcher
 from iosweep.plan.model import Plan
-from iosweep.results import safe_csv
 from iosweep.run import target_check
 from iosweep.run.repetition import tool_commands
 from iosweep.target import marker
@@ -40,7 +39,6 @@ def add_arguments(parser: ArgumentParser) -> None:
     )
     form = parser.add_mutually_exclusive_group()
     form.add_argument("--json", action="store_true", help="print the whole plan and its forecast as JSON")
-    form.add_argument("--csv", action="store_true", help="print one line per point")
     form.add_argument("--commands", action="store_true", help="print the exact command of every phase of every point")
     parser.add_argument(
         "--profile", type=Path, metavar="DIR", help="the profile that will run it, for example profiles/slurm"
@@ -80,9 +78,6 @@ def run(arguments: Namespace) -> int:
     elif arguments.json:
         document = {"plan": orjson.loads(made.content()), "forecast": asdict(forecast.of(made))}
         print(orjson.dumps(document, option=orjson.OPT_INDENT_2).decode())
-    elif arguments.csv:
-        rows = list(_csv_rows(made))
-        safe_csv.write(sys.stdout, list(rows[0]), rows)
     elif arguments.commands:
         _print_commands(made, where)
     else:
@@ -120,27 +115,6 @@ def _write(made: Plan, file: Path) -> None:
     if file.stem != made.digest:
         raise CommandError("the configuration changed meanwhile; run snakemake again")
     safe_paths.write(file.parent.parent, f"plans/{file.name}", made.document())
-
-
-def _csv_rows(made: Plan) -> Iterator[dict[str, object]]:
-    """One row per point, with the cost of all its repetitions."""
-    for allocation in made.allocations:
-        for point in allocation.points:
-            cost = forecast.repetition_cost(point, made.target.node_bandwidth).times(point.repetitions.min)
-            yield {
-                "point": point.id,
-                "allocation": allocation.name,
-                "tool": point.tool,
-                "phases": " ".join(point.phases),
-                "nodes": point.nodes,
-                "repetitions": point.repetitions.min,
-                "sweeps": " ".join(point.sweeps),
-                "phase_time_s": point.phase_time_s,
-                "options": " ".join(f"{name}={value}" for name, value in point.options.items()),
-                "time_s": round(cost.time_s, 1),
-                "bytes_written": cost.bytes_written,
-                "bytes_read": cost.bytes_read,
-            }
 
 
 def _print_commands(made: Plan, where: Where) -> None:

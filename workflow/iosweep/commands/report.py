@@ -97,6 +97,16 @@ def make_figures(results: Path) -> None:
         figure_files.export(results)
 
 
+def write_page(file: Path, render: Callable[[], str], exit_code: int) -> None:
+    """Write what `render` returns, whole or not at all. Raises CommandError with this exit code."""
+    with working(f"writing {file} ..."):
+        text = render()
+    try:
+        safe_paths.write(file.parent, file.name, text.encode() + b"\n")
+    except OSError as error:
+        raise CommandError(f"{file} cannot be written: {error.strerror or error}", exit_code) from None
+
+
 @contextlib.contextmanager
 def _making(what: str, results: Path) -> Iterator[None]:
     """Turn an OSError of the block into a sentence: a CommandError."""

@@ -428,7 +428,7 @@ def markdown() -> str:
         "In the CSV, text that begins with `=`, `+`, `-`, `@` (or their full-width forms), also behind blanks and "
         "invisible characters, or with a tab or a line break, and is not a number, has an apostrophe in front, because "
         "a spreadsheet would take it for a formula; "
-        "the parquet file has it as it was measured. `iosweep plan --csv` and `show --csv` do the same. "
+        "the parquet file has it as it was measured. "
         "This holds where the file is opened with the comma as its separator: with `;`, as in some languages, a "
         "spreadsheet splits text that contains `;=`, and what follows may be a formula.\n",
     ]
