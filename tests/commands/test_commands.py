@@ -14,11 +14,11 @@ import records
 from campaign import METADATA, TEXT, document, keep_plan, make
 from iosweep.commands import cli
 from iosweep.files import documents
+from iosweep.node.procfs import user_name
 from iosweep.plan import forecast
 from iosweep.plan.launchers import LAUNCHERS
 from iosweep.programs import find
 from iosweep.results.store import Store
-from iosweep.target.accounts import user
 
 Capture = pytest.CaptureFixture[str]
 
@@ -90,9 +90,8 @@ def test_plan_of_a_target_that_cannot_be_written(capsys: Capture, place: Path) -
     # a place where not even root can make a directory
     (place / "x.yaml").write_bytes(orjson.dumps(document(**METADATA) | {"target": {"directory": "/proc/sys"}}))
     assert run("plan", "x.yaml") == 1
-    wrong = (
-        f'"/proc/sys" cannot be measured on: {user(os.getuid())} cannot write to /proc/sys (mode 0555, owner root (0))'
-    )
+    user = user_name(os.getuid())
+    wrong = f'"/proc/sys" cannot be measured on: user {user} cannot write to /proc/sys (mode 0555, owner root)'
     helps = f"give that user write permission, or name another directory. {ON_A_CLUSTER}"
     assert capsys.readouterr().err.splitlines()[0] == f"x.yaml:1: target.directory: {wrong}; {helps}"
 

@@ -14,7 +14,7 @@ from iosweep.commands.watch.snapshot import Campaign
 from iosweep.files import safe_paths
 from iosweep.results import remaining
 from iosweep.results.store import Store
-from iosweep.target.accounts import rights
+from iosweep.target.identify import rights
 
 Capture = pytest.CaptureFixture[str]
 

@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from iosweep.commands import campaigns
-from iosweep.results import campaign_lock, ingested
+from iosweep.results import ingested
+from iosweep.target import lock
 from waiting import wait_for
 
 pytestmark = pytest.mark.local
@@ -41,8 +42,7 @@ def waiting(place: Path, *more: str) -> Iterator[subprocess.Popen[str]]:
     argv = command("pipe", "--as", "seen", *more)
     with subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         try:
-            lock = place / "results" / "seen" / campaign_lock.NAME
-            wait_for(lambda: campaign_lock.holder(lock) != "")
+            wait_for(lambda: lock.holder(place / "results" / "seen" / lock.NAME) is not None)
             yield process
         finally:
             process.kill()
@@ -52,7 +52,7 @@ def test_the_second_of_two_is_refused_and_names_the_first(place: Path) -> None:
     with waiting(place) as first:
         second = ingest(IOR, "--as", "seen")
         assert second.returncode == 2
-        assert f"results/seen is being made or measured by process {first.pid} on" in second.stderr
+        assert f"campaign seen is being measured by process {first.pid} of" in second.stderr
         (place / "pipe").write_bytes(MDTEST.read_bytes())
         first.communicate()
         assert first.returncode == 0

@@ -90,7 +90,7 @@ FOREIGN: dict[str, Callable[[Path], object]] = {
     "a name": lambda results: _node(results, os.fsencode(f"{EVIL.replace('/', '')}.json")),
     "a name that is not UTF-8": lambda results: _node(results, b"\xff.json"),
     "a campaign": lambda results: (results / "campaign.json").write_bytes(
-        dump(read(results / "campaign.json") | {"campaign": EVIL, "damaged": {EVIL: EVIL}, "trusted_writers": [EVIL]})
+        dump(read(results / "campaign.json") | {"campaign": EVIL, "damaged": {EVIL: EVIL}})
     ),
     "rows": _rows,
     "a directory": lambda results: shutil.copytree(results, results.parent / "\udcff"),

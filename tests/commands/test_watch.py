@@ -31,7 +31,6 @@ from iosweep.jobs import at_work
 from iosweep.plan.model import Plan
 from iosweep.results.campaign_documents import DataSet, Missing, Needs, Refusal
 from iosweep.results.time_to_go import Pace, Ran, ran
-from locks import left
 from slurm import Cluster
 
 
@@ -305,26 +304,17 @@ def test_a_job_that_was_stopped_was_not_refused(made: Watched, how: str) -> None
 
 
 @pytest.mark.local
-def test_who_holds_the_lock_is_seen_without_trying_it(made: Watched, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_who_holds_the_lock_is_seen(made: Watched) -> None:
     holding = "import sys; from pathlib import Path; from iosweep.results.store import Store\n"
-    holding += "with Store(Path(sys.argv[1])).locked(): print('held', flush=True); sys.stdin.read()"
-    command = [sys.executable, "-c", holding, str(made.results), "--allocation", "1-node"]
+    holding += "with Store(Path(sys.argv[1])).locked(allocation='1-node'): print('held', flush=True); sys.stdin.read()"
+    command = [sys.executable, "-c", holding, str(made.results)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as holder:
         assert holder.stdout
         assert holder.stdout.readline() == "held\n"
-        monkeypatch.setattr(fcntl, "flock", lambda *_: pytest.fail("the lock was tried"))
         [a] = made.look().allocations
         assert a.state == "measuring"
         assert f"measuring by process {holder.pid} on" in shown(made.look())
         holder.communicate("")
-    assert made.look().allocations[0].state == "not begun"
-
-
-def test_a_lock_that_cannot_be_seen_from_here(made: Watched) -> None:
-    (made.results / "lock").write_text(left(12, "node17"))
-    assert made.look().allocations[0].state == "unseen"
-    assert "unseen: process 12 on node17" in shown(made.look())
-    (made.results / "lock").write_text(left(12, os.uname().nodename))  # killed: it would be in /proc/locks
     assert made.look().allocations[0].state == "not begun"
 
 
@@ -391,9 +381,6 @@ def test_a_client_of_slurm_without_a_cluster(made: Watched, monkeypatch: pytest.
     squeue.chmod(0o755)
     monkeypatch.setenv("PATH", str(squeue.parent), prepend=os.pathsep)
     assert made.look().wrong == ()
-    # results that are looked at from a machine outside the cluster
-    (made.results / "lock").write_text(left(host="n9", job="12"))
-    assert "Unknown host" in words(made.look())
 
 
 # --- what a person sees

@@ -28,7 +28,7 @@ from iosweep.plan.expand import make_plan
 from iosweep.plan.model import Plan, plan_from_document
 from iosweep.report import page
 from iosweep.results.raw_output import unpack
-from iosweep.target import marker
+from iosweep.target import directory as directories
 from iosweep.tools import tools
 from records import plain_records_of
 
@@ -48,7 +48,6 @@ WHOLE: dict[str, Any] = {
         "layout": ["-c", "4"],
         "keep": "none",
         "settle": "1s",
-        "trust_other_writers": False,
         "deadline": "1s",
         "lock": "/l",
     },
@@ -221,7 +220,7 @@ EVERYWHERE = tuple(leaves(WHOLE))
 STRICT = tuple(place for place in EVERYWHERE if place not in (*TEXT, *PATH, *KIND))
 NAMES: tuple[Place, ...] = (("campaign",), ("target", "type"), ("cpus", "nic"), ("sweeps", 0, "name"))
 FLAGS: tuple[Place, ...] = (("sweeps", 0, "options", "o_direct"), ("sweeps", 0, "options", "fsync"))
-FLAGS += (("sweeps", 0, "options", "client_server"), ("cpus", "oversubscribe"), ("target", "trust_other_writers"))
+FLAGS += (("sweeps", 0, "options", "client_server"), ("cpus", "oversubscribe"))
 FLAGS += (("allow_open_port",),)
 
 
@@ -439,7 +438,7 @@ def test_names_in_our_own_directory(tmp_path: Path, fio: Path) -> None:
     assert shown(output)
     assert [said(row) for row in allocation.rows()] == ["", ""]
     stays = {os.fsencode(path.name) for path in allocation.ours.iterdir()}
-    assert stays == {*FOREIGN, b"link", os.fsencode(marker.MARKER)}
+    assert stays == {*FOREIGN, b"link", os.fsencode(directories.MARKER)}
     assert f"{len(FOREIGN) + 1} " in output
     assert list((tmp_path / "precious").iterdir()) == [tmp_path / "precious" / "file"]
 

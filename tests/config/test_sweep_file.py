@@ -38,7 +38,6 @@ def test_the_smallest_configuration(tmp_path: Path) -> None:
         "layout": None,
         "keep": "none",
         "settle": 0.0,
-        "trust_other_writers": False,
         "deadline": 30.0,
         "lock": None,
     }
@@ -95,7 +94,7 @@ def test_repetitions(tmp_path: Path, written: Any, meant: Repetitions) -> None:
         ("directory:", "direktory: x, directory:",
          ["2: target.direktory: unknown key `direktory`; did you mean `directory`?"
           " (known: directory, type, server_cache, node_bandwidth, layout, keep, settle,"
-           " trust_other_writers, deadline, lock)"]),
+           " deadline, lock)"]),
         ("repetitions: 1", "repetitions: {mim: 5}",
          ["10: sweeps[0].repetitions.mim: unknown key `mim`; did you mean `min`?"
           " (known: min, max, until_ci95_half_width)"]),

@@ -439,11 +439,6 @@ class TestRemarks:
         [text] = self.about(tmp_path, results_on_target=True)
         assert text.startswith("The results are stored on the file system under test")
 
-    def test_other_users_who_were_trusted(self, tmp_path: Path) -> None:
-        [text] = self.about(tmp_path, trusted_writers=["group id 500 can write to /proj (mode 2775, owner id 0)"])
-        assert text.startswith("target.trust_other_writers was set: other users could have put another directory")
-        assert text.endswith("(group id 500 can write to /proj (mode 2775, owner id 0)).")
-
     def test_a_port_that_was_open(self, tmp_path: Path) -> None:
         campaign = load(factory.make(tmp_path))
         rows = tuple(structs.replace(r, parameters=r.parameters | {"client_server": True}) for r in campaign.rows)

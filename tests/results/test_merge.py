@@ -581,7 +581,7 @@ def test_records_without_a_build(campaign: Made) -> None:
 def test_a_result_with_a_value_of_no_meaning_is_left_out(tmp_path: Path) -> None:
     made = measurable(tmp_path)
     made.measured(0)
-    for index, change in ((0, {"trusted_writers": [None, 1, "a", {}]}), (1, {"trusted_writers": "x"})):
+    for index, change in ((0, {"layout": [None, 1, "a", {}]}), (1, {"mount": 1})):
         made.measured(index, 2)
         file = made.store.point(made.plan.points[index].id) / "r002-1.json"
         found = documents.read(file)
@@ -590,7 +590,6 @@ def test_a_result_with_a_value_of_no_meaning_is_left_out(tmp_path: Path) -> None
     merge.merge(made.plan, made.results)
     about = documents.read(made.results / "campaign.json")
     assert len(about["damaged"]) == 2
-    assert about["trusted_writers"] == []
     assert "valid" in pyarrow.parquet.read_table(made.results / "results.parquet")["verdict"].to_pylist()
 
 

@@ -234,7 +234,7 @@ def test_a_missing_target_json(tmp_path: Path) -> None:
     (tmp_path / "results" / "target.json").unlink()
     Store(tmp_path / "results").put("nodes", "n", {"mount": ""})
     agent = There()
-    gone = f"target.json is gone, although nodes/n.json .* and {tmp_path}/t/iosweep-c is there"
+    gone = f"target.json is gone, although nodes/n.json .*. Look at {tmp_path}/t/iosweep-c: "
     with pytest.raises(Refused, match=gone):
         claimed(tmp_path, "inherit", agent)
     assert agent.asked("claim") == []

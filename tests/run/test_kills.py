@@ -23,7 +23,7 @@ import foreign
 from campaign import COMMITS, SIX, SIXTY, SWEEP, Allocation, Campaign, said
 from iosweep.report import page
 from iosweep.results.store import Store
-from iosweep.target import ownership
+from iosweep.target import directory as directories
 from stopped import all_stopped
 from tables import damaged
 from waiting import over, wait_for
@@ -170,7 +170,7 @@ def test_many_points_and_a_runner_that_is_killed(
         stored = killed.stored()
         assert {name: stored.get(name) for name in kept} == kept
         kept = stored
-        entries = {file.name for file in killed.ours.glob("*") if not ownership.is_probe(file.name)}
+        entries = {file.name for file in killed.ours.glob("*") if not directories.is_probe(file.name)}
         assert entries <= {"iosweep.json", "iosweep.json.tmp", "fresh", "sets"}
     assert killed.start().wait(900) == 0
     killed.ends_well(kept)
@@ -244,7 +244,7 @@ def test_killed_while_it_claims(killed: Killed, rounds: Rounds, draw: random.Ran
         killed.everything_ended()
         # or it was quicker than we, and has tidied up
         found = sorted(file.name for file in killed.ours.iterdir()) if killed.ours.exists() else []
-        probes = [name for name in found if name.startswith(ownership.PROBE)]  # of the look at the target
+        probes = [name for name in found if name.startswith(directories.PROBE)]  # of the look at the target
         assert len(probes) <= 1
         found = [name for name in found if name not in probes]
         assert found in ([], ["iosweep.json.tmp"], ["iosweep.json"], ["iosweep.json", "sets"])
@@ -364,7 +364,6 @@ def test_a_workflow_is_killed_while_it_makes_tables(tmp_path: Path, rounds: Roun
             for one in all_stopped(psutil.Process(process.pid)):
                 with contextlib.suppress(psutil.NoSuchProcess):
                     one.kill()
-        campaign.snakemake("--unlock")
         assert "measure 1 node" not in campaign.tables()
         assert not damaged(campaign.results)
         assert campaign.stored() == stored

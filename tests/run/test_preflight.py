@@ -17,6 +17,7 @@ from iosweep.node.node_facts import NodeFacts
 from iosweep.results.campaign_documents import Refusal
 from iosweep.run import budget, target_check
 from iosweep.run.nodes import differs
+from iosweep.target import lock
 from locks import left
 from records import plain_records_of
 from two_nodes import TWO, Job
@@ -87,7 +88,7 @@ def test_two_nodes_that_are_alike(job: Job) -> None:
     assert sorted(known.host for known in job.made.store.documents(NodeFacts).values()) == ["n1", "n2"]
     assert job.made.store.documents(Refusal) == {}
     assert not job.made.ours.exists()  # all is measured
-    assert job.made.store.holder() == ""
+    assert lock.holder(job.made.store.path / lock.NAME) is None
 
 
 def test_no_job(job: Job) -> None:
@@ -181,7 +182,7 @@ def test_the_campaign_is_held_by_another_job(job: Job) -> None:
     text = left(host="n9", job=other)
     (job.made.results / "lock").write_text(text)
     said = job.refused(ExitCode.REFUSED, after=other)
-    assert said == f"campaign c is being measured by process 7 on n9 (job {other}); wait for it, or stop it"
+    assert said.startswith(f"campaign c is being measured by process 7 of user ann on host n9 (job {other}, ")
     job.held.cluster.run(["scancel", other])
     (job.made.results / "lock").write_text(text)
     code, said = job.measure()
@@ -243,11 +244,11 @@ def test_ranks_end_with_the_runner(job: Job, stand_ins: Path, number: int, launc
     if number == signal.SIGTERM:
         assert child.result()[0] == ExitCode.INTERRUPTED
         assert time.monotonic() - began < 20  # Slurm waits 30 s
-        assert job.made.store.holder() == ""
+        assert lock.holder(job.made.store.path / lock.NAME) is None
     else:
         with pytest.raises(EOFError):
             child.result()
-        assert job.made.store.holder().endswith(f" on n1 (job {job.held.job})")
+        assert f'"job": "{job.held.job}"' in (job.made.store.path / lock.NAME).read_text()
     for node in job.held.hosts:
         wait_for(lambda node=node: not job.held.alive(f"{ior}|iosweep.(run.remote_|target.)agent", node))
     assert job.made.files() == []

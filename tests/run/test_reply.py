@@ -7,7 +7,7 @@ from iosweep.errors import TargetHangs
 from iosweep.run import remote_agent
 from iosweep.run.remote_agent import Request
 from iosweep.slurm import fan_out
-from iosweep.target import handle
+from iosweep.target import directory as directories
 from iosweep.target.protocol import Answer
 from waiting import wait_for
 
@@ -21,7 +21,7 @@ def test_an_agent_reports_what_it_waits_for(monkeypatch: pytest.MonkeyPatch) -> 
         reply.send(Answer(value=None))
     said = "the target does not answer: no progress for 0.05 s while looking at the campaign's directory"
     assert [answer.hangs for answer in sent] == [said]
-    outcome = sent[0].outcome(handle.check)
+    outcome = sent[0].outcome(directories.check)
     assert isinstance(outcome, TargetHangs)
     assert str(outcome) == sent[0].hangs
 

@@ -9,8 +9,8 @@ import pytest
 from iosweep.errors import AllocationError, ExitCode, Refused, TargetError, TargetHangs
 from iosweep.run.remote import Silent
 from iosweep.run.target_check import Answer, _file_system, before_tools, check, unfit
-from iosweep.target import handle, probe
-from iosweep.target.handle import Place
+from iosweep.target import directory as directories
+from iosweep.target.directory import Place
 
 GONE = TargetError(errno.ENOTCONN, f"{os.strerror(errno.ENOTCONN)}: /mnt/t/iosweep-c")
 NO_SERVER = "the target's client or server is gone: Transport endpoint is not connected: /mnt/t/iosweep-c"
@@ -82,7 +82,7 @@ class RemoteAgents:
         self.asked: dict[str, Any] = {}
 
     def answers(self, operation: object, each: dict[str, Any]) -> dict[str, Answer]:
-        assert operation in (probe.state, handle.check)
+        assert operation in (directories.state, directories.check)
         self.asked = each
         return {host: self._others[host] for host in each}
 

@@ -1,7 +1,7 @@
 """Directories of the target that are swapped, or covered by a mount, again and again while somebody works in them.
 
 Root makes the place, one user works there, another one attacks: what they put in the place of a directory has a copy of
-the marker, and links to files of the first user where a tool writes to, and where a step deletes. Or root works, and
+the marker, and links to files of the first user where a step writes, and where one deletes. Or root works, and
 root mounts a directory of somebody else's there, with a copy of the marker, and with files where steps delete.
 """
 
@@ -31,13 +31,13 @@ _AS = """
 import ctypes, json, os, random, sys, time
 from pathlib import Path
 from iosweep.errors import Refused
-from iosweep.target import filesystem, handle, identify, ownership, probe, removal, trees
-from iosweep.target.handle import Place
+from iosweep.target import directory, filesystem, identify, removal, trees
+from iosweep.target.directory import Place
 os.setgroups([]); os.setgid({group}); os.setuid({user})
 """
 
 _CLAIM = """
-place = Place(sys.argv[1], ownership.claim(sys.argv[1], {owner}))
+place = Place(sys.argv[1], directory.claim(sys.argv[1], {owner}))
 (Path(trees.ensure(place, "sets/s")) / "0.0").write_bytes(b"benchmark")
 print(place.uuid)
 """
@@ -79,19 +79,20 @@ while done < swaps and time.monotonic() < end:
 print(done)
 """
 
-#: Works as the runner does until the attacker is done: with a tool that opens files by path, or where only root could
-#: cover these, and so mislead it, with a removal of all that is claimed again.
+#: Works as the runner does until the attacker is done: with a tool that opens files by path, where nobody misleads it;
+#: else through handles alone; where only root could cover directories, with a removal of all that is claimed again.
 _WORK = """
 place, over, steps, refused, wrote = Place(sys.argv[1], sys.argv[2]), sys.argv[3], 0, 0, 0
 mine = {owner} | {"uuid": place.uuid}
-covered = sys.argv[4:] == ["covered"]
+by = sys.argv[4]
+covered = by == "covered"
 if covered:
     target = os.path.dirname(place.directory)
     place = place._replace(file_system=filesystem.identity(identify.identify(target)))
 
 def tool():
     global wrote
-    handle.check(place)
+    directory.check(place)
     for name in ("sets/s/0.0", "fresh/p/0.0"):
         with open(f"{place.directory}/{name}", "r+b" if name.startswith("sets") else "wb") as file:
             file.write(b"benchmark")
@@ -99,19 +100,19 @@ def tool():
 
 def all_again():
     global wrote
-    ownership.claim(place.directory, mine)  # it may be gone since the last time
-    with handle.Opened(place) as ours, ours.below("sets/s/deep", create=True) as inner:
+    directory.claim(place.directory, mine)  # it may be gone since the last time
+    with directory.Opened(place) as ours, ours.below("sets/s/deep", create=True) as inner:
         os.close(os.open("0.0", os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW, dir_fd=inner))
         wrote += 1
     removal.remove_all(place)
-    ownership.claim(place.directory, mine)
+    directory.claim(place.directory, mine)
     trees.ensure(place, "sets/s")
 
 todo = [
     lambda: trees.ensure(place, "fresh/p"),
     lambda: trees.examine(place, [trees.Look("sets/s", ["0.0"], 9, False)]),
-    all_again if covered else tool,
-    lambda: probe.state(place, data=not covered),
+    *{"tool": [tool], "handles": [], "covered": [all_again]}[by],
+    lambda: directory.state(place, data=not covered),
     lambda: trees.count(place, "sets"),
     lambda: trees.keep(place, "fresh/p", "p"),
     lambda: removal.remove(place, "kept"),
@@ -162,7 +163,8 @@ def attack(place: Path, way: str, swaps: int, seed: int) -> Outcome:
         shared.chmod(mode)
         return _start(ATTACKER, OTHER, _ATTACK, path, swapped_in, swaps, seed)
 
-    counted = _both(_start(OTHER, OTHER, _work(), ours, uuid, over), begin, over)
+    by = "tool" if way == "held" else "handles"
+    counted = _both(_start(OTHER, OTHER, _work(), ours, uuid, over, by), begin, over)
     return Outcome(*counted, harmed=listing(home) != before)
 
 

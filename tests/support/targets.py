@@ -14,8 +14,7 @@ from typing import Any
 
 import pytest
 
-from iosweep.target import marker
-from iosweep.target.handle import Place
+from iosweep.target.directory import Place, place_of
 
 OWNER = {"uuid": None, "uid": 1000, "host": "h", "results": "/home/me/results/c", "campaign": "c"}
 
@@ -43,8 +42,8 @@ def as_user(program: str, *arguments: str, uid: int = OTHER) -> str:
     """What a Python program prints as another user; `{owner}` in it is OWNER. Its modules are loaded before."""
     start = (
         "import ctypes, os, sys, json, uuid; from iosweep.errors import Refused\n"
-        "from iosweep.target import handle, identify, ownership, probe, removal, trees\n"
-        "from iosweep.target.handle import Place\n"
+        "from iosweep.target import directory, identify, removal, trees\n"
+        "from iosweep.target.directory import Place\n"
         f"os.setgid({uid}); os.setuid({uid})\n"
     )
     done = subprocess.run(
@@ -96,7 +95,7 @@ def marked(directory: Path, uuid: str = "u") -> Place:
     """A directory with a marker, as if it had been claimed."""
     handle = os.open(directory, os.O_RDONLY)
     try:
-        place = marker.place_of(handle)
+        place = place_of(handle)
     finally:
         os.close(handle)
     content = OWNER | {"uuid": uuid, "campaign": directory.name.removeprefix("iosweep-"), "place": place}

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from iosweep.target import marker, ownership
+from iosweep.target import directory
 from targets import OWNER, listing, make_place
 
 
@@ -16,9 +16,9 @@ def place(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def ours(place: Path) -> str:
-    directory = marker.directory_of(str(place), "c")
-    ownership.claim(directory, OWNER)
-    return directory
+    found = directory.directory_of(str(place), "c")
+    directory.claim(found, OWNER)
+    return found
 
 
 @pytest.fixture

@@ -12,7 +12,9 @@ import pytest
 
 import mounts
 from iosweep.errors import Busy
-from iosweep.target import identify, target_lock
+from iosweep.node import procfs
+from iosweep.target import identify, lock
+from iosweep.target import mounts as tables
 from iosweep.target.filesystem import identity, known_as, lock_name, may_be_one, same_as_claimed, same_now, volume
 from iosweep.target.identify import FileSystem
 from targets import mounted
@@ -237,8 +239,8 @@ def test_one_device_by_two_names_has_one_lock(two_names: tuple[FileSystem, FileS
     assert here["source"] != there["source"] or here["device"] != there["device"]
     assert lock_name(here) == lock_name(there)
     assert same_now(here, there)
-    owner, locks = {"campaign": "c", "results": "/r"}, str(_made(tmp_path / "locks"))
-    with target_lock.hold(locks, here, owner), pytest.raises(Busy), target_lock.hold(locks, there, owner):
+    owner, locks = lock.Owner("c", "/r"), str(_made(tmp_path / "locks"))
+    with lock.exclude(locks, here, owner), pytest.raises(Busy), lock.exclude(locks, there, owner):
         pass
 
 
@@ -268,3 +270,60 @@ def test_a_container_sees_the_same_number(tmp_path: Path) -> None:
         inside = ["unshare", "--mount", "--pid", "--fork", "--mount-proc", sys.executable, "-c", program]
         done = subprocess.run([*inside, f"{tmp_path}/b"], stdout=subprocess.PIPE, text=True, check=True)
         assert done.stdout.strip() == lock_name(identify.identify(f"{tmp_path}/a"))
+
+
+@pytest.mark.parametrize(
+    ("source", "fstype", "expected"),
+    [
+        ("/dev/sda1", "ext4", "ext4 /dev/sda1"),
+        ("server:/export", "nfs4", "nfs4 server:/export"),
+        ("10.0.0.1@tcp:/scratch", "lustre", "lustre /scratch"),
+        ("backend/fs", "wekafs", "wekafs fs"),
+        ("tmpfs", "tmpfs", "tmpfs tmpfs 0a"),
+        ("overlay", "overlay", "overlay overlay 0a"),
+        ("none", "tmpfs", "tmpfs none 0a"),
+        ("a/b:c", "tmpfs", "tmpfs a/b:c 0a"),  # whoever mounts it writes that
+        ("beegfs_nodev", "beegfs", "beegfs beegfs_nodev 0a"),
+    ],
+)
+def test_identity(source: str, fstype: str, expected: str) -> None:
+    facts = {"source": source, "fstype": fstype, "fsid": "0a", "device": 5, "mount": "x", "writable": True}
+    assert identity(facts) == expected
+
+
+# Which directory a process sees
+
+MOUNTS = rb"""22 1 254:0 / / rw - ext4 /dev/vda rw
+23 22 0:21 / /proc rw - proc proc rw
+24 22 0:30 / /tmp rw - tmpfs tmpfs rw
+25 22 254:0 /srv/a\040b /mnt/a\040b rw - ext4 /dev/vda rw
+"""
+
+
+@pytest.mark.parametrize(
+    ("path", "expected"),
+    [
+        ("/", ("254:0", "/")),
+        ("/tmp", ("0:30", "")),
+        ("/tmp/x", ("0:30", "/x")),
+        ("/tmpx", ("254:0", "/tmpx")),
+        ("/mnt/a b/c", ("254:0", "/srv/a b/c")),
+    ],
+)
+def test_where_a_path_leads(path: str, expected: tuple[str, str]) -> None:
+    assert tables.leads_to(path, tables.parsed(MOUNTS)) == expected
+
+
+def test_the_last_mount_is_on_top() -> None:
+    table = tables.parsed(MOUNTS + b"30 24 0:31 /u /tmp rw - tmpfs tmpfs rw\n")
+    assert tables.leads_to("/tmp/x", table) == ("0:31", "/u/x")
+
+
+def test_private_needs_both(tmp_path: Path) -> None:
+    for pid, table in (("self", MOUNTS), ("1", MOUNTS.replace(b"0:30", b"0:31"))):
+        (tmp_path / pid / "ns").mkdir(parents=True)
+        (tmp_path / pid / "mountinfo").write_bytes(table)
+    assert tables.private("/tmp", tmp_path) is None
+    (tmp_path / "self/ns/pid").symlink_to(procfs.FIRST_PID_NAMESPACE)
+    assert tables.private("/tmp", tmp_path)
+    assert tables.private("/", tmp_path) is False

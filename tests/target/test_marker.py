@@ -12,16 +12,17 @@ import pytest
 
 import mounts as file_systems
 from iosweep.errors import Refused
-from iosweep.target import marker, ownership, probe, removal
-from iosweep.target.handle import Place
+from iosweep.target import directory as directories
+from iosweep.target import removal
+from iosweep.target.directory import Place
 from targets import OWNER, as_root, make_place, marker_in, mounted
 
 #: Every step that deletes, and the claim.
 CALLS: list[Callable[[Path, dict[str, Any]], Any]] = [
     lambda directory, owner: removal.remove_all(Place(str(directory), owner["uuid"])),
-    lambda directory, owner: probe.remove_probes(Place(str(directory), owner["uuid"])),
+    lambda directory, owner: directories.remove_probes(Place(str(directory), owner["uuid"])),
     lambda directory, owner: removal.remove(Place(str(directory), owner["uuid"]), "sets"),
-    lambda directory, owner: ownership.claim(str(directory), owner),
+    lambda directory, owner: directories.claim(str(directory), owner),
 ]
 PLACE = {"path": "/t/iosweep-c", "inode": 7, "fsid": "01"}
 MARKER = OWNER | {"uuid": "u", "place": PLACE}
@@ -46,13 +47,13 @@ MARKER = OWNER | {"uuid": "u", "place": PLACE}
     ],
 )
 def test_what_a_marker_proves(changed: dict[str, Any], seen: dict[str, Any], said: str | None) -> None:
-    found = marker.wrong(MARKER | changed, "iosweep-c", PLACE | seen)
+    found = directories.wrong(MARKER | changed, "iosweep-c", PLACE | seen)
     assert found is None if said is None else found and said in found
 
 
 def test_an_inode_that_changed_is_a_copy_where_inodes_are_kept() -> None:
     def wrong(**seen: object) -> str | None:
-        return marker.wrong(MARKER, "iosweep-c", PLACE | seen, keeps_inodes=True)
+        return directories.wrong(MARKER, "iosweep-c", PLACE | seen, keeps_inodes=True)
 
     assert wrong() is wrong(fsid="02") is wrong(path="/other/iosweep-c") is None
     assert "another directory of this path, so this is a copy of that, or was restored" in (wrong(inode=8) or "")
@@ -61,7 +62,7 @@ def test_an_inode_that_changed_is_a_copy_where_inodes_are_kept() -> None:
 
 def test_an_fsid_that_changed_is_a_snapshot_where_subvolumes_have_their_own() -> None:
     def wrong(**seen: object) -> str | None:
-        return marker.wrong(MARKER, "iosweep-c", PLACE | seen, keeps_inodes=True, subvolumes=True)
+        return directories.wrong(MARKER, "iosweep-c", PLACE | seen, keeps_inodes=True, subvolumes=True)
 
     assert wrong() is wrong(path="/other/iosweep-c") is None
     assert "another directory of this path, so this is a copy of that, or was restored" in (wrong(fsid="02") or "")
@@ -70,8 +71,8 @@ def test_an_fsid_that_changed_is_a_snapshot_where_subvolumes_have_their_own() ->
 
 @pytest.fixture
 def ours(tmp_path: Path) -> Path:
-    directory = Path(marker.directory_of(str(make_place(tmp_path / "t")), "c"))
-    ownership.claim(str(directory), OWNER)
+    directory = Path(directories.directory_of(str(make_place(tmp_path / "t")), "c"))
+    directories.claim(str(directory), OWNER)
     (directory / "sets").mkdir()
     return directory
 
@@ -113,21 +114,21 @@ def test_a_marker_in_a_directory_of_another_user(ours: Path) -> None:
 def test_another_mount_point_is_the_same_place(ours: Path, tmp_path: Path) -> None:
     with mounted("mount", "--bind", str(ours.parent), str(tmp_path / "bound")):
         seen = tmp_path / "bound" / "iosweep-c"
-        assert ownership.claim(str(seen), OWNER | {"uuid": uuid(ours)}) == uuid(ours)
+        assert directories.claim(str(seen), OWNER | {"uuid": uuid(ours)}) == uuid(ours)
 
 
 def test_a_name_that_no_text_can_hold(tmp_path: Path) -> None:
     place = tmp_path / os.fsdecode(b"\xff t")
     place.mkdir()
     directory = str(place / "iosweep-c")
-    first = ownership.claim(directory, OWNER)
-    assert ownership.claim(directory, OWNER | {"uuid": first}) == first
+    first = directories.claim(directory, OWNER)
+    assert directories.claim(directory, OWNER | {"uuid": first}) == first
 
 
 def test_a_copy_in_its_place_is_not_ours(ours: Path) -> None:
     """Also with the path that the marker has, and for an agent that has worked in the original."""
     owner = OWNER | {"uuid": uuid(ours)}
-    probe.remove_probes(Place(str(ours), owner["uuid"]))
+    directories.remove_probes(Place(str(ours), owner["uuid"]))
     shutil.copytree(ours, ours.with_name("copy"))
     ours.rename(ours.with_name("away"))
     ours.with_name("copy").rename(ours)
@@ -158,7 +159,7 @@ def test_a_snapshot_in_its_place_is_not_ours(volume: Path) -> None:
     """It has the path and the inode that the marker names."""
     file_systems.run("btrfs", "subvolume", "create", str(volume / "sv"))
     directory = volume / "sv" / "iosweep-c"
-    ownership.claim(str(directory), OWNER)
+    directories.claim(str(directory), OWNER)
     (directory / "sets").mkdir()
     file_systems.run("btrfs", "subvolume", "snapshot", str(volume / "sv"), str(volume / "backup"))
     (volume / "sv").rename(volume / "original")
@@ -166,7 +167,7 @@ def test_a_snapshot_in_its_place_is_not_ours(volume: Path) -> None:
     refused(directory, "written for another directory of this path, so this is a copy of that, or was restored")
     (volume / "sv").rename(volume / "backup")
     (volume / "original").rename(volume / "sv")
-    assert ownership.claim(str(directory), OWNER | {"uuid": uuid(directory)}) == uuid(directory)
+    assert directories.claim(str(directory), OWNER | {"uuid": uuid(directory)}) == uuid(directory)
 
 
 @pytest.mark.local
@@ -174,15 +175,15 @@ def test_a_subvolume_that_is_mounted_again_is_the_same_place(volume: Path, tmp_p
     """At its place or at another one, and by another device."""
     file_systems.run("btrfs", "subvolume", "create", str(volume / "sv"))
     directory = volume / "sv" / "iosweep-c"
-    owner = OWNER | {"uuid": ownership.claim(str(directory), OWNER)}
+    owner = OWNER | {"uuid": directories.claim(str(directory), OWNER)}
     file_systems.unmount(volume)
     (tmp_path / "other").write_bytes(bytes(1 << 20))
     taken = subprocess.run(["losetup", "-f", "--show", tmp_path / "other"], capture_output=True, text=True, check=True)
     try:
         file_systems.mount_image(volume)
-        assert ownership.claim(str(directory), owner) == owner["uuid"]
+        assert directories.claim(str(directory), owner) == owner["uuid"]
         file_systems.unmount(volume)
         with mounted("mount", "-o", "loop,subvol=sv", f"{volume}.img", str(tmp_path / "elsewhere")):
-            assert ownership.claim(f"{tmp_path}/elsewhere/iosweep-c", owner) == owner["uuid"]
+            assert directories.claim(f"{tmp_path}/elsewhere/iosweep-c", owner) == owner["uuid"]
     finally:
         file_systems.run("losetup", "-d", taken.stdout.strip())

@@ -24,7 +24,6 @@ def test_swaps(way: str, rounds: Callable[[int, int], int]) -> None:
     else:
         assert done.swapped == count
         assert done.refused > 0
-        assert done.wrote == 0
 
 
 @pytest.mark.skipif(bool(mounts.missing()), reason=mounts.missing() or "")

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from iosweep.errors import Refused
-from iosweep.target import ownership, protocol, removal, trees
-from iosweep.target.handle import Place
+from iosweep.target import protocol, removal, trees
+from iosweep.target.directory import DIRECTORY, Place
 from targets import as_root, as_user, at, everybodys, marker_in, mounted, names
 
 pytestmark = pytest.mark.usefixtures("nothing_of_theirs_changes")
@@ -29,7 +29,7 @@ NOTHING: dict[str, Any] = {
 
 
 #: What the system says of a link where a directory must be.
-DIRECTORY = "is a symbolic link or no directory, and is not followed"
+NO_DIRECTORY = "is a symbolic link or no directory, and is not followed"
 
 NAMES = ["a", "a/b/c", "a b", "a\nb", "$HOME;*", "\u00e4", "..a", "a\udcff"]
 
@@ -93,11 +93,11 @@ def test_links_inside_are_not_followed(ours: str, place: Path) -> None:
     (Path(ours) / "way").symlink_to(place / "theirs")
     for below in ("way", "way/deep"):
         for touch in (removal.remove, trees.count):
-            with pytest.raises(OSError, match=DIRECTORY):
+            with pytest.raises(OSError, match=NO_DIRECTORY):
                 touch(at(ours), below)
-        with pytest.raises(OSError, match=DIRECTORY):
+        with pytest.raises(OSError, match=NO_DIRECTORY):
             trees.ensure(at(ours), below)
-        with pytest.raises(OSError, match=DIRECTORY):
+        with pytest.raises(OSError, match=NO_DIRECTORY):
             trees.examine(at(ours), [trees.Look(below, ["precious"], 1)])
     # in a tree that is removed, only the link goes
     trees.ensure(at(ours), "tree")
@@ -106,11 +106,11 @@ def test_links_inside_are_not_followed(ours: str, place: Path) -> None:
     assert trees.count(at(ours), "tree") == 0
     assert trees.usage(at(ours))["files"] == 4  # the marker and three links, not what they lead to
     assert removal.remove(at(ours), "tree")["files"] == 2
-    with pytest.raises(OSError, match=DIRECTORY):
+    with pytest.raises(OSError, match=NO_DIRECTORY):
         removal.remove(at(ours), "way")
     (Path(ours) / "tree").mkdir()
     (Path(ours) / "tree" / "x").mkdir()
-    with pytest.raises(OSError, match=DIRECTORY):
+    with pytest.raises(OSError, match=NO_DIRECTORY):
         trees.keep(at(ours), "way/deep", "x")
 
 
@@ -291,11 +291,11 @@ def test_as_long_as_it_may(ours: str, slow: set[int]) -> None:
 def test_deeper_than_any_path(ours: str) -> None:
     """Few directories are open at a time, and no name is as long as the whole way."""
     levels = 1200
-    handle = os.open(Path(trees.ensure(at(ours), "sets/x")), ownership.DIRECTORY)
+    handle = os.open(Path(trees.ensure(at(ours), "sets/x")), DIRECTORY)
     for _ in range(levels):
         os.close(os.open("f", os.O_CREAT, dir_fd=handle))
         os.mkdir("a-directory", dir_fd=handle)
-        inner = os.open("a-directory", ownership.DIRECTORY, dir_fd=handle)
+        inner = os.open("a-directory", DIRECTORY, dir_fd=handle)
         os.close(handle)
         handle = inner
     os.close(handle)
@@ -355,7 +355,7 @@ def test_what_cannot_be_removed_stays_and_the_rest_goes() -> None:
     with everybodys() as place:
         ours = f"{place}/iosweep-c"
         said = as_user(
-            "import sys; from pathlib import Path; d = sys.argv[1]; p = Place(d, ownership.claim(d, {owner}))\n"
+            "import sys; from pathlib import Path; d = sys.argv[1]; p = Place(d, directories.claim(d, {owner}))\n"
             "for x in ('closed/x', 'fixed/x', 'open/x'): (Path(trees.ensure(p, 'sets/' + x)) / 'f').touch()\n"
             "os.unlink(d + '/sets/fixed/x/f')\n"
             "os.chmod(d + '/sets/closed', 0); os.chmod(d + '/sets/fixed', 0o500)\n"
@@ -468,6 +468,6 @@ def test_nothing_foreign_is_put_aside(ours: str, below: str, name: str) -> None:
 def test_not_through_a_link(ours: str, place: Path) -> None:
     trees.ensure(at(ours), "fresh/x")
     (Path(ours) / "kept").symlink_to(place / "theirs")
-    with pytest.raises(OSError, match=DIRECTORY):
+    with pytest.raises(OSError, match=NO_DIRECTORY):
         trees.keep(at(ours), "fresh/x", "x")
     assert names(Path(ours) / "fresh") == ["x"]

@@ -145,7 +145,6 @@ def interrupted(stage: Stage) -> None:
         run.end()
         [job] = stage.cluster.squeue()
         assert job.state == "RUNNING"
-        campaign.snakemake("--unlock")
         run = campaign.start("--until", "merge")
         run.says("jobs of an earlier run")
         campaign.allow(None)
@@ -280,7 +279,7 @@ def other_campaign(stage: Stage) -> None:
         first = other.submit()
         other.tool("fio", "n1")
         run = campaign.start("--until", "merge")
-        run.says("is being measured by job")
+        run.says("is being measured by process")
         until(lambda: [job.reason for job in stage.cluster.squeue()][1:] == ["Dependency"])
         (other.place / "bin" / "fio.on").touch()
         assert first.end() == 0, first.said()

@@ -28,6 +28,7 @@ from iosweep.programs.find import builds
 from iosweep.programs.spack_environment import Built, Environment
 from iosweep.results import manifest, merged_tables, remaining, target_file
 from iosweep.results.store import Store
+from iosweep.target.lock import Lock, Owner, take
 from iosweep.text import human_count
 from iosweep.units import human_duration
 
@@ -294,3 +295,13 @@ def _too_long(made: Plan, left: Mapping[str, Mapping[str, object]], limit_min: i
         f"{human_duration(limit_min * 60)} is too short for one repetition of {id}, which takes"
         f" {human_duration(time_s)}; raise it, or shorten its phases"
     )
+
+
+def lock(results: Path) -> Lock:
+    """Keep a second Snakemake off a campaign, until this process ends. Raises Busy, ConfigError."""
+    file = results / "run.lock"
+    try:
+        with safe_paths.folder(results, make=True):
+            return take(file, Owner(results.name, str(results.absolute())), f"campaign {results.name}")
+    except OSError as error:
+        raise ConfigError([Problem(str(file), 0, "", f"cannot be locked: {error.strerror or error}")]) from None

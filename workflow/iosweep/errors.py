@@ -74,10 +74,6 @@ class Busy(Exception):
         super().__init__(message)
 
 
-class Held(Busy):
-    """Another process has the campaign, or may have it. The message continues after the campaign's name."""
-
-
 class Unusable(Exception):
     """A file or directory that the user named cannot be used: a profile, the directory of locks, the built tools."""
 

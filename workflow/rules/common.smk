@@ -7,8 +7,8 @@ from pathlib import Path
 
 from iosweep import dag
 from iosweep.config import sweep_file
-from iosweep.jobs import attempts, profile, snakemake_lock, submission
-from iosweep.errors import ConfigError
+from iosweep.jobs import attempts, profile, submission
+from iosweep.errors import Busy, ConfigError
 from snakemake.exceptions import WorkflowError
 
 
@@ -85,7 +85,7 @@ def figures_for_snakemake():
 def sayable(function, *arguments):
     try:
         return function(*arguments)
-    except ConfigError as error:
+    except (Busy, ConfigError) as error:
         raise WorkflowError(f"{error}\nnothing was run") from None
 
 
@@ -130,11 +130,6 @@ if workflow.output_settings.dryrun:
     if SITE and (line := dag.no_room(CAMPAIGN)):
         print(f"iosweep: {line}", file=sys.stderr)
 if not workflow.output_settings.dryrun and not profile.asks(sys.argv[1:]):
-    made_here = [CAMPAIGN.results, *([CAMPAIGN.tools.file] if CAMPAIGN.tools else [])]
-    if "--nolock" not in sys.argv and (
-        locked := snakemake_lock.refusal(made_here, sys.argv[1:])
-    ):
-        sys.exit(f"iosweep: {locked}")
     or_exit(lambda: sayable(CAMPAIGN.restore))
 # The executor plugin takes it from there.
 ATTEMPTS = attempts.Attempts(CAMPAIGN, campaign_now)
@@ -168,6 +163,8 @@ def before_anything_runs():
         job.rule.name == "measure" for job in workflow.dag.needrun_jobs()
     ):
         or_exit(lambda: sayable(dag.see_target, CONFIG, CAMPAIGN, GIVEN))
+    # Held until this Snakemake ends; its own lock would stay after a kill.
+    or_exit(lambda: sayable(dag.lock, CAMPAIGN.results))
 
 
 def builds_only():

@@ -4,14 +4,11 @@ import fcntl
 import os
 import shutil
 import signal
-import sys
 from pathlib import Path
 
-import locks
-import without_flock
 from faults.case import ONE, Case
 from faults.registry import Happening, fault
-from iosweep.target import identify, target_lock
+from iosweep.target import identify, lock
 
 
 @fault(sweep=ONE)
@@ -24,23 +21,12 @@ def measured_already(case: Case) -> Happening:
 
 
 @fault(sweep=ONE)
-def measured_already_without_locks(case: Case) -> Happening:
-    """Neither can take the kernel's lock: each finds the other by the text of the lock file."""
-    case.prefix = [sys.executable, str(Path(without_flock.__file__))]
-    case.measure_for_long()
-    with case.running() as run:
-        run.tool()
-        yield None
-    yield None
-
-
-@fault(sweep=ONE)
 def lock_of_the_results_leads_elsewhere(case: Case) -> Happening:
     case.planned = case.command()
-    lock = case.results / "lock"
-    lock.symlink_to(case.beside / "foreign" / "precious")
+    file = case.results / "lock"
+    file.symlink_to(case.beside / "foreign" / "precious")
     yield None
-    lock.unlink()
+    file.unlink()
 
 
 @fault(sweep=ONE, still=False)
@@ -82,13 +68,9 @@ def lock_on_the_target(case: Case) -> Happening:
 
 def _lock(case: Case) -> Path:
     """The file of the lock, which is made."""
-    with target_lock.hold(str(case.place / "locks"), _facts(case), {"campaign": "x", "results": "/r"}):
+    with lock.exclude(str(case.place / "locks"), identify.identify(str(case.target)), lock.Owner("x", "/r")):
         (file,) = (case.place / "locks").glob("*.lock")
     return file
-
-
-def _facts(case: Case) -> identify.FileSystem:
-    return identify.identify(str(case.target))
 
 
 @fault(sweep=ONE)
@@ -107,17 +89,3 @@ def lock_held_by_a_stranger(case: Case) -> Happening:
         fcntl.flock(held, fcntl.LOCK_EX)
         yield None
     yield None
-
-
-@fault(sweep=ONE)
-def lock_that_names_a_job(case: Case) -> Happening:
-    _lock(case).write_text('{"job": "1", "pid": 1, "user": "root", "campaign": "x"}')
-    yield None
-
-
-@fault(sweep=ONE)
-def measured_in_a_private_tmp(case: Case) -> Happening:
-    case.reset(target={"lock": None})
-    with locks.Campaign(target_lock.PREFIX, _facts(case), private=True):
-        yield None
-    case.reset()

@@ -13,7 +13,7 @@ import mounts
 from faults.case import ONE, READING, READS, Case
 from faults.registry import Happening, fault
 from iosweep.node import node_facts
-from iosweep.target import ownership
+from iosweep.target import directory as directories
 
 #: What the runner waits for a look at the target: short enough for a test, long enough for a busy machine.
 IMPATIENT = {"deadline": "3s"}
@@ -103,7 +103,7 @@ def directory_is_a_copy(case: Case) -> Happening:
     away = case.place / "away"
     away.mkdir()
     owner = {"uuid": None, "uid": os.getuid(), "host": node_facts.host(), "results": str(case.results), "campaign": "c"}
-    ownership.claim(str(away / "iosweep-c"), owner)
+    directories.claim(str(away / "iosweep-c"), owner)
     shutil.copytree(away / "iosweep-c", case.ours)
     (case.ours / "sets").mkdir()
     (case.ours / "sets" / "precious").write_text("x")
@@ -153,23 +153,6 @@ def target_that_everybody_may_write_to(case: Case) -> Happening:
     case.target.chmod(0o777)
     yield None
     case.target.chmod(0o755)
-
-
-@fault(sweep=ONE)
-def target_of_another_user(case: Case) -> Happening:
-    """That user may rename all that is in it."""
-    os.chown(case.target, 4444, 4444)
-    yield None
-    os.chown(case.target, 0, 0)
-
-
-@fault(sweep=ONE)
-def target_served_by_another_user(case: Case) -> Happening:
-    """A FUSE file system whose server says that everything belongs to root."""
-    served = ("setpriv", "--ruid", "4444", "bindfs", "-o", "force-user=0,allow_other")
-    mounts.run(*served, str(case.target), str(case.target))
-    yield None
-    mounts.unmount(case.target)
 
 
 # in the middle
@@ -274,14 +257,6 @@ def target_mounted_over(case: Case) -> Happening:
     yield None
     assert (case.ours / "fresh" / "precious").read_text() == "x\n"
     mounts.unmount(case.target)
-
-
-@fault()
-def parent_opened(case: Case) -> Happening:
-    """Somebody gives everybody the right to write to the target."""
-    case.at_call(f'"$fio" "$@"; code=$?; chmod 777 {case.target}; exit $code', nth=1)
-    yield None
-    case.target.chmod(0o755)
 
 
 @fault(sweep=READS)

@@ -6,11 +6,13 @@ the agent touches the target.
 
 from __future__ import annotations
 
+import os
+import shutil
 import sys
 import time
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,15 +22,15 @@ from rich.console import Console
 
 from iosweep.commands import campaigns
 from iosweep.commands.terminal import prose
-from iosweep.errors import Busy, Refused, TargetError, TargetHangs, Unusable
-from iosweep.jobs import undisturbed
-from iosweep.node.node_facts import NodeFacts
+from iosweep.errors import Busy, Refused, TargetError, TargetHangs, Unanswered, Unusable
+from iosweep.jobs import pending
 from iosweep.results import target_file
 from iosweep.results.campaign_documents import ClaimedTarget
 from iosweep.results.store import Store
-from iosweep.target import filesystem, foreign, identify, marker, ownership, removal, target_lock, trees
+from iosweep.slurm import query, words
+from iosweep.target import directory, filesystem, foreign, identify, lock, removal, trees
 from iosweep.target.agent import Agent
-from iosweep.target.handle import Place
+from iosweep.target.directory import Place
 from iosweep.text import human_count, printable
 from iosweep.units import human_duration, human_size
 
@@ -43,8 +45,6 @@ _PARTS = {
 }
 #: Seconds between updates of the progress.
 _SLICE_S = 1.0
-#: Time limit in seconds for the target, if the results do not have one.
-_DEADLINE_S = 30.0
 
 
 class _Done(Exception):
@@ -57,18 +57,15 @@ class _Done(Exception):
 
 @dataclass(frozen=True)
 class _Directory:
-    """The campaign's directory on the target, which exists and is ours. `folders`: where its runs may store results;
-    `unseen`: where they may, too, but that is not visible from here."""
+    """The campaign's directory on the target, which exists and is ours."""
 
     agent: Agent
     known: ClaimedTarget
     whose: str
     facts: identify.FileSystem
-    folders: list[Path]
-    unseen: str | None
 
     @property
-    def handle(self) -> Place:
+    def place(self) -> Place:
         return Place(self.known.directory, self.known.uuid, filesystem.identity(self.facts))
 
 
@@ -107,9 +104,9 @@ def _clean(results: Path, remove: bool, end: float | None, workers: int) -> int:
     try:
         with _found(results) as ours:
             if not remove:
-                _show(ours, results)
+                _show(ours)
                 return 0
-            with _undisturbed(ours, results):
+            with _alone(ours, results):
                 _remove(ours, end, workers)
     except _Done as done:
         prose(str(done), sys.stderr if done.code else sys.stdout)
@@ -121,24 +118,16 @@ def _clean(results: Path, remove: bool, end: float | None, workers: int) -> int:
     return 0
 
 
-def _show(ours: _Directory, results: Path) -> None:
-    """List what is there, and say what --yes would: the checks are the same, but nothing is taken or written."""
-    others = ours.agent.call(foreign.foreign, ours.handle)  # first, because it refuses what is not ours
+def _show(ours: _Directory) -> None:
+    """List what is there."""
+    others = ours.agent.call(foreign.foreign, ours.place)  # first, because it refuses what is not ours
     prose(f"{printable(ours.known.directory)} ({ours.whose})")
-    for name in ours.agent.call(trees.parts, ours.handle):
-        size = ours.agent.call(trees.usage, ours.handle, name)
+    for name in ours.agent.call(trees.parts, ours.place):
+        size = ours.agent.call(trees.usage, ours.place, name)
         what = f"{human_count(size['files'], 'file')} of {human_size(size['bytes'])}"
         prose(f"  {printable(name):<6} {what:>28}  {_PARTS.get(name, 'not known to iosweep')}")
-    _check_undisturbed(ours, results)
-    shows = ours.agent.call(removal.preview, ours.handle)
-    if owner := shows["owner"]:
-        kind = ours.facts["fstype"]
-        _note(f"only --yes can tell whether its owner, {owner}, is you on this file system ({kind}); if not, all stays")
-    stays = [f"{wrong}, which --yes leaves alone" for wrong in shows["stays"]]
     if others["count"]:
-        stays.append(f"{foreign.sentence(**others)}; --yes leaves that as well")
-    if stays:
-        raise _Done(WRONG, *stays, "nothing was removed; --yes removes the rest")
+        raise _Done(WRONG, foreign.sentence(**others), "nothing was removed; --yes removes the rest")
     prose("nothing was removed; --yes removes all of it")
 
 
@@ -148,7 +137,7 @@ def _remove(ours: _Directory, end: float | None, workers: int) -> None:
     with Console(stderr=True).status("") as status:
         while more:
             rest_s = _SLICE_S if end is None else min(_SLICE_S, end - time.monotonic())
-            answer = ours.agent.call(removal.remove_all, ours.handle, rest_s, workers)
+            answer = ours.agent.call(removal.remove_all, ours.place, rest_s, workers)
             for what in ("files", "directories", "bytes", "linked"):
                 gone[what] += answer[what]
             removed = f"{human_count(gone['files'], 'file')} of {human_size(gone['bytes'])}"
@@ -161,7 +150,7 @@ def _remove(ours: _Directory, end: float | None, workers: int) -> None:
     if gone["linked"]:
         prose(f"{human_count(gone['linked'], 'file')} had another name (hard link) that stays")
     if answer["left"]:
-        left = ", ".join(ours.agent.call(trees.parts, ours.handle))
+        left = ", ".join(ours.agent.call(trees.parts, ours.place))
         raise _Done(OUT_OF_TIME, f"the time limit is reached; left in {ours.known.directory}: {left}; run it again")
     if answer["wrong"]:
         lines = [f"not removed: {wrong}" for wrong in answer["wrong"]]
@@ -180,134 +169,78 @@ def _found(results: Path) -> Iterator[_Directory]:
         raise _Done(WRONG, f"{error}. Nothing was removed") from None
     if known is None:
         if shows := target_file.proof(store):
-            raise _without_target_file(store, shows)
+            where = " or ".join(target_file.places(store)) or f"{directory.name_of(results.name)} on the target"
+            raise _Done(WRONG, f"{target_file.gone(store, shows, where)}. Nothing was removed")
         raise _Done(0, f"{results} has nothing on a target: nothing was measured")
-    directory = known.directory
+    place = known.directory
     try:
         with Agent(known.deadline) as agent:
-            facts = agent.call(identify.identify, str(Path(directory).parent))
-            there = agent.call(ownership.owner_of, directory)
+            facts = agent.call(identify.identify, str(Path(place).parent))
+            there = agent.call(directory.owner_of, place)
             if there is None:
                 was = known.file_system
                 if was != filesystem.identity(facts):
-                    raise Refused(
-                        f"{directory} is not there, and was on {was}; is that mounted? (Now: {facts['mount']})"
-                    )
-                raise _Done(0, f"nothing is left: {directory} is not there (its place is on {facts['mount']})")
-            if identify.holds(facts, directory, results):
-                raise Refused(f"the results {results} are inside {directory}, and would go with it; move them")
-            whose = marker.whose(there)
+                    raise Refused(f"{place} is not there, and was on {was}; is that mounted? (Now: {facts['mount']})")
+                raise _Done(0, f"nothing is left: {place} is not there (its place is on {facts['mount']})")
+            if identify.holds(facts, place, results):
+                raise Refused(f"the results {results} are inside {place}, and would go with it; move them")
+            whose = directory.whose(there)
             if there.get("uuid") != known.uuid:
-                raise Refused(f"{directory} belongs to another campaign ({whose}); it is left alone")
+                raise Refused(f"{place} belongs to another campaign ({whose}); it is left alone")
             if not filesystem.same_as_claimed(facts, known.file_system):
                 raise Refused(target_file.elsewhere(known, filesystem.identity(facts)))
-            yield _Directory(agent, known, whose, facts, *_folders(results, there, known.uuid))
+            yield _Directory(agent, known, whose, facts)
     except TargetHangs as error:
         raise _Done(HANGS, str(error)) from None
     except (Refused, TargetError) as error:
         raise _Done(WRONG, str(error)) from None
     except KeyboardInterrupt:
-        raise _Done(INTERRUPTED, f"stopped; run it again to remove what is left in {directory}") from None
-
-
-def _without_target_file(store: Store, shows: str) -> _Done:
-    """The end if target.json is gone although the campaign was measured. Nothing is removed."""
-    places = target_file.places(store)
-    if not places:
-        return _Done(
-            WRONG,
-            f"{store.path}/target.json is gone, although {shows} shows that the campaign was measured, and no plan or"
-            f" result says where; look for {marker.name_of(store.path.name)} on the target, whose marker"
-            f" {marker.MARKER} says whose it is",
-        )
-    # from the nodes: "SOURCE on POINT type TYPE"
-    mounts = {node.mount.rpartition(" (")[0] for node in store.documents(NodeFacts).values() if node.mount}
-    absent = []
-    try:
-        with Agent(_DEADLINE_S) as agent:
-            for directory in places:
-                facts = agent.call(identify.identify, str(Path(directory).parent))
-                if agent.call(ownership.owner_of, directory) is not None:
-                    return _Done(WRONG, target_file.gone(store, shows, directory))
-                absent.append(f"{directory} is not there (its place is on {facts['mount']})")
-                if mounts and facts["mount"].rpartition(" (")[0] not in mounts:
-                    was = " or ".join(sorted(mounts))
-                    return _Done(
-                        WRONG, f"{directory} is not there, and was on {was}; is that mounted? (Now: {facts['mount']})"
-                    )
-    except TargetHangs as error:
-        return _Done(HANGS, str(error))
-    except (Refused, TargetError) as error:
-        return _Done(WRONG, f"{store.path}/target.json is gone, although {shows} shows a run: {error}")
-    return _Done(0, f"nothing is left: {'; '.join(absent)}")
+        raise _Done(INTERRUPTED, f"stopped; run it again to remove what is left in {place}") from None
 
 
 @contextmanager
-def _undisturbed(ours: _Directory, results: Path) -> Iterator[None]:
+def _alone(ours: _Directory, results: Path) -> Iterator[None]:
     """Keep other measurements off: of this campaign, and of all others on that file system."""
-    owner = {"campaign": f"{results.name}, which is being cleaned", "results": str(results.absolute())}
-    _note(_not_seen(ours))
+    campaign = ours.known.campaign
+    mine = lock.Owner(f"{campaign}, which is being cleaned", str(results.absolute()))
     with ExitStack() as held:
-        with _refusing(results):
-            _note(held.enter_context(undisturbed.hold(ours.folders, ours.known.campaign)))
-            # make no lock directory: the results name it, and whoever measured left a lock in it
-            with _without_lock():
-                held.enter_context(target_lock.hold(ours.known.lock, ours.facts, owner, make=False))
+        try:
+            _note(held.enter_context(Store(results).locked()))
+            _note(_see_no_jobs(results, campaign))
+            found = held.enter_context(lock.exclude(ours.known.lock, ours.facts, mine))
+            _note(None if found.enforced else found.evidence)
+        except Busy as error:
+            raise _Done(WRONG, str(error)) from None
+        except Unusable as error:  # the campaign may be old, and the directory of the lock gone
+            _note(f"exclusion not checked: {error}")
+        except OSError as error:
+            raise _Done(WRONG, f"{results} cannot be locked: {error.strerror}") from None
         yield
 
 
-def _check_undisturbed(ours: _Directory, results: Path) -> None:
-    """Raise what `_undisturbed` would."""
-    _note(_not_seen(ours))
-    with _refusing(results):
-        _note(undisturbed.look(ours.folders, ours.known.campaign))
-        with _without_lock():
-            target_lock.look(ours.known.lock, ours.facts)
-
-
-@contextmanager
-def _refusing(results: Path) -> Iterator[None]:
-    """Errors of locks as the end of the command."""
-    try:
-        yield
-    except Busy as error:
-        raise _Done(WRONG, str(error)) from None
-    except OSError as error:
-        raise _Done(WRONG, f"{results} cannot be locked: {error.strerror}") from None
-
-
-def _not_seen(ours: _Directory) -> str | None:
-    if not ours.unseen:
+def _see_no_jobs(results: Path, campaign: str) -> str | None:
+    """Raise Busy if Slurm has jobs of the campaign: those that wait hold no lock yet. Returns why it is not asked, or
+    None."""
+    if shutil.which("squeue") is None:
         return None
-    return f"a run that stores results in {ours.unseen}, as the marker says, is not seen by their lock"
-
-
-@contextmanager
-def _without_lock() -> Iterator[None]:
-    """Go on without the lock of the target: the campaign may be old, and the lock's directory gone."""
     try:
-        yield
-    except Unusable as error:
-        _note(f"no lock keeps measurements off: {error}")
+        known = query.jobs([str(uid) for uid in {os.getuid(), results.stat().st_uid}])
+    except Unanswered as error:
+        if words.has_no_cluster(error.said):  # as on a machine without squeue
+            return None
+        return f"{error}; jobs of the campaign {campaign} that wait are not seen"
+    # directories that a run may have been started in, as Slurm knows them: `results` may be a symbolic link
+    above = {os.path.realpath(parent) for way in (results.absolute(), results.resolve()) for parent in way.parents}
+    if found := pending.of_campaign(known, campaign, above):
+        several = ", ".join(f"{job.id} ({job.state.lower()})" for job in found)
+        numbers = " ".join(job.id for job in found)
+        raise Busy(
+            f"the campaign {campaign} has {'jobs' if len(found) > 1 else 'a job'} in Slurm: {several}; wait for"
+            f" {'them' if len(found) > 1 else 'it'}, or cancel with `scancel {numbers}`"
+        )
+    return None
 
 
 def _note(text: str | None) -> None:
     if text:
         prose(printable(f"note: {text}"), sys.stderr)
-
-
-def _folders(results: Path, there: Mapping[str, object], uuid: str) -> tuple[list[Path], str | None]:
-    """Where runs of the campaign may store results: here, and where the marker says, if these results are a copy.
-
-    Second, that place if it is not visible from here: on another machine, in another container, or gone.
-    """
-    named = Path(str(there.get("results")))
-    try:
-        if named.is_absolute() and not named.samefile(results):
-            known = target_file.read(Store(named))
-            return ([results, named] if known and known.uuid == uuid else [results]), None
-    except Refused:  # it may be the same campaign
-        return [results, named], None
-    except OSError:
-        return [results], marker.shown(f"{named} on {there.get('host')}")
-    return [results], None

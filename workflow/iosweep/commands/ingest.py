@@ -13,13 +13,14 @@ from pathlib import Path
 from iosweep.commands import campaigns, outcome
 from iosweep.commands.report import make_figures, make_page, make_tables_of
 from iosweep.commands.terminal import prose, say
-from iosweep.errors import CommandError, Held, Unanswered
+from iosweep.errors import Busy, CommandError
 from iosweep.files import safe_paths
 from iosweep.files.fields import NAME
-from iosweep.results import campaign_lock, ingested
+from iosweep.results import ingested
 from iosweep.results.ingested import Io500Run
 from iosweep.results.store import Store
-from iosweep.text import human_count, printable
+from iosweep.target import lock
+from iosweep.text import human_count
 from iosweep.units import human_size
 
 #: Exit codes; 0: a campaign was made, whatever its verdicts. `iosweep check` judges these.
@@ -62,16 +63,12 @@ def _reserved(results: Path) -> Iterator[None]:
 
     A directory in which nothing was made is removed.
     """
-    from iosweep.slurm import query  # late: `--help` does without
-
     store, new = Store(results), not os.path.lexists(results)
     with ExitStack() as held:
         try:
-            note = held.enter_context(store.locked(lives=query.lives))
-        except (Held, Unanswered):
-            holder = printable(store.holder()) or "another process"
-            why = f"{results} is being made or measured by {holder}; wait for it, or choose another name"
-            raise CommandError(why, USAGE) from None
+            note = held.enter_context(store.locked())
+        except Busy as error:
+            raise CommandError(f"{error}, or choose another name", USAGE) from None
         except OSError as error:
             raise CommandError(_not_written(results, error)) from None
         if note:
@@ -79,9 +76,9 @@ def _reserved(results: Path) -> Iterator[None]:
         try:
             yield
         finally:
-            if new and safe_paths.names(results, "") == [campaign_lock.NAME]:
+            if new and safe_paths.names(results, "") == [lock.NAME]:
                 with suppress(OSError):
-                    (results / campaign_lock.NAME).unlink()
+                    (results / lock.NAME).unlink()
                     results.rmdir()
 
 
@@ -148,7 +145,7 @@ def _left_over(results: Path) -> bool:
         names = safe_paths.names(results, "")
     except OSError:
         return False
-    return all(name in (campaign_lock.NAME, ingested.RAW) or safe_paths.TEMPORARY.fullmatch(name) for name in names)
+    return all(name in (lock.NAME, ingested.RAW) or safe_paths.TEMPORARY.fullmatch(name) for name in names)
 
 
 def _within(results: Path, path: Path) -> bool:

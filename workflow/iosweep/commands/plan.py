@@ -27,7 +27,7 @@ from iosweep.plan.launchers import LAUNCHERS, SLURM_LAUNCHERS, Launcher
 from iosweep.plan.model import Plan
 from iosweep.run import target_check
 from iosweep.run.repetition import tool_commands
-from iosweep.target import marker
+from iosweep.target.directory import directory_of
 from iosweep.tools import tools
 
 
@@ -135,7 +135,7 @@ def commands(made: Plan, launcher: Launcher) -> Iterator[tuple[str, int, list[st
     Where the launcher cannot start the point, the tool's own command. Of a tool that is started once on every node, the
     first node's.
     """
-    directory = marker.directory_of(made.target.directory, made.campaign)
+    directory = directory_of(made.target.directory, made.campaign)
     hosts = [f"NODE{k}" for k in range(1, 1 + max(point.nodes for point in made.points))]  # Slurm says which
     for point in made.points:
         tool, lacks = tools()[point.tool], launcher.lacks(point)

@@ -20,7 +20,7 @@ from iosweep.programs import spack_environment
 from iosweep.programs.find import sha256
 from iosweep.report import node_check
 from iosweep.run import target_check, target_space
-from iosweep.target import identify, parents
+from iosweep.target import identify
 from iosweep.target.agent import Agent
 from iosweep.text import human_count
 from iosweep.tools import tools
@@ -70,8 +70,8 @@ def show(made: Plan, where: Where, spack: Collection[str] | None = None, look: b
             prose(note)
     if not look:
         return True
-    for note in other_users(made):
-        prose(note)
+    if way := open_way(made):
+        prose(f"note: {way}")
     room = target_space.space(made, cost)
     if room.outcome == "wrong":
         prose(str(Obstacle(room.seen, room.change)), sys.stderr)
@@ -171,23 +171,10 @@ def spack_tools(configured: Config) -> Collection[str]:
     return there.hashes() if there else ()
 
 
-def other_users(made: Plan) -> list[str]:
-    """Whom target.trust_other_writers trusts, and who may be us, as far as it can be seen from here."""
+def open_way(made: Plan) -> str | None:
+    """A note on a directory on the way to the target that everybody may write to; None if there is none."""
     try:
         with Agent(DEADLINE_S) as agent:
-            seen = agent.call(identify.look, made.target.directory)
+            return agent.call(identify.open_way, made.target.directory)
     except (Refused, TargetError, TargetHangs):
-        return []  # space() says so
-    trusting = made.target.trust_other_writers and not parents.privileged()  # else the target is refused
-    if trusting and (found := seen.get("trusted")):
-        one = "this user" if len(found) == 1 else "these users"
-        return [
-            f"target.trust_other_writers: {'; '.join(found)}; {one} could make a tool overwrite any file that you can"
-            " write to"
-        ]
-    if not trusting and (found := seen.get("unsure")):
-        return [
-            f"{'; '.join(found)}; only the run can tell whether that is you on this file system ({seen['fstype']});"
-            " if it is not, the target is refused"
-        ]
-    return []
+        return None  # space() says so

@@ -20,7 +20,7 @@ from iosweep.errors import CommandError
 from iosweep.files import documents, safe_paths
 from iosweep.plan.model import plan_files, read_plan
 from iosweep.results import ingested, merged_tables
-from iosweep.target import accounts
+from iosweep.target import identify
 
 T = TypeVar("T")
 
@@ -133,6 +133,6 @@ def _owned(file: Path) -> str:
     """To whom a file belongs; of a new one, the directory that it cannot be made in."""
     there = file if os.path.lexists(file) else file.parent
     try:
-        return f"{there} has {accounts.rights(there.lstat())}"
+        return f"{there} has {identify.rights(there.lstat())}"
     except OSError:  # nor may its folder be entered
         return str(there)

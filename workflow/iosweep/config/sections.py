@@ -70,13 +70,6 @@ class Target(Strict):
         description="Time that passes after files were deleted before something is measured: a file system may work on"
         " a deletion long after it is done. Default: 0s.",
     )
-    trust_other_writers: bool = Field(
-        False,
-        description="Whether you trust all other users who could put another directory in the place of the"
-        " campaign's: those who own a directory on the way to it, or may write to one without the sticky bit (a project"
-        " directory of a group). Otherwise such a target is refused, because tools follow symbolic links and could be"
-        " led to any file of yours. Never accepted from root. Default: false.",
-    )
     deadline: Deadline = Field(
         30.0,
         description="An operation on the target that makes no progress for this time counts as hanging, and the"

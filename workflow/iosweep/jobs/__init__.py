@@ -6,8 +6,5 @@ In the order of a run:
     submission     what an allocation asks Slurm for, the command of sbatch, and what Slurm's refusals mean
     pending        tries a submission, waits for jobs of an earlier run, explains and ends jobs that wait
     attempts       what the next job of an allocation asks for after the last one failed
-    licenses       whether a license keeps two campaigns off one file system
-    at_work        which jobs or processes work on a campaign (`iosweep watch`)
-    snakemake_lock what to do about the lock of a Snakemake that was killed
-    undisturbed    keeps runs off a campaign while `clean` works on it
+    at_work        which jobs work on a campaign (`iosweep watch`)
 """

@@ -1,21 +1,18 @@
-"""Which jobs or processes are working on a campaign: from squeue, or from the lock of its results."""
+"""Which jobs work on a campaign, from squeue."""
 
 from __future__ import annotations
 
 import shutil
 import time
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
 from iosweep.errors import Unanswered
 from iosweep.jobs import pending
-from iosweep.node import procfs
 from iosweep.plan.model import Allocation
-from iosweep.results import campaign_lock
 from iosweep.slurm import job_comment, query, words
 from iosweep.slurm.poller import Poller
-from iosweep.target import lock_file, lock_owner
+from iosweep.target.lock import Owner
 from iosweep.text import printable
 
 #: Minimum interval between questions to squeue, which the controller of a whole site answers.
@@ -33,12 +30,12 @@ class Queue:
         self.jobs: list[query.Job] | None = None  # None: not known
         self.wrong = ""
 
-    def look(self, holder: Holder | None, patience_s: float | None) -> None:
+    def look(self, holder: Owner | None, patience_s: float | None) -> None:
         """Update `jobs` if the last question is old enough. `holder`: its job may be another user's. `patience_s`: for
         the first answer."""
         if shutil.which("squeue") is None:
             return
-        in_job = holder is not None and holder.job is not None
+        in_job = bool(holder and holder.job)
         self._take(self._poller.answer(), in_job)
         now, asked = time.monotonic(), self._asked
         if not self._poller.asking and (asked is None or now - asked > self._every_s):
@@ -79,44 +76,3 @@ def _alive(also: str | None) -> list[query.Job]:
 def why(job: query.Job) -> str:
     """Why a job waits, in plain words where there are any."""
     return printable(pending.words(job))
-
-
-@dataclass(frozen=True)
-class Holder:
-    """The process that measures, by the lock of the campaign. `alive`: None where that cannot be seen from here."""
-
-    text: str
-    alive: bool | None
-    job: str | None = None
-    allocation: str | None = None
-
-
-def holds(results: Path, locks: Path = Path("/proc/locks")) -> Holder | None:
-    """Who holds the campaign's lock. It is not tried: a runner that comes in that moment would find it taken."""
-    file = results / campaign_lock.NAME
-    try:
-        status = file.lstat()
-    except OSError:
-        return None
-    content = lock_file.read(file)
-    named = lock_owner.read(content)
-    owner = campaign_lock.says(content)
-    job = named.job if named else None
-    if pids := procfs.flocks(status, named.pid if named else None, locks):
-        return Holder(owner or "another process", True, job, _argument(pids[0], b"--allocation"))
-    if named is None:  # a run that ends well leaves nothing
-        return Holder(owner, None) if owner else None
-    seen = lock_owner.observe(named.pid)
-    ended = lock_owner.ended(named, seen)
-    if ended is None and not named.machine and named.host == seen.host:  # it would be in /proc/locks
-        ended = True
-    return Holder(owner, None if ended is None else not ended, job)
-
-
-def _argument(process: str, option: bytes) -> str | None:
-    """What follows an option on the command line of a process."""
-    try:
-        words = Path(f"/proc/{process}/cmdline").read_bytes().split(b"\0")
-        return words[words.index(option) + 1].decode("utf-8", "replace")
-    except (OSError, ValueError, IndexError):
-        return None

@@ -28,7 +28,7 @@ _SPAN = re.compile(r"(\d+(?:\.\d+)?)\s*([a-z]*)")
 KEYS = frozenset(
     (
         *("executor", "default-resources", "jobs", "local-cores", "keep-going", "latency-wait", "rerun-incomplete"),
-        *("rerun-triggers", "quiet", "iosweep-reservation", "iosweep-qos", "iosweep-poll-seconds"),
+        *("rerun-triggers", "quiet", "nolock", "iosweep-reservation", "iosweep-qos", "iosweep-poll-seconds"),
     )
 )
 #: The state of a job is looked at no less often, in seconds, with the profile as it is shipped.

@@ -23,7 +23,6 @@ class TargetSettings(Part, frozen=True, kw_only=True):
     node_bandwidth: Count | None
     server_cache: Count | None = None
     settle: Seconds
-    trust_other_writers: bool = False
     type: str | None = None
 
 

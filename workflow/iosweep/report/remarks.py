@@ -5,7 +5,7 @@ from __future__ import annotations
 from iosweep.analysis.data import Campaign
 from iosweep.node import fs_types
 from iosweep.target.filesystem import on_root
-from iosweep.text import human_count, shortened, some
+from iosweep.text import human_count, some
 
 #: Damaged files that are named.
 _NAMED = 5
@@ -29,12 +29,6 @@ def of(campaign: Campaign) -> list[str]:
         found.append(
             "The results are stored on the file system under test: what is written there is part of its load. Keep them"
             " elsewhere to measure it alone."
-        )
-    if trusted := campaign.about.trusted_writers:
-        named = some([shortened(one, 200) for one in trusted], _NAMED, separator="; ")
-        found.append(
-            "target.trust_other_writers was set: other users could have put another directory in the place of the"
-            f" campaign's while tools wrote there ({named})."
         )
     measured = [row for row in campaign.rows if row.verdict != "missing"]
     if count := len({row.point for row in measured if row.parameters["client_server"]}):

@@ -10,7 +10,7 @@ from iosweep.files.fields import Count, Deadline, Integer, Name, Number, Part, P
 from iosweep.node.io_record import Counted
 from iosweep.node.node_facts import NodeFacts
 from iosweep.node.pinning import CpuSettings
-from iosweep.target import marker
+from iosweep.target.directory import name_of
 from iosweep.text import printable
 
 
@@ -100,7 +100,7 @@ class ClaimedTarget(Document, frozen=True, kw_only=True):
             if not path.isprintable():
                 raise ValueError(f"{name} is not a path")
         directory = Path(self.directory)
-        if not directory.is_absolute() or directory.name != marker.name_of(self.campaign):
+        if not directory.is_absolute() or directory.name != name_of(self.campaign):
             raise ValueError(
                 f"{printable(self.directory)} is not the directory of the campaign `{printable(self.campaign)}`"
             )

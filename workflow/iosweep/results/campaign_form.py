@@ -104,7 +104,6 @@ class CampaignForm(PlanFacts, frozen=True, kw_only=True):
     target: Target
     configuration: tuple[ConfigurationFile, ...]
     jobs: tuple[Job, ...]
-    trusted_writers: tuple[str, ...] = ()
     results_of_nodes: dict[str, Count]
     target_on_root: bool = False
     results_on_target: bool = False

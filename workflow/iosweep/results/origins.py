@@ -35,13 +35,11 @@ class Job(msgspec.Struct, array_like=True):
 class Origins(msgspec.Struct, array_like=True):
     """Collects, repetition by repetition, which nodes, CPUs and Slurm jobs the rows come from.
 
-    rows: key of a node's facts -> rows; trusted: users who could have redirected tools (target.trust_other_writers);
-    on_root: according to the results, because the file of a node may be gone; fsids: of the targets, where the file
-    system has one; masks: key of a node's facts -> CPU lists of ranks and workers.
+    rows: key of a node's facts -> rows; on_root: according to the results, because the file of a node may be gone;
+    fsids: of the targets, where the file system has one; masks: key of a node's facts -> CPU lists of ranks, workers.
     """
 
     rows: dict[str, int] = msgspec.field(default_factory=dict)
-    trusted: set[str] = msgspec.field(default_factory=set)
     on_root: bool = False
     fsids: set[str] = msgspec.field(default_factory=set)
     masks: dict[str, set[str]] = msgspec.field(default_factory=dict)
@@ -49,7 +47,6 @@ class Origins(msgspec.Struct, array_like=True):
 
     def add(self, point: Point, record: Record) -> None:
         """Count a repetition."""
-        self.trusted.update(record.target.trusted_writers)
         self.on_root = self.on_root or on_root(record.target.mount)
         if (fsid := record.target.fsid) and int(fsid, 16):
             self.fsids.add(fsid)
@@ -71,7 +68,6 @@ class Origins(msgspec.Struct, array_like=True):
         """Add what was collected of another part of the campaign."""
         for key, rows in other.rows.items():
             self.rows[key] = self.rows.get(key, 0) + rows
-        self.trusted |= other.trusted
         self.on_root = self.on_root or other.on_root
         self.fsids |= other.fsids
         for key, masks in other.masks.items():

@@ -40,7 +40,6 @@ class Target(Part, frozen=True, kw_only=True):
     fsid: str | None = None
     volume: str | None = None
     mount: str | None = None
-    trusted_writers: tuple[str, ...] = ()
 
     @property
     def facts(self) -> dict[str, str | None]:

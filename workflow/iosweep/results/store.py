@@ -24,12 +24,12 @@ from msgspec import structs
 
 from iosweep.files import documents, fields, safe_paths
 from iosweep.files.documents import Damaged, Document
-from iosweep.results import campaign_lock
 from iosweep.results.campaign_documents import FILES, FOLDERS, Missing, Refusal
 from iosweep.results.campaign_form import Build
 from iosweep.results.committed import RESULT_FILE, Result, counting, file_name, result_of, tries_of
 from iosweep.results.raw_output import pack, unpack
 from iosweep.results.record import Archive, Record
+from iosweep.target import lock
 
 #: An archive without its JSON is not a try: its runner was killed before the commit, and the next one overwrites it.
 _ANY_TRY = re.compile(r"r([0-9]{3,6})-([0-9]{1,6})(\.superseded|\.damaged)?\.json\Z")
@@ -73,7 +73,7 @@ class Store:
     def __init__(self, results: Path):
         self.path = results
         self.damaged: dict[str, str] = {}
-        self._lock: campaign_lock.Lock | None = None  # while it is held
+        self._lock: lock.Lock | None = None  # while it is held
 
     def points(self) -> list[str]:
         """The points that have a directory, in order."""
@@ -182,18 +182,16 @@ class Store:
         elif self._there("points", point):
             safe_paths.remove(self.path, f"points/{point}/missing.json")
 
-    def holder(self) -> str:
-        """Who holds the campaign, or held it when it was killed; empty where nothing does."""
-        return campaign_lock.holder(self.path / campaign_lock.NAME)
-
     @contextmanager
-    def locked(
-        self, job: str | None = None, lives: Callable[[str], bool] = lambda _: False, certain: bool = False
-    ) -> Iterator[str | None]:
-        """Hold the campaign (campaign_lock.hold); yields what is to be said of how far that reaches, or None."""
+    def locked(self, job: str = "", allocation: str = "") -> Iterator[str | None]:
+        """Keep other processes off the campaign; yields what is to be said of how far that reaches, or None.
+
+        `job`: of Slurm, which we are in; `allocation`: which we measure. Raises Busy.
+        """
         with safe_paths.folder(self.path, make=True):
             pass
-        with campaign_lock.hold(self.path / campaign_lock.NAME, job, lives, certain) as self._lock:
+        mine = lock.Owner(self.path.name, str(self.path.absolute()), job, allocation)
+        with lock.hold(self.path / lock.NAME, mine, f"campaign {self.path.name}") as self._lock:
             try:
                 yield self._lock.note
             finally:

@@ -13,8 +13,7 @@ from iosweep.files.fields import Name, Part, PathText
 from iosweep.plan.model import plan_files
 from iosweep.results.campaign_documents import ClaimedTarget
 from iosweep.results.store import Store
-from iosweep.target import marker
-from iosweep.target.marker import directory_of
+from iosweep.target.directory import directory_of, name_of
 from iosweep.text import printable
 
 #: Folders that are written only after the directory was claimed. `spent.json` proves nothing: a run whose results were
@@ -29,7 +28,7 @@ def read(store: Store) -> ClaimedTarget | None:
     try:
         return store.document(ClaimedTarget)
     except Damaged as error:
-        where = " or ".join(places(store)) or f"<target>/{marker.name_of(store.path.name)}"
+        where = " or ".join(places(store)) or f"<target>/{name_of(store.path.name)}"
         raise Refused(f"{error}{documents.target_cure(error.path, printable(where))}") from None
 
 
@@ -73,10 +72,10 @@ class _Planned(Document, frozen=True):
 
 
 def gone(store: Store, shows: str, directory: str) -> str:
-    """The message for a missing target.json of an existing directory. `shows`: the proof."""
+    """The message for a missing target.json. `shows`: the proof; `directory`: where it may be."""
     return (
-        f"{store.path}/target.json is gone, although {shows} shows that the campaign was measured, and {directory} is"
-        f" there: {documents.MARKER_SAYS}, remove the directory by hand, then run this again"
+        f"{store.path}/target.json is gone, although {shows} shows that the campaign was measured. Look at {directory}:"
+        f" {documents.MARKER_SAYS}, remove the directory by hand"
     )
 
 

@@ -10,7 +10,6 @@ from pathlib import Path
 
 from iosweep.errors import AllocationError, Busy, ExitCode, Refused, TargetError, TargetHangs, Unanswered, Unusable
 from iosweep.files import documents, safe_paths
-from iosweep.jobs import licenses
 from iosweep.jobs.submission import open_port
 from iosweep.node import environment, node_facts, process
 from iosweep.node.stopping import stoppable
@@ -29,7 +28,7 @@ from iosweep.run.remote import RemoteAgents
 from iosweep.run.request import Request, Setup
 from iosweep.run.work import Work
 from iosweep.slurm import query
-from iosweep.target import filesystem, foreign, identify, target_lock
+from iosweep.target import filesystem, foreign, identify, lock
 from iosweep.target.agent import Agent
 from iosweep.text import human_count
 from iosweep.units import human_size
@@ -50,13 +49,13 @@ def measure(request: Request) -> None:
     node_facts.keep_hwloc_still()
     # tools are started in another directory, where relative directories on PATH would be other ones
     os.environ["PATH"] = os.pathsep.join(str(Path(directory).absolute()) for directory in os.get_exec_path())
-    with ending(plan.campaign, job), stoppable(request.works_for), Agent(plan.target.deadline) as agent:
+    with ending(job), stoppable(request.works_for), Agent(plan.target.deadline) as agent:
         with (
-            store.locked(job.id if job else None, query.lives) as taken_over,
+            store.locked(job.id if job else "", request.name) as unlocked,
             _remote_agents(request) as remote,
         ):
             setup = Setup(request, store, agent, remote, tools)
-            setup.note(taken_over, *lacking)
+            setup.note(unlocked, *lacking)
             try:
                 _measure(setup)
             finally:
@@ -123,9 +122,9 @@ def _measure(setup: Setup) -> None:
         return
     place = target_check.find(setup, work.done)
     work.here = replace(here, target=place.recorded)
-    with target_lock.hold(setup.plan.target.lock, place.facts, _owner(setup)) as exclusion:
-        exclusion = licenses.exclusion(setup.job.licenses, exclusion) if setup.job else exclusion
-        setup.note(exclusion.note, None if exclusion.now()["enforced"] else exclusion.now()["evidence"])
+    with lock.exclude(setup.plan.target.lock, place.facts, _owner(setup)) as exclusion:
+        exclusion = lock.by_license(setup.job.licenses, exclusion) if setup.job else exclusion
+        setup.note(None if exclusion.enforced else exclusion.evidence)
         budget = Budget(setup.plan, store, setup.job, setup.note)
         context = prepare(work, found, place, exclusion, budget)
         store.set_refusal(setup.request.name, None)  # of an earlier run: were we killed, it would still be shown
@@ -143,7 +142,7 @@ def _tidy_up_later(setup: Setup, here: remaining.Here) -> None:
         setup.note(f"not removed: {wrong}")
         return
     directory.file_system = filesystem.identity(facts)
-    with target_lock.hold(setup.plan.target.lock, facts, _owner(setup)):
+    with lock.exclude(setup.plan.target.lock, facts, _owner(setup)):
         _tidy_up(setup, here, directory)
 
 
@@ -163,7 +162,7 @@ def _tidy_up(setup: Setup, here: remaining.Here, directory: CampaignDirectory) -
         setup.request.reporter.say(f"removed from the target: {what} (target.keep: {keep})")
 
 
-def _owner(setup: Setup) -> dict[str, str]:
+def _owner(setup: Setup) -> lock.Owner:
     """The owner that the text of the lock names."""
-    found = {"campaign": setup.plan.campaign, "results": str(setup.store.path.absolute())}
-    return found | {"job": setup.job.id} if setup.job else found
+    job = setup.job.id if setup.job else ""
+    return lock.Owner(setup.plan.campaign, str(setup.store.path.absolute()), job, setup.allocation.name)

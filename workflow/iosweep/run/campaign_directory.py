@@ -1,6 +1,6 @@
 """The campaign's directory on the target: claiming it, whether there is space for more, and removing what is not kept.
 
-The agent touches the target, with a deadline (target/ownership.py, target/trees.py); nothing here does.
+The agent touches the target, with a deadline (target/directory.py, target/trees.py); nothing here does.
 """
 
 from __future__ import annotations
@@ -22,13 +22,10 @@ from iosweep.results.campaign_documents import ClaimedTarget
 from iosweep.results.record import Target
 from iosweep.results.store import Store
 from iosweep.target import (
+    directory,
     filesystem,
     free_space,
-    handle,
     identify,
-    marker,
-    ownership,
-    probe,
     quota,
     removal,
     striping,
@@ -36,7 +33,7 @@ from iosweep.target import (
     trees,
 )
 from iosweep.target.agent import Agent
-from iosweep.target.handle import Place
+from iosweep.target.directory import Place
 from iosweep.target.removal import Removed
 from iosweep.target.trees import KEPT
 
@@ -62,14 +59,13 @@ class CampaignDirectory:
         self.fstype = ""
         self._deleted_bytes = 0
         self._free_without_ours: int | None = None  # free space at the start, plus our bytes
-        self.path = marker.directory_of(plan.target.directory, plan.campaign)
+        self.path = directory.directory_of(plan.target.directory, plan.campaign)
         self.layout = ""
-        self.trusted: list[str] = []  # other users who could redirect tools
 
     @property
     def place(self) -> Place:
         """As the agent's operations take it."""
-        return Place(self.path, self.uuid, self.file_system, self._target.trust_other_writers)
+        return Place(self.path, self.uuid, self.file_system)
 
     def claim(self, fstype: str, file_system: str, volume: str, peak: Forecast) -> None:
         """Make it, or check that it is ours. Raises Refused before the first byte if `peak` does not fit.
@@ -79,8 +75,8 @@ class CampaignDirectory:
         mine = self._known()
         if not mine and (shows := target_file.proof(self._store)):
             for place in sorted({self.path, *target_file.places(self._store)}):
-                if self._agent.call(ownership.owner_of, place) is not None:
-                    raise Refused(target_file.gone(self._store, shows, place))
+                if self._agent.call(directory.owner_of, place) is not None:
+                    raise Refused(f"{target_file.gone(self._store, shows, place)}, then run this again")
         self.file_system, self.fstype = file_system, fstype
         parent = self._target.directory
         if mine and mine.directory != self.path and not mine.tidied:
@@ -90,7 +86,7 @@ class CampaignDirectory:
             )
         if unsettable := self._target.layout and striping.unsettable(fstype):
             raise Refused(str(unsettable))
-        there = mine if mine and self._agent.call(ownership.ours, self.path, mine.uuid) else None
+        there = mine if mine and self._agent.call(directory.ours, self.path, mine.uuid) else None
         if there:
             self.uuid = there.uuid
             self.present_bytes = self._agent.call(trees.usage, self.place)["bytes"]
@@ -104,7 +100,7 @@ class CampaignDirectory:
         # a marker found under another name proves that it is the same file system
         seen_as = mine.seen_as if mine else ()
         owner = self._owner(mine.uuid if mine and volume in (seen_as or [volume]) else None)
-        self.uuid = self._agent.call(ownership.claim, self.path, owner, self._target.trust_other_writers)
+        self.uuid = self._agent.call(directory.claim, self.path, owner)
         self._store.put(
             "",
             "target",
@@ -125,8 +121,6 @@ class CampaignDirectory:
         if self._target.layout:
             self._agent.call(striping.set_layout, self.place, fstype, list(self._target.layout))
         self.layout = self._agent.call(striping.read_layout, self.place, fstype)
-        if self._target.trust_other_writers:
-            self.trusted = self._agent.call(handle.trusted, self.place)
         self.remove(FRESH)  # files of an interrupted repetition
 
     def _owner(self, uuid: str | None) -> dict[str, object]:
@@ -158,7 +152,7 @@ class CampaignDirectory:
         mine = self._known()
         if mine is None or mine.directory != self.path:
             return False
-        return self._agent.call(ownership.ours, self.path, mine.uuid)
+        return self._agent.call(directory.ours, self.path, mine.uuid)
 
     def seen(self, names: Sequence[str]) -> None:
         """Keep the names that its file system has on the nodes, which have all found the marker."""
@@ -183,7 +177,7 @@ class CampaignDirectory:
         else:
             self._agent.call(removal.remove, self.place, FRESH)
             gone = self._agent.call(removal.remove, self.place, SETS)
-            self._agent.call(probe.remove_probes, self.place)
+            self._agent.call(directory.remove_probes, self.place)
         self._store.put("", "target", replace(mine, tidied=True))
         return gone
 
@@ -197,7 +191,7 @@ class CampaignDirectory:
 
     def check(self) -> None:
         """Check that tools may be started on paths in it, right before that."""
-        self._agent.call(handle.check, self.place)
+        self._agent.call(directory.check, self.place)
 
     def may_write(self, size: int, inodes: int) -> None:
         """Raise Refused if there is no space for `size` more bytes, or for so many files."""
@@ -240,8 +234,8 @@ class CampaignDirectory:
         return str(over) if over else None
 
     def state(self, data: bool = True) -> str | None:
-        """Why it cannot be used any more, or None. `data`: write and read data, too (probe.state)."""
-        return self._agent.call(probe.state, self.place, "", data)
+        """Why it cannot be used any more, or None. `data`: write and read data, too (directory.state)."""
+        return self._agent.call(directory.state, self.place, "", data)
 
     def ensure(self, below: str, empty: bool) -> str:
         """Make a directory below it (and empty it); returns its absolute path."""
@@ -292,5 +286,4 @@ class CampaignDirectory:
             fsid=facts["fsid"],
             volume=volume,
             mount=facts["mount"],
-            trusted_writers=tuple(self.trusted),
         )

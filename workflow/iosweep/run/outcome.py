@@ -12,7 +12,6 @@ from iosweep.errors import (
     Busy,
     Conflict,
     ExitCode,
-    Held,
     Refused,
     TargetError,
     TargetHangs,
@@ -23,13 +22,11 @@ from iosweep.slurm import query
 
 
 @contextmanager
-def ending(campaign: str, job: query.Job | None) -> Iterator[None]:
+def ending(job: query.Job | None) -> Iterator[None]:
     """Raise AllocationError for what ends an allocation; in a job, its message names the node where it happened."""
     first = job.hosts[:1] if job else ()
     try:
         yield
-    except Held as error:
-        raise AllocationError(ExitCode.REFUSED, f"campaign {campaign} {error}", after=error.job) from None
     except Busy as error:
         raise AllocationError(ExitCode.REFUSED, str(error), after=error.job) from None
     except TargetHangs as error:

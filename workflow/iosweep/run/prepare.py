@@ -16,7 +16,7 @@ from iosweep.run.datasets import DataSets
 from iosweep.run.launching import Commands
 from iosweep.run.repetition import Context
 from iosweep.run.work import Work
-from iosweep.target import filesystem, identify, target_lock
+from iosweep.target import filesystem, identify, lock
 from iosweep.tools import tools
 
 #: Below the results: the working directory of tools.
@@ -24,7 +24,7 @@ SCRATCH = "scratch"
 
 
 def prepare(
-    work: Work, found: Binaries, place: target_check.TargetPlace, exclusion: target_lock.Exclusion, budget: Budget
+    work: Work, found: Binaries, place: target_check.TargetPlace, exclusion: lock.Exclusion, budget: Budget
 ) -> Context:
     """Make the campaign's directory ours, and keep what the nodes are like; returns what repetitions share.
 

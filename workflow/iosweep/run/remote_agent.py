@@ -34,7 +34,7 @@ from iosweep.node.sampling import Sampler, Wanted
 from iosweep.programs.find import hash_of
 from iosweep.run import tool_files
 from iosweep.slurm import broadcast, fan_out
-from iosweep.target import counters, handle, identify, ownership, probe, protocol
+from iosweep.target import counters, directory, identify, protocol
 
 #: Time limit for a tool's server to listen.
 _SERVER_S = 10.0
@@ -271,13 +271,13 @@ def clock() -> float:
 OPERATIONS = protocol.by_name(
     [
         *(hello, clock, facts, hash_of, free_port, serve, end_servers, stage, run, watch, seen, left_ranks),
-        *(process.keep_to, identify.identify, ownership.ours, probe.state, handle.check),
+        *(process.keep_to, identify.identify, directory.ours, directory.state, directory.check),
     ]
 )
 
 
 #: Operations that touch the target, and may hang in it.
-_TOUCHING = frozenset({facts, identify.identify, ownership.ours, probe.state, handle.check})
+_TOUCHING = frozenset({facts, identify.identify, directory.ours, directory.state, directory.check})
 
 
 class _Reply:

@@ -40,7 +40,7 @@ from iosweep.run.launching import Commands
 from iosweep.run.request import Judged
 from iosweep.target import identify, trees
 from iosweep.target.agent import Agent
-from iosweep.target.target_lock import Enforced
+from iosweep.target.lock import Enforced
 from iosweep.text import some
 from iosweep.tools import FileSet, Parsed, Step, Streams, tools
 from iosweep.units import human_duration, human_size

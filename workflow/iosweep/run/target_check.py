@@ -20,7 +20,8 @@ from iosweep.run.outcome import target_error
 from iosweep.run.remote import RemoteAgents, Silent
 from iosweep.run.request import Setup
 from iosweep.run.work import Done
-from iosweep.target import filesystem, handle, identify, marker, ownership, parents, probe
+from iosweep.target import directory as campaign_directory
+from iosweep.target import filesystem, identify
 from iosweep.target.agent import Agent
 
 #: Time limit for the target to answer here, or target.deadline if that is shorter.
@@ -41,15 +42,15 @@ def problem(configured: Config) -> Problem | None:
     key: tuple[str, ...] = ("target", "directory")
     try:
         with Agent(min(DEADLINE_S, target.deadline)) as agent:
-            seen = agent.call(identify.look, target.directory, marker.name_of(configured.campaign))
+            seen = agent.call(identify.look, target.directory, campaign_directory.name_of(configured.campaign))
             lock = _lock(agent, target.directory, target.lock) if target.lock and seen["kind"] == "directory" else None
     except (Refused, TargetError, TargetHangs) as error:
         wrong = error.strerror if isinstance(error, TargetError) else str(error)
         return document.problem(key, f"{json.dumps(target.directory)} cannot be measured on: {wrong}")
     if wrong := absent(target.directory, seen):
         return document.problem(key, wrong)
-    if seen.get("others") and (not target.trust_other_writers or parents.privileged()):
-        return document.problem(key, f"{json.dumps(target.directory)} cannot be measured on: {seen['others']}")
+    if identify.is_root() and seen.get("open"):
+        return document.problem(key, f"{json.dumps(target.directory)} cannot be measured on by root: {seen['open']}")
     if wrong := identify.wrong_type(target.directory, seen["fstype"], seen["mount"], target.type):
         return document.problem(("target", "type"), wrong)
     if seen.get("closed"):
@@ -128,6 +129,10 @@ def find(setup: Setup, done: Done) -> TargetPlace:
     Results on it are allowed on one machine only, which is noted.
     """
     directory = setup.plan.target.directory
+    if way := setup.agent.call(identify.open_way, directory):
+        if identify.is_root():
+            raise Refused(f"root cannot measure on {directory}: {way}")
+        setup.note(way)
     facts = _file_system(setup.agent, setup.remote, directory, setup.plan.target.type)
     kept = CampaignDirectory(setup.plan, setup.store, setup.agent)
     # not by the fsid, which may change with each mount (NFS, XFS on a device mapper)
@@ -211,7 +216,7 @@ def _file_system(agent: Agent, remote: RemoteAgents | None, directory: str, want
 
 
 def check(directory: CampaignDirectory, remote: RemoteAgents | None, data: bool = True) -> None:
-    """See that the campaign's directory can be written and read on every node. `data`: as in target/probe.py.
+    """See that the campaign's directory can be written and read on every node. `data`: as in target/directory.py.
 
     Raises AllocationError where there are agents on the nodes; without, Refused and what Agent.call raises.
     """
@@ -227,7 +232,9 @@ def check(directory: CampaignDirectory, remote: RemoteAgents | None, data: bool 
         answers[first] = error
     if others:
         # each under a name of its own, because all nodes write at the same time
-        answers |= remote.answers(probe.state, each={host: (directory.place, host, data) for host in others})
+        answers |= remote.answers(
+            campaign_directory.state, each={host: (directory.place, host, data) for host in others}
+        )
     if found := unfit(answers):
         raise found
 
@@ -240,7 +247,7 @@ def before_tools(directory: CampaignDirectory, remote: RemoteAgents | None, host
     directory.check()
     if remote is None or not (others := [host for host in hosts if host != remote.hosts[0]]):
         return
-    if found := unfit(remote.answers(handle.check, each=dict.fromkeys(others, (directory.place,)))):
+    if found := unfit(remote.answers(campaign_directory.check, each=dict.fromkeys(others, (directory.place,)))):
         raise found
 
 
@@ -251,7 +258,7 @@ def check_shared(directory: CampaignDirectory, remote: RemoteAgents) -> None:
     """
     end = time.monotonic() + NAME_CACHE_S
     while True:
-        answers = remote.answers(ownership.ours, directory.path, directory.uuid)
+        answers = remote.answers(campaign_directory.ours, directory.path, directory.uuid)
         away = [host for host, there in answers.items() if there is False]
         hangs = any(isinstance(answer, TargetHangs) for answer in answers.values())
         found = unfit({h: None if a is True else a or f"{directory.path} is not there" for h, a in answers.items()})

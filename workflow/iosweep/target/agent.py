@@ -39,11 +39,9 @@ from iosweep.node.watching import Watch
 from iosweep.target import (
     contents,
     counters,
+    directory,
     foreign,
-    handle,
     identify,
-    ownership,
-    probe,
     protocol,
     quota,
     removal,
@@ -51,7 +49,7 @@ from iosweep.target import (
     trash,
     trees,
 )
-from iosweep.target.handle import Place
+from iosweep.target.directory import Place
 from iosweep.target.protocol import Answer
 
 P = ParamSpec("P")
@@ -314,11 +312,11 @@ def execute(
 
 OPERATIONS = protocol.by_name(
     [
-        *(identify.identify, identify.look, identify.space, quota.room),
-        *(ownership.claim, ownership.owner_of, ownership.ours),
-        *(handle.check, handle.trusted, probe.state, probe.remove_probes),
+        *(identify.identify, identify.look, identify.open_way, identify.space, quota.room),
+        *(directory.claim, directory.owner_of, directory.ours),
+        *(directory.check, directory.state, directory.remove_probes),
         *(trees.ensure_each, trees.keep, trees.parts, trees.usage, trees.count, trees.examine, contents.sample),
-        *(removal.remove, removal.remove_all, removal.preview, foreign.foreign),
+        *(removal.remove, removal.remove_all, foreign.foreign),
         *(striping.set_layout, striping.read_layout, trash.keep_nothing, process.keep_to, execute),
     ]
 )

@@ -15,7 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 from itertools import islice
 
 from iosweep.files.fields import Count, Part
-from iosweep.target.handle import Opened, Place
+from iosweep.target.directory import Opened, Place
 from iosweep.target.protocol import beat
 
 #: Files, blocks of all of them together, and bytes of a block: 4 ms of CPU in all.
@@ -56,7 +56,7 @@ def sample(place: Place, groups: list[list[str]], transfer: int, from_begin: boo
     `transfer`: bytes of one I/O; blocks begin where I/Os began: there a tool repeats its buffer.
     `from_begin`: the first I/Os of a file instead of some spread over it.
     """
-    with Opened(place, use="read") as ours:
+    with Opened(place, tools=False) as ours:
         if len(groups) == 1:
             return [_sample(ours, groups[0], transfer, from_begin)]
         with ThreadPoolExecutor(_AT_ONCE) as pool:

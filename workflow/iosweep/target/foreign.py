@@ -11,10 +11,8 @@ import stat
 from collections.abc import Sequence
 from typing import TypedDict
 
-from iosweep.target.accounts import user
-from iosweep.target.handle import Opened, Place
-from iosweep.target.marker import MARKER, UNFINISHED, shown
-from iosweep.target.ownership import is_probe
+from iosweep.node import procfs
+from iosweep.target.directory import MARKER, UNFINISHED, Opened, Place, is_probe, shown
 from iosweep.target.protocol import beat
 from iosweep.target.trees import SENTENCES, Directory, Tree
 
@@ -45,7 +43,7 @@ def by_name(way: Sequence[str], name: str, mode: int) -> str | None:
 
 
 def by_owner(uid: int) -> str:
-    return f"it belongs to {user(uid)}"
+    return f"it belongs to user {procfs.user_name(uid)}"
 
 
 def sentence(count: int, names: Sequence[str]) -> str:
@@ -71,7 +69,7 @@ def add(entries: ForeignEntries, path: str) -> None:
 def foreign(place: Place) -> ForeignEntries:
     """Entries of the campaign's directory that are not ours. A directory counts as one."""
     found: ForeignEntries = {"count": 0, "names": []}
-    with Opened(place, use="read") as ours:
+    with Opened(place, tools=False) as ours:
         tree, todo = Tree(ours.handle), [Directory()]
         while todo:
             directory = todo.pop()

@@ -1,4 +1,7 @@
-"""Which file system a directory is on, how full it is, and whether the target's directory exists."""
+"""Which file system a directory is on, how full it is, whether the target's directory exists, and who may write there.
+
+This runs inside the agent.
+"""
 
 from __future__ import annotations
 
@@ -9,13 +12,16 @@ from pathlib import Path
 from typing import Literal, Required, TypedDict
 
 from iosweep.errors import Refused
-from iosweep.target import filesystem, mounts, ownership, parents
-from iosweep.target.accounts import cannot_write
+from iosweep.node import procfs
+from iosweep.target import mounts
 from iosweep.target.mounts import without_password
 from iosweep.text import printable
 
 #: Names of a directory among which the one that was meant is looked for.
 _MOST_NAMES = 10_000
+#: What helps where a target cannot be written to.
+PERMIT = "give that user write permission, or name another directory"
+REMOUNT = "mount it writable, or name another one"
 
 
 class FileSystem(TypedDict):
@@ -59,9 +65,7 @@ def identify(target: str, name: str = "the target") -> FileSystem:
 class Looked(TypedDict, total=False):
     """The directory that a target names, or why there is none.
 
-    Of a directory: its `fstype` and `mount`; `others`: why it is refused because other users could replace the
-    campaign's directory, None if they cannot; `trusted`: which users control what, if they are to be trusted;
-    `unsure`: which own what, where only the run can see whether that is us (NFS may map our user id);
+    Of a directory: its `fstype` and `mount`; `open`: which directory on the way to it others may write to (`open_way`);
     `closed`: why the campaign's directory cannot be made there, None if it can, or is there.
     Of an absent one: `parent`, the nearest directory that exists, `lacks`, what it does not have, `names` of its
     directories.
@@ -70,9 +74,7 @@ class Looked(TypedDict, total=False):
     kind: Required[Literal["directory", "other", "absent"]]
     fstype: str
     mount: str
-    others: str | None
-    trusted: list[str]
-    unsure: list[str]
+    open: str | None
     closed: str | None
     parent: str
     lacks: str
@@ -85,12 +87,9 @@ def look(target: str, campaign: str = "") -> Looked:
     try:
         if stat.S_ISDIR(path.stat().st_mode):
             facts = identify(target)
-            others, unsure = _others(path, facts)
             return {
                 "kind": "directory",
-                "others": parents.refusal(others) if others else None,
-                "trusted": [suspect.fact for suspect in others],
-                "unsure": [suspect.fact for suspect in unsure],
+                "open": open_way(target),
                 "closed": _closed(path, facts, campaign),
                 "fstype": facts["fstype"],
                 "mount": facts["mount"],
@@ -116,22 +115,45 @@ def _closed(path: Path, facts: FileSystem, campaign: str) -> str | None:
     if facts["writable"]:
         return None
     if os.statvfs(path).f_flag & os.ST_RDONLY:
-        return f"{printable(str(path))} is read-only; {ownership.REMOUNT}"
+        return f"{printable(str(path))} is read-only; {REMOUNT}"
     if campaign and os.path.lexists(path / campaign):
         return None
-    return f"{cannot_write(str(path), path.stat())}; {ownership.PERMIT}"
+    return f"{cannot_write(str(path), path.stat())}; {PERMIT}"
 
 
-def _others(path: Path, facts: FileSystem) -> tuple[list[parents.Suspect], list[parents.Suspect]]:
-    """Which users could replace a directory on this path, and which only if they are not us. Makes nothing.
+def open_way(target: str) -> str | None:
+    """A sentence on a directory on the way to the target in which others could put another one in the place of the
+    campaign's; None if there is none.
 
-    On a network file system our own user id may be another one than here: of owners there, `claim` finds out.
+    Tools open their files by path, so who swaps a directory on the way chooses what they overwrite. In a sticky
+    directory only owners may. For root, others are all but root and the directory's owner; a user trusts his groups.
     """
-    way = parents.walk(str(path))
-    way.close()
-    may_map = filesystem.several_names(facts)
-    unsure = [s for s in way.suspects if may_map and s.uid is not None and s.device == facts["device"]]
-    return [s for s in way.suspects if s not in unsure], unsure
+    real = Path(target).resolve()
+    others = stat.S_IWOTH | (stat.S_IWGRP if is_root() else 0)
+    for directory in (*reversed(real.parents), real):
+        status = directory.stat()
+        if status.st_mode & others and not status.st_mode & stat.S_ISVTX:
+            who = "everybody" if status.st_mode & stat.S_IWOTH else "its group"
+            return (
+                f"{who} can write to {printable(str(directory))} ({rights(status)}), and could put another directory in"
+                f" the place of the campaign's; `chmod +t` prevents that"
+            )
+    return None
+
+
+def is_root() -> bool:
+    return os.getuid() == 0
+
+
+def rights(status: os.stat_result) -> str:
+    """Who may do what with a file, as far as its mode shows it: `mode 0755, owner root`."""
+    return f"mode {stat.S_IMODE(status.st_mode):04o}, owner {procfs.user_name(status.st_uid)}"
+
+
+def cannot_write(directory: str, status: os.stat_result) -> str:
+    """`user anna cannot write to /x (mode 0755, owner root)`. `status`: of the directory."""
+    user = printable(procfs.user_name(os.getuid()))
+    return f"user {user} cannot write to {printable(directory)} ({rights(status)})"
 
 
 def wrong_type(directory: str, fstype: str, mount: str, wanted: str | None) -> str | None:

@@ -7,7 +7,7 @@ import shutil
 import subprocess
 from collections.abc import Sequence
 
-from iosweep.target.handle import Opened, Place
+from iosweep.target.directory import Opened, Place
 
 #: A line of what a command says may be a column of a table.
 _LONGEST = 300

@@ -24,7 +24,7 @@ _WORDS = {
     "look": "looking whether it is there",
     "space": "reading its free space",
     "room": "reading its free space and quota",
-    "trusted": "looking at the way to the campaign's directory",
+    "open_way": "looking at the way to it",
     "check": "looking at the campaign's directory",
     "state": "writing and reading a file in the campaign's directory",
     "owner_of": "reading the campaign's marker",

@@ -17,10 +17,8 @@ from pathlib import Path
 from typing import TypedDict
 
 from iosweep.errors import Refused
-from iosweep.target.accounts import user
+from iosweep.target.directory import MARKER, Opened, Place, shown
 from iosweep.target.foreign import Foreign, ForeignEntries, add, by_name, by_owner
-from iosweep.target.handle import Opened, Place
-from iosweep.target.marker import MARKER, shown
 from iosweep.target.protocol import beat
 from iosweep.target.trees import SENTENCES, Directory, Tree
 
@@ -43,14 +41,6 @@ class Removed(TypedDict):
     foreign: ForeignEntries
 
 
-class Preview(TypedDict):
-    """What a removal would do. `stays`: what it would leave, as `sets/a is a mount point`; `owner`: of the directory,
-    where only a file that is made there shows whether that is us, else empty."""
-
-    stays: list[str]
-    owner: str
-
-
 def remove(place: Place, below: str, seconds: float | None = None, workers: int = 8) -> Removed:
     """Remove a tree below the campaign's directory.
 
@@ -60,7 +50,7 @@ def remove(place: Place, below: str, seconds: float | None = None, workers: int 
     if name in ("", ".", ".."):
         raise Refused(f"`{below}` names nothing below {place.directory}")
     removal = _Removal(below, seconds)
-    with contextlib.suppress(FileNotFoundError), Opened(place, use="remove") as ours:
+    with contextlib.suppress(FileNotFoundError), Opened(place, tools=False) as ours:
         removal.spare(ours)
         with ours.below(above) as outer:
             with ours.below(below) as inner:
@@ -75,25 +65,13 @@ def remove_all(place: Place, seconds: float | None = None, workers: int = 8) -> 
     The marker goes last: what a kill leaves is still ours.
     """
     removal = _Removal("", seconds)
-    with contextlib.suppress(FileNotFoundError), Opened(place, use="remove") as ours:
+    with contextlib.suppress(FileNotFoundError), Opened(place, tools=False) as ours:
         removal.spare(ours)
         removal.empty(ours.handle, workers, spared=[MARKER])
         removal.last(os.unlink, MARKER, ours.handle)
         if os.path.samestat(os.fstat(ours.handle), os.stat(ours.name, dir_fd=ours.parent, follow_symlinks=False)):
             removal.last(os.rmdir, ours.name, ours.parent)
     return removal.removed
-
-
-def preview(place: Place) -> Preview:
-    """What `remove_all` would do, beside what is not ours (foreign.py). Raises what it would, as far as that shows
-    without a file that is made there (Opened), and Refused where it could remove nothing."""
-    with Opened(place, use="preview") as ours:
-        if os.fstatvfs(ours.handle).f_flag & os.ST_RDONLY:
-            raise Refused(f"nothing can be removed: {place.directory} is on a read-only file system; mount it writable")
-        return {
-            "stays": [f"{shown(point)} is a mount point" for point in ours.mounts],
-            "owner": "" if ours.owner in (0, os.getuid()) else user(ours.owner),
-        }
 
 
 class _Removal:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from iosweep.errors import Obstacle, Refused
-from iosweep.target.handle import Place
+from iosweep.target.directory import Place
 from iosweep.target.own_command import Failed, one_line, run
 from iosweep.text import shortened
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 
-from iosweep.target.handle import Place
+from iosweep.target.directory import Place
 from iosweep.target.own_command import Failed, run
 
 #: Of MooseFS: sets for how many seconds files that are deleted are kept.

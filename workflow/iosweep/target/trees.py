@@ -1,4 +1,4 @@
-"""Directories and files below the campaign's directory (handle.py): making, counting, examining and keeping them.
+"""Directories and files below the campaign's directory (directory.py): making, counting, examining and keeping them.
 
 They run inside the agent. Directories are opened one from the other, no symbolic link is followed, no mount point
 crossed. A tree may be as deep and as wide as it likes: few directories are open at a time, few names are held. Long
@@ -22,10 +22,8 @@ import msgspec
 
 from iosweep.errors import Refused
 from iosweep.target import stamps
-from iosweep.target.handle import Opened, Place
-from iosweep.target.marker import MARKER
+from iosweep.target.directory import DIRECTORY, MARKER, Opened, Place
 from iosweep.target.mounts import mount_of
-from iosweep.target.ownership import DIRECTORY
 from iosweep.target.protocol import beat
 from iosweep.target.stamps import Stamps
 
@@ -80,7 +78,7 @@ def keep(place: Place, below: str, name: str) -> str | None:
 
 def parts(place: Place) -> list[str]:
     """Names of what is in the campaign's directory besides its marker."""
-    with Opened(place, use="read") as ours, os.scandir(ours.handle) as entries:
+    with Opened(place, tools=False) as ours, os.scandir(ours.handle) as entries:
         return sorted(entry.name for entry in entries if entry.name != MARKER)
 
 
@@ -88,7 +86,7 @@ def usage(place: Place, only: str | None = None) -> dict[str, int]:
     """Bytes and files of the campaign's directory, or of one part, without entries that vanish meanwhile."""
     total = files = 0
     try:
-        ours = Opened(place, use="read")
+        ours = Opened(place, tools=False)
     except FileNotFoundError:  # not made yet, or removed
         return {"bytes": 0, "files": 0}
     with ours:
@@ -103,7 +101,7 @@ def usage(place: Place, only: str | None = None) -> dict[str, int]:
 
 def count(place: Place, below: str) -> int:
     """Regular files in a directory below the campaign's, and in the directories in it."""
-    with Opened(place, use="read") as ours, ours.below(below) as top:
+    with Opened(place, tools=False) as ours, ours.below(below) as top:
         return sum(entry.is_file(follow_symlinks=False) for _, entry in _walk(top, skip=False))
 
 

@@ -31,7 +31,7 @@ _DAY_S = 86400
 #: Maximum number of phases of the newest results.
 _ROWS = 10
 _STYLES = {"valid": "green", "suspect": "yellow", "invalid": "red", "missing": "bright_black"}
-_STATES = {"measuring": "bold green", "waiting": "cyan", "refused": "bold red", "stopped": "yellow", "unseen": "yellow"}
+_STATES = {"measuring": "bold green", "waiting": "cyan", "refused": "bold red", "stopped": "yellow"}
 
 
 def add_arguments(parser: ArgumentParser) -> None:

@@ -6,7 +6,6 @@ results make only the first look long. Who measures is asked of squeue, or seen 
 
 from __future__ import annotations
 
-import os
 import re
 import time
 from collections import Counter
@@ -17,7 +16,7 @@ from typing import Literal
 
 from iosweep.files import documents, logged, safe_paths
 from iosweep.files.documents import Damaged, cure
-from iosweep.jobs.at_work import Holder, Queue, holds, why
+from iosweep.jobs.at_work import Queue, why
 from iosweep.plan.model import MOST_BYTES, Allocation, Plan, Point, plan_files, read_plan
 from iosweep.results import remaining
 from iosweep.results.campaign_documents import DataSet, Refusal, TotalSpent
@@ -27,6 +26,7 @@ from iosweep.results.record import Archive, Target
 from iosweep.results.store import Store
 from iosweep.results.time_to_go import Pace, Ran, ran
 from iosweep.slurm.query import Job
+from iosweep.target import lock
 from iosweep.text import printable
 
 #: Number of newest results.
@@ -169,7 +169,7 @@ class Campaign:
             return replace(snapshot, wrong=(why,))
         except Damaged as error:
             return replace(snapshot, wrong=(f"{error}{cure(error.path)}",))
-        holder, reasons = holds(self._store.path), Counter[str]()
+        holder, reasons = lock.holder(self._store.path / lock.NAME), Counter[str]()
         for point in made.points:
             if (lacks := self._known[point.id].missing) is not None:
                 reasons[lacks] += self._missing_of(point)
@@ -294,7 +294,7 @@ class Campaign:
         allocation: Allocation,
         sets: Mapping[str, DataSet],
         refusals: Mapping[str, Refusal],
-        holder: Holder | None,
+        holder: lock.Owner | None,
     ) -> Seen:
         ids = [p.id for p in allocation.points]
         left = {p: self._left[p] for p in ids if p in self._left}
@@ -311,16 +311,14 @@ class Campaign:
         refusal = refusals.get(allocation.name)
         if jobs:
             seen = _with_job(seen, jobs[-1])
-        elif holder and holder.alive and holder.allocation in (None, allocation.name):
-            seen = replace(seen, state="measuring", why=holder.text)
+        elif holder and holder.allocation in ("", allocation.name):
+            seen = replace(seen, state="measuring", why=holder.short)
         elif not left:
             seen = replace(seen, state="done")
         elif refusal:
             # a job that began, and whose time or signal ended it, was not refused
             stopped = refusal.stopped or refusal.short_of_time
             seen = replace(seen, state="stopped" if stopped else "refused", why=printable(refusal.reason))
-        elif holder and holder.alive is None and not self._told(holder):
-            seen = replace(seen, state="unseen", why=holder.text)
         elif (words := _last_words(self._store, allocation)) is not None or last is not None:
             seen = replace(seen, state="stopped", why=words or "")
         if seen.state == "measuring" and last is not None and left and (seen.since is None or last > seen.since):
@@ -332,12 +330,6 @@ class Campaign:
         """The number of repetitions of a point that cannot be measured."""
         lacking = point.id in self._known and self._known[point.id].missing is not None
         return max(0, point.repetitions.min - self._done.get(point.id, 0)) if lacking else 0
-
-    def _told(self, holder: Holder) -> bool:
-        """Whether squeue would show the job of who holds the campaign, if there were one."""
-        return self._queue.jobs is not None and (
-            holder.job is not None or self._store.path.stat().st_uid == os.getuid()
-        )
 
 
 #: Placeholder for the archive of a result, which is not needed.
