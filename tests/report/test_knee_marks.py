@@ -6,7 +6,7 @@ import pytest
 from msgspec import structs
 
 from iosweep.analysis.aggregate import summarize
-from iosweep.report import figures, knee_marks, vega_lite
+from iosweep.report import figures, vega_lite
 from iosweep.report.figures import Figure
 from results_factory import loaded, row, sweep_facts
 
@@ -28,7 +28,7 @@ def test_the_knee_of_an_axis_that_flattens_is_marked() -> None:
     figure = drawn({1: 10e3, 2: 20e3, 4: 39.5e3, 8: 40e3, 16: 40e3})
     (bent,) = (mark for mark in figure.marks if mark.knee)
     assert (bent.x, bent.knee, bent.label) == (4, "knee: 95 % of the peak at queue depth 4", "95 % at 4")
-    assert knee_marks.NOTE in figure.notes
+    assert figures._KNEES in figure.notes
     assert "95 % at 4" in str(vega_lite.with_values(figure))
 
 
@@ -44,7 +44,7 @@ def test_the_knee_of_an_axis_that_flattens_is_marked() -> None:
 def test_a_knee_in_doubt_is_not(rates: dict[int, float], noise: tuple[float, ...]) -> None:
     figure = drawn(rates, noise)
     assert not any(mark.knee for mark in figure.marks)
-    assert knee_marks.NOTE not in figure.notes
+    assert figures._KNEES not in figure.notes
 
 
 def test_a_ramp_has_its_knee_all_the_same() -> None:

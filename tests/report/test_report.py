@@ -32,7 +32,7 @@ from iosweep.analysis.data import load
 from iosweep.files.documents import Damaged
 from iosweep.node import fs_types
 from iosweep.plan.sweep_facts import SweepFacts
-from iosweep.report import checks_table, headline, page, remarks, results_table
+from iosweep.report import headline, page, quality, results_table
 from iosweep.results import columns
 from iosweep.results.reasons import FOLLOWS
 from iosweep.results.statistics import interval
@@ -416,7 +416,9 @@ class TestRemarks:
         campaign = load(factory.make(tmp_path))
         rows = tuple(structs.replace(row, target_fstype=fstype) for row in campaign.rows)
         nodes = tuple(structs.replace(node, mount=mount) for node in campaign.nodes)
-        return remarks.of(replace(campaign, rows=rows, nodes=nodes, about=structs.replace(campaign.about, **about)))
+        return headline.remarks(
+            replace(campaign, rows=rows, nodes=nodes, about=structs.replace(campaign.about, **about))
+        )
 
     def test_a_storage_system_has_none(self, tmp_path: Path) -> None:
         assert self.about(tmp_path, "wekafs", "default on /mnt/weka type wekafs (rw)") == []
@@ -442,11 +444,11 @@ class TestRemarks:
     def test_a_port_that_was_open(self, tmp_path: Path) -> None:
         campaign = load(factory.make(tmp_path))
         rows = tuple(structs.replace(r, parameters=r.parameters | {"client_server": True}) for r in campaign.rows)
-        [text] = remarks.of(replace(campaign, rows=rows))
+        [text] = headline.remarks(replace(campaign, rows=rows))
         assert text.startswith("fio listened without authentication on a free port of each node's address while the")
         assert "could run commands as the user" in text
         missing = tuple(structs.replace(row, verdict="missing") for row in rows)
-        assert remarks.of(replace(campaign, rows=missing)) == []
+        assert headline.remarks(replace(campaign, rows=missing)) == []
 
     @pytest.mark.local
     def test_they_are_on_both_first_screens(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -538,11 +540,11 @@ class TestTable:
 
     def test_checks_count_by_outcome(self, tmp_path: Path) -> None:
         campaign = load(factory.make(tmp_path, spoil=factory.spoil_some))
-        found = {check.name: check for check in checks_table.summarize_checks(campaign.checks)}
+        found = {check.name: check for check in quality.summarize_checks(campaign.checks)}
         assert found["duration"].failed == (("0.91 s of 1 s", 12),)
         assert found["exclusive"].not_checked == (("exclusion is not enforced on one machine", 210),)
         assert next(iter(found)) == "duration"  # what failed stands first
-        assert checks_table.not_checked(campaign.checks) == (630, 12 * 210 - 3 * 36)
+        assert quality.not_checked(campaign.checks) == (630, 12 * 210 - 3 * 36)
 
     def test_whether_repetitions_agree_is_one_finding(self) -> None:
         """It is in the row of each of them; a reader of `10` would look for ten."""
@@ -552,11 +554,11 @@ class TestTable:
             for n in range(1, 11)
         ]
         others = [factory.check(check="duration", outcome="fail", evidence="short", repetition=n) for n in (1, 2)]
-        found = {check.name: check for check in checks_table.summarize_checks([*of_all, *others])}
+        found = {check.name: check for check in quality.summarize_checks([*of_all, *others])}
         assert found["precise"].counts == {"fail": 1, "not checked": 1}
         assert found["precise"].failed == (("not repeatable", 1),)
         assert found["duration"].counts == {"fail": 2}
-        assert checks_table.not_checked([*of_all, *others]) == (1, 4)
+        assert quality.not_checked([*of_all, *others]) == (1, 4)
 
 
 class TestPage:

@@ -1,11 +1,6 @@
 """The page in a real browser, from a file, without a network: drawn, usable, and silent."""
 
-import base64
-import contextlib
-import random
 import re
-import subprocess
-import zlib
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -15,7 +10,7 @@ import pytest
 import results_factory as factory
 from iosweep.analysis.aggregate import summarize
 from iosweep.analysis.data import load
-from iosweep.report import figure_files, figures, series_figures, vega_lite
+from iosweep.report import behind_rows
 from iosweep.report import page as report
 from report_nodes import HUGE, ONE, node, nodes
 from results_factory import DATA_PHASES, K, M, sweep
@@ -85,14 +80,15 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def column(tab: Any, name: str) -> list[str]:
-    """The table's values of one column as shown, whether it has a cell or is folded."""
+    """The table's values of one column as shown, in a window that is wide enough for all columns."""
+    tab.evaluate("document.querySelector('main').style.maxWidth = 'none'")
+    tab.set_viewport_size({"width": 4000, "height": 900})
+    tab.locator(f"#table th[data-column={name}]").wait_for()
     cells: list[str] = tab.evaluate(
         """name => {
           const at = [...document.querySelectorAll("#table th")].findIndex(th => th.dataset.column === name);
-          const i = columns.findIndex(column => column.key === name);
-          return [...document.querySelectorAll("#table > tbody > tr:not(.behind)")].map(tr =>
-            at >= 0 ? (tr.cells[at].querySelector("span:only-of-type") ?? tr.cells[at]).textContent
-              : shown(entries.find(entry => entry.tr === tr).row[i], columns[i].type));
+          const cells = [...document.querySelectorAll("#table > tbody > tr:not(.behind)")].map(tr => tr.cells[at]);
+          return cells.map(cell => (cell.querySelector("span:only-of-type") ?? cell).textContent);
         }""",
         name,
     )
@@ -136,15 +132,6 @@ def test_filters(show: Open, demo: Path) -> None:
     assert tab.locator("#shown").inner_text() == "2 of 72"
 
 
-def test_sizes_are_exact_and_found_by_their_digits(show: Open, tmp_path: Path) -> None:
-    tab = show(written(tmp_path, sweeps=[factory.mdtest(axes={"file_size": [3901, 4096]})]))
-    sizes = [0, 3901, 47008, 1536, 98304, 1000000, 30198988800]
-    texts = ["0 B", "3,901 B", "47,008 B", "1.5 KiB", "96 KiB", "1,000,000 B", "28.125 GiB"]
-    assert tab.evaluate("sizes => sizes.map(bytes)", sizes) == texts
-    tab.fill("#filter", "3901")
-    assert set(column(tab, "file_size_bytes")) == {"3,901 B"}
-
-
 def test_sorts_numbers_as_numbers(show: Open, demo: Path) -> None:
     tab = show(demo)
     tab.locator("th[data-column='ops_per_s'] button").click()
@@ -174,7 +161,7 @@ def test_a_row_opens_to_its_repetitions(show: Open, demo: Path) -> None:
 
 def test_a_row_opens_to_its_figures_over_time(show: Open, tmp_path: Path) -> None:
     results = factory.make(tmp_path, sweeps=[sweep("one", ["seq_read"], {"threads_per_node": [1, 2]})])
-    wanted = series_figures.chosen(summarize(load(results).rows))
+    wanted = behind_rows.chosen(summarize(load(results).rows))
     (point, phase), repetition = next(iter(wanted.items()))
     run = {"point": point, "phase": phase, "repetition": repetition, "attempt": 1}
     hosts = ("node01", EVIL)
@@ -204,28 +191,6 @@ def test_a_row_opens_to_its_figures_over_time(show: Open, tmp_path: Path) -> Non
     assert f"in repetition {repetition}" in tab.locator("#table tr.behind").inner_text()
     assert tab.locator("table.rates tbody td").all_inner_texts() == ["node01", "1.00 MiB/s", EVIL, "2.00 MiB/s"]
     assert tab.evaluate("document.documentElement.scrollWidth") == 1280
-
-
-@pytest.mark.parametrize("level", [0, 1, 9])
-def test_the_page_unpacks_what_zlib_packs(show: Open, demo: Path, level: int) -> None:
-    """Blocks of all three kinds: stored, with the fixed code (short texts), and with codes of their own."""
-    draw = random.Random(1)
-    noise = [draw.randbytes(70_000), bytes(draw.choices(b"abcd", k=70_000)), b"a" * 70_000]
-    texts = [b"", b"a", b"abcabcabcabc", bytes(range(256)) * 3, *noise, b"".join(noise)]
-    tab = show(demo)
-    for text in texts:
-        packer = zlib.compressobj(level=level, wbits=-15)
-        packed = base64.b64encode(packer.compress(text) + packer.flush()).decode()
-        found = tab.evaluate(
-            """async ([packed, size]) => {
-              const bytes = inflated(Uint8Array.from(atob(packed), (one) => one.charCodeAt(0)), size);
-              let text = "";
-              for (let i = 0; i < size; i += 1000) text += String.fromCharCode(...bytes.subarray(i, i + 1000));
-              return btoa(text);
-            }""",
-            [packed, len(text)],
-        )
-        assert base64.b64decode(found) == text
 
 
 def test_several_nodes(show: Open, tmp_path: Path) -> None:
@@ -272,9 +237,6 @@ def test_a_saved_csv_has_no_formulas(show: Open, tmp_path: Path) -> None:
 
     report.write(factory.make(tmp_path, spoil=spoil))
     tab = show(tmp_path)
-    assert tab.evaluate("['=1+1', '-2', '+1e-3', '@x', 'a', '\\t='].map(harmless)") == [
-        "'=1+1", "-2", "+1e-3", "'@x", "a", "'\t=",
-    ]  # fmt: skip
     with tab.expect_download() as download:
         tab.locator("#csv").click()
     assert ",=" not in download.value.path().read_text()
@@ -302,9 +264,7 @@ def test_tooltip_gives_the_exact_figure(show: Open, demo: Path) -> None:
 def test_figures_are_legible_in_the_dark(show: Open, demo: Path) -> None:
     tab = show(demo, color_scheme="dark")
     # the ground of every figure is dark, and what is drawn on it is inverted
-    grounds = tab.evaluate(
-        "[...document.querySelectorAll('figure:not(.map)')].map(f => getComputedStyle(f).backgroundColor)"
-    )
+    grounds = tab.evaluate("[...document.querySelectorAll('figure')].map(f => getComputedStyle(f).backgroundColor)")
     assert set(grounds) == {"rgb(24, 29, 34)"}
     assert "invert" in tab.evaluate("getComputedStyle(document.querySelector('.chart svg')).filter")
     assert tab.locator(".chart svg > rect[fill='white']").count() == 0
@@ -325,39 +285,13 @@ def test_without_its_script_the_page_has_its_figures(browser: Any, demo: Path) -
     context.close()
 
 
-@pytest.mark.parametrize("most", [24, 1], ids=["static", "by the script"])
-def test_printing_at_once_has_every_figure(
-    chromium: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, most: int
-) -> None:
-    """`--print-to-pdf` prints as soon as the page is loaded, wherever its script is by then."""
-    monkeypatch.setattr(report, "_STATIC", most)
-    results, pdf = written(tmp_path / "r", sweeps=[sweep("cube", DATA_PHASES, CUBE)]), tmp_path / "report.pdf"
-    command = [str(chromium), *FLAGS, f"--print-to-pdf={pdf}", (results / "report.html").as_uri()]
-    subprocess.run(command, check=True, capture_output=True, timeout=PATIENCE_MS / 1000)
-    campaign = load(results)
-    drawn = [f for f in figures.figures(campaign, summarize(campaign.rows)) if f.panels]
-    svgs = figure_files.static(((figure, vega_lite.specification(figure)) for figure in drawn), 99, 10**9)
-    assert len(svgs) > 5
-    # grid and ticks alone; little else in the page is stroked
-    assert strokes(pdf.read_bytes()) >= sum(svg.count("<line ") for svg in svgs.values())
-
-
-def strokes(pdf: bytes) -> int:
-    """How many lines a PDF draws. Its pages are compressed streams of operators."""
-    found = 0
-    for begin in re.finditer(rb"(?<!end)stream\r?\n", pdf):
-        with contextlib.suppress(zlib.error):
-            found += len(re.findall(rb"\bS\n", zlib.decompressobj().decompress(pdf[begin.end() :])))
-    return found
-
-
 def test_what_does_not_fit_is_behind_its_row(show: Open, demo: Path) -> None:
     tab = show(demo)
     tab.locator("#table .open").first.click()
     folded = tab.locator("#table tr.behind .folded div").all_inner_texts()
     heads = tab.locator("#table th[data-column]").evaluate_all("all => all.map(th => th.dataset.column)")
     assert {"throughput", "operations", "verdict", "phase"}.isdisjoint(text.split("\n")[0] for text in folded)
-    assert len(heads) + len(folded) + 1 == len(tab.evaluate("columns"))  # the point has a line of its own
+    assert len(heads) + len(folded) > 15
     whole = tab.locator("#table tr.behind code").first.inner_text()
     assert whole.startswith("fio.seq_write+3.1n.1t.4k.qd1.")
     assert tab.locator('#table tr.behind button[title="Copy the point\'s id"]').count() == 1
@@ -561,30 +495,10 @@ def test_links_lead_to_sections(all_tools: Any) -> None:
         assert all_tools.locator(f"section{link.get_attribute('href')}").is_visible()
 
 
-def pressed(tab: Any) -> list[str]:
-    names: list[str] = tab.locator("[aria-pressed=true][data-switch]").evaluate_all(
-        "all => all.map(b => b.dataset.switch)"
-    )
-    return names
-
-
-def test_a_link_to_a_folded_part_arrives_there(show: Open, demo: Path) -> None:
-    """Figures of a narrow page have their height only after they are drawn. Whoever has scrolled meanwhile is left."""
-    elsewhere = """new MutationObserver(() => scrollTo({top: 0, behavior: "instant"}))
-      .observe(document.documentElement, {attributeFilter: ["data-drawn"]});"""
-    begun = f"addEventListener('DOMContentLoaded', () => {{ {elsewhere} }});"
-    tab = show(demo, begun, "#coverage", viewport={"width": 390, "height": 800})
-    top = "new Promise(done => setTimeout(() => done(document.getElementById('coverage').getBoundingClientRect().top)))"
-    assert abs(tab.evaluate(top)) < 5
-    tab.evaluate("dispatchEvent(new Event('wheel')); scrollTo({top: 0, behavior: 'instant'}); arrive()")
-    assert tab.evaluate("scrollY") == 0
-
-
-def test_switches_change_all_of_a_sweep_and_are_kept_in_the_address(show: Open, demo: Path) -> None:
+def test_switches_change_all_of_a_sweep(show: Open, demo: Path) -> None:
     tab = show(demo)
     article = tab.locator("article[data-sweep=threads]")
-    before = article.locator("table.heat td.valid").first.inner_text()
-    shown_before = article.locator("figure[data-slice]:visible").count()
+    before = article.locator("figure[data-slice]:visible").count()
     button = article.locator("[data-switch='p99']")
     button.focus()
     tab.keyboard.press("Enter")  # without a mouse
@@ -592,23 +506,8 @@ def test_switches_change_all_of_a_sweep_and_are_kept_in_the_address(show: Open, 
     assert button.get_attribute("aria-pressed") == "true"
     assert article.locator("figure[data-slice]:visible").count() == 1  # throughput and IOPS would repeat each other
     assert article.locator("figure:visible h4").first.inner_text().startswith("p99 against threads per node")
-    assert article.locator(".heat .unit").first.inner_text().startswith("p99, ")
-    assert article.locator("table.heat td.valid").first.inner_text() != before
-    tab.keyboard.press("Tab")  # the next switch has the focus, and shows it
-    focused = "(({dataset}, {outlineStyle, outlineWidth}) => [dataset.switch, outlineStyle, outlineWidth])"
-    focus = tab.evaluate(f"{focused}(document.activeElement, getComputedStyle(document.activeElement))")
-    assert focus == ["p99.9", "solid", "2px"]
-    article.locator("[data-switch='log-y']").click()
-    article.locator(".chart", has_text="logarithmic").first.wait_for()
-    tab.locator("nav a", has_text="Coverage").click()
-    assert tab.url.endswith("#coverage?threads=p99,log-y")
-    chosen = pressed(tab)
-    tab.reload()
-    tab.wait_for_selector("html[data-drawn]", state="attached")
-    assert pressed(tab) == chosen
     article.locator("[data-switch='']").click()
-    assert article.locator("figure[data-slice]:visible").count() == shown_before
-    assert article.locator("table.heat td.valid").first.inner_text() == before
+    assert article.locator("figure[data-slice]:visible").count() == before
 
 
 def test_the_page_can_be_dark_on_a_light_system(show: Open, demo: Path) -> None:
@@ -625,23 +524,6 @@ def test_the_page_can_be_dark_on_a_light_system(show: Open, demo: Path) -> None:
     assert tab.evaluate(ground) == light
 
 
-def test_a_cell_says_why_and_leads_to_its_row(show: Open, demo: Path) -> None:
-    tab = show(demo)
-    tab.locator("table.heat td.suspect").first.focus()
-    tab.wait_for_selector("#tip:not([hidden])")
-    assert "duration: 0.91 s of 1 s" in tab.locator("#tip").inner_text()
-    tab.keyboard.press("Enter")
-    assert tab.locator("#tip").is_hidden()
-    assert column(tab, "verdict") == ["○ suspect"] * 4
-    assert tab.locator("#table tr.behind").count() == 1
-    assert not tab.locator("#coverage").is_visible()
-    tab.locator("nav a", has_text="Coverage").click()
-    tab.locator("#coverage td.missing").focus()
-    assert tab.locator("#tip").inner_text() == "queue depth 32: missing: time limit: 2 points were not started"
-    tab.keyboard.press("Escape")
-    assert tab.locator("#tip").is_hidden()
-
-
 def test_paper_has_the_answer_and_says_where_the_rest_is(show: Open, tmp_path: Path) -> None:
     tab = show(written(tmp_path, sweeps=factory.sized(1000), spoil=factory.spoil_some))
     wide = "all => all.filter(box => box.scrollWidth > box.clientWidth).length"
@@ -654,19 +536,17 @@ def test_paper_has_the_answer_and_says_where_the_rest_is(show: Open, tmp_path: P
     assert tab.locator(".card:visible").count() == tab.locator(".card").count() > 3
     assert tab.locator(".chart:visible").count() == tab.locator(".chart").count() > 3
     assert tab.locator("#provenance").is_visible()
-    for name in ("#results", "#coverage", "#checks", "#nodes", ".heat", "details:not(.printed)", ".switches", "nav"):
+    for name in ("#table", "#quality", "#system", "details:not(.printed)", ".switches", "nav"):
         assert tab.locator(name).count() > 0
         assert tab.locator(f"{name}:visible").count() == 0
     rest = tab.locator("main > .paper").inner_text()
-    assert "results, queue depth, latencies, coverage, checks" in rest
-    assert "all 335 results" in rest
+    assert "335 results" in rest
     assert "results.csv" in rest
 
 
 def test_paper_is_not_shrunk_and_can_be_read(show: Open, tmp_path: Path) -> None:
     """What is wider than the paper shrinks the whole page. A figure is printed as it was drawn for the window."""
     tab = show(written(tmp_path, sweeps=[factory.mdtest(), *factory.weka(nodes=(1, 2, 4, 8))]))
-    tab.evaluate("drawAll = () => {}")
     tab.emulate_media(media="print")
     tab.evaluate("dispatchEvent(new Event('beforeprint'))")
     tab.set_viewport_size({"width": 718, "height": 1000})  # of A4 between the margins
@@ -676,23 +556,8 @@ def test_paper_is_not_shrunk_and_can_be_read(show: Open, tmp_path: Path) -> None
       return 0.75 * zoom * parseFloat(getComputedStyle(e).fontSize);
     })"""
     assert min(tab.locator("p:visible, dd:visible").evaluate_all(points)) >= 8
-    figures, notes = (tab.locator(f"td {name}:visible").evaluate_all(points) for name in ("b", "small"))
-    assert max(notes) < min(figures)
+    numbers, notes = (tab.locator(f"td {name}:visible").evaluate_all(points) for name in ("b", "small"))
+    assert max(notes) < min(numbers)
     letters = tab.locator(".chart svg text").evaluate_all(points)
     assert len(letters) > 100
     assert min([*letters, *notes]) >= 5
-
-
-def test_without_its_script_the_page_has_the_results_that_matter(browser: Any, demo: Path) -> None:
-    context = browser.new_context(viewport={"width": 1280, "height": 900}, java_script_enabled=False)
-    context.set_default_timeout(PATIENCE_MS)
-    tab = context.new_page()
-    tab.goto((demo / "report.html").as_uri())
-    rows = [row.inner_text().split("\t") for row in tab.locator("#results tbody tr").all()]
-    why = [row[0] for row in rows if len(row) > 5]
-    assert "highest" in why
-    assert any(re.fullmatch(r"lowest latency: [\d.]+ µs", text) for text in why)
-    assert not tab.locator(".controls, .frame").first.is_visible()
-    assert "one of 4: duration: 0.91 s of 1 s" in why
-    assert "no_errors: 3 I/O errors (ENOSPC)" in why
-    context.close()

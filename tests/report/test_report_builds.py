@@ -13,7 +13,7 @@ from iosweep.analysis import caveats
 from iosweep.analysis.aggregate import Result, summarize
 from iosweep.analysis.data import Campaign, load
 from iosweep.programs import builds as documents
-from iosweep.report import benchmark_tables, builds, headline, page
+from iosweep.report import benchmark_tables, headline, page, provenance
 from iosweep.report.figures import figures
 from iosweep.report.results_table import payload
 
@@ -43,19 +43,19 @@ def by_depth(shallow: Mapping[str, Any], deep: Mapping[str, Any]) -> Callable[[M
 
 
 def test_what_path_has(tmp_path: Path) -> None:
-    found = builds.of(*campaign(tmp_path, FIO, IOR))
+    found = provenance.builds(*campaign(tmp_path, FIO, IOR))
     assert found and found.spack == () and found.with_mpi
     assert found.sentence == "All figures of fio and IOR come from one build each."
     sha256 = factory.PATH["tools"]["fio"]["sha256"]
     origin = ("/usr/bin/fio", "package fio 3.33-3 (dpkg)")
-    assert found.rows[0] == builds.Build(PATH, "fio", "3.33", origin, (), sha256, 3, (PATH,))
+    assert found.rows[0] == provenance.Build(PATH, "fio", "3.33", origin, (), sha256, 3, (PATH,))
     assert found.rows[1].origin == ("/usr/bin/ior", "of no package")
     assert found.rows[1].mpi == ("/usr/bin/mpiexec, 4.0.2", "package mpich 4.0.2-3 (dpkg)")
     assert (found.rows[1].results, found.rows[1].version) == (8, "4.0.0")
 
 
 def test_what_spack_built(tmp_path: Path) -> None:
-    found = builds.of(*campaign(tmp_path, IOR, MDTEST, build=lambda _: factory.SPACK))
+    found = provenance.builds(*campaign(tmp_path, IOR, MDTEST, build=lambda _: factory.SPACK))
     assert found
     mpich = "mpich@5.0.1 device=ch4 netmod=ofi pmi=pmi2/pq4zhix"
     for row in found.rows:
@@ -71,7 +71,7 @@ def test_what_spack_built(tmp_path: Path) -> None:
 def test_checkouts_that_were_changed(tmp_path: Path) -> None:
     spack = {"changed": True, "commit": None}
     document = changed(factory.SPACK, spack=spack, repository={"changed": True})
-    found = builds.of(*campaign(tmp_path, IOR, build=lambda _: document))
+    found = provenance.builds(*campaign(tmp_path, IOR, build=lambda _: document))
     assert found and found.spack[0].about.startswith("Spack 1.1.0 with packages v2026.06.0 (commit ")
     assert found.spack[0].changed == (
         "The checkout of Spack 1.1.0 in /sw/tools/spack",
@@ -100,8 +100,8 @@ def test_two_builds_of_a_tool(tmp_path: Path) -> None:
         " (1 result)."
     )
     assert list(caveats.unlike_builds(results)) == [told]
-    assert builds.programs(found) == ["fio 3.37 (Spack)", "fio 3.33", "mdtest 4.0.0 (Spack)"]
-    section = builds.of(found, results)
+    assert provenance.programs(found) == ["fio 3.37 (Spack)", "fio 3.33", "mdtest 4.0.0 (Spack)"]
+    section = provenance.builds(found, results)
     assert section and section.sentence == (
         "Figures of fio come from several builds, which may differ; the table of results says which is of which."
         " All figures of mdtest come from one build."
@@ -141,7 +141,7 @@ def test_a_tool_more_does_not_make_it_another_build(tmp_path: Path) -> None:
     other = changed(factory.SPACK, environment={"digest": "another"})
     found, results = campaign(tmp_path, IOR, build=lambda row: other if row["threads_per_node"] == 8 else factory.SPACK)
     assert list(caveats.unlike_builds(results)) == []
-    section = builds.of(found, results)
+    section = provenance.builds(found, results)
     assert section and [set(row.documents) for row in section.rows] == [{SPACK, documents.key(other)}]
     assert {made.key for made in section.spack} == {SPACK, documents.key(other)}
 
@@ -167,7 +167,7 @@ def test_another_mpi_makes_another_build(tmp_path: Path) -> None:
 def test_results_without_a_document(tmp_path: Path) -> None:
     """It was removed, or changed: hash and version of the binary are in the results all the same."""
     found, results = campaign(tmp_path, FIO, IOR)
-    section = builds.of(replace(found, about=structs.replace(found.about, builds={})), results)
+    section = provenance.builds(replace(found, about=structs.replace(found.about, builds={})), results)
     assert section and section.spack == ()
     assert [(row.origin, row.documents, row.version) for row in section.rows] == [
         (("not recorded",), (), "3.33"), (("not recorded",), (), "4.0.0")
@@ -177,7 +177,7 @@ def test_results_without_a_document(tmp_path: Path) -> None:
 
 def test_nothing_measured(tmp_path: Path) -> None:
     found, results = campaign(tmp_path, FIO, spoil=lambda _: ("missing", "fio is not on PATH"))
-    assert builds.of(found, results) is None
+    assert provenance.builds(found, results) is None
     assert found.about.builds == {}
     assert 'id="builds"' not in page.render(tmp_path)
 

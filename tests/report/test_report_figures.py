@@ -324,7 +324,6 @@ class TestExport:
             "iops-by-queue-depth.queue-depth",
             "latency-by-queue-depth.queue-depth",
             "metadata-by-threads.metadata",
-            "efficiency-by-threads.metadata",
         ]
         assert [path.name for path in written] == [f"{name}.{suffix}" for name in names for suffix in ("svg", "png")]
         assert set(folder.iterdir()) == {*written, foreign}

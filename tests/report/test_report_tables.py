@@ -287,6 +287,6 @@ class TestWeka:
     @pytest.mark.parametrize("scaled", [(), IOPS])
     def test_the_page_says_what_was_scaled(self, tmp_path: Path, scaled: tuple[str, ...]) -> None:
         text = page.render(factory.make(tmp_path, sweeps=factory.weka(scaled=scaled)))
-        section = text[text.index('<section id="weka">') : text.index('<section id="metadata">')]
+        section = text[text.index('<h3 id="weka">') : text.index('<h3 id="metadata">')]
         assert section.count('<b class="suspect">scaled</b>') == len(scaled)
         assert ("does not compare with the published figures" in section) == bool(scaled)

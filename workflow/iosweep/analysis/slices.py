@@ -48,9 +48,11 @@ def slices(campaign: Campaign, results: Sequence[Result]) -> Iterator[Slice]:
         mine = [result for point in sweep.points for result in points.get(point, [])]
         for kind in ("data", "metadata"):
             of_kind = [result for result in mine if result.kind == kind]
-            groups = list(dict.fromkeys(conditions[result.point] for result in of_kind))
+            known = dict.fromkeys(conditions[result.point] for result in of_kind)
+            homes = {one: titles.home(one, known) for one in known}
+            groups = list(dict.fromkeys(homes.values()))
             for group in groups:
-                own = [result for result in of_kind if conditions[result.point] == group]
+                own = [result for result in of_kind if homes[conditions[result.point]] == group]
                 suffix = _suffix(group, groups)
                 for x, color, facet, rest in _roles(own, axes):
                     for fixed, chosen in split(own, rest):

@@ -107,6 +107,16 @@ def conditions(results: Sequence[Result]) -> dict[str, Conditions]:
     return {r.point: contests.conditions(r.tool, r.parameters) for r in of_points(results)}
 
 
+def home(condition: Conditions, known: Iterable[Conditions]) -> Conditions:
+    """The conditions that a figure is shown under: reads stand beside writes where these were made in one way."""
+    more = [
+        other
+        for other in known
+        if other != condition and all(own in (None, its) for own, its in zip(condition, other, strict=True))
+    ]
+    return more[0] if len(more) == 1 else condition
+
+
 def describe(condition: Conditions, kind: str, drawn: Iterable[str] = ()) -> str:
     """Conditions as text: `fio, O_DIRECT, overwrite, random data`.
 

@@ -18,7 +18,7 @@ from iosweep.plan.launchers import Launcher
 from iosweep.plan.model import Plan, Point
 from iosweep.programs import spack_environment
 from iosweep.programs.find import sha256
-from iosweep.report import node_check
+from iosweep.report import system
 from iosweep.run import target_check, target_space
 from iosweep.target import identify
 from iosweep.target.agent import Agent
@@ -154,7 +154,7 @@ def _missing(made: Plan, where: Where, spack: Collection[str] | None) -> Iterato
 
 def _node_check(made: Plan) -> Iterator[str]:
     """A note on the number of nodes that the node check compares: each of its repetitions measures another node."""
-    points = {id for sweep in made.sweeps if sweep.suite == node_check.SUITE for id in sweep.points}
+    points = {id for sweep in made.sweeps if sweep.suite == system.SUITE for id in sweep.points}
     nodes = [min(a.nodes, p.repetitions.min) for a in made.allocations for p in a.points if p.id in points]
     if nodes and min(nodes) > 1:
         yield f"node check: compares {min(nodes)} nodes"

@@ -1,4 +1,4 @@
-"""Data in an HTML page: JSON, compressed, in a script element that no browser runs. `report/inflate.js` unpacks it."""
+"""Data in an HTML page: JSON, compressed, in a script element that no browser runs. `report/page.js` unpacks it."""
 
 from __future__ import annotations
 
@@ -6,16 +6,13 @@ import base64
 import re
 import zlib
 
-_ELEMENT = '<script type="application/octet-stream" id="report-data" data-bytes="{}">{}</script>'
+_ELEMENT = '<script type="application/octet-stream" id="report-data">{}</script>'
 _FOUND = re.compile(re.escape(_ELEMENT).replace(re.escape("{}"), "([0-9A-Za-z+/=]*)"))
-_RAW = -15  # a stream without header and checksum
 
 
 def element(data: bytes) -> str:
     """The element that holds the data. Base64 needs no escaping in HTML, and cannot end the element."""
-    packer = zlib.compressobj(level=9, wbits=_RAW)
-    packed = packer.compress(data) + packer.flush()
-    return _ELEMENT.format(len(data), base64.b64encode(packed).decode())
+    return _ELEMENT.format(base64.b64encode(zlib.compress(data, 9)).decode())
 
 
 def opened(page: str) -> str:
@@ -28,6 +25,6 @@ def data(page: str) -> bytes:
     if (found := _FOUND.search(page)) is None:
         raise ValueError("the page has no element with data")
     try:
-        return zlib.decompress(base64.b64decode(found[2]), wbits=_RAW)
+        return zlib.decompress(base64.b64decode(found[1]))
     except zlib.error as error:
         raise ValueError(f"the data of the page is damaged ({error})") from None

@@ -1,4 +1,3 @@
-"use strict";
 // The figures: the specification of the SVG and PNG files, made to fit the width there is.
 
 const PANEL = {least: 300, around: 62, between: 26};
@@ -29,10 +28,9 @@ function fitted(spec, width) {
   return {...rest, columns, concat: panels, config: {...spec.config, padding: 1, background: null}};
 }
 
-// What a place shows: its figure, or what the switches of the report make of it (switches.js).
+// What a place shows: its figure as the switches of its sweep want it (switches.js).
 function shownIn(place) {
-  const figure = report.figures[place.dataset.figure];
-  return typeof switched === "function" ? switched(place, figure) : {spec: figure.spec, marks: valuesOf(figure)};
+  return switched(place, report.figures[place.dataset.figure]);
 }
 
 const tip = element("div", {id: "tip", role: "tooltip", hidden: ""});

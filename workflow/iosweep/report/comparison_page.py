@@ -5,16 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from iosweep.analysis import caveats
 from iosweep.analysis import comparison_words as words
 from iosweep.analysis.findings import Comparison, Finding, Verdict, told
 from iosweep.analysis.versus import Versus
-from iosweep.report import figure_files, html, vega_lite
-from iosweep.report.figures import Figure
-from iosweep.report.overlaid import overlaid
+from iosweep.report import html
 
-#: Figures of a page; figures that are in it as SVG, too, and their bytes.
-_MOST_FIGURES, _STATIC, _STATIC_BYTES = 40, 24, 1_000_000
 #: Half width of the drawing of an interval, in its own units.
 _HALF = 100.0
 #: The changes that drawings may end at, as shares: those that hold all intervals; then those that hold the changes.
@@ -66,47 +61,32 @@ class Part:
     matters: float  # half width of the band of changes that do not matter, in units of the drawing
     edge: str  # what the drawing ends at: `±10 %`
     notes: tuple[str, ...]
-    figures: tuple[Figure, ...]
-    left_out: int  # figures
 
 
 def render(found: Sequence[Versus]) -> str:
     """The comparisons as HTML text. There is at least one."""
     from markupsafe import Markup
 
-    parts = [_part(one, number) for number, one in enumerate(found)]
-    drawings = [figure for part in parts for figure in part.figures]
-    specified = {figure.name: vega_lite.specification(figure) for figure in drawings}
-    static = figure_files.static(((f, specified[f.name]) for f in drawings), _STATIC, _STATIC_BYTES)
     style = html.read("page.css") + html.read("comparison.css")
-    scripts = [html.library(), *map(html.read, ("inflate.js", "page.js", "charts.js"))]
-    data = {
-        "symbols": caveats.VERDICT_SYMBOLS,
-        "figures": {figure.name: html.drawing(figure, specified[figure.name]) for figure in drawings},
-    }
     return (
         html.environment()
         .get_template("comparison.html")
         .render(
-            policy=html.policy(style, scripts),
+            policy=html.policy(style),
             style=Markup(style),  # noqa: S704  our own files
-            scripts=[Markup(script) for script in scripts],  # noqa: S704  our own files and the library's
-            data=Markup(html.data(data)),  # noqa: S704  base64
-            static={name: Markup(svg) for name, svg in static.items()},  # noqa: S704  drawing elements only
-            columns_of=vega_lite.columns,
-            parts=parts,
+            data="",
+            scripts=[],
+            parts=[_part(one) for one in found],
             half=_HALF,
         )
     )
 
 
-def _part(versus: Versus, number: int) -> Part:
+def _part(versus: Versus) -> Part:
     found = versus.found
     edge = _edge(found)
     changed = told(found)
     singles = sorted(found.singles, key=lambda one: _ORDER.index(one.verdict))
-    # comparisons of one page may have figures of the same sweeps
-    drawn = [replace(figure, name=f"{number}.{figure.name}" if number else figure.name) for figure in overlaid(versus)]
     return Part(
         versus,
         words.sentence(found),
@@ -118,8 +98,6 @@ def _part(versus: Versus, number: int) -> Part:
         _HALF * min(1.0, found.at_least / edge),
         f"±{100 * edge:.0f} %",
         tuple(filter(None, _notes(versus))),
-        tuple(drawn[:_MOST_FIGURES]),
-        max(0, len(drawn) - _MOST_FIGURES),
     )
 
 

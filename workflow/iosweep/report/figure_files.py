@@ -5,18 +5,17 @@ from __future__ import annotations
 import re
 import struct
 import zlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 from xml.sax.saxutils import escape
 
-from iosweep.analysis.aggregate import summarize
+from iosweep.analysis.aggregate import Result, summarize
 from iosweep.analysis.data import Campaign, load
 from iosweep.files import safe_paths
 from iosweep.files.safe_paths import Folder
-from iosweep.report import vega_lite
-from iosweep.report.drawings import drawings
+from iosweep.report import figures, scaling_figures, vega_lite
 from iosweep.report.figures import Figure
 from iosweep.results import merged_tables
 from iosweep.text import printable_lines
@@ -29,6 +28,13 @@ _SVG = "http://www.w3.org/2000/svg"
 _LEAST_OF_MARK, _LEAST_OF_DOT = 200, 150
 #: Elements that a static figure may consist of: nothing that refers to anything or runs.
 _DRAWN = frozenset({"svg", "g", "path", "line", "rect", "text", "tspan", "circle", "defs", "clipPath"})
+
+
+def drawings(campaign: Campaign, results: Sequence[Result]) -> list[Figure]:
+    """All figures of a campaign, sweep by sweep, with distinct names."""
+    found = [*figures.figures(campaign, results), *scaling_figures.figures(campaign, results)]
+    order = [sweep.name for sweep in campaign.about.sweeps]
+    return figures.distinct_names(sorted(found, key=lambda figure: order.index(figure.sweep)))
 
 
 def export(results: Path) -> list[Path]:

@@ -6,17 +6,19 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
+from typing import NamedTuple
 
 from msgspec import Struct, structs
 
-from iosweep.analysis import caveats, formats, titles
+from iosweep.analysis import caveats, formats, knees, titles
 from iosweep.analysis.aggregate import Result, Statistics, distinct, known_or_not, phase_order
 from iosweep.analysis.data import Campaign, Value
 from iosweep.analysis.formats import Unit
+from iosweep.analysis.knees import Bend
 from iosweep.analysis.scaling import strangers
 from iosweep.analysis.slices import Slice, slices
-from iosweep.report import captions, knee_marks
-from iosweep.report.knee_marks import KneeMark
+from iosweep.report import captions
+from iosweep.results.knee import SHARE
 from iosweep.tools import parameters
 
 #: What a figure shows -> its lines: name -> column. A rate has one line, without a name: the phase's own metric.
@@ -32,6 +34,11 @@ _LOG_FROM = 50
 #: How far an interval makes an axis reach, as a multiple of the highest repetition. Bars beyond are cut, or one point
 #: that scatters would press all others flat; intervals with a grade are never cut.
 _ROOM = 1.25
+
+_KNEES = (
+    f"Ringed: the knee, the first value that reaches {100 * SHARE:g} % of the plateau, of ramps always, of other axes"
+    " where one can be shown; the rule is that of the highest line."
+)
 
 
 @dataclass(frozen=True)
@@ -95,7 +102,6 @@ class Figure:
     measures: tuple[str, ...]  # drawn with different dashes: mean, p99; [""] if there is one
     marks: tuple[Mark, ...]
     notes: tuple[str, ...]
-    static: bool = True  # also for a reader without a script; a figure of what others show in another way is not
 
 
 def figures(campaign: Campaign, results: Sequence[Result]) -> list[Figure]:
@@ -135,7 +141,7 @@ def _figure(cut: Slice, quantity: str, phase: str | None, origin: str, ramp: str
     ends = _ends(cut, drawable) if cut.x == "nodes" else None
     foreign = None if ends is None else [s for r in drawable if (s := strangers(r, ends[_line(r, cut)][1]))]
     several = bool(caveats.several_builds(drawable))
-    bends = {} if quantity == "latency" else knee_marks.of(cut, results, ramp)
+    bends = {} if quantity == "latency" else _knees(cut, results, ramp)
     panels: list[Panel] = []
     marks: list[Mark] = []
     for title, inside in _panels(cut, results, phase):
@@ -166,9 +172,46 @@ def _figure(cut: Slice, quantity: str, phase: str | None, origin: str, ramp: str
             *captions.notes(results, drawable, bars, quantity, foreign),
             *captions.without_place(cut, phase),
             *([captions.CUT] if any(mark.cut for mark in marks) else []),
-            *([knee_marks.NOTE] if bends else []),
+            *([_KNEES] if bends else []),
         ),
     )
+
+
+class _Knee(NamedTuple):
+    """text: for the tooltip; label: at the rule of the highest line of a panel, else None."""
+
+    text: str
+    label: str | None
+
+
+def _knees(cut: Slice, results: Sequence[Result], ramp: str | None) -> dict[tuple[str, str], _Knee]:
+    """(point, phase) -> its mark, of those that are a knee. ramp: the axis that the sweep climbs; its knees are always
+    marked, those of other axes only where they can be shown."""
+    option = parameters()[cut.x]
+    if option.role != "x":
+        return {}
+    panels: dict[tuple[object, ...], list[tuple[Bend, list[Result]]]] = {}
+    for line in _results_of_lines(cut, results).values():
+        bend = knees.of_line(cut.sweep, cut.x, line, line)
+        if bend and (bend.shown or option.name == ramp):
+            place = (line[0].phase, cut.facet and line[0].parameters[cut.facet])
+            panels.setdefault(place, []).append((bend, line))
+    found = {}
+    for bends in panels.values():
+        highest = max(bends, key=lambda one: max(r.headline.mean for r in one[1] if r.headline))[0]
+        for bend, line in bends:
+            value = bend.values[bend.knee.step]
+            at = next(result for result in line if result.headline and (result.count(cut.x) or 1) == value)
+            label = f"{100 * SHARE:g} % at {bend.range}" if bend is highest else None
+            found[at.point, at.phase] = _Knee(f"knee: {bend.where}", label)
+    return found
+
+
+def _results_of_lines(cut: Slice, results: Sequence[Result]) -> Mapping[tuple[object, ...], list[Result]]:
+    found: dict[tuple[object, ...], list[Result]] = {}
+    for result in results:
+        found.setdefault(_line(result, cut), []).append(result)
+    return found
 
 
 #: A line of a figure against nodes -> its results of the fewest and of the most nodes.
@@ -289,7 +332,7 @@ def _within(mark: Mark, panel: Panel) -> Mark:
     return structs.replace(mark, high=end, cut=True) if mark.high is not None and mark.high > end else mark
 
 
-def _bent(mark: Mark, knee: KneeMark | None) -> Mark:
+def _bent(mark: Mark, knee: _Knee | None) -> Mark:
     return structs.replace(mark, knee=knee.text, label=knee.label) if knee else mark
 
 

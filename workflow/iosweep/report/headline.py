@@ -1,25 +1,26 @@
-"""The answer in a few lines: the best figure of every phase, with where it was measured and how sure we are."""
+"""The first screen: what is measured, what spoils it, and the best figure of every phase with how sure we are."""
 
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from iosweep.analysis import caveats, choice, formats, knees, published, sentences, titles
-from iosweep.analysis.aggregate import Result, count_repetitions, phase_order, repetitions, summarize
+from iosweep.analysis import acceptance, acceptance_words, caveats, choice, formats, knees, published, sentences, titles
+from iosweep.analysis.aggregate import OUTCOMES, Result, count_repetitions, phase_order, repetitions, summarize
 from iosweep.analysis.caveats import Shared
 from iosweep.analysis.choice import Choice, Failed
 from iosweep.analysis.data import Campaign, CheckRow, load
 from iosweep.analysis.published import Known
+from iosweep.node import fs_types
 from iosweep.plan import contests
 from iosweep.plan.contests import LATENCY_PHASES
 from iosweep.plan.sweep_facts import SweepFacts
-from iosweep.report import cpus, node_check, remarks
-from iosweep.report.checks_table import not_checked
-from iosweep.text import human_count
+from iosweep.report import cpus, provenance, quality, system
+from iosweep.target.filesystem import on_root
+from iosweep.text import human_count, some
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -33,6 +34,12 @@ _STYLES = {
     "left": "cyan",
     "unneeded": "bright_black",
 }
+
+
+#: Sentences that are seen at once, unless the first sweep alone has more.
+_SENTENCES = 13
+#: Damaged files that are named.
+_NAMED = 5
 
 
 @dataclass(frozen=True)
@@ -116,16 +123,9 @@ def beside_published(groups: Iterable[Group], known: Known) -> list[Group]:
 _Key = tuple[contests.Conditions, str | None]
 
 
-def _home(key: _Key, keys: Collection[_Key]) -> _Key:
-    """The key of the group that shows a figure: reads are shown beside the writes, if all writes have one key."""
-    more = [
-        (other, files)
-        for other, files in keys
-        if other != key[0]
-        and files == key[1]
-        and all(own in (None, its) for own, its in zip(key[0], other, strict=True))
-    ]
-    return more[0] if len(more) == 1 else key
+def _home(key: _Key, keys: Iterable[_Key]) -> _Key:
+    """The key of the group that shows a figure, of those with the same files."""
+    return titles.home(key[0], [other for other, files in keys if files == key[1]]), key[1]
 
 
 #: Where a figure was measured, in words.
@@ -195,6 +195,111 @@ def _entry(label: str, found: Choice, units: Sequence[formats.Unit], more: str, 
     )
 
 
+def answer(campaign: Campaign, results: Sequence[Result], known: Known) -> dict[str, object]:
+    """What the first screen of the page shows."""
+    shared = caveats.shared(results)
+    found = repetitions(campaign.rows, campaign.about.sweeps)
+    counts = count_repetitions(found)
+    decisions = acceptance.of(campaign, results)
+    return {
+        "about": campaign.about,
+        "measured": formats.span(row.started for row in campaign.rows if row.started),
+        "hosts": _hosts(results),
+        "targets": _targets(campaign),
+        "tools": provenance.programs(campaign),
+        "counts": {one: count for one, count in counts.items() if count or one not in ("left", "unneeded")},
+        "progress": caveats.measured(counts),
+        "shares": _shares(counts),
+        "absent": {
+            one: caveats.why(found, one, shared)
+            for one in ("left", "missing", "unneeded", "invalid", "suspect")
+            if counts[one]
+        },
+        "not_checked": quality.not_checked(campaign.checks),
+        "scaled": scaled(campaign.about.sweeps),
+        "node_check": system.node_check(campaign, results),
+        "pinned": cpus.in_brief(campaign),
+        "remarks": remarks(campaign),
+        "unlike": system.unlike(campaign, results),
+        "unlike_builds": list(caveats.unlike_builds(results)),
+        "acceptance": decisions,
+        "acceptance_shared": acceptance_words.shared(decisions),
+        "accepted": (acceptance.worst(decisions), acceptance.sentence(decisions)) if decisions else None,
+        **_told(campaign, results, shared),
+        "headline": beside_published(groups(results, campaign.checks, shared), known),
+        "knees": knees.of(results, campaign.about.sweeps),
+        "latencies": any("latency_mean_s" in result.statistics for result in results),
+    }
+
+
+def _told(campaign: Campaign, results: Sequence[Result], shared: caveats.Shared) -> dict[str, object]:
+    """The sentences of the sweeps: those that are seen at once, whole sweeps, and those that a click shows."""
+    fails = choice.failed(campaign.checks)
+    found = sentences.of(results, campaign.about.sweeps, fails, system.SUITE, shared)
+    shown, lines = 0, 0
+    for told in found:
+        lines += len(told.sentences)
+        if shown and lines > _SENTENCES:
+            break
+        shown += 1
+    return {"told": found[:shown], "told_later": found[shown:]}
+
+
+def _targets(campaign: Campaign) -> list[tuple[str | None, str]]:
+    """Types and sources of the target's file system."""
+    known = ((row.target_fstype, row.target_source) for row in campaign.rows if row.target_source is not None)
+    return list(dict.fromkeys(known))
+
+
+def _hosts(results: Sequence[Result]) -> str:
+    """All nodes that measured; "" where none has."""
+    names = {host for result in results for host in result.hosts}
+    return f"{len(names):,} nodes: {formats.hosts(names)}" if len(names) > 3 else formats.hosts(names)
+
+
+def _shares(counts: Mapping[str, int]) -> list[tuple[str, int, int]]:
+    """(outcome, start, width) of the bar that shows the outcomes' shares, in repetitions."""
+    found, start = [], 0
+    for one in OUTCOMES:
+        found.append((one, start, counts[one]))
+        start += counts[one]
+    return found
+
+
+def remarks(campaign: Campaign) -> list[str]:
+    """One sentence for each remark; none for a storage system with the results elsewhere."""
+    directory, types = campaign.about.target.directory, {row.target_fstype for row in campaign.rows}
+    found = []
+    if memory := sorted(name for name in types if name and fs_types.of(name).memory):
+        found.append(
+            f"The target {directory} is in memory ({', '.join(memory)}): these figures are of the nodes' memory, not of"
+            " a storage system."
+        )
+    elif campaign.about.target_on_root or any(on_root(row.mount) for row in campaign.nodes):
+        found.append(
+            f"The target {directory} is on the root file system: these figures are of the system disk, which the"
+            " operating system uses at the same time, not of a storage system."
+        )
+    if campaign.about.results_on_target:
+        found.append(
+            "The results are stored on the file system under test: what is written there is part of its load. Keep them"
+            " elsewhere to measure it alone."
+        )
+    measured = [row for row in campaign.rows if row.verdict != "missing"]
+    if count := len({row.point for row in measured if row.parameters["client_server"]}):
+        found.append(
+            "fio listened without authentication on a free port of each node's address while the phases of"
+            f" {human_count(count, 'point')} ran (client_server): whoever reached it could run commands as the user."
+        )
+    if damaged := campaign.about.damaged:
+        named = some([f"{file} ({reason})" for file, reason in damaged.items()], _NAMED, separator="; ")
+        found.append(f"Damaged files of the results were left out: {named}.")
+    return found
+
+
+# in a terminal
+
+
 def table(results: Path) -> RenderableType:
     """What `iosweep show` prints, for a terminal of at least 80 columns, without its last line (`closing`).
 
@@ -209,17 +314,17 @@ def table(results: Path) -> RenderableType:
     summary = summarize(campaign.rows)
     shared = caveats.shared(summary)
     parts: list[RenderableType] = [_title(campaign, summary), _verdicts(campaign, shared)]
-    parts += [Text(text, style="yellow") for text in remarks.of(campaign)]
+    parts += [Text(text, style="yellow") for text in remarks(campaign)]
     parts += [Text(text, style="yellow") for text in scaled(campaign.about.sweeps)]
-    if checked := node_check.of(campaign, summary):
+    if checked := system.node_check(campaign, summary):
         parts.append(Text(f"Node check: {checked.sentence}", style="yellow" if checked.odd else ""))
     if pinned := cpus.in_brief(campaign):
         parts.append(Text(f"CPUs: {pinned[1]}", style="red" if pinned[0] else ""))
-    for in_turn, text in node_check.unlike(campaign, summary):
+    for in_turn, text in system.unlike(campaign, summary):
         parts.append(Text(text, style="" if in_turn else "yellow"))
     parts += [Text(f"Unlike builds: {text}", style="yellow") for text in caveats.unlike_builds(summary)]
     fails = choice.failed(campaign.checks)
-    for said in sentences.of(summary, campaign.about.sweeps, fails, node_check.SUITE, shared):
+    for said in sentences.of(summary, campaign.about.sweeps, fails, system.SUITE, shared):
         parts.append(Text(f"\n{said.sweep}", style="italic"))
         parts += [Padding(Text(one.text), (0, 0, 0, 2)) for one in said.sentences]
     stacked = _over_nodes(summary)  # places are longer then, and most figures have a second line anyway
@@ -247,7 +352,7 @@ def table(results: Path) -> RenderableType:
 def scaled(sweeps: Sequence[SweepFacts]) -> list[str]:
     """The warnings that belong to suites that were made to fit, with the sweeps where they are not the whole suite."""
     suites: dict[str, list[SweepFacts]] = {}
-    for sweep in (sweep for sweep in sweeps if sweep.suite != node_check.SUITE):  # of that, nothing is published
+    for sweep in (sweep for sweep in sweeps if sweep.suite != system.SUITE):  # of that, nothing is published
         suites.setdefault(sweep.suite or sweep.name, []).append(sweep)
     texts = []
     for suite, members in suites.items():
@@ -280,7 +385,7 @@ def _verdicts(campaign: Campaign, shared: Shared) -> Text:
     for outcome in ("left", "missing", "unneeded", "invalid", "suspect"):
         if counts[outcome]:
             line.append(f"\n{counts[outcome]:,} {outcome}: {caveats.why(found, outcome, shared)}")
-    left_open, applicable = not_checked(campaign.checks)
+    left_open, applicable = quality.not_checked(campaign.checks)
     if applicable:  # there is none where everything is missing
         line.append(f"\n{left_open:,} of {human_count(applicable, 'check')} not checked")
     return line

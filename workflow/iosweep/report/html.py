@@ -72,16 +72,16 @@ def _short(value: object) -> object:
 
 
 def data(content: Mapping[str, object]) -> str:
-    """The element with the data of the scripts; inflate.js unpacks it."""
+    """The element with the data of the scripts; page.js unpacks it."""
     return embedded.element(msgspec.json.encode(content))
 
 
-def policy(style: str, scripts: Iterable[str]) -> str:
+def policy(style: str, scripts: Iterable[str] = ()) -> str:
     """Content security policy: nothing may be fetched or sent, and nothing runs but what was written here.
 
     Vega evaluates its expressions with an interpreter (charts.js), so that 'unsafe-eval' is not needed either.
     """
-    hashes = " ".join(_hash(script) for script in scripts)
+    hashes = " ".join(_hash(script) for script in scripts) or "'none'"
     return f"default-src 'none'; script-src {hashes}; style-src {_hash(style)}; base-uri 'none'; form-action 'none'"
 
 
@@ -99,6 +99,17 @@ def _hash(text: str) -> str:
 
 def read(name: str) -> str:
     return (_HERE / name).read_text(encoding="utf-8")
+
+
+def read_all(names: Iterable[str]) -> str:
+    """Several scripts as one module, whose first statement waits for the data."""
+    return "\n".join(map(read, names))
+
+
+def constant_texts() -> list[str]:
+    """The scripts, the styles and the templates of all pages: texts that say nothing of a campaign."""
+    files = sorted(file for file in _HERE.rglob("*") if file.suffix in (".html", ".css", ".js"))
+    return [library(), *(file.read_text(encoding="utf-8") for file in files)]
 
 
 def _time(moment: datetime) -> str:

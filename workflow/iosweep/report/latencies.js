@@ -1,4 +1,3 @@
-"use strict";
 // The latencies of a row's repetitions by percentile: each nine more is as far as the one before, latencies are logarithmic.
 
 function percentiles(i) {

@@ -1,7 +1,13 @@
-"use strict";
 // What the other scripts share. Everything from the campaign is set as text, never as HTML.
 
-const report = unpacked(document.getElementById("report-data"));
+// The data of the page is compressed (files/embedded.py): base64 of a zlib stream.
+async function unpacked(place) {
+  const packed = Uint8Array.from(atob(place.textContent), (letter) => letter.charCodeAt(0));
+  const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream("deflate"));
+  return JSON.parse(await new Response(stream).text());
+}
+
+const report = await unpacked(document.getElementById("report-data"));
 
 // element("td", {class: "number"}, "text", child, ...)
 function element(name, attributes = {}, ...children) {
@@ -85,7 +91,7 @@ addEventListener("afterprint", () => {
 
 // A link to a folded part opens it.
 function unfold(hash) {
-  const target = hash.length > 1 ? document.getElementById(decodeURIComponent(hash.slice(1).split("?")[0])) : null;
+  const target = hash.length > 1 ? document.getElementById(decodeURIComponent(hash.slice(1))) : null;
   for (let part = target?.closest("details"); part; part = part.parentElement.closest("details")) part.open = true;
   return target;
 }

@@ -1,4 +1,3 @@
-"use strict";
 // The table of results: filter, sort, open a row, save as CSV. It never scrolls sideways: columns that do not fit into
 // the window are folded into the detail of their rows, parameters into the cell of the phase as well.
 

@@ -12,8 +12,8 @@ from iosweep.analysis.aggregate import OUTCOMES, Result, Statistics, hosts_of, o
 from iosweep.analysis.data import CheckRow, Row, Value
 from iosweep.analysis.published import NOTHING, Known
 from iosweep.plan.sweep_facts import SweepFacts
-from iosweep.report import checks_table
-from iosweep.report.checks_table import Phase
+from iosweep.report import quality
+from iosweep.report.quality import Phase
 from iosweep.text import human_count
 from iosweep.tools import Option, parameters
 from iosweep.tools.axes import PHASE_TIME
@@ -58,6 +58,17 @@ _ONE_REPETITION = {
 }
 
 
+#: What the switches offer: key -> (title, column).
+QUANTITIES = {
+    "throughput": ("throughput", "bandwidth_bytes_per_s"),
+    "iops": ("IOPS", "ops_per_s"),
+    "mean": ("mean latency", "latency_mean_s"),
+    "p50": ("p50", "latency_p50_s"),
+    "p99": ("p99", "latency_p99_s"),
+    "p99.9": ("p99.9", "latency_p99_9_s"),
+}
+
+
 class Column(Struct, frozen=True, omit_defaults=True):
     """A column for the page's script. `type` says how it shows and sorts a cell.
 
@@ -96,6 +107,20 @@ class Payload(Struct, frozen=True):
     texts: list[str]  # evidence repeats: it is carried once, and referred to
 
 
+class Quantity(Struct, frozen=True):
+    """A quantity of all results, in SI base units, None where there is none; for the page's script.
+
+    low, high: the smallest and the largest repetition, None where there is one. units: name, size, smallest figure.
+    """
+
+    title: str
+    units: list[tuple[str, float, float]]
+    metadata_units: list[tuple[str, float, float]]
+    y: list[float | None]
+    low: list[float | None]
+    high: list[float | None]
+
+
 def ordered(results: Iterable[Result], sweeps: Iterable[SweepFacts]) -> list[Result]:
     """Results by sweep, then by parameters and phase: neighbours in the table differ as little as they can."""
     place: dict[str, int] = {}
@@ -117,7 +142,7 @@ def ordered(results: Iterable[Result], sweeps: Iterable[SweepFacts]) -> list[Res
 def payload(results: Sequence[Result], checks: Iterable[CheckRow], known: Known = NOTHING) -> Payload:
     """The table for the page's script. known: published figures that results compare with."""
     texts: dict[str, int] = {}
-    open_checks = checks_table.open_checks(checks, texts)
+    open_checks = quality.open_checks(checks, texts)
     columns = _columns(results, known)
     rows = [[_cell(result, column.key, known) for column in columns] for result in results]
     details = [_details(result, open_checks, texts) for result in results]
@@ -340,3 +365,28 @@ def _processes(row: Row) -> str:
 def _scaled(value: float | None, unit: float) -> float | None:
     """In the unit, with six significant digits: more would be noise, and bytes in the page."""
     return None if value is None else float(f"{value / unit:.6g}")
+
+
+def quantities(results: Sequence[Result]) -> dict[str, Quantity]:
+    """The quantities that any result has, for the switches."""
+    found = {}
+    for key, (title, column) in QUANTITIES.items():
+        if any(column in result.statistics for result in results):
+            several = [s if (s := result.statistics.get(column)) and s.n > 1 else None for result in results]
+            found[key] = Quantity(
+                title,
+                _units_of(column, "data"),
+                _units_of(column, "metadata"),
+                [_rounded(result.typical(column)) for result in results],
+                [_rounded(s.low) if s else None for s in several],
+                [_rounded(s.high) if s else None for s in several],
+            )
+    return found
+
+
+def _units_of(column: str, kind: str) -> list[tuple[str, float, float]]:
+    return [(unit.name, unit.size, unit.least) for unit in formats.units_of(column, kind)]
+
+
+def _rounded(value: float | None) -> float | None:
+    return None if value is None else float(f"{value:.4g}")

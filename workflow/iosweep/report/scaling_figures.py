@@ -1,8 +1,8 @@
-"""How a sweep scales with nodes and threads: a figure and a table of the share of linear growth. Pure."""
+"""How a sweep scales with nodes: a figure of the share of linear growth. Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from msgspec import structs
@@ -11,7 +11,7 @@ from iosweep.analysis import choice, formats, scaling, titles
 from iosweep.analysis.aggregate import Result, distinct, phase_order
 from iosweep.analysis.choice import Failed
 from iosweep.analysis.data import Campaign, Value
-from iosweep.analysis.scaling import Scaling, Step
+from iosweep.analysis.scaling import Scaling
 from iosweep.analysis.slices import Slice, slices
 from iosweep.report import captions
 from iosweep.report.figures import Figure, Mark, Panel, linear_ticks
@@ -23,28 +23,6 @@ _BARS = {
     True: "Bars: 95 % confidence interval of the ratio to the smallest count.",
     False: "Too few repetitions for intervals.",
 }
-
-
-@dataclass(frozen=True)
-class Cell:
-    """Of a count: `3.80x`, `95 %`, `91 to 99 %` ("" without an interval). apart: it lacks nodes of the smallest
-    count."""
-
-    speedup: str
-    efficiency: str
-    interval: str
-    apart: bool
-
-
-@dataclass(frozen=True)
-class Table:
-    """title: what varies; columns: the counts; rows: (phase and other axes, a cell for each count or None)."""
-
-    title: str
-    about: str
-    columns: tuple[str, ...]
-    rows: tuple[tuple[str, tuple[Cell | None, ...]], ...]
-    note: str
 
 
 @dataclass(frozen=True)
@@ -62,22 +40,13 @@ class Grown:
         return [self.scaling.base, *(step.result for step in self.scaling.steps)]
 
 
-def of(campaign: Campaign, results: Sequence[Result]) -> list[tuple[str, Figure, Table]]:
-    """(sweep, figure, table) of each slice in which nodes or threads vary."""
+def figures(campaign: Campaign, results: Sequence[Result]) -> list[Figure]:
+    """A figure for each slice over node counts."""
     fails, origin = choice.failed(campaign.checks), titles.origin(campaign)
     found = []
     for cut in slices(campaign, results):
-        lines = [*_lines(cut, fails)] if cut.x in scaling.COLUMNS else []
-        if lines:
-            found.append((cut.sweep, _figure(cut, lines, origin), _table(cut, lines)))
-    return found
-
-
-def tables(drawn: Iterable[tuple[str, Figure, Table]]) -> dict[str, list[Table]]:
-    """Sweep -> its tables, of what `of` returned."""
-    found: dict[str, list[Table]] = {}
-    for sweep, _, table in drawn:
-        found.setdefault(sweep, []).append(table)
+        if cut.x == "nodes" and (lines := [*_lines(cut, fails)]):
+            found.append(_figure(cut, lines, origin))
     return found
 
 
@@ -119,14 +88,13 @@ def _figure(cut: Slice, lines: Sequence[Grown], origin: str) -> Figure:
         x_values=tuple(x for x in distinct(cut.results, cut.x) if not isinstance(x, str)),
         series_title=parameters()[cut.color].shown if cut.color else "phase",
         series=tuple(dict.fromkeys(_series(cut, line) for line in sorted(lines, key=_place))),
-        with_nodes=cut.x == "nodes",
+        with_nodes=True,
         measures=("",),
         marks=tuple(marks),
         notes=(
             *_notes(cut, lines),
             *([captions.CUT] if any(mark.cut for mark in marks) else []),
         ),
-        static=cut.x == "nodes",
     )
 
 
@@ -159,9 +127,7 @@ def _place(line: Grown) -> tuple[bool, Value]:
 def _marks(cut: Slice, line: Grown, panel: int, end: float) -> Iterator[Mark]:
     found, smallest = line.scaling, titles.named(cut.x, line.scaling.smallest)
     base = Mark(panel=panel, x=found.smallest, series=_series(cut, line), measure="", verdict=found.base.verdict)
-    yield _named(
-        structs.replace(base, y=100.0), found.base, cut, "100 %", f"{smallest}, which the others are compared with"
-    )
+    yield _named(structs.replace(base, y=100.0), found.base, "100 %", f"{smallest}, which the others are compared with")
     for step in found.steps:
         low, high = step.range or (None, None)
         mark = structs.replace(
@@ -172,39 +138,14 @@ def _marks(cut: Slice, line: Grown, panel: int, end: float) -> Iterator[Mark]:
             low=None if low is None else 100 * low,
             high=None if high is None else min(100 * high, end),
             cut=True if high is not None and 100 * high > end else None,
-            apart=bool(step.strangers) if cut.x == "nodes" else None,
+            apart=bool(step.strangers),
         )
         value = f"{formats.percent(step.efficiency, step.range)} of linear growth"
-        yield _named(mark, step.result, cut, value, f"{formats.times(step.speedup)} of {smallest}")
+        yield _named(mark, step.result, value, f"{formats.times(step.speedup)} of {smallest}")
     for result in line.without:
         yield structs.replace(base, x=result.parameters[cut.x], verdict=result.verdict)
 
 
-def _named(mark: Mark, result: Result, cut: Slice, value: str, scaled: str) -> Mark:
-    where = f"on {formats.hosts(result.hosts)}" if cut.x == "nodes" and result.hosts else None
+def _named(mark: Mark, result: Result, value: str, scaled: str) -> Mark:
+    where = f"on {formats.hosts(result.hosts)}" if result.hosts else None
     return structs.replace(mark, value=value, scaling=scaled, where=where)
-
-
-def _table(cut: Slice, lines: Sequence[Grown]) -> Table:
-    counts = sorted({step.count for line in lines for step in line.scaling.steps})
-    rows = []
-    for line in lines:
-        steps = {step.count: step for step in line.scaling.steps}
-        axes = ((cut.color, line.color), (cut.facet, line.facet))
-        name = ", ".join([titles.phase(line.phase), *(titles.named(axis, value) for axis, value in axes if axis)])
-        rows.append((name, tuple(_cell(steps[n]) if n in steps else None for n in counts)))
-    smallest = {line.scaling.smallest for line in lines}
-    base = titles.named(cut.x, min(smallest)) if len(smallest) == 1 else "the smallest count of each row"
-    apart = any(cell and cell.apart for _, cells in rows for cell in cells)
-    return Table(
-        title=f"Scaling over {parameters()[cut.x].shown}, compared with {base}",
-        about=captions.subtitle(cut),
-        columns=tuple(titles.named(cut.x, count) for count in counts),
-        rows=tuple(rows),
-        note="◆ The smallest count ran on other nodes, which may differ." if apart else "",
-    )
-
-
-def _cell(step: Step) -> Cell:
-    ends = formats.span_of_shares(step.range) if step.range else ""
-    return Cell(formats.times(step.speedup), formats.percent(step.efficiency), ends, bool(step.strangers))

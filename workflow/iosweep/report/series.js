@@ -1,4 +1,3 @@
-"use strict";
 // Figures over time and rates of nodes and workers, behind the rows of the table of results.
 
 function svg(name, attributes, ...children) {

@@ -13,7 +13,7 @@ import results_factory as factory
 from iosweep.analysis.aggregate import Result, summarize
 from iosweep.analysis.data import OwnRateRow, SeriesRow, load, load_series
 from iosweep.files import embedded
-from iosweep.report import page, series_figures
+from iosweep.report import behind_rows, page
 from results_factory import sweep
 
 pytestmark = pytest.mark.unit
@@ -30,8 +30,8 @@ def line(result: Result, values: tuple[float | None, ...], quantity: str = "band
     return SeriesRow(**{**key, "quantity": quantity, "values": values, **more})
 
 
-def drawn(result: Result, *rows: SeriesRow) -> dict[str, series_figures.Drawing]:
-    [found] = series_figures.payload([result], rows, [])
+def drawn(result: Result, *rows: SeriesRow) -> dict[str, behind_rows.Drawing]:
+    [found] = behind_rows.series([result], rows, [])
     return {drawing.title: drawing for drawing in found.drawings} if found else {}
 
 
@@ -39,7 +39,7 @@ def test_the_repetition_nearest_to_the_median_is_chosen(tmp_path: Path) -> None:
     results = results_of(tmp_path)
     for result in results:
         by_size = sorted(result.rows, key=lambda row: row.figures[result.metric])
-        assert series_figures.chosen(results)[result.point, result.phase] == by_size[1].repetition
+        assert behind_rows.chosen(results)[result.point, result.phase] == by_size[1].repetition
 
 
 def test_the_whole_is_the_sum_of_the_nodes(tmp_path: Path) -> None:
@@ -87,27 +87,27 @@ def test_own_rates_have_the_slowest_first(tmp_path: Path) -> None:
     key: Any = {"point": result.point, "phase": result.phase, "repetition": 1}
     nodes = [OwnRateRow(**key, host=f"n{n}", bandwidth_bytes_per_s=n * MIB) for n in (3.0, 1.0, 2.0)]
     workers = [OwnRateRow(**key, host="n3.0", worker=n, ops_per_s=100.0 - n) for n in range(20)]
-    [found] = series_figures.payload([result], [], [*nodes, *workers])
+    [found] = behind_rows.series([result], [], [*nodes, *workers])
     assert found
     assert [rate[:2] for rate in found.rates[:3]] == [(f"n{n}.0", f"{n}.00 MiB/s") for n in (1, 2, 3)]
     assert found.rates[3] == ("n3.0, worker 19", "", "81.0 IOPS")
     assert (len(found.rates), found.rates_left) == (16, 7)
-    [alone] = series_figures.payload([result], [], nodes[:1])
+    [alone] = behind_rows.series([result], [], nodes[:1])
     assert alone and alone.rates == ()
 
 
 def test_the_page_is_bounded(tmp_path: Path) -> None:
     results = results_of(tmp_path)
     rows = [line(result, (1.0, 2.0)) for result in results]
-    whole = series_figures.payload(results, rows, [])
-    first, second = series_figures.payload(results, rows, [], most=len(msgspec.json.encode(whole[0])) + 1)
+    whole = behind_rows.series(results, rows, [])
+    first, second = behind_rows.series(results, rows, [], most=len(msgspec.json.encode(whole[0])) + 1)
     assert first == whole[0]
-    assert second == series_figures.OfResult(1, elsewhere=True)
+    assert second == behind_rows.OfResult(1, elsewhere=True)
 
 
 def test_the_page_has_the_chosen_repetition_only(tmp_path: Path) -> None:
     result = results_of(tmp_path)[0]
-    wanted = series_figures.chosen([result])
+    wanted = behind_rows.chosen([result])
     rows = [line(result, (1.0,), repetition=n, host="</script>") for n in (1, 2, 3)]
     factory.add_series(tmp_path, [{**msgspec.to_builtins(row), "attempt": 1} for row in rows])
     series, rates = load_series(tmp_path, wanted)
@@ -124,7 +124,7 @@ def test_a_thousand_rows_with_series_stay_small(tmp_path: Path) -> None:
     rows = [
         {**run, "point": point, "phase": phase, "repetition": repetition, "quantity": quantity}
         | {"values": [1e5 + n * 7919.0 for n in range(60)]}
-        for (point, phase), repetition in series_figures.chosen(summarize(load(results).rows)).items()
+        for (point, phase), repetition in behind_rows.chosen(summarize(load(results).rows)).items()
         for quantity in quantities
     ]
     factory.add_series(results, rows)
@@ -137,8 +137,7 @@ def test_a_row_says_why_it_has_no_series(tmp_path: Path) -> None:
     results = factory.make(tmp_path, sweeps=factory.DEMO, spoil=factory.spoil_some)
     found = summarize(load(results).rows)
     reasons = {
-        bool(result.measured): made.none
-        for result, made in zip(found, series_figures.payload(found, [], []), strict=True)
+        bool(result.measured): made.none for result, made in zip(found, behind_rows.series(found, [], []), strict=True)
     }
     assert reasons[False] == "nothing was measured"
     assert reasons[True].startswith("series.parquet has none of its repetitions")

@@ -1,4 +1,4 @@
-"""Builds of the tools that the figures come from, and the origin of each. Pure."""
+"""Where figures come from: builds of the tools with their origin, repetitions of the sweeps. Pure."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from iosweep.analysis import formats, titles
 from iosweep.analysis.aggregate import Result
 from iosweep.analysis.data import Campaign, Row
+from iosweep.plan.sweep_facts import RepetitionFacts
 from iosweep.results import campaign_form
 from iosweep.results.campaign_form import Checkout, Program
 
@@ -52,7 +53,7 @@ class Builds:
         return any(row.mpi for row in self.rows)
 
 
-def of(campaign: Campaign, results: Sequence[Result]) -> Builds | None:
+def builds(campaign: Campaign, results: Sequence[Result]) -> Builds | None:
     """The builds that results are of, tool by tool; None where nothing was measured."""
     measured: dict[tuple[str, str], list[Row]] = {}  # (tool, name of the build) -> rows
     for row in campaign.rows:
@@ -60,9 +61,9 @@ def of(campaign: Campaign, results: Sequence[Result]) -> Builds | None:
             measured.setdefault((row.tool, row.tool_build), []).append(row)
     if not measured:
         return None
-    builds = campaign.about.builds
-    rows = [_build(*key, own, builds, results) for key, own in sorted(measured.items(), key=_by_tool_and_time)]
-    return Builds(_sentence(rows), tuple(rows), tuple(_spack_builds(builds)))
+    known = campaign.about.builds
+    rows = [_build(*key, own, known, results) for key, own in sorted(measured.items(), key=_by_tool_and_time)]
+    return Builds(_sentence(rows), tuple(rows), tuple(_spack_builds(known)))
 
 
 def _by_tool_and_time(measured: tuple[tuple[str, str], Sequence[Row]]) -> tuple[str, datetime]:
@@ -154,3 +155,12 @@ def _sentence(rows: Sequence[Build]) -> str:
         each = " each" if len(single) > 1 else ""
         parts.append(f"All figures of {formats.listing(single)} come from one build{each}.")
     return " ".join(parts)
+
+
+def repetitions(settings: RepetitionFacts) -> str:
+    """How often the points of a sweep are repeated, in words."""
+    low, high, until = settings.min, settings.max, settings.until_ci95_half_width
+    text = str(low) if low == high else f"{low} to {high}"
+    if until is not None:
+        text += f", until the 95 % confidence interval is within ± {100 * until:g} %"
+    return text

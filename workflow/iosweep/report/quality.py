@@ -1,14 +1,19 @@
-"""What the checks have found over a campaign: how often each failed or could not be made, and why. Pure."""
+"""Quality of a campaign: what of each sweep is measured, and what the checks have found. Pure."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from iosweep.analysis import caveats
+from iosweep.analysis.aggregate import Result
 from iosweep.analysis.data import PRECISE, CheckRow
+from iosweep.plan.sweep_facts import SweepFacts
 from iosweep.results.reasons import ROOTS
+
+#: Outcomes of a point, those that need attention last.
+_OUTCOMES = ("valid", "unneeded", "left", "missing", "suspect", "invalid")
 
 #: Point, phase and repetition.
 Phase = tuple[str, str, int | None]
@@ -95,3 +100,32 @@ def open_checks(checks: Iterable[CheckRow], texts: dict[str, int]) -> dict[Phase
             text = f"{row.check}: {row.outcome}{evidence}"
             found.setdefault(key, []).append(texts.setdefault(text, len(texts)))
     return found
+
+
+@dataclass(frozen=True)
+class Coverage:
+    """What of a sweep is measured. counts: outcome -> points, which have that of their worst phase; reasons: of the
+    outcomes that are not valid, the worst first."""
+
+    sweep: str
+    counts: Mapping[str, int]
+    reasons: Mapping[str, str]
+
+
+def coverage(sweeps: Iterable[SweepFacts], results: Iterable[Result]) -> list[Coverage]:
+    """The points of each sweep by outcome."""
+    phases: dict[str, list[Result]] = {}
+    for result in results:
+        phases.setdefault(result.point, []).append(result)
+    states = {point: max((one.state for one in own), key=_OUTCOMES.index) for point, own in phases.items()}
+    return [_coverage(sweep, phases, states) for sweep in sweeps]
+
+
+def _coverage(sweep: SweepFacts, phases: Mapping[str, Sequence[Result]], states: Mapping[str, str]) -> Coverage:
+    counts = Counter(states[point] for point in sweep.points if point in states)
+    reasons = {}
+    for state in _OUTCOMES[:0:-1]:
+        own = [one for point in sweep.points if states.get(point) == state for one in phases[point]]
+        if own := [one for one in own if one.state == state]:
+            reasons[state] = caveats.reasons(own)
+    return Coverage(sweep.name, counts, reasons)

@@ -1,4 +1,4 @@
-"""Small figures over time, and the rates of nodes and workers, behind the rows of the table of results. Pure."""
+"""What is behind the rows of the table of results: figures over time, rates of nodes, latencies by percentile. Pure."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from iosweep.analysis import formats
 from iosweep.analysis.aggregate import Result
 from iosweep.analysis.data import OwnRateRow, Run, SeriesRow
 from iosweep.analysis.formats import Unit
+from iosweep.histogram import Histogram
 from iosweep.results.precision import COUNTED
 from iosweep.results.series import coarser, summed
 from iosweep.series import Series
@@ -38,6 +39,11 @@ _OF_NODES: Mapping[str, tuple[Sequence[Unit], Mapping[str, str]]] = {
     "Page cache": (formats.SIZE, {"page_cache_bytes": ""}),
     "Dirty pages": (formats.SIZE, {"dirty_bytes": ""}),
 }
+
+#: Percents whose latencies are drawn.
+PERCENTS = (1, 5, 10, 25, 50, 75, 90, 95, 99, 99.5, 99.9, 99.95, 99.99, 99.995, 99.999)
+#: I/Os that must be slower than a percentile, as in the columns of percentiles.
+_BEYOND = 10
 
 Kind = TypeVar("Kind", bound=Run)
 
@@ -88,11 +94,11 @@ def chosen(results: Iterable[Result]) -> dict[tuple[str, str], int]:
     return found
 
 
-def payload(
-    results: Sequence[Result], series: Iterable[SeriesRow], rates: Iterable[OwnRateRow], most: int = MOST_BYTES
+def series(
+    results: Sequence[Result], read: Iterable[SeriesRow], rates: Iterable[OwnRateRow], most: int = MOST_BYTES
 ) -> list[OfResult]:
-    """For each result what is behind its row, or why there is nothing. Series: of the chosen repetitions only."""
-    lines, own = _by_run(series), _by_run(rates)
+    """For each result what is behind its row, or why there is nothing. read, rates: of the chosen repetitions."""
+    lines, own = _by_run(read), _by_run(rates)
     found: list[OfResult] = []
     for result, run in ((r, (r.point, r.phase)) for r in results):
         rows = [*lines.get(run, ()), *own.get(run, ())]
@@ -218,3 +224,18 @@ def _part(host: str, worker: int | None) -> str:
 
 def _quantity(value: float | None, units: Sequence[Unit]) -> str:
     return "" if value is None else formats.quantity(value, units)
+
+
+def counted(results: Sequence[Result]) -> set[tuple[str, str, int]]:
+    """(point, phase, repetition) of the repetitions whose latencies are in the report."""
+    rows = (row for result in results for row in result.rows if "latency_mean_s" in row.figures)
+    return {(r.point, r.phase, r.repetition) for r in rows if r.verdict in COUNTED and r.repetition and not r.confirms}
+
+
+def latencies(results: Sequence[Result], known: Mapping[tuple[str, str], Histogram]) -> dict[str, object]:
+    """For the page's script: the percents, and for each result its latencies in seconds there (none: an empty list)."""
+    found = [known.get((result.point, result.phase)) for result in results]
+    return {
+        "percents": PERCENTS,
+        "of": [[float(f"{own:.3g}") for own in one.percentiles(PERCENTS, _BEYOND)] if one else [] for one in found],
+    }

@@ -1,0 +1,361 @@
+"""The nodes that measured: what they share, what they differ by, and which one stands out in the node check. Pure."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+from iosweep.analysis import caveats, formats, titles
+from iosweep.analysis.aggregate import Result, worst
+from iosweep.analysis.data import Campaign
+from iosweep.analysis.data import Node as NodeRow
+from iosweep.report.benchmark_tables import Cell, Table, TableRow
+from iosweep.results.outliers import ENOUGH, Comparison, Standing, compare
+from iosweep.results.precision import COUNTED
+from iosweep.text import human_count, some
+from iosweep.tools.axes import TRANSFER_SIZE
+
+#: Less of the memory available than this is worth a note.
+_LITTLE_MEMORY = 0.1
+
+SUITE = "node-check"
+
+Lines = tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Fact:
+    """A fact of a node, in lines. Without any, it is not recorded."""
+
+    lines: Lines
+    odd: bool  # not as on most nodes
+
+    @property
+    def long(self) -> bool:
+        return any(len(line) > 50 for line in self.lines)
+
+
+@dataclass(frozen=True)
+class Node:
+    host: str
+    results: int  # rows of the results that were measured with these facts
+    cells: tuple[Fact, ...]
+
+
+@dataclass(frozen=True)
+class Nodes:
+    alike: tuple[tuple[str, Lines], ...]  # facts that are the same on all nodes: title, value
+    differing: tuple[str, ...]  # titles of the others
+    rows: tuple[Node, ...]
+    notes: tuple[str, ...]  # what may spoil figures: a note, no verdict
+
+    @property
+    def many(self) -> bool:
+        """Too many to read them all."""
+        return len(self.rows) > 20
+
+    @property
+    def odd(self) -> tuple[Node, ...]:
+        """Those with a fact that most others do not have."""
+        return tuple(node for node in self.rows if any(cell.odd for cell in node.cells))
+
+
+def of(campaign: Campaign) -> Nodes | None:
+    """The nodes of a campaign, or None where none has measured."""
+    nodes = sorted(campaign.nodes, key=lambda node: (formats.natural(node.host), node.node))
+    if not nodes:
+        return None
+    counts = campaign.about.results_of_nodes
+    found = {title: [tell(node) for node in nodes] for title, tell in (_STABLE | _CHANGING).items()}
+    differing = [title for title, values in found.items() if len(set(values)) > 1]
+    odd = {title: _odd(found[title]) if title in _STABLE else [False] * len(nodes) for title in differing}
+    return Nodes(
+        alike=tuple((title, values[0]) for title, values in found.items() if title not in differing),
+        differing=tuple(differing),
+        rows=tuple(
+            Node(
+                node.host,
+                counts.get(node.node, 0),
+                tuple(Fact(found[title][i], odd[title][i]) for title in differing),
+            )
+            for i, node in enumerate(nodes)
+        ),
+        notes=tuple(_notes(nodes)),
+    )
+
+
+def _odd(values: Sequence[Lines]) -> list[bool]:
+    """Which values are not those of most nodes; none where most have none in common."""
+    common, count = Counter(values).most_common(1)[0]
+    return [2 * count > len(values) and value != common for value in values]
+
+
+def _notes(nodes: Sequence[NodeRow]) -> Iterator[str]:
+    found: dict[str, dict[str, None]] = {}
+    for node in nodes:
+        for text in _problems(node):
+            found.setdefault(text, {})[node.host] = None
+    for text, hosts in found.items():
+        yield f"{text}: {formats.hosts(hosts)}." if len({n.host for n in nodes}) > 1 else f"{text}."
+
+
+def _problems(node: NodeRow) -> Iterator[str]:
+    if node.governor and node.governor != "performance":
+        yield f"Frequency governor {node.governor}, not performance"
+    if (share := _available(node)) is not None and share < _LITTLE_MEMORY:
+        yield f"Less than {100 * _LITTLE_MEMORY:.0f} % of the memory was available"
+    for nic in node.nics or ():
+        if nic.state == "down":
+            yield f"Network interface {nic.name} is on, but has no link"
+
+
+def _available(node: NodeRow) -> float | None:
+    available, memory = node.memory_available_bytes, node.memory_bytes
+    return available / memory if available is not None and memory else None
+
+
+def _size(value: int) -> str:
+    return formats.quantity(value, formats.SIZE)
+
+
+def _one(name: str) -> Callable[[NodeRow], Lines]:
+    return lambda node: (value,) if (value := getattr(node, name)) else ()
+
+
+def _cpus(node: NodeRow) -> Lines:
+    parts = [
+        human_count(count, noun)
+        for count, noun in ((node.cpus, "CPU"), (node.sockets, "socket"), (node.threads_per_core, "thread"))
+        if count
+    ]
+    if node.threads_per_core:
+        parts[-1] += " per core"
+    return (", ".join(parts),) if parts else ()
+
+
+def _reserved(node: NodeRow) -> Lines:
+    if node.reserved_sources is None:
+        return ()
+    return ("not known which" if node.reserved_cpus is None else node.reserved_cpus or "none",)
+
+
+def _numa(node: NodeRow) -> Lines:
+    return tuple(
+        f"{one.node}: CPUs {one.cpus or 'none'}" + (f", {_size(one.memory_bytes)}" if one.memory_bytes else "")
+        for one in node.numa or ()
+    )
+
+
+def _memory(node: NodeRow) -> Lines:
+    return (_size(node.memory_bytes),) if node.memory_bytes else ()
+
+
+def _network(node: NodeRow) -> Lines:
+    lines = []
+    for nic in node.nics or ():
+        speed = nic.state == "up" and nic.speed_bits_per_s
+        parts = [nic.name, nic.state, f"{speed / 1e9:g} Gbit/s" if speed else ""]
+        line = " ".join(part for part in parts if part) + (f" ({nic.driver})" if nic.driver else "")
+        lines.append(line if nic.numa_node is None else f"{line}, NUMA node {nic.numa_node}")
+    return tuple(lines)
+
+
+def _memory_available(node: NodeRow) -> Lines:
+    share, available = _available(node), node.memory_available_bytes
+    return () if share is None or available is None else (f"{_size(available)} ({100 * share:.0f} %)",)
+
+
+def _load(node: NodeRow) -> Lines:
+    loads = (node.load_1_min, node.load_5_min, node.load_15_min)
+    return () if None in loads else (", ".join(f"{load:.2f}" for load in loads),)
+
+
+def _room(node: NodeRow) -> Lines:
+    lines = []
+    if node.target_bytes and node.target_free_bytes is not None:
+        lines.append(f"{_size(node.target_free_bytes)} of {_size(node.target_bytes)}")
+    if node.target_inodes and node.target_free_inodes is not None:
+        lines.append(f"{node.target_free_inodes:,} of {node.target_inodes:,} inodes")
+    return tuple(lines)
+
+
+def _tools(node: NodeRow) -> Lines:
+    return tuple(f"{titles.program(tool.name, tool.version)}, {tool.path}" for tool in node.tools or ())
+
+
+def _read(node: NodeRow) -> Lines:
+    return (node.read_at.replace("T", " "),) if node.read_at else ()
+
+
+_STABLE: dict[str, Callable[[NodeRow], Lines]] = {
+    "system": _one("os"),
+    "kernel": _one("kernel"),
+    "CPU": _one("cpu_model"),
+    "CPUs": _cpus,
+    "allowed CPUs": _one("cpus_allowed"),
+    "reserved CPUs": _reserved,
+    "NUMA nodes": _numa,
+    "frequency governor": _one("governor"),
+    "clock": _one("clocksource"),
+    "transparent huge pages": _one("transparent_hugepages"),
+    "memory": _memory,
+    "network": _network,
+    "mount of the target": _one("mount"),
+}
+
+#: Another in each run: that these differ says nothing.
+_CHANGING: dict[str, Callable[[NodeRow], Lines]] = {
+    "memory available": _memory_available,
+    "load over 1, 5, 15 min": _load,
+    "free on the target": _room,
+    "tools": _tools,
+    "read at": _read,
+}
+
+
+# node check
+
+
+@dataclass(frozen=True)
+class NodeCheck:
+    """The same tests on each node alone. odd: nodes that stand out, the furthest off first; table: nodes down."""
+
+    sentence: str
+    odd: tuple[str, ...]
+    table: Table
+
+
+def node_check(campaign: Campaign, results: Sequence[Result]) -> NodeCheck | None:
+    """The node check of a campaign, or None where it has none or nothing of it is measured."""
+    points = _points(campaign)
+    own = [result for result in results if result.point in points]
+    hosts = sorted({row.host for result in own for row in result.rows if row.host}, key=formats.natural)
+    if not hosts:
+        return None  # the first screen says why there are no figures
+    found = {(c.point, c.phase): c for c in compare(_measured(own))}
+    tests = [(result, found.get((result.point, result.phase))) for result in own]
+    furthest: dict[str, float] = {}
+    for _, standing in _standings(tests):
+        if standing.outlier:
+            furthest[standing.host] = max(furthest.get(standing.host, 0), abs(standing.ratio - 1))
+    odd = sorted(furthest, key=lambda host: (-furthest[host], formats.natural(host)))
+    rows = [TableRow(host, tuple(_cell(host, *test) for test in tests)) for host in hosts if host in furthest]
+    rows += [TableRow(host, tuple(_cell(host, *test) for test in tests)) for host in hosts if host not in furthest]
+    median = TableRow("median of the nodes", tuple(_median(*test) for test in tests))
+    titled = tuple(_title(result)[:1].upper() + _title(result)[1:] for result, _ in tests)
+    table = Table((SUITE,), "", "", titled, (*([median] if len(rows) > 1 else []), *rows), ())
+    return NodeCheck(" ".join([_verdict(hosts, odd, tests), *_without(hosts, tests)]), tuple(odd), table)
+
+
+def unlike(campaign: Campaign, results: Sequence[Result]) -> list[tuple[bool, str]]:
+    """What is to know of means over other nodes each, and whether it is as it was meant to be. Those of the node check
+    are compared node by node."""
+    points = _points(campaign)
+    return list(caveats.unlike_hosts(result for result in results if result.point not in points))
+
+
+def _points(campaign: Campaign) -> set[str]:
+    return {point for sweep in campaign.about.sweeps if sweep.suite == SUITE for point in sweep.points}
+
+
+def _measured(results: Sequence[Result]) -> Iterator[tuple[str, str, str, float]]:
+    for result in results:
+        for row in result.rows:
+            if row.verdict in COUNTED and row.host and (value := row.figures.get(result.metric)):
+                yield result.point, result.phase, row.host, value
+
+
+#: A phase of the suite, and the nodes that have a figure of it.
+Tests = Sequence[tuple[Result, Comparison | None]]
+
+
+def _standings(tests: Tests) -> Iterator[tuple[Result, Standing]]:
+    for result, comparison in tests:
+        for standing in comparison.standings if comparison else ():
+            yield result, standing
+
+
+def _verdict(hosts: Sequence[str], odd: Sequence[str], tests: Tests) -> str:
+    """Who stands out, or why nobody can."""
+    if len(hosts) == 1:
+        return f"Only {hosts[0]} was measured: there is nothing to compare it with."
+    standings = list(_standings(tests))
+    if not any(comparison and comparison.allowed is not None for _, comparison in tests):
+        return _pair(tests)
+    if odd:
+        named = [_furthest(host, standings) for host in odd]
+        stand = "stands" if len(odd) == 1 else "stand"
+        return f"{len(odd)} of {len(hosts)} nodes {stand} out from the nodes' median: {some(named, 4)}."
+    result, furthest = max(standings, key=lambda pair: abs(pair[1].ratio - 1))
+    off = f"{furthest.host} with {_percent(furthest.ratio)} in {_title(result)}"
+    return f"None of {len(hosts)} nodes stands out; the furthest from the nodes' median is {off}."
+
+
+def _furthest(host: str, standings: Sequence[tuple[Result, Standing]]) -> str:
+    """node06 (34 % in sequential write 1 MiB, and 1 other test)"""
+    own = [(result, standing) for result, standing in standings if standing.host == host and standing.outlier]
+    result, standing = max(own, key=lambda pair: abs(pair[1].ratio - 1))
+    more = f", and {human_count(len(own) - 1, 'other test')}" if len(own) > 1 else ""
+    return f"{host} ({_percent(standing.ratio)} in {_title(result)}{more})"
+
+
+def _pair(tests: Tests) -> str:
+    """The largest difference of two nodes."""
+    pairs = [
+        (low.ratio / high.ratio, low.host, high.host, _title(result))
+        for result, comparison in tests
+        if comparison and len(comparison.standings) == 2
+        for low, high in [comparison.standings]
+    ]
+    if not pairs:
+        return "No test has a figure of two nodes: there is nothing to compare."
+    ratio, low, high, title = min(pairs)
+    return (
+        f"{low} reaches {_percent(ratio)} of {high} in {title}, where they differ most."
+        f" Fewer than {ENOUGH} nodes do not tell which one is odd."
+    )
+
+
+def _without(hosts: Sequence[str], tests: Tests) -> Iterator[str]:
+    """Nodes that have no figure of a test that others have."""
+    lacking: dict[str, list[str]] = {}
+    for result, comparison in tests:
+        have = {standing.host for standing in comparison.standings} if comparison else set(hosts)
+        for host in hosts:
+            if host not in have:
+                lacking.setdefault(host, []).append(_title(result))
+    if lacking:
+        named = [f"{host} ({', '.join(titles)})" for host, titles in lacking.items()]
+        yield f"No figure: {some(named, 4)}."
+
+
+def _median(result: Result, comparison: Comparison | None) -> Cell:
+    if comparison is None:
+        return Cell("", (), "")
+    allowed = () if comparison.allowed is None else (f"± {_percent(comparison.allowed)} allowed",)
+    return Cell(_quantity(result, comparison.median), allowed, "", minor=True)
+
+
+def _cell(host: str, result: Result, comparison: Comparison | None) -> Cell:
+    verdicts = [row.verdict for row in result.rows if row.host == host]
+    verdict = worst(verdicts) if verdicts else ""
+    found = next((s for s in comparison.standings if s.host == host), None) if comparison else None
+    if found is None:
+        return Cell("", (), verdict)
+    odd = ("slow " if found.ratio < 1 else "fast ") if found.outlier else ""
+    return Cell(_quantity(result, found.value), (f"{odd}{_percent(found.ratio)}",), verdict)
+
+
+def _title(result: Result) -> str:
+    """random read 4 KiB"""
+    size = result.count(TRANSFER_SIZE.column)
+    return titles.phase(result.phase).lower() + (f" {formats.size(size)}" if size else "")
+
+
+def _quantity(result: Result, value: float) -> str:
+    return formats.quantity(value, formats.units_of(result.metric, result.kind))
+
+
+def _percent(ratio: float) -> str:
+    return f"{100 * ratio:,.0f} %"
