@@ -134,9 +134,10 @@ def _share(agent: Agent, count: int, time_s: int, rounds: int) -> Row:
     wanted = Wanted(sys.executable, count, ranks=False, time_s=float(time_s))
     seen: list[Looks] = []
     for _ in range(rounds):
-        done = agent.run(argv, 60 + time_s, wanted=wanted)
-        assert done.node_looks
-        seen.append(done.node_looks)
+        done = agent.run(argv, 60 + time_s, wanted=wanted, around=Around())
+        assert done.watched
+        assert done.watched.cpus
+        seen.append(done.watched.cpus)
     shares = sorted(one.cost_s / one.wall_s for one in seen)
     middle = shares[len(shares) // 2]
     judged = (count, time_s) != _TOO_MANY
@@ -150,11 +151,11 @@ def _share(agent: Agent, count: int, time_s: int, rounds: int) -> Row:
 def _watching(work: Path, cpus: tuple[str, ...], rounds: int) -> Row:
     """What it takes to watch this node, with ranks that are bound to some CPUs, while nothing else is done."""
     place = mounts.at(str(work), mounts.table())
-    target = counters.Around(place.point, place.fstype).counters
+    target = counters.of_mount(place.point, place.fstype)
     shares = []
     for _ in range(rounds):
         used_s, began = time.process_time(), time.monotonic()
-        watch = Watch(Around(place.fstype, place.point, bound=cpus), counters=target)
+        watch = Watch(Around(place.fstype, place.point, bound=cpus), target)
         time.sleep(_WATCHED_S)
         watch.end()
         shares.append((time.process_time() - used_s) / (time.monotonic() - began))

@@ -20,6 +20,7 @@ from iosweep.errors import AllocationError, ExitCode, Unanswered
 from iosweep.node.cpu_record import Load, MachineCounters, NodeLoad
 from iosweep.node.io_record import Moved
 from iosweep.node.process import Completed
+from iosweep.node.watching import Watched
 from iosweep.plan.launchers import LAUNCHERS, SLURM_LAUNCHERS, Launcher, Mpiexec, mpiexec
 from iosweep.plan.model import Point
 from iosweep.programs.find import Program
@@ -28,7 +29,7 @@ from iosweep.results.checks.finding import Seen
 from iosweep.run import tool_files
 from iosweep.run.launching import Commands, lacking_pmi, together
 from iosweep.run.remote import Clock, RanOn, RemoteAgents
-from iosweep.run.remote_agent import Watched, hello
+from iosweep.run.remote_agent import hello
 from iosweep.slurm import query
 from iosweep.target.agent import Agent
 from iosweep.tools import Step, Tool, tools
@@ -263,7 +264,7 @@ class Agents:
         machine = (MachineCounters(1, 2, 3), MachineCounters(1, 4, 5))
         load = NodeLoad(busy=0.5, ours=0.25, steal=0.0, client=0.0, user_only=False, window_s=1.5, machine=machine)
         return {
-            host: RanOn(completed(argv=tuple(argv)), 105.0, 107.0, {"log": b"x"}, Watched(0, one, None, Moved()))
+            host: RanOn(completed(argv=tuple(argv)), 105.0, 107.0, {"log": b"x"}, Watched(load=one, moved=Moved()))
             for (host, argv), one in zip(commands.items(), (load, None), strict=True)
         }
 

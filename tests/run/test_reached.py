@@ -116,10 +116,10 @@ def test_the_bytes_of_a_command_and_of_its_children(disk: Path, threads: tuple[s
     argv = ["fio", "--name=x", f"--directory={disk}", "--size=2m", "--numjobs=2", "--fallocate=none", *threads]
     with Agent() as agent:
         done = agent.run([*argv, "--rw=write", "--end_fsync=1"], 60, disk, around=around)
-        assert done.exit_code == 0 and done.node_moved
-        assert 4 * MIB <= (done.node_moved.tool_written_bytes or 0) < 5 * MIB
-        assert (done.node_moved.device_written_bytes or 0) >= 4 * MIB
+        assert done.exit_code == 0 and done.watched
+        assert 4 * MIB <= (done.watched.moved.tool_written_bytes or 0) < 5 * MIB
+        assert (done.watched.moved.device_written_bytes or 0) >= 4 * MIB
         done = agent.run([*argv, "--rw=read", "--direct=1"], 60, disk, around=around)
-        assert done.node_moved and 4 * MIB <= (done.node_moved.tool_read_bytes or 0) < 5 * MIB
+        assert done.watched and 4 * MIB <= (done.watched.moved.tool_read_bytes or 0) < 5 * MIB
         done = agent.run(["true"], 60, disk, around=around)
-        assert done.node_moved and (done.node_moved.tool_written_bytes, done.node_moved.memory) == (0, "")
+        assert done.watched and (done.watched.moved.tool_written_bytes, done.watched.moved.memory) == (0, "")

@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 from msgspec import structs
 
-from iosweep.node.cpu_record import Bound, Load, MachineCounters, NodeLoad, Other, Throttled
+from iosweep.node.cpu_record import Bound, Load, MachineCounters, NodeLoad, Other
 from iosweep.node.cpus import NO_CPUS, CpuSet, listed
 from iosweep.node.node_facts import NodeFacts
 
@@ -139,7 +139,6 @@ def shares(
     client_is_process: bool,
     bound: Collection[CpuSet] = (),
     user: Callable[[str], str | None] = _nobody,
-    throttled: Throttled | None = None,
 ) -> NodeLoad | None:
     """A node's shares by all looks at a command, in order; None where they tell nothing. Pure.
 
@@ -178,7 +177,6 @@ def shares(
         ours_system=round(known.system / total, 4) if user_only else 0.0,
         top=_top(known_pairs, total, user, user_only),
         bound=_bound(looks, bound, user_only, user),
-        throttled=throttled,
     )
 
 
@@ -277,7 +275,6 @@ def of_nodes(loads: Mapping[str, NodeLoad | None]) -> Load | None:
         if load.bound and len(same) == 1:
             bound.append(structs.replace(load.bound, host=host))
     clients = [load.client for load in known.values() if load.client is not None]
-    throttled = [load.throttled for load in known.values() if load.throttled]
     host = max(other, key=other.__getitem__)
     return Load(
         other=round(min(1.0, max(other.values())), 3),
@@ -289,7 +286,6 @@ def of_nodes(loads: Mapping[str, NodeLoad | None]) -> Load | None:
         host=host,
         top=known[host].top,
         bound=max(bound, key=lambda one: one.other, default=None),
-        throttled=max(throttled, key=lambda one: one.share, default=None) if len(throttled) == len(known) else None,
         unread=tuple(sorted(set(loads) - set(known))),
     )
 

@@ -14,7 +14,7 @@ import re
 import sys
 import time
 from array import array
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -254,15 +254,6 @@ def of_nodes(streams: Mapping[str, bytes]) -> bytes:
         for head, values in _blocks(stream):
             head.host = host
             made.append(_whole(head, values))
-    return b"".join(made)
-
-
-def renamed(stream: bytes, rename: Callable[[str], str]) -> bytes:
-    """A stream with other names of its nodes, up to the first part that is not whole. Pure."""
-    made = []
-    for head, values in _blocks(stream):
-        head.host = rename(head.host)
-        made.append(_whole(head, values))
     return b"".join(made)
 
 

@@ -23,8 +23,9 @@ from typing import BinaryIO
 from msgspec import structs
 
 from iosweep.node import procfs
-from iosweep.node.cpu_record import Load, Looks, NodeLoad
+from iosweep.node.cpu_record import Load, Looks
 from iosweep.node.io_record import Moved
+from iosweep.node.watching import Watched
 
 #: Descendants of a command that are looked at before it is killed, about.
 _MANY = 1000
@@ -43,11 +44,9 @@ class Completed:
     """What a command did. `exit_code` is negative for a signal, as in subprocess.
 
     argv: what was executed; argvs: the commands of all nodes, or of a client and its servers, where there were several.
-    node_load, node_looks: use of the CPUs on the node that ran it, None where it was not read; load, cpus (by host):
-    on all nodes. storage_read_bytes, storage_written_bytes: of the command and all that it started here and waited for
-    (getrusage); moved, node_moved: what was moved meanwhile, on all nodes by host, and on the node that ran it;
-    monitor, node_monitor: what they did each second (monitor.py); progress, node_progress: what each rank had moved at
-    times (progress.py). left_behind: its processes that could not be killed, as `fio (pid 7)`.
+    watched: what the node did that ran it, None where nobody looked; load, cpus, moved (by host), monitor, progress: of
+    all nodes. storage_read_bytes, storage_written_bytes: of the command and all that it started here and waited for
+    (getrusage). left_behind: its processes that could not be killed, as `fio (pid 7)`.
     """
 
     argv: tuple[str, ...]
@@ -57,20 +56,16 @@ class Completed:
     wall_s: float
     left_behind: tuple[str, ...] = ()
     ran_on: Mapping[str, int] | None = None  # node of a Slurm job -> ranks that were seen there at once
-    node_load: NodeLoad | None = None
-    node_looks: Looks | None = None
     load: Load | None = None
     cpus: Mapping[str, Looks] | None = None
-    node_monitor: bytes = b""
     monitor: bytes = b""
-    node_progress: bytes = b""
     progress: bytes = b""
     stdout: bytes = b""
     stderr: bytes = b""
     argvs: tuple[tuple[str, ...], ...] = ()
     storage_read_bytes: int | None = None
     storage_written_bytes: int | None = None
-    node_moved: Moved | None = None
+    watched: Watched | None = None
     moved: Mapping[str, Moved] | None = None
 
     def with_own_bytes(self, moved: Moved) -> Moved:

@@ -1,5 +1,5 @@
-"""Looks at a node while a command runs: who uses its CPUs (load.py), what it does each second (monitor.py), and how
-often a quota stopped it (cgroup.py). One thread does all of it."""
+"""Looks at a node while a command runs: the masks of its ranks or workers (sampling.py), who uses its CPUs (load.py),
+and what it moves and does each second (io_counters.py, monitor.py)."""
 
 from __future__ import annotations
 
@@ -8,17 +8,21 @@ import math
 import os
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
 
-from iosweep.node import cgroup, fs_types, procfs
-from iosweep.node.cpu_record import NodeLoad
+import msgspec
+from msgspec import structs
+
+from iosweep.node import fs_types, procfs
+from iosweep.node.cpu_record import Looks, NodeLoad
 from iosweep.node.cpus import NO_CPUS, CpuSet, parsed
 from iosweep.node.io_counters import IoCounters
+from iosweep.node.io_record import Moved
 from iosweep.node.load import Around, Key, Look, OnCpu, Ticks, cpus, shares, total_of
 from iosweep.node.monitor import Monitor
+from iosweep.node.sampling import Sampler, Wanted
 
 #: The first look comes after this time: shorter commands are too few ticks, and need not wait for a look.
 _BEGIN_S = 0.2
@@ -54,29 +58,43 @@ class Job:
         return key[0] == self.runner or (self.is_new(key) and procfs.is_of_step(key[0]))
 
 
-class Watched(NamedTuple):
-    """The node's shares, None where the command was too short; what monitor.of_nodes takes; and the bytes that waited
-    to be written when it began, None where that is not known."""
+class Watched(msgspec.Struct, frozen=True, kw_only=True):
+    """What a node did while a command ran.
 
-    load: NodeLoad | None
-    monitor: bytes
-    dirty_bytes: int | None
+    moved: bytes by its counters; ranks: the most that were there at once; load: None where the command was too short;
+    cpus: what Sampler.end saw; monitor, progress: streams of monitor.py and progress.py.
+    """
+
+    moved: Moved
+    ranks: int = 0
+    load: NodeLoad | None = None
+    cpus: Looks | None = None
+    monitor: bytes = b""
+    progress: bytes = b""
 
 
 class Watch:
     """Looks on while a command runs.
 
     This process is ours, with all that is below it, and in a job what `job` says. `counters`: those of the target.
+    `wanted`: the ranks or workers to look at, `among` these processes; None to watch the node only.
     """
 
-    def __init__(self, around: Around, job: Job | None = None, counters: IoCounters | None = None) -> None:
+    def __init__(
+        self,
+        around: Around,
+        counters: IoCounters,
+        job: Job | None = None,
+        wanted: Wanted | None = None,
+        among: Callable[[], Iterable[str]] = tuple,
+    ) -> None:
+        self._sampler = Sampler(wanted, among) if wanted else None
+        self._counters, self._before = counters, counters.read()
         self._bound = tuple(dict.fromkeys(map(parsed, around.bound)))
         # outside of a job all that ends is waited for by us, so that two looks tell everything but who was on a CPU
         self._between = job is not None or bool(self._bound)
         self._reader = Reader(around, job)
         self._monitor = Monitor(NO_CPUS.union(*self._bound), counters)
-        self._quotas = _quotas()
-        self._stopped = self._quotas.read()
         self._looks: list[Look] = []
         self._began = time.monotonic()
         self._stop = threading.Event()
@@ -85,16 +103,20 @@ class Watch:
 
     def end(self) -> Watched:
         """Stop looking; what was seen."""
+        moved = self._counters.moved(self._before, self._counters.read())
         self._stop.set()
         self._thread.join()
-        dirty_bytes = self._monitor.dirty_bytes()
-        if not self._looks:
-            return Watched(None, b"", dirty_bytes)
-        self._monitor.sample()
-        self._looks.append(self._reader.look())
-        throttled = cgroup.throttled(self._stopped, self._quotas.read()) if self._quotas.readable else None
-        found = shares(self._looks, self._reader.client_is_process, self._bound, procfs.user, throttled)
-        return Watched(found, self._monitor.stream(), dirty_bytes)
+        watched = Watched(moved=structs.replace(moved, dirty_bytes=self._monitor.dirty_bytes()))
+        if self._looks:
+            self._monitor.sample()
+            self._looks.append(self._reader.look())
+            found = shares(self._looks, self._reader.client_is_process, self._bound, procfs.user)
+            watched = structs.replace(watched, load=found, monitor=self._monitor.stream())
+        if self._sampler:
+            cpus, progress = self._sampler.end(), self._sampler.progress
+            ranks = progress.stream() if progress else b""
+            watched = structs.replace(watched, ranks=self._sampler.most, cpus=cpus, progress=ranks)
+        return watched
 
     def _run(self) -> None:
         self._monitor.sample()
@@ -110,17 +132,6 @@ class Watch:
                 cost_s = time.thread_time() - used_s
                 pause_s = max(min(_APART * (now - self._began), _LONGEST_S), cost_s / _COST)
                 look_s = now + pause_s if self._between else math.inf
-
-
-def _quotas() -> cgroup.Quotas:
-    """Those of this process, which stays in its control group."""
-    global _found_quotas
-    if _found_quotas is None:
-        _found_quotas = cgroup.quotas(procfs.read("self", "cgroup").decode("utf-8", "replace"))
-    return _found_quotas
-
-
-_found_quotas: cgroup.Quotas | None = None
 
 
 #: Processes that are known not to be a job's, or the client: to ask again takes longer than all else.

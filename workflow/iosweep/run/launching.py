@@ -118,7 +118,8 @@ class Commands:
             facts = self.pinning.nodes.values() if self.pinning else ()
             around = load.Around.of_node(next(iter(facts), None), self._bound(binding))
             done = self.agent.run(argv, timeout_s, self.scratch, cpus, looked_for, around=around)
-            done = seen_on_nodes.of_this_node(done, hosts[:1]).onto(done)
+            watched = dict.fromkeys(hosts[:1], done.watched) if done.watched else {}
+            done = seen_on_nodes.of_nodes(watched).onto(done)
         streams = {"stdout": done.stdout, "stderr": done.stderr}
         if tool.mpi and self.remote and not done.exit_code:
             for name in tool.outputs.values():

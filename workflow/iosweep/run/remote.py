@@ -27,8 +27,9 @@ from msgspec import convert, to_builtins
 from iosweep import hostlist
 from iosweep.errors import AllocationError, ExitCode, Refused, TargetError, TargetHangs, Unanswered
 from iosweep.node import process
+from iosweep.node.watching import Watched
 from iosweep.run import remote_agent
-from iosweep.run.remote_agent import Request, Watched, Watching
+from iosweep.run.remote_agent import Request, Watching
 from iosweep.slurm import broadcast, fan_out, query
 from iosweep.target import protocol
 from iosweep.target.protocol import Answer

@@ -17,7 +17,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import NoReturn
@@ -26,11 +26,10 @@ import msgspec
 import psutil
 
 from iosweep.files import safe_paths
-from iosweep.node import collect_facts, load, process, procfs, watching
-from iosweep.node.cpu_record import Looks, NodeLoad
-from iosweep.node.io_record import Moved
+from iosweep.node import collect_facts, load, process, procfs
 from iosweep.node.node_facts import NodeFacts
-from iosweep.node.sampling import Sampler, Wanted
+from iosweep.node.sampling import Wanted
+from iosweep.node.watching import Job, Watch, Watched
 from iosweep.programs.find import hash_of
 from iosweep.run import tool_files
 from iosweep.slurm import broadcast, fan_out
@@ -60,18 +59,6 @@ class NodeAnswer(msgspec.Struct, frozen=True):
     node: NodeFacts
 
 
-class Watched(msgspec.Struct, frozen=True):
-    """The most ranks at once, the load by others, what Sampler.end saw, what was moved, what the node did each second
-    (watching.Watched), and what each rank had moved at times (progress.py)."""
-
-    ranks: int
-    load: NodeLoad | None
-    cpus: Looks | None
-    moved: Moved
-    monitor: bytes = b""
-    progress: bytes = b""
-
-
 class Watching(msgspec.Struct, frozen=True):
     """The arguments of `watch`."""
 
@@ -93,45 +80,24 @@ class Ran(msgspec.Struct, frozen=True):
     watched: Watched | None = None
 
 
-class _Watch:
-    """Observes a command on this node: its ranks or workers (sampling.py), and the node (watching.py).
-
-    Ranks are children of Slurm, not ours, but belong to our job. `runner`: the process id of the runner, if it is on
-    this node.
-    """
-
-    def __init__(self, wanted: Wanted | None, bound: Sequence[str], runner: int | None):
-        self._io = counters.Around(_around.mount, _around.fstype)
-        around, job = replace(_around, bound=tuple(bound)), watching.Job.from_now(runner)
-        self._node = watching.Watch(around, job, self._io.counters)
-        there = set(procfs.pids())
-
-        def new() -> list[str]:
-            return [pid for pid in procfs.pids() if pid not in there and procfs.is_of_job(pid)]
-
-        self._sampler = Sampler(wanted, new) if wanted else None
-
-    def end(self) -> Watched:
-        moved, node = self._io.end(), self._node.end()
-        moved = msgspec.structs.replace(moved, dirty_bytes=node.dirty_bytes)
-        if not self._sampler:
-            return Watched(0, node.load, None, moved, node.monitor)
-        seen, progress = self._sampler.end(), self._sampler.progress
-        ranks = progress.stream() if progress else b""
-        return Watched(self._sampler.most, node.load, seen, moved, node.monitor, ranks)
-
-
 _around = load.Around()
-_watch: _Watch | None = None
+_watch: Watch | None = None
 
 
 def watch(wanted: Wanted | None, bound: list[str], runner: int | None) -> None:
     """Begin to watch. `wanted`: None to watch the node only; `bound`: the CPUs of each rank or worker, none where they
-    may use all; `runner`: as for _Watch."""
+    may use all; `runner`: the process id of the runner, if it is on this node."""
     global _watch
     if _watch:
         _watch.end()
-    _watch = _Watch(wanted, bound, runner)
+    there = set(procfs.pids())
+
+    def new() -> list[str]:
+        """Ranks are children of Slurm, not ours, but belong to our job."""
+        return [pid for pid in procfs.pids() if pid not in there and procfs.is_of_job(pid)]
+
+    around = replace(_around, bound=tuple(bound))
+    _watch = Watch(around, counters.of_mount(around.mount, around.fstype), Job.from_now(runner), wanted, new)
 
 
 def seen() -> Watched:

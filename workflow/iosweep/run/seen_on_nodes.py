@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -10,7 +10,7 @@ from iosweep.node import load, monitor, progress
 from iosweep.node.cpu_record import Load, Looks
 from iosweep.node.io_record import Moved
 from iosweep.node.process import Completed
-from iosweep.run.remote_agent import Watched
+from iosweep.node.watching import Watched
 
 
 class SeenOnNodes(NamedTuple):
@@ -27,18 +27,6 @@ class SeenOnNodes(NamedTuple):
     def onto(self, done: Completed) -> Completed:
         seen = replace(done, load=self.load, cpus=self.cpus, moved=self.moved)
         return replace(seen, monitor=self.monitor, progress=self.progress)
-
-
-def of_this_node(done: Completed, hosts: Sequence[str]) -> SeenOnNodes:
-    """What the agent saw that ran the command; `hosts`: this node, by its name."""
-    return SeenOnNodes(
-        ranks={},
-        load=load.of_nodes(dict.fromkeys(hosts, done.node_load)),
-        cpus=dict.fromkeys(hosts, done.node_looks) if done.node_looks and hosts else None,
-        moved=dict.fromkeys(hosts, done.node_moved) if done.node_moved else {},
-        monitor=monitor.of_nodes(dict.fromkeys(hosts, done.node_monitor)),
-        progress=progress.of_nodes(dict.fromkeys(hosts, done.node_progress)),
-    )
 
 
 def of_nodes(seen: Mapping[str, Watched]) -> SeenOnNodes:

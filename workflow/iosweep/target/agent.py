@@ -34,7 +34,7 @@ from msgspec import structs
 from iosweep.errors import Refused, TargetError, TargetHangs
 from iosweep.node import process, procfs
 from iosweep.node.load import Around
-from iosweep.node.sampling import Sampler, Wanted
+from iosweep.node.sampling import Wanted
 from iosweep.node.watching import Watch
 from iosweep.target import (
     contents,
@@ -112,7 +112,7 @@ class Agent:
         token: bool = False,
         around: Around | None = None,
     ) -> process.Completed:
-        """`process.run` in the child, which looks on (`wanted`), and at what others do (`around`).
+        """`process.run` in the child, which looks at the node meanwhile (`around`), and at ranks or workers (`wanted`).
 
         Raises TargetError if the command cannot be started. Whatever is raised meanwhile (a signal of ours), no process
         of the command stays.
@@ -294,20 +294,17 @@ def execute(
 ) -> process.Completed:
     """Run a command for Agent.run. `stdout`, `stderr`: descriptors that came with the request; `asker`: the
     connection."""
-    sampler = Sampler(wanted, lambda: procfs.below(str(os.getpid()))) if wanted else None
-    io = counters.Around(around.mount, around.fstype) if around else None
-    watch = Watch(around, counters=io.counters) if around and io else None
+    watch = None
+    if around:
+        of_target = counters.of_mount(around.mount, around.fstype)
+        watch = Watch(around, of_target, wanted=wanted, among=lambda: procfs.below(str(os.getpid())))
     try:
         done = process.run(argv, timeout_s, directory, stdout, stderr, asker, cpus, token)
     finally:
-        moved = io.end() if io else None
         watched = watch.end() if watch else None
-        seen = sampler.end() if sampler else None
-    if watched and moved:
-        own = structs.replace(done.with_own_bytes(moved), dirty_bytes=watched.dirty_bytes)
-        done = replace(done, node_load=watched.load, node_moved=own, node_monitor=watched.monitor)
-    progress = sampler.progress.stream() if sampler and sampler.progress else b""
-    return replace(done, node_looks=seen, node_progress=progress)
+    if watched:
+        watched = structs.replace(watched, moved=done.with_own_bytes(watched.moved))
+    return replace(done, watched=watched)
 
 
 OPERATIONS = protocol.by_name(

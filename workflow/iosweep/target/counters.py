@@ -5,27 +5,10 @@ from __future__ import annotations
 from functools import lru_cache
 
 from iosweep.node.io_counters import IoCounters, Mounted
-from iosweep.node.io_record import Moved
 from iosweep.target import mounts
 
 
-class Around:
-    """Reads the counters when it is made, and again at `end`."""
-
-    def __init__(self, point: str, fstype: str) -> None:
-        self.counters = _cached(point, fstype)
-        self._before = self.counters.read()
-
-    def end(self) -> Moved:
-        """What was moved since."""
-        return self.counters.moved(self._before, self.counters.read())
-
-
 @lru_cache(maxsize=1)
-def _cached(point: str, fstype: str) -> IoCounters:
-    return of_mount(point, fstype)
-
-
 def of_mount(point: str, fstype: str) -> IoCounters:
     """The counters for the file system of this type that is mounted at `point`; where it is not mounted (any more) only
     those of the network. Nothing of the target itself is touched, so this does not wait for it."""

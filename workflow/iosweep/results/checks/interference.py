@@ -14,8 +14,6 @@ from iosweep.units import human_size
 
 #: Share of a node's CPU time that others may use while a phase runs, and of the CPUs of one rank or worker.
 OTHER_LOAD = 0.25
-#: Share of a quota's periods in which it may stop what runs, and of the time that it may stop it.
-_STOPPED, _STOPPED_TIME = 0.05, 0.02
 #: What others may move, as a share of the tool's own bytes; and beside it in all, and per second: logs, and what a
 #: desktop does.
 OTHER_IO, _BYTES, _BYTES_PER_S = 0.25, 16 << 20, 4 << 20
@@ -72,22 +70,6 @@ def _named(top: Sequence[Other]) -> str:
     """The processes of others that used most."""
     each = (f"{one.name}{f' of {one.user}' if one.user else ''} {one.share:.0%}" for one in top)
     return f" ({', '.join(each)})" if top else ""
-
-
-def cpu_quota(s: Seen) -> Finding:
-    """No quota of CPU time (of a control group) stopped the tool: in at most 5 % of its periods, or 2 % of the time."""
-    load = s.run.load
-    if not load:
-        return unchecked("what quotas did was not read (it takes runs of half a second)")
-    if not (found := load.throttled):
-        return unchecked("the control groups of a node could not be read")
-    if not found.stopped:
-        return passed("no quota of CPU time stopped anything")
-    periods = f"{found.stopped} of {found.periods} periods"
-    told = f"a quota of CPU time stopped what ran in {periods}, for {found.stopped_s:.2f} s in all"
-    if found.share > _STOPPED and found.stopped_s > _STOPPED_TIME * load.window_s:
-        return failed(told)
-    return passed(told)
 
 
 class _Way(NamedTuple):
