@@ -119,7 +119,7 @@ def test_the_shipped_configurations_name_their_schema(root: Path) -> None:
     [
         {},
         METADATA,
-        {"exclude": [{"queue_depth": 1}, {"queue_depth": [1, 2]}], "when": {"queue_depth": {"threads_per_node": 2}}},
+        {"exclude": [{"queue_depth": 1}, {"queue_depth": [1, 2]}]},
         {"repetitions": {"min": 2, "until_ci95_half_width": "5%"}},
         {"options": {"file_size": 4096, "o_direct": False, "ioengine": "psync"}},
     ],

@@ -8,8 +8,6 @@ import pytest
 
 from campaign import METADATA, document, make, problems
 from iosweep.errors import ConfigError
-from iosweep.files import documents
-from iosweep.plan.model import plan_from_document
 
 MOST = "a campaign may have 100,000, excluded ones included; shorten an axis"
 
@@ -49,17 +47,6 @@ def test_all_sweeps_count(tmp_path: Path) -> None:
     assert problems(tmp_path, sweeps(axes)) == []
 
 
-def test_the_exclusions_of_all_sweeps_count(tmp_path: Path) -> None:
-    axes = {"queue_depth": up_to(1000)}
-    made = sweeps(*[axes] * 6)
-    for sweep in made["sweeps"]:
-        sweep["exclude"] = [{"queue_depth": depth} for depth in up_to(999)]
-    [wrong] = problems(tmp_path, made)
-    assert "sweeps[5].exclude: 999 entries for 1,000 combinations are too many to compare with those of the" in wrong
-    made["sweeps"].pop()
-    assert problems(tmp_path, made) == []
-
-
 def test_the_first_hundred_problems_are_printed(tmp_path: Path) -> None:
     with pytest.raises(ConfigError) as caught:
         make(tmp_path, document(**{f"k{n}": 1 for n in up_to(1234)}))
@@ -95,9 +82,6 @@ def test_sweeps_and_exclusions(tmp_path: Path) -> None:
     one = {"queue_depth": 7, "threads_per_node": 7}
     [wrong] = problems(tmp_path, document(axes=axes, exclude=[one] * 1001))
     assert wrong.endswith("sweeps[0].exclude: has more than 1,000 values; give fewer")
-    [wrong] = problems(tmp_path, document(axes=axes, exclude=[one] * 501))
-    assert "sweeps[0].exclude: 501 entries for 10,000 combinations are too many to compare" in wrong
-    assert problems(tmp_path, document(axes=axes, exclude=[one] * 500)) == []
 
 
 WORKERS = "65,536 nodes x 4,096 threads_per_node are 268,435,456 workers; a point may have 1,048,576: give fewer"
@@ -132,27 +116,7 @@ def test_files_of_a_point(tmp_path: Path) -> None:
     assert problems(tmp_path, document(**metadata), make) == []
 
 
-def test_names_of_a_plan(tmp_path: Path) -> None:
-    axes = {"threads_per_node": up_to(100), "nodes": [10000]}
-    [wrong] = problems(tmp_path, document(**SWEEPS["ior"] | {"axes": axes}), make)
-    assert ": sweeps[0].axes.nodes: " in wrong
-    assert "of all points so far make 4,350,000 names of files; a campaign may have 4,194,304: " in wrong
-    # points that share their names count once
-    axes = {"threads_per_node": [100], "nodes": [10000], "transfer_size": [f"{4 << n}k" for n in range(10)]}
-    assert problems(tmp_path, document(**SWEEPS["ior"] | {"axes": axes}), make) == []
-
-
-def test_data_sets_of_a_plan(tmp_path: Path) -> None:
-    """fio has one for each node."""
-    axes = {"nodes": [65536], "file_size": ["4k", "8k", "16k"]}
-    [wrong] = problems(tmp_path, document(axes=axes, options={"transfer_size": "4k"}), make)
-    assert "sweeps[0].axes.nodes: " in wrong
-    assert "of all points so far make 196,608 data sets; a campaign may have 131,072: " in wrong
-
-
-def test_a_stored_plan_is_bounded_too(tmp_path: Path) -> None:
-    whole = json.loads(make(tmp_path).content())
-    point = whole["allocations"][0]["points"][0]
-    point["nodes"], point["options"]["threads_per_node"] = 65536, 4096
-    with pytest.raises(documents.Damaged, match="are 268,435,456 workers"):
-        plan_from_document(documents.seal(json.dumps(whole).encode()))
+def test_repetitions_of_a_plan(tmp_path: Path) -> None:
+    many = document(axes={"queue_depth": up_to(16)}, repetitions=65536)
+    with pytest.raises(ConfigError, match="1,048,576 repetitions are planned, and a campaign may have 1,000,000; give"):
+        make(tmp_path, many)

@@ -1,16 +1,12 @@
 """Hostile names and values: each is refused with a sentence that names its place, or carried as text, never obeyed."""
 
-import copy
 import csv
 import html
-import json
 import os
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pyarrow.parquet
 import pytest
@@ -20,98 +16,14 @@ from campaign import TEXT as QUICK
 from iosweep import dag
 from iosweep.commands import cli
 from iosweep.commands.doctor import campaign
-from iosweep.config import models, sections, sweep_file
-from iosweep.config.yaml_lines import dotted
 from iosweep.errors import ConfigError
 from iosweep.jobs import submission
-from iosweep.plan.expand import make_plan
-from iosweep.plan.model import Plan, plan_from_document
 from iosweep.report import page
 from iosweep.results.raw_output import unpack
 from iosweep.target import directory as directories
-from iosweep.tools import tools
 from records import plain_records_of
 
 pytestmark = pytest.mark.local
-
-#: Every key of a configuration at least once; of the options, fio's.
-WHOLE: dict[str, Any] = {
-    "campaign": "c",
-    "description": "d",
-    "allocation": "campaign",
-    "seed": 1,
-    "target": {
-        "directory": "/t",
-        "type": "lustre",
-        "server_cache": "1g",
-        "node_bandwidth": "1g",
-        "layout": ["-c", "4"],
-        "keep": "none",
-        "settle": "1s",
-        "deadline": "1s",
-        "lock": "/l",
-    },
-    "limits": {
-        "bytes_written": "50t",
-        "time": "300d",
-        "over_time": "trim",
-        "grace": "1s",
-        "share_of_free": "10%",
-        "retried": "10%",
-        "fill": "80%",
-        "shortest_phase": "10s",
-    },
-    "pinning": "verify",
-    "accept": {"rand_mixed iops at threads_per_node 1": ">= 1 IOPS"},
-    "allow_open_port": True,
-    "tools": {
-        "provider": "spack",
-        "environment": "/e.yaml",
-        "directory": "/d",
-        "spack": "/s",
-        "mirror": "/m",
-        "variables": ["A"],
-    },
-    "cpus": {"reserved": "3", "placement": "near_nic", "nic": "ib0", "width": "core", "oversubscribe": False},
-    "sweeps": [
-        {
-            "name": "s",
-            "tool": "fio",
-            "description": "d",
-            "phases": ["rand_write", "rand_mixed"],
-            "axes": {"nodes": [1], "threads_per_node": [1, 2], "transfer_size": ["4k"]},
-            "options": {
-                name: False if option.default is None else option.default
-                for name, option in tools()["fio"].options.items()
-                if name not in ("threads_per_node", "transfer_size")
-            },
-            "exclude": [{"threads_per_node": [2]}],
-            "when": {"transfer_size": {"threads_per_node": [1]}},
-            "phase_time": "1s",
-            "repetitions": {"min": 1, "max": 2, "until_ci95_half_width": "5%"},
-            "confirm": 1,
-            "ramp": {"axis": "threads_per_node", "stop_when": "saturated"},
-        },
-        {
-            "suite": "four-corners",
-            "scale": dict.fromkeys(models.Scale.model_fields, 512) | {"phase_time": "1s"},
-            "nodes": [1],
-            "repetitions": 1,
-            "confirm": 1,
-        },
-    ],
-}
-Place = tuple[str | int, ...]
-
-#: Where any text is right, and where any path is.
-TEXT: tuple[Place, ...] = (("description",), ("sweeps", 0, "description"))
-PATH: tuple[Place, ...] = (
-    ("target", "directory"),
-    ("target", "lock"),
-    *(("tools", name) for name in ("environment", "directory", "spack", "mirror")),
-)
-#: What decides which keys there are, so that it hides what is wrong with others.
-KIND: tuple[Place, ...] = (("sweeps", 0, "tool"), ("sweeps", 1, "suite"))
 
 #: Text that a person can read, and a path: names of files may be like this.
 READABLE = {
@@ -173,212 +85,9 @@ CONTROL = {
 TEXTS = READABLE | INVISIBLE | CONTROL
 
 
-def leaves(part: Any, place: Place = ()) -> Iterator[Place]:
-    """The places of all values."""
-    children = part.items() if isinstance(part, dict) else enumerate(part) if isinstance(part, list) else ()
-    if not isinstance(part, (dict, list)):
-        yield place
-    for key, child in children:
-        yield from leaves(child, (*place, key))
-
-
-def with_value(places: tuple[Place, ...], value: object) -> dict[str, Any]:
-    """WHOLE with a value at some places."""
-    made = copy.deepcopy(WHOLE)
-    for place in places:
-        part: Any = made
-        for key in place[:-1]:
-            part = part[key]
-        part[place[-1]] = value
-    return made
-
-
-def read(directory: Path, document: object) -> tuple[Plan | None, dict[str, str]]:
-    """(the plan or None, dotted place -> what is wrong there). Whatever is said is one line that can be shown."""
-    file = directory / "x.yaml"
-    # YAML's own escapes: in JSON's, a character beyond U+FFFF is two halves
-    text = re.sub("[^ -~]", lambda c: f"\\U{ord(c[0]):08x}", json.dumps(document, ensure_ascii=False))
-    file.write_text(re.sub("(Infinity|NaN)", lambda n: f".{n[0][:3].lower()}", text))
-    try:
-        return make_plan(sweep_file.read(file)), {}
-    except ConfigError as error:
-        for problem in error.problems:
-            assert problem.line == 1
-            assert problem.file == str(file)
-            assert str(problem).isprintable()
-            assert len(str(problem)) < 1000
-        return None, {re.sub(r"^(target.layout).*", r"\1", p.where): p.message for p in error.problems}
-
-
 def shown(text: str) -> bool:
     """Whether nothing in it steers a terminal."""
     return all(line.isprintable() for line in text.split("\n"))
-
-
-EVERYWHERE = tuple(leaves(WHOLE))
-#: Values of these are numbers, sizes, times, shares, words that are known, and names.
-STRICT = tuple(place for place in EVERYWHERE if place not in (*TEXT, *PATH, *KIND))
-NAMES: tuple[Place, ...] = (("campaign",), ("target", "type"), ("cpus", "nic"), ("sweeps", 0, "name"))
-FLAGS: tuple[Place, ...] = (("sweeps", 0, "options", "o_direct"), ("sweeps", 0, "options", "fsync"))
-FLAGS += (("sweeps", 0, "options", "client_server"), ("cpus", "oversubscribe"))
-FLAGS += (("allow_open_port",),)
-
-
-def wheres(places: tuple[Place, ...]) -> set[str]:
-    """As problems name places; the arguments of the layout are read as one value."""
-    return {"target.layout" if "layout" in place else dotted(place) for place in places}
-
-
-def test_every_key_is_tried(tmp_path: Path) -> None:
-    made, wrong = read(tmp_path, WHOLE)
-    assert made and not wrong
-    sweep = models.sweep_model(tools()["fio"])
-    for part, model in (
-        (WHOLE, models.campaign_model()),
-        (WHOLE["target"], sections.Target),
-        (WHOLE["limits"], sections.Limits),
-        (WHOLE["cpus"], sections.Cpus),
-        (WHOLE["tools"], sections.Tools),
-        (WHOLE["sweeps"][0], sweep),
-        (WHOLE["sweeps"][0]["repetitions"], models.Repetitions),
-        (WHOLE["sweeps"][1], models.SuiteEntry),
-    ):
-        assert set(part) == set(model.model_fields)
-
-
-@pytest.mark.parametrize("text", TEXTS.values(), ids=TEXTS)
-def test_a_text_in_every_key(tmp_path: Path, text: str) -> None:
-    _, wrong = read(tmp_path, with_value(STRICT, text))
-    assert set(wrong) == wheres(STRICT)
-    _, wrong = read(tmp_path, with_value(KIND, text))
-    assert set(wrong) == wheres(KIND)
-    made, wrong = read(tmp_path, with_value(TEXT, text))
-    if text in CONTROL.values():
-        assert set(wrong) == wheres(TEXT)
-    else:
-        assert made
-        assert made.description == made.sweeps[0].description == text
-        assert plan_from_document(made.document()).description == text
-    made, wrong = read(tmp_path, with_value(PATH, f"/t/{text}"))
-    if text in READABLE.values():
-        assert made
-        assert made.target.directory == made.target.lock == f"/t/{text}"
-    else:
-        assert "target.directory" in wrong
-
-
-@pytest.mark.parametrize(
-    "name", ["con", "nul", "0x10", "1e3", "null", "yes", "1.", "a..b", "iosweep-", "a--help", "X" * 64]
-)
-def test_a_name_that_others_would_take_for_more(tmp_path: Path, name: str) -> None:
-    made, wrong = read(tmp_path, with_value(NAMES, name))
-    assert wrong == {}
-    assert made
-    assert (made.campaign, made.sweeps[0].name) == (name, name)
-
-
-@pytest.mark.parametrize("text", TEXTS.values(), ids=TEXTS)
-def test_a_text_as_a_key(tmp_path: Path, text: str) -> None:
-    for place in ((), ("target",), ("sweeps", 0), ("sweeps", 0, "options")):
-        made = copy.deepcopy(WHOLE)
-        part: Any = made
-        for key in place:
-            part = part[key]
-        part[text] = 1
-        _, wrong = read(tmp_path, made)
-        assert len(wrong) == 1
-
-
-NUMBERS = {
-    "negative": -1,
-    "huge": 10**30,
-    "beyond 64 bits": 1 << 63,
-    "of 5000 digits": "9" * 5000,
-    "with a unit and 400 digits": "9" * 400 + "k",
-    "seconds without end": "9" * 400 + "s",
-    "percent without end": "9" * 400 + "%",
-    "negative size": "-4k",
-    "negative time": "-1s",
-    "negative share": "-5%",
-    "exponent": "1e3",
-    "hexadecimal": "0x10",
-    "underscores": "1_000",
-    "other digits": "\u0661\u0662",
-    "full width": "\uff14k",
-    "a half": 0.5,
-    "not a number": float("nan"),
-    "infinite": float("inf"),
-    "less than all": float("-inf"),
-    "true": True,
-    "a list": [[]],
-}
-
-
-@pytest.mark.parametrize("value", NUMBERS.values(), ids=NUMBERS)
-def test_a_number_in_every_key(tmp_path: Path, value: object) -> None:
-    right = FLAGS if value is True else ()
-    _, wrong = read(tmp_path, with_value(STRICT, value))
-    assert set(wrong) - wheres(NAMES) == wheres(tuple(p for p in STRICT if p not in (*NAMES, *right)))
-
-
-#: The second line of a configuration, and what is said of it; None: it is only a value.
-YAML = {
-    "a word of YAML 1.1": ("seed: yes\n", ':2: seed: "yes" is not a whole number'),
-    "no": ("description: no\n", None),
-    "off": ("limits: {time: off}\n", ':2: limits.time: "off" is not a duration'),
-    "exponent": ("seed: 1e3\n", ":2: seed: 1000.0 is not a whole number"),
-    "hexadecimal": ("seed: 0x10\n", None),
-    "null": ("description: null\n", None),
-    "null limits": ("limits: null\n", ":2: limits: None must be a mapping"),
-    "base 60": ("limits: {time: 1:30}\n", ':2: limits.time: "1:30" is not a duration'),
-    "python": ("description: !!python/object/apply:os.system [x]\n", ":2: not valid YAML: could not determine"),
-    "python name": ("seed: !!python/name:os.system\n", ":2: not valid YAML: could not determine"),
-    "a tag of ours": ("seed: !!int x\n", ":2: not valid YAML: not a value of type int"),
-    "binary": ("description: !!binary AAECAwQ=\n", ":2: description: "),
-    "a set": ("limits: !!set {time}\n", ":2: limits: "),
-    "twice": ("campaign: other\n", ":2: campaign: is defined twice (first on line 1)"),
-    "merge": ("limits: {<<: {time: 1s}}\n", ":2: limits: merge keys (<<) are not supported"),
-    "in itself": ("limits: &a {time: *a}\n", ":1: is nested too deeply"),
-    "unknown alias": ("description: *nothing\n", ":2: not valid YAML: found undefined alias"),
-    "a tab": ("limits:\n\ttime: 1s\n", ":3: not valid YAML: found character"),
-    "two documents": ("--- \ncampaign: other\n", ":2: not valid YAML: but found another document"),
-    "key of a list": ("[1, 2]: 3\n", ":2: keys must be text"),
-    "a key that is a number": ("1: 3\n", ":2: keys must be text"),
-    "depth": ("limits: " + "[" * 3000 + "\n", ":1: is nested too deeply"),
-    "a long text": ("description: " + "x" * 65536 + "\n", None),
-    "a longer text": ("description: " + "x" * 65537 + "\n", ":2: description: has 65,537 characters; at most 65,536"),
-    "a line of a megabyte": ("description: " + "x" * (1 << 20) + "\n", ":1: is larger than 1.0 MiB, the most"),
-    "digits": ("seed: 1" + "0" * 999 + "\n", ":2: seed: 1" + "0" * 56 + "... has 1,000 digits; at most 40 are read"),
-    "digits of hexadecimals": ("seed: 0x" + "f" * 4000 + "\n", "... has 4,001 digits; at most 40 are read"),
-    "digits of fractions": ("seed: 1." + "1" * 4000 + "\n", "... has 4,001 digits; at most 40 are read"),
-    "more than a float holds": ("seed: 1e999\n", ":2: seed: inf is not a whole number"),
-    "no number": ("limits: {fill: .nan}\n", ":2: limits.fill: nan is not a share"),
-    "a long share": ("limits: {fill: 1." + "9" * 3000 + "%}\n", "is not a share"),
-    "a long duration": ("limits: {time: 1." + "9" * 3000 + "s}\n", "is not a duration"),
-}
-
-
-@pytest.mark.parametrize(("text", "wrong"), YAML.values(), ids=YAML)
-def test_yaml_that_means_more_than_it_says(tmp_path: Path, text: str, wrong: str | None) -> None:
-    file = tmp_path / "x.yaml"
-    sweep = "target: {directory: /t}\nsweeps: [{name: s, tool: fio, phases: [rand_read], phase_time: 1s}]\n"
-    file.write_text(f"campaign: c\n{text}{sweep}")
-    if wrong is None:
-        assert sweep_file.read(file).campaign == "c"
-    else:
-        with pytest.raises(ConfigError, match=re.escape(f"{file}{wrong}" if wrong[0] == ":" else wrong)):
-            sweep_file.read(file)
-
-
-def test_a_file_name_that_is_not_text(tmp_path: Path) -> None:
-    file = tmp_path / os.fsdecode(b"\xff\x1b[31m{x}.yaml")
-    file.write_text(json.dumps(WHOLE))
-    made = make_plan(sweep_file.read(file))
-    assert plan_from_document(made.document()).configuration[0].file == f"{tmp_path}/\\udcff\\x1b[31m{{x}}.yaml"
-    file.write_text("campaign: 7\n")
-    with pytest.raises(ConfigError) as caught:
-        sweep_file.read(file)
-    assert shown(str(caught.value))
 
 
 # Through the runner

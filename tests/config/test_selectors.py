@@ -5,7 +5,6 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from iosweep.config import selectors
 from iosweep.config.selectors import Scaling, Selector, SelectorError, Subject, Where, lacks, matches, parse
 
 pytestmark = pytest.mark.unit
@@ -22,7 +21,6 @@ ALL = [RAND, DEEP, SEQ, *CREATE]
     [
         ("read_bandwidth", "seq_read", "bandwidth"),
         ("write_bandwidth", "seq_write", "bandwidth"),
-        ("read throughput", "seq_read", "bandwidth"),
         ("read_iops", "rand_read", "iops"),
         ("mixed_iops", "rand_mixed", "iops"),
         ("rand_read", "rand_read", "iops"),
@@ -33,10 +31,7 @@ ALL = [RAND, DEEP, SEQ, *CREATE]
         ("create", "create", "rate"),
         ("dir_create_rate", "dir_create", "rate"),
         ("read_latency", "rand_read", "latency"),
-        ("read mean latency", "rand_read", "latency"),
         ("rand_read  p99", "rand_read", "p99"),
-        ("write_latency_p99.9", "rand_write", "p99.9"),
-        ("rand_write p99.5 latency", "rand_write", "p99.5"),
     ],
 )
 def test_figures_have_names(text: str, phase: str, figure: str) -> None:
@@ -48,8 +43,8 @@ def test_figures_have_names(text: str, phase: str, figure: str) -> None:
     ("text", "where"),
     [
         ("rand_read p99 at queue_depth 1", (Where("queue_depth", 1),)),
-        ("rand_read p99 at queue_depth=1 and nodes = 2", (Where("queue_depth", 1), Where("nodes", 2))),
-        ("rand_read p99 at transfer_size 4k, 8 nodes", (Where("transfer_size", 4096), Where("nodes", 8))),
+        ("rand_read p99 at queue_depth 1, nodes 2", (Where("queue_depth", 1), Where("nodes", 2))),
+        ("rand_read p99 at transfer_size 4k, nodes 8", (Where("transfer_size", 4096), Where("nodes", 8))),
         (
             "rand_read at o_direct true, sweep weka.read-iops",
             (Where("o_direct", True), Where("sweep", "weka.read-iops")),
@@ -65,12 +60,9 @@ def test_points_are_named_by_axes(text: str, where: tuple[Where, ...]) -> None:
     "text",
     [
         "create scaling nodes 1 -> 8",
-        "create scaling 1 -> 8 nodes",
-        "create rate scaling 1->8 nodes",
-        "create scaling nodes 1 to 8",
     ],
 )
-def test_scaling_is_written_in_two_ways(text: str) -> None:
+def test_scaling(text: str) -> None:
     found = parse(text)
     assert found.scaling == Scaling("nodes", 1, 8)
     assert found.text == "create scaling nodes 1 -> 8"
@@ -80,7 +72,6 @@ def test_scaling_is_written_in_two_ways(text: str) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        *selectors.headlines(),
         "rand_read p99 at queue_depth 1, transfer_size 4k",
         "seq_read bandwidth at o_direct false, sweep a.b",
         "rand_read p99 scaling queue_depth 1 -> 32 at nodes 2",
@@ -150,13 +141,3 @@ def test_a_selector_means_the_points_that_have_its_values() -> None:
 def test_what_nothing_measures_is_said_with_what_there_is(text: str, message: str | None) -> None:
     found = lacks(parse(text), ALL)
     assert found == message if message is None else message in (found or "")
-
-
-def test_a_stored_selector_of_no_figure_is_refused() -> None:
-    for stored in (
-        {"phase": "create", "figure": "p99"},
-        {"phase": "nothing", "figure": "rate"},
-        {"phase": "create", "figure": "x"},
-    ):
-        with pytest.raises(msgspec.ValidationError):
-            msgspec.convert(stored, Selector)

@@ -18,7 +18,7 @@ OPTIONS = (
     " fsync, write_mode, data, ioengine, client_server"
 )
 TOP = "campaign, description, target, limits, pinning, cpus, tools, allow_open_port, allocation, seed, accept, sweeps"
-SWEEP = "name, tool, description, phases, axes, options, exclude, when, phase_time, repetitions, confirm, ramp"
+SWEEP = "name, tool, description, phases, axes, options, exclude, phase_time, repetitions, confirm, ramp"
 SUITES = ", ".join(sorted(file.stem for file in models.SUITES.glob("*.yaml")))
 NO_DURATION = "not a duration; write a number with its unit ms, s, min, h or d, for example 60s or 2h"
 NO_TIME = f"{NO_DURATION}; or one_pass, which needs none"
@@ -55,7 +55,7 @@ def test_the_smallest_configuration(tmp_path: Path) -> None:
 
 def test_defaults_of_a_sweep(tmp_path: Path) -> None:
     [sweep] = read(tmp_path, document(axes=None, options=None, phase_time=None, repetitions=None)).sweeps
-    assert (sweep.axes, sweep.options, sweep.exclude, sweep.when) == ({}, {}, (), {})
+    assert (sweep.axes, sweep.options, sweep.exclude) == ({}, {}, ())
     assert sweep.phase_time_s == 60.0
     assert sweep.repetitions == Repetitions(5, 10, 0.05)
 
@@ -225,18 +225,6 @@ def test_two_sweeps_of_one_name(tmp_path: Path) -> None:
           f" (known: {OPTIONS})"]),
         ("exclude", "{queue_depth: 1}",
          ["11: sweeps[0].exclude: {'queue_depth': 1} must be a list, for example [{queue_depth: 8}]"]),
-        ("when", "{queue_depth: {transfer_size: 8m}}",
-         ["11: sweeps[0].when.queue_depth.transfer_size: 8m is not a value of the axis (it has 4k, 64k)"]),
-        ("when", "{queue_depth: {queue_depth: 1}}",
-         ["11: sweeps[0].when.queue_depth: depends on itself (queue_depth)"]),
-        ("when", "{queue_depth: {threads_per_node: 2}, threads_per_node: {queue_depth: 1}}",
-         ["11: sweeps[0].when.threads_per_node: depends on itself (threads_per_node, queue_depth)"]),
-        ("when", "{transfer_size: {threads_per_node: 2}, threads_per_node: {queue_depth: 1}}", []),  # a chain
-        ("when", "{queue_depth: {}}",
-         ["11: sweeps[0].when.queue_depth: is empty; name at least one axis and its value"]),
-        ("when", "{file_size: {queue_depth: 1}}",
-         ["11: sweeps[0].when.file_size: the sweep has no axis `file_size` (it has threads_per_node,"
-          " transfer_size, queue_depth)"]),
         ("ramp", "{axis: nodes, stop_when: saturated}",
          ["11: sweeps[0].ramp.axis: the sweep has no axis `nodes` (it has threads_per_node, transfer_size,"
           " queue_depth)"]),
@@ -253,14 +241,12 @@ def test_a_scale_takes_conditions_with_it(tmp_path: Path) -> None:
         document(
             axes=axes,
             exclude=[{"queue_depth": 64}, {"queue_depth": [2, 64], "transfer_size": "4k"}, {"transfer_size": "64k"}],
-            when={"transfer_size": {"threads_per_node": [1, 16], "queue_depth": 64}},
         ),
     ).sweeps
     scaled = sweep_file._scaled(sweep, models.Scale.model_validate({"threads_per_node": 8, "queue_depth": 2}))
     assert scaled.axes == {"threads_per_node": (1, 8), "queue_depth": (1, 2), "transfer_size": (4096, 65536)}
     # what names only values that are out of bounds leaves nothing out any more
     assert scaled.exclude == ({"queue_depth": (2,), "transfer_size": (4096,)}, {"transfer_size": (65536,)})
-    assert scaled.when == {"transfer_size": {"threads_per_node": (1,), "queue_depth": ()}}
     assert sweep_file._check(scaled) == []
 
 
@@ -302,8 +288,8 @@ PLACES = st.sampled_from(
         ("sweeps", 0, "phases"), ("sweeps", 0, "phases", 0), ("sweeps", 0, "axes"), ("sweeps", 0, "axes", "nodes"),
         ("sweeps", 0, "axes", "transfer_size"), ("sweeps", 0, "axes", "transfer_size", 0), ("sweeps", 0, "options"),
         ("sweeps", 0, "options", "ioengine"), ("sweeps", 0, "options", "o_direct"), ("sweeps", 0, "exclude"),
-        ("sweeps", 0, "exclude", 0), ("sweeps", 0, "exclude", 0, "queue_depth"), ("sweeps", 0, "when"),
-        ("sweeps", 0, "when", "queue_depth"), ("sweeps", 0, "phase_time"), ("sweeps", 0, "repetitions"),
+        ("sweeps", 0, "exclude", 0), ("sweeps", 0, "exclude", 0, "queue_depth"),
+        ("sweeps", 0, "phase_time"), ("sweeps", 0, "repetitions"),
         ("sweeps", 0, "repetitions", "min"), ("sweeps", 1),
     ]
 )  # fmt: skip
@@ -338,7 +324,7 @@ def test_whatever_is_written_is_a_plan_or_a_config_error(
     tmp_path_factory: pytest.TempPathFactory, changes: list[tuple[tuple[str | int, ...], Any]]
 ) -> None:
     made: Any = document()
-    made["sweeps"][0] |= {"exclude": [{"queue_depth": 1}], "when": {"queue_depth": {"threads_per_node": 2}}}
+    made["sweeps"][0] |= {"exclude": [{"queue_depth": 1}]}
     for place, value in changes:
         if not place:
             made = value

@@ -74,61 +74,6 @@ def test_all_excluded(tmp_path: Path) -> None:
     assert wrong == ["11: sweeps[0].exclude: has no point left: everything is excluded"]
 
 
-@pytest.mark.parametrize(
-    ("when", "expected"),
-    [
-        ({"queue_depth": {"ioengine": "libaio"}}, [("libaio", 1), ("libaio", 2), ("libaio", 4), ("psync", 1)]),
-        ({"queue_depth": {"ioengine": ["libaio", "psync"]}}, None),
-    ],
-)
-def test_when_an_axis_has_its_default_elsewhere(tmp_path: Path, when: Any, expected: Any) -> None:
-    text = document(axes={"ioengine": ["libaio", "psync"], "queue_depth": [1, 2, 4]}, when=when)
-    if expected is None:  # a depth above 1 has no effect on psync
-        wrong = problems(tmp_path, text, make)
-        assert [f"queue_depth {q} has no effect with ioengine psync" in w for q, w in zip((2, 4), wrong, strict=True)]
-    else:
-        assert axes(make(tmp_path, text), "ioengine", "queue_depth") == expected
-
-
-def test_when_leaves_each_point_once(tmp_path: Path) -> None:
-    # two values of queue_depth make one and the same point where the axis does not vary
-    made = make(tmp_path, document(axes={"threads_per_node": [1, 2], "queue_depth": [2, 4]},
-                                   when={"queue_depth": {"threads_per_node": 2}}))  # fmt: skip
-    assert axes(made, "threads_per_node", "queue_depth") == [(1, 1), (2, 2), (2, 4)]
-    assert len(made.sweeps[0].points) == 3
-
-
-def test_conditions_see_the_defaults_of_axes_that_do_not_vary(tmp_path: Path) -> None:
-    # threads vary with libaio only, and files only with two threads, in whatever order the conditions stand
-    for when in (
-        {"threads_per_node": {"ioengine": "libaio"}, "files_per_thread": {"threads_per_node": 2}},
-        {"files_per_thread": {"threads_per_node": 2}, "threads_per_node": {"ioengine": "libaio"}},
-    ):
-        text = document(
-            axes={"files_per_thread": [1, 3], "threads_per_node": [1, 2], "ioengine": ["libaio", "psync"]}, when=when
-        )
-        assert axes(make(tmp_path, text), "ioengine", "threads_per_node", "files_per_thread") == [
-            ("libaio", 1, 1), ("libaio", 2, 1), ("libaio", 2, 3), ("psync", 1, 1),
-        ]  # fmt: skip
-    # a default that the condition asks for lets the other axis vary
-    text = document(
-        axes={"files_per_thread": [2, 3], "threads_per_node": [1, 2], "ioengine": ["libaio", "psync"]},
-        when={"threads_per_node": {"ioengine": "libaio"}, "files_per_thread": {"threads_per_node": 1}},
-    )
-    assert axes(make(tmp_path, text), "ioengine", "threads_per_node", "files_per_thread") == [
-        ("libaio", 1, 2), ("libaio", 1, 3), ("libaio", 2, 1), ("psync", 1, 2), ("psync", 1, 3),
-    ]  # fmt: skip
-
-
-def test_exclude_sees_the_defaults_of_axes_that_do_not_vary(tmp_path: Path) -> None:
-    text = document(
-        axes={"ioengine": ["libaio", "psync"], "queue_depth": [1, 2]},
-        when={"queue_depth": {"ioengine": "libaio"}},
-        exclude=[{"queue_depth": 1}],
-    )
-    assert axes(make(tmp_path, text), "ioengine", "queue_depth") == [("libaio", 2)]
-
-
 def test_a_sweep_of_metadata_has_no_phase_time(tmp_path: Path) -> None:
     text = document()
     text["sweeps"].append(document(name="files", **METADATA)["sweeps"][0])

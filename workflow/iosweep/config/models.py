@@ -189,8 +189,8 @@ def _one_or_more(kind: Any) -> Any:
     return Annotated[many, BeforeValidator(lambda v: v if isinstance(v, list) else [v]), WithJsonSchema({})]
 
 
-def _groups(tool: Tool) -> tuple[type[Strict], type[Strict], type[Strict], type[Strict]]:
-    """Models of a sweep's axes, of its options, of some axes with values, and of `when`."""
+def _groups(tool: Tool) -> tuple[type[Strict], type[Strict], type[Strict]]:
+    """Models of a sweep's axes, of its options, and of some axes with values."""
     settable = {NODES.name: NODES, **tool.options}
 
     def group(suffix: str, doc: str, of: Callable[[Option], Any], names: Mapping[str, Option]) -> type[Strict]:
@@ -202,14 +202,13 @@ def _groups(tool: Tool) -> tuple[type[Strict], type[Strict], type[Strict], type[
     some = group(
         "Values", "Values of axes: a value or a list of them.", lambda o: _one_or_more(value_type(o)), settable
     )
-    when = group("When", "Axes that vary only where others have these values.", lambda _: some, settable)
-    return axes, options, some, when
+    return axes, options, some
 
 
 @cache
 def sweep_model(tool: Tool) -> type[Strict]:
     """The model of a sweep with this tool, made from its tables."""
-    axes, options, some, when = _groups(tool)
+    axes, options, some = _groups(tool)
     phase: Any = Literal[tuple(tool.phases)]
     name: Any = Literal[tool.name]
     one_of: Any = Annotated[list[phase], Field(min_length=1, max_length=MOST_VALUES)]
@@ -230,13 +229,6 @@ def sweep_model(tool: Tool) -> type[Strict]:
                 [],
                 max_length=MOST_VALUES,
                 description="Combinations to leave out; one that names few axes leaves out many.",
-            ),
-        ),
-        "when": (
-            when,
-            Field(
-                default_factory=when,
-                description="An axis varies only where others have these values; elsewhere it has its default.",
             ),
         ),
         "phase_time": (

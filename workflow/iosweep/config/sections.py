@@ -102,8 +102,7 @@ class Limits(Strict):
         "refuse",
         description="Where `time` is not enough: `refuse`, a longer forecast is refused, and a campaign whose time is"
         " spent fails; `trim`, as many repetitions are measured as fit, in each allocation the first of every point"
-        " before the second of any, the points at the ends and in the middle of the axes first, and the rest is missing"
-        " with this reason. Default: refuse.",
+        " before the second of any, and the rest is missing with this reason. Default: refuse.",
     )
     grace: Deadline = Field(
         60.0,

@@ -56,8 +56,6 @@ FIGURES: Mapping[str, Figure] = {
         Figure("p99.9", "latency_p99_9_s", "latency", "99.9th percentile of the latency"),
     )
 }
-#: Other words for figures.
-_SYNONYMS = {"mean": "latency", "throughput": "bandwidth", "ops": "rate"}
 #: What `read`, `write` and `mixed` mean before a figure: people say `read_iops` of random reads.
 _FAMILY: Mapping[Quantity, str] = {"bandwidth": "seq", "iops": "rand", "latency": "rand"}
 #: Keys of `at` that are neither axes nor options.
@@ -114,11 +112,6 @@ class Selector(Part, frozen=True, kw_only=True):
     where: tuple[Where, ...] = ()
     scaling: Scaling | None = None
 
-    def __post_init__(self) -> None:
-        known = phases().get(self.phase)
-        if known is None or self.figure not in FIGURES or FIGURES[self.figure] not in _figures_of(known):
-            raise ValueError(f"`{shortened(self.phase)} {shortened(self.figure)}` is not a figure")
-
     @property
     def about(self) -> Figure:
         return FIGURES[self.figure]
@@ -165,7 +158,7 @@ def parse(text: str) -> Selector:
     head, _, conditions = re.sub(r"\s+", " ", text).strip().partition(" at ")
     named, scales, over = head.partition(" scaling ")
     phase, figure = _figure(named)
-    where = tuple(map(_where, re.split(r", ?| and ", conditions))) if conditions else ()
+    where = tuple(map(_where, re.split(r", ?", conditions))) if conditions else ()
     axes = [one.axis for one in where]
     scaling = _scaling(over) if scales else None
     if scaling:
@@ -203,16 +196,6 @@ def lacks(selector: Selector, subjects: Sequence[Subject]) -> str | None:
     return None
 
 
-def headlines() -> dict[str, Selector]:
-    """Every name of a headline with its selector, in the order of the phases."""
-    return {
-        made.text: made
-        for phase in phases().values()
-        for figure in _headlines_of(phase)
-        for made in [Selector(phase=phase.name, figure=figure.name)]
-    }
-
-
 def default_figure(phase: Phase) -> Figure:
     """The figure that a phase's headline is."""
     if phase.kind == "metadata":
@@ -223,12 +206,6 @@ def default_figure(phase: Phase) -> Figure:
 def _figures_of(phase: Phase) -> list[Figure]:
     """What is measured of a phase."""
     return [one for one in FIGURES.values() if (one.quantity == "rate") == (phase.kind == "metadata")]
-
-
-def _headlines_of(phase: Phase) -> list[Figure]:
-    """What the best point of a phase is chosen by, and the latencies."""
-    latencies = [one for one in _figures_of(phase) if one.lowest and phase.random]
-    return [default_figure(phase), *latencies]
 
 
 def _headline_name(phase: str, figure: str) -> str:
@@ -245,22 +222,9 @@ def _names() -> dict[str, tuple[Phase, Figure]]:
     found: dict[str, tuple[Phase, Figure]] = {}
     for phase in phases().values():
         for figure in _figures_of(phase):
-            for word in _words(figure):
-                found[f"{phase.name}_{word}"] = (phase, figure)
-                family, _, operation = phase.name.partition("_")
-                if operation and _FAMILY.get(figure.quantity) == family:
-                    found[f"{operation}_{word}"] = (phase, figure)
+            found[f"{phase.name}_{figure.name}"] = (phase, figure)
+            found[_headline_name(phase.name, figure.name)] = (phase, figure)
     return found
-
-
-def _words(figure: Figure) -> list[str]:
-    """What a figure is called."""
-    words = [figure.name, *(word for word, name in _SYNONYMS.items() if name == figure.name)]
-    return (
-        [*words, *(f"latency_{word}" for word in words), *(f"{word}_latency" for word in words)]
-        if figure.lowest
-        else words
-    )
 
 
 def _figure(text: str) -> tuple[Phase, Figure]:
@@ -270,8 +234,7 @@ def _figure(text: str) -> tuple[Phase, Figure]:
         return phase, default_figure(phase)
     if found := _names().get(name):
         return found
-    words = {word for figure in FIGURES.values() for word in _words(figure)}
-    if own := next((p for p in phases().values() if name.removeprefix(f"{p.name}_") in words and p.name in name), None):
+    if own := next((p for p in phases().values() if name in {f"{p.name}_{one}" for one in FIGURES}), None):
         raise SelectorError(f"names no figure of {own.name} (it has {', '.join(one.name for one in _figures_of(own))})")
     what = "names no phase and no figure"
     near = did_you_mean(name, [*_names(), *phases()])
@@ -279,12 +242,10 @@ def _figure(text: str) -> tuple[Phase, Figure]:
 
 
 def _scaling(text: str) -> Scaling:
-    found = re.fullmatch(
-        r"(?:(?P<before>[a-z_]+) )?(?P<low>\w+) ?(?:->|→|to) ?(?P<high>\w+)(?: (?P<after>[a-z_]+))?", text.strip()
-    )
-    name = found and (found["before"] or found["after"])
-    if not found or not name or (found["before"] and found["after"]):
+    found = re.fullmatch(r"(?P<name>[a-z_]+) (?P<low>\w+) -> (?P<high>\w+)", text.strip())
+    if not found:
         raise SelectorError(f"scales over `{shortened(text)}`; write an axis and two values: `scaling nodes 1 -> 8`")
+    name = found["name"]
     if name in _OTHERS:
         raise SelectorError(f"scales over `{name}`, which is not an axis")
     low, high = (_value(name, found[side]) for side in ("low", "high"))
@@ -296,17 +257,10 @@ def _scaling(text: str) -> Scaling:
 
 
 def _where(text: str) -> Where:
-    found = re.fullmatch(r"(\S+?) ?= ?(\S+)|(\S+) (\S+)", text.strip())
-    if not found:
+    axis, _, value = text.strip().partition(" ")
+    if not re.fullmatch(r"\S+", value):
         raise SelectorError(f"has `at {shortened(text)}`; write an axis and its value: `at queue_depth 1, nodes 2`")
-    axis, value = (found[1], found[2]) if found[1] else (found[3], found[4])
-    if not _known(axis) and _known(value):  # `8 nodes`
-        axis, value = value, axis
     return Where(axis, _value(axis, value))
-
-
-def _known(axis: str) -> bool:
-    return axis in _OTHERS or bool(_options(axis))
 
 
 @cache

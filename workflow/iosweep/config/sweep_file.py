@@ -22,9 +22,8 @@ from iosweep.text import human_count
 from iosweep.tools import Option, Tool, Value, tools
 from iosweep.units import MOST_COUNT
 
-#: Combinations of the axes of all sweeps, with those that `exclude` and `when` leave out: planned in ten seconds. Each
-#: is compared with every entry of its sweep's `exclude`; comparisons of all sweeps.
-MOST_COMBINATIONS, MOST_COMPARISONS = 100_000, 5_000_000
+#: Combinations of the axes of all sweeps, with those that `exclude` leaves out: planned in ten seconds.
+MOST_COMBINATIONS = 100_000
 
 
 #: Name of a value that the command line may give -> its key.
@@ -146,7 +145,6 @@ def _scaled(sweep: Sweep, scale: models.Scale) -> Sweep:
     capped = replace(
         sweep,
         exclude=tuple(e for e in map(kept, sweep.exclude) if all(e.values())),
-        when={n: kept(condition) for n, condition in sweep.when.items()},
         axes={n: tuple(dict.fromkeys(cap(n, v) for v in values)) for n, values in sweep.axes.items()},
         options={n: cap(n, v) for n, v in sweep.options.items()}
         # a default may be above the bound too
@@ -183,7 +181,6 @@ def _sweep(model: Any, document: Document, path: KeyPath) -> Sweep:
         axes=values(model.axes),
         options=given(model.options),
         exclude=tuple(values(e) for e in model.exclude),
-        when={name: values(condition) for name, condition in given(model.when).items()},
         phase_time_s=model.phase_time,
         phase_time_given="phase_time" in model.model_fields_set,
         repetitions=_repetitions(model.repetitions, model.confirm),
@@ -232,18 +229,10 @@ def _check(sweep: Sweep) -> list[Problem]:
         for name in getattr(sweep, group):
             if name != "nodes" and not _has_effect(tool.options[name], sweep):
                 problems.append(sweep.problem(f"`{name}` has no effect on {', '.join(sweep.phases)}", group, name))
-    conditions: list[tuple[KeyPath, Mapping[str, tuple[Value, ...]]]] = [
-        (("exclude", i), e) for i, e in enumerate(sweep.exclude)
-    ]
-    for name, condition in sweep.when.items():
-        if name not in sweep.axes:
-            problems.append(sweep.problem(_no_axis(sweep, name), "when", name))
-        conditions.append((("when", name), condition))
     if sweep.ramp and sweep.ramp not in sweep.axes:
         problems.append(sweep.problem(_no_axis(sweep, sweep.ramp), "ramp", "axis"))
-    if circle := _circle(sweep.when):
-        problems.append(sweep.problem(f"depends on itself ({', '.join(circle)})", "when", circle[0]))
-    for where, condition in conditions:
+    for number, condition in enumerate(sweep.exclude):
+        where = ("exclude", number)
         if not condition:
             problems.append(sweep.problem("is empty; name at least one axis and its value", *where))
         for name, values in condition.items():
@@ -258,7 +247,7 @@ def _check(sweep: Sweep) -> list[Problem]:
 
 def _too_many(sweeps: Sequence[Sweep]) -> list[Problem]:
     """Where there is more than can be multiplied out, before it is."""
-    total = compared = 0
+    total = 0
     for sweep in sweeps:
         count = math.prod(map(len, sweep.axes.values()))
         total += count
@@ -268,12 +257,6 @@ def _too_many(sweeps: Sequence[Sweep]) -> list[Problem]:
             wrong = f"{of} values are {human_count(count, 'combination')}{others}"
             most = f"a campaign may have {MOST_COMBINATIONS:,}, excluded ones included; shorten an axis"
             return [sweep.problem(f"{wrong}; {most}", "axes")]
-        compared += count * len(sweep.exclude)
-        if compared > MOST_COMPARISONS:
-            wrong = f"{human_count(len(sweep.exclude), 'entry', 'entries')} for {human_count(count, 'combination')}"
-            others = " with those of the sweeps before it" if compared > count * len(sweep.exclude) else ""
-            many = f"{wrong} are too many to compare{others}; exclude by fewer entries with lists"
-            return [sweep.problem(many, "exclude")]
     return []
 
 
@@ -292,15 +275,6 @@ def _open_ports(sweeps: Sequence[Sweep]) -> list[Problem]:
 def _no_axis(sweep: Sweep, name: str) -> str:
     """That a sweep does not vary a parameter. Names of none are found before."""
     return f"the sweep has no axis `{name}` (it has {', '.join(sweep.axes) or 'none'})"
-
-
-def _circle(when: Mapping[str, Mapping[str, object]]) -> list[str]:
-    """Axes whose conditions depend on each other in a circle, or nothing."""
-    left = dict(when)
-    while free := [name for name, condition in left.items() if not any(n in left for n in condition)]:
-        for name in free:
-            del left[name]
-    return list(left)
 
 
 def _sound_entries(data: Any) -> dict[int, Any]:

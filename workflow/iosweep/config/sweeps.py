@@ -30,7 +30,6 @@ class Sweep:
     axes: Mapping[str, tuple[Value, ...]]
     options: Mapping[str, Value]
     exclude: tuple[Mapping[str, tuple[Value, ...]], ...]
-    when: Mapping[str, Mapping[str, tuple[Value, ...]]]
     phase_time_s: float | None  # None: one pass over the files
     repetitions: Repetitions
     ramp: str | None = None  # axis that is climbed until nothing more is gained

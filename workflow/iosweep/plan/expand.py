@@ -15,16 +15,21 @@ from msgspec import structs, to_builtins
 
 from iosweep.config.sweeps import Config, Repetitions, Sweep
 from iosweep.errors import ConfigError, Problem
+from iosweep.files.fields import MOST_REPETITIONS
 from iosweep.node.pinning import CpuSettings
-from iosweep.plan import bounds, criteria
+from iosweep.plan import criteria
 from iosweep.plan.forecast import over_limits
-from iosweep.plan.model import Allocation, Plan, Point, too_many
+from iosweep.plan.model import Allocation, Plan, Point
 from iosweep.plan.settings import LimitSettings, TargetSettings
 from iosweep.plan.sweep_facts import ConfigurationFile, RepetitionFacts, SweepFacts
 from iosweep.tools import Option, Value, parameters, tools
 
 #: Where a sweep does not say how often it repeats: the most of (min, max) that the limits allow.
 _REPETITIONS = ((5, 10), (5, 5), (3, 3))
+
+#: Ranks or workers of one point on all nodes together, and names of files of its data phases, which are all listed.
+#: Large systems start some 600,000.
+_MOST_WORKERS = _MOST_FILES = 1 << 20
 
 
 def make_plan(config: Config) -> Plan:
@@ -46,13 +51,10 @@ def _plan(config: Config) -> Plan:
     problems: list[Problem] = []
     points: dict[str, Point] = {}
     sweeps: list[SweepFacts] = []
-    total = bounds.Total()
     for sweep in config.sweeps:
         members = []
         for point in _points(sweep, problems):
             known = points.get(point.id)
-            if known is None and (wrong := total.add(point.tool, point.nodes, point.options)):
-                raise ConfigError([*problems, sweep.problem(wrong, *_place(sweep, wrong))])
             if known:  # two sweeps share it: measured once, as often as the more demanding one asks
                 point = structs.replace(
                     known,
@@ -66,8 +68,10 @@ def _plan(config: Config) -> Plan:
             problems.append(config.documents[0].problem(("target", "directory"), wrong))
         if not members and not problems:
             problems.append(sweep.problem("has no point left: everything is excluded", "exclude"))
-    if not problems and (wrong := too_many(points.values())):
-        problems.append(config.sweeps[0].problem(f"{wrong}; give fewer", "repetitions"))
+    number = sum(point.repetitions.min for point in points.values())
+    if not problems and number > MOST_REPETITIONS:
+        wrong = f"{number:,} repetitions are planned, and a campaign may have {MOST_REPETITIONS:,}; give fewer"
+        problems.append(config.sweeps[0].problem(wrong, "repetitions"))
     problems = problems or list(criteria.problems(config, points.values()))
     if problems:
         raise ConfigError(list(dict.fromkeys(problems)))
@@ -101,28 +105,12 @@ def _directory(tool: str, directory: str) -> str | None:
 
 
 def combinations(sweep: Sweep) -> Iterable[dict[str, Value]]:
-    """The product of the axes, less what `when` and `exclude` leave out; each once.
-
-    An axis whose condition does not hold has its default, for other conditions and for `exclude` too.
-    """
-    seen = set()
-    defaults = {name: option.default for name, option in tools()[sweep.tool].options.items()} | {"nodes": 1}
+    """The product of the axes, less what `exclude` leaves out."""
     # sets: each combination is looked up in every list of values, which may be as long as the axis
     excluded = [{name: frozenset(values) for name, values in partial.items()} for partial in sweep.exclude]
-    if not (excluded or sweep.when) and all(len(set(values)) == len(values) for values in sweep.axes.values()):
-        yield from (dict(zip(sweep.axes, values, strict=True)) for values in itertools.product(*sweep.axes.values()))
-        return
     for values in itertools.product(*sweep.axes.values()):
         combination = dict(zip(sweep.axes, values, strict=True))
-        for name in _conditions_first(sweep.when):
-            if not _matches(defaults | combination, sweep.when[name]):
-                del combination[name]
-        whole = defaults | combination
-        if any(_matches(whole, partial) for partial in excluded):
-            continue
-        key = tuple(sorted(combination.items()))
-        if key not in seen:
-            seen.add(key)
+        if not any(_matches(combination, partial) for partial in excluded):
             yield combination
 
 
@@ -137,14 +125,6 @@ def _place(sweep: Sweep, wrong: str) -> tuple[str, ...]:
         if word in sweep.phases:
             return ("phases",)
     return ()
-
-
-def _conditions_first(when: Mapping[str, Mapping[str, object]]) -> list[str]:
-    """Axes with conditions, each after those that its condition names (configurations have no circles)."""
-    ordered: list[str] = []
-    while len(ordered) < len(when):
-        ordered += [n for n in when if n not in ordered and all(m in ordered or m not in when for m in when[n])]
-    return ordered
 
 
 def _matches(combination: Mapping[str, Value], partial: Mapping[str, Collection[Value]]) -> bool:
@@ -170,7 +150,7 @@ def _points(sweep: Sweep, problems: list[Problem]) -> Iterable[Point]:
             if options[name] is False:
                 options[name] = None
         nodes = int(options.pop("nodes", 1) or 1)
-        if wrong := bounds.of_point(nodes, options):
+        if wrong := _too_large(nodes, options):
             if "too many" not in reported:  # each combination has another sentence
                 reported.add("too many")
                 problems.append(sweep.problem(wrong, *_place(sweep, wrong)))
@@ -190,6 +170,28 @@ def _points(sweep: Sweep, problems: list[Problem]) -> Iterable[Point]:
             repetitions=sweep.repetitions,
             sweeps=(sweep.name,),
         )
+
+
+def _too_large(nodes: int, options: Mapping[str, Value]) -> str | None:
+    """What a point has too many of, or None. `options`: as Point has them."""
+    threads = _number(options, "threads_per_node")
+    workers = nodes * threads
+    if workers > _MOST_WORKERS:
+        return (
+            f"{nodes:,} nodes x {threads:,} threads_per_node are {workers:,} workers; a point may have"
+            f" {_MOST_WORKERS:,}: give fewer"
+        )
+    if "transfer_size" in options and (files := workers * _number(options, "files_per_thread")) > _MOST_FILES:
+        return (
+            f"{_number(options, 'files_per_thread'):,} files_per_thread x {threads:,} threads_per_node x {nodes:,}"
+            f" nodes are {files:,} files; a point of data phases may have {_MOST_FILES:,}: give fewer"
+        )
+    return None
+
+
+def _number(options: Mapping[str, Value], name: str) -> int:
+    value = options.get(name)
+    return value if isinstance(value, int) else 1
 
 
 def point_id(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from functools import cache, cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -17,9 +17,8 @@ from msgspec import Meta
 from iosweep.config.criteria import Criterion
 from iosweep.config.sweeps import Repetitions
 from iosweep.files import documents, safe_paths
-from iosweep.files.fields import MOST_REPETITIONS, Integer, Name, Seconds, Some
+from iosweep.files.fields import Integer, Name, Seconds, Some
 from iosweep.node.pinning import CpuSettings
-from iosweep.plan import bounds
 from iosweep.plan.settings import LimitSettings, TargetSettings
 from iosweep.plan.sweep_facts import ConfigurationFile, SweepFacts
 from iosweep.tools import FileSet, Phase, Step, Value, tools
@@ -169,48 +168,10 @@ def read_plan(file: Path) -> Plan:
 def plan_from_document(document: bytes, file: Path = Path("plan")) -> Plan:
     """The plan that `Plan.document` wrote. `file`: for the error. Raises Damaged."""
     try:
-        made = msgspec.convert(documents.load(document, file), Plan)
-        wrong = _unusable(made)
+        return msgspec.convert(documents.load(document, file), Plan)
     except msgspec.ValidationError as error:
         wrong = documents.misfit(error)
-    except (KeyError, TypeError, ValueError, AttributeError) as error:  # of a tool, on options that do not fit together
-        wrong = repr(error)
-    if wrong:
-        raise documents.Damaged(file, f"it is not a plan of this version of iosweep: {wrong}")
-    return made
-
-
-def _unusable(made: Plan) -> str | None:
-    """Why no configuration makes such a plan, or None."""
-    for name, path in (("directory", made.target.directory), ("lock", made.target.lock or "")):
-        if path and not path.isprintable():
-            return f"target.{name} is not a path"
-    total = bounds.Total()
-    for point in made.points:
-        if wrong := (
-            bounds.of_point(point.nodes, point.options)
-            or _impossible(point)
-            or total.add(point.tool, point.nodes, point.options)
-        ):
-            return f"{point.id}: {wrong}"
-    return too_many(made.points)
-
-
-def _impossible(point: Point) -> str | None:
-    """Why no configuration makes such a point, or None."""
-    tool = tools()[point.tool]
-    if strange := [name for name in point.phases if name not in tool.phases]:
-        return f"unknown phase {strange[0]}"
-    for name, value in point.options.items():
-        if not tool.options[name].fits(value):
-            return f"{name} cannot be {str(value)[:40]}"
-    return tool.check(point.options, point.phases, point.phase_time_s)
-
-
-def too_many(points: Iterable[Point]) -> str | None:
-    """Why the plan has too many repetitions, or None."""
-    number, most = sum(point.repetitions.min for point in points), MOST_REPETITIONS
-    return f"{number:,} repetitions are planned, and a campaign may have {most:,}" if number > most else None
+        raise documents.Damaged(file, f"it is not a plan of this version of iosweep: {wrong}") from None
 
 
 def file_set(point: Point, step: Step, repetition: int = 1) -> FileSet:

@@ -7,8 +7,6 @@ from __future__ import annotations
 
 from iosweep.config.criteria import Criterion
 from iosweep.files.fields import Count, Integer, Name, Number, Part, Seconds, Share, Some
-from iosweep.text import shortened
-from iosweep.tools import parameters, tools
 
 
 class RepetitionFacts(Part, frozen=True, kw_only=True):
@@ -37,22 +35,6 @@ class SweepFacts(Part, frozen=True, kw_only=True):
     source: str | None = None
     suite: str | None = None
     tool: str
-
-    def __post_init__(self) -> None:
-        if self.tool not in tools():
-            raise ValueError(f"`{shortened(self.tool)}` is not a tool")
-        for phase in self.phases:
-            if phase not in tools()[self.tool].phases:
-                raise ValueError(f"`{shortened(phase)}` is not a phase of {self.tool}")
-        options = {option.name: option for option in parameters().values()}
-        if self.ramp is not None and self.ramp not in self.axes:
-            raise ValueError(f"`{shortened(self.ramp)}` is climbed, and is not an axis")
-        for axis, values in self.axes.items():
-            if axis not in options:
-                raise ValueError(f"`{shortened(axis)}` is not an axis")
-            wanted = {"flag": bool, "choice": str}.get(options[axis].kind, int)
-            if not all(type(value) is wanted for value in values):
-                raise ValueError(f"a value of the axis {axis} has another type")
 
 
 class ConfigurationFile(Part, frozen=True):

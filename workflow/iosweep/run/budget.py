@@ -97,16 +97,6 @@ class Budget:
         self._fits_bytes("repetition may write", self.spent.fastest.writes(point, point.steps()))
         return None
 
-    def enough_for(self, time_s: float) -> bool:
-        """Whether limits.time leaves time for all that is still to come; where a campaign does not end without it, too.
-
-        time_s: its forecast.
-        """
-        limit = self._limits.time
-        if limit is None or self._limits.over_time != "trim":
-            return True
-        return self._spent_s() + time_s * self._pace() <= limit
-
     def _pace(self) -> float:
         """How many times as long as their forecast repetitions took so far, at least 1."""
         return max(1.0, self._took_s / self._expected_s) if self._expected_s else 1.0

@@ -7,7 +7,6 @@ import random
 from collections.abc import Sequence
 
 from iosweep.errors import LeftBehind, Refused, TargetError, TargetHangs
-from iosweep.plan.informative import lateness
 from iosweep.results.campaign_documents import Missing, Needs
 from iosweep.run.budget import Budget
 from iosweep.run.campaign_directory import FRESH
@@ -26,7 +25,7 @@ class Loop:
 
     def __init__(self, work: Work, context: Context, budget: Budget):
         self._work, self._context, self._budget = work, context, budget
-        self._confirming = self._short = False
+        self._confirming = False
         self._setup, self._say = work.setup, work.setup.request.reporter.say
 
     def measure(self) -> None:
@@ -38,10 +37,6 @@ class Loop:
             number = min(n[0] for n in todo.values())
             order = sorted(p for p, n in todo.items() if n[0] == number)
             random.Random(f"{self._setup.plan.seed}:{number}").shuffle(order)
-            if not self._budget.enough_for(self._work.seconds(expected)):
-                self._announce_order()
-                late = lateness(self._setup.allocation.points)
-                order.sort(key=late.__getitem__)
             for point in order:
                 if reason := self._budget.allow_repetition(self._work.points[point], self._work.costs[point]):
                     return self._leave_out(reason)
@@ -58,13 +53,6 @@ class Loop:
             self._confirming = True
             best = "the best point is" if len(fresh) == 1 else f"the {len(fresh):,} best points are"
             self._say(f"{best} measured again, to confirm the choice")
-
-    def _announce_order(self) -> None:
-        """Say once that the order is not random any more."""
-        if not self._short:
-            self._short = True
-            first = "of each repetition, the points at the ends and in the middle of the axes come first"
-            self._say(f"limits.time is not enough for everything that is left: {first}")
 
     def _leave_out(self, reason: str) -> None:
         """Record what is left as missing, because limits.time is spent (limits.over_time: trim)."""
