@@ -12,11 +12,10 @@ include: "workflow/rules/report.smk"
 rule all:
     default_target: True
     input:
-        *CAMPAIGN.manifests.values(),
-        CAMPAIGN.results / "report.html",
-        CAMPAIGN.results / "figures.done",
-        # Without this input no rule would ask for the repair file, and it would never be made.
-        [CAMPAIGN.repair] if CAMPAIGN.repair else [],
+        CAMPAIGN.manifests,
+        rules.tables.output,
+        rules.report.output,
+        rules.figures.output,
     params:
         results=lambda wildcards, input: CAMPAIGN.results,
     message:

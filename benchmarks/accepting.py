@@ -78,7 +78,7 @@ _ROW = row(
 
 _ABOUT = CampaignForm(
     campaign="accepting", made=datetime.now(UTC), iosweep_version="", plan_digest="", seed=0, target=Target("/"),
-    limits={}, sweeps=(), configuration=(), jobs=(), results_of_nodes={}, builds={}, tables={}, repair="",
+    limits={}, sweeps=(), configuration=(), jobs=(), results_of_nodes={}, builds={}, tables={},
 )  # fmt: skip
 
 

@@ -30,7 +30,7 @@ def _merge(points: int, repetitions: int, rounds: int, work: Path) -> Iterator[R
     plan_file = campaigns.written(made, work, name)
     results = work / "results" / name
     raw_bytes = campaigns.fill(made, results, work, repetitions)
-    merge = [*IOSWEEP, "merge", plan_file]
+    merge = [*IOSWEEP, "tables", plan_file]
     plain, ours = in_turn(
         rounds,
         lambda: child([sys.executable, _PLAIN, results, work / "plain.csv"], work),

@@ -23,8 +23,8 @@ def run(size: Size, work: Path) -> Iterator[Row]:
     results, shown = _made(work, "report", size.report_rows, size.rounds)
     page, figures = in_turn(
         size.rounds,
-        lambda: child([*IOSWEEP, "page", results], work),
-        lambda: child([*IOSWEEP, "figures", results], work),
+        lambda: child([*IOSWEEP, "report", "--page", results], work),
+        lambda: child([*IOSWEEP, "report", "--figures", results], work),
     )
     html = (results / "report.html").stat().st_size
     yield Row("report", "HTML", shown, seconds(median(page)), budget=f"≤ {SECONDS:.0f} s", met=median(page) <= SECONDS)
@@ -48,7 +48,7 @@ def _many(size: Size, work: Path) -> Iterator[Row]:
     plain_script, table = ROOT / "benchmarks/plain_report.py", work / "plain.html"
     page, plain = in_turn(
         size.rounds,
-        lambda: child([*IOSWEEP, "page", results], work),
+        lambda: child([*IOSWEEP, "report", "--page", results], work),
         lambda: child([sys.executable, plain_script, results / "results.parquet", table], work),
     )
     wall, html, memory = median(page), (results / "report.html").stat().st_size, median(page, "max_rss_bytes")

@@ -191,7 +191,7 @@ def _merged(made: Plan, results: Path, work: Path, nodes: int, copies: int = 100
     with campaigns._without_sync():
         for number in range(1, copies + 1):
             target.commit(point.id, number, replace(record, repetition=number), raw)
-    took = child([*IOSWEEP, "merge", plan_file], work)
+    took = child([*IOSWEEP, "tables", plan_file], work)
     size = f"{copies} results of {nodes} nodes, {len(archive) / 1000:,.0f} kB each"
     return Row("scale", "merge: CPU and memory", size, f"{seconds(took.cpu_s)}, {took.max_rss_bytes / 1e6:.0f} MB")
 

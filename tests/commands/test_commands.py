@@ -202,21 +202,6 @@ def test_a_limit_that_trims_is_shown_and_refuses_nothing(capsys: Capture, place:
     assert "limits.time 10 s: about 17 s are needed; repetitions that do not fit will be" in capsys.readouterr().out
 
 
-def test_the_plan_that_is_written_is_the_one_that_was_asked_for(capsys: Capture, place: Path) -> None:
-    made = make(place, (place / "x.yaml").read_text())
-    made_here = orjson.loads(made.content())
-    run("plan", "--json", "x.yaml")
-    digest = _digest(capsys.readouterr().out)
-    file = place / "plans" / f"{digest}.json"
-    assert run("plan", "--write", str(file), "x.yaml") == 0
-    written = orjson.loads(file.read_bytes())
-    assert written["allocations"] == made_here["allocations"]
-    (place / "x.yaml").write_text((place / "x.yaml").read_text().replace("[1, 2, 4]", "[1, 2]"))
-    assert run("plan", "--write", str(place / "plans" / "0.json"), "x.yaml") == 1
-    assert "the configuration changed meanwhile" in capsys.readouterr().err
-    assert not (place / "plans" / "0.json").exists()
-
-
 def test_show_without_tables(capsys: Capture, place: Path) -> None:
     (place / "results" / "quick" / "plans").mkdir(parents=True)
     keep_plan(make(place), place / "results" / "quick")
@@ -373,7 +358,7 @@ def test_what_only_the_rules_call_is_not_in_the_list(capsys: Capture) -> None:
     assert caught.value.code == 0
     listed = [line.split()[0] for line in capsys.readouterr().out.splitlines() if line.startswith("    ")]
     assert {"plan", "show", "report", "rerun", "generate"} <= set(listed)
-    assert not {"measure", "merge", "page", "figures"} & set(listed)
+    assert not {"measure", "tables"} & set(listed)
 
 
 def cluster(place: Path, *resources: str) -> None:

@@ -124,10 +124,6 @@ def test_where_a_profile_is_wrong(tmp_path: Path, text: str, line: int, wrong: s
     told = [problem for problem in found.problems if wrong in str(problem)]
     assert [(problem.file, problem.line) for problem in told] == [(found.file, line)]
     assert {problem.where.partition(".")[2] for problem in found.problems} - {*least} <= {wrong.partition(":")[0]}
-    name = wrong.partition(":")[0]
-    assert profile.place(["-n", "--profile", str(tmp_path)], name) == (found.file, line)
-    assert profile.place(["--profile", str(tmp_path), "--default-resources", "mem_mb=0"], name) == ("profile", 1)
-    assert profile.place([], name) == ("profile", 1)
 
 
 def test_times_as_snakemake_takes_them() -> None:

@@ -4,7 +4,7 @@ import subprocess
 import sys
 import tomllib
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -43,7 +43,7 @@ class Job:
 
     @property
     def wildcards_dict(self) -> dict[str, str]:
-        return {"campaign": "weka", "allocation": self.allocation, "digest": "0f3a", "generation": "0"}
+        return {"allocation": self.allocation}
 
     @property
     def resources(self) -> dict[str, Any]:
@@ -52,11 +52,11 @@ class Job:
 
     @property
     def input(self) -> list[str]:
-        return ["results/weka/plans/a b.json"]
+        return ["tools/a b/tools.json"]
 
     @property
     def manifest(self) -> Path:
-        return self.place / "results/weka/manifests" / f"{self.allocation}-0f3a-0.jsonl"
+        return self.place / "results/weka/manifests" / f"{self.allocation}.jsonl"
 
     @property
     def output(self) -> list[str]:
@@ -130,12 +130,17 @@ class Campaign:
     results: Path
     left_s: dict[str, float]
     plan_file: Path = Path("plan")
+    site: submission.Site | None = field(default_factory=submission.Site)
+    settled: list[str] = field(default_factory=list)
 
     def nodes(self, allocation: str) -> int:
         return int(allocation.partition("-")[0])
 
     def minutes(self, allocation: str, attempt: int = 1) -> int:
         return 6 * attempt
+
+    def settle(self, allocation: str) -> None:
+        self.settled.append(allocation)
 
 
 class Run:
@@ -153,7 +158,7 @@ class Run:
         self.executor: Executor
 
     def again(self) -> Campaign:
-        return Campaign(self.campaign.results, dict(self.campaign.left_s))
+        return replace(self.campaign, left_s=dict(self.campaign.left_s))
 
     def make(self) -> Executor:
         workflow = SimpleNamespace(
@@ -249,14 +254,14 @@ def test_jobs_are_submitted_smallest_first_with_the_command_alone(run: Run) -> N
     tried, sent = run.slurm.of("--test-only"), run.slurm.of("--parsable")[2:]
     assert [len(tried), len(sent)] == [2, 2]
     assert [argv[argv.index("--comment") + 1] for argv in sent] == [
-        f"rule_measure_wildcards_weka_{name}_0f3a_0" for name in ("1-node", "2-node")
+        f"iosweep_weka_{name}" for name in ("1-node", "2-node")
     ]
     names = {argv[argv.index("--job-name") + 1] for argv in sent}
     assert len(names) == 1  # singleton goes by it
     assert names.pop().startswith("iosweep_")
     first = run.slurm.scripts[0]
     assert first
-    assert "for file in 'results/weka/plans/a b.json'; do" in first
+    assert "for file in plan 'tools/a b/tools.json'; do" in first
     assert first.endswith("\nexec iosweep measure --allocation 1-node --works-for $PPID\n")
     done = subprocess.run(["sh", "-n"], input=first, text=True, capture_output=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
@@ -378,11 +383,10 @@ def test_what_slurm_would_not_run_ends_the_run_before_anything(run: Run) -> None
 def test_what_jobs_of_an_earlier_run_have_measured_is_not_submitted(run: Run, said: Said) -> None:
     small = run.jobs[1]
     run.slurm.jobs["5"] = ["RUNNING", "None"]
-    run.slurm.comments["5"] = "rule_measure_wildcards_weka_1-node_0f3a_0"
+    run.slurm.comments["5"] = "iosweep_weka_1-node"
 
     def ends(seconds: float) -> None:
         run.slurm.jobs.clear()
-        small.measured()
         run.campaign.left_s.pop("1-node")
 
     with pytest.MonkeyPatch.context() as patch:
@@ -391,14 +395,20 @@ def test_what_jobs_of_an_earlier_run_have_measured_is_not_submitted(run: Run, sa
     assert "jobs of an earlier run still measure: 5 (1 node, RUNNING)" in said()
     run.executor.run_jobs(set(run.jobs))
     assert run.done == [small]
-    assert small.manifest.exists()
-    assert list(run.slurm.comments.values())[1:] == ["rule_measure_wildcards_weka_2-node_0f3a_0"]
+    assert run.campaign.settled == ["1-node"]
+    assert list(run.slurm.comments.values())[1:] == ["iosweep_weka_2-node"]
 
 
 def test_ctrl_c_cancels_every_job(run: Run) -> None:
     run.start()
     run.executor.cancel_jobs([])  # the list of the base class is empty during a look
     assert run.slurm.of("scancel") == [["scancel", "7", "8"]]
+
+
+def test_a_profile_that_is_not_for_slurm_is_refused(run: Run) -> None:
+    run.campaign.site = None
+    with pytest.raises(SystemExit, match="jobs go to Slurm, and default-resources lack scheduler"):
+        run.make()
 
 
 def test_another_workflow_is_refused(run: Run) -> None:

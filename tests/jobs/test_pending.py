@@ -15,7 +15,7 @@ from iosweep.jobs import pending
 from iosweep.jobs.pending import Watch
 from iosweep.slurm.query import Job
 
-COMMENT = "rule_measure_wildcards_weka_2-nodes_0f3a_0"
+COMMENT = "iosweep_weka_2-nodes"
 WAITS = Job(
     id="12", name="iosweep_0f", state="PENDING", reason="Resources", user="me", directory="/d", comment=COMMENT,
     nodes=2, hosts=(), starts=None, ends=None, licenses="",

@@ -13,11 +13,10 @@ from iosweep.jobs import submission
 from iosweep.jobs.submission import Partition, Site
 from iosweep.results.campaign_documents import Refusal
 from iosweep.slurm import job_comment, query
-from iosweep.slurm.job_comment import Measured
 
 JOB = query.Job(
     id="12", name="iosweep_0f", state="PENDING", reason="Resources", user="me", directory="/home/me/dir",
-    comment="rule_measure_wildcards_weka_1.x_2-nodes_0f3a91c2d4e5_0", nodes=2, hosts=(),
+    comment="iosweep_weka_1.x_2-nodes", nodes=2, hosts=(),
     starts=None, ends=None, licenses="",
 )  # fmt: skip
 #: Without these a profile is wrong.
@@ -74,11 +73,7 @@ def test_what_a_profile_may_not_say(resources: dict[str, object], wrong: str) ->
     with pytest.raises(ConfigError) as caught:
         submission.site(LEAST | resources)
     [problem] = caught.value.problems
-    assert str(problem).startswith(f"profile:1: default-resources.{wrong}")
-    with pytest.raises(ConfigError) as caught:
-        submission.site(LEAST | resources, lambda name: (f"p/{name}", 7))
-    [name] = resources
-    assert str(caught.value).startswith(f"p/{name}:7: default-resources.{name}: ")
+    assert str(problem).startswith(f"profile: default-resources.{wrong}")
 
 
 def test_wall_time_counted_by_hand() -> None:
@@ -185,10 +180,10 @@ def test_accounts() -> None:
 
 def test_a_job_is_known_by_its_comment_and_directory() -> None:
     assert submission.allocation(JOB, "weka_1.x", "/home/me/dir") == "2-nodes"
-    assert job_comment.write("weka_1.x", Measured("2-nodes", "0f3a91c2d4e5", "0")) == JOB.comment
+    assert job_comment.write("weka_1.x", "2-nodes") == JOB.comment
     assert submission.allocation(JOB, "weka_1", "/home/me/dir") is None  # the beginning of another name
     assert submission.allocation(JOB, "weka_1.x", "/work") is None
-    for comment in ("", "rule_measure_wildcards_weka_1.x_2-nodes", "rule_all_wildcards_weka_1.x_2-nodes_0f_0"):
+    for comment in ("", "iosweep_weka_1.x_y_2-nodes", "other_weka_1.x_2-nodes"):
         assert submission.allocation(replace(JOB, comment=comment), "weka_1.x", "/home/me/dir") is None
 
 

@@ -237,23 +237,8 @@ def test_one_allocation_for_the_campaign(tmp_path: Path) -> None:
     assert [(a.name, a.nodes, len(a.points)) for a in together.allocations] == [("4-nodes", 4, 6)]
     assert ids(together) == ids(apart)  # what is measured does not change, nor what is stored of it
     assert {p.nodes for p in together.allocations[0].points} == {1, 2, 4}
-    assert together.allocations[0].digest not in {a.digest for a in apart.allocations}
     assert make(tmp_path, text | {"allocation": "per_node_count"}).allocations == apart.allocations  # the default
     assert problems(tmp_path, text | {"allocation": "node"})
-
-
-def test_what_a_manifest_depends_on(tmp_path: Path) -> None:
-    def digests(text: Any) -> list[str]:
-        return [a.digest for a in make(tmp_path, text).allocations]
-
-    two = document(axes={"nodes": [1, 2]})
-    before = digests(two)
-    assert digests(two | {"description": "words"}) == before
-    assert digests(two | {"limits": {"fill": "95%"}}) == before
-    for change in ({"seed": 2}, {"campaign": "other"}, {"target": {"directory": "/elsewhere"}}):
-        assert not set(digests(two | change)) & set(before)
-    grown = digests(document(axes={"nodes": [1, 2, 4]}))
-    assert grown[:2] == before  # other node counts stay as they are
 
 
 # Documents

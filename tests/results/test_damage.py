@@ -191,7 +191,6 @@ def test_a_result_is_stored_beside_files_of_others(tmp_path: Path) -> None:
         ("builds/*.spack.lock", "the next run that measures with this build writes it again"),
         ("sets/*.json", "how the data set was prepared is not known: put a copy of it back, or remove it"),
         ("spent.json", "remove it to count from 0 again"),
-        ("manifests/*.jsonl", "the next run makes the next one"),
         (
             "points/*qd4.*/r001-1.json",
             "the next run measures it again, where it is still asked for, and keeps the file",

@@ -13,7 +13,7 @@ import pytest
 from campaign import Campaign, make
 from iosweep.files import documents
 from iosweep.plan.model import read_plan
-from iosweep.results import manifest, merge, merged_tables
+from iosweep.results import merge, merged_tables
 from iosweep.results.campaign_documents import FOLDERS, ClaimedTarget, Missing, Needs, Refusal, TotalSpent
 from iosweep.results.columns import TABLES
 from iosweep.results.store import Store
@@ -57,7 +57,6 @@ DOCUMENTS: dict[str, dict[str, dict[str, Any]]] = {
             },
         }
     },
-    "tools": {"0123": {"provider": "spack", "tools": {}}},
 }
 #: What merge writes.
 MADE = (*merged_tables.FILES, "campaign.json")
@@ -78,7 +77,6 @@ def store(tmp_path: Path) -> Store:
     planned = make(tmp_path)
     (made.path / "plans").mkdir()
     (made.path / "plans" / f"{planned.digest}.json").write_bytes(planned.document())
-    manifest.write(made.path / "manifests" / "m.jsonl", planned.allocations[0], made)
     for name, content in BESIDE.items():
         made.keep(f"builds/0123.{name}", content)
     merge.merge(planned, made.path)
@@ -103,10 +101,6 @@ def everything(store: Store) -> dict[str, Any]:
         found[f"builds/{name}.json"] = build
         beside = {f"builds/{name}.{kind}": store.path / f"builds/{name}.{kind}" for kind in BESIDE}
         found |= {key: file.read_bytes() for key, file in beside.items() if str(file) not in store.damaged}
-    store.look("tools")
-    for file in (store.path / "tools").glob("*.json"):
-        if str(file) not in store.damaged:
-            found[f"tools/{file.name}"] = file.read_bytes()
     with store.noting():
         if spent := store.document(TotalSpent):
             found["spent.json"] = spent
@@ -118,12 +112,6 @@ def everything(store: Store) -> dict[str, Any]:
             found[f"plans/{file.name}"] = read_plan(file)
         except documents.Damaged as error:
             store.damaged[error.path] = error.reason
-    for file in (store.path / "manifests").iterdir():
-        text = file.read_bytes()
-        if manifest.damaged(text):
-            store.damaged[str(file)] = "manifest"
-        else:
-            found[f"manifests/{file.name}"] = text
     return found | made_of_these(store)
 
 
@@ -168,7 +156,7 @@ def notices(store: Store, harm: Harm, times: int, draw: random.Random) -> None:
     before = everything(store)
     assert not store.damaged
     names = sorted(name for name in before if not name.startswith("rows of "))
-    assert len(names) == 4 + 4 + 1 + 5 + 1 + 1 + 1 + 2 + 1 + len(MADE)
+    assert len(names) == 4 + 4 + 1 + 5 + 1 + 1 + 2 + len(MADE)
     wrong = []
     for n in range(times):
         name = names[n % len(names)]
@@ -251,12 +239,11 @@ def node_is_lost(campaign: Campaign) -> bool:
 
 
 def read_by_a_run(results: Path) -> list[Path]:
-    """What the next run of the workflow reads; of the manifests of its one allocation, only the newest."""
+    """What the next run of the workflow reads."""
     patterns = (
         "points/*/r*.json", "points/*/r*.zip", "nodes/*.json", "builds/*.json", "spent.json", "plans/*.json",
-        "*.parquet", "results.csv", "campaign.json",
+        "manifests/*.jsonl", "*.parquet", "results.csv", "campaign.json",
     )  # fmt: skip
-    newest = max(results.glob("manifests/*.jsonl"), key=lambda file: int(file.stem.rpartition("-")[2]))
     found = (file for pattern in patterns for file in sorted(results.glob(pattern)))
     # what was emptied before and measured again stays as it is
-    return [newest, *(file for file in found if ".damaged." not in file.name and file.stat().st_size > 1)]
+    return [file for file in found if ".damaged." not in file.name and file.stat().st_size > 1]

@@ -372,7 +372,7 @@ def test_a_full_disk_is_a_sentence(
             space = os.statvfs(results)
             full.write_bytes(bytes(space.f_bavail * space.f_frsize - room))
             if not room:
-                command = [sys.executable, "-m", "iosweep", "merge", str(plan)]
+                command = [sys.executable, "-m", "iosweep", "tables", str(plan)]
                 done = subprocess.run(command, capture_output=True, text=True, check=False)
                 assert (done.returncode, bare(done.stderr)) == (1, said("tables"))
                 assert done.stderr != said("tables")
@@ -386,7 +386,7 @@ def test_a_full_disk_is_a_sentence(
             full.unlink()
         assert (told, room > 1 << 14) == (said("report"), True)
         (results / "results.parquet").unlink()
-        assert cli.main(["page", str(results)]) == 1
+        assert cli.main(["report", "--page", str(results)]) == 1
         assert capsys.readouterr().err == said("report", "there is no results.parquet", ", and")
         gc.collect()
     assert ignored == []

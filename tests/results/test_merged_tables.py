@@ -1,6 +1,5 @@
 """Reading tables back: damaged ones are rejected."""
 
-import errno
 import os
 import stat
 from collections.abc import Callable
@@ -38,7 +37,6 @@ def forge(results: Path, change: Callable[[pa.Table], pa.Table]) -> None:
 def test_our_tables_are_read(results: Path) -> None:
     assert {row["verdict"] for row in merged_tables.rows(results, "results.parquet", dict, ["verdict"])} == {"valid"}
     assert merged_tables.damage(results) == []
-    assert merged_tables.repair(results) == ("", [])
 
 
 def test_size_mismatch_names_both_sizes(results: Path) -> None:
@@ -76,8 +74,6 @@ def test_other_object_in_place_of_a_table(
     assert f"{file} is damaged (" in said
     assert said.count("\n") == 1
     assert str(file) in merged_tables.damage(results)[0]
-    repair, _ = merged_tables.repair(results)
-    assert len(repair) == 12
 
 
 @pytest.mark.parametrize(
@@ -97,7 +93,7 @@ def test_garbage_with_a_matching_hash_is_rejected(results: Path) -> None:
         merged_tables.rows(results, "results.parquet", dict)
 
 
-@pytest.mark.parametrize("key", ["sweeps", "tables", "repair", "target", "builds"])
+@pytest.mark.parametrize("key", ["sweeps", "tables", "target", "builds"])
 def test_campaign_json_with_a_wrong_key_is_rejected(results: Path, key: str) -> None:
     about = read(results / "campaign.json")
     (results / "campaign.json").write_bytes(dump(about | {key: 5}))
@@ -105,65 +101,22 @@ def test_campaign_json_with_a_wrong_key_is_rejected(results: Path, key: str) -> 
         merged_tables.about(results)
 
 
-def test_repair_name_is_stable_while_the_damage_is(results: Path) -> None:
-    (results / "checks.parquet").write_bytes(b"")
-    first, damage = merged_tables.repair(results)
-    assert merged_tables.repair(results) == (first, damage)
-    results_factory.make(results, sweeps=POINTS)  # made again
-    about = read(results / "campaign.json")
-    (results / "campaign.json").write_bytes(dump(about | {"repair": first}))
-    assert merged_tables.repair(results) == (first, [])
-    (results / "checks.parquet").write_bytes(b"")  # the same once more
-    assert merged_tables.repair(results)[0] not in ("", first)
-
-
-def test_no_repair_has_the_name_of_an_earlier_one(results: Path) -> None:
-    """Snakemake would not make it again. The last name is in campaign.json, and so it is lost with it."""
-    whole, names = (results / "campaign.json").read_bytes(), []
-    for _ in range(3):
-        (results / "campaign.json").write_bytes(b"")
-        name, _ = merged_tables.repair(results)
-        assert merged_tables.repair(results)[0] == name
-        names.append(name)
-        assert cli.main(["repair", str(results / "repairs" / name)]) == 0
-        (results / "campaign.json").write_bytes(whole)
-    assert len(set(names)) == 3
-
-
-@pytest.mark.parametrize("name", [*merged_tables.FILES, merged_tables.ABOUT])
-def test_a_table_that_is_gone_is_made_again_if_there_is_a_report_of_it(results: Path, name: str) -> None:
-    """Snakemake does not look for it as long as the report is there."""
+@pytest.mark.parametrize("name", merged_tables.FILES)
+def test_a_table_that_is_gone_is_made_again(results: Path, name: str) -> None:
     (results / name).unlink()
-    assert merged_tables.damage(results) == []
-    (results / "report.html").write_bytes(b"<html></html>\n")
     assert merged_tables.damage(results) == [f"{results / name} is gone"]
-    first, _ = merged_tables.repair(results)
-    assert cli.main(["repair", str(results / "repairs" / first)]) == 0
-    assert merged_tables.repair(results)[0] not in ("", first)
-
-
-def test_a_full_disk_is_a_sentence(
-    results: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    def full(*_: object) -> None:
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(results / "repairs"))
-
-    monkeypatch.setattr("iosweep.files.safe_paths.write", full)
-    assert cli.main(["repair", "--log", str(results / "logs" / "repair.log"), str(results / "repairs" / "x")]) == 1
-    said = f"iosweep: {results}/repairs cannot be written: No space left on device; make room, then run the same"
-    assert said in capsys.readouterr().err
 
 
 @pytest.mark.local
 @pytest.mark.skipif(bool(mounts.missing()), reason="mounts need root")
 def test_a_mount_over_a_figure_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     results = results_factory.make(tmp_path)
-    assert cli.main(["figures", str(results)]) == 0
+    assert cli.main(["report", "--figures", str(results)]) == 0
     figure = next((results / "figures").glob("*.png"))
     (tmp_path / "other").touch()
     mounts.run("mount", "--bind", str(tmp_path / "other"), str(figure))
     try:
-        assert cli.main(["figures", str(results)]) == 1
+        assert cli.main(["report", "--figures", str(results)]) == 1
     finally:
         mounts.unmount(figure)
     said = f"cannot be made: {figure} is a mount point, which is left alone; what was measured is stored: unmount it"
@@ -182,7 +135,8 @@ def test_a_link_in_place_of_what_a_rule_writes_is_not_followed(results: Path, na
         log = str(results / "logs" / f"{command}.log")
         with pytest.MonkeyPatch.context() as patch:
             patch.chdir(tmp_path)
-            assert cli.main([command, str(results), "--log", log]) == (name == "logs" or (name, command) == LINKED)
+            fails = name == "logs" or (name, command) == LINKED
+            assert cli.main(["report", f"--{command}", str(results), "--log", log]) == fails
     assert {file.name: file.read_text() for file in foreign.iterdir()} == {
         "a.svg": "theirs",
         "figures.log": "theirs",
@@ -198,7 +152,7 @@ def test_mounted_figures_are_not_touched(results: Path, tmp_path: Path, capsys: 
     (results / "figures").mkdir()
     mounts.run("mount", "--bind", str(foreign), str(results / "figures"))
     try:
-        assert cli.main(["figures", str(results)]) == 1
+        assert cli.main(["report", "--figures", str(results)]) == 1
     finally:
         mounts.unmount(results / "figures")
     assert "figures is a mount point, which is left alone" in capsys.readouterr().err

@@ -16,7 +16,7 @@ OURS = [
     f".report.html.{NONE}.tmp",
     f".target.json.{NONE}.tmp",
     f"plans/.{HASH}.json.{NONE}.tmp",
-    f"manifests/.2-nodes-{HASH}-0.jsonl.{NONE}.tmp",
+    f"manifests/.2-nodes.jsonl.{NONE}.tmp",
     f"refusals/.1-node.json.{NONE}.tmp",
     f"figures/.a.svg.{NONE}.tmp",
     f"sets/.a.json.{NONE}.tmp",

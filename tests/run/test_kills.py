@@ -313,7 +313,7 @@ def begun(directory: Path, pattern: str, before: int) -> bool:
 def test_killed_while_it_merges(measured: Killed, rounds: Rounds, draw: random.Random) -> None:
     """Each table is the one before, or the new one, or not there yet."""
     stored, plan_file = measured.stored(), measured.command()[4]
-    merge = [sys.executable, "-m", "iosweep", "merge", plan_file]
+    merge = [sys.executable, "-m", "iosweep", "tables", plan_file]
     for _ in range(rounds(3, 40)):
         kill_while(merge, lambda: any(measured.results.glob(".*.tmp")), draw)
         assert not damaged(measured.results)
@@ -334,7 +334,7 @@ def test_killed_while_it_merges(measured: Killed, rounds: Rounds, draw: random.R
 @pytest.mark.parametrize("what", ["page", "figures"])
 def test_killed_while_it_reports(measured: Killed, what: str, rounds: Rounds, draw: random.Random) -> None:
     measured.rows()
-    command = [sys.executable, "-m", "iosweep", what, str(measured.results)]
+    command = [sys.executable, "-m", "iosweep", "report", f"--{what}", str(measured.results)]
     made = measured.results / ("figures" if what == "figures" else "")
     pattern = "*.*" if what == "figures" else ".report.html.*.tmp"
     for _ in range(rounds(1, 25)):

@@ -151,7 +151,7 @@ def test_right_after_tables_are_made(
     cut.configure(SIX)
     cut.measure()
     plan_file = cut.command()[4]
-    makes = (["merge", plan_file], ["page", str(cut.results)])
+    makes = (["tables", plan_file], ["report", "--page", str(cut.results)])
     for _ in range(rounds(2, 6)):
         for command in makes:
             subprocess.run([sys.executable, "-m", "iosweep", *command], check=True, stdout=subprocess.DEVNULL)

@@ -380,8 +380,7 @@ def test_a_refusal_that_was_cured_is_not_shown_of_a_run_that_was_killed(allocati
     why = "the target cannot be written to by user ann"
     allocation.configure(LONG)
     allocation.store.set_refusal("1-node", Refusal(why))
-    logged = f"logs/{allocation.plan.allocations[0].name}-{allocation.plan.allocations[0].digest}-0.log"
-    log = allocation.results / logged
+    log = allocation.results / f"logs/{allocation.plan.allocations[0].name}.log"
     log.parent.mkdir(parents=True)
     log.write_text(f"{ENDED}{why}\n")
     running, below = in_its_middle(allocation, "--log", str(log))

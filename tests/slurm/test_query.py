@@ -33,7 +33,7 @@ PENDING = (
 JOBS = """\
 2|PENDING|ann|1-2||1795320981|N/A|N/A|pfs:1|Priority|two|/tmp|(null)
 3|PENDING|ann|2||N/A|1795329999|1795330000|(null)|(ReqNodeNotAvail, UnavailableNodes:n[1-2])|x|/a b|
-1|RUNNING|ann|2|n1,n2|1795320981|1795320982|1795321282|N/A|None|a b|/home/x|y|rule_measure_wildcards_c
+1|RUNNING|ann|2|n1,n2|1795320981|1795320982|1795321282|N/A|None|a b|/home/x|y|iosweep_c
 a line of something else
 a|b|c|d|e|f|g|h|i|j|k|l
 """
@@ -159,7 +159,7 @@ def test_all_jobs(say: Say) -> None:
     )  # fmt: skip
     assert (second.starts, second.ends) == (1795329999.0, None)  # when it may begin; its end is a guess about a guess
     assert third == Job(
-        id="1", name="a b", state="RUNNING", reason="None", comment="rule_measure_wildcards_c", directory="/home/x|y",
+        id="1", name="a b", state="RUNNING", reason="None", comment="iosweep_c", directory="/home/x|y",
         nodes=2, hosts=("n1", "n2"), starts=1795320982.0, ends=1795321282.0, licenses="", submitted=1795320981.0,
         **common,
     )  # fmt: skip

@@ -351,7 +351,7 @@ class Campaign(Allocation):
 
     def settled(self) -> bool:
         """Whether nothing would be run up to the tables. (`--until` never says "Nothing to be done".)"""
-        return not re.search(r"^(Job \d+|rule|localrule)\b", self.dry("--until", "merge"), re.MULTILINE)
+        return not re.search(r"^(Job \d+|rule|localrule)\b", self.dry("--until", "tables"), re.MULTILINE)
 
     def run(self, *arguments: str, **options: Any) -> str:
         """Everything but SVG and PNG, which take longer than the rest."""
@@ -359,7 +359,7 @@ class Campaign(Allocation):
 
     def tables(self, *arguments: str, **options: Any) -> str:
         """No page either: with its library of figures it takes as long as all that a small campaign measures."""
-        return self.snakemake(*arguments, "--until", "merge", **options)
+        return self.snakemake(*arguments, "--until", "tables", **options)
 
     def stored(self) -> dict[tuple[str, str], bytes]:
         """(point, file name) -> bytes of everything below points/."""

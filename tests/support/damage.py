@@ -29,13 +29,13 @@ from iosweep.results.store import Store
 #: What is stored, below the results.
 KINDS = (
     "points/*/r*.json", "points/*/r*.zip", "points/*/missing.json", "nodes/*.json", "sets/*.json", "refusals/*.json",
-    "builds/*.json", "builds/*.spack.*", "tools/*.json", "target.json", "spent.json", "plans/*.json", "campaign.json",
-    "manifests/*.jsonl", "results.parquet", "checks.parquet", "nodes.parquet", "results.csv",
+    "builds/*.json", "builds/*.spack.*", "target.json", "spent.json", "plans/*.json", "campaign.json",
+    "results.parquet", "checks.parquet", "nodes.parquet", "results.csv",
 )  # fmt: skip
 #: Kinds that merge makes, all of them again where one is damaged.
 MADE = merged_tables.FILES
 #: Folders that `watch` does not read, as it does not depend on what is in them.
-NOT_WATCHED = ("manifests", "builds", "nodes", "tools", *MADE, "campaign.json")
+NOT_WATCHED = ("builds", "nodes", *MADE, "campaign.json")
 #: Kinds that a run needs before it knows what is left.
 NEEDED = ("plans",)
 
@@ -70,7 +70,6 @@ class Stored:
         store.put("builds", builds.key(build), build)
         store.keep(f"builds/{builds.key(build)}.spack.yaml", request)
         store.keep(f"builds/{builds.key(build)}.spack.lock", lock)
-        store.put("tools", "0123456789ab", build)
         where: dict[str, Any] = {
             "directory": "/t/iosweep-quick",
             "campaign": "quick",
@@ -84,8 +83,7 @@ class Stored:
         keep_plan(self.plan, self.results)
         merge.merge(self.plan, self.results)
         allocation = self.plan.allocations[0]
-        lines = manifest.text(allocation, store.results(), store.missing())
-        manifest.write(manifest.path(self.results, allocation, lines, anything_left=True), allocation, store)
+        manifest.write(manifest.path(self.results, allocation.name), allocation, store)
         safe_paths.write(self.results, "report.html", b"<html></html>\n")
         self.before = self.rows()
         self.tables = {file: file.read_bytes() for file in self.results.iterdir() if file.is_file()}
@@ -145,7 +143,7 @@ class Stored:
         said = " ".join(Watched(self.results).look().wrong)
         assert unseen or name in said or kind in NOT_WATCHED, (name, said)
         if kind in MADE:
-            assert any(name in line for line in merged_tables.repair(self.results)[1])
+            assert any(name in line for line in merged_tables.damage(self.results))
         if kind in NEEDED:
             self.written_again(file)
             return

@@ -329,7 +329,6 @@ def make(
         },
         "configuration": [{"file": "config/sweep.yaml", "text": _CONFIGURATION.format(json.dumps(campaign))}],
         "tables": {name: described_file(directory / name) for name in merged_tables.FILES},
-        "repair": "",
     }
     (directory / "campaign.json").write_bytes(dump(about, indent=True))
     return directory
@@ -379,7 +378,7 @@ def loaded(
 ) -> data.Campaign:
     """A campaign as the report has it in memory. `about`: parts of campaign.json."""
     needed = {"campaign": "demo", "made": "2025-06-02T09:41:07+00:00", "iosweep_version": "0.1.0", "plan_digest": "0"}
-    needed |= {"seed": 1, "target": {"directory": "/mnt/scratch/bench"}, "repair": ""}
+    needed |= {"seed": 1, "target": {"directory": "/mnt/scratch/bench"}}
     needed |= dict.fromkeys(("configuration", "jobs", "sweeps"), ())
     needed |= {name: {} for name in ("limits", "results_of_nodes", "builds", "tables")}
     known = tuple(msgspec.convert(node, data.Node) for node in nodes)

@@ -34,7 +34,7 @@ def load(directory: Path, *, nodes: tuple[int, ...] = (1,), **arguments: Any) ->
 
 def test_everything_is_left_at_first(tmp_path: Path) -> None:
     found = load(tmp_path)
-    assert set(found.left) == set(found.manifests) == {"1-node"}
+    assert set(found.left) == {"1-node"}
     assert found.text("1-node") == found.left["1-node"]
     assert found.text("1-node").startswith("1 node: 2 points, 2 repetitions left, 3 s, 16.0 MiB written")
     assert not (tmp_path / "results").exists()
@@ -42,7 +42,7 @@ def test_everything_is_left_at_first(tmp_path: Path) -> None:
 
 def test_nodes_that_the_launcher_does_not_reach(tmp_path: Path) -> None:
     found = load(tmp_path, nodes=(1, 4))
-    assert set(found.manifests) == {"1-node", "4-nodes"}
+    assert [file.name for file in found.manifests] == ["1-node.jsonl", "4-nodes.jsonl"]
     assert set(found.left) == {"1-node"}
     assert found.text("4-nodes") == "4 nodes: missing, the launcher direct reaches 1"
 
@@ -103,7 +103,7 @@ def test_what_the_login_node_knows_of_the_tools_of_the_nodes(tmp_path: Path, mon
         ({"only": "qd2"}, "{file}:1: only: `qd2` is in no point and no sweep (sweeps: tiny)"),
         (
             {"launcher": "dirct"},
-            "profile:1: launcher: unknown launcher `dirct`; did you mean `direct`? (known: direct, mpiexec)",
+            "profile: launcher: unknown launcher `dirct`; did you mean `direct`? (known: direct, mpiexec)",
         ),
     ],
 )
@@ -357,8 +357,7 @@ def test_the_folders_that_rules_name() -> None:
     rules = Path(dag.__file__).parents[1] / "rules"
     text = "".join(file.read_text() for file in rules.glob("*.smk"))
     named = re.findall(r'(?:CAMPAIGN\.results|"{campaign}")\s*/\s*"([^"]+)"\s*/', text)
-    # the plan, its manifests and the copy of tools.json have their paths from here
-    assert {*named, "tools"} == set(dag.RULE_FOLDERS)
+    assert {*named, "plans"} == set(dag.RULE_FOLDERS)
 
 
 @pytest.mark.parametrize("name", [*dag.RULE_FOLDERS, "figures", "points", "sets"])
@@ -382,7 +381,6 @@ def test_nothing_runs_beside_what_a_newer_version_wrote(tmp_path: Path, name: st
     Store(found.results).commit(point, 1, records.record(point), {"x": b"y"})
     found.plan_file.parent.mkdir()
     found.plan_file.write_bytes(found.plan.document())
-    assert not load(tmp_path).restorable
     file = {"plan": found.plan_file, "result": found.results / "points" / point / "r001-1.json"}[name]
     records.newer(file)
     with pytest.raises(ConfigError, match=f"{re.escape(str(file))}: a newer version .* up to 1; use that version"):
@@ -392,9 +390,9 @@ def test_nothing_runs_beside_what_a_newer_version_wrote(tmp_path: Path, name: st
 def test_a_plan_that_cannot_be_written_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = load(tmp_path).plan_file
     file.mkdir(parents=True)
-    said = f"{re.escape(str(file))}: it is damaged, and cannot be written again: "
+    said = f"{re.escape(str(file))}: it cannot be written: "
     with pytest.raises(ConfigError, match=f"{said}a directory, not a file; move it away"):
-        load(tmp_path).restore()
+        load(tmp_path).mend()
 
     def full(*_: object) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(file))
@@ -403,7 +401,7 @@ def test_a_plan_that_cannot_be_written_again(tmp_path: Path, monkeypatch: pytest
     file.touch()
     monkeypatch.setattr("iosweep.files.safe_paths.write", full)
     with pytest.raises(ConfigError, match=f"{said}No space left on device; make room"):
-        load(tmp_path).restore()
+        load(tmp_path).mend()
 
 
 @pytest.mark.local

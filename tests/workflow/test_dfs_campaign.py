@@ -75,7 +75,7 @@ def slurm_measured(
     )
     if slurm_dfs.kind == "glusterfs":
         slurm_dfs.mount("w2", "s2:/dfs")  # any server may be named: it is the same volume
-    campaign.snakemake("--until", "merge")
+    campaign.snakemake("--until", "tables")
     return slurm_dfs, campaign
 
 

@@ -84,7 +84,7 @@ def out_of_sight(stage: Stage) -> None:
     with mounted(cluster, campaign.target):
         hold = ["sbatch", "--parsable", "--partition=spec", "--exclusive", "--output=/dev/null", "--wrap=sleep 600"]
         before_us = cluster.run(hold).stdout.strip()
-        run = campaign.start("--until", "merge")
+        run = campaign.start("--until", "tables")
         until(lambda: len(cluster.squeue()) == 2, campaign.over)
         written = campaign.file.read_text()
         campaign.file.write_text("campaign: another\nsweeps: soon\n")
@@ -113,7 +113,7 @@ def job_out_of_time(stage: Stage) -> None:
     campaign = SlurmCampaign(stage, [sweep], runtime="1", slurm_partition='"spec"')
     campaign.slow()
     with mounted(stage.cluster, campaign.target):
-        run = campaign.start("--until", "merge")
+        run = campaign.start("--until", "tables")
         holds("run/job-out-of-time", run.end(), run.said(), campaign)
     campaign.once()
     assert len(campaign.records()) == 64
@@ -130,7 +130,7 @@ def interrupted(stage: Stage) -> None:
     campaign.slow()
     campaign.allow(2)
     with mounted(stage.cluster, campaign.target):
-        run = campaign.start("--until", "merge")
+        run = campaign.start("--until", "tables")
         campaign.wait_for_records(2)
         run.process.signal_group(signal.SIGINT)
         holds("run/interrupted", run.end(), run.said(), campaign)
@@ -139,13 +139,13 @@ def interrupted(stage: Stage) -> None:
         first = campaign.committed()
 
         campaign.allow(2)
-        run = campaign.start("--until", "merge")
+        run = campaign.start("--until", "tables")
         campaign.wait_for_records(len(campaign.records()) + 2)
         run.process.kill()
         run.end()
         [job] = stage.cluster.squeue()
         assert job.state == "RUNNING"
-        run = campaign.start("--until", "merge")
+        run = campaign.start("--until", "tables")
         run.says("jobs of an earlier run")
         campaign.allow(None)
         holds("run/snakemake-killed", run.end(), run.said(), campaign)
@@ -167,7 +167,7 @@ def job_lost(stage: Stage) -> None:
         campaign.slow()
         campaign.allow(1)
         ours.enter_context(mounted(cluster, campaign.target))
-        run = campaign.start("--until", "merge")
+        run = campaign.start("--until", "tables")
         campaign.wait_for_records(1)
         [job] = cluster.squeue()
         cluster.run(["scancel", str(job.id)])
@@ -194,7 +194,7 @@ def job_that_says_nothing(stage: Stage) -> None:
     campaign.slow()
     campaign.allow(1)
     with mounted(stage.cluster, campaign.target):
-        run = campaign.start("--until", "merge")
+        run = campaign.start("--until", "tables")
         campaign.wait_for_records(1)
         campaign.runner().kill()
         campaign.allow(None)
@@ -215,7 +215,7 @@ def target_lost(stage: Stage) -> None:
     lines = f'case "$*" in *time_based*) [ $SLURMD_NODENAME != {node} ] || {{ {lose}; }};; esac'
     campaign.path = script(stage.place / "bin", "fio", lines, campaign.path)
     with mounted(cluster, campaign.target):
-        run = campaign.start("--until", "merge")
+        run = campaign.start("--until", "tables")
         code = run.end()
         cluster.on(node, ["umount", campaign.target])
         holds("run/target-lost-on-a-node", code, run.said(), campaign)
@@ -233,7 +233,7 @@ def campaign(stage: Stage) -> None:
     campaign = SlurmCampaign(stage, [IOR, MDTEST, FIO], licenses='"pfs"')
     with mounted(cluster, campaign.target):
         before_us = cluster.run(["sbatch", "--parsable", "--nodes=2", "--output=/dev/null", "--wrap=sleep 600"]).stdout
-        run = campaign.start("--until", "merge")
+        run = campaign.start("--until", "tables")
         until(lambda: len(cluster.squeue()) == 3, campaign.over)
         waiting = cluster.run(["squeue", "--noheader", "--sort=i", "--format=%D"]).stdout.split()
         assert waiting[1:] == ["1", "2"]  # as the plan has them, whatever the order of Snakemake's sets
@@ -278,7 +278,7 @@ def other_campaign(stage: Stage) -> None:
         other.script("fio", 'case "$*" in *seq_write*) until [ -e "$0.on" ]; do sleep 0.1; done;; esac')
         first = other.submit()
         other.tool("fio", "n1")
-        run = campaign.start("--until", "merge")
+        run = campaign.start("--until", "tables")
         run.says("is being measured by process")
         until(lambda: [job.reason for job in stage.cluster.squeue()][1:] == ["Dependency"])
         (other.place / "bin" / "fio.on").touch()
@@ -300,7 +300,7 @@ def refused(stage: Stage) -> None:
             [WRITES | {"axes": {"nodes": [nodes]}}],
             slurm_partition=f'"{partition}"',
         )
-        run = campaign.start("--until", "merge")
+        run = campaign.start("--until", "tables")
         holds(f"run/{key}", run.end(), run.said())
         assert stage.cluster.squeue() == []
 
@@ -315,7 +315,7 @@ def spack(stage: Stage) -> None:
     with mounted(stage.cluster, campaign.target):
         campaign.tools = {"spack": str(spack), "directory": str(campaign.target / "tools")}
         campaign.configure()
-        output = campaign.snakemake("--until", "merge", code=1)
+        output = campaign.snakemake("--until", "tables", code=1)
         assert "are on the file system under test; name a tools.directory elsewhere" in output
 
         campaign.tools = {"spack": str(spack)}
@@ -324,7 +324,7 @@ def spack(stage: Stage) -> None:
         calls = standin.calls(spack)
         with mounted(stage.cluster, stage.place / "tools", on="n2"):
             with mounted(stage.cluster, stage.place / "tools", on="n1"):
-                run = campaign.start("--until", "merge")
+                run = campaign.start("--until", "tables")
                 run.says("tools.json says was built; is its file system mounted here?")
             run.says("n2 differs from n1: fio does not exist there under the same path; is tools.directory (")
         assert run.end() == 0, run.said()  # the next job sees it

@@ -20,7 +20,7 @@ for name, module in list(sys.modules.items()):
 
 
 @pytest.mark.local
-@pytest.mark.parametrize("modules", [dag._MERGE_CODE, dag._REPORT_CODE])
+@pytest.mark.parametrize("modules", [dag._TABLES_CODE, dag._REPORT_CODE])
 def test_all_that_python_loads_is_among_them(modules: tuple[str, ...]) -> None:
     done = subprocess.run([sys.executable, "-c", LOADED, *modules], stdout=subprocess.PIPE, text=True, check=True)
     loaded = set(map(Path, done.stdout.split()))
@@ -51,7 +51,7 @@ def test_what_a_change_makes_again(
     def digests() -> tuple[str, str]:
         sources._read.cache_clear()
         sources._imported.cache_clear()
-        return sources.digest(dag._MERGE_CODE), sources.digest(dag._REPORT_CODE, dag._REPORT_FILES)
+        return sources.digest(dag._TABLES_CODE), sources.digest(dag._REPORT_CODE, dag._REPORT_FILES)
 
     before = digests()
     assert digests() == before

@@ -15,14 +15,14 @@ from iosweep import collector, sources
 from iosweep.config import sweep_file
 from iosweep.config.scalars import unknown
 from iosweep.config.sweeps import Config
-from iosweep.errors import ConfigError, Obstacle, Problem, Refused, Unusable
+from iosweep.errors import Busy, ConfigError, Obstacle, Problem, Refused, Unusable
 from iosweep.files import documents, safe_paths
 from iosweep.jobs import submission
 from iosweep.jobs.submission import JOB_RESERVE_S
 from iosweep.plan import criteria, forecast
 from iosweep.plan.expand import make_plan
 from iosweep.plan.launchers import Launcher, candidates, launchers
-from iosweep.plan.model import Plan
+from iosweep.plan.model import Allocation, Plan
 from iosweep.programs import spack_environment
 from iosweep.programs.find import builds
 from iosweep.programs.spack_environment import Built, Environment
@@ -34,16 +34,18 @@ from iosweep.units import human_duration
 
 #: Modules that make the tables and the report, with all that they import, and other files of the report. A change of
 #: them makes tables or report again, and measures nothing.
-_MERGE_CODE = ("iosweep.results.merge",)
+_TABLES_CODE = ("iosweep.results.merge",)
 _REPORT_CODE, _REPORT_FILES = ("iosweep.report.page", "iosweep.report.figure_files"), ("report/**/*",)
 #: Folders of the results that rules name. Snakemake writes into them, also through links.
-RULE_FOLDERS = ("logs", "manifests", "plans", "repairs", "tools")
+RULE_FOLDERS = ("logs", "manifests", "plans")
 #: Folders of the results that runs write into, by handles. These refuse a link or a file, but only when there is
 #: something to store; a mount point would be written to.
 _STORED_FOLDERS = ("builds", "figures", "nodes", "points", "refusals", "sets")
 _MOUNT = "a mount point"
 #: In place of the hash of a tool that is not built yet: no result has it.
 _NOT_BUILT = "not built yet"
+#: The locks of this process: results -> lock.
+_LOCKS: dict[Path, Lock] = {}
 
 
 @dataclass(frozen=True)
@@ -53,36 +55,70 @@ class Dag:
     plan: Plan
     results: Path
     plan_file: Path
-    manifests: dict[str, Path]  # allocation -> its manifest
     left: dict[str, str]  # allocation -> what is left, as a sentence; only if something is
     left_s: dict[str, float]  # the time that takes
     coming: Mapping[str, Mapping[str, int]]  # allocation -> point -> repetitions, as far as it can be said
     launcher: Launcher
     site: submission.Site | None  # None without a batch system
     tools: Environment | None  # where Spack builds them; None if they are on PATH
-    tools_file: Path | None  # the copy of its tools.json that jobs read, in the results, which they see
-    repair: Path | None  # made after damaged tables were made again (merged_tables.repair)
-    damage: list[str]  # damage of the tables, the report and the figures
-    merge_code: str
+    plan_damaged: bool
+    stale: frozenset[Path]  # outputs of rules that do not fit the store, or are damaged
+    tables_code: str
     report_code: str
-    damaged: tuple[str, ...]  # damaged files of the store, as sentences
-    restorable: Mapping[Path, bytes]  # damaged files that can be written again, with their content
+    damaged: tuple[str, ...]  # damaged files, as sentences
 
-    def restore(self) -> None:
-        """Write damaged copies of the plan and of tools.json again. They keep their times: the content is the same.
-        Raises ConfigError."""
-        for file, data in self.restorable.items():
+    def manifest(self, allocation: str) -> Path:
+        """What the job of an allocation hands to Snakemake."""
+        return manifest.path(self.results, allocation)
+
+    @property
+    def manifests(self) -> list[Path]:
+        return [self.manifest(allocation.name) for allocation in self.plan.allocations]
+
+    def mend(self) -> None:
+        """Remove stale outputs, so that Snakemake makes them again, and write a damaged plan again. Not while another
+        Snakemake works on the campaign, at which this one ends. Raises ConfigError."""
+        if not self.stale and not self.plan_damaged:
+            return
+        try:
+            lock(self.results)
+        except Busy:
+            return
+        for file in sorted(self.stale):
             try:
-                about = file.lstat()
-                safe_paths.write(self.results, file.relative_to(self.results), data)
-                os.utime(file, ns=(about.st_atime_ns, about.st_mtime_ns))
+                safe_paths.remove(self.results, file.relative_to(self.results))
             except OSError as error:
-                why = f"it is damaged, and cannot be written again: {error.strerror}"
-                raise ConfigError([Problem(str(file), 0, "", why, safe_paths.remedy(error))]) from None
+                raise ConfigError([_unwritable(file, error)]) from None
+        if self.plan_damaged:
+            self.write_plan()
+
+    def write_plan(self) -> None:
+        """Write the plan, for the jobs, the tables and the commands. Raises ConfigError."""
+        try:
+            safe_paths.write(self.results, self.plan_file.relative_to(self.results), self.plan.document())
+        except OSError as error:
+            raise ConfigError([_unwritable(self.plan_file, error)]) from None
+
+    def settle(self, allocation: str) -> None:
+        """Write the manifest of an allocation of which nothing is left, without a job. Raises OSError."""
+        store = Store(self.results)
+        store.set_refusal(allocation, None)
+        manifest.write(self.manifest(allocation), self._allocation(allocation), store)
+
+    def notes(self) -> list[str]:
+        """What a dry run says of the criteria, and of the room on a target, which the nodes may see otherwise."""
+        from iosweep.run import target_check
+
+        fstype = target_check.fstype(self.plan.target.directory) if self.plan.accept and not self.site else ""
+        room = no_room(self) if self.site else None
+        return [*criteria.lines(self.plan, fstype), *([room] if room else [])]
+
+    def _allocation(self, name: str) -> Allocation:
+        return next(a for a in self.plan.allocations if a.name == name)
 
     def nodes(self, allocation: str) -> int:
         """The node count of an allocation."""
-        return next(a.nodes for a in self.plan.allocations if a.name == allocation)
+        return self._allocation(allocation).nodes
 
     def minutes(self, allocation: str, attempt: int = 1) -> int:
         """The wall time of its job at its `attempt`-th submission."""
@@ -133,12 +169,14 @@ def load(
     problems = []
     known = launchers("slurm" if site else None)
     if launcher not in known:
-        problems.append(Problem("profile", 1, "launcher", unknown("launcher", launcher, known)))
+        problems.append(Problem("profile", 0, "launcher", unknown("launcher", launcher, known)))
     if only and not any(remaining.chosen(only, point) for point in made.points):
         sweeps = ", ".join(sweep.name for sweep in configured.sweeps)
         problems.append(Problem(str(file), 1, "only", f"`{only}` is in no point and no sweep (sweeps: {sweeps})"))
     if launcher in known and (wrong := submission.open_port(made.points, known[launcher], os.geteuid())):
         problems.append(Problem(str(file), 1, "allow_open_port", wrong))
+    if provider not in submission.PROVIDERS:
+        problems.append(Problem("profile", 0, "tools", unknown("provider", provider, submission.PROVIDERS)))
     if problems:
         raise ConfigError(problems)
     place, there = None, None
@@ -157,13 +195,6 @@ def load(
     if look and found.left:
         _see_target(configured, found)
     return found
-
-
-def criteria_lines(plan: Plan, look: bool) -> list[str]:
-    """What a plan says of its criteria. look: whether this machine measures, so that its target is asked."""
-    from iosweep.run import target_check
-
-    return criteria.lines(plan, target_check.fstype(plan.target.directory) if plan.accept and look else "")
 
 
 def see_target(file: Path, campaign: Dag, given: Mapping[str, str] | None = None) -> None:
@@ -208,43 +239,42 @@ def _of(
     here = _here(made, launcher, bool(site), place, there)
     found, coming = remaining.left_and_expected(made, stored, missing, here, only)
     if site and site.limit_min and (wrong := _too_long(made, found, site.limit_min)):
-        raise ConfigError([Problem("profile", 1, "default-resources: runtime", wrong)])
-    repair, damage = merged_tables.repair(folder)
+        raise ConfigError([Problem("profile", 0, "default-resources: runtime", wrong)])
     plan_file = folder / "plans" / f"{made.digest}.json"
-    tools_file = folder / "tools" / f"{place.digest}.json" if place else None
-    restorable = {}
-    if os.path.lexists(plan_file) and not store.whole(plan_file, document := made.document()):
-        restorable[plan_file] = document
-    if tools_file and place and there and not store.whole(tools_file):
-        restorable[tools_file] = documents.content(place.file, documents.MOST_BYTES)
     store.look()
-    store.damaged.pop(str(folder / merged_tables.ABOUT), None)  # `damage` has it
+    plan_damaged = not store.whole(plan_file, made.document())
     if newer := documents.newer(store.damaged):
         raise ConfigError([Problem(path, 0, "", store.damaged[path], documents.USE_NEWER) for path in newer])
-    manifests = (manifest.damage(folder, a) for a in made.allocations)
+    store.damaged.pop(str(folder / merged_tables.ABOUT), None)  # it is among those of the tables
     left = {name: forecast.of(made, {name: points}) for name, points in coming.items() if name in found}
+    lost = merged_tables.damage(folder)
+    stale = {folder / "results.parquet"} if lost else set()
+    for allocation in made.allocations:
+        file = manifest.path(folder, allocation.name)
+        if os.path.lexists(file) and (
+            allocation.name in left or not manifest.holds(file, manifest.text(allocation, stored, missing))
+        ):
+            stale.add(file)
     return Dag(
         plan=made,
         results=folder,
         plan_file=plan_file,
-        manifests={
-            a.name: manifest.path(folder, a, manifest.text(a, stored, missing), a.name in left)
-            for a in made.allocations
-        },
         left={a.name: forecast.sentence(left[a.name], a.nodes) for a in made.allocations if a.name in left},
         left_s={name: cost.time_s for name, cost in left.items()},
         coming=coming,
         launcher=launcher,
         site=site,
         tools=place,
-        tools_file=tools_file,
-        repair=folder / "repairs" / repair if repair else None,
-        damage=damage,
-        merge_code=sources.digest(_MERGE_CODE),
+        plan_damaged=plan_damaged,
+        stale=frozenset(stale),
+        tables_code=sources.digest(_TABLES_CODE),
         report_code=sources.digest(_REPORT_CODE, _REPORT_FILES),
-        damaged=(*store.named(), *filter(None, manifests)),
-        restorable=restorable,
+        damaged=(*store.named(), *lost),
     )
+
+
+def _unwritable(file: Path, error: OSError) -> Problem:
+    return Problem(str(file), 0, "", f"it cannot be written: {error.strerror}", safe_paths.remedy(error))
 
 
 def _obstacles(folder: Path) -> list[Problem]:
@@ -297,11 +327,13 @@ def _too_long(made: Plan, left: Mapping[str, Mapping[str, object]], limit_min: i
     )
 
 
-def lock(results: Path) -> Lock:
+def lock(results: Path) -> None:
     """Keep a second Snakemake off a campaign, until this process ends. Raises Busy, ConfigError."""
+    if results in _LOCKS:
+        return
     file = results / "run.lock"
     try:
         with safe_paths.folder(results, make=True):
-            return take(file, Owner(results.name, str(results.absolute())), f"campaign {results.name}")
+            _LOCKS[results] = take(file, Owner(results.name, str(results.absolute())), f"campaign {results.name}")
     except OSError as error:
         raise ConfigError([Problem(str(file), 0, "", f"cannot be locked: {error.strerror or error}")]) from None

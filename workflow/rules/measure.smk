@@ -1,23 +1,12 @@
-# A parameter that takes `output` is a derived one for Snakemake: a change of it runs nothing again.
+# One job per allocation. Its output is the manifest, which is stale where something is left to measure.
 
 
-# One job per allocation. Its output is the manifest; manifest.py says which generation it is to be.
-
-
-rule plan:
-    output:
-        CAMPAIGN.results / "plans" / "{digest}.json",
-    log:
-        CAMPAIGN.results / "logs" / "plan-{digest}.log",
-    localrule: True
-    params:
-        iosweep=lambda _: IOSWEEP,
-        config=lambda _: str(CONFIG),
-        given=lambda wildcards, output: IN_PLACE,
-    message:
-        "plan: {params.config}"
-    shell:
-        "{params.iosweep:q} plan --write {output:q} --log {log:q} {params.given:q} -- {params.config:q}"
+def text_of(allocation):
+    """What is left of an allocation, and what its next job asks for."""
+    asks = SITE and allocation in CAMPAIGN.left
+    return ATTEMPTS.campaign.text(
+        allocation, ATTEMPTS.minutes(allocation) if asks else None
+    )
 
 
 # What the job asks Slurm for (submission.py). On this machine nothing is asked for.
@@ -37,24 +26,17 @@ RESOURCES = (
 )
 
 
-# Only allocations with something left are submitted. A job runs this command and no Snakemake, so that it measures what
-# it was sent for. The wildcards are in the job's comment, by which it is known (slurm/job_comment.py).
+# A job runs this command and no Snakemake, so that it measures what it was sent for. A parameter that takes `output` is
+# a derived one for Snakemake: a change of it runs nothing again.
 rule measure:
     input:
-        plan=CAMPAIGN.plan_file,
-        tools=TOOLS,
+        tools=[CAMPAIGN.tools.file] if CAMPAIGN.tools else [],
     output:
-        RESULTS
-        / "{campaign}"
-        / "manifests"
-        / "{allocation}-{digest}-{generation}.jsonl",
+        CAMPAIGN.results / "manifests" / "{allocation}.jsonl",
     log:
-        RESULTS / "{campaign}" / "logs" / "{allocation}-{digest}-{generation}.log",
+        CAMPAIGN.results / "logs" / "{allocation}.log",
     wildcard_constraints:
-        campaign=re.escape(CAMPAIGN.plan.campaign),
-        allocation=one_of(CAMPAIGN.left),
-        digest="[0-9a-f]+",
-        generation="[0-9]+",
+        allocation="|".join(a.name for a in CAMPAIGN.plan.allocations),
     retries: CAMPAIGN.retries
     resources:
         **RESOURCES,
@@ -64,21 +46,11 @@ rule measure:
         iosweep=lambda _: IOSWEEP,
         launcher=LAUNCHER,
         scheduler=SCHEDULER,
-        only=lambda wildcards, output: ONLY_THESE,
+        plan=lambda wildcards, output: CAMPAIGN.plan_file,
+        only=lambda wildcards, output: ["--only", ONLY] if ONLY else [],
+        stale=lambda wildcards: stale(CAMPAIGN.manifest(wildcards.allocation)),
     message:
         "measure {resources.text}"
     shell:
-        "{params.iosweep:q} {rule} {input.plan:q} --tools {input.tools:q} --allocation {wildcards.allocation:q} --manifest {output:q}"
+        "{params.iosweep:q} {rule} {params.plan:q} --tools {input.tools:q} --allocation {wildcards.allocation:q} --manifest {output:q}"
         " --launcher {params.launcher:q} {params.scheduler:q} {params.only:q} --log {log:q} --works-for $PPID"
-
-
-# The manifest of what is measured already: nothing to submit. With the same parameters, or it would count as changed.
-use rule measure as collect with:
-    wildcard_constraints:
-        campaign=re.escape(CAMPAIGN.plan.campaign),
-        allocation=one_of(set(CAMPAIGN.manifests) - set(CAMPAIGN.left)),
-        digest="[0-9a-f]+",
-        generation="[0-9]+",
-    localrule: True
-    message:
-        "collect {resources.text}"

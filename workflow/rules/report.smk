@@ -1,62 +1,43 @@
-# Store -> tables -> report. Made again when the plan, the manifests or the code that makes them change.
-
-# Its output is new when tables, report or figures are damaged: an input that has to be made is noticed even where
-# Snakemake's own records were lost with them. It stays an input from then on, or the tables would be made once more.
+# Store -> tables -> report. Made again when the manifests or the code that makes them change, or they are stale.
 
 
-rule repair:
-    output:
-        CAMPAIGN.results / "repairs" / "{repair}",
-    log:
-        CAMPAIGN.results / "logs" / "repair-{repair}.log",
-    wildcard_constraints:
-        repair="[0-9a-f]{12}",
-    localrule: True
-    params:
-        iosweep=lambda _: IOSWEEP,
-        damage=lambda wildcards, output: CAMPAIGN.damage,
-    message:
-        "repair: {params.damage}"
-    shell:
-        "{params.iosweep:q} repair --log {log:q} {output:q}"
-
-
-rule merge:
+rule tables:
     input:
-        plan=CAMPAIGN.plan_file,
-        manifests=list(CAMPAIGN.manifests.values()),
-        repair=[CAMPAIGN.repair] if CAMPAIGN.repair else [],
+        CAMPAIGN.manifests,
     output:
         CAMPAIGN.results / "results.parquet",
         report(
             CAMPAIGN.results / "results.csv",
             caption="../report/table.rst",
-            category=CAMPAIGN.results.name,
+            category=NAME,
             labels={"what": "table of results"},
         ),
         CAMPAIGN.results / "checks.parquet",
         CAMPAIGN.results / "nodes.parquet",
         CAMPAIGN.results / "campaign.json",
     log:
-        CAMPAIGN.results / "logs" / "merge.log",
+        CAMPAIGN.results / "logs" / "tables.log",
     localrule: True
     params:
         iosweep=lambda _: IOSWEEP,
-        code=CAMPAIGN.merge_code,
+        code=CAMPAIGN.tables_code,
+        digest=CAMPAIGN.plan.digest,
+        plan=lambda wildcards, output: CAMPAIGN.plan_file,
+        stale=stale(CAMPAIGN.results / "results.parquet"),
     message:
-        "merge: raw output to tables"
+        "tables: raw output to tables"
     shell:
-        "{params.iosweep:q} merge {input.plan:q} --repair {input.repair:q} --log {log:q}"
+        "{params.iosweep:q} {rule} {params.plan:q} --log {log:q}"
 
 
 rule report:
     input:
-        rules.merge.output,
+        rules.tables.output,
     output:
         report(
             CAMPAIGN.results / "report.html",
             caption="../report/page.rst",
-            category=CAMPAIGN.results.name,
+            category=NAME,
             labels={"what": "report"},
         ),
     log:
@@ -65,27 +46,26 @@ rule report:
     params:
         iosweep=lambda _: IOSWEEP,
         code=CAMPAIGN.report_code,
-        results=lambda wildcards, output: Path(output[0]).parent,
+        results=lambda wildcards, output: CAMPAIGN.results,
     message:
         "report: {output}"
     shell:
-        "{params.iosweep:q} page {params.results:q} --log {log:q}"
+        "{params.iosweep:q} {rule} --page {params.results:q} --log {log:q}"
 
 
 rule figures:
     input:
-        rules.merge.output,
+        rules.tables.output,
     output:
         CAMPAIGN.results / "figures.done",
-        figures_for_snakemake(),
     log:
         CAMPAIGN.results / "logs" / "figures.log",
     localrule: True
     params:
         iosweep=lambda _: IOSWEEP,
         code=CAMPAIGN.report_code,
-        results=lambda wildcards, output: Path(output[0]).parent,
+        results=lambda wildcards, output: CAMPAIGN.results,
     message:
         "figures: SVG and PNG in {params.results}/figures"
     shell:
-        "{params.iosweep:q} figures {params.results:q} --log {log:q}"
+        "{params.iosweep:q} report --figures {params.results:q} --log {log:q}"

@@ -19,32 +19,3 @@ if CAMPAIGN.tools:
             "tools: with Spack, in {params.root}"
         shell:
             "{params.iosweep:q} tools build {params.config:q} {params.given:q} --works-for $PPID"
-
-    # A job fails without a message if it cannot see an input. So its input is a copy in the results.
-    rule used:
-        input:
-            CAMPAIGN.tools.file,
-        output:
-            CAMPAIGN.tools_file,
-        log:
-            CAMPAIGN.results / "logs" / "tools.log",
-        localrule: True
-        message:
-            "used: {output}"
-        shell:
-            "cp {input:q} {output:q} 2>{log:q}"
-
-else:
-
-    # Nothing to make; a job looks on the PATH that it has.
-    rule tools:
-        log:
-            CAMPAIGN.results / "logs" / "tools.log",
-        localrule: True
-        params:
-            iosweep=lambda _: IOSWEEP,
-            config=lambda _: str(CONFIG),
-        message:
-            "tools: those on PATH"
-        shell:
-            "{params.iosweep:q} tools list --provider path --configfile {params.config:q} 2>&1 | tee {log:q}"

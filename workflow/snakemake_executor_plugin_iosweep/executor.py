@@ -22,7 +22,6 @@ from iosweep.errors import ConfigError, Unanswered
 from iosweep.jobs import attempts, pending, submission
 from iosweep.jobs.attempts import Next
 from iosweep.slurm import job_comment, query
-from iosweep.slurm.job_comment import Measured
 from iosweep.slurm.poller import Poller
 from iosweep.slurm.query import Job
 
@@ -74,8 +73,9 @@ class MeasureJob(Protocol):
     def shellcmd(self) -> str: ...
 
 
-def script(job: MeasureJob) -> str:
-    return _SCRIPT.format(inputs=" ".join(shlex.quote(str(file)) for file in job.input), command=job.shellcmd.strip())
+def script(job: MeasureJob, plan: Path) -> str:
+    files = " ".join(shlex.quote(str(file)) for file in (plan, *job.input))
+    return _SCRIPT.format(inputs=files, command=job.shellcmd.strip())
 
 
 def allocation_of(job: MeasureJob) -> str:
@@ -110,6 +110,9 @@ class Executor(RemoteExecutor):  # type: ignore[misc]  # Snakemake has no types
         found = attempts.handed_over()
         if found is None:
             raise _Ended("the executor iosweep runs the workflow iosweep only")
+        if found.campaign.site is None:  # --default-resources took the place of all that the profile has there
+            lacking = 'default-resources lack scheduler="slurm" and the rest of profiles/slurm'
+            raise _Ended(f"jobs go to Slurm, and {lacking}; change them in the profile. Nothing was run")
         self._attempts = found
         self._campaign = found.campaign.results.name
         self._run = f"iosweep_{uuid.uuid4()}"  # the name of all its jobs: singleton serializes them by it
@@ -141,34 +144,34 @@ class Executor(RemoteExecutor):  # type: ignore[misc]  # Snakemake has no types
         wrong: dict[str, list[str]] = {}
         for job in _in_order(jobs):
             nodes, minutes = _number(job, "nodes"), _number(job, "runtime")
-            if not self._over(job) and (refusal := pending.refused(self.sbatch(job), nodes, minutes)):
+            if self._attempts.left(allocation_of(job)) and (
+                refusal := pending.refused(self.sbatch(job), nodes, minutes)
+            ):
                 wrong.setdefault(refusal, []).append(submission.asks_for(nodes, minutes))
         if wrong:
             lines = [f"Slurm would not run the job that {' or the one that '.join(a)}: {w}" for w, a in wrong.items()]
             raise _Ended("\n".join([*lines, "nothing was submitted"]))
         self._attempts.begin(map(allocation_of, jobs))
 
-    def _over(self, job: MeasureJob) -> bool:
-        """Whether a job of an earlier run, which was waited for, has done it all."""
-        return not self._attempts.left(allocation_of(job)) and written(job)
-
     def sbatch(self, job: MeasureJob) -> list[str]:
         """The command that submits a job. Raises ConfigError."""
-        campaign, *values = (job.wildcards_dict[key] for key in ("campaign", "allocation", "digest", "generation"))
-        log = Path(".snakemake/slurm_logs", f"rule_{RULE}", "_".join([campaign, *values]), "%j.log")
+        allocation = allocation_of(job)
+        log = Path(".snakemake/slurm_logs", f"rule_{RULE}", f"{self._campaign}_{allocation}", "%j.log")
         settings = self.workflow.executor_settings
         given = submission.Options(settings.reservation, settings.qos)
-        comment = job_comment.write(campaign, Measured(*values))
+        comment = job_comment.write(self._campaign, allocation)
         return submission.sbatch(job.resources, given, self._run, comment, str(log.absolute()), str(Path.cwd()))
 
     def run_jobs(self, jobs: Iterable[MeasureJob]) -> None:
-        """Submit jobs, the smallest first: Slurm runs them in the order of their submission."""
+        """Submit jobs, the smallest first: Slurm runs them in the order of their submission. Where nothing is left (a
+        smaller plan, a job of an earlier run) there is no job."""
         for job in _in_order(jobs):
-            if self._over(job):
-                self.report_job_success(SubmittedJobInfo(job))
-            else:
-                self.run_job_pre(job)
+            self.run_job_pre(job)
+            if self._attempts.left(allocation_of(job)):
                 self.run_job(job)
+            else:
+                self._attempts.campaign.settle(allocation_of(job))
+                self.report_job_success(SubmittedJobInfo(job))
 
     def run_job(self, job: MeasureJob) -> None:
         argv = self._keep_off(job, self.sbatch(job))
@@ -176,7 +179,7 @@ class Executor(RemoteExecutor):  # type: ignore[misc]  # Snakemake has no types
             for file in (argv[argv.index("--output") + 1], *job.output, *job.log):
                 Path(file).parent.mkdir(parents=True, exist_ok=True)
             _manifest(job).unlink(missing_ok=True)
-            printed = query.ask(argv, SUBMISSION_DEADLINE_S, script=script(job))
+            printed = query.ask(argv, SUBMISSION_DEADLINE_S, script=script(job, self._attempts.campaign.plan_file))
             number = printed.strip().partition(";")[0]
             if not number.isdigit():
                 raise Unanswered(f"sbatch printed `{number}` in place of the number of a job")

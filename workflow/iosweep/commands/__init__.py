@@ -12,11 +12,10 @@
 | `check`, `list`, `show` | verdicts of a campaign; all campaigns; results of one |
 | `compare` | `iosweep compare`: campaigns against the first one |
 | `accept` | `iosweep accept`: criteria of acceptance, decided; in a terminal, as JSON and JUnit XML |
-| `report` | `iosweep report`, and what the rules `merge`, `page` and `figures` make |
+| `measure`, `tables`, `report` | what the rules of these names call; `iosweep report` |
 | `history` | campaigns of one configuration over time |
 | `rerun`, `clean` | open stored repetitions again; remove files from the target |
 | `parse`, `parsed_formats`, `reading_bar` | outputs of tools as JSON or a table; progress while files are read |
 | `tools` | `iosweep tools`: list the benchmark tools; build them, for a rule |
 | `generate` | the schema and the generated parts of the documentation |
-| `rules/` | commands that only the rules of the workflow call |
 """

@@ -39,12 +39,8 @@ COMMANDS = {
 }
 #: Commands that the rules of the workflow call. `iosweep --help` does not list them.
 RULES = {
-    "measure": ("rules.measure", "measure what is left of an allocation"),
-    "collect": ("rules.measure", "write the manifest of an allocation that a job has measured"),
-    "repair": ("rules.repair", "record that damaged tables are made again"),
-    "merge": ("rules.merge", "make the tables from the store"),
-    "page": ("rules.page", "make the report from the tables"),
-    "figures": ("rules.page", "make the figures as SVG and PNG from the tables"),
+    "measure": ("measure", "measure what is left of an allocation"),
+    "tables": ("tables", "make the tables from the store"),
 }
 
 

@@ -11,7 +11,8 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 from iosweep.commands import campaigns, outcome
-from iosweep.commands.report import make_figures, make_page, make_tables_of
+from iosweep.commands.report import make_figures, make_page
+from iosweep.commands.tables import make_tables_of
 from iosweep.commands.terminal import prose, say
 from iosweep.errors import Busy, CommandError
 from iosweep.files import safe_paths

@@ -18,7 +18,7 @@ from iosweep.analysis.data import PhaseOutcome
 from iosweep.errors import CommandError
 from iosweep.files import documents
 from iosweep.plan.model import Plan, plan_files, read_plan
-from iosweep.results import ingested, manifest, merged_tables, remaining
+from iosweep.results import ingested, merged_tables, remaining
 from iosweep.results.campaign_form import CampaignForm
 from iosweep.results.reasons import REASONS, bare, rank
 from iosweep.results.store import Store
@@ -104,7 +104,6 @@ def _of(results: Path) -> Outcome:
         lost = _once([*damage(results, store), *damage_of_tables(results, planned=False)])
         known = Outcome(tables.campaign, tables.target.directory, results, None, measured=measured, damaged=lost)
         return _with_tables(known, tables, None, store) if table else known
-    manifests = filter(None, (manifest.damage(results, a) for a in plan.allocations))
     known = Outcome(
         plan.campaign,
         plan.target.directory,
@@ -112,7 +111,7 @@ def _of(results: Path) -> Outcome:
         None,
         left=left(plan, store),
         measured=measured,
-        damaged=_once([*store.damage(), *manifests, *damage_of_tables(results)]),
+        damaged=_once([*store.damage(), *damage_of_tables(results)]),
     )
     return known if tables is None or not table else _with_tables(known, tables, plan, store)
 

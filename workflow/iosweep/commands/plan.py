@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 import sys
-from argparse import SUPPRESS, ArgumentParser, Namespace
+from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -17,8 +17,7 @@ from iosweep.commands import campaigns, plan_table
 from iosweep.commands.plan_table import Where
 from iosweep.config import sweep_file
 from iosweep.config.scalars import unknown
-from iosweep.errors import CommandError, ConfigError, Problem, Unusable
-from iosweep.files import safe_paths
+from iosweep.errors import ConfigError, Problem, Unusable
 from iosweep.jobs import profile, submission
 from iosweep.node import pinning
 from iosweep.plan import forecast
@@ -48,8 +47,6 @@ def add_arguments(parser: ArgumentParser) -> None:
         choices=sorted(SLURM_LAUNCHERS | LAUNCHERS),
         help="how MPI ranks are started; default: the profile's launcher, or mpiexec",
     )
-    form.add_argument("--write", type=Path, metavar="FILE", help=SUPPRESS)
-    parser.add_argument("--log", type=Path, help=SUPPRESS)
     campaigns.add_overrides(parser)
 
 
@@ -59,8 +56,6 @@ def run(arguments: Namespace) -> int:
     configured = sweep_file.read(config, campaigns.overrides(arguments))
     made = make_plan(configured)
     problems = forecast.over_limits(made, configured)
-    if arguments.write and problems:
-        raise ConfigError(problems)
     try:
         chosen = profile.read(arguments.profile) if arguments.profile else None
     except Unusable as error:
@@ -73,9 +68,7 @@ def run(arguments: Namespace) -> int:
     if obstacle := submission.working_directory(str(Path.cwd()), bool(where.site)):
         raise ConfigError([Problem(file, 1, "", str(obstacle)), *problems])
     fits = True
-    if arguments.write:
-        _write(made, arguments.write)
-    elif arguments.json:
+    if arguments.json:
         document = {"plan": orjson.loads(made.content()), "forecast": asdict(forecast.of(made))}
         print(orjson.dumps(document, option=orjson.OPT_INDENT_2).decode())
     elif arguments.commands:
@@ -108,13 +101,6 @@ def _where(chosen: profile.Profile | None, name: str | None) -> Where:
         raise ConfigError([Problem(chosen.file, 1, "launcher", unknown("launcher", name, known))])
     site = submission.Site(chosen.limit_min, chosen.license) if chosen.slurm else None
     return Where(known[name], site, named=True)
-
-
-def _write(made: Plan, file: Path) -> None:
-    """Write the plan that the workflow asks for, by its digest."""
-    if file.stem != made.digest:
-        raise CommandError("the configuration changed meanwhile; run snakemake again")
-    safe_paths.write(file.parent.parent, f"plans/{file.name}", made.document())
 
 
 def _print_commands(made: Plan, where: Where) -> None:

@@ -243,7 +243,6 @@ MARKER_SAYS = "its marker iosweep.json names the results that the directory belo
 _CURES: Mapping[str, str] = {
     "plans/": "; the next run of snakemake with its configuration writes it again. Of received results, ask the sender"
     " for it: without it their tables cannot be made again",
-    "manifests/": "; the next run makes the next one",
     "nodes/": "; new tables lack what it says of the node: put a copy of it back, or remove it",
     "builds/": "; new tables lack what it says of the tools: put a copy of it back, or remove it",
     "sets/": "; how the data set was prepared is not known: put a copy of it back, or remove it",

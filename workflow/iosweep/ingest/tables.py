@@ -13,7 +13,7 @@ import iosweep
 from iosweep.files import documents, safe_paths
 from iosweep.ingest import io500, outputs
 from iosweep.ingest.rows import Made, campaign_rows
-from iosweep.results import ingested, merged_tables, temporary_files
+from iosweep.results import ingested, temporary_files
 from iosweep.results.ingested import INGESTED, IO500, RAW, Ingested, IngestedFacts, IngestedFile
 from iosweep.results.table_writer import CampaignTables
 from iosweep.text import shortened
@@ -111,7 +111,6 @@ def make_again(results: Path) -> IngestedFacts:
 
 def make(results: Path, document: Ingested, digest: str, read: Sequence[Content]) -> IngestedFacts:
     """Write the tables of what files hold, each atomically."""
-    repair = merged_tables.last_repair(results)
     temporary_files.remove(results)
     once = [*{content.file.sha256: content for content in reversed(read)}.values()][::-1]
     made = campaign_rows(document.campaign, ((one.file, one.readings.values()) for one in once))
@@ -130,7 +129,7 @@ def make(results: Path, document: Ingested, digest: str, read: Sequence[Content]
     with CampaignTables(results) as tables:
         for row in made.rows:
             tables.add(row)
-        tables.finish(lambda: _about(document, digest, made) | {"ingested": facts, "repair": repair})
+        tables.finish(lambda: _about(document, digest, made) | {"ingested": facts})
     return facts
 
 

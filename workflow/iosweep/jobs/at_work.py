@@ -58,8 +58,7 @@ class Queue:
         found = [
             job
             for job in self.jobs or ()
-            if (measured := job_comment.read(job.comment, campaign))
-            and (measured.allocation, measured.digest) == (allocation.name, allocation.digest)
+            if job_comment.read(job.comment, campaign) == allocation.name
             and results.resolve().is_relative_to(Path(job.directory).resolve())
         ]
         return sorted(found, key=lambda job: job.state != "PENDING")

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import argparse
 import math
-import os
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -33,15 +30,6 @@ KEYS = frozenset(
 )
 #: The state of a job is looked at no less often, in seconds, with the profile as it is shipped.
 LONGEST_POLL_S = 20
-#: What Snakemake can be asked for in place of a run.
-_QUESTIONS = frozenset(
-    (
-        *("--touch", "--unlock", "--lint", "--list-rules", "--list", "--list-target-rules", "--print-compilation"),
-        *("--dag", "--rulegraph", "--filegraph", "--d3dag", "--summary", "--detailed-summary", "--report"),
-        *("--containerize", "--generate-unit-tests", "--cleanup-metadata", "--list-changes", "--list-input-changes"),
-        *("--list-params-changes", "--list-untracked", "--archive", "--delete-all-output", "--delete-temp-output"),
-    )
-)
 
 
 @dataclass(frozen=True)
@@ -107,37 +95,6 @@ def read(directory: Path) -> Profile:
             for line, name, why in sorted((_line(text, name), name, why) for name, why in wrong.items())
         ),
     )
-
-
-def place(arguments: Sequence[str], name: str) -> tuple[str, int]:
-    """File and line of a default resource, by the arguments of Snakemake; `profile` where that is not known."""
-    given = _called(arguments)
-    file = _file(Path(given.profile)) if given.profile and given.default_resources is None else None
-    return (str(file), _line(file.read_text(encoding="utf-8"), name)) if file else ("profile", 1)
-
-
-def submits(arguments: Sequence[str]) -> bool:
-    """Whether Snakemake, called with these arguments, sends jobs to Slurm; False where that is not known."""
-    given = _called(arguments)
-    if given.executor or not given.profile:
-        return bool(given.executor == "iosweep")
-    try:
-        return read(Path(given.profile)).slurm
-    except Unusable:
-        return False
-
-
-def asks(arguments: Sequence[str]) -> bool:
-    """Whether Snakemake, called with these arguments, answers a question in place of running anything."""
-    return any(argument.partition("=")[0] in _QUESTIONS for argument in arguments)
-
-
-def _called(arguments: Sequence[str]) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(add_help=False)
-    parser.add_argument("--profile", default=os.environ.get("SNAKEMAKE_PROFILE"))
-    parser.add_argument("--executor", "-e")
-    parser.add_argument("--default-resources", "--default-res", nargs="*")
-    return parser.parse_known_args(arguments)[0]
 
 
 def _line(text: str, name: str) -> int:

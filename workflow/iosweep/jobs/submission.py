@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 import shlex
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from iosweep.errors import ConfigError, Obstacle, Problem
@@ -110,17 +110,18 @@ def _near(name: str, known: tuple[str, ...]) -> str:
     return near.removeprefix("; ")
 
 
-def site(resources: Mapping[str, object], place: Callable[[str], tuple[str, int]] | None = None) -> Site:
-    """From the values of the profile's default-resources. `place`: file and line of one. Raises ConfigError."""
-    if problems := [_problem(name, why, place) for name, why in wrong(resources).items()]:
-        raise ConfigError(sorted(problems, key=lambda problem: problem.line))
+def site(resources: Mapping[str, object]) -> Site | None:
+    """From the values of the profile's default-resources; None where this machine measures. Raises ConfigError."""
+    if "scheduler" not in resources:
+        return None
+    if problems := [_problem(name, why) for name, why in wrong(resources).items()]:
+        raise ConfigError(problems)
     limit, license = resources.get("runtime"), resources.get("licenses")
     return Site(limit if isinstance(limit, int) else None, None if license is None else str(license))
 
 
-def _problem(name: str, why: Obstacle, place: Callable[[str], tuple[str, int]] | None = None) -> Problem:
-    file, line = place(name) if place else ("profile", 1)
-    return Problem(file, line, f"default-resources.{name}", *why)
+def _problem(name: str, why: Obstacle) -> Problem:
+    return Problem("profile", 0, f"default-resources.{name}", *why)
 
 
 def spelt(minutes: int) -> str:
@@ -234,8 +235,7 @@ def sbatch(
 
 def allocation(job: query.Job, campaign: str, directory: str) -> str | None:
     """Which allocation of a campaign that runs in a directory a job measures, or None."""
-    measured = job_comment.read(job.comment, campaign)
-    return measured.allocation if measured and job.directory == directory else None
+    return job_comment.read(job.comment, campaign) if job.directory == directory else None
 
 
 @dataclass(frozen=True)

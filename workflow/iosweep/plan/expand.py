@@ -11,7 +11,7 @@ from functools import cache, lru_cache
 from pathlib import Path
 
 import orjson
-from msgspec import structs, to_builtins
+from msgspec import structs
 
 from iosweep.config.sweeps import Config, Repetitions, Sweep
 from iosweep.errors import ConfigError, Problem
@@ -267,16 +267,6 @@ def _allocations(points: Sequence[Point], config: Config) -> tuple[Allocation, .
         by_nodes.setdefault(largest if config.allocation == "campaign" else point.nodes, []).append(point)
     made = []
     for nodes, members in sorted(by_nodes.items()):
-        content = [
-            config.campaign,
-            config.target.model_dump(),
-            _cpus(config),
-            config.seed,
-            nodes,
-            [[p.id, p.repetitions] for p in members],
-        ]
-        stored = orjson.dumps(to_builtins(content, order="deterministic"))
-        digest = hashlib.sha256(stored).hexdigest()[:12]
         name = f"{nodes}-node" + ("s" if nodes > 1 else "")
-        made.append(Allocation(name, nodes, tuple(members), digest))
+        made.append(Allocation(name, nodes, tuple(members)))
     return tuple(made)

@@ -87,7 +87,6 @@ class Allocation(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     name: Name
     nodes: Some
     points: tuple[Point, ...]
-    digest: Name  # of everything that its manifest depends on
 
 
 class Plan(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, dict=True):

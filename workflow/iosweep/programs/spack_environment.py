@@ -148,10 +148,7 @@ class Built:
 
 
 def read_built(file: Path) -> Built | None:
-    """What was built, or None where nothing is yet. `file`: tools.json, or its copy with the results.
-
-    Raises Unusable.
-    """
+    """What was built, or None where nothing is yet. `file`: tools.json. Raises Unusable."""
     try:
         document = documents.read(file)
         content = documents.fits(document, ToolsFile, file)

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
-from msgspec import Meta, field
+from msgspec import field
 
 from iosweep.files.fields import Count, Integer, Moment, Part, check_moments
 from iosweep.plan.sweep_facts import ConfigurationFile, PlanFacts
@@ -109,7 +107,6 @@ class CampaignForm(PlanFacts, frozen=True, kw_only=True):
     results_on_target: bool = False
     builds: dict[str, Build]
     tables: dict[str, Table]
-    repair: Annotated[str, Meta(pattern=r"\A([0-9a-f]{12})?\Z")]  # it becomes part of a path
     damaged: dict[str, str] = field(default_factory=dict)
     ingested: IngestedFacts | None = None  # others measured it: there is no plan, and `target` and `seed` say nothing
 

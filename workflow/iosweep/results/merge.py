@@ -27,7 +27,7 @@ from iosweep import collector
 from iosweep.node.node_facts import NodeFacts
 from iosweep.plan.model import Allocation, Plan, Point
 from iosweep.programs import builds
-from iosweep.results import merged_tables, temporary_files
+from iosweep.results import temporary_files
 from iosweep.results.best import selection
 from iosweep.results.campaign_documents import Missing, Refusal
 from iosweep.results.campaign_form import Build
@@ -65,9 +65,8 @@ _Absent = tuple[str, State]
 Judging = Callable[[Sequence[Point]], Iterable[JudgedPoint]]
 
 
-def merge(plan: Plan, results: Path, repair: str | None = None) -> None:
-    """Write the tables of a campaign, each atomically. `repair`: name of this repair; None: that of the last one."""
-    repair = merged_tables.last_repair(results) if repair is None else repair
+def merge(plan: Plan, results: Path) -> None:
+    """Write the tables of a campaign, each atomically."""
     temporary_files.remove(results)
     store = Store(results)
     nodes = store.documents(NodeFacts)
@@ -82,7 +81,7 @@ def merge(plan: Plan, results: Path, repair: str | None = None) -> None:
         tables.finish(
             lambda: (
                 _about(plan, origins, results)
-                | {"builds": _builds(store, tables.built), "repair": repair}
+                | {"builds": _builds(store, tables.built)}
                 | {"damaged": _damaged_files(store)}
             )
         )
@@ -298,7 +297,7 @@ def _builds(store: Store, rows: Mapping[object, int]) -> dict[str, object]:
 
 def _damaged_files(store: Store) -> dict[str, str]:
     """Damaged files that were ignored, with the reasons."""
-    store.look("", "sets", "tools")  # the other folders have been read
+    store.look("", "sets")  # the other folders have been read
     # names of files may hold any bytes, and a document only UTF-8
     damaged = {printable(os.path.relpath(path, store.path)): why for path, why in sorted(store.damaged.items())}
     damaged.pop("campaign.json", None)  # it is being rewritten

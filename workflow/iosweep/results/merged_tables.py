@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
-import os
 from collections.abc import Callable, Collection, Sequence
 from functools import partial
 from pathlib import Path
@@ -19,8 +17,6 @@ from iosweep.results.columns import TABLES, Column, arrow_schema
 ABOUT, REPORT = "campaign.json", "report.html"
 #: Folder of the figures, and the file that names those that we made, written when all are.
 FIGURES, FIGURES_DONE = "figures", "figures.done"
-#: Folder of the files that say that something was made again.
-REPAIRS = "repairs"
 FILES = (*TABLES, "results.csv")
 Kind = TypeVar("Kind")
 #: 100,000 results are 250 MB.
@@ -112,18 +108,13 @@ def _values(array: Any) -> list[Any]:
 
 
 def damage(results: Path) -> list[str]:
-    """Damage of everything that merge, page and figures wrote, as sentences.
-
-    A missing table is damage where a page or figures were made of it: Snakemake does not make it again by itself.
-    """
-    made = any(os.path.lexists(results / name) for name in (REPORT, FIGURES_DONE))
+    """Damage of the tables, as sentences; none before they are made."""
     try:
-        tables = about(results)
+        return tables_damage(results, about(results), gone=True)
     except FileNotFoundError:
-        return [f"{results / ABOUT} is gone"] if made else []
+        return []
     except Damaged as error:
         return [str(error)]
-    return tables_damage(results, tables, gone=made)
 
 
 def tables_damage(results: Path, tables: CampaignForm, gone: bool = False) -> list[str]:
@@ -144,32 +135,3 @@ def _damage(results: Path, name: str, wrong: Callable[[bytes], str | None], gone
         return gone
     except Damaged as error:
         return str(error)
-
-
-def last_repair(results: Path) -> str:
-    """The name of the last repair of the tables; empty if there was none, or it is unreadable."""
-    try:
-        return about(results).repair
-    except (FileNotFoundError, Damaged):
-        return ""
-
-
-def repair(results: Path) -> tuple[str, list[str]]:
-    """(name, damage): the name of the last repair, or that of the next one if something is damaged.
-
-    A name is the hash of the last name, the damage and the repairs that there are: it stays the same until a repair is
-    recorded, and none is used twice. The last name alone does not do: campaign.json has it, and may be what is damaged.
-    """
-    last, found = last_repair(results), damage(results)
-    if not found:
-        return last, found
-    return hashlib.sha256(json.dumps([last, found, _repairs(results)]).encode()).hexdigest()[:12], found
-
-
-def _repairs(results: Path) -> list[str]:
-    """The names of the repairs that were recorded."""
-    try:
-        with safe_paths.folder(results, REPAIRS) as place:
-            return [name for name in place.names() if not name.startswith(".")]
-    except OSError:
-        return []

@@ -40,9 +40,9 @@ _ARCHIVE_BYTES = 256 << 20
 
 
 #: Folders that Snakemake tracks.
-TRACKED = ("plans", "manifests", "logs", "repairs")
+TRACKED = ("plans", "manifests", "logs")
 #: Folders with documents. "": those of the campaign itself.
-LOOKED_AT = ("", "tools", "builds", *FOLDERS.values())
+LOOKED_AT = ("", "builds", *FOLDERS.values())
 #: A file beside the document of a build by Spack -> the key of its SHA-256 in `environment`.
 BESIDE_BUILD = {"spack.yaml": "file_sha256", "spack.lock": "lock_sha256"}
 Kind = TypeVar("Kind", bound=Document)

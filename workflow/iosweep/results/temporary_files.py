@@ -12,7 +12,7 @@ from iosweep.files.safe_paths import Folder
 #: Minimum age in seconds: a live writer, which may run on another node, writes more often.
 _OLD_S = 3600.0
 #: Folders of the results. The runner cleans up its points itself.
-_FOLDERS = ("plans", "tools", "nodes", "builds", "refusals", "manifests", "sets", "figures")
+_FOLDERS = ("plans", "nodes", "builds", "refusals", "manifests", "sets", "figures")
 
 
 def remove(results: Path) -> None:

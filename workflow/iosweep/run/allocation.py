@@ -74,7 +74,7 @@ def _built(file: Path | None) -> Built | None:
     except Unusable as error:
         raise AllocationError(ExitCode.REFUSED, str(error)) from None
     if not found:
-        raise AllocationError(ExitCode.REFUSED, f"the list of the tools that were built, {file}, does not exist")
+        raise AllocationError(ExitCode.REFUSED, f"{file} does not exist; is tools.directory mounted here?")
     return found
 
 

@@ -2,25 +2,15 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+
+def write(campaign: str, allocation: str) -> str:
+    return _prefix(campaign) + allocation
 
 
-class Measured(NamedTuple):
-    """digest: of the allocation's part of the plan; generation: of its manifest."""
-
-    allocation: str
-    digest: str
-    generation: str
-
-
-def write(campaign: str, measured: Measured) -> str:
-    return _prefix(campaign) + "_".join(measured)
-
-
-def read(comment: str, campaign: str) -> Measured | None:
-    """What a job measures; None if that is not of this campaign."""
-    parts = comment.removeprefix(_prefix(campaign)).split("_")
-    return Measured(*parts) if is_of(comment, campaign) and len(parts) == 3 else None
+def read(comment: str, campaign: str) -> str | None:
+    """The allocation that a job measures; None if that is not of this campaign."""
+    allocation = comment.removeprefix(_prefix(campaign))
+    return allocation if is_of(comment, campaign) and "_" not in allocation else None
 
 
 def is_of(comment: str, campaign: str) -> bool:
@@ -29,4 +19,4 @@ def is_of(comment: str, campaign: str) -> bool:
 
 
 def _prefix(campaign: str) -> str:
-    return f"rule_measure_wildcards_{campaign}_"
+    return f"iosweep_{campaign}_"

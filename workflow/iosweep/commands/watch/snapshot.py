@@ -14,10 +14,10 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
 
-from iosweep.files import documents, logged, safe_paths
+from iosweep.files import documents, logged
 from iosweep.files.documents import Damaged, cure
 from iosweep.jobs.at_work import Queue, why
-from iosweep.plan.model import MOST_BYTES, Allocation, Plan, Point, plan_files, read_plan
+from iosweep.plan.model import Allocation, Plan, Point, plan_files, read_plan
 from iosweep.results import remaining
 from iosweep.results.campaign_documents import DataSet, Refusal, TotalSpent
 from iosweep.results.committed import Result
@@ -36,8 +36,6 @@ REASONS = 3
 
 #: A file of a result.
 _OF_RESULT = re.compile(r"/points/[^/]+/r\d+-\d+\.(json|zip)$")
-#: The log of an allocation: its plan's digest, and the generation of its manifest.
-_LOG = re.compile(r"-([0-9a-f]{12})-\d+\.log$")
 #: The order in which a repetition is as bad as its phases.
 _VERDICTS = ("valid", "suspect", "invalid")
 
@@ -195,27 +193,16 @@ class Campaign:
         return tuple(map(printable, documents.few(self._store.named())))
 
     def _planned(self) -> Plan | None:
-        """The plan that is measured: the newest, or that of the newest log where an older one was taken up again."""
-        folder = self._store.path
-        plans = [(_changed(f) or 0, f) for f in reversed(plan_files(folder))]
+        """The plan that is measured: each run writes it again, so it is the newest."""
+        plans = plan_files(self._store.path)
         if not plans:
             return None
-        chosen = plans[0]
-        names = safe_paths.names(folder, "logs")
-        logs = [(_changed(folder / "logs" / name) or 0, name) for name in names if _LOG.search(name)]
-        if plans[1:] and logs and max(logs)[0] > chosen[0] and (named := _LOG.search(max(logs)[1])):
-            chosen = next((one for one in plans if self._names(one[1], named[1])), chosen)
-        if self._plan is None or self._plan_file != chosen[::-1]:
-            made = read_plan(chosen[1])
+        chosen = plans[-1], _changed(plans[-1]) or 0
+        if self._plan is None or self._plan_file != chosen:
+            made = read_plan(chosen[0])
             self._pace = Pace(made)
-            self._plan, self._plan_file, self._known, self._news = made, chosen[::-1], {}, True
+            self._plan, self._plan_file, self._known, self._news = made, chosen, {}, True
         return self._plan
-
-    def _names(self, plan: Path, digest: str) -> bool:
-        """Whether the file of a plan names this digest of an allocation."""
-        with self._store.noting():
-            return f'"{digest}"'.encode() in documents.content(plan, MOST_BYTES)
-        return False
 
     def _read(self, made: Plan, end: float | None) -> int:
         """Read what has changed in the store; returns how many points were never read yet."""
@@ -348,14 +335,13 @@ def _with_job(seen: Seen, job: Job) -> Seen:
 
 
 def _last_words(store: Store, allocation: Allocation) -> str | None:
-    """Why an allocation ended, by its newest log; "" if that does not say it, None without a log."""
-    begins, names = f"{allocation.name}-{allocation.digest}-", safe_paths.names(store.path, "logs")
-    if not (logs := [store.path / "logs" / name for name in names if re.match(rf"{re.escape(begins)}.*\.log$", name)]):
-        return None
-    file = max(logs, key=lambda file: (_changed(file) or 0, file.name))
+    """Why an allocation ended, by its log; "" if that does not say it, None without a log."""
+    file = store.path / "logs" / f"{allocation.name}.log"
     store.damaged.pop(str(file), None)
     try:
         return logged.why_ended(store.path, f"logs/{file.name}")
+    except FileNotFoundError:
+        return None
     except OSError as error:
         store.damaged[str(file)] = f"it cannot be read: {error.strerror or error}"
         return ""

@@ -1,6 +1,4 @@
-"""`iosweep measure`: measure what is left of an allocation, in its job. `iosweep collect`: write its manifest, where
-Snakemake runs: a job of Slurm has measured by then; on one machine, this measures what is left.
-"""
+"""`iosweep measure`: measure what is left of an allocation, for the rule `measure`."""
 
 from __future__ import annotations
 
@@ -17,8 +15,7 @@ from iosweep.errors import AllocationError, ExitCode
 from iosweep.files.logged import ENDED, opened
 from iosweep.node.stopping import Stopped
 from iosweep.plan.launchers import launchers
-from iosweep.plan.model import Plan, read_plan
-from iosweep.results import manifest
+from iosweep.plan.model import read_plan
 from iosweep.results.campaign_documents import Refusal
 from iosweep.results.store import Store
 from iosweep.run import allocation, outcome
@@ -35,33 +32,19 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--launcher", default="direct")
     parser.add_argument("--scheduler", choices=("slurm",))
     parser.add_argument("--only")
-    parser.add_argument("--tools", type=Path, metavar="FILE", nargs="?", help="tools.json; default: the tools on PATH")
+    parser.add_argument(
+        "--tools",
+        type=Path,
+        metavar="FILE",
+        nargs="?",
+        help="tools.json of what Spack has built; default: the tools on PATH",
+    )
     parser.add_argument("--works-for", type=int, metavar="PID", help="stop when this process ends")
 
 
 def run(arguments: Namespace) -> int:
     made, results = read_plan(arguments.plan), arguments.plan.parent.parent
     gc.freeze()  # modules and plan stay: no collection has to pass them
-    if arguments.command == "measure" or not arguments.scheduler:
-        return _measure(made, results, arguments)
-    store = Store(results)
-    store.set_refusal(arguments.allocation, None)
-    manifest.write(arguments.manifest, next(a for a in made.allocations if a.name == arguments.allocation), store)
-    return 0
-
-
-def _display(log: TextIO) -> Lines:
-    """Shows the progress: on a terminal with a bar."""
-    if not sys.stderr.isatty() and not os.environ.get("FORCE_COLOR"):
-        return Lines(sys.stderr, log)
-    from rich.console import Console
-
-    from iosweep.run.progress_bar import Bar
-
-    return Bar(Console(stderr=True), log)
-
-
-def _measure(made: Plan, results: Path, arguments: Namespace) -> int:
     sys.stderr = DetachedStream(sys.stderr or io.StringIO())  # it may be closed (`2>&-`)
     works_for = [os.getppid(), *([arguments.works_for] if arguments.works_for else [])]
     try:
@@ -100,3 +83,14 @@ def _measure(made: Plan, results: Path, arguments: Namespace) -> int:
     with contextlib.suppress(OSError), opened(arguments.own_log, results) as log:
         print(line, file=log)
     return code
+
+
+def _display(log: TextIO) -> Lines:
+    """Shows the progress: on a terminal with a bar."""
+    if not sys.stderr.isatty() and not os.environ.get("FORCE_COLOR"):
+        return Lines(sys.stderr, log)
+    from rich.console import Console
+
+    from iosweep.run.progress_bar import Bar
+
+    return Bar(Console(stderr=True), log)

@@ -1,1 +1,0 @@
-"""Commands that the rules of the workflow call; people have no use for them."""
