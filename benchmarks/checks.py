@@ -1,4 +1,4 @@
-"""What each validity check adds to `iosweep merge`: its CPU time per row, over rows as merge judges them."""
+"""What each validity check adds to `iosweep tables`: its CPU time per row, over rows as merge judges them."""
 
 from __future__ import annotations
 

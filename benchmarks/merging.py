@@ -1,4 +1,4 @@
-"""From the store to the tables: `iosweep merge`, next to a few lines of Python that read the same archives."""
+"""From the store to the tables: `iosweep tables`, next to a few lines of Python that read the same archives."""
 
 from __future__ import annotations
 
