@@ -40,11 +40,6 @@ def facts(
     return msgspec.convert(known, NodeFacts)
 
 
-def nic(name: str, cpus: str | None, gbit: float | None = 100, state: str = "up") -> dict[str, Any]:
-    speed = None if gbit is None else int(gbit * 1e9)
-    return {"name": name, "cpus": cpus, "numa_node": 0, "speed_bits_per_s": speed, "state": state}
-
-
 def decided(*nodes: NodeFacts, slurm: bool = True, **settings: Any) -> Pinning:
     """For n1, n2 ... ."""
     return decide(CpuSettings(**settings), {f"n{k}": one for k, one in enumerate(nodes, start=1)}, slurm)
@@ -76,11 +71,11 @@ def test_mode(asked: str | None, allocated: bool, expected: str) -> None:
 
 
 def test_how_ranks_are_bound_tells_results_apart() -> None:
-    near = {"pinning": "enforce", "placement": "near_nic", "width": "core", "nic": "ib0"}
+    near = {"pinning": "enforce", "placement": "pack", "width": "core"}
     every = [bound(CpuSettings(**changed), True) for changed in ({}, {"placement": "pack"}, {"width": "core"}, near)]
     assert len({*every}) == 4
-    assert bound(CpuSettings(**near), True) == "near_nic/core/ib0"
-    assert bound(CpuSettings(**near | {"pinning": "strict"}), True) == "near_nic/core/ib0", "bound in the same way"
+    assert bound(CpuSettings(**near), True) == "pack/core"
+    assert bound(CpuSettings(**near | {"pinning": "strict"}), True) == "pack/core", "bound in the same way"
     for unbound in ("off", "verify"):
         assert bound(CpuSettings(pinning=unbound), True) is None
     assert bound(CpuSettings(), False) is None, "on one machine the default binds nothing"
@@ -244,42 +239,6 @@ def test_more_ranks_than_usable_cpus() -> None:
     assert "4 ranks on a node with 3 usable CPUs (0-2)" in said
     assert "oversubscribe: true" in said
     assert decided(one, reserved="3", oversubscribe=True).lacks(400) is None
-
-
-NICS = [nic("eth0", "0-3", 25), nic("ib0/mlx5_0", "2-3,6-7", 200), nic("ib1", "0-1,4-5", 400, "down")]
-
-
-def test_near_the_nic_of_the_mount() -> None:
-    for mount, near in (("core=3,net=eth0/10.0.0.1/24,rw", "0-3"), ("net=udp", "2-3,6-7"), ("net=mlx9", "2-3,6-7")):
-        known = facts(EIGHT, nics=NICS, mount=f"weka on /w type wekafs (rw,{mount})")
-        assert listed(decided(known, placement="near_nic").near) == near
-        assert listed(decided(known, placement="near_nic", nic="ib1").near) == "0-1,4-5"
-
-
-@pytest.mark.parametrize(
-    ("nics", "name", "near", "told"),
-    [
-        (NICS, None, "2-3,6-7", "ib0/mlx5_0, near CPUs 2-3,6-7"),  # the fastest that is up
-        (NICS, "ib1", "0-1,4-5", "ib1, near CPUs 0-1,4-5"),
-        (NICS, "ib0", "2-3,6-7", "ib0"),
-        (NICS, "mlx5_0", "", "there is no interface mlx5_0"),
-        ([nic("ib0", None)], "ib0", "", "not known which CPUs are near ib0"),
-        ([nic("a", "0-1", None), nic("b", "2-3", 1)], None, "2-3", "b, near CPUs 2-3"),
-        ([nic("a", "0-1", state="down")], None, "", "no interface that is up"),
-        ([], None, "", "no interface that is up"),
-    ],
-)
-def test_near_a_nic(nics: list[dict[str, Any]], name: str | None, near: str, told: str) -> None:
-    made = decided(facts(EIGHT, nics=nics), placement="near_nic", nic=name)
-    assert listed(made.near) == near
-    (note,) = made.notes
-    assert told in note
-    if near == "2-3,6-7":
-        assert ranks(made, 5) == "2 3 6 7 0"
-    if not near:
-        assert "ranks are packed" in note
-        assert ranks(made, 5) == "0 1 4 5 2"
-    assert not decided(facts(EIGHT, nics=nics), nic=name).near, "nobody asked"
 
 
 # What is stored

@@ -2,7 +2,6 @@
 
 from collections import Counter
 from dataclasses import replace
-from itertools import pairwise
 from typing import Any, get_args
 
 import pytest
@@ -10,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from iosweep.node.cpus import NO_CPUS, CpuSet, Topology, listed, parse
-from iosweep.node.placement import Binding, Policy, Width, common, place, usable
+from iosweep.node.pinning import Policy, Width, common, place
 from topologies import (
     AWS_192,
     FAR_MEMORY,
@@ -31,11 +30,11 @@ SMALL = machine(2, 2, 2, threads=2)
 TURNED = replace(machine(1, 2, 2), numa={0: range(2, 4), 1: range(2)})
 
 
-def placed(made: Machine, ranks: int, policy: Policy, without: str = "", width: Width = "cpu", near: str = "") -> str:
+def placed(made: Machine, ranks: int, policy: Policy, without: str = "", width: Width = "cpu") -> str:
     """The CPUs of the ranks in words: `0 2 4+12`."""
     topology = made.topology
-    free = usable(made.cpus, topology.with_siblings(parse(without)))
-    binding = place(ranks, free, topology, policy, width, parse(near))
+    free = made.cpus - topology.with_siblings(parse(without))
+    binding = place(ranks, free, topology, policy, width)
     return " ".join("+".join(map(str, sorted(cpus))) for cpus in binding.ranks)
 
 
@@ -95,26 +94,6 @@ def test_a_core_of_which_the_job_has_one_thread() -> None:
     assert binding.ranks == ({0}, {1, 9}, {0})
 
 
-@pytest.mark.parametrize(
-    ("near", "without", "ranks", "expected"),
-    [
-        ("4-7,12-15", "", 6, "4 5 12 13 6 7"),
-        ("2-3,10-11", "", 6, "2 3 10 11 0 1"),  # its siblings before a far core
-        ("2-3,10-11", "2", 4, "3 11 0 1"),
-        ("2-3,10-11", "2-3", 2, "0 1"),  # all that is near is reserved
-        ("", "", 2, "0 1"),  # not known: as pack
-        ("100-103", "", 2, "0 1"),
-    ],
-)
-def test_near_a_nic(near: str, without: str, ranks: int, expected: str) -> None:
-    assert placed(SMALL, ranks, "near_nic", without, near=near) == expected
-
-
-def test_near_the_nic_of_the_documentation() -> None:
-    """Its NIC is in NUMA node 1, where WEKA has 24-27: ten ranks beside these, the others elsewhere."""
-    assert placed(WEKA_56, 12, "near_nic", "24-27", near="14-27") == "14 15 16 17 18 19 20 21 22 23 0 1"
-
-
 @pytest.mark.parametrize("policy", get_args(Policy))
 def test_where_sys_says_nothing(policy: Policy) -> None:
     nothing = Topology((), (), {})
@@ -125,7 +104,7 @@ def test_where_sys_says_nothing(policy: Policy) -> None:
 @pytest.mark.parametrize("policy", get_args(Policy))
 def test_no_usable_cpu(policy: Policy) -> None:
     with pytest.raises(ValueError, match="no usable CPU"):
-        place(1, usable({0, 1}, {0, 1, 2}), SMALL.topology, policy)
+        place(1, NO_CPUS, SMALL.topology, policy)
 
 
 def test_what_several_nodes_have_in_common() -> None:
@@ -139,9 +118,9 @@ def test_what_several_nodes_have_in_common() -> None:
 
 
 @st.composite
-def cases(draw: st.DrawFn, policies: tuple[Any, ...] = get_args(Policy)) -> tuple[Topology, CpuSet, Policy, CpuSet]:
-    """A machine, what may be used of it and is not reserved, a policy, CPUs near a NIC. Its numbers are dealt out
-    anyhow, cores and nodes are of any size: more than there is in the field, and than any rule by numbers stands."""
+def cases(draw: st.DrawFn) -> tuple[Topology, CpuSet, Policy]:
+    """A machine, what may be used of it and is not reserved, and a policy. Its numbers are dealt out anyhow,
+    cores and nodes are of any size: more than there is in the field, and than any rule by numbers stands."""
     sizes = draw(
         st.lists(st.lists(st.lists(st.integers(1, 3), min_size=1, max_size=4), max_size=3), min_size=1, max_size=3)
     )
@@ -154,8 +133,7 @@ def cases(draw: st.DrawFn, policies: tuple[Any, ...] = get_args(Policy)) -> tupl
     known = sorted(NO_CPUS.union(*cores)) or [0]
     some = st.frozensets(st.sampled_from(known), min_size=1)
     free = draw(st.one_of(st.just(frozenset(known)), some, some.map(lambda cpus: cpus | {900, 901})))
-    near = draw(some) if draw(st.booleans()) else NO_CPUS
-    return Topology(cores, sockets, numa), free, draw(st.sampled_from(policies)), near
+    return Topology(cores, sockets, numa), free, draw(st.sampled_from(get_args(Policy)))
 
 
 widths = st.sampled_from(get_args(Width))
@@ -165,14 +143,14 @@ ranks = st.integers(1, 120)
 @repeatable
 @given(cases(), widths, ranks, st.data())
 def test_what_is_reserved_is_never_touched(case: Any, width: Width, count: int, data: st.DataObject) -> None:
-    topology, allowed, policy, near = case
+    topology, allowed, policy = case
     reserved = topology.with_siblings(data.draw(st.frozensets(st.sampled_from(sorted(allowed)))))
-    free = usable(allowed, reserved)
+    free = allowed - reserved
     if not free:
         with pytest.raises(ValueError, match="no usable CPU"):
-            place(count, free, topology, policy, width, near)
+            place(count, free, topology, policy, width)
         return
-    binding = place(count, free, topology, policy, width, near)
+    binding = place(count, free, topology, policy, width)
     assert not binding.union & reserved
     assert binding.union <= allowed
     assert binding.usable == free
@@ -183,77 +161,12 @@ def test_what_is_reserved_is_never_touched(case: Any, width: Width, count: int, 
 @repeatable
 @given(cases(), widths, ranks)
 def test_none_is_taken_twice_before_all_are_taken(case: Any, width: Width, count: int) -> None:
-    topology, free, policy, near = case
+    topology, free, policy = case
     whole = [core & free for core in topology.cores if core & free] + [{c} for c in free - topology.cpus]
     places = {frozenset(cpus) for cpus in (whole if width == "core" else [{cpu} for cpu in free])}
-    taken = Counter(place(count, free, topology, policy, width, near).ranks)
+    taken = Counter(place(count, free, topology, policy, width).ranks)
     assert set(taken) <= places
     assert max(taken.values()) - min(taken[one] for one in places) <= 1
-
-
-@repeatable
-@given(cases(), widths, ranks)
-def test_one_rank_more_moves_no_other(case: Any, width: Width, count: int) -> None:
-    topology, free, policy, near = case
-    more = place(count + 1, free, topology, policy, width, near)
-    assert more.ranks[:-1] == place(count, free, topology, policy, width, near).ranks
-    assert isinstance(more, Binding)
-
-
-def rows(topology: Topology, free: CpuSet) -> dict[int, int]:
-    """CPU -> how many CPUs of its core come before it: 0 for one of each core."""
-    return {cpu: k for core in topology.cores for k, cpu in enumerate(sorted(core & free))}
-
-
-def groups(topology: Topology) -> list[CpuSet]:
-    """NUMA nodes; sockets where none is known."""
-    return list(topology.numa.values()) or list(topology.sockets)
-
-
-@repeatable
-@given(cases(policies=("spread",)), ranks)
-def test_spread_uses_a_core_of_every_node_before_a_sibling(case: Any, count: int) -> None:
-    topology, free, policy, _ = case
-    free &= topology.cpus
-    if not free:
-        return
-    row, nodes = rows(topology, free), groups(topology)
-    order = [cpu for (cpu,) in place(min(count, len(free)), free, topology, policy).ranks]
-    assert [row[cpu] for cpu in order] == sorted(row[cpu] for cpu in order)
-    for n in range(1, len(order) + 1):
-        level = row[order[n - 1]]
-        used = {cpu for cpu in order[:n] if row[cpu] == level}
-        left = {cpu for cpu in free - used if row[cpu] == level}
-        open_ones = [len(node & used) for node in nodes if node & left]
-        most = max(len(node & used) for node in nodes)
-        assert all(most - count <= 1 for count in open_ones), "balanced, but for nodes that have none left"
-
-
-@repeatable
-@given(cases(policies=("pack",)), ranks)
-def test_pack_fills_one_node_after_another(case: Any, count: int) -> None:
-    topology, free, policy, _ = case
-    free &= topology.cpus
-    if not free:
-        return
-    row, nodes = rows(topology, free), groups(topology)
-    order = [cpu for (cpu,) in place(min(count, len(free)), free, topology, policy).ranks]
-    of = {cpu: k for k, node in enumerate(nodes) for cpu in node}
-    begun = [k for k, _ in pairwise([*(of[cpu] for cpu in order), -1])]
-    assert len(set(begun)) == 1 + sum(a != b for a, b in pairwise(begun)), "no node is left and begun again"
-    for k in set(begun[:-1]) - {begun[-1]}:
-        assert nodes[k] & free <= set(order)
-    for k in set(begun):
-        inside = [row[cpu] for cpu in order if of[cpu] == k]
-        assert inside == sorted(inside), "one of each core first"
-
-
-@repeatable
-@given(cases(policies=("near_nic",)), ranks)
-def test_near_cpus_come_first(case: Any, count: int) -> None:
-    topology, free, policy, near = case
-    order = [cpu for (cpu,) in place(min(count, len(free)), free, topology, policy, "cpu", near).ranks]
-    assert all(cpu in near for cpu in order[: len(free & near)])
 
 
 def test_ranks_that_share_a_core_are_crowded() -> None:

@@ -4,7 +4,7 @@ import pytest
 
 from iosweep.hostlist import folded
 from iosweep.node.cpus import parse
-from iosweep.node.placement import Binding
+from iosweep.node.pinning import Binding
 from iosweep.plan.launchers import LAUNCHERS, SLURM_LAUNCHERS, Launcher
 from iosweep.tools import tools
 

@@ -6,11 +6,11 @@ results/checks/cpus.py compares the two.
 
 from __future__ import annotations
 
-import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from itertools import chain, zip_longest
+from typing import Literal, TypeVar
 
 from msgspec import structs
 
@@ -20,22 +20,23 @@ from iosweep.hostlist import hosts as named_hosts
 from iosweep.node.cpu_record import CpuRecord, Looks, NodesCpus
 from iosweep.node.cpus import NO_CPUS, CpuSet, Topology, listed, named, parse
 from iosweep.node.node_facts import NodeFacts
-from iosweep.node.placement import Binding, Policy, Width, common, place, usable
 from iosweep.node.reserved import Overlap, Reserved, overlap
 from iosweep.text import human_count
 
+Policy = Literal["spread", "pack"]
+Width = Literal["cpu", "core"]
+_T = TypeVar("_T")
 Mode = Literal["off", "verify", "enforce", "strict"]
 #: Modes in which ranks and workers are bound.
 BINDS: tuple[Mode, ...] = ("enforce", "strict")
 
 
 class CpuSettings(Part, frozen=True, kw_only=True):
-    """`pinning` and `cpus` of the configuration. reserved, nic: None where the node says which.
+    """`pinning` and `cpus` of the configuration. reserved: None where the node says which.
 
     The digest of a plan depends on the order of the fields.
     """
 
-    nic: str | None = None
     oversubscribe: bool = False
     pinning: Mode | None = None
     placement: Policy = "spread"
@@ -55,7 +56,7 @@ def bound(settings: CpuSettings, allocated: bool, mpi: bool = True) -> str | Non
     """
     chosen, kept = mode(settings, allocated), settings.reserved
     width = settings.width if mpi else "cpu"
-    how = (settings.placement, width, settings.nic) if chosen in BINDS else ()
+    how = (settings.placement, width) if chosen in BINDS else ()
     said = None if kept is None or chosen == "off" else f"reserved {kept or 'none'}"
     return "/".join(filter(None, (*how, said))) or None
 
@@ -72,7 +73,6 @@ class Pinning:
     topology: Topology
     usable: CpuSet
     usable_of: Mapping[str, CpuSet]
-    near: CpuSet
     nodes: Mapping[str, NodeFacts]
     notes: tuple[str, ...]
 
@@ -83,7 +83,7 @@ class Pinning:
         if not mpi and ranks > len(self.usable):
             return Binding((self.usable,) * ranks, self.usable)
         width: Width = self.settings.width if mpi else "cpu"  # fio has no list for each of its workers
-        return place(ranks, self.usable, self.topology, self.settings.placement, width, self.near)
+        return place(ranks, self.usable, self.topology, self.settings.placement, width)
 
     def lacks(self, ranks: int) -> str | None:
         """Why a node cannot run so many MPI ranks, or None."""
@@ -166,7 +166,6 @@ def decide(settings: CpuSettings, nodes: Mapping[str, NodeFacts], slurm: bool) -
     notes += [f"note: {host}: {told}" for host, facts in nodes.items() if (told := Reserved.of_node(facts).unasked)]
     overlaps = _overlaps(nodes, slurm, chosen == "strict") if chosen in BINDS else {}
     notes += [f"note: {said}" for said in _alike(overlaps)]
-    near, which = _near(settings, first)
     if not slurm and (allowed := _allowed(first)) != topology.cpus:
         notes.append(f"note: only {named(allowed)} of {listed(topology.cpus)} may be used here")
     if chosen in BINDS:
@@ -178,11 +177,7 @@ def decide(settings: CpuSettings, nodes: Mapping[str, NodeFacts], slurm: bool) -
             notes.append(f"note: {host} could use {named(more)} too, which not all nodes have; ranks are placed alike")
         if others := [host for host, facts in nodes.items() if _shape(facts) != _shape(first)]:
             notes.append(f"note: {named_hosts(others)}: other cores or NUMA nodes than here, where ranks are placed")
-        if near and not near & shared:
-            which += ", of which none is usable; ranks are packed"
-        if settings.placement == "near_nic" and which:
-            notes.append(f"note: {which}")
-    return Pinning(chosen, settings, topology, shared, usable_of, near, nodes, tuple(notes))
+    return Pinning(chosen, settings, topology, shared, usable_of, nodes, tuple(notes))
 
 
 def _overlaps(nodes: Mapping[str, NodeFacts], slurm: bool, strict: bool) -> dict[str, Overlap]:
@@ -217,25 +212,81 @@ def _allowed(facts: NodeFacts) -> CpuSet:
 
 
 def _usable(facts: NodeFacts) -> CpuSet:
-    return usable(_allowed(facts), parse(facts.reserved_cpus or ""))
+    return _allowed(facts) - parse(facts.reserved_cpus or "")
 
 
-def _near(settings: CpuSettings, facts: NodeFacts) -> tuple[CpuSet, str]:
-    """The CPUs near the chosen interface, and a sentence on them."""
-    if settings.placement != "near_nic":
-        return NO_CPUS, ""
-    nics = facts.nics or ()
-    of_mount = re.search(r" type wekafs \(.*\bnet=([^,/)]+)", facts.mount or "")
-    name = settings.nic or (of_mount[1] if of_mount else None)
-    chosen = [nic for nic in nics if name in (nic.name, nic.name.partition("/")[0])]
-    if not (chosen or settings.nic):
-        up = [nic for nic in nics if nic.state == "up"]
-        chosen = sorted(up, key=lambda nic: -(nic.speed_bits_per_s or 0))[:1]
-        name = chosen[0].name if chosen else None
-    near = NO_CPUS.union(*(parse(nic.cpus or "") for nic in chosen))
-    if not near:
-        why = (
-            f"it is not known which CPUs are near {name}" if chosen else f"there is no interface {name or 'that is up'}"
-        )
-        return near, f"near_nic: {why}; ranks are packed"
-    return near, f"near_nic: {name}, near {named(near)}"
+# Which CPUs ranks run on
+
+
+@dataclass(frozen=True)
+class Binding:
+    """The CPUs of each rank of a node, by its number there, and all that may be used. The same on every node.
+
+    `crowded`: ranks share a core.
+    """
+
+    ranks: tuple[CpuSet, ...]
+    usable: CpuSet
+    crowded: bool = False
+
+    @property
+    def union(self) -> CpuSet:
+        return NO_CPUS.union(*self.ranks)
+
+
+def common(usable_of: Mapping[str, CpuSet]) -> tuple[CpuSet, dict[str, CpuSet]]:
+    """What all nodes have in common, and host -> what a node has beyond that, where it differs."""
+    shared = frozenset.intersection(*usable_of.values())
+    return shared, {host: cpus - shared for host, cpus in usable_of.items() if cpus != shared}
+
+
+def place(ranks: int, usable: CpuSet, topology: Topology, policy: Policy, width: Width = "cpu") -> Binding:
+    """A CPU (`width` cpu), or the usable CPUs of a core, for each of `ranks`; they begin anew where there are too few.
+
+    spread: in turn over NUMA nodes, and those of each socket in turn; one per core before siblings. pack: NUMA node
+    after NUMA node, in each one per core before siblings. Raises ValueError without a usable CPU.
+    """
+    if not usable:
+        raise ValueError("there is no usable CPU")
+    core_of = {cpu: core & usable for core in topology.cores for cpu in core} if width == "core" else {}
+    order = _order(usable, topology, policy)
+    places = list(dict.fromkeys(core_of.get(cpu, frozenset([cpu])) for cpu in order))
+    chosen = tuple(places[k % len(places)] for k in range(ranks))
+    return Binding(chosen, usable, ranks > sum(any(core & cpus for cpus in chosen) for core in topology.cores))
+
+
+def _order(usable: CpuSet, topology: Topology, policy: Policy) -> Iterator[int]:
+    nodes = [list(_levels(cpus, topology)) for cpus in _numa_nodes(usable, topology, policy == "spread")]
+    if policy == "pack":
+        yield from chain.from_iterable(chain.from_iterable(nodes))
+        return
+    for level in zip_longest(*nodes, fillvalue=()):
+        yield from _in_turn(level)
+
+
+def _numa_nodes(usable: CpuSet, topology: Topology, in_turn: bool) -> list[CpuSet]:
+    """The usable CPUs of each NUMA node, socket after socket or these in turn; what /sys says nothing of comes last."""
+    beside = topology.cpus - NO_CPUS.union(*topology.numa.values())
+    numa = sorted(filter(None, [*topology.numa.values(), beside]), key=min)
+    sockets = [list(filter(None, (node & socket & usable for node in numa))) for socket in topology.sockets]
+    found = list(_in_turn(sockets) if in_turn else chain.from_iterable(sockets))
+    return [*found, *filter(None, [usable.difference(*found)])]
+
+
+def _levels(cpus: CpuSet, topology: Topology) -> Iterator[list[int]]:
+    """The first CPU of every core, then the second ... , each in logical order."""
+    cores = [sorted(core & cpus) for core in topology.cores if core & cpus]
+    cores += [[cpu] for cpu in sorted(cpus - topology.cpus)]  # /sys says nothing of it
+    return _rows(cores)
+
+
+def _in_turn(lists: Iterable[Sequence[_T]]) -> Iterator[_T]:
+    """One of each, again and again, until all are used up."""
+    return chain.from_iterable(_rows(lists))
+
+
+def _rows(lists: Iterable[Sequence[_T]]) -> Iterator[list[_T]]:
+    """The first of each, the second of each that has one, and so on."""
+    every = list(lists)
+    for row in range(max(map(len, every), default=0)):
+        yield [one[row] for one in every if row < len(one)]

@@ -13,7 +13,7 @@ from pathlib import Path
 from iosweep.errors import Obstacle
 from iosweep.hostlist import folded
 from iosweep.node.cpus import CpuSet, listed, mask
-from iosweep.node.placement import Binding
+from iosweep.node.pinning import Binding
 from iosweep.plan.model import Point
 from iosweep.tools import tools
 

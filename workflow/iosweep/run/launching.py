@@ -16,8 +16,7 @@ from iosweep.errors import AllocationError, ExitCode, Obstacle, Unanswered
 from iosweep.files import safe_paths
 from iosweep.node import load, process
 from iosweep.node.cpus import NO_CPUS, listed
-from iosweep.node.pinning import Pinning
-from iosweep.node.placement import Binding
+from iosweep.node.pinning import Binding, Pinning
 from iosweep.node.process import Completed
 from iosweep.node.sampling import Wanted
 from iosweep.plan.launchers import SLURM_LAUNCHERS, Launcher, Mpiexec, mpiexec
