@@ -18,7 +18,6 @@ import re
 import resource
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -247,19 +246,14 @@ def main() -> int:
     parser.add_argument("checkout", type=Path)
     checkout = parser.parse_args().checkout
     size = sum(file.stat().st_size for file in checkout.rglob("*") if file.is_file() and ".git" not in file.parts)
-    with tempfile.TemporaryDirectory() as directory:
-        output = Path(directory) / "parsed.json"
-        began = time.monotonic()
-        done = subprocess.run(
-            [sys.executable, "-m", "iosweep", "parse", str(checkout), "--output", str(output)],
-            stderr=subprocess.PIPE, text=True, check=False,
-        )  # fmt: skip
-        took = time.monotonic() - began
-        peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * 1024
-        if done.returncode not in (0, 1) or "Traceback" in done.stderr:
-            print(done.stderr)
-            return 1
-        found = json.loads(output.read_bytes())
+    began = time.monotonic()
+    done = subprocess.run([sys.executable, "-m", "iosweep", "parse", str(checkout)], capture_output=True, check=False)
+    took = time.monotonic() - began
+    peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * 1024
+    if done.returncode not in (0, 1) or b"Traceback" in done.stderr:
+        print(done.stderr.decode())
+        return 1
+    found = json.loads(done.stdout)
     compared = Comparison()
     for document in found["documents"]:
         if document["tool"] in ("ior", "mdtest"):

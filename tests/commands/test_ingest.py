@@ -10,6 +10,7 @@ import pytest
 from iosweep.analysis.data import load
 from iosweep.commands import cli, outcome
 from iosweep.results import ingested, merged_tables
+from iosweep.results.store import Store
 
 SAMPLES = Path(__file__).parents[1] / "samples"
 IOR = SAMPLES / "ior" / "4.0.0" / "posix_fpp_seq_1m_np2_i3_JSON.summary.json"
@@ -189,3 +190,17 @@ def test_show_names_the_file_of_each_result(outputs: Path, capsys: Capture) -> N
     assert cli.main(["show", "seen", "--all"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert any(line.startswith("fio.data") and str(outputs / FIO.name) in line for line in lines)
+
+
+def test_what_a_killed_ingest_left_blocks_nobody(outputs: Path) -> None:
+    Path("results/seen").mkdir(parents=True)
+    Path("results/seen", ingested.RAW).write_bytes(b"of one that was killed before it wrote its document")
+    assert ingest(outputs, "--as", "seen") == 0
+    assert ingested.damage(Path("results/seen")) == []
+
+
+def test_a_campaign_that_another_process_makes_is_refused(outputs: Path, capsys: Capture) -> None:
+    with Store(Path("results/seen")).locked():
+        assert ingest(outputs, "--as", "seen") == 2
+        assert "or choose another name" in capsys.readouterr().err
+    assert ingest(outputs, "--as", "seen") == 0

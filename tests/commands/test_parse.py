@@ -1,6 +1,5 @@
-"""`iosweep parse`: one JSON document of all files, or a table in the columns of the result table; its exit code."""
+"""`iosweep parse`: one JSON document of all files, with rows in columns of the result table; its exit code."""
 
-import csv
 import hashlib
 import io
 import json
@@ -64,7 +63,7 @@ def test_rows_have_columns_of_the_result_table(
     for row in document["rows"]:
         assert set(row) <= {c.name for c in result_columns()}
         assert row["tool"] == tool and row[column] > 0 and row["verdict"] == "valid"
-        assert (row["raw"], row["raw_sha256"], row["reasons"]) == (str(file), digest, "")
+        assert row["reasons"] == ""
     if figures:
         assert [row[column] / (1 << 20) for row in document["rows"]] == pytest.approx(figures)
 
@@ -93,7 +92,7 @@ def test_a_directory_has_outputs_and_other_files(tmp_path: Path, parse: Parse) -
     os.mkfifo(tmp_path / "pipe")
     code, documents, said = parse(tmp_path)
     assert code == 0 and [one["tool"] for one in documents] == ["fio", "ior", "mdtest"]
-    assert said.startswith("3 outputs, ") and said.endswith("; 3 other files\n")
+    assert said == ""
 
 
 @pytest.mark.parametrize(
@@ -124,18 +123,6 @@ def test_one_bad_path_does_not_end_it(tmp_path: Path, parse: Parse) -> None:
     assert said.splitlines()[0].endswith("absent cannot be read: No such file or directory")
 
 
-def test_a_table_has_the_rows_of_the_json(tmp_path: Path, parse: Parse) -> None:
-    cut = tmp_path / "cut.out"
-    cut.write_bytes(IOR.read_bytes()[:300])
-    given = [FIO, MDTEST, IOR, cut]
-    expected = [row for document in parse(*given)[1] for row in document["rows"]]
-    assert parse(*given, "--format", "csv", "--output", tmp_path / "o")[0] == 1
-    rows = list(csv.DictReader((tmp_path / "o").read_text().splitlines()))
-    assert [*rows[0]] == [column.name for column in result_columns()]
-    assert [float(row["ops_per_s"]) for row in rows[:-1]] == [row["ops_per_s"] for row in expected]
-    assert rows[-1]["verdict"] == "invalid" and rows[-1]["raw"] == str(cut) and rows[-1]["reasons"]
-
-
 def test_a_log_of_two_tools_gives_both(tmp_path: Path, parse: Parse) -> None:
     (tmp_path / "job.out").write_bytes(b"\xef\xbb\xbf" + MDTEST.read_bytes() + IOR.read_bytes())
     code, documents, _ = parse(tmp_path / "job.out")
@@ -147,8 +134,6 @@ def test_names_and_outputs_with_strange_characters(tmp_path: Path, parse: Parse)
     shutil.copy(MDTEST, tmp_path / name)
     code, (document,), said = parse(tmp_path / name)
     assert code == 0 and document["rows"] and "\x1b" not in document["file"] + said
-    code, _, said = parse(IOR, "--output", tmp_path / "none" / "x")
-    assert code == 1 and "cannot be written: No such file or directory" in said
 
 
 def test_standard_input(monkeypatch: pytest.MonkeyPatch, parse: Parse) -> None:

@@ -40,12 +40,6 @@ def old() -> bytes:
     return "\n".join([*lines, "[SCORE] Bandwidth 2.82843 GB/s : IOPS 37.6 kiops : TOTAL 10.3127"]).encode()
 
 
-def pairs() -> bytes:
-    """result.txt."""
-    lines = [f"[{name}]\nexe = ./ior\nscore           = {value:f}\nt_delta = 300\n" for name, value in FIGURES.items()]
-    return "\n".join([*lines, "[SCORE]", "MD = 37.6", "BW = 2.8", "SCORE = 10.3 "]).encode()
-
-
 def output(phase: str, value: float) -> Reading:
     row: dict[str, Cell] = {"label": "read", "phase": "seq_read", "bandwidth_bytes_per_s": value * (1 << 30)}
     if phase in io500.BANDWIDTH:
@@ -66,7 +60,7 @@ def summary(data: bytes) -> io500.Summary:
     return found
 
 
-@pytest.mark.parametrize("text", [new(), old(), pairs()], ids=["new", "old", "result.txt"])
+@pytest.mark.parametrize("text", [new(), old()], ids=["new", "old"])
 def test_all_layouts_of_a_summary_are_read(text: bytes) -> None:
     found = summary(text)
     assert found and found.figures == FIGURES
@@ -116,7 +110,7 @@ def test_a_figure_that_an_output_does_not_give_leaves_no_score() -> None:
 
 def test_outputs_belong_to_the_nearest_summary() -> None:
     copy = ("a/result_summary.txt", summary(new()))
-    inner = ("a/results/t/result.txt", summary(pairs()))
+    inner = ("a/results/t/result.txt", summary(new()))
     other = ("b/result_summary.txt", summary(new()))
     found = io500.runs([copy, inner, other], [*outputs("a/results/t"), *outputs("b/x")[:3]])
     assert [run.directory for run in found] == ["a/results/t", "b"]

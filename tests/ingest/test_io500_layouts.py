@@ -11,6 +11,8 @@ import importlib.util
 import json
 import sys
 from collections.abc import Mapping
+from contextlib import redirect_stdout
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
@@ -104,8 +106,9 @@ TEXTS: Mapping[str, str] = {
 def document(text: str, tmp_path: Path) -> dict[str, Any]:
     """What `iosweep parse` says of a text."""
     (tmp_path / "output.txt").write_text(text)
-    cli.main(["parse", str(tmp_path / "output.txt"), "--output", str(tmp_path / "parsed.json")])
-    (found,) = json.loads((tmp_path / "parsed.json").read_text())["documents"]
+    with redirect_stdout(StringIO()) as printed:
+        cli.main(["parse", str(tmp_path / "output.txt")])
+    (found,) = json.loads(printed.getvalue())["documents"]
     return dict(found)
 
 

@@ -109,7 +109,8 @@ class TestMicron:
         outputs.mkdir()
         seeds.micron_outputs(outputs)
         results = tmp_path / "results"
-        tables.make(results, *tables.collect(results, "micron", [outputs]))
+        taken, refused = tables.look([outputs])
+        tables.make(results, *tables.store(results, "micron", [outputs], taken, refused), taken)
         campaign = load(results)
         assert (
             _over_depth(campaign, summarize(campaign.rows)).items()

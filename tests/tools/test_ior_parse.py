@@ -79,7 +79,7 @@ def test_what_ior_prints_beside_its_figures_decides_the_verdict() -> None:
     assert reasons == [f"writes were not flushed inside the timing: {line.decode().strip()}"]
     line = b"transport: 3 requests failed and were sent again\n"
     verdict, reasons = judged(wanted, parsed("ior_seq_write_fpp", wanted, stdout=line + stdout))
-    assert (verdict, reasons) == ("suspect", [f"IOR or MPI says: {line.decode().strip()}"])
+    assert (verdict, reasons) == ("suspect", [f"the output speaks of errors: {line.decode().strip()}"])
     noted = parsed("ior_seq_write_fpp", wanted, stdout=b"WARNING: Backend returned error during statfs\n" + stdout)
     assert judged(wanted, noted) == ("valid", [])
 

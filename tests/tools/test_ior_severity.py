@@ -190,7 +190,7 @@ def test_what_a_line_says_against_the_figures(line: str, severity: str) -> None:
         reading = read(text.encode())
         assert [problem.severity for problem in reading.problems] == ([severity] if severity else [])
         assert bool(measured(reading)) == (severity != "invalid")
-        assert not severity or "(10 such lines)" in reading.problems[0].text
+        assert not severity or "first of 10 such lines" in reading.problems[0].text
 
 
 @pytest.mark.parametrize(

@@ -62,7 +62,6 @@ def test_plan_and_argv(tmp_path: Path, folder: Path) -> None:
 
 def test_generated_documents(folder: Path) -> None:
     row = "| `think_time` | whole number from 1 | 4 | Pause between two I/Os. | all |"
-    assert row in generate._keys()
     assert row in generate._options(tools()["thinker"])
     assert "| `think_time` | int | thinker: Pause between two I/Os. |" in columns.markdown()
     assert '"ThinkerAxes"' in generate.schema(models.campaign_model(), "")

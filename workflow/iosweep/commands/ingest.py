@@ -6,8 +6,8 @@ import os
 import sys
 from argparse import ArgumentParser, Namespace
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from iosweep.commands import campaigns, outcome
@@ -18,7 +18,7 @@ from iosweep.errors import Busy, CommandError
 from iosweep.files import safe_paths
 from iosweep.files.fields import NAME
 from iosweep.results import ingested
-from iosweep.results.ingested import Io500Run
+from iosweep.results.ingested import Ingested, IngestedFacts
 from iosweep.results.store import Store
 from iosweep.target import lock
 from iosweep.text import human_count
@@ -49,38 +49,42 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def run(arguments: Namespace) -> int:
+    from iosweep.ingest import tables  # late: `--help` does without
+
     results = arguments.results / arguments.name
     if why := _cannot_be(arguments, results) or _taken(results, arguments.replace):
         raise CommandError(why, USAGE)
-    with _reserved(results):
+    taken, refused = tables.look(arguments.path)
+    if not any(content.has_rows for content in taken):
+        refused.update(content.without_row for content in taken if content.without_row)
+        _print_reasons("file", "not usable", refused)
+        say("iosweep: no usable output of fio, IOR or mdtest; nothing was written", file=sys.stderr)
+        return NOTHING
+    with _locked(results):
         if why := _taken(results, arguments.replace):  # by an ingest that has just ended
             raise CommandError(why, USAGE)
-        return _ingest(arguments, results)
+        try:
+            document, digest = tables.store(results, arguments.name, arguments.path, taken, refused)
+        except OSError as error:
+            raise CommandError(_not_written(results, error)) from None
+        facts = make_tables_of(results, lambda: tables.make(results, document, digest, taken))
+        _print(results, document, facts)
+    return 0
 
 
 @contextmanager
-def _reserved(results: Path) -> Iterator[None]:
-    """Keep other processes off a campaign: its lock ends with its owner. Raises CommandError where another has it.
-
-    A directory in which nothing was made is removed.
-    """
-    store, new = Store(results), not os.path.lexists(results)
+def _locked(results: Path) -> Iterator[None]:
+    """Keep other processes off a campaign: its lock ends with its owner. Raises CommandError where another has it."""
     with ExitStack() as held:
         try:
-            note = held.enter_context(store.locked())
+            note = held.enter_context(Store(results).locked())
         except Busy as error:
             raise CommandError(f"{error}, or choose another name", USAGE) from None
         except OSError as error:
             raise CommandError(_not_written(results, error)) from None
         if note:
             say(f"iosweep: {note}", file=sys.stderr)
-        try:
-            yield
-        finally:
-            if new and safe_paths.names(results, "") == [lock.NAME]:
-                with suppress(OSError):
-                    (results / lock.NAME).unlink()
-                    results.rmdir()
+        yield
 
 
 def _not_written(results: Path, error: OSError) -> str:
@@ -89,18 +93,7 @@ def _not_written(results: Path, error: OSError) -> str:
     return f"{why}; nothing was ingested{f'; {remedy}' if remedy else ''}"
 
 
-def _ingest(arguments: Namespace, results: Path) -> int:
-    from iosweep.ingest import tables
-
-    try:
-        document, digest, read = tables.collect(results, arguments.name, arguments.path)
-    except tables.NothingUsable as error:
-        _print_reasons("file", "not usable", error.refused)
-        say(f"iosweep: {error}; nothing was written", file=sys.stderr)
-        return NOTHING
-    except OSError as error:
-        raise CommandError(_not_written(results, error)) from None
-    facts = make_tables_of(results, lambda: tables.make(results, document, digest, read))
+def _print(results: Path, document: Ingested, facts: IngestedFacts) -> None:
     many = ", ".join(
         human_count(count, "summary of IO500", "summaries of IO500")
         if kind == ingested.IO500
@@ -111,11 +104,15 @@ def _ingest(arguments: Namespace, results: Path) -> int:
     _print_reasons("file", "not taken", facts.refused)
     _print_reasons("file", "kept, and without a usable result", facts.without_rows)
     _print_reasons("row", "not in the tables", facts.left_out)
-    _print_io500(facts.io500)
+    for run in facts.io500:  # both scores, and the phases whose two figures differ; the page has all
+        published = f"published score {run.published.total:.6g}" if run.published else "no published score"
+        own = f"from its outputs {run.score.total:.6g}" if run.score else "none from its outputs"
+        prose(f"IO500 in {run.directory or '.'}: {published}, {own}")
+        for text in (*(f"{one.phase}: {one.difference}" for one in run.figures if one.difference), *run.remarks):
+            prose(f"  {text}")
     prose(outcome.sentence(outcome.of(results)))
     prose(f"report: {make_page(results)}")  # of thousands of results it takes minutes: the rest is printed before
     make_figures(results)
-    return 0
 
 
 def _cannot_be(arguments: Namespace, results: Path) -> str | None:
@@ -161,13 +158,3 @@ def _print_reasons(what: str, became: str, reasons: Mapping[str, int]) -> None:
         prose(f"  {count:,}: {reason}")
     if (more := len(reasons) - _SHOWN) > 0:
         prose(f"  and {human_count(more, 'more reason')}")
-
-
-def _print_io500(runs: Iterable[Io500Run]) -> None:
-    """Both scores of each run of IO500, and the phases whose two figures differ; the page has all."""
-    for run in runs:
-        published = f"published score {run.published.total:.6g}" if run.published else "no published score"
-        own = f"from its outputs {run.score.total:.6g}" if run.score else "none from its outputs"
-        prose(f"IO500 in {run.directory or '.'}: {published}, {own}")
-        for text in (*(f"{one.phase}: {one.difference}" for one in run.figures if one.difference), *run.remarks):
-            prose(f"  {text}")

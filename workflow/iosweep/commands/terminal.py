@@ -43,13 +43,12 @@ def say(text: str, file: TextIO | None = None) -> None:
     print(printable_lines(text), file=file)
 
 
-def to_json(document: object, indent: bool = True) -> str:
+def to_json(document: object) -> str:
     """JSON with a line break at its end. Characters that drive a terminal are escaped, as is text that is not UTF-8."""
     try:
-        option = orjson.OPT_APPEND_NEWLINE | (orjson.OPT_INDENT_2 if indent else 0)
-        text = orjson.dumps(document, option=option).decode()
+        text = orjson.dumps(document, option=orjson.OPT_APPEND_NEWLINE | orjson.OPT_INDENT_2).decode()
     except TypeError:  # names of files may hold any bytes
-        text = json.dumps(document, indent=2 if indent else None) + "\n"
+        text = json.dumps(document, indent=2) + "\n"
     if text.replace("\n", "").isprintable():
         return text
     return "".join(c if c.isprintable() or c == "\n" else json.dumps(c)[1:-1] for c in text)

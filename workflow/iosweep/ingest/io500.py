@@ -45,9 +45,6 @@ _RESULT = re.compile(
 _SCORE = re.compile(
     rf"\[SCORE ?\]\s+Bandwidth\s+{_NUMBER}\s+Gi?B/s\s*:\s*IOPS\s+{_NUMBER}\s+k\w+\s*:\s*TOTAL\s+{_NUMBER}"
 )
-_SECTION = re.compile(r"\[([A-Za-z][A-Za-z0-9_-]{1,40})\]")
-_PAIR = re.compile(rf"(score|MD|BW|SCORE)\s*=\s*{_NUMBER}")
-_SIGNS = (b"[RESULT", b"[SCORE")
 
 
 @dataclass
@@ -60,12 +57,10 @@ class Summary:
 
 
 def summary(data: bytes) -> Summary | None:
-    """The figures of result_summary.txt, result.txt, or a log that has them; None where a file has none."""
-    if not any(sign in data for sign in _SIGNS):
+    """The figures of result_summary.txt, or of a log that has them; None where a file has none."""
+    if b"[RESULT" not in data and b"[SCORE" not in data:
         return None
     found = Summary()
-    section = ""
-    parts: dict[str, float] = {}
     for raw in data.decode("utf-8", "replace").split("\n"):
         line = raw[:_LONGEST].strip()
         if match := _RESULT.match(line):
@@ -73,16 +68,7 @@ def summary(data: bytes) -> Summary | None:
         elif match := _SCORE.match(line):
             bandwidth, metadata, total = map(float, match.groups())
             found.score = Io500Score(bandwidth=bandwidth, metadata=metadata, total=total)
-        elif match := _SECTION.fullmatch(line):
-            section = _phase(match[1])
-        elif section and (match := _PAIR.match(line)):
-            if match[1] == "score":
-                found.figures[section] = float(match[2])
-            elif section == "SCORE":
-                parts[match[1]] = float(match[2])
         found.invalid |= "INVALID]" in line and ("SCORE" in line or "RESULT" in line)
-    if found.score is None and {"MD", "BW", "SCORE"} <= parts.keys():
-        found.score = Io500Score(bandwidth=parts["BW"], metadata=parts["MD"], total=parts["SCORE"])
     return found
 
 

@@ -7,7 +7,7 @@ import hashlib
 import os
 import re
 import stat
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,8 +17,6 @@ from iosweep.tools.reading import Reading
 
 #: Bytes of a file: no output of a tool is larger.
 MOST_BYTES = 256 << 20
-#: Lines with a tool's sign that are looked at, and how much of each: a log may quote a sign on each of its lines.
-_LOOKED_AT, _LONGEST = 1000, 4096
 #: What an editor may write in front of UTF-8.
 _MARK = b"\xef\xbb\xbf"
 #: How files begin that are no text of a tool -> what they are.
@@ -99,25 +97,9 @@ def readings(data: bytes) -> dict[str, Reading] | str:
         for beginning, what in one.signs.beginnings.items():
             if re.match(beginning, text):
                 return f"has {what}"
-    at = {name: place for name, one in tools().items() if (place := _first(text, one.signs.lines)) >= 0}
+    found = {name: [re.search(sign, text) for sign in one.signs.lines] for name, one in tools().items()}
+    at = {name: min(match.start() for match in own if match) for name, own in found.items() if any(own)}
     if not at:
         *others, last = tools()
         return f"has no output of {', '.join(others)} or {last}"
     return {name: tools()[name].read(text) for name in sorted(at, key=at.__getitem__)}
-
-
-def _first(text: bytes, signs: Mapping[bytes, bytes]) -> int:
-    """Where the first line is that is a tool's own; -1 without any."""
-    found = -1
-    for sign, pattern in signs.items():
-        at = text.find(sign)
-        for _ in range(_LOOKED_AT):
-            if at < 0 or 0 <= found < at:
-                break
-            first = max(text.rfind(b"\n", 0, at) + 1, at - _LONGEST)
-            end = text.find(b"\n", at, at + _LONGEST)
-            if re.search(pattern, text[first : end if end >= 0 else at + _LONGEST]):
-                found = at
-                break
-            at = text.find(sign, at + len(sign))
-    return found

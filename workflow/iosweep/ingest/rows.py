@@ -7,7 +7,6 @@ their dates. What a text does not tell is null, and makes a group of its own: it
 from __future__ import annotations
 
 import hashlib
-import math
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -131,21 +130,13 @@ def _types() -> Mapping[str, str]:
 
 
 def _fitted(name: str, value: Cell) -> object:
-    """A value as a column of the result table holds it; None where it cannot, and where there is no such column."""
-    number = isinstance(value, int | float) and not isinstance(value, bool)
-    match _types().get(name):
-        case "string":
-            return printable(value) if isinstance(value, str) else None
-        case "int":
-            return value if isinstance(value, int) and number and -_MOST <= value < _MOST else None
-        case "float":
-            fits = isinstance(value, int | float) and number and math.isfinite(value) and abs(value) <= _MOST
-            return float(value) if fits else None
-        case "bool":
-            return value if isinstance(value, bool) else None
-        case "time":
-            return datetime.fromisoformat(value) if isinstance(value, str) else None
-    return None
+    """A value as a column of the result table holds it; None where it cannot: a damaged file may claim any number."""
+    kind = _types()[name]
+    if isinstance(value, str):
+        return datetime.fromisoformat(value) if kind == "time" else printable(value)
+    if not abs(value) < _MOST:  # NaN is not either
+        return None
+    return float(value) if kind == "float" else value
 
 
 def _fingerprint(values: Values, reading: Reading) -> tuple[object, ...] | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import zipfile
 from collections import Counter
 from collections.abc import Sequence
@@ -25,63 +26,67 @@ UNKNOWN = "not known (ingested)"
 _LONGEST = 200
 
 
-class NothingUsable(Exception):
-    """None of the files holds a row, so nothing was written. `refused`: why files were not taken -> how many."""
-
-    def __init__(self, refused: dict[str, int]):
-        self.refused = refused
-        super().__init__("no usable output of fio, IOR or mdtest")
-
-
 class Content(NamedTuple):
     """What a file says: by tool, and as a summary of IO500."""
 
     file: IngestedFile
+    data: bytes
     readings: dict[str, Reading]
-    summary: io500.Summary | None = None
+    summary: io500.Summary | None
+
+    @property
+    def has_rows(self) -> bool:
+        return any(reading.rows for reading in self.readings.values())
 
     @property
     def without_row(self) -> str:
         """Why a file that has a tool's output gives no row: its first problem."""
-        readings = self.readings.values()
-        if not readings or any(reading.rows for reading in readings):
+        if not self.readings or self.has_rows:
             return ""
-        texts = (problem.text for reading in readings for problem in reading.problems)
+        texts = (problem.text for reading in self.readings.values() for problem in reading.problems)
         return shortened(next(texts, "it has no result"), _LONGEST)
 
 
-def collect(results: Path, campaign: str, paths: Sequence[Path]) -> tuple[Ingested, str, list[Content]]:
-    """Keep those files of some paths that a tool wrote; returns the document, its digest and what the files hold.
-
-    Also those whose output has no figure: a better reader may find one. Raises NothingUsable, OSError; then nothing is
-    kept.
-    """
-    refused: Counter[str] = Counter()
+def look(paths: Sequence[Path]) -> tuple[list[Content], Counter[str]]:
+    """(the files below some paths that a tool wrote, also those without a figure: a better reader may find one; why
+    others are not taken -> how many)"""
     taken: list[Content] = []
+    refused: Counter[str] = Counter()
+    seen: dict[str, Content] = {}
+    for found in (one for path in paths for one in outputs.files(path)):
+        if isinstance(found, outputs.Skipped):
+            refused[found.reason] += 1
+        elif known := seen.get(found.sha256):  # its rows count once; a set of IO500's may need it all the same
+            refused["is a copy of another file"] += 1
+            taken.append(known._replace(file=IngestedFile(found.name, found.sha256, len(found.data))))
+        elif isinstance(content := _content(found.name, found.data), str):
+            refused[content] += 1
+        else:
+            seen[content.file.sha256] = content
+            taken.append(content)
+    return taken, refused
+
+
+def _content(name: str, data: bytes) -> Content | str:
+    """What a file holds, or why it is not taken."""
+    readings, summary = outputs.readings(data), io500.summary(data)
+    if isinstance(readings, str) and summary is None:
+        return readings
+    file = IngestedFile(name, hashlib.sha256(data).hexdigest(), len(data))
+    return Content(file, data, {} if isinstance(readings, str) else readings, summary)
+
+
+def store(
+    results: Path, campaign: str, paths: Sequence[Path], taken: Sequence[Content], refused: Counter[str]
+) -> tuple[Ingested, str]:
+    """Keep files as a campaign; returns the document and its digest. Raises OSError."""
     with safe_paths.folder(results, make=True) as place:
         with (
             place.replaced(RAW) as file,
             zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive,
         ):
-            seen: dict[str, Content] = {}
-            for found in (one for path in paths for one in outputs.files(path)):
-                if isinstance(found, outputs.Skipped):
-                    refused[found.reason] += 1
-                    continue
-                if known := seen.get(digest := found.sha256):  # its rows count once; a set of IO500's may need it
-                    refused["is a copy of another file"] += 1
-                    taken.append(known._replace(file=IngestedFile(found.name, digest, len(found.data))))
-                    continue
-                content = _content(IngestedFile(found.name, digest, len(found.data)), found.data)
-                if isinstance(content, str):
-                    refused[content] += 1
-                    continue
-                archive.writestr(zipfile.ZipInfo(digest), found.data, zipfile.ZIP_DEFLATED, compresslevel=1)
-                seen[digest] = content
-                taken.append(content)
-            if not any(reading.rows for content in taken for reading in content.readings.values()):
-                refused.update(one.without_row for one in taken if one.without_row)
-                raise NothingUsable(dict(refused.most_common()))
+            for digest, data in {one.file.sha256: one.data for one in taken}.items():
+                archive.writestr(zipfile.ZipInfo(digest), data, zipfile.ZIP_DEFLATED, compresslevel=1)
         document = Ingested(
             campaign=campaign,
             made=datetime.now(UTC).replace(microsecond=0),
@@ -91,21 +96,13 @@ def collect(results: Path, campaign: str, paths: Sequence[Path]) -> tuple[Ingest
         )
         data = documents.dump(document, indent=True)
         place.write(INGESTED, data)
-    return document, ingested.digest(data), taken
-
-
-def _content(file: IngestedFile, data: bytes) -> Content | str:
-    """What a file holds, or why it is not taken."""
-    readings, summary = outputs.readings(data), io500.summary(data)
-    if isinstance(readings, str) and summary is None:
-        return readings
-    return Content(file, {} if isinstance(readings, str) else readings, summary)
+    return document, ingested.digest(data)
 
 
 def make_again(results: Path) -> IngestedFacts:
     """Read all files again, and make the tables of what they hold. Raises FileNotFoundError, Damaged."""
     document, digest = ingested.load(results)
-    read = [_content(file, data) for file, data in ingested.raw(results, document.files)]
+    read = [_content(file.path, data) for file, data in ingested.raw(results, document.files)]
     return make(results, document, digest, [one for one in read if isinstance(one, Content)])
 
 

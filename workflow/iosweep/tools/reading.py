@@ -25,11 +25,11 @@ ProblemSeverity = Literal["invalid", "suspect", "note"]
 class Signs:
     """What tells that a tool wrote a file.
 
-    `lines`: bytes -> a pattern that is in a line with them (any text may stand before it: a launcher's label).
+    `lines`: patterns of what is in its lines (any text may stand before it: a launcher's label).
     `beginnings`: how files of the tool begin that hold no results -> what they hold, for the end of a sentence.
     """
 
-    lines: Mapping[bytes, bytes] = field(default_factory=dict)
+    lines: Sequence[bytes] = ()
     beginnings: Mapping[bytes, str] = field(default_factory=dict)
 
 

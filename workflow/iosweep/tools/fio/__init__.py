@@ -26,12 +26,7 @@ class Fio(Tool):
     own_metadata = "fio metadata (filecreate, filestat, filedelete); not comparable with mdtest"
     outputs: Mapping[str, str] = {series_log.STREAM: series_log.FILES}
     client_server: ClientServer | None = _client_server
-    signs = Signs(
-        lines={
-            b'"fio version"': rb'"fio version"\s*:',
-            b"(groupid=": rb": \(groupid=\d+, jobs=\d+\): err=",
-        }
-    )
+    signs = Signs(lines=(rb'"fio version"\s*:', rb": \(groupid=\d+, jobs=\d+\): err="))
     options = OPTIONS
     phases = PHASES
 

@@ -25,11 +25,7 @@ class Ior(Tool):
     mpi = True
     outputs: Mapping[str, str] = {"summary": _argv.SUMMARY, "ranks": _argv.RANKS}
     signs = Signs(
-        lines={
-            b"MPI Coordinated Test of Parallel I/O": rb"IOR-\S{0,80}: MPI Coordinated",
-            b"bw(MiB/s)": rb"access[ ,]+bw\(MiB/s\)[ ,]",
-            b'"bwMiB"': rb'"bwMiB"\s*:',
-        },
+        lines=(rb"IOR-\S{0,80}: MPI Coordinated", rb"access[ ,]{1,20}bw\(MiB/s\)[ ,]", rb'"bwMiB"\s*:'),
         beginnings={
             rb"access,rank,": "the times of single ranks (saveRankPerformanceDetailsCSV), not IOR's results",
             rb"time,runtime,tp\s": "the times of single operations (savePerOpDataCSV), not IOR's results",

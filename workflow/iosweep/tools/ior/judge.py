@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections import Counter, defaultdict, deque
+from collections import Counter, deque
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TypeVar
@@ -17,6 +17,7 @@ from typing import TypeVar
 from iosweep.tools.ior import command_line
 from iosweep.tools.ior.command_line import Command, number, size
 from iosweep.tools.ior.records import MIXED, OPERATIONS, Moved, Printed, Printout, Remark, Result, Run, same_in_64_bits
+from iosweep.tools.messages import said
 from iosweep.tools.reading import ProblemSeverity
 
 _SLACK = 1e-9  # of floating point; the printed digits' own error is far above it
@@ -43,22 +44,15 @@ def judge(printout: Printout, log_seen: bool) -> Run:
     problems += _most(printout, results)
     if not log_seen and "1" in (printout.parameters.get("checkRead"), printout.parameters.get("checkWrite")):
         remarks.append(Remark("suspect", "data was checked: only IOR's messages tell whether it was right"))
-    said = defaultdict[ProblemSeverity, list[str]](list)
-    for one in sorted(printout.heard, key=lambda one: _consequence(one.line)):
-        said[one.severity].append(one.line[:160] + (f" ({one.count} such lines)" if one.count > 1 else ""))
-    heard = {severity: f"IOR or MPI says: {'; '.join(lines[:3])}" + f" (and {len(lines) - 3} more)" * (len(lines) > 3)
-             for severity, lines in said.items()}  # fmt: skip
-    problems += [heard.pop("invalid")] if "invalid" in heard else []
-    remarks += [Remark(severity, text) for severity, text in heard.items()]
+    for severity, text in said(printout.heard):
+        if severity == "invalid":
+            problems.append(text)
+        else:
+            remarks.append(Remark(severity, text))
     return replace(
         run, results=tuple(_best(printout, results)), problems=tuple(dict.fromkeys((*printout.problems, *problems))),
         remarks=tuple(dict.fromkeys(remarks)),
     )  # fmt: skip
-
-
-def _consequence(line: str) -> bool:
-    """Whether a bad line is what follows from another: how MPI ends, or a transfer that goes on."""
-    return bool(re.search(r"abort|assertion|termination|terminated|partial", line, re.IGNORECASE))
 
 
 def _facts(printout: Printout) -> Run:

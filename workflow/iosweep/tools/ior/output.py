@@ -18,6 +18,7 @@ from iosweep.tools.ior.json_summary import pieces
 from iosweep.tools.ior.judge import judge
 from iosweep.tools.ior.records import CLOCK_S, Printout, Remark, Result, Run
 from iosweep.tools.ior.text import Reader
+from iosweep.tools.messages import said
 from iosweep.tools.reading import Cell, Reading, ReadingProblem, too_short, too_short_to_be_steady
 
 #: IOR seeds each block of random data with its offset, in 32 bits (4.0.0, measured): after so many bytes of a file the
@@ -88,8 +89,7 @@ def summary(document: bytes, stdout: bytes) -> Run:
     scanned, log = scan(document), scan(stdout)
     if len(scanned.runs) != 1 or scanned.runs[0].layout != "json":
         why = "the summary is empty" if not document.strip() else f"{len(scanned.runs)} runs in the summary, not one"
-        said = [f"IOR or MPI says: {one.line[:160]}" for one in log.beside.heard][:3]
-        return Run(Printout("json"), problems=(why, *said))
+        return Run(Printout("json"), problems=(why, *(text for _, text in said(log.beside.heard))))
     (run,) = scanned.runs
     for beside in (*log.runs, log.beside):
         run.heard.add(beside.heard)
@@ -232,7 +232,7 @@ def read(data: bytes) -> Reading:
     problems: list[ReadingProblem] = []
     if not reader.runs:
         why = "no results: IOR writes them to a summary file" if reader.is_log else "no results of IOR"
-        problems = [ReadingProblem("invalid", text) for text in (why, *(one.line[:160] for one in reader.beside.heard))]
+        problems = [ReadingProblem("invalid", text) for text in (why, *(text for _, text in said(reader.beside.heard)))]
     for at, printout in enumerate(reader.runs, 1):
         run = judge(printout, log_seen=reader.is_log)
         where = f"run {at} of {len(reader.runs)}: " if len(reader.runs) > 1 else ""

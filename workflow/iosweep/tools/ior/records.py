@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
-from iosweep.tools.ior import messages
-from iosweep.tools.loglines import Heard
+from iosweep.tools.messages import Heard
 from iosweep.tools.reading import ProblemSeverity
 
 #: how a problem ends that says so; then no run of the same file is trusted
@@ -106,7 +105,7 @@ class Printout:
     results: list[Result] = field(default_factory=list)
     most: dict[str, Printed] = field(default_factory=dict)  # access -> `Max Write`, `Max Read`
     moved: list[Moved] = field(default_factory=list)  # IOR's warnings on the bytes that it moved
-    heard: Heard = field(default_factory=lambda: Heard(messages.judged))  # lines beside the results
+    heard: Heard = field(default_factory=Heard)  # lines beside the results
     off: dict[str, str] = field(default_factory=dict)  # what IOR does without, as it says: `fsync`, `o_direct` -> line
     problems: list[str] = field(default_factory=list)  # why none of the figures can be trusted
     over: bool = False  # IOR said that it finished

@@ -6,10 +6,9 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from iosweep.tools.ior import messages
 from iosweep.tools.ior.command_line import number
 from iosweep.tools.ior.records import LARGEST, MIXED, OPERATIONS, Layout, Moved, Printed, Printout, Result
-from iosweep.tools.loglines import about_the_end, marked
+from iosweep.tools.messages import WORDS, about_the_end, marked
 
 MIB = float(1 << 20)
 _BANNER = re.compile(r"IOR-(\S{0,80}): MPI Coordinated Test of Parallel I/O")
@@ -24,12 +23,14 @@ _WARNING = re.compile(
     r"WARNING: (Expected|Stat\(\) of|Using actual) aggregate (?:file size|bytes moved)\s*= (-?\d+)\.?"
 )
 _STONEWALLED = re.compile(r"WARNING: maybe caused by deadlineForStonewalling\.?", re.IGNORECASE)
-#: How lines begin that may be IOR's own. All others are looked at only where they have a word of messages.WORDS.
+#: How lines begin that may be IOR's own. All others are looked at only where they have a word of WORDS.
 _MAY_BE = re.compile(
     r"access|api|aggregate|Began|blocksize|clients|Command line|dryRun|Finished|Machine|Max |nodes|Operation|ordering"
     r"|Participating|read|remove|repetitions|segments|StartTime|stone[Ww]alling|tasks|TestID|type|verbose|write"
     r"|Writing output to|xfersize|WARNING: (?:Expected|Stat\(\)|Using actual|[Mm]aybe caused)"
 )
+#: IOR does without the fsync that it was asked for.
+_FSYNC_OFF = re.compile(r"fsync\(\) (?:only available in|not supported in) .{1,80}Using value of 0\b")
 _SIZES_AND_TIMES = ("block(KiB)", "xfer(KiB)", "open(s)", "wr/rd(s)", "close(s)", "total(s)")
 _CSV = ("access", "bw(MiB/s)", "IOPS", "Latency", *_SIZES_AND_TIMES, "numTasks", "iter")
 #: Columns of the table in every version; IOPS and latency came during 3.3.
@@ -58,7 +59,7 @@ class Reader:
 
     def text(self, text: str) -> None:
         """Text between documents, line by line."""
-        may_be, words = _MAY_BE.match, (_BANNERS.lower(), *messages.WORDS)
+        may_be, words = _MAY_BE.match, (_BANNERS.lower(), *WORDS)
         for line, is_marked in marked(text, words):
             stripped = line.strip()
             own = may_be(stripped) or (is_marked and _BANNERS in stripped)
@@ -95,8 +96,10 @@ class Reader:
         ended = self.runs and self.runs[-1].over and about_the_end(line)
         run = self.runs[-1] if ended else self._current
         run.heard.take(line)
-        if what := messages.switched_off(line):
-            run.off.setdefault(what, line)
+        if _FSYNC_OFF.search(line):
+            run.off.setdefault("fsync", line)
+        if "WARNING: cannot use O_DIRECT" in line:
+            run.off.setdefault("o_direct", line)
 
     def _line(self, text: str) -> bool:
         """Whether a line is part of a run or of a warning on its bytes."""

@@ -25,10 +25,10 @@ class Mdtest(Tool):
     together = True
     outputs: Mapping[str, str] = {"ranks": _argv.RANKS}
     signs = Signs(
-        lines={
-            b" was launched with ": rb"mdtest-\S{0,80} was launched with \d+ total task",
-            b"SUMMARY": rb"SUMMARY(?: rate| time)?(?: \([^)]*\))?: \(of \d+ iterations\)",
-        },
+        lines=(
+            rb"mdtest-\S{0,80} was launched with \d{1,9} total task",
+            rb"SUMMARY(?: rate| time)?(?: \([^)\n]{0,20}\))?: \(of \d{1,9} iterations\)",
+        ),
         beginnings={
             rb"rank,items(?:,|\s|$)": (
                 "the figures of single ranks (--saveRankPerformanceDetails), not mdtest's table of results"

@@ -16,9 +16,9 @@ from iosweep.tools import Echo, Evidence, Parsed, Phase, Step, Streams, rank_fil
 from iosweep.tools.mdtest import argv
 from iosweep.tools.mdtest.command_line import parse as parse_command
 from iosweep.tools.mdtest.command_line import release
-from iosweep.tools.mdtest.messages import said
 from iosweep.tools.mdtest.options import OPERATIONS, ROWS
 from iosweep.tools.mdtest.runs import CLOCK_S, Run, runs
+from iosweep.tools.messages import said
 from iosweep.tools.reading import Cell, Reading, ReadingProblem, too_short
 
 #: How many times the shift the ranks of a phase are after those that created (mdtest.c: names come from the rank).

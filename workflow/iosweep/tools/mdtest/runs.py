@@ -22,10 +22,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from iosweep.tools.loglines import Heard, about_the_end, marked
 from iosweep.tools.mdtest.command_line import Options, asked, parse, release, split
-from iosweep.tools.mdtest.messages import FRAME, NOT_REMOVED, WORDS, judged, quote, said
 from iosweep.tools.mdtest.options import OPERATIONS
+from iosweep.tools.messages import FRAME, NOT_REMOVED, WORDS, Heard, about_the_end, marked, quote, said
 from iosweep.tools.reading import ProblemSeverity
 
 #: MPI's clock counts in far less; of barriers, a phase of a millisecond is mostly made.
@@ -50,7 +49,7 @@ _TITLE = re.compile(r"SUMMARY(?: (rate|time))?(?: \(in ([^)]*)\))?: \(of (\d{1,9
 # time in proportion to the line: no two parts beside each other match the same blanks
 _ROW = re.compile(rf"{_NAME}(?:\s*:)?((?:\s+\d{{1,300}}\.\d{{3}}){{4}}(?:(?:\s+\d{{1,300}}\.\d{{3}}){{3}})?)")
 _TORN = re.compile(rf"{_NAME}(?:\s*:)?\s+[\d.](?!.*\bsec\b)")
-#: How mdtest's own lines begin. All others are looked at where they have a word of messages.WORDS.
+#: How mdtest's own lines begin. All others are looked at where they have a word of WORDS.
 _MAY_BE = re.compile(
     r"-- (?:started|finished) at |mdtest-|Command line used:|\d{1,9} tasks, |SUMMARY|Directory|File|Tree"
 )
@@ -92,7 +91,7 @@ class _Table:
 class _Launch:
     """What the lines from one start of mdtest to the next say."""
 
-    heard: Heard = field(default_factory=lambda: Heard(judged))
+    heard: Heard = field(default_factory=Heard)
     shifts: set[int] = field(default_factory=set)  # by how many ranks phases are shifted
     began: str | None = None  # the dates as printed
     ended: str | None = None
@@ -155,7 +154,7 @@ def _launches(text: str) -> list[_Launch]:
         if is_marked and not (FRAME.fullmatch(before) and "WARNING" in line):
             if shift := _SHIFT.search(line):
                 launch.shifts.add(int(shift[1]))
-            else:
+            elif "inconsistent file size" not in line:  # IOR's alone, of its own runs in the same log
                 (last if not launch.touched and about_the_end(line) else launch).heard.take(line)
         before = line or before
         if not may_be(line):
