@@ -196,15 +196,6 @@ def test_helpers_that_come_and_go_on_reserved_cpus() -> None:
     assert outcomes(process("rank", [], LOOKS, [], early="0-5")) == [PASS, PASS]
 
 
-def test_whether_it_ran_there_is_told() -> None:
-    ran, might = (
-        found("reserved_cpus", record(node(processes=[*RANKS, process("rank", ["0-5"], ran=ran)]))).evidence
-        for ran in ("0,5", "0")
-    )
-    assert ran != might
-    assert "did" in ran
-
-
 def test_reserved_cpus_otherwise() -> None:
     assert found("reserved_cpus", None).outcome == UNCHECKED
     assert found("reserved_cpus", record(pinning="verify")).outcome == PASS
@@ -224,14 +215,6 @@ def test_sources_that_do_not_agree() -> None:
     assert finding.evidence == f"n2: {told}"
     assert found("reserved_agree", record(node(by=[WEKA, "/proc/mounts /w"]))).outcome == PASS
     assert found("reserved_agree", None).outcome == UNCHECKED
-
-
-def test_many_nodes_are_told_in_few_words() -> None:
-    wrong = [node(f"n{k}", [process("rank", ["0-5"], 4)]) for k in range(40)]
-    for name in ("pinned", "reserved_cpus"):
-        assert len(found(name, record(*wrong)).evidence) <= 500
-    together = node(processes=[process("rank", ["0-5"], 4)], hosts=[f"n{k}" for k in range(40)])
-    assert "n[0-39]: " in found("pinned", record(together)).evidence
 
 
 # Verdicts
@@ -284,13 +267,6 @@ def test_cannot_pass_without_evidence(rich: list[Record], one: Record, pinning: 
     assert found("reserved_cpus", cpus).outcome in (FAIL, UNCHECKED)
 
 
-@given(nodes, st.floats(0, 3))
-def test_cannot_pass_with_gaps_as_long_as_a_phase(one: Record, runtime_s: float) -> None:
-    one |= {"gap_s": runtime_s / LOOKS + 1e-6}
-    for name in ("pinned", "reserved_cpus"):
-        assert found(name, record(one), tool="mdtest", runtime_s=runtime_s).outcome != PASS
-
-
 def without_proof(one: Record) -> bool:
     """Fewer ranks and workers of which a mask was read than there are to be."""
     return sum(p["count"] for p in one["processes"] if p["role"] in ("rank", "worker") and p["masks"]) < one["expected"]
@@ -303,31 +279,3 @@ def test_cannot_pass_without_a_mask_of_every_rank(some: list[Record], pinning: s
     cpus = record(*some, pinning=pinning)
     assert found("pinned", cpus).outcome != PASS
     assert found("reserved_cpus", cpus).outcome != PASS
-
-
-def test_a_list_too_short_where_threads_differ() -> None:
-    """Two ranks share a CPU, and one of them has a thread that keeps to a part."""
-    pair = [process("rank", ["0-1"]), process("rank", ["0-1"], 1, ["0-1", "0"])]
-    short = record(node(processes=[*pair, AGENT], expected=2, seen=2), planned={"0-1": 1, "2-3": 1})
-    assert found("pinned", short).outcome == FAIL
-
-
-@given(st.lists(nodes, min_size=1, max_size=3))
-def test_what_passes_is_as_planned(some: list[Record]) -> None:
-    """Said once more in other words: CPU by CPU."""
-    for one in some:
-        one |= {"looks": 9, "seen": 4, "gap_s": 0.0}
-    cpus = record(*some)
-    if found("pinned", cpus).outcome != PASS:
-        return
-    for one in some:
-        bound: list[str] = []
-        for p in one["processes"]:
-            if p["role"] in ("helper", "agent"):
-                assert not {"0-5", "4", "5"} & {*p["masks"], *p["thread_masks"]}
-            elif p["masks"]:
-                assert len(p["masks"]) == 1
-                assert set(p["thread_masks"]) <= set(p["masks"])
-                bound += p["masks"] * p["count"]
-        assert all(bound.count(cpu) <= 1 for cpu in bound), "one rank to a CPU"
-    assert found("reserved_cpus", cpus).outcome == PASS

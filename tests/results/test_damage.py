@@ -18,7 +18,6 @@ from iosweep.results.campaign_documents import Refusal
 from iosweep.results.store import Store
 
 POINT = "fio.a"
-NEWER = "a newer version of iosweep wrote it: it has format 2, and this one reads up to 1"
 
 
 @pytest.fixture(scope="module")
@@ -121,27 +120,6 @@ def test_a_damaged_result_is_measured_again_and_kept(tmp_path: Path) -> None:
     assert kept.read_bytes() == damaged
     assert store.damaged == {}
     assert store.named() == []
-
-
-def test_a_result_of_a_newer_version_is_not_renamed(tmp_path: Path) -> None:
-    store = Store(tmp_path)
-    store.commit(POINT, 1, records.record(POINT), {"x": b"y"})
-    file = store.point(POINT) / "r001-1.json"
-    records.newer(file)
-    before = file.read_bytes()
-    assert store.results() == {}
-    assert documents.newer(store.damaged) == [str(file)]
-    assert store.commit(POINT, 1, records.record(POINT), {"x": b"y"}).attempt == 2
-    assert file.read_bytes() == before
-    assert list(store.results()) == [POINT]
-
-
-def test_the_target_is_not_given_up_for_a_newer_version(tmp_path: Path) -> None:
-    """Its user must not be told to remove a directory that a newer version knows to be its own."""
-    file = tmp_path / "target.json"
-    file.write_bytes(documents.dump({"directory": "/t"}))
-    records.newer(file)
-    assert documents.target_cure(str(file), "/t") == documents.cure(str(file)) == "; use that version"
 
 
 def test_links_below_the_results_are_named_and_not_followed(tmp_path: Path) -> None:

@@ -94,7 +94,7 @@ def test_every_figure_has_a_column(campaign: Made) -> None:
     names = {c.name for c in columns.result_columns()}
     for sample in ("own_rand_read", "own_rand_mixed"):
         phase = tools()["fio"].phases[sample.removeprefix("own_")]
-        figures = fio.own_output.parse((SAMPLES / f"{sample}.out").read_bytes(), phase)[0].figures
+        figures = fio.output.parse((SAMPLES / f"{sample}.out").read_bytes(), phase)[0].figures
         assert set(figures) <= names
 
 
@@ -152,14 +152,6 @@ def test_all_reasons_are_told_apart(campaign: Made) -> None:
     [first, second] = campaign.table()[0]["reasons"].split(REASONS)
     assert first == "the tool ended with exit code 1: one; two"
     assert second.startswith("other processes used 90% of the CPU time")
-
-
-def test_a_relative_target_is_named_in_full(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    campaign = measurable(tmp_path)
-    campaign.plan = make(tmp_path, document(**FOUR_AND_EIGHT) | {"target": {"directory": "a/b"}})
-    campaign.measured()
-    assert {row["target_directory"] for row in campaign.table()} == {f"{tmp_path}/a/b"}
 
 
 def test_why_an_allocation_could_not_go_on(campaign: Made) -> None:
@@ -293,11 +285,6 @@ def test_batches_do_not_show(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ba
     ]
     with (campaign.results / "results.csv").open(newline="") as file:
         assert len(list(csv.reader(file))) == 4
-
-
-def test_one_row(tmp_path: Path) -> None:
-    [row] = measurable(tmp_path, axes=None).table()
-    assert row["verdict"] == "missing"
 
 
 def test_facts_of_the_campaign(campaign: Made) -> None:
@@ -435,13 +422,6 @@ def test_one_job_did_several_repetitions(campaign: Made) -> None:
     assert (job["started"][-8:-6], job["ended"][-8:-6]) == ("05", "07")
 
 
-def test_one_machine_names_its_node_and_no_job(campaign: Made) -> None:
-    campaign.measured()
-    row = campaign.table()[0]
-    assert [row[name] for name in ("host", "hosts", "slurm_job", "ran_on")] == ["h", "h", None, None]
-    assert documents.read(campaign.results / "campaign.json")["jobs"] == []
-
-
 TARGET = {"directory": "/scratch/me", "source": "/dev/x", "fstype": "ext4", "fsid": "1", "layout": None,
           "layout_is": "not recorded"}  # fmt: skip
 
@@ -517,13 +497,6 @@ def test_threads_beside_their_process_are_seen_and_nobody_at_all(campaign: Made)
     assert campaign.table("nodes")[0]["used_cpus"] == "0,7"
 
 
-@pytest.mark.parametrize("run", [{}, {"cpus": None}])
-def test_nobody_looked_at_cpus(campaign: Made, run: dict[str, Any]) -> None:
-    campaign.measured(0, 1, **run)
-    assert {campaign.table()[0][name] for name in CPU_COLUMNS} == {None}
-    assert campaign.table("nodes")[0]["used_cpus"] is None
-
-
 def test_facts_of_a_nodes_cpus(campaign: Made) -> None:
     facts = {"cores": "0 1", "socket_cpus": "0-1", "reserved_cpus": None,
              "reserved_sources": [{"source": "/proc/mounts", "cpus": None, "says": "num_cores=1"}]}  # fmt: skip
@@ -570,27 +543,6 @@ def test_a_build_document_that_is_not_what_measured(campaign: Made) -> None:
             file.write_text(damage if isinstance(damage, str) else json.dumps(damage))
         assert campaign.table()[0]["build"] == key
         assert list(documents.read(campaign.results / "campaign.json")["builds"]) == known
-
-
-def test_records_without_a_build(campaign: Made) -> None:
-    campaign.measured()
-    assert campaign.table()[0]["build"] is None
-    assert documents.read(campaign.results / "campaign.json")["builds"] == {}
-
-
-def test_a_result_with_a_value_of_no_meaning_is_left_out(tmp_path: Path) -> None:
-    made = measurable(tmp_path)
-    made.measured(0)
-    for index, change in ((0, {"layout": [None, 1, "a", {}]}), (1, {"mount": 1})):
-        made.measured(index, 2)
-        file = made.store.point(made.plan.points[index].id) / "r002-1.json"
-        found = documents.read(file)
-        found["target"] |= change
-        file.write_bytes(documents.dump(found))
-    merge.merge(made.plan, made.results)
-    about = documents.read(made.results / "campaign.json")
-    assert len(about["damaged"]) == 2
-    assert "valid" in pyarrow.parquet.read_table(made.results / "results.parquet")["verdict"].to_pylist()
 
 
 @pytest.mark.parametrize("number", [1e308, float("inf"), float("nan"), 1 << 64])

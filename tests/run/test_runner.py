@@ -24,7 +24,7 @@ from iosweep.plan.model import seed_of
 from iosweep.results.campaign_documents import DataSet, Refusal
 from iosweep.results.columns import NOT_YET
 from iosweep.results.reasons import REASONS
-from records import newer, plain_records_of
+from records import plain_records_of
 from waiting import over, wait_for
 
 pytestmark = [pytest.mark.local, pytest.mark.usefixtures("fio")]
@@ -167,16 +167,6 @@ def test_a_damaged_set_is_prepared_again(kept: Allocation) -> None:
     reasons = {reason for row in rows for reason in said(row).split(REASONS)}
     # five short phases on a busy machine need not agree
     assert not [reason for reason in reasons if reason and not reason.startswith("not repeatable: ")]
-
-
-def test_nothing_is_measured_beside_what_a_newer_version_wrote(kept: Allocation) -> None:
-    kept.configure(SWEEP | {"axes": {}, "phases": ["rand_read"]})
-    kept.measure()
-    file = next((kept.results / "points").glob("*/r*.json"))
-    newer(file)
-    before = sorted(kept.results.rglob("points/**/*"))
-    assert "and this one reads up to 1); use that version" in kept.measure(code=3)
-    assert sorted(kept.results.rglob("points/**/*")) == before
 
 
 def test_new_files_are_removed_with_their_repetition(allocation: Allocation) -> None:

@@ -1,9 +1,7 @@
 """Records of repetitions as the store takes them, with all that a result has to hold."""
 
-import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
-from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -67,10 +65,3 @@ def plain_records_of(store: Store, point: str) -> Iterator[tuple[Result, dict[st
 def phase_run(known: Mapping[str, Any]) -> PhaseRun:
     """The run of a phase with these keys."""
     return msgspec.convert({"phase": "p", "argv": [], "started": BEGAN, "wall_s": 1.0, **known}, PhaseRun)
-
-
-def newer(file: Path) -> None:
-    """Make a document one of a newer version, with a right digest."""
-    tail = b',\n  "sha256": "'
-    body = file.read_bytes().rpartition(tail)[0].replace(b'"format": 1,', b'"format": 2,', 1)
-    file.write_bytes(body + tail + hashlib.sha256(body).hexdigest().encode() + b'"\n}\n')

@@ -373,20 +373,6 @@ def test_an_obstacle_in_place_of_a_folder_is_refused(tmp_path: Path, name: str, 
         load(tmp_path)
 
 
-@pytest.mark.parametrize("name", ["plan", "result"])
-def test_nothing_runs_beside_what_a_newer_version_wrote(tmp_path: Path, name: str) -> None:
-    """The plan would be written again, and the repetition measured again."""
-    found = load(tmp_path)
-    point = found.plan.points[0].id
-    Store(found.results).commit(point, 1, records.record(point), {"x": b"y"})
-    found.plan_file.parent.mkdir()
-    found.plan_file.write_bytes(found.plan.document())
-    file = {"plan": found.plan_file, "result": found.results / "points" / point / "r001-1.json"}[name]
-    records.newer(file)
-    with pytest.raises(ConfigError, match=f"{re.escape(str(file))}: a newer version .* up to 1; use that version"):
-        load(tmp_path)
-
-
 def test_a_plan_that_cannot_be_written_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = load(tmp_path).plan_file
     file.mkdir(parents=True)

@@ -180,7 +180,7 @@ def test_order_in_the_file_and_another_name_measure_nothing(again):
 def test_a_changed_parser_makes_only_tables_and_report_again(again, tmp_path):
     # the package's code, changed, ahead of the installed one
     shutil.copytree(ROOT / "workflow" / "iosweep", tmp_path / "code" / "iosweep")
-    parser = tmp_path / "code" / "iosweep" / "tools" / "fio" / "own_output.py"
+    parser = tmp_path / "code" / "iosweep" / "tools" / "fio" / "output.py"
     parser.write_text(parser.read_text() + "\n# mended\n")
     environment = again.environment | {"PYTHONPATH": str(tmp_path / "code")}
     before = again.stored()

@@ -16,7 +16,7 @@ from iosweep.config import sweep_file
 from iosweep.config.scalars import unknown
 from iosweep.config.sweeps import Config
 from iosweep.errors import Busy, ConfigError, Obstacle, Problem, Refused, Unusable
-from iosweep.files import documents, safe_paths
+from iosweep.files import safe_paths
 from iosweep.jobs import submission
 from iosweep.jobs.submission import JOB_RESERVE_S
 from iosweep.plan import criteria, forecast
@@ -243,8 +243,6 @@ def _of(
     plan_file = folder / "plans" / f"{made.digest}.json"
     store.look()
     plan_damaged = not store.whole(plan_file, made.document())
-    if newer := documents.newer(store.damaged):
-        raise ConfigError([Problem(path, 0, "", store.damaged[path], documents.USE_NEWER) for path in newer])
     store.damaged.pop(str(folder / merged_tables.ABOUT), None)  # it is among those of the tables
     left = {name: forecast.of(made, {name: points}) for name, points in coming.items() if name in found}
     lost = merged_tables.damage(folder)

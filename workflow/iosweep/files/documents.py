@@ -19,7 +19,7 @@ import os
 import re
 import shlex
 import stat
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
 
 import msgspec
@@ -31,10 +31,8 @@ from iosweep.text import human_count, printable, shortened
 #: Largest document, and deepest nesting of one. A result of 1,000 nodes has some MiB.
 MOST_BYTES, DEEPEST = 64 << 20, 100
 
-#: The format that is written. One that is older is read by this version as well, one that is newer is not.
+#: The format that is written, and the only one that is read.
 FORMAT = 1
-#: What to do with a newer one.
-USE_NEWER = "use that version"
 _FORMAT = re.compile(rb'\{\s*"format": (\d{1,6}),')
 
 _HEAD, _END = b',\n  "sha256": "', b'"\n}\n'
@@ -54,10 +52,6 @@ class Damaged(Exception):
     def __init__(self, path: str | os.PathLike[str], reason: str):
         self.path, self.reason = os.fspath(path), printable(shortened(reason, _LONGEST))
         super().__init__(f"{printable(self.path)} is damaged ({self.reason})")
-
-
-class Newer(Damaged):
-    """A newer version of iosweep wrote the file, which is whole."""
 
 
 class Document(Part, frozen=True, kw_only=True):
@@ -118,11 +112,8 @@ def _opened(data: bytes, path: str | os.PathLike[str]) -> bytes:
     if end != _HEAD + hashlib.sha256(body).hexdigest().encode() + _END:
         raise Damaged(path, _unsealed(data))
     found = _FORMAT.match(body)
-    if found is None:
-        raise Damaged(path, "it has no format: another version of iosweep wrote it")
-    if int(found[1]) > FORMAT:
-        why = f"a newer version of iosweep wrote it: it has format {int(found[1])}, and this one reads up to {FORMAT}"
-        raise Newer(path, why)
+    if found is None or int(found[1]) != FORMAT:
+        raise Damaged(path, f"it has not the format {FORMAT}: another version of iosweep wrote it")
     return body + b"}"
 
 
@@ -186,19 +177,6 @@ def content(path: str | os.PathLike[str], most: int) -> bytes:
         os.close(handle)
 
 
-def newer(damaged: Iterable[str]) -> list[str]:
-    """Those of damaged files that a newer version of iosweep wrote."""
-    found = []
-    for path in damaged:
-        try:
-            load(content(path, MOST_BYTES), path)
-        except Newer:
-            found.append(path)
-        except (FileNotFoundError, Damaged):
-            continue
-    return found
-
-
 def see(path: str) -> None:
     """See that a directory below the results is one, and no symbolic link. Raises FileNotFoundError, Damaged."""
     try:
@@ -216,8 +194,6 @@ def see(path: str) -> None:
 def cure(path: str) -> str:
     """What follows from a damaged file, and what to do, to be put behind the sentence; empty where others say it."""
     folder, _, name = path.rpartition("/")
-    if newer([path]):
-        return f"; {USE_NEWER}"
     if name == "target.json":
         return target_cure(path, "the campaign's directory")
     if name == "campaign.json":
@@ -231,8 +207,6 @@ def cure(path: str) -> str:
 
 def target_cure(path: str, directory: str) -> str:
     """The same for target.json. `directory`: the one on the target that the file named, as far as it is known."""
-    if newer([path]):
-        return f"; {USE_NEWER}"
     return f". If {directory} is still on the target: {MARKER_SAYS}, remove the directory by hand; then remove {path}"
 
 

@@ -247,10 +247,10 @@ def _absent(
 
 def _damaged(store: Store, point: str) -> dict[int, str]:
     """repetition -> why its result is damaged."""
-    found = {}
+    found, points = {}, str(store.point(point))
     for path, reason in store.damaged.items():
         folder, _, name = path.rpartition("/")
-        if folder == str(store.point(point)) and (match := re.match(r"r(\d+)-\d+\.json$", name)):
+        if folder == points and (match := re.match(r"r(\d+)-\d+\.json$", name)):
             found[int(match[1])] = f"its result points/{point}/{name} is damaged ({reason}), and is measured again"
     return found
 

@@ -170,9 +170,7 @@ class Store:
             with contextlib.suppress(FileNotFoundError):
                 try:
                     self._record(point, repetition, attempt)
-                except Damaged as error:
-                    if isinstance(error, documents.Newer):
-                        continue
+                except Damaged:
                     place.rename(file_name(repetition, attempt, "json"), file_name(repetition, attempt, "damaged.json"))
 
     def set_missing(self, point: str, missing: Missing | None) -> None:

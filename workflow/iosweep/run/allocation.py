@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from iosweep.errors import AllocationError, Busy, ExitCode, Refused, TargetError, TargetHangs, Unanswered, Unusable
-from iosweep.files import documents, safe_paths
+from iosweep.files import safe_paths
 from iosweep.jobs.submission import open_port
 from iosweep.node import environment, node_facts, process
 from iosweep.node.stopping import stoppable
@@ -111,8 +111,6 @@ def _measure(setup: Setup) -> None:
     found = binaries.find_all(setup)
     here = remaining.Here(found.hashes(), setup.request.launcher, mpiexec=candidates(setup.search))
     work = Work(setup, here, store.results())
-    if newer := documents.newer(store.damaged):  # they may have what would be measured
-        raise Refused(f"{documents.sentence(newer[0], store.damaged[newer[0]])}; {documents.USE_NEWER}")
     setup.note(*store.named())
     if not work.left():
         if reasons := work.unneeded():  # the jobs before this one have found that out
