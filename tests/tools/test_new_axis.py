@@ -12,7 +12,7 @@ import tool_folders
 from campaign import Allocation
 from iosweep.analysis.aggregate import summarize
 from iosweep.analysis.data import load
-from iosweep.commands import generate, rerun
+from iosweep.commands import generate
 from iosweep.config import models
 from iosweep.report import figures, page, results_table, vega_lite
 from iosweep.results import columns
@@ -65,7 +65,6 @@ def test_generated_documents(folder: Path) -> None:
     assert row in generate._options(tools()["thinker"])
     assert "| `think_time` | int | thinker: Pause between two I/Os. |" in columns.markdown()
     assert '"ThinkerAxes"' in generate.schema(models.campaign_model(), "")
-    assert rerun.names()["think_time"] == "think_time"
 
 
 @pytest.mark.local

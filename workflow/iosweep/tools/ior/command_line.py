@@ -34,11 +34,10 @@ def _whole(digits: str) -> int:
 
 @dataclass(frozen=True)
 class Command:
-    """Options of a command line. `certain` is false where a script (-f) may say otherwise: then it tells nothing."""
+    """Options of a command line."""
 
     flags: frozenset[str] = frozenset()  # letters, and `zz` for a second z
     values: dict[str, str] = field(default_factory=dict)  # letters, and lower-case names of -O and --name=value
-    certain: bool = True
 
     def on(self, flag: str, directive: str = "") -> bool:
         """Whether a flag is set, by its letter or by `-O directive=1`."""
@@ -56,7 +55,8 @@ class Command:
 
 @lru_cache(maxsize=8)  # each test of a script has the same
 def parse(line: str | None) -> Command | None:
-    """The options in a command line as IOR prints it; None without one. Unknown words are skipped."""
+    """The options in a command line as IOR prints it; None without one, and where a script (-f) may say otherwise.
+    Unknown words are skipped."""
     if not line:
         return None
     flags: set[str] = set()
@@ -75,7 +75,7 @@ def parse(line: str | None) -> Command | None:
                 if name.count("z") + ("z" in flags) > 1:  # -z -z draws offsets within the size that the files have
                     flags.add("zz")
                 flags |= set(name)
-    return Command(frozenset(flags), values, certain="f" not in values)
+    return None if "f" in values else Command(frozenset(flags), values)
 
 
 def _value(letter: str, value: str, values: dict[str, str]) -> None:
