@@ -53,7 +53,7 @@ _MS_REC, _MS_PRIVATE = 0x4000, 0x40000
 #: Tests of many machines at once. One worker runs them one after the other: together they would starve each other. The
 #: stories of the first two run side by side (slurm_campaign.py).
 MACHINES = (
-    "test_slurm_campaign.py", "test_slurm_faults.py", "test_dfs_campaign.py", "test_dfs_fixture.py",
+    "test_slurm_campaign.py", "test_slurm_faults.py", "test_dfs_campaign.py",
     "test_dfs_faults.py", "test_scale.py",
 )  # fmt: skip
 #: What takes a minute or so.

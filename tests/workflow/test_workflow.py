@@ -355,7 +355,7 @@ def test_wrong_configuration_stops_before_anything(tmp_path):
     assert "unknown key `thread_per_node`; did you mean `threads_per_node`?" in output
     assert "nothing was run" in output
     assert not (tmp_path / "results").exists()
-    assert "--config knows `only`" in Campaign(tmp_path).snakemake("--config", "limits=3", code=1)
+    assert "--config: it knows `only`" in Campaign(tmp_path).snakemake("--config", "limits=3", code=1)
 
 
 def test_another_campaign_and_target_by_config(measured, tmp_path):

@@ -10,6 +10,7 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, NamedTuple
 
 from iosweep import collector, sources
 from iosweep.config import sweep_file
@@ -143,6 +144,58 @@ class Dag:
         if left := self.left.get(allocation):
             return left if minutes is None else f"{left}; {submission.asks_for(nodes, minutes)}"
         return forecast.sentence(forecast.of(self.plan, {}), nodes)
+
+
+class Asked(NamedTuple):
+    """What Snakemake was called with, and what its profile says. `given`: values from the command line
+    (sweep_file.GIVEN). `provider`: where tools come from if the configuration does not say so."""
+
+    config: Path
+    given: Mapping[str, str]
+    only: str | None
+    launcher: str
+    provider: str
+    site: submission.Site | None
+    dry: bool
+
+    def load(self) -> Dag:
+        """The campaign, and what is left of it. For -n on the machine that measures, the target has to be there."""
+        look = self.dry and not self.site
+        return load(self.config, Path("results"), self.launcher, self.only, self.site, self.provider, look, self.given)
+
+    @property
+    def overrides(self) -> list[str]:
+        """`given` as options of our commands."""
+        return [f"--{name}={value}" for name, value in self.given.items()]
+
+
+def asked(workflow: Any) -> Asked:
+    """What is in the settings of Snakemake's workflow while the Snakefile is parsed. Raises ConfigError.
+
+    A profile's `config:` vanishes under --config; its default-resources do not. Snakemake adds some without a value.
+    """
+    files = workflow.config_settings.configfiles
+    if len(files) > 1:  # merging two, as Snakemake does, would hide what is measured
+        raise ConfigError([Problem("--configfile", 0, "", "give one; a campaign is one file")])
+    file = Path(files[0]) if files else Path("config/sweep.yaml")
+    # as they are written: Snakemake's own would make a number of `campaign=007`
+    given = dict(text.split("=", 1) for text in workflow.config_settings.config_args or ())
+    if strange := sorted(set(given) - {"only", *sweep_file.GIVEN}):
+        known = "it knows `only` (points or sweeps), `campaign` and `target` (a directory)"
+        what = f"{known}, not {', '.join(strange)}; everything else belongs in the configuration file"
+        raise ConfigError([Problem("--config", 0, "", what)])
+    known_there = workflow.resource_settings.default_resources or {}
+    raw = {key: known_there[key].raw for key in known_there if known_there[key].raw is not None}
+    resources = {key: value.strip("\"'") if isinstance(value, str) else value for key, value in raw.items()}
+    return Asked(
+        file.relative_to(Path.cwd()) if file.is_relative_to(Path.cwd()) else file,
+        given,
+        given.pop("only", None),
+        str(resources.get("launcher", "direct")),
+        str(resources.get("tools", "path")),
+        submission.site(resources),
+        workflow.output_settings.dryrun,
+    )
 
 
 @collector.paused(stays=True)

@@ -12,8 +12,8 @@ if CAMPAIGN.tools:
         localrule: True
         params:
             iosweep=lambda _: IOSWEEP,
-            config=lambda wildcards, output: str(CONFIG),
-            given=lambda wildcards, output: IN_PLACE,
+            config=lambda wildcards, output: str(ASKED.config),
+            given=lambda wildcards, output: ASKED.overrides,
             root=lambda wildcards, output: CAMPAIGN.tools.root,
         message:
             "tools: with Spack, in {params.root}"

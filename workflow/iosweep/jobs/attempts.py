@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 from iosweep.errors import ConfigError
 from iosweep.files import safe_paths
@@ -34,6 +34,8 @@ class Campaign(Protocol):
 
     @property
     def site(self) -> submission.Site | None: ...
+
+    def text(self, allocation: str, minutes: int | None = None) -> str: ...
 
     def settle(self, allocation: str) -> None: ...
 
@@ -84,6 +86,24 @@ class Attempts:
 
     def options(self, allocation: str, license: str | None) -> str:
         return submission.options(license, self._tried[allocation].after)
+
+    @property
+    def resources(self) -> dict[str, Callable[[Any], object]]:
+        """What the rule asks for, as functions of its wildcards: what Snakemake evaluates again for a retry."""
+        text: dict[str, Callable[[Any], object]] = {"text": lambda wildcards: self.text(wildcards.allocation)}
+        if (site := self.campaign.site) is None:
+            return text
+        return text | {
+            "nodes": lambda wildcards: self.campaign.nodes(wildcards.allocation),
+            "tasks": lambda wildcards: submission.tasks(self.campaign.nodes(wildcards.allocation)),
+            "runtime": lambda wildcards: self.minutes(wildcards.allocation),
+            "slurm_extra": lambda wildcards: self.options(wildcards.allocation, site.license),
+        }
+
+    def text(self, allocation: str) -> str:
+        """What is left of an allocation, and what its next job asks for."""
+        asks = self.campaign.site and self.left(allocation)
+        return self.campaign.text(allocation, self.minutes(allocation) if asks else None)
 
     def bad_nodes(self, allocation: str) -> frozenset[str]:
         """Nodes that the next job must not get."""
