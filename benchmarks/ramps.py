@@ -91,7 +91,7 @@ class Device:
             "tool": "closed_loop", "phases": ["loop"], "axes": {"queue_depth": list(self._depths)},
             "options": {"width": width, "latency": DEVICE_LATENCY_US, "noise": round(100 * noise), "number": number},
             "phase_time": f"{1000 * PHASE_S:g}ms", "repetitions": repetitions,
-            "ramp": {"axis": "queue_depth", "stop_when": "saturated"},
+            "ramp": "queue_depth",
         }  # fmt: skip
         name = f"{width}-{100 * noise:g}-{repetitions}-{number}"
         limits = {"retried": "0%", "shortest_phase": "0s"}

@@ -100,7 +100,7 @@ def test_plan_of_a_target_that_cannot_be_written(capsys: Capture, place: Path) -
 def test_a_ramp_is_seen_in_the_plan(capsys: Capture, place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "300")
     with (place / "x.yaml").open("a") as file:
-        file.write("    confirm: 2\n    ramp: {axis: queue_depth, stop_when: saturated}\n")
+        file.write("    confirm: 2\n    ramp: queue_depth\n")
     assert run("plan", "x.yaml") == 0
     assert "tiny fio 12 up to 1 (ramp) + 2 of the best rand_read" in " ".join(capsys.readouterr().out.split())
 

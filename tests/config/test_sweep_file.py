@@ -225,8 +225,8 @@ def test_two_sweeps_of_one_name(tmp_path: Path) -> None:
           f" (known: {OPTIONS})"]),
         ("exclude", "{queue_depth: 1}",
          ["11: sweeps[0].exclude: {'queue_depth': 1} must be a list, for example [{queue_depth: 8}]"]),
-        ("ramp", "{axis: nodes, stop_when: saturated}",
-         ["11: sweeps[0].ramp.axis: the sweep has no axis `nodes` (it has threads_per_node, transfer_size,"
+        ("ramp", "nodes",
+         ["11: sweeps[0].ramp: the sweep has no axis `nodes` (it has threads_per_node, transfer_size,"
           " queue_depth)"]),
     ],
 )  # fmt: skip

@@ -148,7 +148,6 @@ def test_aliases_share_a_value(load: Any) -> None:
         ("a: 1\nb: !!int abc\n", ["x.yaml:2: not valid YAML: not a value of type int"]),
         ("a: !!bool 5\n", ["x.yaml:1: not valid YAML: not a value of type bool"]),
         ("a: !!timestamp x\n", ["x.yaml:1: not valid YAML: not a value of type timestamp"]),
-        (f"a: {'9' * 5000}\n", [f"x.yaml:1: a: {'9' * 57}... has 5,000 digits; at most 40 are read"]),
         ("a: &x [*x]\n", ["x.yaml:1: is nested too deeply (does an alias contain itself?)"]),
         ("a: " + "[" * 5000 + "]" * 5000,
          ["x.yaml:1: is nested too deeply (does an alias contain itself?)"]),

@@ -215,8 +215,7 @@ def test_a_step_that_is_far_below_lacks_nothing() -> None:
 
 
 def test_knees(tmp_path: Path) -> None:
-    made = make(tmp_path, document(axes={"threads_per_node": [1, 2, 4]}, ramp={"axis": "threads_per_node",
-                                   "stop_when": "saturated"}))  # fmt: skip
+    made = make(tmp_path, document(axes={"threads_per_node": [1, 2, 4]}, ramp="threads_per_node"))
     facts = structs.replace(made.sweeps[0], points=("p1", "p2", "p4"))
     (bend,) = knees.of(summarize(rows()), [facts])
     beyond = "; the axis ends before a plateau is certain, so the peak may be beyond it"
@@ -230,8 +229,7 @@ def test_knees(tmp_path: Path) -> None:
 
 
 def test_a_knee_says_why_the_peak_may_be_beyond_it(tmp_path: Path) -> None:
-    made = make(tmp_path, document(axes={"threads_per_node": [1, 2, 4, 8]}, ramp={"axis": "threads_per_node",
-                                   "stop_when": "saturated"}))  # fmt: skip
+    made = make(tmp_path, document(axes={"threads_per_node": [1, 2, 4, 8]}, ramp="threads_per_node"))
     facts = structs.replace(made.sweeps[0], points=("p1", "p2", "p4", "p8"))
     unmeasured = rows({8: [1.0]}, verdict="missing")
     bare = [structs.replace(one, figures={}) for one in unmeasured]

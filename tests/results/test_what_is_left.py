@@ -14,7 +14,7 @@ from iosweep.results import remaining
 
 Numbers = dict[str, set[int]]
 ANYWHERE = replace(HERE, tools={}, launcher=None, target=None)
-RAMP = {"axis": "queue_depth", "stop_when": "saturated"}
+RAMP = "queue_depth"
 
 
 def told(made: Made, **states: bool) -> Numbers:
@@ -62,7 +62,7 @@ PLANS: dict[str, dict[str, Any]] = {
         "axes": {"queue_depth": [1, 2, 4, 8]}, "ramp": RAMP, "confirm": 1, "phases": ["rand_read", "rand_write"],
     },
     "a ramp over nodes, confirmed": {
-        "axes": {"nodes": [1, 2, 4], "queue_depth": [1, 4]}, "ramp": RAMP | {"axis": "nodes"}, "confirm": 2,
+        "axes": {"nodes": [1, 2, 4], "queue_depth": [1, 4]}, "ramp": "nodes", "confirm": 2,
     },
 }  # fmt: skip
 
@@ -113,7 +113,7 @@ def test_the_best_latency_is_left_though_its_rate_is_far_below(tmp_path: Path, p
 def test_a_small_job_that_goes_on_after_the_large_ones(tmp_path: Path) -> None:
     """It finds its points far below the peak, and so does the table."""
     axes = {"nodes": [1, 2, 4]}
-    made = Made(tmp_path, make(tmp_path, document(axes=axes, repetitions=2, ramp=RAMP | {"axis": "nodes"})))
+    made = Made(tmp_path, make(tmp_path, document(axes=axes, repetitions=2, ramp="nodes")))
     for point in made.plan.points:
         for number in (1, 2) if point.nodes > 1 else (1,):
             stored(made, point, number, rand_read={"headline": float(point.nodes), "verdict": "valid"})

@@ -31,7 +31,7 @@ CLIMBED: dict[str, Any] = SWEEP | {
     "phases": ["rand_read"],
     "axes": {"threads_per_node": [1, 2, 4, 8, 16, 32, 64]},
     "options": {"file_size": "64k", "transfer_size": "4k"},
-    "ramp": {"axis": "threads_per_node", "stop_when": "saturated"},
+    "ramp": "threads_per_node",
     "phase_time": "2s",
     "repetitions": 2,
 }

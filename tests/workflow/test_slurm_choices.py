@@ -14,7 +14,7 @@ pytestmark = pytest.mark.local
 OPTIONS = {**WRITES["options"], "file_size": "2m"}
 CLIMBED: dict[str, Any] = WRITES | {
     "axes": {"nodes": [1, 2, 3, 4]}, "options": OPTIONS | {"transfer_size": "4k"}, "phase_time": "1s",
-    "repetitions": 2, "ramp": {"axis": "nodes", "stop_when": "saturated"},
+    "repetitions": 2, "ramp": "nodes",
 }  # fmt: skip
 CONFIRMED: dict[str, Any] = WRITES | {
     "axes": {"nodes": [1, 2], "transfer_size": ["4k", "8k"]}, "phase_time": "1s", "repetitions": 2, "confirm": 3,

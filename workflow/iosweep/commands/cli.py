@@ -45,45 +45,15 @@ RULES = {
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run a command. `argv`: None for the arguments of this process, which then does nothing else.
+    """Run a command. `argv`: None for the arguments of this process.
 
     Exit codes: 0 done; 1 wrong configuration, or problems found; 2 usage. `measure`: errors.ExitCode.
     """
     try:
-        if argv is not None:
-            return _run(_parse(argv))
-        sys.meta_path.insert(0, _WithoutPandas)
-        return _run(_parse(sys.argv[1:]))
+        return _run(_parse(sys.argv[1:] if argv is None else argv))
     except BrokenPipeError:  # the user left a pager
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
-
-
-class _WithoutPandas:
-    """An import hook: pyarrow imports pandas only to check types, which takes a quarter of a second."""
-
-    @staticmethod
-    def find_spec(name: str, *_: object) -> None:
-        if name == "pandas":
-            raise ImportError(name)
-
-
-class _Command(argparse.ArgumentParser):
-    """The parser of a command. Options may come between arguments that may be repeated: `parse ior --one-run a b`."""
-
-    _mixed = False
-
-    # argparse's own signature has overloads
-    def parse_known_args(self, args=None, namespace=None):  # type: ignore[no-untyped-def]
-        known, rest = super().parse_known_args(args, namespace)
-        repeated = any(action.nargs in ("+", "*") for action in self._get_positional_actions())
-        if not rest or not repeated or self._mixed:
-            return known, rest
-        self._mixed = True  # what follows calls this method
-        try:
-            return self.parse_known_intermixed_args(args)
-        finally:
-            self._mixed = False
 
 
 def _parse(argv: Sequence[str]) -> argparse.Namespace:
@@ -93,7 +63,7 @@ def _parse(argv: Sequence[str]) -> argparse.Namespace:
         epilog="`iosweep COMMAND --help` explains a command.",
     )
     parser.add_argument("--version", action="version", version=f"iosweep {iosweep.__version__}")
-    commands = parser.add_subparsers(metavar="COMMAND", required=True, parser_class=_Command)
+    commands = parser.add_subparsers(metavar="COMMAND", required=True)
     chosen = next((argument for argument in argv if not argument.startswith("-")), None)
     for name, (module, text) in (COMMANDS | RULES).items():
         about = f"{text[0].upper()}{text[1:]}."

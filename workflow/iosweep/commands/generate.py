@@ -108,7 +108,6 @@ def _keys() -> str:
         ("`tools`", sections.Tools),
         ("`sweeps`: a sweep", models.sweep_model(next(iter(tools().values())))),
         ("`repetitions`, as a mapping", models.Repetitions),
-        ("`ramp`", models.Ramp),
         ("`sweeps`: a suite", models.SuiteEntry),
         ("`scale`, as a mapping", models.Scale),
     ]

@@ -62,17 +62,13 @@ def _repetitions(value: object) -> object:
     raise ValueError("not a number of repetitions; write a whole number from 1, or {min, max, until_ci95_half_width}")
 
 
-class Ramp(Strict):
-    """An axis that is climbed until nothing more is gained (config/README.md has the rule)."""
-
-    axis: Literal["queue_depth", "threads_per_node", "nodes"] = Field(
-        description="The axis whose values are climbed in ascending order, for each combination of the others."
-    )
-    stop_when: Literal["saturated"] = Field(
-        description="When a climb ends. `saturated`: two steps in a row gained nothing over the best one before, in any"
-        " phase: at most 3 %, or not more than the repetitions' noise explains. Values above are not needed."
-    )
-
+#: Axes that may be climbed until nothing more is gained.
+RampAxis: Any = Literal["queue_depth", "threads_per_node", "nodes"]
+_RAMP = (
+    "An axis whose values are climbed in ascending order, for each combination of the others, until two steps in a row"
+    " gained nothing over the best one before, in any phase: at most 3 %, or not more than the repetitions' noise"
+    " explains. Values above are not needed."
+)
 
 RepetitionsField = Annotated[
     Annotated[Count, Tag("a number")] | Annotated[Repetitions, Tag("a mapping")],
@@ -249,7 +245,7 @@ def sweep_model(tool: Tool) -> type[Strict]:
             ),
         ),
         "confirm": (Confirm, Field(0, description=_CONFIRM)),
-        "ramp": (Ramp | None, Field(None, description="Climb an axis, and stop where nothing more is gained.")),
+        "ramp": (RampAxis | None, Field(None, description=_RAMP)),
     }
     title = f"{tool.name.capitalize()}Sweep"
     return create_model(title, __base__=Strict, __doc__=f"A sweep with {tool.name}: {tool.help}.", **fields)

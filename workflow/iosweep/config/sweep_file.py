@@ -185,7 +185,7 @@ def _sweep(model: Any, document: Document, path: KeyPath) -> Sweep:
         phase_time_given="phase_time" in model.model_fields_set,
         repetitions=_repetitions(model.repetitions, model.confirm),
         repetitions_given="repetitions" in model.model_fields_set,
-        ramp=model.ramp and model.ramp.axis,
+        ramp=model.ramp,
         description=model.description,
         document=document,
         path=path,
@@ -230,7 +230,7 @@ def _check(sweep: Sweep) -> list[Problem]:
             if name != "nodes" and not _has_effect(tool.options[name], sweep):
                 problems.append(sweep.problem(f"`{name}` has no effect on {', '.join(sweep.phases)}", group, name))
     if sweep.ramp and sweep.ramp not in sweep.axes:
-        problems.append(sweep.problem(_no_axis(sweep, sweep.ramp), "ramp", "axis"))
+        problems.append(sweep.problem(_no_axis(sweep, sweep.ramp), "ramp"))
     for number, condition in enumerate(sweep.exclude):
         where = ("exclude", number)
         if not condition:

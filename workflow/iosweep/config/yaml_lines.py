@@ -9,7 +9,6 @@ from __future__ import annotations
 import io
 import os
 import re
-import string
 import unicodedata
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,7 +17,7 @@ from typing import Any
 import yaml
 
 from iosweep.errors import ConfigError, Problem
-from iosweep.text import printable, shortened
+from iosweep.text import printable
 from iosweep.units import human_size
 
 KeyPath = tuple[str | int, ...]
@@ -29,8 +28,6 @@ COMMAND_LINE = "command line"
 
 #: Bytes and values of a file. Reading takes seconds at this size; aliases of aliases could make billions of values.
 MOST_BYTES, _MOST_VALUES = 1 << 20, 50_000
-#: Characters of a text; digits of a number, as many as a commit has.
-_MOST_CHARACTERS, _MOST_DIGITS = 1 << 16, 40
 
 
 class _Loader(yaml.SafeLoader):
@@ -154,8 +151,8 @@ def _walk(node: yaml.Node, path: KeyPath, lines: dict[KeyPath, int], problems: l
     lines.setdefault(path, line)
     if len(lines) > _MOST_VALUES:
         raise ConfigError([Problem(file, line, "", f"has more than {_MOST_VALUES:,} values")])
-    if isinstance(node, yaml.ScalarNode) and (wrong := _unfit(node)):
-        problems.append(Problem(file, line, dotted(path), wrong))
+    if isinstance(node, yaml.ScalarNode) and not _is_text(node.value):
+        problems.append(Problem(file, line, dotted(path), _NO_TEXT))
     if isinstance(node, yaml.MappingNode):
         seen: dict[str, int] = {}
         for key, value in node.value:
@@ -180,18 +177,6 @@ def _walk(node: yaml.Node, path: KeyPath, lines: dict[KeyPath, int], problems: l
             _walk(value, (*path, index), lines, problems, file)
 
 
-def _unfit(node: yaml.ScalarNode) -> str | None:
-    """Why a value is not even looked at, or None."""
-    if not _is_text(node.value):
-        return _NO_TEXT
-    if (count := len(node.value)) > _MOST_CHARACTERS:
-        return f"has {count:,} characters; at most {_MOST_CHARACTERS:,} are read"
-    if node.tag in _NUMBERS and (count := sum(c in string.hexdigits for c in node.value)) > _MOST_DIGITS:
-        return f"{shortened(node.value)} has {count:,} digits; at most {_MOST_DIGITS} are read"
-    return None
-
-
-_NUMBERS = ("tag:yaml.org,2002:int", "tag:yaml.org,2002:float")
 _NO_TEXT = "contains a control character or an unpaired surrogate"
 
 
