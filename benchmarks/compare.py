@@ -34,7 +34,7 @@ print(campaigns.written(campaigns.planned(work, "idle", [sweep], keep="none"), w
 _REMOVE = """
 import json, pathlib, sys, time
 import campaigns
-from iosweep.target import filesystem, identify; from iosweep.plan import forecast
+from iosweep.target import identify; from iosweep.plan import forecast
 from iosweep.target.agent import Agent
 from iosweep.run.campaign_directory import CampaignDirectory
 from iosweep.results.store import Store
@@ -44,7 +44,7 @@ made = campaigns.planned(work, "removal", [campaigns.fio_sweep({"queue_depth": [
 with Agent(300) as agent:
     ours = CampaignDirectory(made, Store(work / "results" / "removal"), agent)
     there = agent.call(identify.identify, made.target.directory)
-    ours.claim(there["fstype"], filesystem.identity(there), filesystem.volume(there), forecast.of(made, {}))
+    ours.claim(there["fstype"], identify.identity(there), identify.volume(there), forecast.of(made, {}))
     top = pathlib.Path(ours.ensure("fresh", True))
     for d in range(directories):
         (top / str(d)).mkdir()

@@ -33,7 +33,7 @@ from iosweep.plan.launchers import LAUNCHERS
 from iosweep.plan.model import Plan
 from iosweep.programs.find import Program
 from iosweep.run.launching import Commands
-from iosweep.target import counters, identify, mounts
+from iosweep.target import identify, mounts
 from iosweep.target.agent import Agent
 from iosweep.tools import tools
 from measure import Row, Size, interval
@@ -151,7 +151,7 @@ def _share(agent: Agent, count: int, time_s: int, rounds: int) -> Row:
 def _watching(work: Path, cpus: tuple[str, ...], rounds: int) -> Row:
     """What it takes to watch this node, with ranks that are bound to some CPUs, while nothing else is done."""
     place = mounts.at(str(work), mounts.table())
-    target = counters.of_mount(place.point, place.fstype)
+    target = mounts.of_mount(place.point, place.fstype)
     shares = []
     for _ in range(rounds):
         used_s, began = time.process_time(), time.monotonic()

@@ -248,7 +248,7 @@ def test_what_is_known_of_a_node() -> None:
 
 
 def used(body: str, *arguments: str) -> Any:
-    imports = "from iosweep.node import load, watching\nfrom iosweep.target import counters\n"
+    imports = "from iosweep.node import load, watching\nfrom iosweep.target import mounts\n"
     program = f"import json, os, subprocess, sys, msgspec\n{imports}{textwrap.dedent(body)}"
     done = subprocess.run([sys.executable, "-c", program, *arguments], stdout=subprocess.PIPE, timeout=300, check=True)
     return json.loads(done.stdout)
@@ -291,7 +291,7 @@ def test_others_are_all_that_is_not_below_us() -> None:
         found = used(
             """
             import time
-            watch = watching.Watch(load.Around(), counters.of_mount('', ''))
+            watch = watching.Watch(load.Around(), mounts.of_mount('', ''))
             time.sleep(1.5)
             print(msgspec.json.encode(load.of_nodes({"n1": watch.end().load})).decode())
             """
@@ -366,7 +366,7 @@ def test_a_process_that_shares_the_cpu_of_a_worker() -> None:
             """
             import os, time
             cpu = int(sys.argv[1])
-            watch = watching.Watch(load.Around(bound=(str(cpu),)), counters.of_mount('', ''))
+            watch = watching.Watch(load.Around(bound=(str(cpu),)), mounts.of_mount('', ''))
             worker = subprocess.Popen([sys.executable, "-c", sys.argv[2]])
             os.sched_setaffinity(worker.pid, [cpu])
             time.sleep(4)

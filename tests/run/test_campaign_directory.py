@@ -14,7 +14,6 @@ from iosweep.config.sweep_file import read
 from iosweep.errors import Refused
 from iosweep.plan import forecast
 from iosweep.plan.expand import make_plan
-from iosweep.results.campaign_documents import ClaimedTarget
 from iosweep.results.record import Target
 from iosweep.results.store import Store
 from iosweep.run import campaign_directory as directories
@@ -216,31 +215,6 @@ def test_a_layout_is_set_and_read_back(tmp_path: Path) -> None:
     assert directory.recorded(facts, "lustre /fs") == Target(
         directory=str(tmp_path / "t"), layout=("-c", "4"), layout_is="stripe_count: 4", volume="lustre /fs", **facts
     )
-
-
-def test_a_missing_target_json(tmp_path: Path) -> None:
-    """The results show that the directory was claimed: a directory on the target is then not claimed anew."""
-
-    class There(Asked):
-        there = True
-
-        def call(self, function: Callable[..., object], *arguments: Any) -> Any:
-            if function.__name__ == "owner_of":
-                return {"uuid": "u"} if self.there else None
-            return super().call(function, *arguments)
-
-    agent = There()
-    claimed(tmp_path, "inherit", agent)  # nothing shows that it was claimed before
-    (tmp_path / "results" / "target.json").unlink()
-    Store(tmp_path / "results").put("nodes", "n", {"mount": ""})
-    agent = There()
-    gone = f"target.json is gone, although nodes/n.json .*. Look at {tmp_path}/t/iosweep-c: "
-    with pytest.raises(Refused, match=gone):
-        claimed(tmp_path, "inherit", agent)
-    assert agent.asked("claim") == []
-    agent.there = False
-    claimed(tmp_path, "inherit", agent)
-    assert Store(tmp_path / "results").document(ClaimedTarget)
 
 
 def test_an_inherited_layout_is_read_only(tmp_path: Path) -> None:

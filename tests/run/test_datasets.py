@@ -18,7 +18,7 @@ from iosweep.run.budget import Budget
 from iosweep.run.campaign_directory import CampaignDirectory
 from iosweep.run.datasets import DataSets
 from iosweep.run.launching import together
-from iosweep.target import filesystem, identify
+from iosweep.target import identify
 from iosweep.target.agent import Agent
 from iosweep.tools import FileSet, Streams, Tool
 
@@ -63,7 +63,7 @@ def sets(agent: Agent, tmp_path: Path) -> tuple[DataSets, Writer, Path]:
     made = make(tmp_path, document() | {"target": {"directory": f"{tmp_path}/target"}, "limits": {"fill": "100%"}})
     store, writer = Store(tmp_path / "results"), Writer()
     directory = CampaignDirectory(made, store, agent)
-    here = filesystem.identity(agent.call(identify.identify, f"{tmp_path}/target"))
+    here = identify.identity(agent.call(identify.identify, f"{tmp_path}/target"))
     directory.claim("tmpfs", here, "x", forecast.of(made, {}))
     budget = Budget(made, store, None, print)
     return DataSets(agent, directory, store, [], writer, budget), writer, Path(directory.path)

@@ -14,8 +14,7 @@ import pytest
 from campaign import Allocation
 from iosweep.node import monitor
 from iosweep.results.raw_output import unpack
-from iosweep.target.counters import of_mount
-from iosweep.target.mounts import at, table
+from iosweep.target.mounts import at, of_mount, table
 
 pytestmark = [pytest.mark.local, pytest.mark.usefixtures("fio")]
 

@@ -12,8 +12,7 @@ from iosweep.node.load import Around
 from iosweep.results.campaign_documents import DataSet
 from iosweep.target import identify
 from iosweep.target.agent import Agent
-from iosweep.target.counters import of_mount
-from iosweep.target.mounts import at, table
+from iosweep.target.mounts import at, of_mount, table
 
 pytestmark = pytest.mark.local
 needs_mounts = pytest.mark.skipif(bool(mounts.missing()), reason=mounts.missing() or "")

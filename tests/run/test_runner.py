@@ -387,12 +387,12 @@ def test_a_target_that_fills_up_ends_the_allocation(allocation: Allocation) -> N
     """What was measured is kept; the rest is left to measure."""
     allocation.configure(SWEEP | {"axes": {"threads_per_node": [1, 2, 3]}, "phases": ["rand_read"]})
     program = (
-        "import sys; from iosweep.commands import cli; from iosweep.target import free_space\n"
-        "asked, real = [], free_space.too_much\n"
+        "import sys; from iosweep.commands import cli; from iosweep.target import space\n"
+        "asked, real = [], space.too_much\n"
         "def too_much(*a):\n"
         "    asked.append(a)\n"
         "    return 'it is full' if len(asked) > 3 else real(*a)\n"
-        "free_space.too_much = too_much\n"
+        "space.too_much = too_much\n"
         "sys.exit(cli.main(sys.argv[1:]))"
     )
     done = subprocess.run(

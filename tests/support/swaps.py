@@ -31,7 +31,7 @@ _AS = """
 import ctypes, json, os, random, sys, time
 from pathlib import Path
 from iosweep.errors import Refused
-from iosweep.target import directory, filesystem, identify, removal, trees
+from iosweep.target import directory, identify, removal, trees
 from iosweep.target.directory import Place
 os.setgroups([]); os.setgid({group}); os.setuid({user})
 """
@@ -88,7 +88,7 @@ by = sys.argv[4]
 covered = by == "covered"
 if covered:
     target = os.path.dirname(place.directory)
-    place = place._replace(file_system=filesystem.identity(identify.identify(target)))
+    place = place._replace(file_system=identify.identity(identify.identify(target)))
 
 def tool():
     global wrote

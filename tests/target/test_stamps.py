@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from iosweep.target import stamps
-from iosweep.target.stamps import Difference, Stamps
+from iosweep.target import trees
+from iosweep.target.trees import Difference, Stamps
 
 S = 10**9
 #: The first look was at 1,000 s.
@@ -15,11 +15,11 @@ SINCE_NS = 1000 * S
 
 def look(mtime_s: float = 900, ctime_s: float = 900, inode: int = 7) -> Stamps:
     """A look at two files, of which one has these attributes."""
-    found = stamps.none()
+    found = trees.no_stamps()
     for name, values in (("0.0", (1, 800, 800)), ("1.0", (inode, mtime_s, ctime_s))):
         status: Any = os.stat_result((0,) * 10)
         attributes = {"st_ino": values[0], "st_mtime_ns": round(values[1] * S), "st_ctime_ns": round(values[2] * S)}
-        stamps.add(found, name, type("Status", (), attributes | {"st_mode": status.st_mode})())
+        trees.add_stamps(found, name, type("Status", (), attributes | {"st_mode": status.st_mode})())
     return found
 
 
@@ -43,8 +43,8 @@ def look(mtime_s: float = 900, ctime_s: float = 900, inode: int = 7) -> Stamps:
     ],
 )
 def test_a_difference(before: Stamps, after: Stamps, local: bool, changed: str, unclear: str) -> None:
-    found = stamps.difference(before, after, SINCE_NS, local, inodes=local)
+    found = trees.difference(before, after, SINCE_NS, local, inodes=local)
     assert changed in found.changed
     assert unclear in found.unclear
     assert (bool(found.changed), bool(found.unclear)) == (bool(changed), bool(unclear))
-    assert stamps.difference(before, before, SINCE_NS, local, inodes=True) == Difference()
+    assert trees.difference(before, before, SINCE_NS, local, inodes=True) == Difference()

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from iosweep.target import trash
+from iosweep.target import layout
 from targets import at, marked
 
 
@@ -21,7 +21,7 @@ from targets import at, marked
     ],
 )
 def test_which_file_system_has_one(volume: str, there: bool) -> None:
-    assert trash.there_is_one(volume) == there
+    assert layout.there_is_one(volume) == there
 
 
 @pytest.mark.local
@@ -31,11 +31,11 @@ def test_it_is_turned_off_for_the_campaigns_directory_alone(tmp_path: Path, monk
     programs.mkdir()
     marked(directory)
     monkeypatch.setenv("PATH", str(programs))
-    assert trash.keep_nothing(at(str(directory))) == "mfssettrashtime is not on PATH"
+    assert layout.keep_nothing(at(str(directory))) == "mfssettrashtime is not on PATH"
     command = programs / "mfssettrashtime"
     command.write_text(f'#!/bin/sh\necho "$@" >{shlex.quote(str(tmp_path / "called"))}\n')
     command.chmod(0o755)
-    assert trash.keep_nothing(at(str(directory))) is None
+    assert layout.keep_nothing(at(str(directory))) is None
     assert (tmp_path / "called").read_text() == f"0 {directory}\n"
     command.write_text("#!/bin/sh\necho no such mount >&2\nexit 1\n")
-    assert trash.keep_nothing(at(str(directory))) == "`mfssettrashtime 0` ended with exit code 1: no such mount"
+    assert layout.keep_nothing(at(str(directory))) == "`mfssettrashtime 0` ended with exit code 1: no such mount"

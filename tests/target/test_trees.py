@@ -24,7 +24,7 @@ SIZE = 8192
 #: What a removal says that found nothing.
 NOTHING: dict[str, Any] = {
     "files": 0, "directories": 0, "bytes": 0, "linked": 0, "left": False, "wrong": [],
-    "foreign": {"count": 0, "names": []},
+    "foreign": 0,
 }  # fmt: skip
 
 

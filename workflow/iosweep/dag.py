@@ -27,7 +27,7 @@ from iosweep.plan.model import Allocation, Plan
 from iosweep.programs import spack_environment
 from iosweep.programs.find import builds
 from iosweep.programs.spack_environment import Built, Environment
-from iosweep.results import manifest, merged_tables, remaining, target_file
+from iosweep.results import manifest, merged_tables, remaining
 from iosweep.results.store import Store
 from iosweep.target.lock import Lock, Owner, take
 from iosweep.text import human_count
@@ -242,7 +242,7 @@ def load(
     found = _of(made, results, known[launcher], only, site, place, there)
     if found.left:
         try:
-            target_file.read(Store(found.results))
+            Store(found.results).claimed()
         except Refused as error:
             raise ConfigError([Problem(str(found.results), 0, "", str(error))]) from None
     if look and found.left:
@@ -266,11 +266,11 @@ def _see_target(configured: Config, campaign: Dag) -> None:
 
 def no_room(campaign: Dag) -> str | None:
     """Why what is left does not fit the target, as far as it can be seen from here; None if it does."""
-    from iosweep.run import target_space
+    from iosweep.run import target_check
 
     if not campaign.left:
         return None
-    room = target_space.space(campaign.plan, forecast.of(campaign.plan, campaign.coming))
+    room = target_check.fits(campaign.plan, forecast.of(campaign.plan, campaign.coming))
     return str(Obstacle(room.seen, room.change)) if room.outcome == "wrong" else None
 
 

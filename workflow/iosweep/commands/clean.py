@@ -24,11 +24,10 @@ from iosweep.commands import campaigns
 from iosweep.commands.terminal import prose
 from iosweep.errors import Busy, Refused, TargetError, TargetHangs, Unanswered, Unusable
 from iosweep.jobs import pending
-from iosweep.results import target_file
 from iosweep.results.campaign_documents import ClaimedTarget
 from iosweep.results.store import Store
 from iosweep.slurm import query, words
-from iosweep.target import directory, filesystem, foreign, identify, lock, removal, trees
+from iosweep.target import directory, identify, lock, removal, trees
 from iosweep.target.agent import Agent
 from iosweep.target.directory import Place
 from iosweep.text import human_count, printable
@@ -66,7 +65,7 @@ class _Directory:
 
     @property
     def place(self) -> Place:
-        return Place(self.known.directory, self.known.uuid, filesystem.identity(self.facts))
+        return Place(self.known.directory, self.known.uuid, identify.identity(self.facts))
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -113,22 +112,20 @@ def _clean(results: Path, remove: bool, end: float | None, workers: int) -> int:
         if done.code or not remove:
             return done.code
     store = Store(results)
-    if known := target_file.read(store):
+    if known := store.claimed():
         store.put("", "target", structs.replace(known, tidied=True))  # the next run may use another target
     return 0
 
 
 def _show(ours: _Directory) -> None:
     """List what is there."""
-    others = ours.agent.call(foreign.foreign, ours.place)  # first, because it refuses what is not ours
+    parts = ours.agent.call(trees.parts, ours.place)  # first, because it refuses what is not ours
     prose(f"{printable(ours.known.directory)} ({ours.whose})")
-    for name in ours.agent.call(trees.parts, ours.place):
+    for name in parts:
         size = ours.agent.call(trees.usage, ours.place, name)
         what = f"{human_count(size['files'], 'file')} of {human_size(size['bytes'])}"
         prose(f"  {printable(name):<6} {what:>28}  {_PARTS.get(name, 'not known to iosweep')}")
-    if others["count"]:
-        raise _Done(WRONG, foreign.sentence(**others), "nothing was removed; --yes removes the rest")
-    prose("nothing was removed; --yes removes all of it")
+    prose("nothing was removed; --yes removes what iosweep made")
 
 
 def _remove(ours: _Directory, end: float | None, workers: int) -> None:
@@ -154,8 +151,8 @@ def _remove(ours: _Directory, end: float | None, workers: int) -> None:
         raise _Done(OUT_OF_TIME, f"the time limit is reached; left in {ours.known.directory}: {left}; run it again")
     if answer["wrong"]:
         lines = [f"not removed: {wrong}" for wrong in answer["wrong"]]
-        if answer["foreign"]["count"]:
-            lines.append(f"{foreign.sentence(**answer['foreign'])}; remove that by hand, then run this command again")
+        if answer["foreign"]:
+            lines.append(f"{removal.foreign(answer['foreign'])}; remove that by hand, then run this command again")
         raise _Done(WRONG, *lines)
 
 
@@ -164,14 +161,11 @@ def _found(results: Path) -> Iterator[_Directory]:
     """The campaign's directory. Raises _Done, also for errors of the block."""
     store = Store(results)
     try:
-        known = target_file.read(store)
+        known = store.claimed()
     except Refused as error:
         raise _Done(WRONG, f"{error}. Nothing was removed") from None
     if known is None:
-        if shows := target_file.proof(store):
-            where = " or ".join(target_file.places(store)) or f"{directory.name_of(results.name)} on the target"
-            raise _Done(WRONG, f"{target_file.gone(store, shows, where)}. Nothing was removed")
-        raise _Done(0, f"{results} has nothing on a target: nothing was measured")
+        raise _Done(0, f"{results} has nothing on a target: without its target.json nothing was measured")
     place = known.directory
     try:
         with Agent(known.deadline) as agent:
@@ -179,7 +173,7 @@ def _found(results: Path) -> Iterator[_Directory]:
             there = agent.call(directory.owner_of, place)
             if there is None:
                 was = known.file_system
-                if was != filesystem.identity(facts):
+                if was != identify.identity(facts):
                     raise Refused(f"{place} is not there, and was on {was}; is that mounted? (Now: {facts['mount']})")
                 raise _Done(0, f"nothing is left: {place} is not there (its place is on {facts['mount']})")
             if identify.holds(facts, place, results):
@@ -187,8 +181,8 @@ def _found(results: Path) -> Iterator[_Directory]:
             whose = directory.whose(there)
             if there.get("uuid") != known.uuid:
                 raise Refused(f"{place} belongs to another campaign ({whose}); it is left alone")
-            if not filesystem.same_as_claimed(facts, known.file_system):
-                raise Refused(target_file.elsewhere(known, filesystem.identity(facts)))
+            if not identify.same_as_claimed(facts, known.file_system):
+                raise Refused(known.elsewhere(identify.identity(facts)))
             yield _Directory(agent, known, whose, facts)
     except TargetHangs as error:
         raise _Done(HANGS, str(error)) from None

@@ -19,7 +19,7 @@ from iosweep.plan.model import Plan, Point
 from iosweep.programs import spack_environment
 from iosweep.programs.find import sha256
 from iosweep.report import system
-from iosweep.run import target_check, target_space
+from iosweep.run import target_check
 from iosweep.target import identify
 from iosweep.target.agent import Agent
 from iosweep.text import human_count
@@ -72,7 +72,7 @@ def show(made: Plan, where: Where, spack: Collection[str] | None = None, look: b
         return True
     if way := open_way(made):
         prose(f"note: {way}")
-    room = target_space.space(made, cost)
+    room = target_check.fits(made, cost)
     if room.outcome == "wrong":
         prose(str(Obstacle(room.seen, room.change)), sys.stderr)
     else:

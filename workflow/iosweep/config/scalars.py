@@ -15,7 +15,7 @@ from pydantic import (
 
 from iosweep import text, units
 from iosweep.node import cpus, environment
-from iosweep.target import striping as layout
+from iosweep.target import layout
 
 #: The phase time of phases that a volume bounds.
 UNTIMED = "one_pass"

@@ -195,7 +195,10 @@ def cure(path: str) -> str:
     """What follows from a damaged file, and what to do, to be put behind the sentence; empty where others say it."""
     folder, _, name = path.rpartition("/")
     if name == "target.json":
-        return target_cure(path, "the campaign's directory")
+        return (
+            ". If the campaign's directory is still on the target: its marker iosweep.json names the results that it"
+            f" belongs to. If they are these, remove the directory by hand; then remove {path}"
+        )
     if name == "campaign.json":
         return f"; `iosweep report {shlex.quote(folder)}` makes it again"
     if re.match(r"r\d+-\d+\.(json|zip)$", name):
@@ -204,14 +207,6 @@ def cure(path: str) -> str:
         return "; the next run that measures with this build writes it again"
     return _CURES.get(name) or _CURES.get(f"{folder.rpartition('/')[2]}/", "")
 
-
-def target_cure(path: str, directory: str) -> str:
-    """The same for target.json. `directory`: the one on the target that the file named, as far as it is known."""
-    return f". If {directory} is still on the target: {MARKER_SAYS}, remove the directory by hand; then remove {path}"
-
-
-#: What shows whose a campaign's directory on the target is.
-MARKER_SAYS = "its marker iosweep.json names the results that the directory belongs to. If they are these"
 
 #: File, or folder -> what follows from damage there, and what to do.
 _CURES: Mapping[str, str] = {

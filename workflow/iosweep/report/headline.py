@@ -19,7 +19,7 @@ from iosweep.plan import contests
 from iosweep.plan.contests import LATENCY_PHASES
 from iosweep.plan.sweep_facts import SweepFacts
 from iosweep.report import cpus, provenance, quality, system
-from iosweep.target.filesystem import on_root
+from iosweep.target.identify import on_root
 from iosweep.text import human_count, some
 
 if TYPE_CHECKING:

@@ -105,6 +105,13 @@ class ClaimedTarget(Document, frozen=True, kw_only=True):
                 f"{printable(self.directory)} is not the directory of the campaign `{printable(self.campaign)}`"
             )
 
+    def elsewhere(self, here: str) -> str:
+        """The message for a directory with our marker on another file system than this one. `here`: its identity."""
+        return (
+            f"{self.directory} is on another file system than when it was measured ({here}, and it was"
+            f" {self.file_system}); it is left alone. Mount that one, or look at this and remove it by hand"
+        )
+
 
 #: Type -> its folder, or the name of the one file of a campaign.
 FOLDERS: Mapping[type[Document], str] = {Refusal: "refusals", DataSet: "sets", NodeFacts: "nodes"}

@@ -37,7 +37,7 @@ from iosweep.results.remaining import measures
 from iosweep.results.statistics import Interval
 from iosweep.results.store import Store
 from iosweep.series import Series
-from iosweep.target.filesystem import volume
+from iosweep.target.identify import volume
 from iosweep.tools import Parsed, Phase, Step, Streams, tools
 
 Verdict = Literal["valid", "suspect", "invalid", "missing"]

@@ -12,7 +12,7 @@ from iosweep.node.cpu_record import NodesCpus
 from iosweep.node.cpus import listed, parse
 from iosweep.plan.model import Point
 from iosweep.results.record import Record
-from iosweep.target.filesystem import on_root
+from iosweep.target.identify import on_root
 
 
 class Job(msgspec.Struct, array_like=True):

@@ -30,7 +30,7 @@ class ToolBuild(Part, frozen=True):
 
 
 class Target(Part, frozen=True, kw_only=True):
-    """The file system that was measured. volume: its name without servers (target.filesystem.volume)."""
+    """The file system that was measured. volume: its name without servers (target.identify.volume)."""
 
     directory: str
     source: str
@@ -43,7 +43,7 @@ class Target(Part, frozen=True, kw_only=True):
 
     @property
     def facts(self) -> dict[str, str | None]:
-        """What tells it from other file systems, as target.filesystem.volume takes it."""
+        """What tells it from other file systems, as target.identify.volume takes it."""
         return {"source": self.source, "fstype": self.fstype, "fsid": self.fsid, "volume": self.volume}
 
 

@@ -16,7 +16,7 @@ from iosweep.results.campaign_documents import Missing
 from iosweep.results.committed import Result
 from iosweep.results.precision import Headline
 from iosweep.results.record import Target
-from iosweep.target.filesystem import volume
+from iosweep.target.identify import volume
 from iosweep.tools import tools
 
 #: Repetitions of an allocation that may be tried a second time even if limits.retried allows fewer (0 allows none).
@@ -29,7 +29,7 @@ class Here:
     """What this machine offers. Unknown identities are not compared.
 
     tools: tool -> sha256 of its binary, None if it is absent. mpiexec: paths of programs that may be MPICH's mpiexec,
-    None if that cannot be seen from here. target: facts that identify the file system, as for filesystem.volume.
+    None if that cannot be seen from here. target: facts that identify the file system, as for identify.volume.
     """
 
     tools: Mapping[str, str | None] = field(default_factory=dict)

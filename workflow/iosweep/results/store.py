@@ -22,9 +22,10 @@ from typing import TypeVar
 
 from msgspec import structs
 
+from iosweep.errors import Refused
 from iosweep.files import documents, fields, safe_paths
 from iosweep.files.documents import Damaged, Document
-from iosweep.results.campaign_documents import FILES, FOLDERS, Missing, Refusal
+from iosweep.results.campaign_documents import FILES, FOLDERS, ClaimedTarget, Missing, Refusal
 from iosweep.results.campaign_form import Build
 from iosweep.results.committed import RESULT_FILE, Result, counting, file_name, result_of, tries_of
 from iosweep.results.raw_output import pack, unpack
@@ -229,6 +230,13 @@ class Store:
             return documents.read_as(self.path / f"{FILES[kind]}.json", kind)
         except FileNotFoundError:
             return None
+
+    def claimed(self) -> ClaimedTarget | None:
+        """The campaign's directory on the target, None if none was claimed. Raises Refused if the file is damaged."""
+        try:
+            return self.document(ClaimedTarget)
+        except Damaged as error:
+            raise Refused(f"{error}{documents.cure(error.path)}") from None
 
     def documents(self, kind: type[Kind]) -> dict[str, Kind]:
         """All documents of this type by name; unreadable ones are left out."""

@@ -7,7 +7,6 @@
 | work.py | repetitions that are left, their forecast, and results of other builds or targets |
 | binaries.py | the programs that measure; points that lack one |
 | target_check.py | the target: before planning, before preparing, and on every node |
-| target_space.py | whether a campaign fits the target, as seen from here |
 | campaign_directory.py | the campaign's directory on the target: claim, space, removal |
 | nodes.py | facts of the nodes, whether they fit together, their CPUs |
 | prepare.py | these together: the Context of repetitions |

@@ -28,7 +28,7 @@ from iosweep.run.remote import RemoteAgents
 from iosweep.run.request import Request, Setup
 from iosweep.run.work import Work
 from iosweep.slurm import query
-from iosweep.target import filesystem, foreign, identify, lock
+from iosweep.target import identify, lock, removal
 from iosweep.target.agent import Agent
 from iosweep.text import human_count
 from iosweep.units import human_size
@@ -139,7 +139,7 @@ def _tidy_up_later(setup: Setup, here: remaining.Here) -> None:
     if wrong := directory.copied(facts):
         setup.note(f"not removed: {wrong}")
         return
-    directory.file_system = filesystem.identity(facts)
+    directory.file_system = identify.identity(facts)
     with lock.exclude(setup.plan.target.lock, facts, _owner(setup)):
         _tidy_up(setup, here, directory)
 
@@ -153,8 +153,8 @@ def _tidy_up(setup: Setup, here: remaining.Here, directory: CampaignDirectory) -
         return
     gone = directory.tidy_up()
     setup.note(*(f"not removed: {wrong}" for wrong in gone["wrong"]))
-    if gone["foreign"]["count"]:
-        setup.note(f"{directory.path}: {foreign.sentence(**gone['foreign'])}; the directory stays with its marker")
+    if gone["foreign"]:
+        setup.note(f"{directory.path}: {removal.foreign(gone['foreign'])}; the directory stays with its marker")
     if gone["bytes"]:
         what = f"{human_count(gone['files'], 'file')}, {human_size(gone['bytes'])}"
         setup.request.reporter.say(f"removed from the target: {what} (target.keep: {keep})")

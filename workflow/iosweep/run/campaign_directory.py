@@ -17,21 +17,10 @@ from iosweep.errors import Refused, TargetError
 from iosweep.node import node_facts
 from iosweep.plan.forecast import Forecast
 from iosweep.plan.model import Plan
-from iosweep.results import target_file
 from iosweep.results.campaign_documents import ClaimedTarget
 from iosweep.results.record import Target
 from iosweep.results.store import Store
-from iosweep.target import (
-    directory,
-    filesystem,
-    free_space,
-    identify,
-    quota,
-    removal,
-    striping,
-    trash,
-    trees,
-)
+from iosweep.target import directory, identify, layout, removal, space, trees
 from iosweep.target.agent import Agent
 from iosweep.target.directory import Place
 from iosweep.target.removal import Removed
@@ -55,7 +44,7 @@ class CampaignDirectory:
         self.present_bytes = 0  # our bytes there, without those of the current repetition
         self._deleted: float | None = None  # time of the last deletion
         self.uuid = ""  # of its marker, once it is claimed
-        self.file_system = ""  # its identity (filesystem.identity)
+        self.file_system = ""  # its identity (identify.identity)
         self.fstype = ""
         self._deleted_bytes = 0
         self._free_without_ours: int | None = None  # free space at the start, plus our bytes
@@ -70,13 +59,9 @@ class CampaignDirectory:
     def claim(self, fstype: str, file_system: str, volume: str, peak: Forecast) -> None:
         """Make it, or check that it is ours. Raises Refused before the first byte if `peak` does not fit.
 
-        `fstype`, `file_system`, `volume`: type, identity and name (filesystem.known_as) of the file system.
+        `fstype`, `file_system`, `volume`: type, identity and name (identify.known_as) of the file system.
         """
         mine = self._known()
-        if not mine and (shows := target_file.proof(self._store)):
-            for place in sorted({self.path, *target_file.places(self._store)}):
-                if self._agent.call(directory.owner_of, place) is not None:
-                    raise Refused(f"{target_file.gone(self._store, shows, place)}, then run this again")
         self.file_system, self.fstype = file_system, fstype
         parent = self._target.directory
         if mine and mine.directory != self.path and not mine.tidied:
@@ -84,7 +69,7 @@ class CampaignDirectory:
                 f"this campaign has left {mine.directory} on another target; `iosweep clean {self._campaign} --yes`"
                 " removes it, or take another campaign name"
             )
-        if unsettable := self._target.layout and striping.unsettable(fstype):
+        if unsettable := self._target.layout and layout.unsettable(fstype):
             raise Refused(str(unsettable))
         there = mine if mine and self._agent.call(directory.ours, self.path, mine.uuid) else None
         if there:
@@ -116,11 +101,11 @@ class CampaignDirectory:
                 tidied=False,
             ),
         )
-        if trash.there_is_one(volume):
-            self._agent.call(trash.keep_nothing, self.place)  # where it fails, `_too_much` says what became of space
+        if layout.there_is_one(volume):
+            self._agent.call(layout.keep_nothing, self.place)  # where it fails, `_too_much` says what became of space
         if self._target.layout:
-            self._agent.call(striping.set_layout, self.place, fstype, list(self._target.layout))
-        self.layout = self._agent.call(striping.read_layout, self.place, fstype)
+            self._agent.call(layout.set_layout, self.place, fstype, list(self._target.layout))
+        self.layout = self._agent.call(layout.read_layout, self.place, fstype)
         self.remove(FRESH)  # files of an interrupted repetition
 
     def _owner(self, uuid: str | None) -> dict[str, object]:
@@ -139,11 +124,11 @@ class CampaignDirectory:
 
     def _known(self) -> ClaimedTarget | None:
         """target.json; None before the directory was claimed."""
-        return target_file.read(self._store)
+        return self._store.claimed()
 
     @property
     def seen_as(self) -> list[str]:
-        """Names (filesystem.volume) of its file system on the nodes, in the order in which they were seen."""
+        """Names (identify.volume) of its file system on the nodes, in the order in which they were seen."""
         mine = self._known()
         return list(mine.seen_as) if mine else []
 
@@ -186,8 +171,8 @@ class CampaignDirectory:
         mine = self._known()
         if not mine or mine.directory != self.path or not self.is_there():
             return None
-        same = filesystem.same_as_claimed(facts, mine.file_system)
-        return None if same else target_file.elsewhere(mine, filesystem.identity(facts))
+        same = identify.same_as_claimed(facts, mine.file_system)
+        return None if same else mine.elsewhere(identify.identity(facts))
 
     def check(self) -> None:
         """Check that tools may be started on paths in it, right before that."""
@@ -204,33 +189,33 @@ class CampaignDirectory:
 
     def _too_much(self, where: str, size: int, inodes: int) -> str | None:
         """Why `size` bytes, with ours that are there already, do not fit; None if they do."""
-        room = self._agent.call(quota.room, where)
+        room = self._agent.call(space.room, where)
         now = room["space"]
         # each time: after an unmount the kernel reuses the device number for another file system
-        if filesystem.identity(room["file_system"]) != self.file_system:
+        if identify.identity(room["file_system"]) != self.file_system:
             return f"{where} is on another file system than when it began; is the target still mounted?"
-        if size > self.present_bytes and free_space.says_nothing(now):
+        if size > self.present_bytes and space.says_nothing(now):
             raise Refused(
-                f"{where}: {free_space.too_much(now, self.present_bytes, size, inodes, self._limits)}", lasting=False
+                f"{where}: {space.too_much(now, self.present_bytes, size, inodes, self._limits)}", lasting=False
             )
         if self._free_without_ours is None:
             self._free_without_ours = now["free_bytes"] + self.present_bytes
         end = time.monotonic() + FREED_S
         while True:
             expected = self._free_without_ours - self.present_bytes
-            kept = free_space.not_free(self._deleted_bytes, expected, now["free_bytes"])
-            if not (wrong := free_space.too_much(now, self.present_bytes, size, inodes, self._limits, kept)):
+            kept = space.not_free(self._deleted_bytes, expected, now["free_bytes"])
+            if not (wrong := space.too_much(now, self.present_bytes, size, inodes, self._limits, kept)):
                 if not kept:  # what lacks later, others have taken
                     self._deleted_bytes, self._free_without_ours = 0, now["free_bytes"] + self.present_bytes
                 break
             if not kept:
                 return str(wrong)
             if time.monotonic() > end:
-                return f"{wrong}. {free_space.not_freed(self._deleted_bytes, kept)}"
+                return f"{wrong}. {space.not_freed(self._deleted_bytes, kept)}"
             time.sleep(1)
-            room = self._agent.call(quota.room, where)
+            room = self._agent.call(space.room, where)
             now = room["space"]
-        over = free_space.over_quota(room["quotas"], max(0, size - self.present_bytes), inodes)
+        over = space.over_quota(room["quotas"], max(0, size - self.present_bytes), inodes)
         return str(over) if over else None
 
     def state(self, data: bool = True) -> str | None:
@@ -276,7 +261,7 @@ class CampaignDirectory:
         return round(time.monotonic() - self._deleted, 3)
 
     def recorded(self, facts: identify.FileSystem, volume: str) -> Target:
-        """The target as results record it. `volume`: name of its file system (filesystem.known_as)."""
+        """The target as results record it. `volume`: name of its file system (identify.known_as)."""
         return Target(
             directory=self._target.directory,
             source=facts["source"],

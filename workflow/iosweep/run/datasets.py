@@ -22,7 +22,7 @@ from iosweep.results.store import Store
 from iosweep.results.time_to_go import set_name
 from iosweep.run.budget import Budget
 from iosweep.run.campaign_directory import CampaignDirectory
-from iosweep.target import contents, stamps, trees
+from iosweep.target import contents, trees
 from iosweep.target.agent import Agent
 from iosweep.target.contents import Sample
 from iosweep.target.trees import Examined, Look
@@ -135,10 +135,10 @@ class DataSets:
                 self._seen_again(known, after)
         return structs.replace(found, changed=tuple(changed[: trees.SENTENCES]), unclear=unclear)
 
-    def _difference(self, known: _Known, now: Examined) -> stamps.Difference:
+    def _difference(self, known: _Known, now: Examined) -> trees.Difference:
         """What happened to a set since it was looked at last."""
         kind = fs_types.of(self._directory.fstype)
-        return stamps.difference(known.seen["stamps"], now["stamps"], known.at_ns, kind.local, kind.inodes)
+        return trees.difference(known.seen["stamps"], now["stamps"], known.at_ns, kind.local, kind.inodes)
 
     def _seen_again(self, known: _Known, now: Examined) -> None:
         known.seen, known.at_ns = {**now, "holes": known.seen["holes"]}, time.time_ns()

@@ -18,8 +18,7 @@ from iosweep.run.binaries import Binaries
 from iosweep.run.remote import RemoteAgents
 from iosweep.run.request import Setup
 from iosweep.target import identify
-from iosweep.target.filesystem import may_be_one, volume
-from iosweep.target.identify import FileSystem
+from iosweep.target.identify import FileSystem, may_be_one, volume
 from iosweep.tools import tools
 
 

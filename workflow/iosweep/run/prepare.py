@@ -16,7 +16,7 @@ from iosweep.run.datasets import DataSets
 from iosweep.run.launching import Commands
 from iosweep.run.repetition import Context
 from iosweep.run.work import Work
-from iosweep.target import filesystem, identify, lock
+from iosweep.target import identify, lock
 from iosweep.tools import tools
 
 #: Below the results: the working directory of tools.
@@ -42,7 +42,7 @@ def prepare(
     if setup.remote:
         target_check.check_shared(directory, setup.remote)
     target_check.check(directory, setup.remote)
-    directory.seen([place.volume, filesystem.volume(place.facts), *seen.volumes])
+    directory.seen([place.volume, identify.volume(place.facts), *seen.volumes])
     for known in seen.facts.values():
         setup.store.put("nodes", node_facts.key(known), known)
     commands = Commands(

@@ -33,7 +33,7 @@ from iosweep.node.watching import Job, Watch, Watched
 from iosweep.programs.find import hash_of
 from iosweep.run import tool_files
 from iosweep.slurm import broadcast, fan_out
-from iosweep.target import counters, directory, identify, protocol
+from iosweep.target import directory, identify, mounts, protocol
 
 #: Time limit for a tool's server to listen.
 _SERVER_S = 10.0
@@ -97,7 +97,7 @@ def watch(wanted: Wanted | None, bound: list[str], runner: int | None) -> None:
         return [pid for pid in procfs.pids() if pid not in there and procfs.is_of_job(pid)]
 
     around = replace(_around, bound=tuple(bound))
-    _watch = Watch(around, counters.of_mount(around.mount, around.fstype), Job.from_now(runner), wanted, new)
+    _watch = Watch(around, mounts.of_mount(around.mount, around.fstype), Job.from_now(runner), wanted, new)
 
 
 def seen() -> Watched:

@@ -7,22 +7,31 @@ from __future__ import annotations
 
 import difflib
 import json
+import os
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from msgspec.structs import asdict
+
 from iosweep.config.sweeps import Config
 from iosweep.errors import AllocationError, ExitCode, Problem, Refused, TargetError, TargetHangs
+from iosweep.findings import Line, ok, unchecked, wrong
 from iosweep.hostlist import hosts as named
+from iosweep.node import procfs
+from iosweep.plan.forecast import Forecast
+from iosweep.plan.model import Plan
 from iosweep.run.campaign_directory import CampaignDirectory
 from iosweep.run.outcome import target_error
 from iosweep.run.remote import RemoteAgents, Silent
 from iosweep.run.request import Setup
 from iosweep.run.work import Done
 from iosweep.target import directory as campaign_directory
-from iosweep.target import filesystem, identify
+from iosweep.target import identify, layout, space, trees
 from iosweep.target.agent import Agent
+from iosweep.target.directory import Place
+from iosweep.units import human_size
 
 #: Time limit for the target to answer here, or target.deadline if that is shorter.
 DEADLINE_S = 5.0
@@ -78,7 +87,7 @@ def _lock(agent: Agent, directory: str, lock: str) -> str | None:
         return f"{lock} cannot be used: {error.strerror if isinstance(error, TargetError) else error}"
     except TargetHangs:
         return f"{lock} does not answer; name another one"
-    same = filesystem.same_now(there, agent.call(identify.identify, directory))
+    same = identify.same_now(there, agent.call(identify.identify, directory))
     return f"{lock} {_ON_TARGET}" if same else None
 
 
@@ -102,6 +111,29 @@ def absent(directory: str, seen: identify.Looked) -> str | None:
     return f"{text}; is the file system mounted? If it is, make the directory"
 
 
+def fits(made: Plan, cost: Forecast) -> Line:
+    """Whether a plan fits the target's space, quota and layout, asked through an agent."""
+    check = "space"
+    target = made.target.directory
+    try:
+        with Agent(DEADLINE_S) as agent:
+            room = agent.call(space.room, target)
+            directory = campaign_directory.directory_of(target, made.campaign)
+            found = agent.call(campaign_directory.owner_of, directory)
+            present = agent.call(trees.usage, Place(directory, str(found.get("uuid"))))["bytes"] if found else 0
+    except (Refused, TargetError, TargetHangs) as error:
+        return unchecked(check, str(error))
+    if not (room["file_system"]["writable"] or found):  # measured elsewhere: target_check would have refused it
+        return unchecked(check, f"user {procfs.user_name(os.getuid())} cannot write to {target} here")
+    obstacle = space.too_much(room["space"], present, cost.peak_bytes, cost.inodes, asdict(made.limits))
+    obstacle = obstacle or space.over_quota(room["quotas"], max(0, cost.peak_bytes - present), cost.inodes)
+    if made.target.layout:
+        obstacle = layout.unsettable(room["file_system"]["fstype"]) or obstacle
+    if obstacle:
+        return wrong(check, f"does not fit {target}: {obstacle.what}", obstacle.remedy)
+    return ok(check, f"fits ({human_size(room['space']['free_bytes'])} free)")
+
+
 # Before anything is prepared
 
 
@@ -115,11 +147,11 @@ class TargetPlace:
     @property
     def identity(self) -> str:
         """What it is recognized by later."""
-        return filesystem.identity(self.facts)
+        return identify.identity(self.facts)
 
     @property
     def recorded(self) -> Mapping[str, object]:
-        """Facts that tell it from other file systems (filesystem.volume)."""
+        """Facts that tell it from other file systems (identify.volume)."""
         return {**self.facts, "volume": self.volume}
 
 
@@ -129,14 +161,14 @@ def find(setup: Setup, done: Done) -> TargetPlace:
     Results on it are allowed on one machine only, which is noted.
     """
     directory = setup.plan.target.directory
+    facts = _file_system(setup.agent, setup.remote, directory, setup.plan.target.type)
     if way := setup.agent.call(identify.open_way, directory):
         if identify.is_root():
             raise Refused(f"root cannot measure on {directory}: {way}")
         setup.note(way)
-    facts = _file_system(setup.agent, setup.remote, directory, setup.plan.target.type)
     kept = CampaignDirectory(setup.plan, setup.store, setup.agent)
     # not by the fsid, which may change with each mount (NFS, XFS on a device mapper)
-    found = TargetPlace(facts, filesystem.known_as(facts, kept.seen_as, kept.is_there()))
+    found = TargetPlace(facts, identify.known_as(facts, kept.seen_as, kept.is_there()))
     results = setup.store.path.absolute()
     there = next(p for p in (results, *results.parents) if p.exists())
     with_results = facts["device"] == there.stat().st_dev
@@ -149,7 +181,7 @@ def find(setup: Setup, done: Done) -> TargetPlace:
     if with_results:
         setup.note("the results are on the file system under test")
     lock = setup.plan.target.lock
-    if lock and filesystem.same_now(setup.agent.call(identify.identify, lock, "target.lock"), facts):
+    if lock and identify.same_now(setup.agent.call(identify.identify, lock, "target.lock"), facts):
         raise AllocationError(
             ExitCode.REFUSED,
             f"target.lock {lock} {_ON_TARGET}",
@@ -161,7 +193,7 @@ def find(setup: Setup, done: Done) -> TargetPlace:
 def _check_mounted(directory: str, done: Done, volume: str) -> None:
     """Refuse a target on the root file system that was on another one: its mount point, without the mount."""
     found = [result.target for repetitions in done.values() for result in repetitions.values()]
-    before = {filesystem.volume(t.facts): (t.source, t.fstype) for t in found if t.directory == directory}
+    before = {identify.volume(t.facts): (t.source, t.fstype) for t in found if t.directory == directory}
     if before and volume not in before:
         source, fstype = min(before.values())
         raise AllocationError(
@@ -179,7 +211,7 @@ def _check_tools(setup: Setup, facts: identify.FileSystem) -> None:
     if identify.holds(facts, f"iosweep-{setup.plan.campaign}", directory):
         inside = f"tools.directory {directory} is inside the campaign's directory; name another one"
         raise AllocationError(ExitCode.REFUSED, inside, lasting=True)
-    if not filesystem.same_now(facts, there):
+    if not identify.same_now(facts, there):
         return
     sentence = f"the tools ({directory}) are on the file system under test"
     if setup.job:

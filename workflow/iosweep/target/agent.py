@@ -36,19 +36,7 @@ from iosweep.node import process, procfs
 from iosweep.node.load import Around
 from iosweep.node.sampling import Wanted
 from iosweep.node.watching import Watch
-from iosweep.target import (
-    contents,
-    counters,
-    directory,
-    foreign,
-    identify,
-    protocol,
-    quota,
-    removal,
-    striping,
-    trash,
-    trees,
-)
+from iosweep.target import contents, directory, identify, layout, mounts, protocol, removal, space, trees
 from iosweep.target.directory import Place
 from iosweep.target.protocol import Answer
 
@@ -296,7 +284,7 @@ def execute(
     connection."""
     watch = None
     if around:
-        of_target = counters.of_mount(around.mount, around.fstype)
+        of_target = mounts.of_mount(around.mount, around.fstype)
         watch = Watch(around, of_target, wanted=wanted, among=lambda: procfs.below(str(os.getpid())))
     try:
         done = process.run(argv, timeout_s, directory, stdout, stderr, asker, cpus, token)
@@ -309,12 +297,12 @@ def execute(
 
 OPERATIONS = protocol.by_name(
     [
-        *(identify.identify, identify.look, identify.open_way, identify.space, quota.room),
+        *(identify.identify, identify.look, identify.open_way, identify.space, space.room),
         *(directory.claim, directory.owner_of, directory.ours),
         *(directory.check, directory.state, directory.remove_probes),
         *(trees.ensure_each, trees.keep, trees.parts, trees.usage, trees.count, trees.examine, contents.sample),
-        *(removal.remove, removal.remove_all, foreign.foreign),
-        *(striping.set_layout, striping.read_layout, trash.keep_nothing, process.keep_to, execute),
+        *(removal.remove, removal.remove_all),
+        *(layout.set_layout, layout.read_layout, layout.keep_nothing, process.keep_to, execute),
     ]
 )
 

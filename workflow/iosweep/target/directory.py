@@ -26,7 +26,7 @@ from typing import NamedTuple
 from iosweep.causes import SERVER_ERRORS
 from iosweep.errors import Refused
 from iosweep.node import fs_types, procfs
-from iosweep.target import filesystem, identify, mounts
+from iosweep.target import identify, mounts
 from iosweep.target.identify import PERMIT, REMOUNT, cannot_write
 from iosweep.target.mounts import live, mount_of, without_password
 from iosweep.text import printable
@@ -295,7 +295,7 @@ def _open_entry(parent: int, name: str, directory: str) -> int:
 class Place(NamedTuple):
     """The campaign's directory, as every operation of the agent takes it (over the socket: a list).
 
-    directory: its absolute path. uuid: of its marker. file_system: filesystem.identity of what it was claimed on; ""
+    directory: its absolute path. uuid: of its marker. file_system: identify.identity of what it was claimed on; ""
     where that is not known.
     """
 
@@ -421,10 +421,10 @@ def check(place: Place) -> None:
 
 
 def _identity_of(handle: int) -> str:
-    """filesystem.identity of what an open directory is on."""
+    """identify.identity of what an open directory is on."""
     shows = mounts.of(handle)
     facts = {"fstype": printable(shows.fstype), "source": without_password(printable(shows.source))}
-    return filesystem.identity(facts | {"fsid": f"{os.fstatvfs(handle).f_fsid:016x}"})
+    return identify.identity(facts | {"fsid": f"{os.fstatvfs(handle).f_fsid:016x}"})
 
 
 # Whether it can be worked in
@@ -467,7 +467,7 @@ def _gone(place: Place) -> str:
     that is another one."""
     changed = ""
     above = next(path for path in Path(place.directory).parents if path.is_dir())
-    here = filesystem.identity(identify.identify(str(above)))
+    here = identify.identity(identify.identify(str(above)))
     if place.file_system and here != place.file_system:
         changed = f": {above} is on {shown(here)} now, and the target was on {shown(place.file_system)}"
     return f"{place.directory} is no longer there{changed}; is the file system still mounted?"

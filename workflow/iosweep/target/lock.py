@@ -31,7 +31,7 @@ from typing import TypedDict
 from iosweep.errors import Busy, Unanswered, Unusable
 from iosweep.node import fs_types, procfs
 from iosweep.slurm import query
-from iosweep.target import filesystem, identify, mounts
+from iosweep.target import identify, mounts
 from iosweep.text import printable
 
 #: Name of the lock in the results of a campaign.
@@ -266,10 +266,10 @@ def exclude(directory: str | None, facts: Mapping[str, object], mine: Owner) -> 
     place = Path(directory or MACHINE).absolute()
     if not place.is_dir():
         raise Unusable(f"target.lock {place} is not a directory", "make it where all campaigns see it, or leave it out")
-    name = hashlib.sha256(os.fsencode(filesystem.lock_name(facts))).hexdigest()[:16]
+    name = hashlib.sha256(os.fsencode(identify.lock_name(facts))).hexdigest()[:16]
     file = place / f"iosweep-{name}.lock"
     try:
-        lock = take(file, mine, f"the file system {filesystem.identity(facts)}", shared=True)
+        lock = take(file, mine, f"the file system {identify.identity(facts)}", shared=True)
     except OSError as error:
         yield Exclusion(False, printable(f"exclusion not checked: the lock {file} cannot be taken: {error.strerror}"))
         return

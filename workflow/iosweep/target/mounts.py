@@ -1,4 +1,5 @@
-"""The table of mounts, from /proc/<pid>/mountinfo; and whether the rest of this machine sees the same."""
+"""The table of mounts, from /proc/<pid>/mountinfo; whether the rest of this machine sees the same; the counters of a
+mount."""
 
 from __future__ import annotations
 
@@ -6,12 +7,13 @@ import os
 import re
 import select
 from collections.abc import Iterable
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
 from iosweep.errors import Refused
 from iosweep.node import procfs
+from iosweep.node.io_counters import IoCounters, Mounted
 from iosweep.text import printable
 
 
@@ -91,17 +93,6 @@ def mount_of(handle: int) -> int:
         os.close(info)
 
 
-def served_by(mount: Mount) -> int | None:
-    """The user id that the server of a FUSE mount runs as; None of others, whose contents the kernel answers for."""
-    found = re.search(r"(?:^|,)user_id=([0-9]+)(?:,|$)", mount.options)
-    return int(found[1]) if found and re.match(r"fuse(blk)?(\.|$)", mount.fstype) else None
-
-
-def open_to_others(mount: Mount) -> bool:
-    """Whether a FUSE mount lets in users other than the one that mounted it, root included."""
-    return re.search(r"(?:^|,)allow_(other|root)(?:,|$)", mount.options) is not None
-
-
 def without_password(text: str) -> str:
     """Mount sources such as curlftpfs' hold one: `ftp://user:password@host/`."""
     return re.sub(r"(://[^/@\s:]*):[^@/\s]*@", r"\1:***@", text)
@@ -157,3 +148,21 @@ def _unescaped(text: str) -> str:
     if "\\" not in text:  # nearly always, and ten times as fast
         return text
     return re.sub(r"\\([0-7]{3})", lambda match: chr(int(match[1], 8)), text)
+
+
+@lru_cache(maxsize=1)
+def of_mount(point: str, fstype: str) -> IoCounters:
+    """The counters for the file system of this type that is mounted at `point`; where it is not mounted (any more) only
+    those of the network. Nothing of the target itself is touched, so this does not wait for it."""
+    known = table()
+
+    def mount_of(path: str) -> Mounted | None:
+        found = at(path, known)
+        return _mounted(found) if found.point else None
+
+    there = [mount for mount in known if (mount.point, mount.fstype) == (point, fstype)]
+    return IoCounters(_mounted(there[-1] if there else UNLISTED), mount_of)
+
+
+def _mounted(mount: Mount) -> Mounted:
+    return Mounted(mount.point, mount.device or "0:0", mount.fstype, mount.source, mount.options)

@@ -33,7 +33,6 @@ _WORDS = {
     "ensure_each": "making directories",
     "usage": "adding up files",
     "count": "counting files",
-    "foreign": "looking for files of others",
     "examine": "looking at data sets",
     "sample": "reading blocks of files",
     "remove": "removing files",

@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import stat
 import threading
 import time
 from collections.abc import Callable, Collection, Sequence
@@ -17,8 +18,8 @@ from pathlib import Path
 from typing import TypedDict
 
 from iosweep.errors import Refused
-from iosweep.target.directory import MARKER, Opened, Place, shown
-from iosweep.target.foreign import Foreign, ForeignEntries, add, by_name, by_owner
+from iosweep.node import procfs
+from iosweep.target.directory import MARKER, UNFINISHED, Opened, Place, is_probe, shown
 from iosweep.target.protocol import beat
 from iosweep.target.trees import SENTENCES, Directory, Tree
 
@@ -28,9 +29,45 @@ _HELD, _TAKEN = 10_000, 32
 _SLOW = 100e-6
 
 
+#: Directories that we make in the campaign's, and in which we make directories only.
+PARTS = frozenset({"sets", "fresh", "kept"})
+
+
+class Foreign(OSError):
+    """An entry that is not ours."""
+
+    def __init__(self, why: str):
+        super().__init__(errno.EPERM, f"{why}; it is left alone")
+
+
+def by_name(way: Sequence[str], name: str, mode: int) -> str | None:
+    """Why an entry is not one that we make, or None. Pure.
+
+    `way`: the directories from the campaign's to the entry. Two levels down, tools give the names. A link in a part is
+    removed as it is: it holds nothing, and is not followed.
+    """
+    kind = stat.S_IFMT(mode)
+    ours = True
+    if not way:
+        ours = name in PARTS if kind == stat.S_IFDIR else name in (MARKER, UNFINISHED) or is_probe(name)
+    elif len(way) == 1 and way[0] in PARTS:
+        ours = kind in (stat.S_IFDIR, stat.S_IFLNK)
+    return None if ours else "iosweep did not make it"
+
+
+def by_owner(uid: int) -> str:
+    return f"it belongs to user {procfs.user_name(uid)}"
+
+
+def foreign(count: int) -> str:
+    """A sentence on foreign entries, for the end of a removal. Pure."""
+    many = f"{count} entries that iosweep did not make were" if count > 1 else "1 entry that iosweep did not make was"
+    return f"{many} found, and left alone"
+
+
 class Removed(TypedDict):
     """What a removal did. `linked`: files with other names, which stay; `left`: it stopped at its time limit; `wrong`:
-    up to 5 sentences on entries that stay; `foreign`: those of them that are not ours."""
+    up to 5 sentences on entries that stay; `foreign`: how many of them are not ours."""
 
     files: int
     directories: int
@@ -38,7 +75,7 @@ class Removed(TypedDict):
     linked: int
     left: bool
     wrong: list[str]
-    foreign: ForeignEntries
+    foreign: int
 
 
 def remove(place: Place, below: str, seconds: float | None = None, workers: int = 8) -> Removed:
@@ -92,7 +129,7 @@ class _Removal:
             "linked": 0,
             "left": False,
             "wrong": [],
-            "foreign": {"count": 0, "names": []},
+            "foreign": 0,
         }
         self._todo: list[tuple[Directory, Sequence[str]]] = []
         self._busy = 0
@@ -268,8 +305,7 @@ class _Removal:
         with self._turn:
             if len(self.removed["wrong"]) < SENTENCES:
                 self.removed["wrong"].append(f"{path}: {error.strerror}")
-            if isinstance(error, Foreign):
-                add(self.removed["foreign"], path)
+            self.removed["foreign"] += isinstance(error, Foreign)
 
     def _path(self, directory: Directory, name: str = "") -> str:
         return str(Path(self._where, directory.path(name)))

@@ -2,7 +2,7 @@
 
 They run inside the agent. Directories are opened one from the other, no symbolic link is followed, no mount point
 crossed. A tree may be as deep and as wide as it likes: few directories are open at a time, few names are held. Long
-operations report their progress (protocol.beat).
+operations report their progress (protocol.beat). `Stamps` tell whether files changed between two looks at them.
 """
 
 from __future__ import annotations
@@ -12,20 +12,82 @@ import errno
 import os
 import stat
 import threading
+import zlib
 from collections import OrderedDict
 from collections.abc import Collection, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TypedDict
 
 import msgspec
 
 from iosweep.errors import Refused
-from iosweep.target import stamps
-from iosweep.target.directory import DIRECTORY, MARKER, Opened, Place
+from iosweep.target.directory import DIRECTORY, MARKER, PROBE, Opened, Place
 from iosweep.target.mounts import mount_of
 from iosweep.target.protocol import beat
-from iosweep.target.stamps import Stamps
+
+#: So long after a write a network file system may still show the attributes of before (NFS: acregmax).
+LATE_NS = 120 * 10**9
+#: By how much its clock may differ from ours.
+_CLOCKS_NS = 2 * 10**9
+
+
+class Stamps(TypedDict):
+    """Sums over all files of their inode numbers, times of the last write (mtime) and of the last change (ctime); the
+    latest of these times in ns, and whose it is."""
+
+    inodes: int
+    written: int
+    changed: int
+    last_ns: int
+    last: str
+
+
+def no_stamps() -> Stamps:
+    """Of no file."""
+    return {"inodes": 0, "written": 0, "changed": 0, "last_ns": 0, "last": ""}
+
+
+def add_stamps(stamps: Stamps, name: str, status: os.stat_result) -> None:
+    """Add a file. The order matters."""
+    stamps["inodes"] = zlib.crc32(b"%d" % status.st_ino, stamps["inodes"])
+    stamps["written"] = zlib.crc32(b"%d" % status.st_mtime_ns, stamps["written"])
+    stamps["changed"] = zlib.crc32(b"%d" % status.st_ctime_ns, stamps["changed"])
+    if (last := max(status.st_mtime_ns, status.st_ctime_ns)) > stamps["last_ns"]:
+        stamps["last_ns"], stamps["last"] = last, name
+
+
+@dataclass(frozen=True)
+class Difference:
+    """What happened between two looks: `changed`, or why that cannot be told; empty where nothing did."""
+
+    changed: str = ""
+    unclear: str = ""
+
+
+def difference(before: Stamps, after: Stamps, since_ns: int, local: bool, inodes: bool) -> Difference:
+    """What two looks tell. `since_ns`: when the first was made, by our clock.
+
+    `local`: times are right at once, and of our clock. Elsewhere the first look may have seen attributes of before the
+    last write, so that a difference counts only where that write was long ago, or the new time is after the first look;
+    and a change of ctime alone may be the storage's own (tiers, archives). `inodes`: a file keeps its number.
+    """
+    if inodes and before["inodes"] != after["inodes"]:
+        return Difference("files were replaced by others")
+    written = before["written"] != after["written"]
+    if not written and before["changed"] == after["changed"]:
+        return Difference()
+    whose = f"{after['last']} was the last"
+    what = f"files were written to or truncated ({whose})" if written else f"files changed (ctime; {whose})"
+    if local:
+        return Difference(what)
+    if not written:
+        return Difference(unclear=f"the ctime of files changed, and not their mtime ({whose})")
+    if since_ns - before["last_ns"] > LATE_NS or after["last_ns"] > since_ns + _CLOCKS_NS:
+        return Difference(what)
+    return Difference(unclear="times of files changed, which may be those of their preparation, seen late")
+
 
 #: Where `keep` puts things.
 KEPT = "kept"
@@ -129,42 +191,28 @@ def examine(place: Place, looks: list[Look], again: bool = False) -> list[Examin
     directories at a time, because each may take a few round trips to a metadata server.
     """
     with Opened(place) as ours:
-        shown = _Shown(again)
+        shown = again or (any(look.holes for look in looks) and _shows_holes(ours.handle))
         if len(looks) == 1:
             return [_look(ours, looks[0], again, shown)]
         with ThreadPoolExecutor(_AT_ONCE) as pool:
             return list(pool.map(lambda look: _look(ours, look, again, shown), looks))
 
 
-class _Shown:
-    """Whether the file system shows holes: found out once, in the first directory that is asked for them."""
-
-    def __init__(self, known: bool):
-        self._known: bool | None = known or None
-        self._lock = threading.Lock()
-
-    def of(self, handle: int) -> bool:
-        with self._lock:
-            if self._known is None:
-                self._known = _shows_holes(handle)
-            return self._known
-
-
-def _look(ours: Opened, look: Look, again: bool, shown: _Shown) -> Examined:
+def _look(ours: Opened, look: Look, again: bool, shown: bool) -> Examined:
     try:
         with ours.below(look.below) as handle:
             return _examined(handle, look, again, shown)
     except FileNotFoundError:
-        return {"wrong": ["the directory is not there"], "holes": _NOT_LOOKED, "stamps": stamps.none()}
+        return {"wrong": ["the directory is not there"], "holes": _NOT_LOOKED, "stamps": no_stamps()}
 
 
-def _examined(handle: int, look: Look, again: bool, shown: _Shown) -> Examined:
+def _examined(handle: int, look: Look, again: bool, shown: bool) -> Examined:
     wrong: list[str] = []
-    found = stamps.none()
+    found = no_stamps()
     seen = _NOT_LOOKED
     every = -(-len(look.files) // _HOLES_AGAIN) if again else 1
     if look.holes:
-        seen = "none" if shown.of(handle) else "hidden: this file system shows no holes, not even in a sparse file"
+        seen = "none" if shown else "hidden: this file system shows no holes, not even in a sparse file"
     for number, name in enumerate(look.files):
         beat()
         try:
@@ -172,7 +220,7 @@ def _examined(handle: int, look: Look, again: bool, shown: _Shown) -> Examined:
         except FileNotFoundError:
             wrong.append(f"{name} is missing")
             continue
-        stamps.add(found, name, status)
+        add_stamps(found, name, status)
         if not stat.S_ISREG(status.st_mode):
             wrong.append(f"{name} is not a regular file")
         elif status.st_nlink > 1:
@@ -288,7 +336,7 @@ def _is_there(name: str, handle: int) -> bool:
 
 def _shows_holes(handle: int) -> bool:
     """SEEK_HOLE lies on some file systems: see whether it finds the hole of a sparse file made for the purpose."""
-    name = ".iosweep-sparse"
+    name = f"{PROBE}.sparse"
     with contextlib.suppress(FileNotFoundError):  # of an agent that was killed
         os.unlink(name, dir_fd=handle)
     file = os.open(name, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600, dir_fd=handle)

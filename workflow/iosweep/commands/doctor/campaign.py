@@ -18,7 +18,7 @@ from iosweep.plan.launchers import Mpiexec, mpiexec
 from iosweep.plan.model import Plan
 from iosweep.programs import find
 from iosweep.programs.find import Program, UnusableTool
-from iosweep.run import target_space
+from iosweep.run import target_check
 from iosweep.target.agent import Agent
 from iosweep.tools import tools
 
@@ -90,5 +90,5 @@ def judged(found: Mapping[str, Program | UnusableTool], launcher: Mpiexec | Obst
 
 def space(made: Plan) -> Line:
     """Whether all of it fits the target, as far as it is seen from here."""
-    room = target_space.space(made, forecast.of(made))
+    room = target_check.fits(made, forecast.of(made))
     return room if room.outcome == "not checked" else replace(room, seen=f"the campaign {room.seen}")

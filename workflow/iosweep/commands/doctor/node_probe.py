@@ -152,7 +152,7 @@ def target(directory: str) -> Target:
     """Which file system it is on. A child looks, which can be abandoned if it hangs."""
     try:
         from iosweep.errors import Refused, TargetError, TargetHangs
-        from iosweep.target import filesystem, identify
+        from iosweep.target import identify
         from iosweep.target.agent import Agent
     except Exception:
         return {"blind": True}
@@ -160,8 +160,8 @@ def target(directory: str) -> Target:
         with Agent(TARGET_S) as agent:
             facts = agent.call(identify.identify, directory)
         return {
-            "identity": filesystem.identity(facts),
-            "lock_name": filesystem.lock_name(facts),
+            "identity": identify.identity(facts),
+            "lock_name": identify.lock_name(facts),
             "writable": facts["writable"],
         }
     except TargetHangs as error:

@@ -1,7 +1,6 @@
-"""Quotas: a real one of btrfs, file systems without any, and stand-ins for the kernel's quotactl and Lustre's `lfs`."""
+"""Quotas: file systems without any, and stand-ins for the kernel's quotactl and Lustre's `lfs`."""
 
 import ctypes
-import json
 import os
 import shutil
 import struct
@@ -14,7 +13,7 @@ import pytest
 
 import mounts
 from iosweep.errors import Refused
-from iosweep.target import free_space, identify, quota
+from iosweep.target import identify, space
 
 pytestmark = pytest.mark.local
 
@@ -34,76 +33,22 @@ def point() -> Iterator[Path]:
     shutil.rmtree(directory)
 
 
-# btrfs
-
-
-def test_btrfs(point: Path) -> None:
-    s = point / "s"
-    with mounts.btrfs(point):
-        mounts.run("btrfs", "subvolume", "create", str(s))
-        assert quota.room(str(s))["quotas"] == []  # counted, not limited
-        mounts.run("btrfs", "qgroup", "limit", "16m", str(s))
-        (before,) = quota.room(str(s))["quotas"]
-        assert before == {
-            "scope": before["scope"],
-            "used_bytes": before["used_bytes"],
-            "limit_bytes": 16 * MIB,
-            "used_files": 0,
-            "limit_files": None,
-        }
-        assert before["scope"].startswith("subvolume ")
-        assert 0 < before["used_bytes"] < MIB
-        assert quota.room(str(point))["quotas"] == []  # the limit is that of the subvolume alone
-
-        # a directory in it, and what was written and is not on disk yet
-        (s / "iosweep-c").mkdir()
-        (s / "iosweep-c" / "f").write_bytes(os.urandom(4 * MIB))
-        (after,) = quota.room(str(s / "iosweep-c"))["quotas"]
-        assert after["used_bytes"] - before["used_bytes"] >= 4 * MIB
-        assert free_space.over_quota([after], 8 * MIB, 5) is None
-        assert str(free_space.over_quota([after], 12 * MIB, 0)).startswith(
-            f"the quota of {after['scope']} has no room for 12.0 MiB"
-        )
-
-        # it means what the file system means
-        with pytest.raises(OSError, match="Disk quota exceeded"):
-            (s / "g").write_bytes(os.urandom(24 * MIB))
-
-        assert json.loads(json.dumps(quota.room(str(s))["quotas"])) == quota.room(str(s))["quotas"]
-        if not (child := os.fork()):  # any user is told
-            told = 0
-            try:
-                os.setuid(NOBODY)
-                told = len(quota.room(str(s))["quotas"])
-            finally:
-                os._exit(told)
-        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 1
-
-        mounts.run("btrfs", "qgroup", "limit", "-e", "20m", str(s))
-        mounts.run("btrfs", "qgroup", "limit", "none", str(s))
-        (exclusive,) = quota.room(str(s))["quotas"]
-        assert exclusive["limit_bytes"] == 20 * MIB
-
-        mounts.run("btrfs", "quota", "disable", str(point))
-        assert quota.room(str(s))["quotas"] == []
-
-
 # None
 
 
 def test_ext4_without_quotas(point: Path) -> None:
     with mounts.ext4(point):
-        assert quota.room(str(point))["quotas"] == []
+        assert space.room(str(point))["quotas"] == []
 
 
 def test_no_quotas(tmp_path: Path) -> None:
     for directory in (tmp_path, Path("/proc"), Path("/dev/shm"), Path("/sys")):
-        assert quota.room(str(directory))["quotas"] == []
+        assert space.room(str(directory))["quotas"] == []
     (tmp_path / "file").write_text("x")
     with pytest.raises(Refused, match="is not a directory"):
-        quota.room(str(tmp_path / "file"))["quotas"]
+        space.room(str(tmp_path / "file"))["quotas"]
     with pytest.raises(Refused, match="does not exist"):
-        quota.room(str(tmp_path / "none"))["quotas"]
+        space.room(str(tmp_path / "none"))["quotas"]
 
 
 # The kernel's
@@ -142,8 +87,8 @@ QUOTA = {"used_bytes": 5 * MIB, "limit_bytes": 8 * MIB, "used_files": 7, "limit_
 def test_the_kernels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, by_device: str | None) -> None:
     monkeypatch.setattr(identify, "identify", lambda directory: {"fstype": "ext4", "source": "/dev/x"})
     table = {(0, os.geteuid()): FIELDS, (1, os.getegid()): FIELDS, (1, 4242): FIELDS, (2, 0): FIELDS}
-    monkeypatch.setattr(quota, "_LIBC", Kernel(table, by_device))
-    user, group = quota.room(str(tmp_path))["quotas"]
+    monkeypatch.setattr(space, "_LIBC", Kernel(table, by_device))
+    user, group = space.room(str(tmp_path))["quotas"]
     assert user == {"scope": f"user {os.geteuid()}"} | QUOTA
     assert group == {"scope": f"group {os.getegid()}"} | QUOTA
 
@@ -152,8 +97,8 @@ def test_the_group_of_new_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     groups = [os.getegid(), *(g for g in os.getgroups() if g != os.getegid()), *([4242] if not os.getuid() else [])]
     os.chown(tmp_path, -1, groups[-1])
     tmp_path.chmod(0o2755)
-    monkeypatch.setattr(quota, "_LIBC", Kernel({(1, group): FIELDS for group in groups}))
-    assert [q["scope"] for q in quota.room(str(tmp_path))["quotas"]] == [f"group {groups[-1]}"]
+    monkeypatch.setattr(space, "_LIBC", Kernel({(1, group): FIELDS for group in groups}))
+    assert [q["scope"] for q in space.room(str(tmp_path))["quotas"]] == [f"group {groups[-1]}"]
 
 
 @pytest.mark.parametrize(
@@ -170,8 +115,8 @@ def test_the_group_of_new_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 def test_limits(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fields: list[int], limits: tuple[int | None, int | None] | None
 ) -> None:
-    monkeypatch.setattr(quota, "_LIBC", Kernel({(0, os.geteuid()): fields}))
-    found = quota.room(str(tmp_path))["quotas"]
+    monkeypatch.setattr(space, "_LIBC", Kernel({(0, os.geteuid()): fields}))
+    found = space.room(str(tmp_path))["quotas"]
     assert [(q["limit_bytes"], q["limit_files"]) for q in found] == ([limits] if limits else [])
 
 
@@ -197,7 +142,7 @@ def lfs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Path]:
     directory.mkdir()
     monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:{os.environ['PATH']}")
     monkeypatch.setattr(identify, "identify", lambda directory: {"fstype": "lustre", "source": "a@tcp:/b"})
-    monkeypatch.setattr(quota, "_silent", set())
+    monkeypatch.setattr(space, "_silent", set())
 
     def say(user: str = "", group: str = "") -> Path:
         for option, text in {"-u": user, "-g": group}.items():
@@ -222,7 +167,7 @@ def lfs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Path]:
     ],
 )
 def test_lustre(lfs: Callable[..., Path], said: str, expected: tuple[int, int | None, int, int | None] | None) -> None:
-    found = quota.room(str(lfs(said)))["quotas"]
+    found = space.room(str(lfs(said)))["quotas"]
     if expected is None:
         assert found == []
         return
@@ -241,7 +186,7 @@ def test_lustre(lfs: Callable[..., Path], said: str, expected: tuple[int, int | 
 def test_what_lfs_is_asked(lfs: Callable[..., Path], tmp_path: Path) -> None:
     directory = str(lfs(group="DIR 4 0 3000 - 25 0 0 -\n"))
     for _ in range(2):
-        assert [q["scope"] for q in quota.room(directory)["quotas"]] == [f"group {os.getegid()}"]
+        assert [q["scope"] for q in space.room(directory)["quotas"]] == [f"group {os.getegid()}"]
     once = ["quota", "-q", "-u", str(os.geteuid()), directory, "quota", "-q", "-g", str(os.getegid()), directory]
     assert (tmp_path / "bin" / "log").read_text().splitlines() == once * 2
 
@@ -249,13 +194,13 @@ def test_what_lfs_is_asked(lfs: Callable[..., Path], tmp_path: Path) -> None:
 def test_no_quotas_are_asked_for_once(lfs: Callable[..., Path], tmp_path: Path) -> None:
     directory = str(lfs())
     for _ in range(3):
-        assert quota.room(directory)["quotas"] == []
+        assert space.room(directory)["quotas"] == []
     assert (tmp_path / "bin" / "log").read_text().count("-q") == 2  # user and group
 
 
 def test_no_lfs(lfs: Callable[..., Path], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "/nowhere")
-    assert quota.room(str(lfs()))["quotas"] == []
+    assert space.room(str(lfs()))["quotas"] == []
 
 
 # What fits
@@ -280,9 +225,9 @@ Q = {"scope": "user 7", "used_bytes": 6 * MIB, "limit_bytes": 8 * MIB, "used_fil
 )  # fmt: skip
 def test_too_much(change: dict[str, Any], size: int, files: int, expected: str | None) -> None:
     roomy = {"scope": "group 7", "used_bytes": 0, "limit_bytes": 1 << 60, "used_files": 0, "limit_files": 1 << 60}
-    found = free_space.over_quota([roomy, Q | change], size, files)
+    found = space.over_quota([roomy, Q | change], size, files)
     assert found is None if expected is None else str(found).startswith(expected)
 
 
 def test_nothing_binds() -> None:
-    assert free_space.over_quota([], 1 << 60, 1 << 60) is None
+    assert space.over_quota([], 1 << 60, 1 << 60) is None

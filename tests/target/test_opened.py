@@ -13,7 +13,7 @@ from iosweep.errors import Refused
 from iosweep.target import directory as directories
 from iosweep.target import identify, mounts, removal, trees
 from iosweep.target.directory import Opened, Place
-from iosweep.target.filesystem import identity
+from iosweep.target.identify import identity
 from targets import OTHER, OWNER, as_root, as_user, listing, mounted, names
 
 pytestmark = pytest.mark.usefixtures("nothing_of_theirs_changes")
@@ -191,7 +191,7 @@ def test_a_root_that_is_not_a_mount_point(tmp_path: Path) -> None:
     root = tmp_path / "root"
     (root / "scratch").mkdir(parents=True)
     program = (
-        "from iosweep.target.filesystem import identity\n"
+        "from iosweep.target.identify import identity\n"
         "os.chroot(sys.argv[1]); os.chdir('/')\n"
         "found = identity(identify.identify('/scratch'))\n"
         "place = Place('/scratch/iosweep-c', directory.claim('/scratch/iosweep-c', {owner}), found)\n"

@@ -15,8 +15,16 @@ from iosweep.errors import Busy
 from iosweep.node import procfs
 from iosweep.target import identify, lock
 from iosweep.target import mounts as tables
-from iosweep.target.filesystem import identity, known_as, lock_name, may_be_one, same_as_claimed, same_now, volume
-from iosweep.target.identify import FileSystem
+from iosweep.target.identify import (
+    FileSystem,
+    identity,
+    known_as,
+    lock_name,
+    may_be_one,
+    same_as_claimed,
+    same_now,
+    volume,
+)
 from targets import mounted
 
 
@@ -263,8 +271,7 @@ def test_two_file_systems_have_two_locks(tmp_path: Path) -> None:
 @needs_mounts
 def test_a_container_sees_the_same_number(tmp_path: Path) -> None:
     program = (
-        "import sys; from iosweep.target import filesystem, identify;"
-        "print(filesystem.lock_name(identify.identify(sys.argv[1])))"
+        "import sys; from iosweep.target import identify;print(identify.lock_name(identify.identify(sys.argv[1])))"
     )
     with mounts.durable(_made(tmp_path / "a"), "ext4"), mounted("mount", "--bind", f"{tmp_path}/a", f"{tmp_path}/b"):
         inside = ["unshare", "--mount", "--pid", "--fork", "--mount-proc", sys.executable, "-c", program]

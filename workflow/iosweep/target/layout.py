@@ -1,17 +1,57 @@
-"""The striping of what a campaign writes: set on its directory, and read back, by the file system's own command.
+"""The striping of what a campaign writes, and the trash of its directory, by the file system's own command.
 
-`set_layout` and `read_layout` run inside the agent.
+`set_layout`, `read_layout` and `keep_nothing` run inside the agent.
 """
 
 from __future__ import annotations
 
+import os
+import re
+import shutil
+import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from iosweep.errors import Obstacle, Refused
-from iosweep.target.directory import Place
-from iosweep.target.own_command import Failed, one_line, run
+from iosweep.target.directory import Opened, Place
 from iosweep.text import shortened
+
+#: A line of what a command says may be a column of a table.
+_LONGEST = 300
+#: Where GPFS has its commands, which is on few users' PATH.
+_MORE_PATH = "/usr/lpp/mmfs/bin"
+
+
+class _Failed(Exception):
+    """A command is not there, or did not succeed; the message says which."""
+
+
+def _run(argv: Sequence[str], place: Place) -> str:
+    """Output of a command on the campaign's directory. Raises _Failed, and OSError where that is not there."""
+    path = os.pathsep.join([*os.get_exec_path(), _MORE_PATH])
+    program = shutil.which(argv[0], path=path)
+    if program is None:
+        raise _Failed(f"{argv[0]} is not on PATH")
+    with Opened(place) as ours:
+        done = subprocess.run(
+            [program, *argv[1:], ours.directory],
+            cwd=f"/proc/self/fd/{ours.handle}",
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            check=False,
+        )
+    output, errors = os.fsdecode(done.stdout), os.fsdecode(done.stderr)
+    if done.returncode:
+        first = next(iter((errors + output).strip().splitlines()), "it says nothing")
+        raise _Failed(f"`{_one_line(' '.join(argv))}` ended with exit code {done.returncode}: {_one_line(first)}")
+    return output
+
+
+def _one_line(text: str) -> str:
+    """Without line ends, gaps and what steers a terminal; cut."""
+    plain = " ".join("".join(c if c.isprintable() else " " for c in text).split())
+    return plain if len(plain) <= _LONGEST else plain[: _LONGEST - 1] + "…"
+
 
 #: The layout if none could be read; a reason may follow.
 NOT_RECORDED = "not recorded"
@@ -86,8 +126,8 @@ def set_layout(place: Place, fstype: str, arguments: list[str]) -> None:
     if commands is None or commands.set is None or (wrong := refused(arguments)):
         raise Refused(str(unsettable(fstype) or f"target.layout: {wrong}"))
     try:
-        run([*commands.set, *arguments], place)
-    except Failed as error:
+        _run([*commands.set, *arguments], place)
+    except _Failed as error:
         raise Refused(f"target.layout cannot be set: {error}") from None
 
 
@@ -97,10 +137,29 @@ def read_layout(place: Place, fstype: str) -> str:
     if commands is None:
         return NOT_RECORDED
     try:
-        shown = run(commands.show, place)
-    except Failed as error:
+        shown = _run(commands.show, place)
+    except _Failed as error:
         return f"{NOT_RECORDED}: {error}"
     directory = place.directory
     details = shown.split(commands.heading)[-1] if commands.heading else shown
     lines = (line.strip("+ ") for line in details.splitlines() if directory not in line)  # which one it is, we know
-    return one_line("; ".join(filter(None, lines))) or f"{NOT_RECORDED}: {commands.show[0]} shows nothing"
+    return _one_line("; ".join(filter(None, lines))) or f"{NOT_RECORDED}: {commands.show[0]} shows nothing"
+
+
+#: Of MooseFS: sets for how many seconds files that are deleted are kept.
+_TRASH = ("mfssettrashtime", "0")
+
+
+def there_is_one(volume: str) -> bool:
+    """Whether a file system has a trash that we can turn off. `volume`: its name (filesystem.volume). Pure."""
+    return re.match(r"fuse(\.\S+)? mfs#", volume) is not None
+
+
+def keep_nothing(place: Place) -> str | None:
+    """Have files that are made in the campaign's directory from now on free their space when they are deleted; why
+    that was not possible, or None."""
+    try:
+        _run(_TRASH, place)
+    except _Failed as error:
+        return str(error)
+    return None

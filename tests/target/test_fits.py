@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from iosweep.target.free_space import not_free, not_freed, too_much
+from iosweep.target.space import not_free, not_freed, too_much
 
 GIB = 1 << 30
 #: 60 of 100 GiB used, 40 free; a tenth of a million files used.

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from iosweep.errors import Refused
-from iosweep.target import striping
+from iosweep.target import layout
 from targets import at, marked
 
 pytestmark = pytest.mark.local
@@ -76,7 +76,7 @@ def calls(tmp_path: Path) -> Callable[[], list[list[str]]]:
     ],
 )  # fmt: skip
 def test_layouts(arguments: str) -> None:
-    assert striping.refused(shlex.split(arguments)) is None
+    assert layout.refused(shlex.split(arguments)) is None
 
 
 @pytest.mark.parametrize(
@@ -111,15 +111,15 @@ def test_layouts(arguments: str) -> None:
     ],
 )
 def test_no_layouts(arguments: str, wrong: str) -> None:
-    assert str(striping.refused(shlex.split(arguments))).startswith(wrong)
+    assert str(layout.refused(shlex.split(arguments))).startswith(wrong)
 
 
 def test_where_it_can_be_set() -> None:
-    assert striping.unsettable("lustre") is None
-    assert striping.unsettable("beegfs") is None
+    assert layout.unsettable("lustre") is None
+    assert layout.unsettable("beegfs") is None
     for fstype in ("ext4", "gpfs", "nfs4", ""):
         said = f"target.layout can be set on lustre and beegfs, and the target is {fstype}; leave it out"
-        assert str(striping.unsettable(fstype)) == said
+        assert str(layout.unsettable(fstype)) == said
 
 
 # Set
@@ -139,14 +139,14 @@ def test_set(
     fstype: str, arguments: list[str], expected: list[str],
 ) -> None:  # fmt: skip
     stand_in(expected[0], out=b"ignored", err=b"warned")
-    assert striping.set_layout(at(campaign), fstype, arguments) is None
+    assert layout.set_layout(at(campaign), fstype, arguments) is None
     assert calls() == [[*expected, campaign, campaign, ""]]
 
 
 def test_a_layout_that_the_file_system_refuses(campaign: str, stand_in: Callable[..., None]) -> None:
     stand_in("lfs", err=b"\nerror on ioctl 0x4008669a: stripe count 9999 \x1b[2J \xff\nusage: setstripe ...\n", code=22)
     with pytest.raises(Refused) as caught:
-        striping.set_layout(at(campaign), "lustre", ["-c", "9999"])
+        layout.set_layout(at(campaign), "lustre", ["-c", "9999"])
     assert str(caught.value) == (
         "target.layout cannot be set: `lfs setstripe -c 9999` ended with exit code 22:"
         " error on ioctl 0x4008669a: stripe count 9999 [2J"
@@ -159,15 +159,15 @@ def test_a_layout_that_the_file_system_refuses(campaign: str, stand_in: Callable
 def test_what_a_failure_says(campaign: str, stand_in: Callable[..., None], out: bytes, err: bytes, said: str) -> None:
     stand_in("beegfs-ctl", out, err, 1)
     with pytest.raises(Refused, match=f"ended with exit code 1: {said}$"):
-        striping.set_layout(at(campaign), "beegfs", ["--numtargets=4"])
+        layout.set_layout(at(campaign), "beegfs", ["--numtargets=4"])
 
 
 @pytest.mark.usefixtures("stand_in")
 def test_no_command(campaign: str) -> None:
     with pytest.raises(Refused, match=r"^target.layout cannot be set: lfs is not on PATH$"):
-        striping.set_layout(at(campaign), "lustre", ["-c", "4"])
-    assert striping.read_layout(at(campaign), "lustre") == "not recorded: lfs is not on PATH"
-    assert striping.read_layout(at(campaign), "gpfs") == "not recorded: mmlsattr is not on PATH"
+        layout.set_layout(at(campaign), "lustre", ["-c", "4"])
+    assert layout.read_layout(at(campaign), "lustre") == "not recorded: lfs is not on PATH"
+    assert layout.read_layout(at(campaign), "gpfs") == "not recorded: mmlsattr is not on PATH"
 
 
 def test_nothing_is_called_for_what_is_refused(
@@ -177,11 +177,11 @@ def test_nothing_is_called_for_what_is_refused(
     with pytest.raises(
         Refused, match=r"^target.layout can be set on lustre and beegfs, and the target is gpfs; leave it out$"
     ):
-        striping.set_layout(at(campaign), "gpfs", ["-c", "4"])
+        layout.set_layout(at(campaign), "gpfs", ["-c", "4"])
     with pytest.raises(Refused, match=r"^target.layout: `\.\.` is no option"):
-        striping.set_layout(at(campaign), "lustre", ["-c", "4", ".."])
+        layout.set_layout(at(campaign), "lustre", ["-c", "4", ".."])
     (tmp_path / "iosweep-link").symlink_to(campaign)
-    for touch in (lambda d: striping.set_layout(d, "lustre", ["-c", "4"]), lambda d: striping.read_layout(d, "lustre")):
+    for touch in (lambda d: layout.set_layout(d, "lustre", ["-c", "4"]), lambda d: layout.read_layout(d, "lustre")):
         with pytest.raises(Refused, match="is a symbolic link; it is not followed"):
             touch(at(f"{tmp_path}/iosweep-link"))
         with pytest.raises(FileNotFoundError):
@@ -212,7 +212,7 @@ def test_read(
     fstype: str, command: list[str], shown: str, expected: str,
 ) -> None:  # fmt: skip
     stand_in(command[0], out=shown.replace("DIRECTORY", campaign).encode())
-    assert striping.read_layout(at(campaign), fstype) == expected
+    assert layout.read_layout(at(campaign), fstype) == expected
     assert calls() == [[*command, campaign, campaign, ""]]
 
 
@@ -227,17 +227,17 @@ def test_read(
 )
 def test_what_is_shown_fits_a_column(campaign: str, stand_in: Callable[..., None], out: bytes, expected: str) -> None:
     stand_in("lfs", out=out)
-    assert striping.read_layout(at(campaign), "lustre") == expected
+    assert layout.read_layout(at(campaign), "lustre") == expected
 
 
 def test_a_layout_that_cannot_be_read(campaign: str, stand_in: Callable[..., None]) -> None:
     stand_in("lfs", err=b"getstripe: no memory\n", code=12)
     said = "not recorded: `lfs getstripe -d` ended with exit code 12: getstripe: no memory"
-    assert striping.read_layout(at(campaign), "lustre") == said
+    assert layout.read_layout(at(campaign), "lustre") == said
 
 
 def test_a_file_system_without_layouts(campaign: str) -> None:
-    assert striping.read_layout(at(campaign), "ext4") == "not recorded"
+    assert layout.read_layout(at(campaign), "ext4") == "not recorded"
 
 
 def test_a_name_that_is_not_text(tmp_path: Path, stand_in: Callable[..., None]) -> None:
@@ -245,4 +245,4 @@ def test_a_name_that_is_not_text(tmp_path: Path, stand_in: Callable[..., None]) 
     Path(directory).mkdir()
     marked(Path(directory))
     stand_in("lfs", out=os.fsencode(f"{directory}\nstripe_count: 1\n"))
-    assert striping.read_layout(at(directory), "lustre") == "stripe_count: 1"
+    assert layout.read_layout(at(directory), "lustre") == "stripe_count: 1"
