@@ -64,7 +64,7 @@ def test_a_figure_has_decimal_units_where_its_threshold_has(unit: str, figure: s
 
 
 def test_undecided_says_how_many_repetitions_would_decide() -> None:
-    found = decide(rows(1000), "read_iops", ">=", 990, "IOPS")
+    found = decide(rows(1000), "read_iops", ">=", 994, "IOPS")
     assert found.outcome == "undecided"
     assert found.repetitions is not None
     assert 5 < found.repetitions < 15
@@ -132,7 +132,7 @@ def test_a_limit_that_stopped_the_campaign_is_said(left: bool, why: str) -> None
 
 def test_what_was_ingested_cannot_be_repeated() -> None:
     facts = {"files": {}, "bytes": 0, "refused": {}, "without_rows": {}, "left_out": {}}
-    near = decide(rows(1000), "read_iops", ">=", 990, "IOPS", ingested=facts)
+    near = decide(rows(1000), "read_iops", ">=", 994, "IOPS", ingested=facts)
     assert near.reason.endswith("would decide if the figure stays")
     few = decide(rows(1000, spread=[1.0]), "read_iops", ">=", 990, "IOPS", ingested=facts)
     assert few.reason == "1 repetition that counts, and an interval needs 3"

@@ -55,13 +55,13 @@ def test_counts_without_the_nodes_of_the_smallest_are_marked() -> None:
     assert not found.same_nodes
 
 
-def test_figure_and_table() -> None:
+def test_figure() -> None:
     hosts = {1: "n1", 2: "n3,n4", 4: "n1,n2,n3,n4"}
     results = [result for _, result in line({1: 1000.0, 2: 1900.0, 4: 3200.0}, hosts)]
     facts = structs.replace(sweep_facts(1, "p1", "p2", "p4"), axes={"nodes": (1, 2, 4)})
     campaign = loaded([one for result in results for one in result.rows], sweeps=[structs.asdict(facts)])
-    ((sweep, figure, table),) = scaling_figures.of(campaign, results)
-    assert (sweep, figure.name, figure.series) == ("s", "efficiency-by-nodes.s", ("Random read",))
+    (figure,) = scaling_figures.figures(campaign, results)
+    assert (figure.sweep, figure.name, figure.series) == ("s", "efficiency-by-nodes.s", ("Random read",))
     assert [mark.y for mark in figure.marks] == pytest.approx([100, 95, 80])
     assert [(mark.apart, mark.scaling) for mark in figure.marks] == [
         (None, "1 node, which the others are compared with"),
@@ -69,14 +69,6 @@ def test_figure_and_table() -> None:
         (False, "3.2x of 1 node"),
     ]
     assert figure.notes[2] == "Diamonds: 1 result without nodes of the smallest count (n1)."
-    assert (table.title, table.columns) == ("Scaling over nodes, compared with 1 node", ("2 nodes", "4 nodes"))
-    ((name, cells),) = table.rows
-    assert name == "Random read"
-    assert [(cell.speedup, cell.efficiency, cell.apart) for cell in cells if cell] == [
-        ("1.9x", "95 %", True),
-        ("3.2x", "80 %", False),
-    ]
-    assert table.note
 
 
 def test_a_line_breaks_where_a_result_has_no_figure() -> None:
@@ -92,7 +84,7 @@ def test_a_line_breaks_where_a_result_has_no_figure() -> None:
     ]
     facts = structs.replace(sweep_facts(1, "p1", "p2", "p4", "p8"), axes={"nodes": (1, 2, 4, 8)})
     campaign = loaded(rows, sweeps=[structs.asdict(facts)])
-    ((_, figure, _),) = scaling_figures.of(campaign, summarize(rows))
+    (figure,) = scaling_figures.figures(campaign, summarize(rows))
     assert {(mark.x, mark.y is None) for mark in figure.marks} == {(1, False), (2, True), (4, False), (8, False)}
     assert "Hollow: 1 not valid (short)." in figure.notes
     assert "Not drawn: 1 invalid (errors: 3)." in figure.notes

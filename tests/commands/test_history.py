@@ -1,8 +1,7 @@
 """`iosweep history`: what is said of nights, for a person, as JSON, and as a page."""
 
 import re
-import shutil
-from datetime import datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
 
 import orjson
@@ -135,107 +134,6 @@ def test_other_configurations_are_left_out_and_named(nights: Path, tmp_path: Pat
     assert len(orjson.loads(capsys.readouterr().out)) == 2
     assert cli.main(["history", str(nights / "other-30"), str(nights / "night-01")]) == 2
     assert "no two of them measured the same points" in capsys.readouterr().err
-
-
-def ingested(place: Path, day: int | None) -> Path:
-    """A run of IOR that others made, on a day of November 2026; None: its output does not say when."""
-    text = (SAMPLES / "ior" / "3.0.1" / "mpiio_shared_np2_i2.out").read_text()
-    own = f"{datetime(2026, 11, day):%a} Nov {day:02} 14:17:29 2026" if day else "?"
-    assert text.count("Fri Nov 20 14:17:") == 3
-    output = place / f"run-{day}.out"
-    text = re.sub(r"Fri Nov 20 14:17:\d\d 2026", own, text)
-    output.write_text(
-        re.sub(r"(?m)^((?:write|read) +\d+\.)(\d+)", rf"\g<1>{day or 0}\2", text)
-    )  # another run's figures
-    assert cli.main(["ingest", str(output), "--as", f"run-{day}", "--results", str(place / "results")]) == 0
-    return place / "results" / f"run-{day}"
-
-
-def test_ingested_campaigns_are_ordered_by_the_dates_of_their_outputs(
-    tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("iosweep.commands.ingest.make_figures", lambda _: None)
-    for day in (12, 10, 11):
-        ingested(tmp_path, day)
-    ingested(tmp_path, None)
-    capsys.readouterr()
-    assert cli.main(["history", str(tmp_path / "results"), "--json"]) == 0
-    captured = capsys.readouterr()
-    [found] = orjson.loads(captured.out)
-    assert [one["name"] for one in found["campaigns"]] == ["run-10", "run-11", "run-12"]
-    assert "run-None: its outputs have no date, so its place among the others is not known" in captured.err
-
-
-def test_outputs_of_fio_have_dates(tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
-    """JSON before 3.36 has the date of the report and the seconds until then, a text report the date alone."""
-    monkeypatch.setattr("iosweep.commands.ingest.make_figures", lambda _: None)
-    document = orjson.loads((SAMPLES / "fio" / "s1_single_json.out").read_bytes())
-    assert "job_start" not in document["jobs"][0]
-    text = (SAMPLES / "fio" / "read" / "own_text.out").read_text()
-    for day in (12, 11):
-        later = document | {"timestamp_ms": document["timestamp_ms"] + day * 86_400_000}
-        later["jobs"][0]["read"]["lat_ns"]["mean"] = 110_780.0 + day  # another run's figures
-        (tmp_path / f"json-{day}.json").write_bytes(orjson.dumps(later))
-        dated = re.sub(r"Nov +\d+ ", f"Nov {day} ", text)
-        dated = dated.replace("total=804865", f"total=8048{day}").replace("avg=428.96", f"avg=428.{day}")
-        (tmp_path / f"text-{day}.txt").write_text(dated)
-    for kind in ("json", "text"):
-        for output in sorted(tmp_path.glob(f"{kind}-*")):
-            name = output.stem
-            assert cli.main(["ingest", str(output), "--as", name, "--results", str(tmp_path / kind)]) == 0
-        capsys.readouterr()
-        assert cli.main(["history", str(tmp_path / kind), "--json"]) == 0
-        [found] = orjson.loads(capsys.readouterr().out)
-        assert [one["name"] for one in found["campaigns"]] == [f"{kind}-11", f"{kind}-12"]
-
-
-def test_without_any_date_there_is_no_history(tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("iosweep.commands.ingest.make_figures", lambda _: None)
-    ingested(tmp_path, None)
-    capsys.readouterr()
-    assert cli.main(["history", str(tmp_path / "results")]) == 2
-    said = capsys.readouterr().err
-    assert "its outputs have no date" in said
-    assert "none of the campaigns has a measured repetition with a date" in said
-
-
-def test_a_copy_of_a_night_is_no_other_night(nights: Path, capsys: Capture) -> None:
-    shutil.copytree(nights / "night-03", nights / "copy")
-    assert cli.main(["history", str(nights), "--json"]) == 0
-    captured = capsys.readouterr()
-    assert len(orjson.loads(captured.out)[0]["campaigns"]) == 20
-    assert "left out: " in captured.err
-    assert f"night-03 shares 12 of 12 measurements with {nights / 'copy'}: it holds copies of them" in captured.err
-
-
-def rewritten(results: Path, keep: int = 12, own: int = 0) -> None:
-    """Another place's table of the first `keep` rows, the last `own` of which are of another run."""
-    table = pa.parquet.read_table(results / "results.parquet")
-    rows = table.to_pylist()[:keep]
-    for number, row in enumerate(rows):
-        row |= {"host": "n7", "hosts": "n7", "raw": "elsewhere.tar.zst"}
-        if number >= keep - own:
-            row["ops_per_s"] *= 1 + own / 100
-    pa.parquet.write_table(pa.Table.from_pylist(rows, table.schema), results / "results.parquet")
-    results_factory.describe_again(results)
-
-
-def test_a_copy_of_a_night_that_has_been_changed_is_no_other_night(nights: Path, capsys: Capture) -> None:
-    for name, keep, own in (("a-part", 6, 0), ("moved", 12, 0), ("partly", 12, 6), ("little", 12, 7)):
-        shutil.copytree(nights / "night-03", nights / name)
-        rewritten(nights / name, keep, own)
-    assert cli.main(["history", str(nights), "--json"]) == 0
-    captured = capsys.readouterr()
-    [found] = orjson.loads(captured.out)
-    names = [one["name"] for one in found["campaigns"]]
-    assert (len(names), "little" in names, "moved" in names, "night-03" in names) == (21, True, True, False)
-    said = captured.err.replace(f"{nights}/", "").splitlines()
-    assert said == [
-        "left out: a-part shares 6 of 6 measurements with moved: it holds copies of them",
-        "warning: moved shares 5 of 12 measurements with little: it holds copies of them",
-        "left out: night-03 shares 12 of 12 measurements with moved: it holds copies of them",
-        "left out: partly shares 6 of 12 measurements with moved: it holds copies of them",
-    ]
 
 
 def test_figures_that_no_storage_has(tmp_path: Path, capsys: Capture) -> None:

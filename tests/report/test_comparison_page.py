@@ -12,9 +12,8 @@ from test_report_browser import EVIL, FLAGS, PATIENCE_MS
 
 import results_factory as factory
 from iosweep.analysis.aggregate import summarize
+from iosweep.analysis.comparison import AT_LEAST, Side, Versus, like, versus
 from iosweep.analysis.data import load
-from iosweep.analysis.findings import AT_LEAST
-from iosweep.analysis.versus import Side, Versus, like, versus
 from iosweep.report import comparison_page
 
 SIZES = factory.sweep("sizes", ["rand_read"], {"threads_per_node": [1, 2, 4], "transfer_size": [4096, 65536]})

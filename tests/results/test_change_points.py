@@ -22,7 +22,7 @@ def test_a_loss_is_found_with_its_night_and_size() -> None:
     assert abs(split.at - 18) <= 1
     low, high = split.change.within()
     assert low < -0.05 < high < 0
-    assert split.probability < ALPHA
+    assert split.change.p < ALPHA
 
 
 def test_two_changes() -> None:
@@ -40,23 +40,7 @@ def test_false_alarms() -> None:
     assert alarms / 200 <= 0.05
 
 
-def in_phases(nights: int, keeps: float, seed: int) -> list[float]:
-    """Nightly figures around 100, of which each keeps some of what the one before was off by."""
-    draw, off, made = random.Random(seed), 0.0, []
-    for _ in range(nights):
-        off = keeps * off + (1 - keeps**2) ** 0.5 * draw.gauss(0, 1)
-        made.append(100 * (1 + 0.02 * off))
-    return made
-
-
-def test_false_alarms_where_a_night_is_like_the_one_before() -> None:
-    """A single row of 20 nights does not tell how alike they are: ten rows together do."""
-    histories = [{str(n): in_phases(20, 0.3, 100 * k + n) for n in range(10)} for k in range(150)]
-    alarms = sum(any(change_points.found(one).values()) for one in histories)
-    assert alarms / len(histories) <= 0.06
-
-
-def test_headlines_that_change_together_do_not_pass_for_alike_nights() -> None:
+def test_headlines_that_change_together() -> None:
     rows = {str(n): row(60, 0.01, n, n20=0.05, n40=0.05) for n in range(8)}
     assert all(len(splits) == 2 for splits in change_points.found(rows).values())
     few = {str(n): row(10, 0.01, n, n5=0.10) for n in range(8)}
@@ -72,29 +56,9 @@ def test_a_night_alone_is_no_change() -> None:
     figures = row(20, 0.01, 4)
     figures[-1] *= 0.5
     assert change_points.found({"a": figures})["a"] == []
-    assert change_points.unusual(figures[:-1], figures[-1])
-    assert not change_points.unusual(figures[:-2], figures[-2])
 
 
 def test_equal_figures() -> None:
     assert change_points.found({"a": [5.0] * 20}) == {"a": []}
     [split] = change_points.found({"a": [5.0] * 10 + [4.0] * 10})["a"]
     assert split.at == 10
-
-
-def test_nights_that_are_alike_count_for_less() -> None:
-    draw, level, figures = random.Random(5), 0.0, []
-    for _ in range(40):
-        level = 0.9 * level + draw.gauss(0, 1)
-        figures.append(100 * (1 + 0.01 * level))
-    assert change_points._alike([[figures]]) > 3
-
-
-def test_a_trend() -> None:
-    falls = [100 * 0.999**night for night in range(30)]
-    found = change_points.trend([float(night) for night in range(30)], falls)
-    assert found is not None
-    assert found.low <= found.share <= found.high < 0
-    assert found.share == pytest.approx(0.999**30 - 1, rel=1e-3)
-    assert change_points.trend([0.0] * 30, falls) is None
-    assert change_points.trend([0.0, 1.0], [1.0, 2.0]) is None

@@ -21,18 +21,18 @@ def test_the_best_of_several_has_a_wider_interval() -> None:
 
 
 def test_more_repetitions_exclude_what_is_nearer() -> None:
-    numbers = [statistics.enough(ALONE, ALONE, ALONE.center * share) for share in (0.9, 0.95, 0.97, 0.99)]
+    numbers = [statistics.enough(ALONE, ALONE.center * share) for share in (0.9, 0.95, 0.97, 0.99)]
     known = [number for number in numbers if number is not None]
     assert len(known) == 4
     assert known == sorted(known)
     assert known[0] < known[-1]
-    assert statistics.enough(ALONE, ALONE, ALONE.center * 1.00001) is None
-    assert statistics.enough(ALONE, ALONE, ALONE.center * 0.95, alike=8) > known[1]  # type: ignore[operator]
+    assert statistics.enough(ALONE, ALONE.center * 1.00001) is None
+    assert statistics.enough(ALONE, ALONE.center * 0.95, alike=8) > known[1]  # type: ignore[operator]
 
 
 def test_as_many_of_the_same_scatter_exclude_it() -> None:
     value = ALONE.center * 0.95
-    needed = statistics.enough(ALONE, ALONE, value)
+    needed = statistics.enough(ALONE, value)
     assert needed is not None
     scatter = [math.log(one / ALONE.center) for one in VALUES]
     logs = [scatter[i % len(scatter)] for i in range(needed)]
@@ -42,21 +42,3 @@ def test_as_many_of_the_same_scatter_exclude_it() -> None:
     found = statistics.interval([ALONE.center * math.exp((x - mean) * factor) for x in logs])
     assert found is not None
     assert found.excludes(value)
-
-
-def test_what_other_points_tell_is_not_learned_again() -> None:
-    """An interval that they have narrowed gets narrower by the number of repetitions alone."""
-    noise = statistics.pooled([[1.0, 1.01, 0.99, 1.0, 1.005]] * 3 + [[1.0, 1.02, 0.98, 1.0, 1.0]] * 3)
-    narrow = statistics.interval(VALUES, noise)
-    assert narrow is not None
-    assert narrow.half_width_share < ALONE.half_width_share
-    half = math.log1p(narrow.half_width_share)
-    value = narrow.center * math.exp(-half / 2)
-    assert statistics.enough(narrow, ALONE, value) in (20, 21)
-
-
-def test_the_interval_of_a_ratio_is_that_of_its_parts() -> None:
-    low = [one * 0.5 for one in reversed(VALUES)]
-    of_low = statistics.interval(low)
-    assert of_low is not None
-    assert statistics.between(VALUES, low, ALONE, of_low) == statistics.ratio(VALUES, low)

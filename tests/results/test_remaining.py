@@ -323,7 +323,7 @@ def adaptive(tmp_path: Path, **repetitions: Any) -> Plan:
         ([100.0, 100.0, 100.0], []),
         ([100.0, 0.0, 100.0], []),  # without an interval, whatever follows
         ([100.0, 101.0, 100.0], []),
-        ([100.0, 102.0, 100.0], [4]),
+        ([100.0, 110.0, 100.0], [4]),
         ([100.0, 150.0, 100.0, 150.0], [5]),
         ([100.0, 150.0, 100.0, 150.0, 100.0], []),  # wide, but as often as allowed
         ([None, None], []),  # what failed is not measured more often

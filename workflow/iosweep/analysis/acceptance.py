@@ -312,12 +312,10 @@ def _compared(criterion: Criterion, sides: Sequence[_Side], asked: _Asked, limit
     """The decision by the interval of a figure, or of the ratio of two."""
     low, high = sides[0], sides[-1]
     value, found = high.value, high.interval
-    alone = statistics.interval(high.figure.values) or found
     alike = high.alike
     if low is not high:
         value = high.value / low.value
-        found = statistics.between(high.figure.values, low.figure.values, high.interval, low.interval)
-        alone = statistics.ratio(high.figure.values, low.figure.values) or found
+        found = statistics.between(high.interval, low.interval)
         alike += low.alike - 1
     wide = statistics.of_best(found, alike) if alike > 1 else found
     outcome, reason = _by_interval(criterion, wide, limit)
@@ -326,7 +324,7 @@ def _compared(criterion: Criterion, sides: Sequence[_Side], asked: _Asked, limit
     needed = None
     notes: list[str] = []
     if outcome == "undecided":
-        needed = None if _at(found, limit) else statistics.enough(found, alone, limit, alike)
+        needed = None if _at(found, limit) else statistics.enough(found, limit, alike)
         weakest = max(sides, key=lambda side: side.interval.half_width_share)
         more = _more(weakest.choice, found, needed, limit, asked.again)
         why = (doubt or Why(more)).after(f"{reason}; ")

@@ -72,7 +72,7 @@ class Statistics:
     @property
     def repeatable(self) -> bool:
         """Whether it has a grade, or too few repetitions to tell: as the check `precise` decides."""
-        return self.interval is None or not statistics_of.scattered(self.interval)
+        return self.interval is None or not statistics_of.scattered(self.values)
 
 
 @dataclass(frozen=True)

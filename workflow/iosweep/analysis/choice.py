@@ -177,8 +177,7 @@ class Compared:
         if not all(result.host_sets < 2 or result.in_turn for result in (one, to)):
             return None
         a, b = self._interval(one.point), self._interval(to.point)
-        values = self.candidates[one.point].values, self.candidates[to.point].values
-        return None if a is None or b is None else statistics.between(*values, a, b)
+        return None if a is None or b is None else statistics.between(a, b)
 
     def _interval(self, point: str) -> Interval | None:
         if point not in self.intervals:

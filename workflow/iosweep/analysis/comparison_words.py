@@ -11,20 +11,20 @@ from collections.abc import Iterator, Sequence
 from iosweep.analysis import caveats, formats, titles
 from iosweep.analysis.aggregate import distinct
 from iosweep.analysis.changes import sessions
-from iosweep.analysis.data import Campaign, Value
-from iosweep.analysis.findings import (
-    MOST_SESSIONS,
+from iosweep.analysis.comparison import (
     Comparison,
     Finding,
     Learned,
+    Like,
     Verdict,
+    Versus,
     lower_is_better,
     most_elsewhere,
     told,
 )
+from iosweep.analysis.data import Campaign, Value
 from iosweep.analysis.formats import listing
 from iosweep.analysis.matching import Hint, Unmatched
-from iosweep.analysis.versus import Like, Versus
 from iosweep.text import human_count, percent_change, some
 from iosweep.tools import parameters, phases
 
@@ -32,8 +32,6 @@ from iosweep.tools import parameters, phases
 _NAMED = 3
 
 SYMBOLS = {"regression": "▼", "improvement": "▲", "same": "=", "undecided": "?"}
-#: What stands behind a change that is one against the rest of its phase.
-_AGAINST_REST = " *"
 
 
 def sentence(found: Comparison) -> str:
@@ -65,11 +63,9 @@ def _doubted(found: Comparison) -> str:
 
 
 def sessions_known(one: Versus) -> list[str]:
-    """What is known of how sessions of the first system differ; warnings: of campaigns that hold copies of another's
-    measurements, and of those of `--like` that are of another system."""
-    copied = [*filter(None, [one.copied]), *(own for other in one.like for own in other.copied)]
+    """What is known of how sessions of the first system differ; warnings of campaigns of `--like` that are of another
+    system."""
     known = [
-        *(f"Warning: {own.shared.sentence(own.side, own.other)}." for own in copied),
         _beyond(one.found, one.a.name),
         *(_unlike(one.a.name, other) for other in one.like),
     ]
@@ -100,33 +96,12 @@ def sessions_differ(found: Comparison, name: str) -> str:
     most = most_sessions(found)
     if not most:
         return "The campaigns of --like have too few results in common to say by how much sessions differ."
-    several = len({one.sessions for one in found.learned or ()}) > 1
-    over = "" if several else f" over {most} campaigns"
-    spreads = _spreads(found, several)
-    deviation = f" (standard deviation of a result{over})" if any("%" in one for one in spreads) else over
-    return f"Sessions of {name} differ {', and '.join(spreads)}{deviation}. A change counts only beyond that."
-
-
-def _spreads(found: Comparison, several: bool) -> list[str]:
-    """By how much sessions differ, and in which phases by no more than their repetitions do. several: whether phases
-    have different numbers of sessions."""
-
-    def named(one: Learned) -> str:
-        return phase_name(found, one) + (f" over {one.sessions} campaigns" if several else "")
-
     known = sorted(found.learned or (), key=lambda one: -one.sd_share)
-    beyond = [one for one in known if one.beyond_repetitions]
-    within = [named(one) for one in known if not one.beyond_repetitions]
-    parts = []
-    if beyond:
-        shares = [f"{100 * one.sd_share:.1f} % in {named(one)}" for one in beyond[:_NAMED]]
-        more = len(beyond) - len(shares)
-        less = [f"less in {human_count(more, 'other phase')}"] if more else []
-        parts.append(f"by {listing([*shares, *less])}")
-    if within:
-        where = within if len(within) <= _NAMED else ["the rest" if beyond else "any phase"]
-        parts.append(f"by no more than repetitions do in {listing(where)}")
-    return parts
+    shares = [f"{100 * one.sd_share:.1f} % in {phase_name(found, one)}" for one in known[:_NAMED]]
+    if more := len(known) - len(shares):
+        shares.append(f"less in {human_count(more, 'other phase')}")
+    over = f"standard deviation of a result over {most} campaigns"
+    return f"Sessions of {name} differ by {listing(shares)} ({over}). A change counts only beyond that."
 
 
 def most_sessions(found: Comparison) -> int:
@@ -142,11 +117,12 @@ def _unlike(name: str, other: Like) -> str:
     return f"Warning: {other.side.name} (--like) differs from {name} in {some(texts, _NAMED, separator='; ')}."
 
 
-def legend(found: Comparison, name: str) -> str:
+def legend(found: Comparison) -> str:
     """What the symbols and the last column of the table mean."""
     symbols = "▼ worse, ▲ better, = no difference that matters, ? undecided, ○ in doubt"
-    what = "repetitions in each campaign" if found.learned is None else f"campaigns of {name} (--like)"
-    return f"{symbols}; more: {what} that would decide."
+    return (
+        f"{symbols}; more: repetitions in each campaign that would decide." if found.learned is None else f"{symbols}."
+    )
 
 
 def subject(found: Comparison, one: Finding) -> str:
@@ -198,7 +174,7 @@ def _brief(column: str, value: Value, one: Finding) -> str:
 def effect(one: Finding, column: str) -> str:
     """` lost 6.1 % (4.0 to 8.2)`, of several `... in the mean of 8 results`; of latencies `rose`, `fell`. Without
     sessions: `: 6.1 % lower (4.0 to 8.2)`."""
-    change = one.shown
+    change = one.change
     if change is None:
         return " has no interval"
     more = change.share > 0
@@ -209,17 +185,15 @@ def effect(one: Finding, column: str) -> str:
     if not one.sessions:
         return f": {share} {'higher' if more else 'lower'} {interval}"
     verbs = ("fell", "rose") if lower_is_better(column) else ("lost", "gained")
-    rest = " against the rest of the phase" if one.against_rest else ""
-    return f" {verbs[more]} {share} {interval}{rest}"
+    return f" {verbs[more]} {share} {interval}"
 
 
 def interval(one: Finding) -> str:
     """`−6.1 % (−8.2 to −4.0)`, or why there is none."""
-    if one.shown is None:
+    if one.change is None:
         return one.why
-    low, high = one.shown.within()
-    rest = _AGAINST_REST if one.against_rest else ""
-    return f"{_signed(one.shown.share)} % ({_signed(low)} to {_signed(high)}){rest}"
+    low, high = one.change.within()
+    return f"{_signed(one.change.share)} % ({_signed(low)} to {_signed(high)})"
 
 
 def figures(one: Finding, column: str) -> tuple[str, str]:
@@ -254,27 +228,22 @@ def verdict(one: Finding, at_least: float) -> str:
 
 
 def more(one: Finding, noun: str = "") -> str:
-    """How many more repetitions, or with sessions campaigns, would decide a finding; "" where none are needed. noun: of
-    one of them."""
-    if one.verdict != "undecided" or one.change is None:
+    """How many more repetitions would decide a finding; "" where none are needed. noun: of one of them."""
+    if one.verdict != "undecided" or one.change is None or one.sessions:
         return ""
     if one.more is None:
-        return f"> {MOST_SESSIONS if one.sessions else 100} {noun + 's' if noun else ''}".rstrip()
+        return f"> 100 {noun + 's' if noun else ''}".rstrip()
     return human_count(one.more, noun).rstrip() if noun else f"{one.more}"
 
 
-def to_decide(found: Comparison, name: str) -> str:
-    """How many more repetitions, or with sessions campaigns of the first system, would decide what is undecided; ""
-    where nothing is. name: of the first campaign."""
+def to_decide(found: Comparison) -> str:
+    """How many more repetitions would decide what is undecided; "" where nothing is, and where it is sessions that are
+    too few."""
     undecided = [one for one in found.undecided if one.change]
-    if not undecided:
+    if not undecided or found.learned is not None:
         return ""
     known = [one.more for one in undecided if one.more is not None]
-    count = max(known, default=MOST_SESSIONS if found.learned is not None else 100)
-    if found.learned is None:
-        cure = f"{human_count(count, 'more repetition')} in each campaign"
-    else:
-        cure = f"{human_count(count, 'more campaign')} of {name} (--like)"
+    cure = f"{human_count(max(known, default=100), 'more repetition')} in each campaign"
     text = f"{human_count(len(undecided), 'result is', 'results are')} undecided"
     if not known:
         return f"{text}, and {cure} would not decide {'it' if len(undecided) == 1 else 'them'}."
@@ -301,11 +270,6 @@ def limits(a: Campaign, b: Campaign, found: Comparison) -> Iterator[str]:
         yield (
             "What sessions of one system differ by (other load, the state of the file system) is not in the intervals:"
             " further campaigns of the first system, named with --like, show it."
-        )
-    if any(one.against_rest for one in found.findings):
-        yield (
-            "*: against the rest of its phase, whose results a session makes faster or slower together: how much the"
-            " whole phase changed is less certain."
         )
     if doubted := sum(one.suspect for one in found.singles):
         yield (

@@ -11,13 +11,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from iosweep.analysis import changes, choice, findings, formats, titles
+from iosweep.analysis import changes, choice, comparison, formats, titles
 from iosweep.analysis.aggregate import Result, Statistics, phase_order, summarize
 from iosweep.analysis.changes import Changed
 from iosweep.analysis.data import Campaign
 from iosweep.plan import contests
-from iosweep.results import change_points
-from iosweep.results.change_points import Split, Trend
+from iosweep.results import change_points, statistics
+from iosweep.results.change_points import Split
 from iosweep.results.statistics import Interval
 from iosweep.text import printable
 
@@ -63,7 +63,7 @@ class Step:
 @dataclass(frozen=True)
 class Line:
     """A headline over time. figures: of the nights that have one; steps: its changes; level: of the nights since the
-    last change; unusual: whether the last night is off, which one night alone does not decide."""
+    last change."""
 
     name: str
     result: Result
@@ -71,8 +71,6 @@ class Line:
     figures: tuple[Figure, ...]
     steps: tuple[Step, ...]
     level: Interval | None
-    trend: Trend | None
-    unusual: bool
 
     @property
     def last(self) -> Figure:
@@ -212,9 +210,9 @@ def _figures(nights: Sequence[Night], key: _Key, point: str) -> list[Figure]:
     found = []
     for index, one in enumerate(nights):
         result = next((r for r in one.results if r.point == point and r.phase == key[1]), None)
-        statistics = result.statistics.get(key[2]) if result else None
-        if result and statistics and statistics.mean > 0:
-            found.append(Figure(index, statistics, result.verdict != "valid"))
+        own = result.statistics.get(key[2]) if result else None
+        if result and own and own.mean > 0:
+            found.append(Figure(index, own, result.verdict != "valid"))
     return found
 
 
@@ -229,7 +227,7 @@ def _line(
 ) -> Line:
     last = next(r for r in nights[figures[-1].index].results if (r.point, r.phase) == (point, key[1]))
     column = key[2]
-    sign = -1 if findings.lower_is_better(column) else 1
+    sign = -1 if comparison.lower_is_better(column) else 1
     steps = []
     for split in splits:
         better = sign * split.change.share
@@ -238,17 +236,14 @@ def _line(
         steps.append(Step(at, split, better <= -at_least, better >= at_least, changed))
     present = figures[splits[-1].at :] if splits else figures
     values = [one.value for one in present]
-    days = [nights[one.index].began.timestamp() / 86400 for one in present]
-    name = titles.phase(key[1]) + (" latency" if findings.lower_is_better(column) else "")
+    name = titles.phase(key[1]) + (" latency" if comparison.lower_is_better(column) else "")
     return Line(
         name=f"{name}, {titles.describe(key[0], last.kind, [key[1]])}",
         result=last,
         column=column,
         figures=tuple(figures),
         steps=tuple(steps),
-        level=change_points.level(values),
-        trend=change_points.trend(days, values),
-        unusual=change_points.unusual(values[:-1], values[-1]),
+        level=statistics.interval(values),
     )
 
 
@@ -258,4 +253,6 @@ def place(line: Line) -> str:
 
 
 def units(line: Line) -> tuple[formats.Unit, ...]:
-    return formats.LATENCY if findings.lower_is_better(line.column) else formats.units_of(line.column, line.result.kind)
+    return (
+        formats.LATENCY if comparison.lower_is_better(line.column) else formats.units_of(line.column, line.result.kind)
+    )

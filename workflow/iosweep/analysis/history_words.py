@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from iosweep.analysis import formats
 from iosweep.analysis.changes import Changed
 from iosweep.analysis.history import History, Line, Step, units
-from iosweep.results.change_points import LEAST, TREND_DAYS
-from iosweep.text import human_count, percent_change, some
+from iosweep.results.change_points import LEAST
+from iosweep.text import human_count, some
 
 #: Things that changed with a level that are named.
 _NAMED = 4
@@ -74,18 +74,8 @@ def level(line: Line) -> str:
     return f"{figure}{sure} over {human_count(count, 'campaign')}"
 
 
-def trend(line: Line) -> str:
-    """`+0.4 % in 30 days (−0.2 to +1.0)`; "" for too few campaigns."""
-    if line.trend is None:
-        return ""
-    own = line.trend
-    low, high = percent_change(own.low), percent_change(own.high)
-    return f"{percent_change(own.share)} % in {TREND_DAYS:.0f} days ({low} to {high})"
-
-
 def last(line: Line) -> str:
-    figure = formats.quantity(line.last.value, units(line))
-    return f"{figure} (off; the next campaigns will show)" if line.unusual else figure
+    return formats.quantity(line.last.value, units(line))
 
 
 def changed(told: Sequence[Changed]) -> str:

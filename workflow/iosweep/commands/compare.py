@@ -13,9 +13,20 @@ from iosweep.analysis import comparison_words as words
 from iosweep.analysis import matching
 from iosweep.analysis.aggregate import FIGURES, Result, summarize
 from iosweep.analysis.changes import Changed
+from iosweep.analysis.comparison import (
+    AT_LEAST,
+    Comparison,
+    Finding,
+    Like,
+    Side,
+    Versus,
+    comparable,
+    like,
+    names,
+    told,
+    versus,
+)
 from iosweep.analysis.data import Campaign, load
-from iosweep.analysis.findings import AT_LEAST, Comparison, Finding, told
-from iosweep.analysis.versus import Copied, Like, Side, Versus, comparable, copied, like, names, versus
 from iosweep.commands import campaigns, outcome
 from iosweep.commands.report import write_page
 from iosweep.commands.terminal import Printer, prose, say, table, to_json, working
@@ -67,14 +78,14 @@ def run(arguments: Namespace) -> int:
         ignore = matching.ignored(arguments.ignore) if arguments.ignore else None
     except matching.NeverMixed as error:
         raise CommandError(str(error), NOT_COMPARABLE) from None
-    named = [*arguments.campaign, *arguments.like]
-    sides = _sides(named)
+    sides = _sides([*arguments.campaign, *arguments.like])
     (first, *compared), further = sides[: len(arguments.campaign)], sides[len(arguments.campaign) :]
     if apart := [other for other in compared if not comparable(first, other, ignore, arguments.figure)]:
         reasons = [_nothing(first, other, ignore, arguments.figure) for other in apart]
         raise CommandError("; ".join(reasons), NOT_COMPARABLE)
-    shares = [_copied(sides, number, named) for number in range(len(arguments.campaign), len(sides))]
-    alike = tuple(_like(first, *one, ignore, arguments.figure) for one in zip(further, shares, strict=True))
+    if twice := [one.path for one in further if [other.path for other in sides].count(one.path) > 1]:
+        raise CommandError(f"{twice[0]} is named twice: a campaign is no other session of itself", NOT_COMPARABLE)
+    alike = tuple(_like(first, one, ignore, arguments.figure) for one in further)
     found = [versus(first, other, ignore, arguments.figure, arguments.at_least, alike) for other in compared]
     if arguments.html:  # first: whoever reads the text may stop before its end
         write_page(arguments.html, lambda: _page(found), NOT_COMPARABLE)
@@ -100,23 +111,9 @@ def _sides(named: Sequence[str]) -> list[Side]:
     ]
 
 
-def _copied(sides: Sequence[Side], number: int, named: Sequence[str]) -> tuple[Copied, ...]:
-    """What a campaign of `--like`, with this index, shares with those before it. named: as the arguments name them.
-    Raises CommandError if it is a copy of one: it is no other session."""
-    found = []
-    for other, typed in zip(sides[:number], named, strict=False):
-        if one := copied(sides[number], other):
-            if one.shared.copy:
-                why = f"--like {one.shared.sentence(named[number], typed)}"
-                raise CommandError(f"{why}; name another campaign of the system of {named[0]}", NOT_COMPARABLE)
-            found.append(one)
-    return tuple(found)
-
-
-def _like(first: Side, side: Side, shared: tuple[Copied, ...], ignore: frozenset[str] | None, column: str) -> Like:
-    """A campaign of `--like`. shared: measurements that others of the comparison have, too. Raises CommandError where
-    it says nothing of how sessions differ."""
-    found = like(first, side, ignore, column, shared)
+def _like(first: Side, side: Side, ignore: frozenset[str] | None, column: str) -> Like:
+    """A campaign of `--like`. Raises CommandError where it says nothing of how sessions differ."""
+    found = like(first, side, ignore, column)
     if not found.results:
         named = replace(side, name=f"{side.name} (--like)")
         raise CommandError(_nothing(first, named, ignore, column), NOT_COMPARABLE)
@@ -213,8 +210,8 @@ def _closing(one: Versus) -> Iterator[str]:
     found = one.found
     counts = [f"{found.count(verdict):,} {name}" for verdict, name in words.counted(found.at_least)]
     yield f"{human_count(len(found.singles), 'result')} compared: {', '.join(counts)}."
-    yield words.legend(found, one.a.name)
-    yield from filter(None, [words.to_decide(found, one.a.name)])
+    yield words.legend(found)
+    yield from filter(None, [words.to_decide(found)])
     yield from words.absent(found, one.names)
     yield from filter(None, [words.advice(one.hint)])
     yield from words.limits(one.a.campaign, one.b.campaign, found)
@@ -299,12 +296,8 @@ def _finding(one: Finding, of: Versus) -> dict[str, object]:
         "p": change.p if change else None,
         "p_holm": one.p if change else None,
         "verdict": one.verdict,
-        "more_repetitions": None if one.sessions else one.more,
-        "more_sessions": one.more if one.sessions else None,
+        "more_repetitions": one.more,
         "sessions": one.sessions,
-        "against_rest": one.against_rest,
-        "beside_share": one.beside.share if one.beside else None,
-        "beside_ci95_share": one.beside.within() if one.beside else None,
         "suspect": one.suspect,
         "why": one.why,
     }

@@ -8,7 +8,6 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from iosweep.analysis import copies
 from iosweep.analysis import history_words as words
 from iosweep.analysis.changes import Changed
 from iosweep.analysis.data import load
@@ -88,9 +87,8 @@ def run(arguments: Namespace) -> int:
 
 
 def _nights(names: Sequence[str]) -> tuple[list[Night], list[str]]:
-    """The campaigns that were named, without copies, and sentences on those that cannot be used."""
+    """The campaigns that were named, and sentences on those that cannot be used."""
     nights: list[Night] = []
-    places: list[Path] = []
     skipped = []
     for results in dict.fromkeys(_paths(names)):
         try:
@@ -106,17 +104,7 @@ def _nights(names: Sequence[str]) -> tuple[list[Night], list[str]]:
                 skipped.append(f"left out: {results}: {one}")
             else:
                 nights.append(one)
-                places.append(results)
-    return _without_copies(nights, places, skipped)
-
-
-def _without_copies(nights: list[Night], places: Sequence[Path], skipped: list[str]) -> tuple[list[Night], list[str]]:
-    """The nights that are no copies of others, and the sentences with those on copies."""
-    found = copies.originals([copies.measurements(one.campaign.rows) for one in nights])
-    for index, (other, shared) in sorted(found.items()):
-        what = "left out" if shared.copy else "warning"
-        skipped.append(f"{what}: {shared.sentence(str(places[index]), str(places[other]))}")
-    return [one for index, one in enumerate(nights) if index not in found or not found[index][1].copy], skipped
+    return nights, skipped
 
 
 def _left_out(grouped: Sequence[Sequence[Night]], chosen: Sequence[Sequence[Night]]) -> Iterator[str]:
@@ -154,10 +142,10 @@ def _nothing(grouped: Sequence[Sequence[Night]]) -> str:
 def _show(found: History) -> None:
     prose(words.sentence(found))
     say("")
-    whole = table("headline", "where", "last", "level", "trend", wrapped=["headline", "where", "trend"])
+    whole = table("headline", "where", "last", "level", wrapped=["headline", "where"])
     for line in found.lines:
         mark = "▼ " if line.regressed else "▲ " if line.steps and line.steps[-1].better else "  "
-        whole.add_row(mark + line.name, place(line), words.last(line), words.level(line), words.trend(line))
+        whole.add_row(mark + line.name, place(line), words.last(line), words.level(line))
     Printer().print(whole)
     for line in found.lines:
         for step in line.steps:
@@ -217,7 +205,7 @@ def _line(found: History, line: Line) -> dict[str, object]:
                 "date": words.date(found, step),
                 "share": step.split.change.share,
                 "ci95": list(step.split.change.within()),
-                "p": step.split.probability,
+                "p": step.split.change.p,
                 "verdict": words.verdict(step),
                 "changed": _changes(step.changed),
             }
@@ -226,9 +214,7 @@ def _line(found: History, line: Line) -> dict[str, object]:
         "level": {"mean": line.level.center, "ci95_low": line.level.low, "ci95_high": line.level.high}
         if line.level
         else None,
-        "trend_30_days": {"share": line.trend.share, "ci95": [line.trend.low, line.trend.high]} if line.trend else None,
         "regressed": line.regressed,
-        "last_is_unusual": line.unusual,
     }
 
 

@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from iosweep.analysis import comparison_words as words
-from iosweep.analysis.findings import Comparison, Finding, Verdict, told
-from iosweep.analysis.versus import Versus
+from iosweep.analysis.comparison import Comparison, Finding, Verdict, Versus, told
 from iosweep.report import html
 
 #: Half width of the drawing of an interval, in its own units.
@@ -103,7 +102,7 @@ def _part(versus: Versus) -> Part:
 
 def _notes(versus: Versus) -> list[str]:
     return [
-        words.to_decide(versus.found, versus.a.name),
+        words.to_decide(versus.found),
         *words.absent(versus.found, versus.names),
         words.advice(versus.hint),
         *words.limits(versus.a.campaign, versus.b.campaign, versus.found),
@@ -113,12 +112,12 @@ def _notes(versus: Versus) -> list[str]:
 def _edge(found: Comparison) -> float:
     """The change that the drawings end at, as a share: a multiple of 5 % that holds all intervals. Above 25 %, where
     intervals may have any width, what holds the changes that are certain, or all where none is, and 100 % at most."""
-    drawn = [one for one in found.findings if one.shown]
+    drawn = [one for one in found.findings if one.change]
     ends = [abs(end) for one in drawn for end in _shares(one)]
     if narrow := [step for step in _NARROW if max(ends, default=0.0) <= step]:
         return narrow[0]
     certain = [one for one in drawn if one.verdict in ("regression", "improvement")]
-    most = max(abs(one.shown.share) for one in certain or drawn if one.shown)
+    most = max(abs(one.change.share) for one in certain or drawn if one.change)
     return next((step for step in _WIDE if most <= step), _WIDE[-1])
 
 
@@ -131,7 +130,7 @@ def _line(found: Comparison, one: Finding, edge: float) -> Line:
         style=_CLASSES[one.verdict],
         symbol=words.SYMBOLS[one.verdict],
         suspect=one.suspect,
-        more=words.more(one, "more campaign" if one.sessions else "more repetition"),
+        more=words.more(one, "more repetition"),
     )
     if one.change is None:
         return line
@@ -141,6 +140,6 @@ def _line(found: Comparison, one: Finding, edge: float) -> Line:
 
 
 def _shares(one: Finding) -> tuple[float, float, float]:
-    assert one.shown is not None
-    low, high = one.shown.within()
-    return low, one.shown.share, high
+    assert one.change is not None
+    low, high = one.change.within()
+    return low, one.change.share, high

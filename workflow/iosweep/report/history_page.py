@@ -37,7 +37,6 @@ class Drawn:
     where: str
     last: str
     level: str
-    trend: str
     style: str
     steps: tuple[tuple[str, str, str, str], ...]  # date, change, verdict, what changed then
     dots: tuple[Dot, ...]
@@ -104,7 +103,6 @@ def _drawn(found: History, line: Line) -> Drawn:
         place(line),
         words.last(line),
         words.level(line),
-        words.trend(line),
         "invalid" if line.regressed else "valid",
         tuple(
             (words.when(found, step.night), words.moved(step), words.verdict(step), words.changed(step.changed))

@@ -14,8 +14,6 @@ from iosweep.results.statistics import Interval, Noise
 
 #: Verdicts of the repetitions that enter a figure.
 COUNTED = frozenset({"valid", "suspect"})
-#: Points that tell how a phase scatters. With fewer, all phases of the tool do.
-_POINTS = 4
 
 
 class Headline(NamedTuple):
@@ -72,26 +70,17 @@ def intervals(samples: Sequence[Sample]) -> list[Interval | None]:
 
 
 def noises(samples: Sequence[Sample]) -> list[Noise | None]:
-    """How the points that tell of each sample scatter; None where they are too few.
+    """The usual scatter of the points of each sample's phase; None where they are too few.
 
-    Samples that confirm learn from all. The others learn nothing from these: fresh repetitions come last, and must not
-    show that a point which was repeated often enough was not.
+    Fresh repetitions that confirm a best point are not among them: they come last, and must not show that a point which
+    was repeated often enough was not.
     """
-    pools: dict[object, list[Sequence[float]]] = {}
+    pools: dict[tuple[object, str], list[Sequence[float]]] = {}
     for sample in samples:
-        if sample.alike and len(sample.values) > 1:
-            for confirms in (True,) if sample.confirms else (True, False):
-                for key in (sample.like, (sample.like, sample.phase)):
-                    pools.setdefault((confirms, key), []).append(sample.values)
-    known: dict[object, Noise | None] = {}
-    found: list[Noise | None] = []
-    for sample in samples:
-        of_phase, of_tool = (sample.confirms, (sample.like, sample.phase)), (sample.confirms, sample.like)
-        pool = of_phase if len(pools.get(of_phase, ())) >= _POINTS else of_tool
-        if pool not in known:
-            known[pool] = statistics.pooled(pools.get(pool, []))
-        found.append(known[pool])
-    return found
+        if sample.alike and not sample.confirms:
+            pools.setdefault((sample.like, sample.phase), []).append(sample.values)
+    known = {key: statistics.pooled(own) for key, own in pools.items()}
+    return [known.get((sample.like, sample.phase)) for sample in samples]
 
 
 def host_sets(ran: Iterable[tuple[str | None, str | None]]) -> set[frozenset[str]]:

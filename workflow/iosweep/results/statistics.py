@@ -1,11 +1,10 @@
 """How sure a figure is: its interval over repetitions, and the grade of that; how sure a difference is. Pure.
 
 The runner decides by it how often a point is measured, the report shows it, and campaigns are compared by it.
-docs/statistics.md and docs/comparing.md say what holds, with simulated figures.
 
-Repetitions are compared as ratios: the interval is Student's t on logarithms. A few values may lie close together by
-luck, most of all where repeating stops once they do. So the deviation behind an interval is at least the upper bound of
-the one that the values and other points of the same phase (`Noise`) make likely.
+There is one model. Repetitions are compared as ratios: the interval is Student's t on logarithms. A few values may lie
+close together by luck, so the usual scatter of other points of the phase (`Noise`) may widen the interval of a few
+repetitions; it never narrows one. Every error level is 5 %.
 """
 
 from __future__ import annotations
@@ -23,39 +22,31 @@ Grade = Literal["A", "B", "C"]
 GRADES: tuple[tuple[Grade, float], ...] = (("A", 0.05), ("B", 0.10), ("C", 0.20))
 #: Least number of repetitions for a grade.
 ENOUGH = 3
-#: Share of what is beyond one end of an interval.
-ONE_SIDE = 0.025
 #: Repetitions that are worth naming.
 MOST_REPETITIONS = 1000
 #: Half width of the widest interval, on logarithms: figures differ by less than that, and a table holds its share.
 _WIDEST = 40.0
 #: Logarithms further from 0 are those of no float.
 _FARTHEST = 700.0
-#: A variance is never taken for less than this share of the usual one: an accident of rounding is not precision.
-_LEAST = 1e-5
+#: Probability of an error: of an interval that does not hold the figure, of a false alarm anywhere in a comparison.
+ALPHA = 0.05
+#: Repetitions up to which the scatter of other points widens an interval, and the points that it takes.
+_FEW, _POINTS = 5, 4
 
 
 @dataclass(frozen=True)
 class Noise:
-    """How the logarithms of repetitions scatter at several points of a phase.
-
-    Variances are spread over the points as a scaled inverse chi-squared distribution with these degrees of freedom
-    (infinite: all points scatter alike). most: degrees of freedom that the points have together; average: their mean
-    variance.
-    """
+    """How the logarithms of repetitions usually scatter: their variance, and its degrees of freedom."""
 
     variance: float
     freedom: float
-    most: int
-    average: float = 0.0
 
 
 @dataclass(frozen=True)
 class Interval:
     """Where the true figure is with 95 % confidence or more, in the unit of the values (of a ratio: none).
 
-    center: geometric mean. half_width_share: `high / center - 1`. student_share: the same of Student's t for these
-    values alone.
+    center: geometric mean. half_width_share: `high / center - 1`.
     """
 
     n: int
@@ -63,7 +54,6 @@ class Interval:
     low: float
     high: float
     half_width_share: float
-    student_share: float
 
     def excludes(self, value: float) -> bool:
         """Whether a value is outside."""
@@ -73,77 +63,69 @@ class Interval:
 def interval(values: Sequence[float], noise: Noise | None = None) -> Interval | None:
     """The 95 % interval of the geometric mean of repetitions, or None with fewer than two or with one not above zero.
 
-    noise: that of points of the same phase, these values among them (`pooled`); None: nothing but the values is known.
+    noise: that of points of the same phase (`pooled`); None: nothing but the values is known.
     """
     return of_mean(values, noise) if len(values) > 1 else None
 
 
-def ratio(values: Sequence[float], to: Sequence[float], noise: Noise | None = None) -> Interval | None:
-    """The 95 % interval of the ratio of two geometric means, or None where one of them has no interval.
+def of_mean(values: Sequence[float], noise: Noise | None) -> Interval | None:
+    """The same, also of a single value where the noise is known: what `between` needs."""
+    if not values or min(values) <= 0:
+        return None
+    logs = [math.log(value) for value in values]
+    if (scatter := _scatter(logs, noise)) is None:
+        return None
+    half = student_t(scatter.freedom) * math.sqrt(scatter.variance / len(logs))
+    return _interval(len(logs), fmean(logs), half)
 
-    noise: as of `interval`; with it, a single repetition (of a step that a ramp has passed) has an interval here, too.
-    `n` is the smaller number of repetitions. An interval that excludes 1 tells the two apart.
-    """
-    a, b = of_mean(values, noise), of_mean(to, noise)
-    return None if a is None or b is None else between(values, to, a, b)
+
+def _scatter(logs: Sequence[float], noise: Noise | None) -> Noise | None:
+    """The scatter of values: their own, or of a few the usual one where an interval by that is wider."""
+    own = Noise(variance(logs), len(logs) - 1) if len(logs) > 1 else None
+    if noise is None or len(logs) > _FEW:
+        return own
+    return max((own or noise, noise), key=lambda one: student_t(one.freedom) ** 2 * one.variance)
 
 
-def between(values: Sequence[float], to: Sequence[float], a: Interval, b: Interval) -> Interval:
-    """The 95 % interval of the ratio of two geometric means, whose own intervals are `a` and `b`."""
-    logs = [[math.log(value) for value in sample] for sample in (values, to)]
-    parts = [variance(sample) / len(sample) for sample in logs]
-    weights = sum(part**2 / (len(sample) - 1) for part, sample in zip(parts, logs, strict=True) if part)
-    student = student_t(sum(parts) ** 2 / weights) * math.sqrt(sum(parts)) if weights else 0.0  # Welch
-    half = max(student, math.hypot(math.log1p(a.half_width_share), math.log1p(b.half_width_share)))
-    return _interval(min(a.n, b.n), fmean(logs[0]) - fmean(logs[1]), half, student)
+def between(a: Interval, b: Interval) -> Interval:
+    """The 95 % interval of the ratio of two geometric means, by their own intervals. `n` is the smaller number of
+    repetitions. An interval that excludes 1 tells the two apart."""
+    half = math.hypot(math.log1p(a.half_width_share), math.log1p(b.half_width_share))
+    return _interval(min(a.n, b.n), math.log(a.center) - math.log(b.center), half)
 
 
 def of_best(found: Interval, alike: int) -> Interval:
     """The interval of a figure that was chosen because it is the best of this many that are alike: one of them is high
     by luck. All of them together are inside with 95 % confidence (Bonferroni)."""
-    wider = _wider(found.n - 1, alike)
-    half, student = (wider * math.log1p(share) for share in (found.half_width_share, found.student_share))
-    return _interval(found.n, math.log(found.center), half, student)
+    half = _wider(found.n - 1, alike) * math.log1p(found.half_width_share)
+    return _interval(found.n, math.log(found.center), half)
 
 
-def enough(found: Interval, alone: Interval, value: float, alike: int = 1) -> int | None:
-    """The smallest number of repetitions, more than there are, of which an interval with this center and deviation is
-    expected to exclude a value. None: there is none up to MOST_REPETITIONS.
-
-    alone: the interval of the same values without the noise of other points, from which the deviation of so many more
-    becomes known; where that noise has narrowed `found`, it is as well known as it will be. alike: as of `of_best`.
-    """
+def enough(found: Interval, value: float, alike: int = 1) -> int | None:
+    """The smallest number of repetitions, more than there are, of which an interval with this center and scatter is
+    expected to exclude a value. None: there is none up to MOST_REPETITIONS. alike: as of `of_best`."""
     distance = abs(math.log(found.center / value))
-    half = math.log1p(found.half_width_share)
-    learns = half >= 0.999 * math.log1p(alone.half_width_share)
-    now = _known(found.n - 1) if learns else 1.0
+    error = math.log1p(found.half_width_share) * math.sqrt(found.n) / student_t(found.n - 1)
     for n in range(found.n + 1, MOST_REPETITIONS + 1):
-        then = _known(n - 1) if learns else 1.0
-        if half * then / now * math.sqrt(found.n / n) * _wider(n - 1, alike) < distance:
+        if error * student_t(n - 1) * _wider(n - 1, alike) / math.sqrt(n) < distance:
             return n
     return None
 
 
 def _wider(freedom: float, alike: int) -> float:
     """By how much an interval has to be wider that is one of several."""
-    return student_t(freedom, ONE_SIDE / alike) / student_t(freedom)
-
-
-def _known(freedom: float) -> float:
-    return student_t(freedom) * math.sqrt(_bound(freedom))
+    return student_t(freedom, ALPHA / 2 / alike) / student_t(freedom)
 
 
 @dataclass(frozen=True)
 class Change:
     """By how much one mean differs from another. n: repetitions of the first and of the other (of several points: the
-    smallest number); log: logarithm of their ratio; error: its standard error; freedom: degrees of freedom of that;
-    parts: squared standard errors of both means, where they are known."""
+    smallest number); log: logarithm of their ratio; error: its standard error; freedom: degrees of freedom of that."""
 
     n: tuple[int, int]
     log: float
     error: float
     freedom: float
-    parts: tuple[float, float] = (0.0, 0.0)
 
     @property
     def share(self) -> float:
@@ -159,12 +141,12 @@ class Change:
 
         return 2 * float(stdtr(self.freedom, -abs(self.log) / self.error))
 
-    def within(self, alpha: float = 0.05) -> tuple[float, float]:
+    def within(self, alpha: float = ALPHA) -> tuple[float, float]:
         """The interval of `share` at the confidence 1 - alpha."""
         half = min(student_t(self.freedom, alpha / 2) * self.error, _WIDEST)
         return _exp(self.log - half) - 1, _exp(self.log + half) - 1
 
-    def repetitions(self, half_width: float, alpha: float = 0.05, most: int = 100) -> int | None:
+    def repetitions(self, half_width: float, alpha: float = ALPHA, most: int = 100) -> int | None:
         """How many more repetitions of each make the interval at the confidence 1 - alpha no wider than this half width
         on logarithms, where they scatter as these do; None for more than `most`."""
         least = min(self.n)
@@ -184,19 +166,16 @@ def change(values: Sequence[float], to: Sequence[float], noises: tuple[Noise | N
     """By how much the geometric mean of repetitions differs from that of others; None where nothing says how they
     scatter, or with a figure not above zero.
 
-    Welch's test on logarithms, with the deviation of each side that its values and the other points of the phase make
-    likely together (the moderated t of Smyth 2004), and no less than the mean one of the phase: three repetitions of
-    one mode of two look quiet, and are not. noises: of each side's points.
+    Welch's test on logarithms. noises: of each side's points, as of `interval`.
     """
     if not values or not to or min(*values, *to) <= 0:
         return None
     sides = [[math.log(value) for value in sample] for sample in (values, to)]
     parts: list[tuple[float, float]] = []
     for logs, noise in zip(sides, noises, strict=True):
-        likely, freedom = _moderated(variance(logs), len(logs) - 1, noise)
-        if not freedom:
+        if (scatter := _scatter(logs, noise)) is None:
             return None
-        parts.append((max(likely, noise.average if noise else 0.0) / len(logs), freedom))
+        parts.append((scatter.variance / len(logs), scatter.freedom))
     return _welch((len(values), len(to)), fmean(sides[0]) - fmean(sides[1]), parts)
 
 
@@ -237,8 +216,7 @@ def _welch(n: tuple[int, int], log: float, parts: Sequence[tuple[float, float]])
     """parts: squared standard error of each side's mean, and its degrees of freedom."""
     total = sum(part for part, _ in parts)
     weights = sum(part**2 / freedom for part, freedom in parts)
-    (first, _), (other, _) = parts
-    return Change(n, log, math.sqrt(total), total**2 / weights if weights else 1.0, (first, other))
+    return Change(n, log, math.sqrt(total), total**2 / weights if weights else 1.0)
 
 
 def holm(probabilities: Iterable[float]) -> list[float]:
@@ -259,46 +237,19 @@ def grade(found: Interval | None) -> Grade | None:
     return next((name for name, share in GRADES if found.half_width_share <= share), None)
 
 
-def scattered(found: Interval) -> bool:
-    """Whether repetitions are not repeatable: without a grade, and even Student's t of these values alone is wider than
-    the widest one."""
-    return grade(found) is None and found.n >= ENOUGH and found.student_share > GRADES[-1][1]
+def scattered(values: Sequence[float]) -> bool:
+    """Whether repetitions are not repeatable: by themselves they have no grade, although they are enough for one."""
+    return len(values) >= ENOUGH and (found := interval(values)) is not None and grade(found) is None
 
 
-def pooled(samples: Sequence[Sequence[float]]) -> Noise | None:
-    """The noise of points of one phase, each with its repetitions; None with fewer than two points that have some.
-
-    Empirical Bayes, after G. K. Smyth, "Linear models and empirical Bayes methods" (2004), section 6.2.
-    """
+def pooled(samples: Iterable[Sequence[float]]) -> Noise | None:
+    """The usual scatter of points of one phase, each with its repetitions; None where few points have some. It is the
+    median over the points: one that scatters more does not speak for all."""
     logs = [[math.log(value) for value in sample] for sample in samples if len(sample) > 1 and min(sample) > 0]
-    found = [(variance(sample), len(sample) - 1) for sample in logs]
-    usual = median(own for own, _ in found) if found else 0.0
-    if len(found) < 2 or not usual:
+    if len(logs) < _POINTS:
         return None
-    from scipy.special import digamma, polygamma  # late: a third of a second
-
-    most = sum(freedom for _, freedom in found)
-    # Of few distinct degrees of freedom, each asked once: SciPy takes longer for one than all the rest here.
-    shift = {freedom: math.log(freedom / 2) - float(digamma(freedom / 2)) for freedom in {own for _, own in found}}
-    trigamma = {freedom: float(polygamma(1, freedom / 2)) for freedom in shift}
-    centered = [math.log(max(own, _LEAST * usual)) + shift[freedom] for own, freedom in found]
-    average = sum(own * freedom for own, freedom in found) / most
-    excess = variance(centered) - fmean(trigamma[freedom] for _, freedom in found)
-    if excess <= 0:
-        return Noise(average, math.inf, most, average)
-    freedom = 2 * _inverse_trigamma(excess)
-    return Noise(math.exp(fmean(centered) + digamma(freedom / 2) - math.log(freedom / 2)), freedom, most, average)
-
-
-def of_mean(values: Sequence[float], noise: Noise | None) -> Interval | None:
-    """The same, also of a single value where the noise is known: what `between` needs."""
-    if not values or min(values) <= 0 or (len(values) == 1 and noise is None):
-        return None
-    logs = [math.log(value) for value in values]
-    own, freedom = variance(logs), len(logs) - 1
-    student = student_t(freedom) * math.sqrt(own / len(logs)) if freedom else 0.0
-    half = max(student, _bounded(own, freedom, noise) / math.sqrt(len(logs)))
-    return _interval(len(logs), fmean(logs), half, student)
+    usual = median(variance(sample) / _median_of_variance(len(sample) - 1) for sample in logs)
+    return Noise(usual, sum(len(sample) - 1 for sample in logs)) if usual else None
 
 
 def variance(logs: Sequence[float]) -> float:
@@ -310,58 +261,27 @@ def variance(logs: Sequence[float]) -> float:
     return math.fsum((log - middle) ** 2 for log in logs) / (len(logs) - 1)
 
 
-def _interval(n: int, center: float, half: float, student: float) -> Interval:
-    half, student = min(half, _WIDEST), min(student, _WIDEST)
+def _interval(n: int, center: float, half: float) -> Interval:
+    half = min(half, _WIDEST)
     low, middle, high = (_exp(log) for log in (center - half, center, center + half))
-    return Interval(n, middle, low, high, math.expm1(half), math.expm1(student))
+    return Interval(n, middle, low, high, math.expm1(half))
 
 
 def _exp(log: float) -> float:
     return math.exp(min(max(log, -_FARTHEST), _FARTHEST))
 
 
-def _bounded(own: float, freedom: float, noise: Noise | None) -> float:
-    """Student's t times the upper bound of a deviation of logarithms. own: its variance as measured."""
-    own, freedom = _moderated(own, freedom, noise)
-    return _known(freedom) * math.sqrt(own)
-
-
-def _moderated(own: float, freedom: float, noise: Noise | None) -> tuple[float, float]:
-    """The variance of logarithms that values and noise make likely together, and its degrees of freedom. own: the
-    variance of the values, with its degrees of freedom."""
-    if noise is None:
-        return own, freedom
-    if math.isinf(noise.freedom):
-        return noise.variance, noise.most
-    likely = (noise.freedom * noise.variance + freedom * own) / (noise.freedom + freedom)
-    return likely, min(noise.freedom + freedom, noise.most)
-
-
 @lru_cache(10_000)
-def student_t(freedom: float, above: float = ONE_SIDE) -> float:
+def student_t(freedom: float, above: float = ALPHA / 2) -> float:
     """The quantile of Student's t distribution that this share is above (dimensionless)."""
-    from scipy.special import ndtri, stdtrit
+    from scipy.special import ndtri, stdtrit  # late: a third of a second
 
     return -float(ndtri(above) if math.isinf(freedom) else stdtrit(freedom, above))
 
 
 @lru_cache(10_000)
-def _bound(freedom: float) -> float:
-    """The upper 95 % bound of a variance, as a multiple of the measured one (dimensionless)."""
+def _median_of_variance(freedom: float) -> float:
+    """The median of measured variances, as a multiple of the true one (dimensionless)."""
     from scipy.special import chdtri
 
-    return freedom / float(chdtri(freedom, 0.95))
-
-
-def _inverse_trigamma(value: float) -> float:
-    """Where the trigamma function has a value above zero, by Newton's method on its reciprocal."""
-    from scipy.special import polygamma
-
-    x = 0.5 + 1 / value
-    for _ in range(50):
-        trigamma = float(polygamma(1, x))
-        step = trigamma * (1 - trigamma / value) / float(polygamma(2, x))
-        x += step
-        if abs(step) < 1e-8 * x:
-            break
-    return x
+    return float(chdtri(freedom, 0.5)) / freedom

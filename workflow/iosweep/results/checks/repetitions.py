@@ -22,7 +22,7 @@ def precise(sample: Sample, interval: Interval | None) -> Finding:
     width = f"{_percent(interval.half_width_share)} (n = {number})"
     if grade := statistics.grade(interval):
         return passed(f"{grade}: {width}")
-    if statistics.scattered(interval):
+    if statistics.scattered(sample.values):
         own = f"{number} fresh repetitions" if sample.confirms else f"{number} repetitions"
         return failed(f"not repeatable: {_percent(interval.half_width_share)} over its {own}")
     return unchecked(f"too few repetitions to tell how much they scatter: {width}")
