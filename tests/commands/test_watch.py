@@ -197,8 +197,6 @@ def test_a_damaged_store(made: Watched) -> None:
     folders[7].parent.joinpath(folders[7].name).write_text("a file")
     found = made.look()
     assert found.allocations[0].repetitions_done == 1
-    assert found.damaged == 4
-    assert "4 stored results are damaged, and will be measured again" in shown(found)
     assert [f"{folders[n].name}/r001-1.{kind} is damaged" in " ".join(found.wrong)
             for n, kind in ((0, "zip"), (1, "json"), (2, "json"), (3, "json"))] == [True] * 4  # fmt: skip
     (made.results / "plans" / f"{made.plan.digest}.json").write_text("{}")

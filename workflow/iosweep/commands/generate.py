@@ -13,7 +13,6 @@ from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 from pydantic_core.core_schema import WithDefaultSchema
 
 from iosweep.config import models, sections
-from iosweep.node import fs_types
 from iosweep.results import checks, columns
 from iosweep.tools import Option, Tool, tools
 from iosweep.tools.axes import NODES
@@ -50,8 +49,7 @@ def _files() -> Iterator[tuple[str, str]]:
     yield "workflow/schemas/sweep.schema.json", schema(models.campaign_model(), "A configuration of iosweep")
     yield "workflow/schemas/suite.schema.json", schema(models.suite_model(), "A suite of iosweep")
     yield "docs/columns.md", columns.markdown()
-    report = _between("docs/report.md", "checks", checks.markdown())
-    yield "docs/report.md", _replaced(report, "docs/report.md", "file systems", fs_types.markdown())
+    yield "docs/report.md", _between("docs/report.md", "checks", checks.markdown())
     yield "config/README.md", _between("config/README.md", "keys", _keys())
     for tool in tools().values():
         name = f"workflow/iosweep/tools/{tool.name}/README.md"
@@ -85,13 +83,8 @@ def _tidy(node: object) -> object:
 
 def _between(name: str, part: str, text: str) -> str:
     """A hand-written file with its generated part replaced."""
-    file = ROOT / name
-    begin = _BEGIN.format(part)
-    return _replaced(file.read_text(encoding="utf-8") if file.exists() else f"{begin}\n{_END}\n", name, part, text)
-
-
-def _replaced(before: str, name: str, part: str, text: str) -> str:
-    begin = _BEGIN.format(part)
+    file, begin = ROOT / name, _BEGIN.format(part)
+    before = file.read_text(encoding="utf-8") if file.exists() else f"{begin}\n{_END}\n"
     pattern = re.compile(f"{re.escape(begin)}.*?{re.escape(_END)}", re.DOTALL)
     if not pattern.search(before):
         raise ValueError(f"{name} lacks the lines `{begin}` and `{_END}`")

@@ -8,7 +8,7 @@ single changed bit is noticed:
 A stored document is a `Document`: its fields say what the file has to hold. Keys that the type does not have are
 ignored, so a later version may add some without a new format.
 
-Reading follows no symbolic link, waits for no pipe and is bounded in size and depth: results may come from others.
+Reading follows no symbolic link, waits for no pipe and is bounded in size: results may come from others.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ import orjson
 from iosweep.files.fields import Part
 from iosweep.text import human_count, printable, shortened
 
-#: Largest document, and deepest nesting of one. A result of 1,000 nodes has some MiB.
-MOST_BYTES, DEEPEST = 64 << 20, 100
+#: Largest document. A result of 1,000 nodes has some MiB.
+MOST_BYTES = 64 << 20
 
 #: The format that is written, and the only one that is read.
 FORMAT = 1
@@ -82,7 +82,7 @@ def decode(data: bytes, kind: type[Kind], path: str | os.PathLike[str] = "") -> 
     try:
         return _decoder(kind).decode(text)
     except RecursionError:
-        raise Damaged(path, f"it is nested more than {DEEPEST} levels deep") from None
+        raise Damaged(path, "it is nested too deeply") from None
     except msgspec.ValidationError as error:
         raise Damaged(path, misfit(error)) from None
     except ValueError as error:
@@ -126,8 +126,6 @@ def load(data: bytes, path: str | os.PathLike[str] = "") -> dict[str, object]:
         raise Damaged(path, f"it is not JSON: {error}") from None
     if not isinstance(document, dict):
         raise Damaged(path, "it is not a JSON object")
-    if body.count(b"{") + body.count(b"[") > DEEPEST and _depth(document) > DEEPEST:
-        raise Damaged(path, f"it is nested more than {DEEPEST} levels deep")
     document.pop("format")
     return document
 
@@ -256,15 +254,3 @@ def _unsealed(data: bytes) -> str:
     if isinstance(document, dict) and "sha256" in document:
         return "its content is not what its digest says"
     return "it has no digest: another version of iosweep wrote it"
-
-
-def _depth(document: object) -> int:
-    """How deep a document is nested; not much more than DEEPEST is looked at."""
-    level, depth = [document], 0
-    while level and depth <= DEEPEST:
-        depth += 1
-        inner: list[object] = []
-        for one in level:
-            inner += one.values() if isinstance(one, dict) else one if isinstance(one, list) else ()
-        level = [one for one in inner if isinstance(one, dict | list)]
-    return depth

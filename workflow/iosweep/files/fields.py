@@ -21,8 +21,6 @@ _LEAST, _MOST = -(1 << 63), (1 << 63) - 1
 MOST_TRIES = 999_999
 #: Repetitions of all points of a campaign together.
 MOST_REPETITIONS = 1_000_000
-#: 1970 to 2200, in seconds since the epoch.
-_LAST_MOMENT = 7_258_118_400
 
 Integer = Annotated[int, Meta(ge=_LEAST, le=_MOST)]
 Count = Annotated[int, Meta(ge=0, le=_MOST)]
@@ -45,10 +43,3 @@ Moment = Annotated[datetime, Meta(tz=True)]
 
 class Part(msgspec.Struct, frozen=True):
     """A part of a stored document."""
-
-
-def check_moments(*moments: datetime | None) -> None:
-    """Raises ValueError for a moment that is not between 1970 and 2200."""
-    for moment in moments:
-        if moment is not None and not 0 <= moment.timestamp() < _LAST_MOMENT:
-            raise ValueError("a time is not between 1970 and 2200")

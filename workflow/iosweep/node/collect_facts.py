@@ -12,8 +12,8 @@ from msgspec import structs
 
 from iosweep.node import weka
 from iosweep.node.cpus import Topology, listed, parsed
-from iosweep.node.kernel_files import entries, field, number, value
 from iosweep.node.node_facts import Nic, NodeFacts, NumaNode, ToolOfNode, host
+from iosweep.node.procfs import entries, field, number, value
 from iosweep.text import printable
 
 

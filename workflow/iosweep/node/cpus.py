@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
-from iosweep.node.kernel_files import text
+from iosweep.node.procfs import text
 from iosweep.text import shortened
 
 CpuSet = frozenset[int]

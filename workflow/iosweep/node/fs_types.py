@@ -128,34 +128,3 @@ def _option(pattern: str, mount: str | None) -> str | None:
     """The first mount option that matches a pattern."""
     options = (mount or "").rpartition("(")[2].rstrip(")").split(",")
     return next((option for option in options if pattern and re.fullmatch(pattern, option)), None)
-
-
-def markdown() -> str:
-    """The table for docs/report.md."""
-    rows = [
-        (", ".join(f"`{name}`" for name in one.types) or "all others", _evidence(one), _locks(one), _clients(one))
-        for one in (*TABLE, UNKNOWN)
-    ]
-    head = [
-        "| type | O_DIRECT that was accepted | a lock (`target.lock`) on it is seen on | processes of its client |",
-        "|---|---|---|---|",
-    ]
-    return "\n".join([*head, *(f"| {' | '.join(row)} |" for row in rows)]) + "\n"
-
-
-def _evidence(one: FileSystem) -> str:
-    return one.direct or "evidence enough" + (", but with `data=journal` or compression" if one.unless else "")
-
-
-def _locks(one: FileSystem) -> str:
-    but = {
-        "nolock|local_lock=(all|flock)": ", but with `nolock` or `local_lock`",
-        "localflock": ", but with `localflock`",
-    }
-    return "this machine" if one.local else f"all nodes{but.get(one.unlocked, '')}" if one.locks else "not known"
-
-
-def _clients(one: FileSystem) -> str:
-    if one is FUSE:
-        return "that which has /dev/fuse open, or is named as the type and has the mount point as an argument"
-    return ", ".join(f"`{name}*`" for name in one.clients) or "–"

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from iosweep.node import fs_types
 from iosweep.node.io_record import Moved
-from iosweep.node.kernel_files import entries, text
+from iosweep.node.procfs import entries, text
 
 #: Bytes of a sector in the kernel's counters, of any disk; of a word in those of InfiniBand.
 _SECTOR, _WORD = 512, 4

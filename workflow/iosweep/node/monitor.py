@@ -1,13 +1,11 @@
 """What a node did while a command runs, once a second: CPUs, memory, network, the target's block devices and client.
 
-`Monitor` reads a few files of the kernel's, which it keeps open, and nothing on the target. What it has seen is kept as
-a stream: for each node a line of JSON, and the values as 32-bit floats, one quantity after the other. `series` reads
-it.
+`Monitor` reads a few files of the kernel's, and nothing on the target. What it has seen is kept as a stream: for each
+node a line of JSON, and the values as 32-bit floats, one quantity after the other. `series` reads it.
 """
 
 from __future__ import annotations
 
-import contextlib
 import math
 import os
 import re
@@ -30,8 +28,6 @@ INTERVAL_S, _MOST = 1.0, 1200
 _MOST_NAMES, _MOST_S, _LEAST_S = 100, 1e9, 1e-6
 #: The kernel counts CPU time in these.
 _TICK_S = 1 / os.sysconf("SC_CLK_TCK")
-#: The largest file that is read at once.
-_BYTES = 1 << 18
 
 
 class Quantity(NamedTuple):
@@ -86,29 +82,12 @@ class _Head(msgspec.Struct):
     names: list[str]
 
 
-class _File:
-    """A file of the kernel's that stays open, and is read from its start each time."""
-
-    def __init__(self, path: Path) -> None:
-        self._handle = -1
-        with contextlib.suppress(OSError):
-            self._handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-
-    def read(self) -> bytes:
-        """Its content; empty where it cannot be read."""
-        if self._handle >= 0:
-            with contextlib.suppress(OSError):
-                return os.pread(self._handle, _BYTES, 0)
-        return b""
-
-
-_files: dict[Path, _File] = {}
-
-
 def _read(path: Path) -> bytes:
-    if path not in _files:
-        _files[path] = _File(path)
-    return _files[path].read()
+    """The content of a file; empty where it cannot be read."""
+    try:
+        return path.read_bytes()
+    except OSError:
+        return b""
 
 
 class Monitor:

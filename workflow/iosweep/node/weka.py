@@ -17,9 +17,9 @@ import orjson
 
 from iosweep.errors import Unanswered
 from iosweep.node.cpus import CpuSet, Topology, listed, parsed
-from iosweep.node.kernel_files import text
 from iosweep.node.node_facts import ReservedSource
 from iosweep.node.process import without_token
+from iosweep.node.procfs import text
 from iosweep.node.reserved import FAILED, Reserved, resolve
 from iosweep.text import printable, some
 

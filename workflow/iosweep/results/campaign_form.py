@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec import field
 
-from iosweep.files.fields import Count, Integer, Moment, Part, check_moments
+from iosweep.files.fields import Count, Integer, Moment, Part
 from iosweep.plan.sweep_facts import ConfigurationFile, PlanFacts
 from iosweep.results.ingested import IngestedFacts
 
@@ -74,9 +74,6 @@ class Job(Part, frozen=True, kw_only=True):
     started: Moment
     ended: Moment
 
-    def __post_init__(self) -> None:
-        check_moments(self.started, self.ended)
-
 
 class Table(Part, frozen=True):
     """A file that merge wrote."""
@@ -109,6 +106,3 @@ class CampaignForm(PlanFacts, frozen=True, kw_only=True):
     tables: dict[str, Table]
     damaged: dict[str, str] = field(default_factory=dict)
     ingested: IngestedFacts | None = None  # others measured it: there is no plan, and `target` and `seed` say nothing
-
-    def __post_init__(self) -> None:
-        check_moments(self.made)

@@ -16,7 +16,7 @@ from typing import Literal
 
 from iosweep.files import documents, safe_paths
 from iosweep.files.documents import Damaged, Document
-from iosweep.files.fields import Count, Moment, Name, Number, Part, Sha256, check_moments
+from iosweep.files.fields import Count, Moment, Name, Number, Part, Sha256
 from iosweep.text import human_count, percent_change
 
 INGESTED, RAW = "ingested.json", "ingested.zip"
@@ -58,9 +58,6 @@ class Ingested(Document, frozen=True, kw_only=True):
     sources: tuple[str, ...]
     files: tuple[IngestedFile, ...]
     refused: dict[str, Count]
-
-    def __post_init__(self) -> None:
-        check_moments(self.made)
 
     @property
     def distinct(self) -> list[IngestedFile]:

@@ -7,7 +7,7 @@ from typing import Annotated
 from msgspec import Meta, field
 
 from iosweep.files.documents import Document
-from iosweep.files.fields import Count, Integer, Moment, Name, Number, Part, Seconds, TryNumber, check_moments
+from iosweep.files.fields import Count, Integer, Moment, Name, Number, Part, Seconds, TryNumber
 from iosweep.node.cpu_record import CpuRecord, Load
 from iosweep.node.io_record import Counted, Moved
 from iosweep.target.contents import Sample
@@ -125,9 +125,6 @@ class PhaseRun(Part, frozen=True, kw_only=True):
     files: Files = Files()
     cpus: CpuRecord | None = None
 
-    def __post_init__(self) -> None:
-        check_moments(self.started)
-
 
 class Record(Document, frozen=True, kw_only=True):
     """A repetition. host, node: the first node and the key of its facts; hosts, nodes: the same of all.
@@ -160,9 +157,6 @@ class Record(Document, frozen=True, kw_only=True):
     retry: str | None = None
     retried: bool = False
     raw: Archive = Archive("", "", 0)
-
-    def __post_init__(self) -> None:
-        check_moments(self.started, self.ended)
 
     @property
     def facts_of(self) -> dict[str, str]:

@@ -154,9 +154,6 @@ def _facts(s: Snapshot) -> RenderableType:
     for reason, repetitions in s.missing.items():
         missing = f"{repetitions:,} missing: {shortened(reason, 200)}"
         table.add_row("", Text(missing, style=_STYLES["missing"]))
-    if s.damaged:
-        damaged = human_count(s.damaged, "stored result is", "stored results are")
-        table.add_row("", Text(f"{damaged} damaged, and will be measured again", style="yellow"))
     if s.limit_s is not None:
         table.add_row("limits.time", f"{human_duration(s.spent_s)} of {human_duration(s.limit_s)} spent")
     elif s.spent_s:

@@ -6,7 +6,6 @@ results make only the first look long. Who measures is asked of squeue, or seen 
 
 from __future__ import annotations
 
-import re
 import time
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -34,8 +33,6 @@ NEWEST = 5
 #: Number of most frequent reasons for verdicts.
 REASONS = 3
 
-#: A file of a result.
-_OF_RESULT = re.compile(r"/points/[^/]+/r\d+-\d+\.(json|zip)$")
 #: The order in which a repetition is as bad as its phases.
 _VERDICTS = ("valid", "suspect", "invalid")
 
@@ -87,8 +84,7 @@ class Snapshot:
 
     Counts are of repetitions. `verdicts`: verdict -> repetitions, each as good as its worst phase, and `missing`.
     `missing`: reason -> repetitions. `reasons`: those of what is not valid, causes first (reasons.py) -> repetitions.
-    `damaged`: results that are damaged, and are measured again. `unread`: points that are to be read before there is
-    more to show. `wrong`: what could not be read or asked.
+    `unread`: points that are to be read before there is more to show. `wrong`: what could not be read or asked.
     """
 
     campaign: str
@@ -101,7 +97,6 @@ class Snapshot:
     newest: tuple[Figure, ...] = ()
     missing: Mapping[str, int] = field(default_factory=dict)
     reasons: Mapping[str, int] = field(default_factory=dict)
-    damaged: int = 0
     limit_s: float | None = None
     spent_s: float = 0.0
     unread: int = 0
@@ -182,7 +177,6 @@ class Campaign:
             newest=self._newest,
             missing=dict(reasons.most_common()),
             reasons=self._reasons,
-            damaged=sum(bool(_OF_RESULT.search(path)) for path in self._store.damaged),
             limit_s=made.limits.time,
             spent_s=spent.spent_s if spent else 0.0,
             wrong=((self._queue.wrong,) if self._queue.wrong and guessed else ()) + self._damage(),
