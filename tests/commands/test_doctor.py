@@ -18,7 +18,7 @@ import iosweep
 from iosweep import findings
 from iosweep.commands import cli
 from iosweep.commands.doctor import judge_nodes, judge_slurm
-from iosweep.commands.doctor.judge_nodes import Answers, Asked, Clock
+from iosweep.commands.doctor.judge_nodes import Answers, Asked
 from iosweep.config import sweep_file as config
 from iosweep.errors import Unusable
 from iosweep.files import documents
@@ -46,8 +46,8 @@ def altered(line: str, **fields: str) -> str:
     return line
 
 
-def partition(p: Profile = PROFILE, line: str = SMALL, groups: tuple[str, ...] = ("staff",)) -> list[Line]:
-    return judge_slurm.partition(p, [line, *PARTITIONS[1:]], groups, False, "login1")
+def partition(p: Profile = PROFILE, line: str = SMALL) -> Line:
+    return judge_slurm.partition(p, [line, *PARTITIONS[1:]])
 
 
 # --- the profile
@@ -63,7 +63,7 @@ def test_the_profile_that_we_ship(root: Path) -> None:
     assert (shipped.partition, shipped.account, shipped.license, shipped.memory_mb) == (None, None, None, 0)
     assert shipped.limit_min
     assert shipped.launcher == "srun"
-    assert (shipped.slurm, shipped.problems, shipped.keys - profile.KEYS) == (True, (), set())
+    assert (shipped.slurm, shipped.problems) == (True, ())
     local = read(root / "profiles/local")
     assert (local.slurm, local.launcher, local.problems) == (False, "mpiexec", ())
 
@@ -83,7 +83,6 @@ def test_both_ways_to_write_resources(tmp_path: Path, resources: str) -> None:
     found = read(tmp_path)
     assert found == Profile(
         str(tmp_path / "profile.v9+.yaml"), "long", "bio", "night", "pfs:2", 90, 64000, "srun",
-        keys=frozenset({"executor", "iosweep-reservation", "default-resources"}),
     )  # fmt: skip
     assert found.options == ["--partition=long", "--account=bio", "--reservation=night"]
 
@@ -135,7 +134,7 @@ def test_times_as_snakemake_takes_them() -> None:
 
 
 def test_commands() -> None:
-    found: dict[str, str | None] = dict.fromkeys((*judge_slurm.COMMANDS, "sacct"), "/usr/bin/x")
+    found: dict[str, str | None] = dict.fromkeys(judge_slurm.COMMANDS, "/usr/bin/x")
     assert judge_slurm.commands(found, "slurm 23.11.4\n").seen.startswith("slurm 23.11.4: sbatch")
     lacking = judge_slurm.commands(found | {"srun": None}, "")
     assert (lacking.outcome, lacking.seen.split(" not")[0]) == ("wrong", "srun")
@@ -143,43 +142,20 @@ def test_commands() -> None:
 
 def test_controller() -> None:
     # 22.05; with a backup controller there are two lines
-    assert judge_slurm.controller("Slurmctld(primary) at head is UP", 0.01).outcome == "ok"
-    assert judge_slurm.controller("Slurmctld(primary) at a is DOWN\nSlurmctld(backup) at b is UP", 0.01).outcome == "ok"
-    assert judge_slurm.controller("Slurmctld(primary) at head is DOWN", 0.01).outcome == "wrong"
-    assert judge_slurm.controller("Slurmctld(primary) at head is UP", 8).outcome == "warning"
+    assert judge_slurm.controller("Slurmctld(primary) at head is UP").outcome == "ok"
+    assert judge_slurm.controller("Slurmctld(primary) at a is DOWN\nSlurmctld(backup) at b is UP").outcome == "ok"
+    assert judge_slurm.controller("Slurmctld(primary) at head is DOWN").outcome == "wrong"
 
 
-def test_a_partition_that_is_fine() -> None:
-    assert partition() == [findings.ok("partition", "small (the default one) is UP, OverSubscribe=NO")]
-    assert partition(replace(PROFILE, partition="big"))[0].seen == "big is UP, OverSubscribe=EXCLUSIVE"
-
-
-@pytest.mark.parametrize(
-    ("fields", "said"),
-    [
-        ({"State": "DOWN"}, "small (the default one) is DOWN"),
-        ({"AllowGroups": "hpc,admin"}, "is for the groups hpc, admin, and you are in none of them"),
-        ({"AllowAccounts": "phys"}, "is for the accounts phys, and not for bio"),
-        ({"RootOnly": "YES"}, "takes jobs of root only"),
-        ({"ReqResv": "YES"}, "takes jobs with a reservation only"),
-        ({"AllocNodes": "login7"}, "takes jobs from login7 only, and this is login1"),
-        ({"OverSubscribe": "FORCE:4"}, "shares nodes whatever a job asks for (OverSubscribe=FORCE:4)"),
-    ],
-)
-def test_a_partition_that_the_user_may_not_use(fields: dict[str, str], said: str) -> None:
-    found = partition(replace(PROFILE, account="bio"), altered(SMALL, **fields))
-    assert [line.outcome for line in found] == ["wrong"]
-    assert said in found[0].seen
-    assert found[0].change
-
-
-def test_partitions_that_are_not_there() -> None:
-    [absent] = partition(replace(PROFILE, partition="huge"))
+def test_partitions() -> None:
+    assert partition() == findings.ok("partition", "small (the default one) is UP, OverSubscribe=NO")
+    assert partition(replace(PROFILE, partition="big")).seen == "big is UP, OverSubscribe=EXCLUSIVE"
+    assert partition(line=altered(SMALL, State="DOWN")).seen == "small (the default one) is DOWN"
+    assert partition(line=altered(SMALL, OverSubscribe="FORCE:4")).outcome == "wrong"
+    absent = partition(replace(PROFILE, partition="huge"))
     assert absent.seen == "there is no partition huge (there are: small, short, spec, big, bigsh, down)"
-    [none] = partition(line=altered(SMALL, Default="NO"))
+    none = partition(line=altered(SMALL, Default="NO"))
     assert none.seen.startswith("there is no default partition, and the profile names none")
-    [preempts] = partition(line=altered(SMALL, PreemptMode="REQUEUE"))
-    assert preempts.outcome == "warning"
 
 
 def test_wall_time() -> None:
@@ -189,7 +165,6 @@ def test_wall_time() -> None:
     assert judge_slurm.wall_time(PROFILE, short).change.startswith("set runtime=30m or less in the profile")
     assert judge_slurm.wall_time(replace(PROFILE, limit_min=1440), short).seen.startswith("runtime 24 h in the profile")
     assert judge_slurm.wall_time(replace(PROFILE, limit_min=None), short).outcome == "warning"
-    assert [judge_slurm.wall_time(PROFILE, short, asked_min).outcome for asked_min in (30, 31)] == ["warning", "wrong"]
     unlimited = submission.partition(altered(SMALL, MaxTime="UNLIMITED"))
     assert judge_slurm.wall_time(replace(PROFILE, limit_min=10**6), unlimited).outcome == "ok"
 
@@ -207,41 +182,6 @@ def test_wall_time() -> None:
 )
 def test_node_counts(needed: int | None, fields: dict[str, str], states: str, outcome: str) -> None:
     assert judge_slurm.nodes(needed, submission.partition(altered(SMALL, **fields)), states).outcome == outcome
-
-
-def test_accounts() -> None:
-    mine = replace(PROFILE, account="bench")
-    assert "no accounting database" in judge_slurm.account(PROFILE, CONFIG, None).seen
-    kept = CONFIG | {"AccountingStorageType": "accounting_storage/slurmdbd"}
-    enforced = kept | {"AccountingStorageEnforce": "associations,limits,qos"}
-    assert judge_slurm.account(mine, enforced, None).outcome == "not checked"
-    assert judge_slurm.account(mine, enforced, "bench||\nroot||\n").seen == "bench; yours: bench, root"
-    assert judge_slurm.account(PROFILE, enforced, "bench||bench\n").seen == "the default one (bench); yours: bench"
-    assert judge_slurm.account(mine, enforced, "root||\n").outcome == "wrong"
-    assert judge_slurm.account(mine, kept, "root||\n").outcome == "warning"
-    assert judge_slurm.account(replace(mine, partition="big"), enforced, "bench|small|\n").outcome == "wrong"
-    assert judge_slurm.account(PROFILE, enforced, "").outcome == "wrong"
-
-
-def test_reservations() -> None:
-    said = (SAMPLES / "reservation.txt").read_text()
-    begins = 1795323864.0  # as it was recorded
-    p = replace(PROFILE, reservation="night")
-
-    def judged(text: str | None, user: str = "root", account: str | None = None) -> Line:
-        found = judge_slurm.reservation(replace(p, account=account), text, user, begins - 3600)
-        assert found
-        return found
-
-    assert judge_slurm.reservation(PROFILE, None, "root", begins) is None
-    assert judged(None).seen == "there is no reservation night"
-    assert judged(said).outcome == "warning"
-    assert f"it begins {time.strftime('%H:%M', time.localtime(begins))}" in judged(said).seen
-    assert judged(altered(said, State="ACTIVE")).outcome == "ok"
-    assert judged(altered(said, State="ACTIVE"), "eve").seen == "night is for root, and not for eve"
-    of_account = altered(said, State="ACTIVE", Users="(null)", Accounts="bio")
-    assert judged(of_account, "eve", "bio").outcome == "ok"
-    assert judged(of_account, "eve", "phys").outcome == "wrong"
 
 
 def test_licenses() -> None:
@@ -263,18 +203,17 @@ def test_what_sbatch_says() -> None:
     limits = submission.partition(SMALL)
     healthy = f"{limits.nodes}|idle"
     of_site = limits, healthy
-    assert judge_slurm.accepted(2, said, "", 0, 1795320264, *of_site).seen.endswith("it would start at once on n[1-2]")
-    assert "at the latest" in judge_slurm.accepted(2, said, "", 0, 1795320264 - 7200, *of_site).seen
+    assert judge_slurm.accepted(2, said, "", 0, *of_site).seen.endswith(" on n[1-2]")
     for memory_mb, change in ((0, "ask for fewer nodes"), (64000, "mem_mb=64000 in the profile may be more")):
         why = "allocation failure: Requested node configuration is not available"
-        refused = judge_slurm.accepted(9, None, why, memory_mb, 0, *of_site)
+        refused = judge_slurm.accepted(9, None, why, memory_mb, *of_site)
         assert (refused.outcome, refused.change.startswith(change)) == ("wrong", True)
     drained = f"1|drained\n{limits.nodes - 1}|idle"
     assert judge_slurm.nodes(limits.nodes, limits, drained).outcome == "warning"
-    waits = judge_slurm.accepted(limits.nodes, None, why, 0, 0, limits, drained)
+    waits = judge_slurm.accepted(limits.nodes, None, why, 0, limits, drained)
     assert (waits.outcome, waits.change) == ("not checked", ""), "the campaign does run, once it is back"
     assert waits.seen.endswith("now, as nodes are out of service (1 drained)")
-    assert judge_slurm.accepted(limits.nodes, None, "Invalid account", 0, 0, limits, drained).outcome == "wrong"
+    assert judge_slurm.accepted(limits.nodes, None, "Invalid account", 0, limits, drained).outcome == "wrong"
 
 
 #: As older and newer versions print the list; not recorded but taken from their sources.
@@ -306,9 +245,7 @@ def test_mpi() -> None:
         ({"DefMemPerCPU": "1000"}, {}, 0, "warning"),  # of 2 CPUs
         ({"DefMemPerCPU": "2000"}, {}, 0, "ok"),
         ({"DefMemPerNode": "1000"}, {"DefMemPerNode": "4000"}, 0, "ok"),  # that of the partition counts
-        ({}, {"MaxMemPerNode": "2000"}, 0, "warning"),
         ({}, {}, 1000, "warning"),
-        ({}, {}, 4001, "wrong"),
         ({"DefMemPerNode": "1000", "SelectTypeParameters": "CR_CORE"}, {}, 0, "ok"),
     ],
 )
@@ -325,13 +262,9 @@ def test_memory(config: dict[str, str], fields: dict[str, str], asked_mb: int, o
 
 
 def test_settings() -> None:
-    usual = CONFIG | {"KillWait": "30 sec"}
-    [fine] = judge_slurm.settings(usual)
-    assert fine.seen == "task/affinity, proctrack/linuxproc, select/cons_tres, KillWait 30 s, MinJobAge 300 s"
-    bad = {"TaskPlugin": "task/none", "ProctrackType": "proctrack/pgid", "KillWait": "2 sec", "MinJobAge": "10 sec"}
-    found = judge_slurm.settings(usual | bad)
-    assert [line.check for line in found] == ["pinning", "processes", "status", "job's end"]
-    assert {line.outcome for line in found} == {"warning"}
+    assert judge_slurm.settings(CONFIG).seen == "task/affinity, proctrack/linuxproc, select/cons_tres"
+    assert judge_slurm.settings(CONFIG | {"TaskPlugin": "task/none"}).outcome == "warning"
+    assert judge_slurm.settings(CONFIG | {"MinJobAge": "10 sec"}).outcome == "warning"
 
 
 # --- what the nodes say
@@ -340,33 +273,28 @@ def test_settings() -> None:
 def facts(node: str, **more: Any) -> dict[str, Any]:
     """What a probe on a healthy node says."""
     return {
-        "node": node, "host": node, "uid": 1000, "python": "/x/.venv/bin/python",
+        "node": node, "python": "/x/.venv/bin/python",
         "package": {"version": "1.0", "file": "/x"},
-        "places": [{"error": None, "same": True, "locked": True}],
+        "places": [{"error": None, "same": True}],
         "target": {"identity": "lustre mds:/fs", "lock_name": "lustre /fs", "writable": True},
         "lock": True, "lock_on": {"identity": "nfs h:/home", "lock_name": "nfs h:/home"},
         "programs": {"fio": {"path": "/usr/bin/fio", "sha256": "ab"}},
-        "limits": {"memlock": None, "nofile": 1048576, "nproc": 4096}, "infiniband": True,
-        "memory": {"total": 256 << 30, "available": 250 << 30}, "tmp": {"free": 1 << 40, "writable": True},
-        "processes": [], "cpus": None,
+        "cpus": None,
     } | more  # fmt: skip
 
 
-ASKED = Asked(2, ["/home/me"], "/mnt/fs", "/home/locks", {"fio": "apt-get install fio"}, uid=1000, version="1.0")
+ASKED = Asked(2, ["/home/me"], "/mnt/fs", "/home/locks", {"fio": "apt-get install fio"}, version="1.0")
 
 
-def judged(*found: dict[str, Any], clocks: dict[str, Clock] | None = None, seen: bool = True) -> dict[str, Line]:
+def judged(*found: dict[str, Any], seen: bool = True) -> dict[str, Line]:
     where = frozenset(("/home/me", f["node"]) for f in found) if seen else frozenset()
-    steady = {f["node"]: Clock(0.0001, 0.0002) for f in found}
-    answers = Answers(found, steady if clocks is None else clocks, where, 0.4)
-    judged = judge_nodes.judge(ASKED, answers)
+    judged = judge_nodes.judge(ASKED, Answers(found, where))
     return {line.check: line for line in [*judged, judge_nodes.exclusion("/home/locks", None, found)]}
 
 
 def test_healthy_nodes() -> None:
     found = judged(facts("n1"), facts("n2"))
     assert {line.outcome for line in found.values()} == {"ok"}, found
-    assert len(found) == 11
 
 
 @pytest.mark.parametrize(
@@ -382,12 +310,6 @@ def test_healthy_nodes() -> None:
         ("target", "not checked", {"target": {"blind": True}}, "n2: without the package"),
         ("tools", "wrong", {"programs": {"fio": {"path": None, "sha256": None}}}, "n2: no fio"),
         ("tools", "warning", {"programs": {"fio": {"path": "/x", "sha256": "cd"}}}, "fio: not the same binary"),
-        ("user", "wrong", {"uid": 1001}, "you are user id 1000 here; n2: user id 1001"),
-        ("limits", "warning", {"limits": {"memlock": 65536, "nofile": 9999, "nproc": 9999}}, "memlock 64.0 KiB"),
-        ("limits", "warning", {"limits": {"memlock": None, "nofile": 256, "nproc": 9999}}, "n2: nofile 256"),
-        ("memory, /tmp", "warning", {"tmp": {"free": 1 << 20, "writable": True}}, "n2: 1.0 MiB are left"),
-        ("nodes", "wrong", {"host": "n1"}, "several nodes call themselves n1"),
-        ("leftovers", "warning", {"processes": ["fio (12)", "iosweep (9)"]}, "n2: fio (12), iosweep (9)"),
         ("exclusion", "warning", {"lock": False}, "n2: does not see a lock that is held here"),
         ("exclusion", "wrong", {"lock": None}, "n2: target.lock is not there"),
         (
@@ -424,8 +346,7 @@ def test_what_to_do_about_a_target(kind: str, change: str, never: str) -> None:
 def test_tools_that_spack_builds() -> None:
     def tools_of(search: str, *found: dict[str, Any]) -> Line:
         wanted = replace(ASKED, search=search)
-        steady = {f["node"]: Clock(0.0001, 0.0002) for f in found}
-        found_out = judge_nodes.judge(wanted, Answers(found, steady, frozenset(), 0.4))
+        found_out = judge_nodes.judge(wanted, Answers(found, frozenset()))
         return next(line for line in found_out if line.check == "tools")
 
     lacks = facts("n2", programs={"fio": {"path": None, "sha256": None}})
@@ -467,7 +388,7 @@ def test_what_is_reserved(own: dict[str, Any], outcome: str, seen: str) -> None:
 
     def judged(*found: Any, strict: bool = False) -> Line:
         asked = replace(ASKED, pinned=True, strict=strict)
-        lines = judge_nodes.judge(asked, Answers(found, {}, frozenset(), 0.4))
+        lines = judge_nodes.judge(asked, Answers(found, frozenset()))
         return next(line for line in lines if line.check == "CPUs")
 
     assert judged(*found).outcome == outcome
@@ -486,26 +407,8 @@ def test_nodes_that_do_not_answer() -> None:
     found = judged(facts("n1"))
     assert found["nodes"].outcome == "wrong"
     assert found["nodes"].seen.startswith("1 of 2 answered (n1)")
-    [none] = judge_nodes.judge(ASKED, Answers([], {}, frozenset(), 1.0, ["execve(): python: No such file"]))
+    [none] = judge_nodes.judge(ASKED, Answers([], frozenset(), ["execve(): python: No such file"]))
     assert none.seen == "execve(): python: No such file"
-
-
-def test_the_shortest_exchange_tells_the_clock() -> None:
-    # sent, there, received: the node is 2 s ahead, and a slow answer would say 2.4
-    found = judge_nodes.clock([(100.0, 102.9, 101.0), (200.0, 202.01, 200.02)])
-    assert found.offset_s == pytest.approx(2.0)
-    assert found.error_s == pytest.approx(0.01)
-
-
-def test_clocks() -> None:
-    def said(**offsets: float) -> Line:
-        return judged(facts("n1"), facts("n2"), clocks={n: Clock(s, 0.001) for n, s in offsets.items()})["clocks"]
-
-    assert said(n1=0.004, n2=-0.01).seen == "all within 11.0 ms of the one here"
-    assert said(n1=3.0, n2=3.05).outcome == "ok"  # a login node's clock does not matter yet
-    assert said(n1=0.0, n2=0.2).seen == "nodes are 0.200 s apart"
-    assert said(n1=-60.0, n2=0.0).seen == "n1: -60.0 s from here"
-    assert judged(facts("n1"), facts("n2"), clocks={})["clocks"].outcome == "not checked"
 
 
 def test_exclusion_without_a_lock() -> None:
@@ -595,14 +498,11 @@ def outcomes(found: dict[str, list[Line]]) -> dict[str, str]:
 
 def test_a_cluster_that_is_well(here: Site, fio: Path) -> None:
     found = here.doctor()
-    # the lock is on the target's file system on this machine, and the cluster gives no time to tidy up
-    # (and what its limits are, its room in /tmp, and how busy it is, is not for us to say)
-    machine = {("limits", "warning"), ("memory, /tmp", "warning"), ("space", "wrong"), ("controller", "warning")}
-    assert outcomes(found).items() - machine == {("exclusion", "wrong"), ("job's end", "warning")}
-    assert re.fullmatch(r"n1, n2 answered within \d+ s", found["nodes"][0].seen)
+    # the lock is on the target's file system on this machine (and how full it is, is not for us to say)
+    assert outcomes(found).items() - {("space", "wrong")} == {("exclusion", "wrong")}
+    assert found["nodes"][0].seen == "n1, n2 answered"
     assert found["space"][0].seen.startswith("the campaign ")
     assert found["tools"][0].seen == "fio on both nodes, the same binary"
-    assert "within" in found["clocks"][0].seen
     assert not here.cluster.squeue()
 
 
@@ -654,7 +554,7 @@ def test_wrong_keys(here: Site) -> None:
 
 
 def test_a_profile_that_snakemake_would_refuse(here: Site) -> None:
-    here.profile("jobz: 1\niosweep-qos: bench\n", runtime="01:00:00", launcher="mpirun", licence="pfs")
+    here.profile("iosweep-qos: bench\n", runtime="01:00:00", launcher="mpirun", licence="pfs")
     found = here.doctor()
     assert [(line.outcome, line.seen, line.change[:23]) for line in found["profile"]] == [
         ("wrong", "profile/profile.v9+.yaml:3: default-resources.launcher: unknown launcher `mpirun`",
@@ -662,7 +562,6 @@ def test_a_profile_that_snakemake_would_refuse(here: Site) -> None:
         ("wrong", "profile/profile.v9+.yaml:5: default-resources.runtime: `01:00:00` is not a time",
          "write runtime=1h"),
         ("wrong", "profile/profile.v9+.yaml:6: default-resources.licence: unknown", "did you mean `licenses`"),
-        ("wrong", "profile/profile.v9+.yaml: snakemake has no key `jobz`", "did you mean `jobs`?"),
     ]  # fmt: skip
     assert found["wall time"][0].outcome == found["MPI"][0].outcome == "not checked"
     shutil.rmtree(here.place / "profile")
@@ -672,29 +571,10 @@ def test_a_profile_that_snakemake_would_refuse(here: Site) -> None:
 def test_reserved_cpus_leave_none(here: Site) -> None:
     every = [str(cpu) for cpu in range(here.cluster.cpus)]
     here.configure(reserved=",".join(every))
-    here.profile("jobz: 1\n", runtime=60)
-    found = here.doctor()
-    [line] = found["CPUs"]
+    [line] = here.doctor()["CPUs"]
     assert line.outcome == "wrong"
     assert line.seen.startswith("n1, n2: no usable CPU is left: the job may use CPU")
     assert line.change == "give the job other CPUs, or correct cpus.reserved"
-    [line] = found["profile"]  # not that it is fine, too
-    assert (line.outcome, line.change) == ("wrong", "did you mean `jobs`?")
-
-
-def test_what_srun_offers_and_nodes_do_not_have(here: Site) -> None:
-    if "can not load" not in here.cluster.run(["srun", "--mpi=pmix", "true"], check=False).stderr:
-        pytest.skip("there is a PMIx library")
-    text = (here.place / "c.yaml").read_text()
-    ior = text.replace("tool: fio", "tool: ior").replace("rand_read", "seq_read")
-    (here.place / "c.yaml").write_text(ior)
-    here.profile(launcher="srun-pmix", runtime=60)
-    offers, has = here.doctor()["MPI"]
-    assert (offers.outcome, has.outcome) == ("ok", "wrong")
-    assert has.seen.startswith("launcher srun-pmix: on a node `srun --mpi=pmix` fails: ")
-    assert has.change == 'set launcher="srun" or "mpiexec" in the profile'
-    here.profile(launcher="srun", runtime=60)
-    assert [line.outcome for line in here.doctor()["MPI"]] == ["ok"]
 
 
 def test_a_campaign_that_does_not_fit(here: Site) -> None:
@@ -731,9 +611,6 @@ def test_busy_nodes(here: Site) -> None:
     try:
         while not any(job.state == "RUNNING" for job in here.cluster.squeue()):
             time.sleep(0.05)
-        found = here.doctor()
-        assert [line.outcome for line in found["nodes"]] == ["ok", "not checked"]
-        assert found["nodes"][0].seen.startswith("n2 answered")
         began = time.monotonic()
         found = here.doctor("--wait", "1s", code=0)
         assert time.monotonic() - began < 300
@@ -757,8 +634,7 @@ def test_drained_nodes(here: Site) -> None:
         assert (count.outcome, submitted.outcome) == ("warning", "not checked")
         seen, absent = found["nodes"]
         assert seen.seen.startswith("n1 answered")
-        others = "1 of the 2 nodes that the configuration asks for: no more can be used now (1 drained)"
-        assert absent == findings.unchecked("nodes", others)
+        assert absent == findings.unchecked("nodes", "1 of the 2 that are asked for (1 drained)")
         drain("n1")
         found = here.doctor("--wait", "10min", code=0)
         assert found["nodes"] == [findings.unchecked("nodes", "no node of the partition can be used now (2 drained)")]

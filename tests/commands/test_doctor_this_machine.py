@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from iosweep.commands import cli
-from iosweep.commands.doctor import campaign as needs
 from iosweep.commands.doctor import node_probe
+from iosweep.commands.doctor import this_machine as needs
 from iosweep.errors import Obstacle
 from iosweep.findings import Line
 from iosweep.programs.find import Program, UnusableTool

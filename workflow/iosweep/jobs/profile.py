@@ -21,13 +21,6 @@ _MINUTES = {
     **{"w": 10080.0, "s": 1 / 60},
 }
 _SPAN = re.compile(r"(\d+(?:\.\d+)?)\s*([a-z]*)")
-#: Keys that Snakemake is known to have; for others it is asked.
-KEYS = frozenset(
-    (
-        *("executor", "default-resources", "jobs", "local-cores", "keep-going", "latency-wait", "rerun-incomplete"),
-        *("rerun-triggers", "quiet", "nolock", "iosweep-reservation", "iosweep-qos", "iosweep-poll-seconds"),
-    )
-)
 #: The state of a job is looked at no less often, in seconds, with the profile as it is shipped.
 LONGEST_POLL_S = 20
 
@@ -36,7 +29,7 @@ LONGEST_POLL_S = 20
 class Profile:
     """The keys that a site fills in, None where they are not there or are wrong. `memory_mb`: 0 asks for none.
 
-    `slurm`: it is one for Slurm. `keys`: all that it has. `problems`: of its default-resources.
+    `slurm`: it is one for Slurm. `problems`: of its default-resources.
     """
 
     file: str
@@ -49,7 +42,6 @@ class Profile:
     launcher: str = "direct"
     tools: str = "path"
     slurm: bool = True
-    keys: frozenset[str] = frozenset()
     problems: tuple[Problem, ...] = ()
 
     @property
@@ -89,7 +81,6 @@ def read(directory: Path) -> Profile:
         launcher=str(resources.get("launcher") or "direct"),
         tools=str(right.get("tools") or "path"),
         slurm=slurm,
-        keys=frozenset(map(str, found)),
         problems=tuple(
             Problem(str(file), line, f"default-resources.{name}", *why)
             for line, name, why in sorted((_line(text, name), name, why) for name, why in wrong.items())

@@ -6,31 +6,25 @@ nodes.
 
 from __future__ import annotations
 
-import grp
 import os
-import pwd
-import re
 import shutil
-import socket
 import subprocess
 import sys
-import time
 from collections.abc import Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import iosweep
-from iosweep.commands.doctor import ask_nodes, campaign, judge_nodes, judge_slurm, spack_tools
+from iosweep.commands.doctor import ask_nodes, judge_nodes, judge_slurm, this_machine
 from iosweep.commands.doctor.node_probe import Facts
-from iosweep.commands.doctor.spack_tools import SpackTools
+from iosweep.commands.doctor.this_machine import SpackTools
 from iosweep.commands.terminal import working
 from iosweep.errors import Unanswered, Unusable
 from iosweep.findings import Line, ok, show, unchecked, wrong
 from iosweep.jobs import submission
-from iosweep.jobs.profile import KEYS, Profile, read
+from iosweep.jobs.profile import Profile, read
 from iosweep.node import pinning
-from iosweep.plan.launchers import SLURM_LAUNCHERS
 from iosweep.plan.model import Plan
 from iosweep.slurm import query
 from iosweep.tools import tools
@@ -47,7 +41,7 @@ _WAIT = "try --wait 10min"
 
 def doctor(profile: Path, configuration: Path | None, wait_s: float | None, as_json: bool) -> int:
     """Print what was found; 0 if nothing is wrong, else 1. `wait_s`: for free nodes, None for a short while."""
-    found = {name: shutil.which(name) for name in (*judge_slurm.COMMANDS, "sacct")}
+    found = {name: shutil.which(name) for name in judge_slurm.COMMANDS}
     if not any(found.values()):
         seen = f"there is no Slurm here: none of {', '.join(judge_slurm.COMMANDS)} is on PATH"
         line = wrong("commands", seen, "work on a login node of the cluster; profiles/local measures this machine")
@@ -101,18 +95,15 @@ def _examine(
     lines = [judge_slurm.commands(found, version or "")]
     if any(line.outcome == "wrong" for line in lines):
         return lines
-    began = time.monotonic()
-    controller = judge_slurm.controller(_ping(), time.monotonic() - began)
+    controller = judge_slurm.controller(_ping())
     chosen, of_profile = _profile(profile)
-    configured, made, of_configuration = campaign.plan(configuration)
-    lines += [controller, *of_profile, of_configuration, *campaign.working_directory(submits=True)]
+    configured, made, of_configuration = this_machine.plan(configuration)
+    lines += [controller, *of_profile, of_configuration, *this_machine.working_directory(submits=True)]
     if controller.outcome == "wrong":
         return [*lines, unchecked("the rest", "the controller does not answer")]
     if chosen is None:
         return [*lines, unchecked("the rest", "without a profile it is not known what a job asks for")]
-    if unknown := judge_slurm.keys(chosen, _options() if chosen.keys - KEYS else KEYS):
-        lines = [*(line for line in lines if (line.check, line.outcome) != ("profile", "ok")), *unknown]
-    built = spack_tools.look(configured, chosen.tools) if configured else None
+    built = this_machine.look_for_tools(configured, chosen.tools) if configured else None
     return lines + _slurm(_Wanted(chosen, made, built, wait_s))
 
 
@@ -121,29 +112,21 @@ def _slurm(wanted: _Wanted) -> list[Line]:
     chosen, made = wanted.profile, wanted.made
     settings = judge_slurm.config(_ask(["scontrol", "show", "config"]) or "")
     partitions = (_ask(["scontrol", "--oneliner", "show", "partition"]) or "").splitlines()
-    lines = judge_slurm.partition(chosen, partitions, _groups(), os.getuid() == 0, socket.gethostname())
+    lines = [judge_slurm.partition(chosen, partitions)]
     if partition := _partition(partitions, chosen.partition):
-        lines.append(judge_slurm.wall_time(chosen, partition.limits, _longest_min(chosen, made)))
+        lines.append(judge_slurm.wall_time(chosen, partition.limits))
         lines.append(judge_slurm.nodes(wanted.nodes, partition.limits, partition.states))
-    lines.append(judge_slurm.account(chosen, settings, _associations(settings)))
-    later = False
-    if chosen.reservation:
-        shown = _ask(["scontrol", "--oneliner", "show", "reservation", chosen.reservation])
-        if reservation := judge_slurm.reservation(chosen, shown, _user(), time.time()):
-            lines.append(reservation)
-            later = reservation.outcome == "warning"
+        lines.append(_submission(chosen, wanted.nodes or 1, partition.limits, partition.states))
     license = judge_slurm.license(chosen, _ask(["scontrol", "--oneliner", "show", "licenses"]) or "")
     lines += [license] if license else []
-    if partition and not later:
-        lines.append(_submission(chosen, wanted.nodes or 1, partition.limits, partition.states))
     lines.append(_mpi(wanted))
     lines += [wanted.built.line] if wanted.built else []
-    lines += [campaign.space(made)] if made else []
+    lines += [this_machine.space(made)] if made else []
     if partition:
         lines.append(judge_slurm.memory(chosen, settings, partition.line, partition.node_list))
-    lines += judge_slurm.settings(settings)
-    no_job = any(line.outcome == "wrong" for line in lines if line.check in ("partition", "account", "reservation"))
-    of_nodes, answered = _nodes(wanted, partition, runs=not (later or no_job))
+    lines.append(judge_slurm.settings(settings))
+    no_job = any(line.outcome == "wrong" for line in lines if line.check in ("partition", "submission"))
+    of_nodes, answered = _nodes(wanted, partition, runs=not no_job)
     lock = made.target.lock if made else None
     alone = chosen.license.partition(":")[0] if chosen.license and license and license.outcome == "ok" else None
     return [*lines, *of_nodes, judge_nodes.exclusion(lock, alone, answered)]
@@ -201,26 +184,7 @@ def _submission(chosen: Profile, count: int, limits: submission.Partition, state
         output = query.ask(argv, ANSWER_S, both=True)
     except Unanswered as error:
         refused = error.said or str(error)
-    return judge_slurm.accepted(count, output, refused, chosen.memory_mb, time.time(), limits, states)
-
-
-def _longest_min(chosen: Profile, made: Plan | None) -> int | None:
-    """Minutes that the longest job requests at first; None without a configuration."""
-    from iosweep.plan import forecast
-
-    if made is None:
-        return None
-    left = ({name: points} for name, points in forecast.planned(made).items())
-    return max(submission.minutes(forecast.of(made, todo).time_s, 1, chosen.limit_min) for todo in left)
-
-
-def _options() -> frozenset[str]:
-    """Snakemake's options, which are the keys of a profile; none if it does not answer."""
-    try:
-        output = query.ask([sys.executable, "-m", "snakemake", "--help"], _IMPORT_S)
-    except Unanswered:
-        return frozenset()
-    return frozenset(re.findall(r"--([a-z][a-z-]+)", output))
+    return judge_slurm.accepted(count, output, refused, chosen.memory_mb, limits, states)
 
 
 def _mpi(wanted: _Wanted) -> Line:
@@ -231,35 +195,17 @@ def _mpi(wanted: _Wanted) -> Line:
     return judge_slurm.mpi(wanted.profile, types, wanted.made is None or wanted.mpi)
 
 
-def _mpi_on_node(chosen: Profile, wait_s: float) -> Line | None:
-    """A problem of MPI on a node: a type that srun offers may lack its library there."""
-    launcher = SLURM_LAUNCHERS.get(chosen.launcher)
-    if launcher is None or launcher.pmi is None:
-        return None
-    job = [f"--immediate={max(1, round(wait_s))}", "--nodes=1", "--ntasks=1", *ask_nodes.LITTLE, *chosen.options]
-    try:
-        query.ask(["srun", *job, f"--mpi={launcher.pmi}", "true"], wait_s + ANSWER_S)
-    except Unanswered as error:
-        return judge_slurm.no_mpi(chosen, launcher.pmi, error.said)
-    return None
-
-
 def _nodes(wanted: _Wanted, partition: _Partition | None, runs: bool) -> tuple[list[Line], Sequence[Facts]]:
-    """Checks on the nodes, and their answers. If too few nodes are free now, the free ones are asked.
-
-    `runs`: whether a job can run now.
-    """
+    """Checks on the nodes, and their answers. `runs`: whether a job can run now."""
     if not runs:
         return [unchecked("nodes", "no job of ours can run now; see above")], ()
     count, states = wanted.nodes or 1, partition.states if partition else ""
-    free = sum(int(n) for n, _, state in (s.partition("|") for s in states.split()) if state in ("idle", "mixed"))
     in_service, not_able = submission.usable(states)
     able = min(count, in_service) if states else count  # waiting does not bring a drained node back
     if not able:
         why = f"no node of the partition can be used now ({not_able or 'it has none'})"
         return [unchecked("nodes", why)], ()
-    looked = free if wanted.wait_s is None and 0 < free < able else able
-    asked = _asked(wanted, looked)
+    asked = _asked(wanted, able)
     wait_s = FREE_S if wanted.wait_s is None else wanted.wait_s
     try:
         answers = ask_nodes.look(asked, wanted.profile.options, wait_s)
@@ -270,18 +216,14 @@ def _nodes(wanted: _Wanted, partition: _Partition | None, runs: bool) -> tuple[l
         seen = f"{error.filename or Path.cwd()} cannot be written to: {error.strerror}"
         return [wrong("directory", seen, "work in a directory of yours that all nodes share")], ()
     lines = judge_nodes.judge(asked, answers)
-    if wanted.mpi and lines[0].outcome == "ok" and (mpi := _mpi_on_node(wanted.profile, wait_s)):
-        lines.append(mpi)
-    if looked < count:
-        why = "no more are free now" if able > looked else f"no more can be used now ({not_able})"
-        seen = f"{count - looked} of the {count} nodes that the configuration asks for: {why}"
-        lines.insert(1, unchecked("nodes", seen, _WAIT if able > looked else ""))
+    if able < count:
+        lines.insert(1, unchecked("nodes", f"{count - able} of the {count} that are asked for ({not_able})"))
     return lines, answers.facts
 
 
 def _asked(wanted: _Wanted, count: int) -> judge_nodes.Asked:
     made, built = wanted.made, wanted.built
-    asked = judge_nodes.Asked(count, _shared_places(built), uid=os.getuid(), version=iosweep.__version__)
+    asked = judge_nodes.Asked(count, _shared_places(built), version=iosweep.__version__)
     if made is None:
         return asked
     lock = made.target.lock
@@ -310,33 +252,9 @@ def _shared_places(built: SpackTools | None) -> list[str]:
     return places
 
 
-def _associations(settings: dict[str, str]) -> str | None:
-    kind = settings.get("AccountingStorageType", "none")
-    if kind.endswith("none") or not shutil.which("sacctmgr"):
-        return None
-    where = [f"user={_user()}", *([f"cluster={name}"] if (name := settings.get("ClusterName")) else [])]
-    show = ["sacctmgr", "--noheader", "--parsable2", "show", "associations"]
-    return _ask([*show, *where, "format=account,partition,defaultaccount"])
-
-
 def _ask(argv: Sequence[str]) -> str | None:
     """The output of a command of Slurm, None without an answer."""
     try:
         return query.ask(argv, ANSWER_S)
     except Unanswered:
         return None
-
-
-def _user() -> str:
-    try:
-        return pwd.getpwuid(os.getuid()).pw_name
-    except KeyError:
-        return str(os.getuid())
-
-
-def _groups() -> list[str]:
-    found = []
-    for group in os.getgroups():
-        with suppress(KeyError):
-            found.append(grp.getgrgid(group).gr_name)
-    return found
