@@ -23,7 +23,7 @@ from iosweep.config import sweep_file as config
 from iosweep.errors import Unusable
 from iosweep.files import documents
 from iosweep.findings import Line
-from iosweep.jobs import profile, submission
+from iosweep.jobs import submission
 from iosweep.jobs.profile import Profile, minutes, read
 from iosweep.node.node_facts import NodeFacts, ReservedSource
 from iosweep.node.reserved import resolve

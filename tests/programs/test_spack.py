@@ -148,12 +148,12 @@ def test_a_build_that_fails_and_the_next_one(site):
     lines = site.run(code=1).splitlines()
     number = next(n for n, line in enumerate(lines) if line.startswith("iosweep: the tools are not built"))
     sentence = lines[number].removeprefix("iosweep: ")
-    assert "to build the tools: spack failed (exit code 1)" in sentence and "tools/logs/" in sentence
+    assert "spack failed while building them (exit code 1)" in sentence and "tools/logs/" in sentence
     assert {"configure: error: no C compiler", "==> Error: ProcessError: Command exited with status 1"} <= set(
         lines[number + 1 : number + 10]
     )
     assert site.refusal() == sentence and site.built is None
-    assert "spack failed (exit code 1)" in (site.results / "report.html").read_text()
+    assert "spack failed while building them (exit code 1)" in (site.results / "report.html").read_text()
 
     standin.play(site.spack, None)
     assert re.findall(r"tools: Installing (\w+)", site.build()) == ["fio"]
@@ -185,7 +185,7 @@ def test_without_a_network_it_is_said_soon_and_nothing_is_left(site, url):
     began = time.monotonic()
     site.build(code=1)
     assert time.monotonic() - began < 60
-    assert f"to fetch {standin.PIN} from {url}" in site.refusal() and "without a network" in site.refusal()
+    assert f"failed while fetching {standin.PIN} from {url}" in site.refusal() and "without a network" in site.refusal()
     assert not any(site.place.glob("tools/packages/*"))
     site.own.write_text(good)
     site.build()
@@ -200,7 +200,7 @@ def test_what_is_wrong_before_anything_is_built(site, monkeypatch):
     assert "/nosuch/bin/spack cannot be run (No such file or directory)" in site.build(code=1)
     (site.place / "tools").rename(site.place / "away")
     (site.place / "tools").touch()
-    assert "Traceback" not in site.build(code=1) and "File exists: 'tools" in site.refusal()
+    assert "Traceback" not in site.build(code=1) and "cannot be made or written (Not a directory)" in site.refusal()
 
 
 # --- what is stopped --------------------------------------------------------------------------------------------------

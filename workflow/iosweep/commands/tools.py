@@ -92,8 +92,10 @@ def build(arguments: Namespace) -> int:
             if refusal.not_built:
                 store.set_refusal(name, None)
         return 0
-    except (BuildError, OSError) as error:
+    except BuildError as error:
         why, code = str(error), 1
+    except OSError as error:
+        why, code = f"{error.filename or wanted.root} cannot be made or written ({error.strerror})", 1
     except Stopped as error:
         why, code = f"stopped by {error}; the next run goes on from there", INTERRUPTED
     first, *last = why.splitlines()

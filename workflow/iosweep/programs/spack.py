@@ -105,7 +105,7 @@ class _Session:
     def spack(self, configured: str | None) -> _Checkout:
         """The site's Spack, or else a clone of the tested release."""
         path = Path(configured).absolute() if configured else self._clone(SPACK, self._root / "spack" / RELEASE)
-        version = self._run("to ask Spack for its version (tools.spack)", [path / "bin" / "spack", "--version"]).split()
+        version = self._run("saying its version (tools.spack)", [path / "bin" / "spack", "--version"]).split()
         release = re.match(r"(\d+)\.(\d+)", version[0] if version else "")
         if not release or (int(release[1]), int(release[2])) < _OLDEST:
             oldest = ".".join(map(str, _OLDEST))
@@ -128,7 +128,7 @@ class _Session:
         part = into.with_name(f"{into.name}.part")
         shutil.rmtree(part, ignore_errors=True)
         git: list[str | Path] = ["git", "-c", "advice.detachedHead=false", "-C", part]
-        doing = f"to fetch {pin.ref} from {pin.url} (docs/tools.md: without a network)"
+        doing = f"fetching {pin.ref} from {pin.url} (docs/tools.md: without a network)"
         self._run(doing, ["timeout", str(_ANSWER_S), "git", "ls-remote", "--quiet", pin.url, "HEAD"])
         self._run(doing, ["git", "init", "--quiet", part])
         self._run(doing, [*git, "fetch", "--quiet", "--depth=1", pin.url, pin.ref])
@@ -137,9 +137,9 @@ class _Session:
 
     def _state(self, path: Path, name: str | None) -> _Checkout:
         # a site's Spack belongs to another user
-        git: list[str | Path] = ["git", "-c", "safe.directory=*", "-C", path]
+        git: list[str | Path] = ["git", "-c", "safe.directory=*", "-C", path, "describe", "--always", "--dirty"]
         try:
-            found = self._run("", [*git, "describe", "--always", "--dirty", "--exclude=*", "--abbrev=40"]).strip()
+            found = self._run("describing a checkout", [*git, "--exclude=*", "--abbrev=40"]).strip()
         except BuildError:
             return _Checkout(path, name, None, False)
         return _Checkout(path, name, found.removesuffix("-dirty"), found.endswith("-dirty"))
@@ -160,12 +160,12 @@ class _Session:
             lock.unlink(missing_ok=True)
             shutil.copyfile(self._environment.yaml, yaml)
             self._say("looking for build tools of this system, and deciding what is built: some minutes")
-            self._run("to find build tools", [*self._spack, "external", "find", *_BUILD_TOOLS])
-        self._run("to build the tools", [*self._spack, "install"], show="==> Installing ")
+            self._run("looking for build tools", [*self._spack, "external", "find", *_BUILD_TOOLS])
+        self._run("building them", [*self._spack, "install"], show="==> Installing ")
 
     def document(self, spack: _Checkout, repository: _Checkout) -> dict[str, object]:
         """What was built, once every program of it ran: Spack checks neither that they run nor that externals exist."""
-        listed = self._run("to list what was built", [*self._spack, "find", "--format", _FORMAT])
+        listed = self._run("listing what was built", [*self._spack, "find", "--format", _FORMAT])
         yaml, lock = ((self._directory / name).read_bytes() for name in ("spack.yaml", "spack.lock"))
         packages = installed(listed, msgspec.json.decode(lock), self._root / "store")
         explicit = sorted((p for p in packages if p.explicit), key=lambda p: p.external is not None)
@@ -215,7 +215,7 @@ class _Session:
                 start_new_session=True,  # a terminal's Ctrl-C reaches us, and we end it cleanly
             )
         except OSError as error:
-            raise BuildError(f"{doing}: {command[0]} cannot be run ({error.strerror})") from None
+            raise BuildError(f"{command[0]} cannot be run ({error.strerror})") from None
         assert started.stdout
         try:
             for line in started.stdout:
@@ -236,7 +236,7 @@ class _Session:
                 log.seek(began)
                 last = [printable(line.rstrip()) for line in log if line.strip()][-_LAST:]
             how = f"exit code {exit_code}" if exit_code > 0 else f"killed by signal {-exit_code}"
-            raise BuildError("\n".join([f"{doing}: {Path(command[0]).name} failed ({how})", *last]))
+            raise BuildError("\n".join([f"{Path(command[0]).name} failed while {doing} ({how})", *last]))
         return "".join(printed)
 
 
