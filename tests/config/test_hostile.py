@@ -15,7 +15,7 @@ from campaign import SWEEP, Allocation, Campaign, said
 from campaign import TEXT as QUICK
 from iosweep import dag
 from iosweep.commands import cli
-from iosweep.commands.doctor import campaign
+from iosweep.commands.doctor import this_machine
 from iosweep.errors import ConfigError
 from iosweep.jobs import submission
 from iosweep.report import page
@@ -388,6 +388,6 @@ def test_a_working_directory_that_jobs_cannot_take(
     assert str(caught.value) == f"x.yaml:1: {wrong}; run it in another"
     assert cli.main(["plan", "x.yaml", "--profile", str(Path(__file__).parents[2] / "profiles/slurm")]) == 1
     assert wrong in capsys.readouterr().err
-    assert [line.seen for line in campaign.working_directory(submits=True)] == [wrong]
-    assert campaign.working_directory(submits=False) == []
+    assert [line.seen for line in this_machine.working_directory(submits=True)] == [wrong]
+    assert this_machine.working_directory(submits=False) == []
     dag.load(Path("x.yaml"), Path("results"))  # on one machine it is a character like others
