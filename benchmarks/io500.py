@@ -88,7 +88,7 @@ def second_mdtest(text: str) -> Iterator[dict[str, Any]]:
             head |= {"counted": line.split()[0], "items": line.split()[2]}
         elif line.startswith("SUMMARY"):
             inside = "times" if "time" in line else "rates"
-        elif inside and line.startswith(("File ", "Directory ", "Tree ")):
+        elif inside and line.startswith(("File ", "Directory ")):
             words = line.replace(":", " ").split()
             label = " ".join(words[:2])
             if inside == "times":

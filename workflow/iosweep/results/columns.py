@@ -48,7 +48,7 @@ _IDENTITY: tuple[Column, ...] = (
         "phase",
         "string",
         "Phase: seq_write, seq_read, rand_write, rand_read, rand_mixed; create, stat, read, delete (files);"
-        " dir_create, dir_stat, dir_rename, dir_delete; tree_create, tree_delete (only in what `iosweep parse` reads)."
+        " dir_create, dir_stat, dir_rename, dir_delete."
         " Null where a file does not tell.",
     ),
     Column("label", "string", "What the tool's own output calls the row: fio's job, IOR's access, mdtest's operation."),

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from iosweep.tools.mdtest.options import OPERATIONS
+from iosweep.tools.mdtest.options import ROWS
 
 _FLAGS = set("CTErUDFgkLPRSctuvXyYZ")
 _VALUES = set("abdefGiIlnNpsVwWxz")
@@ -98,4 +98,4 @@ def asked(options: Options, version: tuple[int, ...]) -> set[str]:
     families = {family for family, letter in kinds.items() if letter in options.flags} or set(kinds)
     if "S" in options.flags:
         families -= {"Directory"}
-    return {name for name in OPERATIONS if name.split()[0] in {*families, "Tree"} and name.split()[1] in chosen}
+    return {name for name in ROWS.values() if name.split()[0] in families and name.split()[1] in chosen}

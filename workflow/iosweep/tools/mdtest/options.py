@@ -90,9 +90,3 @@ ROWS = {
 
 #: What is done -> mdtest's flag for that alone. There is none for renaming.
 FLAGS = {"create": "-C", "stat": "-T", "read": "-E", "delete": "-r"}
-
-#: mdtest's operations in the order of its table, and the phases that they are. Nobody asks for trees alone.
-OPERATIONS = {row: phase for phase, row in ROWS.items()} | {
-    "Tree creation": "tree_create",
-    "Tree removal": "tree_delete",
-}

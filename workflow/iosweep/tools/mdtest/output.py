@@ -16,7 +16,7 @@ from iosweep.tools import Echo, Evidence, Parsed, Phase, Step, Streams, rank_fil
 from iosweep.tools.mdtest import argv
 from iosweep.tools.mdtest.command_line import parse as parse_command
 from iosweep.tools.mdtest.command_line import release
-from iosweep.tools.mdtest.options import OPERATIONS, ROWS
+from iosweep.tools.mdtest.options import ROWS
 from iosweep.tools.mdtest.runs import CLOCK_S, Run, runs
 from iosweep.tools.messages import said
 from iosweep.tools.reading import Cell, Reading, ReadingProblem, too_short
@@ -25,6 +25,7 @@ from iosweep.tools.reading import Cell, Reading, ReadingProblem, too_short
 _SHIFTS = {"dir_stat": 1, "stat": 1, "read": 2}
 #: mdtest sleeps before it starts (4.x).
 _SLEEP_S = 1.0
+_PHASES = {row: phase for phase, row in ROWS.items()}
 #: How mdtest prints a date.
 _DATE = "%m/%d/%Y %H:%M:%S"
 
@@ -150,7 +151,7 @@ def _rows(run: Run, repetition: int | None) -> Iterator[dict[str, Cell]]:
             "tool": "mdtest",
             "tool_version": run.version,
             "label": name,
-            "phase": OPERATIONS[name],
+            "phase": _PHASES[name],
             "kind": "metadata",
             "metric": "ops_per_s",
             "repetition": repetition,
@@ -158,7 +159,7 @@ def _rows(run: Run, repetition: int | None) -> Iterator[dict[str, Cell]]:
             "tasks": run.tasks,
             "nodes": run.nodes,
             "threads_per_node": per_node,
-            "files_per_thread": None if name.startswith("Tree") else run.items,
+            "files_per_thread": run.items,
             "unique_directory": "u" in options.flags if options else None,
             "file_size_bytes": size if name.startswith("File") else None,
             "phase_time_s": float(deadline) if deadline else None,
@@ -188,8 +189,7 @@ def _of_rows(run: Run, where: str, places: Mapping[str, int], alone: bool) -> It
             yield from (ReadingProblem(severity, f"{where}{text}", index) for index in places.values())
     for name, index in places.items():
         rate = 0 if name in run.doubts else run.rates[name].mean
-        # trees are a handful of directories, and always short
-        if rate and run.items and run.tasks and not name.startswith("Tree"):
+        if rate and run.items and run.tasks:
             runtime_s = run.items * run.tasks / rate
             if short := too_short(runtime_s, CLOCK_S):
                 why = f"was over after {runtime_s * 1000:.3g} ms, which is mostly barriers and ticks of the clock"

@@ -23,7 +23,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from iosweep.tools.mdtest.command_line import Options, asked, parse, release, split
-from iosweep.tools.mdtest.options import OPERATIONS
+from iosweep.tools.mdtest.options import ROWS
 from iosweep.tools.messages import FRAME, NOT_REMOVED, WORDS, Heard, about_the_end, marked, quote, said
 from iosweep.tools.reading import ProblemSeverity
 
@@ -43,7 +43,7 @@ _BANNER = re.compile(r"mdtest-(\S*) was launched with (\d{1,9}) total task\(s\) 
 _COMMAND = re.compile(r"Command line used:.*")
 _SHIFT = re.compile(r"Shifting ranks by (\d{1,9}) for each phase")
 _COUNT = re.compile(r"(\d{1,9}) tasks, (\d{1,18}) (files/directories|files|directories|file)")
-_NAME = rf"({'|'.join(OPERATIONS)})"
+_NAME = rf"({'|'.join(ROWS.values())})"
 # the unit of "time" is ms/op or ops/sec in the title and seconds in the rows
 _TITLE = re.compile(r"SUMMARY(?: (rate|time))?(?: \(in ([^)]*)\))?: \(of (\d{1,9}) iterations\)")
 # time in proportion to the line: no two parts beside each other match the same blanks
@@ -53,7 +53,7 @@ _TORN = re.compile(rf"{_NAME}(?:\s*:)?\s+[\d.](?!.*\bsec\b)")
 _MAY_BE = re.compile(
     r"-- (?:started|finished) at |mdtest-|Command line used:|\d{1,9} tasks, |SUMMARY|Directory|File|Tree"
 )
-_OF_DIRECTORIES = ("Directory removal", "Tree removal")
+#: The last row of every table. Rates of trees are those of a handful of directories: nobody compares them.
 _LAST = "Tree removal"
 
 
@@ -75,9 +75,11 @@ class _Table:
     count: tuple[int, int, str] | None
     rates: dict[str, Rate] = field(default_factory=dict)
     problems: list[str] = field(default_factory=list)
+    closed: bool = False  # its last row is there
     times: _Table | None = None  # the table of times that follows (-P)
 
     def add(self, line: str) -> None:
+        self.closed |= line.startswith(_LAST)
         if row := _ROW.fullmatch(line):
             if row[1] in self.rates:
                 self.problems.append(f"the row {row[1]} is there twice")
@@ -229,7 +231,7 @@ def _judged(launch: _Launch) -> Iterator[Run]:
             problems += _zeros(table, version, options, doubts)
             doubts |= _means_of_ranks(table, version)
             for sentence in left:
-                doubts |= {name: f"{name}: {sentence}" for name in _OF_DIRECTORIES if name in table.rates}
+                doubts |= {name: f"{name}: {sentence}" for name in table.rates if name == "Directory removal"}
                 remarks.append(("suspect", sentence))
             if not (launch.headed or table.count):
                 remarks.append(("suspect", ALONE))
@@ -268,7 +270,7 @@ def _problems(launch: _Launch, table: _Table | None, options: Options | None) ->
         yield times if launch.times_only else "there is no table of results (SUMMARY)"
         return
     yield from table.problems
-    if _LAST not in table.rates:
+    if not table.closed:
         yield "the table is cut: its last row is missing"
     if table.unit not in ("", "ops/sec"):
         yield f"the rates are in {quote(table.unit)}, which no known version prints"
@@ -282,15 +284,13 @@ def _problems(launch: _Launch, table: _Table | None, options: Options | None) ->
 
 
 def _zeros(table: _Table, version: tuple[int, ...], options: Options | None, doubts: dict[str, str]) -> Iterator[str]:
-    """Zeros of operations that were asked for, into `doubts`. Others are zero because they were not run; a tree that
-    takes more than about 2,000 s for each of its directories has the rate 0.000."""
+    """Zeros of operations that were asked for, into `doubts`. Others are zero because they were not run."""
     zero = {name for name, rate in table.rates.items() if rate.maximum == 0}
-    work = {name for name in table.rates if not name.startswith("Tree")}
-    if work and work <= zero:
+    if table.rates.keys() <= zero:
         without = options and not {"n", "I"} & set(options.values)
         yield "nothing was measured: every rate is 0" + (" (mdtest was run without -n)" if without else "")
     elif options:
-        doubts |= {name: f"{name} was asked for and has the rate 0" for name in zero & asked(options, version) & work}
+        doubts |= {name: f"{name} was asked for and has the rate 0" for name in zero & asked(options, version)}
 
 
 def _means_of_ranks(table: _Table, version: tuple[int, ...]) -> dict[str, str]:
@@ -301,5 +301,5 @@ def _means_of_ranks(table: _Table, version: tuple[int, ...]) -> dict[str, str]:
         name: f"{name}: the ranks' own rates differ by more than {_RANKS_AGREE - 1:.0%} (from {rate.minimum:.3f} to"
         f" {rate.maximum:.3f} ops/s), so that their mean, which this version prints, is no rate of the run"
         for name, rate in table.rates.items()
-        if not name.startswith("Tree") and rate.maximum > _RANKS_AGREE * rate.minimum  # rank 0 alone times trees
+        if rate.maximum > _RANKS_AGREE * rate.minimum
     }
