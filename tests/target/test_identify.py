@@ -2,8 +2,6 @@
 
 import ctypes
 import os
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -265,37 +263,6 @@ def test_two_file_systems_have_two_locks(tmp_path: Path) -> None:
         assert not same_now(a, b)
         with mounted("mount", "--bind", str(tmp_path / "a"), str(tmp_path / "c")):
             assert lock_name(identify.identify(str(tmp_path / "c"))) == lock_name(a)
-
-
-@pytest.mark.local
-@needs_mounts
-def test_a_container_sees_the_same_number(tmp_path: Path) -> None:
-    program = (
-        "import sys; from iosweep.target import identify;print(identify.lock_name(identify.identify(sys.argv[1])))"
-    )
-    with mounts.durable(_made(tmp_path / "a"), "ext4"), mounted("mount", "--bind", f"{tmp_path}/a", f"{tmp_path}/b"):
-        inside = ["unshare", "--mount", "--pid", "--fork", "--mount-proc", sys.executable, "-c", program]
-        done = subprocess.run([*inside, f"{tmp_path}/b"], stdout=subprocess.PIPE, text=True, check=True)
-        assert done.stdout.strip() == lock_name(identify.identify(f"{tmp_path}/a"))
-
-
-@pytest.mark.parametrize(
-    ("source", "fstype", "expected"),
-    [
-        ("/dev/sda1", "ext4", "ext4 /dev/sda1"),
-        ("server:/export", "nfs4", "nfs4 server:/export"),
-        ("10.0.0.1@tcp:/scratch", "lustre", "lustre /scratch"),
-        ("backend/fs", "wekafs", "wekafs fs"),
-        ("tmpfs", "tmpfs", "tmpfs tmpfs 0a"),
-        ("overlay", "overlay", "overlay overlay 0a"),
-        ("none", "tmpfs", "tmpfs none 0a"),
-        ("a/b:c", "tmpfs", "tmpfs a/b:c 0a"),  # whoever mounts it writes that
-        ("beegfs_nodev", "beegfs", "beegfs beegfs_nodev 0a"),
-    ],
-)
-def test_identity(source: str, fstype: str, expected: str) -> None:
-    facts = {"source": source, "fstype": fstype, "fsid": "0a", "device": 5, "mount": "x", "writable": True}
-    assert identity(facts) == expected
 
 
 # Which directory a process sees

@@ -67,13 +67,8 @@ def calls(tmp_path: Path) -> Callable[[], list[list[str]]]:
 
 @pytest.mark.parametrize(
     "arguments",
-    [
-        "-c 4 -S 1m", "-c4 -S1m", "--stripe-count=4 --stripe-size 1m", "-c -1", "-c-1 -i -1", "-p flash -o 1,2-4,7",
-        "-E 1M -L mdt -E eof -c -1 -p disk", "-N2 -E 1M -E eof", "-N -c 1 -N -c 2", "--mirror-count=2",
-        "-E 256M --comp-flags=prefer -E -1", "-C 8", "-E 1g -z 64m -E -1",
-        "--numtargets=4 --chunksize=1m", "--storagepoolid=default --pattern=buddymirror",
-        "-p 'a b' -c '$(x)' -S -rf",  # values: what they mean is the command's matter
-    ],
+    ["-c 4 -S 1m", "-c-1 -i -1", "--stripe-count=4 --stripe-size 1m", "-E 1M -L mdt -E eof -c -1 -p disk", "-N2 -E eof",
+     "--numtargets=4 --chunksize=1m", "-p 'a b' -c '$(x)' -S -rf"],  # values: what they mean is the command's matter
 )  # fmt: skip
 def test_layouts(arguments: str) -> None:
     assert layout.refused(shlex.split(arguments)) is None
@@ -83,27 +78,13 @@ def test_layouts(arguments: str) -> None:
     ("arguments", "wrong"),
     [
         ("4", "`4` is no option that sets a layout; there are "),
-        ("-c 4 5", "`5` is no option"),
         ("-c 4 ..", "`..` is no option"),
         ("-c 4 -d ..", "`-d` is no option"),  # would delete the layout of the directory above
-        ("-rf", "`-rf` is no option"),
-        ("-", "`-` is no option"),
-        ("--", "`--` is no option"),
         ("-c 4 --", "`--` is no option"),
-        ("--yaml=layout.yaml", "`--yaml=layout.yaml` is no option"),
         ("--yam=layout.yaml", "`--yam=layout.yaml` is no option"),  # getopt_long would complete it
-        ("-y layout.yaml", "`-y` is no option"),
-        ("--copy=precious", "`--copy=precious` is no option"),
-        ("-f victim", "`-f` is no option"),
-        ("--help", "`--help` is no option"),
-        ("--unmounted --numtargets=4", "`--unmounted` is no option"),
         ("--numtargets=4 --removenode=1", "`--removenode=1` is no option"),
-        ("--force", "`--force` is no option"),
-        ("--numtargets 4", "`4` is no option"),
-        ("-N 2", "`2` is no option"),
         ("-c", "`-c` lacks its value"),
         ("--stripe-count= ..", "`..` is no option"),  # its value is empty, and not what follows
-        ("-c 4 --stripe-size", "`--stripe-size` lacks its value"),
         ("-p ../theirs", "`../theirs` names a place; the layout is set on the campaign's directory alone"),
         ("--pool=/x", "`--pool=/x` names a place"),
         ("-p 'a\nb'", "`a\nb` names a place"),

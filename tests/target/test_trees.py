@@ -2,7 +2,6 @@
 
 import json
 import os
-import re
 import resource
 import threading
 import time
@@ -161,25 +160,6 @@ def test_complete_files(ours: str, data: Path) -> None:
 def test_incomplete_files(ours: str, data: Path, harm: Any, wrong: str) -> None:
     harm(data / "0.0")
     assert examine(ours, holes=True)["wrong"] == [wrong]
-
-
-def test_no_more_than_five_sentences(ours: str, data: Path) -> None:
-    assert len(examine(ours, files=100)["wrong"]) == 5
-
-
-def test_many_directories_are_examined_at_a_time(ours: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    for number in range(40):
-        directory = Path(trees.ensure(at(ours), f"sets/s.node{number}"))
-        (directory / "0.0").write_bytes(b"x" * (SIZE if number != 7 else 5))
-    probes: list[int] = []
-    shows = trees._shows_holes
-    monkeypatch.setattr(trees, "_shows_holes", lambda handle: probes.append(handle) or shows(handle))
-    looks = [trees.Look(f"sets/s.node{number}", ["0.0"], SIZE) for number in range(41)]
-    found = trees.examine(at(ours), looks)
-    assert [k for k, each in enumerate(found) if each["wrong"]] == [7, 40]
-    assert found[7]["wrong"] == [f"0.0 has 5 of {SIZE} bytes"]
-    assert found[40]["wrong"] == ["the directory is not there"]
-    assert len(probes) == 1  # a file that is synced: not one for each node
 
 
 def test_no_directory(ours: str) -> None:
@@ -355,7 +335,7 @@ def test_what_cannot_be_removed_stays_and_the_rest_goes() -> None:
     with everybodys() as place:
         ours = f"{place}/iosweep-c"
         said = as_user(
-            "import sys; from pathlib import Path; d = sys.argv[1]; p = Place(d, directories.claim(d, {owner}))\n"
+            "import sys; from pathlib import Path; d = sys.argv[1]; p = Place(d, directory.claim(d, {owner}))\n"
             "for x in ('closed/x', 'fixed/x', 'open/x'): (Path(trees.ensure(p, 'sets/' + x)) / 'f').touch()\n"
             "os.unlink(d + '/sets/fixed/x/f')\n"
             "os.chmod(d + '/sets/closed', 0); os.chmod(d + '/sets/fixed', 0o500)\n"
@@ -367,19 +347,6 @@ def test_what_cannot_be_removed_stays_and_the_rest_goes() -> None:
         assert done | {"wrong": []} == NOTHING | {"files": 1, "directories": 2}
         assert names(Path(ours) / "sets") == ["closed", "fixed"]
         assert usage["files"] == 1  # the marker; what is closed cannot be seen
-
-
-def test_no_more_sentences_than_one_reads(ours: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    tree(Path(ours) / "sets", 3, 5)
-
-    def refuse(name: str, *, dir_fd: int | None = None) -> None:
-        raise OSError(5, "Input/output error")
-
-    monkeypatch.setattr(trees.os, "unlink", refuse)
-    monkeypatch.setattr(removal, "_HELD", 4)  # all that is held stays, and there is more
-    done = removal.remove(at(ours), "sets")
-    assert (done["files"], done["left"], len(done["wrong"])) == (0, False, 5)
-    assert all(re.fullmatch(r"sets/\d/\d/\d: Input/output error", wrong) for wrong in done["wrong"])
 
 
 def test_it_tells_of_its_progress(ours: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -120,7 +120,7 @@ def test_a_damaged_target_file_is_not_none(tmp_path: Path, content: bytes) -> No
     file = tmp_path / "results" / "quick" / "target.json"
     file.parent.mkdir(parents=True)
     file.write_bytes(content)
-    with pytest.raises(ConfigError, match=r"target.json is damaged .* names the results that the directory belongs to"):
+    with pytest.raises(ConfigError, match=r"target.json is damaged .* names the results that it belongs to"):
         load(tmp_path)
     file.unlink()
     assert load(tmp_path).left
