@@ -87,19 +87,6 @@ def test_what_is_counted_may_be_far_from_the_forecast(tmp_path: Path) -> None:
     assert steady(plan, real) == pytest.approx(1, rel=0.3)
 
 
-def test_long_phases_are_not_blamed_for_the_start_of_short_ones(tmp_path: Path) -> None:
-    sweeps = [document(name=name, phase_time=time, options={"file_size": "1m"}, **axes)["sweeps"][0]
-              for name, time, axes in (("short", "1s", {"axes": {"queue_depth": [1, 2, 3]}}),
-                                       ("long", "60s", {"axes": {"queue_depth": [1, 2]}}))]  # fmt: skip
-    plan = make(tmp_path, document() | {"sweeps": sweeps})
-    pace = Pace(plan)
-    # 1 s of 3 s were not the phase: three times the forecast would be wrong for the long ones
-    short = [p for p in plan.points if p.phase_time_s == 1]
-    pace.learn([Ran(p.id, BEGAN + 3 * n, BEGAN + 3 * n + 3) for n, p in enumerate(short)])
-    for point in (p for p in plan.points if p.phase_time_s == 60):
-        assert pace.repetition_s(point.id) == pytest.approx(62, abs=0.5)
-
-
 def test_data_sets_are_prepared_once(made: Watched) -> None:
     point = made.plan.points[0]
     sets = {"sets.fio-read-16m-1": DataSet(wall_s=20.0, files=1, file_size_bytes=16 << 20)}
@@ -366,18 +353,6 @@ def test_squeue_that_does_not_answer(made: Watched, monkeypatch: pytest.MonkeyPa
     assert campaign.look().wrong == ()  # it does not matter any more
 
 
-@pytest.mark.local
-def test_a_client_of_slurm_without_a_cluster(made: Watched, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.undo()
-    squeue = tmp_path / "bin" / "squeue"
-    squeue.parent.mkdir()
-    said = "squeue: error: resolve_ctls_from_dns_srv: res_nsearch error: Unknown host"
-    squeue.write_text(f"#!/bin/sh\necho '{said}' >&2; exit 1\n")
-    squeue.chmod(0o755)
-    monkeypatch.setenv("PATH", str(squeue.parent), prepend=os.pathsep)
-    assert made.look().wrong == ()
-
-
 # --- what a person sees
 
 WAITING = Seen("2-nodes", 2, "waiting", "nodes are busy (Resources)", "12", since=BEGAN - 60, starts=BEGAN + 3600,
@@ -498,23 +473,3 @@ def test_a_real_campaign(tmp_path: Path, fio: Path, capsys: pytest.CaptureFixtur
     assert sum(found["verdicts"].values()) == 1  # repetitions; it has two phases
     assert {f["phase"] for f in found["newest"]} == {"seq_write", "rand_read"}
     assert {f: f.stat().st_mtime_ns for f in allocation.results.rglob("*")} == before
-
-
-# --- results of another user
-
-
-@pytest.mark.parametrize("kind", ["pipe", "link", "device"])
-def test_no_log_and_no_plan_is_followed_out_of_the_results(made: Watched, tmp_path: Path, kind: str) -> None:
-    foreign = tmp_path / "foreign"
-    foreign.write_text("a line of another user\n")
-    plans, logs = made.results / "plans", made.results / "logs"
-    logs.mkdir()
-    for file in (plans / "aa.json", logs / "1-node.log"):
-        os.mkfifo(file) if kind == "pipe" else file.symlink_to(foreign if kind == "link" else "/dev/zero")
-        os.utime(file, (1, 1), follow_symlinks=False)
-    found = made.look()
-    assert found.allocations
-    assert found.plan == made.plan.digest
-    assert "another user" not in words(found)
-    named = " ".join(found.wrong)
-    assert "1-node.log" in named

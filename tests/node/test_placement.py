@@ -16,7 +16,6 @@ from topologies import (
     FAST_AND_SLOW,
     HYPER_96,
     INTERLEAVED_64,
-    INTERLEAVED_CACHES,
     ONE_NODE,
     WEKA_56,
     Machine,
@@ -64,7 +63,6 @@ def placed(made: Machine, ranks: int, policy: Policy, without: str = "", width: 
         (HYPER_96, "spread", 3, "47", "0 24 1"),
         (AWS_192, "pack", 49, "191", " ".join(map(str, range(48))) + " 96"),
         (FAST_AND_SLOW, "spread", 13, "", "0 2 4 6 8 9 10 11 12 13 14 15 1"),
-        (INTERLEAVED_CACHES, "pack", 4, "", "0 4 8 12"),
         # one NUMA node over two sockets: the sockets in turn all the same
         (ONE_NODE, "spread", 4, "", "0 4 1 5"),
         (ONE_NODE, "pack", 10, "", "0 1 2 3 8 9 10 11 4 5"),

@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import pairwise
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -431,41 +430,6 @@ def test_three_looks_at_least_in_a_phase_of_known_length(
     assert record["gap_s"] <= max(time_s / 6, 10) + 0.3
 
 
-@pytest.mark.parametrize("time_s", [1.0, 2.0, 5.0])
-def test_three_looks_on_a_slow_machine_at_many_processes(time_s: float) -> None:
-    """200 processes at 20 us a question (20 ms a look), and every wait takes up to 40 ms more."""
-    draw = random.Random(1)
-    for _ in range(5):
-        world = World(ranks_of(200, 1, 0.5, 0.5 + time_s), 0.5 + time_s, 20e-6, slow=lambda: draw.uniform(0, 0.04))
-        record = world.sampled(Wanted("/opt/tool", 200, True, time_s))
-        assert record["looks"] >= 3
-    assert record["cost_s"] <= (0.13 if time_s <= 1 else 0.2), "dear looks are fewer"
-
-
-def test_looks_of_an_unknown_length_grow_apart_and_stay_dense() -> None:
-    world = World(ranks_of(4), 500.0)
-    record = world.sampled(Wanted("/opt/tool", 4, True))
-    looks = world.looks[-record["looks"] :]
-    gaps = [b - a for a, b in pairwise(looks)]
-    assert gaps == pytest.approx(sorted(gaps))
-    assert gaps[0] < 0.05
-    assert all(gap <= max(0.0201, (at - looks[0]) / 40 + 1e-9) for gap, at in zip(gaps, looks, strict=False))
-    assert record["gap_s"] == pytest.approx(500 / 41, rel=0.1)
-    assert record["looks"] < 400
-
-
-@settings(max_examples=30)
-@given(first=st.floats(0.5, 200), length=st.floats(0.5, 100))
-def test_a_later_phase_of_one_command_gets_three_looks(first: float, length: float) -> None:
-    """Of a tool that runs all its phases in one command; a phase that is short beside what came before may not."""
-    if length < first / 10:
-        return
-    world = World(ranks_of(2), first + length)
-    record = world.sampled(Wanted("/opt/tool", 2, True))
-    assert sum(first <= look <= first + length for look in world.looks) >= 3
-    assert length >= 3 * record["gap_s"], "and the check can tell"
-
-
 @settings(max_examples=15)
 @given(call_s=st.floats(1e-5, 1e-3), lasts_s=st.floats(60, 1000))
 def test_the_cost_limit_holds(call_s: float, lasts_s: float) -> None:
@@ -475,43 +439,10 @@ def test_the_cost_limit_holds(call_s: float, lasts_s: float) -> None:
     assert record["looks"] >= 3
 
 
-def test_what_a_look_asks() -> None:
-    """At 200 threads: the mask and the state of each, once."""
-    world = World(ranks_of(2, 100), 5.0)
-    world.sampled(Wanted("/opt/tool", 2, True))
-    looks = len(world.looks)
-    assert world.asked["affinity"] == 200 * looks
-    assert world.asked["stat"] == 200 * looks + 1, "and that of the agent, at the end"
-    assert world.asked["threads"] == 2 * looks + 1
-    assert world.asked["program"] == 2 * looks
-    assert world.asked["environment"] <= 2, "of each process once: they are dear"
-    assert world.asked["read"] <= 1, "and command lines"
-
-
-def test_dear_looks_are_as_few_as_prove_something() -> None:
-    """100 ms of CPU time each: three or four, where six would be made."""
-    record = World(ranks_of(200), 60.0, 1e-4).sampled(Wanted("/opt/tool", 200, True, 60.0))
-    assert 3 <= record["looks"] <= 4
-    assert record["cost_s"] <= 0.01 * 60
-
-
-def test_counting_ends_once_all_were_seen() -> None:
-    world = World(ranks_of(2), 30.0)
-    assert world.sampled(Wanted("/opt/tool", 2, True, masks=False))["seen"] == 2
-    assert len(world.looks) == 1
-    assert not world.asked["affinity"]
-
-
 def test_waits_once_for_masks_to_settle() -> None:
     world = World(ranks_of(192), 10.0)
     record = world.sampled(Wanted("/opt/tool", 192, True, 10.0))
     assert len(world.looks) == record["looks"] + 1
-
-
-def test_who_is_not_there_is_not_looked_for_often() -> None:
-    world = World([], 600.0)
-    assert world.sampled(Wanted("/opt/tool", 1, True))["looks"] == 0
-    assert len(world.looks) < 60 / sampling._SOON_S / 15 + 600 / sampling._SELDOM_S
 
 
 def test_masks_before_a_process_has_settled_do_not_count() -> None:
@@ -587,15 +518,6 @@ def test_who_has_started_workers_is_none_even_when_these_have_ended() -> None:
     workers = [Actor(str(30 + k), "20", ends=5.0, masks=on(1)) for k in range(2)]
     record = World([*chain, *workers], 20.0).sampled(Wanted("/opt/script", 2, False, 5.0))
     assert roles(record) == {"worker": ["1", "1"], "helper": ["0", "0"]}
-
-
-def test_one_rank_more_on_the_way() -> None:
-    """From 10 to 21 s there are three, where two are expected: all are in the record."""
-    record = World([*ranks_of(2), Actor("5000", "1", begins=10.0, ends=21.0)], 30.0).sampled(
-        Wanted("/opt/tool", 2, True, 30.0)
-    )
-    assert [one["count"] for one in record["processes"] if one["role"] == "rank"] == [3]
-    assert record["seen"] == 3
 
 
 @pytest.mark.parametrize("ranks", [True, False])

@@ -58,10 +58,6 @@ def named(cpus: Collection[int]) -> str:
     return f"CPU{'' if len(cpus) == 1 else 's'} {listed(cpus) or 'none'}"
 
 
-#: What lies between sockets and cores, and can take turns in the CPUs' numbers: groups of cores with a cache.
-_BETWEEN = ("cache/index3/shared_cpu_list", "cache/index2/shared_cpu_list")
-
-
 def _runs(numbers: list[int]) -> Iterator[tuple[int, int]]:
     first: int | None = None
     for k, number in enumerate(numbers):
@@ -137,7 +133,7 @@ class Topology:
             "topology/core_cpus_list", "topology/thread_siblings_list"
         )
         of_node = {cpu: cpus for cpus in numa.values() for cpu in cpus}
-        around = [sockets, of_node, *map(together, _BETWEEN)]
+        around = [sockets, of_node]
 
         def order(core: CpuSet) -> tuple[int, ...]:
             """hwloc orders what is inside one thing by its lowest CPU, from the widest to the narrowest."""
