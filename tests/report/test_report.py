@@ -433,10 +433,6 @@ class TestRemarks:
         [text] = self.about(tmp_path, "ext4", "/dev/vda1 on / type ext4 (rw)")
         assert "is on the root file system: these figures are of the system disk" in text
 
-    def test_the_system_disk_where_the_file_of_the_node_is_gone(self, tmp_path: Path) -> None:
-        [text] = self.about(tmp_path, target_on_root=True)
-        assert "is on the root file system" in text
-
     def test_results_on_the_target(self, tmp_path: Path) -> None:
         [text] = self.about(tmp_path, results_on_target=True)
         assert text.startswith("The results are stored on the file system under test")

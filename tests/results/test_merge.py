@@ -203,15 +203,6 @@ def test_results_on_the_target_are_recorded(campaign: Made) -> None:
     assert found is (int(fsid, 16) != 0)  # 0: the file system has none
 
 
-@pytest.mark.parametrize(("mount", "found"), [("/dev/x on / type ext4 (rw)", True), ("/dev/x on /m type ext4", False)])
-def test_a_target_on_the_root_file_system_is_known_by_the_results(campaign: Made, mount: str, found: bool) -> None:
-    """No file of the node is there."""
-    target = {"directory": "/scratch/me", "source": "/dev/x", "fstype": "ext4", "layout": None, "layout_is": "-"}
-    campaign.measured(0, 1, record={"target": target | {"mount": mount}})
-    merge.merge(campaign.plan, campaign.results)
-    assert documents.read(campaign.results / "campaign.json")["target_on_root"] is found
-
-
 def test_what_is_missing_has_a_row_with_its_reason(campaign: Made) -> None:
     first, second = campaign.plan.points
     campaign.store.set_missing(second.id, Missing(Needs(tool="fio"), "fio is not on PATH"))

@@ -13,14 +13,10 @@ class OwnRate:
     """The rate of a node, or of one of its workers. None: the tool does not say.
 
     host: empty where the tool does not tell nodes apart; worker: its number on that node, or the rank where the tool
-    does not tell nodes apart; None for the whole node. began_s, ended_s: of its I/O, in seconds since the first I/O of
-    any node.
+    does not tell nodes apart; None for the whole node.
     """
 
     host: str
     worker: int | None = None
     bandwidth_bytes_per_s: float | None = None
     ops_per_s: float | None = None
-    latency_mean_s: float | None = None
-    began_s: float | None = None
-    ended_s: float | None = None

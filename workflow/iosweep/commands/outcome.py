@@ -136,7 +136,7 @@ def damage_of_tables(results: Path, planned: bool = True) -> list[str]:
     """Damage of the tables; that of campaign.json is named by the store.
     `planned`: the plan could be read, so all of them can be made again."""
     tables = _tables(results)
-    found = merged_tables.tables_damage(results, tables, gone=True) if tables else []
+    found = merged_tables.damage(results) if tables else []
     about = results / merged_tables.ABOUT
     if not os.path.lexists(about) and any((results / name).exists() for name in merged_tables.FILES):
         found = [f"{about} is gone"]

@@ -275,7 +275,7 @@ def remarks(campaign: Campaign) -> list[str]:
             f"The target {directory} is in memory ({', '.join(memory)}): these figures are of the nodes' memory, not of"
             " a storage system."
         )
-    elif campaign.about.target_on_root or any(on_root(row.mount) for row in campaign.nodes):
+    elif any(on_root(row.mount) for row in campaign.nodes):
         found.append(
             f"The target {directory} is on the root file system: these figures are of the system disk, which the"
             " operating system uses at the same time, not of a storage system."

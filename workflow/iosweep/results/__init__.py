@@ -20,7 +20,7 @@
 | node_rates.py, series.py | rates of nodes and workers, and over time (pure) |
 | origins.py | which nodes, CPUs and jobs rows come from |
 | merge.py | store -> tables and campaign.json, with rows for what is missing |
-| table_writer.py, safe_csv.py | rows -> the files of all tables |
+| table_writer.py | rows -> the files of all tables |
 | merged_tables.py, campaign_form.py | tables and campaign.json -> rows; damage in them |
 | change_points.py | when a figure changed for good in a row of nights (pure) |
 | temporary_files.py | removes what killed writers left |

@@ -100,7 +100,6 @@ class CampaignForm(PlanFacts, frozen=True, kw_only=True):
     configuration: tuple[ConfigurationFile, ...]
     jobs: tuple[Job, ...]
     results_of_nodes: dict[str, Count]
-    target_on_root: bool = False
     results_on_target: bool = False
     builds: dict[str, Build]
     tables: dict[str, Table]

@@ -373,9 +373,6 @@ PART_COLUMNS: tuple[Column, ...] = (
     *_KEY,
     Column("bandwidth_bytes_per_s", "float", "Bytes that it moved per second."),
     Column("ops_per_s", "float", "I/Os or files per second."),
-    Column("latency_mean_s", "float", "Mean latency of its I/Os in seconds."),
-    Column("began_s", "float", "When its I/O began, in seconds since the first I/O of any node."),
-    Column("ended_s", "float", "When its I/O ended."),
 )
 
 #: One row per row of the results whose tool has a histogram of its latencies.

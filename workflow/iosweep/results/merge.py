@@ -275,7 +275,6 @@ def _about(plan: Plan, origins: Origins, results: Path) -> dict[str, object]:
         "configuration": plan.configuration,
         "jobs": origins.jobs(),
         "results_of_nodes": origins.rows,
-        "target_on_root": origins.on_root,
         "results_on_target": f"{os.statvfs(results).f_fsid:016x}" in origins.fsids,
     }
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Collection, Sequence
-from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -110,28 +109,18 @@ def _values(array: Any) -> list[Any]:
 def damage(results: Path) -> list[str]:
     """Damage of the tables, as sentences; none before they are made."""
     try:
-        return tables_damage(results, about(results), gone=True)
+        tables = about(results).tables
     except FileNotFoundError:
         return []
     except Damaged as error:
         return [str(error)]
-
-
-def tables_damage(results: Path, tables: CampaignForm, gone: bool = False) -> list[str]:
-    """Damage of the tables, as sentences. `gone`: a missing table is damage, too."""
-    found = (
-        _damage(results, name, partial(_unlike, tables.tables.get(name)), f"{results / name} is gone" if gone else None)
-        for name in FILES
-    )
-    return [*filter(None, found)]
-
-
-def _damage(results: Path, name: str, wrong: Callable[[bytes], str | None], gone: str | None = None) -> str | None:
-    """A sentence on the damage of a file, None if it is intact. `gone`: what to return if it is missing."""
-    try:
-        reason = wrong(_read(results, name))
-        return str(Damaged(results / name, reason)) if reason else None
-    except FileNotFoundError:
-        return gone
-    except Damaged as error:
-        return str(error)
+    found = []
+    for name in FILES:
+        try:
+            if wrong := _unlike(tables.get(name), _read(results, name)):
+                found.append(str(Damaged(results / name, wrong)))
+        except FileNotFoundError:
+            found.append(f"{results / name} is gone")
+        except Damaged as error:
+            found.append(str(error))
+    return found

@@ -12,7 +12,6 @@ from iosweep.node.cpu_record import NodesCpus
 from iosweep.node.cpus import listed, parse
 from iosweep.plan.model import Point
 from iosweep.results.record import Record
-from iosweep.target.identify import on_root
 
 
 class Job(msgspec.Struct, array_like=True):
@@ -35,19 +34,17 @@ class Job(msgspec.Struct, array_like=True):
 class Origins(msgspec.Struct, array_like=True):
     """Collects, repetition by repetition, which nodes, CPUs and Slurm jobs the rows come from.
 
-    rows: key of a node's facts -> rows; on_root: according to the results, because the file of a node may be gone;
-    fsids: of the targets, where the file system has one; masks: key of a node's facts -> CPU lists of ranks, workers.
+    rows: key of a node's facts -> rows; fsids: of the targets, where the file system has one; masks: key of a node's
+    facts -> CPU lists of ranks and workers.
     """
 
     rows: dict[str, int] = msgspec.field(default_factory=dict)
-    on_root: bool = False
     fsids: set[str] = msgspec.field(default_factory=set)
     masks: dict[str, set[str]] = msgspec.field(default_factory=dict)
     by_job: dict[str, Job] = msgspec.field(default_factory=dict)
 
     def add(self, point: Point, record: Record) -> None:
         """Count a repetition."""
-        self.on_root = self.on_root or on_root(record.target.mount)
         if (fsid := record.target.fsid) and int(fsid, 16):
             self.fsids.add(fsid)
         keys = record.facts_of
@@ -68,7 +65,6 @@ class Origins(msgspec.Struct, array_like=True):
         """Add what was collected of another part of the campaign."""
         for key, rows in other.rows.items():
             self.rows[key] = self.rows.get(key, 0) + rows
-        self.on_root = self.on_root or other.on_root
         self.fsids |= other.fsids
         for key, masks in other.masks.items():
             self.masks.setdefault(key, set()).update(masks)

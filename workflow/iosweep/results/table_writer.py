@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import hashlib
 import io
+import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
@@ -17,11 +18,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet
+from pyarrow import compute
 
 from iosweep.files import documents, safe_paths
 from iosweep.files.safe_paths import Folder
 from iosweep.histogram import FACTOR
-from iosweep.results import merged_tables, safe_csv
+from iosweep.results import merged_tables
 from iosweep.results.campaign_form import Table
 from iosweep.results.checks import OF_A_ROW
 from iosweep.results.columns import TABLES, Column, arrow_schema
@@ -31,6 +33,13 @@ from iosweep.results.judging import Beside, Row
 _BATCH, _LIST_BATCH, _CHECKS_BATCH = 10_000, 1_000, 100_000
 #: The values of a row of parts.parquet after its key.
 _own_values = attrgetter(*(column.name for column in TABLES["parts.parquet"]()[4:]))
+
+#: Ignored by spreadsheets at the start of a cell: control, blank and zero-width characters (for Python and RE2).
+_DROPPED = r"\x00-\x20\x7f-\xa0\xad" + "\u1680\u180e\u2000-\u200f\u2028-\u202f\u205f-\u2064\u3000\ufeff"
+_SIGNS = "-=+@\N{FULLWIDTH EQUALS SIGN}\N{FULLWIDTH PLUS SIGN}\N{FULLWIDTH COMMERCIAL AT}\N{FULLWIDTH HYPHEN-MINUS}"
+#: The start of a formula (OWASP).
+_FORMULA = re.compile(rf"^(?:[{_DROPPED}]*[{_SIGNS}]|[\t\r\n])")
+_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 
 
 class _Hashed(io.RawIOBase):
@@ -109,7 +118,7 @@ class TableWriter:
         parquet, *csv = self._writers
         parquet.write_table(pa.Table.from_arrays(arrays, schema=self.schema))
         for writer in csv:
-            writer.write_table(pa.Table.from_arrays(list(map(safe_csv.harmless_array, arrays)), schema=self.schema))
+            writer.write_table(pa.Table.from_arrays(list(map(harmless_array, arrays)), schema=self.schema))
 
     def __exit__(self, *error: Any) -> None:
         self._stack.__exit__(*error)
@@ -212,3 +221,19 @@ def _arrays(rows: Sequence[tuple[Any, ...]], fields: Sequence[pa.Field]) -> list
         pa.array(values, field.type, from_pandas=True)
         for values, field in zip(zip(*rows, strict=True), fields, strict=True)
     ]
+
+
+def harmless(cell: object) -> object:
+    """A cell with an apostrophe in front if its text begins like a formula and is not a number."""
+    if isinstance(cell, str) and _FORMULA.match(cell) and not _NUMBER.fullmatch(cell):
+        return f"'{cell}"
+    return cell
+
+
+def harmless_array(column: pa.Array) -> pa.Array:
+    """The same for an Arrow array of any type."""
+    if not pa.types.is_string(column.type):
+        return column
+    if not compute.any(compute.match_substring_regex(column, _FORMULA.pattern)).as_py():
+        return column
+    return pa.array(map(harmless, column.to_pylist()), column.type)

@@ -161,7 +161,7 @@ def _with_rates(parsed: Parsed, logs: bytes, step: Step) -> Parsed:
         return replace(parsed, evidence=replace(parsed.evidence, lost=f"fio's logs are damaged: {why}"))
     if log is None:
         return parsed
-    rates = _workers(log, parsed, "", 0.0)
+    rates = _workers(log, parsed, "")
     return replace(parsed, evidence=replace(parsed.evidence, series=_series(log), own_rates=rates))
 
 
@@ -182,14 +182,12 @@ def _rates_of_all(evidence: Evidence, logs: Sequence[bytes], step: Step) -> Evid
     series, rates = [], []
     for k, (host, parsed) in enumerate(evidence.each_node.items()):
         window = evidence.windows.get(host)
-        began_s, ended_s = (window[0] - first_s, window[1] - first_s) if window else (None, None)
-        figures = parsed.figures
-        moved, ops, latency = map(figures.get, ("bandwidth_bytes_per_s", "ops_per_s", "latency_mean_s"))
-        rates.append(OwnRate(host, None, moved, ops, latency, began_s, ended_s))
+        began_s = window[0] - first_s if window else 0.0
+        rates.append(OwnRate(host, None, *map(parsed.figures.get, ("bandwidth_bytes_per_s", "ops_per_s"))))
         log = _log(parsed, logs[k], step, host) if logs else None
         if log is not None:
-            series += [replace(one, begin_s=began_s or 0.0) for one in _series(log)]
-            rates += _workers(log, parsed, host, began_s)
+            series += [replace(one, begin_s=began_s) for one in _series(log)]
+            rates += _workers(log, parsed, host)
     return replace(evidence, series=series, own_rates=rates)
 
 
@@ -219,13 +217,13 @@ def _series(log: Log) -> list[Series]:
     return [log.node, *(log.workers if len(log.workers) > 1 else ())]
 
 
-def _workers(log: Log, parsed: Parsed, host: str, began_s: float | None) -> list[OwnRate]:
+def _workers(log: Log, parsed: Parsed, host: str) -> list[OwnRate]:
     """The workers' rates while fio logged; a single worker's is the node's."""
     if len(log.workers) < 2:
         return []
     moved, ops = parsed.evidence.transferred_bytes or 0, parsed.figures.get("ops", 0.0)
     each = ops / moved if moved else 0.0  # all I/Os of a phase have one size
     return [
-        OwnRate(host, one.worker, bytes_ / log.covered_s, bytes_ * each / log.covered_s, None, began_s)
+        OwnRate(host, one.worker, bytes_ / log.covered_s, bytes_ * each / log.covered_s)
         for one, bytes_ in zip(log.workers, log.moved_bytes, strict=True)
     ]
