@@ -422,20 +422,3 @@ def test_each_reason_counts_by_itself(place: Path, monkeypatch: pytest.MonkeyPat
         (short, 2, ["p"]),
         (f"{load} (dd of eve 48%, cc1 10%)", 2, ["p"]),
     ]
-
-
-def test_what_was_damaged_when_the_tables_were_made_and_is_not_now(place: Path) -> None:
-    """Their rows lack it; that of an archive is found by reading it, which the store does not do."""
-    made = make(place)
-    point = f"points/{made.points[0].id}"
-    results = place / "results"
-    for before, now, expected in (
-        ([], [], False),
-        ([], [f"{point}/r001-1.zip"], True),
-        ([f"{point}/r001-1.json"], [], True),
-        ([f"{point}/r001-1.zip"], [], False),
-        ([point], [], True),  # its folder could not be read
-        (["points/another/r001-1.json"], [], False),
-        (["spent.json"], [], False),
-    ):
-        assert outcome.damage_changed(made, results, before, [str(results / name) for name in now]) == expected

@@ -213,29 +213,6 @@ def test_what_a_partition_would_let_wait(nodes: int, minutes: int, limits: Parti
     assert found is None if wrong is None else str(found).startswith(wrong)
 
 
-@pytest.mark.parametrize(
-    ("options", "environment", "seen"),
-    [
-        ("", {}, None),
-        ("", {"SLURM_CLUSTERS": "b"}, None),  # all commands go there
-        ("--clusters b", {"SLURM_CLUSTERS": "b"}, None),
-        ("", {"SLURM_CLUSTERS": "b", "SBATCH_CLUSTERS": "b"}, None),
-        ("--clusters b", {}, "--clusters=b sends a job to another cluster than"),
-        ("--clusters b", {"SLURM_CLUSTERS": "c"}, "--clusters=b sends a job to another cluster than"),
-        ("", {"SBATCH_CLUSTERS": "b"}, "SBATCH_CLUSTERS=b sends a job to another cluster than"),
-        ("", {"SLURM_CLUSTERS": "b,c"}, "SLURM_CLUSTERS=b,c names several clusters"),
-        ("", {"SLURM_CLUSTERS": "all"}, "SLURM_CLUSTERS=all names several clusters"),
-    ],
-)
-def test_a_job_that_would_not_be_found_again(options: str, environment: dict[str, str], seen: str | None) -> None:
-    """It runs on another cluster than squeue asks, and would count as failed."""
-    said = submission.other_cluster(["sbatch", "--parsable", *options.split(), "job.sh"], environment)
-    assert (said is None) == (seen is None), said
-    if said and seen:
-        assert said.what.startswith(seen)
-        assert "set SLURM_CLUSTERS to that cluster" in said.remedy
-
-
 def test_nodes_that_are_down_are_waited_for() -> None:
     assert submission.usable("CLUSTER: b\n2|idle\n") == (2, "")
     states = "1|down*\n2|allocated\n1|idle\n3|drained\n1|mixed\n"

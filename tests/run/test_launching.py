@@ -26,7 +26,7 @@ from iosweep.plan.model import Point
 from iosweep.programs.find import Program
 from iosweep.results import judging
 from iosweep.results.checks.finding import Seen
-from iosweep.run import tool_files
+from iosweep.run import remote_agent
 from iosweep.run.launching import Commands, lacking_pmi, together
 from iosweep.run.remote import Clock, RanOn, RemoteAgents
 from iosweep.run.remote_agent import hello
@@ -127,7 +127,7 @@ def test_links_are_not_followed(commands: Commands, tmp_path: Path) -> None:
 
 
 def test_a_file_that_is_too_large_is_not_read(commands: Commands, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tool_files, "MOST_BYTES", 1000)
+    monkeypatch.setattr(remote_agent, "MOST_BYTES", 1000)
     found = run(commands, "head -c 1000 /dev/zero > log; head -c 1001 /dev/zero > summary.json")
     assert found == {"stdout": b"", "stderr": b"", "log": bytes(1000)}
 

@@ -12,7 +12,7 @@ from iosweep.plan.launchers import LAUNCHERS
 from iosweep.plan.model import Point
 from iosweep.results import remaining
 from iosweep.results.store import Store
-from iosweep.run import budget, loop
+from iosweep.run import allocation, budget
 from iosweep.run.request import Request, Setup
 from iosweep.run.work import Work
 
@@ -42,11 +42,11 @@ def measured(
         record = records.record(point.id, target=own)
         return store.commit(point.id, number, record, {"x.stdout": b"y"}), {}
 
-    monkeypatch.setattr(loop, "measure_repetition", measure)
+    monkeypatch.setattr(allocation, "measure_repetition", measure)
     agent: Any = SimpleNamespace(hurry=lambda: None)
     work = Work(Setup(request, store, agent, None, None), remaining.Here(), {})
     context: Any = SimpleNamespace(directory=SimpleNamespace(remove=lambda *_: None, present_bytes=0))
-    loop.Loop(work, context, budget.Budget(plan, store, None, said.append)).measure()
+    allocation.Loop(work, context, budget.Budget(plan, store, None, said.append)).measure()
     return order, said
 
 

@@ -17,7 +17,7 @@ from iosweep.results import remaining
 from iosweep.results.campaign_documents import TotalSpent
 from iosweep.results.checks.finding import Seen
 from iosweep.results.record import Files
-from iosweep.run import loop, repetition
+from iosweep.run import allocation, repetition
 from iosweep.run.budget import Budget, Spent
 from iosweep.run.request import Request, Setup
 from iosweep.run.work import Work
@@ -136,9 +136,9 @@ def test_bytes_of_a_repetition_that_did_not_end_are_kept(
         budget.spent.in_flight_bytes = 4096
         raise error
 
-    monkeypatch.setattr(loop, "measure_repetition", measure)
+    monkeypatch.setattr(allocation, "measure_repetition", measure)
     with pytest.raises(type(error)):
-        loop.Loop(work, context, budget)._repetition(plan.points[0].id, 1)
+        allocation.Loop(work, context, budget)._repetition(plan.points[0].id, 1)
     assert kept["spent"].bytes_written == 3 + 100 + 20 + 4096
 
 

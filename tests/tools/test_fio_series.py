@@ -13,7 +13,7 @@ import pytest
 from iosweep.files import safe_paths
 from iosweep.results.node_rates import slowest, workers
 from iosweep.results.steadiness import stall
-from iosweep.run.tool_files import collected
+from iosweep.run.remote_agent import collected
 from iosweep.tools import Evidence, Parsed, Step, tools
 from iosweep.tools.fio import nodes, series_log
 

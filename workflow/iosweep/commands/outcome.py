@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import re
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -28,10 +27,6 @@ from iosweep.text import human_count, some
 FAILING = ("invalid", "missing")
 #: Points that are named behind a reason.
 _NAMED = 3
-#: A file of a result, or the folder of a point, below the results.
-_OF_RESULT = re.compile(r"points/(?P<point>[^/]+)(/r\d+-\d+\.(json|zip))?")
-
-
 #: A reason, its repetitions, and their points.
 Reason = tuple[str, int, list[str]]
 
@@ -185,12 +180,10 @@ def left(plan: Plan, store: Store) -> int:
     return sum(len(n) for points in found.values() for id, n in points.items() if id not in missing)
 
 
-def _stale(store: Store, tables: CampaignForm, plan: Plan | None) -> bool:
-    """Whether something was stored or damaged, or another plan was written, since the tables were made."""
+def _stale(store: Store, tables: CampaignForm) -> bool:
+    """Whether something was stored, or another plan was written, since the tables were made."""
     results = store.path
     made = (results / "results.parquet").stat().st_mtime
-    if plan and damage_changed(plan, results, tables.damaged, store.damaged):
-        return True
     with_plans = [file for file in plan_files(results) if file.stem != tables.plan_digest]
     newest = _newest([*with_plans, *(store.point(point) for point in store.points())])
     return newest is not None and newest > made
@@ -203,21 +196,6 @@ def _newest(files: Iterable[Path]) -> float | None:
         with contextlib.suppress(FileNotFoundError):
             times.append(file.lstat().st_mtime)
     return max(times, default=None)
-
-
-def damage_changed(plan: Plan, results: Path, before: Iterable[str], now: Iterable[str]) -> bool:
-    """Whether other results of a plan are damaged than when its tables were made. Pure.
-
-    `before`: damaged files according to campaign.json, `now`: according to the store, which reads no archive.
-    """
-    points = {point.id for point in plan.points}
-
-    def hit(names: Iterable[str]) -> set[str]:
-        found = filter(None, map(_OF_RESULT.fullmatch, names))
-        return {match[0] for match in found if match["point"] in points}
-
-    then, today = hit(before), hit(os.path.relpath(path, results) for path in now)
-    return bool(today - then or {name for name in then - today if not name.endswith(".zip")})
 
 
 def sentence(outcome: Outcome) -> str:
@@ -274,7 +252,7 @@ def _plan(results: Path, tables: CampaignForm | None) -> Plan:
 def _with_tables(known: Outcome, tables: CampaignForm, plan: Plan | None, store: Store) -> Outcome:
     """`plan`: None if it cannot be read, so that the store cannot say what is left."""
     counted = _counted(known, tables)
-    stale = _stale(store, tables, plan)
+    stale = _stale(store, tables)
     if plan is None:
         return replace(counted, stale=stale)
     if stale:  # the store knows better what is left

@@ -155,8 +155,6 @@ def refused(sbatch: Sequence[str], nodes: int, asked_min: int) -> str | None:
 
     Tells where it will have to wait for nodes that are down.
     """
-    if other := submission.other_cluster(sbatch, os.environ):
-        return str(other)
     limits = _limits(_option(sbatch, "-p") or os.environ.get("SBATCH_PARTITION"))
     if limits and (wrong := submission.beyond(nodes, asked_min, limits)):
         return wrong

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 import shlex
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from iosweep.errors import ConfigError, Obstacle, Problem
@@ -43,7 +43,6 @@ _NAMES = (
 )
 #: Names by which the executor sends a job to another cluster, where its state is not asked for.
 _CLUSTER = ("slurm_cluster", "cluster", "clusters")
-_ONE_CLUSTER = "set SLURM_CLUSTERS to that cluster where snakemake is called: all of Slurm's commands then go there"
 #: The executor's as well, and the workflow's to set.
 _OURS = ("nodes", "tasks", "tasks_per_node", "tasks_per_gpu", "mpi", "slurm_extra")
 #: Where tools come from, if the configuration does not say it.
@@ -93,7 +92,7 @@ def _unknown(name: str) -> Obstacle | None:
         return Obstacle("no resource", "write iosweep-reservation, as a key of the profile of its own")
     if name in _CLUSTER:
         lost = "a job there would seem lost, as its state is asked of this cluster"
-        return Obstacle(lost, f"leave it out, and {_ONE_CLUSTER}")
+        return Obstacle(lost, "leave it out, and set SLURM_CLUSTERS to that cluster where snakemake is called")
     if name in _NAMES:
         return None
     near = _near(name, _NAMES)
@@ -287,21 +286,6 @@ def usable(printed: str) -> tuple[int, str]:
         else:
             able += int(count)
     return able, ", ".join(not_able)
-
-
-def other_cluster(sbatch: Sequence[str], environment: Mapping[str, str]) -> Obstacle | None:
-    """Why a job would not be found again after its submission, as it goes to another cluster than the one that squeue
-    asks; None if it is found. `environment`: of this process."""
-    asked = environment.get("SLURM_CLUSTERS", "")
-    option = sbatch[sbatch.index("--clusters") + 1] if "--clusters" in sbatch[:-1] else None
-    named = option or environment.get("SBATCH_CLUSTERS", asked)
-    if named == asked and asked != "all" and "," not in asked:
-        return None
-    where = "--clusters" if option else "SBATCH_CLUSTERS" if "SBATCH_CLUSTERS" in environment else "SLURM_CLUSTERS"
-    seen = f"{where}={named} sends a job to another cluster than the one that is asked for its state"
-    if named == asked:
-        seen = f"SLURM_CLUSTERS={asked} names several clusters, and jobs are looked for on one"
-    return Obstacle(seen, f"name one cluster: {_ONE_CLUSTER}")
 
 
 def beyond(nodes: int, asked_min: int, limits: Partition) -> str | None:

@@ -4,34 +4,58 @@ from __future__ import annotations
 
 import contextlib
 import os
+import random
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 
-from iosweep.errors import AllocationError, Busy, ExitCode, Refused, TargetError, TargetHangs, Unanswered, Unusable
+from iosweep.errors import (
+    AllocationError,
+    Busy,
+    ExitCode,
+    LeftBehind,
+    Refused,
+    TargetError,
+    TargetHangs,
+    Unanswered,
+    Unusable,
+)
 from iosweep.files import safe_paths
 from iosweep.jobs.submission import open_port
 from iosweep.node import environment, node_facts, process
 from iosweep.node.stopping import stoppable
+from iosweep.plan import forecast
 from iosweep.plan.launchers import candidates
 from iosweep.programs import spack_environment
 from iosweep.programs.spack_environment import Built
 from iosweep.results import manifest, remaining
+from iosweep.results.campaign_documents import Missing, Needs
 from iosweep.results.store import Store
-from iosweep.run import binaries, target_check
+from iosweep.run import binaries, nodes, target_check
+from iosweep.run.binaries import Binaries
 from iosweep.run.budget import Budget
-from iosweep.run.campaign_directory import CampaignDirectory
-from iosweep.run.loop import Loop
+from iosweep.run.campaign_directory import FRESH, CampaignDirectory
+from iosweep.run.datasets import DataSets
+from iosweep.run.launching import Commands
 from iosweep.run.outcome import ending
-from iosweep.run.prepare import SCRATCH, prepare
 from iosweep.run.remote import RemoteAgents
+from iosweep.run.repetition import Context
+from iosweep.run.repetition import measure as measure_repetition
 from iosweep.run.request import Request, Setup
 from iosweep.run.work import Work
 from iosweep.slurm import query
 from iosweep.target import identify, lock, removal
 from iosweep.target.agent import Agent
 from iosweep.text import human_count
+from iosweep.tools import tools
 from iosweep.units import human_size
+
+#: Below the results: the working directory of tools.
+SCRATCH = "scratch"
+#: Time limit for deleting the files of an interrupted repetition.
+CLEANUP_S = 10.0
 
 
 def measure(request: Request) -> None:
@@ -164,3 +188,166 @@ def _owner(setup: Setup) -> lock.Owner:
     """The owner that the text of the lock names."""
     job = setup.job.id if setup.job else ""
     return lock.Owner(setup.plan.campaign, str(setup.store.path.absolute()), job, setup.allocation.name)
+
+
+def prepare(
+    work: Work, found: Binaries, place: target_check.TargetPlace, exclusion: lock.Exclusion, budget: Budget
+) -> Context:
+    """Make the campaign's directory ours, and keep what the nodes are like; returns what repetitions share.
+
+    Nothing is written to the target before all nodes are known to fit.
+    """
+    setup = work.setup
+    seen = nodes.inspect(setup, place.facts, found)
+    pinned = nodes.pin(setup, seen)
+    todo = work.left()
+    counts = work.expected()
+    for text in work.outdated(todo, found.programs):
+        setup.request.reporter.say(text)
+    setup.request.reporter.begin(setup.allocation, sum(counts.values()), work.seconds(counts))
+    directory = _claim(work, place, counts)
+    if setup.remote:
+        target_check.check_shared(directory, setup.remote)
+    target_check.check(directory, setup.remote)
+    directory.seen([place.volume, identify.volume(place.facts), *seen.volumes])
+    for known in seen.facts.values():
+        setup.store.put("nodes", node_facts.key(known), known)
+    commands = Commands(
+        setup.agent,
+        setup.request.launcher,
+        setup.store.path / SCRATCH,
+        found.mpiexec,
+        found.programs,
+        setup.job.id if setup.job else None,
+        setup.remote,
+        pinned,
+    )
+    sets = DataSets(
+        setup.agent,
+        directory,
+        setup.store,
+        [work.points[point] for point in counts],
+        commands.run,
+        budget,
+        lambda hosts: target_check.before_tools(directory, setup.remote, hosts),
+    )
+    return Context(
+        plan=setup.plan,
+        store=setup.store,
+        agent=setup.agent,
+        directory=directory,
+        sets=sets,
+        commands=commands,
+        programs=found.programs,
+        nodes=seen.facts,
+        target=directory.recorded(place.facts, place.volume),
+        exclusive=exclusion.now,
+        pinning=pinned,
+        build=binaries.keep_build(setup, found),
+        spent=budget.spent,
+        session=commands.job or datetime.now(UTC).isoformat(timespec="seconds"),
+    )
+
+
+def _claim(work: Work, place: target_check.TargetPlace, counts: Mapping[str, int]) -> CampaignDirectory:
+    """Make the campaign's directory on the target, or see that it is ours. Raises AllocationError, Refused."""
+    setup = work.setup
+    directory = CampaignDirectory(setup.plan, setup.store, setup.agent)
+    if identify.holds(place.facts, directory.path, setup.store.path):
+        raise AllocationError(
+            ExitCode.REFUSED,
+            f"the results {setup.store.path} are inside the campaign's directory {directory.path}",
+            lasting=True,
+        )
+    if wrong := directory.copied(place.facts):
+        raise AllocationError(ExitCode.REFUSED, wrong, lasting=True)
+    # checked when the plan was made, too; but a relative path is another directory here
+    for tool in sorted({work.points[point].tool for point in counts}):
+        if wrong := tools()[tool].check_directory(directory.path):
+            raise AllocationError(ExitCode.REFUSED, f"{tool} cannot work in {directory.path}: it {wrong}", lasting=True)
+    peak = forecast.of(setup.plan, {setup.allocation.name: counts})
+    directory.claim(place.facts["fstype"], place.identity, place.volume, peak)
+    return directory
+
+
+class Loop:
+    """The repetitions of one allocation."""
+
+    def __init__(self, work: Work, context: Context, budget: Budget):
+        self._work, self._context, self._budget = work, context, budget
+        self._confirming = False
+        self._setup, self._say = work.setup, work.setup.request.reporter.say
+
+    def measure(self) -> None:
+        """Measure all that is left, repetitions outermost, so that a drift of the system affects all points alike."""
+        todo, expected = self._work.left(), self._work.expected()
+        while todo:
+            if fresh := [p for p, n in todo.items() if self._work.points[p].repetitions.confirms(n[0])]:
+                self._announce(fresh)
+            number = min(n[0] for n in todo.values())
+            order = sorted(p for p, n in todo.items() if n[0] == number)
+            random.Random(f"{self._setup.plan.seed}:{number}").shuffle(order)
+            for point in order:
+                if reason := self._budget.allow_repetition(self._work.points[point], self._work.costs[point]):
+                    return self._leave_out(reason)
+                self._repetition(point, number)
+            before, expected, todo = expected, self._work.expected(), self._work.left()
+            changed = {p: expected.get(p, 0) - before.get(p, 0) + (p in order) for p in {*before, *expected}}
+            if again := sum(self._work.disturbed(p, n[0]) for p, n in todo.items()):
+                self._say(f"{human_count(again, 'repetition is', 'repetitions are')} repeated: another try may help")
+            self._setup.request.reporter.more(sum(changed.values()), self._work.seconds(changed))
+
+    def _announce(self, fresh: Sequence[str]) -> None:
+        """Say once that what follows confirms the best points."""
+        if not self._confirming:
+            self._confirming = True
+            best = "the best point is" if len(fresh) == 1 else f"the {len(fresh):,} best points are"
+            self._say(f"{best} measured again, to confirm the choice")
+
+    def _leave_out(self, reason: str) -> None:
+        """Record what is left as missing, because limits.time is spent (limits.over_time: trim)."""
+        count = 0
+        while todo := self._work.left():  # what cannot be measured, ramps and the choice of best points do not wait for
+            for point in todo:
+                self._setup.store.set_missing(point, Missing(Needs(time_s=self._setup.plan.limits.time), reason))
+            count += sum(map(len, todo.values()))
+        self._setup.missing(f"{human_count(count, 'repetition')}: {reason}")
+
+    def _repetition(self, point: str, number: int) -> None:
+        work, budget = self._work, self._budget
+        cost, began_s = work.costs[point], budget.clock_s()
+
+        def before_second_try() -> None:
+            self._say(f"a server of the target failed {point}, which is tried again at once")
+            budget.allow_second_try(work.points[point], cost)
+
+        try:
+            result, judged = measure_repetition(
+                self._context, work.points[point], number, work.disturbed(point, number), before_second_try
+            )
+        except (LeftBehind, TargetHangs):
+            with contextlib.suppress(OSError):
+                budget.keep()
+            raise
+        except BaseException:  # also a signal: the files of an interrupted repetition do not stay on the target
+            self._setup.agent.hurry()
+            with contextlib.suppress(OSError):
+                budget.keep()
+            self._clean_up()
+            raise
+        budget.finished(cost, began_s)
+        if result.attempt == 1:
+            work.done.setdefault(point, {})[number] = result
+        else:  # a second try does not always count
+            work.done[point] = self._setup.store.results_of(point)
+        self._setup.request.reporter.finished(result, judged, cost.time_s)
+
+    def _clean_up(self) -> None:
+        """Remove what can be removed in a short time; the next run removes the rest."""
+        with contextlib.suppress(TargetHangs, TargetError, Refused):
+            self._context.directory.remove(FRESH, CLEANUP_S)
+        if stays := self._context.directory.present_bytes:
+            self._setup.note(
+                f"{human_size(stays)} stay on the target for the next run;"
+                f" `iosweep clean {self._setup.plan.campaign}` removes them"
+            )

@@ -27,7 +27,7 @@ from iosweep.target.agent import Agent
 from iosweep.target.contents import Sample
 from iosweep.target.trees import Examined, Look
 from iosweep.text import human_count
-from iosweep.tools import FileSet, Streams, Tool, tools
+from iosweep.tools import FileSet, Step, Streams, Tool, tools
 
 #: Starts commands of a tool: tool, one command for all hosts or one for each, ranks, time limit in seconds, hosts.
 Run = Callable[[Tool, Sequence[Sequence[str]], int, float, Sequence[str]], tuple[process.Completed, Streams]]
@@ -310,3 +310,29 @@ def _cause(text: bytes) -> str:
 
 def _line(text: bytes) -> str:
     return next((line.strip() for line in text.decode("utf-8", "replace").splitlines() if line.strip()), "")[:200]
+
+
+def look_again(
+    sets: DataSets, step: Step, files: FileSet, found: Files, hosts: Sequence[str], ended_well: bool
+) -> Files:
+    """What the record has of a step's files, with what became of them. `found`: the same from before the step.
+
+    Data that was read must be as it was, and blocks of what was written are read back, before target.keep or the next
+    step removes them. After a failure nothing is touched: it might hang. Raises Refused, TargetHangs.
+    """
+    phase = step.phase
+    if phase.kind == "metadata":
+        return found
+    if not ended_well:
+        return structs.replace(found, unclear="the run failed", unread="the run failed")
+    if phase.reads and files.role != "fresh":
+        try:
+            found = sets.again(files, found, hosts)
+        except TargetError as error:
+            found = structs.replace(found, unclear=f"the files could not be looked at again: {error.strerror}")
+    if phase.writes:
+        directories = [share.directory for share in files.shares(len(hosts))]
+        overwritten_in_order = files.role == "write" and not phase.random
+        sample, unread = sets.sample(directories, step.number("transfer_size"), overwritten_in_order)
+        found = structs.replace(found, sample=sample, unread=unread)
+    return found

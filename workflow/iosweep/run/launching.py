@@ -9,22 +9,25 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import NamedTuple
 
 import orjson
 
 from iosweep.errors import AllocationError, ExitCode, Obstacle, Unanswered
 from iosweep.files import safe_paths
-from iosweep.node import load, process
+from iosweep.node import load, monitor, process, progress
+from iosweep.node.cpu_record import Load, Looks
 from iosweep.node.cpus import NO_CPUS, listed
+from iosweep.node.io_record import Moved
 from iosweep.node.pinning import Binding, Pinning
 from iosweep.node.process import Completed
 from iosweep.node.sampling import Wanted
+from iosweep.node.watching import Watched
 from iosweep.plan.launchers import SLURM_LAUNCHERS, Launcher, Mpiexec, mpiexec
 from iosweep.programs.find import Program
-from iosweep.run import remote_agent, seen_on_nodes, tool_files
+from iosweep.run import remote_agent
 from iosweep.run.remote import RemoteAgents, lost
 from iosweep.run.remote_agent import Watching
-from iosweep.run.seen_on_nodes import SeenOnNodes, together
 from iosweep.slurm import query
 from iosweep.target.agent import Agent
 from iosweep.tools import Step, Streams, Tool
@@ -118,14 +121,14 @@ class Commands:
             around = load.Around.of_node(next(iter(facts), None), self._bound(binding))
             done = self.agent.run(argv, timeout_s, self.scratch, cpus, looked_for, around=around)
             watched = dict.fromkeys(hosts[:1], done.watched) if done.watched else {}
-            done = seen_on_nodes.of_nodes(watched).onto(done)
+            done = of_nodes(watched).onto(done)
         streams = {"stdout": done.stdout, "stderr": done.stderr}
         if tool.mpi and self.remote and not done.exit_code:
             for name in tool.outputs.values():
                 if any(name in word for word in argv):
                     _wait_for((self.scratch / name).is_file)
         with contextlib.suppress(OSError), safe_paths.folder(self.scratch.parent, self.scratch.name) as place:
-            streams |= tool_files.collected(place, tool.outputs)
+            streams |= remote_agent.collected(place, tool.outputs)
         return done, streams
 
     def _wanted(self, tool: Tool, tasks: int, hosts: Sequence[str], step: Step | None) -> Wanted | None:
@@ -212,7 +215,7 @@ class Commands:
     @staticmethod
     def _seen(remote: RemoteAgents, hosts: Sequence[str]) -> SeenOnNodes:
         """What was seen on each host since `_watch`."""
-        return seen_on_nodes.of_nodes(remote.call(remote_agent.seen, each=dict.fromkeys(hosts, ())))
+        return of_nodes(remote.call(remote_agent.seen, each=dict.fromkeys(hosts, ())))
 
     def _each(
         self,
@@ -244,7 +247,7 @@ class Commands:
                 }
             )
         whole = together({host: ran.done for host, ran in done.items()})
-        seen = seen_on_nodes.of_nodes({host: ran.watched for host, ran in done.items() if ran.watched})
+        seen = of_nodes({host: ran.watched for host, ran in done.items() if ran.watched})
         own = {host: ran.done.with_own_bytes(seen.moved[host]) for host, ran in done.items()}
         return seen._replace(moved=own).onto(whole), streams | {"hosts": orjson.dumps(nodes)}
 
@@ -332,3 +335,51 @@ def lacking_pmi(launcher: Launcher, tools: Sequence[Tool]) -> str | None:
         others = " or ".join(name for name in SLURM_LAUNCHERS if name != launcher.name)
         return f"srun cannot start MPI with {launcher.pmi} here ({error}); set the launcher to {others} in the profile"
     return None
+
+
+class SeenOnNodes(NamedTuple):
+    """What was seen on the nodes while a command ran: the most ranks at once, the load by others, what sampling saw,
+    what each host moved, what they did each second, and what each rank had moved at times."""
+
+    ranks: dict[str, int]
+    load: Load | None
+    cpus: dict[str, Looks] | None
+    moved: dict[str, Moved]
+    monitor: bytes
+    progress: bytes
+
+    def onto(self, done: Completed) -> Completed:
+        seen = replace(done, load=self.load, cpus=self.cpus, moved=self.moved)
+        return replace(seen, monitor=self.monitor, progress=self.progress)
+
+
+def of_nodes(seen: Mapping[str, Watched]) -> SeenOnNodes:
+    return SeenOnNodes(
+        ranks={host: one.ranks for host, one in seen.items()},
+        load=load.of_nodes({host: one.load for host, one in seen.items()}),
+        cpus={host: one.cpus for host, one in seen.items() if one.cpus} or None,
+        moved={host: one.moved for host, one in seen.items()},
+        monitor=monitor.of_nodes({host: one.monitor for host, one in seen.items()}),
+        progress=progress.of_nodes({host: one.progress for host, one in seen.items()}),
+    )
+
+
+def together(done: Mapping[str, Completed]) -> Completed:
+    """The commands that hosts ran at the same time as one: the worst of each figure.
+
+    Lines of stderr are joined, each with its host; stdout is in the streams.
+    """
+    every = list(done.values())
+    failed = next((one for one in every if one.exit_code), every[0])
+    return Completed(
+        argv=failed.argv,
+        exit_code=failed.exit_code,
+        timed_out=any(one.timed_out for one in every),
+        flooded=any(one.flooded for one in every),
+        wall_s=max(one.wall_s for one in every),
+        left_behind=tuple(f"{each} on {host}" for host, one in done.items() for each in one.left_behind),
+        argvs=tuple(one.argv for one in every) if len(every) > 1 else (),
+        stderr=b"".join(
+            f"{host}: ".encode() + line for host, one in done.items() for line in one.stderr.splitlines(keepends=True)
+        ),
+    )

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import re
 import shutil
 import signal
 import socket
@@ -17,8 +18,9 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import NoReturn
 
@@ -26,12 +28,13 @@ import msgspec
 import psutil
 
 from iosweep.files import safe_paths
+from iosweep.files.safe_paths import Folder
 from iosweep.node import collect_facts, load, process, procfs
 from iosweep.node.node_facts import NodeFacts
+from iosweep.node.process import MOST_BYTES
 from iosweep.node.sampling import Wanted
 from iosweep.node.watching import Job, Watch, Watched
 from iosweep.programs.find import hash_of
-from iosweep.run import tool_files
 from iosweep.slurm import broadcast, fan_out
 from iosweep.target import directory, identify, mounts, protocol
 
@@ -201,7 +204,7 @@ def run(timeout_s: float) -> Ran:
         files: dict[str, bytes] = {}
         if scratch and scratch != _NOWHERE:
             with safe_paths.folder(Path(scratch)) as place:
-                files = tool_files.collected(place, staged.outputs)
+                files = collected(place, staged.outputs)
     written = {stream: fan_out.packed(content) for stream, content in files.items()}
     return Ran(done, started, ended, fan_out.packed(printed[0]), fan_out.packed(printed[1]), written, watched)
 
@@ -313,3 +316,31 @@ def _leave(*_: object) -> NoReturn:
 
 if __name__ == "__main__":
     main()
+
+
+def collected(place: Folder, outputs: Mapping[str, str]) -> dict[str, bytes]:
+    """stream -> content, without what is absent, is not a file, or is too large.
+
+    Files whose names fit a name with `*` are one stream, each after a line `==> name <==`, in order of their numbers.
+    """
+    streams: dict[str, bytes] = {}
+    names = place.names() if any("*" in wanted for wanted in outputs.values()) else []
+    for stream, wanted in outputs.items():
+        with contextlib.suppress(OSError):
+            if "*" not in wanted:
+                streams[stream] = place.read(wanted, MOST_BYTES)
+                continue
+            room, parts = MOST_BYTES, []
+            for name in sorted((name for name in names if fnmatchcase(name, wanted)), key=_by_number):
+                parts.append(f"==> {name} <==\n".encode() + place.read(name, room))
+                room -= len(parts[-1])
+                if room <= 0:
+                    break
+            else:
+                if parts:
+                    streams[stream] = b"".join(parts)
+    return streams
+
+
+def _by_number(name: str) -> list[tuple[int, str]]:
+    return [(int(part), "") if part.isdigit() else (-1, part) for part in re.split(r"(\d+)", name)]

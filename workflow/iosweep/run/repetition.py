@@ -32,7 +32,7 @@ from iosweep.results.record import (
     ToolBuild,
 )
 from iosweep.results.store import Store
-from iosweep.run import afterwards, target_check
+from iosweep.run import datasets, target_check
 from iosweep.run.budget import Spent
 from iosweep.run.campaign_directory import FRESH, CampaignDirectory
 from iosweep.run.datasets import DataSets
@@ -313,7 +313,7 @@ def _step(c: Context, point: Point, step: Step, number: int, hosts: Sequence[str
     if any(phase.name.endswith("delete") for phase in step.phases):
         c.directory.deleted()
     well = not (done.exit_code or done.timed_out or done.left_behind)
-    run = structs.replace(run, files=afterwards.look(c.sets, step, files, run.files, hosts, well))
+    run = structs.replace(run, files=datasets.look_again(c.sets, step, files, run.files, hosts, well))
     expected = tool.leftover(step)
     if expected is not None and not done.left_behind:
         left = c.agent.call(trees.count, c.directory.place, files.directory)

@@ -6,7 +6,6 @@ nodes.
 
 from __future__ import annotations
 
-import os
 import shutil
 import subprocess
 import sys
@@ -177,8 +176,6 @@ def _submission(chosen: Profile, count: int, limits: submission.Partition, state
         *([f"--mem={chosen.memory_mb}"] if chosen.memory_mb else []),
         "--wrap=true",
     ]
-    if other := submission.other_cluster(argv, os.environ):
-        return wrong("submission", *other)
     output, refused = None, ""
     try:
         output = query.ask(argv, ANSWER_S, both=True)
