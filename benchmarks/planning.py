@@ -66,7 +66,7 @@ def run(size: Size, work: Path) -> Iterator[Row]:
     yield from rows("snakemake -n", large, points, twice, judged=True)
     yield from rows("snakemake -n, 4 phases", four, points, twice, judged=True)
     yield from rows("snakemake -n, profiles/slurm", nodes, f"{points}, 4 allocations", twice, judged=True)
-    yield from rows("iosweep plan --csv alone", plan, points)
+    yield from rows("iosweep plan --json alone", plan, points)
     yield from rows("snakemake -n, ten times as many", many, more, (f"≤ {DRY_RUN_S:.0f} s", DRY_RUN_S))
     yield from rows("iosweep plan, ten times as many", plan_many, more, (f"≤ {PLAN_S:.0f} s", PLAN_S))
     if shutil.which("fio"):

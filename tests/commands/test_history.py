@@ -107,7 +107,7 @@ def test_what_was_new_names_its_campaign(tmp_path: Path, capsys: Capture) -> Non
 
 def test_json(nights: Path, capsys: Capture) -> None:
     assert cli.main(["history", *map(str, sorted(nights.iterdir(), reverse=True)), "--json"]) == 0
-    [found] = orjson.loads(capsys.readouterr().out)
+    found = orjson.loads(capsys.readouterr().out)
     assert [one["name"] for one in found["campaigns"]] == [f"night-{n:02}" for n in range(20)]
     assert found["campaigns"][10]["changed"][0]["what"] == "kernel"
     by_name = {(one["phase"], one["column"]): one for one in found["headlines"]}
@@ -127,11 +127,8 @@ def test_other_configurations_are_left_out_and_named(nights: Path, tmp_path: Pat
         night(nights, number, name=f"other-{number}", sweeps=other)
     assert cli.main(["history", str(nights), "--json"]) == 0
     captured = capsys.readouterr()
-    assert len(orjson.loads(captured.out)) == 1
     why = "measured other points (1; none of them is in the history, which has 2)"
-    assert f"left out: other-30, other-31: {why}\n--all shows 1 other history as well\n" in captured.err
-    assert cli.main(["history", str(nights), "--json", "--all"]) == 0
-    assert len(orjson.loads(capsys.readouterr().out)) == 2
+    assert f"left out: other-30, other-31: {why}\n" in captured.err
     assert cli.main(["history", str(nights / "other-30"), str(nights / "night-01")]) == 2
     assert "no two of them measured the same points" in capsys.readouterr().err
 
@@ -154,7 +151,7 @@ def test_what_is_no_history(nights: Path, capsys: Capture) -> None:
     (nights / "night-02" / "results.parquet").write_bytes(b"x")
     assert cli.main(["history", str(nights), "--json"]) == 0
     captured = capsys.readouterr()
-    assert len(orjson.loads(captured.out)[0]["campaigns"]) == 19
+    assert len(orjson.loads(captured.out)["campaigns"]) == 19
     assert "left out: " in captured.err
 
 

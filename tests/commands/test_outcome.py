@@ -235,19 +235,6 @@ def test_a_narrow_terminal_has_a_block_per_result(place: Path, capsys: Capture) 
 
 
 @pytest.mark.usefixtures("terminal")
-def test_a_narrow_terminal_has_a_block_per_campaign(place: Path, capsys: Capture) -> None:
-    name = "a-campaign-with-a-rather-long-name"
-    campaign(place, INVALID, name)
-    assert run("list") == 0
-    assert [line.split("  ")[0] if i == 0 else line for i, line in enumerate(printed(capsys))] == [
-        name,
-        "  2 valid, 0 suspect, 2 invalid, 0 missing, 0 left",
-        "  target   /scratch/me",
-        f"  results  results/{name}",
-    ]
-
-
-@pytest.mark.usefixtures("terminal")
 def test_no_word_is_broken_on_a_terminal(place: Path, capsys: Capture) -> None:
     campaign(place, {("rand_read", 1): ("invalid", LONG)})
     assert run("check", "quick") == 1

@@ -50,11 +50,6 @@ def add_arguments(parser: ArgumentParser) -> None:
         choices=("regression",),
         help="exit with 1 if the last change of a headline was a loss that matters",
     )
-    parser.add_argument(
-        "--all",
-        action="store_true",
-        help="also campaigns of other configurations, each with those that it compares with",
-    )
 
 
 def run(arguments: Namespace) -> int:
@@ -66,24 +61,18 @@ def run(arguments: Namespace) -> int:
         say(line, file=sys.stderr)
     if not usable:
         raise CommandError(_nothing(grouped), _NOT_COMPARABLE)
-    chosen = usable if arguments.all else usable[:1]
-    for line in _left_out(grouped, chosen):
+    for line in _left_out(grouped, usable[0]):
         say(line, file=sys.stderr)
-    if len(usable) > len(chosen):
-        say(f"--all shows {human_count(len(usable) - 1, 'other history', 'other histories')} as well", file=sys.stderr)
-    found = [history(own, arguments.at_least) for own in chosen]
+    found = history(usable[0], arguments.at_least)
     if arguments.html:  # first: whoever reads the text may stop before its end
         write_page(arguments.html, lambda: _page(found), _NOT_COMPARABLE)
     if arguments.json:
-        sys.stdout.write(to_json([_document(one) for one in found]))
+        sys.stdout.write(to_json(_document(found)))
     else:
-        for number, one in enumerate(found):
-            if number:
-                say("")
-            _show(one)
+        _show(found)
     if arguments.html and not arguments.json:
         prose(f"\npage: {arguments.html}")
-    return int(arguments.fail_on == "regression" and any(one.regressions for one in found))
+    return int(arguments.fail_on == "regression" and bool(found.regressions))
 
 
 def _nights(names: Sequence[str]) -> tuple[list[Night], list[str]]:
@@ -107,13 +96,13 @@ def _nights(names: Sequence[str]) -> tuple[list[Night], list[str]]:
     return nights, skipped
 
 
-def _left_out(grouped: Sequence[Sequence[Night]], chosen: Sequence[Sequence[Night]]) -> Iterator[str]:
+def _left_out(grouped: Sequence[Sequence[Night]], chosen: Sequence[Night]) -> Iterator[str]:
     """Why nights are in no history that is shown, those with the same reason together."""
     reasons: dict[str, list[str]] = {}
     for own in grouped:
-        if own not in chosen:
+        if own is not chosen:
             for one in own:
-                reasons.setdefault(unlike(one, chosen[0][0]), []).append(one.name)
+                reasons.setdefault(unlike(one, chosen[0]), []).append(one.name)
     for why, names in reasons.items():
         yield f"left out: {some(names, _NAMED_LEFT_OUT)}: {why}"
 
@@ -218,7 +207,7 @@ def _line(found: History, line: Line) -> dict[str, object]:
     }
 
 
-def _page(found: Sequence[History]) -> str:
+def _page(found: History) -> str:
     from iosweep.report import history_page  # late: most runs write none
 
     return history_page.render(found)

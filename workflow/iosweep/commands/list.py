@@ -67,16 +67,7 @@ def _cells(one: outcome.Outcome) -> list[str]:
 
 
 def _print(rows: Sequence[Sequence[str]]) -> None:
-    """Print campaigns as a table; on a terminal that is narrower than it, each as a block."""
-    whole = table("campaign", "measured", *_COUNTS, "target", "results", right=_COUNTS)
+    whole = table("campaign", "measured", *_COUNTS, "target", "results", right=_COUNTS, wrapped=["target", "results"])
     for row in rows:
         whole.add_row(*row)
-    printer = Printer()
-    if printer.excess(whole) <= 0:
-        printer.print(whole)
-        return
-    for campaign, when, *counts, target, results in rows:
-        prose(f"{campaign}  {when}")
-        prose("  " + ", ".join(f"{count} {name}" for name, count in zip(_COUNTS, counts, strict=True)))
-        prose(f"  target   {target}")
-        prose(f"  results  {results}")
+    Printer().print(whole)

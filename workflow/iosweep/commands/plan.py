@@ -33,9 +33,6 @@ from iosweep.tools import tools
 def add_arguments(parser: ArgumentParser) -> None:
     default = campaigns.CONFIG
     parser.add_argument("config", nargs="?", type=Path, default=default, help=f"the configuration; default: {default}")
-    parser.add_argument(
-        "--configfile", type=Path, metavar="FILE", help="the same, as Snakemake and `iosweep doctor` take it"
-    )
     form = parser.add_mutually_exclusive_group()
     form.add_argument("--json", action="store_true", help="print the whole plan and its forecast as JSON")
     form.add_argument("--commands", action="store_true", help="print the exact command of every phase of every point")
@@ -52,8 +49,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 @collector.paused()
 def run(arguments: Namespace) -> int:
-    config = arguments.configfile or arguments.config
-    configured = sweep_file.read(config, campaigns.overrides(arguments))
+    configured = sweep_file.read(arguments.config, campaigns.overrides(arguments))
     made = make_plan(configured)
     problems = forecast.over_limits(made, configured)
     try:
@@ -62,7 +58,7 @@ def run(arguments: Namespace) -> int:
         print(error, file=sys.stderr)
         return 1
     where = _where(chosen, arguments.launcher)
-    file = str(config)
+    file = str(arguments.config)
     if wrong := submission.open_port(made.points, where.launcher, os.geteuid()):
         problems.append(Problem(file, 1, "allow_open_port", wrong))
     if obstacle := submission.working_directory(str(Path.cwd()), bool(where.site)):

@@ -46,8 +46,8 @@ class Drawn:
     dates: tuple[tuple[float, str], ...]
 
 
-def render(found: Sequence[History]) -> str:
-    """Histories as HTML text. There is at least one."""
+def render(found: History) -> str:
+    """A history as HTML text."""
     from markupsafe import Markup
 
     style = html.read("page.css") + html.read("history.css")
@@ -59,7 +59,10 @@ def render(found: Sequence[History]) -> str:
             style=Markup(style),  # noqa: S704  our own files
             data="",
             scripts=[],
-            parts=[(one, words.sentence(one), [_drawn(one, line) for line in one.lines], _news(one)) for one in found],
+            history=found,
+            sentence=words.sentence(found),
+            lines=[_drawn(found, line) for line in found.lines],
+            news=_news(found),
             width=_WIDTH,
             height=_HEIGHT,
             left=_LEFT,
