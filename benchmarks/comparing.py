@@ -24,9 +24,8 @@ from statistics import fmean
 import msgspec
 
 from iosweep.analysis.aggregate import Result, Statistics
-from iosweep.analysis.comparison import compare
+from iosweep.analysis.comparison import ALPHA, AT_LEAST, Comparison, compare
 from iosweep.analysis.data import Row as ResultRow
-from iosweep.analysis.findings import ALPHA, AT_LEAST, Comparison
 from iosweep.analysis.matching import match
 from iosweep.results import precision
 from iosweep.results.precision import Sample

@@ -20,10 +20,9 @@ from statistics import fmean, median
 import campaigns
 from iosweep.analysis import choice
 from iosweep.analysis.aggregate import Result, summarize
-from iosweep.analysis.comparison import compare
+from iosweep.analysis.comparison import ALPHA, AT_LEAST, compare, told
 from iosweep.analysis.data import Row as ResultRow
 from iosweep.analysis.data import load
-from iosweep.analysis.findings import ALPHA, AT_LEAST, told
 from iosweep.analysis.matching import match
 from iosweep.results import merge
 from measure import IOSWEEP, CannotRun, Row, Size, child
@@ -115,7 +114,7 @@ def _with_sessions(measured: Sequence[Sequence[Result]], draw: Random) -> Iterat
         for _ in range(_DRAWS):
             other, first, *like = draw.sample(measured, count + 1)
             found = compare(match(first, other), (first, other), like=like)
-            if own := [abs(one.shown.share) for one in told(found) if one.shown]:
+            if own := [abs(one.change.share) for one in told(found) if one.change]:
                 changed.append(max(own))
         yield Row(
             "identical", f"comparisons that find a change of {AT_LEAST:.0%} or more, from {count} sessions (--like)",

@@ -40,7 +40,7 @@ def test_a_point_that_looks_quiet_by_luck_is_not_believed_among_noisy_ones() -> 
     assert alone and among
     assert grade(alone) == "A"
     assert 0.07 < among.half_width_share < 0.15
-    many = lucky * 2  # of six and more, their own scatter is known
+    many = lucky * 3  # of more than ten, their own scatter is known
     assert interval(many, pooled(points)) == interval(many)
 
 

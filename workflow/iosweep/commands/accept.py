@@ -11,7 +11,7 @@ from datetime import UTC
 from pathlib import Path
 from xml.etree import ElementTree as Xml
 
-from iosweep.analysis import acceptance, acceptance_words
+from iosweep.analysis import acceptance
 from iosweep.analysis.acceptance import Decision, Outcome
 from iosweep.analysis.aggregate import summarize
 from iosweep.analysis.data import Campaign, load
@@ -119,7 +119,7 @@ def show(decisions: Sequence[Decision], every: bool = False) -> None:
 
     printer = Printer()
     printer.print(Text(f"Acceptance: {acceptance.sentence(decisions)}", style=_STYLES[acceptance.worst(decisions)]))
-    shared = acceptance_words.shared(decisions)
+    shared = acceptance.shared(decisions)
     for line in shared.lines:
         prose(f"  {printable(line)}")
     for one in decisions:
@@ -131,7 +131,7 @@ def show(decisions: Sequence[Decision], every: bool = False) -> None:
             prose(f"      {printable(line)}")
     if every:
         return
-    notes, reasons = acceptance_words.more(decisions, shared.reasons)
+    notes, reasons = acceptance.more(decisions, shared.reasons)
     parts = [human_count(notes, "note")] if notes else []
     parts += [human_count(reasons, "more reason")] if reasons else []
     if parts:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from iosweep.analysis import acceptance, acceptance_words, caveats, choice, formats, knees, published, sentences, titles
+from iosweep.analysis import acceptance, caveats, choice, formats, knees, published, sentences, titles
 from iosweep.analysis.aggregate import OUTCOMES, Result, count_repetitions, phase_order, repetitions, summarize
 from iosweep.analysis.caveats import Shared
 from iosweep.analysis.choice import Choice, Failed
@@ -223,7 +223,7 @@ def answer(campaign: Campaign, results: Sequence[Result], known: Known) -> dict[
         "unlike": system.unlike(campaign, results),
         "unlike_builds": list(caveats.unlike_builds(results)),
         "acceptance": decisions,
-        "acceptance_shared": acceptance_words.shared(decisions),
+        "acceptance_shared": acceptance.shared(decisions),
         "accepted": (acceptance.worst(decisions), acceptance.sentence(decisions)) if decisions else None,
         **_told(campaign, results, shared),
         "headline": beside_published(groups(results, campaign.checks, shared), known),

@@ -36,7 +36,7 @@ from iosweep.results import merged_tables
 #: takes a tenth of a second and up to 120 kB.
 _STATIC, _STATIC_BYTES = 24, 700_000
 #: In the order in which they run: each uses those before it.
-_SCRIPTS = ("page.js", "series.js", "latencies.js", "results_table.js", "switches.js", "charts.js")
+_SCRIPTS = ("page.js", "behind_rows.js", "results_table.js", "switches.js", "charts.js")
 
 
 def write(results: Path) -> Path:

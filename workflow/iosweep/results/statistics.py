@@ -31,7 +31,7 @@ _FARTHEST = 700.0
 #: Probability of an error: of an interval that does not hold the figure, of a false alarm anywhere in a comparison.
 ALPHA = 0.05
 #: Repetitions up to which the scatter of other points widens an interval, and the points that it takes.
-_FEW, _POINTS = 5, 4
+_FEW, _POINTS = 10, 4
 
 
 @dataclass(frozen=True)
