@@ -21,7 +21,7 @@ from targets import at, marked
     ],
 )
 def test_which_file_system_has_one(volume: str, there: bool) -> None:
-    assert layout.there_is_one(volume) == there
+    assert layout.has_trash(volume) == there
 
 
 @pytest.mark.local

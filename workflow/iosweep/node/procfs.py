@@ -29,15 +29,6 @@ def shows_machine(proc: Path = Path("/proc")) -> bool:
     return str((proc / "self/ns/pid").readlink()) == FIRST_PID_NAMESPACE
 
 
-def with_ancestors(pid: str) -> set[str]:
-    """A process and those that started it, one the other."""
-    found: set[str] = set()
-    while pid not in found and pid != "0" and (status := read(pid, "status")):
-        found.add(pid)
-        pid = status.partition(b"\nPPid:")[2].split(maxsplit=1)[0].decode()
-    return found
-
-
 def read(pid: str, name: str) -> bytes:
     """A file of a process; empty if it cannot be read."""
     try:
@@ -98,39 +89,6 @@ def is_of_step(pid: str) -> bool:
 def of_job() -> Iterator[str]:
     """Processes of the Slurm job that we are in."""
     return (pid for pid in pids() if is_of_job(pid))
-
-
-def flocks(status: os.stat_result, named: str | None = None, locks: Path = Path("/proc/locks")) -> list[str]:
-    """Ids of the processes that hold a flock of a file; empty where the kernel names none: it is a lock of another
-    machine, or of a PID namespace that cannot be seen from ours.
-
-    `named`: the process that the file names. A file may be shown with another device than it has (btrfs, overlay), so
-    of this process the inode alone counts.
-    """
-    try:
-        # bytes.decode needs no module of Python's, which a process that has changed its user may not reach
-        lines = [line.split() for line in locks.read_bytes().decode("ascii").splitlines()]
-    except (OSError, UnicodeDecodeError):
-        return []
-    device = f"{os.major(status.st_dev):02x}:{os.minor(status.st_dev):02x}"
-    found = []
-    for line in lines:  # 1: FLOCK  ADVISORY  WRITE 4242 fe:01:1835021 0 EOF
-        if line[1:2] == ["FLOCK"] and int(line[4]) > 0:
-            where, _, inode = line[5].rpartition(":")
-            if inode == str(status.st_ino) and (where == device or line[4] == named):
-                found.append(line[4])
-    return found
-
-
-def has_ended(pid: str) -> bool:
-    """Whether there is no process of this number, also where /proc hides those of others (hidepid)."""
-    try:
-        os.kill(int(pid), 0)
-    except ProcessLookupError:
-        return True
-    except OSError:
-        pass
-    return False
 
 
 def user(pid: str) -> str | None:

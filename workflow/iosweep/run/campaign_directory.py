@@ -7,14 +7,13 @@ from __future__ import annotations
 
 import errno
 import os
-import pwd
 import time
 from collections.abc import Sequence
 
 from msgspec.structs import asdict, replace
 
 from iosweep.errors import Refused, TargetError
-from iosweep.node import node_facts
+from iosweep.node import node_facts, procfs
 from iosweep.plan.forecast import Forecast
 from iosweep.plan.model import Plan
 from iosweep.results.campaign_documents import ClaimedTarget
@@ -101,7 +100,7 @@ class CampaignDirectory:
                 tidied=False,
             ),
         )
-        if layout.there_is_one(volume):
+        if layout.has_trash(volume):
             self._agent.call(layout.keep_nothing, self.place)  # where it fails, `_too_much` says what became of space
         if self._target.layout:
             self._agent.call(layout.set_layout, self.place, fstype, list(self._target.layout))
@@ -109,14 +108,10 @@ class CampaignDirectory:
         self.remove(FRESH)  # files of an interrupted repetition
 
     def _owner(self, uuid: str | None) -> dict[str, object]:
-        try:
-            user = pwd.getpwuid(os.getuid()).pw_name
-        except KeyError:
-            user = str(os.getuid())
         return {
             "uuid": uuid,
             "uid": os.getuid(),
-            "user": user,
+            "user": procfs.user_name(os.getuid()),
             "host": node_facts.host(),
             "results": str(self._store.path.absolute()),
             "campaign": self._campaign,

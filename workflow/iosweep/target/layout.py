@@ -150,7 +150,7 @@ def read_layout(place: Place, fstype: str) -> str:
 _TRASH = ("mfssettrashtime", "0")
 
 
-def there_is_one(volume: str) -> bool:
+def has_trash(volume: str) -> bool:
     """Whether a file system has a trash that we can turn off. `volume`: its name (filesystem.volume). Pure."""
     return re.match(r"fuse(\.\S+)? mfs#", volume) is not None
 

@@ -1,7 +1,7 @@
 """The progress of a campaign, from its results alone: what is done, what each allocation waits for, the time to go.
 
-Nothing is changed, no lock is taken, the target is not touched. Of the store only what is new is read, so that 100,000
-results make only the first look long. Who measures is asked of squeue, or seen in the kernel's list of locks.
+Nothing is changed, the target is not touched. Of the store only what is new is read, so that 100,000
+results make only the first look long. Who measures is asked of squeue, or seen by the lock of the results.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ REASONS = 3
 #: The order in which a repetition is as bad as its phases.
 _VERDICTS = ("valid", "suspect", "invalid")
 
-State = Literal["measuring", "waiting", "ending", "done", "refused", "stopped", "unseen", "not begun"]
+State = Literal["measuring", "waiting", "ending", "done", "refused", "stopped", "not begun"]
 #: States in which a job or process works on the allocation.
 LIVE = frozenset({"measuring", "waiting", "ending"})
 
