@@ -28,8 +28,8 @@ AWAY = "/mnt/t/iosweep-c is no longer there; is the file system still mounted?"
         ({"n1": AWAY, "n2": GONE}, f"on n1: {AWAY}; on n2: {NO_SERVER}", False, False, ()),
         ({"n1": AWAY}, f"on n1: {AWAY}", False, False, ("n1",)),  # another job may be given another node
         (  # the agent there can say so itself
-            {"n1": None, "n2": TargetHangs("the target does not answer: no progress for 27 s; the agent waits in x")},
-            "on n2: the target does not answer: no progress for 27 s; the agent waits in x; n1 can work there",
+            {"n1": None, "n2": TargetHangs("the target does not answer: no progress for 27 s")},
+            "on n2: the target does not answer: no progress for 27 s; n1 can work there",
             True, False, ("n2",),
         ),
         (

@@ -271,7 +271,7 @@ def test_the_cpu_that_slurm_leaves_on_a_node(
         witness = Witness(held, "n3")
         code, said = job.start("--launcher", "srun").result()
         assert code == 0, said
-        assert "the job may use" not in said
+        assert "this job may use" not in said
         assert set(witness.seen()["n3"]) == {("fio", "1", "1"), ("ior", "1", "1")}
         both = ("fio/rand_read", "ior/seq_write")
         assert outcomes(job, "pinned") == dict.fromkeys(both, "pass")
