@@ -31,7 +31,7 @@ def test_three_alike_values_are_not_quieter_than_their_phase() -> None:
     assert noise is not None
     found = change(lucky, [0.95, 0.9501, 0.9502], (noise, noise))
     assert found is not None
-    assert found.error >= math.sqrt(2 * noise.average / 3) * 0.999
+    assert found.error >= math.sqrt(2 * noise.variance / 3) * 0.999
     assert found.p > 0.05
 
 

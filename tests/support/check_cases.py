@@ -4,7 +4,6 @@ from typing import Any
 
 from checked_run import (
     BUFFERED,
-    DAX,
     EARLY,
     EIGHT,
     FAIL,
@@ -325,15 +324,7 @@ CASES: list[tuple[str, dict[str, Any], str, str]] = [
     ("reached", {"moved": moved(tool_written_bytes=None, device_written_bytes=0),
      "files": files(counted={"device": 0.0})}, UNCHECKED,
      "no counter is known to see all I/O on ext4; that of the block device saw 0 % of a data set"),
-    # what no block device counts: persistent memory, and what is below an overlay in a container
-    ("reached", {"moved": moved(tool_written_bytes=0, device_written_bytes=4096), "mount": DAX}, UNCHECKED,
-     "0 % of 39.1 MiB written got to block devices, by the kernel's account of the tool, and with the mount option"
-     " dax=always the device is read and written as memory"),
-    ("reached", {"moved": moved(tool_written_bytes=0, device_written_bytes=4096),
-     "mount": DAX.replace("always", "never")}, FAIL, "0 % of 39.1 MiB written"),
-    ("reached", {"moved": moved(tool_written_bytes=0, device="pmem0p1", device_written_bytes=4096)}, UNCHECKED,
-     "and what is on pmem0p1 may be read and written as memory"),
-    ("reached", {"moved": moved(device="pmem0p1")}, PASS, "all of 39.1 MiB written got to block devices"),
+    # what no block device counts: what is below an overlay in a container
     ("reached", {"fstype": "overlay", "moved": moved(tool_written_bytes=0, device="", device_written_bytes=None)},
      UNCHECKED, "0 % of 39.1 MiB written got to block devices, by the kernel's account of the tool, and what is below"
      " the overlay is not known: ZFS"),

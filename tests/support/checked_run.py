@@ -200,7 +200,6 @@ def series(values: Sequence[float] = (4e6,) * 20, interval_s: float = 0.5, host:
     return Series("bandwidth_bytes_per_s", tuple(values), interval_s, 0.0, host)
 
 
-DAX = "/dev/pmem0 on /t type ext4 (rw,relatime,dax=always)"
 WORKED_IN_TURN: dict[str, Any] = {"each_node": {
     host: Parsed("fio-3.33", FIGURES, Evidence(**EVIDENCE | {"echo": Echo((), frozenset(), 12, f"/{host}")}))
     for host in ("n1", "n2")

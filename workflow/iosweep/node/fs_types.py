@@ -106,12 +106,6 @@ def direct(fstype: str | None, mount: str | None) -> str | None:
     return known.direct
 
 
-def maps_device(mount: str | None) -> str | None:
-    """The mount option with which a file system accesses its device as memory (DAX); None without. With `dax=inode`,
-    which newer kernels have by default, single files may be. `mount` as for `direct`."""
-    return _option("dax(=always)?", mount)
-
-
 def apart(fstype: str, mount: str) -> str | None:
     """Why a flock on a file system may not be seen on other nodes; None where it is. `mount` as for `direct`."""
     known = of(fstype)

@@ -4,7 +4,6 @@ client of a network file system. The kernel's counters tell, of those that are k
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
@@ -18,8 +17,6 @@ from iosweep.units import human_size
 DIRECT, BUFFERED = 0.95, 0.90
 #: Least share of a data set that a counter must have seen while it was written, to be trusted.
 TRUSTED = 0.90
-#: Devices that a file system may access as memory (DAX), alone or among those below the target.
-_PERSISTENT_MEMORY = re.compile(r"\b(pmem|dcssblk)\d")
 
 
 class _Witness(NamedTuple):
@@ -178,10 +175,6 @@ def _witnesses(s: Seen, moved: Sequence[Moved]) -> Iterator[_Witness]:
 def _passes_by(s: Seen, moved: Sequence[Moved]) -> str:
     """Why I/O on a local file system may pass by its block devices' counters and the kernel's account of processes,
     which count requests to block devices: empty where it does not."""
-    if option := fs_types.maps_device(s.mount):
-        return f"with the mount option {option} the device is read and written as memory, which nothing counts"
-    if memory := next((one.device for one in moved if _PERSISTENT_MEMORY.search(one.device)), ""):
-        return f"what is on {memory} may be read and written as memory, which nothing counts"
     if fs_types.of(s.fstype).layered and not all(one.device for one in moved):
         return f"what is below the {s.fstype} is not known: ZFS and others count nothing"
     return ""
