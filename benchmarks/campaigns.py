@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import orjson
+import msgspec
 from msgspec.structs import replace
 
 import added_tools  # noqa: F401
@@ -52,9 +52,9 @@ def write(work: Path, name: str, sweeps: Sequence[Sweep], limits: Mapping[str, s
     """The configuration of a campaign whose target is `work`/target. `limits`, `target`: keys of these."""
     (work / "target").mkdir(exist_ok=True)
     known = {"directory": str(work / "target"), "keep": "all", **target}
-    bounds = orjson.dumps({**_LIMITS, **limits}).decode()
-    text = _HEAD.format(name=name, target=orjson.dumps(known).decode(), limits=bounds)
-    text += "".join(f"  - {orjson.dumps({'name': f's{n}', **s}).decode()}\n" for n, s in enumerate(sweeps))
+    bounds = msgspec.json.encode({**_LIMITS, **limits}).decode()
+    text = _HEAD.format(name=name, target=msgspec.json.encode(known).decode(), limits=bounds)
+    text += "".join(f"  - {msgspec.json.encode({'name': f's{n}', **s}).decode()}\n" for n, s in enumerate(sweeps))
     file = work / f"{name}.yaml"
     file.write_text(text, encoding="utf-8")
     return file
@@ -127,7 +127,7 @@ def fill(made: Plan, results: Path, work: Path, repetitions: int = 1, phase_time
     archive = Store(work / name).raw(found)
     assert archive
     streams = {f"rand_read.{name}": data for name, data in unpack(archive)["rand_read"].items()}
-    document = orjson.loads(streams["rand_read.stdout"])
+    document = msgspec.json.decode(streams["rand_read.stdout"])
     shutil.copytree(work / name / "nodes", results / "nodes", dirs_exist_ok=True)
     draw = random.Random(1)
     target = Store(results)
@@ -162,7 +162,7 @@ def _as_if(document: dict[str, Any], log: bytes, point: Point, draw: random.Rand
     }
     levels = {**dict.fromkeys(job["iodepth_level"], 0.0), str(1 << (depth.bit_length() - 1)): 100.0}
     job = {**job, "read": new, "job_runtime": read["runtime"] * threads, "iodepth_level": levels}
-    text = orjson.dumps({**document, "jobs": [job]}, option=orjson.OPT_INDENT_2)
+    text = msgspec.json.format(msgspec.json.encode({**document, "jobs": [job]}), indent=2)
     return {
         "rand_read.stdout": text.replace(b'": ', b'" : '),  # as fio writes it
         "rand_read.stderr": b"",

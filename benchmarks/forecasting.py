@@ -11,7 +11,7 @@ from itertools import accumulate, pairwise
 from pathlib import Path
 from typing import Any
 
-import orjson
+import msgspec
 
 import campaigns
 import cluster
@@ -109,7 +109,7 @@ def _measured(up: cluster.slurm.Cluster, work: Path, made: Plan, plan_file: Path
     while len(list(results.glob("points/*/r*.json"))) < AFTER:
         if cluster.over(up):
             raise RuntimeError(f"{made.campaign} ended before {AFTER} points were measured: {_log(results)}")
-    said = orjson.loads(up.run([*IOSWEEP, "watch", results, "--json"], cwd=work).stdout)
+    said = msgspec.json.decode(up.run([*IOSWEEP, "watch", results, "--json"], cwd=work).stdout)
     while not cluster.over(up):
         pass
     ended = max(run.ended for run in _runs(made, results))

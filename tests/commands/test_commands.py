@@ -6,7 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-import orjson
+import msgspec
 import pytest
 
 import iosweep
@@ -88,7 +88,7 @@ def test_plan_that_does_not_fit(capsys: Capture, place: Path) -> None:
 @pytest.mark.local
 def test_plan_of_a_target_that_cannot_be_written(capsys: Capture, place: Path) -> None:
     # a place where not even root can make a directory
-    (place / "x.yaml").write_bytes(orjson.dumps(document(**METADATA) | {"target": {"directory": "/proc/sys"}}))
+    (place / "x.yaml").write_bytes(msgspec.json.encode(document(**METADATA) | {"target": {"directory": "/proc/sys"}}))
     assert run("plan", "x.yaml") == 1
     user = user_name(os.getuid())
     wrong = f'"/proc/sys" cannot be measured on: user {user} cannot write to /proc/sys (mode 0555, owner root)'
@@ -109,16 +109,16 @@ def test_a_ramp_is_seen_in_the_plan(capsys: Capture, place: Path, monkeypatch: p
 def test_names_are_shown_as_they_are(capsys: Capture, place: Path) -> None:
     target = place / "[bold]x[/bold] [red]"
     target.mkdir(parents=True)
-    (place / "x.yaml").write_bytes(orjson.dumps(document() | {"target": {"directory": str(target)}}))
+    (place / "x.yaml").write_bytes(msgspec.json.encode(document() | {"target": {"directory": str(target)}}))
     assert run("plan", "x.yaml") == 0
     assert f"target {target}" in "".join(capsys.readouterr().out.split("\n"))
 
 
 def test_plan_as_json(capsys: Capture, place: Path) -> None:
     assert run("plan", "--json", "x.yaml") == 0
-    found = orjson.loads(capsys.readouterr().out)
+    found = msgspec.json.decode(capsys.readouterr().out)
     made = make(place, (place / "x.yaml").read_text())
-    assert found["forecast"] == orjson.loads(orjson.dumps(forecast.of(made)))
+    assert found["forecast"] == msgspec.json.decode(msgspec.json.encode(forecast.of(made)))
     assert [p["id"] for p in found["plan"]["allocations"][0]["points"]] == [p.id for p in made.points]
 
 
@@ -128,7 +128,7 @@ def test_commands_are_exact_and_quoted(capsys: Capture, place: Path) -> None:
     text = document(axes=None, phases=["seq_write", "rand_read"], repetitions=2) | {
         "target": {"directory": str(target)}
     }
-    (place / "x.yaml").write_bytes(orjson.dumps(text))
+    (place / "x.yaml").write_bytes(msgspec.json.encode(text))
     assert run("plan", "--commands", "x.yaml") == 0
     lines = capsys.readouterr().out.splitlines()
     [point] = make(place, text).points
@@ -143,7 +143,7 @@ def test_commands_are_exact_and_quoted(capsys: Capture, place: Path) -> None:
 def test_commands_as_a_launcher_starts_them(capsys: Capture, place: Path, launcher: str) -> None:
     ior = document(name="i", tool="ior", phases=["seq_read"], axes=None, options={"threads_per_node": 3})["sweeps"]
     text = document(axes=None)
-    (place / "x.yaml").write_bytes(orjson.dumps(text | {"sweeps": text["sweeps"] + ior}))
+    (place / "x.yaml").write_bytes(msgspec.json.encode(text | {"sweeps": text["sweeps"] + ior}))
     assert run("plan", "--commands", "--launcher", launcher, "x.yaml") == 0
     lines = capsys.readouterr().out.splitlines()
     fio, ranks = (next(c for c in lines[1::2] if name in shlex.split(c)).split() for name in ("fio", "ior"))
@@ -156,7 +156,7 @@ def test_commands_as_a_launcher_starts_them(capsys: Capture, place: Path, launch
 
 
 def test_commands_of_metadata_phases(capsys: Capture, place: Path) -> None:
-    (place / "x.yaml").write_bytes(orjson.dumps(document(**METADATA)))
+    (place / "x.yaml").write_bytes(msgspec.json.encode(document(**METADATA)))
     assert run("plan", "--commands", "x.yaml") == 0
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) == 2 * 2 * 3
@@ -242,7 +242,7 @@ def test_version(capsys: Capture) -> None:
 def _digest(output: str) -> str:
     from iosweep.plan.model import plan_from_document
 
-    return plan_from_document(documents.dump(orjson.loads(output)["plan"])).digest
+    return plan_from_document(documents.dump(msgspec.json.decode(output)["plan"])).digest
 
 
 @pytest.mark.parametrize("command", ["show", "report"])
@@ -373,7 +373,9 @@ def test_plan_says_what_will_be_missing(
 ) -> None:
     cluster(place)
     sweep = {"tool": "mdtest", "phases": ["create"], "axes": {"nodes": [1, 2]}, "options": {}, "phase_time": None}
-    (place / "x.yaml").write_bytes(orjson.dumps(document(**sweep) | {"target": {"directory": str(place / "target")}}))
+    (place / "x.yaml").write_bytes(
+        msgspec.json.encode(document(**sweep) | {"target": {"directory": str(place / "target")}})
+    )
     monkeypatch.setenv("PATH", "/nonexistent")
     find.sha256.cache_clear()
     said = {}
@@ -402,7 +404,7 @@ PROFILE = "executor: iosweep\ndefault-resources: [launcher=srun, scheduler=slurm
 @pytest.mark.local
 def test_plan_for_the_jobs_of_a_profile(capsys: Capture, place: Path) -> None:
     cluster(place, "runtime=6")
-    (place / "x.yaml").write_bytes(orjson.dumps(document(axes={"nodes": [1, 2]}, phase_time="9min")))
+    (place / "x.yaml").write_bytes(msgspec.json.encode(document(axes={"nodes": [1, 2]}, phase_time="9min")))
     assert run("plan", "--profile", "there", "x.yaml") == 0
     assert capsys.readouterr().out.count("; asks for 6 min") == 2  # a job may take no longer
     assert run("plan", "--commands", "--profile", "there", "x.yaml") == 0
@@ -433,6 +435,6 @@ def test_plan_says_how_many_nodes_are_checked(capsys: Capture, place: Path, repe
     found = document(axes={"nodes": [4]})
     check = {"suite": "node-check", "repetitions": repetitions, "scale": {"file_size": "16m"}}
     found |= {"sweeps": [check, *found["sweeps"]]} | ({} if "none" in said else {"allocation": "campaign"})
-    (place / "x.yaml").write_bytes(orjson.dumps(found))
+    (place / "x.yaml").write_bytes(msgspec.json.encode(found))
     run("plan", "x.yaml")
     assert f"node check: {said}" in capsys.readouterr().out

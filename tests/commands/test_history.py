@@ -4,7 +4,7 @@ import re
 from datetime import timedelta
 from pathlib import Path
 
-import orjson
+import msgspec
 import pyarrow as pa
 import pyarrow.compute
 import pyarrow.parquet
@@ -107,7 +107,7 @@ def test_what_was_new_names_its_campaign(tmp_path: Path, capsys: Capture) -> Non
 
 def test_json(nights: Path, capsys: Capture) -> None:
     assert cli.main(["history", *map(str, sorted(nights.iterdir(), reverse=True)), "--json"]) == 0
-    found = orjson.loads(capsys.readouterr().out)
+    found = msgspec.json.decode(capsys.readouterr().out)
     assert [one["name"] for one in found["campaigns"]] == [f"night-{n:02}" for n in range(20)]
     assert found["campaigns"][10]["changed"][0]["what"] == "kernel"
     by_name = {(one["phase"], one["column"]): one for one in found["headlines"]}
@@ -151,7 +151,7 @@ def test_what_is_no_history(nights: Path, capsys: Capture) -> None:
     (nights / "night-02" / "results.parquet").write_bytes(b"x")
     assert cli.main(["history", str(nights), "--json"]) == 0
     captured = capsys.readouterr()
-    assert len(orjson.loads(captured.out)["campaigns"]) == 19
+    assert len(msgspec.json.decode(captured.out)["campaigns"]) == 19
     assert "left out: " in captured.err
 
 

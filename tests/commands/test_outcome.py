@@ -4,7 +4,7 @@ import os
 import re
 from pathlib import Path
 
-import orjson
+import msgspec
 import pytest
 
 import records
@@ -269,7 +269,7 @@ def test_list(place: Path, capsys: Capture) -> None:
     assert cells["one"][3:] == ["2", "0", "2", "0", "0", "/scratch/me", "results/one"]
     assert cells["two"][3:] == ["-", "-", "-", "-", "0", "/scratch/me", "results/two"]
     assert run("list", "--json") == 0
-    found = {one["campaign"]: one for one in orjson.loads(capsys.readouterr().out)}
+    found = {one["campaign"]: one for one in msgspec.json.decode(capsys.readouterr().out)}
     assert found["one"]["repetitions"]["invalid"] == 2
     assert found["two"]["repetitions"] is None
 

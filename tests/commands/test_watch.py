@@ -18,7 +18,7 @@ from pathlib import Path
 from struct import pack
 from typing import Any
 
-import orjson
+import msgspec
 import pytest
 from rich.console import Console, Group
 
@@ -177,9 +177,9 @@ def test_a_damaged_store(made: Watched) -> None:
     folders = [made.store.point(p.id) for p in made.plan.points]
     (folders[0] / "r001-1.zip").unlink()
     (folders[1] / "r001-1.json").write_text("{")
-    (folders[2] / "r001-1.json").write_bytes(orjson.dumps({"point": folders[2].name, "raw": {}, "phases": 3}))
-    record = orjson.loads((folders[3] / "r001-1.json").read_bytes())
-    (folders[3] / "r001-1.json").write_bytes(orjson.dumps(record | {"started": "yesterday", "target": {}}))
+    (folders[2] / "r001-1.json").write_bytes(msgspec.json.encode({"point": folders[2].name, "raw": {}, "phases": 3}))
+    record = msgspec.json.decode((folders[3] / "r001-1.json").read_bytes())
+    (folders[3] / "r001-1.json").write_bytes(msgspec.json.encode(record | {"started": "yesterday", "target": {}}))
     folders[6].mkdir(parents=True)
     folders[7].parent.joinpath(folders[7].name).write_text("a file")
     found = made.look()

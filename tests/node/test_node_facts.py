@@ -6,7 +6,7 @@ from datetime import datetime
 from pathlib import Path
 from types import MappingProxyType
 
-import orjson
+import msgspec
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
@@ -262,7 +262,7 @@ def test_names_that_are_not_utf8_can_be_stored(tmp_path: Path, monkeypatch: pyte
     monkeypatch.setenv("LD_PRELOAD", "/lib/\udcff.so")
     found = collect_facts.facts(TARGET | {"mount": "/dev/x on /t\udcff type ext4"}, root=tmp_path)
     assert documents.load(documents.dump(found))["mount"] == r"/dev/x on /t\udcff type ext4"
-    assert orjson.loads(orjson.dumps(node_facts.environment()))["LD_PRELOAD"] == r"/lib/\udcff.so"
+    assert msgspec.json.decode(msgspec.json.encode(node_facts.environment()))["LD_PRELOAD"] == r"/lib/\udcff.so"
 
 
 SECRETS = ("AWS_SECRET_ACCESS_KEY", "GITHUB_TOKEN", "PATH_TOKEN", "UCX_TOKEN", "ROMIO_HINTS_KEY", "path", "LD_")

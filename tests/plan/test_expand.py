@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import orjson
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -244,4 +244,4 @@ def test_a_plan_is_the_same_in_every_process(tmp_path: Path) -> None:
         for seed in ("0", "1", "4711")
     }  # fmt: skip
     assert len(outputs) == 1
-    assert len(orjson.loads(outputs.pop())["plan"]["allocations"][0]["points"]) == 12
+    assert len(msgspec.json.decode(outputs.pop())["plan"]["allocations"][0]["points"]) == 12

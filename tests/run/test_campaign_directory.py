@@ -5,7 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import orjson
+import msgspec
 import pytest
 from msgspec import structs
 
@@ -196,7 +196,7 @@ def claimed(
     place.mkdir(exist_ok=True)
     file = place / "c.yaml"
     target = {"directory": str(place / "t"), "layout": layout}
-    file.write_bytes(orjson.dumps({"campaign": "c", "target": target, "sweeps": [SWEEP]}))
+    file.write_bytes(msgspec.json.encode({"campaign": "c", "target": target, "sweeps": [SWEEP]}))
     made = make_plan(read(file))
     stand_in: Any = agent
     directory = CampaignDirectory(made, Store(place / "results"), stand_in)

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-import orjson
+import msgspec
 import pytest
 from msgspec import structs
 
@@ -50,7 +50,7 @@ class Writer:
             codes.append(28 if fails else 0)
             for name in () if fails else names:
                 Path(directory, name).write_bytes(bytes(4096))
-        streams["hosts"] = orjson.dumps([{"host": hosts[k], "exit_code": code} for k, code in enumerate(codes)])
+        streams["hosts"] = msgspec.json.encode([{"host": hosts[k], "exit_code": code} for k, code in enumerate(codes)])
         done = [
             Completed(("started", *command), 0, timed_out=False, flooded=False, wall_s=1.0) for command in commands
         ]  # by a launcher, say
@@ -158,7 +158,7 @@ def test_one_node_cannot_write_its_files(sets: tuple[DataSets, Writer, Path], tm
     writer.fails = "s.node1"
     wrong = found.ready(file_set("0"), "fio", ("n1", "n2")).wrong
     assert any("preparing them failed (exit code 28): no space" in each for each in wrong)
-    kept = orjson.loads((tmp_path / "results/sets/sets.s.node1.json").read_bytes())
+    kept = msgspec.json.decode((tmp_path / "results/sets/sets.s.node1.json").read_bytes())
     assert (kept["hosts"], kept["exit_code"], kept["stderr"]) == (["n1"], 28, "\nno space\n")
     writer.fails = ""
     assert found.ready(file_set("0"), "fio", ("n1", "n2")).wrong == ()

@@ -14,7 +14,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import orjson
+import msgspec
 import psutil
 import pyarrow.parquet
 import pytest
@@ -111,7 +111,7 @@ class Killed(Allocation):
         found = {}
         for file in self.results.glob("points/*/r*.json"):
             content = file.read_bytes()
-            raw = orjson.loads(content)["raw"]
+            raw = msgspec.json.decode(content)["raw"]
             found[f"{file.parent.name}/{file.name}"] = content
             found[f"{file.parent.name}/{raw['name']}"] = archive = file.with_name(raw["name"]).read_bytes()
             assert len(archive) == raw["bytes"]

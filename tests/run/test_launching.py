@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-import orjson
+import msgspec
 import pytest
 
 from campaign import document, make
@@ -277,7 +277,7 @@ def test_times_of_several_nodes_are_of_one_clock(agent: Agent, tmp_path: Path) -
     assert remote.asked == ({"n2": ["/y/sh", "a"], "n3": ["/y/sh", "b"]}, 9.0, None, tool().outputs)
     assert (streams["log@0"], streams["log@1"]) == (b"x", b"x")
     common = {"exit_code": 0}
-    assert orjson.loads(streams["hosts"]) == [
+    assert msgspec.json.decode(streams["hosts"]) == [
         {"host": "n2", "started": 100.0, "ended": 102.0, "clock_offset_s": 5.0, "clock_error_s": 0.002, **common},
         {"host": "n3", "started": 107.0, "ended": 109.0, "clock_offset_s": -2.0, "clock_error_s": 0.003, **common},
     ]
@@ -362,14 +362,14 @@ def test_a_command_for_each_node(held: Held, tmp_path: Path) -> None:
     assert streams["stdout@0"].splitlines()[0] == b"n1 a b"
     assert streams["stdout@1"].splitlines()[0] == b"n2 *"
     assert streams["stderr@1"] == b"* failed\n"
-    hosts = orjson.loads(streams["hosts"])
+    hosts = msgspec.json.decode(streams["hosts"])
     assert [(host["host"], host["exit_code"]) for host in hosts] == [("n1", 0), ("n2", 3)]
     for host in hosts:
         assert host["started"] < host["ended"] < host["started"] + 30
         assert abs(host["clock_offset_s"]) <= host["clock_error_s"]
     # another node than the first is asked by the agents, too; the first is where we are
     assert (second.exit_code, on_second["stdout@0"].splitlines()[0]) == (0, b"n2 a b")
-    assert [host["host"] for host in orjson.loads(on_second["hosts"])] == ["n2"]
+    assert [host["host"] for host in msgspec.json.decode(on_second["hosts"])] == ["n2"]
     assert (first.exit_code, on_first["stdout"]) == (0, f"n1 a b\n{tmp_path}/scratch\n".encode())
     assert why == "on n2: No such file or directory: /nonexistent/x"
 
@@ -544,7 +544,7 @@ def test_client_and_servers(held: Held, fio: Path, tmp_path: Path, data: Path) -
     assert (done.exit_code, done.left_behind, parsed.problems) == (0, (), []), done
     assert left == [b"", b""]
     assert parsed.figures["bandwidth_bytes_per_s"] > 0
-    hosts = orjson.loads(streams["hosts"])
+    hosts = msgspec.json.decode(streams["hosts"])
     assert [(host["host"], host["address"]) for host in hosts] == [("n1", "10.77.0.11"), ("n2", "10.77.0.12")]
     # each on the address of its node by which the others reach it, and nowhere else
     assert during == [{f"{host['address']}:{host['port']}"} for host in hosts]

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import orjson
+import msgspec
 import pytest
 
 import tool_folders
@@ -198,9 +198,9 @@ def test_what_is_left_only_on_this_target_has_its_mpiexec(ranks: Allocation) -> 
     measure_ranks(ranks, "mpiexec")
     [point] = [p for p in ranks.plan.points if p.tool == "ranks"]
     for file in ranks.store.point(point.id).glob("*.json"):
-        record = orjson.loads(file.read_bytes())
+        record = msgspec.json.decode(file.read_bytes())
         file.write_bytes(
-            orjson.dumps(
+            msgspec.json.encode(
                 record | {"target": record["target"] | {"source": "/dev/elsewhere", "volume": "/dev/elsewhere"}}
             )
         )

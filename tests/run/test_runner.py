@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import orjson
+import msgspec
 import psutil
 import pyarrow.parquet
 import pytest
@@ -56,7 +56,7 @@ def states(directory: Path) -> dict[str, tuple[int, int]]:
 def test_every_repetition_is_stored(done: Allocation) -> None:
     expected = [f"{p.id}/r00{n}-1.{kind}" for p in done.plan.points for n in (1, 2) for kind in ("json", "zip")]
     assert done.files() == sorted(expected)
-    lines = [orjson.loads(line) for line in done.manifest.read_bytes().splitlines()]
+    lines = [msgspec.json.decode(line) for line in done.manifest.read_bytes().splitlines()]
     assert [(line["point"], line["repetition"], line["attempt"]) for line in lines[:-1]] == [
         (p.id, n, 1) for p in done.plan.points for n in (1, 2)
     ]
@@ -251,7 +251,7 @@ case "$*" in *--name=seq_write*) [ -e "$0.failed" ] || {{ : > "$0.failed"; echo 
 exec "$fio" "$@" """)
     allocation.measure()
     [point] = allocation.plan.points
-    tries = [orjson.loads((allocation.store.point(point.id) / f"r001-{n}.json").read_bytes()) for n in (1, 2)]
+    tries = [msgspec.json.decode((allocation.store.point(point.id) / f"r001-{n}.json").read_bytes()) for n in (1, 2)]
     assert "the target's client or server is gone" in tries[0]["retry"]
     assert [one["retried"] for one in tries] == [False, False]
     assert allocation.store.results()[point.id][1].attempt == 2
@@ -265,7 +265,7 @@ case "$*" in *--name=rand_read*) [ -e "$0.killed" ] || { : > "$0.killed"; kill -
 exec "$fio" "$@" """)
     output = allocation.measure()
     [point] = allocation.plan.points
-    first = orjson.loads((allocation.store.point(point.id) / "r001-1.json").read_bytes())
+    first = msgspec.json.decode((allocation.store.point(point.id) / "r001-1.json").read_bytes())
     assert first["retry"] == "the tool was killed by signal 9"
     second = allocation.store.results()[point.id][1]
     assert (first["retried"], second.retried, second.attempt) == (False, True, 2)
@@ -299,7 +299,7 @@ case "$*" in *--name=rand_read*) kill -KILL $$;; esac
 exec "$fio" "$@" """)
         allocation.measure()
     [point] = allocation.plan.points
-    records = [orjson.loads(f.read_bytes()) for f in sorted(allocation.store.point(point.id).glob("*.json"))]
+    records = [msgspec.json.decode(f.read_bytes()) for f in sorted(allocation.store.point(point.id).glob("*.json"))]
     assert [r["retried"] for r in records] == [False, True, False, True]
     assert len({r["tool"]["sha256"] for r in records}) == 2
 

@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-import orjson
+import msgspec
 import pyarrow.parquet
 import yaml
 
@@ -243,7 +243,7 @@ class Allocation:
         if "limits" in document:
             limits = {"shortest_phase": "0s"} | document.pop("limits")
         known = {"campaign": self.name, "target": target, "limits": limits, "sweeps": [sweep]}
-        self.file.write_bytes(orjson.dumps(known | document, option=orjson.OPT_INDENT_2))
+        self.file.write_bytes(msgspec.json.format(msgspec.json.encode(known | document), indent=2))
         self._plan: Plan | None = None
 
     @property

@@ -21,7 +21,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-import orjson
+import msgspec
 import psutil
 import pyarrow.parquet
 import pytest
@@ -201,7 +201,7 @@ class Stored:
 
     def records(self) -> list[dict[str, Any]]:
         """All tries that were committed, in the order in which they were measured: never two at once."""
-        found = [orjson.loads(file.read_bytes()) for file in self.results.glob("points/*/r*.json")]
+        found = [msgspec.json.decode(file.read_bytes()) for file in self.results.glob("points/*/r*.json")]
         found.sort(key=lambda record: record["started"])
         for before, after in itertools.pairwise(found):
             assert datetime.fromisoformat(before["ended"]) <= datetime.fromisoformat(after["started"])

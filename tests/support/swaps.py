@@ -13,7 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import orjson
+import msgspec
 
 from mounts import tmpfs, unmount
 from targets import OTHER, OWNER, listing
@@ -218,7 +218,7 @@ def _both(working: subprocess.Popen[str], begin: Callable[[], subprocess.Popen[s
         working.stdin.flush()
         done = int(attacking.communicate(timeout=_PATIENCE_S)[0])
         over.touch()
-        return [done, *orjson.loads(working.communicate(timeout=_PATIENCE_S)[0])]
+        return [done, *msgspec.json.decode(working.communicate(timeout=_PATIENCE_S)[0])]
     finally:
         for process in filter(None, (working, attacking)):
             process.kill()

@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import orjson
+import msgspec
 import pytest
 import yaml
 
@@ -342,7 +342,7 @@ def test_what_is_wrong_with_spack_yaml(site: Site, text: str, wrong: str) -> Non
 )
 def test_a_build_that_cannot_be_used(site: Site, content: str | None, said: str) -> None:
     file = site.build(fio="0f3a")
-    gone = orjson.dumps(documents.read(file)).replace(b"/bin/true", b"/bin/nosuch")
+    gone = msgspec.json.encode(documents.read(file)).replace(b"/bin/true", b"/bin/nosuch")
     file.write_bytes(documents.seal(gone) if content is None else content.encode())
     with pytest.raises(ConfigError) as caught:
         site.load()

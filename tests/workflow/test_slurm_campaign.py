@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import orjson
+import msgspec
 import pytest
 
 import slurm as clusters
@@ -331,12 +331,12 @@ def spack(stage: Stage) -> None:
         assert "Trying to restart" in run.said()
     assert standin.calls(spack) == calls
     [built] = (stage.place / "tools").glob("*/tools.json")
-    document = orjson.loads(built.read_bytes())
+    document = msgspec.json.decode(built.read_bytes())
     records = campaign.records()
     assert len(records) == 2
     for record in records:
         assert record["tool"]["path"] == document["tools"][Path(record["tool"]["path"]).name]["path"]
-        assert orjson.loads((campaign.results / f"builds/{record['build']}.json").read_bytes()) == document
+        assert msgspec.json.decode((campaign.results / f"builds/{record['build']}.json").read_bytes()) == document
         assert record["hosts"] == ["n1", "n2"]
     assert {row["verdict"] for row in campaign.table()} <= {"valid", "suspect"}
     campaign.once()

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Literal
 
-import orjson
+import msgspec
 
 from iosweep.text import human_count, printable
 
@@ -61,7 +61,7 @@ def show(lines: Sequence[Line], as_json: bool) -> int:
     bad = any(line.outcome == "wrong" for line in lines)
     if as_json:
         document = {"wrong": bad, "lines": [asdict(line) for line in lines]}
-        sys.stdout.write(orjson.dumps(document, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE).decode())
+        sys.stdout.write((msgspec.json.format(msgspec.json.encode(document), indent=2) + b"\n").decode())
         return int(bad)
     from rich.console import Console
 

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import orjson
+import msgspec
 import psutil
 
 import foreign
@@ -222,13 +222,13 @@ exec "$fio" "$@" """)
             assert _STORED.fullmatch(file.name) or not whole, f"{file} is left"
             if not file.name.endswith(".json") or file.name == "missing.json":
                 continue
-            record = orjson.loads(file.read_bytes())
+            record = msgspec.json.decode(file.read_bytes())
             archive = (file.parent / record["raw"]["name"]).read_bytes()
             assert hashlib.sha256(archive).hexdigest() == record["raw"]["sha256"]
             name = f"{file.parent.name}/{file.name.replace('.superseded', '')}"
             committed |= {name: file.read_bytes(), name.replace(".json", ".zip"): archive}
         for file in self.results.glob("*/*.json"):
-            orjson.loads(file.read_bytes())
+            msgspec.json.decode(file.read_bytes())
         assert not (self.results / "scratch").exists() or not whole
         return committed
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict, replace
 from pathlib import Path
 
-import orjson
+import msgspec
 
 from iosweep import collector
 from iosweep.commands import campaigns, plan_table
@@ -65,8 +65,8 @@ def run(arguments: Namespace) -> int:
         raise ConfigError([Problem(file, 1, "", str(obstacle)), *problems])
     fits = True
     if arguments.json:
-        document = {"plan": orjson.loads(made.content()), "forecast": asdict(forecast.of(made))}
-        print(orjson.dumps(document, option=orjson.OPT_INDENT_2).decode())
+        document = {"plan": msgspec.json.decode(made.content()), "forecast": asdict(forecast.of(made))}
+        print(msgspec.json.format(msgspec.json.encode(document), indent=2).decode())
     elif arguments.commands:
         _print_commands(made, where)
     else:

@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, TextIO
 
-import orjson
+import msgspec
 
 from iosweep.text import printable_lines
 
@@ -46,8 +46,8 @@ def say(text: str, file: TextIO | None = None) -> None:
 def to_json(document: object) -> str:
     """JSON with a line break at its end. Characters that drive a terminal are escaped, as is text that is not UTF-8."""
     try:
-        text = orjson.dumps(document, option=orjson.OPT_APPEND_NEWLINE | orjson.OPT_INDENT_2).decode()
-    except TypeError:  # names of files may hold any bytes
+        text = (msgspec.json.format(msgspec.json.encode(document), indent=2) + b"\n").decode()
+    except (TypeError, UnicodeEncodeError):  # names of files may hold any bytes
         text = json.dumps(document, indent=2) + "\n"
     if text.replace("\n", "").isprintable():
         return text

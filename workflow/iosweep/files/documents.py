@@ -23,7 +23,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
 
 import msgspec
-import orjson
 
 from iosweep.files.fields import Part
 from iosweep.text import human_count, printable, shortened
@@ -121,8 +120,8 @@ def load(data: bytes, path: str | os.PathLike[str] = "") -> dict[str, object]:
     """The document that `seal` made, without its format and digest. `path`: for the error. Raises Damaged."""
     body = _opened(data, path)
     try:
-        document: dict[str, object] = orjson.loads(body)
-    except orjson.JSONDecodeError as error:
+        document: dict[str, object] = msgspec.json.decode(body)
+    except (ValueError, RecursionError) as error:
         raise Damaged(path, f"it is not JSON: {error}") from None
     if not isinstance(document, dict):
         raise Damaged(path, "it is not a JSON object")
@@ -248,8 +247,8 @@ def _unsealed(data: bytes) -> str:
     if data[-_TAIL:].startswith(_HEAD):
         return "its content is not what its digest says"
     try:
-        document = orjson.loads(data)
-    except orjson.JSONDecodeError:
+        document = msgspec.json.decode(data)
+    except (ValueError, RecursionError):
         return "it is cut short or overwritten"
     if isinstance(document, dict) and "sha256" in document:
         return "its content is not what its digest says"

@@ -15,7 +15,7 @@ from datetime import datetime
 from functools import cache
 from typing import NamedTuple
 
-import orjson
+import msgspec
 
 from iosweep.ingest import io500
 from iosweep.plan.sweep_facts import RepetitionFacts, SweepFacts
@@ -172,7 +172,7 @@ def _place(
 def _point_id(tool: str, kind: str, known: Mapping[str, object]) -> str:
     """`ior.data.2n.32t.1m.0f3a91c2d4e5`: as the plan makes them, with the kind in place of the phases, so that an id
     does not depend on which of its phases were ingested."""
-    content = orjson.dumps({"ingested": tool, "kind": kind, **known}, option=orjson.OPT_SORT_KEYS)
+    content = msgspec.json.encode({"ingested": tool, "kind": kind, **known}, order="deterministic")
     parts = [tool, kind]
     for option in parameters().values():
         value = known.get(option.column)

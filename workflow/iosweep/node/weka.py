@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-import orjson
+import msgspec
 
 from iosweep.errors import Unanswered
 from iosweep.node.cpus import CpuSet, Topology, listed, parsed
@@ -114,7 +114,7 @@ def containers(text: str) -> list[tuple[str, str]]:
 
 def resources(name: str, text: str) -> list[ReservedSource]:
     """The output of `weka local resources -C <container> --stable -J`. Raises ValueError."""
-    document = orjson.loads(text)
+    document = msgspec.json.decode(text)
     nodes = document.get("nodes") if isinstance(document, dict) else None
     if not isinstance(nodes, dict):
         raise ValueError("its resources have no `nodes`")

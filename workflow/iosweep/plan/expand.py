@@ -10,7 +10,7 @@ from dataclasses import replace
 from functools import cache, lru_cache
 from pathlib import Path
 
-import orjson
+import msgspec
 from msgspec import structs
 
 from iosweep.config.sweeps import Config, Repetitions, Sweep
@@ -208,7 +208,7 @@ def point_id(
         "options": {name: value for name, value in options.items() if value is not None},
         "phase_time_s": phase_time_s,
     }
-    digest = hashlib.sha256(orjson.dumps(content, option=orjson.OPT_SORT_KEYS)).hexdigest()[:12]
+    digest = hashlib.sha256(msgspec.json.encode(content, order="deterministic")).hexdigest()[:12]
     shown = phases[0] + (f"+{len(phases) - 1}" if len(phases) > 1 else "")
     parts = [tool, shown, f"{nodes}n"]
     for name in _shown():

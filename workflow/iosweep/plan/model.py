@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import msgspec
-import orjson
 from msgspec import Meta
 
 from iosweep.config.criteria import Criterion
@@ -125,7 +124,7 @@ class Plan(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True
 
     def content(self) -> bytes:
         """The plan as JSON."""
-        return orjson.dumps(msgspec.to_builtins(self, order="deterministic"), option=orjson.OPT_INDENT_2)
+        return msgspec.json.format(msgspec.json.encode(self, order="deterministic"), indent=2)
 
     def document(self) -> bytes:
         """The file that allocations and merge work from: the content with its digest (documents.py)."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-import orjson
+import msgspec
 
 from iosweep.files import documents, safe_paths
 from iosweep.files.documents import Damaged
@@ -31,7 +31,7 @@ def text(
         for number, result in sorted(results.get(point.id, {}).items()):
             raw = result.raw.sha256 if result.intact else None
             lines.append({"point": point.id, "repetition": number, "attempt": result.attempt, "raw_sha256": raw})
-    return b"".join(orjson.dumps(line) + b"\n" for line in lines)
+    return b"".join(msgspec.json.encode(line) + b"\n" for line in lines)
 
 
 def path(results: Path, allocation: str) -> Path:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from functools import reduce
 from operator import add
 
-import orjson
+import msgspec
 from msgspec import structs
 
 from iosweep.errors import TargetError
@@ -267,7 +267,7 @@ class DataSets:
         counted, self._written = io_record.counted(done.moved or {}, size), None
         trouble = {}
         # each node has its own exit code if it had a command of its own
-        codes = {known["host"]: known["exit_code"] for known in orjson.loads(streams.get("hosts", b"[]"))}
+        codes = {known["host"]: known["exit_code"] for known in msgspec.json.decode(streams.get("hosts", b"[]"))}
         for k, files in enumerate(sets):
             mine = replace(done, exit_code=codes.get(hosts[k], done.exit_code))
             own = streams if "stdout" in streams else {name: streams[f"{name}@{k}"] for name in ("stdout", "stderr")}

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
 
-import orjson
+import msgspec
 
 from iosweep.errors import AllocationError, ExitCode, Obstacle, Unanswered
 from iosweep.files import safe_paths
@@ -249,7 +249,7 @@ class Commands:
         whole = together({host: ran.done for host, ran in done.items()})
         seen = of_nodes({host: ran.watched for host, ran in done.items() if ran.watched})
         own = {host: ran.done.with_own_bytes(seen.moved[host]) for host, ran in done.items()}
-        return seen._replace(moved=own).onto(whole), streams | {"hosts": orjson.dumps(nodes)}
+        return seen._replace(moved=own).onto(whole), streams | {"hosts": msgspec.json.encode(nodes)}
 
     def serve(
         self, tool: Tool, step: Step, places: Sequence[tuple[str, int]], timeout_s: float, hosts: Sequence[str]
@@ -286,7 +286,7 @@ class Commands:
             done = self.agent.run([program, *command[1:]], timeout_s, self.scratch)
         finally:
             remote.call(remote_agent.end_servers, each=dict.fromkeys(hosts, ()))
-        streams = {"stdout": done.stdout, "stderr": done.stderr, "hosts": orjson.dumps(nodes)}
+        streams = {"stdout": done.stdout, "stderr": done.stderr, "hosts": msgspec.json.encode(nodes)}
         seen = self._seen(remote, hosts)
         return replace(seen.onto(done), argvs=(done.argv, *map(tuple, exact))), streams
 
