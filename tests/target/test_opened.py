@@ -14,7 +14,7 @@ from iosweep.target import directory as directories
 from iosweep.target import identify, mounts, removal, trees
 from iosweep.target.directory import Opened, Place
 from iosweep.target.identify import identity
-from targets import OTHER, OWNER, as_root, as_user, listing, mounted, names
+from targets import OTHER, OWNER, as_root, listing, mounted, names
 
 pytestmark = pytest.mark.usefixtures("nothing_of_theirs_changes")
 
@@ -182,28 +182,6 @@ def _numbers(directory: str) -> tuple[int, int]:
         return os.fstat(opened).st_dev, mounts.mount_of(opened)
     finally:
         os.close(opened)
-
-
-@pytest.mark.local
-@as_root
-def test_a_root_that_is_not_a_mount_point(tmp_path: Path) -> None:
-    """In a chroot the table of mounts does not have the one that `/` is on."""
-    root = tmp_path / "root"
-    (root / "scratch").mkdir(parents=True)
-    program = (
-        "from iosweep.target.identify import identity\n"
-        "os.chroot(sys.argv[1]); os.chdir('/')\n"
-        "found = identity(identify.identify('/scratch'))\n"
-        "place = Place('/scratch/iosweep-c', directory.claim('/scratch/iosweep-c', {owner}), found)\n"
-        "directory.check(place)\n"
-        "trees.ensure(place, 'sets/s')\n"
-        "print(found, removal.remove_all(place)['wrong'])\n"
-    )
-    with mounted("mount", "-t", "proc", "proc", str(root / "proc")):
-        said = as_user(program, str(root), uid=0)
-    assert said.startswith("unknown unknown ")
-    assert said.endswith(" []\n")
-    assert names(root / "scratch") == []
 
 
 @pytest.mark.local

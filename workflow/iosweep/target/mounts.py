@@ -31,7 +31,7 @@ class Mount(NamedTuple):
     options: str
 
 
-#: A mount that the table does not have: that of `/` in a chroot which is not a mount point.
+#: In place of a mount that the table does not have.
 UNLISTED = Mount(0, 0, "", "", "", "unknown", "unknown", "")
 
 
@@ -129,17 +129,11 @@ def live() -> Table:
 
 
 def of(handle: int) -> Mount:
-    """The mount that a handle is on; UNLISTED in a chroot. Raises Refused if it was unmounted since it was opened: then
-    nothing tells what it shows, and nothing is found there by path any more."""
+    """The mount that a handle is on. Raises Refused if it was unmounted since it was opened: then nothing tells what it
+    shows, and nothing is found there by path any more."""
     number = mount_of(handle)
     if found := live().now().get(number):
         return found
-    root = os.open("/", os.O_PATH)
-    try:
-        if mount_of(root) == number:
-            return UNLISTED
-    finally:
-        os.close(root)
     path = printable(str(Path(f"/proc/self/fd/{handle}").readlink()))
     raise Refused(f"the file system of {path} was unmounted meanwhile")
 
