@@ -12,7 +12,6 @@
 | best.py | the best point of a phase, and the repetitions that confirm it (pure) |
 | remaining.py | plan and store -> repetitions that are left (pure) |
 | statistics.py, outliers.py | confidence intervals; nodes that differ from the others (pure) |
-| between_sessions.py | how sessions of one system differ, and changes beyond that (pure) |
 | time_to_go.py, time_limit.py | how long the rest takes; whether limits.time leaves time for it (pure) |
 | checks/, reasons.py | raw output and record -> findings -> reasons (pure) |
 | columns.py | the columns of the tables |
