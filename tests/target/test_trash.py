@@ -9,21 +9,6 @@ from iosweep.target import layout
 from targets import at, marked
 
 
-@pytest.mark.parametrize(
-    ("volume", "there"),
-    [
-        ("fuse mfs#m1:9421", True),
-        ("fuse.mfs mfs#m1:9421", True),
-        ("fuse.glusterfs s1:/dfs", False),
-        ("fuse.sshfs mfs#m1:/", True),  # the command then fails, and nothing is changed
-        ("nfs4 mfs#m1:/x", False),
-        ("ext4 /dev/sda1", False),
-    ],
-)
-def test_which_file_system_has_one(volume: str, there: bool) -> None:
-    assert layout.has_trash(volume) == there
-
-
 @pytest.mark.local
 def test_it_is_turned_off_for_the_campaigns_directory_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     directory, programs = tmp_path / "iosweep-c", tmp_path / "bin"
