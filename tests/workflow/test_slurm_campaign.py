@@ -325,7 +325,7 @@ def spack(stage: Stage) -> None:
         with mounted(stage.cluster, stage.place / "tools", on="n2"):
             with mounted(stage.cluster, stage.place / "tools", on="n1"):
                 run = campaign.start("--until", "tables")
-                run.says("tools.json says was built; is its file system mounted here?")
+                run.says("tools.json does not exist; is tools.directory mounted here?")
             run.says("n2 differs from n1: fio does not exist there under the same path; is tools.directory (")
         assert run.end() == 0, run.said()  # the next job sees it
         assert "Trying to restart" in run.said()
