@@ -156,8 +156,6 @@ def _facts(s: Snapshot) -> RenderableType:
         table.add_row("", Text(missing, style=_STYLES["missing"]))
     if s.limit_s is not None:
         table.add_row("limits.time", f"{human_duration(s.spent_s)} of {human_duration(s.limit_s)} spent")
-    elif s.spent_s:
-        table.add_row("measured for", human_duration(s.spent_s))
     return table
 
 

@@ -258,7 +258,7 @@ class Campaign:
         # in the newest words, so the newest repetition comes first
         given = [self._known[p].reasons.get(n, ()) for _, p, n in reversed(runs) if n in valid[p]]
         self._reasons = {printable(reason): count for reason, count in ranked(given)[:REASONS]}
-        self._ended = {p: run.ended for run, p, _ in runs}
+        self._begun = {p for _, p, _ in runs}
         self._newest = tuple(f for run, p, n in runs[: -NEWEST - 1 : -1] for f in self._figures(points[p], n, run))
 
     def _figures(self, point: Point, number: int, run: Ran) -> list[Figure]:
@@ -287,7 +287,7 @@ class Campaign:
             repetitions_missing=sum(map(self._missing_of, allocation.points)),
             to_go_s=self._pace.to_go_s(left, sets),
         )
-        last = max((self._ended[p] for p in ids if p in self._ended), default=None)
+        begun = any(p in self._begun for p in ids)
         jobs = self._queue.jobs_of(campaign, allocation, self._store.path)
         refusal = refusals.get(allocation.name)
         if jobs:
@@ -300,11 +300,8 @@ class Campaign:
             # a job that began, and whose time or signal ended it, was not refused
             stopped = refusal.stopped or refusal.short_of_time
             seen = replace(seen, state="stopped" if stopped else "refused", why=printable(refusal.reason))
-        elif (words := _last_words(self._store, allocation)) is not None or last is not None:
+        elif (words := _last_words(self._store, allocation)) is not None or begun:
             seen = replace(seen, state="stopped", why=words or "")
-        if seen.state == "measuring" and last is not None and left and (seen.since is None or last > seen.since):
-            now = min(time.time() - last, seen.to_go_s / seen.repetitions_left)  # of the one in flight
-            seen = replace(seen, to_go_s=max(0.0, seen.to_go_s - max(0.0, now)))
         return seen
 
     def _missing_of(self, point: Point) -> int:
