@@ -71,11 +71,11 @@ def test_mode(asked: str | None, allocated: bool, expected: str) -> None:
 
 
 def test_how_ranks_are_bound_tells_results_apart() -> None:
-    near = {"pinning": "enforce", "placement": "pack", "width": "core"}
+    near = {"pinning": "enforce", "placement": "near_nic", "width": "core", "nic": "ib0"}
     every = [bound(CpuSettings(**changed), True) for changed in ({}, {"placement": "pack"}, {"width": "core"}, near)]
     assert len({*every}) == 4
-    assert bound(CpuSettings(**near), True) == "pack/core"
-    assert bound(CpuSettings(**near | {"pinning": "strict"}), True) == "pack/core", "bound in the same way"
+    assert bound(CpuSettings(**near), True) == "near_nic/core/ib0"
+    assert bound(CpuSettings(**near | {"pinning": "strict"}), True) == "near_nic/core/ib0", "bound in the same way"
     for unbound in ("off", "verify"):
         assert bound(CpuSettings(pinning=unbound), True) is None
     assert bound(CpuSettings(), False) is None, "on one machine the default binds nothing"
@@ -239,6 +239,32 @@ def test_more_ranks_than_usable_cpus() -> None:
     assert "4 ranks on a node with 3 usable CPUs (0-2)" in said
     assert "oversubscribe: true" in said
     assert decided(one, reserved="3", oversubscribe=True).lacks(400) is None
+
+
+def nic(name: str, cpus: str | None, gbit: int, state: str = "up") -> dict[str, Any]:
+    return {"name": name, "cpus": cpus, "numa_node": 0, "speed_bits_per_s": gbit * 10**9, "state": state}
+
+
+NICS = [nic("eth0", "0-3", 25), nic("ib0/mlx5_0", "2-3,6-7", 200), nic("ib1", "0-1,4-5", 400, "down")]
+
+
+@pytest.mark.parametrize(
+    ("nics", "name", "mount", "near", "told", "five"),
+    [
+        (NICS, None, "", "2-3,6-7", "ib0/mlx5_0, near CPUs 2-3,6-7", "2 3 6 7 0"),  # the fastest that is up
+        (NICS, "ib1", "net=eth0", "0-1,4-5", "ib1, near CPUs 0-1,4-5", "0 1 4 5 2"),
+        (NICS, None, "core=3,net=eth0/10.0.0.1/24,rw", "0-3", "eth0, near CPUs 0-3", "0 1 2 3 4"),
+        (NICS, None, "net=udp", "2-3,6-7", "ib0/mlx5_0", "2 3 6 7 0"),
+        (NICS, "mlx5_0", "", "", "no interface mlx5_0: none is usable, so ranks are packed", "0 1 4 5 2"),
+        ([nic("ib0", None, 1)], None, "", "", "ib0, near CPUs (not known): none is usable, so", "0 1 4 5 2"),
+        ([], None, "", "", "no interface is up: none is usable, so ranks are packed", "0 1 4 5 2"),
+    ],
+)
+def test_near_a_nic(nics: list[dict[str, Any]], name: str | None, mount: str, near: str, told: str, five: str) -> None:
+    made = decided(facts(EIGHT, nics=nics, mount=f"w on /w type wekafs (rw,{mount})"), placement="near_nic", nic=name)
+    (note,) = made.notes
+    assert (listed(made.near), ranks(made, 5)) == (near, five)
+    assert f"near_nic: {told}" in note
 
 
 # What is stored

@@ -29,11 +29,11 @@ SMALL = machine(2, 2, 2, threads=2)
 TURNED = replace(machine(1, 2, 2), numa={0: range(2, 4), 1: range(2)})
 
 
-def placed(made: Machine, ranks: int, policy: Policy, without: str = "", width: Width = "cpu") -> str:
+def placed(made: Machine, ranks: int, policy: Policy, without: str = "", width: Width = "cpu", near: str = "") -> str:
     """The CPUs of the ranks in words: `0 2 4+12`."""
     topology = made.topology
     free = made.cpus - topology.with_siblings(parse(without))
-    binding = place(ranks, free, topology, policy, width)
+    binding = place(ranks, free, topology, policy, width, parse(near))
     return " ".join("+".join(map(str, sorted(cpus))) for cpus in binding.ranks)
 
 
@@ -90,6 +90,18 @@ def test_a_core_for_each_rank(policy: Policy, ranks: int, without: str, expected
 def test_a_core_of_which_the_job_has_one_thread() -> None:
     binding = place(3, frozenset({0, 1, 9}), SMALL.topology, "pack", "core")
     assert binding.ranks == ({0}, {1, 9}, {0})
+
+
+@pytest.mark.parametrize(
+    ("near", "without", "ranks", "expected"),
+    [
+        ("4-7,12-15", "", 6, "4 5 12 13 6 7"),
+        ("2-3,10-11", "2", 4, "3 11 0 1"),  # siblings before a far core
+        ("2-3,10-11", "2-3", 2, "0 1"),  # all that is near is reserved
+    ],
+)
+def test_near_a_nic(near: str, without: str, ranks: int, expected: str) -> None:
+    assert placed(SMALL, ranks, "near_nic", without, near=near) == expected
 
 
 @pytest.mark.parametrize("policy", get_args(Policy))

@@ -27,7 +27,7 @@ def reaching(nodes: int | None) -> Here:
     return replace(HERE, launcher=Launcher("made-up", nodes=nodes, ranks=None))
 
 
-CPUS = {"pinning": None, "reserved": None, "placement": "spread", "width": "cpu", "oversubscribe": False}
+CPUS = {"pinning": None, "reserved": None, "placement": "spread", "nic": None, "width": "cpu", "oversubscribe": False}
 
 
 def place(**more: Any) -> Target:
@@ -240,7 +240,7 @@ def test_what_is_missing_is_not_left_while_it_is_absent(
         ({"pinning": "enforce"}, "spread/cpu", True),
         ({"pinning": "enforce", "cpus": {"placement": "pack"}}, "spread/cpu", False),
         ({"pinning": "enforce", "cpus": {"placement": "pack", "width": "core"}}, "pack/cpu", True),  # fio: by CPU
-        ({"pinning": "enforce", "cpus": {"placement": "pack"}}, "pack/cpu", True),
+        ({"pinning": "enforce", "cpus": {"placement": "near_nic", "nic": "ib0"}}, "near_nic/cpu/ib0", True),
         ({"pinning": "enforce", "cpus": {"oversubscribe": True}}, "spread/cpu", True),
         ({"pinning": "enforce", "cpus": {"reserved": "3"}}, "spread/cpu", False),
         ({"pinning": "enforce", "cpus": {"reserved": "3"}}, "spread/cpu/reserved 3", True),

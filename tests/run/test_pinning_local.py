@@ -96,7 +96,7 @@ def test_what_was_bound_in_another_way_is_measured_again(allocation: Allocation)
     allocation.configure(FIO, pinning="enforce")
     allocation.measure()
     assert len(allocation.files()) == 4
-    allocation.configure(FIO, pinning="enforce", cpus={"placement": "pack"})
+    allocation.configure(FIO, pinning="enforce", cpus={"placement": "near_nic"})
     assert allocation.rows()[0]["verdict"] != "missing"  # nothing newer is there
     allocation.measure()
     assert [name.rpartition("/")[2] for name in allocation.files() if name.endswith("json")] == [

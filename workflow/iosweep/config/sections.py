@@ -7,6 +7,8 @@ from typing import Annotated, Literal
 from pydantic import (
     Field,
     StrictBool,
+    ValidationInfo,
+    field_validator,
 )
 
 from iosweep.config.scalars import (
@@ -16,6 +18,7 @@ from iosweep.config.scalars import (
     Duration,
     FileSystemType,
     Layout,
+    Name,
     PathText,
     Share,
     Size,
@@ -133,11 +136,23 @@ class Cpus(Strict):
         " takes the place of what the nodes say, and is checked against it; siblings of the same core are added."
         " Default: what WEKA says on each node.",
     )
-    placement: Literal["spread", "pack"] = Field(
+    placement: Literal["spread", "pack", "near_nic"] = Field(
         "spread",
         description="`spread`: over NUMA nodes in turn, one per core before siblings; `pack`: NUMA node after NUMA"
-        " node. Default: spread.",
+        " node; `near_nic`: as pack, the CPUs near the network interface first. Default: spread.",
     )
+    nic: Name | None = Field(
+        None,
+        description="The interface for near_nic, such as ib0. Default: that of WEKA's mount, or the fastest one up.",
+    )
+
+    @field_validator("nic")
+    @classmethod
+    def _of_near_nic(cls, nic: str | None, info: ValidationInfo) -> str | None:
+        if nic is not None and info.data.get("placement", "near_nic") != "near_nic":
+            raise ValueError("without effect; it is for `placement: near_nic`")
+        return nic
+
     width: Literal["cpu", "core"] = Field(
         "cpu", description="A rank gets one CPU, or all usable ones of a core. Default: cpu."
     )

@@ -6,6 +6,7 @@ results/checks/cpus.py compares the two.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -23,7 +24,7 @@ from iosweep.node.node_facts import NodeFacts
 from iosweep.node.reserved import Overlap, Reserved, overlap
 from iosweep.text import human_count
 
-Policy = Literal["spread", "pack"]
+Policy = Literal["spread", "pack", "near_nic"]
 Width = Literal["cpu", "core"]
 _T = TypeVar("_T")
 Mode = Literal["off", "verify", "enforce", "strict"]
@@ -32,11 +33,12 @@ BINDS: tuple[Mode, ...] = ("enforce", "strict")
 
 
 class CpuSettings(Part, frozen=True, kw_only=True):
-    """`pinning` and `cpus` of the configuration. reserved: None where the node says which.
+    """`pinning` and `cpus` of the configuration. reserved, nic: None where the node says which.
 
     The digest of a plan depends on the order of the fields.
     """
 
+    nic: str | None = None
     oversubscribe: bool = False
     pinning: Mode | None = None
     placement: Policy = "spread"
@@ -56,7 +58,7 @@ def bound(settings: CpuSettings, allocated: bool, mpi: bool = True) -> str | Non
     """
     chosen, kept = mode(settings, allocated), settings.reserved
     width = settings.width if mpi else "cpu"
-    how = (settings.placement, width) if chosen in BINDS else ()
+    how = (settings.placement, width, settings.nic) if chosen in BINDS else ()
     said = None if kept is None or chosen == "off" else f"reserved {kept or 'none'}"
     return "/".join(filter(None, (*how, said))) or None
 
@@ -65,7 +67,8 @@ def bound(settings: CpuSettings, allocated: bool, mpi: bool = True) -> str | Non
 class Pinning:
     """What was decided for the nodes of an allocation.
 
-    usable: what all nodes have in common; usable_of: host -> its own. topology: that of the first node.
+    usable: what all nodes have in common; usable_of: host -> its own. topology, near: those of the first
+    node; near: CPUs near the network interface, for near_nic.
     """
 
     mode: Mode
@@ -73,6 +76,7 @@ class Pinning:
     topology: Topology
     usable: CpuSet
     usable_of: Mapping[str, CpuSet]
+    near: CpuSet
     nodes: Mapping[str, NodeFacts]
     notes: tuple[str, ...]
 
@@ -83,7 +87,7 @@ class Pinning:
         if not mpi and ranks > len(self.usable):
             return Binding((self.usable,) * ranks, self.usable)
         width: Width = self.settings.width if mpi else "cpu"  # fio has no list for each of its workers
-        return place(ranks, self.usable, self.topology, self.settings.placement, width)
+        return place(ranks, self.usable, self.topology, self.settings.placement, width, self.near)
 
     def lacks(self, ranks: int) -> str | None:
         """Why a node cannot run so many MPI ranks, or None."""
@@ -166,6 +170,7 @@ def decide(settings: CpuSettings, nodes: Mapping[str, NodeFacts], slurm: bool) -
     notes += [f"note: {host}: {told}" for host, facts in nodes.items() if (told := Reserved.of_node(facts).unasked)]
     overlaps = _overlaps(nodes, slurm, chosen == "strict") if chosen in BINDS else {}
     notes += [f"note: {said}" for said in _alike(overlaps)]
+    near, chosen_nic = _near(settings, first)
     if not slurm and (allowed := _allowed(first)) != topology.cpus:
         notes.append(f"note: only {named(allowed)} of {listed(topology.cpus)} may be used here")
     if chosen in BINDS:
@@ -177,7 +182,10 @@ def decide(settings: CpuSettings, nodes: Mapping[str, NodeFacts], slurm: bool) -
             notes.append(f"note: {host} could use {named(more)} too, which not all nodes have; ranks are placed alike")
         if others := [host for host, facts in nodes.items() if _shape(facts) != _shape(first)]:
             notes.append(f"note: {named_hosts(others)}: other cores or NUMA nodes than here, where ranks are placed")
-    return Pinning(chosen, settings, topology, shared, usable_of, nodes, tuple(notes))
+        if settings.placement == "near_nic":
+            packed = "" if near & shared else ": none is usable, so ranks are packed"
+            notes.append(f"note: near_nic: {chosen_nic}{packed}")
+    return Pinning(chosen, settings, topology, shared, usable_of, near, nodes, tuple(notes))
 
 
 def _overlaps(nodes: Mapping[str, NodeFacts], slurm: bool, strict: bool) -> dict[str, Overlap]:
@@ -215,6 +223,21 @@ def _usable(facts: NodeFacts) -> CpuSet:
     return _allowed(facts) - parse(facts.reserved_cpus or "")
 
 
+def _near(settings: CpuSettings, facts: NodeFacts) -> tuple[CpuSet, str]:
+    """The CPUs near the interface that was configured, that WEKA's mount names, or else the fastest one that is up; and
+    words on them."""
+    of_mount = re.search(r" type wekafs \(.*\bnet=([^,/)]+)", facts.mount or "")
+    name = settings.nic or (of_mount[1] if of_mount else None)
+    chosen = [nic for nic in facts.nics or () if name in (nic.name, nic.name.partition("/")[0])]
+    if not chosen and not settings.nic:  # a mount can name UDP
+        up = [nic for nic in facts.nics or () if nic.state == "up"]
+        chosen = sorted(up, key=lambda nic: -(nic.speed_bits_per_s or 0))[:1]
+    if not chosen:
+        return NO_CPUS, f"no interface {settings.nic or 'is up'}"
+    near = NO_CPUS.union(*(parse(nic.cpus or "") for nic in chosen))
+    return near, f"{chosen[0].name}, near CPUs {listed(near) or '(not known)'}"
+
+
 # Which CPUs ranks run on
 
 
@@ -240,16 +263,20 @@ def common(usable_of: Mapping[str, CpuSet]) -> tuple[CpuSet, dict[str, CpuSet]]:
     return shared, {host: cpus - shared for host, cpus in usable_of.items() if cpus != shared}
 
 
-def place(ranks: int, usable: CpuSet, topology: Topology, policy: Policy, width: Width = "cpu") -> Binding:
+def place(
+    ranks: int, usable: CpuSet, topology: Topology, policy: Policy, width: Width = "cpu", near: CpuSet = NO_CPUS
+) -> Binding:
     """A CPU (`width` cpu), or the usable CPUs of a core, for each of `ranks`; they begin anew where there are too few.
 
     spread: in turn over NUMA nodes, and those of each socket in turn; one per core before siblings. pack: NUMA node
-    after NUMA node, in each one per core before siblings. Raises ValueError without a usable CPU.
+    after NUMA node, in each one per core before siblings. near_nic: as pack, those in `near` first. Raises ValueError
+    without a usable CPU.
     """
     if not usable:
         raise ValueError("there is no usable CPU")
     core_of = {cpu: core & usable for core in topology.cores for cpu in core} if width == "core" else {}
-    order = _order(usable, topology, policy)
+    first = usable & near if policy == "near_nic" else NO_CPUS
+    order = chain(_order(first, topology, policy), _order(usable - first, topology, policy))
     places = list(dict.fromkeys(core_of.get(cpu, frozenset([cpu])) for cpu in order))
     chosen = tuple(places[k % len(places)] for k in range(ranks))
     return Binding(chosen, usable, ranks > sum(any(core & cpus for cpus in chosen) for core in topology.cores))
@@ -257,7 +284,7 @@ def place(ranks: int, usable: CpuSet, topology: Topology, policy: Policy, width:
 
 def _order(usable: CpuSet, topology: Topology, policy: Policy) -> Iterator[int]:
     nodes = [list(_levels(cpus, topology)) for cpus in _numa_nodes(usable, topology, policy == "spread")]
-    if policy == "pack":
+    if policy != "spread":
         yield from chain.from_iterable(chain.from_iterable(nodes))
         return
     for level in zip_longest(*nodes, fillvalue=()):

@@ -179,7 +179,7 @@ _MEASURED: tuple[Column, ...] = (
         "enforce, strict: ranks and workers were to be bound; verify: looked at, not bound; off. Null where the record"
         " does not say (docs/pinning.md).",
     ),
-    Column("placement", "string", "How they were placed: spread or pack. Null where nothing was bound."),
+    Column("placement", "string", "How they were placed: spread, pack, near_nic. Null where nothing was bound."),
     Column(
         "cpus", "string", "CPUs that ranks and workers were allowed on when they were looked at (`0-3,8`), on `host`."
     ),
