@@ -314,10 +314,6 @@ def _leave(*_: object) -> NoReturn:
     os._exit(0)
 
 
-if __name__ == "__main__":
-    main()
-
-
 def collected(place: Folder, outputs: Mapping[str, str]) -> dict[str, bytes]:
     """stream -> content, without what is absent, is not a file, or is too large.
 
@@ -344,3 +340,7 @@ def collected(place: Folder, outputs: Mapping[str, str]) -> dict[str, bytes]:
 
 def _by_number(name: str) -> list[tuple[int, str]]:
     return [(int(part), "") if part.isdigit() else (-1, part) for part in re.split(r"(\d+)", name)]
+
+
+if __name__ == "__main__":
+    main()
