@@ -15,6 +15,7 @@ import locks
 from iosweep.commands import cli
 from iosweep.files import documents
 from iosweep.results.store import Store
+from iosweep.slurm import job_comment
 from iosweep.target import directory as directories
 from iosweep.target import identify, lock, trees
 from slurm import Cluster
@@ -487,7 +488,7 @@ def test_ctrl_c_and_again(left: Left, tmp_path: Path) -> None:
 
 # Jobs of the campaign in Slurm, which may wait and hold no lock yet
 
-COMMENT = "rule_measure_wildcards_c_2-nodes_0f3a91c2d4e5_0"
+COMMENT = job_comment.write("c", "2-nodes")
 
 
 def say(place: Path, out: str = "", code: int = 0, errors: str = "") -> None:
@@ -524,9 +525,11 @@ def test_slurm_that_does_not_answer(left: Left, tmp_path: Path, capsys: Capture,
     assert ("jobs of the campaign c that wait are not seen" in capsys.readouterr().err) == noted
 
 
-def test_clean_asks_a_real_one(slurm: Cluster, left: Left, tmp_path: Path) -> None:
+def test_clean_asks_a_real_one(slurm: Cluster, tmp_path: Path) -> None:
     """Nothing holds the lock here: the job waits, or runs where the lock does not reach."""
-    left.know(uuid=marker_in(left.directory)["uuid"], lock=locks.own())
+    left = Left(tmp_path)
+    (tmp_path / "locks").mkdir()
+    left.know(uuid=marker_in(left.directory)["uuid"], lock=str(tmp_path / "locks"))
 
     def cleaned() -> subprocess.CompletedProcess[str]:
         return slurm.run([sys.executable, "-m", "iosweep", "clean", "--yes", "c"], cwd=str(tmp_path), check=False)
