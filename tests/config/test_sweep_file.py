@@ -170,7 +170,7 @@ def test_repetitions(tmp_path: Path, written: Any, meant: Repetitions) -> None:
          ["8: sweeps[0].options.queue_depth: `queue_depth` is set under both axes and options; keep one"]),
         ("{file_size: 16m}", "{fsync: false}", ["8: sweeps[0].options.fsync: `fsync` has no effect on rand_read"]),
         ("target:", "cpus: {placement: pack, nic: ib0}\ntarget:",
-         ["2: cpus.nic: without effect; it is for `placement: near_nic`"]),
+         ['2: cpus.nic: "ib0" is without effect; it is for `placement: near_nic`']),
         ("[4k, 64k]", "[4k, 4096]",
          ["7: sweeps[0].axes.transfer_size: has a value twice (sizes are binary: 1k is 1024)"]),
     ],

@@ -54,6 +54,12 @@ TARGET: dict[str, Any] = {"server_cache": None, "node_bandwidth": None, "type": 
 MB = 10**6
 
 
+def quota(periods: int, stopped: int, stopped_s: float) -> dict[str, Any]:
+    """A load with what a CPU quota did in ten seconds."""
+    throttled = {"periods": periods, "stopped": stopped, "stopped_s": stopped_s, "host": "n2"}
+    return {"load": {"other": 0.0, "steal": 0.0, "window_s": 10.0, "throttled": throttled}}
+
+
 def other(name: str, user: str, share: float) -> dict[str, Any]:
     return {"name": name, "user": user, "share": share}
 

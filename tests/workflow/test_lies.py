@@ -25,6 +25,7 @@ import mounts
 from campaign import Allocation
 from held_job import Held
 from two_nodes import Job
+from waiting import wait_for
 
 READS: dict[str, Any] = {
     "name": "s", "tool": "fio", "phases": ["rand_read"], "phase_time": "1s", "repetitions": 1,
@@ -182,6 +183,38 @@ def busy_cpu(made: Allocation) -> Iterator[None]:
         yield
 
 
+#: Where control groups of either version are made: files of a weight that beats all others, and of half a CPU.
+CPU_QUOTAS = (
+    ("/sys/fs/cgroup/cpu", {"cpu.shares": "10240", "cpu.cfs_quota_us": "50000"}),
+    ("/sys/fs/cgroup", {"cpu.weight": "1000", "cpu.max": "50000 100000"}),
+)
+
+
+def limited_group() -> Path:
+    """A new control group that nothing stops but its quota. Skips where none can be made."""
+    for folder, files in CPU_QUOTAS:
+        group = Path(folder, f"iosweep-test-{os.getpid()}")
+        with contextlib.suppress(OSError):
+            group.mkdir()
+            for name, value in files.items():
+                (group / name).write_text(value)
+            return group
+    pytest.skip("root: no control group with a CPU quota can be made here")
+
+
+@contextlib.contextmanager
+def quota(made: Allocation) -> Iterator[None]:
+    """The job may use half a CPU."""
+    processes = limited_group() / "cgroup.procs"
+    enter = ["sh", "-c", 'echo $$ > "$0" && exec "$@"', str(processes)]
+    made.command = lambda *words, command=made.command: [*enter, *command(*words)]
+    try:
+        yield
+    finally:
+        wait_for(lambda: not processes.read_text())
+        processes.parent.rmdir()
+
+
 EVERY_SECOND = "n=$(cat {place}/n 2> /dev/null || echo 0); echo $((n + 1)) > {place}/n; [ $((n % 2)) = 1 ]"
 LATER = "n=$(cat {place}/n 2> /dev/null || echo 0); echo $((n + 1)) > {place}/n; [ $n -gt 2 ]"
 
@@ -203,6 +236,7 @@ LIES: dict[str, Lie] = {
     "a slow worker": Lie(stopped("slow", "1"), "even", "worker .* of the workers' median", FOUR),
     "dd beside it": Lie(dd_beside, "other_io", "other", LONGER),
     "a busy CPU": Lie(busy_cpu, "other_load", "of the CPU time", ONE),
+    "a CPU quota": Lie(quota, "cpu_quota", "a CPU quota stopped", BUFFERED),
 }
 #: What cannot be told in a shorter phase. These run all at once.
 LONG_LIES: dict[str, Lie] = {
@@ -225,7 +259,7 @@ class Told(Allocation):
 
 
 #: Their fails may be true of an honest run on a busy machine.
-OF_THE_MACHINE = {"steady", "even", "precise", "other_io", "other_load"}
+OF_THE_MACHINE = {"steady", "even", "precise", "other_io", "other_load", "cpu_quota"}
 
 
 def judged(made: Allocation) -> list[dict[str, Any]]:

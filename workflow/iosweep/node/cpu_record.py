@@ -64,6 +64,16 @@ class Other(Part, frozen=True):
     share: Number
 
 
+class Throttled(Part, frozen=True):
+    """What the CPU quota of a control group did: periods in which something ran, those in which it stopped that, and
+    for how long on all CPUs together."""
+
+    periods: Count
+    stopped: Count
+    stopped_s: Seconds
+    host: str = ""
+
+
 class Bound(Part, frozen=True):
     """CPUs that ranks or workers were bound to, as a list, and the share of their time that others used."""
 
@@ -80,7 +90,8 @@ class Load(Part, frozen=True, kw_only=True):
     were not found; steal: withheld by the hypervisor; user_only: the kernel's threads could not be seen, and others
     count in user mode only; unknown: what may then be the kernel's threads or others in kernel mode; window_s: the time
     that was covered; host: where others used most; top: those of others that used most there; bound: the CPUs with a
-    rank or worker of which others used most, None where that is not known; unread: hosts without a load.
+    rank or worker of which others used most, None where that is not known; throttled: by the CPU
+    quota that stopped longest on any node, None where control groups could not be read; unread: hosts without a load.
     """
 
     other: Number
@@ -92,6 +103,7 @@ class Load(Part, frozen=True, kw_only=True):
     host: str = ""
     top: tuple[Other, ...] = ()
     bound: Bound | None = None
+    throttled: Throttled | None = None
     unread: tuple[str, ...] = ()
 
 
@@ -108,7 +120,7 @@ class NodeLoad(Part, frozen=True, kw_only=True):
 
     busy: less the kernel's threads, where they can be seen; in user mode only where they cannot, and `system` in kernel
     mode. ours: of the tool, the runner and the agents; ours_system: in kernel mode, with the client's, beside `system`.
-    machine: its counters at the first and the last look. top, bound: as for `Load`.
+    machine: its counters at the first and the last look. top, bound, throttled: as for `Load`.
     """
 
     busy: float
@@ -122,3 +134,4 @@ class NodeLoad(Part, frozen=True, kw_only=True):
     ours_system: float = 0.0
     top: tuple[Other, ...] = ()
     bound: Bound | None = None
+    throttled: Throttled | None = None

@@ -266,7 +266,7 @@ def of_nodes(loads: Mapping[str, NodeLoad | None]) -> Load | None:
     known = {host: load for host, load in loads.items() if load}
     if not known:
         return None
-    other, unknown, bound = {}, 0.0, []
+    other, unknown, bound, throttled = {}, 0.0, [], []
     for host, load in known.items():
         same = [one for one in known.values() if _is_same_machine(one, load)]
         client = max(one.client or 0.0 for one in same)
@@ -274,7 +274,10 @@ def of_nodes(loads: Mapping[str, NodeLoad | None]) -> Load | None:
         unknown = max(unknown, load.system - sum(one.ours_system for one in same))
         if load.bound and len(same) == 1:
             bound.append(structs.replace(load.bound, host=host))
+        if load.throttled:
+            throttled.append(structs.replace(load.throttled, host=host))
     clients = [load.client for load in known.values() if load.client is not None]
+    longest = max(throttled, key=lambda one: one.stopped_s, default=None)
     host = max(other, key=other.__getitem__)
     return Load(
         other=round(min(1.0, max(other.values())), 3),
@@ -286,6 +289,7 @@ def of_nodes(loads: Mapping[str, NodeLoad | None]) -> Load | None:
         host=host,
         top=known[host].top,
         bound=max(bound, key=lambda one: one.other, default=None),
+        throttled=longest if len(throttled) == len(known) else None,
         unread=tuple(sorted(set(loads) - set(known))),
     )
 

@@ -1,5 +1,5 @@
 """Looks at a node while a command runs: the masks of its ranks or workers (sampling.py), who uses its CPUs (load.py),
-and what it moves and does each second (io_counters.py, monitor.py)."""
+how often a CPU quota stopped it (cgroup.py), and what it moves and does each second (io_counters.py, monitor.py)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pathlib import Path
 import msgspec
 from msgspec import structs
 
-from iosweep.node import fs_types, procfs
+from iosweep.node import cgroup, fs_types, procfs
 from iosweep.node.cpu_record import Looks, NodeLoad
 from iosweep.node.cpus import NO_CPUS, CpuSet, parsed
 from iosweep.node.io_counters import IoCounters
@@ -95,6 +95,7 @@ class Watch:
         self._between = job is not None or bool(self._bound)
         self._reader = Reader(around, job)
         self._monitor = Monitor(NO_CPUS.union(*self._bound), counters)
+        self._quotas = cgroup.quotas()
         self._looks: list[Look] = []
         self._began = time.monotonic()
         self._stop = threading.Event()
@@ -111,6 +112,8 @@ class Watch:
             self._monitor.sample()
             self._looks.append(self._reader.look())
             found = shares(self._looks, self._reader.client_is_process, self._bound, procfs.user)
+            if found:
+                found = structs.replace(found, throttled=cgroup.throttled(self._quotas, cgroup.quotas()))
             watched = structs.replace(watched, load=found, monitor=self._monitor.stream())
         if self._sampler:
             cpus, progress = self._sampler.end(), self._sampler.progress

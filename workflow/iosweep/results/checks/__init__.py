@@ -49,6 +49,7 @@ CHECKS: tuple[Check, ...] = (
     Check("suspect", caches.other_reader),
     Check("suspect", amounts.plausible),
     Check("suspect", interference.other_load),
+    Check("suspect", interference.cpu_quota),
     Check("suspect", interference.other_io),
     Check("suspect", nodes.exclusive),
     Check("invalid", cpus.pinned),

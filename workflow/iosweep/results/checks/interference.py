@@ -14,6 +14,8 @@ from iosweep.units import human_size
 
 #: Share of a node's CPU time that others may use while a phase runs, and of the CPUs of one rank or worker.
 OTHER_LOAD = 0.25
+#: Share of its periods in which a CPU quota may stop the tool, and of the time.
+_STOPPED, _STOPPED_TIME = 0.05, 0.02
 #: What others may move, as a share of the tool's own bytes; and beside it in all, and per second: logs, and what a
 #: desktop does.
 OTHER_IO, _BYTES, _BYTES_PER_S = 0.25, 16 << 20, 4 << 20
@@ -70,6 +72,21 @@ def _named(top: Sequence[Other]) -> str:
     """The processes of others that used most."""
     each = (f"{one.name}{f' of {one.user}' if one.user else ''} {one.share:.0%}" for one in top)
     return f" ({', '.join(each)})" if top else ""
+
+
+def cpu_quota(s: Seen) -> Finding:
+    """No CPU quota stopped the tool's control group in more than 5 % of its periods and more than 2 % of the time."""
+    if not (load := s.run.load):
+        return unchecked("what CPU quotas did was not read (it takes runs of half a second)")
+    if not (found := load.throttled):
+        return unchecked("the control groups of a node could not be read")
+    if not found.stopped:
+        return passed("no CPU quota stopped anything")
+    periods = f"{found.stopped} of {found.periods} periods"
+    told = f"a CPU quota stopped what ran{_on(s, found.host)} in {periods}, for {found.stopped_s:.2f} s in all"
+    if found.stopped > _STOPPED * found.periods and found.stopped_s > _STOPPED_TIME * load.window_s:
+        return failed(told)
+    return passed(told)
 
 
 class _Way(NamedTuple):
