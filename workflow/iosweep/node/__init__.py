@@ -9,9 +9,9 @@ CPU pinning, in the order in which it is decided:
     sampling         the masks of every thread, read while a tool runs
     (results/checks/cpus judges these masks; report/cpus shows them)
 
-While a tool runs: watching (one class for all agents), sampling, load (who used the CPUs), monitor (the node once a
-second), progress (what each MPI rank had moved), io_counters (the bytes that were moved); cpu_record and
-io_record are what a result keeps of it.
+While a tool runs: watching (one class for all agents), sampling, load (who used the CPUs), cgroup (CPU quotas),
+monitor (the node once a second), progress (what each MPI rank had moved), io_counters (the bytes that were moved);
+cpu_record and io_record are what a result keeps of it.
 
 Other facts: node_facts (what a result keeps of a node), collect_facts (reads it), environment, fs_types (what is known
 of types of file systems), process and stopping (starting and ending programs), procfs (processes, small files).
