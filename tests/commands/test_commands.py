@@ -239,12 +239,6 @@ def test_version(capsys: Capture) -> None:
     assert capsys.readouterr().out == f"iosweep {iosweep.__version__}\n"
 
 
-def _digest(output: str) -> str:
-    from iosweep.plan.model import plan_from_document
-
-    return plan_from_document(documents.dump(msgspec.json.decode(output)["plan"])).digest
-
-
 @pytest.mark.parametrize("command", ["show", "report"])
 def test_a_campaign_that_is_not_known(capsys: Capture, place: Path, command: str) -> None:
     assert run(command, "nothing") == 1

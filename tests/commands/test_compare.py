@@ -6,19 +6,14 @@ MAKE_COMPARE_TEXT=1 makes the expected text again.
 import json
 import os
 import re
-import shutil
-from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-import pyarrow as pa
-import pyarrow.parquet
 import pytest
 
 import results_factory as factory
 from iosweep.commands import cli, compare
-from iosweep.results import merged_tables
 
 Capture = pytest.CaptureFixture[str]
 EXPECTED = Path(__file__).with_name("compare.txt")
@@ -44,27 +39,6 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def make(place: Path, name: str, **options: object) -> Path:
     wanted = {"sweeps": SWEEPS, "repetitions": 5, "campaign": name} | options
     return factory.make(place / "results" / name, **wanted)  # type: ignore[arg-type]
-
-
-def copy(
-    place: Path,
-    of: str,
-    name: str,
-    change: Callable[[factory.Row], None] = lambda _: None,
-    keep: Callable[[factory.Row], bool] = lambda _: True,
-) -> None:
-    """A campaign with the measurements of another one, each row changed."""
-    made, own = place / "results" / of, place / "results" / name
-    shutil.rmtree(own, ignore_errors=True)
-    shutil.copytree(made, own)
-    table = pa.parquet.read_table(made / "results.parquet")
-    rows = [row for row in table.to_pylist() if keep(row)]
-    for row in rows:
-        change(row)
-    pa.parquet.write_table(pa.Table.from_pylist(rows, table.schema), own / "results.parquet")
-    about = merged_tables.documents.read(own / merged_tables.ABOUT) | {"campaign": name}
-    (own / merged_tables.ABOUT).write_bytes(merged_tables.documents.dump(about, indent=True))
-    factory.describe_again(own)
 
 
 def spoil(row: factory.Row) -> tuple[str, str] | None:

@@ -24,7 +24,7 @@ from iosweep.errors import Unusable
 from iosweep.files import documents
 from iosweep.findings import Line
 from iosweep.jobs import submission
-from iosweep.jobs.profile import Profile, minutes, read
+from iosweep.jobs.profile import Profile, read
 from iosweep.node.node_facts import NodeFacts, ReservedSource
 from iosweep.node.reserved import resolve
 from iosweep.programs import spack_environment
@@ -69,25 +69,6 @@ def test_the_profile_that_we_ship(root: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "resources",
-    [
-        "[slurm_partition=\"long\", slurm_account='bio', runtime=90, 'licenses=\"pfs:2\"', mem_mb=64000, launcher=srun,"
-        " scheduler=slurm]",
-        "{slurm_partition: long, slurm_account: bio, runtime: 90m, licenses: 'pfs:2', mem: 64G, launcher: srun,"
-        " scheduler: slurm}",
-    ],
-)
-def test_both_ways_to_write_resources(tmp_path: Path, resources: str) -> None:
-    write(tmp_path, "executor: local", "config.yaml")  # an older name, which Snakemake passes over
-    write(tmp_path, f"executor: iosweep\niosweep-reservation: night\ndefault-resources: {resources}\n")
-    found = read(tmp_path)
-    assert found == Profile(
-        str(tmp_path / "profile.v9+.yaml"), "long", "bio", "night", "pfs:2", 90, 64000, "srun",
-    )  # fmt: skip
-    assert found.options == ["--partition=long", "--account=bio", "--reservation=night"]
-
-
-@pytest.mark.parametrize(
     ("text", "wrong"),
     [
         (None, "has no profile.v9+.yaml"),
@@ -125,26 +106,7 @@ def test_where_a_profile_is_wrong(tmp_path: Path, text: str, line: int, wrong: s
     assert {problem.where.partition(".")[2] for problem in found.problems} - {*least} <= {wrong.partition(":")[0]}
 
 
-def test_times_as_snakemake_takes_them() -> None:
-    assert [minutes(v) for v in (90, "90", "90m", "1.5h", "1d 2h", "2 days")] == [90, 90, 90, 90, 1560, 2880]
-    assert [minutes(v) for v in ("", "soon", "12x", "-5", "1" * 50 + "!")] == [None] * 5
-
-
 # --- what Slurm says
-
-
-def test_commands() -> None:
-    found: dict[str, str | None] = dict.fromkeys(judge_slurm.COMMANDS, "/usr/bin/x")
-    assert judge_slurm.commands(found, "slurm 23.11.4\n").seen.startswith("slurm 23.11.4: sbatch")
-    lacking = judge_slurm.commands(found | {"srun": None}, "")
-    assert (lacking.outcome, lacking.seen.split(" not")[0]) == ("wrong", "srun")
-
-
-def test_controller() -> None:
-    # 22.05; with a backup controller there are two lines
-    assert judge_slurm.controller("Slurmctld(primary) at head is UP").outcome == "ok"
-    assert judge_slurm.controller("Slurmctld(primary) at a is DOWN\nSlurmctld(backup) at b is UP").outcome == "ok"
-    assert judge_slurm.controller("Slurmctld(primary) at head is DOWN").outcome == "wrong"
 
 
 def test_partitions() -> None:
@@ -325,22 +287,6 @@ def test_one_unhealthy_node(check: str, outcome: str, more: dict[str, Any], said
     assert found[check].outcome == outcome
     assert said in found[check].seen
     assert {name for name, line in found.items() if line.outcome != "ok"} == {check}
-
-
-@pytest.mark.parametrize(
-    ("kind", "change", "never"),
-    [
-        ("hangs", "find out why it does not answer", "mount"),
-        ("absent", "mount it where it is not there", "answer"),
-        ("denied", "name a directory that", "mount"),
-        ("failed", "see what is wrong with the file system", "mount"),
-    ],
-)
-def test_what_to_do_about_a_target(kind: str, change: str, never: str) -> None:
-    found = judge_nodes.target({"n1": {"identity": "x", "writable": True}, "n2": {"error": "so it is", "kind": kind}})
-    assert (found.outcome, found.seen) == ("wrong", "n2: so it is")
-    assert found.change.startswith(change)
-    assert never not in found.change
 
 
 def test_tools_that_spack_builds() -> None:

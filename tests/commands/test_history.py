@@ -15,7 +15,6 @@ from iosweep.commands import cli
 from iosweep.results import merged_tables
 
 Capture = pytest.CaptureFixture[str]
-SAMPLES = Path(__file__).parents[1] / "samples"
 SWEEPS = [results_factory.sweep("s", ["seq_read", "rand_read"], {"threads_per_node": [1, 8]})]
 
 

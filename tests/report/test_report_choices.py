@@ -81,11 +81,6 @@ def test_a_disturbed_repetition_does_not_choose() -> None:
     assert best(doubted(disturbed, "p4", 2, 3, verdict="invalid")).result.point == "p2"
 
 
-def test_a_disturbed_repetition_that_is_too_fast_does_not_choose() -> None:
-    found = best(doubted(rows({2: RATES[2], 4: [150.0, 900.0, 151.0]}), "p4", 2))
-    assert (found.result.point, [one.point for one in found.better]) == ("p2", ["p4"])
-
-
 def test_a_point_that_mostly_failed_is_no_suspect_one() -> None:
     """Its one valid repetition is the best figure of the tables, and no suspect repetition is the reason."""
     found = best(doubted(rows({2: RATES[2], 4: [300.0, 1.0, 1.0]}), "p4", 2, 3, verdict="invalid"))
@@ -174,17 +169,6 @@ def test_a_confirmed_headline_has_the_verdict_of_its_fresh_repetitions() -> None
     assert (found.result.point, found.verdict, found.confirmed) == ("p4", "valid", True)
 
 
-def test_imprecise_is_no_reason_against_a_choice() -> None:
-    """The runner has chosen before that could be judged."""
-    imprecise = [*rows({1: RATES[1], 2: RATES[2]}), *rows({4: RATES[4]}, verdict="suspect")]
-    own = {"point": "p4", "outcome": "fail", "severity": "suspect"}
-    fails = [check(**own, check="precise", repetition=number) for number in (1, 2, 3)]
-    assert best(imprecise).result.point == "p2"
-    assert best(imprecise, fails).result.point == "p4"
-    other = [*fails, *(check(**own, check="client_cache", repetition=number) for number in (1, 2))]
-    assert best(imprecise, other).result.point == "p2"
-
-
 def test_a_single_point_is_the_best_of_nothing() -> None:
     found = best(rows({1: RATES[1]}))
     assert (found.chosen, found.doubt) == ("", "")
@@ -205,14 +189,6 @@ def test_what_a_ramp_does_not_need_is_counted_apart() -> None:
     (result,) = summarize([late])
     assert (result.state, result.verdict) == ("unneeded", "missing")
     assert result.reasons == (late.reasons,)
-
-
-def test_a_step_that_is_far_below_lacks_nothing() -> None:
-    more = {"verdict": "missing", "left": False, "unneeded": True, "ops_per_s": None}
-    rest = [row(point="p1", phase="rand_read", repetition=n, reasons="not needed: far below", **more) for n in (2, 3)]
-    (result,) = summarize([*rows({1: [100.0]}, verdict="suspect", reasons="noisy"), *rest])
-    assert (result.state, result.measured, result.used, result.lacking) == ("suspect", 1, 1, 0)
-    assert result.reasons == ("noisy",)  # what a figure is doubted for is not why others were left out
 
 
 def test_knees(tmp_path: Path) -> None:
@@ -246,15 +222,6 @@ def test_a_knee_says_why_the_peak_may_be_beyond_it(tmp_path: Path) -> None:
     assert bend.sentence.endswith(
         "; the climb ended because noise hides what is gained above 1 thread per node, so the peak may be higher"
     )
-
-
-def test_each_reason_of_a_result_is_given_once() -> None:
-    """Also where repetitions have it beside another one."""
-    found = [
-        *rows({1: [100.0]}, verdict="suspect", reasons="not repeatable | noisy"),
-        *rows({1: [101.0]}, verdict="suspect", reasons="not repeatable"),
-    ]
-    assert summarize(found)[0].reasons == ("not repeatable", "noisy")
 
 
 TARGET = Target(directory="/x", source="", fstype="", layout_is="")

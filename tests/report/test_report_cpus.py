@@ -9,12 +9,11 @@ import pytest
 
 import results_factory as factory
 from iosweep.analysis.data import Campaign, CheckRow
-from iosweep.node.cpus import Topology
 from iosweep.node.reserved import CONFIGURATION
 from iosweep.report import cpus, page
 from iosweep.report.cpus import Cpus, Picture
 from report_nodes import HUGE, ONE, node, nodes
-from topologies import AWS_192, INTERLEAVED_64, WEKA_56, Machine, machine
+from topologies import AWS_192, WEKA_56, machine
 
 TWO = machine(1, 1, 2).topology
 WEKA = {"source": "weka local resources -C client0", "cpus": "24-27", "says": "4 FRONTEND cores, dedicated"}
@@ -64,29 +63,6 @@ class TestPicture:
         last = found.sockets[0].numas[1].cores[-1][0]
         assert last.title == "P#27, L#27: reserved (weka local resources -C client0), not in the allocation"
 
-    def test_the_overlap_of_a_list_in_the_wrong_numbering(self) -> None:
-        """CpuSpecList=56-63 where 28-31,60-63 is right: Slurm hands out the even ones of WEKA's."""
-        given = "0-48,50,52,54,56,58,60,62"
-        sources = [{**WEKA, "cpus": "56-63"}]
-        found = picture(
-            node(
-                INTERLEAVED_64.topology,
-                reserved_cpus="56-63",
-                reserved_sources=sources,
-                cpus_allowed=given,
-                used_cpus=given,
-            )
-        )
-        assert found.wrong
-        assert states(found) == {
-            "conflict": "56,58,60,62",
-            "used": "0-48,50,52,54",
-            "reserved": "57,59,61,63",
-            "outside": "49,51,53,55",
-        }
-        assert [core[0].number for core in found.sockets[0].numas[0].cores] == [*range(0, 64, 2)]
-        assert found.sockets[0].numas[0].cores[28][0].title.startswith("P#56, L#28: reserved, and used all the same")
-
     def test_siblings_stand_together(self) -> None:
         sources = [{"source": "/proc/mounts", "cpus": "95", "says": "core=95"}]
         found = picture(node(AWS_192.topology, reserved_cpus="95,191", reserved_sources=sources))
@@ -120,24 +96,6 @@ class TestPicture:
         found = picture(node(TWO, **facts))
         assert list(found.reserved) == lines
         assert states(found) == {"free": "0-1"}
-
-    def test_a_numa_node_over_two_sockets_and_cpus_of_none(self) -> None:
-        found = picture(
-            node(
-                Topology(
-                    tuple(frozenset({k}) for k in range(5)),
-                    (frozenset({0, 1}), frozenset({2, 3}), frozenset({4})),
-                    {0: frozenset(range(4))},
-                )
-            )
-        )
-        assert [[(n.title, len(n.cores)) for n in socket.numas] for socket in found.sockets] == [
-            [("NUMA node 0", 2)],
-            [("NUMA node 0", 2)],
-            [("no NUMA node", 1)],
-        ]
-        bare = picture(node(Machine([{0}, {1}], [{0, 1}], {}).topology))
-        assert (bare.sockets[0].numas[0].title, bare.about) == ("", "2 CPUs: 1 socket, 2 cores")
 
     def test_nodes_that_look_the_same_share_one(self) -> None:
         found = shown(weka_56(), weka_56(), weka_56(used_cpus="0-24"), weka_56(kernel="other", cpu_model=None))
@@ -218,10 +176,6 @@ class TestProven:
             ("suspect", "In 1 of 3 rows not checked (pinned): 2 looks."),
         ]  # fmt: skip
 
-    def test_many_reasons_are_one_and_a_number(self) -> None:
-        found = told((BOUND, {"pinned": "fail: a"}), (BOUND, {"pinned": "fail: b"}), (BOUND, {"pinned": "fail: b"}))
-        assert found[1:] == [("invalid", "Processes did not have the CPUs planned for them: b; and 1 other finding.")]
-
     def test_verify_says_that_nothing_was_bound(self) -> None:
         unbound = "not checked: nothing was bound"
         assert told((VERIFIED, {"reserved_cpus": "pass", "pinned": unbound})) == [
@@ -240,13 +194,6 @@ class TestProven:
     def test_nobody_looked(self, pinning: str | None, text: str) -> None:
         unseen = "not checked: masks were not looked at"
         assert told((UNSEEN, {"pinned": unseen, "reserved_cpus": unseen}), pinning=pinning) == [("", text)]
-
-    def test_rows_that_were_pinned_in_several_ways(self) -> None:
-        found = told((BOUND, {}), (BOUND, {}), (VERIFIED, {}), (BOUND | {"wall_s": None}, {}))
-        assert [text.partition(" (pinning")[0] for _, text in found] == [
-            "In 2 of 3 rows ranks and workers were bound",
-            "In 1 of 3 rows nothing was bound",
-        ]
 
 
 GOOD = (BOUND, {"reserved_cpus": "pass", "pinned": "pass"})
@@ -306,10 +253,3 @@ class TestPage:
 
         own = [factory.NODE | {"cores": None}]
         assert '<h3 id="cpus">' not in page.render(factory.make(tmp_path, ONE, nodes=own, spoil=missing))
-
-    def test_hundreds_that_differ_do_not_swell_the_page(self, tmp_path: Path) -> None:
-        rows = nodes(*(node(HUGE, used_cpus=str(k)) for k in range(200)))
-        one = [factory.sweep("s", ["seq_read"], {"nodes": [200]})]
-        html = page.render(factory.make(tmp_path, sweeps=one, nodes=rows, place=factory.in_turn(rows)))
-        assert "192 other kinds of nodes, in words" in html
-        assert len(html.encode()) < 3 * 2**20

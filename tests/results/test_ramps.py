@@ -56,10 +56,6 @@ def test_a_climb_goes_on_while_any_phase_gains() -> None:
     assert reached([*known, {"read": [9.0], "write": [80.0]}, {"read": [9.0], "write": [80.0]}]) == Reached(6, top=3)
 
 
-def rates(width: int, repetitions: int = 1) -> dict[int, list[float | None]]:
-    return {d: [float(min(d, width))] * repetitions for d in DEPTHS}
-
-
 def test_it_is_climbed_step_by_step(plan: Plan) -> None:
     stored: dict[str, dict[int, Result]] = {}
     order = []

@@ -98,23 +98,6 @@ def test_fios_own_buffers_are_measured(tmp_path: Path) -> None:
     assert " blocks of 1 file" in evidence
 
 
-@pytest.mark.parametrize(
-    ("wrapper", "figure"),
-    [
-        ('for a; do [ "$a" = --refill_buffers=1 ] || set -- "$@" "$a"; shift; done', "pieces of 64 bytes occur again"),
-        ('set -- "$@" --zero_buffers', "% zeros"),
-        ('set -- "$@" --buffer_compress_percentage=60', ":1"),
-        ('set -- "$@" --dedupe_percentage=80', "duplicates"),
-    ],
-)
-def test_a_flag_is_no_evidence_of_random_data(tmp_path: Path, wrapper: str, figure: str) -> None:
-    script = f'case " $* " in *--name=seq_write*) {wrapper} ;; esac\nexec "$fio" "$@"'
-    outcome, evidence = written(tmp_path, "random", script, write_mode="new", transfer_size="64k", file_size="256k")
-    assert outcome == "fail", evidence
-    assert evidence.startswith("data compresses or deduplicates: in 32 blocks of 1 file")
-    assert figure in evidence
-
-
 def test_new_files_that_are_not_full_are_judged_by_what_they_hold(tmp_path: Path) -> None:
     sweep = WRITE | {"phases": ["rand_write"], "options": WRITE["options"] | {
         "data": "random", "write_mode": "new", "file_size": "1g", "transfer_size": "512"}}  # fmt: skip

@@ -7,14 +7,13 @@ from pathlib import Path
 
 import pytest
 from rich.console import Console
-from rich.text import Text
 
 from campaign import make
 from iosweep.config import sweep_file
 from iosweep.plan.expand import make_plan
 from iosweep.results.committed import Result
 from iosweep.results.record import Archive, Target
-from iosweep.run.progress_bar import Bar, labels, wrapped
+from iosweep.run.progress_bar import Bar, labels
 from iosweep.run.progress_lines import Lines
 from iosweep.run.request import Judged
 
@@ -105,14 +104,6 @@ def test_elsewhere_a_repetition_is_one_line_without_blanks_at_its_end(tmp_path: 
         assert "seq_write 2.5 GiB/s  seq_read 844 MiB/s  rand_write 2,945/s  rand_read 850/s suspect" in lines[0]
 
 
-def test_items_are_not_torn_apart() -> None:
-    items = [Text(text) for text in ("12/24 1t qd4 r1", "seq_read 844 MiB/s", "x" * 30, "rand_read 5/s")]
-    assert [line.plain for line in wrapped(items, "  ", 24, "   ")] == [
-        "12/24 1t qd4 r1", "   seq_read 844 MiB/s", "   " + "x" * 30, "   rand_read 5/s",
-    ]  # fmt: skip
-    assert wrapped([], "  ", 80, "") == []
-
-
 SWEEP = """
   - tool: fio
     name: {name}
@@ -149,12 +140,6 @@ def points(tmp_path: Path, *sweeps: tuple[str, str, str]) -> list[str]:
 )  # fmt: skip
 def test_a_label_is_what_differs(tmp_path: Path, sweeps: list[tuple[str, str, str]], expected: list[str]) -> None:
     assert points(tmp_path, *sweeps) == expected
-
-
-def test_points_that_differ_in_their_phase_time_alone_keep_their_hash(tmp_path: Path) -> None:
-    found = points(tmp_path, ("seq_read", "{queue_depth: [1]}", "1s"), ("seq_read", "{queue_depth: [1]}", "2s"))
-    assert len(set(found)) == 2
-    assert all(len(label) == 12 for label in found)
 
 
 @pytest.mark.local

@@ -18,7 +18,6 @@ from iosweep.target import identify, space
 pytestmark = pytest.mark.local
 
 MIB = 1 << 20
-NOBODY = 65534
 
 
 @pytest.fixture
