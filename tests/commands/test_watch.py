@@ -22,12 +22,11 @@ import msgspec
 import pytest
 from rich.console import Console, Group
 
-from campaign import BEGAN, METADATA, SWEEP, Allocation, Made, document, iso, keep_plan, make
+from campaign import BEGAN, SWEEP, Allocation, Made, document, iso, keep_plan, make
 from iosweep.commands import cli
 from iosweep.commands.watch import screen
 from iosweep.commands.watch.snapshot import Campaign, Seen, Snapshot
 from iosweep.files import documents
-from iosweep.jobs import at_work
 from iosweep.plan.model import Plan
 from iosweep.results.campaign_documents import DataSet, Missing, Needs, Refusal
 from iosweep.results.time_to_go import Pace, Ran, ran
@@ -79,12 +78,6 @@ def steady(plan: Plan, seconds: dict[str, float]) -> float:
 def test_the_rest_of_a_steady_campaign(tmp_path: Path, more_s: float) -> None:
     plan = make(tmp_path)
     assert steady(plan, {p.id: 1 + more_s for p in plan.points}) == pytest.approx(1, rel=0.05)
-
-
-def test_what_is_counted_may_be_far_from_the_forecast(tmp_path: Path) -> None:
-    plan = make(tmp_path, document(**METADATA | {"axes": {"threads_per_node": [1, 2, 3, 4, 5]}}))
-    real = {p.id: 1.4 + 40 * int(p.options["threads_per_node"] or 0) for p in plan.points}
-    assert steady(plan, real) == pytest.approx(1, rel=0.3)
 
 
 def test_data_sets_are_prepared_once(made: Watched) -> None:
@@ -235,17 +228,6 @@ def test_a_large_store_is_shown_while_it_is_read(made: Watched) -> None:
     assert found.over
 
 
-def test_while_it_is_written_and_taken_away(made: Watched) -> None:
-    for point in made.plan.points:
-        made.measure(point)
-    campaign = Campaign(made.results)
-    campaign.look()
-    shutil.rmtree(made.store.point(made.plan.points[0].id))
-    assert campaign.look().allocations[0].repetitions_done == 11
-    shutil.rmtree(made.results)
-    assert campaign.look().plan is None
-
-
 def test_the_plan_that_is_measured(tmp_path: Path, made: Watched) -> None:
     other = make(tmp_path, document(axes={"threads_per_node": [3]}))
     file = made.results / "plans" / f"{other.digest}.json"
@@ -332,27 +314,6 @@ def test_jobs(slurm: Cluster, made: Watched, tmp_path: Path) -> None:
     assert seen()["state"] == "not begun"
 
 
-@pytest.mark.local
-def test_squeue_that_does_not_answer(made: Watched, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.undo()
-    squeue = tmp_path / "bin" / "squeue"
-    squeue.parent.mkdir()
-    squeue.write_text("#!/bin/sh\necho 'squeue: error: Unable to contact slurm controller' >&2; exit 1\n")
-    squeue.chmod(0o755)
-    monkeypatch.setenv("PATH", str(squeue.parent), prepend=os.pathsep)
-    assert "Unable to contact slurm controller" in words(made.look())
-    squeue.write_text("#!/bin/sh\nexec sleep 600\n")
-    monkeypatch.setattr(at_work, "FIRST_ANSWER_S", 0.2)
-    campaign = Campaign(made.results)
-    began = time.monotonic()
-    assert campaign.look().wrong == ("squeue has not answered yet",)
-    campaign.look()
-    assert time.monotonic() - began < 300
-    for point in made.plan.points:
-        made.measure(point)
-    assert campaign.look().wrong == ()  # it does not matter any more
-
-
 # --- what a person sees
 
 WAITING = Seen("2-nodes", 2, "waiting", "nodes are busy (Resources)", "12", since=BEGAN - 60, starts=BEGAN + 3600,
@@ -378,13 +339,6 @@ def test_the_sentences(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "4 nodes: nothing to measure: its ramps do not need it\n  done" in shown(unneeded, 200, bars=True)
     monkeypatch.undo()
     time.tzset()
-
-
-@pytest.mark.parametrize("width", [20, 40, 80, 200])
-def test_any_width(made: Watched, width: int) -> None:
-    for point in made.plan.points[:3]:
-        made.measure(point)
-    assert max(len(line.rstrip()) for line in shown(made.look(), width, bars=True).splitlines()) <= width
 
 
 @pytest.mark.local

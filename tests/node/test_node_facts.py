@@ -6,14 +6,10 @@ from datetime import datetime
 from pathlib import Path
 from types import MappingProxyType
 
-import msgspec
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from iosweep.files import documents
 from iosweep.node import collect_facts, node_facts
 from iosweep.node.cpus import parse
 from iosweep.node.node_facts import NodeFacts
@@ -174,34 +170,6 @@ def test_what_cannot_be_read_is_not_recorded(tmp_path: Path) -> None:
     assert found["host"] == os.uname().nodename  # never without a name
 
 
-@settings(max_examples=20)
-@given(texts=st.lists(st.text(max_size=20), min_size=len(SERVER), max_size=len(SERVER)))
-def test_rubbish_raises_no_exception(tmp_path_factory: pytest.TempPathFactory, texts: list[str]) -> None:
-    names = [name for name, text in SERVER.items() if not text.startswith("-> ")]
-    root = tree(tmp_path_factory.mktemp("root"), {n: f" {text}" for n, text in zip(names, texts, strict=False)})
-    documents.dump(collect_facts.facts(TARGET, SPACE, root=root))
-
-
-@pytest.mark.parametrize("number", ["1E100", "9" * 30, "-1e300", "nan", "inf"])
-def test_a_number_that_nothing_has(tmp_path: Path, number: str) -> None:
-    found = collect_facts.facts(
-        TARGET, root=tree(tmp_path, {"proc/meminfo": f"MemTotal: {number} kB\nMemAvailable: {number} kB\n"})
-    )
-    assert (found.memory_bytes, found.memory_available_bytes) == (None, None)
-    documents.dump(found)
-
-
-def test_files_that_are_directories_or_not_text(tmp_path: Path) -> None:
-    (tmp_path / "proc/meminfo").mkdir(parents=True)
-    (tmp_path / "sys/class").mkdir(parents=True)
-    (tmp_path / "sys/class/net").write_text("")
-    (tmp_path / "proc/loadavg").write_bytes(b"\xff\xfe nan inf")
-    (tmp_path / "proc/cpuinfo").write_bytes(b"model name\t: \xff\n")
-    found = collect_facts.facts(TARGET, root=tmp_path).row()
-    assert (found["memory_bytes"], found["nics"], found["load_1_min"], found["load_5_min"]) == (None, [], None, None)
-    assert found["cpu_model"] == "\ufffd"
-
-
 @pytest.mark.parametrize(
     ("file", "text", "name", "value"),
     [
@@ -215,15 +183,6 @@ def test_files_that_are_directories_or_not_text(tmp_path: Path) -> None:
 )
 def test_other_machines(tmp_path: Path, file: str, text: str | None, name: str, value: object) -> None:
     assert getattr(server(tmp_path, {file: text}), name) == value
-
-
-def test_governors_that_differ(tmp_path: Path) -> None:
-    assert server(tmp_path, {"policy3/scaling_governor": "powersave"}).governor == "performance, powersave"
-
-
-def test_a_file_system_that_counts_no_inodes(tmp_path: Path) -> None:
-    found = collect_facts.facts(TARGET, SPACE | {"used_inodes": 0, "free_inodes": 0}, root=tmp_path)
-    assert (found.target_bytes, found.target_inodes, found.target_free_inodes) == (1000, None, None)
 
 
 def test_another_run_is_the_same_node(tmp_path: Path) -> None:
@@ -256,13 +215,6 @@ def test_what_tells_nodes_apart(tmp_path: Path, change: dict[str, str | None]) -
 def test_another_mount_is_another_node(tmp_path: Path) -> None:
     found = server(tmp_path)
     assert node_facts.key(found) != node_facts.key(replace(found, mount="/dev/x on /t type ext4 (rw,sync)"))
-
-
-def test_names_that_are_not_utf8_can_be_stored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("LD_PRELOAD", "/lib/\udcff.so")
-    found = collect_facts.facts(TARGET | {"mount": "/dev/x on /t\udcff type ext4"}, root=tmp_path)
-    assert documents.load(documents.dump(found))["mount"] == r"/dev/x on /t\udcff type ext4"
-    assert msgspec.json.decode(msgspec.json.encode(node_facts.environment()))["LD_PRELOAD"] == r"/lib/\udcff.so"
 
 
 SECRETS = ("AWS_SECRET_ACCESS_KEY", "GITHUB_TOKEN", "PATH_TOKEN", "UCX_TOKEN", "ROMIO_HINTS_KEY", "path", "LD_")

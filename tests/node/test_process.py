@@ -169,23 +169,6 @@ def test_what_whoever_started_us_has_left() -> None:
     assert json.loads(done.stdout) == [7, 0]
 
 
-def test_several_writers_share_a_stream() -> None:
-    done = simply(["sh", "-c", "for n in 1 2 3; do (echo $n; echo $n >&2) & wait; done; echo end"])
-    assert (done["stdout"], done["stderr"]) == ("1\n2\n3\nend\n", "1\n2\n3\n")
-
-
-def test_without_pidfds() -> None:
-    found = run(
-        """
-        def missing(pid): raise OSError(38, "Function not implemented")
-        os.pidfd_open = missing
-        done, late = go(["sh", "-c", "echo x; exit 5"], 60), go(["sleep", "600"], 0.2)
-        print(json.dumps([done.exit_code, done.timed_out, done.stdout.decode(), late.exit_code, late.timed_out]))
-        """
-    )
-    assert found == [5, False, "x\n", -15, True]
-
-
 def test_the_command_ends_with_its_asker(tmp_path: Path) -> None:
     found = run(
         """
