@@ -4,7 +4,6 @@ and reports. Nothing measured is lost, nothing of others is changed, and the nex
 import contextlib
 import os
 import random
-import re
 import signal
 import subprocess
 import sys
@@ -174,8 +173,6 @@ def test_many_points_and_a_runner_that_is_killed(
         assert entries <= {"iosweep.json", "iosweep.json.tmp", "fresh", "sets"}
     assert killed.start().wait(900) == 0
     killed.ends_well(kept)
-    left = r"note: the lock \S+ was left by process \d+ of user .*, which is gone; taken over"
-    assert re.search(left, (killed.place / "said").read_text())
     assert page.write(killed.results).stat().st_size > 0
 
 

@@ -66,13 +66,6 @@ def out_of_inodes(case: Case) -> Happening:
 
 
 @fault(on=mounts.btrfs)
-def quota_too_small(case: Case) -> Happening:
-    mounts.run("btrfs", "qgroup", "limit", "1m", str(case.mount))
-    yield None
-    mounts.run("btrfs", "qgroup", "limit", "none", str(case.mount))
-
-
-@fault(on=mounts.btrfs)
 def quota_while_it_writes(case: Case) -> Happening:
     limit = "btrfs qgroup limit"
     case.at_call(f'{limit} 1m {case.mount}; "$fio" "$@" --runtime=60s; code=$?; {limit} none {case.mount}; exit $code')
