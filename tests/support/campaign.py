@@ -298,7 +298,8 @@ class Allocation:
 def said(row: dict[str, Any]) -> str:
     """Why a row is not valid, without the reasons that a busy machine may add."""
     busy = re.compile(
-        r"of the CPU time|^other processes used |^others (read|wrote) |^ran for .* s where .* were asked for$|% of the (others'|other's) rate|^the rate "
+        r"of the CPU time|^other processes used |^others (read|wrote) |^ran for .* s where .* were asked for$"
+        r"|% of the (others'|other's) rate|^the rate "
     )
     return REASONS.join(r for r in row["reasons"].split(REASONS) if not busy.search(r))
 
