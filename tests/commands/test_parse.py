@@ -102,6 +102,7 @@ def test_a_directory_has_outputs_and_other_files(tmp_path: Path, parse: Parse) -
         (b"hello", "has no output of fio, ior or mdtest"),
         ("ab".encode("utf-16"), "is UTF-16"),
         (b"PK\x03\x04", "is an archive: unpack it first"),
+        (b"fio.out".ljust(257, b"\0") + b"ustar\0" + FIO.read_bytes(), "is an archive: unpack it first"),
         (b"\x1f\x8b\x08", "is compressed: unpack it first"),
         (b"access,rank,runtime\n", "has the times of single ranks (saveRankPerformanceDetailsCSV), not IOR's results"),
         (b"grep 'SUMMARY rate' run.out | awk '/MPI Coordinated/'\n", "has no output of fio, ior or mdtest"),

@@ -313,7 +313,7 @@ class TestExport:
         gone, foreign = (folder / f"{name}.svg" for name in ("gone", "foreign"))
         for path in (gone, foreign):
             path.write_text(path.name)
-        (results / "figures.done").write_text("gone.svg\n../campaign.json\n")
+        (folder / "names").write_text("gone.svg\n../campaign.json\nforeign.txt\n")
         written = figure_files.export(results)
         names = [
             "iops-by-queue-depth.queue-depth",
@@ -321,12 +321,22 @@ class TestExport:
             "metadata-by-threads.metadata",
         ]
         assert [path.name for path in written] == [f"{name}.{suffix}" for name in names for suffix in ("svg", "png")]
-        assert set(folder.iterdir()) == {*written, foreign}
+        assert set(folder.iterdir()) == {*written, foreign, folder / "names"}
         assert (results / "campaign.json").exists()
         assert all(path.read_bytes().startswith(b"\x89PNG") for path in written if path.suffix == ".png")
         svg = written[0].read_text()
         assert "IOPS against queue depth" in svg
         assert "Not drawn: 2 missing (time limit: 2 points were not started)." in svg
+
+    def test_figures_of_an_earlier_call_go_although_snakemake_removes_the_marker(self, tmp_path: Path) -> None:
+        results = factory.make(tmp_path, sweeps=factory.DEMO[1:2])
+        earlier = figure_files.export(results)
+        (results / "figures.done").unlink()
+        factory.make(tmp_path, sweeps=factory.DEMO[2:3])
+        written = figure_files.export(results)
+        assert earlier and written and not {*earlier} & {*written}
+        assert {*(results / "figures").iterdir()} == {*written, results / "figures" / "names"}
+        assert (results / "figures.done").exists()
 
     def test_files_say_where_they_are_from(self, tmp_path: Path) -> None:
         """In the image, for whoever sees it on a slide, and as metadata."""

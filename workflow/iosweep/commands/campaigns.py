@@ -80,16 +80,17 @@ def not_known(name: str) -> str:
     return f"no results of a campaign `{shortened(name, _CHARACTERS)}` in {RESULTS}/{hint}"
 
 
-def find_point(wanted: str, found: Sequence[Path]) -> tuple[Path, str]:
+def find_point(wanted: str, found: Sequence[Path], advice: str = "") -> tuple[Path, str]:
     """The results and the id of the one stored point that a user means: this id, or else one that begins so up to a
-    dot, since `qd1` is not the beginning of `qd16`. Raises CommandError."""
+    dot, since `qd1` is not the beginning of `qd16`. Raises CommandError; `advice`: what it says to do
+    where there are several."""
     from iosweep.results.store import Store  # late: `iosweep --help` does without
 
     stored = [(path, point) for path in found for point in Store(path).results()]
     fits = [one for one in stored if one[1] == wanted] or [one for one in stored if one[1].startswith(f"{wanted}.")]
     if len(fits) != 1:
         several = some([f"{point} in {path}" for path, point in sorted(fits)], _POINTS, separator="; ")
-        raise CommandError(f"{wanted}: {f'is not one point: {several}' if fits else 'has no result'}")
+        raise CommandError(f"{wanted}: {f'is not one point: {several}{advice}' if fits else 'has no result'}")
     return fits[0]
 
 

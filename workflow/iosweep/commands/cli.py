@@ -26,7 +26,7 @@ COMMANDS = {
     "list": ("list", f"list the campaigns in {campaigns.RESULTS}/"),
     "show": ("show", "show the results of a campaign"),
     "compare": ("compare", "compare campaigns: what changed, and which figures got worse or better"),
-    "history": ("history", "show campaigns of one configuration over time: trends, changes, and what changed then"),
+    "history": ("history", "show campaigns of one configuration over time: changes, and what changed then"),
     "check": ("check", "check that a campaign is complete and valid; exit with 1 if it is not"),
     "accept": ("accept", "decide whether a campaign meets its criteria"),
     "report": ("report", "regenerate the tables, the report and the figures of a campaign"),

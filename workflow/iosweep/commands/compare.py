@@ -63,7 +63,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     form = parser.add_mutually_exclusive_group()
     form.add_argument("--all", action="store_true", help="print every result, and every change of the configuration")
     form.add_argument("--json", action="store_true", help="print the comparison as JSON, with all results")
-    parser.add_argument("--html", type=Path, metavar="FILE", help="also write a page with figures of both campaigns")
+    parser.add_argument("--html", type=Path, metavar="FILE", help="also write a page that opens without a network")
     parser.add_argument(
         "--fail-on", choices=("regression", "undecided"),
         help="exit with 1 if a figure got worse (undecided: or if it may have)",

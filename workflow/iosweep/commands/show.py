@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
+import re
 import shlex
 import sys
 from argparse import ArgumentParser, Namespace
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from itertools import groupby
 from pathlib import Path
@@ -19,11 +21,14 @@ from iosweep.commands import accept, campaigns, outcome
 from iosweep.commands.terminal import Printer, prose, say, table, to_json, working
 from iosweep.errors import CommandError
 from iosweep.files import documents
+from iosweep.plan.model import Point, file_set, plan_files, read_plan
 from iosweep.report import headline
 from iosweep.report.results_table import ordered
 from iosweep.results import merged_tables
+from iosweep.results.campaign_documents import DataSet
 from iosweep.results.record import PhaseRun, Record
 from iosweep.results.store import Store
+from iosweep.results.time_to_go import set_name
 from iosweep.text import printable, some
 
 #: The least width of a column of reasons, in characters.
@@ -65,11 +70,51 @@ def run(arguments: Namespace) -> int:
 def _show_commands(wanted: Path) -> int:
     """Print what a point ran. `wanted`: its id, or its folder in the store. Raises CommandError."""
     inside = wanted.parent.name == "points"
-    results, point = campaigns.find_point(wanted.name, [wanted.parent.parent] if inside else campaigns.known())
-    *_, (_, record) = Store(results).records_of(point)
+    found = [wanted.parent.parent] if inside else campaigns.known()
+    results, name = campaigns.find_point(wanted.name, found, "; name one as results/CAMPAIGN/points/ID")
+    store = Store(results)
+    *_, (_, record) = store.records_of(name)
+    if point := _planned(results, name):
+        for line in _preparations(point, record, store.documents(DataSet)):
+            say(line)
+    else:
+        say("# no plan that can be read has this point: how to prepare its data sets is not known")
     for line in _commands(record):
         say(line)
     return 0
+
+
+def _planned(results: Path, name: str) -> Point | None:
+    """A point as a plan of the campaign has it; its id stands for all of it, so that any plan will do."""
+    with contextlib.suppress(OSError, documents.Damaged):
+        for file in reversed(plan_files(results)):
+            with contextlib.suppress(OSError, documents.Damaged):
+                if found := next((point for point in read_plan(file).points if point.id == name), None):
+                    return found
+    return None
+
+
+def _preparations(point: Point, record: Record, sets: Mapping[str, DataSet]) -> Iterator[str]:
+    """What makes the directories and data sets that a repetition works on, which target.keep may have removed. Pure.
+
+    The campaign's directory is that of the commands. Sets of several nodes have the command of each.
+    """
+    commands = [argv for run in record.phases for argv in (run.argvs or (run.argv,))]
+    # fio's arguments have a backslash before each colon
+    arguments = [argument.replace("\\:", ":") for argv in commands for argument in argv]
+    shares = [s for step in point.steps() for s in file_set(point, step, record.repetition).shares(point.nodes)]
+    for directory, role in {share.directory: share.role for share in shares}.items():
+        place = re.compile(rf"(/(?:.*/)?{re.escape(directory)})(?:/|$)")
+        if not (at := next(filter(None, map(place.search, arguments)), None)):
+            continue
+        yield shlex.join(["mkdir", "-p", at[1]])
+        if role != "fresh":
+            known = sets.get(set_name(directory), DataSet())
+            if known.argv:
+                yield f"# {', '.join(filter(None, known.hosts)) or record.host}, prepares {directory}"
+                yield shlex.join(known.argv)
+            else:
+                yield f"# {directory}: how it was prepared is not recorded; `target.keep: all` keeps data sets"
 
 
 def _commands(record: Record) -> Iterator[str]:

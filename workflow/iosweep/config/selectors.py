@@ -1,6 +1,6 @@
 """Which figure is meant: `read_bandwidth`, `rand_read p99 at queue_depth 1`, `create scaling nodes 1 -> 8`.
 
-Text -> Selector -> text. Criteria of acceptance, references and trends name figures by it (docs/comparing.md has the
+Text -> Selector -> text. Criteria of acceptance and references name figures by it (docs/comparing.md has the
 grammar). Pure, and without the models of the configuration: commands that only read tables use it, too.
 """
 

@@ -19,9 +19,10 @@ from iosweep.tools.reading import Reading
 MOST_BYTES = 256 << 20
 #: What an editor may write in front of UTF-8.
 _MARK = b"\xef\xbb\xbf"
+_ARCHIVE = "an archive: unpack it first"
 #: How files begin that are no text of a tool -> what they are.
 _OTHERS = {
-    b"PK\x03\x04": "an archive: unpack it first",
+    b"PK\x03\x04": _ARCHIVE,
     b"\x1f\x8b": "compressed: unpack it first",
     b"BZh": "compressed: unpack it first",
     b"\xfd7zXZ\0": "compressed: unpack it first",
@@ -91,6 +92,9 @@ def readings(data: bytes) -> dict[str, Reading] | str:
     text = data.removeprefix(_MARK)
     if not text.strip():
         return "is empty"
+    # tar: its first entry comes before what it is
+    if data[257:262] == b"ustar":
+        return f"is {_ARCHIVE}"
     if what := next((what for beginning, what in _OTHERS.items() if text.startswith(beginning)), None):
         return f"is {what}"
     for one in tools().values():

@@ -20,6 +20,8 @@ from iosweep.report.figures import Figure
 from iosweep.results import merged_tables
 from iosweep.text import printable_lines
 
+#: The file beside the figures that lists them. Snakemake removes figures.done, an output, before it runs us.
+_LIST = "names"
 #: Names of our figures, and the largest list of them that is read.
 _NAME, _LIST_BYTES = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,250}\.(svg|png)"), 1 << 20
 _PNG_SCALE = 2  # sharp in a document and on a screen with many dots
@@ -46,16 +48,17 @@ def export(results: Path) -> list[Path]:
     campaign = load(results)
     with safe_paths.folder(results, merged_tables.FIGURES, make=True, same_mount=True) as folder:
         made = _export(campaign, folder)
-        for name in _made_before(results) - {*made}:
+        for name in _made_before(folder) - {*made}:
             folder.remove(name)
-    safe_paths.write(results, merged_tables.FIGURES_DONE, "".join(f"{name}\n" for name in made).encode())
+        folder.write(_LIST, "".join(f"{name}\n" for name in made).encode())
+    safe_paths.write(results, merged_tables.FIGURES_DONE, b"")
     return [results / merged_tables.FIGURES / name for name in made]
 
 
-def _made_before(results: Path) -> set[str]:
+def _made_before(folder: Folder) -> set[str]:
     """The names of the figures of an earlier call."""
     try:
-        told = safe_paths.read(results, merged_tables.FIGURES_DONE, _LIST_BYTES).decode()
+        told = folder.read(_LIST, _LIST_BYTES).decode()
     except (OSError, ValueError):
         return set()
     return set(filter(_NAME.fullmatch, told.splitlines()))

@@ -14,7 +14,7 @@ from iosweep.results.campaign_form import CampaignForm, Table
 from iosweep.results.columns import TABLES, Column, arrow_schema
 
 ABOUT, REPORT = "campaign.json", "report.html"
-#: Folder of the figures, and the file that names those that we made, written when all are.
+#: Folder of the figures, and an empty file that is written when all are made.
 FIGURES, FIGURES_DONE = "figures", "figures.done"
 FILES = (*TABLES, "results.csv")
 Kind = TypeVar("Kind")
