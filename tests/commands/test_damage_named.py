@@ -1,6 +1,7 @@
 """What commands say of results that are damaged, or of which a part is gone."""
 
 import errno
+import json
 import os
 import shutil
 from collections.abc import Callable
@@ -12,6 +13,7 @@ from campaign import FOUR_AND_EIGHT, Made, document, keep_plan, make
 from iosweep.commands import cli, outcome
 from iosweep.commands.watch.snapshot import Campaign
 from iosweep.files import safe_paths
+from iosweep.plan.model import read_plan
 from iosweep.results import remaining
 from iosweep.results.store import Store
 from iosweep.target.identify import rights
@@ -68,6 +70,44 @@ def test_a_damaged_newest_try_is_left_for_every_command(
     assert made.store.results()[point][1].attempt == tries + 1
     made.table()
     assert (outcome.of(made.results).left, outcome.of(made.results).damaged) == (0, [])
+
+
+@pytest.mark.parametrize("counts", [1, 2])
+def test_a_changed_archive_is_set_aside_with_its_tables(results: Path, counts: int, capsys: Capture) -> None:
+    """Its content is looked at when tables are made. No other try counts in its place; the next run measures it."""
+    made = Made(results.parent.parent, next(read_plan(file) for file in (results / "plans").iterdir()))
+    point = made.plan.points[0].id
+    # a second try without a figure does not count
+    made.measured(0, 1, record={"retried": True}, headline=1.0 if counts == 2 else None)
+    archive = results / "points" / point / f"r001-{counts}.zip"
+    archive.write_bytes(bytes(archive.stat().st_size))
+    assert Store(results).results()[point][1].attempt == counts
+    made.table()
+    kept = {file.name for file in archive.parent.glob("r001-*")}
+    assert kept == {"r001-1.zip", "r001-2.zip", f"r001-{counts}.damaged.json", f"r001-{3 - counts}.superseded.json"}
+    assert remaining.left(made.plan, Store(results).results(), {}, remaining.Here()) == {"1-node": {point: [1]}}
+    assert run("check", "quick") == 1
+    said = capsys.readouterr().out
+    assert ", 0 missing, 1 left\n" in said and f"{archive.name}" in said and "the next run measures it again" in said
+    assert (outcome.of(results).again, outcome.of(results).damaged) == (0, [])
+    made.measured(0, 1)
+    made.table()
+    assert (outcome.of(results).left, outcome.of(results).again) == (0, 0)
+
+
+@pytest.mark.parametrize("lost", [["campaign.json"], ["results.parquet"], ["results.parquet", "plans/*.json"]])
+def test_list_has_a_row_of_a_campaign_that_is_damaged(results: Path, lost: list[str], capsys: Capture) -> None:
+    for file in (file for name in lost for file in results.glob(name)):
+        file.write_bytes(b"")
+    run("list")
+    captured = capsys.readouterr()
+    [_, row] = captured.out.splitlines()
+    assert row.split()[0] == "quick" and row.split()[-1] == "results/quick"
+    assert row.count(" - ") >= 2 and f"{lost[0]} is damaged" in captured.err
+    run("list", "--json")
+    [told] = json.loads(capsys.readouterr().out)
+    assert (told["campaign"], told["repetitions"]) == ("quick", None)
+    assert told["repetitions_left"] == (None if len(lost) == 2 else 0)
 
 
 def test_show_names_damaged_files(results: Path, capsys: Capture) -> None:

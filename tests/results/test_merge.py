@@ -1,6 +1,7 @@
 """The tables that are made of the store: what stands in them, in which units, and what is made of damage."""
 
 import csv
+import errno
 import gc
 import itertools
 import json
@@ -22,7 +23,7 @@ import mounts
 from campaign import FOUR_AND_EIGHT, SAMPLES, Made, document, make
 from iosweep.analysis import data
 from iosweep.commands import cli
-from iosweep.files import documents
+from iosweep.files import documents, safe_paths
 from iosweep.programs import builds
 from iosweep.results import columns, judging, merge, table_writer
 from iosweep.results.campaign_documents import Missing, Needs, Refusal
@@ -226,11 +227,26 @@ def test_damaged_output_gives_no_figures(campaign: Made, harm: Any) -> None:
     good, bad = campaign.table()[:2]
     assert good["verdict"] == "valid"
     assert (bad["repetition"], bad["verdict"], bad["ops_per_s"]) == (2, "missing", None)
-    file, changed = f"points/{point}/r002-1.zip", (campaign.store.point(point) / "r002-1.zip").exists()
-    again = f"`iosweep rerun {point}`" if changed and not bad["left"] else "the next run"
-    assert bad["reasons"] == f"the stored raw output is damaged: {file}; {again} measures it again"
+    file = f"points/{point}/r002-1.zip"
+    assert bad["reasons"] == f"the stored raw output is damaged: {file}; the next run measures it again"
+    assert bad["left"]
     about = documents.read(campaign.results / "campaign.json")
     assert list(about["damaged"]) == [file]
+
+
+def test_a_damaged_archive_in_a_read_only_folder_has_a_row(campaign: Made, monkeypatch: pytest.MonkeyPatch) -> None:
+    campaign.measured()
+    archive = campaign.store.point(campaign.plan.points[0].id) / "r001-1.zip"
+    archive.write_bytes(bytes(archive.stat().st_size))
+
+    def read_only(*_: object) -> None:
+        raise OSError(errno.EROFS, os.strerror(errno.EROFS))
+
+    monkeypatch.setattr(safe_paths.Folder, "rename", read_only)
+    row = campaign.table()[0]
+    assert (row["verdict"], row["left"]) == ("missing", False)
+    assert row["reasons"].endswith(f"r001-1.zip; `iosweep rerun {row['point']}` measures it again")
+    assert archive.with_suffix(".json").exists()
 
 
 def test_superseded_results_are_not_in_the_table(campaign: Made) -> None:

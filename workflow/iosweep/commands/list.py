@@ -29,6 +29,7 @@ def run(arguments: Namespace) -> int:
         try:
             known.append(outcome.of(results))
         except outcome.Unreadable as error:
+            known.append(outcome.Outcome(results.name, "", results, None))
             wrong += error.lines
     known.sort(key=lambda one: (one.measured or 0, one.campaign))
     if arguments.json:
@@ -37,7 +38,7 @@ def run(arguments: Namespace) -> int:
         _print([_cells(one) for one in known])
         if any(one.stale for one in known):
             prose("* changed since its tables were made; `iosweep report CAMPAIGN` makes them again")
-    elif not wrong:
+    else:
         print("no campaigns here; snakemake measures one")
     for line in [*(line for one in known for line in documents.few(one.damaged)), *wrong]:
         prose(line, sys.stderr)
@@ -52,7 +53,7 @@ def _document(one: outcome.Outcome) -> dict[str, object]:
         "results": str(one.results),
         "measured": when,
         "repetitions": one.verdicts,
-        "repetitions_left": one.left,
+        "repetitions_left": one.left if one.target else None,
         "tables_out_of_date": one.stale,
         "damaged": list(one.damaged),
     }
@@ -63,7 +64,8 @@ def _cells(one: outcome.Outcome) -> list[str]:
     counts = [f"{one.verdicts[v]:,}" if one.verdicts else "-" for v in VERDICTS]
     mark = "*" if one.stale else ""
     when = f"{datetime.fromtimestamp(one.measured):%F %H:%M}{mark}" if one.measured else "-"
-    return [one.campaign, when, *counts, f"{one.left:,}", printable(one.target), printable(str(one.results))]
+    left = f"{one.left:,}" if one.target else "-"  # neither is known where nothing can be read
+    return [one.campaign, when, *counts, left, printable(one.target) or "-", printable(str(one.results))]
 
 
 def _print(rows: Sequence[Sequence[str]]) -> None:

@@ -108,7 +108,10 @@ def _of(results: Path) -> Outcome:
         measured=measured,
         damaged=_once([*store.damage(), *damage_of_tables(results)]),
     )
-    return known if tables is None or not table else _with_tables(known, tables, plan, store)
+    try:
+        return known if tables is None or not table else _with_tables(known, tables, plan, store)
+    except documents.Damaged:  # the table, which is named; what is left, the store knows
+        return known
 
 
 def _of_ingested(results: Path, tables: CampaignForm | None) -> Outcome:

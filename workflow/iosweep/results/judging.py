@@ -160,9 +160,7 @@ class JudgedPoint:
     @property
     def intact(self) -> dict[int, Result]:
         """The repetitions that decide what is left; the others are measured again."""
-        return {
-            one.result.repetition: one.result for one in self.repetitions if one.rows is not None and one.result.intact
-        }
+        return {one.result.repetition: one.result for one in self.repetitions if one.rows and one.result.intact}
 
 
 class Judge:
@@ -210,13 +208,13 @@ class Judge:
         self, point: Point, result: Result, record: Record, base: Values, origins: Origins, beside: list[Beside]
     ) -> list[Row]:
         """The rows of a repetition; missing ones where its raw output is damaged or cannot be judged. None where its
-        archive is not there as it was committed: merge knows what becomes of it."""
+        archive is not there as it was committed, or was set aside as damaged: merge knows what becomes of it."""
         raw = f"points/{point.id}/{result.raw.name}"
         try:
             printed = self._store.printed(result)
             if printed is None:
                 rows: list[Row] = []
-                if result.intact:
+                if result.intact and not self._store.set_aside(result):
                     why = f"{raw_is_damaged(point, result)}; `iosweep rerun {point.id}` measures it again"
                     rows = [*missing(point, base, result.repetition, why, state="")]
             else:

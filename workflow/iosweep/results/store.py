@@ -38,6 +38,7 @@ _ANY_TRY = re.compile(r"r([0-9]{3,6})-([0-9]{1,6})(\.superseded|\.damaged)?\.jso
 _POINT = re.compile(r"\.[0-9a-f]{12}\Z")
 #: What is read of an archive at most. Its members are bounded when they are written (process.MOST_BYTES each).
 _ARCHIVE_BYTES = 256 << 20
+_CHANGED = "its content is not what was stored"
 
 
 #: Folders that Snakemake tracks.
@@ -126,7 +127,7 @@ class Store:
             data = documents.content(file, min(result.raw.bytes, _ARCHIVE_BYTES))
             if hashlib.sha256(data).hexdigest() == result.raw.sha256:
                 return data
-            self.damaged[file] = "its content is not what was stored"
+            self.damaged[file] = _CHANGED
         except FileNotFoundError:
             self.damaged[file] = "it is gone"
         except Damaged as error:
@@ -212,6 +213,20 @@ class Store:
                     names = (file_name(result.repetition, attempt, suffix) for suffix in ("json", "superseded.json"))
                     place.rename(*names)
         return self.point(result.point) / file_name(result.repetition, result.attempt, "superseded.json")
+
+    def set_aside(self, result: Result) -> bool:
+        """Open a repetition again whose archive `raw` found changed; its tries stay under other names, so that no other
+        one counts instead. False where it was not found so, or where the results are read-only."""
+        if self.damaged.get(self._file(result.point, result.raw.name)) != _CHANGED:
+            return False
+        try:
+            with safe_paths.folder(self.path, f"points/{result.point}") as place:
+                for attempt in tries_of(place.names(), result.repetition):
+                    suffix = "damaged.json" if attempt == result.attempt else "superseded.json"
+                    place.rename(*(file_name(result.repetition, attempt, end) for end in ("json", suffix)))
+        except OSError:
+            return False
+        return True
 
     def put(self, folder: str, name: str, document: Document | Mapping[str, object]) -> None:
         """Write a JSON document below the campaign, unless it is there already word for word."""
