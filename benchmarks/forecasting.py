@@ -103,7 +103,7 @@ def _measured(up: cluster.slurm.Cluster, work: Path, made: Plan, plan_file: Path
     """Measure a campaign; how many repetitions were done when it was looked at, seconds said and then taken."""
     (allocation,) = made.allocations
     # Who submits it is Snakemake else, and the job is known by its comment.
-    comment = f"iosweep_{made.campaign}_{allocation.name}_{allocation.digest}_0"
+    comment = f"iosweep_{made.campaign}_{allocation.name}"
     cluster.submit(up, cluster.measuring(plan_file), [f"--comment={comment}"], cwd=work)
     results = plan_file.parent.parent
     while len(list(results.glob("points/*/r*.json"))) < AFTER:
