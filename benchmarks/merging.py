@@ -45,5 +45,6 @@ def _merge(points: int, repetitions: int, rounds: int, work: Path) -> Iterator[R
                   f"{took_s / beside_s:.1f}", f"≤ {budget:.0f} s" if budget else "",
                   took_s <= budget if budget else None)  # fmt: skip
     memory = max(took.max_rss_bytes for took in ours)
-    yield Row("merge", "memory" + more, shown, megabytes(memory), budget="" if usual else f"≤ {megabytes(BYTES_IN_FULL)}",
+    budget = "" if usual else f"≤ {megabytes(BYTES_IN_FULL)}"
+    yield Row("merge", "memory" + more, shown, megabytes(memory), budget=budget,
               met=None if usual else memory <= BYTES_IN_FULL)  # fmt: skip

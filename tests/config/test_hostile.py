@@ -300,7 +300,7 @@ def test_a_report_shows_text(printed: Printed, chromium: Path) -> None:
             tab.locator("#csv").click()
         saved = list(csv.reader(download.value.path().read_text().splitlines()))
         assert tab.locator("img, iframe, object, body b b, i").count() == 0
-        assert tab.locator("script").count() == 9  # the data, what unpacks it, the library, and those of page.py
+        assert tab.locator("script").count() == 3  # the data, the library and ours
         browser.close()
     assert complaints == []
     assert len(saved) == 1 + 8

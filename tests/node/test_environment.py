@@ -21,6 +21,7 @@ NEEDED = {
     "SLURM_CONF": "/site/slurm.conf",
     "SLURM_JOB_ID": "7",
     "SLURM_NODELIST": "n[1-2]",
+    "SLURM_PMI_KVS_NO_DUP_KEYS": "1",
     "PMI_RANK": "0",
     "PMI_FD": "9",
     "PMIX_RANK": "0",
@@ -38,7 +39,13 @@ NEEDED = {
     "UCX_NET_DEVICES": "mlx5_0:1",
     "UCX_IB_PKEY": "0x8001",
     "FI_OPX_PKEY": "0x8001",
+    "UCX_RKEY_PTR_SEG_SIZE": "512k",
     "OMPI_MCA_btl_openib_pkey": "0x8001",
+    "I_MPI_SHM_CACHE_BYPASS_THRESHOLDS": "16384,16384",
+    "MPIR_CVAR_CH4_OFI_ENABLE_MR_PROV_KEY": "1",
+    "HYDRA_MONKEY": "1",
+    "I_MPI_AUTH_METHOD": "munge",
+    "OMPI_MCA_plm_rsh_pass_libpath": "/opt/lib",
     "_ModuleTable001_": "X01vZHVsZVRhYmxlXw==",
     "PYTHONPATH": "//bin:/usr/bin:/x/python@3.11/bin",
     "IBV_FORK_SAFE": "1",
@@ -63,17 +70,40 @@ WITHHELD = {
     "WEKA_TOKEN": "x",
     "A_NAME_OF_TOMORROW": "x",
     "PATHS": "not PATH",
-    # of the list by their beginnings, and secrets by their ends
+    # of the list by their beginnings, and secrets by their ends or by their values
     "SLURM_JWT": "x",
     "UCX_AUTH_KEY": "x",
     "PYTHON_KEYRING_PASSWORD": "x",
     "I_MPI_COOKIE": "x",
+    "WEKA_BASICAUTH": "x",
+    "LC_PSWD": "x",
+    "WEKA_PASSES": "x",
+    "PYTHON_PEER": "//me:hunter2@host",
+    "PYTHON_INDEX": "https://me:hunter2@pypi.example/simple",
+    "FI_ADDRESS": "tcp://:hunter2@node",
+    "UCX_PROXY": "http://me:hunt/er2@proxy:3128",
+    "UCX_PROXIES": "http://me:hunt;er2@proxy:3128",
+    "UCX_PORTLIKE": "http://me:12/er2@proxy:3128",
+    "PYTHON_INDEXES": "https://one.example/simple https://ghp_abc@pypi.example/simple",
+    "LC_SHARE": "//me:hunter2@server/share",
     "IOSWEEP_AUTHORIZATION": "x",
     "SLURM_BEARER": "x",
+    "SLURM_AUTH_HEADER": "x",
+    "FI_CXI_AUTH_KEY_2": "x",
+    "UCX_KEYS": "x",
+    "PYTHON_PWDS": "x",
     "PMIX_SERVER_COOKIE_V2": "x",
+    "LC_PASS2": "x",
+    "MPI_DBPW": "x",
+    "MPI_PGPASS": "x",
+    "UCX_PASSCODE": "x",
     "LMOD_SSHKEY": "x",
     "HDF5_AWSKEY": "x",
+    "WEKA_SSHKEYS_2": "x",
     "WEKA_CREDS": "x",
+    "HWLOC_CRED": "x",
+    "LC_S3CRED": "x",
+    "LC_OAUTH": "x",
     "FI_MYSECRET": "x",
     "UCX_GHTOKEN": "x",
 }
@@ -113,5 +143,10 @@ def test_invalid_names(tmp_path: Path, name: str) -> None:
     assert "tools.variables[0]: " in wrong and "is not a name of a variable; write letters, digits" in wrong
 
 
-def test_what_is_named_and_not_set_is_said() -> None:
-    assert environment.lacking({"A": "x"}, ("A", "C")) == ["tools.variables: C is not set"]
+def test_what_is_named_and_not_passed_is_said() -> None:
+    given = {"A": "x", "B": "http://me:hunter2@proxy", "HOME": "/home/me"}
+    assert environment.lacking(given, ("A", "HOME")) == []
+    assert environment.lacking(given, ("A", "B", "C")) == [
+        "tools.variables: B is withheld, its value holds an address with a user or a password",
+        "tools.variables: C is not set",
+    ]

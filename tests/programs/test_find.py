@@ -53,7 +53,7 @@ def test_program_that_is_executable_but_not_readable(fake: Path, monkeypatch: py
         (":", ("unknown",)),
         (
             "echo fio-2.21",
-            "{} cannot be used: fio-2.21 is too old; 3.2 or newer is needed; get another with apt-get install fio",
+            "{} cannot be used: fio-2.21 is too old; 3.18 or newer is needed; get another with apt-get install fio",
         ),
         ("echo fio-1.59", "{} cannot be used: fio-1.59 is too old"),
         ("echo no library >&2; exit 127", "{} does not run: exit code 127 no library"),

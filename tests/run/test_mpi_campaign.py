@@ -183,7 +183,7 @@ def test_a_slow_rank_is_named(tmp_path: Path, stand_ins: Path, monkeypatch: pyte
     rows = measured(tmp_path, stand_ins, *sweeps, tools={"variables": ["STANDIN_FAULT"]}).rows()
     assert sorted(row["phase"] for row in rows) == ["create", "delete", "rand_read", "seq_write", "seq_write"]
     for row in rows:
-        assert row["slowest_worker"] == "1" and row["slowest_worker_share"] < 0.2, row
+        assert row["slowest_worker"] == "1" and row["slowest_worker_share"] < 0.5, row
         assert re.search(r"worker 1 did \d+% of the other's rate", row["reasons"]), row["reasons"]
 
 

@@ -163,7 +163,7 @@ class Stored:
             found = dag.load(Path("x.yaml"), Path("results"))
             assert any(file.name in line for line in found.damaged)
             assert file.read_bytes() == damaged
-            found.restore()
+            found.mend()
         assert file.read_bytes() == self.plan.document()
 
     def command(self, *arguments: str) -> str:

@@ -45,6 +45,15 @@ def test_a_fresh_directory(place: Path) -> None:
     assert stat.S_IMODE(Path(directory).stat().st_mode) == 0o700
 
 
+def test_what_others_could_write_to_is_shut(place: Path) -> None:
+    directory = place / "iosweep-c"
+    for mode, shut in ((0o777, 0o755), (0o775, 0o755), (0o750, 0o750)):
+        directory.mkdir(exist_ok=True)
+        directory.chmod(mode)
+        directories.claim(str(directory), OWNER)
+        assert stat.S_IMODE(directory.stat().st_mode) == shut
+
+
 def test_ours_again(ours: str) -> None:
     uuid = marker_in(ours)["uuid"]
     assert directories.claim(ours, OWNER) == uuid  # the same user, host and results: we were killed before we noted it
@@ -146,6 +155,19 @@ def test_a_directory_of_another_user(ours: str) -> None:
     with pytest.raises(Refused, match=f"belongs to user {OTHER}"):
         directories.claim(ours, OWNER)
     assert names(ours) == []
+
+
+@pytest.mark.local
+@as_root
+def test_a_user_takes_no_directory_of_another() -> None:
+    program = "try: directory.claim(sys.argv[1], {owner})\nexcept Refused as error: print(error)"
+    with everybodys() as shared:
+        directory = shared / "iosweep-c"
+        directory.mkdir()
+        directory.chmod(0o777)
+        os.chown(directory, OTHER + 1, OTHER + 1)
+        assert f"belongs to user {OTHER + 1}; it is left alone" in as_user(program, str(directory))
+        assert names(str(directory)) == []
 
 
 @pytest.mark.local

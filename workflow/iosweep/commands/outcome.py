@@ -19,6 +19,7 @@ from iosweep.files import documents
 from iosweep.plan.model import Plan, plan_files, read_plan
 from iosweep.results import ingested, merged_tables, remaining
 from iosweep.results.campaign_form import CampaignForm
+from iosweep.results.committed import RESULT_FILE
 from iosweep.results.reasons import REASONS, bare, rank
 from iosweep.results.store import Store
 from iosweep.text import human_count, some
@@ -183,10 +184,14 @@ def left(plan: Plan, store: Store) -> int:
     return sum(len(n) for points in found.values() for id, n in points.items() if id not in missing)
 
 
-def _stale(store: Store, tables: CampaignForm) -> bool:
-    """Whether something was stored, or another plan was written, since the tables were made."""
+def _stale(store: Store, tables: CampaignForm, plan: Plan | None) -> bool:
+    """Whether something was stored or damaged, or another plan was written, since the tables were made."""
     results = store.path
     made = (results / "results.parquet").stat().st_mtime
+    points = {point.id for point in plan.points} if plan else set()
+    lost = [Path(path) for path in store.damaged if RESULT_FILE.match(Path(path).name)]
+    if any(file.parent.name in points and os.path.relpath(file, results) not in tables.damaged for file in lost):
+        return True
     with_plans = [file for file in plan_files(results) if file.stem != tables.plan_digest]
     newest = _newest([*with_plans, *(store.point(point) for point in store.points())])
     return newest is not None and newest > made
@@ -255,7 +260,7 @@ def _plan(results: Path, tables: CampaignForm | None) -> Plan:
 def _with_tables(known: Outcome, tables: CampaignForm, plan: Plan | None, store: Store) -> Outcome:
     """`plan`: None if it cannot be read, so that the store cannot say what is left."""
     counted = _counted(known, tables)
-    stale = _stale(store, tables)
+    stale = _stale(store, tables, plan)
     if plan is None:
         return replace(counted, stale=stale)
     if stale:  # the store knows better what is left

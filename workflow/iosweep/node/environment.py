@@ -33,18 +33,39 @@ PREFIXES = (
     *("FI_", "UCX_", "UCC_", "IBV_", "RDMAV_", "MLX4_", "MLX5_", "PSM_", "PSM2_", "PSM3_", "HFI_", "SLINGSHOT_"),
     *("OMP_", "KMP_", "GOMP_", "HWLOC_", "HDF5_", "PNETCDF_", "OPENBLAS_NUM_"),
 )
-#: Names that tell a secret: parts of words, and last words. PKEY and RKEY are numbers of InfiniBand.
+#: Names that tell a secret: parts of words, and words between underscores, also in the plural and with a number. Words
+#: may have a beginning of their own (SSHKEY), but for those that are other words: the numbers of memory and partitions
+#: of InfiniBand (RKEY, PKEY), and Intel MPI's BYPASS.
 _SECRET = re.compile(
-    "SECRET|TOKEN|PASSW|PASSPHRASE|CREDENTIAL|PRIVATE|COOKIE|JWT|BEARER|AUTHORI[SZ]|(ACCESS|API|AUTH|SSH|AWS)_?KEY"
-    "|(^|_)(PSK|PWD?|PASS|AUTH|CREDS?|KEY)$",
+    "SECRET|TOKEN|PASSW|PASSPHRASE|PASSCODE|CREDENTIAL|PRIVATE|ACCESS_?KEY|API_?KEY|JWT|BEARER|AUTHORI[SZ]|AUTHENTIC"
+    "|(^|_)(?!([LMPQR]|HOT|MON)KEYS?[0-9]*(_|$)|(BY|COM)PASS(_|$))"
+    "(PSK|PSWD|COOKIE|[A-Z0-9]*(KEY|AUTH|CRED|PWD?|PASS))(E?S)?[0-9]*(_|$)",
     re.IGNORECASE,
+)
+#: Names that look like it and are none: flags of Slurm's PMI-1, whether libfabric numbers memory for MPICH, how Intel
+#: MPI's hydra proves who it is, and what Open MPI's ssh passes on.
+_HARMLESS = frozenset(
+    (
+        *("SLURM_PMI_KVS_NO_DUP_KEYS", "SLURM_PMI_KVS_DUP_KEYS"),
+        *(f"{start}_CH4_OFI_ENABLE_MR_PROV_KEY" for start in ("MPICH", "MPIR_CVAR", "MPIR_PARAM")),
+        "I_MPI_AUTH_METHOD",
+        *(f"OMPI_MCA_plm_rsh_pass_{what}" for what in ("libpath", "environ_mca_params")),
+        *(f"PRTE_MCA_plm_ssh_pass_{what}" for what in ("libpath", "environ_mca_params")),
+    )
+)
+#: A user, with or without a password, in an address; a password may have slashes. A path may have `//` and `@` too, and
+#: process managers write lists such as `prte@0.0;tcp4://10.0.0.1:37701:24;...`.
+_IN_ADDRESS = re.compile(
+    r"""(?<![\w+./-])[A-Za-z][\w+.-]*://(?:[^\s;|]*@|[^\s/:@\[]*:(?!\d+(?:[:;|,\s]|$))\S*@)"""
+    r"""|://[^/\s:@\[]*:(?!\d+(?:[:;|,\s]|$))[^/\s@]+@"""
+    r"""|(?:^|[\s"'=,;])//[^\s/:@]+:(?!/)[^\s@]*@"""
 )
 NAME_PATTERN = "^[A-Za-z_][A-Za-z0-9_]{0,127}$"
 
 
 def is_secret(name: str) -> bool:
     """Whether a variable's value is a secret, by its name."""
-    return bool(_SECRET.search(name))
+    return name not in _HARMLESS and bool(_SECRET.search(name))
 
 
 def refused(name: object) -> str | None:
@@ -61,13 +82,21 @@ def passed(given: Mapping[str, str], more: Collection[str] = ()) -> dict[str, st
     return {
         name: value
         for name, value in given.items()
-        if (name in NAMES or name in more or name.startswith(PREFIXES)) and not is_secret(name)
+        if (name in NAMES or name in more or name.startswith(PREFIXES))
+        and not is_secret(name)
+        and not _IN_ADDRESS.search(value)
     }
 
 
 def lacking(given: Mapping[str, str], more: Collection[str]) -> list[str]:
-    """Sentences on variables that the configuration names, and that are not set. Pure."""
-    return [f"tools.variables: {name} is not set" for name in more if name not in given]
+    """Sentences on variables that the configuration names, and that tools do not get all the same. Pure."""
+    kept = passed(given, more)
+    return [
+        f"tools.variables: {name} is "
+        + ("withheld, its value holds an address with a user or a password" if name in given else "not set")
+        for name in more
+        if name not in kept
+    ]
 
 
 def reduce(more: Collection[str] = ()) -> None:

@@ -181,7 +181,7 @@ def claim(directory: str, owner: dict[str, object]) -> str:
                 " alone. Choose another campaign name."
             ) from None
         try:
-            return _claimed(directory, handle, outer, owner)
+            return _claimed(directory, handle, outer, owner, made)
         finally:
             os.close(handle)
     finally:
@@ -203,12 +203,15 @@ def _make(name: str, outer: int, parent: str) -> bool:
         raise
 
 
-def _claimed(directory: str, handle: int, outer: int, owner: dict[str, object]) -> str:
-    """See that a directory that is open is ours; returns the UUID of its marker."""
+def _claimed(directory: str, handle: int, outer: int, owner: dict[str, object], made: bool) -> str:
+    """See that a directory that is open is ours, and shut it to others; returns the UUID of its marker."""
     if mount_of(handle) != mount_of(outer):
         raise Refused(f"{directory} is a mount point, so not on the target; unmount it, or choose another name")
-    _check_owner(directory, handle)
     found = read_marker(handle)
+    _check_owner(directory, handle, made or bool(found and owner["uuid"] and found.get("uuid") == owner["uuid"]))
+    mode = os.fstat(handle).st_mode
+    if mode & 0o022 and os.fstat(handle).st_uid == os.getuid():
+        os.fchmod(handle, stat.S_IMODE(mode) & ~0o022)
     if found is None:
         if set(os.listdir(handle)) - {UNFINISHED}:  # that one: we were killed while we wrote it
             raise Refused(
@@ -233,13 +236,22 @@ def _is_of(found: Mapping[str, object], owner: Mapping[str, object]) -> bool:
     return bool(found.get("uuid")) and (found["uuid"] == owner["uuid"] or same)
 
 
-def _check_owner(directory: str, handle: int) -> None:
-    """Raise Refused if we are root and the directory is another user's, who could put links in the way of tools."""
-    if os.getuid() == 0 and (uid := os.fstat(handle).st_uid) != 0:
-        raise Refused(
-            f"{directory} belongs to user {procfs.user_name(uid)}, and root measures only in what is root's; it is left"
-            " alone. Run as that user, or choose another campaign name."
-        )
+def _check_owner(directory: str, handle: int, proven: bool) -> None:
+    """Raise Refused if the directory is another user's, who could put links in the way of tools.
+
+    proven: we made it, or its marker has the UUID of our results. Then another owner is how the server shows us (NFS),
+    or a colleague whose results we go on with; root accepts neither.
+    """
+    uid = os.fstat(handle).st_uid
+    if uid in (0, os.getuid()) or (proven and os.getuid() != 0):
+        return
+    user = procfs.user_name(uid)
+    if os.getuid() != 0:
+        raise Refused(f"{directory} belongs to user {user}; it is left alone. Choose another campaign name.")
+    raise Refused(
+        f"{directory} belongs to user {user}, and root measures only in what is root's; it is left alone. Run as that"
+        " user, or choose another campaign name."
+    )
 
 
 def owner_of(directory: str) -> dict[str, object] | None:
@@ -364,7 +376,7 @@ class Opened:
                 )
             _seen[self.place] = now
         self._check_marker()
-        _check_owner(self.directory, self.handle)
+        _check_owner(self.directory, self.handle, proven=True)
         self.owner = status.st_uid
         inside = f"{_path(self.handle)}/"
         below = (m.point for m in table.values() if m.parent == self.mount and m.point.startswith(inside))
