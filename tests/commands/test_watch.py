@@ -143,15 +143,6 @@ def test_half_of_it(made: Watched) -> None:
         assert said in text
 
 
-def test_causes_come_before_what_follows_from_them(made: Watched) -> None:
-    ran = {"phase": "rand_read", "started": iso(made.clock), "wall_s": 1.4, "headline": None, "verdict": "invalid",
-           "argv": ["fio"]}  # fmt: skip
-    cause = "the target reports an I/O error: the tool ended with exit code 1 → fio printed nothing"
-    for number, point in enumerate(made.plan.points[:5]):
-        made.measure(point, phases=[ran | {"reasons": [cause if number == 1 else "fio printed nothing"]}])
-    assert list(made.look().reasons.items()) == [(cause, 1), ("fio printed nothing", 4)]
-
-
 def test_what_is_tried_again_is_not_done(made: Watched) -> None:
     made.measure(made.plan.points[0], retry="other processes used 40% of the CPU time")
     [a] = made.look().allocations

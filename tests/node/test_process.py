@@ -192,20 +192,6 @@ def test_what_prints_without_end_is_ended() -> None:
     assert found == [True, False, -15, 1000, 1000]
 
 
-def test_what_starts_others_all_the_time_is_ended(tmp_path: Path) -> None:
-    ours = f"4321.{os.getpid()}"  # no other test's, nor that of tests beside these
-    script = f"while :; do setsid sleep {ours} & setsid sh -c 'sleep {ours} & sleep {ours}' & done"
-    found = run(
-        """
-        done = [go(["sh", "-c", sys.argv[1]], 0.1) for _ in range(3)]
-        print(json.dumps([[d.timed_out, d.left_behind] for d in done] + [list(process.children())]))
-        """,
-        script,
-    )
-    assert found == [[True, []]] * 3 + [[]]
-    assert ended([p.pid for p in psutil.process_iter(["cmdline"]) if ours in " ".join(p.info["cmdline"] or [])])
-
-
 def test_what_ends_and_leaves_another_meanwhile_is_ended() -> None:
     """A child that starts another and exits between two readings: after our children were listed, before it is
     waited for. The other is then ours, and in no list."""

@@ -94,10 +94,6 @@ class TestNodes:
         assert found.differing == ("load over 1, 5, 15 min", "free on the target", "read at")
         assert not any(cell.odd for row in found.rows for cell in row.cells)
 
-    def test_nodes_are_in_the_order_in_which_people_count(self) -> None:
-        found = shown({"host": "n10"}, {"host": "n9"}, {"host": "gpu1"})
-        assert [row.host for row in found.rows] == ["gpu1", "n9", "n10"]
-
     @pytest.mark.parametrize(
         ("change", "note"),
         [

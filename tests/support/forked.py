@@ -63,7 +63,7 @@ def commands(place: Path) -> Iterator[Commands]:
 _MODULES = (
     "scipy.stats", "pyarrow.parquet", "pyarrow.csv", "altair", "jinja2", "vl_convert", "rich.table",
     *(f"iosweep.commands.{name}" for name in ("clean", "check", "list", "plan", "report", "rerun", "show")),
-    "iosweep.commands.watch.screen", "iosweep.commands.rules.measure",
+    "iosweep.commands.watch.screen", "iosweep.commands.measure",
     "iosweep.dag", "iosweep.results.merge",
     *(f"iosweep.report.{name}" for name in ("figure_files", "headline", "page")),
 )  # fmt: skip

@@ -23,18 +23,6 @@ def test_nothing_is_written_to_what_a_link_leads_to(arguments: list[str], tmp_pa
     assert [path.name for path in campaign.results.iterdir()] == ["logs"]
 
 
-def test_what_is_in_place_of_the_plan_is_a_sentence(tmp_path: Path) -> None:
-    campaign = Campaign(tmp_path)
-    campaign.snakemake("--until", "plan")
-    [plan] = (campaign.results / "plans").iterdir()
-    plan.unlink()
-    plan.mkdir()
-    said = campaign.snakemake(code=1)
-    assert f"{plan.name}: it is damaged, and cannot be written again: a directory, not a file; move it away" in said
-    assert "nothing was run" in said
-    assert "Error" not in said
-
-
 def test_a_dry_run_makes_no_directory(tmp_path: Path) -> None:
     campaign = Campaign(tmp_path)
     assert "measure 1 node" in campaign.dry()
