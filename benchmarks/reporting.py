@@ -1,4 +1,4 @@
-"""From the tables to the report: `iosweep page`, and the figures as SVG and PNG."""
+"""From the tables to the report: `iosweep report --page`, and the figures as SVG and PNG."""
 
 from __future__ import annotations
 

@@ -204,3 +204,12 @@ def test_a_campaign_that_another_process_makes_is_refused(outputs: Path, capsys:
         assert ingest(outputs, "--as", "seen") == 2
         assert "or choose another name" in capsys.readouterr().err
     assert ingest(outputs, "--as", "seen") == 0
+
+
+def test_replace_leaves_what_was_measured(outputs: Path, capsys: Capture) -> None:
+    ingest(outputs / IOR.name, "--as", "seen")
+    (Path("results/seen") / "points").mkdir()
+    before = Path("results/seen/ingested.json").read_bytes()
+    assert ingest(outputs / FIO.name, "--as", "seen", "--replace") == 2
+    assert "has results that were measured: choose another name" in capsys.readouterr().err
+    assert Path("results/seen/ingested.json").read_bytes() == before

@@ -458,6 +458,7 @@ def test_one_runner_at_a_time_and_no_process_of_a_killed_one(allocation: Allocat
     output = allocation.measure(code=3)
     assert output.startswith(f"iosweep: campaign c is being measured by process {running.pid} of user ")
     assert all(c.is_running() for c in below)
+    assert allocation.store.documents(Refusal) == {}  # the other one has the say
     running.kill()
     running.communicate()
     _, left = psutil.wait_procs(below, timeout=300)

@@ -219,7 +219,8 @@ def test_steps_that_do_not_end(monkeypatch: pytest.MonkeyPatch) -> None:
         return "12.batch\n12.0\n12.3\n12.extern\n12.interactive\n12.4\n"
 
     monkeypatch.setattr(commands, "ask", ask)
-    assert commands.end_steps("12", "12.0", deadline_s=0.15) == 2
+    monkeypatch.setattr(commands, "_STEPS_END_S", 0.15)
+    assert commands.end_steps("12", "12.0") == 2
     assert {argv[-1] for argv in asked if argv[0] == "scancel"} == {"12.3", "12.4"}  # neither ours nor the agents'
     assert asked[0] == ["squeue", "--steps", "--jobs=12", "--noheader", "--format=%i"]
 

@@ -293,11 +293,12 @@ def test_the_last_mount_is_on_top() -> None:
     assert tables.leads_to("/tmp/x", table) == ("0:31", "/u/x")
 
 
-def test_private_needs_both(tmp_path: Path) -> None:
+def test_private_needs_both(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tables, "_PROC", tmp_path)
     for pid, table in (("self", MOUNTS), ("1", MOUNTS.replace(b"0:30", b"0:31"))):
         (tmp_path / pid / "ns").mkdir(parents=True)
         (tmp_path / pid / "mountinfo").write_bytes(table)
-    assert tables.private("/tmp", tmp_path) is None
+    assert tables.private("/tmp") is None
     (tmp_path / "self/ns/pid").symlink_to(procfs.FIRST_PID_NAMESPACE)
-    assert tables.private("/tmp", tmp_path)
-    assert tables.private("/", tmp_path) is False
+    assert tables.private("/tmp")
+    assert tables.private("/") is False

@@ -98,6 +98,7 @@ def job(monkeypatch: pytest.MonkeyPatch) -> Callable[[bool | None], None]:
             return alive
 
         monkeypatch.setattr(query, "lives", lives)
+        monkeypatch.setattr("shutil.which", lambda _: "/usr/bin/scontrol")
 
     return says
 
@@ -280,6 +281,21 @@ def test_a_job_that_a_free_lock_names(
     lock.take(file, Owner("c", "/r/c", "12"), "it").close()  # that is us
     file.write_text(left(job="12"))
     job(False)
+    lock.take(file, MINE, "it").close()
+
+
+@pytest.mark.parametrize("installed", [True, False])
+def test_no_job_holds_a_free_lock_without_a_cluster(
+    file: Path, installed: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is left of a machine that was in a cluster, or of results that were copied from one."""
+
+    def lives(_: str) -> bool:
+        raise Unanswered("failed", "scontrol: error: resolve_ctls_from_dns_srv: Unknown host" if installed else "")
+
+    monkeypatch.setattr(query, "lives", lives)
+    monkeypatch.setattr("shutil.which", lambda _: "/usr/bin/scontrol" if installed else None)
+    file.write_text(left(job="12"))
     lock.take(file, MINE, "it").close()
 
 

@@ -168,3 +168,21 @@ def test_the_summary_of_a_run_bounded_by_time_has_the_bytes_that_were_moved() ->
     (result,) = run.results
     assert not run.problems and result.bytes_moved is not None
     assert result.bytes_moved == pytest.approx(result.bandwidth_bytes_per_s * result.total_s, rel=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("line", "damaged"),
+    [(r"(nodes +: )\d+", "nodes"), (r"(segments +: )\d+", "segments"), (r"(tasks +: )\d+", "tasks")],
+)
+def test_a_count_below_0_is_damage(line: str, damaged: str) -> None:
+    name = next(name for name in GOOD if re.search(line, content(name).decode()))
+    reading = read(re.sub(line, r"\1-512", content(name).decode(), count=1).encode())
+    assert f"a damaged option: {damaged} is -512" in texts(reading)
+    assert not measured(reading)
+
+
+def test_a_deadline_below_0_is_damage() -> None:
+    name = next(name for name in GOOD if b"deadlineForStonewall" in content(name))
+    reading = read(re.sub(rb'("deadlineForStonewall[^"]*": *"?)-?\d+', rb"\1-300", content(name)))
+    assert any("a damaged option: deadlineForStonewall" in text for text in texts(reading))
+    assert not measured(reading)

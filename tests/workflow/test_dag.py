@@ -429,3 +429,24 @@ def test_a_target_without_room_is_seen_in_a_dry_run(tmp_path: Path) -> None:
 def test_a_target_that_is_not_seen_has_no_known_lack_of_room(tmp_path: Path) -> None:
     nothing_left = load(tmp_path)
     assert dag.no_room(replace(nothing_left, left={})) is None
+
+
+@pytest.mark.parametrize(
+    ("words", "runs"),
+    [
+        ("--cores 1 --until measure --config campaign=a", True),
+        ("--report x.html --report-after-run", True),
+        ("--report x.html", False),
+        ("--profile profiles/local --unlock", False),
+        *((word, False) for word in ("--list-rules", "-l", "--summary", "--dag", "--touch")),
+    ],
+)
+def test_what_runs_no_job_removes_nothing(words: str, runs: bool) -> None:
+    assert dag.runs_jobs(["snakemake", *words.split()]) is runs
+
+
+def test_the_name_of_an_ingested_campaign(tmp_path: Path) -> None:
+    (tmp_path / "results/quick").mkdir(parents=True)
+    (tmp_path / "results/quick/ingested.json").touch()
+    with pytest.raises(ConfigError, match=r"that of an ingested campaign; choose another name$"):
+        load(tmp_path)

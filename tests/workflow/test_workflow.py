@@ -137,6 +137,15 @@ def test_what_a_power_cut_has_emptied_is_made_again_once(again, records):
     assert "Nothing to be done" in again.dry()
 
 
+def test_to_look_removes_nothing_and_a_run_without_tables_shows_none(again):
+    os.truncate(again.results / "results.csv", 0)
+    before = contents(again)
+    for mode in ("--unlock", "--summary"):  # what others there are: test_dag.py
+        again.snakemake(mode)
+        assert contents(again) == before, mode
+    assert "report.html" not in again.snakemake("--until", "measure")
+
+
 @pytest.mark.parametrize("name", MADE)
 def test_one_changed_bit_of_what_a_rule_has_made_is_noticed(again, name):
     [file, *_] = sorted(again.results.glob(name))

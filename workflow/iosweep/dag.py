@@ -7,7 +7,8 @@ measure, it also checks that the target exists.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+import sys
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -27,7 +28,7 @@ from iosweep.plan.model import Allocation, Plan
 from iosweep.programs import spack_environment
 from iosweep.programs.find import builds
 from iosweep.programs.spack_environment import Built, Environment
-from iosweep.results import manifest, merged_tables, remaining
+from iosweep.results import ingested, manifest, merged_tables, remaining
 from iosweep.results.store import Store
 from iosweep.target.lock import Lock, Owner, take
 from iosweep.text import human_count
@@ -45,6 +46,14 @@ _STORED_FOLDERS = ("builds", "figures", "nodes", "points", "refusals", "sets")
 _MOUNT = "a mount point"
 #: In place of the hash of a tool that is not built yet: no result has it.
 _NOT_BUILT = "not built yet"
+#: Options of Snakemake with which it looks, or changes its own records, and runs no job.
+_WITHOUT_JOBS = (
+    *("lint", "list_rules", "list_target_rules", "print_compilation", "summary", "detailed_summary", "dag"),
+    *("rulegraph", "filegraph", "d3dag", "list_changes", "list_input_changes", "list_params_changes"),
+    *("list_untracked", "containerize", "generate_unit_tests", "unlock", "touch", "cleanup_metadata", "archive"),
+    *("cleanup_shadow", "conda_cleanup_envs", "conda_create_envs_only", "list_conda_envs"),
+    *("container_cleanup_images", "delete_all_output", "delete_temp_output"),
+)
 #: The locks of this process: results -> lock.
 _LOCKS: dict[Path, Lock] = {}
 
@@ -148,7 +157,7 @@ class Dag:
 
 class Asked(NamedTuple):
     """What Snakemake was called with, and what its profile says. `given`: values from the command line
-    (sweep_file.GIVEN). `provider`: where tools come from if the configuration does not say so."""
+    (sweep_file.GIVEN). `provider`: where tools come from if the configuration does not say so. `runs`: jobs are run."""
 
     config: Path
     given: Mapping[str, str]
@@ -157,6 +166,7 @@ class Asked(NamedTuple):
     provider: str
     site: submission.Site | None
     dry: bool
+    runs: bool
 
     def load(self) -> Dag:
         """The campaign, and what is left of it. For -n on the machine that measures, the target has to be there."""
@@ -187,6 +197,7 @@ def asked(workflow: Any) -> Asked:
     known_there = workflow.resource_settings.default_resources or {}
     raw = {key: known_there[key].raw for key in known_there if known_there[key].raw is not None}
     resources = {key: value.strip("\"'") if isinstance(value, str) else value for key, value in raw.items()}
+    dry = workflow.output_settings.dryrun
     return Asked(
         file.relative_to(Path.cwd()) if file.is_relative_to(Path.cwd()) else file,
         given,
@@ -194,7 +205,18 @@ def asked(workflow: Any) -> Asked:
         str(resources.get("launcher", "direct")),
         str(resources.get("tools", "path")),
         submission.site(resources),
-        workflow.output_settings.dryrun,
+        dry,
+        not dry and runs_jobs(sys.argv),
+    )
+
+
+def runs_jobs(argv: Sequence[str]) -> bool:
+    """Whether this command line of Snakemake runs jobs. Its settings do not tell while the Snakefile is parsed."""
+    from snakemake.cli import get_argument_parser
+
+    known, _ = get_argument_parser().parse_known_args(argv[1:])
+    return all(getattr(known, name, None) in (None, False) for name in _WITHOUT_JOBS) and (
+        known.report is None or known.report_after_run
     )
 
 
@@ -287,6 +309,9 @@ def _of(
     folder = results / made.campaign
     if obstacles := _obstacles(folder):
         raise ConfigError(obstacles)
+    if ingested.there(folder):
+        what = "the name is that of an ingested campaign; choose another name"
+        raise ConfigError([Problem(str(folder), 0, "", what)])
     store = Store(folder)
     stored, missing = store.results(), store.missing()
     here = _here(made, launcher, bool(site), place, there)

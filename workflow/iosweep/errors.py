@@ -74,6 +74,10 @@ class Busy(Exception):
         super().__init__(message)
 
 
+class SameCampaign(Busy):
+    """Another process measures the same campaign."""
+
+
 class Unusable(Exception):
     """A file or directory that the user named cannot be used: a profile, the directory of locks, the built tools."""
 
@@ -152,6 +156,10 @@ class AllocationError(Exception):
 
 class LeftBehind(AllocationError):
     """Processes of a tool hang in the target and cannot be killed: nothing more is tried there."""
+
+
+class MeasuredElsewhere(AllocationError):
+    """Another process measures the same campaign, which is no lack of its allocation."""
 
 
 class CommandError(Exception):

@@ -26,7 +26,7 @@ IOSWEEP = [sys.executable, "-P", "-X", "utf8", "-m", "iosweep"]
 
 for line in (*CAMPAIGN.damaged, *(CAMPAIGN.notes() if ASKED.dry else ())):
     print(f"iosweep: {line}", file=sys.stderr)
-if not ASKED.dry:
+if ASKED.runs:
     or_exit(CAMPAIGN.mend)
 # The executor plugin takes it from there.
 ATTEMPTS = attempts.Attempts(CAMPAIGN, ASKED.load)
@@ -34,8 +34,8 @@ attempts.hand_over(ATTEMPTS)
 
 
 def stale(file):
-    """Whether a file is to be made again. A dry run, which removes none, shows it by a changed parameter."""
-    return ASKED.dry and file in CAMPAIGN.stale
+    """Whether a file is to be made again. What runs no job, and removes none, shows it by a changed parameter."""
+    return not ASKED.runs and file in CAMPAIGN.stale
 
 
 def before_anything_runs():
@@ -46,8 +46,12 @@ def before_anything_runs():
     or_exit(CAMPAIGN.write_plan)
 
 
+def asked_rules():
+    return {job.rule.name for job in workflow.dag.jobs}
+
+
 def builds_only():
-    return {job.rule.name for job in workflow.dag.jobs} == {"tools"}
+    return asked_rules() == {"tools"}
 
 
 def report_what_is_there():

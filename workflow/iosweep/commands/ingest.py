@@ -128,6 +128,8 @@ def _cannot_be(arguments: Namespace, results: Path) -> str | None:
 
 def _taken(results: Path, replace: bool) -> str | None:
     """Why a name cannot be used, or None."""
+    if os.path.lexists(results / "points"):
+        return f"{results} has results that were measured: choose another name"
     if ingested.there(results):
         if replace:
             return None

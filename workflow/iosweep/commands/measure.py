@@ -11,7 +11,7 @@ from argparse import ArgumentParser, Namespace
 from pathlib import Path
 from typing import TextIO
 
-from iosweep.errors import AllocationError, ExitCode
+from iosweep.errors import AllocationError, ExitCode, MeasuredElsewhere
 from iosweep.files.logged import ENDED, opened
 from iosweep.node.stopping import Stopped
 from iosweep.plan.launchers import launchers
@@ -66,10 +66,13 @@ def run(arguments: Namespace) -> int:
         return 0
     except AllocationError as error:
         why, code = str(error), error.code
+        # The other process has the say of the allocation; but a job waits for another job by its refusal.
+        kept = not isinstance(error, MeasuredElsewhere) or bool(arguments.scheduler and error.after)
         with contextlib.suppress(OSError):  # the results' disk may be what is full
             over = error.code == ExitCode.JOB_OVER
             refusal = Refusal(why, error.lasting, error.after, tuple(error.nodes), short_of_time=over)
-            Store(results).set_refusal(arguments.allocation, refusal)
+            if kept:
+                Store(results).set_refusal(arguments.allocation, refusal)
     except Stopped as error:
         why = f"stopped by {error}; what was measured is stored, the next run goes on from there"
         code = ExitCode.INTERRUPTED

@@ -106,12 +106,6 @@ def read_all(names: Iterable[str]) -> str:
     return "\n".join(map(read, names))
 
 
-def constant_texts() -> list[str]:
-    """The scripts, the styles and the templates of all pages: texts that say nothing of a campaign."""
-    files = sorted(file for file in _HERE.rglob("*") if file.suffix in (".html", ".css", ".js"))
-    return [library(), *(file.read_text(encoding="utf-8") for file in files)]
-
-
 def _time(moment: datetime) -> str:
     return f"{moment:%Y-%m-%d %H:%M %Z}"
 

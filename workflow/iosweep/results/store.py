@@ -22,7 +22,7 @@ from typing import TypeVar
 
 from msgspec import structs
 
-from iosweep.errors import Refused
+from iosweep.errors import Busy, Refused, SameCampaign
 from iosweep.files import documents, fields, safe_paths
 from iosweep.files.documents import Damaged, Document
 from iosweep.results.campaign_documents import FILES, FOLDERS, ClaimedTarget, Missing, Refusal
@@ -186,16 +186,20 @@ class Store:
     def locked(self, job: str = "", allocation: str = "") -> Iterator[str | None]:
         """Keep other processes off the campaign; yields what is to be said of how far that reaches, or None.
 
-        `job`: of Slurm, which we are in; `allocation`: which we measure. Raises Busy.
+        `job`: of Slurm, which we are in; `allocation`: which we measure. Raises SameCampaign.
         """
         with safe_paths.folder(self.path, make=True):
             pass
         mine = lock.Owner(self.path.name, str(self.path.absolute()), job, allocation)
-        with lock.hold(self.path / lock.NAME, mine, f"campaign {self.path.name}") as self._lock:
-            try:
-                yield self._lock.note
-            finally:
-                self._lock = None
+        try:
+            self._lock = lock.take(self.path / lock.NAME, mine, f"campaign {self.path.name}")
+        except Busy as error:
+            raise SameCampaign(str(error), error.job) from None
+        try:
+            yield self._lock.note
+        finally:
+            self._lock.close()
+            self._lock = None
 
     def set_refusal(self, allocation: str, refusal: Refusal | None) -> None:
         """Record why an allocation could not go on, or (None) that it did."""

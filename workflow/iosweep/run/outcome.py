@@ -12,7 +12,9 @@ from iosweep.errors import (
     Busy,
     Conflict,
     ExitCode,
+    MeasuredElsewhere,
     Refused,
+    SameCampaign,
     TargetError,
     TargetHangs,
     Unanswered,
@@ -27,6 +29,8 @@ def ending(job: query.Job | None) -> Iterator[None]:
     first = job.hosts[:1] if job else ()
     try:
         yield
+    except SameCampaign as error:
+        raise MeasuredElsewhere(ExitCode.REFUSED, str(error), after=error.job) from None
     except Busy as error:
         raise AllocationError(ExitCode.REFUSED, str(error), after=error.job) from None
     except TargetHangs as error:

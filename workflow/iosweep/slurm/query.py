@@ -21,6 +21,8 @@ from iosweep.slurm import words
 
 #: A controller under load may take some seconds.
 DEADLINE_S = 30.0
+#: Time after which steps that were killed are left alone.
+_STEPS_END_S = 10.0
 #: States of a job that has not ended.
 ALIVE = frozenset(
     {
@@ -172,12 +174,12 @@ def addresses(hosts: Sequence[str]) -> dict[str, str]:
     return found
 
 
-def end_steps(job: str, spare: str, deadline_s: float = 10.0) -> int:
+def end_steps(job: str, spare: str) -> int:
     """Kill all steps of a job but one; returns how many are still there after the deadline. Raises Unanswered.
 
     A step outlives an srun that is killed.
     """
-    end = time.monotonic() + deadline_s
+    end = time.monotonic() + _STEPS_END_S
     while there := [step for step in _steps(job) if step != spare]:
         if time.monotonic() > end:
             return len(there)

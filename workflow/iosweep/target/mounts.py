@@ -31,6 +31,7 @@ class Mount(NamedTuple):
     options: str
 
 
+_PROC = Path("/proc")
 #: In place of a mount that the table does not have.
 UNLISTED = Mount(0, 0, "", "", "", "unknown", "unknown", "")
 
@@ -63,15 +64,15 @@ def at(real: str, mounts: Iterable[Mount]) -> Mount:
 
 def table() -> list[Mount]:
     """The mounts that this process sees."""
-    return parsed(Path("/proc/self/mountinfo").read_bytes())
+    return parsed((_PROC / "self/mountinfo").read_bytes())
 
 
-def private(directory: str, proc: Path = Path("/proc")) -> bool | None:
+def private(directory: str) -> bool | None:
     """Whether process 1 of this machine sees another directory there; None where that cannot be seen (containers)."""
     try:
-        if not procfs.shows_machine(proc):
+        if not procfs.shows_machine(_PROC):
             return None
-        ours, theirs = (parsed((proc / pid / "mountinfo").read_bytes()) for pid in ("self", "1"))
+        ours, theirs = (parsed((_PROC / pid / "mountinfo").read_bytes()) for pid in ("self", "1"))
     except OSError:
         return None
     real = str(Path(directory).resolve())

@@ -31,8 +31,6 @@ from iosweep.tools import tools
 #: Time limits in seconds: for an answer of Slurm, and for a free node.
 ANSWER_S, FREE_S = 15.0, 20.0
 RESULTS = Path("results")
-#: Time limit in seconds for Snakemake to start: it imports much, from a file system that may be slow.
-_IMPORT_S = 60.0
 #: The most nodes whose answers fit into an argument of srun (128 KiB).
 _NAMED = 2000
 _WAIT = "try --wait 10min"

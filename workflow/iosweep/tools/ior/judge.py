@@ -23,6 +23,12 @@ from iosweep.tools.reading import ProblemSeverity
 
 _SLACK = 1e-9  # of floating point; the printed digits' own error is far above it
 _TOO_OLD = re.compile(r"[12]\.|3\.[01](\D|$)")
+#: Of the table, of the JSON, and of the command line.
+_COUNTS = frozenset({
+    "tasks", "nodes", "clients per node", "repetitions", "segments", "stonewallingTime",
+    "tasksPerNode", "segmentCount", "blockSize", "transferSize", "deadlineForStonewall",
+    "N", "D", "i", "s",
+})  # fmt: skip
 Range = tuple[float, float]
 T = TypeVar("T")
 
@@ -34,7 +40,7 @@ def judge(printout: Printout, log_seen: bool) -> Run:
     """
     run = replace(_facts(printout), log_seen=log_seen)
     problems, remarks = _complete(run)
-    problems += _of_another_run(run)
+    problems += [*_of_another_run(run), *_negative(printout)]
     run, unclaimed = _attach(run, printout.moved)
     if unclaimed and run.results:
         problems.append(f"{unclaimed} warnings on the bytes moved belong to no result")
@@ -156,6 +162,15 @@ def _of_another_run(run: Run) -> Iterator[str]:
     product = _expected(run)
     if aggregate and product and not same_in_64_bits(aggregate, product):
         yield f"aggregate file size: given as {aggregate}, block x segments x tasks is {product}: {MIXED}"
+
+
+def _negative(printout: Printout) -> Iterator[str]:
+    """Options that are counts, and are below 0: their lines are damaged."""
+    command = command_line.parse(printout.command or printout.options.get("Command line")) or Command()
+    for told in (printout.options, printout.parameters, command.values):
+        for name in sorted(_COUNTS & told.keys()):
+            if (number(told[name]) or 0) < 0:
+                yield f"a damaged option: {name} is {told[name]}"
 
 
 def _key(result: Result) -> tuple[str, int]:
