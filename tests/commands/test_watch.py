@@ -94,17 +94,6 @@ def test_data_sets_are_prepared_once(made: Watched) -> None:
     assert pace.to_go_s({two.id: 1}, sets) == pytest.approx(1.9 + 40, rel=0.1)
 
 
-def test_a_pause_between_two_runs_is_not_pace(made: Watched) -> None:
-    a, b = made.plan.points[:2]
-    pace = Pace(made.plan)
-    pace.learn([Ran(a.id, BEGAN, BEGAN + 2), Ran(b.id, BEGAN + 7200, BEGAN + 7202)])
-    assert pace.repetition_s(b.id) == 2
-    pace.learn([Ran(a.id, BEGAN, BEGAN + 2, by="n1 4"), Ran(b.id, BEGAN + 10, BEGAN + 12, by="n1 5")])
-    assert pace.repetition_s(b.id) == 2
-    pace.learn([Ran(a.id, BEGAN, BEGAN + 2, by="n1 4"), Ran(b.id, BEGAN + 10, BEGAN + 12, by="n1 4")])
-    assert pace.repetition_s(b.id) == 10  # the time of removing files
-
-
 # --- what the store says
 
 
@@ -203,20 +192,6 @@ def test_only_what_is_new_is_read(made: Watched, monkeypatch: pytest.MonkeyPatch
     assert results() == set()
     made.store.supersede(made.store.results_of(made.plan.points[0].id)[1])
     assert campaign.look().allocations[0].repetitions_done == 10
-
-
-def test_a_large_store_is_shown_while_it_is_read(made: Watched) -> None:
-    for point in made.plan.points:
-        made.measure(point)
-    campaign = Campaign(made.results)
-    found = campaign.look(patience_s=0)
-    assert found.unread == 12
-    assert not found.over
-    assert "reading the store: 12 points to go" in shown(found)
-    while (found := campaign.look(patience_s=0.001)).unread:
-        pass
-    assert found.allocations[0].state == "done"
-    assert found.over
 
 
 def test_the_plan_that_is_measured(tmp_path: Path, made: Watched) -> None:

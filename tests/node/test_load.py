@@ -99,20 +99,6 @@ def test_a_client_that_is_a_process_and_was_not_found() -> None:
     assert found["client"] == 0.1
 
 
-def test_what_ends_is_known_by_its_parent_or_not_at_all() -> None:
-    begin = look(0, Ticks(), ours={STEP: Ticks(), RANK: Ticks(), HELPER: Ticks()}, **KERNEL)
-    middle = look(5, Ticks(500, 0), 1000, ours={STEP: Ticks(), RANK: Ticks(400, 0), HELPER: Ticks(90, 0)}, **KERNEL)
-    # the step has waited for its rank, which had waited for its helper
-    waited = look(10, Ticks(1000, 0), 2000, ours={STEP: Ticks(980, 0)}, **KERNEL)
-    found = record(begin, middle, waited)
-    assert (found.other, found.window_s) == (0.01, 10.0)
-    # the step is gone, too: its last five seconds may have been the ranks', and are not taken for others'
-    gone = look(10, Ticks(1000, 0), 2000, **KERNEL)
-    found = record(begin, middle, gone)
-    assert (found.other, found.window_s) == (0.01, 5.0)
-    assert shares([begin, gone], False) is None
-
-
 def test_processes_are_named_by_the_time_that_counts() -> None:
     """Their shares are of the same looks and kind of time as that of all others, which they cannot exceed."""
     others = [{("33", b"8"): OnCpu(0, Ticks(used, 0), "stress")} for used in (0, 200, 1100)]
@@ -219,20 +205,6 @@ def test_cpus_count_while_their_rank_lives() -> None:
     assert load and load.bound == Bound("0", 0.0)
     ended = shares(looks[1:], False, ALONE[:1])
     assert ended and ended.bound is None
-
-
-def test_nodes_that_are_one_machine_share_its_cpus() -> None:
-    one, two = (node_load(machine=[counters(1, 5, 5), counters(1, 9, 9)], bound=Bound("3", 0.9)) for _ in range(2))
-    alone = of_nodes({"n1": one})
-    assert alone and alone.bound == Bound("3", 0.9, host="n1")
-    both = of_nodes({"n1": one, "n2": two})
-    assert both and both.bound is None
-
-
-def test_time_in_kernel_mode_where_the_threads_of_the_kernel_are_hidden() -> None:
-    end = look(10, Ticks(200, 500), 1000, ours={RANK: Ticks(120, 100)})
-    found = record(look(0.0, Ticks()), end)
-    assert (found.user_only, found.other, found.unknown) == (True, 0.08, 0.4)
 
 
 MOUNT = "master on 9421 on /mnt/a b type fuse.mfs (rw,relatime)"

@@ -169,18 +169,6 @@ def test_a_confirmed_headline_has_the_verdict_of_its_fresh_repetitions() -> None
     assert (found.result.point, found.verdict, found.confirmed) == ("p4", "valid", True)
 
 
-def test_a_single_point_is_the_best_of_nothing() -> None:
-    found = best(rows({1: RATES[1]}))
-    assert (found.chosen, found.doubt) == ("", "")
-
-
-def test_a_step_with_one_repetition_is_told_apart() -> None:
-    """By the noise of the others: it has half of their figure."""
-    others = {**RATES, 8: RATES[2], 16: RATES[2]}
-    assert "1 thread per node" not in best(rows({**others, 1: [100.0]})).doubt
-    assert "4 other points" in best(rows({**others, 1: [198.0]})).doubt
-
-
 def test_what_a_ramp_does_not_need_is_counted_apart() -> None:
     late = row(point="p8", repetition=None, verdict="missing", left=False, unneeded=True, ops_per_s=None,
                reasons="not needed: no certain gain above 2 threads per node")  # fmt: skip

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from campaign import TEXT, document, make
+from campaign import document, make
 from iosweep.plan.launchers import LAUNCHERS, SLURM_LAUNCHERS, Launcher
 from iosweep.plan.model import Plan
 from iosweep.results import remaining
@@ -171,12 +171,6 @@ def test_the_budget_of_tries(tmp_path: Path, points: int, failing: int, spent: i
     assert sum(len(n) for numbers in found.values() for n in numbers.values()) == tried
 
 
-def test_each_allocation_has_a_budget_of_its_own(tmp_path: Path) -> None:
-    plan = make(tmp_path, document(axes={"nodes": [1, 2]}, repetitions=5))
-    found = left(plan, stored(*complete(plan, retry="busy")), {}, reaching(2))
-    assert [sum(map(len, points.values())) for points in found.values()] == [3, 3]
-
-
 def test_retries_settle(plan: Plan) -> None:
     """However often it is asked: each try that fails in a curable way uses up some of the budget."""
     results = {(r.point, r.repetition): r for r in complete(plan, retry="busy")}
@@ -263,12 +257,6 @@ def test_what_was_bound_in_another_way_is_left(
     assert left(plan, stored(result(point.id, bound=bound)), {}, replace(HERE, launcher=None)) == {}
     if "pinning" not in cpus:  # on one machine they are only looked at
         assert (left(plan, stored(result(point.id, bound=bound)), {}, HERE) == {}) == (bound is None)
-
-
-def test_more_nodes_than_there_are_are_never_left(tmp_path: Path) -> None:
-    plan = make(tmp_path, document(axes={"nodes": [1, 2, 4]}))
-    for reached, names in ((1, ["1-node"]), (2, ["1-node", "2-nodes"]), (None, ["1-node", "2-nodes", "4-nodes"])):
-        assert list(left(plan, {}, {}, reaching(reached))) == names
 
 
 def test_one_allocation_for_all_node_counts(tmp_path: Path) -> None:
@@ -400,12 +388,6 @@ def test_repetitions_on_unlike_nodes_are_not_repeated_for_an_interval(tmp_path: 
     assert more(("n1", "1"), ("n1", "1"), ("n1", "2"))
     assert more(("n1", "1"), ("n2", "1"), ("n1", "1"))
     assert not more(("n1", "1"), ("n1", "1"), ("n2", "2"))
-
-
-def test_deciding_changes_nothing(tmp_path: Path) -> None:
-    plan = make(tmp_path, TEXT)
-    results = stored(*complete(plan, retry="busy"))
-    assert left(plan, results, {}, HERE) == left(plan, results, {}, HERE)
 
 
 def test_what_limits_time_left_out_is_left_when_it_is_raised(tmp_path: Path) -> None:
