@@ -274,7 +274,10 @@ def test_ranks_are_started(hydra: str) -> None:
 @pytest.mark.local
 def test_each_rank_knows_which_it_is(hydra: str, tmp_path: Path) -> None:
     tell = ["/bin/sh", "-c", 'echo "$PMI_RANK $PMI_SIZE $UCX_TLS $PWD"']
-    done = start(hydra, tell, 3, cwd=tmp_path)
+    for _ in range(3):  # as above: hydra may meet a closed pipe of what is so short
+        done = start(hydra, tell, 3, cwd=tmp_path)
+        if done.returncode != -signal.SIGPIPE:
+            break
     assert sorted(done.stdout.splitlines()) == [f"{rank} 3 shm,self {tmp_path}" for rank in range(3)]
 
 

@@ -1,7 +1,6 @@
 """fio's logs to series: late looks, gaps, damage; and what a real run leaves."""
 
 import os
-import re
 import signal
 import subprocess
 import time
@@ -12,7 +11,6 @@ import pytest
 
 from iosweep.files import safe_paths
 from iosweep.results.node_rates import slowest, workers
-from iosweep.results.steadiness import stall
 from iosweep.run.remote_agent import collected
 from iosweep.tools import Evidence, Parsed, Step, tools
 from iosweep.tools.fio import nodes, series_log
@@ -144,13 +142,6 @@ def test_the_series_of_a_run_add_up(fio: Path, tmp_path: Path) -> None:
     mean = sum(whole.values) / len(whole.values)
     assert mean == pytest.approx(parsed.figures["bandwidth_bytes_per_s"], rel=0.1)
     assert sum(one.bandwidth_bytes_per_s for one in workers(parsed.evidence.own_rates)) == pytest.approx(mean)
-
-
-@pytest.mark.local
-def test_workers_that_stand_still(fio: Path, tmp_path: Path) -> None:
-    parsed = measured(tmp_path, 2.0, 4, 0.6, 0.9)
-    found = stall(parsed.evidence.series[0].values, 0.1, parsed.figures["ops_per_s"])
-    assert found and re.fullmatch(r"stood still for (0\.[6-9]|1\.0) s of (1\.9|2\.0) s", found.text)
 
 
 @pytest.mark.local
