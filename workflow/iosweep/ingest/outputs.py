@@ -1,4 +1,4 @@
-"""Files of others, and what the tools' readers say of them. Which tool wrote a file is told by what is in it, never by
+"""Files of others, and what the tools' readers say of them. The content of a file tells which tool wrote it, never
 its name."""
 
 from __future__ import annotations
