@@ -112,8 +112,8 @@ def _compared(command: Sequence[str], run: Run) -> Echo | None:
 
 def read(data: bytes) -> Reading:
     """The rows of the runs in a file. A run with a problem gives no row, and one whose doubts concern single operations
-    gives these rows without figures. Several runs of one log are told apart by `command` and, where that is the same or
-    unknown, by `repetition`, their number in the log."""
+    gives these rows without figures. The column `command` tells the runs of a log apart; runs with the same or an
+    unknown command have their number in the log as `repetition`."""
     found, beside = runs(data.decode("utf-8", "replace"))
     if not found:
         texts = ("there is no table of results (SUMMARY)", *(text for _, text in said(beside)))
