@@ -1,0 +1,236 @@
+"""A machine for tests of the runner: `iosweep measure` in this process, with scripted tools, a clock that a test sets,
+and counters, load and masks as a test wants them. The target, the results and all decisions are the real ones."""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import io
+import os
+import signal
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, tzinfo
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import msgspec
+import pytest
+from msgspec import structs
+
+import scripted
+from campaign import SWEEP, Allocation
+from iosweep.commands import cli
+from iosweep.node import process
+from iosweep.node.cpu_record import Looks, MachineCounters, NodeLoad, Processes
+from iosweep.node.cpus import listed
+from iosweep.node.io_record import Moved
+from iosweep.node.load import Around
+from iosweep.node.sampling import Wanted
+from iosweep.node.watching import Watched
+from iosweep.plan import launchers
+from iosweep.plan.launchers import Mpiexec
+from iosweep.run import allocation, budget, repetition
+from iosweep.target import protocol
+from iosweep.target.agent import Agent
+
+BEGAN_S = 1_800_000_000.0
+QUIET = NodeLoad(
+    busy=0.5,
+    ours=0.5,
+    client=0.0,
+    steal=0.0,
+    user_only=False,
+    window_s=1.0,
+    machine=(MachineCounters(1, 1, 1), MachineCounters(1, 2, 2)),
+)
+#: Changes what is known of a run; it may raise, or do something to the target.
+Look = Callable[[scripted.Call, process.Completed], process.Completed]
+
+
+class Clock:
+    """Seconds that pass only when a tool runs, or when a test says so."""
+
+    def __init__(self) -> None:
+        self.now_s = BEGAN_S
+
+    def time(self) -> float:
+        return self.now_s
+
+    monotonic = time
+
+    def now(self, zone: tzinfo = UTC) -> datetime:
+        return datetime.fromtimestamp(self.now_s, zone)
+
+
+@dataclass
+class Machine:
+    """`rules`: of the tools (scripted.py). `load`, `moved`: changes of what is seen beside a run; `look`: of all of it,
+    also for what shall happen meanwhile. `ran`: the command lines that measured or prepared, in order."""
+
+    rules: list[scripted.Rule] = field(default_factory=list)
+    clock: Clock = field(default_factory=Clock)
+    load: dict[str, Any] = field(default_factory=dict)
+    moved: dict[str, Any] = field(default_factory=dict)
+    mask: str | None = None  # CPU list of every worker or rank; default: those that it was bound to
+    look: Look = lambda call, done: done
+    ran: list[str] = field(default_factory=list)
+    _used: dict[int, int] = field(default_factory=dict)
+
+    def play(self, *rules: scripted.Rule) -> None:
+        """The tools go by these rules from now on."""
+        self.rules, self._used = list(rules), {}
+
+    def _use(self, k: int) -> int:
+        self._used[k] = self._used.get(k, 0) + 1
+        return self._used[k] - 1
+
+    def run(self, argv: Sequence[str], timeout_s: float, directory: Path | None, around: Around | None,
+            wanted: Wanted | None) -> process.Completed:  # fmt: skip
+        if not Path(argv[0]).exists():
+            raise FileNotFoundError(2, "No such file or directory", argv[0])
+        call = scripted.Call.of(argv)
+        rule = {} if call.asks_version else scripted.rule_of(call, self.rules, self._use)
+        printed = scripted.play(call, rule)
+        for name, content in printed.files.items():
+            assert directory
+            (directory / name).write_bytes(content)
+        code = -int(rule["signal"]) if "signal" in rule else printed.exit_code
+        late = printed.wall_s > timeout_s
+        wall_s = min(printed.wall_s, timeout_s)
+        self.clock.now_s += wall_s
+        if not call.asks_version:
+            self.ran.append(call.line)
+        done = process.Completed(
+            tuple(argv),
+            -signal.SIGTERM if late else code,
+            late,
+            False,
+            wall_s,
+            stdout=b"" if "signal" in rule else printed.stdout,
+            stderr=printed.stderr,
+            storage_read_bytes=printed.read_bytes,
+            storage_written_bytes=printed.written_bytes,
+        )
+        if around:
+            done = replace(done, watched=self._watched(call, printed, wall_s, around, wanted))
+        return self.look(call, done)
+
+    def _watched(
+        self, call: scripted.Call, printed: scripted.Printed, wall_s: float, around: Around, wanted: Wanted | None
+    ) -> Watched:
+        read, written = printed.read_bytes, printed.written_bytes
+        moved = Moved(
+            tool_read_bytes=read,
+            tool_written_bytes=written,
+            device="vda",
+            device_read_bytes=read,
+            device_written_bytes=written,
+            received_bytes=0,
+            sent_bytes=0,
+            window_s=wall_s,
+            dirty_bytes=0,
+        )
+        looks = None
+        if wanted and wanted.masks:
+            one = listed(frozenset(os.sched_getaffinity(0)))
+            masks = [self.mask] * wanted.processes if self.mask else list(around.bound) or [one]
+            looks = Looks(
+                looks=6,
+                expected=wanted.processes,
+                seen=wanted.processes,
+                gap_s=wall_s / 6,
+                wall_s=wall_s,
+                processes=tuple(
+                    Processes(
+                        role="rank" if wanted.ranks else "worker",
+                        masks=(mask,),
+                        thread_masks=(mask,),
+                        count=len(range(k, wanted.processes, len(masks))),
+                        threads=len(range(k, wanted.processes, len(masks))),
+                        ran_on=mask,
+                    )
+                    for k, mask in enumerate(masks)
+                ),
+            )
+        return Watched(
+            moved=structs.replace(moved, **self.moved),
+            ranks=wanted.processes if wanted else 0,
+            load=structs.replace(QUIET, window_s=wall_s, **self.load) if printed.wall_s > 0.3 else None,
+            cpus=looks,
+        )
+
+
+class _Agent(Agent):
+    """The agent in this process. What an operation answers goes through the protocol, as between processes."""
+
+    machine: Machine
+
+    def call(self, operation: Callable[..., Any], *arguments: Any, **_: Any) -> Any:
+        outcome = protocol.answer(operation, [msgspec.to_builtins(one) for one in arguments]).outcome(operation)
+        if isinstance(outcome, Exception):
+            raise outcome
+        return outcome
+
+    def hurry(self) -> None:
+        pass
+
+    def run(
+        self,
+        argv: Sequence[str],
+        timeout_s: float,
+        directory: Path | None = None,
+        cpus: Any = None,
+        wanted: Wanted | None = None,
+        token: bool = False,
+        around: Around | None = None,
+    ) -> process.Completed:
+        return self.machine.run(argv, timeout_s, directory, around, wanted)
+
+
+class Scripted(Allocation):
+    """A campaign that `measure` runs in this process, on a scripted machine."""
+
+    def __init__(self, place: Path, sweep: dict[str, Any] = SWEEP, keep: str = "none", **document: Any):
+        super().__init__(place, sweep, keep, **document)
+        self.machine = Machine()
+        self.path = str(scripted.install(place / "bin"))
+
+    def measure(self, *arguments: str, code: int = 0) -> str:
+        """`iosweep measure` of the first allocation; returns its messages."""
+        said = io.TextIOWrapper(io.BytesIO(), encoding="utf-8", write_through=True)
+        with self._here(said):
+            found = cli.main(self.command(*arguments)[3:])
+        said.seek(0)
+        text = said.read()
+        assert found == code, text
+        return text
+
+    @contextlib.contextmanager
+    def _here(self, said: io.TextIOWrapper) -> Iterator[None]:
+        """This process as that of a runner, and as it was again afterwards."""
+        before, where, stderr = dict(os.environ), Path.cwd(), sys.stderr
+        machine, clock = self.machine, self.machine.clock
+        time = SimpleNamespace(time=clock.time, monotonic=clock.monotonic)
+        hydra = Mpiexec("/usr/bin/mpiexec", "4.3.0")
+        agent = type("OfMachine", (_Agent,), {"machine": machine})
+        os.environ["PATH"], os.environ["COLUMNS"] = self.path, "300"
+        os.chdir(self.place)
+        try:
+            with pytest.MonkeyPatch.context() as patch:
+                patch.setattr(sys, "stderr", said)
+                patch.setattr(gc, "freeze", lambda: None)
+                patch.setattr(allocation, "Agent", agent)
+                patch.setattr(budget, "time", time)
+                patch.setattr(repetition, "datetime", clock)
+                patch.setattr(process, "keep_to", lambda cpus: None)
+                patch.setattr(process, "adopt_orphans", lambda: None)
+                patch.setattr(launchers, "mpiexec", lambda search=None: hydra)
+                yield
+        finally:
+            sys.stderr = stderr
+            os.chdir(where)
+            os.environ.clear()
+            os.environ.update(before)
