@@ -46,8 +46,8 @@ QUIET = NodeLoad(
     window_s=1.0,
     machine=(MachineCounters(1, 1, 1), MachineCounters(1, 2, 2)),
 )
-#: Changes what is known of a run; it may raise, or do something to the target.
-Look = Callable[[scripted.Call, process.Completed], process.Completed]
+#: Calls the function that runs a tool's command. It may do something before and after, raise, or change what is known.
+During = Callable[[scripted.Call, Callable[[], process.Completed]], process.Completed]
 
 
 class Clock:
@@ -67,15 +67,15 @@ class Clock:
 
 @dataclass
 class Machine:
-    """`rules`: of the tools (scripted.py). `load`, `moved`: changes of what is seen beside a run; `look`: of all of it,
-    also for what shall happen meanwhile. `ran`: the command lines that measured or prepared, in order."""
+    """`rules`: of the tools (scripted.py). `load`, `moved`: changes of what is seen beside a run; `during`: what
+    happens before and after one. `ran`: the command lines that measured or prepared, in order."""
 
     rules: list[scripted.Rule] = field(default_factory=list)
     clock: Clock = field(default_factory=Clock)
     load: dict[str, Any] = field(default_factory=dict)
     moved: dict[str, Any] = field(default_factory=dict)
     mask: str | None = None  # CPU list of every worker or rank; default: those that it was bound to
-    look: Look = lambda call, done: done
+    during: During = lambda call, run: run()
     ran: list[str] = field(default_factory=list)
     _used: dict[int, int] = field(default_factory=dict)
 
@@ -87,22 +87,43 @@ class Machine:
         self._used[k] = self._used.get(k, 0) + 1
         return self._used[k] - 1
 
-    def run(self, argv: Sequence[str], timeout_s: float, directory: Path | None, around: Around | None,
-            wanted: Wanted | None) -> process.Completed:  # fmt: skip
+    def run(
+        self,
+        argv: Sequence[str],
+        timeout_s: float,
+        directory: Path | None,
+        around: Around | None,
+        wanted: Wanted | None,
+    ) -> process.Completed:
         if not Path(argv[0]).exists():
             raise FileNotFoundError(2, "No such file or directory", argv[0])
         call = scripted.Call.of(argv)
+        if call.asks_version:
+            return self._play(call, argv, timeout_s, directory, None, None)
+        self.ran.append(call.line)
+        return self.during(call, lambda: self._play(call, argv, timeout_s, directory, around, wanted))
+
+    def _play(
+        self,
+        call: scripted.Call,
+        argv: Sequence[str],
+        timeout_s: float,
+        directory: Path | None,
+        around: Around | None,
+        wanted: Wanted | None,
+    ) -> process.Completed:
         rule = {} if call.asks_version else scripted.rule_of(call, self.rules, self._use)
-        printed = scripted.play(call, rule)
+        try:
+            printed = scripted.play(call, rule)
+        except OSError as error:  # of the target, as fio tells it
+            said = f"fio: pid=7, err={error.errno}/file:filesetup.c:243, func=open, error={error.strerror}\n"
+            printed = scripted.Printed(stderr=said.encode(), exit_code=1, wall_s=scripted.START_S)
         for name, content in printed.files.items():
             assert directory
             (directory / name).write_bytes(content)
-        code = -int(rule["signal"]) if "signal" in rule else printed.exit_code
-        late = printed.wall_s > timeout_s
-        wall_s = min(printed.wall_s, timeout_s)
+        late, wall_s = printed.wall_s > timeout_s, min(printed.wall_s, timeout_s)
         self.clock.now_s += wall_s
-        if not call.asks_version:
-            self.ran.append(call.line)
+        code = -int(rule["signal"]) if "signal" in rule else printed.exit_code
         done = process.Completed(
             tuple(argv),
             -signal.SIGTERM if late else code,
@@ -114,9 +135,7 @@ class Machine:
             storage_read_bytes=printed.read_bytes,
             storage_written_bytes=printed.written_bytes,
         )
-        if around:
-            done = replace(done, watched=self._watched(call, printed, wall_s, around, wanted))
-        return self.look(call, done)
+        return replace(done, watched=self._watched(call, printed, wall_s, around, wanted)) if around else done
 
     def _watched(
         self, call: scripted.Call, printed: scripted.Printed, wall_s: float, around: Around, wanted: Wanted | None
