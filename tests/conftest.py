@@ -83,6 +83,8 @@ def pytest_configure(config: pytest.Config) -> None:
     sys.addaudithook(_refuse_processes)
     if config.option.seed is None:  # xdist hands the options on to its workers, and so this seed
         config.option.seed = random.SystemRandom().randrange(10**6) if config.getoption("soak") else 1
+    if config.option.collectonly:
+        config.option.warn_unused_snapshots = True  # nothing is run, so none is used
     if config.getoption("require"):
         # A module that is refused its skip must not keep all the others from running.
         config.option.continue_on_collection_errors = True
