@@ -11,10 +11,12 @@ from typing import Any
 
 import pytest
 
+import mounts
 import records
 from iosweep.files import documents
 from iosweep.node.node_facts import NodeFacts
 from iosweep.results import store as store_module
+from iosweep.results import temporary_files
 from iosweep.results.campaign_documents import Missing, Needs, Refusal
 from iosweep.results.committed import Result
 from iosweep.results.raw_output import unpack
@@ -54,12 +56,6 @@ def only(store: Store) -> Result:
 
 def files(store: Store) -> list[str]:
     return sorted(f.name for f in store.point(POINT).iterdir())
-
-
-def test_nothing_is_stored_yet(store: Store) -> None:
-    assert store.results() == {}
-    assert store.missing() == {}
-    assert store.documents(NodeFacts) == {}
 
 
 def test_what_is_committed_is_found(store: Store) -> None:
@@ -148,74 +144,55 @@ def test_results_that_are_removed_while_they_are_measured(store: Store) -> None:
     assert store.results() == {}
 
 
-@pytest.mark.parametrize("code", [errno.ENOSPC, errno.EDQUOT, errno.EIO])
-def test_no_space_commits_nothing_and_says_so(store: Store, monkeypatch: pytest.MonkeyPatch, code: int) -> None:
+def test_no_space_commits_nothing_and_says_so(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     store.commit(POINT, 1, record(number=1), RAW)
 
     def full(handle: int) -> None:
-        raise OSError(code, os.strerror(code))
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     with monkeypatch.context() as patch:
         patch.setattr(store_module.os, "fsync", full)
-        with pytest.raises(OSError, match=os.strerror(code)):
+        with pytest.raises(OSError, match=os.strerror(errno.ENOSPC)):
             store.commit(POINT, 2, record(), RAW)
     assert files(store) == ["r001-1.json", "r001-1.zip"]
 
 
-def damage_cut(archive: Path) -> None:
-    archive.write_bytes(archive.read_bytes()[:-1])
-
-
-def damage_grown(archive: Path) -> None:
-    archive.write_bytes(archive.read_bytes() + b"x")
-
-
-def damage_directory(archive: Path) -> None:
-    archive.unlink()
-    archive.mkdir()
-
-
-def damage_dangling(archive: Path) -> None:
-    archive.unlink()
-    archive.symlink_to("nowhere")
-
-
-@pytest.mark.parametrize("damage", [Path.unlink, damage_cut, damage_grown, damage_directory, damage_dangling])
-def test_a_damaged_archive_is_seen_by_its_size(store: Store, damage: Callable[[Path], None]) -> None:
-    store.commit(POINT, 1, record(), RAW)
-    damage(store.point(POINT) / "r001-1.zip")
-    assert not only(store).intact
-    assert store.raw(only(store)) is None
-
-
-def test_an_archive_of_the_right_size_with_other_content(store: Store) -> None:
+def test_a_damaged_archive_is_seen_by_its_size_and_its_digest(store: Store) -> None:
     store.commit(POINT, 1, record(), RAW)
     archive = store.point(POINT) / "r001-1.zip"
-    archive.write_bytes(bytes(len(archive.read_bytes())))
-    assert only(store).intact  # a scan of the store reads no archive
-    assert store.raw(only(store)) is None  # but nobody takes figures from it
+    whole = archive.read_bytes()
+
+    def damaged(content: bytes | None, link: str = "") -> tuple[bool, bytes | None]:
+        archive.unlink(missing_ok=True)
+        if content is not None:
+            archive.write_bytes(content)
+        if link:
+            archive.symlink_to(link)
+        return only(store).intact, store.raw(only(store))
+
+    for content in (whole[:-1], whole + b"x", b"", None):
+        assert damaged(content) == (False, None), content
+    # a scan of the store reads no archive, but nobody takes figures from one with other content
+    assert damaged(bytes(len(whole))) == (True, None)
+    assert damaged(whole) == (True, whole)
+    assert damaged(None, link="nowhere") == (False, None)
+    archive.unlink()
+    archive.mkdir()
+    assert not only(store).intact
 
 
-def test_superseding_keeps_the_result_and_opens_the_repetition(store: Store) -> None:
-    before = store.commit(POINT, 1, record(number=1), RAW)
-    written = record_of(store, before)
-    kept = store.supersede(before)
-    assert kept.name == "r001-1.superseded.json"
-    assert store.results() == {}
-    assert documents.read_as(kept, Record) == written
-    again = store.commit(POINT, 1, record(number=2), RAW)
-    assert again.attempt == 2  # the old archive stays the old result's
-    assert files(store) == ["r001-1.superseded.json", "r001-1.zip", "r001-2.json", "r001-2.zip"]
-
-
-def test_superseding_a_second_try_does_not_bring_back_the_first(store: Store) -> None:
+def test_superseding_keeps_the_results_and_opens_the_repetition(store: Store) -> None:
     store.commit(POINT, 1, record(number=1), RAW)
-    store.supersede(store.commit(POINT, 1, record(number=2), RAW))
-    assert store.results() == {}
-    assert [name for name in files(store) if name.endswith(".superseded.json")] == [
-        "r001-1.superseded.json", "r001-2.superseded.json",
+    second = store.commit(POINT, 1, record(number=2), RAW)
+    written = record_of(store, second)
+    kept = store.supersede(second)
+    assert documents.read_as(kept, Record) == written
+    assert store.results() == {}  # the first does not count again
+    again = store.commit(POINT, 1, record(number=3), RAW)
+    assert again.attempt == 3  # the old archives stay the old results'
+    assert files(store) == [
+        "r001-1.superseded.json", "r001-1.zip", "r001-2.superseded.json", "r001-2.zip", "r001-3.json", "r001-3.zip",
     ]  # fmt: skip
-    assert store.commit(POINT, 1, record(), RAW).attempt == 3
 
 
 FOREIGN = [
@@ -229,15 +206,15 @@ FOREIGN = [
 ]
 
 
-@pytest.mark.parametrize(("name", "content"), FOREIGN)
-def test_what_is_not_ours_is_no_result(store: Store, name: str, content: bytes | None) -> None:
+def test_what_is_not_ours_is_no_result_and_stays(store: Store) -> None:
     store.commit(POINT, 1, record(), RAW)
-    file = store.point(POINT) / name
-    file.mkdir() if content is None else file.write_bytes(content)
+    for name, content in FOREIGN:
+        file = store.point(POINT) / name
+        file.mkdir() if content is None else file.write_bytes(content)
     assert only(store).repetition == 1
     assert store.missing() == {}
     assert store.commit(POINT, 2, record(), RAW).attempt == 1
-    assert file.exists()
+    assert all((store.point(POINT) / name).exists() for name, _ in FOREIGN)
 
 
 def test_what_stands_beside_the_points(store: Store, tmp_path: Path) -> None:
@@ -253,30 +230,19 @@ def test_what_stands_beside_the_points(store: Store, tmp_path: Path) -> None:
     assert list(store.results()) == [POINT]
 
 
-def test_missing_and_here_again(store: Store) -> None:
+def test_what_is_missing_or_refused_is_stored_until_it_is_there_again(store: Store) -> None:
+    missing, refusal = Missing(Needs(tool="fio"), "fio is not on PATH"), Refusal("no space", lasting=True, after="12")
     store.set_missing(POINT, None)  # never was
-    store.set_missing(POINT, Missing(Needs(tool="fio"), "fio is not on PATH"))
-    assert store.missing() == {POINT: Missing(Needs(tool="fio"), "fio is not on PATH")}
-    assert store.results() == {}
-    store.set_missing(POINT, None)
-    assert store.missing() == {}
-
-
-def test_refusals(store: Store) -> None:
-    store.set_refusal("1-node", None)  # never was
-    store.set_refusal("1-node", Refusal("no space"))
-    store.set_refusal("2-nodes", Refusal("no nodes"))
-    store.set_refusal("1-node", Refusal("still no space", lasting=True, after="12"))
-    store.set_refusal("4-nodes", Refusal("no target", nodes=("n1",), short_of_time=True))
-    store.set_refusal("8-nodes", Refusal("its job was stopped", stopped=True))
-    assert store.documents(Refusal) == {
-        "1-node": Refusal("still no space", lasting=True, after="12"),
-        "2-nodes": Refusal("no nodes"),
-        "4-nodes": Refusal("no target", nodes=("n1",), short_of_time=True),
-        "8-nodes": Refusal("its job was stopped", stopped=True),
-    }
     store.set_refusal("1-node", None)
-    assert list(store.documents(Refusal)) == ["2-nodes", "4-nodes", "8-nodes"]
+    store.set_missing(POINT, missing)
+    store.set_refusal("1-node", Refusal("another"))
+    store.set_refusal("1-node", refusal)
+    store.set_refusal("2-nodes", other := Refusal("no target", nodes=("n1",), short_of_time=True))
+    assert (store.missing(), store.results()) == ({POINT: missing}, {})
+    assert store.documents(Refusal) == {"1-node": refusal, "2-nodes": other}
+    store.set_missing(POINT, None)
+    store.set_refusal("1-node", None)
+    assert (store.missing(), list(store.documents(Refusal))) == ({}, ["2-nodes"])
 
 
 def test_documents_are_written_only_when_they_change(store: Store) -> None:
@@ -291,17 +257,13 @@ def test_documents_are_written_only_when_they_change(store: Store) -> None:
     assert store.documents(NodeFacts) == {"a": NodeFacts("x", cpus=3)}
 
 
-@pytest.mark.parametrize(
-    ("first", "second", "counts"), [(1.0, 2.0, 2), (1.0, None, 1), (None, None, 2), (None, 1.0, 2)]
-)
-def test_a_second_try_that_went_worse_does_not_count(
-    store: Store, first: float | None, second: float | None, counts: int
-) -> None:
-    for value, retry, retried in ((first, "busy", False), (second, "killed", True)):
-        store.commit(POINT, 1, record(headline=value, retry=retry, retried=retried), {})
-    result = only(store)
-    assert result.attempt == counts
-    assert result.retried  # and there is no third
+def test_a_second_try_that_went_worse_does_not_count(tmp_path: Path) -> None:
+    for first, second, counts in ((1.0, 2.0, 2), (1.0, None, 1), (None, None, 2), (None, 1.0, 2)):
+        store = Store(tmp_path / f"{first} {second}")
+        for value, retry, retried in ((first, "busy", False), (second, "killed", True)):
+            store.commit(POINT, 1, record(headline=value, retry=retry, retried=retried), {})
+        result = only(store)
+        assert (result.attempt, result.retried) == (counts, True), (first, second)  # and there is no third
 
 
 def test_the_name_of_a_new_directory_is_synced(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -326,15 +288,50 @@ def test_the_name_of_a_new_directory_is_synced(store: Store, monkeypatch: pytest
     assert str(store.path) in synced
 
 
-def test_a_link_is_not_followed_to_forget_a_reason(store: Store, tmp_path: Path) -> None:
-    """Another's `refusals/1-node.json` may be what the link leads to."""
-    (theirs := tmp_path / "theirs").mkdir()
-    for name in ("1-node.json", "missing.json"):
-        (theirs / name).write_text("precious")
-    (store.path / "points").mkdir(parents=True)
-    (store.path / "refusals").symlink_to(theirs)
-    (store.path / "points" / POINT).symlink_to(theirs)
-    store.set_refusal("1-node", None)
-    store.set_missing(POINT, None)
-    assert sorted(file.name for file in theirs.iterdir()) == ["1-node.json", "missing.json"]
-    assert store.damaged[str(store.path / "refusals")] == "it is a symbolic link, and is not followed"
+# Temporary files of killed writers
+
+#: No process has this number.
+NONE = 4_194_305
+
+
+def old(results: Path, name: str) -> Path:
+    """A file that was not changed for long."""
+    file = results / name
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(name)
+    os.utime(file, (0, 0))
+    return file
+
+
+def test_only_our_old_temporary_files_are_removed(tmp_path: Path) -> None:
+    results, file = tmp_path / "c", f".0123456789ab.json.{NONE}.tmp"
+    temporary_files.remove(results)  # there is none
+    ours = [f".results.csv.{NONE}.tmp", f"plans/{file}", f"manifests/.2-nodes.jsonl.{NONE}.tmp", f"figures/{file}"]
+    theirs = [".draft.tmp", f"notes/.results.csv.{NONE}.tmp", f"points/.results.csv.{NONE}.tmp"]
+    for name in ours + theirs:
+        old(results, name)
+    os.link(old(results, f".report.html.{NONE}.tmp"), results / "second name")
+    (results / f".target.json.{NONE}.tmp").symlink_to(results / "second name")
+    (results / f".nodes.parquet.{NONE}.tmp").mkdir()
+    (results / f".results.parquet.{NONE}.tmp").touch()  # young
+    (results / "sets").symlink_to(old(tmp_path / "foreign", file).parent)
+    before = {str(file.relative_to(results)) for file in results.rglob("*.tmp")}
+    if os.geteuid() == 0:  # only root gives files away
+        os.chown(old(results, f"nodes/{file}"), 12345, 12345)
+        before.add(f"nodes/{file}")
+    temporary_files.remove(results)
+    assert {str(file.relative_to(results)) for file in results.rglob("*.tmp")} == before - set(ours)
+    assert (tmp_path / "foreign" / file).exists()
+
+
+@pytest.mark.local
+@pytest.mark.skipif(bool(mounts.missing()), reason="mounts need root")
+def test_no_mount_point_is_crossed(tmp_path: Path) -> None:
+    file = old(tmp_path / "foreign", f".0123456789ab.json.{NONE}.tmp")
+    (plans := tmp_path / "c/plans").mkdir(parents=True)
+    mounts.run("mount", "--bind", str(file.parent), str(plans))
+    try:
+        temporary_files.remove(tmp_path / "c")
+    finally:
+        mounts.unmount(plans)
+    assert file.exists()
