@@ -62,6 +62,17 @@ MICRON: dict[tuple[str, int], dict[str, float]] = {
     ("seq_write", 8): {"latency_mean_s": 1e-3, "bandwidth_bytes_per_s": 576 * 128 * K / 1e-3},
     ("seq_write", 16): {"latency_mean_s": 1.86e-3, "bandwidth_bytes_per_s": 1152 * 128 * K / 1.86e-3},
 }
+#: A line of the Lustre notes' summary of IOR: phase, MiB of a transfer -> MiB/s, operations per second.
+LUSTRE_IOR = {
+    ("seq_write", 16): (27135.9688, 1696.0195),
+    ("seq_read", 16): (28805.2367, 1800.3649),
+    ("rand_write", 16): (37879.2400, 2367.4950),
+    ("rand_read", 16): (39275.2087, 2454.7904),
+    ("seq_write", 64): (41838.6043, 653.7421),
+    ("seq_read", 64): (43203.6925, 675.0791),
+    ("rand_write", 64): (40580.2781, 634.0792),
+    ("rand_read", 64): (43326.2159, 676.9922),
+}
 
 
 def row(tool: str, phase: str, sweep: str, **values: Any) -> data.Row:
@@ -126,6 +137,27 @@ def weka(table: Mapping[str, Any], system: int, nodes: int) -> list[data.Row]:
             known |= {"ops_per_s": float(value)}
         found.append(row("mdtest" if size is None else "fio", phase, f"weka.{sweep}", **known))
     return found
+
+
+def small_write() -> list[data.Row]:
+    """The row of the example in WEKA's small write latency test."""
+    known: dict[str, Any] = {"nodes": 1, "threads_per_node": 1, "transfer_size_bytes": 4 * K, "queue_depth": 1}
+    known |= {"write_mode": "new", "data": "tool_default", "o_direct": True, "ioengine": "posixaio"}
+    clat = {"mean": 529.00, "p50": 529, "p99": 717, "p99_5": 766, "p99_9": 1020}  # us
+    known |= {f"completion_latency_{name}_s": value * 1e-6 for name, value in clat.items()}
+    known |= {"latency_mean_s": 531.15e-6, "ops_per_s": 1879.0, "bandwidth_bytes_per_s": 7518.0 * K}
+    return [row("fio", "rand_write", "weka-small-write-latency.write-latency", **known)]
+
+
+def lustre_ior() -> list[data.Row]:
+    """The rows of the Lustre notes' summary of IOR: 64 ranks on two nodes."""
+    known = {"nodes": 2, "threads_per_node": 32, "file_size_bytes": 16 * G, "file_per_process": True, "api": "POSIX"}
+    return [
+        row("ior", phase, "lustre-ior.threads-by-transfer", transfer_size_bytes=size * M, o_direct=True, **known,
+            bandwidth_bytes_per_s=throughput * M, ops_per_s=rate,
+            **({"write_mode": "overwrite", "data": "random"} if "write" in phase else {}))
+        for (phase, size), (throughput, rate) in LUSTRE_IOR.items()
+    ]  # fmt: skip
 
 
 def micron() -> list[data.Row]:

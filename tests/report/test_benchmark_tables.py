@@ -1,0 +1,370 @@
+"""Summary tables: mdtest's rates by operation and the results of WEKA's tests; what the suites' sources print, as our
+tables and figures show it: layout, units and numbers."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from statistics import fmean, stdev
+from typing import Any
+
+import pytest
+
+import results_factory as factory
+import seed_figures as seeds
+from iosweep.analysis import acceptance, formats
+from iosweep.analysis.aggregate import Result, summarize
+from iosweep.analysis.data import Campaign, load
+from iosweep.config import published
+from iosweep.ingest import tables
+from iosweep.plan.criteria import suites_of
+from iosweep.report import benchmark_tables, figures, headline
+from iosweep.report.benchmark_tables import Cell, Table
+from results_factory import G, sweep
+
+OPERATIONS = [
+    *("Directory creation", "Directory stat", "Directory rename", "Directory removal"),
+    *("File creation", "File stat", "File read", "File removal"),
+]
+
+
+def loaded(tmp_path: Path, *sweeps: factory.Sweep, **options: Any) -> tuple[Campaign, list[Result]]:
+    campaign = load(factory.make(tmp_path, sweeps, **options))
+    return campaign, summarize(campaign.rows)
+
+
+def metadata_of(tmp_path: Path, *sweeps: factory.Sweep, **options: Any) -> list[Table]:
+    return benchmark_tables.metadata(*loaded(tmp_path, *sweeps, **options))
+
+
+def weka_of(tmp_path: Path, *sweeps: factory.Sweep, **options: Any) -> list[Table]:
+    return benchmark_tables.weka(*loaded(tmp_path, *sweeps, **options))
+
+
+def cells(table: Table, column: int = 0) -> dict[str, Cell]:
+    return {row.title: row.cells[column] for row in table.rows}
+
+
+def written(table: Table) -> dict[str, list[str]]:
+    """The figures of each row."""
+    return {row.title: [cell.value for cell in row.cells] for row in table.rows}
+
+
+class TestMetadata:
+    def test_operations_stand_down_and_nodes_across_each_with_its_spread(self, tmp_path: Path) -> None:
+        campaign, results = loaded(tmp_path, factory.mdtest("by-nodes"))
+        (table,) = benchmark_tables.metadata(campaign, results)
+        assert (table.sources, table.title, table.columns) == (
+            ("by-nodes",), "", ("1 node", "2 nodes", "3 nodes", "4 nodes")
+        )  # fmt: skip
+        assert table.about == "mdtest; 32 threads per node; 1000 files per thread; empty files; own directories"
+        assert [row.title for row in table.rows] == OPERATIONS
+        rates = [
+            row.figures["ops_per_s"] for row in campaign.rows if (row.phase, row.parameters["nodes"]) == ("dir_stat", 3)
+        ]
+        [dir_stat] = [r for r in results if (r.phase, r.nodes) == ("dir_stat", 3)]
+        assert dir_stat.headline and dir_stat.headline.ci95_share
+        assert cells(table, 2)["Directory stat"] == Cell(
+            f"{fmean(rates):,.0f}",
+            (
+                f"± {100 * dir_stat.headline.ci95_share:.1f} % (95 % CI)",
+                f"min {min(rates):,.0f}, max {max(rates):,.0f}",
+                f"std dev {stdev(rates):,.0f} (n = 3)",
+            ),
+            "valid",
+        )
+
+    def test_one_column_is_laid_out_as_mdtest_does(self, tmp_path: Path) -> None:
+        campaign, results = loaded(tmp_path / "3", factory.mdtest(axes={"nodes": [2]}))
+        (table,) = benchmark_tables.metadata(campaign, results)
+        assert table.about.startswith("mdtest; 2 nodes; 32 threads per node; ")
+        assert table.columns == ("max", "min", "mean", "std dev", "95 % CI", "n")
+        rates = [row.figures["ops_per_s"] for row in campaign.rows if row.phase == "read"]
+        expected = [formats.number(x) for x in (max(rates), min(rates), fmean(rates), stdev(rates))]
+        assert written(table)["File read"][:4] == expected
+        assert written(table)["File read"][5] == "3"
+        (one,) = metadata_of(tmp_path / "1", factory.mdtest(axes={"nodes": [1]}), repetitions=1)
+        assert one.columns == ("mean", "n")
+
+    @pytest.mark.parametrize("repetitions", [1, 2])
+    def test_fewer_than_three_repetitions_have_no_interval(self, tmp_path: Path, repetitions: int) -> None:
+        (table,) = metadata_of(tmp_path, factory.mdtest(axes={"nodes": [1, 2]}), repetitions=repetitions)
+        lines = {line for row in table.rows for cell in row.cells for line in cell.lines}
+        assert lines == {"one repetition"} if repetitions == 1 else not [line for line in lines if "CI" in line]
+
+    def test_other_axes_have_a_table_each(self, tmp_path: Path) -> None:
+        axes = {"threads_per_node": [1, 8], "unique_directory": [True, False], "file_size": [0, 4096]}
+        found = metadata_of(tmp_path, factory.mdtest("s", axes=axes))
+        assert {table.title for table in found} == {
+            f"{files}, {place}"
+            for files in ("empty files", "file size 4 KiB")
+            for place in ("own directories", "shared directory")
+        }
+        for table in found:
+            assert table.columns == ("1 thread per node", "8 threads per node")
+            assert [row.title for row in table.rows] == OPERATIONS  # also those that no file size has an effect on
+            assert all(cell.value for row in table.rows for cell in row.cells)
+
+    def test_what_is_not_valid_is_marked_with_its_reason(self, tmp_path: Path) -> None:
+        def spoil(row: Mapping[str, Any]) -> tuple[str, str] | None:
+            verdicts = {2: ("suspect", "duration: short"), 3: ("invalid", "no_errors: 1"), 4: ("missing", "no nodes")}
+            return verdicts.get(row["nodes"]) if row["phase"] == "stat" or row["nodes"] == 4 else None
+
+        (table,) = metadata_of(tmp_path, factory.mdtest(), spoil=spoil)
+        assert table.columns == ("1 node", "2 nodes", "3 nodes")  # of four nodes there is nothing to show
+        (of_stat,) = (row.cells for row in table.rows if row.title == "File stat")
+        assert [(bool(cell.value), cell.verdict) for cell in of_stat] == [
+            (True, "valid"), (True, "suspect"), (False, "invalid"),
+        ]  # fmt: skip
+        assert [note[0] for note in table.notes] == ["○", "✕", "–"]
+        reasons = ("duration: short", "no_errors: 1", "no nodes")
+        assert all(reason in note for note, reason in zip(table.notes, reasons, strict=True))
+
+    def test_there_is_none_of_fio_and_where_nothing_was_measured_and_one_of_sweeps_with_the_same_points(
+        self, tmp_path: Path
+    ) -> None:
+        assert metadata_of(tmp_path / "a", factory.mdtest(), spoil=lambda _: ("missing", "no mdtest")) == []
+        of_fio = sweep("files", factory.METADATA_PHASES, {"threads_per_node": [1, 2]})
+        assert metadata_of(tmp_path / "b", of_fio) == []
+        sweeps = [factory.mdtest("a"), factory.mdtest("b"), factory.mdtest("c", axes={"nodes": [1, 2]})]
+        assert [table.sources for table in metadata_of(tmp_path / "c", *sweeps)] == [("a", "b"), ("c",)]
+
+
+@pytest.fixture(scope="module")
+def weka(tmp_path_factory: pytest.TempPathFactory) -> tuple[Campaign, list[Result]]:
+    """WEKA's suite on one and on four clients, of which one sweep was made to fit."""
+    return loaded(tmp_path_factory.mktemp("weka"), *factory.weka(nodes=(1, 4), scaled=["read-throughput"]))
+
+
+class TestWeka:
+    def test_the_two_tables_of_the_source_stand_side_by_side(self, weka: tuple[Campaign, list[Result]]) -> None:
+        """Single client: throughput, IOPS, latency. Aggregated cluster: throughput, IOPS, creates, stats, deletes."""
+        campaign, results = weka
+        (table,) = benchmark_tables.weka(campaign, results)
+        assert (table.columns, table.groups) == (
+            ("1 client", "4 clients"), (("Single client", 1), ("Aggregated cluster", 1)),
+        )  # fmt: skip
+        assert [row.title for row in table.rows] == list(seeds.WEKA_TESTS)
+        assert [row.title for row in table.rows if row.scaled] == ["Read throughput"] and table.scaled
+        abouts = [row.about for row in table.rows]
+        assert abouts[0] == "fio, O_DIRECT; 32 threads, 1 MiB, QD 1"
+        assert abouts[3] == "fio, O_DIRECT, overwrite, fio's own data; 192 threads, 4 KiB, QD 1"
+        assert abouts[7] == "mdtest; 136 ranks, own directories"
+        single, cluster = cells(table, 0), cells(table, 1)
+        assert [title for title, cell in single.items() if cell.value] == list(single)[:6]
+        assert all(cell.value for cell in cluster.values())
+        assert single["Stats"] == Cell("", (), "")  # the suite asks for it on all clients only
+
+    def test_figures_are_means_of_the_repetitions_in_the_units_of_the_source(
+        self, weka: tuple[Campaign, list[Result]]
+    ) -> None:
+        campaign, results = weka
+        found = cells(benchmark_tables.weka(campaign, results)[0], 1)
+
+        def values(sweep: str, phase: str, figure: str, nodes: int = 4) -> list[float]:
+            return [
+                row.figures[figure]
+                for row in campaign.rows
+                if (row.sweeps, row.phase, row.parameters["nodes"]) == (f"weka.{sweep}", phase, nodes)
+            ]
+
+        one, four = (fmean(values("read-throughput", "seq_read", "bandwidth_bytes_per_s", n)) for n in (1, 4))
+        assert found["Read throughput"].value == f"{four / G:.1f} GiB/s"
+        each = f"{formats.number(four / 4 / G)} GiB/s per client, {25 * four / one:.0f} % of one alone"
+        assert found["Read throughput"].lines[0] == each
+        iops, sampled = (fmean(values("write-iops", "rand_write", f"{name}ops_per_s")) for name in ("", "sampled_"))
+        assert found["Write IOPS"].value == f"{iops:,.0f} ops/s"
+        assert f"{sampled:,.0f}" in found["Write IOPS"].lines[0]  # fio's own mean of its samples
+        mean = fmean(values("read-latency", "rand_read", "latency_mean_s"))
+        tail = sorted(values("read-latency", "rand_read", "completion_latency_p99_5_s"))[1]
+        assert found["Read latency"].value == f"{formats.number(mean * 1e6)} µs avg."
+        assert found["Read latency"].lines[1] == f"99.5 % completed under {formats.number(tail * 1e6)} µs (clat)"
+        assert not [line for line in found["Read latency"].lines if "per client" in line]
+        assert found["Deletes"].value == f"{fmean(values('metadata', 'delete', 'ops_per_s')):,.0f} ops/s"
+        assert all(cell.lines[-1].endswith("(95 % CI, n = 3)") for cell in found.values())
+
+    @pytest.mark.parametrize(
+        ("nodes", "groups"),
+        [((4,), (("Aggregated cluster", 1),)), ((1,), (("Single client", 1),)),
+         ((1, 2, 4), (("Single client", 1), ("Aggregated cluster", 2)))],
+    )  # fmt: skip
+    def test_a_column_and_its_title_are_there_for_what_was_measured(
+        self, tmp_path: Path, nodes: tuple[int, ...], groups: tuple[tuple[str, int], ...]
+    ) -> None:
+        (table,) = weka_of(tmp_path / "all", *factory.weka(nodes=nodes)[:2])
+        assert table.groups == groups
+
+        def spoil(row: Mapping[str, Any]) -> tuple[str, str] | None:
+            if row["nodes"] == 8:
+                return "missing", "8 nodes are not to be had"
+            return ("suspect", "duration: short") if row["phase"] == "seq_write" else None
+
+        (table,) = weka_of(tmp_path / "part", *factory.weka(nodes=(*nodes, 8)), spoil=spoil)
+        assert table.groups == groups
+        assert [row.title for row in table.rows if "suspect" in {cell.verdict for cell in row.cells}] == [
+            "Write throughput"
+        ]
+        assert any(note.startswith("–") and "8 nodes are not to be had" in note for note in table.notes)
+
+    def test_there_is_none_of_other_sweeps_and_where_nothing_was_measured(self, tmp_path: Path) -> None:
+        assert weka_of(tmp_path / "a", *factory.weka(), spoil=lambda _: ("missing", "no fio")) == []
+        axes = {"nodes": [1, 8]}
+        others = [
+            sweep("read-iops", ["rand_read"], axes),
+            sweep("weka-small-write-latency.write-latency", ["rand_write"], axes, suite="weka-small-write-latency"),
+            sweep("weka.something", ["rand_read"], axes, suite="weka"),
+        ]
+        assert weka_of(tmp_path / "b", *others) == []
+
+    def test_suites_with_the_same_points_share_a_table(self, tmp_path: Path) -> None:
+        (table,) = weka_of(tmp_path / "same", *factory.weka(), *factory.weka("everything"))
+        assert table.sources == ("weka", "everything")
+        other = factory.weka("everything", scaled=["read-iops"], nodes=(1, 2))
+        found = weka_of(tmp_path / "other", *factory.weka(), *other)
+        assert [(table.sources, table.columns[-1], table.scaled) for table in found] == [
+            (("weka",), "8 clients", False), (("everything",), "2 clients", True),
+        ]  # fmt: skip
+
+    def test_of_several_points_the_best_valid_one_is_shown_and_of_latencies_the_lowest(self, tmp_path: Path) -> None:
+        axes = {"nodes": [1], "threads_per_node": [1, 8, 64]}
+        sweeps = [sweep(f"weka.{name}", ["rand_read"], axes, suite="weka") for name in ("read-iops", "read-latency")]
+        (table,) = weka_of(tmp_path / "valid", *sweeps)
+        assert [cell.lines[-1] for cell in cells(table).values()] == [
+            "best of 3: 64 threads, 4 KiB, QD 1", "best of 3: 1 thread, 4 KiB, QD 1"
+        ]  # fmt: skip
+
+        def spoil(row: Mapping[str, Any]) -> tuple[str, str] | None:
+            return None if row["threads_per_node"] == 8 else ("suspect", "duration: short")
+
+        (table,) = weka_of(tmp_path / "suspect", *sweeps, spoil=spoil)
+        assert {(cell.verdict, cell.lines[-1]) for cell in cells(table).values()} == {
+            ("valid", "best of 3: 8 threads, 4 KiB, QD 1")
+        }
+
+    def test_the_page_cache_has_a_row_of_its_own(self, tmp_path: Path) -> None:
+        axes = {"nodes": [1], "o_direct": [True, False]}
+        (table,) = weka_of(tmp_path, sweep("weka.read-iops", ["rand_read"], axes, suite="weka"))
+        assert [row.about.partition(";")[0] for row in table.rows] == ["fio, O_DIRECT", "fio, through the page cache"]
+
+
+def shares(campaign: Campaign, results: Sequence[Result], system: str = "") -> list[float]:
+    """Each published figure of the suite that one of the results compares with, as what ours is of it."""
+    suites = suites_of(campaign.about.sweeps)
+    (suite,) = set(suites.values())
+    return [
+        ours / figure.value
+        for figure in published.of_suite(suite)
+        for result, subject in zip(results, acceptance.subjects(results), strict=True)
+        if figure.system == system and published.compares(figure, subject, suites)
+        if (ours := result.typical(figure.column)) is not None
+    ]
+
+
+def over_depth(campaign: Campaign, results: Sequence[Result]) -> dict[tuple[str, object, str], str | None]:
+    """(phase, queue depth, measure) -> the value of its mark, of the figures over queue depth."""
+    return {
+        (figure.panels[mark.panel].title, mark.x, mark.measure): mark.value
+        for figure in figures.figures(campaign, results)
+        if figure.x_column == "queue_depth"
+        for mark in figure.marks
+    }
+
+
+class TestSources:
+    """Outputs that the sources print go through our readers; numbers that they only tell are rows of our table."""
+
+    @pytest.mark.parametrize(("system", "name"), [(0, "aws"), (1, "supermicro")])
+    def test_wekas_tables_of_one_client_and_of_the_cluster(self, system: int, name: str) -> None:
+        rows = [*seeds.weka(seeds.WEKA_SINGLE, system, 1), *seeds.weka(seeds.WEKA_CLUSTER, system, 8)]
+        campaign, results = seeds.campaign(rows, "weka", nodes=[1, 8])
+        (table,) = benchmark_tables.weka(campaign, results)
+        for source, found in ((seeds.WEKA_SINGLE, cells(table, 0)), (seeds.WEKA_CLUSTER, cells(table, 1))):
+            assert [title for title, cell in found.items() if cell.value] == list(source)
+            for title, values in source.items():
+                number, _, unit = found[title].value.replace(",", "").partition(" ")
+                if "latency" in title:
+                    assert found[title].lines[1] == f"99.5 % completed under {values[system][1]} µs (clat)"
+                    assert (number, unit) == (f"{values[system][0]:.0f}", "µs avg.")
+                else:
+                    assert float(number) == values[system]
+                    assert unit == ("GiB/s" if "throughput" in title else "ops/s")
+        assert shares(campaign, results, name) == pytest.approx([1.0] * 15)
+
+    def test_wekas_small_write_latency(self) -> None:
+        campaign, results = seeds.campaign(seeds.small_write(), "weka-small-write-latency", nodes=[1])
+        assert shares(campaign, results) == pytest.approx([1.0] * 8)
+        rate, latency = headline.groups(results)[0].entries
+        assert (rate.value, latency.value) == ("1,879 IOPS", "531 µs")
+
+    def test_wekas_table_of_mdtest(self) -> None:
+        known = {"nodes": 8, "threads_per_node": 136, "files_per_thread": 18382, "unique_directory": True}
+        rows = seeds.output("mdtest", "mdtest/seeds/weka_1088_tasks.out", "weka.metadata", file_size_bytes=0, **known)
+        (table,) = benchmark_tables.metadata(*seeds.campaign(rows, "weka", nodes=[8]))
+        assert table.columns == ("max", "min", "mean", "std dev", "n")
+        assert written(table) == {
+            "File creation": ["40,784", "40,784", "40,784", "0.001", "3"],
+            "File stat": ["2,352,916", "2,352,903", "2,352,911", "6.12", "3"],
+            "File read": ["217,236", "217,236", "217,236", "0.064", "3"],
+            "File removal": ["44,102", "44,102", "44,102", "0.004", "3"],
+        }
+
+    def test_microns_corners_over_queue_depth(self) -> None:
+        campaign, results = seeds.campaign(seeds.micron(), "four-corners", queue_depth=[4, 8, 16, 32])
+        expected = {
+            ("Random read", 32, ""): "4.60 M IOPS",
+            ("Random read", 32, "mean"): "487 µs",
+            ("Random write", 4, ""): "626 k IOPS",
+            ("Random write", 8, "mean"): "830 µs",
+            ("Random write", 16, "mean"): "1.60 ms",
+            ("Sequential read", 16, ""): "57.7 GiB/s",
+            ("Sequential read", 16, "mean"): "2.30 ms",
+        }
+        found = over_depth(campaign, results)
+        assert {key: found[key] for key in expected} == expected
+        assert shares(campaign, results) == pytest.approx([1.0] * 9)
+
+    def test_microns_corners_from_outputs_that_are_ingested(self, tmp_path: Path) -> None:
+        outputs = tmp_path / "outputs"
+        outputs.mkdir()
+        seeds.micron_outputs(outputs)
+        results = tmp_path / "results"
+        taken, refused = tables.look([outputs])
+        tables.make(results, *tables.store(results, "micron", [outputs], taken, refused), taken)
+        campaign = load(results)
+        expected = {
+            ("Random read", 32, ""): "4.60 M IOPS",
+            ("Random write", 16, "mean"): "1.60 ms",
+            ("Sequential write", 16, "mean"): "1.86 ms",
+        }
+        found = over_depth(campaign, summarize(campaign.rows))
+        assert {key: found[key] for key in expected} == expected
+
+    def test_ior_of_the_lustre_notes_over_transfer_sizes(self) -> None:
+        campaign, results = seeds.campaign(seeds.lustre_ior(), "lustre-ior", transfer_size=[16 << 20, 64 << 20])
+        assert shares(campaign, results) == pytest.approx([1.0] * 16)
+        throughput, iops = figures.figures(campaign, results)
+        assert (throughput.x_column, throughput.x_values) == ("transfer_size_bytes", (16 << 20, 64 << 20))
+        for figure, place, size in ((throughput, 0, 2.0**10), (iops, 1, 1.0)):
+            of = {(mark.phase, int(mark.x or 0) >> 20): mark.y for mark in figure.marks}
+            assert of == {key: pytest.approx(told[place] / size) for key, told in seeds.LUSTRE_IOR.items()}
+
+    def test_mdtest_of_the_lustre_notes_from_one_to_four_nodes(self) -> None:
+        how = {"threads_per_node": 32, "files_per_thread": 1024, "unique_directory": True, "file_size_bytes": 0}
+        of = {
+            nodes: seeds.output("mdtest", f"mdtest/seeds/lustre_{nodes}_nodes.out", "mdtest.lustre", nodes=nodes, **how)
+            for nodes in (1, 2, 3, 4)
+        }
+        campaign, results = seeds.campaign([row for rows in of.values() for row in rows], "mdtest", nodes=[*of])
+        (table,) = benchmark_tables.metadata(campaign, results)
+        assert table.columns == ("1 node", "2 nodes", "3 nodes", "4 nodes")
+        found = written(table)
+        assert found["Directory creation"] == ["45,517", "78,491", "97,702", "78,386"]
+        assert found["File stat"] == ["100,071", "203,713", "230,463", "445,087"]
+        assert found["File removal"] == ["47,469", "90,014", "110,073", "118,983"]
+        assert cells(table, 3)["File removal"].lines == (
+            "min 106,347, max 129,380", "std dev 10,990 (n = 8 iterations)",
+        )  # fmt: skip
+        assert shares(campaign, results) == pytest.approx([1.0] * 32)
+
+        (table,) = benchmark_tables.metadata(*seeds.campaign(of[4], "mdtest", nodes=[4]))
+        assert table.columns == ("max", "min", "mean", "std dev", "n")
+        assert written(table)["Directory rename"] == ["18,699", "17,422", "18,151", "452", "8"]
+        assert written(table)["File read"] == ["82,874", "77,117", "80,371", "2,020", "8"]

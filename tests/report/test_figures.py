@@ -1,0 +1,387 @@
+"""Which figures there are, what is drawn together, what is said below them, and what is written as SVG and PNG."""
+
+import re
+import struct
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import altair as alt
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from jsonschema.exceptions import ValidationError
+from msgspec import structs
+
+import results_factory as factory
+from iosweep.analysis import formats, titles
+from iosweep.analysis.aggregate import Result, summarize
+from iosweep.analysis.data import Campaign, load
+from iosweep.report import captions, figure_files, figures, results_table, vega_lite
+from iosweep.report.figures import Figure
+from iosweep.tools import tools
+from results_factory import DATA_PHASES, K, M, loaded, row, sweep, sweep_facts
+
+THREADS = {"threads_per_node": [1, 2, 4]}
+
+
+def campaign_of(tmp_path: Path, *sweeps: factory.Sweep, **options: Any) -> tuple[Campaign, list[Result]]:
+    campaign = load(factory.make(tmp_path, sweeps, **options))
+    return campaign, summarize(campaign.rows)
+
+
+def figures_of(tmp_path: Path, *sweeps: factory.Sweep, **options: Any) -> dict[str, Figure]:
+    found = figures.figures(*campaign_of(tmp_path, *sweeps, **options))
+    assert len({figure.name for figure in found}) == len(found)
+    return {figure.name: figure for figure in found}
+
+
+def one_of(tmp_path: Path, axes: Mapping[str, Sequence[Any]] = THREADS, **options: Any) -> Figure:
+    """The first figure of sequential reads over these axes."""
+    return next(iter(figures_of(tmp_path, sweep("s", ["seq_read"], axes), **options).values()))
+
+
+class TestWhichFiguresThereAre:
+    @pytest.mark.parametrize(
+        ("phases", "axes", "names"),
+        [
+            (DATA_PHASES, {**THREADS, "transfer_size": [4 * K, M]}, ["throughput-by-threads.s", "iops-by-threads.s"]),
+            (["rand_read"], {"queue_depth": [1, 4]}, ["iops-by-queue-depth.s", "latency-by-queue-depth.s"]),
+            (["create", "stat"], THREADS, ["metadata-by-threads.s"]),
+            (["seq_read"], {"transfer_size": [4 * K, M]}, ["throughput-by-transfer-size.s", "iops-by-transfer-size.s"]),
+            (DATA_PHASES, {"threads_per_node": [4], "transfer_size": [M]}, []),  # nothing varies
+        ],
+    )
+    def test_axes_and_phases_decide(
+        self, tmp_path: Path, phases: list[str], axes: dict[str, list[Any]], names: list[str]
+    ) -> None:
+        assert [*figures_of(tmp_path, sweep("s", phases, axes))] == names
+
+    def test_conditions_are_never_mixed_in_one(self, tmp_path: Path) -> None:
+        axes = {
+            "threads_per_node": [1, 2],
+            "o_direct": [True, False],
+            "write_mode": ["new", "overwrite"],
+            "data": ["random", "tool_default"],
+        }
+        campaign, results = campaign_of(tmp_path, sweep("mixed", ["seq_write", "seq_read"], axes), repetitions=1)
+        conditions = titles.conditions(results)
+        found = figures.figures(campaign, results)
+        assert len(found) == len({figure.name for figure in found}) == 8
+        for figure in found:
+            assert len({conditions[mark.point] for mark in figure.marks if mark.point}) == 1
+        assert "throughput-by-threads.mixed.write_mode-new.data-random.o_direct-false" in {f.name for f in found}
+
+    def test_lines_follow_the_values_and_a_third_axis_makes_panels_that_compare(self, tmp_path: Path) -> None:
+        axes = {"threads_per_node": [1, 2], "transfer_size": [M, 4 * K, 128 * K]}
+        figure = one_of(tmp_path / "2", axes)
+        assert figure.series == ("4 KiB", "128 KiB", "1 MiB")
+        assert (figure.x_values, [panel.title for panel in figure.panels]) == ((1, 2), ["Sequential read"])
+        axes = {"threads_per_node": [1, 2], "transfer_size": [4 * K, M], "queue_depth": [1, 4, 16]}
+        found = figures_of(tmp_path / "3", sweep("s", ["seq_read", "rand_read"], axes), repetitions=1)
+        assert len(found) == 4 * 2  # throughput and IOPS by threads, rates and latencies by queue depth
+        figure = found["iops-by-threads.s.rand_read"]
+        assert [panel.title for panel in figure.panels] == ["queue depth 1", "queue depth 4", "queue depth 16"]
+        assert len({panel.ticks for panel in figure.panels}) == 1
+
+    def test_a_fourth_axis_makes_figures_of_its_own(self, tmp_path: Path) -> None:
+        axes = {"nodes": [1, 2], "threads_per_node": [1, 2], "transfer_size": [4 * K, M], "queue_depth": [1, 4]}
+        names = figures_of(tmp_path, sweep("s", ["rand_read"], axes), repetitions=1)
+        assert {"iops-by-queue-depth.s.rand_read.nodes-1", "iops-by-queue-depth.s.rand_read.nodes-2"} <= {*names}
+
+    @pytest.mark.parametrize("tool", ["fio", "ior", "mdtest"])
+    def test_no_two_points_share_a_place_whatever_varies_and_every_axis_has_a_title(
+        self, tmp_path: Path, tool: str
+    ) -> None:
+        for name, option in tools()[tool].options.items():
+            kind = "data" if "data" in option.kinds else "metadata"
+            some = {"flag": [False, True], "choice": [*option.choices], "size": [4 * K, M], "count": [2, 4]}
+            values = ([0] if option.minimum == 0 else []) + some[option.kind]
+            other = "nodes" if name == "threads_per_node" else "threads_per_node"
+            phase = "create" if kind == "metadata" else "rand_mixed" if name == "read_percent" else "seq_write"
+            # collective calls have an effect with MPI-IO alone
+            one = sweep("s", [phase], {other: [1, 2], name: values}, tool=tool, api="MPIIO")
+            campaign, results = campaign_of(tmp_path, one, repetitions=1)
+            drawn = set()
+            for figure in figures.figures(campaign, results):
+                places = [(mark.panel, mark.x, mark.series, mark.measure) for mark in figure.marks]
+                assert len(set(places)) == len(places), name
+                drawn |= {mark.point for mark in figure.marks}
+            assert drawn == {result.point for result in results}, name
+            assert option.column in results_table.varying(results), name
+
+    def test_layouts_and_interfaces_of_ior_are_told_apart(self, tmp_path: Path) -> None:
+        axes = {"threads_per_node": [1, 2], "api": ["POSIX", "MPIIO"], "file_per_process": [True, False]}
+        (figure,) = figures_of(tmp_path, sweep("s", ["seq_write"], axes, tool="ior", o_direct=False)).values()
+        assert (figure.series_title, figure.series) == ("file access", ("shared file", "file per process"))
+        assert [panel.title for panel in figure.panels] == ["MPI-IO", "POSIX"]
+
+    def test_empty_files_have_a_place_on_an_axis_that_has_no_logarithm_of_zero(self, tmp_path: Path) -> None:
+        (figure,) = figures_of(tmp_path, factory.mdtest("s", axes={"file_size": [0, 4 * K, 64 * K]})).values()
+        assert figure.x_values == (0, 4 * K, 64 * K)
+        scale = vega_lite.specification(figure)["concat"][0]["encoding"]["x"]["scale"]
+        assert (scale["type"], scale["domain"][0] < 0) == ("symlog", True)
+
+    def test_a_point_of_two_sweeps_is_in_both_and_names_differ_and_fit_a_file_system(self, tmp_path: Path) -> None:
+        both = [sweep(name, ["seq_read"], {"threads_per_node": [1, 2, top]}) for name, top in (("a", 4), ("b", 8))]
+        first, second = figures_of(tmp_path / "both", *both).values()
+        assert (first.x_values, second.x_values) == ((1, 2, 4), (1, 2, 8))
+        assert len({mark.point for figure in (first, second) for mark in figure.marks}) == 4
+        names = ["x-x", "X-X", "a" * 199, "a" * 200]
+        found = figures_of(tmp_path / "names", *(sweep(name, ["seq_read"], THREADS) for name in names))
+        assert len({name.lower() for name in found}) == 4
+        assert all(re.fullmatch(r"[\w.-]{1,150}", name) for name in found)
+
+
+class TestWhatAFigureShows:
+    def test_ior_as_in_the_lustre_notes(self, tmp_path: Path) -> None:
+        """Throughput and IOPS against threads, a line for each transfer size, for every phase; no latencies."""
+        campaign, results = campaign_of(tmp_path, factory.ior("lustre"))
+        of = {(result.point, result.phase): result for result in results}
+        found = {figure.name: figure for figure in figures.figures(campaign, results)}
+        assert [*found] == ["throughput-by-threads.lustre", "iops-by-threads.lustre"]
+        units = ({"GiB/s": 2.0**30}, {"k IOPS": 1e3, "IOPS": 1.0})
+        for figure, column, sizes in zip(found.values(), ("bandwidth_bytes_per_s", "ops_per_s"), units, strict=True):
+            assert [panel.title for panel in figure.panels] == [titles.phase(phase) for phase in DATA_PHASES]
+            assert (figure.x_values, figure.series) == ((1, 8, 16, 32, 64, 128), ("128 KiB", "1 MiB", "16 MiB"))
+            assert len(figure.marks) == 4 * 6 * 3
+            for mark in figure.marks:
+                result = of[mark.point or "", DATA_PHASES[mark.panel]]
+                assert mark.y is not None
+                unit = sizes[figure.panels[mark.panel].unit]
+                assert mark.y * unit == pytest.approx(result.statistics[column].mean)
+                assert mark.x == result.parameters["threads_per_node"]
+                assert mark.series == formats.size(result.count("transfer_size_bytes") or 0)
+
+    def test_mdtest_has_a_panel_for_each_operation(self, tmp_path: Path) -> None:
+        (figure,) = figures_of(tmp_path, factory.mdtest("s")).values()
+        assert (figure.name, figure.x_values) == ("metadata-by-nodes.s", (1, 2, 3, 4))
+        assert [panel.title for panel in figure.panels] == [titles.phase(phase) for phase in factory.MDTEST_PHASES]
+
+    def test_a_figure_against_nodes_tells_on_which_and_marks_those_that_the_largest_count_did_not_have(
+        self, tmp_path: Path
+    ) -> None:
+        own, axes = factory.nodes(5), {"nodes": [1, 2, 4]}
+        place = factory.per_node_count({1: own[4:], 2: own[1:3], 4: own[:4]})
+        figure = one_of(tmp_path / "apart", axes, nodes=own, place=place)
+        first, _, last = figure.marks
+        assert [(mark.x, mark.apart, mark.where) for mark in figure.marks] == [
+            (1, True, "on node05, not all among the 4 nodes"),
+            (2, False, "on node02, node03, among the 4 nodes"),
+            (4, False, "on node[01-04]"),
+        ]
+        assert first.y and last.y
+        assert (first.scaling, last.scaling) == ("", f"{100 * last.y / first.y / 4:.0f} % of 4 × 1 node")
+        layers = vega_lite.specification(figure)["concat"][0]["layer"]
+        assert layers[2]["encoding"]["shape"]["condition"] == {"test": "datum.apart", "value": "diamond"}
+        assert {"scaling", "where"} <= {field["field"] for field in layers[2]["encoding"]["tooltip"]}
+
+        figure = one_of(tmp_path / "in turn", axes, nodes=own, place=factory.in_turn(own[:4]))
+        assert not any(mark.apart for mark in figure.marks)
+        assert figure.marks[0].where == "on node01, node02, node03 in turn, among the 4 nodes"
+        figure = one_of(tmp_path / "other axis", nodes=own, place=factory.in_turn(own))
+        assert figure.marks[0].where is None
+
+    @pytest.mark.parametrize("repetitions", [2, 3, 5])
+    @pytest.mark.parametrize("factor", [1.2, 1.319, 100.0])
+    def test_a_point_that_scatters_does_not_press_the_others_flat_and_a_bar_that_is_cut_says_so(
+        self, tmp_path: Path, repetitions: int, factor: float
+    ) -> None:
+        def speed(row: Mapping[str, Any]) -> float:
+            return float(factor ** (row["repetition"] % 3 - 1) if row["threads_per_node"] == 8 else 1.0)
+
+        figure = one_of(tmp_path, {"threads_per_node": [1, 2, 4, 8]}, repetitions=repetitions, speed=speed)
+        highest = max(value for mark in figure.marks for value in mark.each or ())
+        top = figure.panels[0].ticks[-1]
+        assert top <= figures.linear_ticks(figures._ROOM * highest)[-1]
+        assert all(mark.high is not None and mark.high <= top for mark in figure.marks)
+        cut = [mark.x for mark in figure.marks if mark.cut]
+        assert cut == ([8] if (repetitions, factor) == (3, 1.319) else [])
+        assert (captions.CUT in figure.notes) == bool(cut)
+        assert len(vega_lite.specification(figure)["concat"][0]["layer"]) == (6 if cut else 5)
+
+    @pytest.mark.parametrize(("repetitions", "note"), [(1, "none"), (2, "range"), (3, "ci95")])
+    def test_error_bars_are_what_the_note_says(self, tmp_path: Path, repetitions: int, note: str) -> None:
+        campaign, results = campaign_of(tmp_path, sweep("s", ["seq_read"], THREADS), repetitions=repetitions)
+        figure = figures.figures(campaign, results)[0]
+        assert captions.BARS[note] in figure.notes
+        unit = {"MiB/s": M, "GiB/s": 2**30}[figure.panels[0].unit]
+        for mark, result in zip(figure.marks, results, strict=True):
+            assert mark.low is not None and mark.y is not None and mark.high is not None and result.headline
+            own = result.headline.interval if note == "ci95" else result.headline
+            assert own is not None
+            assert [mark.low * unit, mark.high * unit] == pytest.approx([own.low, own.high])
+            assert (mark.low <= mark.y <= mark.high, mark.low < mark.high) == (True, repetitions > 1)
+
+    def test_latency_has_bars_of_what_was_seen_and_its_p99_is_a_median(self, tmp_path: Path) -> None:
+        campaign, results = campaign_of(tmp_path, sweep("s", ["rand_read"], {"queue_depth": [1, 4]}))
+        latency = figures.figures(campaign, results)[1]
+        assert captions.BARS["range"] in latency.notes
+        scale = {"µs": 1e-6, "ms": 1e-3}[latency.panels[0].unit]
+        for mark in latency.marks:
+            (result,) = [result for result in results if result.point == mark.point]
+            assert mark.y is not None
+            assert mark.y * scale == pytest.approx(result.typical(f"latency_{mark.measure}_s"))
+
+    def test_what_is_not_valid_is_hollow_or_not_drawn_and_breaks_the_line(self, tmp_path: Path) -> None:
+        def spoil(found: Mapping[str, Any]) -> tuple[str, str] | None:
+            verdicts = {2: ("invalid", "errors: 3"), 4: ("suspect", "short"), 8: ("missing", "time limit")}
+            return verdicts.get(found["threads_per_node"])
+
+        figure = one_of(tmp_path, {"threads_per_node": [1, 2, 4, 8]}, spoil=spoil)
+        assert [(mark.x, mark.verdict, mark.y is None) for mark in figure.marks] == [
+            (1, "valid", False), (2, "invalid", True), (4, "suspect", False), (8, "missing", True),
+        ]  # fmt: skip
+        reasons = [re.findall(r"\((.*?)\)", note) for note in figure.notes[1:]]
+        assert reasons == [["short"], ["errors: 3"], ["time limit"]]
+
+    def test_states_without_a_figure_are_told_apart(self) -> None:
+        late: dict[str, Any] = {"repetition": None, "verdict": "missing", "ops_per_s": None}
+        found = summarize([row(point="p8", unneeded=True, left=False, reasons="no gain", **late),
+                           row(point="p9", left=True, reasons="not yet", **late),
+                           row(point="p10", left=False, reasons="no fio", **late)])  # fmt: skip
+        notes = [re.match(r"Not drawn: 1 (\w+) \((.*)\)", note) for note in captions.of_verdicts(found, [])]
+        assert [note and note.groups() for note in notes] == [
+            ("missing", "no fio"), ("left", "not yet"), ("unneeded", "no gain")
+        ]  # fmt: skip
+
+    def test_nothing_measured_leaves_the_reason_and_no_file(self, tmp_path: Path) -> None:
+        figure = one_of(tmp_path, spoil=lambda _: ("missing", "fio is not installed"))
+        assert figure.panels == ()
+        assert "fio is not installed" in figure.notes[0]
+        assert figure_files.export(tmp_path) == []
+
+    def test_latencies_far_apart_get_a_logarithmic_axis(self, tmp_path: Path) -> None:
+        axes = {"queue_depth": [1, 64], "transfer_size": [4 * K, 16 * M]}
+        found = figures_of(tmp_path, sweep("s", ["rand_read"], axes))
+        (latency,), (rate,) = (found[f"{what}-by-queue-depth.s"].panels for what in ("latency", "iops"))
+        assert latency.log
+        assert latency.ticks[0] > 0
+        assert (rate.log, rate.ticks[0]) == (False, 0)
+
+    @given(st.floats(1e-9, 1e12))
+    def test_ticks_are_round_few_and_reach_the_top(self, largest: float) -> None:
+        ticks = figures.linear_ticks(largest)
+        assert ticks[0] == 0
+        assert ticks[-1] >= largest * (1 - 1e-9)
+        assert 3 <= len(ticks) <= 6
+
+
+class TestKnees:
+    def of(self, rates: dict[int, float], noise: Sequence[float] = (0.99, 1.0, 1.01), ramp: bool = False) -> Figure:
+        rows = [
+            row(point=f"p{depth}", queue_depth=depth, nodes=1, repetition=i, ops_per_s=rate * factor)
+            for depth, rate in rates.items()
+            for i, factor in enumerate(noise, 1)
+        ]
+        facts = sweep_facts(1, *(f"p{depth}" for depth in rates))
+        facts = structs.replace(facts, axes={"queue_depth": (*rates,)}, ramp="queue_depth" if ramp else None)
+        return figures.figures(loaded(rows, sweeps=[structs.asdict(facts)]), summarize(rows))[0]
+
+    def test_the_knee_of_an_axis_that_flattens_is_marked(self) -> None:
+        figure = self.of({1: 10e3, 2: 20e3, 4: 39.5e3, 8: 40e3, 16: 40e3})
+        (bent,) = (mark for mark in figure.marks if mark.knee)
+        assert (bent.x, bent.label) == (4, "95 % at 4")
+        assert figures._KNEES in figure.notes
+        assert "95 % at 4" in str(vega_lite.with_values(figure))
+
+    @pytest.mark.parametrize(
+        ("rates", "noise"),
+        [
+            ({1: 10e3, 2: 20e3, 4: 40e3}, (0.99, 1.0, 1.01)),  # the axis ends before
+            ({1: 40e3, 2: 40e3, 4: 40e3}, (0.99, 1.0, 1.01)),  # flat: nothing bends
+            ({1: 10e3, 2: 20e3, 4: 40e3, 8: 40e3}, (1.0,)),  # no interval
+            ({1: 30e3, 2: 36e3, 4: 40e3, 8: 41e3}, (0.5, 1.0, 1.7)),  # it may be anywhere
+        ],
+    )
+    def test_a_knee_in_doubt_is_not_marked_unless_the_sweep_climbs_the_axis(
+        self, rates: dict[int, float], noise: tuple[float, ...]
+    ) -> None:
+        figure = self.of(rates, noise)
+        assert not any(mark.knee for mark in figure.marks)
+        assert figures._KNEES not in figure.notes
+        assert len([mark for mark in self.of(rates, noise, ramp=True).marks if mark.knee]) == 1
+
+
+def png_chunks(png: bytes) -> Iterator[tuple[bytes, bytes]]:
+    """Types and contents of a PNG file's chunks."""
+    at = 8
+    while at < len(png):
+        (length,) = struct.unpack(">I", png[at : at + 4])
+        yield png[at + 4 : at + 8], png[at + 8 : at + 8 + length]
+        at += 12 + length
+
+
+class TestFiles:
+    def test_figures_of_an_earlier_call_go_and_files_of_others_stay(self, tmp_path: Path) -> None:
+        folder = tmp_path / "figures"
+        factory.make(tmp_path, [sweep("one", ["seq_read"], THREADS)])
+        figure_files.export(tmp_path)
+        foreign = folder / "foreign.svg"
+        foreign.touch()
+        with (folder / "names").open("a") as names:  # a list that was tampered with
+            names.write("../campaign.json\nforeign.txt\n")
+        (tmp_path / "figures.done").unlink()  # as Snakemake does before the rule
+        factory.make(tmp_path, [sweep("two", ["seq_read"], THREADS)])
+        written = figure_files.export(tmp_path)
+        names_of_two = [f"throughput-by-threads.two.{suffix}" for suffix in ("svg", "png")]
+        assert [path.name for path in written] == names_of_two
+        assert set(folder.iterdir()) == {*written, foreign, folder / "names"}
+        assert (tmp_path / "campaign.json").exists()
+        assert (tmp_path / "figures.done").exists()
+
+    def test_files_say_where_they_are_from_as_text_of_the_image_and_as_metadata(self, tmp_path: Path) -> None:
+        own = sweep("a", ["rand_read"], {"queue_depth": [1, 4]})
+        svg, png = figure_files.export(factory.make(tmp_path, [own], campaign="<a> & b " + "long " * 60))[-2:]
+        root = ElementTree.parse(svg).getroot()  # noqa: S314
+        texts = " ".join("".join(text.itertext()) for text in root.iter("{http://www.w3.org/2000/svg}text"))
+        assert "Campaign <a> & b long" in texts
+        assert root[0].text == "Latency against queue depth"
+        assert "Campaign <a> & b long" in (root[1].text or "")
+        assert float(root.attrib["width"]) < 800  # long notes do not make an image wide
+        chunks = list(png_chunks(png.read_bytes()))
+        assert [kind for kind, _ in chunks][:4] == [b"IHDR", b"iTXt", b"iTXt", b"iTXt"]
+        assert chunks[-1][0] == b"IEND"
+        assert any(content.startswith(b"Source\0\0\0\0\0Campaign <a> & b long") for _, content in chunks)
+
+    def test_a_static_figure_is_nothing_but_a_drawing(self) -> None:
+        evil = (
+            '<svg xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink" class="x">'
+            '<script>alert(1)</script><a xlink:href="http://x"><text>y</text></a><image href="http://x"/>'
+            '<g onclick="alert(2)" style="fill:red" aria-label="1"><text fill="red">&lt;b&gt;</text></g></svg>'
+        )
+        assert figure_files.bare(evil, 'a"b') == (
+            '<svg role="img" aria-label="a&quot;b"><g><text fill="red">&lt;b&gt;</text></g></svg>'
+        )
+
+    def test_static_figures_have_a_limit_in_number_and_size(self, tmp_path: Path) -> None:
+        sweeps = [sweep(name, ["seq_read"], THREADS) for name in ("a", "b")]
+        pairs = [(figure, vega_lite.specification(figure)) for figure in figures_of(tmp_path, *sweeps).values()]
+        assert list(figure_files.static(pairs, 1, 10**6)) == ["throughput-by-threads.a"]
+        assert figure_files.static(pairs, 1, 1000) == {}
+
+    def test_a_specification_is_what_the_schema_of_vega_lite_allows(self, tmp_path: Path) -> None:
+        def speed(row: Mapping[str, Any]) -> float:
+            return float(1.319 ** (row["repetition"] % 3 - 1) if row["nodes"] == 4 else 1.0)  # a bar is cut
+
+        axes = {"nodes": [1, 2, 4], "transfer_size": [4 * K, M]}
+        made = vega_lite.with_values(one_of(tmp_path, axes, speed=speed))
+        alt.ConcatChart.from_dict(made)
+        made["concat"][0]["layer"][1]["mark"]["strokeWidth"] = "wide"
+        with pytest.raises(ValidationError):
+            alt.ConcatChart.from_dict(made)
+
+    def test_colors_are_distinct_and_the_first_is_the_darkest(self) -> None:
+        assert len(vega_lite.palette(1)) == 1
+        for count in (2, 5, 14):
+            colors = vega_lite.palette(count)
+            light = [sum(int(color[i : i + 2], 16) for i in (1, 3, 5)) for color in colors]
+            assert len(set(colors)) == count
+            assert light[0] == min(light)
+
+
+@pytest.mark.local  # the converter would end the process
+def test_control_characters_do_not_end_the_converter(tmp_path: Path) -> None:
+    evil = sweep("a", ["rand_read"], {"queue_depth": [1, 4]}, description="\x1b]0;\x9b")
+    figure_files.export(factory.make(tmp_path, [evil], campaign="\x1b]0;\x9b"))

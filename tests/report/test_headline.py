@@ -1,0 +1,222 @@
+"""The first screen: best figures of each phase with their doubts, remarks about the target, checks, the terminal."""
+
+import io
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rich.console import Console
+from syrupy.assertion import SnapshotAssertion
+
+import results_factory as factory
+from iosweep.analysis import titles
+from iosweep.analysis.aggregate import summarize
+from iosweep.analysis.data import CheckRow, Row
+from iosweep.report import headline, quality
+from iosweep.report.headline import Entry
+from iosweep.results import columns
+from results_factory import DATA_PHASES, G, K, M, check, loaded, row, sweep, sweep_facts
+
+
+def groups(*rows: Row) -> dict[str, list[Entry]]:
+    return {group.title: [*group.entries] for group in headline.groups(summarize(rows))}
+
+
+def entries(*rows: Row) -> list[Entry]:
+    (found,) = groups(*rows).values()
+    return found
+
+
+def values(*rows: Row) -> dict[str, dict[str, str]]:
+    return {title: {entry.label: entry.value for entry in found} for title, found in groups(*rows).items()}
+
+
+class TestBest:
+    def test_a_valid_figure_goes_before_a_larger_suspect_one_and_that_before_an_invalid_one(self) -> None:
+        (entry,) = entries(row(), row(point="q", ops_per_s=99.0, verdict="suspect"))
+        assert (entry.value, entry.verdict, entry.spread) == ("10.0 IOPS", "valid", "one repetition")
+        (entry,) = entries(row(verdict="suspect"), row(point="q", ops_per_s=99.0, verdict="invalid"))
+        assert (entry.value, entry.verdict) == ("10.0 IOPS", "suspect")
+
+    def test_a_phase_without_a_figure_gives_the_reason(self) -> None:
+        (entry,) = entries(row(verdict="missing", repetition=None, ops_per_s=None, reasons="fio is not installed"))
+        assert (entry.value, entry.verdict, entry.place) == ("", "missing", "fio is not installed")
+
+    def test_the_page_cache_and_tools_that_do_not_compare_stand_apart(self) -> None:
+        assert values(row(o_direct=True), row(point="q", o_direct=False, ops_per_s=1e6)) == {
+            "fio, O_DIRECT": {"Random read": "10.0 IOPS"},
+            "fio, through the page cache": {"Random read": "1.00 M IOPS"},
+        }
+        same = {"kind": "metadata", "phase": "create"}
+        found = values(row(point="p", **same), row(point="q", tool="mdtest", **same, ops_per_s=1e6))
+        assert [*found.values()] == [{"Create files": "10.0 ops/s"}, {"Create files": "1.00 M ops/s"}]
+
+    def test_reads_are_one_headline_whatever_the_writes_of_their_points_were_like(self) -> None:
+        write = {"phase": "rand_write", "data": "random"}
+        assert values(
+            row(point="p", **write, write_mode="new", o_direct=True),
+            row(point="p", o_direct=True, ops_per_s=20.0),
+            row(point="q", **write, write_mode="overwrite", o_direct=True),
+            row(point="q", o_direct=True, ops_per_s=30.0),
+        ) == {
+            "fio, O_DIRECT, new files, random data": {"Random write": "10.0 IOPS"},
+            "fio, O_DIRECT": {"Random read": "30.0 IOPS"},
+            "fio, O_DIRECT, overwrite, random data": {"Random write": "10.0 IOPS"},
+        }
+        assert values(row(**write, write_mode="new", o_direct=True), row(o_direct=True, ops_per_s=20.0)) == {
+            "fio, O_DIRECT; writes: new files, random data": {"Random write": "10.0 IOPS", "Random read": "20.0 IOPS"}
+        }
+
+    def test_a_reading_phase_belongs_to_its_points_write_mode(self) -> None:
+        results = summarize([row(phase="seq_write", write_mode="new", data="random"), row(phase="seq_read")])
+        assert titles.conditions(results) == {"p": ("fio", "new", "random", None)}
+
+    def test_the_best_of_several_layouts_and_interfaces_names_its_own(self) -> None:
+        own = {"tool": "ior", "phase": "seq_read", "metric": "bandwidth_bytes_per_s", "o_direct": False}
+        own |= {"threads_per_node": 4, "transfer_size_bytes": M, "collective": True}
+        (entry,) = entries(
+            row(point="p", **own, file_per_process=True, api="POSIX", bandwidth_bytes_per_s=2.0 * G),
+            row(point="q", **own, file_per_process=False, api="MPIIO", bandwidth_bytes_per_s=3.0 * G),
+        )
+        assert entry.value == "3.00 GiB/s"
+        assert entry.place == "4 ranks, 1 MiB, shared file, MPI-IO, collective calls"
+
+    def test_latency_is_the_lowest_at_the_lowest_queue_depth_on_the_fewest_nodes(self) -> None:
+        depths = [(1, 90e-6), (1, 80e-6), (8, 10e-6)]
+        _, latency = entries(*(
+            row(point=str(i), queue_depth=depth, latency_mean_s=mean, latency_p99_s=3 * mean)
+            for i, (depth, mean) in enumerate(depths)
+        ))  # fmt: skip
+        assert (latency.label, latency.value, latency.more) == ("Random read latency", "80.0 µs", "p99 240 µs")
+        nodes = [row(point=str(n), nodes=n, queue_depth=1, latency_mean_s=80e-6 / n) for n in (1, 4)]
+        rate, latency = entries(*nodes)
+        assert (latency.value, latency.place) == ("80.0 µs", "1 node, QD 1")
+        assert (rate.more, rate.place) == ("", "1 node, QD 1")  # the first of equals
+
+    def test_several_nodes_have_the_figure_of_each(self) -> None:
+        rows = [row(point=str(n), nodes=n, threads_per_node=8, ops_per_s=8e4 * n**0.5) for n in (1, 4)]
+        (entry,) = entries(*rows)
+        assert (entry.value, entry.more, entry.place) == ("160 k IOPS", "40.0 k IOPS per node", "4 nodes × 8 threads")
+        (entry,) = entries(rows[0])
+        assert (entry.more, entry.place) == ("", "8 threads")  # where there is one node only, it is not told
+
+    def test_an_invalid_repetition_is_not_in_the_figure_and_its_reason_is_why(self) -> None:
+        def judged(*reasons: tuple[str, str]) -> Entry:
+            made = (row(repetition=n, verdict=verdict, reasons=why) for n, (verdict, why) in enumerate(reasons, 1))
+            return entries(*made)[0]
+
+        entry = judged(("invalid", "over after 16 ms | memory"), ("suspect", "memory"), ("suspect", "memory | noisy"))
+        assert (entry.incomplete, entry.verdict) == ("2 of 3 repetitions, 1 invalid", "invalid")
+        assert entry.doubt.endswith(": over after 16 ms")
+        entry = judged(("suspect", "memory"), ("suspect", "memory"), ("valid", ""))
+        assert (entry.incomplete, entry.verdict, entry.reason) == ("", "suspect", "memory")
+        assert judged(*[("valid", "")] * 3).doubt == ""
+
+    def test_a_confirmed_headline_is_of_the_fresh_repetitions(self) -> None:
+        chose, fresh = (row(repetition=n, ops_per_s=rate, confirms=n > 1) for n, rate in ((1, 200.0), (2, 150.0)))
+        (entry,) = entries(chose, fresh)
+        assert (entry.value, entry.incomplete) == ("150 IOPS", "")
+
+
+class TestScaled:
+    @pytest.mark.parametrize(
+        ("which", "named", "whole"), [("abc", [], True), ("b", ["s.b"], False), ("ab", ["s.a", "s.b"], False)]
+    )
+    def test_a_suite_that_was_made_to_fit_says_so_and_in_part_names_its_sweeps(
+        self, which: str, named: list[str], whole: bool
+    ) -> None:
+        sweeps = [sweep_facts(name=f"s.{name}", suite="s", scaled=name in which) for name in "abc"]
+        (text,) = headline.scaled(sweeps)
+        assert [f"s.{name}" for name in "abc" if f"s.{name}" in text] == named
+        assert text.startswith("The suite s ") == whole
+
+    def test_one_that_was_not_scaled_compares_and_so_does_the_node_check(self) -> None:
+        assert headline.scaled([sweep_facts(name="s.a", suite="s")]) == []
+        assert headline.scaled([sweep_facts(name="node-check.x", suite="node-check", scaled=True)]) == []
+
+
+class TestRemarks:
+    def of(self, fstype: str = "ext4", mount: str = "", port: bool = False, **about: Any) -> str:
+        rows = [row(target_fstype=fstype, client_server=port, verdict=about.pop("verdict", "valid"))]
+        nodes = [factory.NODE | {"mount": mount}]
+        return " ".join(headline.remarks(loaded(rows, nodes=nodes, **about)))
+
+    def test_a_storage_system_with_its_results_elsewhere_has_none(self) -> None:
+        assert self.of("wekafs", "default on /mnt/weka type wekafs (rw)") == ""
+        assert self.of("ext4", "/dev/sdb on /mnt/on / type type ext4 (rw)") == ""
+
+    def test_what_spoils_every_figure_is_said(self) -> None:
+        assert "in memory (tmpfs)" in self.of("tmpfs", "tmpfs on / type tmpfs (rw)")
+        assert "in memory (ramfs)" in self.of("ramfs")
+        assert "root file system" in self.of("ext4", "/dev/vda1 on / type ext4 (rw)")
+        assert "on the file system under test" in self.of(results_on_target=True)
+        assert "points/x.json (torn)" in self.of(damaged={"points/x.json": "torn"})
+
+    def test_a_port_that_whoever_reached_it_could_use_is_named_where_it_was_open(self) -> None:
+        assert "client_server" in self.of(port=True)
+        assert self.of(port=True, verdict="missing") == ""
+
+
+class TestChecks:
+    def test_they_are_counted_by_outcome_and_what_failed_stands_first(self) -> None:
+        checks = [check(check="a", outcome=outcome, evidence="e") for outcome in ("pass", "not checked", "fail")]
+        checks += [check(check="duration", outcome="fail", evidence=f"0.{n} s of 1 s", repetition=n) for n in (1, 2)]
+        checks.append(check(check="a", outcome="not applicable"))
+        found = {one.name: one for one in quality.summarize_checks(checks)}
+        assert [*found] == ["duration", "a"]
+        assert [count for _, count in found["duration"].failed] == [2]
+        assert found["a"].not_checked == (("e", 1),)
+        assert quality.not_checked(checks) == (1, 5)
+
+    def test_whether_repetitions_agree_is_one_finding_although_it_is_in_the_row_of_each(self) -> None:
+        of_all: list[CheckRow] = [
+            check(point=point, check="precise", severity="suspect", outcome=outcome, evidence=why, repetition=n)
+            for point, outcome, why in (("p", "fail", "not repeatable"), ("q", "not checked", "too few"))
+            for n in range(1, 11)
+        ]
+        (found,) = quality.summarize_checks(of_all)
+        assert found.counts == {"fail": 1, "not checked": 1}
+        assert quality.not_checked(of_all) == (1, 2)
+
+    def test_what_kept_other_benchmarks_off_is_counted(self) -> None:
+        outcomes = [("pass", "job 1 has the license"), ("pass", "job 2 has the license"), ("not checked", "no lock")]
+        checks = [check(check="exclusive", outcome=o, evidence=text) for o, text in [*outcomes, ("not applicable", "")]]
+        found = quality.exclusion([*checks, check(check="workers", outcome="fail")])
+        assert [(outcome, count) for outcome, _, count in found] == [("pass", 2), ("not checked", 1)]
+
+
+def shown(results: Path, width: int) -> str:
+    console = Console(width=width, record=True, file=io.StringIO())
+    console.print(headline.table(results))
+    text = console.export_text()
+    assert max(map(len, text.splitlines())) <= width
+    return "\n".join(line.rstrip() for line in text.splitlines())
+
+
+def test_what_a_terminal_says_of_a_machine(tmp_path: Path, snapshot: SnapshotAssertion) -> None:
+    """Of tools side by side, of what is not valid, and of names that are no markup."""
+    sweeps = [
+        sweep("threads", DATA_PHASES, {"threads_per_node": [1, 2, 8], "transfer_size": [4 * K, 64 * K]}),
+        sweep("depth", ["rand_read"], {"queue_depth": [1, 32]}, suite="weka", scaled=True),
+        factory.ior(api="MPIIO", o_direct=False, axes={"nodes": [4], "threads_per_node": [128], "transfer_size": [M]}),
+        factory.mdtest(axes={"nodes": [1, 4]}),
+    ]
+    results = factory.make(tmp_path, sweeps=sweeps, spoil=factory.spoil_some, campaign="[red]x[/red]")
+    assert shown(results, 100) == snapshot
+    assert headline.closing(results, "it's") == snapshot
+
+
+def test_what_a_terminal_says_of_a_cluster(tmp_path: Path, snapshot: SnapshotAssertion) -> None:
+    """Of several nodes at 80 columns, some of which are slow, and of what is left."""
+    own = factory.nodes(4)
+
+    def speed(row: Any) -> float:
+        return 0.3 if row["host"] == "node02" else 1.0
+
+    def one_of_two(row: Any) -> tuple[str, str] | None:
+        return ("missing", columns.NOT_YET) if row["repetition"] == 2 and row["tool"] == "mdtest" else None
+
+    sweeps = [*factory.node_check(), *factory.weka(nodes=(1, 4))[::3]]
+    results = factory.make(tmp_path, sweeps=sweeps, nodes=own, speed=speed, repetitions=1, spoil=one_of_two)
+    assert shown(results, 80) == snapshot
+    assert headline.closing(factory.make(tmp_path / "whole", sweeps=[sweeps[0]]), "demo") == ""

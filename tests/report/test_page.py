@@ -1,0 +1,227 @@
+"""The report and the comparison as pages: their whole text, what they may load, and names that stay text."""
+
+from __future__ import annotations
+
+import html
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from syrupy.assertion import SnapshotAssertion
+
+import results_factory as factory
+from iosweep.analysis.aggregate import summarize
+from iosweep.analysis.comparison import AT_LEAST, Side, Versus, like, versus
+from iosweep.analysis.data import load
+from iosweep.files import embedded
+from iosweep.files.documents import Damaged
+from iosweep.report import comparison_page, figure_files, page
+from results_factory import DATA_PHASES, METADATA_PHASES, K, M, sweep
+from topologies import WEKA_56
+
+EVIL = "</script><script>alert(1)</script><img src=x onerror=alert(2)>'\"&"
+#: The fastest page that has all parts of one.
+SMALL = (sweep("small", ["seq_read"], {"threads_per_node": [1, 2]}),)
+
+
+def text_of(document: str) -> str:
+    """The lines of text of an HTML document, without scripts, styles and drawings."""
+    bare = re.sub(r"<(script|style|svg)\b.*?</\1>", "", document, flags=re.DOTALL)
+    bare = re.sub(r"</?(a|b|code|i|small|span)\b[^>]*>", "", bare.replace("\n", " "))
+    lines = html.unescape(re.sub(r"<[^>]+>", "\n", bare)).split("\n")
+    return "\n".join(" ".join(line.split()) for line in lines if line.strip())
+
+
+def undrawn(results: Path) -> str:
+    """A page without its static figures, which is what takes the time."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(figure_files, "static", lambda *_: {})
+        return page.render(results)
+
+
+@pytest.fixture(scope="module")
+def machine(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The page of one node: fio and IOR, repetitions that are not valid, and two builds of fio."""
+    sweeps = [
+        sweep("threads", DATA_PHASES, {"threads_per_node": [1, 2, 8], "transfer_size": [4 * K, 64 * K]}),
+        sweep("depth", ["rand_read"], {"queue_depth": [1, 4, 32]}, description="Of \N{GREEK SMALL LETTER MU}s"),
+        sweep("metadata", METADATA_PHASES, {"threads_per_node": [1, 2]}),
+        factory.ior(axes={"threads_per_node": [1, 8], "transfer_size": [M]}),
+    ]
+
+    def build(row: Mapping[str, Any]) -> Mapping[str, Any]:
+        return factory.SPACK if row["queue_depth"] == 4 else factory.PATH
+
+    results = tmp_path_factory.mktemp("machine")
+    return undrawn(factory.make(results, sweeps, spoil=factory.spoil_some, build=build))
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The page of four nodes that took turns in one Slurm job."""
+    own = factory.nodes(4)
+    own[1] |= {"governor": "powersave"}
+    sweeps = [
+        *factory.weka(nodes=(1, 4), scaled=["read-iops"]),
+        sweep("scaling", ["seq_read"], {"nodes": [1, 2, 4]}),
+    ]
+    results = tmp_path_factory.mktemp("cluster")
+    return undrawn(factory.make(results, sweeps, nodes=own, place=factory.in_turn(own)))
+
+
+@pytest.fixture(scope="module")
+def checked(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The page of the node check of three nodes, of which one is slow, and which all differ in their reserved CPUs."""
+    sources = [{"source": "weka local resources", "cpus": "24-27", "says": "4 FRONTEND cores"}]
+    facts = WEKA_56.topology.facts() | {"reserved_sources": sources, "reserved_cpus": "24-27", "cpus_allowed": "0-55"}
+    own = [node | facts | {"used_cpus": str(n)} for n, node in enumerate(factory.nodes(3), 23)]
+    results = tmp_path_factory.mktemp("checked")
+    return undrawn(
+        factory.make(results, factory.node_check(), nodes=own, speed=lambda row: 0.5 if row["host"] == "node02" else 1)
+    )
+
+
+@pytest.mark.parametrize("of", ["machine", "cluster", "checked"])
+def test_the_text_of_a_page(of: str, request: pytest.FixtureRequest, snapshot: SnapshotAssertion) -> None:
+    assert text_of(request.getfixturevalue(of)) == snapshot
+
+
+def test_the_policy_of_a_page_allows_nothing_from_elsewhere(machine: str, cluster: str) -> None:
+    for text in (machine, cluster):
+        policy = re.search(r'Content-Security-Policy" content="([^"]*)"', text)
+        assert policy
+        assert policy[1].startswith("default-src &#39;none&#39;;")
+        assert "unsafe" not in policy[1]
+        assert not re.search(r'(src|href)="(?!#|builds/[0-9a-f]{12}\.)', text[: text.index("<script")])
+
+
+def test_a_page_links_to_the_documents_of_its_builds(machine: str) -> None:
+    links = set(re.findall(r'href="(builds/[^"]*)"', machine))
+    assert {link.partition(".")[2] for link in links} == {"json", "spack.yaml", "spack.lock"}
+    sha256 = factory.SPACK["tools"]["fio"]["sha256"]
+    assert f'<code title="{sha256}">{sha256[:12]}</code>' in machine
+
+
+def test_a_page_has_no_section_without_content(tmp_path: Path) -> None:
+    fixed = sweep("fixed", ["seq_read"], {"threads_per_node": [1]}, tool="ior")
+    nobody_looked = [factory.NODE | {"cores": None}]
+    twice = [fixed, fixed | {"name": "too"}]
+    text = page.render(factory.make(tmp_path, twice, nodes=nobody_looked, spoil=lambda _: ("missing", "no IOR")))
+    assert '<section id="provenance"' in text
+    for absent in ('id="metadata"', 'id="weka"', 'id="builds"', 'id="cpus"', 'class="sweep"', "<h4>", "Slurm"):
+        assert absent not in text[: text.index("<script")]
+
+
+def test_hostile_names_stay_text(tmp_path: Path) -> None:
+    one = sweep("evil", ["seq_read"], {"threads_per_node": [1, 2]}, description=EVIL, suite=EVIL, scaled=True)
+    files = factory.mdtest("files", axes={"nodes": [1, 2]}, source=EVIL)
+    evil_tool = {"path": EVIL, "package": EVIL, "version": EVIL, "sha256": EVIL}
+    built = factory.SPACK | {
+        "tools": dict.fromkeys(("fio", "mdtest"), evil_tool),
+        "mpi": {"path": EVIL, "version": EVIL, "package": EVIL},
+        "spack": factory.SPACK["spack"] | {"version": EVIL, "path": EVIL, "changed": True},
+        "packages": [{"name": EVIL, "version": EVIL, "hash": "0", "external": EVIL}],
+    }
+    facts = WEKA_56.topology.facts() | {"reserved_sources": [{"source": EVIL, "cpus": "24-27", "says": EVIL}]}
+    nodes = [factory.NODE | facts | {"kernel": EVIL, "node": host, "host": host} for host in (EVIL, "b")]
+    nodes[0] |= {"governor": EVIL, "reserved_cpus": "24-27", "cpus_allowed": "0-55"}
+    results = factory.make(
+        tmp_path, [one, files], campaign=EVIL, description=EVIL, nodes=nodes, build=lambda _: built,
+        spoil=lambda row: ("suspect", f"duration: {EVIL}"),
+    )  # fmt: skip
+    text = page.render(results)
+    body = text[: text.index("<script")]
+    assert "<h1>&lt;/script&gt;" in body
+    assert body.count("&lt;img src=x onerror=alert(2)&gt;") > 20
+    assert "<script>alert" not in text
+    assert "<img" not in body
+    assert json.loads(embedded.data(text))["campaign"] == EVIL
+
+
+def test_the_same_results_make_the_same_page_and_its_data_are_those_of_its_table(tmp_path: Path) -> None:
+    results = factory.make(tmp_path, SMALL)
+    text = page.render(results)
+    assert page.render(results) == text
+    carried = json.loads(embedded.data(text))
+    assert [len(carried[part]) for part in ("series", "kinds")] == [len(carried["table"]["rows"])] * 2 == [2, 2]
+    assert [*carried["figures"]] == re.findall(r'class="chart" data-figure="([^"]*)"', text[: text.index("<script")])
+    assert "<svg" in text[: text.index("<script")]  # also without a script
+
+
+def test_a_failure_leaves_the_page_that_was(tmp_path: Path) -> None:
+    results = factory.make(tmp_path, SMALL)
+    before = page.write(results).read_text()
+    (results / "campaign.json").write_text("{}")
+    with pytest.raises(Damaged):
+        page.write(results)
+    assert (results / "report.html").read_text() == before
+    assert not [path for path in results.iterdir() if path.name.startswith(".")]
+    (results / "campaign.json").unlink()
+    with pytest.raises(FileNotFoundError):
+        page.render(results)
+
+
+# a comparison
+
+
+def side(place: Path, name: str, **options: Any) -> Side:
+    sweeps = [
+        sweep("sizes", ["rand_read"], {"threads_per_node": [1, 2, 4], "transfer_size": [4 * K, 64 * K]}),
+        sweep("depths", ["rand_write"], {"queue_depth": [1, 2, 4]}),
+    ]
+    made = factory.make(place / name.replace("/", "_")[:20], sweeps, repetitions=4, campaign=name, **options)
+    campaign = load(made)
+    return Side(name, made, campaign, tuple(summarize(campaign.rows)))
+
+
+@pytest.fixture(scope="module")
+def before(tmp_path_factory: pytest.TempPathFactory) -> Side:
+    return side(tmp_path_factory.mktemp("before"), "before")
+
+
+def changed(before: Side, place: Path, factor: float, name: str = "after") -> Versus:
+    """Against a campaign whose reads are faster by this factor."""
+    after = side(place, name, seed=2, speed=lambda row: factor if row["phase"] == "rand_read" else 1.0)
+    return versus(before, after, None, "", AT_LEAST)
+
+
+def drawn(text: str) -> Iterator[str]:
+    yield from re.findall(r"<svg class=.*?</svg>", text, re.DOTALL)
+
+
+def test_the_text_of_a_comparison(before: Side, tmp_path: Path, snapshot: SnapshotAssertion) -> None:
+    found = changed(before, tmp_path, 0.8)
+    further = [side(tmp_path, f"again {seed}", seed=seed) for seed in (3, 4, 5)]
+    alike = tuple(like(found.a, one, None, "") for one in further)
+    text = comparison_page.render([versus(found.a, found.b, None, "", AT_LEAST, alike)])
+    assert text_of(text) == snapshot
+    assert [*drawn(text)]
+    assert all('role="img" aria-label="' in svg for svg in drawn(text))
+
+
+def test_large_changes_are_drawn_at_a_wider_scale_and_those_beyond_it_are_cut(before: Side, tmp_path: Path) -> None:
+    edges = {}
+    for factor in (0.8, 0.6, 0.2, 4.0):
+        text = comparison_page.render([changed(before, tmp_path / str(factor), factor)])
+        (edge,) = set(re.findall(r"±(\d+) %; shaded", text))
+        edges[factor] = int(edge), any("<path d=" in svg for svg in drawn(text))
+    assert edges == {0.8: (25, False), 0.6: (50, False), 0.2: (100, False), 4.0: (100, True)}
+
+
+def test_hostile_names_stay_text_in_a_comparison(before: Side, tmp_path: Path) -> None:
+    text = comparison_page.render([changed(before, tmp_path, 0.8, EVIL)])
+    assert "<img" not in re.sub(r"<script\b.*?</script>", "", text, flags=re.DOTALL)
+
+
+@pytest.mark.local
+def test_importing_the_report_imports_nothing_that_is_slow_to_import() -> None:
+    """The command line imports these modules."""
+    heavy = "{'altair', 'vl_convert', 'pandas', 'pyarrow', 'scipy', 'jinja2', 'rich'}"
+    code = f"import sys, iosweep.report.page, iosweep.report.figure_files; print({heavy} & set(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "set()\n"

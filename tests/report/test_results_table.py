@@ -1,0 +1,114 @@
+"""The table of results: its columns, its order, the repetitions behind a row, and short names of points."""
+
+from pathlib import Path
+
+import pytest
+
+import results_factory as factory
+from iosweep.analysis.aggregate import Result, summarize
+from iosweep.analysis.data import Row, load
+from iosweep.report import results_table
+from results_factory import DATA_PHASES, K, M, row, sweep
+
+
+def columns(*rows: Row) -> dict[str, set[object]]:
+    """Key -> cells of each column of the table of these rows."""
+    shown = results_table.payload(summarize(rows), [])
+    return {column.key: {cells[i] for cells in shown.rows} for i, column in enumerate(shown.columns)}
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory: pytest.TempPathFactory) -> list[Result]:
+    """Of a sweep of each tool, in the order of the table."""
+    axes = {"threads_per_node": [1, 2], "transfer_size": [4 * K, M]}
+    alike = {"file_size_bytes": 256 * M, "data": "tool_default", "phase_time_s": 1.0}
+    sweeps = [
+        sweep("own", DATA_PHASES, axes),
+        factory.ior(**alike, axes={"threads_per_node": [1, 8], "transfer_size": [M]}),
+        factory.mdtest("dirs", axes={"nodes": [1, 2]}),
+        sweep("files", factory.METADATA_PHASES, {"threads_per_node": [1, 2]}),
+    ]
+    campaign = load(factory.make(tmp_path_factory.mktemp("table"), sweeps=sweeps))
+    found = results_table.ordered(reversed(summarize(campaign.rows)), campaign.about.sweeps)
+    assert found == summarize(campaign.rows)  # the factory makes them sweep by sweep, parameters ascending
+    return list(found)
+
+
+def test_parameters_that_vary_have_a_column_and_the_others_stand_once_for_each_tool(results: list[Result]) -> None:
+    assert results_table.varying(results) == ["nodes", "threads_per_node", "transfer_size_bytes"]
+    same = results_table.constant(results)
+    assert list(same) == ["fio data", "IOR data", "mdtest metadata", "fio metadata"]
+    assert "POSIX" in same["IOR data"]
+    assert "collective" not in same["IOR data"]  # has no effect with POSIX
+    assert "POSIX" not in same["fio data"]
+    assert same["fio metadata"] == "1000 files per thread, write mode new, filecreate"
+
+
+def test_choices_are_words_and_sizes_and_counts_stay_numbers() -> None:
+    own = {"tool": "ior", "phase": "seq_read", "transfer_size_bytes": M}
+    found = columns(
+        row(point="a", **own, api="POSIX", file_per_process=True, collective=False),
+        row(point="b", **own, api="MPIIO", file_per_process=False, collective=False, build="x"),
+        row(point="c", **own | {"transfer_size_bytes": K}, api="MPIIO", file_per_process=False, collective=True),
+        row(point="d", phase="rand_write", data="random", phase_time_s=1.0),
+        row(point="e", phase="rand_write", data="tool_default", phase_time_s=2.0),
+    )
+    assert found["file_per_process"] == {None, "file per process", "shared file"}
+    assert found["api"] == {None, "POSIX", "MPI-IO"}
+    assert found["collective"] == {None, "independent calls", "collective calls"}
+    assert found["data"] == {None, "random data", "the tool's own data"}
+    assert found["tool"] == {"IOR", "fio"}
+    assert found["transfer_size_bytes"] == {None, M, K}
+    assert found["phase_time_s"] == {None, 1.0, 2.0}
+
+
+def test_a_column_of_figures_has_one_unit() -> None:
+    rows = [
+        row(repetition=n, ops_per_s=100.0 * n, bandwidth_bytes_per_s=3.0 * M, latency_mean_s=90e-6, latency_p99_s=8e-4)
+        for n in (1, 2, 3)
+    ]
+    (shown,) = results_table.payload(summarize(rows), []).rows
+    found = columns(*rows)
+    of_rate = ("ops_per_s", "median", "min", "max", "bandwidth_bytes_per_s", "latency_mean_s", "latency_p99_s")
+    assert [found[key] for key in of_rate] == [{200.0}, {200.0}, {100.0}, {300.0}, {3.0}, {90.0}, {800.0}]
+    assert found["n"] == {3} and "hosts" not in found and len(shown) == len(found)
+
+
+def test_repetitions_have_the_times_that_their_tool_tells(results: list[Result]) -> None:
+    of_ior = next(result for result in results if result.tool == "ior")
+    shown = results_table.payload([of_ior], [])
+    names = [column.title for column in shown.repetition_columns]
+    first = dict(zip(names, shown.details[0].repetitions[0], strict=True))
+    figures = of_ior.rows[0].figures
+    assert [first["open"], first["transfers"]] == [figures["open_s"], figures["io_s"]]
+    assert first["close"] == pytest.approx(figures["close_s"], rel=1e-5)
+    assert (first["p99"], first["fresh"]) == (None, None)
+
+
+def test_fresh_repetitions_are_marked_behind_a_row_and_are_not_in_its_count() -> None:
+    rows = [row(), row(repetition=2, confirms=True)]
+    shown = results_table.payload(summarize(rows), [])
+    place = [column.title for column in shown.repetition_columns].index("fresh")
+    assert [values[place] for values in shown.details[0].repetitions] == [None, "yes"]
+    assert columns(*rows)["n"] == {1}
+
+
+@pytest.mark.parametrize(
+    ("ran_on", "text"),
+    [
+        ("n1:32,n2:32,n3:32,n4:32", "on n[1-4], 32 processes seen on each, Slurm job 9"),
+        ("n1:32,n2:31,n3:32", "on n[1-4], processes seen: 32 on n1, n3, 31 on n2, none on n4, Slurm job 9"),
+        (None, "on n[1-4], Slurm job 9"),
+    ],
+)
+def test_a_repetition_tells_where_it_ran_and_which_node_had_no_process(ran_on: str | None, text: str) -> None:
+    one = row(hosts="n1,n2,n3,n4", ran_on=ran_on, slurm_job="9")
+    assert results_table._where(one, with_build=False) == text
+
+
+def test_names_of_points_leave_out_what_all_share_and_the_hash_where_it_is_not_needed(tmp_path: Path) -> None:
+    points = [f"fio.seq_write+3.1n.{t}t.{s}k.qd4.{t}{s}abcdef" for t in (1, 2) for s in (4, 64)]
+    assert list(results_table.names(points).values()) == ["1t.4k", "1t.64k", "2t.4k", "2t.64k"]
+    alike = ["fio.a.1n.x", "fio.a.1n.y", "fio.b.1n.z"]
+    assert list(results_table.names(alike).values()) == ["a.x", "a.y", "b"]
+    assert results_table.names(["fio.a.1n.x"]) == {"fio.a.1n.x": "fio.a.1n"}

@@ -1,0 +1,374 @@
+"""What is summarized of repetitions, which point is the best, and what is said of verdicts and quantities."""
+
+import math
+import random
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec import structs
+
+from campaign import document, make
+from iosweep.analysis import caveats, choice, formats, knees, titles
+from iosweep.analysis.aggregate import (
+    OUTCOMES,
+    VERDICTS,
+    count_repetitions,
+    count_results,
+    repetitions,
+    statistics,
+    summarize,
+    worst,
+)
+from iosweep.analysis.data import CheckRow, Row
+from iosweep.plan.contests import contests
+from iosweep.plan.model import Point
+from iosweep.results import columns, remaining
+from iosweep.results.best import fresh_numbers
+from iosweep.results.committed import Result as Committed
+from iosweep.results.reasons import FOLLOWS
+from iosweep.results.record import Archive, Target
+from iosweep.results.statistics import interval
+from iosweep.tools import tools
+from results_factory import G, K, M, check, row, sweep_facts
+
+#: Threads -> the figures that chose.
+RATES = {1: [100.0, 102.0, 98.0], 2: [200.0, 204.0, 196.0], 4: [201.0, 207.0, 198.0]}
+
+
+class TestSummary:
+    def test_the_statistics_of_known_values(self) -> None:
+        found = statistics([10.0, 12.0, 14.0], interval([10.0, 12.0, 14.0]))
+        assert (found.n, found.mean, found.median, found.low, found.high, found.sd) == (3, 12, 12, 10, 14, 2)
+        assert found.interval is not None
+        assert found.interval.low < 10 < 14 < found.interval.high
+        assert found.ci95_share == pytest.approx(0.52, abs=0.01)
+        assert found.grade is None
+        alone = statistics([10.0])
+        assert (alone.n, alone.sd, alone.interval, alone.ci95_share) == (1, None, None, None)
+
+    def test_a_repetition_that_was_not_measured_is_counted_and_hides_no_figure(self) -> None:
+        stopped = {"repetition": 2, "verdict": "missing", "reasons": "limits.time is spent", "ops_per_s": None}
+        [half] = summarize([row(), row(**stopped)])
+        assert (half.verdict, half.used, half.lacking, half.measured) == ("valid", 1, 1, 1)
+        assert half.outcomes == ("valid", "missing")
+        [none] = summarize([row(**stopped | {"repetition": None})])
+        assert (none.verdict, none.used, none.lacking, none.state, none.headline) == ("missing", 0, 0, "missing", None)
+        [left] = summarize([row(**stopped | {"repetition": None, "left": True})])
+        assert left.state == "left"
+        [unneeded] = summarize([row(**stopped | {"repetition": None, "left": False, "unneeded": True})])
+        assert (unneeded.state, unneeded.verdict) == ("unneeded", "missing")
+
+    def test_what_is_left_is_counted_in_repetitions_of_points_not_in_rows(self) -> None:
+        later = {"verdict": "missing", "left": True, "reasons": columns.NOT_YET, "ops_per_s": None}
+        rows = [row(point=str(i), repetition=1, phase=phase) for i in range(27) for phase in ("seq_write", "seq_read")]
+        rows += [row(point=str(i), repetition=number, **later) for i in range(27) for number in (2, 3)]
+        # one phase of a repetition is enough; points without a repetition count as many as were planned
+        rows += [row(point="x", phase="seq_write", verdict="suspect", reasons="perhaps")]
+        rows += [row(point="x", phase="seq_read", verdict="invalid", reasons="no")]
+        rows += [row(point="x", repetition=2, verdict="suspect"), row(point="y", repetition=None, **later)]
+        rows.append(row(point="z", repetition=None, **later | {"left": False, "reasons": "no fio"}))
+        rows.append(row(point="w", repetition=None, **later | {"left": False, "unneeded": True}))
+        found = repetitions(rows, [sweep_facts(3, "y", "0"), sweep_facts(6, "y", "z")])
+        counts = count_repetitions(found)
+        assert counts == {"valid": 27, "suspect": 1, "invalid": 1, "missing": 6, "left": 60, "unneeded": 1}
+        assert list(counts) == list(OUTCOMES)
+        assert (caveats.why(found, "left"), caveats.why(found, "invalid")) == (columns.NOT_YET, "no")
+
+    @given(st.lists(st.tuples(st.sampled_from(VERDICTS[:3]), st.floats(0.1, 1e9)), min_size=1, max_size=8))
+    def test_only_valid_and_suspect_repetitions_are_in_the_mean(self, repetitions: list[tuple[str, float]]) -> None:
+        rows = [row(repetition=i, verdict=v, ops_per_s=x) for i, (v, x) in enumerate(repetitions, 1)]
+        (result,) = summarize(rows)
+        counted = [x for v, x in repetitions if v != "invalid"]
+        assert result.verdict == max((v for v, _ in repetitions), key=VERDICTS.index)
+        assert (result.used, result.measured) == (len(counted), len(repetitions))
+        if result.headline:
+            assert result.headline.mean == pytest.approx(math.fsum(counted) / len(counted))
+        else:
+            assert not counted
+
+    def test_percentiles_are_not_averaged(self) -> None:
+        rows = [row(repetition=i, latency_p99_s=p, latency_mean_s=p) for i, p in enumerate([1.0, 2.0, 9.0], 1)]
+        (result,) = summarize(rows)
+        assert (result.typical("latency_p99_s"), result.typical("latency_mean_s")) == (2, 4)
+        assert result.typical("bandwidth_bytes_per_s") is None
+
+    def test_results_are_counted_by_verdict_and_an_unknown_one_is_not_hidden(self) -> None:
+        results = summarize([row(), row(phase="seq_read", verdict="suspect"), row(point="q")])
+        assert count_results(results) == {"valid": 2, "suspect": 1, "invalid": 0, "missing": 0}
+        assert worst(["valid", "dubious"]) == "invalid"
+
+    def test_phases_have_titles_and_stand_in_the_order_in_which_they_run(self) -> None:
+        found = summarize([row(phase=phase) for phase in ("stat", "zeta", "rand_read", "seq_write")])
+        assert [result.phase for result in found] == ["seq_write", "rand_read", "stat", "zeta"]
+        for tool in tools().values():
+            assert all(titles.phase(phase) != phase for phase in tool.phases)
+            found = summarize([row(phase=phase) for phase in reversed(tool.phases)])
+            assert [result.phase for result in found] == list(tool.phases)
+
+
+def reasons(*rows: Row, most: int = 3) -> str:
+    return caveats.reasons(summarize(rows), most=most)
+
+
+def suspect(point: str, reason: str, **more: Any) -> Row:
+    return row(point=point, verdict="suspect", reasons=reason, **more)
+
+
+class TestReasons:
+    def test_those_that_differ_in_numbers_count_together(self) -> None:
+        rows = [suspect(str(i), f"duration: 0.{i} s of 1 s | errors; two") for i in range(4)]
+        assert reasons(*rows) == "4 × duration: 0.0 s of 1 s (numbers differ); 4 × errors; two"
+        assert reasons(rows[0], row(point="x", reasons="errors; two")).startswith("2 × errors; two")
+
+    def test_a_result_gives_a_reason_once_and_one_alone_has_no_count(self) -> None:
+        rows = [suspect("p", f"duration: 0.{i} s", repetition=i) for i in (1, 2, 3)]
+        assert reasons(*rows, row(point="q", reasons="errors")).startswith("1 × duration")
+        assert reasons(*(row(point=p, verdict="missing", repetition=None, reasons="no fio") for p in "abc")) == "no fio"
+
+    def test_a_cause_comes_before_what_follows_from_it(self) -> None:
+        cause = "the target reports an I/O error: the tool ended with exit code 1"
+        rows = [row(point=str(i), verdict="invalid", reasons="fio printed nothing") for i in range(4)]
+        caused = [
+            row(point="x", verdict="invalid", reasons=f"{cause}: a{FOLLOWS}fio printed nothing"),
+            row(point="y", verdict="invalid", reasons=f"{cause}: b{FOLLOWS}no read was done"),
+        ]
+        assert reasons(*rows, *caused, most=1) == f"1 × {cause}: a → fio printed nothing; and 2 other reasons"
+        assert reasons(*rows, *caused).index(cause) < reasons(*rows, *caused).index("4 ×")
+
+
+class TestQuantities:
+    @pytest.mark.parametrize(
+        ("value", "units", "text"),
+        [
+            (1.5 * G, formats.THROUGHPUT, "1.50 GiB/s"),
+            (900 * M, formats.THROUGHPUT, "900 MiB/s"),
+            (9_876, formats.IOPS, "9,876 IOPS"),
+            (123_456, formats.IOPS, "123 k IOPS"),
+            (45e-6, formats.LATENCY, "45.0 µs"),
+            (1.234e-3, formats.LATENCY, "1.23 ms"),
+            (0, formats.IOPS, "0 IOPS"),
+        ],
+    )
+    def test_a_figure_has_the_unit_that_it_is_read_in(
+        self, value: float, units: tuple[formats.Unit, ...], text: str
+    ) -> None:
+        assert formats.quantity(value, units) == text
+
+    def test_an_interval_wider_than_the_figure_is_not_shown_as_one(self) -> None:
+        wide, narrow = (statistics(v, interval(v)) for v in ([10.0, 10.0, 100.0], [10.0, 10.1, 10.2]))
+        assert formats.spread(wide, formats.IOPS) == "not repeatable: 10.0 to 100 IOPS (n = 3)"
+        assert formats.spread(narrow, formats.IOPS) == "± 2.5 % (95 % CI, n = 3)"
+
+    @pytest.mark.parametrize(
+        ("column", "value", "text"),
+        [
+            ("threads_per_node", 1, "1 thread per node"),
+            ("nodes", 2, "2 nodes"),
+            ("file_per_process", True, "file per process"),
+            ("file_per_process", False, "shared file"),
+            ("api", "MPIIO", "MPI-IO"),
+            ("collective", False, "independent calls"),
+            ("unique_directory", False, "shared directory"),
+            ("file_size_bytes", 0, "empty files"),
+            ("file_size_bytes", 4096, "file size 4 KiB"),
+        ],
+    )
+    def test_parameters_say_what_they_are(self, column: str, value: object, text: str) -> None:
+        assert titles.named(column, value) == text
+
+    def test_the_place_of_a_figure_has_what_its_tool_can_vary(self) -> None:
+        own = {"nodes": 1, "threads_per_node": 4, "transfer_size_bytes": M, "collective": False}
+        shared = {"tool": "ior", **own, "file_per_process": False, "api": "MPIIO"}
+        alone = {"tool": "ior", **own, "nodes": 2, "file_per_process": True, "api": "POSIX"}
+        files = {"tool": "mdtest", "kind": "metadata", "threads_per_node": 1, "unique_directory": False}
+        rows = [shared, alone, {**own, "queue_depth": 8}, {**files, "file_size_bytes": 4 * K}]
+        results = summarize([row(point=str(i), **values) for i, values in enumerate(rows)])
+        assert [titles.brief(result) for result in results] == [
+            "4 ranks, 1 MiB, shared file, MPI-IO, independent calls",
+            "2 nodes × 4 ranks, 1 MiB, file per process, POSIX",
+            "4 threads, 1 MiB, QD 8",
+            "1 rank, 4 KiB files, shared directory",
+        ]
+
+    @pytest.mark.parametrize(
+        ("names", "text"),
+        [
+            ([], ""),
+            (["n2", "n10", "n1", "n2"], "n1, n2, n10"),
+            (["n9", "n10", "n11", "n8", "login"], "login, n[8-11]"),
+            ([f"node{i:02}" for i in (1, 2, 3, 7, 99, 100, 101)], "node[01-03,07,99-101]"),
+            ([f"c{i}.cluster" for i in range(1, 1001)], "c[1-1000].cluster"),
+            (["r1-n0", "r1-n1", "r2-n0", "r2-n1"], "r1-n[0-1], r2-n[0-1]"),
+            ([f"n{2 * i}" for i in range(500)], "n[0,2,4,6,8,10,12,14,16,18,20,22,... 500 in all]"),
+        ],
+    )
+    def test_names_of_nodes_are_written_as_slurm_does(self, names: list[str], text: str) -> None:
+        assert formats.hosts(names) == text
+
+
+def rows(rates: dict[int, list[float]] = RATES, confirms: bool = False, **more: Any) -> list[Row]:
+    first = 11 if confirms else 1
+    return [
+        row(point=f"p{threads}", phase="rand_read", threads_per_node=threads, repetition=first + i, confirms=confirms,
+            metric="ops_per_s", ops_per_s=value, bandwidth_bytes_per_s=None, latency_mean_s=None, **more)
+        for threads, values in rates.items() for i, value in enumerate(values)
+    ]  # fmt: skip
+
+
+def best(found: list[Row], checks: list[CheckRow] | None = None) -> choice.Choice:
+    made = choice.highest(summarize(found), choice.failed(checks or []))
+    assert made is not None
+    return made
+
+
+def doubted(found: list[Row], point: str, *repetitions: int, verdict: str = "suspect") -> list[Row]:
+    return [
+        structs.replace(one, verdict=verdict) if one.point == point and one.repetition in repetitions else one
+        for one in found
+    ]
+
+
+def points(found: tuple[Any, ...]) -> list[str]:
+    return [result.point for result in found]
+
+
+class TestChoice:
+    def test_points_that_cannot_be_told_apart_from_the_best_are_named(self) -> None:
+        found = best(rows())
+        assert (found.result.point, found.confirmed, found.of) == ("p4", False, 3)
+        assert (points(found.alike), points(found.better)) == (["p2"], [])
+        # three repetitions alone say too little of their noise; those of all points together say enough
+        assert best(rows({1: [18.2, 13.7, 12.4], 4: [31.0, 38.7, 45.5], 16: [86.2, 108.5, 102.4]})).alike == ()
+
+    def test_a_valid_point_is_chosen_before_suspect_ones_and_those_that_are_higher_are_named(self) -> None:
+        found = best([*rows({1: RATES[1]}), *rows({2: RATES[2], 4: RATES[4]}, verdict="suspect")])
+        assert found.result.point == "p1"
+        assert points(found.better) == ["p4", "p2"]
+
+    def test_a_disturbed_repetition_does_not_choose(self) -> None:
+        disturbed = rows({2: RATES[2], 4: [260.0, 90.0, 250.0]})
+        assert best(disturbed).result.point == "p2"
+        found = best(doubted(disturbed, "p4", 2))
+        assert (found.result.point, found.verdict) == ("p4", "suspect")
+        assert found.figure.mean == 200.0  # as in the tables, where the suspect repetition counts
+        slow = best(doubted(rows({2: RATES[2], 4: [260.0, 30.0, 250.0]}), "p4", 2))
+        assert (slow.result.point, points(slow.better)) == ("p4", ["p2"])
+        # a point that is mostly disturbed or failed cannot be chosen
+        assert best(doubted(disturbed, "p4", 1, 2)).result.point == "p2"
+        assert best(doubted(disturbed, "p4", 2, 3, verdict="invalid")).result.point == "p2"
+        failed = best(doubted(rows({2: RATES[2], 4: [300.0, 1.0, 1.0]}), "p4", 2, 3, verdict="invalid"))
+        assert (failed.result.point, points(failed.better)) == ("p2", ["p4"])
+
+    def test_a_confirmed_figure_is_of_the_fresh_repetitions_alone(self) -> None:
+        found = best([*rows(), *rows({4: [150.0, 151.0, 149.0]}, confirms=True)])
+        assert (found.result.point, found.confirmed, found.figure.mean, found.figure.n) == ("p4", True, 150.0, 3)
+        assert found.result.statistics["ops_per_s"].mean == pytest.approx(202.0)  # points stay comparable
+        assert found.result.used == 3
+
+    def test_fresh_repetitions_have_no_part_in_the_choice(self) -> None:
+        found = best([*rows(), *rows({2: [900.0] * 3}, confirms=True)])
+        assert (found.result.point, found.confirmed) == ("p4", False)
+
+    def test_fresh_repetitions_in_doubt_are_counted_and_invalid_ones_confirm_nothing(self) -> None:
+        assert not best([*rows(), *rows({4: [150.0]}, confirms=True, verdict="invalid")]).confirmed
+        fresh = [*rows(), *rows({4: [150.0] * 4}, confirms=True)]
+        found = best(doubted(fresh, "p4", 12, 13))
+        assert (found.verdict, found.figure.n, found.suspect, found.invalid) == ("suspect", 4, 2, 0)
+        found = best(doubted(fresh, "p4", 12, verdict="invalid"))
+        assert (found.verdict, found.figure.n, found.suspect, found.invalid) == ("invalid", 3, 0, 1)
+
+    def test_a_confirmed_figure_has_the_verdict_of_its_fresh_repetitions(self) -> None:
+        chose = doubted(rows(), "p4", 1, 2, 3)
+        unsure = {"check": "precise", "outcome": "fail", "severity": "suspect"}
+        fails = [check(point="p4", repetition=n, **unsure) for n in (1, 2, 3)]
+        found = best(chose, fails)
+        assert (found.result.point, found.verdict, found.confirmed) == ("p4", "suspect", False)
+        found = best([*chose, *rows({4: [150.0, 151.0, 149.0]}, confirms=True)], fails)
+        assert (found.result.point, found.verdict, found.confirmed) == ("p4", "valid", True)
+
+
+def test_the_runner_and_the_report_agree_on_the_best_point_and_on_when_to_stop(tmp_path: Path) -> None:
+    often = {"min": 3, "max": 6, "until_ci95_half_width": "20%"}
+    axes = {"queue_depth": [1, 4], "transfer_size": ["4k", "64k", "1m"]}
+    plan = make(tmp_path, document(axes=axes, confirm=1, repetitions=often))
+    (allocation,), draw, seen = plan.allocations, random.Random(5), Counter[str]()
+    for _ in range(100):
+        known = {point.id: _repetitions_of(draw, point) for point in plan.points}
+        chose = {id: {n: own for n, own in results.items() if n < 7} for id, (results, _) in known.items()}
+        summary = summarize([one for _, rows in known.values() for one in rows])
+        for contest, members in contests(plan.points).items():
+            best = choice.lowest_latency(summary, {}) if contest.latency else choice.highest(summary, {})
+            fresh = fresh_numbers(plan, allocation, {contest: members}, chose, ())
+            assert best and {best.result.point: [7]} == fresh
+            seen["suspect"] += any(one.verdict == "suspect" and not one.confirms for one in best.result.rows)
+        wanted = remaining.still_wanted(allocation, chose, plan.points)
+        for one in summary:
+            if one.headline and one.headline.n >= 3:
+                interval = one.headline.interval
+                assert (one.point in wanted) == (interval is not None and interval.half_width_share > 0.20)
+                assert one.point in wanted or interval is None or one.headline.grade
+                seen["wanted" if one.point in wanted else "enough" if interval else "no interval"] += 1
+    assert min(seen[kind] for kind in ("suspect", "wanted", "enough", "no interval")) > 10
+
+
+def _repetitions_of(draw: random.Random, point: Point) -> tuple[dict[int, Committed], list[Row]]:
+    """What the runner and what the report know of the same repetitions of a point, of which some are fresh: some are
+    suspect or invalid, have no latency or a rate of zero, or ran on another node."""
+    count, elsewhere = draw.randint(3, 5), draw.random() < 0.2
+    level, noise = draw.uniform(90, 110), draw.choice([0.01, 0.3])
+    target = Target(directory="/x", source="", fstype="", layout_is="")
+    results, rows = {}, []
+    for number in [*range(1, count + 1), *([7] if draw.random() < 0.5 else [])]:
+        verdict = draw.choices(["valid", "suspect", "invalid"], [6, 3, 1])[0]
+        rate = 0.0 if draw.random() < 0.01 else draw.lognormvariate(math.log(level), noise)
+        latency = None if draw.random() < 0.1 else draw.uniform(1, 2)
+        host, job = ("n2", "2") if elsewhere and number == 2 else ("n1", "1")
+        counts = verdict != "invalid"
+        results[number] = Committed(
+            point.id, number, 1, True, Archive("", "", 0), "build", target, None, None, False,
+            headlines=(("rand_read", rate if counts else None),), latencies=(latency if counts else None,),
+            verdicts=(verdict,), ran=(host, job),
+        )  # fmt: skip
+        rows.append(
+            row(point=point.id, phase="rand_read", repetition=number, confirms=number == 7, verdict=verdict, nodes=1,
+                ops_per_s=rate, latency_mean_s=latency, queue_depth=point.options["queue_depth"], hosts=host,
+                slurm_job=job, transfer_size_bytes=point.options["transfer_size"])
+        )  # fmt: skip
+    return results, rows
+
+
+class TestKnees:
+    """Of a ramp over threads per node."""
+
+    def of(self, place: Path, found: list[Row], *threads: int) -> knees.Bend:
+        made = make(place, document(axes={"threads_per_node": [*threads]}, ramp="threads_per_node"))
+        facts = structs.replace(made.sweeps[0], points=tuple(f"p{count}" for count in threads))
+        assert knees.of(summarize(found), [structs.replace(facts, ramp=None)]) == []
+        (bend,) = knees.of(summarize(found), [facts])
+        return bend
+
+    @pytest.mark.parametrize(
+        ("rates", "knee", "saturated"),
+        [
+            (RATES, 2, False),  # the axis ends before a plateau is certain
+            ({1: [20.0, 20.1], 2: [19.8, 20.1], 4: [20.1, 20.0]}, 1, True),  # the last step is the highest, by chance
+        ],
+    )
+    def test_the_knee_is_where_95_percent_of_the_peak_are_reached(
+        self, tmp_path: Path, rates: dict[int, list[float]], knee: int, saturated: bool
+    ) -> None:
+        bend = self.of(tmp_path, rows(rates), 1, 2, 4)
+        assert (bend.values[bend.knee.step], bend.saturated) == (knee, saturated)
+
+    def test_noise_that_hides_a_gain_ends_the_climb_and_points_without_a_figure_do_not(self, tmp_path: Path) -> None:
+        bare = [structs.replace(one, figures={}) for one in rows({8: [1.0]}, verdict="missing")]
+        bend = self.of(tmp_path, [*rows(), *bare], 1, 2, 4, 8)
+        assert (bend.values[bend.knee.step], bend.saturated) == (2, False)
+        # each step gains a quarter, less than the noise explains, so the climb has ended at the first one
+        noisy = {1: [86.0, 116.0, 100.0], 2: [107.0, 145.0, 125.0], 4: [134.0, 181.0, 156.0]}
+        bend = self.of(tmp_path, [*rows(noisy), *bare], 1, 2, 4, 8)
+        assert (bend.saturated, bend.top, bend.knee.low, bend.values[bend.knee.step]) == (True, 0, 1, 4)

@@ -1,0 +1,452 @@
+"""Nodes in the report: their facts side by side, the node check, means over unlike nodes, CPUs, and builds of tools."""
+
+import copy
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from msgspec import structs
+
+import results_factory as factory
+from iosweep.analysis import caveats
+from iosweep.analysis.aggregate import Result, summarize
+from iosweep.analysis.data import Campaign, load
+from iosweep.node.cpus import Topology, listed
+from iosweep.node.reserved import CONFIGURATION
+from iosweep.programs import builds as documents
+from iosweep.report import cpus, figures, headline, provenance, results_table, system
+from iosweep.report.cpus import Cpus, Picture
+from iosweep.report.system import NodeCheck, Nodes
+from results_factory import NODE, G, sweep
+from topologies import AWS_192, WEKA_56, machine
+
+GIGABIT = 10**9
+
+
+def nic(**changes: Any) -> dict[str, Any]:
+    usual = {"name": "ib0", "state": "up", "speed_bits_per_s": 100 * GIGABIT, "driver": "mlx5_core", "numa_node": None}
+    return usual | changes
+
+
+class TestNodes:
+    def of(self, *changes: Mapping[str, Any]) -> Nodes:
+        """The nodes node01, node02 ..., with these facts instead of NODE's."""
+        rows = [{**node, **change} for node, change in zip(factory.nodes(len(changes)), changes, strict=True)]
+        found = system.of(factory.loaded(nodes=rows))
+        assert found is not None
+        return found
+
+    def test_one_node_has_all_its_facts_in_words(self) -> None:
+        found = self.of({})
+        assert (found.differing, found.notes, [row.host for row in found.rows]) == ((), (), ["node01"])
+        assert dict(found.alike) == {
+            "system": ("Debian GNU/Linux 12 (bookworm)",),
+            "kernel": ("6.1.0-28-amd64",),
+            "CPU": ("AMD EPYC 7543P 32-Core Processor",),
+            "CPUs": ("64 CPUs, 1 socket, 2 threads per core",),
+            "allowed CPUs": ("0-63",),
+            "reserved CPUs": ("none",),
+            "NUMA nodes": ("0: CPUs 0-63, 256 GiB",),
+            "frequency governor": ("performance",),
+            "clock": ("tsc",),
+            "transparent huge pages": ("madvise",),
+            "memory": ("256 GiB",),
+            "network": (
+                "ens1f0np0 up 100 Gbit/s (mlx5_core), NUMA node 0", "ens1f1np1 off (mlx5_core), NUMA node 0"
+            ),
+            "mount of the target": (NODE["mount"],),
+            "memory available": ("250 GiB (98 %)",),
+            "load over 1, 5, 15 min": ("0.15, 0.08, 0.01",),
+            "free on the target": ("3.00 TiB of 4.00 TiB", "268,001,112 of 268,435,456 inodes"),
+            "tools": ("fio 3.33, /usr/bin/fio",),
+            "read at": ("2025-06-02 11:00:00+02:00",),
+        }  # fmt: skip
+
+    def test_a_fact_is_marked_where_it_is_not_that_of_most_nodes(self) -> None:
+        found = self.of({}, {"kernel": "5.14"}, {}, {"nics": [nic(speed_bits_per_s=25 * GIGABIT)]})
+        assert found.differing == ("kernel", "network")
+        assert [[cell.odd for cell in row.cells] for row in found.rows] == [
+            [False, False], [True, False], [False, False], [False, True]
+        ]  # fmt: skip
+        assert found.rows[3].cells[1].lines == ("ib0 up 25 Gbit/s (mlx5_core)",)
+        assert "kernel" not in dict(found.alike)
+
+    def test_what_changes_from_run_to_run_is_shown_and_never_marked(self) -> None:
+        found = self.of({}, {}, {"load_1_min": 9.0, "target_free_bytes": 2**40, "read_at": "2025-06-03T11:00:00+02:00"})
+        assert found.differing == ("load over 1, 5, 15 min", "free on the target", "read at")
+        assert not any(cell.odd for row in found.rows for cell in row.cells)
+
+    @pytest.mark.parametrize(
+        ("change", "lines"),
+        [
+            ({"reserved_cpus": "24-27"}, ("24-27",)),
+            ({"reserved_cpus": None}, ("not known which",)),
+            ({"reserved_cpus": None, "reserved_sources": None}, ()),
+        ],
+    )
+    def test_reserved_cpus_are_told_from_unknown_ones(self, change: dict[str, Any], lines: tuple[str, ...]) -> None:
+        assert dict(self.of(change).alike)["reserved CPUs"] == lines
+
+    @pytest.mark.parametrize(
+        ("change", "word"),
+        [
+            ({"governor": "powersave"}, "powersave"),
+            ({"governor": "performance, powersave"}, "performance, powersave"),
+            ({"memory_available_bytes": 25 * G}, "memory"),
+            ({"memory_available_bytes": 26 * G}, None),
+            ({"nics": [nic(state="down")]}, "ib0"),
+            ({"nics": [nic(state="off")]}, None),
+            ({"nics": [nic(state="unknown")]}, None),
+        ],
+    )
+    def test_what_may_spoil_figures_is_noted_with_its_nodes(self, change: dict[str, Any], word: str | None) -> None:
+        for found, hosts in ((self.of(change), ""), (self.of({}, change, change), "node02, node03")):
+            assert len(found.notes) == (word is not None)
+            assert all(str(word) in note and hosts in note for note in found.notes)
+
+
+def slow(*hosts: str, factor: float = 0.5, phases: Sequence[str] = factory.DATA_PHASES) -> factory.Speed:
+    return lambda row: factor if row["host"] in hosts and row["phase"] in phases else 1.0
+
+
+class TestNodeCheck:
+    def of(self, tmp_path: Path, count: int, **options: Any) -> NodeCheck:
+        campaign = load(factory.make(tmp_path, factory.node_check(), nodes=factory.nodes(count), **options))
+        results = summarize(campaign.rows)
+        assert system.unlike(campaign, results) == []  # it compares its nodes itself
+        found = system.node_check(campaign, results)
+        assert found is not None
+        return found
+
+    def test_a_slow_node_is_named_and_stands_first(self, tmp_path: Path) -> None:
+        found = self.of(tmp_path, 8, speed=slow("node05", phases=["seq_read"]))
+        assert found.odd == ("node05",)
+        assert re.search(r"node05 \((49|50|51) % in sequential read 1 MiB\)", found.sentence)
+        assert [row.title for row in found.table.rows][:3] == ["median of the nodes", "node05", "node01"]
+        assert found.table.columns == (
+            "Sequential write 1 MiB", "Sequential read 1 MiB", "Random write 4 KiB", "Random read 4 KiB"
+        )  # fmt: skip
+        median, slowest, *others = found.table.rows
+        assert [cell.lines[0].startswith("slow ") for cell in slowest.cells] == [False, True, False, False]
+        assert not any("slow" in cell.lines[0] for row in others for cell in row.cells)
+        assert median.cells[1].value.endswith(" GiB/s")
+        assert median.cells[1].lines == ("± 10 % allowed",)
+
+    def test_of_two_nodes_none_is_odd_and_one_has_nothing_to_compare_with(self, tmp_path: Path) -> None:
+        found = self.of(tmp_path / "2", 2, speed=slow("node01", factor=0.3, phases=["rand_write"]))
+        assert found.odd == ()
+        assert re.match(r"node01 reaches (29|30|31) % of node02 in random write 4 KiB", found.sentence)
+        assert {cell.lines for cell in found.table.rows[0].cells} == {()}
+        alone = self.of(tmp_path / "1", 1)
+        assert [cell.lines for cell in alone.table.rows[0].cells] == [("100 %",)] * 4
+
+    def test_a_node_without_a_figure_is_named_and_is_not_odd(self, tmp_path: Path) -> None:
+        def fails(row: Mapping[str, Any]) -> tuple[str, str] | None:
+            broken = row["host"] == "node04" and row["phase"] == "rand_read"
+            return ("invalid", "no_errors: 3 I/O errors") if broken else None
+
+        found = self.of(tmp_path, 4, spoil=fails, speed=slow("node04", factor=1e-3, phases=["rand_read"]))
+        assert found.odd == ()
+        assert "node04 (random read 4 KiB)" in found.sentence
+        assert (found.table.rows[4].cells[3].value, found.table.rows[4].cells[3].verdict) == ("", "invalid")
+
+    def test_suspect_repetitions_count_and_mark(self, tmp_path: Path) -> None:
+        found = self.of(tmp_path, 3, speed=slow("node02"),
+                        spoil=lambda row: ("suspect", "short") if row["host"] == "node02" else None)  # fmt: skip
+        assert found.odd == ("node02",)
+        assert {cell.verdict for cell in found.table.rows[1].cells} == {"suspect"}
+
+    def test_there_is_none_of_other_suites_and_where_nothing_was_measured(self, tmp_path: Path) -> None:
+        of_others = [sweep("s", ["seq_read"], {"threads_per_node": [1]})]
+        for sweeps, spoil in ((of_others, None), (factory.node_check(), ("missing", "no fio"))):
+            campaign = load(factory.make(tmp_path, sweeps, nodes=factory.nodes(3), spoil=lambda _, found=spoil: found))
+            assert system.node_check(campaign, summarize(campaign.rows)) is None
+
+
+class TestUnlikeNodes:
+    def of(self, tmp_path: Path, count: int, nodes: Sequence[int], **options: Any) -> tuple[Campaign, list[Result]]:
+        one = sweep("scaling", ["seq_read"], {"nodes": [*nodes]}, threads_per_node=8)
+        campaign = load(factory.make(tmp_path, [one], nodes=factory.nodes(count), **options))
+        return campaign, summarize(campaign.rows)
+
+    def test_a_mean_over_nodes_that_may_differ_has_no_confidence_interval(self, tmp_path: Path) -> None:
+        campaign, (result,) = self.of(tmp_path / "two", 2, [1], speed=slow("node02", factor=0.25))
+        assert (result.hosts, result.host_sets, result.in_turn) == (("node01", "node02"), 2, False)
+        assert result.headline is not None
+        assert (result.headline.n, result.headline.interval, result.headline.ci95_share) == (6, None, None)
+        assert result.headline.low < result.headline.high / 3
+        assert [in_turn for in_turn, _ in system.unlike(campaign, [result])] == [False]
+        (entry,) = headline.groups([result])[0].entries
+        assert entry.spread.endswith("(n = 6), 2 nodes")
+        shown = results_table.payload([result], [])
+        assert shown.rows[0][[column.key for column in shown.columns].index("hosts")] == 2
+
+    def test_a_node_whose_repetitions_do_not_count_has_no_part_in_it(self, tmp_path: Path) -> None:
+        def spoil(row: Mapping[str, Any]) -> tuple[str, str] | None:
+            return ("invalid", "x: y") if row["host"] == "node02" else None
+
+        _, (result,) = self.of(tmp_path, 2, [1], spoil=spoil)
+        assert result.hosts == ("node01",)
+        assert result.headline is not None
+        assert result.headline.interval is not None
+
+    def test_nodes_that_took_turns_in_one_job_have_an_interval_that_includes_what_they_differ_by(
+        self, tmp_path: Path
+    ) -> None:
+        campaign, found = self.of(tmp_path, 4, [1, 2, 4], place=factory.in_turn(factory.nodes(4)))
+        assert [len(result.hosts) for result in found] == [3, 4, 4]
+        assert [(result.host_sets, result.in_turn) for result in found] == [(3, True), (2, True), (1, False)]
+        assert all(result.headline and result.headline.interval is not None for result in found)
+        assert [in_turn for in_turn, _ in system.unlike(campaign, found)] == [True]
+
+    def test_repetitions_of_several_jobs_took_no_turns(self, tmp_path: Path) -> None:
+        own = factory.nodes(4)
+
+        def place(count: int, repetition: int) -> tuple[str, Sequence[Mapping[str, Any]]]:
+            first = 0 if repetition < 3 else 4 - count
+            return str(repetition // 3), own[first : first + count]
+
+        _, found = self.of(tmp_path, 4, [1, 2, 4], place=place)
+        assert [(r.host_sets, r.in_turn, caveats.over_hosts(r)) for r in found] == [
+            (2, False, "2 nodes"), (2, False, "2 sets of nodes"), (1, False, ""),
+        ]  # fmt: skip
+        assert [result.headline and result.headline.interval is None for result in found] == [True, True, False]
+
+
+# CPUs
+
+TWO = machine(1, 1, 2).topology
+WEKA = {"source": "weka local resources -C client0", "cpus": "24-27", "says": "4 FRONTEND cores, dedicated"}
+
+
+def node(of: Topology, **more: Any) -> dict[str, Any]:
+    numa = [{"node": n, "cpus": listed(own), "memory_bytes": None} for n, own in of.numa.items()]
+    facts: dict[str, Any] = {"cpus_allowed": listed(of.cpus), "reserved_cpus": "", "reserved_sources": [], "numa": numa}
+    return factory.NODE | {"nics": [], "used_cpus": None} | of.facts() | facts | more
+
+
+def nodes(*rows: Mapping[str, Any]) -> list[dict[str, Any]]:
+    return [{**row, "host": f"n{k}", "node": f"key{k}"} for k, row in enumerate(rows, 1)]
+
+
+def weka_56(**more: Any) -> dict[str, Any]:
+    kept = {"reserved_cpus": "24-27", "reserved_sources": [WEKA], "cpus_allowed": "0-23,28-55"}
+    return node(WEKA_56.topology, **kept | {"used_cpus": "0-11"} | more)
+
+
+class TestPictureOfCpus:
+    def of(self, *rows: Mapping[str, Any]) -> Cpus:
+        found = cpus.of(factory.loaded(nodes=nodes(*rows)))
+        assert found
+        return found
+
+    def picture(self, row: Mapping[str, Any]) -> Picture:
+        (found,) = self.of(row).pictures
+        return found
+
+    def states(self, found: Picture) -> dict[str, str]:
+        return {state: which for state, _, _, which in found.legend}
+
+    def test_weka_on_the_last_cores_of_the_second_numa_node(self) -> None:
+        found = self.picture(weka_56(nics=[{"name": "ib0", "state": "up", "numa_node": 1}]))
+        assert found.about == "56 CPUs: 2 sockets, 4 NUMA nodes, 56 cores"
+        assert [[numa.title for numa in socket.numas] for socket in found.sockets] == [
+            ["NUMA node 0", "NUMA node 1 (ib0)"], ["NUMA node 2", "NUMA node 3"],
+        ]  # fmt: skip
+        assert [core[0].number for core in found.sockets[0].numas[1].cores] == list(range(14, 28))
+        assert self.states(found) == {"used": "0-11", "free": "12-23,28-55", "reserved": "24-27"}
+        assert [count for _, _, count, _ in found.legend] == [12, 40, 4]
+        assert WEKA["source"] in found.reserved[0]
+        assert not found.wrong
+        last = found.sockets[0].numas[1].cores[-1][0]
+        assert last.title == "P#27, L#27: reserved (weka local resources -C client0), not in the allocation"
+
+    def test_every_cpu_of_256_is_there_once_in_slurms_order(self) -> None:
+        found = self.picture(node(machine(2, 4, 16, threads=2).topology, used_cpus="0-63"))
+        cells = [cpu for socket in found.sockets for numa in socket.numas for core in numa.cores for cpu in core]
+        assert sorted(cpu.number for cpu in cells) == list(range(256))
+        assert [re.match(r"P#(\d+), L#(\d+)", cpu.title).groups() for cpu in cells] == [  # type: ignore[union-attr]
+            (str(cpu.number), str(logical)) for logical, cpu in enumerate(cells)
+        ]
+
+    def test_siblings_stand_together_and_that_of_a_reserved_cpu_is_reserved(self) -> None:
+        sources = [{"source": "/proc/mounts", "cpus": "95", "says": "core=95"}]
+        found = self.picture(node(AWS_192.topology, reserved_cpus="95,191", reserved_sources=sources))
+        assert [[cpu.number for cpu in core] for core in found.sockets[1].numas[0].cores][-1] == [95, 191]
+        assert self.states(found) == {"free": "0-94,96-190", "reserved": "95,191"}
+        titles = [cpu.title for cpu in found.sockets[1].numas[0].cores[-1]]
+        assert titles == ["P#95, L#190: reserved (/proc/mounts)", "P#191, L#191: reserved (sibling of a reserved CPU)"]
+
+    def test_what_escaped_from_the_allocation_or_ran_on_a_reserved_cpu_is_wrong(self) -> None:
+        found = self.picture(node(TWO, cpus_allowed="1", used_cpus="0-1"))
+        assert (self.states(found), found.wrong) == ({"stray": "0", "used": "1"}, True)
+        found = self.picture(weka_56(used_cpus="0-24"))
+        assert (self.states(found)["conflict"], found.wrong) == ("24", True)
+
+    @pytest.mark.parametrize(
+        ("facts", "lines"),
+        [
+            ({}, 1),
+            ({"reserved_sources": [{"source": "UDP", "cpus": "", "says": "reserves none"}]}, 2),
+            ({"reserved_sources": None, "reserved_cpus": None}, 1),
+            ({"reserved_sources": [{"source": CONFIGURATION, "cpus": "1", "says": ""}], "reserved_cpus": ""}, 2),
+            ({"reserved_sources": [{**WEKA, "cpus": None}], "reserved_cpus": None}, 2),
+        ],
+    )
+    def test_where_nothing_is_reserved_or_nobody_knows_all_are_free(self, facts: dict[str, Any], lines: int) -> None:
+        found = self.picture(node(TWO, **facts))
+        assert (self.states(found), len(found.reserved)) == ({"free": "0-1"}, lines)
+
+    def test_nodes_that_look_the_same_share_one_and_of_many_the_rest_is_told_in_words(self) -> None:
+        found = self.of(weka_56(), weka_56(), weka_56(used_cpus="0-24"), weka_56(kernel="other", cpu_model=None))
+        assert [one.hosts for one in found.pictures] == ["n3", "n1, n2, n4"]  # first those where something is wrong
+        found = self.of(*(node(WEKA_56.topology, used_cpus=str(k)) for k in range(20)))
+        assert (len(found.pictures), len(found.others)) == (cpus.MOST, 20 - cpus.MOST)
+        old = nodes(dict.fromkeys(node(TWO)) | {"host": "n1"})
+        assert cpus.of(factory.loaded(nodes=old)) is None
+
+    def test_problems_are_named_once_with_their_nodes(self) -> None:
+        rows = nodes(weka_56(cpus_allowed="0-55"), weka_56(), weka_56(cpus_allowed="0-55"))
+        failed = factory.check(check="reserved_agree", outcome="fail", evidence="n1: the configuration leaves out 2")
+        found = cpus.of(factory.loaded(checks=[failed], nodes=rows))
+        assert found
+        assert [(one.outcome, one.hosts) for one in found.problems] == [("warning", "n1, n3"), ("warning", "")]
+        assert "24-27" in found.problems[0].seen
+
+
+BOUND = {"pinning": "enforce", "placement": "spread", "cpu_looks": 12}
+VERIFIED = {"pinning": "verify", "placement": None, "cpu_looks": 5}
+GOOD = (BOUND, {"reserved_cpus": "pass", "pinned": "pass"})
+UNSEEN = (BOUND | {"cpu_looks": 2}, {"reserved_cpus": "not checked: 2 looks", "pinned": "not checked: 2 looks"})
+FAILED = (BOUND, {"reserved_cpus": "fail: 1 rank could run on CPU 24", "pinned": "fail: not bound"})
+UNBOUND = (VERIFIED, {"reserved_cpus": "not applicable", "pinned": "not checked: nothing was bound"})
+ALONE = (BOUND, {"reserved_cpus": "not applicable", "pinned": "pass"})
+
+
+class TestProvenMasks:
+    """What is said of the CPU masks of ranks and workers, by the checks of all rows."""
+
+    def of(self, *rows: Any, pinning: str | None = None) -> Campaign:
+        made, checks = [], []
+        for repetition, (row, outcomes) in enumerate(rows, 1):
+            made.append(factory.row(**{"repetition": repetition, "wall_s": 1.0, **row}))
+            for name, text in outcomes.items():
+                outcome, _, evidence = text.partition(": ")
+                checks.append(factory.check(repetition=repetition, check=name, outcome=outcome, evidence=evidence))
+        return factory.loaded(made, checks, cpus={"pinning": pinning})
+
+    @pytest.mark.parametrize(
+        ("rows", "outcomes"),
+        [
+            ([GOOD, GOOD], ["", "valid"]),
+            ([ALONE], ["", "valid"]),
+            ([GOOD, FAILED, UNSEEN], ["", "valid", "invalid", "suspect", "invalid", "suspect"]),
+            ([UNBOUND], [""]),
+            ([(dict.fromkeys(BOUND), {"pinned": "not checked: not looked at"})], [""]),
+        ],
+    )
+    def test_each_outcome_of_the_checks_is_told_with_its_rows(self, rows: list[Any], outcomes: list[str]) -> None:
+        told = list(cpus._told(self.of(*rows)))
+        assert [outcome for outcome, _ in told] == outcomes
+        assert all("1 of 3 rows" in text for _, text in told[1:] if len(rows) == 3)
+        assert any("CPU 24" in text for _, text in told) == (FAILED in rows)
+        assert any("reserved" in text for _, text in told) == (GOOD in rows)
+
+    @pytest.mark.parametrize(
+        ("rows", "wrong"),
+        [([GOOD], False), ([GOOD, UNSEEN], False), ([ALONE], False), ([GOOD, FAILED], True), ([UNBOUND], None),
+         ([(FAILED[0] | {"wall_s": None}, FAILED[1])], None)],
+    )  # fmt: skip
+    def test_the_first_screen_says_whether_masks_were_wrong(self, rows: list[Any], wrong: bool | None) -> None:
+        said = cpus.in_brief(self.of(*rows))
+        assert (said[0] if said else None) == wrong
+
+
+# builds
+
+PATH, SPACK = documents.key(factory.PATH), documents.key(factory.SPACK)
+FIO = sweep("depth", ["rand_read"], {"queue_depth": [1, 2, 4]})
+IOR = factory.ior("ior", axes={"threads_per_node": [1, 8], "transfer_size": [2**20]})
+
+
+class TestBuilds:
+    def of(self, directory: Path, *sweeps: factory.Sweep, **options: Any) -> tuple[Campaign, list[Result]]:
+        campaign = load(factory.make(directory, sweeps, **options))
+        return campaign, summarize(campaign.rows)
+
+    def changed(self, document: Mapping[str, Any], **parts: Mapping[str, Any]) -> dict[str, Any]:
+        made = copy.deepcopy(dict(document))
+        for name, part in parts.items():
+            made[name] |= part
+        return made
+
+    def test_a_build_of_path_has_package_version_digest_and_mpi(self, tmp_path: Path) -> None:
+        found = provenance.builds(*self.of(tmp_path, FIO, IOR))
+        assert found and found.spack == () and found.with_mpi
+        sha256 = factory.PATH["tools"]["fio"]["sha256"]
+        origin = ("/usr/bin/fio", "package fio 3.33-3 (dpkg)")
+        assert found.rows[0] == provenance.Build(PATH, "fio", "3.33", origin, (), sha256, 3, (PATH,))
+        assert (found.rows[1].origin[0], found.rows[1].results, found.rows[1].version) == ("/usr/bin/ior", 8, "4.0.0")
+        assert found.rows[1].mpi == ("/usr/bin/mpiexec, 4.0.2", "package mpich 4.0.2-3 (dpkg)")
+
+    def test_a_build_of_spack_has_its_commits_and_says_which_checkouts_were_changed(self, tmp_path: Path) -> None:
+        found = provenance.builds(*self.of(tmp_path / "as it is", IOR, build=lambda _: factory.SPACK))
+        assert found
+        assert found.rows[0].origin == ("Spack: ior@4.0.0~hdf5~lustre~ncmpi/ngnuwql",)
+        (made,) = found.spack
+        assert made.changed == ()
+        assert all(part in made.about for part in ("1.1.0", "2e90" * 10, "v2026.06.0", "c0de" * 10))
+        assert made.packages[1] == "gcc@12.2.0 (the site's, in /usr)"
+        document = self.changed(factory.SPACK, spack={"changed": True, "commit": None}, repository={"changed": True})
+        found = provenance.builds(*self.of(tmp_path / "changed", IOR, build=lambda _: document))
+        assert found and [text.partition(" in ")[2] for text in found.spack[0].changed] == [
+            "/sw/tools/spack", "/sw/tools/packages/v2026.06.0"
+        ]  # fmt: skip
+
+    def test_figures_of_two_builds_of_a_tool_name_theirs(self, tmp_path: Path) -> None:
+        def build(row: Mapping[str, Any]) -> Mapping[str, Any]:
+            return factory.PATH if row["queue_depth"] == 4 else factory.SPACK
+
+        campaign, results = self.of(tmp_path / "two", FIO, IOR, build=build)
+        assert caveats.several_builds(results) == ["fio"]
+        section = provenance.builds(campaign, results)
+        assert section and {(row.tool, row.name): row.results for row in section.rows} == {
+            ("fio", SPACK): 2, ("fio", PATH): 1, ("IOR", SPACK): 8
+        }  # fmt: skip
+        marks = {mark.x: mark.what for mark in figures.figures(campaign, results)[0].marks}
+        assert [str(what).rpartition(" build ")[2] for what in marks.values()] == [SPACK, SPACK, PATH]
+        shown = results_table.payload(results, ())
+        place = [column.key for column in shown.columns].index("build")
+        assert [row[place] for row in shown.rows[:3]] == [SPACK, SPACK, PATH]
+        best = [entry for group in headline.groups(results) for entry in group.entries]
+        assert best[0].place.endswith(f"build {PATH}")
+        assert "build" not in best[-1].place  # of IOR there is one
+
+        _, results = self.of(tmp_path / "one", FIO)
+        assert caveats.several_builds(results) == []
+        assert "build" not in [column.key for column in results_table.payload(results, ()).columns]
+
+    def test_a_build_is_its_binary_and_its_mpi_whatever_else_was_built_with_it(self, tmp_path: Path) -> None:
+        other = self.changed(factory.SPACK, environment={"digest": "another"})
+        campaign, results = self.of(
+            tmp_path / "a", IOR, build=lambda row: other if row["threads_per_node"] == 8 else factory.SPACK
+        )
+        assert caveats.several_builds(results) == []
+        section = provenance.builds(campaign, results)
+        assert section and [set(row.documents) for row in section.rows] == [{SPACK, documents.key(other)}]
+        # the binary is the same where the system's MPI was updated below it; fio has none
+        other = self.changed(factory.PATH, mpi={"version": "4.1.0"})
+        _, results = self.of(
+            tmp_path / "b", IOR, FIO, build=lambda row: other if row["repetition"] == 2 else factory.PATH
+        )
+        assert caveats.several_builds(results) == ["ior"]
+        assert all(len(result.builds) == 2 for result in results if result.tool == "ior")
+
+    def test_results_without_a_document_have_the_version_of_their_binary(self, tmp_path: Path) -> None:
+        campaign, results = self.of(tmp_path, FIO, IOR)
+        section = provenance.builds(replace(campaign, about=structs.replace(campaign.about, builds={})), results)
+        assert section and section.spack == ()
+        assert [(row.documents, row.version) for row in section.rows] == [((), "3.33"), ((), "4.0.0")]
