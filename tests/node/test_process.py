@@ -45,12 +45,12 @@ def apart(act: Callable[..., Any], *arguments: Any) -> Any:
                 said = act(*arguments)
             except BaseException as error:
                 said = error
-            with open(ours, "wb") as file:
+            with os.fdopen(ours, "wb") as file:
                 file.write(pickle.dumps((said, process.children(), signal.pthread_sigmask(signal.SIG_BLOCK, ()))))
         finally:
             os._exit(0)
     os.close(ours)
-    with open(answer, "rb") as file:
+    with os.fdopen(answer, "rb") as file:
         try:
             assert select.select([file], [], [], PATIENCE_S)[0], "it does not return"
             said, left, blocked = pickle.loads(file.read())  # noqa: S301 - our own
