@@ -294,6 +294,14 @@ class Allocation:
         """The table of results."""
         return merged(self.plan, self.results)
 
+    def checks(self, name: str = "") -> list[dict[str, Any]]:
+        """The outcomes of a check, or of all, one row for each phase of each repetition."""
+        return [row for row in merged(self.plan, self.results, "checks") if name in ("", row["check"])]
+
+    def failed(self) -> set[str]:
+        """The checks that fail anywhere."""
+        return {row["check"] for row in self.checks() if row["outcome"] == "fail"}
+
 
 def said(row: dict[str, Any]) -> str:
     """Why a row is not valid, without the reasons that a busy machine may add."""

@@ -31,8 +31,9 @@ from iosweep.node.load import Around
 from iosweep.node.sampling import Wanted
 from iosweep.node.watching import Watched
 from iosweep.plan import launchers
-from iosweep.plan.launchers import Mpiexec
-from iosweep.run import allocation, budget, repetition
+from iosweep.plan.launchers import Mpiexec, Obstacle
+from iosweep.programs import builds
+from iosweep.run import allocation, budget, launching, repetition
 from iosweep.target import protocol
 from iosweep.target.agent import Agent
 
@@ -46,6 +47,7 @@ QUIET = NodeLoad(
     window_s=1.0,
     machine=(MachineCounters(1, 1, 1), MachineCounters(1, 2, 2)),
 )
+HYDRA = Mpiexec("/usr/bin/mpiexec", "4.3.0")
 #: Calls the function that runs a tool's command. It may do something before and after, raise, or change what is known.
 During = Callable[[scripted.Call, Callable[[], process.Completed]], process.Completed]
 
@@ -76,6 +78,7 @@ class Machine:
     moved: dict[str, Any] = field(default_factory=dict)
     mask: str | None = None  # CPU list of every worker or rank; default: those that it was bound to
     during: During = lambda call, run: run()
+    mpiexec: Mpiexec | Obstacle = HYDRA
     ran: list[str] = field(default_factory=list)
     _used: dict[int, int] = field(default_factory=dict)
 
@@ -95,8 +98,9 @@ class Machine:
         around: Around | None,
         wanted: Wanted | None,
     ) -> process.Completed:
-        if not Path(argv[0]).exists():
-            raise FileNotFoundError(2, "No such file or directory", argv[0])
+        program = next(word for word in argv if Path(word).name in scripted.TOOLS)
+        if not Path(program).exists():
+            raise FileNotFoundError(2, "No such file or directory", program)
         call = scripted.Call.of(argv)
         if call.asks_version:
             return self._play(call, argv, timeout_s, directory, None, None)
@@ -233,7 +237,6 @@ class Scripted(Allocation):
         before, where, stderr = dict(os.environ), Path.cwd(), sys.stderr
         machine, clock = self.machine, self.machine.clock
         time = SimpleNamespace(time=clock.time, monotonic=clock.monotonic)
-        hydra = Mpiexec("/usr/bin/mpiexec", "4.3.0")
         agent = type("OfMachine", (_Agent,), {"machine": machine})
         os.environ["PATH"], os.environ["COLUMNS"] = self.path, "300"
         os.chdir(self.place)
@@ -246,7 +249,9 @@ class Scripted(Allocation):
                 patch.setattr(repetition, "datetime", clock)
                 patch.setattr(process, "keep_to", lambda cpus: None)
                 patch.setattr(process, "adopt_orphans", lambda: None)
-                patch.setattr(launchers, "mpiexec", lambda search=None: hydra)
+                for module in (launchers, launching):
+                    patch.setattr(module, "mpiexec", lambda search=None: machine.mpiexec)
+                patch.setattr(builds, "_output", lambda *_: "")  # no package manager knows the scripted tools
                 yield
         finally:
             sys.stderr = stderr
