@@ -1,13 +1,23 @@
-"""Outliers among nodes: worked cases, properties for all values, and the error rates of the rule."""
+"""What stands out: nodes among nodes, ranks by the nodes that they ran on, and shapes of rates over time."""
 
+import json
 import random
 from statistics import median
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from syrupy.assertion import SnapshotAssertion
 
+from iosweep.own_rate import OwnRate
+from iosweep.results.node_rates import rates_of_run
 from iosweep.results.outliers import Comparison, Measured, Standing, compare
+from iosweep.results.steadiness import shape, stall
+from iosweep.tools import Evidence, Parsed
+
+MIB = 1 << 20
+
+# Nodes among nodes
 
 
 def one(*values: float) -> Comparison:
@@ -37,9 +47,8 @@ def test_allowed_difference_grows_with_the_scatter() -> None:
     assert named(one(100, 95, 105, 110, 80)) == ""
 
 
-@pytest.mark.parametrize(
-    ("values", "expected"),
-    [
+def test_a_node_is_named_only_where_most_agree_and_it_does_not() -> None:
+    for values, expected in (
         ((100, 100, 100), ""),
         ((100, 100, 89), "c"),  # no deviation at all: the 10 % decide
         ((100, 100, 91), ""),
@@ -48,17 +57,16 @@ def test_allowed_difference_grows_with_the_scatter() -> None:
         ((100, 100, 50, 50), ""),  # half and half: the rule cannot tell which
         ((100, 50, 50, 50), "a"),  # most are slow: the good one stands out
         ((100, 101, 99, 100, 60, 59), "ef"),
-    ],
-)
-def test_cases(values: tuple[float, ...], expected: str) -> None:
-    assert named(one(*values)) == expected
+    ):
+        assert named(one(*values)) == expected, values
+    assert compare([]) == []
 
 
-@pytest.mark.parametrize("values", [(100,), (100, 1)])
-def test_too_few_nodes_name_none(values: tuple[float, ...]) -> None:
-    found = one(*values)
-    assert (found.allowed, named(found)) == (None, "")
-    assert [s.ratio for s in found.standings] == [value / median(values) for value in sorted(values)]
+def test_too_few_nodes_name_none() -> None:
+    for values in ((100,), (100, 1)):
+        found = one(*values)
+        assert (found.allowed, named(found)) == (None, "")
+        assert [s.ratio for s in found.standings] == [value / median(values) for value in sorted(values)]
 
 
 def test_a_node_counts_once_however_often_it_was_measured() -> None:
@@ -77,10 +85,6 @@ def test_points_and_phases_are_compared_separately() -> None:
     assert [(c.point, c.phase, named(c)) for c in compare(rows)] == [("p", "f", ""), ("p", "g", "c"), ("q", "f", "")]
 
 
-def test_no_rows_give_no_comparison() -> None:
-    assert compare([]) == []
-
-
 rates = st.lists(st.floats(1, 1e9), min_size=1, max_size=12)
 
 
@@ -97,23 +101,10 @@ def test_the_order_of_rows_does_not_matter(values: list[float], draw: random.Ran
     assert compare(rows) == compare(shuffled)
 
 
-@given(st.lists(st.integers(1, 10**6), min_size=1, max_size=12), st.integers(-20, 20))
-def test_the_unit_does_not_matter(values: list[int], exponent: int) -> None:
-    assert [(s.host, s.ratio, s.outlier) for s in one(*values).standings] == [
-        (s.host, s.ratio, s.outlier) for s in one(*(value * 2.0**exponent for value in values)).standings
-    ]
-
-
-@given(st.lists(st.floats(98, 102), min_size=2, max_size=12), st.floats(1, 70) | st.floats(135, 1e6))
-def test_single_outlier_is_the_only_one_named(good: list[float], odd: float) -> None:
-    found = one(odd, *good)
-    assert named(found) == "a"
-
-
 @pytest.mark.parametrize(
     ("nodes", "scatter", "wrong", "caught"),
     # the table of docs/suites.md
-    [(3, 0.02, 0.0, 0.96), (3, 0.05, 0.025, 0.61), (8, 0.05, 0.014, 0.94), (64, 0.05, 0.005, 1.0), (8, 0.1, 0.03, 0.4)],
+    [(3, 0.02, 0.0, 0.96), (3, 0.05, 0.025, 0.61), (8, 0.05, 0.014, 0.94), (8, 0.1, 0.03, 0.4)],
 )
 def test_error_rates_of_the_rule(nodes: int, scatter: float, wrong: float, caught: float) -> None:
     """Nodes that differ by chance (a normal distribution), without and with one that is 30 % slow."""
@@ -124,3 +115,108 @@ def test_error_rates_of_the_rule(nodes: int, scatter: float, wrong: float, caugh
         seen += "a" in named(one(0.7 * values[0], *values[1:]))
     assert found / (times * nodes) == pytest.approx(wrong, abs=0.006)
     assert seen / times == pytest.approx(caught, abs=0.06)
+
+
+# Ranks by their nodes
+
+
+def own(*rates: OwnRate) -> Parsed:
+    return Parsed(evidence=Evidence(own_rates=rates))
+
+
+def test_ranks_are_dealt_out_in_blocks() -> None:
+    found = rates_of_run(own(*(OwnRate("", k, 10.0 + k, 1.0) for k in range(4))), {}, ["n1", "n2"])
+    assert found == [
+        OwnRate("n1", None, 21.0, 2.0), OwnRate("n1", 0, 10.0, 1.0), OwnRate("n1", 1, 11.0, 1.0),
+        OwnRate("n2", None, 25.0, 2.0), OwnRate("n2", 0, 12.0, 1.0), OwnRate("n2", 1, 13.0, 1.0),
+    ]  # fmt: skip
+
+
+def test_a_single_rank_is_its_node() -> None:
+    found = rates_of_run(own(OwnRate("", 0, None, 1.0), OwnRate("", 1, None, 2.0)), {}, ["n1", "n2"])
+    assert found == [OwnRate("n1", None, None, 1.0), OwnRate("n2", None, None, 2.0)]
+
+
+def test_rates_with_hosts_and_those_of_one_node_stay() -> None:
+    for rates, hosts in (
+        ([OwnRate("a", None, 1.0), OwnRate("b", None, 1.0)], ["n1", "n2"]),
+        ([OwnRate("", 0, 1.0), OwnRate("", 1, 1.0)], ["n1"]),
+        ([OwnRate("", 0, 1.0), OwnRate("", 1, 1.0), OwnRate("", 2, 1.0)], ["n1", "n2"]),
+    ):
+        assert list(rates_of_run(own(*rates), {}, hosts)) == rates
+
+
+def counted(**nodes: dict[str, float]) -> dict[str, bytes]:
+    """Looks at ranks, which move so many MiB a second."""
+    looks = {
+        host: {rank: [int(k * rate * MIB) for k in range(8)] for rank, rate in own.items()}
+        for host, own in nodes.items()
+    }
+    lines = [{"host": host, "at_s": list(range(8)), "moved_bytes": own} for host, own in looks.items()]
+    return {"progress": b"".join(json.dumps(line).encode() + b"\n" for line in lines)}
+
+
+def test_where_the_tool_tells_none_the_kernel_does() -> None:
+    streams = counted(n1={"0": 4, "1": 4}, n2={"2": 4, "3": 1})
+    parsed = Parsed(figures={"ops": 800}, evidence=Evidence(tasks=4, transferred_bytes=100 * MIB))
+    found = rates_of_run(parsed, streams, ["n1", "n2"])
+    assert [(one.host, one.worker, one.bandwidth_bytes_per_s) for one in found] == [
+        ("n1", None, 8 * MIB), ("n1", 0, 4 * MIB), ("n1", 1, 4 * MIB),
+        ("n2", None, 5 * MIB), ("n2", 0, 4 * MIB), ("n2", 1, MIB),
+    ]  # fmt: skip
+    assert [one.ops_per_s for one in found[:3]] == [64.0, 32.0, 32.0]
+    assert rates_of_run(own(OwnRate("n9", None, 1.0)), streams, ["n1", "n2"]) == (OwnRate("n9", None, 1.0),)
+
+
+def test_not_all_ranks_are_none() -> None:
+    parsed = Parsed(evidence=Evidence(tasks=4))
+    assert not rates_of_run(parsed, counted(n1={"0": 4, "1": 4}), ["n1", "n2"])
+    assert not rates_of_run(parsed, counted(n1={"0": 4, "1": 4}, n2={"2": 4}), ["n1", "n2"])
+    assert not rates_of_run(parsed, {}, ["n1", "n2"])
+
+
+# Rates over time
+
+
+def words(rate: float) -> str:
+    return f"{rate:.0f}"
+
+
+def test_a_shape_has_its_words(snapshot: SnapshotAssertion) -> None:
+    told = []
+    for values in (
+        [1200.0] * 14 + [300.0] * 46,
+        [300.0] * 12 + [1200.0] * 48,
+        [300.0] * 40 + [1200.0] * 20,
+        [1000.0 + 400.0 * k / 59 for k in range(60)],
+        ([1000.0] * 3 + [300.0] * 3) * 10,
+    ):
+        found = shape(values, 1.0, 1000.0, words)
+        assert found
+        told.append(found.text)
+    assert "\n".join(told) == snapshot
+
+
+@pytest.mark.parametrize(("deviation", "correlation"), [(0.05, 0.0), (0.5, 0.5)])
+def test_noise_has_no_shape(deviation: float, correlation: float) -> None:
+    draw, named = random.Random(1), 0
+    for _ in range(100):
+        level, values = 0.0, []
+        for _ in range(60):
+            level = correlation * level + draw.gauss(0, (1 - correlation**2) ** 0.5)
+            values.append(max(10.0, 1000.0 * (1 + deviation * level)))
+        named += bool(shape(values, 1.0, 1000.0, words) or stall(values, 1.0, 1000.0))
+    assert named <= 2
+
+
+def test_a_standstill_is_told_with_its_time_and_a_short_one_is_none() -> None:
+    for values, interval_s, ops_per_s, said in (
+        ([100.0] * 11 + [0.0] * 9, 0.1, 1000.0, "0.9 s of 2.0 s"),
+        ([100.0] * 100 + [0.0] * 6 + [100.0] * 194, 1.0, 1000.0, "6.0 s of 300 s"),
+        ([100.0] * 3 + ([0.0] * 3 + [100.0] * 3) * 3, 0.1, 1000.0, "0.9 s of 2.1 s"),
+        ([100.0] * 19 + [0.0], 0.1, 1000.0, None),
+        ([0.0, 0.0, 0.0, 100.0] * 5, 0.1, 2.5, None),  # large I/Os, one in 0.4 s
+        ([0.0] * 20, 0.1, 1000.0, None),
+    ):
+        found = stall(values, interval_s, ops_per_s)
+        assert bool(found) == bool(said) and (not found or said in found.text), values

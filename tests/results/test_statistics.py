@@ -1,4 +1,4 @@
-"""Intervals over repetitions, their grades, and what points of a phase say about each other."""
+"""Intervals over repetitions, their grades, differences, and what the check `precise` makes of them."""
 
 from __future__ import annotations
 
@@ -6,10 +6,33 @@ import math
 import random
 
 import pytest
+from scipy import stats
+from scipy.special import stdtrit
+from syrupy.assertion import SnapshotAssertion
 
-from iosweep.results.statistics import between, grade, interval, pooled
+from iosweep.results import change_points, statistics
+from iosweep.results.change_points import ALPHA, LEAST
+from iosweep.results.checks import CHECKS
+from iosweep.results.checks.finding import NOT_APPLICABLE, Finding
+from iosweep.results.checks.repetitions import precise
+from iosweep.results.judging import Row, agreements, compare_row, headline
+from iosweep.results.precision import Sample, alike, intervals
+from iosweep.results.statistics import (
+    Change,
+    Noise,
+    between,
+    change,
+    common_change,
+    grade,
+    holm,
+    interval,
+    pooled,
+)
 
 pytestmark = pytest.mark.unit
+
+FIVE = [0.95, 1.0, 1.05, 1.02, 0.98]
+A, B = [98.0, 101.0, 103.0, 99.0], [90.0, 93.0, 91.0, 95.0, 92.0]
 
 
 def lognormal(seed: int, points: int, sd: float, n: int = 5) -> list[list[float]]:
@@ -17,20 +40,42 @@ def lognormal(seed: int, points: int, sd: float, n: int = 5) -> list[list[float]
     return [[100 * draw.lognormvariate(0, sd) for _ in range(n)] for _ in range(points)]
 
 
-@pytest.mark.parametrize("values", [[], [1.0], [0.0, 1.0, 2.0], [-1.0, 1.0, 2.0]])
-def test_without_two_values_above_zero_there_is_none(values: list[float]) -> None:
-    assert interval(values) is None
-    assert grade(interval(values)) is None
+# Intervals
 
 
-@pytest.mark.parametrize(("step", "expected"), [(0.0, "A"), (0.04, "A"), (0.06, "B"), (0.12, "C"), (0.24, None)])
-def test_the_grade_is_how_far_the_interval_reaches(step: float, expected: str | None) -> None:
-    values = [math.exp(step * x) for x in (-1, -0.5, 0, 0.5, 1)]
-    assert grade(interval(values)) == expected
+def test_without_two_values_above_zero_there_is_no_interval() -> None:
+    for values in ([], [1.0], [0.0, 1.0, 2.0], [-1.0, 1.0, 2.0]):
+        assert interval(values) is None, values
+    assert grade(None) is None
+    assert grade(interval([100.0, 100.0])) is None  # two repetitions have no grade
 
 
-def test_two_repetitions_have_no_grade() -> None:
-    assert grade(interval([100.0, 100.0])) is None
+def test_the_grade_is_how_far_the_interval_reaches() -> None:
+    for step, expected in ((0.0, "A"), (0.04, "A"), (0.06, "B"), (0.12, "C"), (0.24, None)):
+        assert grade(interval([math.exp(step * x) for x in (-1, -0.5, 0, 0.5, 1)])) == expected, step
+
+
+def test_the_interval_is_students_on_logarithms() -> None:
+    found = interval([math.exp(x) for x in (0.0, 0.01, 0.02, 0.03, 0.04)])
+    assert found is not None
+    student = 2.776445 * math.sqrt(0.00025) / math.sqrt(5)  # tables: t of 4 degrees of freedom
+    assert found.center == pytest.approx(math.exp(0.02))
+    assert found.half_width_share == pytest.approx(math.expm1(student), rel=1e-5)
+    assert (found.low * found.high) == pytest.approx(found.center**2)
+
+
+def test_intervals_hold_the_figure_in_95_of_100_cases_and_not_in_more() -> None:
+    """A small version of benchmarks/coverage.py. Those that other points widen hold it somewhat more often."""
+    draw, held, alone, count = random.Random(8), 0, 0, 0
+    for _ in range(500):
+        points = [[draw.lognormvariate(0, 0.05) for _ in range(draw.choice((3, 5)))] for _ in range(6)]
+        noise = pooled(points)
+        for point in points:
+            among, own = interval(point, noise), interval(point)
+            assert among and own
+            held, alone, count = held + (not among.excludes(1.0)), alone + (not own.excludes(1.0)), count + 1
+    assert 0.94 <= alone / count <= 0.96
+    assert 0.95 <= held / count <= 0.99
 
 
 def test_a_point_that_looks_quiet_by_luck_is_not_believed_among_noisy_ones() -> None:
@@ -44,20 +89,11 @@ def test_a_point_that_looks_quiet_by_luck_is_not_believed_among_noisy_ones() -> 
     assert interval(many, pooled(points)) == interval(many)
 
 
-@pytest.mark.parametrize(
-    "points", [[], [[1.0, 2.0]], [[1.0], [2.0]], [[1.0, 1.0], [2.0, 2.0]], [[0.0, 1.0], [1.0, 2.0]]]
-)
-def test_noise_needs_two_points_that_scatter(points: list[list[float]]) -> None:
-    assert pooled(points) is None
-
-
-def test_the_interval_is_students_on_logarithms() -> None:
-    found = interval([math.exp(x) for x in (0.0, 0.01, 0.02, 0.03, 0.04)])
-    assert found is not None
-    student = 2.776445 * math.sqrt(0.00025) / math.sqrt(5)  # tables: t of 4 degrees of freedom
-    assert found.center == pytest.approx(math.exp(0.02))
-    assert found.half_width_share == pytest.approx(math.expm1(student), rel=1e-5)
-    assert (found.low * found.high) == pytest.approx(found.center**2)
+def test_noise_needs_two_points_that_scatter() -> None:
+    for points in ([], [[1.0, 2.0]], [[1.0], [2.0]], [[1.0, 1.0], [2.0, 2.0]], [[0.0, 1.0], [1.0, 2.0]]):
+        assert pooled(points) is None, points
+    noise = pooled(lognormal(2, 200, 0.02, n=3))
+    assert noise and math.sqrt(noise.variance) == pytest.approx(0.02, rel=0.1)
 
 
 def test_other_points_never_narrow_an_interval() -> None:
@@ -74,11 +110,6 @@ def test_one_noisy_point_does_not_set_the_noise_of_its_phase() -> None:
     with_one, without = pooled([*quiet, [60.0, 100.0, 140.0, 90.0, 120.0]]), pooled(quiet)
     assert with_one and without
     assert with_one.variance < 2 * without.variance
-
-
-def test_the_usual_scatter_is_that_of_the_points() -> None:
-    noise = pooled(lognormal(2, 200, 0.02, n=3))
-    assert noise and math.sqrt(noise.variance) == pytest.approx(0.02, rel=0.1)
 
 
 def test_a_ratio_tells_two_points_apart_or_does_not() -> None:
@@ -98,14 +129,298 @@ def test_figures_that_are_further_apart_than_floats_reach() -> None:
     assert math.isfinite(found.high) and found.low > 0
 
 
-def test_sure_intervals_hold_the_figure() -> None:
-    """A small version of benchmarks/coverage.py: 95 % of the intervals of three to five repetitions."""
-    draw, inside, count = random.Random(8), 0, 0
-    for _ in range(300):
-        points = [[draw.lognormvariate(0, 0.05) for _ in range(draw.choice((3, 5)))] for _ in range(6)]
-        noise = pooled(points)
-        for point in points:
-            found = interval(point, noise)
-            assert found
-            inside, count = inside + (not found.excludes(1.0)), count + 1
-    assert inside / count >= 0.95
+def test_the_best_of_several_has_a_wider_interval() -> None:
+    alone = interval(FIVE)
+    assert alone
+    one, eight = (statistics.of_best(alone, alike) for alike in (1, 8))
+    assert one.half_width_share == pytest.approx(alone.half_width_share)
+    wider = math.log1p(eight.half_width_share) / math.log1p(one.half_width_share)
+    assert wider == pytest.approx(stdtrit(4, 1 - 0.025 / 8) / stdtrit(4, 1 - 0.025))
+    assert (eight.n, eight.center) == (one.n, pytest.approx(one.center))
+
+
+def test_more_repetitions_exclude_what_is_nearer() -> None:
+    alone = interval(FIVE)
+    assert alone
+    numbers = [statistics.enough(alone, alone.center * share) for share in (0.9, 0.95, 0.97, 0.99)]
+    known = [number for number in numbers if number is not None]
+    assert len(known) == 4
+    assert known == sorted(known)
+    assert known[0] < known[-1]
+    assert statistics.enough(alone, alone.center * 1.00001) is None
+    assert statistics.enough(alone, alone.center * 0.95, alike=8) > known[1]  # type: ignore[operator]
+
+
+def test_as_many_of_the_same_scatter_exclude_it() -> None:
+    alone = interval(FIVE)
+    assert alone
+    value = alone.center * 0.95
+    needed = statistics.enough(alone, value)
+    assert needed is not None
+    scatter = [math.log(one / alone.center) for one in FIVE]
+    logs = [scatter[i % len(scatter)] for i in range(needed)]
+    mean = sum(logs) / needed
+    # the same center and deviation of so many
+    factor = math.sqrt((sum(x * x for x in scatter) / 4) / (sum((x - mean) ** 2 for x in logs) / (needed - 1)))
+    found = statistics.interval([alone.center * math.exp((x - mean) * factor) for x in logs])
+    assert found is not None
+    assert found.excludes(value)
+
+
+# Differences
+
+
+def test_without_others_it_is_welchs_test_on_logarithms() -> None:
+    found = change(B, A, (None, None))
+    assert found is not None
+    expected = stats.ttest_ind([math.log(x) for x in B], [math.log(x) for x in A], equal_var=False)
+    assert found.p == pytest.approx(float(expected.pvalue))
+    low, high = expected.confidence_interval()
+    assert found.within() == pytest.approx((math.expm1(low), math.expm1(high)))
+    assert found.share < 0
+
+
+def test_three_alike_values_are_not_quieter_than_their_phase() -> None:
+    draw = random.Random(1)
+    others = [[draw.lognormvariate(0, 0.05) for _ in range(3)] for _ in range(10)]
+    lucky = [1.0, 1.0001, 1.0002]
+    noise = pooled([*others, lucky])
+    assert noise is not None
+    found = change(lucky, [0.95, 0.9501, 0.9502], (noise, noise))
+    assert found is not None
+    assert found.error >= math.sqrt(2 * noise.variance / 3) * 0.999
+    assert found.p > 0.05
+
+
+def test_without_figures_or_noise_there_is_no_difference() -> None:
+    for values, to in (([], [1.0]), ([0.0, 1.0], [1.0, 2.0]), ([1.0], [1.0, 2.0])):
+        assert change(values, to, (None, None)) is None, values
+
+
+def test_equal_values_do_not_differ_and_others_do() -> None:
+    same, other = (change([1.0, 1.0], to, (None, None)) for to in ([1.0, 1.0], [2.0, 2.0]))
+    assert same is not None and other is not None
+    assert (same.p, other.p) == (1.0, 0.0)
+    assert same.within() == (0.0, 0.0)
+
+
+def test_what_disturbs_rounds_is_not_taken_for_the_noise_of_points() -> None:
+    draw = random.Random(3)
+
+    def side(by: float) -> list[dict[object, float]]:
+        shocks = [draw.gauss(by, 0.05) for _ in range(4)]
+        return [{r: math.exp(shock + draw.gauss(0, 0.001)) for r, shock in enumerate(shocks)} for _ in range(50)]
+
+    found = common_change(list(zip(side(0.0), side(0.0), strict=True)))
+    assert found is not None
+    assert found.error == pytest.approx(0.05 * math.sqrt(2 / 4), rel=0.6)  # 50 points do not make it smaller
+    assert found.freedom <= 6
+
+
+def test_with_equal_numbers_it_is_welchs_test_of_the_rounds_means() -> None:
+    draw = random.Random(4)
+    sides = [[[draw.lognormvariate(0, 0.1) for _ in range(5)] for _ in range(3)] for _ in "ab"]
+    means = [[sum(math.log(point[r]) for point in side) / 3 for r in range(5)] for side in sides]
+    expected = stats.ttest_ind(*means, equal_var=False)
+    found = common_change([(dict(enumerate(a)), dict(enumerate(b))) for a, b in zip(*sides, strict=True)])
+    assert found is not None
+    assert found.p == pytest.approx(float(expected.pvalue))
+
+
+def test_fewer_than_two_points_have_no_common_change() -> None:
+    assert common_change([({1: 1.0, 2: 2.0}, {1: 1.0, 2: 2.0})]) is None
+    assert common_change([({1: 1.0}, {1: 1.0, 2: 2.0})] * 3) is None
+
+
+def test_holm() -> None:
+    assert holm([0.01, 0.04, 0.03, 0.005]) == pytest.approx([0.03, 0.06, 0.06, 0.02])
+    assert holm([]) == []
+    assert holm([0.9, 0.8]) == [1.0, 1.0]
+
+
+def test_so_many_more_repetitions_make_the_interval_narrow() -> None:
+    found = Change((5, 5), -0.04, 0.03, 8.0)
+    for half in (0.05, 0.02, 0.015):
+        more = found.repetitions(half)
+        assert more is not None
+        for extra, wide in ((more, False), (more - 1, True)):
+            n = 5 + extra
+            width = float(stats.t.ppf(0.975, 8 * n / 5)) * 0.03 * math.sqrt(5 / n)
+            assert (width > half) == wide or extra < 0, half
+
+
+def test_a_difference_at_the_edge_is_not_decided_by_repetitions() -> None:
+    assert Change((5, 5), 0.0, 0.03, 8.0).repetitions(0.0) is None
+    assert Change((5, 5), 0.0, 0.03, 8.0).repetitions(0.0001) is None
+
+
+# Changes of level in rows of nights
+
+
+def nightly(nights: int, noise: float, seed: int, **losses: float) -> list[float]:
+    """Nightly figures around 100; losses: n18=0.05, from night 18 on."""
+    draw, level, made = random.Random(seed), 100.0, []
+    for night in range(nights):
+        level *= 1 - losses.get(f"n{night}", 0.0)
+        made.append(level * (1 + noise * draw.gauss(0, 1)))
+    return made
+
+
+def test_a_loss_is_found_with_its_night_and_size() -> None:
+    [split] = change_points.found({"a": nightly(30, 0.01, 1, n18=0.05)})["a"]
+    assert abs(split.at - 18) <= 1
+    low, high = split.change.within()
+    assert low < -0.05 < high < 0
+    assert split.change.p < ALPHA
+
+
+def test_two_changes_have_their_nights() -> None:
+    splits = change_points.found({"a": nightly(60, 0.01, 2, n20=0.06, n40=-0.06), "b": nightly(60, 0.01, 3)})
+    assert [abs(split.at - at) <= 1 for split, at in zip(splits["a"], (20, 40), strict=True)] == [True, True]
+    assert [split.change.share > 0 for split in splits["a"]] == [False, True]
+    assert splits["b"] == []
+
+
+def test_nothing_that_changed_is_found_in_few_histories() -> None:
+    """A smaller version of benchmarks/changes.py: histories of ten headlines in which nothing changed."""
+    alarms = sum(
+        any(change_points.found({str(n): nightly(20, 0.02, 100 * k + n) for n in range(10)}).values())
+        for k in range(200)
+    )
+    assert alarms / 200 <= 0.05
+
+
+def test_headlines_that_change_together() -> None:
+    rows = {str(n): nightly(60, 0.01, n, n20=0.05, n40=0.05) for n in range(8)}
+    assert all(len(splits) == 2 for splits in change_points.found(rows).values())
+    few = {str(n): nightly(10, 0.01, n, n5=0.10) for n in range(8)}
+    assert all(len(splits) == 1 for splits in change_points.found(few).values())
+
+
+def test_few_nights_and_a_night_alone_are_no_change() -> None:
+    for nights in range(1, 2 * LEAST):
+        assert change_points.found({"a": [100.0] * (nights - 1) + [1.0]}) == {"a": []}, nights
+    figures = nightly(20, 0.01, 4)
+    figures[-1] *= 0.5
+    assert change_points.found({"a": figures})["a"] == []
+
+
+def test_equal_figures_have_no_change() -> None:
+    assert change_points.found({"a": [5.0] * 20}) == {"a": []}
+    [split] = change_points.found({"a": [5.0] * 10 + [4.0] * 10})["a"]
+    assert split.at == 10
+
+
+# Repetitions that agree, and those that do not
+
+
+def found(values: list[float], alike: bool = True) -> Finding:
+    sample = Sample(("fio", 1), "rand_read", values, alike)
+    return precise(sample, interval(values))
+
+
+def test_what_repetitions_show(snapshot: SnapshotAssertion) -> None:
+    told = []
+    for values, outcome in (
+        ([100.0, 100.1, 100.2, 100.1, 100.0], "pass"),
+        ([100.0, 105.0, 100.0, 105.0, 100.0], "pass"),
+        ([7.2, 63.5, 28.0], "fail"),
+        ([100.0, 160.0, 80.0], "fail"),
+        ([100.0, 104.0, 98.0], "pass"),
+        ([100.0], "not checked"),
+        ([100.0, 101.0], "not checked"),
+        ([100.0, 0.0, 101.0], "not checked"),
+        ([], "not applicable"),
+    ):
+        assert found(values).outcome == outcome, values
+        told.append(f"{values}: {found(values).evidence}")
+    # a point may have both kinds, each with a width of its own
+    fresh = [100.0, 160.0, 80.0]
+    told.append(f"fresh: {precise(Sample(('fio', 1), 'rand_read', fresh, confirms=True), interval(fresh)).evidence}")
+    assert "\n".join(told) == snapshot
+
+
+def test_repetitions_on_different_nodes_are_not_of_one_thing() -> None:
+    assert found([100.0, 101.0, 102.0], alike=False).outcome == "not checked"
+    assert intervals([Sample(("fio", 1), "rand_read", [100.0, 101.0, 102.0], alike=False)]) == [None]
+
+
+def test_repetitions_of_the_same_nodes_or_of_one_job_are_alike() -> None:
+    for ran, same in (
+        ([("n1", None), ("n1", None)], True),
+        ([("n1,n2", "1"), ("n2,n1", "2")], True),
+        ([("n1", "1"), ("n2", "2")], False),
+        ([("n1", "1"), ("n2", "1"), ("n1", "1")], True),  # a job dealt them out
+        ([(None, None)], True),
+    ):
+        assert alike(ran) == same, ran
+
+
+def test_noisy_points_of_the_phase_make_few_repetitions_undecided_not_suspect() -> None:
+    own = [100.0, 101.0, 100.0]
+    wide = interval(own, Noise(0.04, 30))
+    assert precise(Sample(("fio", 1), "rand_read", own), wide).outcome == "not checked"
+
+
+def test_fresh_repetitions_do_not_change_the_intervals_of_those_that_chose() -> None:
+    """Or a point that was repeated until it was narrow might be wide afterwards, and be repeated again."""
+    draw = random.Random(3)
+    chose = [Sample(("fio", 1), "rand_read", [draw.lognormvariate(0, 0.02) for _ in range(5)]) for _ in range(6)]
+    fresh = Sample(("fio", 1), "rand_read", [1.0, 1.9, 0.6], confirms=True)
+    found = intervals([*chose, fresh])
+    assert found[:-1] == intervals(chose)
+
+
+def rows(values: list[float], verdict: str = "valid", **more: object) -> list[Row]:
+    shared: dict[str, object] = {
+        "point": "p",
+        "phase": "rand_read",
+        "tool": "fio",
+        "nodes": 1,
+        "metric": "ops_per_s",
+        "hosts": "n1",
+        "confirms": False,
+    }
+    return [
+        Row({**shared, "verdict": verdict, "ops_per_s": value, **more}, [NOT_APPLICABLE] * len(CHECKS))
+        for value in values
+    ]
+
+
+def judged(found: list[Row]) -> None:
+    together = agreements(map(headline, found))
+    for row in found:
+        compare_row(row, together)
+
+
+def test_the_verdict_of_every_repetition_that_counts_says_whether_they_agree() -> None:
+    apart, agreeing = rows([7.2, 63.5, 28.0]), rows([100.0, 101.0, 100.0, 101.0, 100.0], point="q")
+    judged([*apart, *agreeing])
+    assert [row.values["verdict"] for row in apart] == ["suspect"] * 3
+    assert {row.values.get("precision_grade") for row in apart} == {None}
+    assert {row.values["checks_failed"] for row in apart} == {1}
+    assert [row.values["verdict"] for row in agreeing] == ["valid"] * 5
+    assert {row.values["precision_grade"] for row in agreeing} == {"A"}
+    assert len({row.values["ci95_half_width_share"] for row in agreeing}) == 1
+
+
+def test_an_invalid_repetition_has_no_part() -> None:
+    wrong = rows([1e9])
+    wrong[0].findings[0] = Finding("fail", "x")
+    wrong[0].values["verdict"] = "invalid"
+    judged([*(good := rows([100.0, 101.0, 100.0, 101.0, 100.0])), *wrong])
+    assert wrong[0].findings[-1] == NOT_APPLICABLE
+    assert "precision_grade" not in wrong[0].values
+    assert {row.values["precision_grade"] for row in good} == {"A"}
+
+
+def test_honest_repetitions_are_not_called_unrepeatable() -> None:
+    """Of 4,000 points that scatter by 5 %, at most 1 % with 5 repetitions; one that scatters by 40 % is, mostly."""
+    draw = random.Random(2)
+
+    def share(sd: float) -> float:
+        fails = sum(found([draw.lognormvariate(0, sd) for _ in range(5)]).outcome == "fail" for _ in range(2000))
+        return fails / 2000
+
+    assert share(0.05) <= 0.01
+    assert share(0.40) > 0.9
