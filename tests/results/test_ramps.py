@@ -5,7 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from results.test_confirming import HERE, depth, measured, result
+from results.test_remaining import HERE, depth, measured, result
 
 from campaign import document, make, problems
 from iosweep.plan.model import Plan
