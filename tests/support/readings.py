@@ -1,9 +1,15 @@
-"""What a reading says, for tests."""
+"""What a reading says, and the verdict on a parsed run, for tests of parsers."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
+from iosweep.config.sweeps import Repetitions
+from iosweep.plan.model import Point
+from iosweep.results import judging
+from iosweep.results.checks.finding import Seen
+from iosweep.tools import Parsed, Phase, Step
 from iosweep.tools.reading import Reading
+from records import ON_TARGET, phase_run
 
 
 def texts(reading: Reading) -> list[str]:
@@ -16,12 +22,22 @@ def measured(reading: Reading) -> list[Mapping[str, Any]]:
     return [row for index, row in enumerate(reading.rows) if reading.verdict(index) != "invalid"]
 
 
-def refuses(reading: Reading, why: str) -> bool:
-    """Whether an invalid problem says so and takes what it concerns: the figures of its row, or without one all rows.
+def said(reading: Reading) -> str:
+    """Its problems, a line each, for a snapshot."""
+    return "\n".join(f"  {one.severity} {'all' if one.row is None else one.row}: {one}" for one in reading.problems)
 
-    A row that is missing takes nothing else.
-    """
-    found = [problem for problem in reading.problems if problem.severity == "invalid" and why in problem.text]
-    spoiled = any(problem.row is None and "is missing" not in problem.text for problem in found)
-    rows = [reading.rows[problem.row] for problem in found if problem.row is not None]
-    return bool(found) and not (spoiled and reading.rows) and not any("bandwidth_bytes_per_s" in row for row in rows)
+
+def judged(
+    tool: str, parsed: Parsed, step: Step, phase: Phase | None = None, but: Collection[str] = (), **run: Any
+) -> tuple[str, list[str]]:
+    """The verdict on a run whose circumstances were all right, and the names of the checks that failed, of which some
+    (`but`) are not asked. `run` replaces keys of its record."""
+    phase, echo = phase or step.phase, parsed.evidence.echo
+    point = Point("p", tool, (step.name,), step.nodes, step.options, step.time_s, Repetitions(1, 1), ())
+    files = {"role": "read", "wrong": [], "holes": "none", "files": 1, "file_size_bytes": 1 << 30, "set_bytes": 1 << 40}
+    place = [echo.place] if echo and echo.place else []
+    known = {"exit_code": 0, "timed_out": False, "wall_s": 1.5, "stderr": "", "files": files, "argv": [tool, *place]}
+    memory = {f"n{k + 1}": 1 << 30 for k in range(step.nodes)}
+    seen = Seen(point, phase, phase_run(known | run), parsed, ON_TARGET, memory, "ext4")
+    found = [(check, finding) for check, finding in judging.judge(seen) if check.name not in but]
+    return judging.verdict(found)[0], [check.name for check, finding in found if finding.outcome == "fail"]

@@ -9,7 +9,7 @@ import iosweep.tools.ior.output as ior_output
 import iosweep.tools.mdtest.output as mdtest_output
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def short_runs_are_good() -> Iterator[None]:
     """The samples of fio ran for a second or two, and those of IOR and mdtest for milliseconds."""
     with pytest.MonkeyPatch.context() as patch:

@@ -1,4 +1,4 @@
-"""The files in which IOR and mdtest have a line for each rank, as 4.0.0 wrote them (support/standins/recorded)."""
+"""The files in which IOR and mdtest have a line for each rank, as 4.0.0 wrote them (samples/*/recorded)."""
 
 import tracemalloc
 from pathlib import Path
@@ -9,7 +9,7 @@ import pytest
 from iosweep.own_rate import OwnRate
 from iosweep.tools import Step, rank_file, tools
 
-RECORDED = Path(__file__).parents[1] / "support/standins/recorded"
+SAMPLES = Path(__file__).parents[1] / "samples"
 IOR, MDTEST = tools()["ior"], tools()["mdtest"]
 OF_IOR: dict[str, Any] = {
     "threads_per_node": 2, "transfer_size": 1 << 20, "file_size": 8 << 20, "file_per_process": True, "api": "POSIX",
@@ -18,60 +18,52 @@ OF_IOR: dict[str, Any] = {
 OF_MDTEST: dict[str, Any] = {"threads_per_node": 3, "files_per_thread": 1000, "unique_directory": True, "file_size": 0}
 
 
-def streams(name: str, **changed: bytes) -> dict[str, bytes]:
-    files = {"stdout": "out", "summary": "json", "ranks": "ranks.csv"}
-    found = {stream: path for stream, ending in files.items() if (path := RECORDED / f"{name}.{ending}").exists()}
-    return {stream: path.read_bytes() for stream, path in found.items()} | changed
+def streams(name: str) -> dict[str, bytes]:
+    stem = SAMPLES / name.partition("_")[0] / "recorded" / name
+    files = {"stdout": ".out", "summary": ".summary.json", "ranks": ".ranks.csv"}
+    found = {stream: Path(f"{stem}{ending}") for stream, ending in files.items()}
+    return {stream: path.read_bytes() for stream, path in found.items() if path.exists()}
 
 
-def of_ior(name: str, phase: str, time_s: float | None = None, **changes: Any) -> list[OwnRate]:
-    options, files = OF_IOR | changes, streams(name)
-    step = Step(options, (IOR.phases[phase],), time_s=time_s)
-    parsed = IOR.parse(files, step, IOR.phases[phase])
-    assert parsed.figures and parsed.evidence.echo and not parsed.evidence.echo.contradictions
-    return list(parsed.evidence.own_rates)
+def of_ior(files: dict[str, bytes], phase: str = "seq_write", time_s: float | None = None, **changes: Any) -> Any:
+    parsed = IOR.parse(files, Step(OF_IOR | changes, (IOR.phases[phase],), time_s=time_s), IOR.phases[phase])
+    assert parsed.figures
+    return parsed.evidence
 
 
-def test_ranks_of_ior() -> None:
-    rates = of_ior("ior_one_pass", "seq_write")
-    assert rates == [
+def test_each_rank_of_ior_has_its_rate() -> None:
+    found = of_ior(streams("ior_one_pass"))
+    assert not found.echo.contradictions
+    assert list(found.own_rates) == [
         OwnRate("", 0, 6.0729722606e08, pytest.approx(6.0729722606e08 / (1 << 20))),
         OwnRate("", 1, 6.0519758654e08, pytest.approx(6.0519758654e08 / (1 << 20))),
     ]
-    shared = of_ior("ior_one_pass_read", "seq_read", api="MPIIO", file_per_process=False, file_size=4 << 20)
-    assert [one.worker for one in shared] == [0, 1]
+    shared = of_ior(streams("ior_one_pass_read"), "seq_read", api="MPIIO", file_per_process=False, file_size=4 << 20)
+    assert [one.worker for one in shared.own_rates] == [0, 1] and not shared.echo.contradictions
 
 
 def test_results_without_the_file_are_read_as_before() -> None:
     files = streams("ior_one_pass")
-    step = Step(OF_IOR, (IOR.phases["seq_write"],))
     files["summary"] = files["summary"].replace(b",saveRankPerformanceDetailsCSV=ranks.csv", b"")
     del files["ranks"]
-    parsed = IOR.parse(files, step, IOR.phases["seq_write"])
-    assert parsed.figures and parsed.evidence.echo and not parsed.evidence.echo.contradictions
-    assert not parsed.evidence.own_rates
+    found = of_ior(files)
+    assert not found.echo.contradictions and not found.own_rates
 
 
-@pytest.mark.parametrize(
-    ("phase", "time_s", "options"),
-    [
+def test_times_that_tell_no_rates_are_not_asked_for() -> None:
+    for phase, time_s, options in (
         ("seq_write", 10.0, {}),
         ("seq_write", None, {"api": "MPIIO", "collective": True}),
         ("rand_write", None, {"file_per_process": False}),
-    ],
-    ids=["timed", "collective", "random in a shared file"],
-)
-def test_times_that_tell_no_rates_are_not_asked_for(phase: str, time_s: float | None, options: dict[str, Any]) -> None:
-    step = Step(OF_IOR | options, (IOR.phases[phase],), time_s=time_s)
-    assert "saveRank" not in " ".join(IOR.argv(step, "/t", 1))
-    parsed = IOR.parse(streams("ior_one_pass"), step, IOR.phases[phase])
-    assert not parsed.evidence.own_rates
+    ):
+        step = Step(OF_IOR | options, (IOR.phases[phase],), time_s=time_s)
+        assert "saveRank" not in " ".join(IOR.argv(step, "/t", 1))
+        assert not of_ior(streams("ior_one_pass"), phase, time_s, **options).own_rates
 
 
-def test_ranks_of_mdtest() -> None:
-    phases = tuple(MDTEST.phases.values())
-    step = Step(OF_MDTEST, phases)
-    for phase in phases:
+def test_each_rank_of_mdtest_has_its_rate_in_every_phase() -> None:
+    step = Step(OF_MDTEST, tuple(MDTEST.phases.values()))
+    for phase in step.phases:
         parsed = MDTEST.parse(streams("mdtest_ranks"), step, phase)
         assert parsed.evidence.echo and not parsed.evidence.echo.contradictions
         rates = parsed.evidence.own_rates
@@ -87,7 +79,7 @@ def column(document: bytes, tasks: int = 3) -> list[float]:
     return rank_file.column(document, "rate-File stat", tasks)
 
 
-def test_what_is_not_whole_tells_nothing() -> None:
+def test_a_file_that_is_not_whole_tells_nothing() -> None:
     document = streams("mdtest_ranks")["ranks"]
     assert len(column(document)) == 3
     lines = document.splitlines(keepends=True)
@@ -98,22 +90,18 @@ def test_what_is_not_whole_tells_nothing() -> None:
         b"".join(lines[1:]),  # no names
         b"".join(lines[:-1]),  # a rank is not there
         b"".join([*lines, lines[-1]]),  # a rank is there twice, as with several iterations
-        document.replace(b"8.1033693972e+05", b"nan"),
-        document.replace(b"8.1033693972e+05", b"inf"),
-        document.replace(b"8.1033693972e+05", b"-1"),
-        document.replace(b"8.1033693972e+05", b"1e308"),
-        document.replace(b"8.1033693972e+05", b""),
+        *(document.replace(b"8.1033693972e+05", wrong) for wrong in (b"nan", b"inf", b"-1", b"1e308", b"")),
         document[: document.index(b"\n2,") + 20],  # cut
     ):
         assert column(damaged) == []
     assert column(document, 2) == column(document, 4) == []
 
 
-@pytest.mark.parametrize("filler", [b"\n", b",", b",\n", b"\xff"])
-def test_millions_of_lines_take_no_memory(filler: bytes) -> None:
-    document = streams("mdtest_ranks")["ranks"] + filler * ((16 << 20) // len(filler))
-    tracemalloc.start()
-    assert column(document) == []
-    _, most = tracemalloc.get_traced_memory()
-    tracemalloc.stop()
-    assert most < 1 << 20
+def test_millions_of_lines_take_no_memory() -> None:
+    for filler in (b"\n", b",", b",\n", b"\xff"):
+        document = streams("mdtest_ranks")["ranks"] + filler * ((16 << 20) // len(filler))
+        tracemalloc.start()
+        assert column(document) == []
+        _, most = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+        assert most < 1 << 20, filler

@@ -1,0 +1,336 @@
+"""fio's JSON to figures: recorded outputs of real runs (samples/fio), good, bad and damaged.
+
+Of files of others (samples/fio/read), expected.json has a line for every report: label, host, phase, operations,
+operations per second, bytes per second, mean latency (ns) and its 99.5th percentile (ns). The numbers are those in the
+files, put there by hand and by a script that has nothing in common with the reader. manifest.tsv has what a campaign
+asked for, and what the verdict must be.
+"""
+
+import csv
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from syrupy.assertion import SnapshotAssertion
+
+from iosweep.results.columns import result_columns
+from iosweep.tools import Parsed, Step, tools
+from iosweep.tools.fio.output import read
+from iosweep.tools.reading import Reading
+from readings import judged, measured, said, texts
+
+FIO = tools()["fio"]
+SAMPLES = Path(__file__).resolve().parents[1] / "samples/fio"
+EXPECTED = json.loads((SAMPLES / "expected.json").read_text())
+GOOD, BAD = EXPECTED["good"], EXPECTED["bad"]
+#: Reports of several hosts or workers that are one row, and how many rows there are.
+MERGED = {
+    "c1_client2": 1, "c2_client2_jsonp": 1, "c7_client2_out": 1, "c8b_client2_sections_nogr": 3, "o3_out_before": 1,
+    "rt3": 1, "s2_nj4_nogr": 1,
+}  # fmt: skip
+
+
+def _content(name: str) -> bytes:
+    here = SAMPLES / "read" / name
+    return (here if here.exists() else SAMPLES / name).read_bytes()
+
+
+def _rows(manifest: str) -> list[list[str]]:
+    with (SAMPLES / manifest).open(encoding="utf-8") as file:
+        return list(csv.reader(file, delimiter="\t", quoting=csv.QUOTE_NONE))[1:]
+
+
+#: sample -> stdout, an --output file and stderr together
+FILES = {name: b"".join(map(_content, files.split(","))) for name, _, files, _ in _rows("read/manifest.tsv")}
+
+
+# What a file alone says.
+
+
+def edited(change: Callable[[Any], object]) -> Reading:
+    """Reading of a sample whose first entry was changed."""
+    document = json.loads(FILES["own_rand_read"])
+    change(document["jobs"][0])
+    return read(json.dumps(document, indent=2).encode())
+
+
+def test_good_samples_give_their_figures(short_runs_are_good: None) -> None:
+    assert GOOD.keys() | {*BAD} | {"v42_client2_sections"} == FILES.keys()
+    columns = {column.name for column in result_columns()}
+    for name, expected in GOOD.items():
+        found = read(FILES[name])
+        assert len(found.rows) == MERGED.get(name, len(expected)), name
+        assert all(row.keys() <= columns for row in found.rows)
+        known = [one for one in expected if one[2]] if name in MERGED else expected
+        for column, place in (("ops", 3), ("ops_per_s", 4), ("bandwidth_bytes_per_s", 5)):
+            total = sum(float(row.get(column, 0.0)) for row in found.rows)
+            assert total == pytest.approx(sum(one[place] or 0 for one in known), rel=1e-6), name
+        for row, (label, host, phase, _, _, _, mean_ns, p99_5_ns) in zip(found.rows, expected, strict=False):
+            if name in MERGED:
+                continue
+            assert (row["label"], row.get("host"), row.get("phase")) == (label, host, phase), name
+            clat = "latency" if row["kind"] == "metadata" else "completion_latency"
+            assert row[f"{clat}_mean_s"] == pytest.approx(mean_ns / 1e9, rel=1e-6), name
+            if p99_5_ns is not None and int(row["ops"]) >= 2000:
+                assert row[f"{clat}_p99_5_s"] == pytest.approx(p99_5_ns / 1e9, rel=1e-9), name
+
+
+def test_bad_samples_have_no_valid_row_and_say_why(short_runs_are_good: None, snapshot: SnapshotAssertion) -> None:
+    readings = {name: read(FILES[name]) for name in BAD}
+    for name, found in readings.items():
+        assert all(found.verdict(at) != "valid" for at in range(len(found.rows))), name
+        assert bool(measured(found)) == (name in EXPECTED["suspect"]), name
+    assert "\n".join(f"{name}\n{said(found)}" for name, found in readings.items()) == snapshot
+
+
+def test_jobs_whose_options_fio_did_not_print_are_rows_without_figures(short_runs_are_good: None) -> None:
+    found = read(FILES["v42_client2_sections"])  # client mode prints those of the first section alone
+    assert [found.verdict(at) for at in range(len(found.rows))].count("valid") == 1
+    assert all("ops" not in row for row in found.rows if row.get("phase") is None)
+
+
+def test_columns_are_those_of_the_options() -> None:
+    for name, expected in {
+        "w_ext4": {
+            "tool": "fio", "tool_version": "fio-3.33", "kind": "data", "metric": "bandwidth_bytes_per_s", "tasks": 4,
+            "transfer_size_bytes": 2**20, "queue_depth": 1, "file_size_bytes": 32 * 2**20, "ioengine": "posixaio",
+            "o_direct": True, "phase_time_s": 2.0, "runtime_s": 2.006, "bytes_read": 2588934144,
+            "read_bandwidth_bytes_per_s": 1290595286.0, "read_ops_per_s": 1230.807577, "sampled_ops_per_s": 1272.0,
+        },
+        "h6": {"queue_depth": 4, "metric": "ops_per_s", "bytes_written": 83812352, "o_direct": True},
+        "md14_delete": {"kind": "metadata", "metric": "ops_per_s", "tasks": 2, "transfer_size_bytes": None},
+        "s2_nj4_nogr": {"tasks": 4, "threads_per_node": 4, "nodes": 1},
+        "ss1": {"phase_time_s": None},  # ended when it was steady
+        "own_rand_mixed": {"read_ops_per_s": 38031.87251, "bytes_read": 38184 * 4096, "latency_p99_s": None},
+    }.items():  # fmt: skip
+        row = read(FILES[name]).rows[0]
+        assert {key: row.get(key) for key in expected} == expected, name
+
+
+def test_what_is_not_read_has_no_row_and_says_why(snapshot: SnapshotAssertion) -> None:
+    documents = (
+        b"",
+        b"seq: (groupid=0, jobs=1): err= 0: pid=1: x\n",
+        b'{\n "fio version" : "fio-3.17",\n "jobs" : []\n}\n',
+        b'{\n "fio version" : "fio-2.2.10",\n "jobs" : []\n}\n',
+        b'{\n "fio version" : "fio-3.18",\n "jobs" : []\n}\n',
+        2 * FILES["own_rand_read"],
+    )
+    found = [read(data) for data in documents]
+    assert not any(one.rows for one in found)
+    assert "\n".join(map(said, found)) == snapshot
+
+
+@pytest.mark.parametrize(
+    ("change", "expected", "why"),
+    [
+        (lambda job: job.update(error=5), "invalid", "error 5"),
+        (lambda job: job["read"].update(short_ios=2), "invalid", "2 short"),
+        (lambda job: job["read"].update(bw_bytes=1), "invalid", "do not agree"),
+        (lambda job: job["read"].update(io_bytes=1 << 20), "invalid", "do not agree"),
+        (lambda job: job["job options"].update(rw="randwrite"), "invalid", "no write"),
+        (lambda job: job["job options"].update(rw="trim"), "invalid", "rw=trim"),
+        (lambda job: job["job options"].update(ioengine="dirstat"), "invalid", "ioengine=dirstat"),
+        (lambda job: job.pop("job options"), "invalid", "options"),
+        (lambda job: job.update(job_runtime=9 * job["job_runtime"]), "invalid", "merged"),
+        (lambda job: job["read"]["lat_ns"].update(mean=1e9), "invalid", "contradict"),
+        (lambda job: job["read"].pop("iops"), "", "missing"),
+        (lambda job: job["job options"].update(rate_iops="100"), "suspect", "rate_iops=100"),
+        (lambda job: job["job options"].update(runtime="9"), "suspect", "interrupted"),
+        (lambda job: job["job options"].update(runtime="900ms"), "suspect", "of 0.90 s"),
+        (lambda job: job["read"]["lat_ns"].update(mean=1e3), "suspect", "in flight"),
+        (lambda job: job.update({"iodepth_level": {"1": 100.0}}), "suspect", "depth 4"),
+    ],
+)  # fmt: skip
+def test_what_makes_a_row_invalid_or_suspect(
+    short_runs_are_good: None, change: Callable[[Any], object], expected: str, why: str
+) -> None:
+    found = edited(change)
+    assert [found.verdict(at) for at, _ in enumerate(found.rows)] == [expected] * bool(expected)
+    assert any(why in text for text in texts(found)), texts(found)
+    assert any("ops_per_s" in row for row in found.rows) == (expected == "suspect")
+
+
+@given(st.sampled_from([*GOOD]), st.binary(max_size=200), st.integers(0, 30_000), st.integers(0, 300))
+def test_whatever_a_file_holds_can_be_read(name: str, junk: bytes, at: int, over: int) -> None:
+    text = FILES[name]
+    assert isinstance(read(text[:at] + junk + text[at + over :]), Reading)
+
+
+@given(st.sampled_from([*GOOD]), st.floats(0, 1, exclude_max=True))
+def test_a_cut_file_has_no_figures(name: str, part: float) -> None:
+    text = FILES[name][FILES[name].index(b"{\n") : FILES[name].rindex(b"\n}")]
+    assert not measured(read(text[: int(part * len(text))]))
+
+
+# A campaign's own runs.
+
+
+class Sample(NamedTuple):
+    name: str
+    exit_code: str
+    phase: str
+    threads: str
+    transfer_size: str
+    queue_depth: str
+    phase_time_s: str
+    expected: str
+    command: str
+
+    @property
+    def step(self) -> Step:
+        options = {
+            "threads_per_node": int(self.threads), "transfer_size": int(self.transfer_size),
+            "queue_depth": int(self.queue_depth), "file_size": 1 << 30, "files_per_thread": 1,
+            "o_direct": True, "fsync": True, "write_mode": "overwrite", "ioengine": "libaio", "data": "tool_default",
+            "read_percent": 70,
+        }  # fmt: skip
+        # without a time, where a count bounds the phase
+        return Step(options, (FIO.phases[self.phase],), 1, float(self.phase_time_s) or None)
+
+    def output(self) -> bytes:
+        return (SAMPLES / f"{self.name}.out").read_bytes()
+
+    def parsed(self, output: bytes | None = None) -> Parsed:
+        return FIO.parse({"stdout": self.output() if output is None else output}, self.step, FIO.phases[self.phase])
+
+    def verdict(self, parsed: Parsed, exit_code: int) -> tuple[str, list[str]]:
+        """What its command asked for is its own."""
+        wall_s = parsed.figures.get("runtime_s", 1.0) + 0.5
+        return judged("fio", parsed, self.step, but=["as_asked"], exit_code=exit_code, wall_s=wall_s)
+
+
+RUNS = [Sample(*row) for row in _rows("manifest.tsv")]
+SAMPLE = {one.name: one for one in reversed(RUNS)}
+READS, MIXED = SAMPLE["own_rand_read"], SAMPLE["own_rand_mixed"]
+
+
+def test_samples_are_valid_or_invalid_even_where_the_exit_code_is_lost() -> None:
+    assert SAMPLE.keys() == {file.stem for file in SAMPLES.glob("*.out")}
+    for one in RUNS:
+        # fio's client mode, a full disk and a launcher can all turn a failure into exit code 0
+        for exit_code in {int(one.exit_code), 0}:
+            outcome, failed = one.verdict(one.parsed(), exit_code)
+            if one.expected == "valid":
+                assert (outcome, failed, one.parsed().problems) == ("valid", [], []), one.name
+            else:
+                assert outcome == "invalid" and one.expected in failed, (one.name, failed)
+
+
+def test_figures_are_those_of_the_file() -> None:
+    """Numbers as they stand in the file, by hand; latencies in ns there."""
+    for name, figures in {
+        "own_rand_read": {
+            "bandwidth_bytes_per_s": 267901314.0, "read_bandwidth_bytes_per_s": 267901314.0, "bytes_read": 268169216,
+            "ops": 65471, "ops_per_s": 65405.594406, "runtime_s": 1.001,
+            "completion_latency_mean_s": 117780.596814e-9, "completion_latency_p50_s": 87552e-9,
+            "completion_latency_p99_s": 1433600e-9,
+        },
+        "p1c_default_libaio": {
+            "bandwidth_bytes_per_s": 184197242.0, "ops": 45015, "ops_per_s": 44970.02997, "runtime_s": 1.001,
+            "completion_latency_mean_s": 171847.15517e-9, "latency_mean_s": 177457.318538e-9,
+        },
+        "h6": {
+            "bandwidth_bytes_per_s": 83728623.0, "write_bandwidth_bytes_per_s": 83728623.0,
+            "bytes_written": 20462 * 4096, "ops": 20462, "write_ops_per_s": 20441.558442,
+            "completion_latency_p99_s": 3555328e-9, "latency_mean_s": 195196.410175e-9,
+        },
+        "own_rand_mixed": {
+            "bandwidth_bytes_per_s": 155778549.0 + 66258103.0, "read_bandwidth_bytes_per_s": 155778549.0,
+            "write_bandwidth_bytes_per_s": 66258103.0, "ops": 38184 + 16241, "ops_per_s": 38031.87251 + 16176.294821,
+            "read_ops_per_s": 38031.87251, "runtime_s": 1.004, "bytes_read": 38184 * 4096,
+            "bytes_written": 16241 * 4096,
+            "completion_latency_mean_s": (38184 * 120430.257385 + 16241 * 193873.944646) / 54425 * 1e-9,
+        },
+        "md16_tmpfs_filecreate": {
+            "ops": 4000, "ops_per_s": 17467.248908, "runtime_s": 0.229, "latency_p99_s": 13760e-9,
+        },
+    }.items():  # fmt: skip
+        found = SAMPLE[name].parsed().figures
+        assert {key: found[key] for key in figures} == pytest.approx(figures), name
+    # what was not asked for is absent, and not 0
+    assert not [name for name in READS.parsed().figures if "write" in name or "written" in name]
+    assert not [name for name in SAMPLE["md14_delete"].parsed().figures if "bandwidth" in name or "bytes" in name]
+
+
+def test_percentiles_of_added_histograms_are_those_that_fio_gives() -> None:
+    # once fio's own, once from the histogram of which one half is in each direction
+    document = json.loads(READS.output())
+    job = document["jobs"][0]
+    bins = job["read"]["clat_ns"]["bins"]
+    halves = [{k: v - v // 2 for k, v in bins.items()}, {k: v // 2 for k, v in bins.items()}]
+    for direction, half in zip(("read", "write"), halves, strict=True):
+        clat = job["read"]["clat_ns"] | {"bins": half, "N": sum(half.values())}
+        job[direction] = job["read"] | {"clat_ns": clat}
+    mixed = READS._replace(phase="rand_mixed").parsed(json.dumps(document, indent=2).encode()).figures
+    names = [f"completion_latency_{p}_s" for p in ("p50", "p99", "p99_5", "p99_9")]
+    assert [mixed[n] for n in names] == [READS.parsed().figures[n] for n in names]
+
+
+def test_the_histogram_holds_every_io_and_has_fios_percentiles() -> None:
+    document = json.loads(READS.output())
+    block = document["jobs"][0]["read"]
+    block["lat_ns"] |= {name: block["clat_ns"][name] for name in ("bins", "percentile", "N")}  # --lat_percentiles=1
+    parsed = READS.parsed(json.dumps(document, indent=2).encode())
+    found = parsed.evidence.latencies
+    assert found and found.total == parsed.figures["ops"]
+    for name, value in zip(("p50", "p99"), found.percentiles([50, 99], 0), strict=True):
+        assert value == pytest.approx(parsed.figures[f"latency_{name}_s"], rel=0.1)
+    for wrong in ({"x": block["lat_ns"]["N"]}, {"5": block["lat_ns"]["N"] - 1}):
+        block["lat_ns"]["bins"] = wrong
+        assert READS.parsed(json.dumps(document, indent=2).encode()).problems
+
+
+def test_without_bins_there_is_no_histogram_and_no_percentile_of_a_mixed_phase() -> None:
+    reads, mixed = (one.parsed(re.sub(rb'"bins" : \{[^}]*\}', b'"was" : {}', one.output())) for one in (READS, MIXED))
+    assert reads.evidence.latencies is None and "completion_latency_p99_s" in reads.figures
+    assert "latency_mean_s" in mixed.figures
+    assert not [name for name in mixed.figures if name.startswith("latency_p")]
+
+
+def test_text_around_the_document_changes_nothing() -> None:
+    text, whole = READS.output(), READS.parsed().figures
+    for around in (b"note: x\n" + text, text + b"\n\nfio: a note after it\n", text.replace(b"\n", b"\r\n")):
+        assert (READS.parsed(around).problems, READS.parsed(around).figures) == ([], whole)
+    messages = SAMPLE["e3_enospc_nj4"].parsed().evidence.messages
+    assert len(messages) == 2 and all("err=28" in line for line in messages)
+
+
+def test_what_is_no_document_of_one_run_has_no_figures(snapshot: SnapshotAssertion) -> None:
+    text = READS.output()
+    documents = (
+        text + text, text + b"{\n", b"", b" \n", b"[]", b"{\n}", b'{\n"jobs": {}}', b'{\n"jobs": [5]}',
+        b'{\n"jobs": ' + b"[" * 100_000, text.replace(b'"iops" :', b'"jops" :'), b"\xff\xfe\n" + text[:2000],
+    )  # fmt: skip
+    found = [READS.parsed(document) for document in documents]
+    assert not any(one.figures for one in found)
+    assert "\n".join(one.problems[0] for one in found) == snapshot
+
+
+@given(st.sampled_from([one for one in SAMPLE.values() if one.expected == "valid"]), st.floats(0, 1, exclude_max=True))
+def test_a_cut_output_has_no_figures(good: Sample, part: float) -> None:
+    text = good.output().rstrip()
+    parsed = good.parsed(text[: int(part * len(text))])
+    assert parsed.problems and not parsed.figures
+
+
+def test_a_line_that_is_lost_or_doubled_changes_no_figure() -> None:
+    for one in (READS, MIXED, SAMPLE["md14_delete"]):
+        whole, lines = one.parsed().figures, one.output().splitlines(keepends=True)
+        for number in range(0, len(lines), 9):
+            for times in (0, 2):
+                damaged = b"".join([*lines[:number], *[lines[number]] * times, *lines[number + 1 :]])
+                parsed = one.parsed(damaged)
+                assert parsed.problems or parsed.figures.items() <= whole.items(), (one.name, number, times)
+
+
+@given(st.sampled_from([READS, MIXED]), st.binary(max_size=200), st.integers(0, 30_000), st.integers(0, 300))
+def test_whatever_is_printed_can_be_parsed(good: Sample, junk: bytes, at: int, over: int) -> None:
+    text = good.output()
+    assert isinstance(good.parsed(text[:at] + junk + text[at + over :]), Parsed)
+    assert isinstance(good.parsed(b"{\n" + junk), Parsed)
