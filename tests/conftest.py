@@ -137,7 +137,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def repeats(item: pytest.Item) -> bool:
-    """Whether a test has a long count: it uses `rounds`, or Hypothesis draws its examples."""
+    """Whether a test is for --soak: by its mark, or by a long count, of `rounds` or of Hypothesis' examples."""
+    if item.get_closest_marker("soak"):
+        return True
     return "rounds" in getattr(item, "fixturenames", ()) or hasattr(getattr(item, "obj", None), "hypothesis")
 
 

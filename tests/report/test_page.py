@@ -21,6 +21,7 @@ from iosweep.analysis.data import load
 from iosweep.files import embedded
 from iosweep.files.documents import Damaged
 from iosweep.report import comparison_page, figure_files, page
+from report_nodes import node
 from results_factory import DATA_PHASES, METADATA_PHASES, K, M, sweep
 from topologies import WEKA_56
 
@@ -78,8 +79,9 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> str:
 def checked(tmp_path_factory: pytest.TempPathFactory) -> str:
     """The page of the node check of three nodes, of which one is slow, and which all differ in their reserved CPUs."""
     sources = [{"source": "weka local resources", "cpus": "24-27", "says": "4 FRONTEND cores"}]
-    facts = WEKA_56.topology.facts() | {"reserved_sources": sources, "reserved_cpus": "24-27", "cpus_allowed": "0-55"}
-    own = [node | facts | {"used_cpus": str(n)} for n, node in enumerate(factory.nodes(3), 23)]
+    facts = node(WEKA_56.topology, reserved_sources=sources, reserved_cpus="24-27")
+    names = [{key: one[key] for key in ("host", "node")} for one in factory.nodes(3)]
+    own = [facts | name | {"used_cpus": str(n)} for n, name in enumerate(names, 23)]
     results = tmp_path_factory.mktemp("checked")
     return undrawn(
         factory.make(results, factory.node_check(), nodes=own, speed=lambda row: 0.5 if row["host"] == "node02" else 1)
@@ -127,9 +129,9 @@ def test_hostile_names_stay_text(tmp_path: Path) -> None:
         "spack": factory.SPACK["spack"] | {"version": EVIL, "path": EVIL, "changed": True},
         "packages": [{"name": EVIL, "version": EVIL, "hash": "0", "external": EVIL}],
     }
-    facts = WEKA_56.topology.facts() | {"reserved_sources": [{"source": EVIL, "cpus": "24-27", "says": EVIL}]}
-    nodes = [factory.NODE | facts | {"kernel": EVIL, "node": host, "host": host} for host in (EVIL, "b")]
-    nodes[0] |= {"governor": EVIL, "reserved_cpus": "24-27", "cpus_allowed": "0-55"}
+    facts = node(WEKA_56.topology, reserved_sources=[{"source": EVIL, "cpus": "24-27", "says": EVIL}], kernel=EVIL)
+    nodes = [facts | {"node": host, "host": host} for host in (EVIL, "b")]
+    nodes[0] |= {"governor": EVIL, "reserved_cpus": "24-27"}
     results = factory.make(
         tmp_path, [one, files], campaign=EVIL, description=EVIL, nodes=nodes, build=lambda _: built,
         spoil=lambda row: ("suspect", f"duration: {EVIL}"),

@@ -14,12 +14,12 @@ import results_factory as factory
 from iosweep.analysis import caveats
 from iosweep.analysis.aggregate import Result, summarize
 from iosweep.analysis.data import Campaign, load
-from iosweep.node.cpus import Topology, listed
 from iosweep.node.reserved import CONFIGURATION
 from iosweep.programs import builds as documents
 from iosweep.report import cpus, figures, headline, provenance, results_table, system
 from iosweep.report.cpus import Cpus, Picture
 from iosweep.report.system import NodeCheck, Nodes
+from report_nodes import node
 from results_factory import NODE, G, sweep
 from topologies import AWS_192, WEKA_56, machine
 
@@ -220,12 +220,6 @@ class TestUnlikeNodes:
 
 TWO = machine(1, 1, 2).topology
 WEKA = {"source": "weka local resources -C client0", "cpus": "24-27", "says": "4 FRONTEND cores, dedicated"}
-
-
-def node(of: Topology, **more: Any) -> dict[str, Any]:
-    numa = [{"node": n, "cpus": listed(own), "memory_bytes": None} for n, own in of.numa.items()]
-    facts: dict[str, Any] = {"cpus_allowed": listed(of.cpus), "reserved_cpus": "", "reserved_sources": [], "numa": numa}
-    return factory.NODE | {"nics": [], "used_cpus": None} | of.facts() | facts | more
 
 
 def nodes(*rows: Mapping[str, Any]) -> list[dict[str, Any]]:
