@@ -1,23 +1,21 @@
 """Who used the CPUs of this node: the tool, the file system's client, the kernel, or others."""
 
-import contextlib
-import json
-import os
-import subprocess
-import sys
-import textwrap
-from collections.abc import Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
+from itertools import pairwise
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import msgspec
 import pytest
 
-from iosweep.node import load, watching
-from iosweep.node.cpu_record import Bound, Load, MachineCounters, NodeLoad, Other
+from iosweep.node import io_counters, load, monitor, procfs, watching
+from iosweep.node.cgroup import quotas, throttled
+from iosweep.node.cpu_record import Bound, Load, MachineCounters, NodeLoad, Other, Throttled
+from iosweep.node.io_counters import IoCounters, Mounted
 from iosweep.node.load import Around, Cpu, Cpus, Look, OnCpu, Ticks, of_nodes, shares
 from iosweep.node.node_facts import NodeFacts
-from iosweep.results.checks.interference import OTHER_LOAD
+from iosweep.node.watching import Job, Reader, Watch
 
 STAT = b"""cpu  99 99 99 99 99 99 99 99 0 0
 cpu0 100 10 50 800 20 5 5 10 0 0
@@ -62,9 +60,8 @@ def made(end: Look, client_is_process: bool = False, **kinds: Any) -> dict[str, 
 KERNEL: dict[str, Any] = {"kernel": {KTHREAD: Ticks(0, 0)}}
 
 
-@pytest.mark.parametrize(
-    ("end", "expected"),
-    [
+def test_what_the_tool_the_kernel_and_the_client_did_not_use_is_others() -> None:
+    for end, expected in (
         # of 1,000 ticks others used 300, in the kernel as well as outside
         (look(10, Ticks(200, 100), 1000, **KERNEL), 0.3),
         # less the tool, and what the kernel's threads did for it
@@ -73,10 +70,8 @@ KERNEL: dict[str, Any] = {"kernel": {KTHREAD: Ticks(0, 0)}}
         (look(10, Ticks(200, 100), 1000, client={DAEMON: Ticks(100, 100)}, **KERNEL), 0.1),
         # ticks are counted in different ways: never less than nothing
         (look(10, Ticks(200, 100), 1000, ours={RANK: Ticks(250, 90)}, **KERNEL), 0.0),
-    ],
-)
-def test_what_is_left_is_others(end: Look, expected: float) -> None:
-    assert made(end, **KERNEL)["other"] == expected
+    ):
+        assert made(end, **KERNEL)["other"] == expected, end
 
 
 def test_what_a_process_had_used_before_is_not_of_this_time() -> None:
@@ -110,9 +105,9 @@ def test_processes_are_named_by_the_time_that_counts() -> None:
     assert [one.share for one in found.top] == [0.2]
 
 
-@pytest.mark.parametrize("looks", [[], [look(0, Ticks())], [look(0, Ticks()), look(0.1, Ticks(1, 1), 20)]])
-def test_too_short_to_tell(looks: list[Look]) -> None:
-    assert shares(looks, False) is None
+def test_looks_that_are_too_close_tell_nothing() -> None:
+    for looks in ([], [look(0, Ticks())], [look(0, Ticks()), look(0.1, Ticks(1, 1), 20)]):
+        assert shares(looks, False) is None
 
 
 ONE: dict[str, Any] = {"busy": 0.5, "ours": 0.2, "client": 0.2, "steal": 0.0, "user_only": False, "window_s": 9.0}
@@ -138,21 +133,19 @@ def test_the_worst_of_several_nodes() -> None:
     assert of_nodes({"n1": None, "n2": None}) is None
 
 
-@pytest.mark.parametrize(
-    ("machine", "other"),
-    [
-        ([[1, 60, 6], [1, 90, 9]], 0.1),
-        ([[2, 60, 6], [2, 90, 9]], 0.5),  # booted at another time
-        ([[1, 81, 6], [1, 90, 9]], 0.5),  # at the same second, and not the same machine: it had switched more before
-        ([[1, 10, 6], [1, 49, 9]], 0.5),
-        ([[1, 60, 9], [1, 90, 12]], 0.5),  # as many switches, and more processes
-    ],
-)
-def test_nodes_that_are_one_machine(machine: list[list[int]], other: float) -> None:
-    """Each sees the whole machine as busy, and of the ranks only its own: those of the other are ours as well."""
-    first, second = ([counters(*values) for values in looks] for looks in ([[1, 50, 5], [1, 80, 8]], machine))
-    one, two = (node_load(busy=0.9, ours=ours, machine=at) for ours, at in ((0.4, first), (0.2, second)))
-    assert getattr(of_nodes({"n1": one, "n2": two}), "other", None) == other
+def test_nodes_that_are_one_machine_share_what_is_ours() -> None:
+    """Containers, or several slurmd on a machine; its counters tell it, by what they count at the same time."""
+    first = [counters(1, 50, 5), counters(1, 80, 8)]
+    for second, other in (
+        ([counters(1, 60, 6), counters(1, 90, 9)], 0.1),
+        ([counters(2, 60, 6), counters(2, 90, 9)], 0.5),  # booted at another time
+        ([counters(1, 81, 6), counters(1, 90, 9)], 0.5),  # at the same second, and it had switched more before
+        ([counters(1, 10, 6), counters(1, 49, 9)], 0.5),
+        ([counters(1, 60, 9), counters(1, 90, 12)], 0.5),  # as many switches, and more processes
+    ):
+        one, two = (node_load(busy=0.9, ours=ours, machine=at) for ours, at in ((0.4, first), (0.2, second)))
+        found = of_nodes({"n1": one, "n2": two})
+        assert found and found.other == other, second
 
 
 # CPUs that ranks or workers are bound to
@@ -210,148 +203,234 @@ def test_cpus_count_while_their_rank_lives() -> None:
 MOUNT = "master on 9421 on /mnt/a b type fuse.mfs (rw,relatime)"
 
 
-def test_what_is_known_of_a_node() -> None:
+def test_what_is_known_of_a_node_beforehand() -> None:
     facts = NodeFacts(host="n", fstype="fuse.mfs", mount=MOUNT, reserved_cpus="3")
     assert Around.of_node(facts) == Around("fuse.mfs", "/mnt/a b", "3")
     assert Around.of_node(NodeFacts(host="n")) == Around()
 
 
-# Real processes, in a process of its own: whatever is below it is the tool
+# What /proc shows, of processes that are made up
 
 
-def used(body: str, *arguments: str) -> Any:
-    imports = "from iosweep.node import load, watching\nfrom iosweep.target import mounts\n"
-    program = f"import json, os, subprocess, sys, msgspec\n{imports}{textwrap.dedent(body)}"
-    done = subprocess.run([sys.executable, "-c", program, *arguments], stdout=subprocess.PIPE, timeout=300, check=True)
-    return json.loads(done.stdout)
+ME, RUNNER = 100, 90
 
 
-#: Uses a second of CPU time, whatever else the machine does.
-BUSY = "import time\nwhile time.process_time() < 1: pass"
+class Proc:
+    """A made-up /proc, with the agent and its runner."""
+
+    def __init__(self, root: Path):
+        self.root = root
+        self.write("stat", STAT.decode())
+        self.add(1, "systemd", 0)
+        self.add(RUNNER, "python", 1, below=(5000, 0))
+        self.add(ME, "python", RUNNER)
+
+    def write(self, name: str, content: str) -> None:
+        file = self.root / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(content)
+
+    def add(
+        self,
+        pid: int,
+        name: str,
+        parent: int,
+        used: tuple[int, int] = (0, 0),
+        below: tuple[int, int] = (0, 0),
+        began: int = 50,
+        flags: int = 0,
+        cpus: Mapping[int, tuple[int, tuple[int, int]]] | None = None,
+        environ: str = "",
+        cmdline: str = "",
+        opened: Collection[str] = (),
+    ) -> None:
+        """`used`, `below`: ticks of its own, and of children that it waited for; `cpus`: thread -> its CPU, ticks."""
+
+        def stat(thread: int, cpu: int, ticks: tuple[int, int]) -> str:
+            times = [*ticks, *below, 0, 0, len(cpus or [pid]), 0, began]
+            fields = ["S", parent, 0, 0, 0, 0, flags, 0, 0, 0, 0, *times, *[0] * 16, cpu, 0]
+            return f"{thread} ({name}) {' '.join(map(str, fields))}\n"
+
+        self.write(f"{pid}/stat", stat(pid, 0, used))
+        for thread, (cpu, ticks) in (cpus or {pid: (0, used)}).items():
+            self.write(f"{pid}/task/{thread}/stat", stat(thread, cpu, ticks))
+        self.write(f"{pid}/environ", environ.replace(" ", "\0") + "\0")
+        self.write(f"{pid}/cmdline", cmdline.replace("|", "\0"))
+        for number, path in enumerate(opened):
+            (self.root / f"{pid}/fd").mkdir(exist_ok=True)
+            (self.root / f"{pid}/fd/{number}").symlink_to(path)
 
 
-@pytest.mark.local
-def test_time_of_the_tool_and_its_children_is_ours() -> None:
-    ticks = used(
-        """
-        reader = watching.Reader(load.Around())
-        before = reader.look()
-        # a child that ends, and a grandchild whose parent is gone by then
-        subprocess.run([sys.executable, "-c", sys.argv[1]])
-        subprocess.run([sys.executable, "-c", "import subprocess, sys; subprocess.run(sys.argv[1:])", sys.executable,
-                        "-c", sys.argv[1]])
-        lives = subprocess.Popen([sys.executable, "-c", sys.argv[1] + "\\nprint(flush=True)\\ntime.sleep(600)"],
-                                 stdout=subprocess.PIPE)
-        lives.stdout.readline()
-        after = reader.look()
-        lives.kill()
-        ours = load._used({**before.rest, **before.ours}, after.ours, before.ours)
-        print(json.dumps([sum(ours), load._whole(before, after), len(after.kernel) > 0]))
-        """,
-        BUSY,
-    )
-    second = os.sysconf("SC_CLK_TCK")
-    assert ticks[0] >= 2.9 * second
-    assert ticks[1]
+@pytest.fixture
+def proc(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Proc]:
+    monkeypatch.setattr(procfs, "PROC", str(tmp_path))
+    monkeypatch.setattr(watching.os, "getpid", lambda: ME)
+    monkeypatch.setattr(watching.os, "getppid", lambda: RUNNER)
+    monkeypatch.setenv("SLURM_JOB_ID", "7")
+    yield Proc(tmp_path)
+    watching._strangers.clear()
+    watching._clients.clear()
 
 
-@pytest.mark.local
-def test_others_are_all_that_is_not_below_us() -> None:
-    """A neighbor for each CPU: others used much of the time, as they would whatever else this machine does."""
-    hogs = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(os.cpu_count() or 1)]
-    try:
-        found = used(
-            """
-            import time
-            watch = watching.Watch(load.Around(), mounts.of_mount('', ''))
-            time.sleep(1.5)
-            print(msgspec.json.encode(load.of_nodes({"n1": watch.end().load})).decode())
-            """
-        )
-    finally:
-        for hog in hogs:
-            hog.kill()
-            hog.wait()
-    assert found["other"] > OTHER_LOAD
-    assert (found["client"], found["steal"] >= 0, found["window_s"] >= 1) == (0.0, True, True)
+def pids(keys: Collection[tuple[str, bytes]]) -> set[int]:
+    return {int(pid) for pid, _ in keys}
 
 
-@contextlib.contextmanager
-def serving(mount: str, name: Path) -> Iterator[subprocess.Popen[bytes]]:
-    """What looks like the FUSE daemon of a mount."""
-    if not os.access("/dev/fuse", os.R_OK | os.W_OK):
-        pytest.skip("/dev/fuse: not there, or not for us")
-    name.symlink_to(sys.executable)
-    script = "import os, time; os.open('/dev/fuse', os.O_RDWR); print(flush=True); time.sleep(600)"
-    daemon = subprocess.Popen([str(name), "-c", script, "-H", "master", mount], stdout=subprocess.PIPE)
-    try:
-        assert daemon.stdout and daemon.stdout.readline()
-        yield daemon
-    finally:
-        daemon.kill()
-        daemon.wait()
+def test_time_of_the_tool_and_of_children_that_ended_is_ours(proc: Proc) -> None:
+    """The runner may have waited for anything before; what is not below us, and of no kernel thread, is others'."""
+    proc.add(2, "kthreadd", 0, flags=0x200000, used=(0, 7))
+    proc.add(110, "fio) a (b", ME, used=(10, 1), below=(300, 30))
+    proc.add(111, "fio", 110, used=(20, 2))
+    proc.add(80, "stress", 1, used=(40, 4), below=(1, 1))
+    found = Reader(Around()).look()
+    assert pids(found.ours) == {ME, RUNNER, 110, 111}
+    assert found.ours["110", b"50"] == Ticks(310, 31)
+    assert found.ours["111", b"50"] == Ticks(20, 2)
+    assert found.ours[str(RUNNER), b"50"] == Ticks(0, 0)
+    assert found.kernel == {("2", b"50"): Ticks(0, 7)}
+    assert found.rest["80", b"50"] == Ticks(41, 5)
+    assert found.on_others["80", b"50"] == OnCpu(0, Ticks(40, 4), "stress")
+    assert found.cpus == load.cpus(STAT)
+    assert (found.client, Reader(Around()).client_is_process) == ({}, False)
 
 
-@pytest.mark.local
-@pytest.mark.parametrize(
-    ("fstype", "mount", "argument", "found"),
-    [
-        ("fuse.mfs", "/mnt/x y", "/mnt/x y", True),
-        ("fuse.mfs", "/mnt/x y/", "/mnt/x y", True),
-        ("fuse", "/mnt/x y", "mfsmount (mounted on: /mnt/x y)", True),  # MooseFS 3 writes that over its arguments
-        ("ext4", "/mnt/x y", "/mnt/x y", False),
-    ],
-)
-def test_the_daemon_of_a_fuse_mount(tmp_path: Path, fstype: str, mount: str, argument: str, found: bool) -> None:
-    with serving(argument, tmp_path / "mfsmount") as daemon, contextlib.ExitStack() as stack:
-        # not that of another mount
-        other = stack.enter_context(serving("/mnt/other", tmp_path / "sshfs"))
-        reader = watching.Reader(Around(fstype, mount))
-        # they are children of this process: as if they were not
-        reader._ours = lambda there: {str(os.getpid()): True}  # type: ignore[method-assign, assignment]
-        pids = {pid for pid, _ in reader.look().client}
-        assert (str(daemon.pid) in pids, str(other.pid) in pids) == (found, False)
+def test_in_a_job_only_what_its_steps_start_from_now_on_is_ours(proc: Proc) -> None:
+    """And the runner, where it is here. What the job's script runs beside us uses the node as anybody else would."""
+    step = "SLURM_JOB_ID=7 SLURM_STEP_ID=0"
+    proc.add(200, "slurmstepd", 1, began=60)
+    proc.add(201, "ior", 200, began=61, environ=step)
+    proc.add(202, "child", 201, began=62)
+    proc.add(210, "ior", 1, began=59, environ=step)  # of an earlier step
+    proc.add(211, "stress", 1, began=63, environ="SLURM_JOB_ID=7")  # of the batch script
+    proc.add(212, "ior", 1, began=63, environ="SLURM_JOB_ID=77 SLURM_STEP_ID=0")
+    assert pids(Reader(Around(), Job(str(RUNNER), 60)).look().ours) == {ME, RUNNER, 200, 201, 202}
 
 
-@pytest.mark.parametrize(
-    ("fstype", "client", "others"),
-    [
-        ("wekafs", [b"wekanode", b"weka_init"], [b"fio", b"mmfsd"]),
-        ("gpfs", [b"mmfsd"], [b"fio", b"wekanode"]),
-        ("beegfs", [b"beegfs-helper"], [b"fio", b"glusterfs"]),
-    ],
-)
-def test_a_client_by_its_name(fstype: str, client: list[bytes], others: list[bytes]) -> None:
-    reader = watching.Reader(Around(fstype, "/mnt/target"))
-    there = {(str(n), b"1"): name for n, name in enumerate([*client, *others])}
-    assert reader._of_client(there) == {key for key, name in there.items() if name in client}
-    assert reader.client_is_process
+def test_threads_are_told_by_their_cpus_where_ranks_are_bound_or_cpus_reserved(proc: Proc) -> None:
+    """Of a client those on reserved CPUs do not count: these CPUs are in no sum."""
+    proc.add(110, "fio", ME, cpus={110: (1, (10, 1)), 112: (10, (20, 2))})
+    proc.add(70, "wekanode", 1, used=(70, 7), cpus={70: (0, (30, 3)), 71: (10, (40, 4))})
+    around = Around("wekafs", "/mnt/x", reserved="10")
+    found = Reader(around).look()
+    assert (found.client, found.on_ours) == ({("70", b"50"): Ticks(30, 3)}, {})
+    assert found.cpus == load.cpus(STAT, frozenset({10}))
+    found = Reader(Around("wekafs", "/mnt/x", bound=("1",))).look()
+    assert found.client == {("70", b"50"): Ticks(70, 7)}
+    on_ours = {pid: (one.cpu, one.ticks.user) for (pid, _), one in found.on_ours.items() if one.ticks.user}
+    assert on_ours == {"110": (1, 10), "112": (10, 20)}
+    assert {pid: one.cpu for (pid, _), one in found.on_known.items()} == {"70": 0, "71": 10}
 
 
-@pytest.mark.local
-def test_a_process_that_shares_the_cpu_of_a_worker() -> None:
-    """Named, and seen on that CPU, whatever else this machine does."""
-    cpu = min(os.sched_getaffinity(0))
-    hog = subprocess.Popen([sys.executable, "-c", f"import os; os.sched_setaffinity(0, [{cpu}])\nwhile True: pass"])
-    try:
-        found = used(
-            """
-            import os, time
-            cpu = int(sys.argv[1])
-            watch = watching.Watch(load.Around(bound=(str(cpu),)), mounts.of_mount('', ''))
-            worker = subprocess.Popen([sys.executable, "-c", sys.argv[2]])
-            os.sched_setaffinity(worker.pid, [cpu])
-            time.sleep(4)
-            seen = watch.end()
-            worker.kill()
-            print(msgspec.json.encode(seen.load.bound).decode())
-            """,
-            str(cpu),
-            "while True: pass",
-        )
-    finally:
-        hog.kill()
-        hog.wait()
-    assert found["cpus"] == str(cpu)
-    assert found["other"] > OTHER_LOAD
-    assert found["top"][0]["name"].startswith("python")
+def test_a_client_is_known_by_its_name(proc: Proc) -> None:
+    names = {60: "wekanode", 61: "weka_init", 62: "mmfsd", 63: "beegfs-helper", 64: "glusterfs", 65: "fio"}
+    for pid, name in names.items():
+        proc.add(pid, name, 1)
+    for fstype, clients in (("wekafs", {60, 61}), ("gpfs", {62}), ("beegfs", {63}), ("ext4", set())):
+        reader = Reader(Around(fstype, "/mnt/target"))
+        assert (pids(reader.look().client), reader.client_is_process) == (clients, bool(clients)), fstype
+
+
+def test_the_daemon_of_a_fuse_mount_is_known_by_its_mount_point(proc: Proc) -> None:
+    """Or by serving some mount, where none names ours."""
+    fuse = {"opened": ["/dev/fuse"]}
+    proc.add(60, "mfsmount", 1, cmdline="mfsmount|-H|master|/mnt/x y/", **fuse)
+    proc.add(61, "sshfs", 1, cmdline="sshfs|/mnt/other", **fuse)
+    proc.add(62, "tail", 1, cmdline="tail|/mnt/x y", opened=["/dev/null"])
+    proc.add(63, "mfsmount", 1, cmdline="mfsmount (mounted on: /mnt/3)", **fuse)  # MooseFS 3 writes over its arguments
+    for fstype, mount, daemons in (
+        ("fuse.mfs", "/mnt/x y", {60}),
+        ("fuse", "/mnt/3", {63}),
+        ("fuse", "/mnt/none", {60, 61, 63}),
+        ("ext4", "/mnt/x y", set()),
+    ):
+        watching._clients.clear()
+        assert pids(Reader(Around(fstype, mount)).look().client) == daemons, (fstype, mount)
+
+
+class Time:
+    """In place of `time` and `threading`: a thread runs when it is started, until the command has lasted so long."""
+
+    def __init__(self, lasts_s: float):
+        self.now, self._lasts_s = 0.0, lasts_s
+        self.monotonic = self.thread_time = lambda: self.now
+
+    def Event(self) -> "Time":
+        return self
+
+    def Thread(self, target: Callable[[], None], daemon: bool) -> SimpleNamespace:
+        return SimpleNamespace(start=target, join=lambda: None)
+
+    def wait(self, wait_s: float) -> bool:
+        self.now = min(self.now + wait_s, self._lasts_s)
+        return self.now >= self._lasts_s
+
+    def set(self) -> None: ...
+
+
+def watched(lasts_s: float, monkeypatch: pytest.MonkeyPatch, **around: Any) -> tuple[Watch, watching.Watched]:
+    """A command on a CPU that is busy for 60 % of its time."""
+    time = Time(lasts_s)
+    for module in (watching, monitor, io_counters):
+        monkeypatch.setattr(module, "time", time)
+    monkeypatch.setattr(watching, "threading", time)
+    busy = lambda *_: Cpus(Ticks(round(60 * time.now), 0), round(100 * time.now), 0)  # noqa: E731
+    monkeypatch.setattr(watching, "cpus", busy)
+    watch = Watch(Around(**around), IoCounters(Mounted("/mnt", "0:9", "tmpfs", ""), lambda _: None))
+    return watch, watch.end()
+
+
+def test_a_node_is_looked_at_from_a_moment_after_the_start_to_the_end(
+    proc: Proc, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A shorter command is too few ticks. Where it must be known who was on a CPU, in between, too."""
+    proc.add(2, "kthreadd", 0, flags=0x200000)
+    assert watched(0.19, monkeypatch)[1].load is None
+    watch, seen = watched(100.2, monkeypatch)
+    assert [one.at_s for one in watch._looks] == [0.2, 100.2]
+    assert seen.load and (seen.load.busy, seen.load.ours, seen.load.window_s) == (0.6, 0.0, 100.0)
+    watch, seen = watched(100.2, monkeypatch, bound=("0",))
+    at_s = [one.at_s for one in watch._looks]
+    apart_s = [b - a for a, b in pairwise(at_s)][:-1]
+    assert (at_s[0], at_s[-1], apart_s[0], max(apart_s)) == (0.2, 100.2, pytest.approx(0.1), pytest.approx(10.0))
+    assert apart_s == sorted(apart_s)
+
+
+def test_this_machine() -> None:
+    """Whatever it is: we are ours, and its CPUs have had some time."""
+    found = Reader(Around()).look()
+    assert str(watching.os.getpid()) in {pid for pid, _ in found.ours}
+    assert found.cpus.total >= sum(found.cpus.busy) > 0
+
+
+# CPU quotas, by the files of control groups
+
+
+V2 = "usage_usec 9\nnr_periods 50\nnr_throttled 5\nthrottled_usec 1500000\n"
+V1 = "nr_periods 50\nnr_throttled 5\nthrottled_time 1500000000\n"
+
+
+def group(folder: Path, stat: str) -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "cpu.stat").write_text(stat)
+    return folder / "cpu.stat"
+
+
+def test_quotas_of_groups_of_both_versions_and_of_those_above(tmp_path: Path) -> None:
+    counted, nothing = Throttled(50, 5, 1.5), Throttled(0, 0, 0.0)
+    job, top = group(tmp_path / "system/job_7", V2), group(tmp_path, "usage_usec 9\n")
+    step = group(tmp_path / "system/job_7/step_0", V2)
+    group(tmp_path / "system/job_8", V2)
+    assert quotas("0::/system/job_7/step_0\n", tmp_path) == {step: counted, job: counted, top: nothing}
+    assert quotas("0::/../x\n", tmp_path) == {top: nothing}, "a container that sees its own groups only"
+    old = group(tmp_path / "cpu,cpuacct/slurm", V1)
+    assert quotas("4:memory:/a\n3:cpu,cpuacct:/slurm\n2:cpuset:/\n", tmp_path) == {old: counted}
+    assert quotas("", tmp_path) == {}
+
+
+def test_the_quota_counts_that_stopped_us_longest() -> None:
+    a, b, new = Path("a"), Path("b"), Path("new")
+    before = {a: Throttled(10, 5, 1.0), b: Throttled(10, 0, 0.0)}
+    after = {a: Throttled(60, 10, 2.0), b: Throttled(60, 40, 9.0), new: Throttled(60, 60, 60.0)}
+    assert throttled(before, after) == Throttled(50, 40, 9.0)
+    assert throttled(before, before) == Throttled(0, 0, 0.0)
+    assert throttled({}, {}) is None

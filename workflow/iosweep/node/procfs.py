@@ -14,13 +14,15 @@ from iosweep.text import printable
 
 #: The first PID namespace of a machine; the number is fixed in the kernel (PROC_PID_INIT_INO).
 FIRST_PID_NAMESPACE = "pid:[4026531836]"
+#: Where the kernel's files are.
+PROC = "/proc"
 #: Not on a kernel without CONFIG_PROC_CHILDREN.
 _TELLS_CHILDREN = Path("/proc/thread-self/children").exists()
 
 
 def pids() -> list[str]:
     """Process ids, as text. There may be thousands, so no Path is made of them."""
-    return [name for name in os.listdir("/proc") if name.isdigit()]
+    return [name for name in os.listdir(PROC) if name.isdigit()]
 
 
 def shows_machine(proc: Path = Path("/proc")) -> bool:
@@ -32,7 +34,7 @@ def shows_machine(proc: Path = Path("/proc")) -> bool:
 def read(pid: str, name: str) -> bytes:
     """A file of a process; empty if it cannot be read."""
     try:
-        file = os.open(f"/proc/{pid}/{name}", os.O_RDONLY | os.O_CLOEXEC)  # open() takes twice the time
+        file = os.open(f"{PROC}/{pid}/{name}", os.O_RDONLY | os.O_CLOEXEC)  # open() takes twice the time
     except OSError:
         return b""
     try:
@@ -48,7 +50,7 @@ def read(pid: str, name: str) -> bytes:
 
 def program(pid: str) -> str | None:
     try:
-        return os.readlink(f"/proc/{pid}/exe")
+        return os.readlink(f"{PROC}/{pid}/exe")
     except OSError:
         return None
 
@@ -94,7 +96,7 @@ def of_job() -> Iterator[str]:
 def user(pid: str) -> str | None:
     """The name of the user whose process it is; None if it cannot be seen."""
     try:
-        return user_name(Path(f"/proc/{pid}").stat().st_uid)
+        return user_name(Path(PROC, pid).stat().st_uid)
     except OSError:
         return None
 
@@ -110,7 +112,7 @@ def user_name(uid: int) -> str:
 def threads(pid: str) -> list[str]:
     """Thread ids of a process; none if it cannot be seen."""
     try:
-        return os.listdir(f"/proc/{pid}/task")
+        return os.listdir(f"{PROC}/{pid}/task")
     except OSError:
         return []
 

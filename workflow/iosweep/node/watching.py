@@ -268,7 +268,7 @@ def _fuse_role(pid: str, name: bytes, around: Around) -> str:
 def _has_open(pid: str, path: str) -> bool | None:
     """Whether a process has a file open; None where that cannot be seen."""
     try:
-        files = list(Path(f"/proc/{pid}/fd").iterdir())
+        files = list(Path(procfs.PROC, pid, "fd").iterdir())
     except PermissionError:
         return None
     except OSError:
