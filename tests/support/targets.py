@@ -8,12 +8,13 @@ import stat
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from iosweep.errors import Refused
 from iosweep.target.directory import Place, place_of
 
 OWNER = {"uuid": None, "uid": 1000, "host": "h", "results": "/home/me/results/c", "campaign": "c"}
@@ -71,6 +72,15 @@ def listing(place: Path, all: bool = False) -> list[tuple[Any, ...]]:
                 (path, s.st_mode, s.st_mtime_ns, s.st_ino, path.read_bytes() if stat.S_ISREG(s.st_mode) else b"")
             )
     return found
+
+
+def refusal(step: Callable[[], object]) -> str:
+    """The words in which a step is refused."""
+    try:
+        step()
+    except Refused as error:
+        return str(error)
+    return "it was not refused"
 
 
 def names(directory: str | Path) -> list[str]:

@@ -1,63 +1,57 @@
-"""The campaign's directory on the target: what is ours, and that nothing else is ever touched."""
+"""The campaign's directory on the target: whose it is, by its marker, and whether it can be worked in."""
 
 import contextlib
 import errno
 import itertools
 import json
 import os
-import re
+import shutil
 import stat
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+import mounts as file_systems
 from iosweep.errors import Refused
 from iosweep.target import directory as directories
-from iosweep.target import identify
+from iosweep.target import removal
 from iosweep.target.directory import Opened, Place
-from targets import (
-    OTHER,
-    OWNER,
-    as_root,
-    as_user,
-    at,
-    everybodys,
-    marker_in,
-    mounted,
-    names,
-)
+from targets import OTHER, OWNER, as_root, as_user, everybodys, marker_in, mounted, names, refusal
 
 pytestmark = pytest.mark.usefixtures("nothing_of_theirs_changes")
+
+
+def uuid_of(directory: str | Path) -> str:
+    return str(marker_in(str(directory))["uuid"])
 
 
 # Ours or not
 
 
-def test_a_fresh_directory(place: Path) -> None:
+def test_a_fresh_directory_is_ours_alone(place: Path) -> None:
     directory = directories.directory_of(str(place), "c")
-    assert directory == f"{place}/iosweep-c"
     uuid = directories.claim(directory, OWNER)
     status = Path(directory).stat()
+    assert directory == f"{place}/iosweep-c"
     assert marker_in(directory).items() >= (OWNER | {"uuid": uuid}).items()
     assert marker_in(directory)["place"].items() >= {"path": directory, "inode": status.st_ino}.items()
-    assert stat.S_IMODE(Path(directory).stat().st_mode) == 0o700
+    assert stat.S_IMODE(status.st_mode) == 0o700
 
 
-def test_what_others_could_write_to_is_shut(place: Path) -> None:
-    directory = place / "iosweep-c"
+def test_a_directory_that_others_could_write_to_is_shut(place: Path) -> None:
     for mode, shut in ((0o777, 0o755), (0o775, 0o755), (0o750, 0o750)):
-        directory.mkdir(exist_ok=True)
-        directory.chmod(mode)
-        directories.claim(str(directory), OWNER)
-        assert stat.S_IMODE(directory.stat().st_mode) == shut
+        (place / "iosweep-c").mkdir(exist_ok=True)
+        (place / "iosweep-c").chmod(mode)
+        directories.claim(f"{place}/iosweep-c", OWNER)
+        assert stat.S_IMODE((place / "iosweep-c").stat().st_mode) == shut
 
 
-def test_ours_again(ours: str) -> None:
-    uuid = marker_in(ours)["uuid"]
-    assert directories.claim(ours, OWNER) == uuid  # the same user, host and results: we were killed before we noted it
-    assert directories.claim(ours, OWNER | {"uuid": uuid}) == uuid
+def test_it_is_ours_by_the_uuid_or_by_user_host_and_results(ours: str) -> None:
+    uuid = uuid_of(ours)
+    assert directories.claim(ours, OWNER) == uuid  # we were killed before we noted the UUID
     # results that were moved, another host or user of a group: the UUID tells
     moved = {"uuid": uuid, "uid": 7, "host": "other", "results": "/elsewhere", "campaign": "c"}
     assert directories.claim(ours, moved) == uuid
@@ -66,215 +60,291 @@ def test_ours_again(ours: str) -> None:
 
 @pytest.mark.parametrize("change", [{"uid": 7}, {"host": "other"}, {"results": "/elsewhere"}])
 @pytest.mark.parametrize("uuid", [None, "11111111-1111-1111-1111-111111111111"])
-def test_another_campaigns(ours: str, change: dict[str, Any], uuid: str | None) -> None:
-    with pytest.raises(Refused, match=r"\(results in /home/me/results/c on h, user id 1000\)"):
+def test_the_directory_of_another_campaign_is_refused(ours: str, change: dict[str, Any], uuid: str | None) -> None:
+    with pytest.raises(Refused, match="/home/me/results/c on h"):  # it is told whose it is
         directories.claim(ours, OWNER | change | {"uuid": uuid})
 
 
-@pytest.mark.parametrize("content", ["", "not json", "[1]", "\udcff", '"text"', "null"])
-def test_a_marker_that_is_not_ours(place: Path, content: str) -> None:
+def test_a_marker_that_proves_nothing_is_refused(place: Path) -> None:
+    """Nor are no UUID in the marker and none in the results the same."""
     directory = place / "iosweep-c"
     directory.mkdir()
-    (directory / "iosweep.json").write_bytes(content.encode("utf-8", "surrogateescape"))
-    with pytest.raises(Refused, match="the marker iosweep"):
-        directories.claim(str(directory), OWNER)
+    same = {key: OWNER[key] for key in ("uid", "host", "results")}
+    for content in (
+        *(b"", b"not json", b"[1]", b"\xff", b'"text"', b"null", b"[" * 9999, b"{}", b'{"uuid": null}'),
+        *(json.dumps(same).encode(), json.dumps(same | {"uuid": ""}).encode()),
+    ):
+        (directory / "iosweep.json").write_bytes(content)
+        with pytest.raises(Refused):
+            directories.claim(str(directory), OWNER)
+        assert (directory / "iosweep.json").read_bytes() == content
+        assert not directories.ours(str(directory), ""), content
 
 
-@pytest.mark.parametrize("content", ["{}", '{"uuid": null}', '{"uid": 5}', '{"uuid": "", "uid": 1000, "host": "h"}'])
-def test_a_marker_without_a_uuid_is_not_ours(place: Path, content: str) -> None:
-    # our own UUID is not known yet: nothing and nothing must not be the same
-    directory = place / "iosweep-c"
-    directory.mkdir()
-    (directory / "iosweep.json").write_text(content)
-    with pytest.raises(Refused, match="belongs to another campaign"):
-        directories.claim(str(directory), OWNER)
+def test_a_marker_that_is_no_regular_file_is_not_read(place: Path) -> None:
+    marker = place / "iosweep-c" / "iosweep.json"
+    marker.parent.mkdir()
+    (place.parent / "copy").write_text(json.dumps(OWNER | {"uuid": "u"}))
+    plant: list[Callable[[], Any]] = [
+        lambda: marker.symlink_to(place.parent / "copy"),
+        marker.mkdir,
+        lambda: os.mkfifo(marker),  # opened as a file is, it would wait forever
+    ]
+    for make in plant:
+        make()
+        for touch in (lambda d: directories.claim(d, OWNER | {"uuid": "u"}), directories.owner_of):
+            with pytest.raises(Refused, match="marker"):
+                touch(str(marker.parent))
+        (marker.rmdir if marker.is_dir() else marker.unlink)()
 
 
-def test_a_marker_that_is_a_link_or_a_directory(place: Path) -> None:
-    directory = place / "iosweep-c"
-    directory.mkdir()
-    (directory / "iosweep.json").symlink_to(place / "precious")
-    with pytest.raises(Refused, match="cannot be read"):
-        directories.claim(str(directory), OWNER)
-    (directory / "iosweep.json").unlink()
-    (directory / "iosweep.json").mkdir()
-    with pytest.raises(Refused, match="is not a regular file"):
-        directories.claim(str(directory), OWNER)
-    (directory / "iosweep.json").rmdir()
-    os.mkfifo(directory / "iosweep.json")  # opened as a file is, it would wait forever
-    for touch in (lambda d: directories.claim(d, OWNER), directories.owner_of):
-        with pytest.raises(Refused, match="is not a regular file"):
-            touch(str(directory))
-    assert not directories.ours(str(directory), "")
-
-
-def test_what_a_marker_says_drives_no_terminal(ours: str) -> None:
+def test_the_text_of_a_marker_drives_no_terminal(ours: str) -> None:
     written = OWNER | {"uuid": "u", "user": "me", "host": "\x1b[2J", "results": "/r\n" + "x" * 9999}
     (Path(ours) / "iosweep.json").write_text(json.dumps(written))
     with pytest.raises(Refused) as caught:
         directories.claim(ours, OWNER)
     assert str(caught.value).isprintable()
     assert len(str(caught.value)) < 1000
-    assert str(caught.value).endswith(
-        r"x on \x1b[2J, user me, id 1000); it is left alone. Choose another campaign name."
-    )
 
 
-def test_files_without_a_marker_are_left_alone(place: Path) -> None:
+def test_files_without_a_marker_are_left_alone_and_an_empty_directory_is_adopted(place: Path) -> None:
     directory = place / "iosweep-c"
     directory.mkdir()
     (directory / "file").write_text("x")
-    with pytest.raises(Refused, match=r"exists, but has no marker iosweep.json of ours; it is left alone"):
+    with pytest.raises(Refused, match="no marker"):
         directories.claim(str(directory), OWNER)
-    assert [f.name for f in directory.iterdir()] == ["file"]
+    assert names(directory) == ["file"]
+    (directory / "file").unlink()
+    (directory / "iosweep.json.tmp").write_text('{"uu')  # of a kill while the marker was written
+    uuid = directories.claim(str(directory), OWNER)
+    assert names(directory) == ["iosweep.json"]
+    assert uuid_of(directory) == uuid
 
 
-def test_an_empty_directory_is_adopted(place: Path) -> None:
-    # somebody made it for us, with a striping of its own
-    (place / "iosweep-c").mkdir()
-    assert directories.claim(f"{place}/iosweep-c", OWNER)
+def test_the_marker_is_on_disk_before_it_has_its_name(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else a power failure leaves an empty marker, with which the directory is nobody's."""
+    did: list[str] = []
+    sync, rename = os.fsync, os.rename
 
+    def synced(handle: int) -> None:
+        did.append(f"sync {Path(f'/proc/self/fd/{handle}').readlink().name}")
+        sync(handle)
 
-def test_a_kill_while_the_marker_was_written_does_not_lock_us_out(place: Path) -> None:
-    (place / "iosweep-c").mkdir()
-    (place / "iosweep-c" / "iosweep.json.tmp").write_text('{"uu')
-    uuid = directories.claim(f"{place}/iosweep-c", OWNER)
-    assert [f.name for f in (place / "iosweep-c").iterdir()] == ["iosweep.json"]
-    assert marker_in(f"{place}/iosweep-c")["uuid"] == uuid
+    def renamed(*names: Any, **where: Any) -> None:
+        did.append(f"rename {names[1]}")
+        rename(*names, **where)
+
+    monkeypatch.setattr(os, "fsync", synced)
+    monkeypatch.setattr(os, "rename", renamed)
+    directories.claim(directories.directory_of(str(place), "c"), OWNER)
+    assert did == ["sync iosweep.json.tmp", "rename iosweep.json", "sync iosweep-c"]
 
 
 @as_root
-def test_a_directory_of_another_user(ours: str) -> None:
-    # who owns the directory can put links in the way of what writes there, and knows how to copy a marker
-    uuid = marker_in(ours)["uuid"]
+def test_root_takes_no_directory_of_another_user_even_with_our_marker(ours: str) -> None:
+    """Who owns the directory can put links in the way of what writes there, and knows how to copy a marker."""
+    uuid = uuid_of(ours)
     os.chown(ours, OTHER, OTHER)
-    with pytest.raises(Refused, match=f"belongs to user {OTHER}, and root measures only in what is root's"):
-        directories.claim(ours, OWNER | {"uuid": uuid})
-    assert names(ours) == ["iosweep.json"]
-    (Path(ours) / "iosweep.json").unlink()
-    with pytest.raises(Refused, match=f"belongs to user {OTHER}"):
-        directories.claim(ours, OWNER)
-    assert names(ours) == []
+    for marker in (True, False):
+        if not marker:
+            (Path(ours) / "iosweep.json").unlink()
+        with pytest.raises(Refused, match=f"belongs to user {OTHER}"):
+            directories.claim(ours, OWNER | {"uuid": uuid})
+        assert names(ours) == ["iosweep.json"] * marker
 
 
 @pytest.mark.local
 @as_root
-def test_a_user_takes_no_directory_of_another() -> None:
-    program = "try: directory.claim(sys.argv[1], {owner})\nexcept Refused as error: print(error)"
-    with everybodys() as shared:
-        directory = shared / "iosweep-c"
-        directory.mkdir()
-        directory.chmod(0o777)
-        os.chown(directory, OTHER + 1, OTHER + 1)
-        assert f"belongs to user {OTHER + 1}; it is left alone" in as_user(program, str(directory))
-        assert names(str(directory)) == []
+def test_a_user_takes_no_directory_of_another_and_says_where_he_may_not_write() -> None:
+    with everybodys() as place:
+        (place / "iosweep-d").mkdir()
+        (place / "iosweep-d").chmod(0o777)
+        said = as_user(
+            "def refused(d):\n"
+            "    try: directory.claim(d, {owner})\n"
+            "    except Refused as error: return str(error)\n"
+            "d = sys.argv[1]; uuid = directory.claim(d, {owner})\n"
+            "os.chmod(d, 0o500); closed = [directory.state(Place(d, uuid))]\n"
+            "os.chmod(d, 0); closed += [directory.state(Place(d, uuid)), refused(d)]\n"
+            "print(json.dumps([*closed, refused(sys.argv[2])]))",
+            f"{place}/iosweep-c",
+            f"{place}/iosweep-d",
+        )
+        os.chown(place / "iosweep-d", OTHER + 1, OTHER + 1)
+        again = "try: directory.claim(sys.argv[1], {owner})\nexcept Refused as error: print(error)"
+        assert f"belongs to user {OTHER + 1}" in as_user(again, f"{place}/iosweep-d")
+        assert names(place / "iosweep-d") == ["iosweep.json"]  # root's, whom everybody trusts
+    *cannot, closed, of_root = json.loads(said)
+    assert all(f"cannot be written to any more by user {OTHER}" in each for each in cannot)
+    assert "closed" in closed
+    assert of_root is None
 
 
-@pytest.mark.local
-@as_root
-def test_a_umask_that_closes_what_we_make() -> None:
-    claim = (
-        "os.umask(0o777)\n"
-        "try: directory.claim(sys.argv[1], {owner})\n"
-        "except Refused as error: print(error)\n"
-    )  # fmt: skip
-    with everybodys() as shared:
-        assert "set a umask that leaves you all rights" in as_user(claim, f"{shared}/iosweep-c")
-        assert names(shared) == []
+# A marker that is copied, or moved, does not make another directory ours
+
+PLACE = {"path": "/t/iosweep-c", "inode": 7, "fsid": "01"}
+MOVED, INODE, FSID = {"path": "/x/iosweep-c"}, {"inode": 8}, {"fsid": "02"}
+NO_PLACE = "does not say for which directory"
 
 
-@pytest.mark.local
-@as_root
-def test_a_mount_point_in_its_place(ours: str, place: Path) -> None:
-    # bound to another directory of the same file system: no device number tells
-    uuid = marker_in(ours)["uuid"]
+def test_what_a_marker_proves_of_its_directory() -> None:
+    """Kinds of file systems: those that keep inodes (ext4), and among them those with snapshots (btrfs)."""
+    fuse, ext4, btrfs = (False, False), (True, False), (True, True)
+    cases: list[tuple[dict[str, Any], dict[str, Any], tuple[bool, bool], str | None]] = [
+        *(({}, seen, kind, None) for seen in ({}, MOVED) for kind in (fuse, ext4, btrfs)),  # mounted elsewhere
+        ({}, INODE, fuse, None),
+        *(({}, FSID, kind, None) for kind in (fuse, ext4)),  # NFS, mounted again
+        ({}, INODE, ext4, "another directory of this path"),
+        ({}, FSID, btrfs, "another directory of this path"),
+        *(({}, MOVED | INODE, kind, "written for /t/iosweep-c") for kind in (fuse, ext4, btrfs)),
+        *(({}, MOVED | FSID, kind, "written for /t/iosweep-c") for kind in (fuse, ext4, btrfs)),
+        ({"campaign": "d"}, {}, fuse, "iosweep-d"),
+        *(({"campaign": name}, {}, fuse, "of the campaign") for name in ("\x1b[2J", "", None, ["c"])),
+        *(({"place": place}, {}, fuse, NO_PLACE) for place in (None, [], {"path": "/t/iosweep-c"})),
+    ]
+    for changed, seen, kind, said in cases:
+        found = directories.wrong(OWNER | {"uuid": "u", "place": PLACE} | changed, "iosweep-c", PLACE | seen, *kind)
+        assert found is None if said is None else found and said in found, (changed, seen, kind)
+
+
+@pytest.fixture
+def filled(ours: str) -> Path:
     (Path(ours) / "sets").mkdir()
-    bound = mounted("mount", "--bind", str(place / "theirs"), f"{ours}/sets")
-    with bound, pytest.raises(Refused, match=r"`sets` in .* is a mount point; it is left alone"):
-        Opened(at(ours)).below("sets/deep").__enter__()
-    bound = mounted("mount", "--bind", ours, ours)
-    with bound, pytest.raises(Refused, match="is a mount point, so not on the target"):
-        directories.claim(ours, OWNER | {"uuid": uuid})
+    return Path(ours)
+
+
+def refused(directory: Path, said: str) -> None:
+    """No step that deletes goes on, and nothing is claimed."""
+    place = Place(str(directory), uuid_of(directory))
+    steps: dict[str, Callable[[], object]] = {
+        "remove_all": lambda: removal.remove_all(place),
+        "remove": lambda: removal.remove(place, "sets"),
+        "remove_probes": lambda: directories.remove_probes(place),
+        "claim": lambda: directories.claim(str(directory), OWNER | {"uuid": place.uuid}),
+    }
+    for name, step in steps.items():
+        assert said in refusal(step), name
+    assert names(directory) == ["iosweep.json", "sets"]
+
+
+def test_a_copy_is_not_ours_beside_the_original_nor_in_its_place(filled: Path, tmp_path: Path) -> None:
+    directories.remove_probes(Place(str(filled), uuid_of(filled)))  # as an agent that has worked in the original
+    shutil.copytree(filled, tmp_path / "elsewhere" / "iosweep-c")
+    refused(tmp_path / "elsewhere" / "iosweep-c", f"written for {filled}")
+    shutil.copytree(filled, filled.with_name("iosweep-d"))
+    refused(filled.with_name("iosweep-d"), "of the campaign `c`")
+    filled.rename(filled.with_name("iosweep-away"))
+    filled.with_name("iosweep-d").rename(filled)
+    refused(filled, "another directory of this path")
+
+
+@pytest.mark.local
+@as_root
+def test_a_bind_mount_is_the_same_place_and_a_copy_that_is_mounted_over_the_target_is_not(
+    filled: Path, tmp_path: Path
+) -> None:
+    """On the same disk: neither type nor source differ."""
+    with mounted("mount", "--bind", str(filled.parent), str(tmp_path / "bound")):
+        uuid = uuid_of(filled)
+        assert directories.claim(f"{tmp_path}/bound/iosweep-c", OWNER | {"uuid": uuid}) == uuid
+    shutil.copytree(filled.parent, tmp_path / "backup")
+    with mounted("mount", "--bind", str(tmp_path / "backup"), str(filled.parent)):
+        refused(filled, "another directory of this path")
+
+
+@pytest.mark.local
+@as_root
+def test_a_snapshot_of_btrfs_in_its_place_is_not_ours_and_a_subvolume_that_is_mounted_again_is(tmp_path: Path) -> None:
+    """The snapshot has the path and the inode that the marker names."""
+    if why := file_systems.missing():
+        pytest.skip(why)
+    volume = tmp_path / "b"
+    volume.mkdir()
+    with file_systems.btrfs(volume):
+        directory = volume / "sv" / "iosweep-c"
+        file_systems.run("btrfs", "subvolume", "create", str(volume / "sv"))
+        owner = OWNER | {"uuid": directories.claim(str(directory), OWNER)}
+        (directory / "sets").mkdir()
+        file_systems.run("btrfs", "subvolume", "snapshot", str(volume / "sv"), str(volume / "backup"))
+        (volume / "sv").rename(volume / "original")
+        (volume / "backup").rename(volume / "sv")
+        refused(directory, "another directory of this path")
+        (volume / "sv").rename(volume / "backup")
+        (volume / "original").rename(volume / "sv")
+        file_systems.unmount(volume)
+        with mounted("mount", "-o", "loop,subvol=sv", f"{volume}.img", str(tmp_path / "elsewhere")):
+            assert directories.claim(f"{tmp_path}/elsewhere/iosweep-c", owner) == owner["uuid"]
+        file_systems.mount_image(volume)
+        assert directories.claim(str(directory), owner) == owner["uuid"]
 
 
 # Whether it can be worked in
 
 
-def test_nothing_wrong(ours: str) -> None:
-    uuid = marker_in(ours)["uuid"]
-    assert directories.state(Place(ours, uuid)) is None
-    assert names(ours) == ["iosweep.json"]
+def test_a_sound_directory_can_be_worked_in_and_no_probe_stays(ours: str) -> None:
     (Path(ours) / directories.PROBE).touch()  # left by a kill
-    assert directories.state(Place(ours, uuid)) is None
+    assert directories.state(Place(ours, uuid_of(ours))) is None
     assert names(ours) == ["iosweep.json"]
     assert directories.owner_of(ours) == marker_in(ours)
-    assert directories.ours(ours, uuid)
+    assert directories.ours(ours, uuid_of(ours))
 
 
-@pytest.mark.parametrize("remove", ["claim", "remove_probes"])
-def test_probes_that_a_kill_has_left_are_removed(ours: str, remove: str) -> None:
-    """Also those of nodes that are not in this job; nothing else that has such a name."""
-    place, uuid = Path(ours), marker_in(ours)["uuid"]
-    for name in (directories.PROBE, f"{directories.PROBE}.n1", f"{directories.PROBE}.n2"):
-        (place / name).write_bytes(b"x")
-    (place / f"{directories.PROBE}.d").mkdir()
-    (place / f"{directories.PROBE}.link").symlink_to("iosweep.json")
-    (place / f"{directories.PROBE}s").touch()
-    if remove == "claim":
-        directories.claim(ours, OWNER)
-    else:
-        directories.remove_probes(Place(ours, uuid))
-    others = [f"{directories.PROBE}.d", f"{directories.PROBE}.link", f"{directories.PROBE}s"]
-    assert sorted(f.name for f in Path(ours).iterdir()) == sorted(["iosweep.json", *others])
+def test_probes_of_any_node_are_removed_and_nothing_else_that_has_such_a_name(ours: str) -> None:
+    place, uuid, probe = Path(ours), uuid_of(ours), directories.PROBE
+    (place / f"{probe}.d").mkdir()
+    (place / f"{probe}.link").symlink_to("iosweep.json")
+    (place / f"{probe}s").touch()
+    kept = names(ours)
+    for remove in (
+        lambda: directories.claim(ours, OWNER),
+        lambda: directories.remove_probes(Place(ours, uuid)),
+    ):
+        for name in (probe, f"{probe}.n1"):
+            (place / name).write_bytes(b"x")
+        with pytest.raises(Refused, match="another campaign"):
+            directories.remove_probes(Place(ours, "11111111-1111-1111-1111-111111111111"))
+        assert len(names(ours)) == len(kept) + 2
+        remove()
+        assert names(ours) == kept
 
 
-def test_probes_of_another_campaign_are_left(ours: str) -> None:
-    (Path(ours) / directories.PROBE).touch()
-    with pytest.raises(Refused, match="belongs to another campaign"):
-        directories.remove_probes(Place(ours, "11111111-1111-1111-1111-111111111111"))
-    with pytest.raises(Refused, match="belongs to another campaign"):
-        directories.claim(ours, OWNER | {"uid": 7})
-    assert (Path(ours) / directories.PROBE).exists()
+def failing(number: int) -> Callable[..., Any]:
+    def fail(*_: object, **__: object) -> Any:
+        raise OSError(number, os.strerror(number))
+
+    return fail
 
 
 @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT, errno.EFBIG])
 def test_a_target_that_takes_no_data_is_not_dead(ours: str, number: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(*_: object) -> int:
-        raise OSError(number, os.strerror(number))
-
-    monkeypatch.setattr(os, "write", fail)
-    assert directories.state(Place(ours, marker_in(ours)["uuid"])) is None
+    monkeypatch.setattr(os, "write", failing(number))
+    assert directories.state(Place(ours, uuid_of(ours))) is None
     assert names(ours) == ["iosweep.json"]
 
 
 @pytest.mark.parametrize("call", ["write", "fsync", "pread"])
-def test_no_data_server_answers(ours: str, call: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_data_server_that_does_not_answer_is_noticed(ours: str, call: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """An empty file needs no data server, so that one can be made proves little."""
-    uuid = marker_in(ours)["uuid"]
-
-    def fail(*_: object) -> int:
-        raise OSError(errno.ENXIO, os.strerror(errno.ENXIO))
-
-    monkeypatch.setattr(os, call, fail)
-    with pytest.raises(OSError, match="No such device or address"):
-        directories.state(Place(ours, uuid))
+    place = Place(ours, uuid_of(ours))
+    monkeypatch.setattr(os, call, failing(errno.ENXIO))
+    with pytest.raises(OSError, match=os.strerror(errno.ENXIO)):
+        directories.state(place)
     assert names(ours) == ["iosweep.json"]
 
 
-def test_other_data_is_read_back(ours: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_data_that_is_not_read_back_as_written_is_noticed(ours: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "pread", lambda _file, size, at: b"\0" * size if at == 0 else b"")
-    with pytest.raises(OSError, match="of 1048576 bytes, 0 are read back as they were written"):
-        directories.state(Place(ours, marker_in(ours)["uuid"]))
-    assert directories.state(Place(ours, marker_in(ours)["uuid"]), data=False) is None
+    with pytest.raises(OSError, match="read back"):
+        directories.state(Place(ours, uuid_of(ours)))
+    assert directories.state(Place(ours, uuid_of(ours)), data=False) is None
     assert names(ours) == ["iosweep.json"]
 
 
-@pytest.mark.parametrize("number", [errno.ENOTCONN, errno.ESTALE, errno.ETIMEDOUT, errno.ECONNABORTED, errno.ENXIO])
+@pytest.mark.parametrize("number", [errno.ENOTCONN, errno.ESTALE])
 @pytest.mark.parametrize("when", ["open", "read"])
-def test_a_marker_that_the_server_does_not_give(
+def test_a_server_that_does_not_give_the_marker_says_nothing_about_it(
     ours: str, number: int, when: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """That is not refused: it says nothing about the marker."""
     real = getattr(os, when)
 
     def fail(name: Any, *arguments: Any, **more: Any) -> Any:
@@ -290,143 +360,51 @@ def test_a_marker_that_the_server_does_not_give(
         lambda: directories.state(Place(ours, "x")),
         lambda: directories.owner_of(ours),
     ):
-        with pytest.raises(OSError, match=re.escape(os.strerror(number))):
+        with pytest.raises(OSError, match=os.strerror(number)):
             look()
 
 
-def test_no_longer_there_or_not_ours(ours: str) -> None:
-    uuid = marker_in(ours)["uuid"]
-    assert "belongs to another campaign (results in /home/me" in str(directories.state(Place(ours, "another")))
+def test_a_directory_that_is_gone_or_not_ours_any_more_cannot_be_worked_in(ours: str) -> None:
+    place = Place(ours, uuid_of(ours))
+    assert "another campaign" in str(directories.state(Place(ours, "another")))
     (Path(ours) / "iosweep.json").unlink()
-    assert (
-        directories.state(Place(ours, uuid)) == f"{ours} has no marker iosweep.json of ours any more; it is left alone"
-    )
-    with pytest.raises(Refused, match="has no marker"):
+    assert "no marker" in str(directories.state(place))
+    with pytest.raises(Refused, match="no marker"):
         directories.owner_of(ours)
     Path(ours).rmdir()
-    assert directories.state(Place(ours, uuid)) == f"{ours} is no longer there; is the file system still mounted?"
     assert directories.owner_of(ours) is None
-    Path(ours).touch()
-    assert directories.state(Place(ours, uuid)) == f"{ours} is no longer there; is the file system still mounted?"
-    now = directories._identity_of(os.open(os.path.dirname(ours), os.O_RDONLY))  # noqa: PTH120
-    changed = f"{os.path.dirname(ours)} is on {now} now, and the target was on fuse mfs#m1:9421"  # noqa: PTH120
-    other = f"{ours} is no longer there: {changed}; is the file system still mounted?"
-    assert directories.state(Place(ours, uuid, "fuse mfs#m1:9421")) == other
-    assert directories.state(Place(f"{ours}/a/b", uuid, "fuse mfs#m1:9421")) == other.replace(ours, f"{ours}/a/b")
-    assert directories.state(Place(ours, uuid, now)) == f"{ours} is no longer there; is the file system still mounted?"
+    assert "no longer there; is" in str(directories.state(place))
+    for below in ("", "/a/b"):  # the file system is another one: that is said
+        gone = directories.state(Place(f"{ours}{below}", place.uuid, "fuse mfs#m1:9421"))
+        assert "the target was on fuse mfs#m1:9421" in str(gone)
 
 
 @pytest.mark.local
 @as_root
-def test_full_and_read_only(tmp_path: Path) -> None:
-    with mounted("mount", "-t", "tmpfs", "-o", "size=64k,nr_inodes=10", "tmpfs", str(tmp_path / "small")):
-        ours = f"{tmp_path}/small/iosweep-c"
-        uuid = directories.claim(ours, OWNER)
-        with contextlib.suppress(OSError), (tmp_path / "small" / "fill").open("wb", buffering=0) as file:
+def test_a_full_target_is_a_result_and_one_that_is_read_only_is_not(tmp_path: Path) -> None:
+    small = tmp_path / "small"
+    with mounted("mount", "-t", "tmpfs", "-o", "size=64k,nr_inodes=10", "tmpfs", str(small)):
+        place = Place(f"{small}/iosweep-c", directories.claim(f"{small}/iosweep-c", OWNER))
+        with contextlib.suppress(OSError), (small / "fill").open("wb", buffering=0) as file:
             while True:
                 file.write(bytes(4096))
-        for number in itertools.count():  # no inode either
-            try:
-                (tmp_path / "small" / str(number)).touch()
-            except OSError:
-                break
+        with contextlib.suppress(OSError):  # no inode either
+            for number in itertools.count():
+                (small / str(number)).touch()
         with pytest.raises(OSError, match="No space left"):
-            (Path(ours) / "x").touch()
-        assert directories.state(Place(ours, uuid)) is None  # that is a result
-        subprocess.run(["mount", "-o", "remount,ro", tmp_path / "small"], check=True)
-        assert directories.state(Place(ours, uuid)) == f"the target is read-only now: nothing can be written to {ours}"
-        with pytest.raises(Refused, match=f"the target {tmp_path}/small is read-only; mount it writable"):
-            directories.claim(f"{tmp_path}/small/iosweep-d", OWNER)
-
-
-@pytest.mark.local
-@as_root
-def test_without_permission() -> None:
-    with everybodys() as place:
-        ours = f"{place}/iosweep-c"
-        said = as_user(
-            "import sys; d = sys.argv[1]; uuid = directory.claim(d, {owner})\n"
-            "for mode in (0o500, 0): os.chmod(d, mode); print(directory.state(Place(d, uuid)))\n"
-            "try: directory.claim(d, {owner})\n"
-            "except Refused as error: print(error)",
-            ours,
-        ).splitlines()
-    assert said[:2] == [f"{ours} cannot be written to any more by user {OTHER}"] * 2
-    assert said[2].startswith(f"{ours} is closed to user {OTHER}, so it is another user's; it is left alone.")
+            (Path(place.directory) / "x").touch()
+        assert directories.state(place) is None
+        subprocess.run(["mount", "-o", "remount,ro", small], check=True)
+        assert "read-only" in str(directories.state(place))
+        with pytest.raises(Refused, match="read-only"):
+            directories.claim(f"{small}/iosweep-d", OWNER)
 
 
 @pytest.mark.parametrize("aim", ["theirs", "nowhere", "precious"])
 def test_a_link_in_its_place_is_not_followed(place: Path, aim: str) -> None:
     (place / "iosweep-c").symlink_to(place / aim)
     for touch in (lambda d: directories.claim(d, OWNER), directories.owner_of, lambda d: Opened(Place(d, "u"))):
-        with pytest.raises(Refused, match="is a symbolic link; it is not followed"):
+        with pytest.raises(Refused, match="symbolic link"):
             touch(f"{place}/iosweep-c")
-    assert (
-        directories.state(Place(f"{place}/iosweep-c", "u"))
-        == f"{place}/iosweep-c is a symbolic link; it is not followed"
-    )
+    assert "symbolic link" in str(directories.state(Place(f"{place}/iosweep-c", "u")))
     assert not directories.ours(f"{place}/iosweep-c", "u")
-
-
-# The file system
-
-
-def test_which_file_system(place: Path) -> None:
-    found = identify.identify(str(place))
-    assert found["writable"]
-    assert not identify.identify("/proc/sys")["writable"]  # where nobody makes a directory, not even root
-    assert found | {"real": f"{place}/theirs"} == identify.identify(str(place / "theirs"))
-    assert found["real"] == str(place)
-    assert found["fstype"] in found["mount"]
-    (place / "iosweep-link").symlink_to(place)  # the target itself may be a link: the user named it
-    assert identify.identify(str(place / "iosweep-link")) == found
-    space = identify.space(str(place))
-    assert space["free_bytes"] > 0
-
-
-@pytest.mark.local
-@as_root
-def test_a_password_in_the_source_of_a_mount(place: Path) -> None:
-    """As of curlftpfs or davfs: it is in every result otherwise."""
-    source = "ftp://bob:s3cret@host/pub"
-    with mounted("mount", "-t", "tmpfs", source, str(place / "theirs")):
-        found = identify.identify(str(place / "theirs"))
-    assert found["source"] == "ftp://bob:***@host/pub"
-    assert "s3cret" not in str(found)
-
-
-def test_results_in_the_campaigns_directory(ours: str, place: Path, tmp_path: Path) -> None:
-    """Also by a link: they would be removed with it."""
-    facts = identify.identify(str(place))
-    (tmp_path / "link").symlink_to(place)
-    for inside in (Path(ours), Path(ours, "archive", "c"), tmp_path / "link" / "iosweep-c" / "c"):
-        assert identify.holds(facts, ours, inside)
-    for outside in (place, place / "results" / "c", tmp_path / "c"):
-        assert not identify.holds(facts, ours, outside)
-
-
-@pytest.mark.parametrize(
-    ("name", "wrong"), [("none", "does not exist; is the file system mounted?"), ("precious", "is not a directory")]
-)
-def test_no_target(place: Path, name: str, wrong: str) -> None:
-    with pytest.raises(Refused, match=wrong):
-        identify.identify(str(place / name))
-
-
-def test_the_marker_is_synced_before_it_has_its_name(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Else a power failure leaves an empty marker, with which the directory is nobody's."""
-    did: list[str] = []
-    sync, rename = os.fsync, os.rename
-
-    def synced(handle: int) -> None:
-        did.append(f"sync {Path(f'/proc/self/fd/{handle}').readlink().name}")
-        sync(handle)
-
-    def renamed(*names: Any, **where: Any) -> None:
-        did.append(f"rename {names[1]}")
-        rename(*names, **where)
-
-    monkeypatch.setattr(directories.os, "fsync", synced)
-    monkeypatch.setattr(directories.os, "rename", renamed)
-    directories.claim(directories.directory_of(str(place), "c"), OWNER)
-    assert did == ["sync iosweep.json.tmp", "rename iosweep.json", "sync iosweep-c"]

@@ -1,6 +1,6 @@
-"""The striping of the campaign's directory: what is handed on, exactly, and what is read back.
+"""The striping of the campaign's directory: what is handed on, exactly, and what is read back; and MooseFS's trash.
 
-The commands of Lustre, BeeGFS and GPFS are stand-ins here: scripts that note their arguments and say what they must.
+The commands of Lustre, BeeGFS, GPFS and MooseFS are stand-ins here: scripts that note their arguments.
 """
 
 import json
@@ -9,14 +9,13 @@ import shlex
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from iosweep.errors import Refused
 from iosweep.target import layout
 from targets import at, marked
-
-pytestmark = pytest.mark.local
 
 #: Writes down what it was called with, from where, and whether it could read something.
 STAND_IN = """#!{python}
@@ -53,126 +52,100 @@ def stand_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., N
     return put
 
 
-@pytest.fixture
-def calls(tmp_path: Path) -> Callable[[], list[list[str]]]:
-    def read() -> list[list[str]]:
-        log = tmp_path / "log"
-        return [json.loads(line) for line in log.read_text().splitlines()] if log.exists() else []
-
-    return read
+def calls(tmp_path: Path) -> list[list[str]]:
+    log = tmp_path / "log"
+    return [json.loads(line) for line in log.read_text().splitlines()] if log.exists() else []
 
 
-# What may be asked for
-
-
-@pytest.mark.parametrize(
-    "arguments",
-    ["-c 4 -S 1m", "-c-1 -i -1", "--stripe-count=4 --stripe-size 1m", "-E 1M -L mdt -E eof -c -1 -p disk", "-N2 -E eof",
-     "--numtargets=4 --chunksize=1m", "-p 'a b' -c '$(x)' -S -rf"],  # values: what they mean is the command's matter
+LAYOUTS = (
+    "-c 4 -S 1m", "-c-1 -i -1", "--stripe-count=4 --stripe-size 1m", "-E 1M -L mdt -E eof -c -1 -p disk", "-N2 -E eof",
+    "--numtargets=4 --chunksize=1m", "-p 'a b' -c '$(x)' -S -rf",  # values: what they mean is the command's matter
 )  # fmt: skip
-def test_layouts(arguments: str) -> None:
-    assert layout.refused(shlex.split(arguments)) is None
+#: Arguments, and the one of them that is refused.
+NO_LAYOUTS = {
+    "4": "4",
+    "-c 4 ..": "..",
+    "-c 4 -d ..": "-d",  # would delete the layout of the directory above
+    "-c 4 --": "--",
+    "--yam=layout.yaml": "--yam=layout.yaml",  # getopt_long would complete it
+    "--numtargets=4 --removenode=1": "--removenode=1",
+    "-c": "-c",
+    "--stripe-count= ..": "..",  # its value is empty, and not what follows
+    "-p ../theirs": "../theirs",
+    "--pool=/x": "--pool=/x",
+    "-p 'a\nb'": "a\nb",
+    "-p 'a\0b'": "a\0b",
+}
 
 
-@pytest.mark.parametrize(
-    ("arguments", "wrong"),
-    [
-        ("4", "`4` is no option that sets a layout; there are "),
-        ("-c 4 ..", "`..` is no option"),
-        ("-c 4 -d ..", "`-d` is no option"),  # would delete the layout of the directory above
-        ("-c 4 --", "`--` is no option"),
-        ("--yam=layout.yaml", "`--yam=layout.yaml` is no option"),  # getopt_long would complete it
-        ("--numtargets=4 --removenode=1", "`--removenode=1` is no option"),
-        ("-c", "`-c` lacks its value"),
-        ("--stripe-count= ..", "`..` is no option"),  # its value is empty, and not what follows
-        ("-p ../theirs", "`../theirs` names a place; the layout is set on the campaign's directory alone"),
-        ("--pool=/x", "`--pool=/x` names a place"),
-        ("-p 'a\nb'", "`a\nb` names a place"),
-        ("-p 'a\0b'", "`a\0b` names a place"),
-    ],
-)
-def test_no_layouts(arguments: str, wrong: str) -> None:
-    assert str(layout.refused(shlex.split(arguments))).startswith(wrong)
+def test_only_options_of_a_layout_are_handed_on() -> None:
+    for arguments in LAYOUTS:
+        assert layout.refused(shlex.split(arguments)) is None, arguments
+    for arguments, wrong in NO_LAYOUTS.items():
+        assert str(layout.refused(shlex.split(arguments))).startswith(f"`{wrong}`"), arguments
+    assert [layout.unsettable(fstype) is None for fstype in ("lustre", "beegfs", "ext4", "gpfs")] == [True, True, False,
+                                                                                                  False]  # fmt: skip
 
 
-def test_where_it_can_be_set() -> None:
-    assert layout.unsettable("lustre") is None
-    assert layout.unsettable("beegfs") is None
-    for fstype in ("ext4", "gpfs", "nfs4", ""):
-        said = f"target.layout can be set on lustre and beegfs, and the target is {fstype}; leave it out"
-        assert str(layout.unsettable(fstype)) == said
+def test_the_wording_of_refusals(snapshot: Any) -> None:
+    found = [f"{arguments!r}: {layout.refused(shlex.split(arguments))}" for arguments in ("4", "-c", "-p ../theirs")]
+    assert "\n".join([*found, str(layout.unsettable("gpfs"))]) == snapshot
 
 
-# Set
-
-
+@pytest.mark.local
 @pytest.mark.parametrize(
     ("fstype", "arguments", "expected"),
     [
-        ("lustre", ["-c", "4", "-S", "1m"], ["lfs", "setstripe", "-c", "4", "-S", "1m"]),
         ("lustre", ["-p", "a b;$(x)"], ["lfs", "setstripe", "-p", "a b;$(x)"]),
         ("beegfs", ["--numtargets=4", "--chunksize=1m"],
          ["beegfs-ctl", "--setpattern", "--numtargets=4", "--chunksize=1m"]),
     ],
 )  # fmt: skip
-def test_set(
-    campaign: str, stand_in: Callable[..., None], calls: Callable[[], list[list[str]]],
-    fstype: str, arguments: list[str], expected: list[str],
-) -> None:  # fmt: skip
+def test_a_layout_is_set_on_the_campaigns_directory_alone_without_a_shell(
+    campaign: str, stand_in: Callable[..., None], tmp_path: Path, fstype: str, arguments: list[str], expected: list[str]
+) -> None:
     stand_in(expected[0], out=b"ignored", err=b"warned")
     assert layout.set_layout(at(campaign), fstype, arguments) is None
-    assert calls() == [[*expected, campaign, campaign, ""]]
+    assert calls(tmp_path) == [[*expected, campaign, campaign, ""]]
 
 
-def test_a_layout_that_the_file_system_refuses(campaign: str, stand_in: Callable[..., None]) -> None:
-    stand_in("lfs", err=b"\nerror on ioctl 0x4008669a: stripe count 9999 \x1b[2J \xff\nusage: setstripe ...\n", code=22)
-    with pytest.raises(Refused) as caught:
-        layout.set_layout(at(campaign), "lustre", ["-c", "9999"])
-    assert str(caught.value) == (
-        "target.layout cannot be set: `lfs setstripe -c 9999` ended with exit code 22:"
-        " error on ioctl 0x4008669a: stripe count 9999 [2J"
-    )
-
-
-@pytest.mark.parametrize(
-    ("out", "err", "said"), [(b"on stdout\nmore", b"", "on stdout"), (b"", b"", "it says nothing"), (b"a", b"b\n", "b")]
-)
-def test_what_a_failure_says(campaign: str, stand_in: Callable[..., None], out: bytes, err: bytes, said: str) -> None:
-    stand_in("beegfs-ctl", out, err, 1)
-    with pytest.raises(Refused, match=f"ended with exit code 1: {said}$"):
-        layout.set_layout(at(campaign), "beegfs", ["--numtargets=4"])
-
-
-@pytest.mark.usefixtures("stand_in")
-def test_no_command(campaign: str) -> None:
-    with pytest.raises(Refused, match=r"^target.layout cannot be set: lfs is not on PATH$"):
+@pytest.mark.local
+def test_a_command_that_fails_or_is_not_there_is_named(campaign: str, stand_in: Callable[..., None]) -> None:
+    for absent in ("lustre", "gpfs"):
+        assert "not on PATH" in layout.read_layout(at(campaign), absent)
+    with pytest.raises(Refused, match="lfs is not on PATH"):
         layout.set_layout(at(campaign), "lustre", ["-c", "4"])
-    assert layout.read_layout(at(campaign), "lustre") == "not recorded: lfs is not on PATH"
-    assert layout.read_layout(at(campaign), "gpfs") == "not recorded: mmlsattr is not on PATH"
+    for out, err, said in (
+        (b"out\nmore", b"", "out"),
+        (b"", b"", "it says nothing"),
+        (b"a", b"\nb \x1b[2J \xff\nc", "b"),
+    ):
+        stand_in("lfs", out, err, 22)
+        with pytest.raises(Refused, match=f"lfs setstripe -c 9.*exit code 22: {said}") as caught:
+            layout.set_layout(at(campaign), "lustre", ["-c", "9"])
+        assert str(caught.value).isprintable()
+        read = layout.read_layout(at(campaign), "lustre")
+        assert read.startswith(layout.NOT_RECORDED) and f"exit code 22: {said}" in read
 
 
-def test_nothing_is_called_for_what_is_refused(
-    campaign: str, tmp_path: Path, stand_in: Callable[..., None], calls: Callable[[], list[list[str]]]
+@pytest.mark.local
+def test_nothing_is_called_for_a_directory_or_an_option_that_is_refused(
+    campaign: str, tmp_path: Path, stand_in: Callable[..., None]
 ) -> None:
     stand_in("lfs")
-    with pytest.raises(
-        Refused, match=r"^target.layout can be set on lustre and beegfs, and the target is gpfs; leave it out$"
-    ):
-        layout.set_layout(at(campaign), "gpfs", ["-c", "4"])
-    with pytest.raises(Refused, match=r"^target.layout: `\.\.` is no option"):
-        layout.set_layout(at(campaign), "lustre", ["-c", "4", ".."])
+    for fstype, arguments in (("gpfs", ["-c", "4"]), ("lustre", ["-c", "4", ".."])):
+        with pytest.raises(Refused, match="layout"):
+            layout.set_layout(at(campaign), fstype, arguments)
     (tmp_path / "iosweep-link").symlink_to(campaign)
     for touch in (lambda d: layout.set_layout(d, "lustre", ["-c", "4"]), lambda d: layout.read_layout(d, "lustre")):
-        with pytest.raises(Refused, match="is a symbolic link; it is not followed"):
+        with pytest.raises(Refused, match="symbolic link"):
             touch(at(f"{tmp_path}/iosweep-link"))
         with pytest.raises(FileNotFoundError):
             touch(at(f"{tmp_path}/iosweep-none"))
-    assert calls() == []
+    assert calls(tmp_path) == []
 
 
-# Read back
-
-
+@pytest.mark.local
 @pytest.mark.parametrize(
     ("fstype", "command", "shown", "expected"),
     [
@@ -188,40 +161,42 @@ def test_nothing_is_called_for_what_is_refused(
          "metadata replication: 1 max 2; data replication: 1 max 2"),
     ],
 )  # fmt: skip
-def test_read(
-    campaign: str, stand_in: Callable[..., None], calls: Callable[[], list[list[str]]],
-    fstype: str, command: list[str], shown: str, expected: str,
+def test_the_layout_is_read_back_in_one_line(
+    campaign: str, stand_in: Callable[..., None], tmp_path: Path, fstype: str, command: list[str], shown: str,
+    expected: str,
 ) -> None:  # fmt: skip
     stand_in(command[0], out=shown.replace("DIRECTORY", campaign).encode())
     assert layout.read_layout(at(campaign), fstype) == expected
-    assert calls() == [[*command, campaign, campaign, ""]]
+    assert calls(tmp_path) == [[*command, campaign, campaign, ""]]
+    assert layout.read_layout(at(campaign), "ext4") == layout.NOT_RECORDED
 
 
-@pytest.mark.parametrize(
-    ("out", "expected"),
-    [
-        (b"", "not recorded: lfs shows nothing"),
+@pytest.mark.local
+def test_a_layout_fits_a_column_and_drives_no_terminal(campaign: str, stand_in: Callable[..., None]) -> None:
+    for out, expected in (
         (b" \n\t\n", "not recorded: lfs shows nothing"),
         (b"a\x00\x1b[31mb\xff\n<script>", "a [31mb ; <script>"),
         (b"x" * 1000, "x" * 299 + "…"),
-    ],
-)
-def test_what_is_shown_fits_a_column(campaign: str, stand_in: Callable[..., None], out: bytes, expected: str) -> None:
-    stand_in("lfs", out=out)
-    assert layout.read_layout(at(campaign), "lustre") == expected
+    ):
+        stand_in("lfs", out=out)
+        assert layout.read_layout(at(campaign), "lustre") == expected
 
 
-def test_a_layout_that_cannot_be_read(campaign: str, stand_in: Callable[..., None]) -> None:
-    stand_in("lfs", err=b"getstripe: no memory\n", code=12)
-    said = "not recorded: `lfs getstripe -d` ended with exit code 12: getstripe: no memory"
-    assert layout.read_layout(at(campaign), "lustre") == said
+@pytest.mark.local
+def test_the_trash_of_moosefs_is_turned_off_for_the_campaigns_directory_alone(
+    campaign: str, stand_in: Callable[..., None], tmp_path: Path
+) -> None:
+    """MooseFS keeps deleted files for a day, unless that is turned off."""
+    assert "not on PATH" in str(layout.keep_nothing(at(campaign)))
+    stand_in("mfssettrashtime")
+    assert layout.keep_nothing(at(campaign)) is None
+    assert calls(tmp_path) == [["mfssettrashtime", "0", campaign, campaign, ""]]
+    stand_in("mfssettrashtime", err=b"no such mount\n", code=1)
+    assert "exit code 1: no such mount" in str(layout.keep_nothing(at(campaign)))
 
 
-def test_a_file_system_without_layouts(campaign: str) -> None:
-    assert layout.read_layout(at(campaign), "ext4") == "not recorded"
-
-
-def test_a_name_that_is_not_text(tmp_path: Path, stand_in: Callable[..., None]) -> None:
+@pytest.mark.local
+def test_a_name_that_is_not_text_does_no_harm(tmp_path: Path, stand_in: Callable[..., None]) -> None:
     directory = f"{tmp_path}/iosweep-\udcff"
     Path(directory).mkdir()
     marked(Path(directory))

@@ -1,56 +1,134 @@
-"""Quotas: file systems without any, and stand-ins for the kernel's quotactl and Lustre's `lfs`."""
+"""How much may be written: what is free, shares of it, how full the file system gets, and quotas."""
 
 import ctypes
 import os
-import shutil
 import struct
-import tempfile
-from collections.abc import Callable, Iterator
+import subprocess
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-import mounts
 from iosweep.errors import Refused
 from iosweep.target import identify, space
 
-pytestmark = pytest.mark.local
+MIB, GIB = 1 << 20, 1 << 30
+#: 60 of 100 GiB used, 40 free; a tenth of a million files used.
+NOW = {"used_bytes": 60 * GIB, "free_bytes": 40 * GIB, "used_inodes": 100_000, "free_inodes": 900_000}
+LIMITS = {"share_of_free": 0.10, "fill": 0.80}
+FULL = {"used_bytes": 95 * GIB, "free_bytes": 5 * GIB}
 
-MIB = 1 << 20
+#: name, what differs, and a word of the refusal, None where it may be written.
+CASES: list[tuple[str, dict[str, Any], str | None]] = [
+    ("nothing", {}, None),
+    ("a tenth of what is free", {"needed_bytes": 4 * GIB}, None),
+    ("a byte more", {"needed_bytes": 4 * GIB + 1}, "limits.share_of_free"),
+    ("a larger share", {"needed_bytes": 20 * GIB, "limits": LIMITS | {"share_of_free": 0.5}}, None),
+    ("up to the brim", {"needed_bytes": 20 * GIB, "limits": LIMITS | {"share_of_free": 1.0}}, None),
+    ("a byte over it", {"needed_bytes": 20 * GIB + 1, "limits": LIMITS | {"share_of_free": 1.0}}, "raise limits.fill"),
+    ("nothing may be used", {"needed_bytes": 1, "limits": LIMITS | {"share_of_free": 0.0}}, "limits.share_of_free"),
+    ("nothing is needed of a full one", {"now": FULL}, None),
+    ("a little of a full one", {"now": FULL, "needed_bytes": 1}, "raise limits.fill"),
+    # our files there already count as free, and are not written again
+    ("ours is there", {"needed_bytes": 5 * GIB, "ours_bytes": 10 * GIB}, None),
+    ("some of ours is there", {"needed_bytes": 5 * GIB, "ours_bytes": 4 * GIB}, "limits.share_of_free"),
+    ("ours on a full one", {"now": FULL, "needed_bytes": GIB, "ours_bytes": 20 * GIB}, None),
+    # while it runs, what others have written since counts as it did at first
+    ("later, others took much", {"needed_bytes": 5 * GIB, "ours_bytes": 4 * GIB, "now": {"free_bytes": 10 * GIB}},
+     "limits.share_of_free"),
+    ("later, nothing more is needed", {"needed_bytes": 4 * GIB, "ours_bytes": 4 * GIB, "now": {"free_bytes": 0}}, None),
+    # files
+    ("a tenth of the free inodes", {"needed_inodes": 90_000}, None),
+    ("a file more", {"needed_inodes": 90_001}, "free inodes"),
+    ("many files", {"needed_inodes": 700_000, "limits": LIMITS | {"share_of_free": 0.9}}, None),
+    ("too many", {"needed_inodes": 700_001, "limits": LIMITS | {"share_of_free": 0.9}}, "limits.fill"),
+    ("no inodes are counted", {"now": {"used_inodes": 0, "free_inodes": 0}, "needed_inodes": 10**9}, None),
+    ("no inode is free", {"now": {"used_inodes": 1000, "free_inodes": 0}, "needed_inodes": 1}, "free inodes"),
+    ("nothing is said", {"now": {"used_bytes": 0, "free_bytes": 0}, "needed_bytes": 1}, "data servers"),
+    ("more than there is", {"now": {"used_bytes": 99 * GIB, "free_bytes": GIB}, "needed_bytes": 2 * GIB,
+                            "limits": {"share_of_free": 1.0, "fill": 1.0}}, "make room"),
+    # of 60 GiB that were free, MooseFS counts the 20 that we deleted as used: our share is of 60, and 40 are free
+    ("a trash keeps ours", {"needed_bytes": 25 * GIB, "kept_bytes": 20 * GIB,
+                            "limits": {"share_of_free": 0.5, "fill": 0.9}}, None),
+    ("a trash keeps nothing", {"needed_bytes": 25 * GIB, "limits": {"share_of_free": 0.5, "fill": 0.9}},
+     "limits.share_of_free"),
+    ("a trash keeps too much", {"needed_bytes": 45 * GIB, "kept_bytes": 80 * GIB,
+                                "limits": {"share_of_free": 0.5, "fill": 1.0}}, "make room"),
+]  # fmt: skip
 
 
-@pytest.fixture
-def point() -> Iterator[Path]:
-    """Where something can be mounted that all users get to."""
-    if reason := mounts.missing():
-        pytest.skip(reason)
-    directory = Path(tempfile.mkdtemp(prefix="iosweep-test-"))
-    directory.chmod(0o755)
-    (directory / "m").mkdir()
-    yield directory / "m"
-    shutil.rmtree(directory)
+def refusal(change: dict[str, Any]) -> str | None:
+    call: dict[str, Any] = {"ours_bytes": 0, "needed_bytes": 0, "needed_inodes": 0, "limits": LIMITS} | change
+    found = space.too_much(NOW | call.pop("now", {}), **call)
+    return str(found) if found else None
 
 
-# None
+@pytest.mark.parametrize(("change", "said"), [case[1:] for case in CASES], ids=[case[0] for case in CASES])
+def test_no_more_is_written_than_the_limits_allow(change: dict[str, Any], said: str | None) -> None:
+    found = refusal(change)
+    assert found is None if said is None else found and said in found
 
 
-def test_ext4_without_quotas(point: Path) -> None:
-    with mounts.ext4(point):
-        assert space.room(str(point))["quotas"] == []
+Q = {"scope": "user 7", "used_bytes": 6 * MIB, "limit_bytes": 8 * MIB, "used_files": 90, "limit_files": 100}
+#: What differs in the quota, bytes and files more, and what is lacking.
+QUOTAS: list[tuple[dict[str, Any], int, int, str | None]] = [
+    ({}, 2 * MIB, 10, None),
+    ({}, 2 * MIB + 1, 0, "6.0 MiB of 8.0 MiB"),
+    ({}, 0, 11, "90 of 100"),
+    ({"limit_bytes": None}, 1 << 50, 10, None),
+    ({"limit_files": None}, 0, 1 << 50, None),
+    ({"used_bytes": 9 * MIB, "used_files": 101}, 0, 0, None),  # over it already: nothing more may go on
+    ({"used_bytes": 9 * MIB}, 1, 0, "9.0 MiB of 8.0 MiB"),
+]
 
 
-def test_no_quotas(tmp_path: Path) -> None:
-    for directory in (tmp_path, Path("/proc"), Path("/dev/shm"), Path("/sys")):
+def over_quota(change: dict[str, Any], size: int, files: int) -> str | None:
+    roomy: Any = {"scope": "group 7", "used_bytes": 0, "limit_bytes": 1 << 60, "used_files": 0, "limit_files": 1 << 60}
+    binding: Any = Q | change
+    found = space.over_quota([roomy, binding], size, files)
+    return str(found) if found else None
+
+
+def test_no_more_is_written_than_a_quota_allows() -> None:
+    for change, size, files, said in QUOTAS:
+        found = over_quota(change, size, files)
+        assert found is None if said is None else found and said in found, (change, size, files)
+    assert space.over_quota([], 1 << 60, 1 << 60) is None
+
+
+def test_the_wording_of_refusals(snapshot: Any) -> None:
+    found = [f"{name}: {said}" for name, change, _ in CASES if (said := refusal(change))]
+    found += [said for *case, _ in QUOTAS if (said := over_quota(*case))]
+    found.append(space.not_freed(40 * GIB, 30 * GIB))
+    assert "\n".join(found) == snapshot
+
+
+@pytest.mark.parametrize(
+    ("deleted", "expected_free", "free", "kept"),
+    [
+        (0, 50, 10, 0),  # others have written
+        (40, 50, 50, 0),
+        (40, 50, 31, 0),  # most of it is free
+        (40, 50, 10, 40),
+        (40, 90, 10, 40),  # no more than was deleted
+        (40, 50, 30, 20),
+    ],
+)
+def test_what_was_deleted_and_is_not_free_is_noticed(deleted: int, expected_free: int, free: int, kept: int) -> None:
+    assert space.not_free(deleted * GIB, expected_free * GIB, free * GIB) == kept * GIB
+
+
+# Quotas as they are read
+
+
+def test_directories_without_quotas_have_none(tmp_path: Path) -> None:
+    for directory in (tmp_path, Path("/proc"), Path("/dev/shm")):
         assert space.room(str(directory))["quotas"] == []
     (tmp_path / "file").write_text("x")
-    with pytest.raises(Refused, match="is not a directory"):
-        space.room(str(tmp_path / "file"))["quotas"]
-    with pytest.raises(Refused, match="does not exist"):
-        space.room(str(tmp_path / "none"))["quotas"]
-
-
-# The kernel's
+    for name in ("file", "none"):
+        with pytest.raises(Refused):
+            space.room(str(tmp_path / name))
 
 
 class Kernel:
@@ -83,16 +161,20 @@ QUOTA = {"used_bytes": 5 * MIB, "limit_bytes": 8 * MIB, "used_files": 7, "limit_
 
 
 @pytest.mark.parametrize("by_device", [None, "/dev/x"])
-def test_the_kernels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, by_device: str | None) -> None:
+def test_quotas_of_user_and_group_are_the_kernels(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, by_device: str | None
+) -> None:
     monkeypatch.setattr(identify, "identify", lambda directory: {"fstype": "ext4", "source": "/dev/x"})
-    table = {(0, os.geteuid()): FIELDS, (1, os.getegid()): FIELDS, (1, 4242): FIELDS, (2, 0): FIELDS}
+    user, group = os.geteuid(), os.getegid()
+    table = {(0, user): FIELDS, (1, group): FIELDS, (1, 4242): FIELDS, (2, 0): FIELDS}
     monkeypatch.setattr(space, "_LIBC", Kernel(table, by_device))
-    user, group = space.room(str(tmp_path))["quotas"]
-    assert user == {"scope": f"user {os.geteuid()}"} | QUOTA
-    assert group == {"scope": f"group {os.getegid()}"} | QUOTA
+    assert space.room(str(tmp_path))["quotas"] == [
+        {"scope": f"user {user}"} | QUOTA,
+        {"scope": f"group {group}"} | QUOTA,
+    ]
 
 
-def test_the_group_of_new_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_new_files_count_for_the_group_of_a_setgid_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     groups = [os.getegid(), *(g for g in os.getgroups() if g != os.getegid()), *([4242] if not os.getuid() else [])]
     os.chown(tmp_path, -1, groups[-1])
     tmp_path.chmod(0o2755)
@@ -106,12 +188,10 @@ def test_the_group_of_new_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
         ([0, 0, 5, 0, 0, 7], None),  # counted, not limited
         ([1, 0, 5, 0, 0, 7], (1024, None)),
         ([0, 2, 5, 0, 0, 7], (2048, None)),
-        ([0, 0, 5, 9, 0, 7], (None, 9)),
         ([0, 0, 5, 9, 8, 7], (None, 8)),
-        ([1 << 43, 0, 5, 0, 0, 7], (1 << 53, None)),
     ],
 )
-def test_limits(
+def test_the_smaller_limit_binds(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fields: list[int], limits: tuple[int | None, int | None] | None
 ) -> None:
     monkeypatch.setattr(space, "_LIBC", Kernel({(0, os.geteuid()): fields}))
@@ -119,35 +199,28 @@ def test_limits(
     assert [(q["limit_bytes"], q["limit_files"]) for q in found] == ([limits] if limits else [])
 
 
-# Lustre's
-
-#: A stand-in: what it says stands in files beside it, named for -u and -g.
-LFS = """#!/bin/sh
-here=${0%/*}
-for word; do printf '%s\\n' "$word"; done >> "$here/log"
-[ -e "$here/said$3" ] && exec cat "$here/said$3"
-echo "user quotas are not enabled." >&2
-exit 3
-"""
+#: What `lfs quota -q` is asked, and says: user's and group's, None where quotas are off.
+Lfs = Callable[..., tuple[str, list[list[str]]]]
 
 
 @pytest.fixture
-def lfs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Path]:
-    """Puts a stand-in for lfs on PATH; gives the directory to ask about."""
-    (tmp_path / "bin").mkdir()
-    (tmp_path / "bin" / "lfs").write_text(LFS)
-    (tmp_path / "bin" / "lfs").chmod(0o755)
-    directory = tmp_path / "mnt 12 34 5"
-    directory.mkdir()
-    monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:{os.environ['PATH']}")
-    monkeypatch.setattr(identify, "identify", lambda directory: {"fstype": "lustre", "source": "a@tcp:/b"})
+def lfs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Lfs:
+    """Has lfs say something of a directory, whose name it repeats; returns it, and the commands that are called."""
+    directory, called = str(tmp_path / "mnt 12 34 5"), list[list[str]]()
+    Path(directory).mkdir()
+    monkeypatch.setattr(identify, "identify", lambda _: {"fstype": "lustre", "source": "a@tcp:/b"})
     monkeypatch.setattr(space, "_silent", set())
 
-    def say(user: str = "", group: str = "") -> Path:
-        for option, text in {"-u": user, "-g": group}.items():
-            if text:
-                (tmp_path / "bin" / f"said{option}").write_text(text.replace("DIR", str(directory)))
-        return directory
+    def say(user: str | None = None, group: str | None = None) -> tuple[str, list[list[str]]]:
+        def run(argv: list[str], **_: Any) -> subprocess.CompletedProcess[bytes]:
+            called.append(argv)
+            if (said := user if argv[3] == "-u" else group) is None:
+                raise subprocess.CalledProcessError(3, argv)
+            text = said.replace("DIR", directory)
+            return subprocess.CompletedProcess(argv, 0, text.encode("utf-8", "surrogateescape"))
+
+        monkeypatch.setattr(space.subprocess, "run", run)
+        return directory, called
 
     return say
 
@@ -161,72 +234,30 @@ def lfs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Path]:
         ("DIR [4000]* 0 3000 expired [25] 0 0 -\n", (4000, 3000, 25, None)),
         ("DIR 4 0 3000 - 25 0 0 -\nuid 1000 is using default block quota setting\n", (4, 3000, 25, None)),
         ("DIR 4 0 0 - 25 0 0 -\n", None),
-        ("DIR\n", None),
-        ("garbage \xff 1 2\n", None),
+        ("garbage \udcff 1 2\n", None),
     ],
 )
-def test_lustre(lfs: Callable[..., Path], said: str, expected: tuple[int, int | None, int, int | None] | None) -> None:
-    found = space.room(str(lfs(said)))["quotas"]
-    if expected is None:
-        assert found == []
-        return
-    used, limit, used_files, limit_files = expected
-    assert found == [
-        {
-            "scope": f"user {os.geteuid()}",
-            "used_bytes": used << 10,
-            "limit_bytes": limit << 10 if limit else None,
-            "used_files": used_files,
-            "limit_files": limit_files,
-        }
-    ]
+def test_quotas_of_lustre_are_read_in_kib(lfs: Lfs, said: str, expected: tuple[int, int, int, int | None]) -> None:
+    found = space.room(lfs(said)[0])["quotas"]
+    fields = ("used_bytes", "limit_bytes", "used_files", "limit_files")
+    assert (
+        [tuple(quota[name] for name in fields) for quota in found]
+        == (  # type: ignore[literal-required]
+            [(expected[0] << 10, expected[1] << 10, *expected[2:])] if expected else []
+        )
+    )
+    assert [quota["scope"] for quota in found] == [f"user {os.geteuid()}"] * bool(expected)
 
 
-def test_what_lfs_is_asked(lfs: Callable[..., Path], tmp_path: Path) -> None:
-    directory = str(lfs(group="DIR 4 0 3000 - 25 0 0 -\n"))
+def test_lfs_is_asked_for_user_and_group_and_once_where_it_knows_nothing(lfs: Lfs) -> None:
+    directory, called = lfs(group="DIR 4 0 3000 - 25 0 0 -\n")
+    once = [["lfs", "quota", "-q", "-u", str(os.geteuid()), directory], ["lfs", "quota", "-q", "-g", str(os.getegid()),
+             directory]]  # fmt: skip
     for _ in range(2):
         assert [q["scope"] for q in space.room(directory)["quotas"]] == [f"group {os.getegid()}"]
-    once = ["quota", "-q", "-u", str(os.geteuid()), directory, "quota", "-q", "-g", str(os.getegid()), directory]
-    assert (tmp_path / "bin" / "log").read_text().splitlines() == once * 2
-
-
-def test_no_quotas_are_asked_for_once(lfs: Callable[..., Path], tmp_path: Path) -> None:
-    directory = str(lfs())
+    assert called == once * 2
+    called.clear()
+    lfs()
     for _ in range(3):
         assert space.room(directory)["quotas"] == []
-    assert (tmp_path / "bin" / "log").read_text().count("-q") == 2  # user and group
-
-
-def test_no_lfs(lfs: Callable[..., Path], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PATH", "/nowhere")
-    assert space.room(str(lfs()))["quotas"] == []
-
-
-# What fits
-
-Q = {"scope": "user 7", "used_bytes": 6 * MIB, "limit_bytes": 8 * MIB, "used_files": 90, "limit_files": 100}
-
-
-@pytest.mark.parametrize(
-    ("change", "size", "files", "expected"),
-    [
-        ({}, 2 * MIB, 10, None),
-        ({}, 2 * MIB + 1, 0, "the quota of user 7 has no room for 2.0 MiB more: 6.0 MiB of 8.0 MiB are used; measure"
-         " less, or have it raised"),
-        ({}, 0, 11, "the quota of user 7 has no room for 11 more files: 90 of 100 are used; measure less, or have it"
-         " raised"),
-        ({"limit_bytes": None}, 1 << 50, 10, None),
-        ({"limit_files": None}, 0, 1 << 50, None),
-        # over it already: what needs nothing may go on
-        ({"used_bytes": 9 * MIB, "used_files": 101}, 0, 0, None),
-        ({"used_bytes": 9 * MIB}, 1, 0, "the quota of user 7 has no room for 1 B more"),
-    ],
-)  # fmt: skip
-def test_too_much(change: dict[str, Any], size: int, files: int, expected: str | None) -> None:
-    roomy = {"scope": "group 7", "used_bytes": 0, "limit_bytes": 1 << 60, "used_files": 0, "limit_files": 1 << 60}
-    found = space.over_quota([roomy, Q | change], size, files)
-    assert found is None if expected is None else str(found).startswith(expected)
-
-
-def test_nothing_binds() -> None:
-    assert space.over_quota([], 1 << 60, 1 << 60) is None
+    assert called == once

@@ -280,7 +280,7 @@ def ours(directory: str, uuid: str) -> bool:
     Raises OSError where the file system's server fails: then it is not known.
     """
     try:
-        return (owner_of(directory) or {}).get("uuid") == uuid
+        return (owner_of(directory) or {}).get("uuid") == uuid != ""
     except Refused:
         return False
     except OSError as error:
