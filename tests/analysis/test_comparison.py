@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import pytest
+from syrupy.assertion import SnapshotAssertion
 
 import results_factory as factory
 from iosweep.analysis import comparison_words as words
 from iosweep.analysis.aggregate import Result, summarize
+from iosweep.analysis.changes import NOT_KNOWN, Changed, changes, sessions
 from iosweep.analysis.comparison import Comparison, compare, most_elsewhere, told
-from iosweep.analysis.matching import match
+from iosweep.analysis.data import Campaign
+from iosweep.analysis.matching import NeverMixed, hint, ignored, match
 
 K = factory.K
-SIZES, THREADS = (4 * K, 64 * K), (1, 2, 4)
+BLOCKS, THREADS = (4 * K, 64 * K), (1, 2, 4)
 #: Transfer size, threads -> factor.
 Speed = Callable[[int, int], float]
 
@@ -29,7 +32,7 @@ def campaign(seed: int, sd: float = 0.01, n: int = 5, speed: Speed = lambda *_: 
             | {"ops_per_s": 1e4 * threads * draw.lognormvariate(0, sd) * speed(size, threads)}
             | {key: value(size, threads, number) if callable(value) else value for key, value in more.items()}
         )
-        for size in SIZES
+        for size in BLOCKS
         for threads in THREADS
         for number in range(1, n + 1)
     ]
@@ -40,44 +43,63 @@ def compared(a: Sequence[Result], b: Sequence[Result], **more: Any) -> Compariso
     return compare(match(a, b), (a, b), **more)
 
 
+def lost(size: int, _: int) -> float:
+    return 0.9 if size == 4 * K else 1.0
+
+
 def test_equal_campaigns_have_no_change() -> None:
     found = compared(campaign(1), campaign(2))
-    assert not found.regressions
-    assert told(found) == []
+    assert (found.regressions, told(found)) == ([], [])
     assert {one.verdict for one in found.singles} <= {"same", "undecided"}
+    assert compared(campaign(1, 0.002), campaign(2, 0.002)).count("same") == 6
 
 
-def test_quiet_campaigns_say_how_little_has_changed() -> None:
-    found = compared(campaign(1, 0.002), campaign(2, 0.002))
-    assert found.count("same") == 6
-    assert words.sentence(found) == "Nothing differs by more than 0.6 %."
-
-
-def test_a_loss_of_one_size_is_told_as_that() -> None:
-    found = compared(campaign(1), campaign(2, speed=lambda size, _: 0.9 if size == 4 * K else 1.0))
-    assert words.sentence(found).startswith("Random reads at 4 KiB: 9.9 % lower (9.2 to 10.6)")
-    assert "in the mean of 3 results" in words.sentence(found)
-    [one] = told(found)
-    assert one.verdict == "regression"
-    assert one.where == {"transfer_size_bytes": 4 * K}
-
-
-def test_a_loss_of_everything_is_told_as_that() -> None:
-    found = compared(campaign(1), campaign(2, speed=lambda *_: 0.9))
-    assert [one.where for one in told(found)] == [{}]
-    assert words.sentence(found).startswith("Random reads: ")
-
-
-def test_a_loss_of_one_point_is_told_with_all_that_tells_it_from_others() -> None:
-    found = compared(campaign(1), campaign(2, speed=lambda *at: 0.85 if at == (64 * K, 2) else 1.0))
-    assert words.sentence(found).startswith("Random reads at 2 threads per node, 64 KiB: ")
-    assert found.count("regression") == 1
-
-
-def test_changes_in_both_directions_are_told_apart() -> None:
+def test_a_loss_is_told_by_what_all_that_lost_has_in_common() -> None:
+    for speed, where, pairs in (
+        (lost, {"transfer_size_bytes": 4 * K}, 3),
+        (lambda *_: 0.9, {}, 6),
+        (lambda *at: 0.85 if at == (64 * K, 2) else 1.0, {}, 1),
+    ):
+        [one] = told(compared(campaign(1), campaign(2, speed=speed)))
+        assert (one.verdict, one.where, len(one.pairs)) == ("regression", where, pairs)
     found = compared(campaign(1), campaign(2, speed=lambda size, _: 0.9 if size == 4 * K else 1.1))
     assert {one.verdict for one in told(found)} == {"regression", "improvement"}
     assert sum(len(one.pairs) for one in told(found)) == 6
+
+
+def test_what_is_said_of_a_comparison(snapshot: SnapshotAssertion) -> None:
+    def reason(size: int, threads: int, number: int) -> str:
+        return f"other processes used {70 + number}% of the CPU time (cc1 {60 + number}%)" + (
+            " | too short" if size == 4 * K else "")  # fmt: skip
+
+    def suspect(verdict: Callable[..., str]) -> list[Result]:
+        return campaign(2, speed=first_lost, verdict=verdict, reasons=reason)
+
+    def first_lost(*at: int) -> float:
+        return 0.5 if at == (4 * K, 1) else 1.0
+
+    sessions = [system(seed, 0.005) for seed in range(3, 7)]
+    pairs = {
+        "equal": compared(campaign(1, 0.002), campaign(2, 0.002)),
+        "one size lost": compared(campaign(1), campaign(2, speed=lost)),
+        "everything lost": compared(campaign(1), campaign(2, speed=lambda *_: 0.9)),
+        "one point lost": compared(campaign(1), campaign(2, speed=first_lost)),
+        "latency rose": rising(),
+        "one repetition": compared(campaign(1, n=1), campaign(2, n=1)),
+        "one lost, the others undecided": compared(campaign(1, 0.05), campaign(2, 0.05, speed=first_lost)),
+        "all in doubt": compared(campaign(1), suspect(lambda *_: "suspect")),
+        "most in doubt": compared(campaign(1), suspect(lambda _, threads, __: ["suspect", "valid"][threads == 4])),
+        "few in doubt": compared(campaign(1), suspect(lambda size, *_: ["valid", "suspect"][size == 4 * K])),
+        "beyond what sessions differ by": compared(system(1, 0.005), system(2, 0.005, lambda *_: 0.9), like=sessions),
+        "one result in a alone": compared(campaign(1), campaign(2)[:-1]),
+        "two results in a alone": compared(campaign(1), campaign(2)[:-2]),
+        "invalid in b": compared(
+            campaign(1), campaign(2, verdict=lambda size, *_: "invalid" if size == 4 * K else "valid")
+        ),
+    }
+    lines = [[f"{name}: {words.sentence(one)}", *words.absent(one, ("a", "b"))] for name, one in pairs.items()]
+    lines.append([words.sessions_differ(pairs["beyond what sessions differ by"], "a")])
+    assert "\n".join(line for own in lines for line in own) == snapshot
 
 
 def test_a_change_smaller_than_matters_is_none() -> None:
@@ -86,15 +108,16 @@ def test_a_change_smaller_than_matters_is_none() -> None:
     assert compared(campaign(1, 0.002), slower, at_least=0.01).regressions
 
 
-def test_latency_that_rises_is_a_regression() -> None:
+def rising() -> Comparison:
     def latency(factor: float) -> Callable[[int, int, int], float]:
         return lambda size, threads, number: factor * 1e-3 * threads * (1 + 0.01 * (number % 3))
 
-    found = compared(
-        campaign(1, latency_p99_s=latency(1)), campaign(1, latency_p99_s=latency(1.2)), column="latency_p99_s"
-    )
-    assert found.regressions
-    assert words.sentence(found).startswith("P99 latency of random reads: 20.0 % higher")
+    a, b = (campaign(1, latency_p99_s=latency(factor)) for factor in (1, 1.2))
+    return compared(a, b, column="latency_p99_s")
+
+
+def test_latency_that_rises_is_a_regression() -> None:
+    assert rising().regressions
 
 
 def test_what_is_undecided_says_how_many_repetitions_would_decide() -> None:
@@ -122,15 +145,6 @@ def test_a_point_without_a_valid_repetition_is_not_compared() -> None:
     found = compared(campaign(1), campaign(2, verdict=lambda size, *_: "invalid" if size == 4 * K else "valid"))
     assert len(found.singles) == 3
     assert {(side, why) for _, side, why in found.without} == {(1, "invalid")}
-    assert list(words.absent(found, ("a", "b"))) == ["3 results are not compared: invalid in b."]
-
-
-def test_one_result_that_only_one_campaign_has() -> None:
-    a = campaign(1)
-    found = compared(a, campaign(2)[:-1])
-    assert list(words.absent(found, ("a", "b"))) == ["1 result of 1 point is only in a."]
-    found = compared(a, campaign(2)[:-2])
-    assert list(words.absent(found, ("a", "b"))) == ["2 results of 2 points are only in a."]
 
 
 def test_the_figures_of_a_result_never_contradict_its_change() -> None:
@@ -149,14 +163,13 @@ def test_the_figures_of_a_result_never_contradict_its_change() -> None:
 
 def test_a_figure_of_zero_is_shown_as_zero() -> None:
     found = compared(campaign(1), campaign(2, ops_per_s=lambda *at: 0.0 if at[-1] == 1 else 1e4))
-    assert {one.why for one in found.singles} == {"a figure of zero"}
+    assert {one.change for one in found.singles} == {None}
     assert words.figures(found.singles[0], "")[1] == "0 IOPS"
 
 
 def test_repetitions_on_different_nodes_decide_nothing() -> None:
     found = compared(campaign(1), campaign(2, speed=lambda *_: 0.5, hosts=lambda s, t, n: f"n{n}"))
     assert {one.verdict for one in found.singles} == {"undecided"}
-    assert {one.why for one in found.singles} == {"its repetitions ran on different nodes"}
     assert most_elsewhere(found.singles) is None
 
 
@@ -170,31 +183,7 @@ def test_a_single_repetition_is_compared_with_the_noise_of_the_other_points() ->
 
 def test_lone_single_repetitions_decide_nothing() -> None:
     found = compared(campaign(1, n=1), campaign(2, n=1))
-    assert {one.why for one in found.singles} == {"one repetition, and no others that tell how it scatters"}
-    assert words.sentence(found) == "No difference of 3 % or more can be shown: all 6 results are undecided."
-
-
-def test_undecided_results_are_counted_among_those_that_the_sentence_is_not_about() -> None:
-    noisy = campaign(2, 0.05, speed=lambda *at: 0.3 if at == (4 * K, 1) else 1.0)
-    assert words.sentence(compared(campaign(1, 0.05), noisy)).endswith(
-        "can be shown: all the other 5 results are undecided."
-    )
-
-
-def test_the_sentence_says_that_most_results_are_in_doubt() -> None:
-    def reason(size: int, threads: int, number: int) -> str:
-        return f"other processes used {70 + number}% of the CPU time (cc1 {60 + number}%)" + (
-            " | too short" if size == 4 * K else "")  # fmt: skip
-
-    doubted = campaign(
-        2, speed=lambda *at: 0.5 if at == (4 * K, 1) else 1.0, verdict=lambda *_: "suspect", reasons=reason
-    )
-    said = words.sentence(compared(campaign(1), doubted))
-    assert said.endswith("; all 6 results are in doubt: other processes used 75% of the CPU time.")
-    few = campaign(2, verdict=lambda size, *_: "suspect" if size == 4 * K else "valid", reasons=reason)
-    assert "in doubt" not in words.sentence(compared(campaign(1), few))
-    four = campaign(2, verdict=lambda size, threads, _: "valid" if threads == 4 else "suspect", reasons=reason)
-    assert "; 4 of 6 results are in doubt: " in words.sentence(compared(campaign(1), four))
+    assert {one.verdict for one in found.singles} == {"undecided"}
 
 
 def system(seed: int, session: float, speed: Speed = lambda *_: 1.0) -> list[Result]:
@@ -218,18 +207,10 @@ def test_a_loss_beyond_what_sessions_differ_by_is_found() -> None:
         system(1, 0.005), system(2, 0.005, lambda *_: 0.9), like=[system(seed, 0.005) for seed in range(3, 7)]
     )
     assert [one.where for one in told(found)] == [{}]
-    assert words.sentence(found).startswith("Random reads lost ")
     assert {one.sessions for one in found.findings} == {5}
     [learned] = found.learned or ()
     assert (learned.phase, learned.sessions) == ("rand_read", 5)
     assert 0.002 < learned.sd_share < 0.02
-    assert words.sessions_differ(found, "a").startswith("Sessions of a differ by ")
-
-
-def test_without_sessions_nothing_is_said_to_be_lost() -> None:
-    found = compared(campaign(1), campaign(2, speed=lambda *_: 0.9))
-    assert found.learned is None
-    assert "lost" not in words.sentence(found)
 
 
 def test_two_sessions_are_too_few_for_a_change_that_is_not_huge() -> None:
@@ -265,3 +246,151 @@ def test_a_campaign_that_has_less_than_half_of_a_phase_is_no_session_of_it() -> 
     alone = compared(campaign(1), campaign(2), like=[few])
     assert alone.learned == ()
     assert {one.verdict for one in alone.singles} == {"undecided"}
+
+
+# Which results of two campaigns are of the same thing
+
+#: A point of a campaign: its id, and what of its parameters is not as usual.
+Point = tuple[str, dict[str, Any]]
+USUAL = {"nodes": 1, "threads_per_node": 1, "transfer_size_bytes": 4 * K, "queue_depth": 1, "o_direct": True}
+SIZES: list[Point] = [("a", {}), ("b", {"transfer_size_bytes": 64 * K})]
+
+
+def of(points: list[Point]) -> list[Result]:
+    return summarize([factory.row(point=point, **{**USUAL, **values}) for point, values in points])
+
+
+def paired(pairs: Iterator[Any] | tuple[Any, ...]) -> list[tuple[str, str]]:
+    return [(pair.a.point, pair.b.point) for pair in pairs]
+
+
+def test_only_what_differs_in_nothing_but_what_is_ignored_is_compared() -> None:
+    b: list[Point]
+    for b, ignore, expected in (
+        (SIZES, None, [("a", "a"), ("b", "b")]),
+        # ids decide, not parameters: an id has what no parameter has
+        ([("c", {})], None, []),
+        ([("c", {})], ["phases"], [("a", "c")]),
+        ([("c", {"queue_depth": 2})], ["phases"], []),
+        ([("c", {"queue_depth": 2})], ["queue_depth"], [("a", "c")]),
+        ([("c", {"queue_depth": 2, "nodes": 2})], ["queue_depth"], []),
+        ([("c", {"queue_depth": 2, "nodes": 2})], ["queue_depth", "nodes"], [("a", "c")]),
+        # of several points that are the same, none is chosen
+        (SIZES, ["transfer_size_bytes"], []),
+        ([*SIZES, ("d", {"nodes": 2})], ["nodes"], [("b", "b")]),
+        # what no comparison may ignore keeps points apart, whatever is ignored
+        *(([("c", other)], ["phases"], []) for other in (
+            {"o_direct": False}, {"write_mode": "new"}, {"data": "random"}, {"tool": "ior"},
+        )),
+        # a version never kept points apart
+        ([("c", {"tool_version": "fio-3.37"})], ["fio.version"], [("a", "c")]),
+    ):  # fmt: skip
+        found = match(of(SIZES), of(b), None if ignore is None else ignored(ignore))
+        assert paired(found.pairs) == expected, (b, ignore)
+        assert len(found.unmatched) == 2 + len(b) - 2 * len(expected)
+
+
+def test_phases_are_paired_one_by_one() -> None:
+    both = summarize([factory.row(phase=phase, **USUAL) for phase in ("rand_read", "rand_write")])
+    found = match(both, both[:1])
+    assert [pair.a.phase for pair in found.pairs] == [both[0].phase]
+    assert [(one.side, one.result.phase, one.why) for one in found.unmatched] == [(0, both[1].phase, "only there")]
+
+
+def test_conditions_are_never_ignored() -> None:
+    for name, meant in (
+        *((name, name) for name in ("write_mode", "data", "o_direct")),
+        ("transfer_sise", "`transfer_size`"),
+    ):
+        with pytest.raises(NeverMixed, match=meant):
+            ignored([name])
+
+
+def test_what_would_match_is_told() -> None:
+    b: list[Point]
+    two = {"queue_depth": 4}
+    for b, differ, conditions, matched in (
+        ([("c", two), ("d", two | {"transfer_size_bytes": 64 * K})], ["queue_depth"], [], 2),
+        ([("c", two | {"nodes": 2})], ["nodes", "queue_depth"], [], 1),
+        ([("c", {})], ["phases"], [], 1),
+        ([("c", {"write_mode": "new"})], [], ["write_mode"], 0),
+        ([("c", {"transfer_size_bytes": 8 * K})], ["transfer_size"], [], 0),  # of two of `a`, none is chosen
+    ):
+        found = hint(of(SIZES), of(b), None)
+        assert found is not None
+        assert (list(found.differ), list(found.conditions), found.matched) == (differ, conditions, matched), b
+    assert hint(of(SIZES), summarize([factory.row(phase="seq_read")]), None) is None
+
+
+# What changed beside the figures
+
+NODE = factory.NODE | {"host": "n1"}
+CONFIGURATION = """
+campaign: {name}
+target: {{directory: /mnt/a}}
+sweeps:
+  - name: one
+    tool: fio
+    axes: {{threads_per_node: [1, 2]}}
+    phase_time: {time}
+"""
+
+
+def facts(row: dict[str, object] | None = None, node: dict[str, object] | None = None, **about: object) -> Campaign:
+    usual = {"hosts": "n1", "tool_version": "fio-3.33", "tool_sha256": "a" * 64, "session": "1"}
+    return factory.loaded([factory.row(**usual | (row or {}))], nodes=[NODE | (node or {})], **about)
+
+
+def text(name: str, time: str) -> list[dict[str, str]]:
+    return [{"file": "sweep.yaml", "text": CONFIGURATION.format(name=name, time=time)}]
+
+
+def test_equal_campaigns_differ_in_nothing() -> None:
+    assert changes(facts(), facts(campaign="another name")) == []
+    assert changes(facts(configuration=text("a", "10s")), facts(configuration=text("b", "10s"))) == []
+
+
+def test_each_fact_that_differs_is_named() -> None:
+    row: dict[str, object]
+    node: dict[str, object]
+    for row, node, expected in (
+        ({"tool_version": "fio-3.37"}, {}, Changed("tools", "fio", "3.33", "3.37")),
+        ({"tool_sha256": "b" * 64}, {}, Changed("tools", "fio binary", f"sha256 {'a' * 12}", f"sha256 {'b' * 12}")),
+        ({"target_fstype": "xfs"}, {}, Changed("target", "type", NOT_KNOWN, "xfs")),
+        ({"target_layout": "stripe 4"}, {}, Changed("target", "layout", NOT_KNOWN, "stripe 4")),
+        ({"pinning": "off"}, {}, Changed("CPUs", "pinning", NOT_KNOWN, "off")),
+        ({}, {"kernel": "6.8"}, Changed("nodes", "kernel", "6.1.0-28-amd64", "6.8")),
+        ({}, {"cpu_model": "Xeon"}, Changed("nodes", "CPU", "AMD EPYC 7543P 32-Core Processor", "Xeon")),
+        ({}, {"nics": []}, Changed("nodes", "network", "1 × 100 Gbit/s", NOT_KNOWN)),
+        (
+            {},
+            {"mount": "29 1 259:2 / /mnt/scratch rw,noatime shared:1 - ext4 /dev/nvme0n1p2 rw,errors=remount-ro"},
+            Changed("target", "mount options", "rw,relatime,errors=remount-ro", "rw,noatime,errors=remount-ro"),
+        ),
+        ({"hosts": "n2"}, {"host": "n2"}, Changed("nodes", "nodes", "n1", "n2")),
+        (
+            {"verdict": "suspect", "reasons": "too short"},
+            {},
+            Changed("verdicts", "repetitions", "1 valid", "1 suspect"),
+        ),
+    ):
+        assert changes(facts(), facts(row, node)) == [expected]
+    found = changes(facts(), facts(target={"directory": "/mnt/b"}, iosweep_version="9"))
+    assert [one.what for one in found] == ["directory", "iosweep"]
+
+
+def test_values_of_the_configuration_are_named_by_their_sweeps() -> None:
+    found = changes(facts(configuration=text("a", "10s")), facts(configuration=text("b", "20s")))
+    assert found == [Changed("configuration", "sweeps[one].phase_time", "10s", "20s")]
+
+
+def test_a_configuration_that_is_no_yaml_is_compared_as_it_is() -> None:
+    broken = [{"file": "sweep.yaml", "text": "a: [1"}]
+    assert changes(facts(configuration=broken), facts(configuration=broken)) == []
+    [*_, last] = changes(facts(configuration=text("a", "10s")), facts(configuration=broken))
+    assert (last.what, last.b) == ("sweep.yaml", "a: [1")
+
+
+def test_sessions_are_counted() -> None:
+    assert sessions(facts()) == 1
+    assert sessions(facts({"session": None})) == 0

@@ -1,12 +1,13 @@
-"""What a sweep has shown, in words. Whole sentences: a change of one is a decision."""
+"""What a sweep has shown, in words, and how its sizes and shares are written. Whole sentences, in one snapshot: a
+change of one is a decision."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import pytest
 from msgspec import structs
+from syrupy.assertion import SnapshotAssertion
 
-from iosweep.analysis import caveats, choice, sentences
+from iosweep.analysis import caveats, choice, formats, sentences
 from iosweep.analysis.aggregate import repetitions, summarize
 from iosweep.analysis.data import Row
 from results_factory import check, row, sweep_facts
@@ -36,113 +37,61 @@ def said(rows: Sequence[Row], fails: choice.Failed | None = None) -> list[str]:
     return [sentence.text for one in told for sentence in one.sentences]
 
 
-def test_a_peak_with_what_reaches_most_of_it() -> None:
-    rates = {1: 0.2 * G, 8: 1.19 * G, 16: 1.29 * G, 32: 1.0 * G}
-    assert said(points("threads_per_node", rates)) == [
-        "Sequential reads peak at 16 threads per node: 1.29 GiB/s ± 2.5 %; 8 threads per node reach 92 % (89 to 96 %); "
-        "32 threads per node reach 78 % (75 to 80 %)."
-    ]
+def cases() -> dict[str, list[Row]]:
+    """What was measured, by what is to be seen in the sentence."""
+    threads, nodes = "threads_per_node", {1: G, 2: 1.96 * G, 4: 3.8 * G}
 
+    def on(hosts: Mapping[int, str]) -> list[Row]:
+        return [one for n, rate in nodes.items() for one in points("nodes", {n: rate}, hosts=hosts[n])]
 
-def test_a_plateau_has_no_peak() -> None:
-    assert said(points("threads_per_node", {1: G, 2: 1.85 * G, 4: 1.995 * G, 8: 2 * G, 16: 1.99 * G})) == [
-        "Sequential reads reach 2.00 GiB/s ± 2.5 % at 8 threads per node; 2 threads per node reach 93 % (89 to 96 %); "
-        "from 4 threads per node on no difference can be shown."
-    ]
-    assert said(points("threads_per_node", {1: G, 2: 1.001 * G, 4: 0.999 * G})) == [
-        "Sequential reads reach 1.00 GiB/s ± 2.5 % at 2 threads per node; "
-        "no difference can be shown between 1 and 4 threads per node."
-    ]
-
-
-def test_the_end_of_an_axis_is_no_peak() -> None:
-    assert said(points("threads_per_node", {1: G, 2: 1.8 * G, 4: 2.9 * G})) == [
-        "Sequential reads still rise at 4 threads per node: 2.90 GiB/s ± 2.5 %; "
-        "2.9x from 1 to 4, 72 % (70 to 75 %) of linear."
-    ]
-    assert said(points("threads_per_node", {1: G, 2: 1.8 * G, 4: None})) == [
-        "Sequential reads still rise at 2 threads per node: 1.80 GiB/s ± 2.5 %; "
-        "1.8x from 1 to 2, 90 % (87 to 93 %) of linear; 1 of 3 points has no figure."
-    ]
-
-
-@pytest.mark.parametrize(
-    ("hosts", "more"),
-    [({1: "n1", 2: "n1,n2", 4: "n1,n2,n3,n4"}, ""), ({1: "n9", 2: "n1,n2", 4: "n1,n2,n3,n4"}, ", on different nodes")],
-)
-def test_scaling_over_nodes(hosts: Mapping[int, str], more: str) -> None:
-    rates = {1: G, 2: 1.96 * G, 4: 3.8 * G}
-    rows = [one for n, rate in rates.items() for one in points("nodes", {n: rate}, hosts=hosts[n])]
-    assert said(rows) == [
-        f"Sequential reads still rise at 4 nodes: 3.80 GiB/s ± 2.5 %; "
-        f"3.8x from 1 to 4 nodes, 95 % (92 to 98 %) of linear{more}."
-    ]
-
-
-def test_load_comes_before_other_axes() -> None:
-    rows = [
+    sizes = [
         one
-        for size, factor in ((64 * K, 0.5), (M, 1.0), (4 * M, 1.0))
-        for one in points(
-            "threads_per_node", {1: 0.5 * G * factor, 8: 2 * G * factor, 16: factor * G}, transfer_size_bytes=size
-        )
+        for size, by in ((64 * K, 0.5), (M, 1.0), (4 * M, 1.0))
+        for one in points(threads, {1: 0.5 * G * by, 8: 2 * G * by, 16: by * G}, transfer_size_bytes=size)
     ]
-    assert said(rows) == [
-        "Sequential reads peak at 8 threads per node with 1 MiB: 2.00 GiB/s ± 2.5 %; 1 thread per node reaches 25 % "
-        "(24 to 26 %); 16 threads per node reach 50 % (48 to 52 %); 64 KiB reaches 50 % (48 to 52 %); "
-        "from 1 MiB on no difference can be shown."
-    ]
-
-
-def test_values_without_an_order() -> None:
-    rows = [
-        *points("file_per_process", {True: 2 * G, False: G}, api="POSIX", tool="ior"),
-        *points("file_per_process", {True: 1.995 * G, False: G}, api="MPIIO", tool="ior"),
-    ]
-    assert said(rows) == [
-        "Sequential reads are highest with file per process and POSIX: 2.00 GiB/s ± 2.5 %; "
-        "shared file reaches 50 % (48 to 52 %); no difference between POSIX and MPI-IO can be shown."
-    ]
-
-
-def test_one_repetition_tells_nothing_apart() -> None:
-    assert said(points("queue_depth", {1: G, 2: 2 * G, 4: 1.9 * G}, noise=[1.0])) == [
-        "Sequential reads are highest at queue depth 2: 2.00 GiB/s (one repetition); queue depth 1 reaches 50 %; "
-        "repetitions are too few to tell points apart."
-    ]
-
-
-def test_a_single_point() -> None:
-    rows = points("threads_per_node", {8: G}, transfer_size_bytes=M, queue_depth=4)
-    assert said(rows) == ["Sequential reads reach 1.00 GiB/s ± 2.5 % (8 threads, 1 MiB, QD 4)."]
-    assert said(points("threads_per_node", {8: None})) == ["Sequential reads have no figure: time limit."]
-
-
-def test_a_suspect_figure_gives_its_reason() -> None:
-    """That repetitions do not agree is said once, with their interval."""
-    rows = points("threads_per_node", {1: G}, verdict="suspect", reasons="CPUs: others used 40 %")
-    assert said(rows) == ["Sequential reads reach 1.00 GiB/s ± 2.5 % (1 thread) (suspect: CPUs: others used 40 %)."]
-    wild = points("threads_per_node", {1: G}, noise=[0.85, 1.0, 1.2, 1.1], verdict="suspect", reasons="not repeatable")
-    fails = choice.failed(
-        [check(point="p.1.suspect.not repeatable", phase="seq_read", repetition=n, check="precise", outcome="fail")
-         for n in range(1, 5)]
-    )  # fmt: skip
-    assert said(wild, fails) == ["Sequential reads reach 1.04 GiB/s ± 26.5 % (not repeatable) (1 thread)."]
-
-
-def test_latency_and_where_it_queues() -> None:
-    rows = [
+    latency = [
         row(point=f"p{depth}", queue_depth=depth, nodes=1, repetition=i + 1, ops_per_s=rate * factor,
             latency_mean_s=depth / (rate * factor), latency_p99_s=2e-4, o_direct=True)
         for depth, rate in {1: 10e3, 2: 19.5e3, 4: 36e3, 8: 50.2e3, 16: 50e3}.items() for i, factor in enumerate(STEADY)
     ]  # fmt: skip
-    assert said(rows) == [
-        "Random reads reach 50.2 k IOPS ± 2.5 % at queue depth 8; queue depth 4 reaches 72 % (69 to 74 %); "
-        "from queue depth 8 on no difference can be shown.",
-        "Random read latency is lowest at queue depth 1: 100 µs ± 2.5 %, p99 200 µs; "
-        "I/Os queue from queue depth 8 on: 1.59x (1.54 to 1.65).",
-    ]
-    assert said(rows[:6])[1].endswith("; no queueing can be shown up to queue depth 2.")
+    apis = [("POSIX", 2 * G), ("MPIIO", 1.995 * G)]
+    return {
+        "a peak": points(threads, {1: 0.2 * G, 8: 1.19 * G, 16: 1.29 * G, 32: 1.0 * G}),
+        "a plateau has no peak": points(threads, {1: G, 2: 1.85 * G, 4: 1.995 * G, 8: 2 * G, 16: 1.99 * G}),
+        "nothing but a plateau": points(threads, {1: G, 2: 1.001 * G, 4: 0.999 * G}),
+        "the end of an axis is no peak": points(threads, {1: G, 2: 1.8 * G, 4: 2.9 * G}),
+        "a point without a figure": points(threads, {1: G, 2: 1.8 * G, 4: None}),
+        "growth over nodes": on({1: "n1", 2: "n1,n2", 4: "n1,n2,n3,n4"}),
+        "growth over different nodes": on({1: "n9", 2: "n1,n2", 4: "n1,n2,n3,n4"}),
+        "load comes before other axes": sizes,
+        "values without an order": [
+            one for api, best in apis
+            for one in points("file_per_process", {True: best, False: G}, api=api, tool="ior")
+        ],
+        "one repetition tells nothing apart": points("queue_depth", {1: G, 2: 2 * G, 4: 1.9 * G}, noise=[1.0]),
+        "a single point": points(threads, {8: G}, transfer_size_bytes=M, queue_depth=4),
+        "no figure": points(threads, {8: None}),
+        "a suspect figure gives its reason": points(threads, {1: G}, verdict="suspect", reasons="CPUs: others 40 %"),
+        "latency and where it queues": latency,
+        "no queueing": latency[:6],
+        "what does not compare": [*points(threads, {1: G}), *points(threads, {2: 2 * G}, o_direct=False)],
+        "a best point that does not tell an axis": points(threads, {1: G, 2: 2 * G, None: 9 * G}),
+    }  # fmt: skip
+
+
+def test_each_finding_has_its_sentence(snapshot: SnapshotAssertion) -> None:
+    told = [line for name, rows in cases().items() for line in (f"{name}:", *(f"    {text}" for text in said(rows)))]
+    assert "\n".join(told) == snapshot
+
+
+def test_repetitions_that_do_not_agree_are_told_once_with_their_interval() -> None:
+    wild = points("threads_per_node", {1: G}, noise=[0.85, 1.0, 1.2, 1.1], verdict="suspect", reasons="not repeatable")
+    fails = choice.failed(
+        [check(point=wild[0].point, phase="seq_read", repetition=n, check="precise", outcome="fail")
+         for n in range(1, 5)]
+    )  # fmt: skip
+    [text] = said(wild, fails)
+    assert text.count("not repeatable") == 1
 
 
 def test_a_ramp_has_its_knee() -> None:
@@ -154,19 +103,6 @@ def test_a_ramp_has_its_knee() -> None:
     )
     ((told,),) = [one.sentences for one in sentences.of(summarize(rows), [facts], {})]
     assert "95 % of the peak at queue depth 2" in told.text
-
-
-def test_what_does_not_compare_has_its_own_sentence() -> None:
-    rows = [*points("threads_per_node", {1: G}), *points("threads_per_node", {2: 2 * G}, o_direct=False)]
-    assert said(rows) == [
-        "Sequential reads (fio, O_DIRECT) reach 1.00 GiB/s ± 2.5 % (1 thread).",
-        "Sequential reads (fio, through the page cache) reach 2.00 GiB/s ± 2.5 % (2 threads).",
-    ]
-
-
-def test_a_best_point_that_does_not_tell_an_axis_is_on_no_line() -> None:
-    (first, *_) = said(points("threads_per_node", {1: G, 2: 2 * G, None: 9 * G}))
-    assert first.startswith("Sequential reads are highest with ") and "9.00 GiB/s" in first
 
 
 MEMORY = "the target is memory (tmpfs): nothing gets to a device; its figures are those of memory"
@@ -206,3 +142,17 @@ def test_no_reason_is_shared_where_a_repetition_is_valid_or_alone() -> None:
     assert not caveats.shared(summarize(doubted))
     assert not caveats.shared(summarize([*doubted, *points("threads_per_node", {2: G})]))
     assert not caveats.shared([])
+
+
+def test_a_size_is_never_rounded() -> None:
+    for size, text in (
+        (0, "0 B"), (512, "512 B"), (3901, "3,901 B"), (1536, "1.5 KiB"), (4096, "4 KiB"), (96 << 20, "96 MiB"),
+        (30198988800, "28.125 GiB"), ((5 << 30) + 1024, "5,368,710,144 B"), (3 << 40, "3 TiB"),
+    ):  # fmt: skip
+        assert formats.size(size) == text
+
+
+def test_an_interval_that_says_nothing_is_not_printed() -> None:
+    """As two repetitions that scatter have it."""
+    for known, shown in (((0.000052, 2283.17), False), ((0.0, 0.5), False), ((0.05, 2.0), True), ((0.0, 0.0), True)):
+        assert ("too uncertain" not in formats.percent(0.34, known)) == shown, known

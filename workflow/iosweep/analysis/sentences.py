@@ -123,7 +123,8 @@ def _opening(subject: str, figure: str, best: Result, results: Sequence[Result],
     if not axes:
         if len(results) == 1:
             return f"{subject} reach {figure} ({titles.brief(best, one=False)})"
-        return f"{subject} are highest with {titles.brief(best)}: {figure}"
+        place = titles.brief(best)
+        return f"{subject} are highest{f' with {place}' if place else ''}: {figure}"
     lead, *others = axes
     varying = [line.column for line in others]
     varying += [c for c in _unlike(results) if c != lead.column and c not in varying]
