@@ -20,6 +20,7 @@ import psutil
 import pytest
 
 import mounts
+import scripted
 from campaign import COMMITS, SIX, Allocation, Campaign
 from iosweep.results.store import Store
 from stopped import all_killed, all_stopped
@@ -30,15 +31,8 @@ pytestmark = pytest.mark.local
 Rounds = Callable[[int, int], int]
 
 
-#: In `make test` one kind is enough for what takes long.
-ONE_KIND = pytest.mark.parametrize(
-    "disk",
-    [pytest.param(kind, marks=[pytest.mark.soak] if kind != "ext4" else []) for kind in mounts.DURABLE],
-    indirect=True,
-)
-
-
-@pytest.fixture(params=mounts.DURABLE)
+#: In `make test` one kind is enough.
+@pytest.fixture(params=[pytest.param(k, marks=[pytest.mark.soak] if k != "ext4" else []) for k in mounts.DURABLE])
 def disk(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Path]:
     """Where a file system is mounted that outlives a power cut."""
     if reason := mounts.missing():
@@ -99,6 +93,10 @@ def test_of_the_store(disk: Path, rounds: Rounds, draw: random.Random) -> None:
 class Cut(Allocation):
     """An allocation whose results are on a disk that loses its power; its terminal and its target are elsewhere."""
 
+    def __init__(self, place: Path):
+        super().__init__(place)
+        self.path = f"{scripted.install(place / 'tools', [{'sleep_s': 0.05}])}{os.pathsep}{self.path}"
+
     def start(self) -> subprocess.Popen[bytes]:
         with (self.place / "said").open("wb") as said:
             return subprocess.Popen(
@@ -115,8 +113,8 @@ class Cut(Allocation):
         return {(point, n) for point, found in self.store.results().items() for n in found if found[n].intact}
 
 
-@ONE_KIND
-def test_of_a_runner(disk: Path, tmp_path: Path, fio: Path, rounds: Rounds, draw: random.Random) -> None:
+@pytest.mark.soak
+def test_of_a_runner(disk: Path, tmp_path: Path, rounds: Rounds, draw: random.Random) -> None:
     cut = Cut(tmp_path)
     repetitions, known = 1, set[tuple[str, int]]()
     cut.configure(SIX | {"repetitions": repetitions})
@@ -142,10 +140,8 @@ def test_of_a_runner(disk: Path, tmp_path: Path, fio: Path, rounds: Rounds, draw
     assert {row["verdict"] for row in cut.rows()} <= {"valid", "suspect"}
 
 
-@ONE_KIND
-def test_right_after_tables_are_made(
-    disk: Path, tmp_path: Path, fio: Path, rounds: Rounds, draw: random.Random
-) -> None:
+@pytest.mark.soak
+def test_right_after_tables_are_made(disk: Path, tmp_path: Path, rounds: Rounds, draw: random.Random) -> None:
     """Each is the new one or, where it was not announced as done, the one before."""
     cut = Cut(tmp_path)
     cut.configure(SIX)
@@ -173,7 +169,7 @@ def comes(draw: random.Random, disk: Path) -> None:
 
 
 @pytest.mark.soak
-def test_right_after_a_run(disk: Path, tmp_path: Path, fio: Path, rounds: Rounds, draw: random.Random) -> None:
+def test_right_after_a_run(disk: Path, tmp_path: Path, rounds: Rounds, draw: random.Random) -> None:
     """Whatever the cut has left of tables and report, the next run makes them whole, and measures nothing."""
     campaign = Campaign(tmp_path, phases=["rand_write"], repetitions=1)
     campaign.run()

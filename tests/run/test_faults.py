@@ -1,0 +1,695 @@
+"""What can go wrong around a campaign, done for real on a file system of its own: how the run ends, that nothing else
+is harmed, that what was measured stays as it was, and that the next run completes it."""
+
+import errno
+import fcntl
+import hashlib
+import json
+import os
+import shutil
+import signal
+import subprocess
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import msgspec
+import pyarrow.parquet
+import pytest
+
+import foreign
+import mounts
+import scripted
+from iosweep.commands import cli
+from iosweep.errors import ExitCode
+from iosweep.files.documents import dump
+from iosweep.node import node_facts, process
+from iosweep.results.campaign_documents import Refusal
+from iosweep.target import directory as directories
+from iosweep.target import identify, lock
+from machine import Scripted
+
+pytestmark = pytest.mark.local
+
+#: Two points of one phase that writes new files: nothing has to be prepared.
+SWEEP: dict[str, Any] = {
+    "name": "s",
+    "tool": "fio",
+    "phases": ["seq_write"],
+    "axes": {"threads_per_node": [1, 2]},
+    "options": {"file_size": "2m", "transfer_size": "64k", "write_mode": "new"},
+    "phase_time": "5s",
+    "repetitions": 1,
+}
+#: One of them, for what happens before the first.
+ONE = SWEEP | {"axes": {}}
+#: Two points that read the files of one set.
+READS = SWEEP | {"phases": ["rand_read"], "options": {"file_size": "256k", "transfer_size": "4k"}}
+CREATES = ONE | {"phases": ["create"], "options": {"files_per_thread": 8000}, "phase_time": None}
+WRITING, READING, PREPARING = "--name=seq_write", "--name=rand_read", "--name=prepare"
+Do = Callable[[], Any]
+
+
+class Case(Scripted):
+    """The target is a directory on the file system that is mounted at `mount`, with things of others on it."""
+
+    def __init__(self, place: Path, sweep: dict[str, Any], target: dict[str, Any], limits: dict[str, Any]):
+        self._sweep = {key: value for key, value in sweep.items() if value is not None}
+        self._settings, self._limits, self.mount = target, limits, place / "mount"
+        (place / "locks").mkdir()
+        super().__init__(place, self._sweep)
+        self.target, self.beside = self.mount / "scratch", place / "beside"
+        self.ours = self.target / "iosweep-c"
+        self.path = f"{self.path}{os.pathsep}{os.environ['PATH']}"
+        self.play()
+        self.theirs = False  # what has the name of the campaign's directory is somebody else's
+        self.stays = False  # something of the campaign stays on the target in the end
+        self.planned: list[str] = []  # the command, where its plan must not be written again
+        self.reset()
+
+    def reset(self, target: dict[str, Any] | None = None, limits: dict[str, Any] | None = None) -> None:
+        """Configure anew, with these keys changed."""
+        self.configure(
+            self._sweep,
+            target={"directory": str(self.target), "lock": str(self.place / "locks")} | self._settings | (target or {}),
+            limits={"retried": "0%", "fill": "100%", "share_of_free": "100%"} | self._limits | (limits or {}),
+        )
+
+    def play(self, *rules: scripted.Rule) -> None:
+        """These rules, and no phase that writes a new file twice."""
+        self.machine.play(*rules, {"when": WRITING, "ops_per_s": 6})
+
+    def command(self, *arguments: str) -> list[str]:
+        return self.planned or super().command(*arguments)
+
+    def plan_now(self) -> None:
+        self.planned = self.command()
+
+    def plant(self) -> None:
+        """Make the target, and things of others that nobody may touch."""
+        self.target.mkdir()
+        self.beside.mkdir()
+        foreign.plant(self.mount, self.target, self.beside)
+        mounts.sync(self.mount)
+
+    def at_call(
+        self, do: Do | str, nth: int = 2, call: str = WRITING, after: bool = False, fails: bool = False
+    ) -> None:
+        """Have something happen (a function, or a shell's commands) before or after the nth run with this argument;
+        `fails`: the tool fails then."""
+        act = do if callable(do) else partial(subprocess.run, ["sh", "-ec", do], check=True)
+        calls = 0
+
+        def during(made: scripted.Call, run: Callable[[], process.Completed]) -> process.Completed:
+            nonlocal calls
+            calls += call in made.line
+            if call not in made.line or calls != nth:
+                return run()
+            if not after:
+                act()
+            done = run()
+            if after:
+                act()
+            return replace(done, exit_code=1, stdout=b"") if fails else done
+
+        self.machine.during = during
+
+    def outside(self) -> dict[Path, Any]:
+        """Everything on the target's file system and beside it, but the campaign's own directory."""
+        ours = None if self.theirs else self.ours
+        found = foreign.states(self.mount, ours) | foreign.states(self.beside)
+        # the campaign's directory is made in the one, and faults make files in the other
+        del found[self.target], found[self.mount]
+        return found
+
+    def intact(self) -> dict[str, bytes]:
+        """The committed results and their archives, each with the archive that its digest says."""
+        committed: dict[str, bytes] = {}
+        for file in self.results.glob("points/*/r*.json"):
+            content = file.read_bytes()
+            raw = msgspec.json.decode(content)["raw"]
+            archive = (file.parent / raw["name"]).read_bytes()
+            assert hashlib.sha256(archive).hexdigest() == raw["sha256"]
+            name = f"{file.parent.name}/{file.name.replace('.superseded', '')}"
+            committed |= {name: content, name.replace(".json", ".zip"): archive}
+        return committed
+
+    def failed_checks(self) -> set[str]:
+        """Checks that make a row of the tables invalid."""
+        found = pyarrow.parquet.read_table(self.results / "checks.parquet").to_pylist()
+        return {row["check"] for row in found if row["outcome"] == "fail" and row["severity"] == "invalid"}
+
+
+#: Before its `yield`: what is there when the runner starts. After it: what mends that, so that the next run completes.
+Happen = Callable[[Case], Iterator[None]]
+
+
+class Fault(NamedTuple):
+    """`ends`: exit code; `check`: of the rows that are invalid, "" where none is; `word`: of what is said; `still`: it
+    leaves what is outside the campaign's directory as it is, and to be seen."""
+
+    happen: Happen
+    ends: int
+    check: str
+    word: str
+    on: Callable[[Path], AbstractContextManager[None]]
+    sweep: dict[str, Any]
+    target: dict[str, Any]
+    limits: dict[str, Any]
+    still: bool
+
+
+FAULTS: dict[str, Fault] = {}
+
+
+def fault(
+    ends: int = 0,
+    check: str = "",
+    word: str = "",
+    on: Callable[[Path], AbstractContextManager[None]] = mounts.ext4,
+    sweep: dict[str, Any] = SWEEP,
+    target: dict[str, Any] | None = None,
+    limits: dict[str, Any] | None = None,
+    still: bool = True,
+) -> Callable[[Happen], Happen]:
+    def register(happen: Happen) -> Happen:
+        made = Fault(happen, ends, check, word, on, sweep, target or {}, limits or {}, still)
+        FAULTS[happen.__name__.replace("_", " ")] = made
+        return happen
+
+    return register
+
+
+refused = partial(fault, ExitCode.REFUSED)
+unstored = partial(fault, ExitCode.STORE_FAILED)
+
+
+@pytest.fixture
+def case(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Case]:
+    if reason := mounts.missing():
+        pytest.skip(reason)
+    happens = FAULTS[request.node.callspec.params["name"]]
+    made = Case(tmp_path, happens.sweep, happens.target, happens.limits)
+    made.mount.mkdir()
+    with happens.on(made.mount):
+        made.plant()
+        yield made
+
+
+def run_through(name: str, case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
+    happens, planted = FAULTS[name], case.outside()
+    happening = happens.happen(case)
+    next(happening)
+    arranged = case.outside() if happens.still else {}
+    said = case.measure(code=happens.ends)
+    assert happens.word in said
+    assert "Traceback" not in said
+    if happens.still:
+        assert case.outside() == arranged
+    next(happening, None)
+    committed = case.intact()
+    hit = [row for row in case.rows() if row["verdict"] not in ("valid", "suspect")]
+    invalid = sorted({row["point"] for row in hit if row["verdict"] == "invalid"})
+    assert case.failed_checks() >= ({happens.check} if happens.check else set())
+    assert bool(invalid) == bool(happens.check)
+    if happens.ends == ExitCode.REFUSED and case.store.documents(Refusal):
+        assert {row["reasons"] for row in hit} & {one.reason for one in case.store.documents(Refusal).values()}
+    case.machine.during = lambda call, run: run()
+    case.play()
+    if invalid:
+        monkeypatch.chdir(case.place)
+        assert cli.main(["rerun", "--campaign", "c", *invalid]) == 0
+    case.planned = []
+    case.measure()
+    # every repetition once, and what was stored is as it was
+    rows = case.rows()
+    assert sorted((r["point"], r["repetition"], r["phase"]) for r in rows) == sorted(
+        (p.id, 1, phase.name) for p in case.plan.points for phase in p.measured()
+    )
+    assert {row["verdict"] for row in rows} == {"valid"}, [row["reasons"] for row in rows]
+    stored = case.intact()
+    assert {name: stored.get(name) for name in committed} == committed
+    assert len([name for name in stored if name.endswith(".json")]) == len(case.plan.points) + len(invalid)
+    assert case.outside() == planted
+    assert case.ours.exists() == case.stays
+    assert not (case.results / "scratch").exists()
+
+
+# The tool
+
+
+@fault(check="exit_status")
+def tool_fails(case: Case) -> Iterator[None]:
+    case.play({"times": 1, "ops_per_s": 6}, {"exit_code": 1, "stderr": "fio: engine went away", "times": 1})
+    yield
+
+
+@fault(check="exit_status")
+def tool_killed(case: Case) -> Iterator[None]:
+    case.play({"times": 1, "ops_per_s": 6}, {"signal": signal.SIGKILL, "times": 1})
+    yield
+
+
+@fault(check="output")
+def rubbish_printed(case: Case) -> Iterator[None]:
+    case.play({"times": 1, "ops_per_s": 6}, {"stdout": "Bus error\0\x1b[31m}{\n", "times": 1})
+    yield
+
+
+@fault(check="output")
+def output_cut_short(case: Case) -> Iterator[None]:
+    case.play({"times": 1, "ops_per_s": 6}, {"cut": 1500, "times": 1})
+    yield
+
+
+@fault(check="exit_status")
+def tool_beyond_its_time(case: Case) -> Iterator[None]:
+    case.play({"times": 1, "ops_per_s": 6}, {"wall_s": 10_000, "times": 1})
+    yield
+
+
+@fault(sweep=ONE)
+def tool_missing(case: Case) -> Iterator[None]:
+    path, case.path = case.path, "/nonexistent"
+    yield
+    case.path = path
+
+
+@refused(word="was replaced")
+def tool_replaced(case: Case) -> Iterator[None]:
+    program = Path(case.path.partition(os.pathsep)[0]) / "fio"
+    case.at_call(f"cp {program} {program}.new; mv {program}.new {program}", nth=1)
+    yield
+
+
+# The target, at the start
+
+
+@refused(sweep=ONE, still=False, word="does not exist")
+def target_not_mounted(case: Case) -> Iterator[None]:
+    mounts.unmount(case.mount)
+    yield
+    mounts.mount_image(case.mount)
+
+
+@refused(still=False, word="is that mounted?")
+def another_file_system_there(case: Case) -> Iterator[None]:
+    if case.place.stat().st_dev != Path("/").stat().st_dev:
+        pytest.skip("root: temporary files are on a file system of their own")
+    case.at_call(f"umount -l {case.mount}")
+    case.measure(code=ExitCode.REFUSED)
+    case.target.mkdir()
+    yield
+    case.target.rmdir()
+    mounts.mount_image(case.mount)
+
+
+@refused(sweep=ONE, target={"type": "lustre"}, word="target.type")
+def target_of_another_type(case: Case) -> Iterator[None]:
+    yield
+    case.reset(target={"type": "ext4"})
+
+
+@refused(sweep=ONE, word="read-only")
+def target_read_only(case: Case) -> Iterator[None]:
+    mounts.remount(case.mount, "ro")
+    yield
+    mounts.remount(case.mount, "rw")
+
+
+@refused(sweep=ONE, word="iosweep.json")
+def directory_of_somebody_else(case: Case) -> Iterator[None]:
+    case.theirs = True
+    case.ours.mkdir()
+    (case.ours / "precious").write_text("x")
+    yield
+    shutil.rmtree(case.ours)
+    case.theirs = False
+
+
+@refused(sweep=ONE, word="another campaign")
+def directory_of_another_campaign(case: Case) -> Iterator[None]:
+    case.theirs = True
+    (case.ours / "sets").mkdir(parents=True)
+    marker = {"uuid": "7", "uid": 1, "host": "elsewhere", "results": "/r", "campaign": "c"}
+    (case.ours / "iosweep.json").write_text(json.dumps(marker))
+    yield
+    shutil.rmtree(case.ours)
+    case.theirs = False
+
+
+@refused(sweep=ONE, word="is a copy")
+def directory_is_a_copy(case: Case) -> Iterator[None]:
+    """Of one that this campaign has elsewhere, with its marker."""
+    case.theirs = True
+    away = case.place / "away"
+    away.mkdir()
+    owner = {"uuid": None, "uid": os.getuid(), "host": node_facts.host(), "results": str(case.results), "campaign": "c"}
+    directories.claim(str(away / "iosweep-c"), owner)
+    shutil.copytree(away / "iosweep-c", case.ours)
+    (case.ours / "sets").mkdir()
+    (case.ours / "sets" / "precious").write_text("x")
+    yield
+    shutil.rmtree(case.ours)
+    case.theirs = False
+
+
+@refused(still=False, word="another file system")
+def copy_on_another_file_system(case: Case) -> Iterator[None]:
+    """After a run that ended in the middle: path, marker and owner are those of the campaign."""
+    case.at_call(f"umount -l {case.mount}")
+    case.measure(code=ExitCode.REFUSED)
+    mounts.mount_image(case.mount)
+    copy = case.place / "copy"
+    shutil.copytree(case.ours, copy)
+    mounts.run("mount", "-t", "tmpfs", "backup", str(case.target))
+    shutil.copytree(copy, case.ours)
+    (case.ours / "fresh").mkdir(exist_ok=True)
+    (precious := case.ours / "fresh" / "precious").write_text("x")
+    yield
+    assert precious.read_text() == "x"
+    mounts.unmount(case.target)
+
+
+@refused(sweep=ONE, word="symbolic link")
+def link_in_its_place(case: Case) -> Iterator[None]:
+    case.theirs = True
+    case.ours.symlink_to(case.beside)
+    yield
+    case.ours.unlink()
+    case.theirs = False
+
+
+@refused(sweep=ONE, word="0777")
+def target_that_everybody_may_write_to(case: Case) -> Iterator[None]:
+    case.target.chmod(0o777)
+    yield
+    case.target.chmod(0o755)
+
+
+# The target, in the middle
+
+
+@refused(word="read-only")
+def read_only_in_the_middle(case: Case) -> Iterator[None]:
+    case.at_call(f"mount -o remount,ro {case.mount}")
+    yield
+    mounts.remount(case.mount, "rw")
+
+
+@refused(still=False, word=os.strerror(errno.EIO))
+def disk_lost(case: Case) -> Iterator[None]:
+    case.at_call(lambda: mounts.shut_down(case.mount))
+    yield
+    mounts.unmount(case.mount)
+    mounts.mount_image(case.mount)
+
+
+@refused(still=False, word="no longer there")
+def unmounted_in_the_middle(case: Case) -> Iterator[None]:
+    case.at_call(f"umount -l {case.mount}")
+    yield
+    mounts.mount_image(case.mount)
+
+
+@refused(word="no longer there")
+def directory_removed_in_the_middle(case: Case) -> Iterator[None]:
+    case.at_call(f"rm -r {case.ours}")
+    yield
+
+
+@refused(on=mounts.fuse, still=False, word=os.strerror(errno.ENOTCONN))
+def server_gone(case: Case) -> Iterator[None]:
+    case.at_call(f"kill -KILL {mounts.server(case.mount)}; while stat {case.mount}; do sleep 0.01; done 2> /dev/null")
+    yield
+    mounts.unmount(case.mount)
+    mounts.serve(case.mount)
+
+
+@refused(word="iosweep.json")
+def marker_removed(case: Case) -> Iterator[None]:
+    marker, away = case.ours / "iosweep.json", case.place / "marker"
+    case.at_call(f"mv {marker} {away}", fails=True)
+    yield
+    shutil.move(away, marker)
+
+
+@refused(word="iosweep.json")
+def directory_swapped(case: Case) -> Iterator[None]:
+    """Somebody renames it, and another directory has its name."""
+    away = case.place / "away"
+    case.at_call(
+        f"mv {case.ours} {away}; cp -a {case.beside}/foreign {case.ours}; mkdir {case.ours}/fresh",
+        after=True,
+        fails=True,
+    )
+    yield
+    assert (case.ours / "precious").stat().st_size == 5000
+    assert (case.ours / "fresh").is_dir()
+    shutil.rmtree(case.ours)
+    shutil.move(away, case.ours)
+
+
+@refused(word="mount point")
+def directory_mounted_over(case: Case) -> Iterator[None]:
+    """Somebody shows another directory of the same file system there, with a copy of the marker."""
+    theirs = case.place / "theirs"
+    (theirs / "fresh").mkdir(parents=True)
+    (theirs / "fresh" / "precious").write_text("x")
+    case.at_call(f"cp {case.ours}/iosweep.json {theirs}; mount --bind {theirs} {case.ours}", after=True, fails=True)
+    yield
+    assert (case.ours / "fresh" / "precious").read_text() == "x"
+    mounts.unmount(case.ours)
+
+
+@refused(sweep=READS, word="mount point")
+def file_mounted_over_a_set(case: Case) -> Iterator[None]:
+    """Somebody shows a file of theirs in the place of one of a set."""
+    between(case, f"mount --bind {case.beside}/foreign/precious {{}}")
+    yield
+    mounts.unmount(case.ours / "sets" / "fio-read-256k-1" / "0.0")
+
+
+@refused(sweep=READS, word="mount point")
+def file_system_mounted_inside(case: Case) -> Iterator[None]:
+    """Somebody shows another part of the same file system where the campaign removes its files when it is done."""
+    inside = case.ours / "sets" / "inside"
+    case.at_call(f"mkdir {inside}; mount --bind {case.mount}/foreign {inside}", call=READING)
+    yield
+    mounts.unmount(inside)
+
+
+@fault(sweep=READS)
+def foreign_files_inside(case: Case) -> Iterator[None]:
+    """Somebody keeps files of his own in the campaign's directory, and in that of its data sets."""
+    case.stays = True
+    case.at_call(f"echo x > {case.ours}/notes; echo x > {case.ours}/sets/README", call=READING)
+    yield
+    assert (case.ours / "notes").exists()
+
+
+def between(case: Case, harm: str) -> None:
+    """Harm a file of the set after the first point has read it."""
+    case.at_call(harm.replace("{}", f"{case.ours}/sets/fio-read-256k-1/0.0"), nth=1, call=READING, after=True)
+
+
+@fault(check="unchanged", sweep=READS)
+def set_cut_short(case: Case) -> Iterator[None]:
+    between(case, "truncate -s 1000 {}")
+    yield
+
+
+@fault(check="unchanged", sweep=READS)
+def set_with_holes(case: Case) -> Iterator[None]:
+    between(case, "rm {}; truncate -s 256k {}")
+    yield
+
+
+@fault(check="exit_status", sweep=READS)
+def set_that_leads_elsewhere(case: Case) -> Iterator[None]:
+    """Where the files were is a symbolic link to a directory of somebody else."""
+    between(case, f"rm -r $(dirname {{}}); ln -s {case.beside} $(dirname {{}})")
+    yield
+
+
+# Space
+
+
+@refused(sweep=ONE, word="share_of_free")
+def does_not_fit(case: Case) -> Iterator[None]:
+    case.reset(limits={"share_of_free": "0%"})
+    yield
+    case.reset()
+
+
+@refused(sweep=CREATES, word="inodes")
+def too_many_files(case: Case) -> Iterator[None]:
+    case.reset(limits={"share_of_free": "10%"})
+    yield
+    case.reset()
+
+
+@refused(limits={"fill": "50%"}, still=False, word="limits.fill")
+def filled_by_somebody_between(case: Case) -> Iterator[None]:
+    filler = case.mount / "filler"
+    case.at_call(f"fallocate -l 40M {filler}", nth=1, after=True)
+    yield
+    filler.unlink()
+
+
+def while_full(case: Case, nth: int, call: str) -> None:
+    """Have the tool run while somebody else has all the space."""
+    filler = case.mount / "filler"
+    case.at_call(f"cat /dev/zero > {filler} 2> /dev/null || :", nth, call)
+    before = case.machine.during
+
+    def during(made: scripted.Call, run: Callable[[], process.Completed]) -> process.Completed:
+        try:
+            return before(made, run)
+        finally:
+            filler.unlink(missing_ok=True)
+
+    case.machine.during = during
+
+
+@fault(check="exit_status")
+def full_while_it_writes(case: Case) -> Iterator[None]:
+    while_full(case, 2, WRITING)
+    yield
+
+
+@fault(check="data_complete", sweep=READS | {"axes": {}})
+def full_while_a_set_is_written(case: Case) -> Iterator[None]:
+    while_full(case, 1, PREPARING)
+    yield
+
+
+# The results
+
+
+@unstored(word=os.strerror(errno.ENOSPC))
+def results_disk_full(case: Case) -> Iterator[None]:
+    case.results.mkdir(parents=True)
+    with mounts.tmpfs(case.results, size="1m"):
+        filler = case.results / "filler"
+        case.at_call(f"cat /dev/zero > {filler} 2> /dev/null || :", after=True)
+        yield
+        filler.unlink()
+        case.plan_now()
+        kept = shutil.copytree(case.results, case.place / "kept")
+    shutil.copytree(kept, case.results, dirs_exist_ok=True)
+
+
+@unstored(sweep=ONE, word=os.strerror(errno.EROFS))
+def results_read_only(case: Case) -> Iterator[None]:
+    case.results.mkdir(parents=True)
+    mounts.run("mount", "-t", "tmpfs", "results", str(case.results))
+    case.plan_now()
+    mounts.remount(case.results, "ro")
+    yield
+    mounts.unmount(case.results)
+
+
+@unstored(sweep=ONE, word="scratch")
+def scratch_is_a_mount_point(case: Case) -> Iterator[None]:
+    case.plan_now()
+    scratch, theirs = case.results / "scratch", case.place / "mounted"
+    scratch.mkdir(parents=True)
+    theirs.mkdir()
+    (theirs / "precious").write_bytes(b"theirs")
+    mounts.run("mount", "--bind", str(theirs), str(scratch))
+    yield
+    assert (theirs / "precious").read_bytes() == b"theirs"
+    mounts.unmount(scratch)
+
+
+@unstored()
+def results_removed_in_the_middle(case: Case) -> Iterator[None]:
+    case.at_call(f"rm -r {case.results}", after=True)
+    yield
+
+
+@refused(sweep=ONE, word="target.json")
+def target_file_damaged(case: Case) -> Iterator[None]:
+    """Whose directory is on the target is not known any more, and that does not mean that there is none."""
+    case.plan_now()
+    (case.results / "target.json").touch()
+    yield
+    (case.results / "target.json").unlink()
+
+
+# Limits
+
+
+@fault(limits={"time": "10s", "over_time": "trim"})
+def time_spent_and_trimmed(case: Case) -> Iterator[None]:
+    yield
+    case.reset(limits={"time": None})
+
+
+@fault(ExitCode.OUT_OF_TIME, limits={"time": "10s"}, word="limits.time")
+def time_spent(case: Case) -> Iterator[None]:
+    yield
+    case.reset(limits={"time": None})
+
+
+@fault(ExitCode.OUT_OF_TIME, limits={"bytes_written": "1g"}, word="limits.bytes_written")
+def bytes_spent(case: Case) -> Iterator[None]:
+    case.results.mkdir(parents=True)
+    (case.results / "spent.json").write_bytes(dump({"spent_s": 1.0, "bytes_written": 1073741000}))
+    yield
+    case.reset(limits={"bytes_written": None})
+
+
+@refused(limits={"time": "1h"}, word="spent.json")
+def spent_damaged(case: Case) -> Iterator[None]:
+    case.results.mkdir(parents=True)
+    (case.results / "spent.json").write_bytes(b"")
+    yield
+    (case.results / "spent.json").unlink()
+
+
+# Others
+
+
+@unstored(sweep=ONE)
+def lock_of_the_results_leads_elsewhere(case: Case) -> Iterator[None]:
+    case.plan_now()
+    file = case.results / "lock"
+    file.symlink_to(case.beside / "foreign" / "precious")
+    yield
+    file.unlink()
+
+
+@refused(sweep=ONE, word="being measured")
+def measured_already(case: Case) -> Iterator[None]:
+    case.plan_now()
+    with case.store.locked("", "1-node"):
+        yield
+
+
+@refused(sweep=ONE, word="being measured")
+def file_system_measured_by_another(case: Case) -> Iterator[None]:
+    with lock.exclude(str(case.place / "locks"), identify.identify(str(case.target)), lock.Owner("x", "/r")):
+        (file,) = (case.place / "locks").glob("*.lock")
+    with file.open() as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        yield
+
+
+@refused(sweep=ONE, word="target.lock")
+def lock_on_the_target(case: Case) -> Iterator[None]:
+    case.reset(target={"lock": str(case.target)})
+    yield
+    case.reset()
+
+
+# at the end of the module: every fault is registered by now
+@pytest.mark.parametrize("name", FAULTS)
+def test_a_fault_ends_as_it_should_and_harms_nothing_else(
+    case: Case, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run_through(name, case, monkeypatch)
