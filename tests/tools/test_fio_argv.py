@@ -1,4 +1,4 @@
-"""The exact fio commands, the file sets they work on, and the combinations that are refused."""
+"""The exact fio commands, the file sets they work on, the combinations that are refused; and that fio takes them."""
 
 import json
 import subprocess
@@ -8,8 +8,12 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from syrupy.assertion import SnapshotAssertion
 
+from iosweep.files import safe_paths
+from iosweep.run.remote_agent import collected
 from iosweep.tools import Step, tools
+from iosweep.tools.fio import client_server, series_log
 
 FIO = tools()["fio"]
 DATA: dict[str, Any] = {
@@ -18,35 +22,12 @@ DATA: dict[str, Any] = {
     "ioengine": "libaio",
 }  # fmt: skip
 FILES: dict[str, Any] = {"threads_per_node": 2, "files_per_thread": 1000}
+NEW = DATA | {"write_mode": "new"}
 
 
 def step(phase: str, options: dict[str, Any] = DATA, time_s: float | None = 1.0) -> Step:
     """One phase on one node."""
     return Step(options, (FIO.phases[phase],), 1, time_s)
-
-
-def output(written: int, **job: Any) -> dict[str, bytes]:
-    """What a run of fio leaves that wrote so many bytes, with keys of its job changed."""
-    clat = {"min": 1000, "max": 1000, "mean": 1000.0, "stddev": 0.0, "N": 1, "bins": {"1000": 1}, "percentile": {}}
-    none = {
-        "io_bytes": 0,
-        "bw": 0,
-        "bw_bytes": 0,
-        "iops": 0.0,
-        "runtime": 0,
-        "total_ios": 0,
-        "short_ios": 0,
-        "drop_ios": 0,
-    }
-    write = none | {"io_bytes": written, "bw_bytes": written, "iops": 1.0, "runtime": 1000, "total_ios": 1}
-    made = {
-        "jobname": "prepare",
-        "error": 0,
-        "job_runtime": 1000,
-        "read": none | {"clat_ns": clat},
-        "write": write | {"clat_ns": clat},
-    }
-    return {"stdout": json.dumps({"fio version": "fio-3.33", "jobs": [made | job]}, indent=2).encode(), "stderr": b""}
 
 
 #: Logs of 20 intervals, of phases of 1.5 s.
@@ -55,161 +36,45 @@ COMMON = "--directory=/t --filename_format=$jobnum.$filenum --numjobs=2"
 LAST = "--disk_util=0 --clocksource=clock_gettime --group_reporting=1 --eta=never --output-format=json+"
 THREE = "--nrfiles=3 --lat_percentiles=1 --clat_percentiles=1"
 IO = "--bs=4096 --iodepth=8 --ioengine=libaio --direct=1 --size=3145728 --time_based=1 --runtime=1500ms --randseed=7"
+NO_CREATE = "--allow_file_create=0"
 META = (
     "--filesize=4k --bs=4k --openfiles=1 --file_service_type=sequential --create_on_open=1 --create_fsync=0"
     " --fallocate=none"
 )
+BUFFERED = {"o_direct": False, "ioengine": "psync", "queue_depth": 1}
+COMMANDS: list[tuple[str, dict[str, Any], str]] = [
+    ("seq_read", {}, f"--rw=read {IO} {NO_CREATE}"),
+    ("rand_read", {}, f"--rw=randread {IO} {NO_CREATE}"),
+    ("seq_write", {}, f"--rw=write {IO} --fallocate=none --end_fsync=1 {NO_CREATE}"),
+    ("rand_write", {}, f"--rw=randwrite {IO} --fallocate=none --end_fsync=1 {NO_CREATE}"),
+    ("seq_write", {"write_mode": "new"}, f"--rw=write {IO} --fallocate=none --end_fsync=1"),
+    ("seq_write", {"data": "random", "fsync": False},
+     f"--rw=write {IO} --fallocate=none --end_fsync=0 --refill_buffers=1 {NO_CREATE}"),
+    ("rand_mixed", {"read_percent": 30},
+     f"--rw=randrw {IO} --rwmixread=30 --fallocate=none --end_fsync=1 {NO_CREATE}"),
+    ("seq_read", BUFFERED, f"--rw=read {IO} {NO_CREATE}".replace("direct=1", "direct=0")
+     .replace("libaio", "psync").replace("iodepth=8", "iodepth=1")),
+    ("create", FILES, f"--nrfiles=1000 --ioengine=filecreate {META}"),
+    ("stat", FILES, f"--nrfiles=1000 --ioengine=filestat {META}"),
+    ("delete", FILES, f"--nrfiles=1000 --ioengine=filedelete {META}"),
+]  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("phase", "options", "expected"),
-    [
-        ("seq_read", {}, f"{THREE} --rw=read {IO} --allow_file_create=0"),
-        ("rand_read", {}, f"{THREE} --rw=randread {IO} --allow_file_create=0"),
-        ("seq_write", {}, f"{THREE} --rw=write {IO} --fallocate=none --end_fsync=1 --allow_file_create=0"),
-        ("rand_write", {}, f"{THREE} --rw=randwrite {IO} --fallocate=none --end_fsync=1 --allow_file_create=0"),
-        ("seq_write", {"write_mode": "new"}, f"{THREE} --rw=write {IO} --fallocate=none --end_fsync=1"),
-        ("seq_write", {"data": "random", "fsync": False},
-         f"{THREE} --rw=write {IO} --fallocate=none --end_fsync=0 --refill_buffers=1 --allow_file_create=0"),
-        ("rand_mixed", {},
-         f"{THREE} --rw=randrw {IO} --rwmixread=70 --fallocate=none --end_fsync=1 --allow_file_create=0"),
-        ("rand_mixed", {"read_percent": 30},
-         f"{THREE} --rw=randrw {IO} --rwmixread=30 --fallocate=none --end_fsync=1 --allow_file_create=0"),
-        ("seq_read", {"o_direct": False, "ioengine": "psync", "queue_depth": 1},
-         f"{THREE} --rw=read {IO} --allow_file_create=0".replace("direct=1", "direct=0")
-         .replace("libaio", "psync").replace("iodepth=8", "iodepth=1")),
-        ("create", FILES, f"--nrfiles=1000 --ioengine=filecreate {META}"),
-        ("stat", FILES, f"--nrfiles=1000 --ioengine=filestat {META}"),
-        ("delete", FILES, f"--nrfiles=1000 --ioengine=filedelete {META}"),
-    ],
-)  # fmt: skip
-def test_the_command_of_every_phase(phase: str, options: dict[str, Any], expected: str) -> None:
-    chosen = options if options is FILES else DATA | options
-    argv = FIO.argv(step(phase, chosen, 1.5), "/t", 7)
-    assert argv == f"fio --name={phase} {COMMON} {expected} {LAST}{'' if options is FILES else f' {LOGS}'}".split()
+def test_the_command_of_every_phase() -> None:
+    assert {phase for phase, _, _ in COMMANDS} == set(FIO.phases)
+    for phase, options, expected in COMMANDS:
+        files = options is FILES
+        argv = FIO.argv(step(phase, FILES if files else DATA | options, 1.5), "/t", 7)
+        own = f"{expected} {LAST}" if files else f"{THREE} {expected} {LAST} {LOGS}"
+        assert argv == f"fio --name={phase} {COMMON} {own}".split(), (phase, options)
 
 
-def test_every_phase_has_a_command_here() -> None:
-    marks = test_the_command_of_every_phase.pytestmark  # type: ignore[attr-defined]
-    assert {case[0] for case in marks[0].args[1]} == set(FIO.phases)
-
-
-@pytest.mark.parametrize(
-    ("size", "block"), [(1 << 30, 1 << 20), (1 << 20, 1 << 20), (64 << 10, 64 << 10), (96 << 10, 32 << 10), (4608, 512)]
-)
-def test_a_set_is_written_completely(size: int, block: int) -> None:
-    files = FIO.file_set(step("rand_read", DATA | {"file_size": size}), "fresh")
-    assert files.prepare
-    assert (
-        files.prepare("/t")
-        == (
-            f"fio --name=prepare --directory=/t --filename_format=$jobnum.$filenum --rw=write --bs={block}"
-            f" --size={3 * size} --nrfiles=3 --numjobs=2 --ioengine=psync --refill_buffers --end_fsync=1"
-            f" --fallocate=none {LAST}"
-        ).split()
-    )
-
-
-@pytest.mark.parametrize(
-    ("streams", "wrong"),
-    [
-        (output(6 << 20), None),
-        (output((6 << 20) - 4096), "wrote 6287360 of 6291456 bytes"),
-        ({"stdout": b"", "stderr": b"no space"}, "fio printed nothing"),
-        ({"stdout": b"{\n", "stderr": b""}, "fio's JSON is cut or damaged"),
-    ],
-)
-def test_a_set_that_was_not_written_completely_is_seen(streams: dict[str, bytes], wrong: str | None) -> None:
-    found = FIO.file_set(step("rand_read"), "fresh").prepared(streams)
-    assert found is None if wrong is None else wrong in str(found)
-
-
-@pytest.mark.parametrize("phase", ["seq_read", "rand_read", "seq_write", "rand_write", "rand_mixed"])
-def test_one_pass_has_no_time(phase: str) -> None:
-    timed, once = (FIO.argv(step(phase, time_s=time_s), "/t", 7) for time_s in (1.5, None))
-    # without a time fio goes over its files once, and ends
-    assert [a for a in timed if a not in once] == ["--time_based=1", "--runtime=1500ms", *LOGS.split()]
-    assert [a for a in once if a not in timed] == []
-
-
-@pytest.mark.parametrize(
-    ("phase", "options", "directory", "role", "files"),
-    [
-        ("seq_read", {}, "sets/fio-read-1m-3", "read", 6),
-        ("rand_read", {}, "sets/fio-read-1m-3", "read", 6),
-        ("seq_write", {}, "sets/fio-write-1m-3", "write", 6),
-        ("rand_mixed", {}, "sets/fio-write-1m-3", "write", 6),
-        ("seq_write", {"write_mode": "new"}, "new/seq_write", "fresh", 0),
-        ("create", FILES, "new", "fresh", 0),
-        ("delete", FILES, "new", "fresh", 0),
-    ],
-)
-def test_file_sets(phase: str, options: dict[str, Any], directory: str, role: str, files: int) -> None:
-    chosen = options if options is FILES else DATA | options
-    found = FIO.file_set(step(phase, chosen), "new")
-    assert (found.directory, found.role, len(found.files)) == (directory, role, files)
-    assert found.size_bytes == files << 20
-    if files:
-        assert found.files == ("0.0", "0.1", "0.2", "1.0", "1.1", "1.2")
-
-
-@pytest.mark.parametrize(
-    ("phases", "options", "wrong"),
-    [
-        (["seq_read"], {}, None),
-        (["create", "stat", "delete"], FILES, None),
-        (["create", "delete"], FILES, None),
-        (["stat"], FILES, "stat and delete work on the files that create made; put create first"),
-        (["stat", "create"], FILES, "metadata phases go in the order create, stat, delete"),
-        (["create", "delete", "stat"], FILES, "metadata phases go in the order create, stat, delete"),
-        (["seq_read"], {"transfer_size": 2 << 20}, "transfer_size 2m is larger than file_size 1m"),
-        (["seq_read"], {"transfer_size": 3 << 10}, "file_size 1m is not a multiple of transfer_size 3k"),
-        (["seq_read"], {"transfer_size": 1000, "file_size": 8000},
-         "transfer_size 1000 is not a multiple of 512, which O_DIRECT needs"),
-        (["seq_read"], {"transfer_size": 1000, "file_size": 8000, "o_direct": False}, None),
-        (["seq_write", "rand_write"], {"write_mode": "new"}, None),
-        (["seq_write", "rand_mixed"], {"write_mode": "new"},
-         "write_mode new has no effect on rand_mixed, which reads and writes the same complete files; remove one"),
-        (["rand_mixed"], {}, None),
-        (["seq_read"], {"ioengine": "psync"},
-         "queue_depth 8 has no effect with ioengine psync (one I/O in flight); use libaio, io_uring or posixaio, or"
-         " limit the axis with `when`"),
-        (["seq_read"], {"ioengine": "sync", "queue_depth": 1}, None),
-        (["seq_read"], {"ioengine": "posixaio"}, None),
-    ],
-)  # fmt: skip
-def test_combinations(phases: list[str], options: dict[str, Any], wrong: str | None) -> None:
-    assert FIO.check(options if options is FILES else DATA | options, phases, 1.0) == wrong
-
-
-def test_what_a_metadata_phase_leaves_and_makes() -> None:
-    found = {
-        name: (FIO.leftover(s), FIO.inodes(s), FIO.work(s))
-        for name, p in FIO.phases.items()
-        if p.kind == "metadata" and (s := step(name, FILES, None))
-    }
-    assert found == {"create": (2000, 2000, 2000), "stat": (2000, 0, 2000), "delete": (0, 0, 2000)}
-    new = DATA | {"write_mode": "new"}
-    assert [FIO.inodes(step("seq_write", o)) for o in (DATA, new)] == [0, 6]
-    assert FIO.leftover(step("seq_write", new)) is None
-    assert FIO.work(step("seq_write", new)) == 0
-    on_two = Step(FILES, (FIO.phases["create"],), nodes=2)
-    assert (FIO.inodes(on_two), FIO.work(on_two)) == (4000, 4000)
-
-
-@pytest.mark.parametrize(
-    ("directory", "argument"),
-    [
-        ("/a b", "/a b"),
-        ("/a:b", "/a\\:b"),
-        ("/a\\b", "/a\\b"),
-        ("/a\\:b", "/a\\\\:b"),
-        ("/$HOME;'\"*", "/$HOME;'\"*"),
-    ],
-)
-def test_names_are_only_names(directory: str, argument: str) -> None:
-    argv = FIO.argv(step("seq_read"), directory, 1)
-    assert argv[2] == f"--directory={argument}"
+def test_one_pass_has_no_time() -> None:
+    for phase in ("seq_read", "rand_read", "seq_write", "rand_write", "rand_mixed"):
+        timed, once = (FIO.argv(step(phase, time_s=time_s), "/t", 7) for time_s in (1.5, None))
+        # without a time fio goes over its files once, and ends
+        assert [a for a in timed if a not in once] == ["--time_based=1", "--runtime=1500ms", *LOGS.split()]
+        assert [a for a in once if a not in timed] == []
 
 
 @given(st.integers(1, 1 << 31), st.floats(0.001, 1e6))
@@ -219,40 +84,151 @@ def test_times_and_seeds_are_whole_numbers(seed: int, phase_time_s: float) -> No
     assert f"--runtime={round(phase_time_s * 1000)}ms" in argv
 
 
-NAMES = [
-    "a b",
-    "a:b",
-    ":",
-    "a\\b",
-    "a\\:b",
-    "$HOME ${HOME}",
-    "$ncpus",
-    "%d",
-    'it\'s "x";#*,=',
-    "\u00e4\u6f22",
-    "a\nb",
-    " a ",
-    "-a",
-]
+def test_a_set_is_written_completely() -> None:
+    for size, block in ((1 << 30, 1 << 20), (64 << 10, 64 << 10), (96 << 10, 32 << 10), (4608, 512)):
+        prepare = FIO.file_set(step("rand_read", DATA | {"file_size": size}), "fresh").prepare
+        assert prepare
+        assert (
+            prepare("/t")
+            == (
+                f"fio --name=prepare --directory=/t --filename_format=$jobnum.$filenum --rw=write --bs={block}"
+                f" --size={3 * size} --nrfiles=3 --numjobs=2 --ioengine=psync --refill_buffers --end_fsync=1"
+                f" --fallocate=none {LAST}"
+            ).split()
+        )
+
+
+def test_a_set_that_was_not_written_completely_is_seen() -> None:
+    clat = {"min": 1000, "max": 1000, "mean": 1000.0, "stddev": 0.0, "N": 1, "bins": {"1000": 1}, "percentile": {}}
+    counts = dict.fromkeys(("io_bytes", "bw", "bw_bytes", "runtime", "total_ios", "short_ios", "drop_ios"), 0)
+    none = counts | {"iops": 0.0, "clat_ns": clat}
+
+    def output(written: int) -> bytes:
+        write = none | {"io_bytes": written, "bw_bytes": written, "iops": 1.0, "runtime": 1000, "total_ios": 1}
+        made = {"jobname": "prepare", "error": 0, "job_runtime": 1000, "read": none, "write": write}
+        return json.dumps({"fio version": "fio-3.33", "jobs": [made]}, indent=2).encode()
+
+    prepared = FIO.file_set(step("rand_read"), "fresh").prepared
+    found = [prepared({"stdout": out, "stderr": b""}) for out in (output(6 << 20), output((6 << 20) - 4096), b"", b"{")]
+    assert [bool(wrong) for wrong in found] == [False, True, True, True]
+    assert "6287360 of 6291456 bytes" in str(found[1])
+
+
+def test_a_phase_works_on_the_set_of_its_role() -> None:
+    for phase, options, directory, role, files in (
+        ("seq_read", DATA, "sets/fio-read-1m-3", "read", 6),
+        ("rand_read", DATA, "sets/fio-read-1m-3", "read", 6),
+        ("seq_write", DATA, "sets/fio-write-1m-3", "write", 6),
+        ("rand_mixed", DATA, "sets/fio-write-1m-3", "write", 6),
+        ("seq_write", NEW, "new/seq_write", "fresh", 0),
+        ("create", FILES, "new", "fresh", 0),
+        ("delete", FILES, "new", "fresh", 0),
+    ):
+        found = FIO.file_set(step(phase, options), "new")
+        assert (found.directory, found.role, len(found.files)) == (directory, role, files), phase
+        assert found.size_bytes == files << 20
+        assert not files or found.files == ("0.0", "0.1", "0.2", "1.0", "1.1", "1.2")
+
+
+def test_combinations_that_mean_nothing_are_refused(snapshot: SnapshotAssertion) -> None:
+    for phases, options in (
+        (["seq_read"], DATA),
+        (["create", "stat", "delete"], FILES),
+        (["create", "delete"], FILES),
+        (["seq_read"], DATA | {"transfer_size": 1000, "file_size": 8000, "o_direct": False}),
+        (["seq_write", "rand_write"], NEW),
+        (["rand_mixed"], DATA),
+        (["seq_read"], DATA | {"ioengine": "sync", "queue_depth": 1}),
+        (["seq_read"], DATA | {"ioengine": "posixaio"}),
+    ):
+        assert FIO.check(options, phases, 1.0) is None, (phases, options)
+    refused = [
+        FIO.check(options, phases, 1.0)
+        for phases, options in (
+            (["stat"], FILES),
+            (["stat", "create"], FILES),
+            (["create", "delete", "stat"], FILES),
+            (["seq_read"], DATA | {"transfer_size": 2 << 20}),
+            (["seq_read"], DATA | {"transfer_size": 3 << 10}),
+            (["seq_read"], DATA | {"transfer_size": 1000, "file_size": 8000}),
+            (["seq_write", "rand_mixed"], NEW),
+            (["seq_read"], DATA | {"ioengine": "psync"}),
+        )
+    ]
+    assert all(refused)
+    assert "\n".join(map(str, refused)) == snapshot
+
+
+def test_what_a_phase_leaves_and_makes() -> None:
+    found = {
+        name: (FIO.leftover(s), FIO.inodes(s), FIO.work(s))
+        for name, p in FIO.phases.items()
+        if p.kind == "metadata" and (s := step(name, FILES, None))
+    }
+    assert found == {"create": (2000, 2000, 2000), "stat": (2000, 0, 2000), "delete": (0, 0, 2000)}
+    assert [FIO.inodes(step("seq_write", o)) for o in (DATA, NEW)] == [0, 6]
+    assert (FIO.leftover(step("seq_write", NEW)), FIO.work(step("seq_write", NEW))) == (None, 0)
+    on_two = Step(FILES, (FIO.phases["create"],), nodes=2)
+    assert (FIO.inodes(on_two), FIO.work(on_two)) == (4000, 4000)
+
+
+def test_names_of_directories_are_only_names() -> None:
+    for directory, argument in {
+        "/a b": "/a b", "/a:b": "/a\\:b", "/a\\b": "/a\\b", "/a\\:b": "/a\\\\:b", "/$HOME;'\"*": "/$HOME;'\"*",
+    }.items():  # fmt: skip
+        assert FIO.argv(step("seq_read"), directory, 1)[2] == f"--directory={argument}"
+
+
+def test_a_version_before_3_18_is_not_fit() -> None:
+    assert FIO.version("fio-3.33\n") == "fio-3.33" and FIO.version("") == "unknown"
+    assert all(FIO.unfit(old) for old in ("fio-2.21", "fio-3.1", "fio-3.9", "fio-3.17", "fio-3.17-dirty"))
+    assert not any(FIO.unfit(fit) for fit in ("fio-3.18", "fio-3.20", "fio-3.42", "fio-4.0"))
+
+
+# What the real fio makes of them.
 
 
 @pytest.mark.local
-@pytest.mark.parametrize("name", NAMES)
-def test_fio_takes_every_name(fio: Path, tmp_path: Path, name: str) -> None:
-    directory = tmp_path / name / "set"
-    directory.mkdir(parents=True)
-    options = DATA | {"files_per_thread": 1, "file_size": 4096}
-    files = FIO.file_set(step("seq_read", options), "fresh")
-    assert files.prepare
-    done = subprocess.run(files.prepare(str(directory)), capture_output=True, timeout=300, check=False)
-    assert done.returncode == 0, done.stderr
-    if "\n" not in name:  # which fio prints into its JSON as it is; a configuration has no such directory
-        assert files.prepared({"stdout": done.stdout, "stderr": done.stderr}) is None
-    assert {f.name: f.stat().st_size for f in directory.iterdir()} == {"0.0": 4096, "1.0": 4096}
+def test_fio_takes_the_command_of_every_phase_and_says_what_was_asked(fio: Path, tmp_path: Path) -> None:
+    """The options in its JSON are those asked for, and its logs are there; no word on rates or times."""
+    small = DATA | {"file_size": 1 << 16, "files_per_thread": 2, "o_direct": False, "data": "random"}
+    prepare = FIO.file_set(step("rand_read", small), "fresh").prepare
+    assert prepare
+    data, files, logs = (tmp_path / name for name in ("data", "files", "logs"))
+    data.mkdir()
+    files.mkdir()
+    subprocess.run(prepare(str(data)), check=True, capture_output=True, timeout=300)
+    for name, phase in FIO.phases.items():
+        is_data = phase.kind == "data"
+        of = step(name, small if is_data else FILES | {"files_per_thread": 20}, 0.1 if is_data else None)
+        logs.mkdir()
+        argv = FIO.argv(of, str(data if is_data else files), 7)
+        stdout = subprocess.run(argv, cwd=logs, stdout=subprocess.PIPE, check=True, timeout=300).stdout
+        with safe_paths.folder(logs) as place:
+            streams = collected(place, FIO.outputs) | {"stdout": stdout}
+        assert streams.get(series_log.STREAM, b"").count(b"==> ") == 2 * is_data, name
+        parsed = FIO.parse(streams, of, phase)
+        echo = parsed.evidence.echo
+        assert parsed.problems == [] and parsed.figures["ops"] > 0, name
+        assert echo and not echo.contradictions and (echo.place or "").startswith(str(tmp_path)), name
+        for left in logs.iterdir():
+            left.unlink()
+        if is_data:
+            _, jobs = client_server.client_argv(of, [("10.0.0.1", 8765, 7)])
+            (logs / "job0.fio").write_text(jobs["job0.fio"])
+            subprocess.run(["fio", "--parse-only", "job0.fio"], cwd=logs, check=True, capture_output=True, timeout=300)
+            (logs / "job0.fio").unlink()
+        logs.rmdir()
 
 
-def test_versions() -> None:
-    assert FIO.version("fio-3.33\n") == "fio-3.33" and FIO.version("") == "unknown"
-    for old in ("fio-2.21", "fio-3.1", "fio-3.9", "fio-3.17", "fio-3.17-dirty"):
-        assert "3.18 or newer is needed" in (FIO.unfit(old) or "")
-    assert all(FIO.unfit(fit) is None for fit in ("fio-3.18", "fio-3.20", "fio-3.42", "fio-4.0"))
+@pytest.mark.local
+def test_fio_takes_every_name_of_a_directory(fio: Path, tmp_path: Path) -> None:
+    for name in (" a b", "a:b\\c\\:d", "$HOME ${HOME} $ncpus %d", 'it\'s "x";#*,=\u00e4\u6f22', "-a\nb"):
+        directory = tmp_path / name / "set"
+        directory.mkdir(parents=True)
+        files = FIO.file_set(step("seq_read", DATA | {"files_per_thread": 1, "file_size": 4096}), "fresh")
+        assert files.prepare
+        done = subprocess.run(files.prepare(str(directory)), capture_output=True, timeout=300, check=True)
+        if "\n" not in name:  # which fio prints into its JSON as it is; a configuration has no such directory
+            assert files.prepared({"stdout": done.stdout, "stderr": done.stderr}) is None, name
+        assert {f.name: f.stat().st_size for f in directory.iterdir()} == {"0.0": 4096, "1.0": 4096}, name
