@@ -63,6 +63,9 @@ class Clock:
 
     monotonic = time
 
+    def sleep(self, seconds: float) -> None:
+        self.now_s += seconds
+
     def now(self, zone: tzinfo = UTC) -> datetime:
         return datetime.fromtimestamp(self.now_s, zone)
 
@@ -236,7 +239,7 @@ class Scripted(Allocation):
         """This process as that of a runner, and as it was again afterwards."""
         before, where, stderr = dict(os.environ), Path.cwd(), sys.stderr
         machine, clock = self.machine, self.machine.clock
-        time = SimpleNamespace(time=clock.time, monotonic=clock.monotonic)
+        time = SimpleNamespace(time=clock.time, monotonic=clock.monotonic, sleep=clock.sleep)
         agent = type("OfMachine", (_Agent,), {"machine": machine})
         os.environ["PATH"], os.environ["COLUMNS"] = self.path, "300"
         os.chdir(self.place)
@@ -246,6 +249,7 @@ class Scripted(Allocation):
                 patch.setattr(gc, "freeze", lambda: None)
                 patch.setattr(allocation, "Agent", agent)
                 patch.setattr(budget, "time", time)
+                patch.setattr(campaign_directory, "time", time)
                 patch.setattr(repetition, "datetime", clock)
                 patch.setattr(process, "keep_to", lambda cpus: None)
                 patch.setattr(process, "adopt_orphans", lambda: None)
