@@ -33,7 +33,7 @@ from iosweep.node.watching import Watched
 from iosweep.plan import launchers
 from iosweep.plan.launchers import Mpiexec, Obstacle
 from iosweep.programs import builds
-from iosweep.run import allocation, budget, launching, repetition
+from iosweep.run import allocation, budget, campaign_directory, launching, repetition
 from iosweep.target import protocol
 from iosweep.target.agent import Agent
 
