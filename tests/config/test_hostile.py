@@ -6,11 +6,14 @@ import os
 import re
 import subprocess
 import sys
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow.parquet
 import pytest
 
+import scripted
 from campaign import SWEEP, Allocation, Campaign, said
 from campaign import TEXT as QUICK
 from iosweep import dag
@@ -18,12 +21,13 @@ from iosweep.commands import cli
 from iosweep.commands.doctor import this_machine
 from iosweep.errors import ConfigError
 from iosweep.jobs import submission
+from iosweep.node import process
 from iosweep.report import page
 from iosweep.results.raw_output import unpack
 from iosweep.target import directory as directories
+from machine import Scripted
 from records import plain_records_of
-
-pytestmark = pytest.mark.local
+from targets import as_root
 
 #: Text that a person can read, and a path: names of files may be like this.
 READABLE = {
@@ -111,28 +115,37 @@ def listing(directory: Path) -> dict[bytes, tuple[int, int, int]]:
         return {e.name: ((s := e.stat(follow_symlinks=False)).st_mode, s.st_size, s.st_mtime_ns) for e in entries}
 
 
-@pytest.mark.parametrize(
-    "place", [ANY, "\U0001f600" * 63, "/".join(["y" * 250] * 15)], ids=["everything", "252 bytes", "nearly 4096 bytes"]
-)
-def test_a_path_is_only_a_path(tmp_path: Path, fio: Path, place: str) -> None:
-    where = Path(str(tmp_path / place)[:3820])  # with names of 255 bytes below the target of it
+def measures_in(where: Path, kind: type[Allocation]) -> None:
+    """A path is only a path: what is measured below it is that target, and nothing else is there afterwards."""
     where.mkdir(parents=True)
-    allocation = Allocation(where, ONE)
+    allocation = kind(where, ONE)
     for name in FOREIGN:
         (allocation.target / os.fsdecode(name)).touch()
     before = listing(allocation.target)
     allocation.measure()
     assert listing(allocation.target) == before  # ours is gone, theirs is as it was
-    assert listing(where).keys() == {b"sweep.yaml", b"log", b"results", b"target"}
+    assert listing(where).keys() - {b"bin"} == {b"sweep.yaml", b"log", b"results", b"target"}
     [row] = allocation.rows()
-    assert said(row) == ""
-    assert row["target_directory"] == str(allocation.target)
-    assert str(allocation.target) in html.unescape(page.write(allocation.results).read_text())
+    assert (said(row), row["target_directory"]) == ("", str(allocation.target))
 
 
-def test_names_in_our_own_directory(tmp_path: Path, fio: Path) -> None:
-    """Foreign entries beside our folders stay, those within a data set go with it; no link is followed."""
-    allocation = Allocation(tmp_path, ONE, keep="all")
+PATHS = {"everything": ANY, "252 bytes": "\U0001f600" * 63, "nearly 4096 bytes": "/".join(["y" * 250] * 15)}
+
+
+@pytest.mark.parametrize("place", PATHS)
+def test_a_path_is_only_a_path(tmp_path: Path, place: str) -> None:
+    where = Path(str(tmp_path / PATHS[place])[:3820])  # with names of 255 bytes below the target of it
+    measures_in(where.with_name(where.name.replace(":", "")), Scripted)
+
+
+@pytest.mark.soak
+def test_a_real_fio_measures_in_any_path(tmp_path: Path, fio: Path) -> None:
+    measures_in(tmp_path / ANY, Allocation)
+
+
+def test_names_in_our_own_directory_stay_and_no_link_is_followed(tmp_path: Path) -> None:
+    """Foreign entries beside our folders stay, those within a data set go with it."""
+    allocation = Scripted(tmp_path, ONE, keep="all")
     allocation.measure()
     (tmp_path / "precious").mkdir()
     (tmp_path / "precious" / "file").touch()
@@ -152,96 +165,76 @@ def test_names_in_our_own_directory(tmp_path: Path, fio: Path) -> None:
     assert list((tmp_path / "precious").iterdir()) == [tmp_path / "precious" / "file"]
 
 
-@pytest.mark.parametrize("directory", ["/" + "x/" * 2500, "y" * 256, "-rf", "../../nothing"])
-def test_a_path_that_cannot_be(tmp_path: Path, fio: Path, directory: str) -> None:
-    allocation = Allocation(tmp_path, ONE, target={"directory": directory})
-    output = allocation.measure(code=3)
-    assert re.fullmatch(r"iosweep: .+\n", output)
-    assert output[:-1].isprintable()
-    assert allocation.files() == []
-    assert listing(tmp_path).keys() == {b"sweep.yaml", b"log", b"results", b"target"}
+def test_a_path_that_cannot_be_is_refused_in_one_line(tmp_path: Path) -> None:
+    for number, directory in enumerate(("/" + "x/" * 2500, "y" * 256, "-rf", "../../nothing")):
+        (place := tmp_path / f"{number}").mkdir()
+        allocation = Scripted(place, ONE, target={"directory": directory})
+        output = allocation.measure(code=3)
+        assert re.fullmatch(r"iosweep: .+\n", output), directory
+        assert output[:-1].isprintable(), directory
+        assert allocation.files() == []
+        assert listing(place).keys() == {b"bin", b"sweep.yaml", b"log", b"results", b"target"}
 
 
 # What tools print
 
-#: Before the real fio: it says what a tool should not, each number of workers something else.
-FAKE = r"""
-import os, subprocess, sys
-
-fio, *arguments = sys.argv[1:]
 EVIL = (
     b"\x1b[31m<script>alert(1)</script>\x1b]0;obeyed\x07\x9b2J =cmd|' /C calc'!A0 {x} %s \xff\xe2\x80\xae"
     b"\x00 | </script><img src=x onerror=alert(2)> \"',;\r\n"
 )
-
-
-def say(what, to=sys.stdout):
-    to.buffer.write(what)
-    to.buffer.flush()
-
-
-if "--version" in arguments:
-    say(b"fio-3.33<img/src=x/onerror=alert(3)>\x1b[31m,\"\n")
-    sys.exit()
-if "--name=rand_read" not in arguments:
-    os.execv(fio, ["fio", *arguments])
-text = subprocess.run([fio, *arguments], stdout=subprocess.PIPE, check=True).stdout
-[workers] = [int(a[10:]) for a in arguments if a.startswith("--numjobs=")]
-if workers == 1:  # before the JSON, where fio has its notes
-    say(3 * EVIL + text)
-elif workers == 2:
-    say(EVIL, sys.stderr)
-    sys.exit(7)
-elif workers == 3:
-    say(b"<b>" * (10 << 20) + b"\n" + text)
-elif workers == 4:
-    name = b'"</script><script>alert(4)</script>\\n\\u001b[31m\\u0000"'
-    say(text.replace(b'"rand_read"', name).replace(b'"fio-3', b'"<i>=\\n' + 4000 * b"y"))
-elif workers == 5:
-    say(EVIL + text.replace(b'"error" : 0', b'"error" : 5'))
-elif workers == 6:
-    say(bytes(1 << 20) + 1000 * b"\x1b[2J")
-elif workers == 7:
-    say(b"=1+1\n", sys.stderr)
-    say(text)
-    sys.exit(9)
-else:
-    say(5000 * EVIL, sys.stderr)
-    say(text)
-"""
 EVIL_SHOWN = "\\x1b[31m<script>alert(1)</script>\\x1b]0;obeyed\\x07"
+NAME = b'"</script><script>alert(4)</script>\\n\\u001b[31m\\u0000"'
+#: Number of workers -> what fio prints then, and does otherwise.
+PRINTS: dict[str, Callable[[process.Completed], process.Completed]] = {
+    "1": lambda done: replace(done, stdout=3 * EVIL + done.stdout),  # before the JSON, where fio has its notes
+    "2": lambda done: replace(done, stdout=b"", stderr=EVIL, exit_code=7),
+    "3": lambda done: replace(done, stdout=b"<b>" * (1 << 20) + b"\n" + done.stdout),
+    "4": lambda done: replace(
+        done, stdout=done.stdout.replace(b'"rand_read"', NAME).replace(b'"fio-3', b'"<i>=\\n' + 4000 * b"y")
+    ),
+    "5": lambda done: replace(done, stdout=EVIL + done.stdout.replace(b'"error": 0', b'"error": 5')),
+    "6": lambda done: replace(done, stdout=bytes(1 << 20) + 1000 * b"\x1b[2J"),
+    "7": lambda done: replace(done, stderr=b"=1+1\n", exit_code=9),
+    "8": lambda done: replace(done, stderr=5000 * EVIL),
+}
 
 
-class Printed(Allocation):
+class Printed(Scripted):
     """`terminal`: what it got."""
 
     terminal = ""
 
 
 @pytest.fixture(scope="module")
-def printed(tmp_path_factory: pytest.TempPathFactory, fio: Path) -> Printed:
-    """Measured once with FAKE, with its tables."""
+def printed(tmp_path_factory: pytest.TempPathFactory) -> Printed:
+    """Measured once with PRINTS, with its tables."""
     place = tmp_path_factory.mktemp("printed") / ANY.replace(":", "")  # it will be on PATH
     place.mkdir()
     description = " ".join(t for t in TEXTS.values() if t not in CONTROL.values())
     sweep = ONE | {"axes": {"threads_per_node": list(range(1, 9))}, "description": description}
     allocation = Printed(place, sweep, description=description)
-    (place / "fake.py").write_text(FAKE)
-    allocation.fake(f'exec {sys.executable} -SE "${{0%/*}}/../fake.py" "$fio" "$@"')
-    allocation.terminal = allocation.measure()
+
+    def during(call: scripted.Call, run: Callable[[], process.Completed]) -> process.Completed:
+        return run() if call.prepares else PRINTS[call.options["numjobs"]](run())
+
+    allocation.machine.during = during
+    with pytest.MonkeyPatch.context() as patch:
+        version = scripted.Printed(b'fio-3.33<img/src=x/onerror=alert(3)>\x1b[31m,"\n')
+        patch.setattr(scripted, "_version", lambda call: version)
+        allocation.terminal = allocation.measure()
     allocation.rows()
     return allocation
 
 
-def test_a_terminal_gets_text(printed: Printed) -> None:
+def test_a_terminal_gets_text(
+    printed: Printed, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     log = (printed.place / "log").read_text()
-    shows = subprocess.run(
-        [sys.executable, "-m", "iosweep", "show", "c"], cwd=printed.place, env=printed.environment, text=True,
-        stdout=subprocess.PIPE, check=True,
-    ).stdout  # fmt: skip
-    for text in (printed.terminal, log, shows):
+    monkeypatch.chdir(printed.place)
+    assert cli.main(["show", "c"]) == 0
+    for text in (printed.terminal, log, capsys.readouterr().out):
         assert shown(text)
-        assert f"the tool ended with exit code 7: {EVIL_SHOWN}" in text
+        assert f"exit code 7: {EVIL_SHOWN}" in text
         assert len(text) < 30_000
     assert not list(printed.place.rglob("obeyed"))
 
@@ -327,9 +320,9 @@ os.execv(command[0], command)
 """
 
 
+@pytest.mark.soak
+@as_root
 def test_names_of_the_machine(tmp_path: Path, fio: Path) -> None:
-    if os.geteuid():
-        pytest.skip("root: needed to mount")
     evil = os.fsdecode(b"<script>\xff\x1b[31m\r\xc2\x85 #{x}=1")
     allocation = Allocation(tmp_path, ONE)
     done = subprocess.run(
@@ -353,7 +346,8 @@ def test_names_of_the_machine(tmp_path: Path, fio: Path) -> None:
 # Through Snakemake
 
 
-def test_a_campaign_of_any_name(tmp_path: Path, fio: Path) -> None:
+@pytest.mark.soak
+def test_a_campaign_of_any_name_runs_through_snakemake(tmp_path: Path, fio: Path) -> None:
     place = tmp_path / ANY.translate({ord("{"): "(", ord("}"): ")"})
     campaign = Campaign(place, phases=["rand_read"], axes={}, repetitions=1)
     campaign.file = campaign.file.rename(campaign.place / f"-{ANY}.yaml")
@@ -362,32 +356,32 @@ def test_a_campaign_of_any_name(tmp_path: Path, fio: Path) -> None:
     assert not list(tmp_path.rglob("obeyed"))
 
 
-@pytest.mark.parametrize("name", ["{x}", "}", "a\x1b[31mb", "a\nb", os.fsdecode(b"\xff")])
-def test_a_working_directory_that_cannot_be(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
-    (tmp_path / name).mkdir()
-    monkeypatch.chdir(tmp_path / name)
-    Path("x.yaml").write_text("campaign: c\n")
-    with pytest.raises(ConfigError, match=r"^x\.yaml:1: the working directory .*; run it in another$") as caught:
-        dag.load(Path("x.yaml"), Path("results"))
-    assert str(caught.value).isprintable()
-    assert list(Path().iterdir()) == [Path("x.yaml")]
+def test_a_working_directory_that_cannot_be_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("{x}", "}", "a\x1b[31mb", "a\nb", os.fsdecode(b"\xff")):
+        (tmp_path / name).mkdir()
+        monkeypatch.chdir(tmp_path / name)
+        Path("x.yaml").write_text("campaign: c\n")
+        with pytest.raises(ConfigError) as caught:
+            dag.load(Path("x.yaml"), Path("results"))
+        assert str(caught.value).startswith("x.yaml:1: the working directory "), name
+        assert str(caught.value).isprintable(), name
+        assert list(Path().iterdir()) == [Path("x.yaml")]
 
 
-@pytest.mark.parametrize("character", '%$`"\\')
-def test_a_working_directory_that_jobs_cannot_take(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], character: str
+def test_a_working_directory_that_jobs_cannot_take_is_refused_before_anything_is_submitted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], root: Path
 ) -> None:
-    """Slurm replaces %j in the paths of logs. Refused by whatever plans for Slurm, before anything is submitted."""
-    place = tmp_path / f"100{character}j"
-    place.mkdir()
-    monkeypatch.chdir(place)
-    Path("x.yaml").write_text(QUICK)
-    wrong = f"the working directory {place} has the character {character}, which jobs cannot take"
-    with pytest.raises(ConfigError) as caught:
-        dag.load(Path("x.yaml"), Path("results"), "srun", site=submission.Site())
-    assert str(caught.value) == f"x.yaml:1: {wrong}; run it in another"
-    assert cli.main(["plan", "x.yaml", "--profile", str(Path(__file__).parents[2] / "profiles/slurm")]) == 1
-    assert wrong in capsys.readouterr().err
-    assert [line.seen for line in this_machine.working_directory(submits=True)] == [wrong]
-    assert this_machine.working_directory(submits=False) == []
-    dag.load(Path("x.yaml"), Path("results"))  # on one machine it is a character like others
+    """Slurm replaces %j in the paths of logs. Refused by whatever plans for Slurm."""
+    for character in '%$`"\\':
+        place = tmp_path / f"100{character}j"
+        place.mkdir()
+        monkeypatch.chdir(place)
+        Path("x.yaml").write_text(QUICK)
+        with pytest.raises(ConfigError) as caught:
+            dag.load(Path("x.yaml"), Path("results"), "srun", site=submission.Site())
+        assert f"the character {character}," in str(caught.value)
+        assert cli.main(["plan", "x.yaml", "--profile", str(root / "profiles/slurm")]) == 1
+        assert f"the character {character}," in capsys.readouterr().err
+        assert [line.outcome for line in this_machine.working_directory(submits=True)] == ["wrong"]
+        assert this_machine.working_directory(submits=False) == []
+        dag.load(Path("x.yaml"), Path("results"))  # on one machine it is a character like others

@@ -1,7 +1,7 @@
 """Suites: ready sweeps, as they are, under upper bounds, and on other nodes; and the commands they reproduce."""
 
-import re
-import subprocess
+from collections.abc import Callable, Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +9,7 @@ import pytest
 import yaml
 from msgspec import structs
 
-from campaign import document, make, problems, read
+from campaign import document, errors, make, read
 from iosweep import dag
 from iosweep.commands import plan
 from iosweep.config import models, sweeps
@@ -18,7 +18,7 @@ from iosweep.errors import ConfigError
 from iosweep.plan import forecast
 from iosweep.plan.expand import make_plan
 from iosweep.plan.launchers import LAUNCHERS
-from iosweep.plan.model import Allocation, Point
+from iosweep.plan.model import Allocation, Plan, Point
 from iosweep.tools import Step
 from seed_commands import (
     ANY,
@@ -38,56 +38,40 @@ def suite(tmp_path: Path, entry: dict[str, Any]) -> sweeps.Config:
     )
 
 
-def test_a_suite_keeps_its_own_values(tmp_path: Path) -> None:
+def test_a_suite_keeps_its_own_values_unless_nodes_and_repetitions_are_given(tmp_path: Path) -> None:
     found = suite(tmp_path, {})
-    assert [s.name for s in found.sweeps] == ["four-corners.small-block", "four-corners.large-block"]
-    assert [s.scaled for s in found.sweeps] == [False, False]
-    assert [s.suite for s in found.sweeps] == ["four-corners"] * 2
+    assert [(s.name, s.scaled, s.suite) for s in found.sweeps] == [
+        ("four-corners.small-block", False, "four-corners"),
+        ("four-corners.large-block", False, "four-corners"),
+    ]
     small = found.sweeps[0]
     assert small.axes == {"queue_depth": (1, 2, 4, 8, 16, 32)}
-    assert small.options["file_size"] == 16 << 30
-    assert small.phase_time_s == 300
-    assert "Micron" in str(small.source)
+    assert (small.options["file_size"], small.phase_time_s) == (16 << 30, 300)
     assert (small.repetitions.confirm, small.ramp) == (3, "queue_depth")
     assert [Path(d.file).name for d in found.documents] == ["x.yaml", "four-corners.yaml"]  # both are provenance
+    for sweep in suite(tmp_path, {"nodes": [1, 2, 2], "repetitions": 5}).sweeps:
+        assert (sweep.axes["nodes"], sweep.scaled) == ((1, 2), False)
+        assert sweep.repetitions == Repetitions(5, 5, None, confirm=3)
 
 
-def test_a_scaled_suite(tmp_path: Path) -> None:
+def test_a_suite_is_scaled_by_bounds_that_change_something(tmp_path: Path) -> None:
+    """One that is scaled does not compare with the published figures."""
     for sweep in suite(tmp_path, {"scale": "laptop"}).sweeps:
         assert sweep.scaled
         assert sweep.axes == {"queue_depth": (1, 2, 4, 8)}  # 16 and 32 became 8, once
-        assert sweep.options["threads_per_node"] == 2
-        assert sweep.options["file_size"] == 64 << 20
-        assert sweep.phase_time_s == 1.0
-        assert sweep.repetitions == Repetitions(1, 1, None, confirm=1)
-
-
-@pytest.mark.parametrize(
-    "scale",
-    [
+        assert (sweep.options["threads_per_node"], sweep.options["file_size"]) == (2, 64 << 20)
+        assert (sweep.phase_time_s, sweep.repetitions) == (1.0, Repetitions(1, 1, None, confirm=1))
+    nothing: list[dict[str, Any]] = [
         {"phase_time": "300s"},
         {"phase_time": "2h", "queue_depth": 32, "threads_per_node": 8, "file_size": "16g", "repetitions": 3},
         {"files_per_thread": 1},
-    ],
-)
-def test_bounds_that_change_nothing_do_not_make_a_scaled_suite(tmp_path: Path, scale: dict[str, Any]) -> None:
-    # one that is scaled does not compare with the published figures
-    assert [s.scaled for s in suite(tmp_path, {"scale": scale}).sweeps] == [False, False]
-
-
-@pytest.mark.parametrize(
-    "scale",
-    [{"phase_time": "299s"}, {"queue_depth": 31}, {"threads_per_node": 7}, {"file_size": "1g"}, {"repetitions": 2}],
-)
-def test_bounds_that_change_something_do(tmp_path: Path, scale: dict[str, Any]) -> None:
-    assert [s.scaled for s in suite(tmp_path, {"scale": scale}).sweeps] == [True, True]
-
-
-def test_a_suite_on_other_nodes_and_more_often(tmp_path: Path) -> None:
-    for sweep in suite(tmp_path, {"nodes": [1, 2, 2], "repetitions": 5}).sweeps:
-        assert sweep.axes["nodes"] == (1, 2)
-        assert sweep.repetitions == Repetitions(5, 5, None, confirm=3)
-        assert not sweep.scaled
+    ]
+    something: list[dict[str, Any]] = [
+        {"phase_time": "299s"}, {"queue_depth": 31}, {"threads_per_node": 7}, {"file_size": "1g"}, {"repetitions": 2},
+    ]  # fmt: skip
+    for scale in nothing + something:
+        scaled = [s.scaled for s in suite(tmp_path, {"scale": scale}).sweeps]
+        assert scaled == [scale in something] * 2, scale
 
 
 @pytest.fixture
@@ -105,13 +89,9 @@ def own_suite(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
 
 
 def test_an_error_in_a_suite_names_the_suite(tmp_path: Path, own_suite: Any) -> None:
-    [problem] = problems(tmp_path, own_suite(phase_time="5"))
-    where = f"{tmp_path}/suites/own.yaml:21: sweeps[0].phase_time"
-    assert (
-        problem
-        == f'{where}: "5" is not a duration; write a number with its unit ms, s, min, h or d, for example 60s or 2h;'
-        " or one_pass, which needs none"
-    )
+    [error] = errors(tmp_path, own_suite(phase_time="5"))
+    assert (error.file, error.line) == (f"{tmp_path}/suites/own.yaml", 21)
+    assert error.where == "sweeps[0].phase_time"
 
 
 def test_a_default_above_the_bound_is_scaled_too(tmp_path: Path, own_suite: Any) -> None:
@@ -126,6 +106,8 @@ def test_a_default_above_the_bound_is_scaled_too(tmp_path: Path, own_suite: Any)
 
 SUITES = sorted(file.stem for file in models.SUITES.glob("*.yaml"))
 TIB = 1 << 40
+#: Those that reproduce the commands of a source; the others are ours.
+SOURCED = sorted(DIFFERENCES)
 
 
 def entry(directory: Path, *suites: str, limits: bool = True, **keys: Any) -> dict[str, Any]:
@@ -136,82 +118,51 @@ def entry(directory: Path, *suites: str, limits: bool = True, **keys: Any) -> di
     return made | {"sweeps": [{"suite": name} | keys for name in suites]}
 
 
-def comments(name: str) -> list[str]:
-    lines = (models.SUITES / f"{name}.yaml").read_text().splitlines()
-    return [line for line in lines if line.startswith("#")]
-
-
-def explained(name: str) -> set[str]:
-    """Options in the first column of a suite's tables of differences: `#   option, option  why`."""
-    rows = [re.match(r"#   (\S.*?)  +\S", line) for line in comments(name)]
-    return {option for row in rows if row for option in row[1].split(", ")}
-
-
-#: Those that reproduce the commands of a source; the others are ours.
-SOURCED = sorted(DIFFERENCES)
+@pytest.fixture(scope="module")
+def planned(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Plan]:
+    """The plan of suites at full size, made once."""
+    place = tmp_path_factory.mktemp("suites")
+    return cache(lambda *names: make(place, entry(place, *names)))
 
 
 def test_the_suites_are_those_that_are_compared_here() -> None:
     assert set(SUITES) - {"node-check"} == set(SOURCED) == {seed.suite for seed in SEEDS}
 
 
-@pytest.mark.parametrize("launcher", sorted(LAUNCHERS))
 @pytest.mark.parametrize("name", SUITES)
-def test_commands_at_full_size(tmp_path: Path, name: str, launcher: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_suite_is_planned_at_full_size_without_touching_the_target(tmp_path: Path, name: str) -> None:
+    """The target is not there. What `snakemake -n` asks: all that a launcher reaches is left."""
     made = make(tmp_path, entry(tmp_path, name))
-
-    def refuse(*_: object, **__: object) -> None:
-        raise AssertionError("a process was started")
-
-    monkeypatch.setattr(subprocess, "Popen", refuse)
-    found = list(plan.commands(made, LAUNCHERS[launcher]))
-    assert len(found) == sum(p.repetitions.min * len(p.steps()) for p in made.points)
-    assert all(isinstance(word, str) for _, _, argv in found for word in argv)
+    for key, launcher in LAUNCHERS.items():
+        found = list(plan.commands(made, launcher))
+        assert len(found) == sum(p.repetitions.min * len(p.steps()) for p in made.points)
+        assert all(isinstance(word, str) for _, _, argv in found for word in argv)
+        left = dag.load(tmp_path / "x.yaml", tmp_path / "results", launcher=key).left
+        reached = {a.name for a in made.allocations if any(launcher.lacks(point) is None for point in a.points)}
+        assert set(left) == reached, key
     assert sorted(f.name for f in tmp_path.iterdir()) == ["x.yaml"]
-
-
-@pytest.mark.parametrize("launcher", sorted(LAUNCHERS))
-@pytest.mark.parametrize("name", SUITES)
-def test_a_dry_run_at_full_size(tmp_path: Path, name: str, launcher: str) -> None:
-    """What `snakemake -n` asks: nothing is measured yet, and what this launcher reaches is left."""
-    made = read(tmp_path, entry(tmp_path, name))
-    found = dag.load(tmp_path / "x.yaml", tmp_path / "results", launcher=launcher)
-    planned = make_plan(made)
-    reached = {
-        allocation.name
-        for allocation in planned.allocations
-        if any(LAUNCHERS[launcher].lacks(point) is None for point in allocation.points)
-    }
-    assert set(found.left) <= {allocation.name for allocation in planned.allocations}
-    assert set(found.left) == reached
-    assert sorted(f.name for f in tmp_path.iterdir()) == ["x.yaml"]
-
-
-@pytest.mark.parametrize("name", SUITES)
-def test_what_writes_much_needs_limits(tmp_path: Path, name: str) -> None:
-    made = read(tmp_path, entry(tmp_path, name, limits=False))
-    if forecast.of(make_plan(made)).bytes_written > 10 * TIB:
-        with pytest.raises(
-            ConfigError, match=r"limits\.bytes_written: is missing: (about )?[0-9.]+ TiB would be written"
-        ):
-            forecast.refuse(make_plan(made), made)
+    unlimited = read(tmp_path, entry(tmp_path, name, limits=False))
+    if forecast.of(made).bytes_written > 10 * TIB:  # what writes much needs limits
+        with pytest.raises(ConfigError) as caught:
+            forecast.refuse(make_plan(unlimited), unlimited)
+        assert [error.where for error in caught.value.problems] == ["limits.bytes_written"]
     else:
-        forecast.refuse(make_plan(made), made)
+        forecast.refuse(make_plan(unlimited), unlimited)
 
 
 # Against the commands of the sources
 
 
-def steps(directory: Path, name: str, **keys: Any) -> list[tuple[str, Point, Step, Command]]:
-    """(sweep without its suite, point, step, our command with MPICH's launcher) of all points."""
-    made = make(directory, entry(directory, name, **keys))
+def steps(made: Plan, name: str) -> list[tuple[Seed, str, Point, Step, Command]]:
+    """(the source's command, sweep without its suite, point, step, our command with MPICH's launcher) of all points."""
     found = []
     for point in made.points:
         once = structs.replace(made, allocations=(Allocation("", point.nodes, (point,)),))
         argvs = [a for _, repetition, a in plan.commands(once, LAUNCHERS["mpiexec"]) if repetition == 1]
         for step, argv in zip(point.steps(), argvs, strict=True):
-            for sweep in point.sweeps:
-                found.append((sweep.removeprefix(f"{name}."), point, step, parse(argv)))
+            for sweep in (each.removeprefix(f"{name}.") for each in point.sweeps):
+                [seed] = [s for s in SEEDS if s.suite == name and is_of(s, sweep, point, step)]
+                found.append((seed, sweep, point, step, parse(argv)))
     return found
 
 
@@ -221,19 +172,14 @@ def is_of(seed: Seed, sweep: str, point: Point, step: Step) -> bool:
 
 
 @pytest.mark.parametrize("name", SOURCED)
-def test_every_command_is_that_of_the_source_but_for_what_is_explained(tmp_path: Path, name: str) -> None:
-    seeds = [seed for seed in SEEDS if seed.suite == name]
-    met = []
-    for sweep, point, step, ours in steps(tmp_path, name):
-        [seed] = [seed for seed in seeds if is_of(seed, sweep, point, step)]
-        met.append(seed)
+def test_every_command_is_that_of_the_source_but_for_what_is_explained(planned: Callable[..., Plan], name: str) -> None:
+    met, launched = set(), set()
+    for seed, sweep, point, step, ours in steps(planned(name), name):
+        met.add(id(seed))
         assert seed.command.tool == ours.tool == point.tool, seed.source
         theirs = seed.command.options
-        different = {
-            option: ours.options.get(option)
-            for option in {*theirs, *ours.options}
-            if theirs.get(option) != ours.options.get(option)
-        }
+        both = {*theirs, *ours.options}
+        different = {o: ours.options.get(o) for o in both if theirs.get(o) != ours.options.get(o)}
         allowed = {
             d.option: d.ours
             for d in DIFFERENCES[name]
@@ -242,88 +188,63 @@ def test_every_command_is_that_of_the_source_but_for_what_is_explained(tmp_path:
         # neither one that is not explained, nor an explanation of none
         assert set(different) == set(allowed), (point.id, seed.source)
         for option, value in allowed.items():
-            if value is ANY:
-                assert different[option], (point.id, option)
-            else:
-                assert different[option] == value, (point.id, option)
-    assert {id(seed) for seed in met} == {id(seed) for seed in seeds}
-
-
-@pytest.mark.parametrize("name", SOURCED)
-def test_ranks_and_launchers(tmp_path: Path, name: str) -> None:
-    """As many ranks as the source's on the nodes that it had; all else of its launcher is explained."""
-    seen: set[str] = set()
-    for sweep, point, step, ours in steps(tmp_path, name):
-        [seed] = [seed for seed in SEEDS if seed.suite == name and is_of(seed, sweep, point, step)]
+            assert different[option] if value is ANY else different[option] == value, (point.id, option)
+        _same_volume(name, theirs, ours, point, step)
+        # as many ranks as the source's on the nodes that it had; all else of its launcher is explained
         if seed.command.launcher is None:
             assert ours.launcher is None
             continue
-        theirs = seed.command.launcher_options
-        assert theirs["-n"] == step.tasks == point.nodes * int(point.options["threads_per_node"] or 0)
+        ranks = seed.command.launcher_options
+        assert ranks["-n"] == step.tasks == point.nodes * int(point.options["threads_per_node"] or 0)
         if point.nodes == 1:  # what the launcher here does not reach is shown without it
             assert ours.launcher_options["-n"] == step.tasks
-        seen |= set(theirs) - {"-n"}
-    assert seen == LAUNCHER_DIFFERENCES.get(name, set())
+        launched |= set(ranks) - {"-n"}
+    assert met == {id(seed) for seed in SEEDS if seed.suite == name}
+    assert launched == LAUNCHER_DIFFERENCES.get(name, set())
 
 
-@pytest.mark.parametrize("name", SOURCED)
-def test_what_the_differences_leave_the_same(tmp_path: Path, name: str) -> None:
-    """Bytes of files, iterations, and what lies behind an option that fio reads otherwise."""
-    for sweep, point, step, ours in steps(tmp_path, name):
-        [seed] = [seed for seed in SEEDS if seed.suite == name and is_of(seed, sweep, point, step)]
-        theirs = seed.command.options
-        if "filesize" in theirs:
-            assert ours.options["nrfiles"] == theirs.get("nrfiles", 1)
-            assert ours.options["size"] == int(theirs["filesize"]) * int(ours.options["nrfiles"])
-        if "-i" in theirs:
-            assert point.repetitions == Repetitions(int(theirs["-i"]), int(theirs["-i"]))
-        if "runtime" in theirs:
-            assert point.phase_time_s == theirs["runtime"]
-        if point.tool == "ior" or name == "lustre-fio":
-            assert point.phase_time_s is None  # a volume, no time
-        if step.phase.writes and step.phase.kind == "data":
-            assert point.options["data"] == "tool_default"  # none of the sources' commands asks for another
+def _same_volume(name: str, theirs: Mapping[str, Any], ours: Command, point: Point, step: Step) -> None:
+    """Bytes of files, iterations, and what lies behind an option that fio reads otherwise, are the source's."""
+    if "filesize" in theirs:
+        assert ours.options["nrfiles"] == theirs.get("nrfiles", 1)
+        assert ours.options["size"] == int(theirs["filesize"]) * int(ours.options["nrfiles"])
+    if "-i" in theirs:
+        assert point.repetitions == Repetitions(int(theirs["-i"]), int(theirs["-i"]))
+    if "runtime" in theirs:
+        assert point.phase_time_s == theirs["runtime"]
+    if point.tool == "ior" or name == "lustre-fio":
+        assert point.phase_time_s is None  # a volume, no time
+    if step.phase.writes and step.phase.kind == "data":
+        assert point.options["data"] == "tool_default"  # none of the sources' commands asks for another
 
 
 # What they take
 
 
-@pytest.mark.parametrize(
-    ("name", "points", "repetitions", "written_tib", "peak_tib"),
-    [
-        # 24 points; the set that is read, and two writes of it at each transfer size and number of threads
-        ("lustre-ior", 24, 24, 2 + 2 * 4 * (1 + 8 + 16 + 32 + 64 + 128) * 16 / 1024, 2 + 2 * 2),
-        # two writes and the set that is read, of 1 TiB each
-        ("lustre-fio", 3, 3, 3, 2),
-    ],
-)
-def test_volumes(tmp_path: Path, name: str, points: int, repetitions: int, written_tib: float, peak_tib: float) -> None:
-    cost = forecast.of(make(tmp_path, entry(tmp_path, name)))
-    assert (cost.points, cost.repetitions) == (points, repetitions)
-    assert cost.bytes_written == written_tib * TIB
-    assert cost.peak_bytes == peak_tib * TIB
-
-
-@pytest.mark.parametrize(
-    ("name", "points", "repetitions"),
-    [
-        ("weka", 6 * 2 + 1, 6 * 2 * 5 + 3),
-        ("everything", 6 * 2 + 1, 6 * 2 * 5 + 3),
-        ("weka-small-write-latency", 1, 5),
-        ("four-corners", 12, 36 + 5 * 3),
-        ("mdtest", 2, 11),
-        ("node-check", 2, 6),
-    ],
-)
-def test_points(tmp_path: Path, name: str, points: int, repetitions: int) -> None:
-    cost = forecast.of(make(tmp_path, entry(tmp_path, name)))
-    assert (cost.points, cost.repetitions) == (points, repetitions)
+def test_points_repetitions_and_volumes_of_the_suites(planned: Callable[..., Plan]) -> None:
+    expected = {
+        "weka": (13, 63),
+        "everything": (13, 63),
+        "weka-small-write-latency": (1, 5),
+        "four-corners": (12, 36 + 5 * 3),
+        "mdtest": (2, 11),
+        "node-check": (2, 6),
+        "lustre-ior": (24, 24),
+        "lustre-fio": (3, 3),
+    }
+    cost = {name: forecast.of(planned(name)) for name in SUITES}
+    assert {name: (one.points, one.repetitions) for name, one in cost.items()} == expected
+    # the set that is read, and two writes of it at each transfer size and number of threads
+    ior, fio = cost["lustre-ior"], cost["lustre-fio"]
+    written_tib = 2 + 2 * 4 * (1 + 8 + 16 + 32 + 64 + 128) * 16 / 1024
+    assert (ior.bytes_written, ior.peak_bytes) == (written_tib * TIB, (2 + 2 * 2) * TIB)
+    assert (fio.bytes_written, fio.peak_bytes) == (3 * TIB, 2 * TIB)
 
 
 @pytest.mark.parametrize("name", ["weka", "everything"])
-def test_footprint_of_weka(tmp_path: Path, name: str) -> None:
+def test_footprint_of_weka(planned: Callable[..., Plan], name: str) -> None:
     """4 TiB + 768 GiB on each client, as on its page; here for what is read, and as much for what is written."""
-    sets = forecast.data_sets(make(tmp_path, entry(tmp_path, name)).points)
+    sets = forecast.data_sets(planned(name).points)
     for node in range(8):
         own = [s for d, s in sets.items() if (d.endswith(f".node{node}") if node else ".node" not in d)]
         for role in ("read", "write"):
@@ -332,25 +253,26 @@ def test_footprint_of_weka(tmp_path: Path, name: str) -> None:
     assert not any(d.endswith(".node8") for d in sets)
 
 
-def test_metadata_of_weka(tmp_path: Path) -> None:
-    [point] = [p for p in make(tmp_path, entry(tmp_path, "weka")).points if p.tool == "mdtest"]
+def test_everything_is_weka_with_its_metadata_test(planned: Callable[..., Plan]) -> None:
+    """Its description says so. Sweeps are in the order of FIOmaster, which is that of the page."""
+    weka, everything = planned("weka"), planned("everything")
+    assert [p.id for p in weka.points] == [p.id for p in everything.points]
+    names = [name.replace("_", "-") for name in WEKA_SECTIONS] + ["metadata"]
+    for made in (weka, everything):
+        assert [s.name.partition(".")[2] for s in made.sweeps] == names
+    [point] = [p for p in weka.points if p.tool == "mdtest"]
     assert (point.nodes, point.steps()[0].tasks) == (8, 1088)
     assert 1088 * int(point.options["files_per_thread"] or 0) == 19_999_616
-    assert 136 % 8 == 0  # why -N 136 shifts by nothing where it counts nodes
+    # suites share what is the same
+    made = planned("weka", "everything", "mdtest")
+    assert len(made.points) == 13 + 1
+    [shared] = [p for p in made.points if p.tool == "mdtest" and p.nodes == 8]
+    assert shared.sweeps == ("everything.metadata", "mdtest.weka", "weka.metadata")
 
 
-def test_everything_is_weka(tmp_path: Path) -> None:
-    """Its description says so. Sweeps are in the order of FIOmaster, which is that of the page."""
-    weka, everything = (make(tmp_path, entry(tmp_path, name)) for name in ("weka", "everything"))
-    assert [p.id for p in weka.points] == [p.id for p in everything.points]
-    names = [s.name.partition(".")[2] for s in everything.sweeps]
-    assert names == [name.replace("_", "-") for name in WEKA_SECTIONS] + ["metadata"]
-    assert [s.name.partition(".")[2] for s in weka.sweeps] == names
-
-
-def test_a_node_check_is_the_same_short_test_on_one_node_alone(tmp_path: Path) -> None:
+def test_a_node_check_is_the_same_short_test_on_one_node_alone(planned: Callable[..., Plan]) -> None:
     """It compares nodes, so the page cache has no part, and no storage can compress more for one than for another."""
-    made = make(tmp_path, entry(tmp_path, "node-check"))
+    made = planned("node-check")
     assert [s.suite for s in made.sweeps] == ["node-check"] * 2
     for point in made.points:
         assert (point.nodes, point.phase_time_s, point.repetitions) == (1, 15, Repetitions(3, 3))
@@ -362,49 +284,25 @@ def test_a_node_check_is_the_same_short_test_on_one_node_alone(tmp_path: Path) -
     assert cost.peak_bytes == 16 << 30  # both points share their files
 
 
-def test_suites_share_what_is_the_same(tmp_path: Path) -> None:
-    made = make(tmp_path, entry(tmp_path, "weka", "everything", "mdtest"))
-    assert len(made.points) == 13 + 1
-    [shared] = [p for p in made.points if p.tool == "mdtest" and p.nodes == 8]
-    assert shared.sweeps == ("everything.metadata", "mdtest.weka", "weka.metadata")
-
-
-@pytest.mark.parametrize("name", SUITES)
-def test_other_nodes(tmp_path: Path, name: str) -> None:
-    made = make(tmp_path, entry(tmp_path, name, nodes=[3]))
-    assert {p.nodes for p in made.points} == {3}
-
-
 # On one machine
 
 SMALL = {"phase_time": "1s", "repetitions": 1, "threads_per_node": 2, "queue_depth": 8, "files_per_thread": 10_000}
 
 
 @pytest.mark.parametrize("name", SUITES)
-def test_laptop(tmp_path: Path, name: str) -> None:
-    text = entry(tmp_path, name, limits=False, scale="laptop", nodes=[1])
-    small(tmp_path, text, 64 << 20)
-
-
-@pytest.mark.parametrize("name", SUITES)
-def test_bounds_of_ones_own(tmp_path: Path, name: str) -> None:
-    small(tmp_path, entry(tmp_path, name, limits=False, scale=SMALL | {"file_size": "128m"}, nodes=[1]), 128 << 20)
-
-
-def small(directory: Path, text: dict[str, Any], file_size: int) -> None:
-    configured = read(directory, text)
-    assert all(sweep.scaled for sweep in configured.sweeps)
-    made = make_plan(configured)
-    forecast.refuse(made, configured)
-    for point in made.points:
-        assert int(point.options["threads_per_node"] or 0) <= 2
-        assert int(point.options.get("file_size") or 0) <= file_size
-        assert structs.replace(point.repetitions, confirm=0) == Repetitions(1, 1)
-        assert point.phase_time_s in (None, 1.0)  # whole seconds, as IOR wants them
-    cost = forecast.of(made)
-    assert cost.peak_bytes <= 5 << 30
-    assert cost.time_s < 300
-    assert dag.load(directory / "x.yaml", directory / "results", launcher="mpiexec").left
-
-
-# What is written about them
+def test_a_suite_fits_one_machine_when_it_is_scaled(tmp_path: Path, name: str) -> None:
+    assert {p.nodes for p in make(tmp_path, entry(tmp_path, name, nodes=[3])).points} == {3}
+    own: Any = SMALL | {"file_size": "128m"}
+    for scale, file_size in (("laptop", 64 << 20), (own, 128 << 20)):
+        configured = read(tmp_path, entry(tmp_path, name, limits=False, scale=scale, nodes=[1]))
+        assert all(sweep.scaled for sweep in configured.sweeps)
+        made = make_plan(configured)
+        forecast.refuse(made, configured)
+        for point in made.points:
+            assert int(point.options["threads_per_node"] or 0) <= 2
+            assert int(point.options.get("file_size") or 0) <= file_size
+            assert structs.replace(point.repetitions, confirm=0) == Repetitions(1, 1)
+            assert point.phase_time_s in (None, 1.0)  # whole seconds, as IOR wants them
+        cost = forecast.of(made)
+        assert cost.peak_bytes <= 5 << 30
+        assert cost.time_s < 300

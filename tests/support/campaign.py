@@ -6,7 +6,7 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,7 @@ import locks
 import records
 from iosweep import dag
 from iosweep.config import sweep_file, sweeps
-from iosweep.errors import ConfigError
+from iosweep.errors import ConfigError, Problem
 from iosweep.plan.expand import make_plan
 from iosweep.plan.model import Plan, Point
 from iosweep.results import merge
@@ -78,11 +78,27 @@ def make(directory: Path, text: str | dict[str, Any] = TEXT) -> Plan:
 
 def problems(directory: Path, text: str | dict[str, Any], stage: Any = read) -> list[str]:
     """The errors of a configuration, one `line: key: message` each."""
+    return [str(problem).replace(f"{directory}/x.yaml:", "") for problem in errors(directory, text, stage)]
+
+
+def errors(directory: Path, text: str | dict[str, Any], stage: Any = read) -> Sequence[Problem]:
     try:
         stage(directory, text)
     except ConfigError as error:
-        return [str(p).replace(f"{directory}/x.yaml:", "") for p in error.problems]
-    return []
+        return error.problems
+    return ()
+
+
+def refused(directory: Path, cases: Iterable[tuple[str | dict[str, Any], str]], stage: Any = read) -> str:
+    """The messages of wrong configurations, for a snapshot. `cases`: a configuration, and `line key` of every error in
+    it, separated by commas."""
+    said = []
+    for text, places in cases:
+        found = errors(directory, text, stage)
+        told = ", ".join(f"{error.line} {error.where}".strip() for error in found)
+        assert told == places, f"{told} and not {places}: {str(text)[:200]}"
+        said += [str(error).replace(f"{directory}/", "") for error in found]
+    return "\n".join(said) + "\n"
 
 
 def keep_plan(plan: Plan, results: Path) -> Path:
