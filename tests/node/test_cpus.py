@@ -1,5 +1,6 @@
 """CPU sets as values, and the CPUs of a node in the kernel's numbers and in Slurm's."""
 
+from collections.abc import Iterable
 from itertools import pairwise
 from pathlib import Path
 
@@ -8,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from iosweep.node.cpus import MOST, Topology, listed, mask, named, parse
-from topologies import AWS_192, HYPER_96, INTERLEAVED_64, ONE_NODE, WEKA_56, Machine, tree
+from topologies import AWS_192, HYPER_96, INTERLEAVED_64, ONE_NODE, WEKA_56, tree
 
 repeatable = settings(derandomize=True)
 CPU_SETS = st.frozensets(st.integers(0, 300))
@@ -16,57 +17,34 @@ CPU_SETS = st.frozensets(st.integers(0, 300))
 # Sets
 
 
-@pytest.mark.parametrize(
-    ("text", "cpus"),
-    [
-        ("", []),
-        (" \n", []),
-        ("0", [0]),
-        ("0-3,8", [0, 1, 2, 3, 8]),
-        ("8,0-3", [0, 1, 2, 3, 8]),
-        ("0-3, 2-5\n", range(6)),
-        ("24 25\t26", [24, 25, 26]),
-        ("7-7", [7]),
-        ("08", [8]),
-        (str(MOST - 1), [MOST - 1]),
-    ],
-)
-def test_a_list_of_cpus(text: str, cpus: list[int]) -> None:
-    assert parse(text) == frozenset(cpus)
+LISTS: dict[str, Iterable[int]] = {
+    "": [],
+    " \n": [],
+    "0": [0],
+    "0-3,8": [0, 1, 2, 3, 8],
+    "8,0-3": [0, 1, 2, 3, 8],
+    "0-3, 2-5\n": range(6),
+    "24 25\t26": [24, 25, 26],
+    "7-7": [7],
+    "08": [8],
+    str(MOST - 1): [MOST - 1],
+}
+NO_LISTS = ["3-1", "-1", "1-", "a", "0x3", "1-2-3", "0:1", "0-7:2", "1.5", "0 - 3", "0;1", "٣", "0-99999999", "all"]
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "3-1",
-        "-1",
-        "1-",
-        "a",
-        "0x3",
-        "1-2-3",
-        "0:1",
-        "0-7:2",
-        "1.5",
-        "0 - 3",
-        "0;1",
-        "٣",
-        "0-99999999",
-        str(MOST),
-        "all",
-    ],
-)
-def test_a_text_that_is_not_a_list_of_cpus(text: str) -> None:
-    with pytest.raises(ValueError, match="range of CPUs"):
-        parse(text)
+def test_a_list_of_cpus_and_what_is_none() -> None:
+    for text, cpus in LISTS.items():
+        assert parse(text) == frozenset(cpus), text
+    for text in (*NO_LISTS, str(MOST)):
+        with pytest.raises(ValueError, match="range of CPUs"):
+            parse(text)
 
 
-@pytest.mark.parametrize(
-    ("cpus", "text", "words"),
-    [([], "", "CPUs none"), ([3], "3", "CPU 3"), ([8, 3, 2, 1, 0], "0-3,8", "CPUs 0-3,8"), ([1, 3], "1,3", "CPUs 1,3")],
-)
-def test_how_a_set_is_written(cpus: list[int], text: str, words: str) -> None:
-    assert (listed(cpus), named(frozenset(cpus))) == (text, words)
-    assert int(mask(cpus), 16) == sum(1 << cpu for cpu in cpus)
+def test_how_a_set_is_written() -> None:
+    known = [([], "", "CPUs none"), ([3], "3", "CPU 3"), ([8, 3, 2, 1, 0], "0-3,8", "CPUs 0-3,8")]
+    for cpus, text, words in (*known, ([1, 3], "1,3", "CPUs 1,3")):
+        assert (listed(cpus), named(frozenset(cpus))) == (text, words)
+        assert int(mask(cpus), 16) == sum(1 << cpu for cpu in cpus)
 
 
 @repeatable
@@ -82,22 +60,22 @@ def test_sets_survive_being_written(a: frozenset[int], b: frozenset[int]) -> Non
 # Topology: what /sys says, in hwloc's order
 
 
-#: machine, the kernel's numbers of its last CPUs, and what slurmd 22.05.8 calls them in CpuSpecList.
-@pytest.mark.parametrize(
-    ("made", "kernel", "slurm"),
-    [
-        (WEKA_56, "24-27", "24-27"),
-        (INTERLEAVED_64, "56-63", "28-31,60-63"),
-        (HYPER_96, "23,47,71,95", "46-47,94-95"),
-        (AWS_192, "95,191", "190-191"),
-        (ONE_NODE, "3,5,11,13", "6-7,10-11"),
-    ],
-)
-def test_slurmd_counts_in_this_order(made: Machine, kernel: str, slurm: str, tmp_path: Path) -> None:
-    topology = Topology.read(made.write(tmp_path))
-    assert topology == made.topology
-    assert listed(topology.to_slurm(parse(kernel))) == slurm
-    assert topology.with_siblings(parse(kernel)) == parse(kernel)
+def test_slurmd_counts_in_this_order(tmp_path: Path) -> None:
+    """machine, the kernel's numbers of its last CPUs, and what slurmd 22.05.8 calls them in CpuSpecList."""
+    for number, (made, kernel, slurm) in enumerate(
+        (
+            (WEKA_56, "24-27", "24-27"),
+            (INTERLEAVED_64, "56-63", "28-31,60-63"),
+            (HYPER_96, "23,47,71,95", "46-47,94-95"),
+            (AWS_192, "95,191", "190-191"),
+            (ONE_NODE, "3,5,11,13", "6-7,10-11"),
+        )
+    ):
+        topology = Topology.read(made.write(tmp_path / str(number)))
+        assert topology == made.topology
+        assert listed(topology.to_slurm(parse(kernel))) == slurm
+        assert topology.with_siblings(parse(kernel)) == parse(kernel)
+        assert topology.with_siblings({max(parse(kernel))}) == next(c for c in made.cores if max(parse(kernel)) in c)
 
 
 # /sys that says less
@@ -113,19 +91,18 @@ def test_an_old_kernel(tmp_path: Path) -> None:
     assert whole.cores == ({0, 4}, {1, 5}, {2, 6}, {3, 7})
 
 
-@pytest.mark.parametrize("said", ["0-2\n", ""])
-def test_a_container_that_hides_most(said: str, tmp_path: Path) -> None:
-    """Without topology, and without /sys at all, where /proc/stat still counts the CPUs' time."""
-    if said:
-        (tmp_path / "sys/devices/system/cpu").mkdir(parents=True)
-        (tmp_path / "sys/devices/system/cpu/online").write_text(said)
-    (tmp_path / "proc").mkdir()
-    (tmp_path / "proc/stat").write_text("cpu  9 9 9\ncpu0 1 1 1\ncpu1 1 1 1\ncpu2 1 1 1\nintr 5 1\n")
-    topology = Topology.read(tmp_path)
-    assert topology == Topology(tuple(frozenset([cpu]) for cpu in range(3)), (frozenset(range(3)),), {})
-
-
-def test_nothing_to_be_read(tmp_path: Path) -> None:
+def test_a_container_that_hides_most(tmp_path: Path) -> None:
+    """Without topology, then without /sys, where /proc/stat still counts the CPUs' time, and with nothing at all."""
+    online, stat = tmp_path / "sys/devices/system/cpu/online", tmp_path / "proc/stat"
+    for file in (online, stat):
+        file.parent.mkdir(parents=True)
+    online.write_text("0-2\n")
+    stat.write_text("cpu  9 9 9\ncpu0 1 1 1\ncpu1 1 1 1\ncpu2 1 1 1\nintr 5 1\n")
+    three = Topology(tuple(frozenset([cpu]) for cpu in range(3)), (frozenset(range(3)),), {})
+    assert Topology.read(tmp_path) == three
+    online.unlink()
+    assert Topology.read(tmp_path) == three
+    stat.unlink()
     topology = Topology.read(tmp_path)
     assert (topology.cores, topology.cpus, topology.logical) == ((), frozenset(), ())
     assert (topology.with_siblings({3}), topology.to_slurm({3})) == ({3}, frozenset())
