@@ -26,17 +26,12 @@ OPERATIONS = [
 ]
 
 
-def loaded(tmp_path: Path, *sweeps: factory.Sweep, **options: Any) -> tuple[Campaign, list[Result]]:
-    campaign = load(factory.make(tmp_path, sweeps, **options))
-    return campaign, summarize(campaign.rows)
+def metadata_of(*sweeps: factory.Sweep, **options: Any) -> list[Table]:
+    return benchmark_tables.metadata(*factory.measured(*sweeps, **options))
 
 
-def metadata_of(tmp_path: Path, *sweeps: factory.Sweep, **options: Any) -> list[Table]:
-    return benchmark_tables.metadata(*loaded(tmp_path, *sweeps, **options))
-
-
-def weka_of(tmp_path: Path, *sweeps: factory.Sweep, **options: Any) -> list[Table]:
-    return benchmark_tables.weka(*loaded(tmp_path, *sweeps, **options))
+def weka_of(*sweeps: factory.Sweep, **options: Any) -> list[Table]:
+    return benchmark_tables.weka(*factory.measured(*sweeps, **options))
 
 
 def cells(table: Table, column: int = 0) -> dict[str, Cell]:
@@ -49,8 +44,8 @@ def written(table: Table) -> dict[str, list[str]]:
 
 
 class TestMetadata:
-    def test_operations_stand_down_and_nodes_across_each_with_its_spread(self, tmp_path: Path) -> None:
-        campaign, results = loaded(tmp_path, factory.mdtest("by-nodes"))
+    def test_operations_stand_down_and_nodes_across_each_with_its_spread(self) -> None:
+        campaign, results = factory.measured(factory.mdtest("by-nodes"))
         (table,) = benchmark_tables.metadata(campaign, results)
         assert (table.sources, table.title, table.columns) == (
             ("by-nodes",), "", ("1 node", "2 nodes", "3 nodes", "4 nodes")
@@ -72,8 +67,8 @@ class TestMetadata:
             "valid",
         )
 
-    def test_one_column_is_laid_out_as_mdtest_does(self, tmp_path: Path) -> None:
-        campaign, results = loaded(tmp_path / "3", factory.mdtest(axes={"nodes": [2]}))
+    def test_one_column_is_laid_out_as_mdtest_does(self) -> None:
+        campaign, results = factory.measured(factory.mdtest(axes={"nodes": [2]}))
         (table,) = benchmark_tables.metadata(campaign, results)
         assert table.about.startswith("mdtest; 2 nodes; 32 threads per node; ")
         assert table.columns == ("max", "min", "mean", "std dev", "95 % CI", "n")
@@ -81,18 +76,18 @@ class TestMetadata:
         expected = [formats.number(x) for x in (max(rates), min(rates), fmean(rates), stdev(rates))]
         assert written(table)["File read"][:4] == expected
         assert written(table)["File read"][5] == "3"
-        (one,) = metadata_of(tmp_path / "1", factory.mdtest(axes={"nodes": [1]}), repetitions=1)
+        (one,) = metadata_of(factory.mdtest(axes={"nodes": [1]}), repetitions=1)
         assert one.columns == ("mean", "n")
 
     @pytest.mark.parametrize("repetitions", [1, 2])
-    def test_fewer_than_three_repetitions_have_no_interval(self, tmp_path: Path, repetitions: int) -> None:
-        (table,) = metadata_of(tmp_path, factory.mdtest(axes={"nodes": [1, 2]}), repetitions=repetitions)
+    def test_fewer_than_three_repetitions_have_no_interval(self, repetitions: int) -> None:
+        (table,) = metadata_of(factory.mdtest(axes={"nodes": [1, 2]}), repetitions=repetitions)
         lines = {line for row in table.rows for cell in row.cells for line in cell.lines}
         assert lines == {"one repetition"} if repetitions == 1 else not [line for line in lines if "CI" in line]
 
-    def test_other_axes_have_a_table_each(self, tmp_path: Path) -> None:
+    def test_other_axes_have_a_table_each(self) -> None:
         axes = {"threads_per_node": [1, 8], "unique_directory": [True, False], "file_size": [0, 4096]}
-        found = metadata_of(tmp_path, factory.mdtest("s", axes=axes))
+        found = metadata_of(factory.mdtest("s", axes=axes))
         assert {table.title for table in found} == {
             f"{files}, {place}"
             for files in ("empty files", "file size 4 KiB")
@@ -103,12 +98,12 @@ class TestMetadata:
             assert [row.title for row in table.rows] == OPERATIONS  # also those that no file size has an effect on
             assert all(cell.value for row in table.rows for cell in row.cells)
 
-    def test_what_is_not_valid_is_marked_with_its_reason(self, tmp_path: Path) -> None:
+    def test_what_is_not_valid_is_marked_with_its_reason(self) -> None:
         def spoil(row: Mapping[str, Any]) -> tuple[str, str] | None:
             verdicts = {2: ("suspect", "duration: short"), 3: ("invalid", "no_errors: 1"), 4: ("missing", "no nodes")}
             return verdicts.get(row["nodes"]) if row["phase"] == "stat" or row["nodes"] == 4 else None
 
-        (table,) = metadata_of(tmp_path, factory.mdtest(), spoil=spoil)
+        (table,) = metadata_of(factory.mdtest(), spoil=spoil)
         assert table.columns == ("1 node", "2 nodes", "3 nodes")  # of four nodes there is nothing to show
         (of_stat,) = (row.cells for row in table.rows if row.title == "File stat")
         assert [(bool(cell.value), cell.verdict) for cell in of_stat] == [
@@ -118,20 +113,18 @@ class TestMetadata:
         reasons = ("duration: short", "no_errors: 1", "no nodes")
         assert all(reason in note for note, reason in zip(table.notes, reasons, strict=True))
 
-    def test_there_is_none_of_fio_and_where_nothing_was_measured_and_one_of_sweeps_with_the_same_points(
-        self, tmp_path: Path
-    ) -> None:
-        assert metadata_of(tmp_path / "a", factory.mdtest(), spoil=lambda _: ("missing", "no mdtest")) == []
+    def test_there_is_none_of_fio_and_where_nothing_was_measured_and_one_of_sweeps_with_the_same_points(self) -> None:
+        assert metadata_of(factory.mdtest(), spoil=lambda _: ("missing", "no mdtest")) == []
         of_fio = sweep("files", factory.METADATA_PHASES, {"threads_per_node": [1, 2]})
-        assert metadata_of(tmp_path / "b", of_fio) == []
+        assert metadata_of(of_fio) == []
         sweeps = [factory.mdtest("a"), factory.mdtest("b"), factory.mdtest("c", axes={"nodes": [1, 2]})]
-        assert [table.sources for table in metadata_of(tmp_path / "c", *sweeps)] == [("a", "b"), ("c",)]
+        assert [table.sources for table in metadata_of(*sweeps)] == [("a", "b"), ("c",)]
 
 
 @pytest.fixture(scope="module")
-def weka(tmp_path_factory: pytest.TempPathFactory) -> tuple[Campaign, list[Result]]:
+def weka() -> tuple[Campaign, list[Result]]:
     """WEKA's suite on one and on four clients, of which one sweep was made to fit."""
-    return loaded(tmp_path_factory.mktemp("weka"), *factory.weka(nodes=(1, 4), scaled=["read-throughput"]))
+    return factory.measured(*factory.weka(nodes=(1, 4), scaled=["read-throughput"]))
 
 
 class TestWeka:
@@ -187,9 +180,9 @@ class TestWeka:
          ((1, 2, 4), (("Single client", 1), ("Aggregated cluster", 2)))],
     )  # fmt: skip
     def test_a_column_and_its_title_are_there_for_what_was_measured(
-        self, tmp_path: Path, nodes: tuple[int, ...], groups: tuple[tuple[str, int], ...]
+        self, nodes: tuple[int, ...], groups: tuple[tuple[str, int], ...]
     ) -> None:
-        (table,) = weka_of(tmp_path / "all", *factory.weka(nodes=nodes)[:2])
+        (table,) = weka_of(*factory.weka(nodes=nodes)[:2])
         assert table.groups == groups
 
         def spoil(row: Mapping[str, Any]) -> tuple[str, str] | None:
@@ -197,36 +190,36 @@ class TestWeka:
                 return "missing", "8 nodes are not to be had"
             return ("suspect", "duration: short") if row["phase"] == "seq_write" else None
 
-        (table,) = weka_of(tmp_path / "part", *factory.weka(nodes=(*nodes, 8)), spoil=spoil)
+        (table,) = weka_of(*factory.weka(nodes=(*nodes, 8)), spoil=spoil)
         assert table.groups == groups
         assert [row.title for row in table.rows if "suspect" in {cell.verdict for cell in row.cells}] == [
             "Write throughput"
         ]
         assert any(note.startswith("–") and "8 nodes are not to be had" in note for note in table.notes)
 
-    def test_there_is_none_of_other_sweeps_and_where_nothing_was_measured(self, tmp_path: Path) -> None:
-        assert weka_of(tmp_path / "a", *factory.weka(), spoil=lambda _: ("missing", "no fio")) == []
+    def test_there_is_none_of_other_sweeps_and_where_nothing_was_measured(self) -> None:
+        assert weka_of(*factory.weka(), spoil=lambda _: ("missing", "no fio")) == []
         axes = {"nodes": [1, 8]}
         others = [
             sweep("read-iops", ["rand_read"], axes),
             sweep("weka-small-write-latency.write-latency", ["rand_write"], axes, suite="weka-small-write-latency"),
             sweep("weka.something", ["rand_read"], axes, suite="weka"),
         ]
-        assert weka_of(tmp_path / "b", *others) == []
+        assert weka_of(*others) == []
 
-    def test_suites_with_the_same_points_share_a_table(self, tmp_path: Path) -> None:
-        (table,) = weka_of(tmp_path / "same", *factory.weka(), *factory.weka("everything"))
+    def test_suites_with_the_same_points_share_a_table(self) -> None:
+        (table,) = weka_of(*factory.weka(), *factory.weka("everything"))
         assert table.sources == ("weka", "everything")
         other = factory.weka("everything", scaled=["read-iops"], nodes=(1, 2))
-        found = weka_of(tmp_path / "other", *factory.weka(), *other)
+        found = weka_of(*factory.weka(), *other)
         assert [(table.sources, table.columns[-1], table.scaled) for table in found] == [
             (("weka",), "8 clients", False), (("everything",), "2 clients", True),
         ]  # fmt: skip
 
-    def test_of_several_points_the_best_valid_one_is_shown_and_of_latencies_the_lowest(self, tmp_path: Path) -> None:
+    def test_of_several_points_the_best_valid_one_is_shown_and_of_latencies_the_lowest(self) -> None:
         axes = {"nodes": [1], "threads_per_node": [1, 8, 64]}
         sweeps = [sweep(f"weka.{name}", ["rand_read"], axes, suite="weka") for name in ("read-iops", "read-latency")]
-        (table,) = weka_of(tmp_path / "valid", *sweeps)
+        (table,) = weka_of(*sweeps)
         assert [cell.lines[-1] for cell in cells(table).values()] == [
             "best of 3: 64 threads, 4 KiB, QD 1", "best of 3: 1 thread, 4 KiB, QD 1"
         ]  # fmt: skip
@@ -234,14 +227,14 @@ class TestWeka:
         def spoil(row: Mapping[str, Any]) -> tuple[str, str] | None:
             return None if row["threads_per_node"] == 8 else ("suspect", "duration: short")
 
-        (table,) = weka_of(tmp_path / "suspect", *sweeps, spoil=spoil)
+        (table,) = weka_of(*sweeps, spoil=spoil)
         assert {(cell.verdict, cell.lines[-1]) for cell in cells(table).values()} == {
             ("valid", "best of 3: 8 threads, 4 KiB, QD 1")
         }
 
-    def test_the_page_cache_has_a_row_of_its_own(self, tmp_path: Path) -> None:
+    def test_the_page_cache_has_a_row_of_its_own(self) -> None:
         axes = {"nodes": [1], "o_direct": [True, False]}
-        (table,) = weka_of(tmp_path, sweep("weka.read-iops", ["rand_read"], axes, suite="weka"))
+        (table,) = weka_of(sweep("weka.read-iops", ["rand_read"], axes, suite="weka"))
         assert [row.about.partition(";")[0] for row in table.rows] == ["fio, O_DIRECT", "fio, through the page cache"]
 
 

@@ -16,8 +16,7 @@ from msgspec import structs
 
 import results_factory as factory
 from iosweep.analysis import formats, titles
-from iosweep.analysis.aggregate import Result, summarize
-from iosweep.analysis.data import Campaign, load
+from iosweep.analysis.aggregate import summarize
 from iosweep.report import captions, figure_files, figures, results_table, vega_lite
 from iosweep.report.figures import Figure
 from iosweep.tools import tools
@@ -26,20 +25,15 @@ from results_factory import DATA_PHASES, K, M, loaded, row, sweep, sweep_facts
 THREADS = {"threads_per_node": [1, 2, 4]}
 
 
-def campaign_of(tmp_path: Path, *sweeps: factory.Sweep, **options: Any) -> tuple[Campaign, list[Result]]:
-    campaign = load(factory.make(tmp_path, sweeps, **options))
-    return campaign, summarize(campaign.rows)
-
-
-def figures_of(tmp_path: Path, *sweeps: factory.Sweep, **options: Any) -> dict[str, Figure]:
-    found = figures.figures(*campaign_of(tmp_path, *sweeps, **options))
+def figures_of(*sweeps: factory.Sweep, **options: Any) -> dict[str, Figure]:
+    found = figures.figures(*factory.measured(*sweeps, **options))
     assert len({figure.name for figure in found}) == len(found)
     return {figure.name: figure for figure in found}
 
 
-def one_of(tmp_path: Path, axes: Mapping[str, Sequence[Any]] = THREADS, **options: Any) -> Figure:
+def one_of(axes: Mapping[str, Sequence[Any]] = THREADS, **options: Any) -> Figure:
     """The first figure of sequential reads over these axes."""
-    return next(iter(figures_of(tmp_path, sweep("s", ["seq_read"], axes), **options).values()))
+    return next(iter(figures_of(sweep("s", ["seq_read"], axes), **options).values()))
 
 
 class TestWhichFiguresThereAre:
@@ -53,19 +47,17 @@ class TestWhichFiguresThereAre:
             (DATA_PHASES, {"threads_per_node": [4], "transfer_size": [M]}, []),  # nothing varies
         ],
     )
-    def test_axes_and_phases_decide(
-        self, tmp_path: Path, phases: list[str], axes: dict[str, list[Any]], names: list[str]
-    ) -> None:
-        assert [*figures_of(tmp_path, sweep("s", phases, axes))] == names
+    def test_axes_and_phases_decide(self, phases: list[str], axes: dict[str, list[Any]], names: list[str]) -> None:
+        assert [*figures_of(sweep("s", phases, axes))] == names
 
-    def test_conditions_are_never_mixed_in_one(self, tmp_path: Path) -> None:
+    def test_conditions_are_never_mixed_in_one(self) -> None:
         axes = {
             "threads_per_node": [1, 2],
             "o_direct": [True, False],
             "write_mode": ["new", "overwrite"],
             "data": ["random", "tool_default"],
         }
-        campaign, results = campaign_of(tmp_path, sweep("mixed", ["seq_write", "seq_read"], axes), repetitions=1)
+        campaign, results = factory.measured(sweep("mixed", ["seq_write", "seq_read"], axes), repetitions=1)
         conditions = titles.conditions(results)
         found = figures.figures(campaign, results)
         assert len(found) == len({figure.name for figure in found}) == 8
@@ -73,27 +65,25 @@ class TestWhichFiguresThereAre:
             assert len({conditions[mark.point] for mark in figure.marks if mark.point}) == 1
         assert "throughput-by-threads.mixed.write_mode-new.data-random.o_direct-false" in {f.name for f in found}
 
-    def test_lines_follow_the_values_and_a_third_axis_makes_panels_that_compare(self, tmp_path: Path) -> None:
+    def test_lines_follow_the_values_and_a_third_axis_makes_panels_that_compare(self) -> None:
         axes = {"threads_per_node": [1, 2], "transfer_size": [M, 4 * K, 128 * K]}
-        figure = one_of(tmp_path / "2", axes)
+        figure = one_of(axes)
         assert figure.series == ("4 KiB", "128 KiB", "1 MiB")
         assert (figure.x_values, [panel.title for panel in figure.panels]) == ((1, 2), ["Sequential read"])
         axes = {"threads_per_node": [1, 2], "transfer_size": [4 * K, M], "queue_depth": [1, 4, 16]}
-        found = figures_of(tmp_path / "3", sweep("s", ["seq_read", "rand_read"], axes), repetitions=1)
+        found = figures_of(sweep("s", ["seq_read", "rand_read"], axes), repetitions=1)
         assert len(found) == 4 * 2  # throughput and IOPS by threads, rates and latencies by queue depth
         figure = found["iops-by-threads.s.rand_read"]
         assert [panel.title for panel in figure.panels] == ["queue depth 1", "queue depth 4", "queue depth 16"]
         assert len({panel.ticks for panel in figure.panels}) == 1
 
-    def test_a_fourth_axis_makes_figures_of_its_own(self, tmp_path: Path) -> None:
+    def test_a_fourth_axis_makes_figures_of_its_own(self) -> None:
         axes = {"nodes": [1, 2], "threads_per_node": [1, 2], "transfer_size": [4 * K, M], "queue_depth": [1, 4]}
-        names = figures_of(tmp_path, sweep("s", ["rand_read"], axes), repetitions=1)
+        names = figures_of(sweep("s", ["rand_read"], axes), repetitions=1)
         assert {"iops-by-queue-depth.s.rand_read.nodes-1", "iops-by-queue-depth.s.rand_read.nodes-2"} <= {*names}
 
     @pytest.mark.parametrize("tool", ["fio", "ior", "mdtest"])
-    def test_no_two_points_share_a_place_whatever_varies_and_every_axis_has_a_title(
-        self, tmp_path: Path, tool: str
-    ) -> None:
+    def test_no_two_points_share_a_place_whatever_varies_and_every_axis_has_a_title(self, tool: str) -> None:
         for name, option in tools()[tool].options.items():
             kind = "data" if "data" in option.kinds else "metadata"
             some = {"flag": [False, True], "choice": [*option.choices], "size": [4 * K, M], "count": [2, 4]}
@@ -102,7 +92,7 @@ class TestWhichFiguresThereAre:
             phase = "create" if kind == "metadata" else "rand_mixed" if name == "read_percent" else "seq_write"
             # collective calls have an effect with MPI-IO alone
             one = sweep("s", [phase], {other: [1, 2], name: values}, tool=tool, api="MPIIO")
-            campaign, results = campaign_of(tmp_path, one, repetitions=1)
+            campaign, results = factory.measured(one, repetitions=1)
             drawn = set()
             for figure in figures.figures(campaign, results):
                 places = [(mark.panel, mark.x, mark.series, mark.measure) for mark in figure.marks]
@@ -111,33 +101,33 @@ class TestWhichFiguresThereAre:
             assert drawn == {result.point for result in results}, name
             assert option.column in results_table.varying(results), name
 
-    def test_layouts_and_interfaces_of_ior_are_told_apart(self, tmp_path: Path) -> None:
+    def test_layouts_and_interfaces_of_ior_are_told_apart(self) -> None:
         axes = {"threads_per_node": [1, 2], "api": ["POSIX", "MPIIO"], "file_per_process": [True, False]}
-        (figure,) = figures_of(tmp_path, sweep("s", ["seq_write"], axes, tool="ior", o_direct=False)).values()
+        (figure,) = figures_of(sweep("s", ["seq_write"], axes, tool="ior", o_direct=False)).values()
         assert (figure.series_title, figure.series) == ("file access", ("shared file", "file per process"))
         assert [panel.title for panel in figure.panels] == ["MPI-IO", "POSIX"]
 
-    def test_empty_files_have_a_place_on_an_axis_that_has_no_logarithm_of_zero(self, tmp_path: Path) -> None:
-        (figure,) = figures_of(tmp_path, factory.mdtest("s", axes={"file_size": [0, 4 * K, 64 * K]})).values()
+    def test_empty_files_have_a_place_on_an_axis_that_has_no_logarithm_of_zero(self) -> None:
+        (figure,) = figures_of(factory.mdtest("s", axes={"file_size": [0, 4 * K, 64 * K]})).values()
         assert figure.x_values == (0, 4 * K, 64 * K)
         scale = vega_lite.specification(figure)["concat"][0]["encoding"]["x"]["scale"]
         assert (scale["type"], scale["domain"][0] < 0) == ("symlog", True)
 
-    def test_a_point_of_two_sweeps_is_in_both_and_names_differ_and_fit_a_file_system(self, tmp_path: Path) -> None:
+    def test_a_point_of_two_sweeps_is_in_both_and_names_differ_and_fit_a_file_system(self) -> None:
         both = [sweep(name, ["seq_read"], {"threads_per_node": [1, 2, top]}) for name, top in (("a", 4), ("b", 8))]
-        first, second = figures_of(tmp_path / "both", *both).values()
+        first, second = figures_of(*both).values()
         assert (first.x_values, second.x_values) == ((1, 2, 4), (1, 2, 8))
         assert len({mark.point for figure in (first, second) for mark in figure.marks}) == 4
         names = ["x-x", "X-X", "a" * 199, "a" * 200]
-        found = figures_of(tmp_path / "names", *(sweep(name, ["seq_read"], THREADS) for name in names))
+        found = figures_of(*(sweep(name, ["seq_read"], THREADS) for name in names))
         assert len({name.lower() for name in found}) == 4
         assert all(re.fullmatch(r"[\w.-]{1,150}", name) for name in found)
 
 
 class TestWhatAFigureShows:
-    def test_ior_as_in_the_lustre_notes(self, tmp_path: Path) -> None:
+    def test_ior_as_in_the_lustre_notes(self) -> None:
         """Throughput and IOPS against threads, a line for each transfer size, for every phase; no latencies."""
-        campaign, results = campaign_of(tmp_path, factory.ior("lustre"))
+        campaign, results = factory.measured(factory.ior("lustre"))
         of = {(result.point, result.phase): result for result in results}
         found = {figure.name: figure for figure in figures.figures(campaign, results)}
         assert [*found] == ["throughput-by-threads.lustre", "iops-by-threads.lustre"]
@@ -154,17 +144,15 @@ class TestWhatAFigureShows:
                 assert mark.x == result.parameters["threads_per_node"]
                 assert mark.series == formats.size(result.count("transfer_size_bytes") or 0)
 
-    def test_mdtest_has_a_panel_for_each_operation(self, tmp_path: Path) -> None:
-        (figure,) = figures_of(tmp_path, factory.mdtest("s")).values()
+    def test_mdtest_has_a_panel_for_each_operation(self) -> None:
+        (figure,) = figures_of(factory.mdtest("s")).values()
         assert (figure.name, figure.x_values) == ("metadata-by-nodes.s", (1, 2, 3, 4))
         assert [panel.title for panel in figure.panels] == [titles.phase(phase) for phase in factory.MDTEST_PHASES]
 
-    def test_a_figure_against_nodes_tells_on_which_and_marks_those_that_the_largest_count_did_not_have(
-        self, tmp_path: Path
-    ) -> None:
+    def test_a_figure_against_nodes_tells_on_which_and_marks_those_that_the_largest_count_did_not_have(self) -> None:
         own, axes = factory.nodes(5), {"nodes": [1, 2, 4]}
         place = factory.per_node_count({1: own[4:], 2: own[1:3], 4: own[:4]})
-        figure = one_of(tmp_path / "apart", axes, nodes=own, place=place)
+        figure = one_of(axes, nodes=own, place=place)
         first, _, last = figure.marks
         assert [(mark.x, mark.apart, mark.where) for mark in figure.marks] == [
             (1, True, "on node05, not all among the 4 nodes"),
@@ -177,21 +165,21 @@ class TestWhatAFigureShows:
         assert layers[2]["encoding"]["shape"]["condition"] == {"test": "datum.apart", "value": "diamond"}
         assert {"scaling", "where"} <= {field["field"] for field in layers[2]["encoding"]["tooltip"]}
 
-        figure = one_of(tmp_path / "in turn", axes, nodes=own, place=factory.in_turn(own[:4]))
+        figure = one_of(axes, nodes=own, place=factory.in_turn(own[:4]))
         assert not any(mark.apart for mark in figure.marks)
         assert figure.marks[0].where == "on node01, node02, node03 in turn, among the 4 nodes"
-        figure = one_of(tmp_path / "other axis", nodes=own, place=factory.in_turn(own))
+        figure = one_of(nodes=own, place=factory.in_turn(own))
         assert figure.marks[0].where is None
 
     @pytest.mark.parametrize("repetitions", [2, 3, 5])
     @pytest.mark.parametrize("factor", [1.2, 1.319, 100.0])
     def test_a_point_that_scatters_does_not_press_the_others_flat_and_a_bar_that_is_cut_says_so(
-        self, tmp_path: Path, repetitions: int, factor: float
+        self, repetitions: int, factor: float
     ) -> None:
         def speed(row: Mapping[str, Any]) -> float:
             return float(factor ** (row["repetition"] % 3 - 1) if row["threads_per_node"] == 8 else 1.0)
 
-        figure = one_of(tmp_path, {"threads_per_node": [1, 2, 4, 8]}, repetitions=repetitions, speed=speed)
+        figure = one_of({"threads_per_node": [1, 2, 4, 8]}, repetitions=repetitions, speed=speed)
         highest = max(value for mark in figure.marks for value in mark.each or ())
         top = figure.panels[0].ticks[-1]
         assert top <= figures.linear_ticks(figures._ROOM * highest)[-1]
@@ -202,8 +190,8 @@ class TestWhatAFigureShows:
         assert len(vega_lite.specification(figure)["concat"][0]["layer"]) == (6 if cut else 5)
 
     @pytest.mark.parametrize(("repetitions", "note"), [(1, "none"), (2, "range"), (3, "ci95")])
-    def test_error_bars_are_what_the_note_says(self, tmp_path: Path, repetitions: int, note: str) -> None:
-        campaign, results = campaign_of(tmp_path, sweep("s", ["seq_read"], THREADS), repetitions=repetitions)
+    def test_error_bars_are_what_the_note_says(self, repetitions: int, note: str) -> None:
+        campaign, results = factory.measured(sweep("s", ["seq_read"], THREADS), repetitions=repetitions)
         figure = figures.figures(campaign, results)[0]
         assert captions.BARS[note] in figure.notes
         unit = {"MiB/s": M, "GiB/s": 2**30}[figure.panels[0].unit]
@@ -214,8 +202,8 @@ class TestWhatAFigureShows:
             assert [mark.low * unit, mark.high * unit] == pytest.approx([own.low, own.high])
             assert (mark.low <= mark.y <= mark.high, mark.low < mark.high) == (True, repetitions > 1)
 
-    def test_latency_has_bars_of_what_was_seen_and_its_p99_is_a_median(self, tmp_path: Path) -> None:
-        campaign, results = campaign_of(tmp_path, sweep("s", ["rand_read"], {"queue_depth": [1, 4]}))
+    def test_latency_has_bars_of_what_was_seen_and_its_p99_is_a_median(self) -> None:
+        campaign, results = factory.measured(sweep("s", ["rand_read"], {"queue_depth": [1, 4]}))
         latency = figures.figures(campaign, results)[1]
         assert captions.BARS["range"] in latency.notes
         scale = {"µs": 1e-6, "ms": 1e-3}[latency.panels[0].unit]
@@ -224,12 +212,12 @@ class TestWhatAFigureShows:
             assert mark.y is not None
             assert mark.y * scale == pytest.approx(result.typical(f"latency_{mark.measure}_s"))
 
-    def test_what_is_not_valid_is_hollow_or_not_drawn_and_breaks_the_line(self, tmp_path: Path) -> None:
+    def test_what_is_not_valid_is_hollow_or_not_drawn_and_breaks_the_line(self) -> None:
         def spoil(found: Mapping[str, Any]) -> tuple[str, str] | None:
             verdicts = {2: ("invalid", "errors: 3"), 4: ("suspect", "short"), 8: ("missing", "time limit")}
             return verdicts.get(found["threads_per_node"])
 
-        figure = one_of(tmp_path, {"threads_per_node": [1, 2, 4, 8]}, spoil=spoil)
+        figure = one_of({"threads_per_node": [1, 2, 4, 8]}, spoil=spoil)
         assert [(mark.x, mark.verdict, mark.y is None) for mark in figure.marks] == [
             (1, "valid", False), (2, "invalid", True), (4, "suspect", False), (8, "missing", True),
         ]  # fmt: skip
@@ -247,14 +235,15 @@ class TestWhatAFigureShows:
         ]  # fmt: skip
 
     def test_nothing_measured_leaves_the_reason_and_no_file(self, tmp_path: Path) -> None:
-        figure = one_of(tmp_path, spoil=lambda _: ("missing", "fio is not installed"))
+        figure = one_of(spoil=lambda _: ("missing", "fio is not installed"))
         assert figure.panels == ()
         assert "fio is not installed" in figure.notes[0]
+        factory.make(tmp_path, [sweep("s", ["seq_read"], THREADS)], spoil=lambda _: ("missing", "fio is not installed"))
         assert figure_files.export(tmp_path) == []
 
-    def test_latencies_far_apart_get_a_logarithmic_axis(self, tmp_path: Path) -> None:
+    def test_latencies_far_apart_get_a_logarithmic_axis(self) -> None:
         axes = {"queue_depth": [1, 64], "transfer_size": [4 * K, 16 * M]}
-        found = figures_of(tmp_path, sweep("s", ["rand_read"], axes))
+        found = figures_of(sweep("s", ["rand_read"], axes))
         (latency,), (rate,) = (found[f"{what}-by-queue-depth.s"].panels for what in ("latency", "iops"))
         assert latency.log
         assert latency.ticks[0] > 0
@@ -355,18 +344,18 @@ class TestFiles:
             '<svg role="img" aria-label="a&quot;b"><g><text fill="red">&lt;b&gt;</text></g></svg>'
         )
 
-    def test_static_figures_have_a_limit_in_number_and_size(self, tmp_path: Path) -> None:
+    def test_static_figures_have_a_limit_in_number_and_size(self) -> None:
         sweeps = [sweep(name, ["seq_read"], THREADS) for name in ("a", "b")]
-        pairs = [(figure, vega_lite.specification(figure)) for figure in figures_of(tmp_path, *sweeps).values()]
+        pairs = [(figure, vega_lite.specification(figure)) for figure in figures_of(*sweeps).values()]
         assert list(figure_files.static(pairs, 1, 10**6)) == ["throughput-by-threads.a"]
         assert figure_files.static(pairs, 1, 1000) == {}
 
-    def test_a_specification_is_what_the_schema_of_vega_lite_allows(self, tmp_path: Path) -> None:
+    def test_a_specification_is_what_the_schema_of_vega_lite_allows(self) -> None:
         def speed(row: Mapping[str, Any]) -> float:
             return float(1.319 ** (row["repetition"] % 3 - 1) if row["nodes"] == 4 else 1.0)  # a bar is cut
 
         axes = {"nodes": [1, 2, 4], "transfer_size": [4 * K, M]}
-        made = vega_lite.with_values(one_of(tmp_path, axes, speed=speed))
+        made = vega_lite.with_values(one_of(axes, speed=speed))
         alt.ConcatChart.from_dict(made)
         made["concat"][0]["layer"][1]["mark"]["strokeWidth"] = "wide"
         with pytest.raises(ValidationError):

@@ -1,12 +1,10 @@
 """The table of results: its columns, its order, the repetitions behind a row, and short names of points."""
 
-from pathlib import Path
-
 import pytest
 
 import results_factory as factory
 from iosweep.analysis.aggregate import Result, summarize
-from iosweep.analysis.data import Row, load
+from iosweep.analysis.data import Row
 from iosweep.report import results_table
 from results_factory import DATA_PHASES, K, M, row, sweep
 
@@ -18,7 +16,7 @@ def columns(*rows: Row) -> dict[str, set[object]]:
 
 
 @pytest.fixture(scope="module")
-def results(tmp_path_factory: pytest.TempPathFactory) -> list[Result]:
+def results() -> list[Result]:
     """Of a sweep of each tool, in the order of the table."""
     axes = {"threads_per_node": [1, 2], "transfer_size": [4 * K, M]}
     alike = {"file_size_bytes": 256 * M, "data": "tool_default", "phase_time_s": 1.0}
@@ -28,9 +26,9 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> list[Result]:
         factory.mdtest("dirs", axes={"nodes": [1, 2]}),
         sweep("files", factory.METADATA_PHASES, {"threads_per_node": [1, 2]}),
     ]
-    campaign = load(factory.make(tmp_path_factory.mktemp("table"), sweeps=sweeps))
-    found = results_table.ordered(reversed(summarize(campaign.rows)), campaign.about.sweeps)
-    assert found == summarize(campaign.rows)  # the factory makes them sweep by sweep, parameters ascending
+    campaign, results = factory.measured(*sweeps)
+    found = results_table.ordered(reversed(results), campaign.about.sweeps)
+    assert found == results  # the factory makes them sweep by sweep, parameters ascending
     return list(found)
 
 
@@ -106,7 +104,7 @@ def test_a_repetition_tells_where_it_ran_and_which_node_had_no_process(ran_on: s
     assert results_table._where(one, with_build=False) == text
 
 
-def test_names_of_points_leave_out_what_all_share_and_the_hash_where_it_is_not_needed(tmp_path: Path) -> None:
+def test_names_of_points_leave_out_what_all_share_and_the_hash_where_it_is_not_needed() -> None:
     points = [f"fio.seq_write+3.1n.{t}t.{s}k.qd4.{t}{s}abcdef" for t in (1, 2) for s in (4, 64)]
     assert list(results_table.names(points).values()) == ["1t.4k", "1t.64k", "2t.4k", "2t.64k"]
     alike = ["fio.a.1n.x", "fio.a.1n.y", "fio.b.1n.z"]

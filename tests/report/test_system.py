@@ -4,7 +4,6 @@ import copy
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,8 +11,8 @@ from msgspec import structs
 
 import results_factory as factory
 from iosweep.analysis import caveats
-from iosweep.analysis.aggregate import Result, summarize
-from iosweep.analysis.data import Campaign, load
+from iosweep.analysis.aggregate import Result
+from iosweep.analysis.data import Campaign
 from iosweep.node.reserved import CONFIGURATION
 from iosweep.programs import builds as documents
 from iosweep.report import cpus, figures, headline, provenance, results_table, system
@@ -113,16 +112,15 @@ def slow(*hosts: str, factor: float = 0.5, phases: Sequence[str] = factory.DATA_
 
 
 class TestNodeCheck:
-    def of(self, tmp_path: Path, count: int, **options: Any) -> NodeCheck:
-        campaign = load(factory.make(tmp_path, factory.node_check(), nodes=factory.nodes(count), **options))
-        results = summarize(campaign.rows)
+    def of(self, count: int, **options: Any) -> NodeCheck:
+        campaign, results = factory.measured(*factory.node_check(), nodes=factory.nodes(count), **options)
         assert system.unlike(campaign, results) == []  # it compares its nodes itself
         found = system.node_check(campaign, results)
         assert found is not None
         return found
 
-    def test_a_slow_node_is_named_and_stands_first(self, tmp_path: Path) -> None:
-        found = self.of(tmp_path, 8, speed=slow("node05", phases=["seq_read"]))
+    def test_a_slow_node_is_named_and_stands_first(self) -> None:
+        found = self.of(8, speed=slow("node05", phases=["seq_read"]))
         assert found.odd == ("node05",)
         assert re.search(r"node05 \((49|50|51) % in sequential read 1 MiB\)", found.sentence)
         assert [row.title for row in found.table.rows][:3] == ["median of the nodes", "node05", "node01"]
@@ -135,45 +133,44 @@ class TestNodeCheck:
         assert median.cells[1].value.endswith(" GiB/s")
         assert median.cells[1].lines == ("± 10 % allowed",)
 
-    def test_of_two_nodes_none_is_odd_and_one_has_nothing_to_compare_with(self, tmp_path: Path) -> None:
-        found = self.of(tmp_path / "2", 2, speed=slow("node01", factor=0.3, phases=["rand_write"]))
+    def test_of_two_nodes_none_is_odd_and_one_has_nothing_to_compare_with(self) -> None:
+        found = self.of(2, speed=slow("node01", factor=0.3, phases=["rand_write"]))
         assert found.odd == ()
         assert re.match(r"node01 reaches (29|30|31) % of node02 in random write 4 KiB", found.sentence)
         assert {cell.lines for cell in found.table.rows[0].cells} == {()}
-        alone = self.of(tmp_path / "1", 1)
+        alone = self.of(1)
         assert [cell.lines for cell in alone.table.rows[0].cells] == [("100 %",)] * 4
 
-    def test_a_node_without_a_figure_is_named_and_is_not_odd(self, tmp_path: Path) -> None:
+    def test_a_node_without_a_figure_is_named_and_is_not_odd(self) -> None:
         def fails(row: Mapping[str, Any]) -> tuple[str, str] | None:
             broken = row["host"] == "node04" and row["phase"] == "rand_read"
             return ("invalid", "no_errors: 3 I/O errors") if broken else None
 
-        found = self.of(tmp_path, 4, spoil=fails, speed=slow("node04", factor=1e-3, phases=["rand_read"]))
+        found = self.of(4, spoil=fails, speed=slow("node04", factor=1e-3, phases=["rand_read"]))
         assert found.odd == ()
         assert "node04 (random read 4 KiB)" in found.sentence
         assert (found.table.rows[4].cells[3].value, found.table.rows[4].cells[3].verdict) == ("", "invalid")
 
-    def test_suspect_repetitions_count_and_mark(self, tmp_path: Path) -> None:
-        found = self.of(tmp_path, 3, speed=slow("node02"),
+    def test_suspect_repetitions_count_and_mark(self) -> None:
+        found = self.of(3, speed=slow("node02"),
                         spoil=lambda row: ("suspect", "short") if row["host"] == "node02" else None)  # fmt: skip
         assert found.odd == ("node02",)
         assert {cell.verdict for cell in found.table.rows[1].cells} == {"suspect"}
 
-    def test_there_is_none_of_other_suites_and_where_nothing_was_measured(self, tmp_path: Path) -> None:
+    def test_there_is_none_of_other_suites_and_where_nothing_was_measured(self) -> None:
         of_others = [sweep("s", ["seq_read"], {"threads_per_node": [1]})]
         for sweeps, spoil in ((of_others, None), (factory.node_check(), ("missing", "no fio"))):
-            campaign = load(factory.make(tmp_path, sweeps, nodes=factory.nodes(3), spoil=lambda _, found=spoil: found))
-            assert system.node_check(campaign, summarize(campaign.rows)) is None
+            made = factory.measured(*sweeps, nodes=factory.nodes(3), spoil=lambda _, found=spoil: found)
+            assert system.node_check(*made) is None
 
 
 class TestUnlikeNodes:
-    def of(self, tmp_path: Path, count: int, nodes: Sequence[int], **options: Any) -> tuple[Campaign, list[Result]]:
+    def of(self, count: int, nodes: Sequence[int], **options: Any) -> tuple[Campaign, list[Result]]:
         one = sweep("scaling", ["seq_read"], {"nodes": [*nodes]}, threads_per_node=8)
-        campaign = load(factory.make(tmp_path, [one], nodes=factory.nodes(count), **options))
-        return campaign, summarize(campaign.rows)
+        return factory.measured(one, nodes=factory.nodes(count), **options)
 
-    def test_a_mean_over_nodes_that_may_differ_has_no_confidence_interval(self, tmp_path: Path) -> None:
-        campaign, (result,) = self.of(tmp_path / "two", 2, [1], speed=slow("node02", factor=0.25))
+    def test_a_mean_over_nodes_that_may_differ_has_no_confidence_interval(self) -> None:
+        campaign, (result,) = self.of(2, [1], speed=slow("node02", factor=0.25))
         assert (result.hosts, result.host_sets, result.in_turn) == (("node01", "node02"), 2, False)
         assert result.headline is not None
         assert (result.headline.n, result.headline.interval, result.headline.ci95_share) == (6, None, None)
@@ -184,32 +181,30 @@ class TestUnlikeNodes:
         shown = results_table.payload([result], [])
         assert shown.rows[0][[column.key for column in shown.columns].index("hosts")] == 2
 
-    def test_a_node_whose_repetitions_do_not_count_has_no_part_in_it(self, tmp_path: Path) -> None:
+    def test_a_node_whose_repetitions_do_not_count_has_no_part_in_it(self) -> None:
         def spoil(row: Mapping[str, Any]) -> tuple[str, str] | None:
             return ("invalid", "x: y") if row["host"] == "node02" else None
 
-        _, (result,) = self.of(tmp_path, 2, [1], spoil=spoil)
+        _, (result,) = self.of(2, [1], spoil=spoil)
         assert result.hosts == ("node01",)
         assert result.headline is not None
         assert result.headline.interval is not None
 
-    def test_nodes_that_took_turns_in_one_job_have_an_interval_that_includes_what_they_differ_by(
-        self, tmp_path: Path
-    ) -> None:
-        campaign, found = self.of(tmp_path, 4, [1, 2, 4], place=factory.in_turn(factory.nodes(4)))
+    def test_nodes_that_took_turns_in_one_job_have_an_interval_that_includes_what_they_differ_by(self) -> None:
+        campaign, found = self.of(4, [1, 2, 4], place=factory.in_turn(factory.nodes(4)))
         assert [len(result.hosts) for result in found] == [3, 4, 4]
         assert [(result.host_sets, result.in_turn) for result in found] == [(3, True), (2, True), (1, False)]
         assert all(result.headline and result.headline.interval is not None for result in found)
         assert [in_turn for in_turn, _ in system.unlike(campaign, found)] == [True]
 
-    def test_repetitions_of_several_jobs_took_no_turns(self, tmp_path: Path) -> None:
+    def test_repetitions_of_several_jobs_took_no_turns(self) -> None:
         own = factory.nodes(4)
 
         def place(count: int, repetition: int) -> tuple[str, Sequence[Mapping[str, Any]]]:
             first = 0 if repetition < 3 else 4 - count
             return str(repetition // 3), own[first : first + count]
 
-        _, found = self.of(tmp_path, 4, [1, 2, 4], place=place)
+        _, found = self.of(4, [1, 2, 4], place=place)
         assert [(r.host_sets, r.in_turn, caveats.over_hosts(r)) for r in found] == [
             (2, False, "2 nodes"), (2, False, "2 sets of nodes"), (1, False, ""),
         ]  # fmt: skip
@@ -367,18 +362,14 @@ IOR = factory.ior("ior", axes={"threads_per_node": [1, 8], "transfer_size": [2**
 
 
 class TestBuilds:
-    def of(self, directory: Path, *sweeps: factory.Sweep, **options: Any) -> tuple[Campaign, list[Result]]:
-        campaign = load(factory.make(directory, sweeps, **options))
-        return campaign, summarize(campaign.rows)
-
     def changed(self, document: Mapping[str, Any], **parts: Mapping[str, Any]) -> dict[str, Any]:
         made = copy.deepcopy(dict(document))
         for name, part in parts.items():
             made[name] |= part
         return made
 
-    def test_a_build_of_path_has_package_version_digest_and_mpi(self, tmp_path: Path) -> None:
-        found = provenance.builds(*self.of(tmp_path, FIO, IOR))
+    def test_a_build_of_path_has_package_version_digest_and_mpi(self) -> None:
+        found = provenance.builds(*factory.measured(FIO, IOR))
         assert found and found.spack == () and found.with_mpi
         sha256 = factory.PATH["tools"]["fio"]["sha256"]
         origin = ("/usr/bin/fio", "package fio 3.33-3 (dpkg)")
@@ -386,8 +377,8 @@ class TestBuilds:
         assert (found.rows[1].origin[0], found.rows[1].results, found.rows[1].version) == ("/usr/bin/ior", 8, "4.0.0")
         assert found.rows[1].mpi == ("/usr/bin/mpiexec, 4.0.2", "package mpich 4.0.2-3 (dpkg)")
 
-    def test_a_build_of_spack_has_its_commits_and_says_which_checkouts_were_changed(self, tmp_path: Path) -> None:
-        found = provenance.builds(*self.of(tmp_path / "as it is", IOR, build=lambda _: factory.SPACK))
+    def test_a_build_of_spack_has_its_commits_and_says_which_checkouts_were_changed(self) -> None:
+        found = provenance.builds(*factory.measured(IOR, build=lambda _: factory.SPACK))
         assert found
         assert found.rows[0].origin == ("Spack: ior@4.0.0~hdf5~lustre~ncmpi/ngnuwql",)
         (made,) = found.spack
@@ -395,16 +386,16 @@ class TestBuilds:
         assert all(part in made.about for part in ("1.1.0", "2e90" * 10, "v2026.06.0", "c0de" * 10))
         assert made.packages[1] == "gcc@12.2.0 (the site's, in /usr)"
         document = self.changed(factory.SPACK, spack={"changed": True, "commit": None}, repository={"changed": True})
-        found = provenance.builds(*self.of(tmp_path / "changed", IOR, build=lambda _: document))
+        found = provenance.builds(*factory.measured(IOR, build=lambda _: document))
         assert found and [text.partition(" in ")[2] for text in found.spack[0].changed] == [
             "/sw/tools/spack", "/sw/tools/packages/v2026.06.0"
         ]  # fmt: skip
 
-    def test_figures_of_two_builds_of_a_tool_name_theirs(self, tmp_path: Path) -> None:
+    def test_figures_of_two_builds_of_a_tool_name_theirs(self) -> None:
         def build(row: Mapping[str, Any]) -> Mapping[str, Any]:
             return factory.PATH if row["queue_depth"] == 4 else factory.SPACK
 
-        campaign, results = self.of(tmp_path / "two", FIO, IOR, build=build)
+        campaign, results = factory.measured(FIO, IOR, build=build)
         assert caveats.several_builds(results) == ["fio"]
         section = provenance.builds(campaign, results)
         assert section and {(row.tool, row.name): row.results for row in section.rows} == {
@@ -419,28 +410,26 @@ class TestBuilds:
         assert best[0].place.endswith(f"build {PATH}")
         assert "build" not in best[-1].place  # of IOR there is one
 
-        _, results = self.of(tmp_path / "one", FIO)
+        _, results = factory.measured(FIO)
         assert caveats.several_builds(results) == []
         assert "build" not in [column.key for column in results_table.payload(results, ()).columns]
 
-    def test_a_build_is_its_binary_and_its_mpi_whatever_else_was_built_with_it(self, tmp_path: Path) -> None:
+    def test_a_build_is_its_binary_and_its_mpi_whatever_else_was_built_with_it(self) -> None:
         other = self.changed(factory.SPACK, environment={"digest": "another"})
-        campaign, results = self.of(
-            tmp_path / "a", IOR, build=lambda row: other if row["threads_per_node"] == 8 else factory.SPACK
+        campaign, results = factory.measured(
+            IOR, build=lambda row: other if row["threads_per_node"] == 8 else factory.SPACK
         )
         assert caveats.several_builds(results) == []
         section = provenance.builds(campaign, results)
         assert section and [set(row.documents) for row in section.rows] == [{SPACK, documents.key(other)}]
         # the binary is the same where the system's MPI was updated below it; fio has none
         other = self.changed(factory.PATH, mpi={"version": "4.1.0"})
-        _, results = self.of(
-            tmp_path / "b", IOR, FIO, build=lambda row: other if row["repetition"] == 2 else factory.PATH
-        )
+        _, results = factory.measured(IOR, FIO, build=lambda row: other if row["repetition"] == 2 else factory.PATH)
         assert caveats.several_builds(results) == ["ior"]
         assert all(len(result.builds) == 2 for result in results if result.tool == "ior")
 
-    def test_results_without_a_document_have_the_version_of_their_binary(self, tmp_path: Path) -> None:
-        campaign, results = self.of(tmp_path, FIO, IOR)
+    def test_results_without_a_document_have_the_version_of_their_binary(self) -> None:
+        campaign, results = factory.measured(FIO, IOR)
         section = provenance.builds(replace(campaign, about=structs.replace(campaign.about, builds={})), results)
         assert section and section.spack == ()
         assert [(row.documents, row.version) for row in section.rows] == [((), "3.33"), ((), "4.0.0")]

@@ -10,11 +10,12 @@ import json
 import random
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from itertools import product
 from math import exp
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 import pyarrow as pa
@@ -22,7 +23,8 @@ import pyarrow.parquet as parquet
 
 from iosweep import histogram
 from iosweep.analysis import data
-from iosweep.files.documents import dump, read
+from iosweep.analysis.aggregate import Result, summarize
+from iosweep.files.documents import dump
 from iosweep.histogram import FACTOR
 from iosweep.plan.sweep_facts import RepetitionFacts, SweepFacts
 from iosweep.programs import builds
@@ -266,9 +268,41 @@ def sized(rows: int, repetitions: int = 3) -> list[Sweep]:
     ]
 
 
-def make(
-    directory: Path,
-    sweeps: Sequence[Sweep] = DEMO,
+class Made(NamedTuple):
+    """What the functions below make of sweeps, as rows of the tables and as campaign.json without its tables."""
+
+    rows: list[Row]
+    checks: list[Row]
+    nodes: Sequence[Row]
+    about: dict[str, Any]
+
+
+def make(directory: Path, sweeps: Sequence[Sweep] = DEMO, repetitions: int = 3, seed: int = 1, **options: Any) -> Path:
+    """Write a results directory and return it. `options`: those of `_make`."""
+    made = _make(sweeps, repetitions, seed, **options)
+    directory.mkdir(parents=True, exist_ok=True)
+    _write(directory / "results.parquet", made.rows, columns.result_columns())
+    _write(directory / "checks.parquet", made.checks, columns.CHECK_COLUMNS)
+    _write(directory / "nodes.parquet", made.nodes, columns.NODE_COLUMNS)
+    _write(directory / "histograms.parquet", [*_histograms(made.rows)], columns.HISTOGRAM_COLUMNS)
+    (directory / "results.csv").touch()
+    (directory / "campaign.json").write_bytes(dump(made.about, indent=True))
+    add_series(directory, [])
+    return directory
+
+
+def measured(*sweeps: Sweep, **options: Any) -> tuple[data.Campaign, list[Result]]:
+    """The same in memory, as the report has it: a campaign and its results."""
+    made = _make(sweeps, **options)
+    checks = tuple(msgspec.convert(one, data.CheckRow) for one in made.checks)
+    campaign = loaded((), checks, made.nodes, **made.about)
+    name = data.names_of_builds(campaign.about.builds)
+    campaign = replace(campaign, rows=tuple(data.row(row, name) for row in made.rows))
+    return campaign, summarize(campaign.rows)
+
+
+def _make(
+    sweeps: Sequence[Sweep],
     repetitions: int = 3,
     seed: int = 1,
     spoil: Spoil = lambda row: None,
@@ -278,9 +312,8 @@ def make(
     speed: Speed = lambda row: 1.0,
     place: Place | None = None,
     build: Callable[[Mapping[str, Any]], Mapping[str, Any]] = lambda row: PATH,
-) -> Path:
-    """Write a results directory and return it. With several nodes, each of them measures every repetition by itself,
-    unless `place` says which ones do."""
+) -> Made:
+    """With several nodes, each of them measures every repetition by itself, unless `place` says which ones do."""
     draw = random.Random(seed)
     numbers = repetitions if place else repetitions * len(nodes)
     place = place or (lambda _, repetition: (None, [nodes[(repetition - 1) % len(nodes)]]))
@@ -300,17 +333,8 @@ def make(
                 rows[point] = [row for one_row in built if (row := _spoilt(one_row, spoil))]
         described.append(_describe(one, points, repetitions))
     flat = [row | {"campaign": campaign} for of_point in rows.values() for row in of_point]
-    checks = [check for row in flat for check in _checks(row)]
     documents = {builds.key(own): own for row in flat if row["build"] for own in [build(row)]}
     keys = {node["host"]: node["node"] for node in nodes}
-    directory.mkdir(parents=True, exist_ok=True)
-    _write(directory / "results.parquet", flat, columns.result_columns())
-    _write(directory / "checks.parquet", checks, columns.CHECK_COLUMNS)
-    _write(directory / "nodes.parquet", nodes, columns.NODE_COLUMNS)
-    _write(directory / "series.parquet", [], columns.SERIES_COLUMNS)
-    _write(directory / "parts.parquet", [], columns.PART_COLUMNS)
-    _write(directory / "histograms.parquet", [*_histograms(flat)], columns.HISTOGRAM_COLUMNS)
-    (directory / "results.csv").touch()
     about = {
         "campaign": campaign,
         "description": description,
@@ -328,10 +352,8 @@ def make(
             for key, count in Counter(row["build"] for row in flat if row["build"]).items()
         },
         "configuration": [{"file": "config/sweep.yaml", "text": _CONFIGURATION.format(json.dumps(campaign))}],
-        "tables": {name: described_file(directory / name) for name in merged_tables.FILES},
     }
-    (directory / "campaign.json").write_bytes(dump(about, indent=True))
-    return directory
+    return Made(flat, [check for row in flat for check in _checks(row)], nodes, about)
 
 
 def _histograms(rows: Sequence[Row]) -> Iterator[Row]:
@@ -349,9 +371,7 @@ def add_series(directory: Path, series: Sequence[Row], parts: Sequence[Row] = ()
     """Give results that `make` wrote these rows of series.parquet and parts.parquet."""
     _write(directory / "series.parquet", series, columns.SERIES_COLUMNS)
     _write(directory / "parts.parquet", parts, columns.PART_COLUMNS)
-    about = json.loads((directory / "campaign.json").read_bytes())
-    about["tables"] = {name: described_file(directory / name) for name in merged_tables.FILES}
-    (directory / "campaign.json").write_bytes(dump(about, indent=True))
+    describe_again(directory)
 
 
 def row(**values: object) -> data.Row:
@@ -387,15 +407,13 @@ def loaded(
 
 def describe_again(results: Path) -> None:
     """Make campaign.json say what its tables are, after a test has changed them."""
-    about = read(results / "campaign.json")
-    about["tables"] = {name: described_file(results / name) for name in merged_tables.FILES}
+    about = json.loads((results / "campaign.json").read_bytes())
+    contents = {name: (results / name).read_bytes() for name in merged_tables.FILES}
+    about["tables"] = {
+        name: {"bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()}
+        for name, content in contents.items()
+    }
     (results / "campaign.json").write_bytes(dump(about, indent=True))
-
-
-def described_file(file: Path) -> dict[str, Any]:
-    """What campaign.json says of a table."""
-    data = file.read_bytes()
-    return {"bytes": len(data), "sha256": hashlib.sha256(data).hexdigest()}
 
 
 def _jobs(rows: Sequence[Row]) -> list[Row]:
@@ -566,18 +584,10 @@ def _ior(row: Row, threads: int, noise: float) -> Row:
 
 
 def _provenance(row: Row) -> Row:
-    start = datetime(2025, 6, 2, 9, 0, tzinfo=UTC) + timedelta(seconds=hash_of(row) % 2400)
-    size = row["transfer_size_bytes"]
-    tool = row["tool"]
-    command = ["mpiexec", "-n", str(row["threads_per_node"] * row["nodes"]), tool]
-    if tool == "ior":
-        command += ["-a", row["api"], "-t", str(size), "-b", str(row["file_size_bytes"]), "-C", "-e", "-k", "-o", "f"]
-    elif tool == "mdtest":
-        command += ["-i", "1", "-n", str(row["files_per_thread"]), "-N", "1", "-u", "-d", "/mnt/scratch/bench"]
-    else:
-        command = _fio(row, size)
+    command = [row["tool"], f"--name={row['phase']}", "--directory=/mnt/scratch/bench/iosweep-demo"]
+    command += [f"--bs={row['transfer_size_bytes']}", f"--numjobs={row['threads_per_node']}", "'--format=$jobnum'"]
     return {
-        "started": start,
+        "started": datetime(2025, 6, 2, 9, 0, tzinfo=UTC) + timedelta(seconds=_number(row) % 2400),
         "target_source": "/dev/nvme0n1p2",
         "target_fstype": "ext4",
         "command": " ".join(command),
@@ -591,20 +601,7 @@ def _built(row: Row, document: Mapping[str, Any]) -> Row:
     return {"build": builds.key(document), "tool_version": program["version"], "tool_sha256": program["sha256"]}
 
 
-def _fio(row: Row, size: int | None) -> list[str]:
-    command = [
-        "fio", f"--name={row['phase']}", "--directory=/mnt/scratch/bench/iosweep-demo/fio", "--output-format=json+",
-        f"--numjobs={row['threads_per_node']}", f"--ioengine={row['ioengine']}", "--group_reporting", "--thread",
-        f"--randseed={hash_of(row) % 10_000}", "--clocksource=clock_gettime", "--disk_util=0", "--cpus_allowed=0-7",
-        "--cpus_allowed_policy=split", "'--filename_format=$jobnum/$filenum'", "--allow_file_create=0",
-    ]  # fmt: skip
-    if size:
-        command += [f"--bs={size}", f"--iodepth={row['queue_depth']}", f"--size={row['file_size_bytes']}"]
-        command += ["--time_based", "--runtime=1", f"--direct={int(row['o_direct'])}"]
-    return command
-
-
-def hash_of(row: Row) -> int:
+def _number(row: Row) -> int:
     """A number that is the same in every run, unlike hash()."""
     text = f"{row['point']} {row['repetition']} {row['phase']}"
     return int.from_bytes(hashlib.sha256(text.encode()).digest()[:4])
