@@ -1,8 +1,7 @@
-"""How a tool's processes start: the exact commands of the launchers, what they lack, and which mpiexec is taken."""
+"""How a tool's processes start and are bound: the exact commands of the launchers, and which mpiexec is taken."""
 
 import math
 import os
-import signal
 import subprocess
 import sys
 import sysconfig
@@ -19,6 +18,9 @@ from msgspec import structs
 from campaign import document, make
 from iosweep.config.sweeps import Repetitions
 from iosweep.errors import Obstacle
+from iosweep.hostlist import folded
+from iosweep.node.cpus import parse
+from iosweep.node.pinning import Binding
 from iosweep.plan import launchers as launch
 from iosweep.plan.launchers import LAUNCHERS, SLURM_LAUNCHERS, Launcher, Mpiexec, subset
 from iosweep.plan.model import Point, seed_of
@@ -26,12 +28,14 @@ from iosweep.run.launching import needs_mpiexec
 from iosweep.run.repetition import places, tool_commands
 from iosweep.tools import FileSet, tools
 
-DIRECT, MPIEXEC = LAUNCHERS["direct"], LAUNCHERS["mpiexec"]
+DIRECT, MPIEXEC, SRUN = LAUNCHERS["direct"], LAUNCHERS["mpiexec"], SLURM_LAUNCHERS["srun"]
 FIO = ["fio", "--name=rand_read", "--directory=/t/a b"]
 IOR = ["ior", "-a", "POSIX", "-o", "/t/a b/data"]
 #: What keeps hydra on this machine: no batch system, no remote shell, no name to look up, no port for each rank.
-LOCAL = ["-launcher", "fork", "-rmk", "user", "-localhost", "127.0.0.1", "-genv", "UCX_TLS", "shm,self"]
-VENV = Path(sysconfig.get_path("scripts"))
+LOCAL = ["/x/mpiexec", "-launcher", "fork", "-rmk", "user", "-localhost", "127.0.0.1", "-genv", "UCX_TLS", "shm,self"]
+HYDRA = ["/x/mpiexec", "-launcher", "slurm", "-rmk", "user"]
+#: A step of srun's whose ranks are not bound.
+STEP = ["srun", "--overlap", "--overcommit", "--distribution=block", "--cpu-bind=none", "--kill-on-bad-exit=1"]
 
 
 def point(tool: str, nodes: int = 1, threads: int = 1) -> Point:
@@ -42,51 +46,23 @@ def point(tool: str, nodes: int = 1, threads: int = 1) -> Point:
     return Point("p", tool, (phase,), nodes, options | {"threads_per_node": threads}, None, Repetitions(1, 1), ("s",))
 
 
-# Commands
-
-
 @pytest.mark.parametrize(
-    ("launcher", "command", "mpi", "tasks", "expected"),
+    ("launcher", "tasks", "hosts", "expected"),
     [
-        (DIRECT, FIO, False, 8, FIO),
-        (DIRECT, IOR, True, 1, IOR),
-        (MPIEXEC, FIO, False, 8, FIO),  # its workers are its own
-        (MPIEXEC, IOR, True, 1, ["/x/mpiexec", *LOCAL, "-n", "1", *IOR]),
-        (MPIEXEC, IOR, True, 12, ["/x/mpiexec", *LOCAL, "-n", "12", *IOR]),
-    ],
-)
-def test_the_command(launcher: Launcher, command: list[str], mpi: bool, tasks: int, expected: list[str]) -> None:
-    before = list(command)
-    argv = launcher.argv(command, mpi, tasks, "/x/mpiexec")
-    assert argv == expected
-    assert argv is not command
-    assert command == before
-
-
-STEP = ["--overlap", "--overcommit", "--distribution=block", "--cpu-bind=none", "--kill-on-bad-exit=1"]
-HYDRA_STEP = ["/x/mpiexec", "-launcher", "slurm", "-rmk", "user"]
-
-
-@pytest.mark.parametrize(
-    ("name", "tasks", "hosts", "expected"),
-    [
-        ("srun", 4, ("n1", "n2"),
-         ["srun", *STEP, "--mpi=pmi2", "--nodes=2", "--nodelist=n[1-2]", "--ntasks=4", "--ntasks-per-node=2"]),
-        ("srun-pmix", 3, ("b7", "b1", "b9"),
-         ["srun", *STEP, "--mpi=pmix", "--nodes=3", "--nodelist=b[7,1,9]", "--ntasks=3", "--ntasks-per-node=1"]),
-        ("srun", 64, ("n2",),
-         ["srun", *STEP, "--mpi=pmi2", "--nodes=1", "--nodelist=n2", "--ntasks=64", "--ntasks-per-node=64"]),
-        ("mpiexec", 4, ("n1", "n2"), [*HYDRA_STEP, "-hosts", "n1,n2", "-ppn", "2", "-n", "4"]),
-        ("mpiexec", 1, ("n2",), [*HYDRA_STEP, "-hosts", "n2", "-ppn", "1", "-n", "1"]),
+        (DIRECT, 1, (), []),
+        (MPIEXEC, 12, (), [*LOCAL, "-n", "12"]),
+        (SRUN, 4, ("n1", "n2"),
+         [*STEP, "--mpi=pmi2", "--nodes=2", "--nodelist=n[1-2]", "--ntasks=4", "--ntasks-per-node=2"]),
+        (SLURM_LAUNCHERS["srun-pmix"], 3, ("b7", "b1", "b9"),
+         [*STEP, "--mpi=pmix", "--nodes=3", "--nodelist=b[7,1,9]", "--ntasks=3", "--ntasks-per-node=1"]),
+        (SLURM_LAUNCHERS["mpiexec"], 4, ("n1", "n2"), [*HYDRA, "-hosts", "n1,n2", "-ppn", "2", "-n", "4"]),
     ],
 )  # fmt: skip
-def test_the_command_over_nodes_of_a_job(name: str, tasks: int, hosts: tuple[str, ...], expected: list[str]) -> None:
-    launcher = SLURM_LAUNCHERS[name]
+def test_ranks_are_started_by_the_launcher_and_fio_as_it_is(
+    launcher: Launcher, tasks: int, hosts: tuple[str, ...], expected: list[str]
+) -> None:
     assert launcher.argv(IOR, True, tasks, "/x/mpiexec", hosts) == [*expected, *IOR]
     assert launcher.argv(FIO, False, tasks, "/x/mpiexec", hosts) == FIO  # once on each node, by the agents
-
-
-# What is lacking
 
 
 @pytest.mark.parametrize(
@@ -94,26 +70,88 @@ def test_the_command_over_nodes_of_a_job(name: str, tasks: int, hosts: tuple[str
     [
         (DIRECT, "fio", 1, 64, None),
         (DIRECT, "ior", 1, 1, None),
-        (MPIEXEC, "fio", 1, 64, None),
-        (DIRECT, "fio", 2, 1, ({"nodes": 2}, "2 nodes are needed; the launcher direct reaches 1")),
-        (MPIEXEC, "ior", 4, 1, ({"nodes": 4}, "4 nodes are needed; the launcher mpiexec reaches 1")),
-        (DIRECT, "ior", 1, 4, ({"ranks": 4}, "4 MPI ranks are needed; the launcher direct starts 1")),
-        (SLURM_LAUNCHERS["srun"], "ior", 1000, 64, None),
+        (MPIEXEC, "ior", 1, 64, None),
+        (DIRECT, "fio", 2, 1, {"nodes": 2}),
+        (MPIEXEC, "ior", 4, 1, {"nodes": 4}),
+        (DIRECT, "ior", 1, 4, {"ranks": 4}),
+        (SRUN, "ior", 1000, 64, None),
     ],
 )
-def test_what_a_point_needs_and_is_not_there(
-    launcher: Launcher, tool: str, nodes: int, threads: int, lacks: tuple[dict[str, int], str] | None
+def test_a_launcher_names_what_a_point_needs_and_it_does_not_have(
+    launcher: Launcher, tool: str, nodes: int, threads: int, lacks: dict[str, int] | None
 ) -> None:
-    assert launcher.lacks(point(tool, nodes, threads)) == lacks
+    found = launcher.lacks(point(tool, nodes, threads))
+    assert (found and found[0]) == lacks
 
 
 def test_client_server_mode_needs_nodes_of_a_job() -> None:
-    asked = point("fio")
-    asked = structs.replace(asked, options=asked.options | {"client_server": True})
-    said = "client/server mode needs the nodes of a Slurm job; the launcher direct has none"
-    assert DIRECT.lacks(asked) == ({"nodes": 0}, said)
-    assert SLURM_LAUNCHERS["srun"].lacks(asked) is None
-    assert MPIEXEC.lacks(structs.replace(asked, options=asked.options | {"client_server": None})) is None
+    asked = structs.replace(point("fio"), options=point("fio").options | {"client_server": True})
+    found = DIRECT.lacks(asked)
+    assert found and found[0] == {"nodes": 0}
+    assert SRUN.lacks(asked) is None
+    assert [launcher.opens_port(asked) for launcher in (DIRECT, SRUN)] == [False, True]
+
+
+# How they are bound
+
+
+def bound(ranks: str, usable: str = "0-255", crowded: bool = False) -> Binding:
+    """`1 0,48`: rank 0 on CPU 1, rank 1 on CPUs 0 and 48."""
+    return Binding(tuple(map(parse, ranks.split())), parse(usable), crowded)
+
+
+@pytest.mark.parametrize(
+    ("binding", "hosts", "srun", "hydra"),
+    [
+        (bound("0 4 2 6"), ("n1",), "map_cpu:0,4,2,6", "0,4,2,6"),  # in the order of the ranks, not of the numbers
+        (bound("1 0"), ("n1", "n2"), "map_cpu:1,0", "1,0"),  # for one node; the same on each
+        (bound("0 1 0", "0-1", crowded=True), ("n1",), "map_cpu:0,1,0", "0,1,0"),
+        (bound("0,48 1,49"), ("n1",), "mask_cpu:0x1000000000001,0x2000000000002", "0+48,1+49"),
+        (bound("5 0,8"), ("n1",), "mask_cpu:0x20,0x101", "5,0+8"),  # a core of which one thread may be used
+        (bound("63 127,255"), ("n1",), f"mask_cpu:0x8{'0' * 15},{hex(1 << 127 | 1 << 255)}", "63,127+255"),
+        (bound("0-2,8 3"), ("n1", "n2", "n9"), "mask_cpu:0x107,0x8", "0+1+2+8,3"),  # hydra knows no ranges
+    ],
+)
+def test_ranks_are_bound_to_their_cpus_in_the_words_of_srun_and_hydra(
+    binding: Binding, hosts: tuple[str, ...], srun: str, hydra: str
+) -> None:
+    """The list has an entry for each rank of a node: ranks beyond its end would not be bound, without a word."""
+    each = len(binding.ranks)
+    tasks = each * len(hosts)
+    overcommit = ["--overcommit"] if binding.crowded else []
+    step = ["srun", "--overlap", *overcommit, "--distribution=block", f"--cpu-bind={srun}", "--kill-on-bad-exit=1"]
+    where = [f"--nodes={len(hosts)}", f"--nodelist={folded(hosts)}", f"--ntasks={tasks}", f"--ntasks-per-node={each}"]
+    assert SRUN.argv(IOR, True, tasks, "/x/mpiexec", hosts, binding) == [*step, "--mpi=pmi2", *where, *IOR]
+    over = ["-hosts", ",".join(hosts), "-ppn", str(each), "-n", str(tasks)]
+    found = SLURM_LAUNCHERS["mpiexec"].argv(IOR, True, tasks, "/x/mpiexec", hosts, binding)
+    assert found == [*HYDRA, "-bind-to", f"user:{hydra}", *over, *IOR]
+    found = MPIEXEC.argv(IOR, True, each, "/x/mpiexec", binding=binding)
+    assert found == [*LOCAL, "-bind-to", f"user:{hydra}", "-n", str(each), *IOR]
+
+
+@pytest.mark.parametrize("launcher", [*SLURM_LAUNCHERS.values(), MPIEXEC], ids=lambda one: one.name)
+def test_a_list_that_would_leave_ranks_unbound_is_refused(launcher: Launcher) -> None:
+    hosts = ("n1", "n2") if launcher.allocated else ()
+    for ranks in ("1", "0 1 2"):
+        with pytest.raises(ValueError, match="2 ranks on a node"):
+            launcher.argv(IOR, True, 4 if hosts else 2, "/x/mpiexec", hosts, bound(ranks))
+
+
+def test_what_no_launcher_starts_is_left_as_it_is_and_fio_binds_its_workers() -> None:
+    assert DIRECT.argv(IOR, True, 1, binding=bound("1")) == IOR
+    for launcher in (*LAUNCHERS.values(), *SLURM_LAUNCHERS.values()):
+        assert launcher.argv(["fio"], False, 8, "/x/mpiexec", ("n1",), bound("0 1")) == ["fio"]
+    for workers, allowed, policy in (
+        ("3", "3", "split"),
+        ("0 4 2 6", "0,2,4,6", "split"),  # fio deals them out by their numbers; each worker has one
+        ("0-3 0-3 0-3 0-3 0-3", "0-3", "shared"),
+        ("1 1", "1", "shared"),
+        ("0,5 0,5", "0,5", "shared"),
+    ):
+        found = tools()["fio"].bound(tuple(map(parse, workers.split())))
+        assert found == [f"--cpus_allowed={allowed}", f"--cpus_allowed_policy={policy}"]
+    for tool in ("ior", "mdtest"):
+        assert tools()[tool].bound((parse("0"), parse("1"))) == []
 
 
 # On which nodes, and what is started once on each
@@ -134,23 +172,20 @@ def test_smaller_points_use_all_nodes_alike(size: int, data: st.DataObject) -> N
     assert subset(hosts, nodes, 1)[0] == hosts[0]
 
 
-@pytest.mark.parametrize(
-    ("files", "nodes", "directories"),
-    [
+def test_each_node_has_its_own_files_unless_they_are_of_all() -> None:
+    for files, nodes, directories in (
         (FileSet("sets/x", "read"), 1, ["sets/x"]),
         (FileSet("sets/x", "read"), 3, ["sets/x", "sets/x.node1", "sets/x.node2"]),
         (FileSet("sets/x", "write", of_all_nodes=True), 3, ["sets/x"]),
         (FileSet("fresh/p-r1", "fresh"), 1, ["fresh/p-r1"]),
         (FileSet("fresh/p-r1", "fresh"), 2, ["fresh/p-r1/node0", "fresh/p-r1/node1"]),
-    ],
-)
-def test_what_each_node_works_on(files: FileSet, nodes: int, directories: list[str]) -> None:
-    shares = files.shares(nodes)
-    assert [share.directory for share in shares] == directories
-    assert {replace(share, directory="") for share in shares} == {replace(files, directory="")}
+    ):
+        shares = files.shares(nodes)
+        assert [share.directory for share in shares] == directories
+        assert {replace(share, directory="") for share in shares} == {replace(files, directory="")}
 
 
-def test_a_tool_that_is_started_once_on_each_node(tmp_path: Path) -> None:
+def test_fio_on_several_nodes_has_a_seed_and_a_directory_for_each(tmp_path: Path) -> None:
     phases = ["rand_read", "seq_write"]
     made = make(tmp_path, document(axes={"nodes": [1, 3]}, phases=phases, options={"write_mode": "new"}))
     one, three = sorted(made.points, key=lambda p: p.nodes)
@@ -172,125 +207,69 @@ def test_a_tool_that_is_started_once_on_each_node(tmp_path: Path) -> None:
 
 # Which mpiexec
 
-
-@pytest.fixture
-def find(monkeypatch: pytest.MonkeyPatch) -> Any:
-    """`mpiexec()` without its memory, with only these directories on PATH."""
-
-    def search(*path: Path) -> Mpiexec | Obstacle:
-        monkeypatch.setenv("PATH", os.pathsep.join(map(str, path)))
-        return launch.mpiexec.__wrapped__()
-
-    return search
-
-
-def program(directory: Path, name: str, script: str) -> Path:
-    """A shell script that is on PATH under this name."""
-    directory.mkdir(exist_ok=True)
-    file = directory / name
-    file.write_text(f"#!/bin/sh\n{script}\n")
-    file.chmod(0o755)
-    return file
-
-
-HYDRA = "printf 'HYDRA build details:\\n    Version:                                 4.1\\n    CC: gcc\\n'"
-FOREIGN = [
-    "echo 'mpiexec (OpenRTE) 4.1.4'",
-]
+HYDRA_SAYS = "printf 'HYDRA build details:\\n    Version:                                 4.1\\n    CC: gcc\\n'"
 
 
 @pytest.mark.local
-def test_the_one_that_comes_with_the_lock(find: Any, tmp_path: Path) -> None:
-    found = find(tmp_path)
-    assert found.path == str(VENV / "mpiexec")
-    done = subprocess.run([found.path, "--version"], capture_output=True, text=True, check=True)
+def test_the_first_hydra_is_taken_of_path_or_else_of_the_lock_and_no_other_mpiexec(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+
+    def program(name: str, script: str) -> str:
+        (tmp_path / name).write_text(f"#!/bin/sh\n{script}\n")
+        (tmp_path / name).chmod(0o755)
+        return str(tmp_path / name)
+
+    find, ours = launch.mpiexec.__wrapped__, f"{sysconfig.get_path('scripts')}/mpiexec"
+    found = find()
+    assert found.path == ours
+    done = subprocess.run([ours, "--version"], capture_output=True, text=True, check=True)
     assert f"Version: {found.version}" in " ".join(done.stdout.split())
-    assert found.version[0].isdigit()
+    path = program("mpiexec", HYDRA_SAYS)
+    assert find() == Mpiexec(path, "4.1")
+    for script in ("echo 'mpiexec (OpenRTE) 4.1.4'", "exec /nonexistent"):
+        foreign = program("mpiexec", script)
+        assert find().path == ours
+        with monkeypatch.context() as patched:
+            patched.setattr(sysconfig, "get_path", lambda _: str(tmp_path / "no"))
+            none = find()
+            assert isinstance(none, Obstacle)
+            assert foreign in str(none)
+    path = program("mpiexec.hydra", HYDRA_SAYS)
+    assert find() == find(str(tmp_path)) == Mpiexec(path, "4.1")
 
 
-@pytest.mark.local
-@pytest.mark.parametrize("name", ["mpiexec", "mpiexec.hydra"])
-def test_one_on_path_comes_first(find: Any, tmp_path: Path, name: str) -> None:
-    file = program(tmp_path, name, HYDRA)
-    assert find(tmp_path) == Mpiexec(str(file), "4.1")
-
-
-@pytest.mark.local
-@pytest.mark.parametrize("script", FOREIGN)
-def test_anothers_is_not_taken(find: Any, tmp_path: Path, script: str) -> None:
-    program(tmp_path, "mpiexec", script)
-    assert find(tmp_path).path == str(VENV / "mpiexec")
-    # but a hydra beside it is
-    file = program(tmp_path, "mpiexec.hydra", HYDRA)
-    assert find(tmp_path).path == str(file)
-
-
-@pytest.mark.local
-def test_where_there_is_none(find: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sysconfig, "get_path", lambda _: str(tmp_path / "no"))
-    how = "`make venv` installs one, as do apt-get install mpich and Spack"
-    assert str(find(tmp_path)) == f"there is no mpiexec of MPICH; {how}"
-    file = program(tmp_path, "mpiexec", FOREIGN[0])
-    assert str(find(tmp_path)) == f"there is no mpiexec of MPICH ({file} is another's); {how}"
-    file.write_text("#!/nonexistent\n")  # nor does one that cannot be started
-    assert str(find(tmp_path)) == f"there is no mpiexec of MPICH ({file} is another's); {how}"
-
-
-def test_who_needs_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_mpiexec_is_needed_where_hydra_starts_ranks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("iosweep.run.launching.mpiexec", lambda search: "asked")
     fio, ior = tools()["fio"], tools()["ior"]
     assert needs_mpiexec(MPIEXEC, [fio, ior]) == "asked"
-    assert needs_mpiexec(MPIEXEC, [fio]) is None
-    assert needs_mpiexec(MPIEXEC, []) is None
-    assert needs_mpiexec(DIRECT, [fio, ior]) is None
-
-
-# The real one
-
-
-@pytest.fixture(scope="module")
-def hydra() -> str:
-    found = launch.mpiexec()
-    assert isinstance(found, Mpiexec)
-    return found.path
-
-
-def start(hydra: str, command: list[str], tasks: int, **more: Any) -> subprocess.CompletedProcess[str]:
-    argv = MPIEXEC.argv(command, True, tasks, hydra)
-    return subprocess.run(
-        argv, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60, check=False, **more
-    )
+    assert [needs_mpiexec(*of) for of in ((MPIEXEC, [fio]), (MPIEXEC, []), (DIRECT, [fio, ior]))] == [None] * 3
 
 
 @pytest.mark.local
-def test_ranks_are_started(hydra: str) -> None:
-    for _ in range(3):  # echo is so short that hydra may meet a closed pipe of it on a busy machine
-        done = start(hydra, ["/bin/echo", "it's $HOME; *"], 3)
-        if done.returncode != -signal.SIGPIPE:
-            break
-    assert (done.returncode, done.stdout, done.stderr) == (0, "it's $HOME; *\n" * 3, "")
-
-
-@pytest.mark.local
-def test_each_rank_knows_which_it_is(hydra: str, tmp_path: Path) -> None:
-    tell = ["/bin/sh", "-c", 'echo "$PMI_RANK $PMI_SIZE $UCX_TLS $PWD"']
-    for _ in range(3):  # as above: hydra may meet a closed pipe of what is so short
-        done = start(hydra, tell, 3, cwd=tmp_path)
-        if done.returncode != -signal.SIGPIPE:
-            break
-    assert sorted(done.stdout.splitlines()) == [f"{rank} 3 shm,self {tmp_path}" for rank in range(3)]
-
-
-@pytest.mark.local
-def test_the_exit_code_of_a_rank_that_fails(hydra: str) -> None:
-    fail = "import os, sys; sys.exit(7 if os.environ['PMI_RANK'] == '1' else 0)"
-    assert start(hydra, [sys.executable, "-c", fail], 3).returncode == 7
-
-
-@pytest.mark.local
-def test_a_batch_system_around_us_is_not_asked(hydra: str) -> None:
-    # hydra would start its ranks by srun, on the nodes of the job
+def test_the_real_hydra_binds_each_rank_and_asks_no_batch_system_around_us(tmp_path: Path) -> None:
+    """Ranks write into files: of a rank that is very short hydra may lose the output. It would start them by srun, on
+    the nodes of the job."""
+    hydra = launch.mpiexec()
+    assert isinstance(hydra, Mpiexec)
+    cpus = sorted(os.sched_getaffinity(0))
+    ranks = [cpus[-1], cpus[0]]
+    tell = """
+import os, sys, time
+rank = os.environ["PMI_RANK"]
+with open(f"{rank}.tmp", "w") as file:
+    print(os.environ["PMI_SIZE"], os.environ["UCX_TLS"], os.sched_getaffinity(0), sys.argv[1], file=file)
+os.rename(f"{rank}.tmp", rank)
+while not os.path.exists("0"):  # hydra may end the others when a rank fails
+    time.sleep(0.01)
+sys.exit(7 if rank == "1" else 0)
+"""
+    binding = Binding(tuple(frozenset({cpu}) for cpu in ranks), frozenset(cpus), len(cpus) < 2)
+    argv = MPIEXEC.argv([sys.executable, "-c", tell, "it's $HOME; *"], True, 2, hydra.path, binding=binding)
     job = {"SLURM_JOB_ID": "1", "SLURM_JOBID": "1", "SLURM_NODELIST": "far[1-3]", "SLURM_JOB_NUM_NODES": "3",
            "SLURM_TASKS_PER_NODE": "1(x3)", "SLURM_NNODES": "3"}  # fmt: skip
-    done = start(hydra, ["/bin/echo", "here"], 2, env=os.environ | job)
-    assert (done.returncode, done.stdout) == (0, "here\nhere\n")
+    done = subprocess.run(argv, stdin=subprocess.DEVNULL, cwd=tmp_path, env=os.environ | job, timeout=600, check=False)
+    assert done.returncode == 7  # of the rank that failed
+    said = [(tmp_path / str(rank)).read_text() for rank in range(2)]
+    assert said == [f"2 shm,self {{{cpu}}} it's $HOME; *\n" for cpu in ranks]

@@ -6,20 +6,20 @@ import signal
 import socket
 import subprocess
 import sys
-import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import psutil
 import pytest
 
 from iosweep.errors import Refused, TargetError, TargetHangs
 from iosweep.target import agent as agents
-from iosweep.target import identify, protocol, trees
+from iosweep.target import identify, trees
 from iosweep.target.agent import Agent
 from targets import marked
-
-pytestmark = pytest.mark.local
+from waiting import PATIENCE_S, over, wait_for
 
 
 @pytest.fixture
@@ -28,55 +28,37 @@ def agent() -> Iterator[Agent]:
         yield made
 
 
-def alive(pid: int | None) -> bool:
+def alive(pid: int) -> bool:
     with contextlib.suppress(psutil.NoSuchProcess):
-        return pid is not None and psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
     return False
 
 
-def gone(pid: int) -> bool:
-    """Whether a process ends, sooner or later."""
-    end = time.monotonic() + 300
-    while alive(pid) and time.monotonic() < end:
-        time.sleep(0.01)
-    return not alive(pid)
+def wait_until_gone(*pids: int) -> None:
+    wait_for(lambda: not any(map(alive, pids)))
 
 
-def pid_of(agent: Agent) -> int | None:
-    """Process id of the child, None before its first touch."""
-    return agent._process.pid if agent._process else None
-
-
-@contextlib.contextmanager
-def waiting(agent: Agent, deadline_s: float) -> Iterator[None]:
-    """No longer than that, while the block lasts: for an agent that runs, since to start one takes its time, too."""
-    before, agent._deadline_s = agent._deadline_s, deadline_s
-    yield
-    agent._deadline_s = before
+def started(agent: Agent) -> int:
+    """Process id of the child, once it has answered."""
+    agent.call(identify.space, "/")
+    assert agent._process
+    return agent._process.pid
 
 
 def hang(path: str) -> None:
-    """Hangs as on a sick file system."""
+    """Hangs as on a sick file system; before that it makes a file."""
+    Path(f"{path}.begun").touch()
     os.open(path, os.O_RDONLY)
 
 
-def slow(beats: bool) -> str:
-    """Takes three seconds."""
-    for _ in range(12):
-        time.sleep(0.25)
-        if beats:
-            protocol.beat()
-    return "done"
-
-
-#: An agent with these two operations more.
+#: An agent with this operation more.
 STRANGE = f"""
 import sys
 sys.path[:0] = {[str(Path(__file__).parent), *sys.path]!r}
 import test_agent
 from iosweep.target import agent, protocol
 
-agent.OPERATIONS |= protocol.by_name([test_agent.hang, test_agent.slow])
+agent.OPERATIONS |= protocol.by_name([test_agent.hang])
 agent.main()
 """
 
@@ -94,164 +76,186 @@ def strange(tmp_path: Path) -> type[Agent]:
 
 @pytest.fixture
 def hanging(tmp_path: Path) -> str:
-    """A FIFO: opening it hangs, as a file on a sick NFS does. (The fault table has real ones.)"""
+    """A FIFO: opening it hangs, as a file on a sick NFS does."""
     os.mkfifo(tmp_path / "fifo")
     return str(tmp_path / "fifo")
 
 
-def test_one_child_for_all_touches(agent: Agent, tmp_path: Path) -> None:
-    assert pid_of(agent) is None
-    space = agent.call(identify.space, str(tmp_path))
-    assert set(space) == set(identify.space(str(tmp_path)))
-    pid = pid_of(agent)
-    assert agent.call(identify.identify, str(tmp_path)) == identify.identify(str(tmp_path))
-    assert pid_of(agent) == pid != os.getpid()
+# Deadlines
 
 
-def test_the_child_ends_with_us(tmp_path: Path) -> None:
-    with Agent() as made:
-        made.call(identify.space, str(tmp_path))
-        pid = pid_of(made)
-    assert pid is not None
-    assert gone(pid)
-    assert pid_of(made) is None
+class Wire:
+    """A connection by a set clock: seconds until the child says something, and that; then it says nothing any more."""
+
+    def __init__(self, *says: tuple[float, bytes], monkeypatch: pytest.MonkeyPatch) -> None:
+        self.says, self.now, self.patience = list(says), 0.0, 0.0
+        monkeypatch.setattr(agents, "time", SimpleNamespace(monotonic=lambda: self.now))
+
+    def settimeout(self, seconds: float) -> None:
+        self.patience = seconds
+
+    def sendall(self, _: bytes) -> None:
+        pass
+
+    def recv(self, _: int) -> bytes:
+        after, said = self.says.pop(0) if self.says else (float("inf"), b"")
+        self.now += min(after, self.patience)
+        if after > self.patience:
+            raise TimeoutError
+        return said
 
 
-def test_a_hanging_target_is_left_and_the_next_call_works(strange: type[Agent], hanging: str, tmp_path: Path) -> None:
-    with strange() as agent:
-        agent.call(identify.space, str(tmp_path))
-        pid = pid_of(agent)
-        assert pid is not None
-        wanted = rf"does not answer: no progress for 1 s while hang \({hanging}\)"
-        with waiting(agent, 1), pytest.raises(TargetHangs, match=wanted):
-            agent.call(hang, hanging)
-        assert gone(pid)
-        assert agent.call(identify.space, str(tmp_path))["free_bytes"] > 0
-        assert pid_of(agent) != pid
+BEAT = (1.99, b"\n")
 
 
-def test_an_agent_that_starts_slowly_says_nothing_of_the_target(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("says", "answer", "took_s"),
+    [
+        ([(1.99, b"[1]\n")], b"[1]", 1.99),
+        ([(2.01, b"[1]\n")], None, 2),
+        ([BEAT] * 5 + [(1.99, b"[1]\n")], b"[1]", 6 * 1.99),  # slow is not hanging
+        ([BEAT] * 5, None, 5 * 1.99 + 2),
+        ([BEAT, (1.0, b"\n\n[1"), (1.99, b"]\n")], b"[1]", 4.98),  # an answer in pieces
+        ([(1.0, b"\n\n[1]\n")], b"[1]", 1.0),
+    ],
+)
+def test_a_child_has_the_deadline_anew_after_each_beat(
+    says: Sequence[tuple[float, bytes]], answer: bytes | None, took_s: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    wire: Any = Wire(*says, monkeypatch=monkeypatch)
+    assert agents._exchange(wire, b"", (), 2.0) == answer
+    assert wire.now == pytest.approx(took_s)
+
+
+def test_the_end_of_a_connection_is_no_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    wire: Any = Wire((0.1, b""), monkeypatch=monkeypatch)
+    with pytest.raises(EOFError):
+        agents._exchange(wire, b"", (), 2.0)
+
+
+def test_a_hurried_runner_waits_three_seconds_at_most() -> None:
+    for deadline_s, left_s in ((30.0, 3.0), (1.0, 1.0)):
+        agent = Agent(deadline_s)
+        agent.hurry()
+        assert (agent._deadline_s, agent._to_start_s) == (left_s, 3.0)
+
+
+@pytest.mark.local
+def test_a_hung_target_is_left_and_the_next_call_has_another_child(strange: type[Agent], hanging: str) -> None:
+    with strange() as agent:
+        pid = started(agent)
+        patience, agent._deadline_s = agent._deadline_s, 0.2  # now that it runs
+        with pytest.raises(TargetHangs, match=hanging):
+            agent.call(hang, hanging)
+        wait_until_gone(pid)
+        agent._deadline_s = patience
+        assert started(agent) != pid
+
+
+@pytest.mark.local
+def test_the_start_of_a_child_says_nothing_of_the_target(monkeypatch: pytest.MonkeyPatch) -> None:
     class Slow(Agent):
-        argv = (sys.executable, "-c", "import time; time.sleep(2); from iosweep.target import agent; agent.main()")
+        argv = (sys.executable, "-c", "import time; time.sleep(0.5); from iosweep.target import agent; agent.main()")
 
-    with Slow(deadline_s=1) as agent:
-        assert agent.call(identify.space, str(tmp_path))["free_bytes"] > 0
-    monkeypatch.setattr(agents, "_TO_START_S", 0.5)
-    with (
-        Slow(deadline_s=1) as agent,
-        pytest.raises(TargetError, match=r"the agent did not start within 0\.5 s: .*CPUs"),
-    ):
-        agent.call(identify.space, str(tmp_path))
-    assert pid_of(agent) is None
+    class Never(Agent):
+        argv = (sys.executable, "-c", "import time; time.sleep(600)")
+
+    with Slow(deadline_s=0.1) as agent:
+        agent._to_start_s = PATIENCE_S
+        agent._start()
+        assert agent._process and agent._process.poll() is None
+    with Never() as agent:
+        agent._to_start_s = 0.1
+        with pytest.raises(TargetError, match="did not start"):
+            agent.call(identify.space, "/")
+        assert agent._process is None
 
 
-def test_what_is_refused(agent: Agent, tmp_path: Path) -> None:
-    with pytest.raises(Refused, match=f"the target {tmp_path}/none does not exist; is the file system mounted"):
+# Questions and answers
+
+
+@pytest.mark.local
+def test_one_child_answers_all_touches_apart_from_our_terminal(agent: Agent, tmp_path: Path) -> None:
+    assert agent._process is None
+    pid = started(agent)
+    assert agent.call(identify.identify, str(tmp_path)) == identify.identify(str(tmp_path))
+    assert started(agent) == pid != os.getpid()
+    assert os.getsid(pid) != os.getsid(0)  # Ctrl-C is for the runner
+    agent._stop()
+    wait_until_gone(pid)
+
+
+@pytest.mark.local
+def test_refusals_and_errors_of_the_file_system_are_answers(agent: Agent, tmp_path: Path) -> None:
+    pid = started(agent)
+    with pytest.raises(Refused, match="does not exist"):
         agent.call(identify.identify, f"{tmp_path}/none")
-
-
-def test_errors_of_the_file_system(agent: Agent, tmp_path: Path) -> None:
     with pytest.raises(TargetError, match="No such file or directory") as caught:
         agent.call(identify.space, f"{tmp_path}/none")
     assert caught.value.errno == 2
-    pid = pid_of(agent)
-    directory = tmp_path / "iosweep-c"
-    directory.mkdir()
-    (directory / "file").write_text("x")
-    with pytest.raises(TargetError, match="is a symbolic link or no directory, and is not followed"):
-        agent.call(trees.count, marked(directory), "file")
-    assert pid_of(agent) == pid  # an error is an answer
+    (tmp_path / "iosweep-c").mkdir()
+    (tmp_path / "iosweep-c" / "file").write_text("x")
+    with pytest.raises(TargetError, match="not followed"):
+        agent.call(trees.count, marked(tmp_path / "iosweep-c"), "file")
+    assert started(agent) == pid
 
 
-def test_an_agent_that_dies_is_an_error_and_the_next_one_works(agent: Agent, tmp_path: Path) -> None:
-    agent.call(identify.space, str(tmp_path))
-    assert pid_of(agent) is not None
-    with pytest.raises(TargetError, match=r"the agent ended by itself \(exit code 1\)"):
-        agent.call(alive, None)
-    assert agent.call(identify.space, str(tmp_path))
-    pid = pid_of(agent)
-    assert pid is not None
-    os.kill(pid, signal.SIGKILL)
-    assert gone(pid)
-    assert agent.call(identify.space, str(tmp_path))
+@pytest.mark.local
+def test_a_child_that_dies_is_an_error_and_the_next_call_has_another(agent: Agent) -> None:
+    started(agent)
+    with pytest.raises(TargetError, match=r"ended by itself \(exit code 1\)"):
+        agent.call(alive, 1)  # it does not know this operation
+    os.kill(pid := started(agent), signal.SIGKILL)
+    wait_until_gone(pid)
+    assert started(agent) != pid
 
 
-def test_large_questions_and_answers(agent: Agent, tmp_path: Path) -> None:
-    # far more than a pipe holds
-    names = [f"{n:0200d}" for n in range(5000)]
-    directory = tmp_path / "iosweep-c"
-    directory.mkdir()
+@pytest.mark.local
+def test_names_and_lengths_of_all_kinds_cross_the_connection_unharmed(agent: Agent, tmp_path: Path) -> None:
+    for name in ("a b", "a\nb", "\u00e4\u6f22", "a\udcff", "a\\b", '"'):  # \udcff: a byte that is no UTF-8
+        directory = tmp_path / f"iosweep-{name}"
+        directory.mkdir()
+        assert agent.call(trees.ensure_each, marked(directory), [f"{name}/below"]) == [f"{directory}/{name}/below"]
+        assert (directory / name / "below").is_dir()
+    names = [f"{n:0200d}" for n in range(5000)]  # far more than a socket holds
     [found] = agent.call(trees.examine, marked(directory), [trees.Look("", names, 1, False)])
-    assert len(found["wrong"]) == 5
-    deep = "x" * 200
-    with pytest.raises(Refused) as caught:
-        agent.call(identify.identify, "/".join(["", *[deep] * 15, "none"]) if len(deep) * 15 < 4096 else "")
-    assert deep in str(caught.value)
+    assert len(found["wrong"]) == trees.SENTENCES
 
 
-@pytest.mark.parametrize("name", ["a b", "a\nb", "\u00e4\u6f22", "a\udcff", "a\\b", '"'])
-def test_names_cross_the_pipe_unharmed(agent: Agent, tmp_path: Path, name: str) -> None:
-    # \udcff is how Python names a byte that is no UTF-8
-    directory = tmp_path / f"iosweep-{name}"
-    directory.mkdir()
-    assert agent.call(trees.ensure_each, marked(directory), [f"{name}/below"]) == [f"{directory}/{name}/below"]
-    assert (directory / name / "below").is_dir()
+# Its end
 
 
-def test_ctrl_c_is_not_for_the_agent(agent: Agent, tmp_path: Path) -> None:
-    agent.call(identify.space, str(tmp_path))
-    pid = pid_of(agent)
-    assert pid is not None
-    assert os.getsid(pid) != os.getsid(0)
-
-
-def test_the_child_does_not_outlive_a_parent_that_is_killed(strange: type[Agent], hanging: str) -> None:
-    """Even while it hangs in the target, where it does not see that its connection has ended."""
+@pytest.mark.local
+def test_a_child_that_hangs_does_not_outlive_a_runner_that_is_killed(strange: type[Agent], hanging: str) -> None:
+    """In the target it does not see that its connection has ended."""
     program = (
         f"import sys; sys.path[:0] = {[str(Path(__file__).parent), *sys.path]!r}\n"
-        "from test_agent import Agent, hang, identify\n"
-        f"Agent.argv = {strange.argv!r}; agent = Agent(); agent.call(identify.space, '/')\n"
-        f"print(agent._process.pid, flush=True); agent.call(hang, {hanging!r})"
-    )
-    parent = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True)
-    assert parent.stdout
-    pid = int(parent.stdout.readline())
-    assert alive(pid)
-    time.sleep(0.2)  # into open()
-    parent.kill()
-    parent.wait()
-    parent.stdout.close()
-    assert gone(pid)
-
-
-def test_a_killed_parent_ends_a_child_that_does_not_listen(tmp_path: Path) -> None:
-    """One that hangs in a network file system is ended by nothing but SIGKILL; a stopped one is like it."""
-    program = (
-        "import time; from iosweep.target import agent, identify; agent = agent.Agent()\n"
-        "agent.call(identify.space, '/')\n"
-        "print(agent._process.pid, flush=True); time.sleep(600)"
+        "from test_agent import Agent, hang, started\n"
+        f"Agent.argv = {strange.argv!r}; agent = Agent()\n"
+        f"print(started(agent), flush=True); agent.call(hang, {hanging!r})"
     )
     with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True) as parent:
         assert parent.stdout
         pid = int(parent.stdout.readline())
-        os.kill(pid, signal.SIGSTOP)
+        wait_for(Path(f"{hanging}.begun").exists, over=over(parent))
+        assert alive(pid)
         parent.kill()
-    assert gone(pid)
+    wait_until_gone(pid)
 
 
-def test_slow_is_not_hanging(strange: type[Agent]) -> None:
-    """What takes longer than the deadline goes on as long as something is done."""
-    with strange() as agent:
-        agent.call(identify.space, "/")
-        with waiting(agent, 2):
-            assert agent.call(slow, True) == "done"
-            with pytest.raises(TargetHangs, match="no progress for 2 s while slow"):
-                agent.call(slow, False)
+@pytest.mark.local
+def test_the_end_of_its_connection_ends_the_child_also_one_that_is_started_too_late(agent: Agent) -> None:
+    """Whether or not it gets a signal: its parent may have ended before it could ask to be told of that."""
+    started(agent)
+    assert agent._process
+    assert agent._socket
+    agent._socket.close()
+    assert agent._process.wait(PATIENCE_S) == 0
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        late = [sys.executable, "-m", "iosweep.target.agent", "1"]
+        assert subprocess.run(late, stdin=theirs, timeout=PATIENCE_S, check=False).returncode == 0
 
-
-# Tools
 
 #: A tool: it starts a child in a session of its own, which starts a daemon that has no parent any more; their process
 #: ids are written to a file.
@@ -285,88 +289,47 @@ with Agent() as agent:
     try:
         agent.run([sys.executable, "-c", sys.argv[1], sys.argv[2]], 600)
     except TargetError as error:
-        assert str(error) == "[Errno 0] the agent ended by itself (killed by signal 9)"
+        assert "ended by itself (killed by signal 9)" in str(error)
         sys.exit(7)
 """
 
 
-def pids_in(file: Path) -> list[int]:
-    end = time.monotonic() + 300
-    while not file.exists():
-        assert time.monotonic() < end
-        time.sleep(0.01)
-    return [int(pid) for pid in file.read_text().split()]
-
-
-@pytest.mark.parametrize("whole_group", [False, True])
-def test_a_tool_does_not_outlive_a_runner_that_is_killed(tmp_path: Path, whole_group: bool) -> None:
-    runner, tool, agent = started(tmp_path / "pids")
+@pytest.mark.local
+@pytest.mark.parametrize("how", ["runner killed", "runner stopped", "agent killed"])
+def test_a_tool_with_its_daemons_does_not_outlive_runner_or_agent(tmp_path: Path, how: str) -> None:
+    file = tmp_path / "pids"
+    runner = subprocess.Popen([sys.executable, "-c", RUNNER, TOOL, str(file)], start_new_session=True)
+    wait_for(file.exists, over=over(runner))
+    tool = list(map(int, file.read_text().split()))
+    (agent,) = [c.pid for c in psutil.Process(runner.pid).children() if "iosweep.target.agent" in c.cmdline()]
     assert len(tool) == 3
     assert all(map(alive, tool))
-    if whole_group:
-        os.killpg(runner.pid, signal.SIGKILL)
+    if how == "agent killed":
+        os.kill(agent, signal.SIGKILL)
+        assert runner.wait(PATIENCE_S) == 7
     else:
-        runner.kill()
-    runner.wait()
-    assert all(map(gone, tool))
-    assert gone(agent)
+        number = signal.SIGKILL if how == "runner killed" else signal.SIGINT
+        runner.send_signal(number)
+        assert runner.wait(PATIENCE_S) == -number
+    wait_until_gone(*tool, agent)
 
 
-def started(file: Path) -> tuple[subprocess.Popen[bytes], list[int], int]:
-    """A runner with its tool: the runner, the tool's processes, the agent."""
-    runner = subprocess.Popen([sys.executable, "-c", RUNNER, TOOL, str(file)], start_new_session=True)
-    tool = pids_in(file)
-    (agent,) = [c.pid for c in psutil.Process(runner.pid).children() if "iosweep.target.agent" in c.cmdline()]
-    return runner, tool, agent
-
-
-def test_a_stopped_runner_ends_its_tool(tmp_path: Path) -> None:
-    runner, tool, agent = started(tmp_path / "pids")
-    runner.send_signal(signal.SIGINT)
-    assert runner.wait(300) == -signal.SIGINT
-    assert all(map(gone, [*tool, agent]))
-
-
-def test_a_tool_does_not_outlive_an_agent_that_is_killed(tmp_path: Path) -> None:
-    runner, tool, agent = started(tmp_path / "pids")
-    os.kill(agent, signal.SIGKILL)
-    assert runner.wait(300) == 7
-    assert all(map(gone, tool))
-
-
-def test_the_end_of_its_connection_is_enough(agent: Agent, tmp_path: Path) -> None:
-    """Whether or not it gets a signal."""
-    agent.call(identify.space, str(tmp_path))
-    assert agent._process
-    assert agent._socket
-    agent._socket.close()
-    assert agent._process.wait(300) == 0
-
-
-def test_an_agent_that_is_started_too_late(tmp_path: Path) -> None:
-    """Its parent had ended before it could ask to be told of that."""
-    ours, theirs = socket.socketpair()
-    with ours, theirs:
-        done = subprocess.run(
-            [sys.executable, "-m", "iosweep.target.agent", "1"], stdin=theirs, timeout=300, check=False
-        )
-    assert done.returncode == 0
-
-
-def test_what_a_run_gives(agent: Agent, tmp_path: Path) -> None:
+@pytest.mark.local
+def test_a_run_gives_what_the_command_printed_and_how_it_ended(agent: Agent, tmp_path: Path) -> None:
     done = agent.run(["sh", "-c", "pwd; echo err >&2; exit 7"], 60, tmp_path)
     assert (done.stdout, done.stderr) == (f"{tmp_path}\n".encode(), b"err\n")
     assert (done.exit_code, done.timed_out, done.flooded, done.left_behind) == (7, False, False, ())
     assert done.argv == ("sh", "-c", "pwd; echo err >&2; exit 7")
-    pid = pid_of(agent)
-    with pytest.raises(TargetError, match="No such file or directory: no-such-program-here"):
+    pid = started(agent)
+    with pytest.raises(TargetError, match="no-such-program-here"):
         agent.run(["no-such-program-here"], 60)
     assert agent.run(["sleep", "600"], 0.2).timed_out
     assert agent.run(["sh", "-c", "setsid sleep 600 & echo out"], 60).stdout == b"out\n"
-    assert pid_of(agent) == pid
+    assert started(agent) == pid
 
 
-def test_children_of_ours_are_not_ended_with_it(tmp_path: Path) -> None:
+@pytest.mark.local
+def test_children_of_ours_are_not_ended_with_it() -> None:
     with subprocess.Popen(["sleep", "600"]) as other:
         with Agent() as agent:
             agent.run(["true"], 60)
