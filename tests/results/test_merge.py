@@ -7,7 +7,6 @@ import json
 import math
 import os
 import shlex
-import sys
 from array import array
 from pathlib import Path
 from typing import Any
@@ -16,10 +15,8 @@ import msgspec
 import pyarrow.parquet
 import pytest
 
-import mounts
-from campaign import FOUR_AND_EIGHT, SAMPLES, Made, document, keep_plan, make
+from campaign import FOUR_AND_EIGHT, SAMPLES, Made, document, make
 from iosweep.analysis import data
-from iosweep.commands import cli
 from iosweep.files import documents, safe_paths
 from iosweep.programs import builds
 from iosweep.results import columns, judging, merge, table_writer
@@ -287,31 +284,6 @@ def test_what_describes_the_tables_is_there_after_them(campaign: Made, monkeypat
     assert names[-1] == "campaign.json"
     assert sorted(names) == ["campaign.json", "checks.parquet", "histograms.parquet", "nodes.parquet", "parts.parquet",
                              "results.csv", "results.parquet", "series.parquet"]  # fmt: skip
-
-
-@pytest.mark.local
-@pytest.mark.skipif(bool(mounts.missing()), reason="mounts need root")
-def test_a_full_disk_leaves_what_was_measured_and_no_half_table(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    ignored: list[Any] = []  # what a writer that nobody closed says when it is forgotten
-    monkeypatch.setattr(sys, "unraisablehook", ignored.append)
-    with mounts.tmpfs(tmp_path / "disk", "1m"):
-        campaign = measurable(tmp_path / "disk")
-        campaign.measured()
-        results, full = campaign.results, tmp_path / "disk/full"
-        keep_plan(campaign.plan, results)
-        stored = set(results.rglob("*"))
-        for room in (0, 1 << 12, 3 << 12):
-            space = os.statvfs(results)
-            full.write_bytes(bytes(space.f_bavail * space.f_frsize - room))
-            assert cli.main(["report", str(results)]) == 1
-            assert "No space left on device" in capsys.readouterr().err
-            assert set(results.rglob("*")) == stored
-            full.unlink()
-        gc.collect()
-        assert ignored == []
-        assert campaign.table()[0]["verdict"] == "valid"
 
 
 def several_nodes(campaign: Made, number: int, job: str, hosts: list[str], **record: Any) -> None:

@@ -108,11 +108,6 @@ def test_a_step_is_far_below_in_all_phases() -> None:
     assert decided([{"read": [10.0]}, {"read": [50.0], "write": [1.0]}, *found[2:]]) == [False, True, False, False]
 
 
-def test_the_forecast_has_the_whole_climb(plan: Plan) -> None:
-    assert sum(expected(plan, {}, {}, HERE)["1-node"].values()) == 2 * len(DEPTHS)
-    assert left(plan, {}, {}, HERE) == {"1-node": {depth(plan, 1): [1, 2]}}
-
-
 def test_a_point_that_another_sweep_asks_for_is_measured(tmp_path: Path) -> None:
     text = document(axes={"queue_depth": DEPTHS}, repetitions=1, ramp=RAMP)
     text["sweeps"].append(text["sweeps"][0] | {"name": "whole", "axes": {"queue_depth": [32]}})
@@ -145,10 +140,6 @@ def test_a_step_that_cannot_be_measured_is_passed_over(plan: Plan) -> None:
     missing = {depth(plan, 1): Missing(Needs(tool="fio"), "fio is not installed")}
     here = replace(HERE, tools={"fio": None})
     assert left(plan, {}, missing, here) == {"1-node": {depth(plan, 2): [1, 2]}}
-
-
-def test_only_one_step(plan: Plan) -> None:
-    assert left(plan, {}, {}, HERE, only="qd8") == {"1-node": {depth(plan, 8): [1, 2]}}
 
 
 def test_mistakes(tmp_path: Path) -> None:

@@ -134,11 +134,6 @@ def test_a_volume_may_be_mounted_by_another_of_its_servers(plan: Plan) -> None:
         assert all(remaining.elsewhere(one, plan, replace(HERE, target=now)) == again for one in results), now
 
 
-def test_what_is_stored_beside_the_plan_does_not_matter(plan: Plan) -> None:
-    others = [result("fio.other.1n", 1), result(plan.points[0].id, 9)]
-    assert left(plan, stored(*complete(plan), *others), {}, HERE) == {}
-
-
 def test_what_another_try_may_cure_is_tried_once_more(plan: Plan) -> None:
     results = complete(plan)
     results[2] = replace(results[2], retry="killed")
@@ -480,23 +475,11 @@ def test_what_cannot_be_measured_is_not_waited_for(depths: Plan) -> None:
     assert left(plan, stored, missing | {depth(plan, 2): lacks}, here) == {}
 
 
-def test_only_some_points(depths: Plan) -> None:
-    plan = depths
-    assert left(plan, measured(plan, CHOSEN), {}, HERE, only="qd4") == {}
-    assert left(plan, measured(plan, CHOSEN), {}, HERE, only="qd2") == {"1-node": {depth(plan, 2): [3, 4, 5]}}
-
-
 def test_each_allocation_confirms_its_own_best_point(tmp_path: Path) -> None:
     plan = make(tmp_path, document(axes={"nodes": [1, 2], "queue_depth": [1]}, repetitions=1, confirm=2))
     here = replace(HERE, launcher=None)
     found = left(plan, {p.id: {1: result(p.id, 1, 5.0)} for p in plan.points}, {}, here)
     assert found == {a.name: {a.points[0].id: [2, 3]} for a in plan.allocations}
-
-
-def test_where_nothing_is_chosen_nothing_is_confirmed(tmp_path: Path) -> None:
-    plan = make(tmp_path, document(axes={"queue_depth": [1]}, repetitions=1, confirm=2))
-    assert contests(plan.points) == {}
-    assert left(plan, {p.id: {1: result(p.id, 1, 5.0)} for p in plan.points}, {}, HERE) == {}
 
 
 def test_files_of_unlike_sizes_do_not_compete(tmp_path: Path) -> None:
@@ -635,18 +618,6 @@ def test_the_best_latency_is_left_though_its_rate_is_far_below(tmp_path: Path, b
     assert told_by_table(made, unneeded=True)[shallow] == {2}
 
 
-def test_a_small_job_that_goes_on_after_the_large_ones(tmp_path: Path) -> None:
-    """It finds its points far below the peak, and so does the table."""
-    axes = {"nodes": [1, 2, 4]}
-    made = Made(tmp_path, make(tmp_path, document(axes=axes, repetitions=2, ramp="nodes")))
-    for point in made.plan.points:
-        for number in (1, 2) if point.nodes > 1 else (1,):
-            store(made, point, number, rand_read={"headline": float(point.nodes), "verdict": "valid"})
-    agree(made)
-    assert told_by_table(made, left=True) == {}
-    assert list(told_by_table(made, unneeded=True).values()) == [{2}]
-
-
 def test_a_ramp_whose_peak_has_to_be_measured_again(tmp_path: Path) -> None:
     """Its archives are gone: until they are measured, no lower step is known to be far below."""
     made = Made(tmp_path, make(tmp_path, document(axes={"queue_depth": [1, 2, 8, 16]}, repetitions=2, ramp=RAMP)))
@@ -661,23 +632,6 @@ def test_a_ramp_whose_peak_has_to_be_measured_again(tmp_path: Path) -> None:
             archive.unlink()
     agree(made)
     assert told_by_table(made, left=True)[shallow] == {2}
-
-
-def test_an_archive_that_no_run_needs_any_more(tmp_path: Path) -> None:
-    """Of a repetition that a ramp does not need: it is not left, but it is still said that it is damaged."""
-    made = Made(tmp_path, make(tmp_path, document(axes={"queue_depth": [1, 2, 8, 16]}, repetitions=2, ramp=RAMP)))
-    for point in made.plan.points:
-        for number in (1, 2):
-            rate = float(min(int(point.options["queue_depth"]), 8))
-            store(made, point, number, rand_read={"headline": rate, "verdict": "valid"})
-    shallow = depth(made.plan, 2)
-    (made.store.point(shallow) / "r002-1.zip").unlink()
-    agree(made)
-    assert told_by_table(made, left=True) == {} and told_by_table(made, unneeded=True) == {shallow: {2}}
-    [row] = [row for row in made.table() if row["unneeded"]]
-    assert row["reasons"] == (
-        f"the stored raw output is damaged: points/{shallow}/r002-1.zip; not needed: far below 95 % of the peak"
-    )
 
 
 def test_a_point_that_a_ramp_leaves_out_confirms_nothing(tmp_path: Path) -> None:
