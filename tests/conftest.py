@@ -59,8 +59,8 @@ MACHINES = (
 #: What takes a minute or so.
 LONGEST = (
     "machines", "test_workflow.py", "test_faults.py", "test_demo.py",
-    "test_runner.py", "test_benchmarks.py", "test_tools_rule.py", "test_report_browser.py", "test_kills.py",
-    "test_mpi_campaign.py", "test_slurm_profile.py", "test_lies.py",
+    "test_measure.py", "test_benchmarks.py", "test_tools_rule.py", "test_report_browser.py", "test_kills.py",
+    "test_slurm_profile.py",
 )  # fmt: skip
 
 

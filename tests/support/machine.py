@@ -32,7 +32,7 @@ from iosweep.node.sampling import Wanted
 from iosweep.node.watching import Watched
 from iosweep.plan import launchers
 from iosweep.plan.launchers import Mpiexec, Obstacle
-from iosweep.programs import builds
+from iosweep.programs import builds, find
 from iosweep.run import allocation, budget, campaign_directory, launching, repetition
 from iosweep.target import protocol
 from iosweep.target.agent import Agent
@@ -243,6 +243,7 @@ class Scripted(Allocation):
         agent = type("OfMachine", (_Agent,), {"machine": machine})
         os.environ["PATH"], os.environ["COLUMNS"] = self.path, "300"
         os.chdir(self.place)
+        find.sha256.cache_clear()  # a runner remembers no program of another one
         try:
             with pytest.MonkeyPatch.context() as patch:
                 patch.setattr(sys, "stderr", said)

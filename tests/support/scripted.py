@@ -20,7 +20,9 @@ A rule is a dictionary; the first whose `when` is found in the command line play
     entry          values of fio's JSON entry, or of IOR's result, to replace
     direction      values of fio's `read` or `write` to replace
     ranks          IOR, mdtest: how many ranks it says that it had
-    shape          factors of the rate, one for each interval of fio's logs
+    shape          how fast it was, relative to the whole, one number for each interval of fio's logs
+    workers        the same of each worker of fio's logs, or of each rank of IOR and mdtest
+    waits          factor of the time that single I/Os of fio took
     zeros          what it writes are zeros
     remove         files that are gone afterwards (a pattern below the directory that it works on)
     sleep_s        as a program: time that it really takes
@@ -181,12 +183,12 @@ def _fio(call: Call, rule: Rule) -> Printed:
         return _fio_metadata(call, rule, names)
     rw, depth, block = options["rw"], int(options.get("iodepth", "1")), int(options["bs"])
     size = int(options["size"])
-    if "write" in rw and "allow_file_create" not in options:
-        for name in names:
-            _fill(name, size // count, bool(rule.get("zeros")))
-    elif lost := [name for name in names if not name.exists()]:
+    creates = "write" in rw and "allow_file_create" not in options
+    if lost := [name for name in names if not creates and not name.exists()]:
         said = f"fio: {lost[0]}: No such file or directory\n"
         return Printed(stderr=said.encode(), exit_code=1, wall_s=START_S)
+    for name in names if "write" in rw else ():
+        _fill(name, size // count, bool(rule.get("zeros")))
     rate = float(rule.get("ops_per_s") or min(threads * depth * PER_WORKER, AT_MOST))
     if "time_based" in options:
         seconds = float(rule.get("seconds", int(options["runtime"].removesuffix("ms")) / 1000))
@@ -197,12 +199,12 @@ def _fio(call: Call, rule: Rule) -> Printed:
     shares = {"read": 1.0 if "read" in rw else 0.0, "write": 0.0 if "read" in rw else 1.0}
     if rw in ("randrw", "rw"):
         shares = {"read": int(options["rwmixread"]) / 100, "write": 1 - int(options["rwmixread"]) / 100}
-    waits_s = threads * depth / rate
+    waits_s = threads * depth / rate * float(rule.get("waits", 1))
     parts = {way: _direction(round(ops * share), block, seconds, waits_s) for way, share in shares.items() if share}
     files = {}
     if "write_bw_log" in options:
         each = {way: part["bw"] / threads for way, part in parts.items()}
-        files = _logs(threads, int(options["log_avg_msec"]), seconds, each, rule.get("shape"))
+        files = _logs(threads, int(options["log_avg_msec"]), seconds, each, rule)
     moved = {way: part["io_bytes"] for way, part in parts.items()}
     stdout = _document(call, rule, parts, seconds, depth)
     return Printed(
@@ -296,14 +298,18 @@ def _latencies(ops: int, mean_s: float, tail: bool = True) -> dict[str, Any]:
     return block | {"percentile": {key: percentile(float(key)) for key in keys} if ops else {}, "bins": bins}
 
 
-def _logs(
-    threads: int, step_ms: int, seconds: float, each: dict[str, float], shape: Sequence[float] | None
-) -> dict[str, bytes]:
-    number = max(1, int(seconds * 1000 / step_ms + 0.01))
+def _relative(rule: Rule, name: str, number: int) -> list[float]:
+    """What a rule says of parts, as factors of their mean."""
+    given = rule.get(name) or [1.0] * number
+    return [one * len(given) / sum(given) for one in given]
+
+
+def _logs(threads: int, step_ms: int, seconds: float, each: dict[str, float], rule: Rule) -> dict[str, bytes]:
+    number, shape = max(1, int(seconds * 1000 / step_ms + 0.01)), _relative(rule, "shape", 1)
     files = {}
-    for worker in range(1, threads + 1):
+    for worker, own in enumerate(_relative(rule, "workers", threads), 1):
         lines = [
-            f"{(k + 1) * step_ms}, {round(rate * (shape[k * len(shape) // number] if shape else 1.0))}, {ddir}, 0, 0\n"
+            f"{(k + 1) * step_ms}, {round(rate * own * shape[k * len(shape) // number])}, {ddir}, 0, 0\n"
             for k in range(number)
             for ddir, rate in ((("read", "write").index(way), rate) for way, rate in each.items())
         ]
@@ -399,7 +405,10 @@ def _ior(call: Call, rule: Rule) -> Printed:
     if "saveRankPerformanceDetailsCSV" in options["O"]:
         head = "access,rank,runtime-with-openclose,runtime,throughput-withopenclose,throughput\n"
         each = moved / tasks / seconds
-        rows = [f"{access},{k},{seconds:.10e},{seconds:.10e},{each:.10e},{each:.10e}\n" for k in range(tasks)]
+        rows = [
+            f"{access},{k},{seconds / own:.10e},{seconds / own:.10e},{each * own:.10e},{each * own:.10e}\n"
+            for k, own in enumerate(_relative(rule, "workers", tasks))
+        ]
         files["ranks.csv"] = (head + "".join(rows)).encode()
     stdout = ("\n".join(said) + "\n").encode()
     return Printed(stdout, b"", 0, seconds + START_S, files, 0 if write else moved, moved if write else 0)
@@ -456,8 +465,13 @@ def _mdtest(call: Call, rule: Rule) -> Printed:
         stdout = stdout.replace("Path   ", f"{unread}Path   ").replace("Nodemap", f"{unread}Nodemap")
     names = list(shown)
     head = "rank,items," + ",".join(f"rate-{row},time-{row}" for row in names)
-    values = ",".join(f"{shown[row] / tasks:.10e},{tasks * count / (shown[row] or 1):.10e}" for row in names)
-    lines = [f"all,{count},{values}", *(f"{rank},,{values}" for rank in range(tasks))]
+
+    def values(own: float = 1.0) -> str:
+        each = ((shown[row] / tasks * own, tasks * count / (shown[row] or 1) / own) for row in names)
+        return ",".join(f"{rate:.10e},{time_s:.10e}" for rate, time_s in each)
+
+    factors = _relative(rule, "workers", tasks)
+    lines = [f"all,{count},{values()}", *(f"{rank},,{values(own)}" for rank, own in enumerate(factors))]
     files = {"ranks.csv": "\n".join([head, *lines, ""]).encode()} if "saveRankPerformanceDetails" in options else {}
     return Printed(stdout.encode(), b"", 0, seconds + 1 + START_S, files)
 

@@ -84,7 +84,8 @@ def measure(request: Request) -> None:
                 _measure(setup)
             finally:
                 with contextlib.suppress(OSError), safe_paths.folder(store.path) as place:
-                    place.remove_tree(SCRATCH)
+                    if place.size(SCRATCH) is None:  # not a file, which would not be ours
+                        place.remove_tree(SCRATCH)
         store.set_refusal(request.name, None)
         manifest.write(request.manifest, request.allocation, store)
 

@@ -1,0 +1,138 @@
+"""Figures that are not those of the storage: the check that exists for each fails, and that of the truth passes.
+All lies are told by a scripted tool, target or machine."""
+
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+import pytest
+
+import scripted
+from iosweep.node.cpu_record import Bound, Throttled
+from machine import Scripted
+
+READS: dict[str, Any] = {
+    "name": "s", "tool": "fio", "phases": ["rand_read"], "phase_time": "20s", "repetitions": 1,
+    "options": {"file_size": "1m", "transfer_size": "4k", "threads_per_node": 2, "queue_depth": 4},
+}  # fmt: skip
+WRITES = READS | {"phases": ["seq_write"], "options": READS["options"] | {"transfer_size": "64k"}}
+RANDOM_DATA = WRITES | {"options": WRITES["options"] | {"data": "random"}}
+ONE_PASS = READS | {"phase_time": "one_pass"}
+FIVE_TIMES = READS | {"repetitions": 5}
+FOUR = READS | {"options": READS["options"] | {"threads_per_node": 4}}
+RANKS: dict[str, Any] = {
+    "name": "i", "tool": "ior", "phases": ["seq_write"], "phase_time": "20s", "repetitions": 1,
+    "options": {"threads_per_node": 2, "file_size": "1m", "transfer_size": "64k", "write_mode": "overwrite"},
+}  # fmt: skip
+#: Of each way to know the rates of ranks: IOR's file, and mdtest's.
+ONE_WRITE = RANKS | {"phase_time": "one_pass", "options": RANKS["options"] | {"file_size": "16m"}}
+MDTEST: dict[str, Any] = {
+    "name": "m", "tool": "mdtest", "phases": ["create", "delete"], "repetitions": 1,
+    "options": {"threads_per_node": 2, "files_per_thread": 100},
+}  # fmt: skip
+SLOWLY = {"ops_per_s": 100}
+GIB = 1 << 30
+NOTHING: Mapping[str, Any] = MappingProxyType({})
+
+
+class Lie(NamedTuple):
+    """What the tools do (rules) and what the machine shows, and the check that finds it; `verdict`: of its rows."""
+
+    check: str
+    rules: Sequence[scripted.Rule] = ()
+    sweep: dict[str, Any] = READS
+    verdict: str = "suspect"
+    load: Mapping[str, Any] = NOTHING
+    moved: Mapping[str, Any] = NOTHING
+
+
+def asked(rule: scripted.Rule, **more: Any) -> Lie:
+    return Lie("as_asked", [rule], verdict="invalid", **more)
+
+
+def shape(*factors: float) -> list[scripted.Rule]:
+    return [{"shape": factors}]
+
+
+LIES: dict[str, Lie] = {
+    # of the tool
+    "ten times the operations": Lie("in_flight", [{"ops_per_s": 160_000, "waits": 10}], verdict="invalid"),
+    "a clock of double the speed": Lie("clock", [{"seconds": 20, "wall_s": 10.2}], verdict="invalid"),
+    "a clock of half the speed": Lie("clock", [{"seconds": 20, "wall_s": 40.2}], verdict="invalid"),
+    "less time than asked for": Lie("duration", [{"seconds": 10}], verdict="invalid"),
+    "dropped O_DIRECT": asked({"options": {"direct": None}}),
+    "dropped flush": asked({"options": {"end_fsync": None}}, sweep=WRITES),
+    "sequential and not random": asked({"options": {"rw": "read"}}),
+    "another directory": asked({"options": {"directory": "/var/tmp/x"}}),
+    "half of a pass": Lie("volume", [{"direction": {"total_ios": 256, "io_bytes": 1 << 20}}], ONE_PASS, "invalid"),
+    "two passes": Lie("volume", [{"direction": {"total_ios": 1024, "io_bytes": 4 << 20}}], ONE_PASS, "invalid"),
+    "fewer ranks": Lie("workers", [{"ranks": 1}], RANKS, "invalid"),
+    # of the data
+    "a data set of zeros": Lie("incompressible", [{"when": "--name=prepare", "zeros": True}]),
+    "random data that is none": Lie("incompressible", [{"zeros": True}], RANDOM_DATA),
+    # of the target
+    "no byte from a device": Lie("reached", moved={"tool_read_bytes": 0, "device_read_bytes": 0}),
+    "a loop device in memory": Lie("reached", moved={"memory": "loop0 is a file on tmpfs"}),
+    "others write there": Lie("other_io", moved={"device_written_bytes": GIB}),
+    # over time, workers and repetitions
+    "a stall": Lie("steady", shape(*[1.0] * 6, *[0.0] * 8, *[1.0] * 6)),
+    "burst credit": Lie("steady", shape(*[1.0] * 8, *[0.1] * 12)),
+    "a ramp": Lie("steady", shape(*[0.05 * k for k in range(1, 21)])),
+    "a decline": Lie("steady", shape(*[1 - 0.045 * k for k in range(20)])),
+    "a slow worker": Lie("even", [{"workers": [1, 1, 1, 0.1]}], FOUR),
+    "a slow rank of IOR": Lie("even", [{"workers": [1, 0.05], **SLOWLY}], ONE_WRITE),
+    "a slow rank of mdtest": Lie("even", [{"workers": [1, 0.05], **SLOWLY}], MDTEST),
+    "two modes": Lie("precise", [{"ops_per_s": 8000 * (1 + k % 2), "times": 1} for k in range(5)], FIVE_TIMES),
+    "a drift": Lie("precise", [{"ops_per_s": 16000 - 2000 * k, "times": 1} for k in range(5)], FIVE_TIMES),
+    # of the machine
+    "other processes": Lie("other_load", load={"busy": 0.9, "ours": 0.3}),
+    "another process on a worker's CPU": Lie("other_load", load={"bound": Bound(cpus="0", other=0.5)}),
+    "a hypervisor": Lie("other_load", load={"steal": 0.3}),
+    "a CPU quota": Lie("cpu_quota", load={"throttled": Throttled(periods=200, stopped=100, stopped_s=5.0)}),
+}  # fmt: skip
+
+
+def measured(place: Path, sweep: dict[str, Any], lie: Lie | None = None) -> Scripted:
+    place.mkdir(exist_ok=True)
+    made = Scripted(place, sweep, pinning="off")  # workers that share CPUs are not compared; here may be only one
+    if lie:
+        made.machine.play(*lie.rules)
+        made.machine.load, made.machine.moved = dict(lie.load), dict(lie.moved)
+    made.measure("--launcher", "direct" if sweep["tool"] == "fio" else "mpiexec")
+    return made
+
+
+@pytest.mark.parametrize("name", LIES)
+def test_a_lie_is_caught_by_its_check(name: str, tmp_path: Path) -> None:
+    lie = LIES[name]
+    made = measured(tmp_path, lie.sweep, lie)
+    assert lie.check in made.failed(), [(row["outcome"], row["evidence"]) for row in made.checks(lie.check)]
+    assert {row["verdict"] for row in made.rows()} == {lie.verdict}
+
+
+def test_the_truth_is_valid(tmp_path: Path) -> None:
+    sweeps = (WRITES, RANDOM_DATA, ONE_PASS, FIVE_TIMES, FOUR, RANKS, ONE_WRITE, MDTEST)
+    for n, sweep in enumerate(sweeps):
+        truth = Lie("", [SLOWLY] if sweep in (ONE_WRITE, MDTEST) else [])
+        made = measured(tmp_path / str(n), sweep, truth)
+        assert (made.failed(), {row["verdict"] for row in made.rows()}) == (set(), {"valid"}), sweep
+
+
+@contextmanager
+def in_memory() -> Iterator[Path]:
+    with tempfile.TemporaryDirectory(prefix="iosweep-lie-", dir="/dev/shm") as folder:
+        yield Path(folder)
+
+
+def test_a_target_in_memory_is_said_to_be_none(tmp_path: Path) -> None:
+    with ExitStack() as stack:
+        made = Scripted(tmp_path, READS)
+        made.target = stack.enter_context(in_memory())
+        made.lock = str(tmp_path)  # locks of tests are in memory, too
+        made.configure(READS, limits={"share_of_free": "100%", "fill": "100%"})
+        made.measure()
+        assert "reached" in made.failed()
+        assert [row["verdict"] for row in made.rows()] == ["suspect"]

@@ -1,0 +1,179 @@
+"""`iosweep measure` as a process: the real fio, processes that do not end, and secrets in the environment."""
+
+import base64
+import hashlib
+import io
+import os
+import subprocess
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import pyarrow.parquet
+import pytest
+
+import scripted
+from campaign import SWEEP, Allocation, Campaign
+from iosweep.errors import ExitCode
+from iosweep.files import embedded
+from iosweep.results.campaign_documents import Refusal
+from records import plain_records_of
+from waiting import over, wait_for
+
+pytestmark = pytest.mark.local
+ONE = SWEEP | {"axes": {}}
+READ = SWEEP | {"axes": {}, "phases": ["rand_read"]}
+
+
+def play(allocation: Allocation, *rules: scripted.Rule) -> None:
+    """A scripted fio in front of all others."""
+    folder = scripted.install(allocation.place / "scripted", rules)
+    if str(folder) not in allocation.path.split(os.pathsep):
+        allocation.path = os.pathsep.join([str(folder), allocation.path])
+
+
+def test_a_campaign_with_the_real_fio(allocation: Allocation, fio: Path) -> None:
+    data = ONE | {"phases": ["seq_write", "seq_read", "rand_write", "rand_read", "rand_mixed"]}
+    files = {key: value for key, value in data.items() if key != "phase_time"}
+    files |= {"name": "m", "phases": ["create", "stat", "delete"], "options": {"files_per_thread": 100}}
+    allocation.configure(sweeps=[data, files])
+    allocation.measure()
+    points = {point.id: point for point in allocation.plan.points}
+    assert allocation.files() == [f"{id}/r001-1.{kind}" for id in sorted(points) for kind in ("json", "zip")]
+    assert not allocation.ours.exists()
+    for id, point in points.items():
+        [(_, record)] = plain_records_of(allocation.store, id)
+        assert [run["phase"] for run in record["phases"]] == list(point.phases)
+        for run in record["phases"]:
+            assert (run["argv"][0], run["exit_code"], run["left_behind"]) == (str(fio), 0, [])
+            # the counters of the kernel were read; how much they saw is a fact of this machine
+            [moved] = run["moved"].values()
+            assert None not in (moved["tool_read_bytes"], moved["tool_written_bytes"])
+    rows = allocation.rows()
+    assert len(rows) == 8 and all(row["ops_per_s"] > 0 and row["checks_passed"] >= 8 for row in rows)
+    assert {row["ops"] for row in rows if row["phase"] in files["phases"]} == {100}
+
+
+# Where tools are started
+
+
+def test_the_program_that_is_started_is_the_one_whose_hash_is_stored(allocation: Allocation) -> None:
+    """Also where PATH has a relative directory; and each finds an empty directory, which goes with what it leaves."""
+    play(allocation)
+    allocation.configure(SWEEP | {"axes": {}})
+    allocation.fake('case "$*" in *--name=*) ls -A >&2; echo x > left.behind;; esac; exec "$fio" "$@"')
+    allocation.path = os.pathsep.join(["bin", *allocation.path.split(os.pathsep)[1:]])
+    allocation.measure()
+    [(_, record)] = plain_records_of(allocation.store, allocation.plan.points[0].id)
+    assert record["tool"]["sha256"] == hashlib.sha256((allocation.place / "bin" / "fio").read_bytes()).hexdigest()
+    assert [(run["exit_code"], run["stderr"]) for run in record["phases"]] == [(0, "")] * 2
+    assert not (allocation.results / "scratch").exists()
+    assert not list(allocation.place.rglob("left.behind"))
+
+
+# Processes
+
+
+def test_workers_that_outlive_their_parent_are_ended(allocation: Allocation) -> None:
+    play(allocation)
+    allocation.configure(READ)
+    sleep = ["sleep", f"1234.{os.getpid()}"]  # no other test's, nor that of tests beside these
+    allocation.fake(f'"$fio" "$@"; code=$?; setsid {" ".join(sleep)} > /dev/null 2>&1 & exit $code')
+    allocation.measure()
+    assert not [p for p in psutil.process_iter(["cmdline"]) if p.info["cmdline"] == sleep]
+
+
+def command_of(process: psutil.Process) -> list[str]:
+    try:
+        return process.cmdline()
+    except psutil.Error:  # it ended meanwhile
+        return []
+
+
+def test_one_runner_at_a_time_and_no_process_of_a_killed_one(allocation: Allocation, fio: Path) -> None:
+    """With the real fio: its workers end with the runner, and the next one goes on."""
+    allocation.configure(READ | {"phase_time": "300s"})
+    running = subprocess.Popen(
+        allocation.command(), env=allocation.environment, cwd=allocation.place, stderr=subprocess.PIPE,
+        text=True, start_new_session=True,
+    )  # fmt: skip
+    process = psutil.Process(running.pid)
+    wait_for(
+        lambda: len([c for c in process.children(recursive=True) if "--name=rand_read" in command_of(c)]) > 1,
+        over=over(running),
+    )  # fio and its worker
+    below = process.children(recursive=True)
+    assert f"process {running.pid} of user " in allocation.measure(code=ExitCode.REFUSED)
+    assert all(c.is_running() for c in below)
+    assert allocation.store.documents(Refusal) == {}  # the other one has the say
+    running.kill()
+    running.communicate()
+    _, left = psutil.wait_procs(below, timeout=300)
+    assert left == []
+    allocation.configure(READ)
+    allocation.measure()
+    assert len(allocation.files()) == 2
+
+
+# Secrets
+
+MARK = "planted-5f0c2d8e71b94a36"
+#: As others name them, in an address, in variables that say nothing, and below a prefix that is passed.
+PLANTED = {
+    name: f"{MARK}-{name.lower()}"
+    for name in (
+        *("AWS_SECRET_ACCESS_KEY", "SLURM_JWT", "GITHUB_TOKEN", "PGPASSWORD", "MYSQL_PWD", "SMTP_PASS", "RESTIC_KEY"),
+        *("UNSUSPICIOUS", "UCX_AUTH_KEY"),
+    )
+} | dict.fromkeys(("https_proxy", "HTTP_PROXY", "IOR_PROXY", "FI_ADDRESS"), f"http://me:{MARK}-proxy@proxy:8080")
+
+
+def contents(directory: Path) -> Iterator[tuple[str, bytes]]:
+    """(name, bytes) of every file in a directory, links' targets and what is packed in archives and tables included."""
+    for path in sorted(directory.rglob("*")):
+        yield f"name of {path}", os.fsencode(path)
+        if path.is_symlink():
+            yield f"link {path}", os.fsencode(path.readlink())
+        elif path.is_file():
+            data = path.read_bytes()
+            yield str(path), data
+            if path.suffix == ".zip":
+                with zipfile.ZipFile(io.BytesIO(data)) as archive:
+                    yield from ((f"{path}: {name}", archive.read(name)) for name in archive.namelist())
+            if path.suffix == ".html":
+                yield f"{path}: its data", embedded.opened(data.decode()).encode()
+            if path.suffix == ".parquet":
+                yield f"{path}: its rows", repr(pyarrow.parquet.read_table(path).to_pylist()).encode()
+
+
+def holders(directory: Path, *secrets: str) -> list[str]:
+    """What holds one of these secrets, as it is or as base64."""
+    forms = [form for one in map(str.encode, secrets) for form in (one, *_packed(one))]
+    return [name for name, data in contents(directory) if any(form in data for form in forms)]
+
+
+def _packed(secret: bytes) -> list[bytes]:
+    return [base64.b64encode(secret[shift:])[:-4] for shift in range(3)]
+
+
+def test_no_secret_of_the_environment_is_in_any_file_that_a_campaign_leaves(tmp_path: Path) -> None:
+    """Through Snakemake, with a tool that prints its environment, which is stored as it is. It gets only what it needs,
+    and what the configuration names: that is found in all that is packed, or the search would find nothing."""
+    campaign = Campaign(tmp_path)
+    asked, variables = f"{MARK}-asked-for", ["ASKED_FOR", "IOR_PROXY", "NOT_THERE"]
+    Allocation.configure(campaign, ONE, tools={"provider": "path", "variables": variables})
+    play(campaign)
+    campaign.fake("""
+case "$*" in *--name=*) echo "innocent $ASKED_FOR" >&2; env | grep -v ASKED_FOR | tee -a /dev/stderr;; esac
+case "$*" in *--name=rand_read*) exit 7;; esac
+exec "$fio" "$@" """)
+    path = os.pathsep.join([str(tmp_path / "bin"), campaign.environment["PATH"]])
+    said = campaign.run(env=campaign.environment | PLANTED | {"ASKED_FOR": asked, "PATH": path})
+    rows = {row["phase"]: row for row in campaign.rows()}
+    assert rows["rand_read"]["verdict"] == "invalid" and asked in rows["rand_read"]["reasons"]
+    assert rows["seq_write"]["ops_per_s"] > 0
+    assert "tools.variables: IOR_PROXY" in said and "tools.variables: NOT_THERE" in said
+    held = holders(tmp_path, asked)
+    assert all(any(word in name for name in held) for word in (".zip: ", "report.html: ", ".parquet: "))
+    assert holders(tmp_path, *set(PLANTED.values())) == []
