@@ -1,4 +1,4 @@
-"""The commands of the suites' sources, as printed there, and what ours do otherwise: with our value and the reason.
+"""The commands of the suites' sources, as printed there.
 
 Directories and paths of programs are shortened; all else is the sources'. A command is compared in the words of its
 tool: options as name -> value, sizes in bytes, times in seconds.
@@ -18,21 +18,6 @@ Options = dict[str, Value]
 _ALIASES = {"blocksize": "bs", "readwrite": "rw", "-np": "-n"}
 _SIZES = {"bs", "size", "filesize", "-b", "-t"}
 _TIMES = {"runtime"}
-#: Options with one dash that take the next word. All others with one dash are flags.
-_TAKES_VALUE = {
-    "ior": frozenset({"-a", "-b", "-t", "-o", "-l", "-G", "-D"}),
-    "mdtest": frozenset({"-i", "-n", "-N", "-d", "-w", "-e"}),
-    "mpirun": frozenset({"--machinefile", "--map-by", "-np"}),
-    "mpiexec": frozenset({"-f", "-np", "-n", "-launcher", "-rmk", "-localhost"}),
-}
-_FLAGS = {
-    "ior": frozenset({"-F", "-C", "-E", "-c", "-e", "-k", "-r", "-v", "-w", "-z"}),
-    "mdtest": frozenset({"-C", "-D", "-E", "-F", "-T", "-r", "-u", "-v"}),
-    "mpirun": frozenset({"--allow-run-as-root"}),
-    "mpiexec": frozenset[str](),
-}
-#: Options of the launchers that take two words.
-_TAKES_TWO = {"--mca", "-genv"}
 
 
 @dataclass(frozen=True)
@@ -57,27 +42,13 @@ class Seed:
     where: Mapping[str, int] = field(default_factory=dict)
 
 
-@dataclass(frozen=True)
-class Difference:
-    """An option that a source's command does not have as ours has it. `ours` is our value; None: not there."""
-
-    option: str
-    ours: Value | None
-    reason: str
-    sweeps: tuple[str, ...] = ()  # only in these; none: in all
-    phases: tuple[str, ...] = ()
-
-
-ANY = "any value"  # a place or a random number
-
-
 def parse(words: Sequence[str]) -> Command:
-    """A command line, with or without a launcher. Words that the tables above do not know raise."""
+    """A command line, with or without a launcher."""
     if words[0] not in ("mpirun", "mpiexec"):
-        return Command(words[0], _fio(words[1:]) if words[0] == "fio" else _dashed(words[0], words[1:]))
+        return Command(words[0], _fio(words[1:]) if words[0] == "fio" else _dashed(words[1:]))
     start = next(i for i, word in enumerate(words) if word in ("ior", "mdtest"))
     inner = parse(words[start:])
-    return Command(inner.tool, inner.options, words[0], _dashed(words[0], words[1:start]))
+    return Command(inner.tool, inner.options, words[0], _dashed(words[1:start]))
 
 
 def job_file(*parts: str) -> Command:
@@ -111,27 +82,24 @@ def _fio(words: Sequence[str]) -> Options:
     return options
 
 
-def _dashed(program: str, words: Sequence[str]) -> Options:
+def _dashed(words: Sequence[str]) -> Options:
+    """Options with their values: all words up to the next option; without any, a flag."""
     options: Options = {}
     rest = list(words)
     while rest:
         word = rest.pop(0)
+        assert word.startswith("-"), word
         name, equals, value = word.partition("=")
-        if word == "-O":  # one of IOR's directives, or several with commas
-            for directive in rest.pop(0).split(","):
+        values = [value] if equals else []
+        while rest and not rest[0].startswith("-"):
+            values.append(rest.pop(0))
+        if name == "-O":  # one of IOR's directives, or several with commas
+            for directive in values[0].split(","):
                 key, _, value = directive.partition("=")
                 options[f"-O {key}"] = value
-        elif equals:
-            assert name.startswith("--"), word
-            options[name] = value
-        elif word in _TAKES_TWO:
-            options[word] = f"{rest.pop(0)} {rest.pop(0)}"
-        elif word in _TAKES_VALUE[program]:
-            name, found = canonical(word, rest.pop(0))
-            options[name] = found
         else:
-            assert word in _FLAGS[program] or word == "--posix.odirect", word
-            options[word] = 1
+            name, found = canonical(name, " ".join(values) or "1")
+            options[name] = found
     return options
 
 
@@ -259,138 +227,3 @@ SEEDS: list[Seed] = [
     Seed("mdtest", "weka", "create", f"{WEKA}, Test metadata performance", parse(shlex.split(WEKA_MDTEST))),
     Seed("mdtest", "lustre", "dir_create", f"{LUSTRE}, MDTest Usage", parse(shlex.split(LUSTRE_MDTEST))),
 ]
-
-
-# Differences
-
-WRITES = ("seq_write", "rand_write", "rand_mixed")
-READS = ("seq_read", "rand_read")
-
-_SET = (
-    Difference("nrfiles", 1, "fio's default, written out"),
-    Difference("allow_file_create", 0, "fio would read holes in what it creates"),
-)
-_PLACE = (
-    Difference("name", ANY, "the phase"),
-    Difference("directory", ANY, "one of the campaign"),
-    Difference("filename_format", "$jobnum.$filenum", "all files of a client in one directory"),
-)
-_OWN = (
-    Difference("randseed", ANY, "another pattern for each repetition"),
-    Difference("fallocate", "none", "no preallocation", phases=WRITES),
-    Difference("end_fsync", 1, "writes are durable inside the timing", phases=WRITES),
-    Difference("eta", "never", "no progress in the output"),
-    Difference("output-format", "json+", "exact percentiles"),
-)
-_LATENCY = Difference("lat_percentiles", 1, "what a caller waits")
-_COMPLETION = Difference("clat_percentiles", 1, "the part after the submission, beside it")
-_LOGS = (
-    Difference("write_bw_log", "series", "each worker's rate over time"),
-    Difference("log_avg_msec", ANY, "its intervals"),
-    Difference("per_job_logs", 1, "a log of each worker"),
-)
-_CLOCK = Difference("clocksource", "clock_gettime", "nanoseconds; no calibration")
-_QUIET = Difference("disk_util", 0, "starts sooner")
-_FILESIZE = Difference("filesize", None, "size of all files of a job")
-_FIO_WEKA = (
-    *_PLACE,
-    *_OWN,
-    _LATENCY,
-    _COMPLETION,
-    *_LOGS,
-    *_SET,
-    _CLOCK,
-    _FILESIZE,
-    Difference("size", ANY, "filesize x nrfiles"),
-    Difference("startdelay", None, "clients wait for each other"),
-    Difference("create_serialize", None, "files are laid out before"),
-    Difference("exitall_on_error", None, "a failed job makes the result invalid"),
-)
-_MDTEST = (
-    Difference("-N", 1, "from 3.3 on it counts nodes"),
-    Difference("-i", 1, "repetitions are ours"),
-    Difference("-d", ANY, "a directory of the campaign"),
-    Difference("--saveRankPerformanceDetails", "ranks.csv", "the time of each rank"),
-)
-_TESTS = tuple(name.replace("_", "-") for name in WEKA_SECTIONS)
-
-
-def _only(sweeps: tuple[str, ...], differences: Sequence[Difference]) -> list[Difference]:
-    return [Difference(d.option, d.ours, d.reason, sweeps, d.phases) for d in differences]
-
-
-_V = Difference("-v", None, "rank-local since 4.0")
-
-#: suite -> every option that is not as in its source
-DIFFERENCES: dict[str, list[Difference]] = {
-    "weka": [
-        *_only(_TESTS, [*_FIO_WEKA, Difference("new_group", None, "each section is a command")]),
-        *_only(("metadata",), [*_MDTEST, _V]),
-    ],
-    "everything": [
-        *_only(_TESTS, [*_FIO_WEKA, Difference("stonewall", None, "each section is a command")]),
-        *_only(("metadata",), [*_MDTEST, _V]),
-    ],
-    "weka-small-write-latency": [
-        *_PLACE,
-        *_OWN,
-        _LATENCY,
-        *_LOGS,
-        _CLOCK,
-        _QUIET,
-        _FILESIZE,
-        Difference("size", ANY, "filesize x nrfiles"),
-        Difference("invalidate", None, "fio's default; new files are in no cache"),
-        Difference("max-jobs", None, "room for jobs, nothing else"),
-        Difference("rwmixread", None, "randwrite has no reads"),
-        Difference("create_serialize", None, "there is one job"),
-        Difference("randrepeat", None, "see randseed"),
-    ],
-    "four-corners": [
-        *_PLACE,
-        *_OWN,
-        _LATENCY,
-        _COMPLETION,
-        *_LOGS,
-        *_SET,
-        _CLOCK,
-        _QUIET,
-        Difference("ioengine", "libaio", "not in the article"),
-        Difference("direct", 1, "not in the article"),
-        Difference("size", 16 << 30, "not in the article"),
-        Difference("time_based", 1, "not in the article"),
-        Difference("runtime", 300.0, "not in the article"),
-        Difference("group_reporting", 1, "one result for all jobs"),
-    ],
-    "lustre-fio": [
-        *_PLACE,
-        *_OWN,
-        _LATENCY,
-        _COMPLETION,
-        _SET[0],
-        *_only(("large-reads",), [_SET[1]]),
-        _CLOCK,
-        _QUIET,
-        Difference("output", None, "kept in the store"),
-        *_only(("large-reads",), [Difference("iodepth", 1, "fio's default"), Difference("direct", 0, "fio's default")]),
-    ],
-    "lustre-ior": [
-        Difference("-v", None, "breaks the JSON of 4.0"),
-        Difference("-o", ANY, "new files of the campaign"),
-        Difference("-C", None, "says who reads what", phases=WRITES),
-        Difference("-O summaryFile", "summary.json", "JSON says what was run"),
-        Difference("-O summaryFormat", "JSON", "JSON says what was run"),
-        Difference("-a", "POSIX", "IOR's default"),
-        Difference("-O saveRankPerformanceDetailsCSV", "ranks.csv", "the time of each rank"),
-        Difference("--random-offset-seed", ANY, "IOR's default is the clock", phases=("rand_write", "rand_read")),
-    ],
-    "mdtest": [*_MDTEST, *_only(("weka",), [_V])],
-}
-
-#: suite -> options of the sources' launchers. Ours are the profile's; only the number of ranks belongs to a suite.
-LAUNCHER_DIFFERENCES: dict[str, set[str]] = {
-    "weka": {"-f"},
-    "everything": {"-f"},
-    "lustre-ior": {"--allow-run-as-root", "--machinefile", "--mca", "--map-by"},
-    "mdtest": {"-f", "--allow-run-as-root", "--machinefile", "--mca", "--map-by"},
-}
