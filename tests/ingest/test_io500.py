@@ -1,137 +1,189 @@
-"""IO500: its summary beside the figures of its outputs, and the score."""
+"""IO500: result directories of today and of 2020; its summary beside the figures of its outputs, and the score.
+
+The texts are written here: runs that a deadline ended, without Max, Summary and `Finished`; lines between a table's
+header and its row; tables of rates and of times, whatever their titles say; names with a colon.
+"""
 
 import math
+from functools import lru_cache
 
 import pytest
 
 from iosweep.ingest import io500
-from iosweep.tools.reading import Cell, Reading, ReadingProblem
+from iosweep.ingest.outputs import readings
+from iosweep.tools.reading import Reading, ReadingProblem
 
-#: A result that is made up: phase -> figure in IO500's unit.
-FIGURES = {
-    **dict(zip(io500.BANDWIDTH, (8.0, 4.0, 2.0, 1.0), strict=True)),
-    **dict(zip(io500.METADATA, (10.0, 20.0, 30.0, 40.0, 50.0, 60.0, 70.0), strict=True)),
-    io500.FIND: 80.0,
+TASKS, TRANSFER, SEGMENTS, TOTAL_S = 64, 47008, 500_000, 310.76
+#: Bytes that each phase of IOR moved, and kIOPS of the others.
+MOVED = {
+    name: TASKS * TRANSFER * pieces
+    for name, pieces in zip(io500.BANDWIDTH, (412345, 226789, 104321, 92345), strict=True)
 }
+RATES = dict(zip(io500.METADATA, (10.125, 20.0, 30.0, 40.0, 50.0, 60.0, 70.0), strict=True))
+FIGURES = {name: moved / TOTAL_S / (1 << 30) for name, moved in MOVED.items()} | RATES | {io500.FIND: 80.0}
+MDTEST_ROWS = {"create": "File creation", "stat": "File stat", "read": "File read", "delete": "File removal"}
 
 
-def unit(phase: str) -> str:
-    return "GiB/s" if phase in io500.BANDWIDTH else "kIOPS"
+def ior(access: str, moved: int, new: bool) -> str:
+    """A run of one shared file of interleaved pieces, ended by a deadline of 300 s."""
+    mib_s, expected = moved / TOTAL_S / (1 << 20), TASKS * TRANSFER * SEGMENTS
+    dot, iops = ("", f"{moved / TRANSFER / 310.5:<10.2f} 0.025       ") if new else (".", "")
+    lines = [
+        f"IOR-{'3.4.0+dev' if new else '3.2.0'}: MPI Coordinated Test of Parallel I/O",
+        "Began               : Sun Mar  1 07:08:09 2026",
+        f"Command line        : ./ior -C -Q 1 -g -G 27 -k -e -t 47008 -b 47008 -s {SEGMENTS} -o /fs/hard -{access[0]}"
+        " -D 300 -a POSIX -O stoneWallingWearOut=1",
+        "Machine             : Linux n001 5.14.0 #1 SMP x86_64", "TestID              : 0",
+        "StartTime           : Sun Mar  1 07:08:10 2026", "Options: ", "api                 : POSIX",
+        "access              : single-shared-file", "type                : independent",
+        f"segments            : {SEGMENTS}", "ordering in a file  : sequential",
+        *(["nodes               : 4"] if new else []),
+        f"tasks               : {TASKS}", "clients per node    : 16", "repetitions         : 1",
+        "xfersize            : 47008 bytes", "blocksize           : 47008 bytes",
+        f"aggregate filesize  : {expected / (1 << 40):.2f} TiB", "stonewallingTime    : 300", "", "Results: ", "",
+        f"access    bw(MiB/s)  {'IOPS       Latency(s)  ' if new else ''}block(KiB) xfer(KiB)  open(s)    wr/rd(s)"
+        "   close(s)   total(s) iter",
+        "------    ---------  ---------- ---------  --------   --------   --------   -------- ----",
+        "stonewalling pairs accessed min: 12000 max: 12345 -- min data: 0.5 GiB mean data: 0.5 GiB time: 300.1s",
+        *["[n001:1] pml ucx went on"] * 50,
+        f"WARNING: Expected aggregate file size       = {expected}{dot}",
+        f"WARNING: Stat() of aggregate file size      = {moved}{dot}",
+        f"WARNING: Using actual aggregate bytes moved = {moved}{dot}",
+        f"WARNING: {'M' if new else 'm'}aybe caused by deadlineForStonewalling",
+        f"{access:9} {mib_s:<10.2f} {iops}45.91      45.91      0.250000   310.50     0.010000   {TOTAL_S:<10.2f} 0   ",
+        *([] if new else [f"Max {access.title()}: {mib_s:.2f} MiB/sec ({moved / TOTAL_S / 1e6:.2f} MB/sec)", "",
+                          "Finished            : Sun Mar  1 07:13:22 2026"]),
+    ]  # fmt: skip
+    return "\n".join(lines) + "\n"
 
 
-def new(figures: dict[str, float] = FIGURES, invalid: str = "") -> bytes:
-    """result_summary.txt of today."""
-    lines = [f"[RESULT] {name:>20} {value:15.6f} {unit(name)} : time 301.2 seconds" for name, value in figures.items()]
-    if score := io500.score(figures):
-        bandwidth, metadata = score.bandwidth, score.metadata
-        total = f"Bandwidth {bandwidth:f} GiB/s : IOPS {metadata:f} kiops : TOTAL {score.total:f}{invalid}"
-        lines.append(f"[SCORE ] {total}")
-    return "\n".join(lines).encode()
+def mdtest(label: str, rate: float, new: bool) -> str:
+    """A run of one phase: 16 ranks on 2 nodes with 1,000 files each, and a table of times behind that of rates."""
+    names = (*MDTEST_ROWS.values(), "Tree creation", "Tree removal")
+    colon, heading = "" if new else " :", "   Operation    Max   Min   Mean   Std Dev\n   ---------\n"
+    rates, times = (
+        "".join(f"   {n:22}{colon} " + 3 * f"{value * (n == label):14.3f} " + f"{0:14.3f}\n" for n in names)
+        for value in (rate, 16_000 / rate)
+    )
+    title = "SUMMARY rate (in ops/sec)" if new else "SUMMARY"
+    return (
+        f"-- started at 03/01/2026 07:08:09 --\n\nmdtest-{'4.1.0+dev' if new else '1.9.3'} was launched with 16 total"
+        " task(s) on 2 node(s)\nCommand line used: ./mdtest '-n' '1000' '-u' '-L' '-F' '-P' '-d' '/fs/easy' '-W' '300'"
+        f" '-a' 'POSIX' '-{'C' if label == 'File creation' else 'T'}'\n16 tasks, 16000 files\n\n"
+        f"{title}: (of 1 iterations)\n{heading}{rates}\nSUMMARY time (in ms/op): (of 1 iterations)\n{heading}{times}"
+        "-- finished at 03/01/2026 07:08:12 --\n"
+    )
 
 
-def old() -> bytes:
-    """That of the scripts up to 2020."""
+def text(phase: str, new: bool) -> str:
+    if phase in MOVED:
+        return ior(io500.BANDWIDTH[phase], MOVED[phase], new)
+    return mdtest(MDTEST_ROWS[io500.METADATA[phase]], 1000 * RATES[phase], new)
+
+
+@lru_cache
+def reading(phase: str, new: bool) -> Reading:
+    (found,) = (readings(text(phase, new).encode()) or {}).values()  # type: ignore[union-attr]
+    return found
+
+
+def outputs(directory: str = "r", new: bool = True) -> list[tuple[str, Reading]]:
+    names = {phase: phase if new else phase.replace("-", "_") for phase in (*MOVED, *RATES)}
+    return [(f"{directory}/{name}.txt", reading(phase, new)) for phase, name in names.items()]
+
+
+def summary(figures: dict[str, float] = FIGURES, new: bool = True, invalid: str = "") -> io500.Summary:
+    """result_summary.txt of today, or of the scripts up to 2020."""
     lines = []
-    for name, value in FIGURES.items():
-        what, its_unit = ("BW  ", "GB/s") if name in io500.BANDWIDTH else ("IOPS", "kiops")
-        lines.append(
-            f"[RESULT] {what} phase 1 {name.replace('-', '_'):>25} {value:20.3f} {its_unit} : time 301 seconds"
-        )
-    return "\n".join([*lines, "[SCORE] Bandwidth 2.82843 GB/s : IOPS 37.6 kiops : TOTAL 10.3127"]).encode()
-
-
-def output(phase: str, value: float) -> Reading:
-    row: dict[str, Cell] = {"label": "read", "phase": "seq_read", "bandwidth_bytes_per_s": value * (1 << 30)}
-    if phase in io500.BANDWIDTH:
-        row["label"] = io500.BANDWIDTH[phase]
-    else:
-        row = {"phase": io500.METADATA[phase], "ops_per_s": value * 500, "max_ops_per_s": value * 1000}
-    return Reading("1", [row], [])
-
-
-def outputs(directory: str = "r") -> list[tuple[str, Reading]]:
-    found = [(name, output(name, value)) for name, value in FIGURES.items() if name != io500.FIND]
-    return [(f"{directory}/{name}.txt", reading) for name, reading in found]
-
-
-def summary(data: bytes) -> io500.Summary:
-    found = io500.summary(data)
+    for name, value in figures.items():
+        what, unit = ("BW  ", "GiB/s" if new else "GB/s") if name in MOVED else ("IOPS", "kIOPS" if new else "kiops")
+        label = f"{name:>20}" if new else f"{what} phase 1 {name.replace('-', '_'):>25}"
+        lines.append(f"[RESULT] {label} {value:15.6f} {unit} : time 301.2 seconds")
+    if score := io500.score(figures):
+        total = f"IOPS {score.metadata:f} kiops : TOTAL {score.total:f}{invalid}"
+        lines.append(f"[SCORE ] Bandwidth {score.bandwidth:f} {'GiB/s' if new else 'GB/s'} : {total}")
+    found = io500.summary("\n".join(lines).encode())
     assert found
     return found
 
 
-@pytest.mark.parametrize("text", [new(), old()], ids=["new", "old"])
-def test_all_layouts_of_a_summary_are_read(text: bytes) -> None:
-    found = summary(text)
-    assert found and found.figures == FIGURES
-    assert found.score
-    assert found.score.total == pytest.approx(10.31, rel=1e-3)
-    assert not found.invalid
+@pytest.mark.parametrize("new", [True, False])
+def test_a_result_directory_agrees_with_its_summary_in_every_layout(new: bool) -> None:
+    (run,) = io500.runs([("r/result_summary.txt", summary(new=new))], outputs(new=new))
+    assert run.directory == "r"
+    assert {one.phase: one.published for one in run.figures} == pytest.approx(FIGURES, abs=1e-6)
+    assert {one.phase: one.read for one in run.figures if one.phase != "find"} == pytest.approx(
+        {name: value for name, value in FIGURES.items() if name != "find"}, rel=1e-4
+    )
+    assert not any(one.difference for one in run.figures)
+    assert run.published and run.score and run.score.total == pytest.approx(run.published.total, rel=1e-4)
+
+
+def test_bytes_dates_and_the_deadline_of_a_run_without_its_end() -> None:
+    for new in (True, False):
+        (row,) = reading("ior-hard-write", new).rows
+        moved = MOVED["ior-hard-write"]
+        expected = {
+            "bytes_written": moved, "ops": moved // TRANSFER, "phase_time_s": 300, "segments": SEGMENTS,
+            "tasks": TASKS, "threads_per_node": 16, "began_local": "2026-03-01T07:08:10", "host": "n001",
+            "ended_local": None if new else "2026-03-01T07:13:22", "runtime_s": TOTAL_S,
+        }  # fmt: skip
+        assert {name: row.get(name) for name in expected} == expected
+        (row,) = (row for row in reading("mdtest-easy-write", new).rows if row.get("ops_per_s"))
+        expected = {
+            "ops_per_s": 10125.0, "phase_time_s": 300, "tasks": 16, "nodes": 2, "began_local": "2026-03-01T07:08:09",
+            "ended_local": "2026-03-01T07:08:12", "runtime_s": pytest.approx(16_000 / 10125, abs=0.001),
+        }  # fmt: skip
+        assert {name: row.get(name) for name in expected} == expected
+
+
+def test_a_log_of_ior_and_mdtest_gives_both_and_neither_is_blamed_for_the_other() -> None:
+    parts = (text("ior-easy-write", False), "sleep 10", text("mdtest-easy-write", True), text("ior-hard-read", True))
+    found = readings("\n".join(parts).encode())
+    assert isinstance(found, dict)
+    assert [(tool, len(reading.rows)) for tool, reading in found.items()] == [("ior", 2), ("mdtest", 1)]
+    assert all(problem.severity == "note" for reading in found.values() for problem in reading.problems)
 
 
 def test_the_score_is_that_of_geometric_means() -> None:
-    found = io500.score(FIGURES)
+    values = dict(zip(io500.SCORED, (8.0, 4.0, 2.0, 1.0, 10.0, 20.0, 30.0, 40.0, 50.0, 60.0, 70.0, 80.0), strict=True))
+    found = io500.score(values)
     assert found
     assert found.bandwidth == pytest.approx(math.prod((8, 4, 2, 1)) ** (1 / 4))
     assert found.metadata == pytest.approx(math.prod(range(10, 90, 10)) ** (1 / 8))
     assert found.total == pytest.approx(math.sqrt(found.bandwidth * found.metadata))
-    assert io500.score({**FIGURES, "find": 0.0}) == io500.Io500Score(bandwidth=found.bandwidth, metadata=0.0, total=0.0)
-    assert io500.score({name: 1.0 for name in FIGURES if name != "find"}) is None
+    assert io500.score({**values, "find": 0.0}) == io500.Io500Score(bandwidth=found.bandwidth, metadata=0.0, total=0.0)
+    assert io500.score({name: 1.0 for name in values if name != "find"}) is None
 
 
-def test_outputs_agree_with_the_summary() -> None:
-    (run,) = io500.runs([("r/result_summary.txt", summary(new()))], outputs())
-    assert run.directory == "r"
-    assert not any(one.difference for one in run.figures)
-    assert run.published
-    assert run.score
-    assert run.score.total == pytest.approx(run.published.total, rel=1e-5)
-    assert [one.read for one in run.figures if one.phase == "find"] == [None]
-
-
-def test_a_difference_is_said() -> None:
-    (run,) = io500.runs([("r/s.txt", summary(new({**FIGURES, "ior-easy-write": 16.0})))], outputs())
-    (one,) = [one for one in run.figures if one.difference]
-    assert (one.phase, one.published, one.read, one.difference) == (
-        "ior-easy-write",
-        16.0,
-        pytest.approx(8.0),
-        "published +100.00 %",
-    )
-
-
-def test_a_figure_that_an_output_does_not_give_leaves_no_score() -> None:
+def test_a_difference_is_said_and_a_missing_figure_leaves_no_score() -> None:
+    doubled = summary({**FIGURES, "ior-easy-write": 2 * FIGURES["ior-easy-write"]})
+    (run,) = io500.runs([("r/s.txt", doubled)], outputs())
+    assert [one.phase for one in run.figures if one.difference] == ["ior-easy-write"]
     others = [one for one in outputs() if "ior-hard-read" not in one[0]]
     broken = Reading("1", [], [ReadingProblem("invalid", "cut")])
-    (run,) = io500.runs([("r/s.txt", summary(new()))], [*others, ("r/ior-hard-read.txt", broken)])
+    (run,) = io500.runs([("r/s.txt", summary())], [*others, ("r/ior-hard-read.txt", broken)])
     assert run.score is None
     assert [one.difference for one in run.figures if one.difference] == ["cut"]
 
 
 def test_outputs_belong_to_the_nearest_summary() -> None:
-    copy = ("a/result_summary.txt", summary(new()))
-    inner = ("a/results/t/result.txt", summary(new()))
-    other = ("b/result_summary.txt", summary(new()))
-    found = io500.runs([copy, inner, other], [*outputs("a/results/t"), *outputs("b/x")[:3]])
-    assert [run.directory for run in found] == ["a/results/t", "b"]
-    assert found[0].score
-    assert found[1].score is None
+    files = ("a/result_summary.txt", "a/results/t/result.txt", "b/result_summary.txt")  # the first is a copy
+    found = io500.runs([(file, summary()) for file in files], [*outputs("a/results/t"), *outputs("b/x")[:3]])
+    assert [(run.directory, bool(run.score)) for run in found] == [("a/results/t", True), ("b", False)]
 
 
-def test_a_summary_of_another_run_is_no_witness() -> None:
-    other = summary(new({name: 3 * value for name, value in FIGURES.items()}))
-    (run,) = io500.runs([("r/a.txt", other), ("r/b.txt", summary(new()))], outputs())
+def test_a_summary_of_another_run_is_no_witness_and_what_io500_calls_invalid_is_said() -> None:
+    other = summary({name: 3 * value for name, value in FIGURES.items()})
+    (run,) = io500.runs([("r/a.txt", other), ("r/b.txt", summary())], outputs())
     assert not any(one.difference for one in run.figures)
     assert any("another run" in remark for remark in run.remarks)
-
-
-def test_what_io500_calls_invalid_is_said() -> None:
-    (run,) = io500.runs([("r/s.txt", summary(new(invalid=" [INVALID]")))], outputs())
+    (run,) = io500.runs([("r/s.txt", summary(invalid=" [INVALID]"))], outputs())
     assert any("[INVALID]" in remark for remark in run.remarks)
 
 
 def test_damaged_text_does_no_harm() -> None:
-    damaged = summary(b"[RESULT] x " + b"9" * 100_000 + b" GiB/s\n[SCORE ] \xff\n[" + b"a" * 1000)
-    assert damaged.figures == {}
-    assert summary(b"[RESULT\n[find]\nscore = 1e999\n").figures == {}
+    for data in (b"[RESULT] x " + b"9" * 100_000 + b" GiB/s\n[SCORE ] \xff\n[" + b"a" * 1000, b"[RESULT\n[find]\n"):
+        damaged = io500.summary(data)
+        assert damaged and damaged.figures == {}
     assert io500.summary(b"[find]\n") is None

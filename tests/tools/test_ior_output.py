@@ -391,18 +391,6 @@ def test_bytes_that_ior_moved_decide_whether_a_figure_is_true(
         assert row.get("file_size_bytes") == (size and size * MIB)
 
 
-def test_sizes_that_overflow_are_the_same_as_ior_prints_them() -> None:
-    block = 476_837_158_203 * MIB
-    printed = block * 40 % (1 << 64)
-    assert printed < 1 << 63 < block * 40
-    told = {"blocksize": f"{block} bytes", "tasks": "40", "clients per node": "40"}
-    told["aggregate filesize"] = f"{printed} bytes"
-    moved = warning(64 * MIB, 64 * MIB, printed, limit=True)
-    text = table("-w -D 300", before=moved, options=told).replace(" 32768 ", f" {block // 1024} ")
-    assert not texts(of(text))
-    assert texts(of(text.replace(f"= {printed}", f"= {printed - 4096}")))
-
-
 def test_a_row_that_cannot_be_leaves_the_others() -> None:
     text = table("-w -r")
     row = text.splitlines()[-1].replace("write", "read")

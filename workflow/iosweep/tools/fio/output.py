@@ -43,7 +43,7 @@ _decoder = msgspec.json.Decoder(Document)
 #: one line.
 _BEGIN = re.compile(rb"^\{[ \t]*\r?$", re.MULTILINE)
 _END = re.compile(rb"\n\}[ \t]*\r?$", re.MULTILINE)
-_VERSION = re.compile(rb'"fio version"\s*:\s*"(fio-(\d{1,6})\.(\d{1,6})[^"\n]{0,40})"')
+_VERSION = re.compile(rb'"fio version"\s*:\s*"(fio-(\d{1,6})\.(\d{1,6})[^"\n\x80-\xff]{0,40})"')
 _OLDEST = (3, 18)
 _TEXT_REPORT = re.compile(rb": \(groupid=\d+, jobs=\d+\): err=")
 
