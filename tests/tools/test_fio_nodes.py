@@ -266,18 +266,6 @@ def test_reports_that_are_missing_or_others_give_no_figure(snapshot: SnapshotAss
     assert "\n".join(said) == snapshot
 
 
-def test_whatever_is_told_of_nodes_can_be_parsed() -> None:
-    """Of one node a value that is none, or in place of all of them."""
-    with_start = printed(sample("own_rand_read", job_start=100_300))
-    one_report = printed({"fio version": "fio-3.33", "client_stats": [entry("10.0.0.1")]})
-    for key in ("", "host", "ended", "started", "clock_offset_s", "clock_error_s", "exit_code", "address", "port"):
-        for value in (None, True, -1, 1e300, float("nan"), float("inf"), 10**30, "", "x", [], [[]], {}, {"host": 1}):
-            kept = streams(with_start, with_start, **({key: [0.0, value]} if key else {}))
-            kept |= {} if key else {"hosts": json.dumps(value).encode()}
-            assert isinstance(parse(kept, READS), Parsed)
-            assert not parse(kept | {"stdout": one_report}, OF_CLIENT).figures, (key, value)
-
-
 def test_a_job_asks_for_what_a_command_asks_for() -> None:
     for phase in (name for name, phase in FIO.phases.items() if phase.kind == "data"):
         of = step(phase, client_server=True, data="random")

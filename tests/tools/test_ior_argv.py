@@ -7,7 +7,6 @@ import pytest
 from syrupy.assertion import SnapshotAssertion
 
 from campaign import document, make, problems
-from iosweep.plan.model import file_set
 from iosweep.tools import Step, tools
 
 IOR = tools()["ior"]
@@ -145,12 +144,6 @@ def test_other_strange_names_are_words_of_their_own(tmp_path: Path) -> None:
         (point,) = make(tmp_path, at(directory)).points
         argv = IOR.argv(point.steps()[0], f"{directory}/x", 1)
         assert argv[argv.index("-o") + 1] == f"{directory}/x/data"
-
-
-def test_a_step_for_every_phase(tmp_path: Path) -> None:
-    (point,) = make(tmp_path, document(**SWEEP)).points
-    assert [s.name for s in point.steps()] == ["seq_write", "rand_read"]
-    assert file_set(point, point.steps()[1]).role == "read"
 
 
 def test_a_version_before_4_0_is_not_fit() -> None:

@@ -67,7 +67,16 @@ def test_good_samples_give_their_figures(short_runs_are_good: None) -> None:
 
 
 def test_bad_samples_give_no_figure_and_say_why(short_runs_are_good: None, snapshot: SnapshotAssertion) -> None:
+    banner = "MPI Coordinated Test of Parallel I/O\n"
+    documents = (
+        "",
+        f"IOR-2.10.3: {banner}\nwrite 1 2 3\n",
+        f"IOR-3.0.1: {banner}Command line used: ior\nParticipating tasks: 2\n",
+        f"IOR-4.0.0: {banner}write 1 2 3 4 5 6 7 8 9 10\n",  # a result without its header
+        "Writing output to x.csv\n",
+    )
     readings = {name: read(content(name)) for name in BAD}
+    readings |= {repr(document): read(document.encode()) for document in documents}
     assert [name for name, reading in readings.items() if measured(reading) or not texts(reading)] == []
     assert "\n".join(f"{name}\n{said(reading)}" for name, reading in readings.items()) == snapshot
 
@@ -133,20 +142,6 @@ def test_several_runs_in_one_log_are_kept_apart(short_runs_are_good: None) -> No
     assert len(measured(spoiled)) == 6 and "run 2 of 2" in texts(spoiled)[0]
 
 
-def test_what_is_not_read_has_no_row_and_says_why(snapshot: SnapshotAssertion) -> None:
-    banner = "MPI Coordinated Test of Parallel I/O\n"
-    documents = (
-        "",
-        f"IOR-2.10.3: {banner}\nwrite 1 2 3\n",
-        f"IOR-3.0.1: {banner}Command line used: ior\nParticipating tasks: 2\n",
-        f"IOR-4.0.0: {banner}write 1 2 3 4 5 6 7 8 9 10\n",  # a result without its header
-        "Writing output to x.csv\n",
-    )
-    readings = {document: read(document.encode()) for document in documents}
-    assert [document for document, reading in readings.items() if reading.rows] == []
-    assert "\n".join(f"{document!r}\n{said(reading)}" for document, reading in readings.items()) == snapshot
-
-
 def test_a_cut_output_has_no_figure_without_a_problem(short_runs_are_good: None) -> None:
     for name in ("4.0.0/posix_fpp_seq_1m_np2_i3_JSON", "4.0.0/csv_stdout", "4.0.0/verbose_v2_stdout"):
         text = content(name)
@@ -163,13 +158,6 @@ def test_a_cut_output_has_no_figure_without_a_problem(short_runs_are_good: None)
 def test_whatever_a_file_holds_can_be_read(name: str, junk: bytes, at: int, over: int) -> None:
     text = content(name)
     assert isinstance(read(text[:at] + junk + text[at + over :]), Reading)
-
-
-def test_a_count_below_0_is_damage(short_runs_are_good: None) -> None:
-    for line in (rb"(nodes +: )\d+", rb"(segments +: )\d+", rb"(tasks +: )\d+", rb'("deadlineForStonewall": *"?)-?\d+'):
-        name = next(name for name in GOOD if re.search(line, content(name)))
-        reading = read(re.sub(line, rb"\1-512", content(name), count=1))
-        assert not measured(reading) and any("-512" in text for text in texts(reading)), line
 
 
 # A campaign's own runs.

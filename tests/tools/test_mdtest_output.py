@@ -258,12 +258,6 @@ def test_a_line_beside_the_table_counts(line: str, severity: str) -> None:
     assert verdicts(reading) == ([verdict] * len(ROWS) if verdict else [])
 
 
-def test_a_table_without_anything_above_it_is_suspect() -> None:
-    reading = of(table("rate", dict.fromkeys(ROWS, 1000.0)))
-    assert [(problem.severity, problem.text, problem.row) for problem in reading.problems] == [("suspect", ALONE, None)]
-    assert len(reading.rows) == len(ROWS)
-
-
 def test_an_operation_that_was_over_at_once_or_has_no_rate_leaves_the_others() -> None:
     for rate, expected in (
         (8000 / 0.0009, "invalid"),
