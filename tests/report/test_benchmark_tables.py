@@ -2,7 +2,6 @@
 tables and figures show it: layout, units and numbers."""
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from statistics import fmean, stdev
 from typing import Any
 
@@ -11,10 +10,9 @@ import pytest
 import results_factory as factory
 import seed_figures as seeds
 from iosweep.analysis import acceptance, formats
-from iosweep.analysis.aggregate import Result, summarize
-from iosweep.analysis.data import Campaign, load
+from iosweep.analysis.aggregate import Result
+from iosweep.analysis.data import Campaign
 from iosweep.config import published
-from iosweep.ingest import tables
 from iosweep.plan.criteria import suites_of
 from iosweep.report import benchmark_tables, figures, headline
 from iosweep.report.benchmark_tables import Cell, Table
@@ -313,22 +311,6 @@ class TestSources:
         found = over_depth(campaign, results)
         assert {key: found[key] for key in expected} == expected
         assert shares(campaign, results) == pytest.approx([1.0] * 9)
-
-    def test_microns_corners_from_outputs_that_are_ingested(self, tmp_path: Path) -> None:
-        outputs = tmp_path / "outputs"
-        outputs.mkdir()
-        seeds.micron_outputs(outputs)
-        results = tmp_path / "results"
-        taken, refused = tables.look([outputs])
-        tables.make(results, *tables.store(results, "micron", [outputs], taken, refused), taken)
-        campaign = load(results)
-        expected = {
-            ("Random read", 32, ""): "4.60 M IOPS",
-            ("Random write", 16, "mean"): "1.60 ms",
-            ("Sequential write", 16, "mean"): "1.86 ms",
-        }
-        found = over_depth(campaign, summarize(campaign.rows))
-        assert {key: found[key] for key in expected} == expected
 
     def test_ior_of_the_lustre_notes_over_transfer_sizes(self) -> None:
         campaign, results = seeds.campaign(seeds.lustre_ior(), "lustre-ior", transfer_size=[16 << 20, 64 << 20])

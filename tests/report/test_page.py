@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import html
 import json
 import re
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
+from html import unescape
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,7 @@ from iosweep.analysis.comparison import AT_LEAST, Side, Versus, like, versus
 from iosweep.analysis.data import load
 from iosweep.files import embedded
 from iosweep.files.documents import Damaged
-from iosweep.report import comparison_page, figure_files, page
+from iosweep.report import comparison_page, figure_files, html, page
 from report_nodes import node
 from results_factory import DATA_PHASES, METADATA_PHASES, K, M, sweep
 from topologies import WEKA_56
@@ -34,7 +34,7 @@ def text_of(document: str) -> str:
     """The lines of text of an HTML document, without scripts, styles and drawings."""
     bare = re.sub(r"<(script|style|svg)\b.*?</\1>", "", document, flags=re.DOTALL)
     bare = re.sub(r"</?(a|b|code|i|small|span)\b[^>]*>", "", bare.replace("\n", " "))
-    lines = html.unescape(re.sub(r"<[^>]+>", "\n", bare)).split("\n")
+    lines = unescape(re.sub(r"<[^>]+>", "\n", bare)).split("\n")
     return "\n".join(" ".join(line.split()) for line in lines if line.strip())
 
 
@@ -43,6 +43,14 @@ def undrawn(results: Path) -> str:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(figure_files, "static", lambda *_: {})
         return page.render(results)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def no_library() -> Iterator[None]:
+    """Bundling the library that draws in a browser takes seconds; test_report_browser.py has it."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(html, "library", lambda: "")
+        yield
 
 
 @pytest.fixture(scope="module")

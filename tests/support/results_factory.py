@@ -46,104 +46,15 @@ USED_BY = {
 
 #: Operations per second of one rank, and at most, of each phase of mdtest.
 _MDTEST = {
-    "dir_create": (2.1e3, 84e3),
-    "dir_stat": (9.5e3, 370e3),
-    "dir_rename": (1.5e3, 19e3),
-    "dir_delete": (2.4e3, 105e3),
-    "create": (1.7e3, 71e3),
-    "stat": (11e3, 455e3),
-    "read": (2.0e3, 83e3),
-    "delete": (2.9e3, 130e3),
-}
+    "dir_create": (2.1e3, 84e3), "dir_stat": (9.5e3, 370e3), "dir_rename": (1.5e3, 19e3), "dir_delete": (2.4e3, 105e3),
+    "create": (1.7e3, 71e3), "stat": (11e3, 455e3), "read": (2.0e3, 83e3), "delete": (2.9e3, 130e3),
+}  # fmt: skip
 
 _CONFIGURATION = "campaign: {}\ntarget: {{directory: /mnt/scratch/bench}}\nsweeps:\n  - name: threads\n    tool: fio\n"
 
-NEAR = {"cpus": "0-63", "numa_node": 0}
-NODE = {
-    "node": "5f2c9a1e77d04b36",
-    "host": "node01",
-    "kernel": "6.1.0-28-amd64",
-    "os": "Debian GNU/Linux 12 (bookworm)",
-    "cpu_model": "AMD EPYC 7543P 32-Core Processor",
-    "cpus": 64,
-    "sockets": 1,
-    "threads_per_core": 2,
-    "cpus_allowed": "0-63",
-    "numa": [{"node": 0, "cpus": "0-63", "memory_bytes": 256 * G}],
-    "cores": " ".join(f"{core},{core + 32}" for core in range(32)),
-    "socket_cpus": "0-63",
-    "reserved_cpus": "",
-    "reserved_sources": [],
-    "used_cpus": "0-7",
-    "governor": "performance",
-    "clocksource": "tsc",
-    "transparent_hugepages": "madvise",
-    "memory_bytes": 256 * G,
-    "nics": [
-        {"name": "ens1f0np0", "state": "up", "speed_bits_per_s": 10**11, "driver": "mlx5_core"} | NEAR,
-        {"name": "ens1f1np1", "state": "off", "speed_bits_per_s": None, "driver": "mlx5_core"} | NEAR,
-    ],
-    "fstype": "ext4",
-    "mount": "29 1 259:2 / /mnt/scratch rw,relatime shared:1 - ext4 /dev/nvme0n1p2 rw,errors=remount-ro",
-    "memory_available_bytes": 250 * G,
-    "load_1_min": 0.15,
-    "load_5_min": 0.08,
-    "load_15_min": 0.01,
-    "read_at": "2025-06-02T11:00:00+02:00",
-    "target_bytes": 4 * 2**40,
-    "target_free_bytes": 3 * 2**40,
-    "target_inodes": 268_435_456,
-    "target_free_inodes": 268_001_112,
-    "tools": [{"name": "fio", "path": "/usr/bin/fio", "version": "fio-3.33"}],
-}
-
-#: Build documents: what a machine's PATH has, and what Spack made.
-PATH = {
-    "provider": "path",
-    "tools": {
-        name: {"path": f"/usr/bin/{name}", "sha256": hashlib.sha256(name.encode()).hexdigest(), "version": version}
-        | {"package": package}
-        for name, version, package in (
-            ("fio", "fio-3.33", "fio 3.33-3 (dpkg)"),
-            ("ior", "4.0.0", None),
-            ("mdtest", "4.0.0", None),
-        )
-    },
-    "mpi": {"path": "/usr/bin/mpiexec", "version": "4.0.2", "package": "mpich 4.0.2-3 (dpkg)"},
-}
-SPACK = {
-    "provider": "spack",
-    "tools": {
-        name: {"path": f"/sw/tools/store/{spec}/bin/{name}", "sha256": hashlib.sha256(spec.encode()).hexdigest()}
-        | {"version": version, "package": spec}
-        for name, version, spec in (
-            ("fio", "fio-3.37", "fio@3.37+libaio/bcvzxup"),
-            ("ior", "4.0.0", "ior@4.0.0~hdf5~lustre~ncmpi/ngnuwql"),
-            ("mdtest", "4.0.0", "ior@4.0.0~hdf5~lustre~ncmpi/ngnuwql"),
-        )
-    },
-    "mpi": {"path": "/sw/tools/store/mpich/bin/mpiexec", "version": "5.0.1"}
-    | {"package": "mpich@5.0.1 device=ch4 netmod=ofi pmi=pmi2/pq4zhix"},
-    "path": ["/sw/tools/store/ior/bin"],
-    "environment": {"file": "spack.yaml", "digest": "0123456789ab", "lock_sha256": "ef" * 32},
-    "spack": {"version": "1.1.0", "commit": "2e90" * 10, "path": "/sw/tools/spack", "changed": False},
-    "repository": {
-        "pin": "v2026.06.0",
-        "commit": "c0de" * 10,
-        "path": "/sw/tools/packages/v2026.06.0",
-        "changed": False,
-    },
-    "packages": [
-        {"name": name, "version": version, "hash": hashlib.sha256(name.encode()).hexdigest()[:32], "external": external}
-        for name, version, external in (
-            ("fio", "3.37", None),
-            ("gcc", "12.2.0", "/usr"),
-            ("ior", "4.0.0", None),
-            ("libaio", "0.3.113", None),
-            ("mpich", "5.0.1", None),
-        )
-    ],
-}
+_SAMPLES = Path(__file__).resolve().parents[1] / "samples/report"
+#: A node, and build documents: what a machine's PATH has, and what Spack made.
+NODE, PATH, SPACK = (json.loads((_SAMPLES / f"{name}.json").read_bytes()) for name in ("node", "path", "spack"))
 
 Sweep = dict[str, Any]
 Row = dict[str, Any]
@@ -521,29 +432,30 @@ def _figures(row: Row, draw: random.Random) -> Row:
     threads, phase = row["threads_per_node"] * row["nodes"], row["phase"]
     if row["tool"] == "mdtest":
         single, most = _MDTEST[phase]
-        if not row["unique_directory"]:
-            most /= 3
-        rate = most * (1 - exp(-threads * single / most)) * noise
-        count = threads * row["files_per_thread"]
+        rate, count = most * (1 - exp(-threads * single / most)) * noise, threads * row["files_per_thread"]
         return {"ops_per_s": rate, "ops": count, "runtime_s": count / rate, "tasks": threads, "wall_s": count / rate}
-    if row["tool"] == "ior":
-        return _ior(row, threads, noise)
     if row["kind"] == "metadata":
         single, most = {"create": (9e3, 38e3), "stat": (160e3, 610e3), "delete": (14e3, 52e3)}[phase]
         rate = most * (1 - exp(-threads * single / most)) * noise
         latency, count = threads / rate, threads * 1000
         moved: Row = {"ops": count, "runtime_s": count / rate}
     else:
-        size, depth = row["transfer_size_bytes"], row["queue_depth"]
+        size, depth = row["transfer_size_bytes"], row["queue_depth"] or 1
         service = (38e-6 if "write" in phase else 82e-6) / (2 if phase.startswith("seq") else 1)
         link = (2.1 if "write" in phase else 3.4) * G
         ceiling = min(link / size, 410e3 if phase.startswith("seq") else 290e3) * row["nodes"] ** 0.9
         offered = threads * depth / (service + size / (0.9 * G))
         rate = ceiling * (1 - exp(-offered / ceiling)) * noise
+        way = "write" if "write" in phase else "read"
+        if row["tool"] == "ior":  # it times no single I/O
+            opened, closed, count = 2e-4 * threads, 1e-3 * threads * noise, round(rate * 60)
+            whole = 60 + opened + closed
+            found = {"bandwidth_bytes_per_s": count * size / whole, "ops_per_s": rate, "ops": count, "tasks": threads}
+            found |= {"bytes_written" if way == "write" else "bytes_read": count * size, "runtime_s": whole}
+            return found | {"open_s": opened, "io_s": 60.0, "close_s": closed, "wall_s": 61.2}
         latency = threads * depth / rate
         moved = {"bandwidth_bytes_per_s": rate * size, "ops": round(rate)}
         moved["runtime_s"] = 1.0 + abs(draw.gauss(0, 2e-3))
-        way = "write" if "write" in phase else "read"
         moved |= {f"{way}_bandwidth_bytes_per_s": rate * size, f"{way}_ops_per_s": rate}
         moved |= {"bytes_written" if way == "write" else "bytes_read": round(rate * size)}
         if row["nodes"] > 1:
@@ -559,28 +471,6 @@ def _figures(row: Row, draw: random.Random) -> Row:
         completed = ("mean", "p50", "p99", "p99_5", "p99_9")
         latencies |= {f"completion_latency_{name}_s": latencies[f"latency_{name}_s"] * 0.97 for name in completed}
     return {**moved, "ops_per_s": rate, **sampled, **latencies, "wall_s": moved["runtime_s"] + 0.35}
-
-
-def _ior(row: Row, threads: int, noise: float) -> Row:
-    """A file system with a service time per I/O and per byte. IOR times no single I/O."""
-    size, way = row["transfer_size_bytes"], "write" if "write" in row["phase"] else "read"
-    service = (0.4e-3 if way == "write" else 0.9e-3) * (1 if row["phase"].startswith("seq") else 1.6)
-    ceiling = (38 if way == "write" else 44) * G / size * (0.45 if size < M else 0.8 if size < 16 * M else 1)
-    if not row["file_per_process"]:
-        ceiling *= 0.4
-    offered = threads / (service + size / (1.6 * G))
-    rate = ceiling * (1 - exp(-offered / ceiling)) * noise
-    moved = round(rate * 60) * size
-    opened, closed = 2e-4 * threads, 1e-3 * threads * noise
-    return {
-        "bandwidth_bytes_per_s": moved / (60 + opened + closed),
-        "ops_per_s": rate,
-        "ops": moved // size,
-        "tasks": threads,
-        "bytes_written" if way == "write" else "bytes_read": moved,
-        "runtime_s": 60 + opened + closed,
-        **{"open_s": opened, "io_s": 60.0, "close_s": closed, "wall_s": 61.2},
-    }
 
 
 def _provenance(row: Row) -> Row:

@@ -5,7 +5,6 @@ they print without an output. What a source says of how they were measured is gi
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -174,39 +173,3 @@ def micron() -> list[data.Row]:
             place |= {"write_mode": "overwrite", "data": "tool_default"}
         found.append(row("fio", phase, sweep, **place, **figures))
     return found
-
-
-def micron_outputs(place: Path) -> None:
-    """Micron's figures as fio's JSON, a file for each: one job file at each depth, 300 s."""
-    for (phase, depth), figures in MICRON.items():
-        small, patterns = phase.startswith("rand"), {"rand_mixed": "randrw", "seq_read": "read", "seq_write": "write"}
-        size = 4 * K if small else 128 * K
-        options = {"rw": patterns.get(phase, phase.replace("_", "")), "bs": str(size), "iodepth": str(depth)}
-        options |= {"numjobs": "72", "ioengine": "libaio", "direct": "1", "size": str(16 * G), "runtime": "300"}
-        options |= {"time_based": "1", "group_reporting": "1"} | ({"rwmixread": "70"} if phase == "rand_mixed" else {})
-        rate = figures.get("ops_per_s") or figures["bandwidth_bytes_per_s"] / size
-        mean = figures.get("latency_mean_s", 0.0)
-        parts = {"read": (0.0, 0.0), "write": (0.0, 0.0)}
-        if phase == "rand_mixed":
-            parts["read"] = (0.7 * rate, figures["read_latency_mean_s"])
-            parts["write"] = (0.3 * rate, figures["write_latency_mean_s"])
-        else:
-            parts[phase.rpartition("_")[2]] = (rate, mean)
-        levels = dict.fromkeys(("1", "2", "4", "8", "16", "32", ">=64"), 0.0) | {str(depth): 100.0}
-        job: dict[str, Any] = {"jobname": phase, "groupid": 0, "error": 0, "elapsed": 300, "latency_depth": depth}
-        job |= {"job options": options, "iodepth_level": levels, "job_runtime": 72 * 300_000}
-        sections = {way: _section(*own, size) for way, own in (parts | {"trim": (0.0, 0.0)}).items()}
-        document = {"fio version": "fio-3.33", "timestamp": 1592956800, "jobs": [job | sections]}
-        (place / f"{phase}-{depth}.json").write_text(json.dumps(document))
-
-
-def _section(rate: float, latency_s: float, size: int) -> dict[str, Any]:
-    """What fio says of one direction of 300 s."""
-    count = round(300 * rate)
-    share = {"min": 0.5, "max": 2.0, "mean": 1.0, "stddev": 0.1}
-    times = {name: by * latency_s * 1e9 for name, by in share.items()} | {"N": count}
-    moved = count * size
-    return {"io_bytes": moved, "io_kbytes": moved // K, "bw_bytes": moved // 300, "bw": moved // 300 // K} | {
-        "iops": rate, "runtime": 300_000 if count else 0, "total_ios": count, "short_ios": 0, "drop_ios": 0,
-        "lat_ns": times, "clat_ns": times, "slat_ns": dict.fromkeys(times, 0),
-    }  # fmt: skip
