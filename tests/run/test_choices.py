@@ -1,20 +1,14 @@
-"""Real campaigns in which results decide what is measured: best points are confirmed, and ramps end."""
+"""Results decide what is measured: best points are confirmed, and ramps end; also after a run that was stopped."""
 
-import json
-import os
-import re
-import signal
-import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from campaign import SWEEP, Allocation, Campaign
-from lying_fio import through
-from waiting import wait_for
-
-pytestmark = [pytest.mark.local, pytest.mark.usefixtures("fio")]
+import scripted
+from campaign import SWEEP
+from iosweep.errors import ExitCode
+from machine import Scripted
 
 CONFIRMED: dict[str, Any] = SWEEP | {
     "phases": ["rand_read"],
@@ -22,111 +16,103 @@ CONFIRMED: dict[str, Any] = SWEEP | {
     "options": {"file_size": "256k"},
     "confirm": 3,
 }
-#: A closed loop with a latency of 40 ms and a width of 4: the more workers beyond it, the longer each one waits.
-CLOSED_LOOP = f"""
-case "$*" in *--rw=randread*) {through("closed-loop")};; esac
-exec "$fio" "$@"
-"""
 CLIMBED: dict[str, Any] = SWEEP | {
     "phases": ["rand_read"],
     "axes": {"threads_per_node": [1, 2, 4, 8, 16, 32, 64]},
     "options": {"file_size": "64k", "transfer_size": "4k"},
     "ramp": "threads_per_node",
-    "phase_time": "2s",
+    "phase_time": "10s",
     "repetitions": 2,
 }
+#: A device that does 25 I/Os per second and worker, and 100 in all.
+CLOSED_LOOP = [{"when": f"--numjobs={n} ", "ops_per_s": 25 * n} for n in (1, 2)] + [{"ops_per_s": 100}]
 
 
-def kinds(allocation: Allocation) -> dict[str, list[bool]]:
-    """Point -> whether each of its repetitions confirms it."""
-    found: dict[str, list[bool]] = {}
-    for row in sorted(allocation.rows(), key=lambda row: row["repetition"] or 0):
-        found.setdefault(row["point"], []).append(row["confirms"])
-    return found
+def stopped_at(made: Scripted, phase: int) -> None:
+    """A run that ends in the middle of a phase, the first of which is 0."""
+    seen: list[scripted.Call] = []
+
+    def during(call: scripted.Call, run: Any) -> Any:
+        if not call.prepares:
+            seen.append(call)
+            if len(seen) == phase + 1:
+                raise KeyboardInterrupt
+        return run()
+
+    made.machine.during = during
+    with pytest.raises(KeyboardInterrupt):
+        made.measure()
+    made.machine.during = lambda call, run: run()
 
 
-def test_the_best_point_is_measured_again(tmp_path: Path) -> None:
-    allocation = Allocation(tmp_path, CONFIRMED)
-    told = allocation.measure()
-    assert "the best point is measured again" in told or "the 2 best points are measured again" in told
-    rows = [row for row in allocation.rows() if not row["confirms"]]
-    best = max(rows, key=lambda row: (row["verdict"] == "valid", row["ops_per_s"]))["point"]
-    assert kinds(allocation)[best] == [False, True, True, True]
-    files = allocation.files()
-    allocation.measure()  # nothing is left
-    assert allocation.files() == files
+def times(made: Scripted) -> dict[str, int]:
+    """Stored file -> when it was written."""
+    return {name: (made.results / "points" / name).stat().st_mtime_ns for name in made.files()}
 
 
-def test_a_kill_while_it_is_confirmed(tmp_path: Path) -> None:
-    allocation = Allocation(tmp_path, CONFIRMED)
-    runner = subprocess.Popen(allocation.command(), env=allocation.environment, cwd=allocation.place,
-                              stderr=subprocess.DEVNULL, start_new_session=True)  # fmt: skip
-    wait_for(lambda: any("r002" in file for file in allocation.files()))  # the first one that confirms
-    os.kill(runner.pid, signal.SIGKILL)
-    runner.wait()
-    before = {file: (allocation.results / "points" / file).stat().st_mtime_ns for file in allocation.files()}
-    allocation.measure()
-    after = kinds(allocation)
-    assert sum(sum(own) for own in after.values()) in (3, 6)  # a point for the rate, and perhaps another one's latency
-    assert all(len(own) in (1, 4) for own in after.values())
-    kept = [file for file in before if file.endswith(".json")]
-    assert all((allocation.results / "points" / f).stat().st_mtime_ns == before[f] for f in kept)
-    files = allocation.files()
-    allocation.measure()
-    assert allocation.files() == files
+@pytest.mark.parametrize("stop", [False, True])
+def test_the_best_point_is_measured_again_as_often_as_asked(tmp_path: Path, stop: bool) -> None:
+    made = Scripted(tmp_path, CONFIRMED)
+    made.machine.play({"when": "--bs=65536", "ops_per_s": 1000})
+    if stop:
+        stopped_at(made, 3)  # the second that confirms
+    before = times(made)
+    made.measure()
+    confirms: dict[int, list[bool]] = {}
+    for row in sorted(made.rows(), key=lambda row: row["repetition"]):
+        confirms.setdefault(row["transfer_size_bytes"], []).append(row["confirms"])
+    # the larger transfers have the higher bandwidth, the smaller ones the higher rate, by which reads at random are known
+    assert confirms == {4096: [False, True, True, True], 65536: [False]}
+    assert {row["verdict"] for row in made.rows()} == {"valid"}
+    assert times(made).items() >= before.items()
+    after = times(made)
+    made.measure()  # nothing is left
+    assert times(made) == after
 
 
-def test_through_the_snakefile(tmp_path: Path) -> None:
-    campaign = Campaign(tmp_path, phases=["rand_read"], confirm=2, repetitions=1, options={"file_size": "1m"})
-    first = campaign.snakemake("-n")
-    assert re.search(r"2 points, [46] repetitions left", first), first
-    campaign.snakemake()
-    assert "nothing left" in campaign.snakemake("-n") or "Nothing to be done" in campaign.snakemake("-n")
-    shown = json.loads(campaign.iosweep("show", "tiny", "--json"))
-    rate = next(one for one in shown["headlines"] if one["column"] == "ops_per_s")
-    assert (rate["best_of"], rate["confirmed"], rate["figure"]["n"]) == (2, True, 2)
-    assert "best of 2 points, confirmed by 2 fresh repetitions" in " ".join(campaign.iosweep("show", "tiny").split())
-    assert "confirmed by 2 fresh repetitions" in (campaign.results / "report.html").read_text()
-    # the best point is superseded as a whole: another one may be the best then, and is confirmed
-    campaign.iosweep("rerun", "--campaign", "tiny", rate["point"])
-    campaign.snakemake()
-    again = json.loads(campaign.iosweep("show", "tiny", "--json"))
-    assert all(one["confirmed"] for one in again["headlines"])
-    assert not re.search(r"repetitions? left", campaign.snakemake("-n"))
-
-
-def test_a_ramp_ends_where_the_device_is_saturated(tmp_path: Path) -> None:
-    allocation = Allocation(tmp_path, CLIMBED)
-    allocation.fake(CLOSED_LOOP)
-    allocation.measure()
-    rows = {(row["threads_per_node"], row["repetition"]): row for row in allocation.rows()}
-    measured = {threads for (threads, _), row in rows.items() if row["verdict"] != "missing"}
-    assert measured in ({1, 2, 4, 8, 16}, {1, 2, 4, 8, 16, 32})  # other load may ask for one step more
-    last = rows[64, None]
-    assert (last["verdict"], last["left"], last["unneeded"]) == ("missing", False, True)
-    assert re.fullmatch("not needed: no certain gain above [48] threads per node", last["reasons"])
-    for threads in (1, 2):  # half of the peak at most: once is enough
-        second = rows[threads, 2]
-        assert (second["verdict"], second["left"], second["unneeded"]) == ("missing", False, True)
-        assert second["reasons"] == "not needed: far below 95 % of the peak"
+@pytest.mark.parametrize("stop", [False, True])
+def test_a_ramp_ends_where_the_device_is_saturated(tmp_path: Path, stop: bool) -> None:
+    made = Scripted(tmp_path, CLIMBED)
+    made.machine.play(*CLOSED_LOOP)
+    if stop:
+        stopped_at(made, 2)
+        assert any(row["left"] for row in made.rows())
+    made.measure()
+    rows = {(row["threads_per_node"], row["repetition"]): row for row in made.rows()}
+    measured = {threads for (threads, _), row in rows.items() if row["verdict"] == "valid"}
+    assert measured == {1, 2, 4, 8, 16}
+    for key in ((64, None), (1, 2), (2, 2)):  # above it; and far below the peak, where once is enough
+        row = rows[key]
+        assert (row["verdict"], row["left"], row["unneeded"]) == ("missing", False, True)
     assert {number for threads, number in rows if threads in (4, 8, 16)} == {1, 2}
-    files = allocation.files()
-    allocation.measure()
-    assert allocation.files() == files
+    files = made.files()
+    made.measure()
+    assert made.files() == files
 
 
-def test_a_ramp_goes_on_after_a_kill(tmp_path: Path) -> None:
-    allocation = Allocation(tmp_path, CLIMBED)
-    allocation.fake(CLOSED_LOOP)
-    runner = subprocess.Popen(allocation.command(), env=allocation.environment, cwd=allocation.place,
-                              stderr=subprocess.DEVNULL, start_new_session=True)  # fmt: skip
-    wait_for(lambda: len(allocation.files()) >= 4)
-    os.kill(runner.pid, signal.SIGKILL)
-    runner.wait()
-    rows = allocation.rows()
-    assert all(row["left"] or "far below" in row["reasons"] for row in rows if row["verdict"] == "missing")
-    allocation.measure()
-    rows = allocation.rows()
-    assert not any(row["left"] for row in rows)
-    above = {row["threads_per_node"] for row in rows if "no certain gain" in row["reasons"]}
-    assert above <= {16, 32, 64}  # a busy machine is no closed loop
+def test_points_are_drawn_in_another_order_for_each_repetition_and_limits_cut_the_last(tmp_path: Path) -> None:
+    axes = {"threads_per_node": [1, 2, 3], "queue_depth": [1, 2, 4, 8]}
+    sweep = SWEEP | {"phases": ["rand_read"], "axes": axes, "phase_time": "10s", "repetitions": 2}
+    made = Scripted(tmp_path, sweep, limits={"time": "180s", "over_time": "trim", "fill": "100%"})
+    order: list[tuple[str, str]] = []
+
+    def during(call: scripted.Call, run: Any) -> Any:
+        if not call.prepares:
+            order.append((call.options["numjobs"], call.options["iodepth"]))
+        return run()
+
+    made.machine.during = during
+    made.measure()
+    assert len(order) < 24 and len(set(order[:12])) == 12  # repetitions stay outermost
+    assert order[:12] != sorted(order[:12])
+    assert order[12:] != order[: len(order) - 12]
+    left_out = [row for row in made.rows() if row["verdict"] == "missing"]
+    assert len(left_out) == 24 - len(order) and not any(row["left"] for row in left_out)
+
+
+def test_a_run_without_time_for_another_repetition_ends_with_what_it_has(tmp_path: Path) -> None:
+    sweep = SWEEP | {"phases": ["rand_read"], "phase_time": "10s", "repetitions": 3}
+    made = Scripted(tmp_path, sweep, limits={"time": "25s", "fill": "100%"})
+    made.measure(code=ExitCode.OUT_OF_TIME)
+    assert [row["verdict"] for row in made.rows()].count("valid") == 2
+    assert all(row["left"] for row in made.rows() if row["verdict"] == "missing")
