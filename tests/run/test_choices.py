@@ -61,7 +61,7 @@ def test_the_best_point_is_measured_again_as_often_as_asked(tmp_path: Path, stop
     confirms: dict[int, list[bool]] = {}
     for row in sorted(made.rows(), key=lambda row: row["repetition"]):
         confirms.setdefault(row["transfer_size_bytes"], []).append(row["confirms"])
-    # the larger transfers have the higher bandwidth, the smaller ones the higher rate, by which reads at random are known
+    # reads at random are known by their rate, and not by their bandwidth
     assert confirms == {4096: [False, True, True, True], 65536: [False]}
     assert {row["verdict"] for row in made.rows()} == {"valid"}
     assert times(made).items() >= before.items()

@@ -1,56 +1,58 @@
-"""The nodes' answers about the target, and the error that they amount to."""
+"""Whether the target can be measured on: looked at before a plan is run, and asked of all nodes while it runs."""
 
 import errno
 import os
+import sys
+import tempfile
+from pathlib import Path
 from typing import Any
 
 import pytest
+from syrupy.assertion import SnapshotAssertion
 
-from iosweep.errors import AllocationError, ExitCode, Refused, TargetError, TargetHangs
+from campaign import TEXT, problems, read
+from iosweep import dag
+from iosweep.commands import cli, plan_table
+from iosweep.errors import AllocationError, ConfigError, ExitCode, Refused, TargetError, TargetHangs
+from iosweep.node.procfs import user_name
+from iosweep.plan.expand import make_plan
+from iosweep.run import target_check
 from iosweep.run.remote import Silent
 from iosweep.run.target_check import Answer, _file_system, before_tools, check, unfit
+from iosweep.target import agent, identify
 from iosweep.target import directory as directories
 from iosweep.target.directory import Place
+from machine import InProcess
+
+# Answers of nodes
 
 GONE = TargetError(errno.ENOTCONN, f"{os.strerror(errno.ENOTCONN)}: /mnt/t/iosweep-c")
-NO_SERVER = "the target's client or server is gone: Transport endpoint is not connected: /mnt/t/iosweep-c"
 AWAY = "/mnt/t/iosweep-c is no longer there; is the file system still mounted?"
+HANGS, LATE = TargetHangs("no progress for 27 s"), Silent("nothing for 30 s (state)")
+REFUSED, OK = ExitCode.REFUSED, None
+#: Answers of n1, n2 ...; exit code, whether it lasts, and the nodes that another job is to be kept off.
+ANSWERS: list[tuple[list[Answer], ExitCode, bool, tuple[str, ...]]] = [
+    ([OK, AWAY], REFUSED, False, ("n2",)),
+    ([OK, GONE], REFUSED, False, ("n2",)),
+    ([GONE, GONE], REFUSED, False, ()),  # the servers may come back
+    ([AWAY, AWAY], REFUSED, True, ()),
+    ([Refused("not ours"), AWAY], REFUSED, True, ()),
+    ([AWAY, GONE], REFUSED, False, ()),
+    ([AWAY], REFUSED, False, ("n1",)),  # another job may be given another node
+    ([OK, HANGS], ExitCode.HANGS, False, ("n2",)),  # the agent there can say so itself
+    ([OK, LATE, AWAY], ExitCode.HANGS, False, ("n2", "n3")),
+]
 
 
-@pytest.mark.parametrize(
-    ("answers", "message", "hangs", "lasting", "nodes"),
-    [
-        ({"n1": None, "n2": AWAY}, f"on n2: {AWAY}; n1 can work there", False, False, ("n2",)),
-        ({"n1": None, "n2": GONE}, f"on n2: {NO_SERVER}; n1 can work there", False, False, ("n2",)),
-        ({"n1": GONE, "n2": GONE}, f"on n1, n2: {NO_SERVER}", False, False, ()),  # the servers may come back
-        ({"n1": AWAY, "n2": AWAY}, f"on n1, n2: {AWAY}", False, True, ()),
-        ({"n1": Refused("not ours"), "n2": AWAY}, f"on n1: not ours; on n2: {AWAY}", False, True, ()),
-        ({"n1": AWAY, "n2": GONE}, f"on n1: {AWAY}; on n2: {NO_SERVER}", False, False, ()),
-        ({"n1": AWAY}, f"on n1: {AWAY}", False, False, ("n1",)),  # another job may be given another node
-        (  # the agent there can say so itself
-            {"n1": None, "n2": TargetHangs("the target does not answer: no progress for 27 s")},
-            "on n2: the target does not answer: no progress for 27 s; n1 can work there",
-            True, False, ("n2",),
-        ),
-        (
-            {"n1": None, "n2": Silent("nothing for 30 s (state)"), "n3": AWAY},
-            "on n2: the target, or the agent there, does not answer: nothing for 30 s (state);"
-            f" on n3: {AWAY}; n1 can work there",
-            True, False, ("n2", "n3"),
-        ),
-    ],
-)  # fmt: skip
-def test_nodes_that_cannot_work(
-    answers: dict[str, Answer], message: str, hangs: bool, lasting: bool, nodes: tuple[str, ...]
-) -> None:
-    found = unfit(answers)
-    assert found is not None
-    code = ExitCode.HANGS if hangs else ExitCode.REFUSED
-    assert (str(found), found.code, found.lasting, found.nodes) == (message, code, lasting, nodes)
-
-
-def test_nodes_that_can() -> None:
-    assert unfit({"n1": None, "n2": None}) is None
+def test_which_nodes_cannot_work_and_whether_that_lasts(snapshot: SnapshotAssertion) -> None:
+    told = []
+    for answers, code, lasting, nodes in ANSWERS:
+        found = unfit({f"n{k}": answer for k, answer in enumerate(answers, 1)})
+        assert found is not None
+        assert (found.code, found.lasting, tuple(found.nodes)) == (code, lasting, nodes), answers
+        told.append(str(found))
+    assert unfit({"n1": OK, "n2": OK}) is None
+    assert "\n".join(told) == snapshot
 
 
 PLACE = Place("/mnt/t/iosweep-c", "7")
@@ -69,8 +71,7 @@ class Directory:
             raise self._answer
 
     def state(self, data: bool) -> Answer:
-        if isinstance(self._answer, Exception):
-            raise self._answer
+        self.check()
         return self._answer
 
 
@@ -87,43 +88,39 @@ class RemoteAgents:
         return {host: self._others[host] for host in each}
 
 
-def test_every_node_is_asked() -> None:
-    remote: Any = RemoteAgents({"n2": None, "n3": None})
-    directory: Any = Directory(None)
+def test_every_node_is_asked_also_where_the_first_one_fails() -> None:
+    remote: Any = RemoteAgents({"n2": OK, "n3": OK})
+    directory: Any = Directory(OK)
     check(directory, remote)
     # by a name of its own, because all look at the same time
     assert remote.asked == {node: (PLACE, node, True) for node in ("n2", "n3")}
-    remote = RemoteAgents({"n2": AWAY, "n3": None})
-    with pytest.raises(AllocationError) as caught:
-        check(directory, remote)
-    assert caught.value.nodes == ("n2",)
-    directory = Directory(GONE)
-    remote = RemoteAgents({"n2": None})
-    with pytest.raises(AllocationError) as caught:  # the others are asked all the same
-        check(directory, remote)
-    assert caught.value.nodes == ("n1",)
+    for here, there, nodes in ((OK, AWAY, ("n2",)), (GONE, OK, ("n1",))):
+        directory, remote = Directory(here), RemoteAgents({"n2": there, "n3": OK})
+        with pytest.raises(AllocationError) as caught:
+            check(directory, remote)
+        assert tuple(caught.value.nodes) == nodes and set(remote.asked) == {"n2", "n3"}
 
 
 def test_the_nodes_that_start_a_tool_are_asked_right_before() -> None:
     """Something may be mounted over the directory on one node alone."""
     over = Refused("/mnt/t/iosweep-c is a mount point; it is left alone")
-    remote: Any = RemoteAgents({"n2": None, "n3": over})
-    directory: Any = Directory(None)
+    remote: Any = RemoteAgents({"n2": OK, "n3": over})
+    directory: Any = Directory(OK)
     before_tools(directory, remote, ["n1", "n2"])
     assert remote.asked == {"n2": (PLACE,)}
-    with pytest.raises(AllocationError, match="on n3: /mnt/t/iosweep-c is a mount point"):
+    with pytest.raises(AllocationError, match="on n3: "):
         before_tools(directory, remote, ["n1", "n2", "n3"])
     before_tools(directory, None, [""])
     directory = Directory(over)
-    with pytest.raises(Refused, match="is a mount point"):
+    with pytest.raises(Refused):
         before_tools(directory, None, [""])
 
 
-@pytest.mark.parametrize(("answer", "raised"), [(AWAY, Refused), (GONE, TargetError), (TargetHangs("x"), TargetHangs)])
-def test_a_machine_without_agents_on_nodes(answer: Answer, raised: type[Exception]) -> None:
-    directory: Any = Directory(answer)
-    with pytest.raises(raised):
-        check(directory, None)
+def test_a_machine_without_agents_on_nodes_has_its_own_error() -> None:
+    for answer, raised in ((AWAY, Refused), (GONE, TargetError), (HANGS, TargetHangs)):
+        directory: Any = Directory(answer)
+        with pytest.raises(raised):
+            check(directory, None)
 
 
 class Nodes:
@@ -142,21 +139,157 @@ class Nodes:
         return self._seen
 
 
-@pytest.mark.parametrize(
-    ("n1", "n2", "nodes"),
-    [
+def test_a_first_node_without_the_target_is_left_out_only_if_another_has_it() -> None:
+    absent = Refused("the target /mnt/t does not exist")
+    cases: list[tuple[Any, Any, tuple[str, ...]]] = [
         ("ext4", "lustre", ("n1",)),  # not mounted on the first node
-        (Refused("the target /mnt/t does not exist"), "lustre", ("n1",)),
-        (Refused("the target /mnt/t does not exist"), "ext4", None),  # nor on the other
-        ("ext4", "ext4", None),
-    ],
-)
-def test_a_first_node_without_the_target(n1: Any, n2: Any, nodes: tuple[str, ...] | None) -> None:
-    seen = {
-        host: answer if isinstance(answer, Exception) else {"fstype": answer, "mount": "none"}
-        for host, answer in (("n1", n1), ("n2", n2))
+        (absent, "lustre", ("n1",)),
+        (absent, "ext4", ()),  # nor on the other
+        ("ext4", "ext4", ()),
+    ]
+    for n1, n2, nodes in cases:
+        seen = {
+            host: answer if isinstance(answer, Exception) else {"fstype": answer, "mount": "none"}
+            for host, answer in (("n1", n1), ("n2", n2))
+        }
+        with pytest.raises(AllocationError) as found:
+            _file_system(Nodes(seen), Nodes(seen), "/mnt/t", "lustre")  # type: ignore[arg-type]
+        assert (found.value.lasting, tuple(found.value.nodes)) == (not nodes, nodes), (n1, n2)
+
+
+# Before anything is planned or run
+
+
+@pytest.fixture(autouse=True)
+def in_process(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The agent that looks is this process, but where a test needs a real one."""
+    if not request.node.get_closest_marker("local"):
+        for module in (target_check, plan_table):
+            monkeypatch.setattr(module, "Agent", InProcess)
+
+
+def wrong(place: Path, directory: Path | str, more: str = "") -> str | None:
+    """What is wrong with a target, as `line: key: message`."""
+    text = TEXT.replace("{directory: /scratch/me}", f"{{directory: '{directory}', deadline: 30s{more}}}")
+    found = target_check.problem(read(place, text))
+    return str(found).replace(f"{place}/x.yaml:", "") if found else None
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Path:
+    """A place with a target, and with what is none."""
+    (tmp_path / "scratch" / "bench").mkdir(parents=True)
+    (tmp_path / "file").write_text("")
+    (tmp_path / "scratch" / "typo.yaml").write_text("")
+    (tmp_path / "dangling").symlink_to("nowhere")
+    (tmp_path / "loop").symlink_to("loop")
+    (tmp_path / "link").symlink_to("scratch/bench")
+    return tmp_path
+
+
+def test_a_target_that_is_there_is_looked_at_and_left_as_it_is(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(place)
+    there = str(identify.identify(str(place))["fstype"])
+    for directory, more in (
+        (place / "scratch/bench", ""),
+        (place / "link", ""),
+        ("scratch/bench", ""),
+        (place / "scratch/bench", f", type: {there}"),
+        (place / "scratch/bench", ", lock: /dev/shm"),
+    ):
+        assert wrong(place, directory, more) is None, directory
+    assert list((place / "scratch/bench").iterdir()) == []
+
+
+def test_a_target_that_cannot_be_measured_on_is_an_error_of_the_configuration(
+    place: Path, snapshot: SnapshotAssertion, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    directories = [
+        "scrtch/bench", "scratch/bnch", "scratch/other", "scratch/typo", "file", "file/below", "dangling", "loop",
+    ]  # fmt: skip
+    told = {name: wrong(place, place / name) for name in directories}
+    told["not writable"] = wrong(place, "/proc/sys")  # not even root can make a directory there
+    told |= {
+        f"lock {name}": wrong(place, place / "scratch/bench", f", lock: '{place}/{name}'")
+        for name in ("none", "file", "scratch")
     }
-    with pytest.raises(AllocationError) as found:
-        _file_system(Nodes(seen), Nodes(seen), "/mnt/t", "lustre")  # type: ignore[arg-type]
-    assert found.value.lasting is (nodes is None)
-    assert found.value.nodes == (nodes or ())
+    told["type"] = wrong(place, place / "scratch/bench", ", type: lustre")
+    told["no type"] = problems(place, TEXT.replace("me}", "me, type: 'a b'}"))[0]
+    monkeypatch.chdir(place)
+    told["relative"] = (wrong(place, "scratch/bnch") or "").removeprefix("x.yaml:")
+    keys = {name: (text or "").split(": ")[:2] for name, text in told.items()}
+    for name, (line, key) in keys.items():
+        word = name.split()[-1] if name.startswith("lock") or name.endswith("type") else ""
+        expected = {"": "directory", "type": "type"}.get(word, "lock")
+        assert (line, key) == ("2", f"target.{expected}"), name
+    here = identify.identify(str(place))
+    user = {str(place): "PLACE", f"user {user_name(os.getuid())} ": "user me ", str(here["mount"]): "MOUNT",
+            f"`{here['fstype']}`": "`TYPE`"}  # fmt: skip
+    text = "\n".join(f"{name}: {said}" for name, said in told.items())
+    for known, shown in user.items():
+        text = text.replace(known, shown)
+    assert text == snapshot
+
+
+def test_types_of_a_file_system_are_the_same_by_its_family() -> None:
+    for fstype, wanted, same in (
+        ("lustre", "lustre", True),
+        ("nfs4", "nfs", True),
+        ("nfs", "nfs4", False),
+        ("fuse.glusterfs", "glusterfs", True),
+        ("fuse.glusterfs", "fuse.glusterfs", True),
+        ("ext4", "lustre", False),
+        ("wekafs", "weka", False),
+    ):
+        assert (identify.wrong_type("/t", fstype, "x on /t", wanted) is None) == same, (fstype, wanted)
+
+
+def test_a_directory_that_root_has_made_for_the_user_is_enough(tmp_path: Path) -> None:
+    closed: Any = {"writable": False}
+    assert identify._closed(tmp_path, closed, "iosweep-quick") is not None
+    (tmp_path / "iosweep-quick").mkdir()
+    assert identify._closed(tmp_path, closed, "iosweep-quick") is None
+
+
+@pytest.mark.local
+def test_a_target_that_does_not_answer_is_not_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    starts = "import os, time; os.write(0, b'\\n'); time.sleep(600)"
+    monkeypatch.setattr(agent.Agent, "argv", (sys.executable, "-c", starts))
+    monkeypatch.setattr(target_check, "DEADLINE_S", 0.1)
+    assert "no progress for 0.1 s" in str(wrong(tmp_path, tmp_path))
+
+
+def test_the_workflow_looks_only_where_it_is_asked_to(tmp_path: Path) -> None:
+    read(tmp_path, TEXT)
+    file, results = tmp_path / "x.yaml", tmp_path / "results"
+    assert dag.load(file, results).left  # a login node need not have the target
+    with pytest.raises(ConfigError, match=r"target\.directory"):
+        dag.load(file, results, look=True)
+    assert not results.exists()
+
+
+def test_a_plan_with_criteria_says_that_its_target_is_memory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with tempfile.TemporaryDirectory(prefix="iosweep-plan-", dir="/dev/shm") as memory:
+        for directory, said in ((memory, True), (tmp_path / "away", False)):
+            text = TEXT.replace("/scratch/me", str(directory)) + 'accept: {read_iops: ">= 5k"}\n'
+            (tmp_path / "x.yaml").write_text(text)
+            cli.main(["plan", "x.yaml"])
+            assert ("undecided" in capsys.readouterr().out) == said
+
+
+def test_root_is_kept_from_a_target_that_others_may_write_to_and_a_user_gets_a_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bench = tmp_path / "open" / "bench"
+    bench.mkdir(parents=True)
+    plan = make_plan(read(tmp_path, TEXT.replace("{directory: /scratch/me}", f"{{directory: '{bench}'}}")))
+    bench.parent.chmod(0o777)
+    for root in (True, False):
+        monkeypatch.setattr(identify, "is_root", lambda root=root: root)
+        assert (f"everybody can write to {bench.parent}" in str(wrong(tmp_path, bench))) == root
+    assert plan_table.open_way(plan) is not None
+    bench.parent.chmod(0o1777)
+    assert plan_table.open_way(plan) is None

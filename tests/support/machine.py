@@ -189,7 +189,7 @@ class Machine:
         )
 
 
-class _Agent(Agent):
+class InProcess(Agent):
     """The agent in this process. What an operation answers goes through the protocol, as between processes."""
 
     machine: Machine
@@ -240,7 +240,7 @@ class Scripted(Allocation):
         before, where, stderr = dict(os.environ), Path.cwd(), sys.stderr
         machine, clock = self.machine, self.machine.clock
         time = SimpleNamespace(time=clock.time, monotonic=clock.monotonic, sleep=clock.sleep)
-        agent = type("OfMachine", (_Agent,), {"machine": machine})
+        agent = type("OfMachine", (InProcess,), {"machine": machine})
         os.environ["PATH"], os.environ["COLUMNS"] = self.path, "300"
         os.chdir(self.place)
         find.sha256.cache_clear()  # a runner remembers no program of another one
