@@ -13,15 +13,18 @@ from typing import Any
 
 import msgspec
 import pyarrow.parquet
+import pytest
 import yaml
 
 import locks
 import records
+import scripted
 from iosweep import dag
 from iosweep.config import sweep_file, sweeps
 from iosweep.errors import ConfigError, Problem
 from iosweep.plan.expand import make_plan
 from iosweep.plan.model import Plan, Point
+from iosweep.programs import find
 from iosweep.results import merge
 from iosweep.results.reasons import REASONS
 from iosweep.results.record import Record
@@ -329,12 +332,20 @@ def said(row: dict[str, Any]) -> str:
 
 
 class Campaign(Allocation):
-    """The same through the real Snakefile, as a user runs it. `place` is the working directory."""
+    """The same through the real Snakefile, as a user runs it, with scripted tools (`play`) or the real ones. `place` is
+    the working directory."""
 
     name = "tiny"
 
-    def __init__(self, place: Path, **sweep: Any):
+    def __init__(self, place: Path, real: bool = False, **sweep: Any):
         super().__init__(place, sweep)
+        self.tools = None if real else place / "tools"
+        self.play()
+
+    def play(self, *rules: scripted.Rule) -> None:
+        """The scripted tools go by these rules from now on."""
+        if self.tools:
+            self.path = f"{scripted.install(self.tools, rules)}{os.pathsep}{os.environ['PATH']}"
 
     def configure(self, sweep: dict[str, Any] | None = None, **more: Any) -> None:
         """Write the configuration: SMALL, with these keys changed."""
@@ -342,8 +353,7 @@ class Campaign(Allocation):
 
     @property
     def environment(self) -> dict[str, str]:
-        path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-        return os.environ | {"PATH": path} | PLUGINS_OF_USERS
+        return os.environ | {"PATH": f"{Path(sys.executable).parent}{os.pathsep}{self.path}"} | PLUGINS_OF_USERS
 
     def command(self, *arguments: str) -> list[str]:
         snakemake = Path(sys.executable).with_name("snakemake")
@@ -372,7 +382,16 @@ class Campaign(Allocation):
 
     def left(self) -> Any:
         """Allocation -> what is left of it, as the Snakefile learns it, without the two seconds of a dry run."""
-        return dag.load(self.file, self.results.parent, "mpiexec").left
+        return self.loaded().left
+
+    def loaded(self) -> dag.Dag:
+        """What the Snakefile learns, in this process."""
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("PATH", self.path)
+            find.sha256.cache_clear()
+            found = dag.load(self.file, self.results.parent, "mpiexec")
+        find.sha256.cache_clear()
+        return found
 
     def settled(self) -> bool:
         """Whether nothing would be run up to the tables. (`--until` never says "Nothing to be done".)"""

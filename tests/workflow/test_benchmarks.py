@@ -10,7 +10,7 @@ import pytest
 
 import slurm as clusters
 
-pytestmark = pytest.mark.local
+pytestmark = [pytest.mark.local, pytest.mark.soak]
 
 COLUMNS = ["benchmark", "what", "size", "measured", "beside it", "ratio", "budget", "met"]
 #: benchmark -> (what its rows are at least about, what it needs)
