@@ -1,6 +1,7 @@
-"""Which repetitions `iosweep rerun` opens again: by verdict and by parameters."""
+"""Which repetitions `iosweep rerun` opens again: by point and by verdict."""
 
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -58,40 +59,82 @@ def left(store: Store) -> set[tuple[str, int]]:
 ALL = {("t1", 1), ("t1", 2), ("t2", 1), ("t2", 2)}
 
 
-@pytest.mark.parametrize(
-    ("options", "opened"),
-    [
-        (["--suspect"], {("t1", 2)}),
-        (["--invalid"], {("t2", 1)}),
-        (["--suspect", "--invalid"], {("t1", 2), ("t2", 1)}),
-    ],
-)
-def test_what_is_opened(store: Store, capsys: Capture, options: list[str], opened: set[tuple[str, int]]) -> None:
-    assert cli.main(["rerun", *options]) == 0
-    assert left(store) == ALL - opened
-    assert len(list(store.path.glob("points/*/*.superseded.json"))) == len(opened)  # kept
-    *_, said, refresh = capsys.readouterr().out.splitlines()
-    assert said.startswith(f"{Path('results/quick')}: {len(opened)} repetition")
-    assert refresh.startswith("`iosweep report quick` refreshes")
+def test_repetitions_are_opened_by_their_verdict_and_kept(store: Store, capsys: Capture) -> None:
+    opened = {("--suspect",): {("t1", 2)}, ("--invalid",): {("t2", 1)}}
+    gone: set[tuple[str, int]] = set()
+    for options, those in opened.items():
+        assert cli.main(["rerun", *options]) == 0
+        gone |= those
+        assert left(store) == ALL - gone
+        assert len(list(store.path.glob("points/*/*.superseded.json"))) == len(gone)
+    assert "`iosweep report quick`" in capsys.readouterr().out
 
 
 def test_a_try_that_the_tables_do_not_know_is_left_alone(store: Store, capsys: Capture) -> None:
     [point] = [point for point in store.results() if re.search(r"[-.](t1|1t)\b", point)]
     commit(store, point, 2, b"another try")
-    assert cli.main(["rerun", "--suspect"]) == 1
-    assert "not considered: 1 repetition is newer than the tables" in capsys.readouterr().out
+    assert cli.main(["rerun", "--suspect", "--invalid"]) == 0
+    assert "1 repetition is newer than the tables" in capsys.readouterr().out
+    assert left(store) == ALL - {("t2", 1)}
+
+
+def test_wrong_usage_opens_nothing(store: Store) -> None:
+    (store.path.parent / "other/plans").mkdir(parents=True)
+    # verdicts go neither with points nor with --missing, and of several campaigns one has to be named
+    for options in (["--suspect", "p"], ["--invalid", "--missing"], ["--suspect"]):
+        with pytest.raises(SystemExit) as caught:
+            cli.main(["rerun", *options])
+        assert caught.value.code == 2
     assert left(store) == ALL
 
 
-@pytest.mark.parametrize("options", [["--suspect", "p"], ["--invalid", "--missing"]])
-def test_usage(store: Store, capsys: Capture, options: list[str]) -> None:
-    with pytest.raises(SystemExit):
-        cli.main(["rerun", *options])
-    assert "go neither with points nor with --missing" in capsys.readouterr().err
+# By their names
 
 
-def test_several_campaigns_need_a_name(store: Store, capsys: Capture) -> None:
-    (store.path.parent / "other/plans").mkdir(parents=True)
-    with pytest.raises(SystemExit):
-        cli.main(["rerun", "--suspect"])
-    assert "need --campaign NAME (there are: other, quick)" in capsys.readouterr().err
+def stored(campaign: str, *points: str) -> Store:
+    made = Store(Path("results") / campaign)
+    (made.path / "plans").mkdir(parents=True)
+    for point in points:
+        for number in (1, 2):
+            commit(made, point, number)
+    return made
+
+
+@pytest.fixture
+def rerun(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., int]:
+    monkeypatch.chdir(tmp_path)
+    return lambda *arguments: cli.main(["rerun", *arguments])
+
+
+def test_a_point_is_opened_and_its_results_are_kept(rerun: Callable[..., int]) -> None:
+    made = stored("quick", "fio.a.1", "fio.b.1")
+    assert rerun("fio.a.1", "nothing") == 1  # a name is wrong: nothing is opened
+    assert list(made.results()) == ["fio.a.1", "fio.b.1"]
+    assert rerun("fio.a.1") == 0
+    assert list(made.results()) == ["fio.b.1"]
+    assert len(list(made.point("fio.a.1").glob("*.superseded.json"))) == 2
+    assert rerun("fio.a.1") == 1
+
+
+def test_a_name_without_its_hash_is_one_point_and_no_more(rerun: Callable[..., int], capsys: Capture) -> None:
+    made = stored("quick", "fio.qd1.aa", "fio.qd16.bb", "fio.qd2", "fio.qd2.cc", "xfio.qd1.dd")
+    assert rerun("fio.qd1") == 0  # and not qd16
+    assert sorted(made.results()) == ["fio.qd16.bb", "fio.qd2", "fio.qd2.cc", "xfio.qd1.dd"]
+    assert rerun("fio.qd2") == 0  # a whole name, although another one begins with it
+    left_over = ["fio.qd16.bb", "fio.qd2.cc", "xfio.qd1.dd"]
+    assert sorted(made.results()) == left_over
+    assert all(rerun(name) == 1 for name in ("fio", "fio.qd", "fio.qd16.b", "fio.qd16."))
+    assert sorted(made.results()) == left_over
+    made = stored("many", *(f"ior.{letter}" for letter in "abcdef"))
+    assert rerun("ior") == 1
+    assert "is not one point" in capsys.readouterr().err
+    assert len(made.results()) == 6
+
+
+def test_a_point_of_two_campaigns_needs_the_name_of_one(rerun: Callable[..., int]) -> None:
+    one, two = stored("one", "fio.a.1"), stored("two", "fio.a.1")
+    assert rerun("fio.a.1") == 1
+    assert one.results() == two.results() != {}
+    assert rerun("fio.a.1", "--campaign", "two") == 0
+    assert (len(one.results()), len(two.results())) == (1, 0)
+    assert rerun("fio.a.1", "--campaign", "three") == 1

@@ -1,5 +1,6 @@
-"""`iosweep show POINT --commands`: what a stored point ran, for a shell."""
+"""`iosweep show` and `iosweep report`: the tables of a campaign, and what a stored point ran, for a shell."""
 
+import os
 import shlex
 import shutil
 import subprocess
@@ -9,6 +10,8 @@ import pytest
 
 import campaign
 from iosweep.commands import cli
+from iosweep.files import documents
+from iosweep.report import page
 from iosweep.results.campaign_documents import DataSet
 
 Capture = pytest.CaptureFixture[str]
@@ -23,6 +26,35 @@ def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> campaign.Made:
     return made
 
 
+def run(*arguments: object) -> int:
+    return cli.main(list(map(str, arguments)))
+
+
+def test_report_makes_what_show_shows(made: campaign.Made, capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("iosweep.commands.report.make_figures", lambda _: None)  # seconds of rendering
+    monkeypatch.setattr(page, "render", lambda _: "<html></html>")
+    assert run("show", "quick") == 1
+    assert "`iosweep report quick` makes them" in capsys.readouterr().err
+    assert run("report", "quick") == 0
+    assert capsys.readouterr().out.splitlines()[-1] == "report: results/quick/report.html"
+    # the plan of the tables is kept, although another one is newer
+    newer = campaign.make(made.results.parent, campaign.TEXT)
+    os.utime(campaign.keep_plan(newer, made.results))
+    assert run("report", "quick") == 0
+    assert documents.read(made.results / "campaign.json")["plan_digest"] == made.plan.digest
+    assert run("show", "quick") == 0
+    assert "report: results/quick/report.html" in capsys.readouterr().out
+
+
+def test_a_campaign_that_is_not_known(made: campaign.Made, capsys: Capture) -> None:
+    for command in ("show", "report"):
+        assert run(command, "nothing") == 1
+        assert "`nothing`" in (said := capsys.readouterr().err) and "(there are: quick)" in said
+
+
+# --commands
+
+
 def test_the_command_is_what_was_run(made: campaign.Made, capsys: Capture) -> None:
     argv = ["/opt/a b/fio", "--name=x y", "--filename=$jobnum", "--note=it's"]
     node = {"hosts": ["n1"], "looks": 1, "processes": [], "usable": "0-7"}
@@ -30,10 +62,15 @@ def test_the_command_is_what_was_run(made: campaign.Made, capsys: Capture) -> No
     made.measured(argv=argv, cpus=cpus, record={"host": "n1"})
     point = made.plan.points[0].id
     for name in (point.rpartition(".")[0], f"{made.results}/points/{point}"):
-        assert cli.main(["show", name, "--commands"]) == 0
+        assert run("show", name, "--commands") == 0
         comment, command = capsys.readouterr().out.splitlines()
         assert comment == "# n1, CPUs 0-3, rand_read"
         assert shlex.split(command) == argv
+    assert run("show", "nothing", "--commands") == 1
+    # a point of two campaigns is named by its path
+    shutil.copytree(made.results, made.results.with_name("other"))
+    assert run("show", point, "--commands") == 1
+    assert run("show", f"{made.results}/points/{point}", "--commands") == 0
 
 
 def reads_a_set(made: campaign.Made, tmp_path: Path, *programs: str) -> list[list[str]]:
@@ -48,44 +85,31 @@ def reads_a_set(made: campaign.Made, tmp_path: Path, *programs: str) -> list[lis
 def test_data_sets_are_prepared_before_they_are_read(made: campaign.Made, tmp_path: Path, capsys: Capture) -> None:
     read, prepare = reads_a_set(made, tmp_path, "read", "prepare")
     name = made.plan.points[0].id
-    assert cli.main(["show", name, "--commands"]) == 0
+    assert run("show", name, "--commands") == 0
     lines = capsys.readouterr().out.splitlines()
     directory = f"{tmp_path}/a b:c's/sets/fio-read-1m-1"
     assert [shlex.split(lines[k]) for k in (0, 2, 4)] == [["mkdir", "-p", directory], prepare, read]
     assert lines[1] == "# n2, prepares sets/fio-read-1m-1"
     shutil.rmtree(made.results / "sets")
-    assert cli.main(["show", name, "--commands"]) == 0
-    lost = "# sets/fio-read-1m-1: how it was prepared is not recorded; `target.keep: all` keeps data sets"
-    assert capsys.readouterr().out.splitlines()[1] == lost
+    assert run("show", name, "--commands") == 0
+    assert (
+        capsys.readouterr().out.splitlines()[1].startswith("# sets/fio-read-1m-1: how it was prepared is not recorded")
+    )
 
 
 @pytest.mark.local
 def test_a_shell_runs_the_text_as_it_is(made: campaign.Made, tmp_path: Path, capsys: Capture) -> None:
     plain = r'd=${1#*=}; cd "${d//\\/}"; '
     reads_a_set(made, tmp_path, plain + "cat 0.0", plain + "echo set >0.0")
-    assert cli.main(["show", made.plan.points[0].id, "--commands"]) == 0
+    assert run("show", made.plan.points[0].id, "--commands") == 0
     text = capsys.readouterr().out
     assert subprocess.run(["bash", "-e"], input=text, capture_output=True, text=True, check=True).stdout == "set\n"
-
-
-def test_a_point_of_two_campaigns_is_named_by_its_path(made: campaign.Made, capsys: Capture) -> None:
-    made.measured()
-    shutil.copytree(made.results, made.results.with_name("other"))
-    name = made.plan.points[0].id
-    assert cli.main(["show", name, "--commands"]) == 1
-    assert capsys.readouterr().err.endswith("; name one as results/CAMPAIGN/points/ID\n")
-    assert cli.main(["show", f"{made.results}/points/{name}", "--commands"]) == 0
 
 
 def test_each_node_has_its_command_and_servers_have_a_client(made: campaign.Made, capsys: Capture) -> None:
     argvs = [["fio", "client"], ["fio", "server1"], ["fio", "server2"]]
     made.measured(argv=argvs[0], argvs=argvs, record={"hosts": ["a1", "a2"]})
-    assert cli.main(["show", made.plan.points[0].id, "--commands"]) == 0
+    assert run("show", made.plan.points[0].id, "--commands") == 0
     lines = capsys.readouterr().out.splitlines()
     assert [line.split(",")[0] for line in lines[::2]] == ["# a1", "# a1", "# a2"]
     assert lines[1::2] == ["fio client", "fio server1", "fio server2"]
-
-
-def test_a_point_that_is_not_stored(made: campaign.Made, capsys: Capture) -> None:
-    assert cli.main(["show", "nothing", "--commands"]) == 1
-    assert "has no result" in capsys.readouterr().err

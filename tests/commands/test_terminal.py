@@ -1,50 +1,130 @@
-"""A word while a command is at work: on a terminal only, and nothing of it stays there."""
+"""What commands print of text that somebody else wrote: nothing in it drives a terminal, or is taken for markup."""
 
+import io
 import os
-import pty
-import subprocess
+import shutil
 import sys
+from collections.abc import Callable
+from pathlib import Path
 
+import msgspec
+import pyarrow as pa
 import pytest
+from pyarrow import parquet
+from rich.table import Table
+from rich.text import Text
 
-pytestmark = pytest.mark.local
+import results_factory
+from iosweep.commands import cli, terminal
+from iosweep.commands.safe_console import SafeConsole
+from iosweep.files.documents import Damaged, dump, read
 
-SCRIPT = """
-import sys, time
-from iosweep.commands.terminal import working
-with working("reading [results] ..."):
-    time.sleep(0.3)
-print("done")
-"""
-
-
-def written(term: str, terminal: bool) -> tuple[str, str]:
-    """stdout, and what a terminal (or a pipe) as stderr gets."""
-    ours, theirs = pty.openpty() if terminal else os.pipe()
-    stderr = theirs if terminal else subprocess.PIPE
-    environment = os.environ | {"TERM": term}
-    command = [sys.executable, "-c", SCRIPT]
-    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=stderr, check=True, env=environment)
-    os.close(theirs)
-    seen = done.stderr or b""
-    if terminal:
-        try:
-            seen = os.read(ours, 65536)
-        except OSError:  # nothing was written
-            seen = b""
-    os.close(ours)
-    return done.stdout.decode(), seen.decode()
+EVIL = "\x1b]0;pwn\x9b\u202e[/x]"
+SHOWN = r"\x1b]0;pwn\x9b\u202e[/x]"
 
 
-@pytest.mark.parametrize("term", ["xterm", "dumb"])
-def test_a_terminal_shows_it(term: str) -> None:
-    out, seen = written(term, terminal=True)
-    assert out == "done\n"
-    assert "reading [results] ..." in seen
-    assert (term == "dumb") == ("\x1b" not in seen)
-    if term == "xterm":  # the line is erased at the end
-        assert seen.rindex("\x1b[2K") > seen.rindex("reading")
+def unsafe(text: str) -> str:
+    """The characters of what was printed that drive a terminal."""
+    return "".join(c for c in text if not c.isprintable() and c != "\n")
 
 
-def test_a_pipe_gets_nothing() -> None:
-    assert written("xterm", terminal=False) == ("done\n", "")
+def test_lines_and_tables_are_escaped_and_nothing_is_taken_for_markup(capsys: pytest.CaptureFixture[str]) -> None:
+    table = Table(box=None)
+    table.add_column("x")
+    table.add_row(EVIL)
+    file = io.StringIO()
+    SafeConsole(file=file, width=200).print(EVIL, Text(EVIL), table)
+    assert file.getvalue().count(SHOWN) == 2  # in the table it is cut to the width that Rich measures
+    assert not unsafe(file.getvalue())
+    terminal.say(f"a\n{EVIL}")
+    terminal.prose(f"a\n{EVIL}")
+    terminal.Printer().print(EVIL)
+    assert capsys.readouterr().out == f"a\n{SHOWN}\n" * 2 + f"{SHOWN}\n"
+    said = str(Damaged(f"/a/{EVIL}", EVIL + "x" * 5_000_000))
+    assert SHOWN in said and len(said) < 1000 and not unsafe(said)
+
+
+def test_json_is_the_same_without_control_characters() -> None:
+    for text in (EVIL, "\udcff", "µs – 3 ‰ 漢", "\U000e0001", "a\nb"):
+        printed = terminal.to_json({"a": [text, 1.5]})
+        assert not unsafe(printed)
+        assert printed.endswith("}\n")
+        if "\udcff" not in text:
+            assert msgspec.json.decode(printed) == {"a": [text, 1.5]}
+            assert ("µ" in printed) == ("µ" in text)
+
+
+class _Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_a_word_while_a_command_works_is_for_terminals_and_does_not_stay(monkeypatch: pytest.MonkeyPatch) -> None:
+    for term in ("xterm", "dumb"):
+        monkeypatch.setenv("TERM", term)
+        monkeypatch.setattr(sys, "stderr", seen := _Terminal())
+        with terminal.working("reading [results] ..."):
+            pass
+        assert "reading [results] ..." in seen.getvalue()
+        assert (term == "dumb") == ("\x1b" not in seen.getvalue())
+        if term == "xterm":  # the line is erased at the end
+            assert seen.getvalue().rindex("\x1b[2K") > seen.getvalue().rindex("reading")
+    monkeypatch.setattr(sys, "stderr", pipe := io.StringIO())
+    with terminal.working("reading"):
+        pass
+    assert pipe.getvalue() == ""
+
+
+def _node(results: Path, name: bytes) -> None:
+    folder = os.fsencode(results / "nodes")
+    os.makedirs(folder, exist_ok=True)  # noqa: PTH103 - the name is not UTF-8
+    with open(folder + b"/" + name, "wb") as file:  # noqa: PTH123
+        file.write(b"x")
+
+
+def _rows(results: Path) -> None:
+    """Such text in a column of the rows that has no known values."""
+    file = results / "results.parquet"
+    table = parquet.read_table(file)
+    place = table.schema.get_field_index("sweeps")
+    parquet.write_table(table.set_column(place, "sweeps", pa.array([EVIL] * len(table))), file)
+    results_factory.describe_again(results)
+
+
+def _names(results: Path) -> None:
+    """Names of files, one of which is not UTF-8, and links."""
+    _node(results, os.fsencode(f"{EVIL.replace('/', '')}.json"))
+    _node(results, b"\xff.json")
+    (results / "points").mkdir()
+    (results / "points" / EVIL.replace("/", "")).symlink_to("/nonexistent")
+    (results / "plans" / "aa.json").symlink_to("/nonexistent")
+
+
+def _campaign(results: Path) -> None:
+    """The name of a campaign, and of its folder."""
+    known = read(results / "campaign.json") | {"campaign": EVIL, "damaged": {EVIL: EVIL}}
+    (results / "campaign.json").write_bytes(dump(known))
+    shutil.copytree(results, results.parent / "\udcff")
+
+
+#: Done to the results that somebody sends.
+FOREIGN: dict[str, Callable[[Path], None]] = {"names of files": _names, "a campaign": _campaign, "rows": _rows}
+
+
+@pytest.mark.parametrize("change", FOREIGN)
+def test_no_command_prints_what_drives_a_terminal(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, change: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    sweep = results_factory.sweep("a", ["rand_read"], {"nodes": [1]})
+    results = results_factory.make(Path("results/c"), sweeps=[sweep], repetitions=1)
+    (results / "plans").mkdir()
+    FOREIGN[change](results)
+    for command in (
+        ["show", "c"], ["show", "c", "--all"], ["show", "c", "--json"], ["check", "c"],
+        ["list"], ["list", "--json"], ["watch", "c", "--once"], ["watch", "c", "--json"], ["rerun", "x"],
+    ):  # fmt: skip
+        assert cli.main(command) in (0, 1)
+        said = "".join(capfd.readouterr())
+        assert said
+        assert not unsafe(said.replace("\r\n", "\n")), command

@@ -1,0 +1,62 @@
+"""What all commands have in common: usage, help, what they import, and how they end."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from syrupy.assertion import SnapshotAssertion
+
+import iosweep
+from campaign import TEXT
+from iosweep.commands import cli
+
+Capture = pytest.CaptureFixture[str]
+
+
+def ends(*arguments: str) -> object:
+    with pytest.raises(SystemExit) as caught:
+        cli.main(list(arguments))
+    return caught.value.code
+
+
+def test_wrong_usage_ends_with_2(capsys: Capture) -> None:
+    for arguments in ([], ["nonsense"], ["plan", "--json", "--commands"], ["rerun"]):
+        assert ends(*arguments) == 2, arguments
+        assert "usage: iosweep" in capsys.readouterr().err
+
+
+def test_every_command_has_help_and_what_only_the_rules_call_is_not_listed(
+    capsys: Capture, monkeypatch: pytest.MonkeyPatch, snapshot: SnapshotAssertion
+) -> None:
+    for command in cli.COMMANDS | cli.RULES:
+        assert ends(command, "--help") == 0
+        assert f"usage: iosweep {command} " in capsys.readouterr().out
+    assert ends("--version") == 0
+    assert capsys.readouterr().out == f"iosweep {iosweep.__version__}\n"
+    monkeypatch.setenv("COLUMNS", "120")
+    assert ends("--help") == 0
+    said = capsys.readouterr().out
+    listed = {line.split()[0] for line in said.splitlines() if line.startswith("    ")}
+    assert {*cli.COMMANDS} <= listed and not {*cli.RULES} & listed
+    assert said.partition("\npositional")[2] == snapshot
+
+
+@pytest.mark.local
+def test_help_imports_no_command() -> None:
+    code = "import sys; sys.argv[1:] = ['--help']; from iosweep.commands import cli\n"
+    code += "try: cli.main()\nexcept SystemExit: print(sorted(name for name in sys.modules if name[:7] == 'iosweep'))"
+    done = subprocess.run([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True, check=True)
+    commands = [f"iosweep.commands{name}" for name in ("", ".campaigns", ".cli", ".terminal")]
+    assert done.stdout.splitlines()[-1] == str(["iosweep", *commands, "iosweep.errors", "iosweep.text"])
+
+
+@pytest.mark.local
+def test_leaving_a_pager_is_not_an_error(tmp_path: Path) -> None:
+    (tmp_path / "x.yaml").write_text(TEXT.replace("repetitions: 1", "repetitions: 500"))
+    argv = [sys.executable, "-m", "iosweep", "plan", "--commands", "x.yaml"]
+    with subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=tmp_path) as running:
+        assert running.stdout and running.stderr
+        running.stdout.readline()
+        running.stdout.close()
+        assert (running.stderr.read(), running.wait()) == (b"", 0)

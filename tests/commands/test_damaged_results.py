@@ -1,0 +1,177 @@
+"""What commands say of results that are damaged, or of which a part is gone."""
+
+import errno
+import json
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from syrupy.assertion import SnapshotAssertion
+
+from campaign import FOUR_AND_EIGHT, Made, document, keep_plan, make
+from iosweep.commands import cli, outcome
+from iosweep.commands.watch.snapshot import Campaign
+from iosweep.files import safe_paths
+from iosweep.results import remaining
+from iosweep.results.store import Store
+
+Capture = pytest.CaptureFixture[str]
+
+
+def run(*arguments: str) -> int:
+    return cli.main(list(arguments))
+
+
+@pytest.fixture
+def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Made:
+    """A campaign of two points with two repetitions, all measured; without tables."""
+    monkeypatch.chdir(tmp_path)
+    made = Made(Path(), make(tmp_path, document(**FOUR_AND_EIGHT)))
+    for index in (0, 1):
+        for number in (1, 2):
+            made.measured(index, number)
+    keep_plan(made.plan, made.results)
+    return made
+
+
+@pytest.fixture
+def results(made: Made) -> Path:
+    made.table()
+    return made.results
+
+
+@pytest.fixture
+def told(capsys: Capture) -> Callable[..., str]:
+    """All that a command says, on one line."""
+
+    def told(*command: str) -> str:
+        capsys.readouterr()
+        run(*command)
+        captured = capsys.readouterr()
+        return " ".join((captured.out + captured.err).split())
+
+    return told
+
+
+def left(made: Made) -> dict[str, dict[str, list[int]]]:
+    """What `snakemake -n` says."""
+    return remaining.left(made.plan, Store(made.results).results(), {}, remaining.Here())
+
+
+@pytest.mark.parametrize("tries", [1, 2])
+@pytest.mark.parametrize("harm", ["record is empty", "archive is gone"])
+def test_a_damaged_newest_try_is_left_for_every_command(made: Made, harm: str, tries: int) -> None:
+    """Also where an older try is whole: it would be no figure that the campaign has chosen."""
+    point = made.plan.points[0].id
+    if tries == 2:
+        made.measured(0, 1, record={"retried": True})
+    made.table()
+    record = made.store.point(point) / f"r001-{tries}.json"
+    record.write_bytes(b"") if harm == "record is empty" else record.with_suffix(".zip").unlink()
+    assert left(made) == {"1-node": {point: [1]}}
+    for _ in range(2):
+        found = outcome.of(made.results)
+        assert (found.left, found.fails()) == (1, True)
+        assert [one.repetitions_left for one in Campaign(made.results).look().allocations] == [1]
+        [row] = [row for row in made.table() if row["left"]]  # and once the tables are made again
+        assert (row["point"], row["repetition"], row["verdict"]) == (point, 1, "missing")
+    made.measured(0, 1)
+    assert made.store.results()[point][1].attempt == tries + 1
+    made.table()
+    assert (outcome.of(made.results).left, outcome.of(made.results).damaged) == (0, [])
+
+
+@pytest.mark.parametrize("counts", [1, 2])
+def test_a_changed_archive_is_set_aside_with_its_tables(made: Made, counts: int) -> None:
+    """Its content is looked at when tables are made. No other try counts in its place; the next run measures it."""
+    made.table()
+    point = made.plan.points[0].id
+    # a second try without a figure does not count
+    made.measured(0, 1, record={"retried": True}, headline=1.0 if counts == 2 else None)
+    archive = made.results / "points" / point / f"r001-{counts}.zip"
+    archive.write_bytes(bytes(archive.stat().st_size))
+    assert Store(made.results).results()[point][1].attempt == counts
+    made.table()
+    kept = {file.name for file in archive.parent.glob("r001-*")}
+    assert kept == {"r001-1.zip", "r001-2.zip", f"r001-{counts}.damaged.json", f"r001-{3 - counts}.superseded.json"}
+    assert left(made) == {"1-node": {point: [1]}}
+    found = outcome.of(made.results)
+    assert (found.left, found.again, found.damaged, found.fails()) == (1, 0, [], True)
+    assert archive.name in found.reasons["left"][0][0]
+    made.measured(0, 1)
+    made.table()
+    assert (outcome.of(made.results).left, outcome.of(made.results).again) == (0, 0)
+
+
+def test_list_has_a_row_of_a_campaign_that_is_damaged(results: Path, capsys: Capture) -> None:
+    for lost, known in (("campaign.json", 0), ("results.parquet", 0), ("plans/*.json", None)):
+        for file in results.glob(lost):
+            file.write_bytes(b"")
+        run("list")
+        said = capsys.readouterr()
+        assert said.out.splitlines()[1].startswith("quick ") and " is damaged" in said.err, lost
+        run("list", "--json")
+        [found] = json.loads(capsys.readouterr().out)
+        assert (found["campaign"], found["repetitions"], found["repetitions_left"]) == ("quick", None, known), lost
+
+
+def test_show_names_damaged_files(results: Path, capsys: Capture, snapshot: SnapshotAssertion) -> None:
+    [result, *_] = results.glob("points/*/r001-1.json")
+    for file in (results / "target.json", results / "spent.json", results / "report.html", result):
+        file.write_bytes(b"")
+    said = []
+    for form in ([], ["--all"], ["--json"]):
+        assert run("show", "quick", *form) == 0
+        said.append(sorted(capsys.readouterr().err.splitlines()))
+    assert said[0] == said[1] == said[2] == snapshot
+    (results / "sets").mkdir(exist_ok=True)
+    for number in range(9):
+        (results / "sets" / f"{number}.json").write_bytes(b"")
+    assert run("show", "quick") == 0
+    assert capsys.readouterr().err.endswith(" more files are damaged\n")
+
+
+def test_plans_that_cannot_be_listed_are_named(
+    results: Path, monkeypatch: pytest.MonkeyPatch, told: Callable[..., str]
+) -> None:
+    def closed(*_: object) -> list[str]:
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(results / "plans"))
+
+    monkeypatch.setattr(safe_paths, "names", closed)
+    for command in ("report", "show", "check"):
+        assert f"{results}/plans is damaged (it cannot be read" in told(command, "quick"), command
+
+
+def test_results_without_a_plan_are_found(results: Path, told: Callable[..., str]) -> None:
+    shutil.rmtree(results / "plans")
+    for lost in ("campaign.json", "results.parquet"):
+        (results / lost).unlink()
+        for command in (["show", "quick"], ["check", "quick"], ["report", "quick"], ["list"]):
+            assert "results/quick has results but no plan" in told(*command), command
+            assert run(*command) == 1
+
+
+def test_a_table_that_is_gone_is_called_so(results: Path, told: Callable[..., str]) -> None:
+    for name in ("campaign.json", "checks.parquet", "nodes.parquet"):
+        whole = (results / name).read_bytes()
+        (results / name).unlink()
+        for form in ([], ["--all"], ["--json"]):
+            assert f"results/quick/{name} is gone; `iosweep report quick`" in told("show", "quick", *form)
+            assert run("show", "quick", *form) == 1
+        (results / name).write_bytes(whole)
+    (results / "results.parquet").unlink()
+    for command in (["show", "quick"], ["check", "quick"], ["rerun", "--invalid", "--campaign", "quick"], ["list"]):
+        assert "results/quick/results.parquet is gone; `iosweep report" in told(*command), command
+
+
+def test_results_that_are_closed_are_named(
+    results: Path, told: Callable[..., str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(*_: object, **__: object) -> None:
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(results / ".campaign.json.7.tmp"))
+
+    monkeypatch.setattr("iosweep.results.merge.merge", refused)
+    assert "results/quick has mode 0" in told("report", "quick")
+    assert run("report", "quick") == 1
