@@ -14,7 +14,7 @@ from iosweep.commands import cli
 from iosweep.plan import forecast, launchers
 from iosweep.plan.launchers import LAUNCHERS, Mpiexec
 from iosweep.target.agent import Agent
-from machine import answer_here
+from machine import InProcess
 
 Capture = pytest.CaptureFixture[str]
 PROFILE = "executor: iosweep\ndefault-resources: [launcher=srun, scheduler=slurm, {}]\n"
@@ -23,7 +23,7 @@ PROFILE = "executor: iosweep\ndefault-resources: [launcher=srun, scheduler=slurm
 @pytest.fixture(autouse=True)
 def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(Agent, "call", answer_here)
+    monkeypatch.setattr(Agent, "call", InProcess.call)
     monkeypatch.setattr(launchers, "mpiexec", lambda search=None: Mpiexec("/usr/bin/mpiexec", "4.3.0"))
     (tmp_path / "target").mkdir()
     (tmp_path / "x.yaml").write_text(TEXT.replace("/scratch/me", str(tmp_path / "target")))
