@@ -21,6 +21,7 @@ from syrupy.assertion import SnapshotAssertion
 from iosweep.results.columns import result_columns
 from iosweep.tools import Parsed, Step, tools
 from iosweep.tools.fio.output import read
+from iosweep.tools.fio.records import merged_percentiles
 from iosweep.tools.reading import Reading
 from readings import judged, measured, said, texts
 
@@ -205,12 +206,16 @@ def test_samples_are_valid_or_invalid_even_where_the_exit_code_is_lost() -> None
 
 def test_figures_are_those_of_the_file() -> None:
     """Numbers as they stand in the file, by hand; latencies in ns there."""
+    of_mixed = ((38184, 124909.267101, 272947.771815), (16241, 198408.645773, 558226.455449))  # N, mean, stddev
+    mean_ns = sum(count * mean for count, mean, _ in of_mixed) / 54425
+    squares = sum(count * (stddev**2 + mean**2) for count, mean, stddev in of_mixed)
     for name, figures in {
         "own_rand_read": {
             "bandwidth_bytes_per_s": 267901314.0, "read_bandwidth_bytes_per_s": 267901314.0, "bytes_read": 268169216,
             "ops": 65471, "ops_per_s": 65405.594406, "runtime_s": 1.001,
             "completion_latency_mean_s": 117780.596814e-9, "completion_latency_p50_s": 87552e-9,
             "completion_latency_p99_s": 1433600e-9,
+            "latency_min_s": 36275e-9, "latency_max_s": 5458535e-9, "latency_stddev_s": 312016.878882e-9,
         },
         "own_rand_mixed": {
             "bandwidth_bytes_per_s": 155778549.0 + 66258103.0, "read_bandwidth_bytes_per_s": 155778549.0,
@@ -218,6 +223,8 @@ def test_figures_are_those_of_the_file() -> None:
             "read_ops_per_s": 38031.87251, "runtime_s": 1.004, "bytes_read": 38184 * 4096,
             "bytes_written": 16241 * 4096,
             "completion_latency_mean_s": (38184 * 120430.257385 + 16241 * 193873.944646) / 54425 * 1e-9,
+            "latency_min_s": 19656e-9, "latency_max_s": 7176220e-9, "latency_mean_s": mean_ns * 1e-9,
+            "latency_stddev_s": (squares / 54425 - mean_ns**2) ** 0.5 * 1e-9,
         },
     }.items():  # fmt: skip
         found = SAMPLE[name].parsed().figures
@@ -239,6 +246,17 @@ def test_percentiles_of_added_histograms_are_those_that_fio_gives() -> None:
     mixed = READS._replace(phase="rand_mixed").parsed(json.dumps(document, indent=2).encode()).figures
     names = [f"completion_latency_{p}_s" for p in ("p50", "p99", "p99_5", "p99_9")]
     assert [mixed[n] for n in names] == [READS.parsed().figures[n] for n in names]
+    # the first bin that reaches the share; keys in the order of their numbers
+    found = merged_percentiles([{"9": 500, "30": 5}, {"20": 485, "30": 10}])
+    assert found == {"p50": 9, "p95": 20, "p99": 30, "p99_5": 30, "p99_9": 30}
+    assert merged_percentiles([{"9": 99, "20": 1}])["p99"] == 9
+
+
+def test_a_percentile_that_fewer_than_ten_ios_exceed_is_left_out() -> None:
+    for name, ios, told in (("h8", 256, {"p50"}), ("own_rand_read", 65471, {"p50", "p99", "p99_5", "p99_9"})):
+        (row,) = read(FILES[name]).rows
+        names = {key.removeprefix("completion_latency_").removesuffix("_s") for key in row if "completion" in key}
+        assert (row["ops"], names - {"mean"}) == (ios, told)
 
 
 def test_the_histogram_holds_every_io_and_has_fios_percentiles() -> None:
