@@ -1,15 +1,37 @@
-"""Finding a tool on PATH: path, hash and version."""
+"""Programs of the tools on PATH: path, hash, version and package, and the build documents of them."""
 
 import hashlib
 import os
+import shutil
+import sys
+import sysconfig
 from pathlib import Path
 
 import pytest
 
-from iosweep.programs import find
+from iosweep.plan.launchers import Mpiexec
+from iosweep.programs import builds, find
 from iosweep.programs.find import Program, UnusableTool
 from iosweep.target.agent import Agent
 from iosweep.tools import tools
+
+FIO = "/usr/bin/fio"
+debian = pytest.mark.skipif(not (Path(FIO).exists() and shutil.which("dpkg-query")), reason="dpkg: fio of Debian")
+
+
+@pytest.fixture
+def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """PATH with nothing but what a test puts there."""
+    (tmp_path / "bin").mkdir()
+    monkeypatch.setenv("PATH", str(tmp_path / "bin"))
+    monkeypatch.setattr(find, "sha256", find.sha256.__wrapped__)  # asked once for each process
+    return tmp_path / "bin"
+
+
+def put(path: Path, name: str, script: str) -> Path:
+    (path / name).write_text(f"#!/bin/sh\n{script}\n")
+    (path / name).chmod(0o755)
+    return path / name
 
 
 def found(name: str = "fio") -> Program | UnusableTool:
@@ -17,76 +39,135 @@ def found(name: str = "fio") -> Program | UnusableTool:
         return find.find(tools()[name], agent.run)
 
 
-@pytest.fixture
-def fake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    file = tmp_path / "fio"
-    file.write_bytes(b"#!/bin/sh\n")
-    file.chmod(0o755)
-    monkeypatch.setenv("PATH", str(tmp_path))
-    monkeypatch.setattr(find, "sha256", find.sha256.__wrapped__)  # asked once for each process
-    return file
+# Programs
 
 
-def test_the_hash_of_the_program(fake: Path) -> None:
-    assert find.builds(["fio"]) == {"fio": hashlib.sha256(b"#!/bin/sh\n").hexdigest()}
-    fake.unlink()
-    assert find.builds(["fio"]) == {"fio": None}
+def test_a_program_is_known_by_its_hash_or_by_size_and_time_where_it_cannot_be_read(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fio = put(path, "fio", "")
+    assert find.builds(["fio"]) == {"fio": hashlib.sha256(fio.read_bytes()).hexdigest()}
 
-
-def test_program_that_is_executable_but_not_readable(fake: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def refused(path: Path) -> bytes:
         raise PermissionError(13, "Permission denied", str(path))
 
     monkeypatch.setattr(Path, "read_bytes", refused)
     before = find.sha256("fio")
-    assert before == f"unreadable, 10 bytes of {fake.stat().st_mtime_ns}"
-    os.utime(fake, ns=(0, 0))
+    assert before == f"unreadable, {fio.stat().st_size} bytes of {fio.stat().st_mtime_ns}"
+    os.utime(fio, ns=(0, 0))
     assert find.sha256("fio") != before
+    fio.unlink()
+    assert find.builds(["fio"]) == {"fio": None}
 
 
 @pytest.mark.local
 @pytest.mark.parametrize(
-    ("script", "said"),
+    ("script", "version", "lasting"),
     [
-        ("echo fio-3.33", ("fio-3.33",)),
-        ("echo 'fio-4.0-dirty and more'", ("fio-4.0-dirty",)),
-        (":", ("unknown",)),
-        (
-            "echo fio-2.21",
-            "{} cannot be used: fio-2.21 is too old; 3.18 or newer is needed; get another with apt-get install fio",
-        ),
-        ("echo fio-1.59", "{} cannot be used: fio-1.59 is too old"),
-        ("echo no library >&2; exit 127", "{} does not run: exit code 127 no library"),
+        ("echo 'fio-4.0-dirty and more'", "fio-4.0-dirty", None),
+        ("echo fio-3.18", "fio-3.18", None),
+        (":", "unknown", None),
+        ("echo fio-3.17", "", True),
+        ("echo fio-2.21", "", True),
+        ("echo no library >&2; exit 127", "no library", False),  # it may run another time
     ],
 )
-def test_version_and_failures_of_a_program(fake: Path, script: str, said: tuple[str] | str) -> None:
-    fake.write_text(f"#!/bin/sh\n{script}\n")
+def test_a_program_that_is_too_old_or_does_not_run_is_not_used(
+    path: Path, script: str, version: str, lasting: bool | None
+) -> None:
+    fio = put(path, "fio", script)
     program = found()
-    if isinstance(said, str):
-        assert isinstance(program, UnusableTool)
-        assert program.reason.startswith(said.format(fake))
-        assert program.lasting == ("cannot be used" in said)  # what does not run now may run another time
-    else:
+    if lasting is None:
         assert isinstance(program, Program)
-        told = (program.path, program.sha256, program.version)
-        assert told == (str(fake), hashlib.sha256(fake.read_bytes()).hexdigest(), said[0])
-
-
-@pytest.mark.local
-def test_replaced_program_is_noticed(fake: Path) -> None:
-    """An update in the night: what is there now is not what was asked for its version."""
-    fake.write_text("#!/bin/sh\necho fio-3.33\n")
-    program = found()
-    assert isinstance(program, Program)
-    assert not program.replaced()
-    os.utime(fake, ns=(1, 1))
-    assert program.replaced()
-    fake.unlink()
-    assert program.replaced()
+        assert (program.path, program.version) == (str(fio), version)
+        assert program.sha256 == hashlib.sha256(fio.read_bytes()).hexdigest()
+        assert not program.replaced()
+        os.utime(fio, ns=(1, 1))  # an update in the night
+        assert program.replaced()
+        fio.unlink()
+        assert program.replaced()
+    else:
+        assert isinstance(program, UnusableTool)
+        assert program.lasting == lasting
+        assert str(fio) in program.reason
+        assert version in program.reason
 
 
 @pytest.mark.parametrize("name", tools())
-def test_missing_program(fake: Path, name: str) -> None:
-    fake.unlink()
-    tool = tools()[name]
-    assert found(name) == UnusableTool(f"{name} is not on PATH", f"get it with {tool.get_it}", lasting=True)
+def test_a_program_that_is_not_there_is_named_with_how_to_get_it(path: Path, name: str) -> None:
+    with Agent() as agent:  # it is not started
+        program = find.find(tools()[name], agent.run)
+    assert isinstance(program, UnusableTool)
+    assert program.lasting
+    assert program.what.startswith(f"{name} ")
+    assert tools()[name].get_it in program.remedy
+
+
+# Packages
+
+
+@pytest.mark.local
+@debian
+def test_the_package_of_a_program_is_that_of_the_file_that_runs(tmp_path: Path) -> None:
+    owner = builds.package_of(FIO)
+    assert owner is not None
+    assert owner.startswith("fio 3.")
+    assert owner.endswith(" (dpkg)")
+    (tmp_path / "fio").symlink_to(FIO)  # as update-alternatives makes them
+    (tmp_path / "default").symlink_to(tmp_path / "fio")
+    assert builds.package_of(str(tmp_path / "default")) == owner
+    for name in ("fio1", "a [b]* c", "-fio", 'x"; y'):
+        (tmp_path / name).write_bytes(b"")
+        assert builds.package_of(str(tmp_path / name)) is None, name
+
+
+@pytest.mark.local
+def test_packages_of_pypi_and_rpm_are_known_and_a_manager_that_does_not_answer_is_none(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ours = Path(sysconfig.get_path("scripts"), "mpiexec")
+    assert (builds.package_of(str(ours)) or "").startswith("mpich ")  # by where it is, whatever is on PATH
+    assert builds.package_of(sys.executable) is None
+    put(path, "rpm", "printf 'fio 3.35-1.el9'")  # as Rocky Linux 9 answers
+    assert builds.package_of("/nowhere/fio") == "fio 3.35-1.el9 (rpm)"
+    put(path, "rpm", "echo 'file /nowhere/fio is not owned by any package'; exit 1")
+    assert builds.package_of("/nowhere/fio") is None
+    monkeypatch.setattr(builds, "_ANSWER_S", 0.2)
+    put(path, "dpkg-query", "exec /bin/sleep 600")
+    put(path, "rpm", "kill -9 $$")
+    assert builds.package_of("/nowhere/fio") is None
+
+
+# Build documents
+
+
+def program(path: str = "/nowhere/fio", sha256: str = "ab" * 32) -> Program:
+    return Program(path, sha256, "fio-3.33", (1, 2, 3, 4))
+
+
+@pytest.mark.local
+def test_a_build_document_has_the_tools_and_what_starts_ranks(path: Path) -> None:
+    mpiexec = Mpiexec("/nowhere/mpiexec", "5.0.1")
+    assert builds.of_path({"fio": program()}, mpiexec) == {
+        "provider": "path",
+        "tools": {"fio": {"path": "/nowhere/fio", "sha256": "ab" * 32, "version": "fio-3.33", "package": None}},
+        "mpi": {"path": "/nowhere/mpiexec", "version": "5.0.1", "package": None},
+    }
+    assert builds.of_path({}, None) == {"provider": "path", "tools": {}, "mpi": None}
+    # srun does not say which MPI the ranks have: the program that is linked with it does
+    lines = ["linux-vdso.so.1 (0x00007ffc)", "libmpi.so.12 => /opt/mpi/lib/libmpi.so.12 (0x00007f01)"]
+    put(path, "ldd", "\n".join(f"printf '\\t%s\\n' '{line}'" for line in lines))
+    found = builds.of_path({"fio": program(), "ior": program("/nowhere/ior")}, None)["mpi"]
+    assert found == {"path": "/opt/mpi/lib/libmpi.so.12", "version": "", "package": None}
+    script = builds.of_path({"fio": program(str(put(path, "fio", "")))}, None)["tools"]
+    assert script["fio"]["script"]  # type: ignore[index]
+
+
+def test_the_key_of_a_document_depends_on_its_content_alone() -> None:
+    def key(**programs: Program) -> str:
+        return builds.key(builds.described(programs, Mpiexec("/nowhere/mpiexec", "5.0.1"), lambda _: None))
+
+    ior = program("/nowhere/ior")
+    assert key(fio=program(), ior=ior) == key(ior=ior, fio=program())
+    assert key(fio=program(), ior=ior) != key(fio=program(sha256="cd" * 32), ior=ior)
+    assert builds.key({"mpi": None, "provider": "path", "tools": {}}) == "89a1a420b264"  # and is the same tomorrow

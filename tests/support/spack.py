@@ -1,4 +1,4 @@
-"""A place that looks like Spack 1.1.0 with its packages, for tests: the stand-in of standins/README.md."""
+"""A place that looks like Spack 1.1.0 with its packages, for tests: the stand-in of standins/spack."""
 
 import json
 import os
@@ -7,25 +7,19 @@ import subprocess
 import sysconfig
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
-
-import standins
 
 STANDIN = Path(__file__).with_name("standins") / "spack"
 PIN = "v2026.06.0"
 SPECS = ("ior@4.0.0", "fio@3.37", "mpich@5.0.1")
 
 
-def checkout(below: Path, tools: Path | None = None) -> Path:
-    """Spack's directory. `tools` is where ior and mdtest are (the fixture `mpi_tools`); without it the stand-ins are
-    compiled below."""
+def checkout(below: Path, tools: Path) -> Path:
+    """Spack's directory. What it "builds" are copies of fio, ior and mdtest, of `tools` or else of PATH."""
     directory = below / "spack"
     (directory / "bin").mkdir(parents=True)
     shutil.copy(STANDIN, directory / "bin/spack")
-    programs = tools or standins.build(below)
-    paths = {name: str((programs / name).resolve()) for name in standins.TOOLS}
-    if fio := shutil.which("fio"):
-        paths["fio"] = fio
+    found = {name: shutil.which(name, path=tools) or shutil.which(name) for name in ("fio", "ior", "mdtest")}
+    paths = {name: str(Path(path).resolve()) for name, path in found.items() if path}
     (directory / "tools.json").write_text(json.dumps(paths))
     return directory
 
@@ -60,14 +54,13 @@ spack:
 """
 
 
-def play(spack: Path, name: str | None) -> None:
-    """What goes wrong from now on: `fails` (fio does not build), `waits` (60 s), `broken` (no program runs)."""
-    (spack / "bin/play").write_text(name or "")
+def play(spack: Path, name: str) -> None:
+    """What goes wrong from now on: `fails` (fio does not build), `waits` (in the middle of it), `broken` (no program
+    runs), or nothing."""
+    (spack / "bin/play").write_text(name)
 
 
 def calls(spack: Path) -> list[list[str]]:
     """The arguments of each call since checkout()."""
-    log: list[dict[str, Any]] = []
-    if (spack / "bin/calls.jsonl").exists():
-        log = [json.loads(line) for line in (spack / "bin/calls.jsonl").read_text().splitlines()]
-    return [call["argv"] for call in log]
+    log = spack / "bin/calls.jsonl"
+    return [json.loads(line) for line in log.read_text().splitlines()] if log.exists() else []

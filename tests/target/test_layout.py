@@ -1,14 +1,11 @@
-"""The striping of the campaign's directory: what is handed on, exactly, and what is read back; and MooseFS's trash.
+"""The striping of the campaign's directory: what is handed on, exactly, and what is read back; and MooseFS's trash."""
 
-The commands of Lustre, BeeGFS, GPFS and MooseFS are stand-ins here: scripts that note their arguments.
-"""
-
-import json
 import os
 import shlex
-import sys
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -16,17 +13,6 @@ import pytest
 from iosweep.errors import Refused
 from iosweep.target import layout
 from targets import at, marked
-
-#: Writes down what it was called with, from where, and whether it could read something.
-STAND_IN = """#!{python}
-import json, os, sys
-with open({log!r}, "a") as log:
-    json.dump([os.path.basename(sys.argv[0]), *sys.argv[1:], os.getcwd(), sys.stdin.read()], log)
-    log.write("\\n")
-sys.stdout.buffer.write({out!r})
-sys.stderr.buffer.write({err!r})
-sys.exit({code})
-"""
 
 
 @pytest.fixture
@@ -38,23 +24,26 @@ def campaign(tmp_path: Path) -> str:
     return str(directory)
 
 
-@pytest.fixture
-def stand_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
-    """Puts a stand-in on PATH, and nothing else."""
-    (tmp_path / "bin").mkdir()
-    monkeypatch.setenv("PATH", str(tmp_path / "bin"))
+#: The commands that were called, and the directories where.
+calls: list[list[str]] = []
 
-    def put(name: str, out: bytes = b"", err: bytes = b"", code: int = 0) -> None:
-        file = tmp_path / "bin" / name
-        file.write_text(STAND_IN.format(python=sys.executable, log=str(tmp_path / "log"), out=out, err=err, code=code))
-        file.chmod(0o755)
+
+@pytest.fixture
+def says(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+    """Has the command of a file system say something; until then it is not there."""
+    calls.clear()
+    monkeypatch.setattr(layout.shutil, "which", lambda name, path: None)
+
+    def put(out: bytes = b"", err: bytes = b"", code: int = 0) -> None:
+        def run(argv: list[str], cwd: str, stdin: int, **_: Any) -> Any:
+            assert stdin == subprocess.DEVNULL
+            calls.append([*argv, str(Path(cwd).readlink())])
+            return SimpleNamespace(stdout=out, stderr=err, returncode=code)
+
+        monkeypatch.setattr(layout.shutil, "which", lambda name, path: name)
+        monkeypatch.setattr(layout.subprocess, "run", run)
 
     return put
-
-
-def calls(tmp_path: Path) -> list[list[str]]:
-    log = tmp_path / "log"
-    return [json.loads(line) for line in log.read_text().splitlines()] if log.exists() else []
 
 
 LAYOUTS = (
@@ -92,47 +81,37 @@ def test_the_wording_of_refusals(snapshot: Any) -> None:
     assert "\n".join([*found, str(layout.unsettable("gpfs"))]) == snapshot
 
 
-@pytest.mark.local
 @pytest.mark.parametrize(
-    ("fstype", "arguments", "expected"),
+    ("fstype", "arguments", "command"),
     [
-        ("lustre", ["-p", "a b;$(x)"], ["lfs", "setstripe", "-p", "a b;$(x)"]),
-        ("beegfs", ["--numtargets=4", "--chunksize=1m"],
-         ["beegfs-ctl", "--setpattern", "--numtargets=4", "--chunksize=1m"]),
+        ("lustre", ["-p", "a b;$(x)"], ["lfs", "setstripe"]),
+        ("beegfs", ["--numtargets=4", "--chunksize=1m"], ["beegfs-ctl", "--setpattern"]),
     ],
-)  # fmt: skip
+)
 def test_a_layout_is_set_on_the_campaigns_directory_alone_without_a_shell(
-    campaign: str, stand_in: Callable[..., None], tmp_path: Path, fstype: str, arguments: list[str], expected: list[str]
+    campaign: str, says: Callable[..., None], fstype: str, arguments: list[str], command: list[str]
 ) -> None:
-    stand_in(expected[0], out=b"ignored", err=b"warned")
+    says(out=b"ignored", err=b"warned")
     assert layout.set_layout(at(campaign), fstype, arguments) is None
-    assert calls(tmp_path) == [[*expected, campaign, campaign, ""]]
+    assert calls == [[*command, *arguments, campaign, campaign]]
 
 
-@pytest.mark.local
-def test_a_command_that_fails_or_is_not_there_is_named(campaign: str, stand_in: Callable[..., None]) -> None:
-    for absent in ("lustre", "gpfs"):
-        assert "not on PATH" in layout.read_layout(at(campaign), absent)
+def test_a_command_that_fails_or_is_not_there_is_named(campaign: str, says: Callable[..., None]) -> None:
     with pytest.raises(Refused, match="lfs is not on PATH"):
         layout.set_layout(at(campaign), "lustre", ["-c", "4"])
-    for out, err, said in (
-        (b"out\nmore", b"", "out"),
-        (b"", b"", "it says nothing"),
-        (b"a", b"\nb \x1b[2J \xff\nc", "b"),
-    ):
-        stand_in("lfs", out, err, 22)
+    assert layout.read_layout(at(campaign), "gpfs") == "not recorded: mmlsattr is not on PATH"
+    for out, err, said in ((b"out\nmore", b"", "out"), (b"", b"", "it says nothing"), (b"a", b"\nb \x1b[2J\nc", "b")):
+        says(out, err, 22)
         with pytest.raises(Refused, match=f"lfs setstripe -c 9.*exit code 22: {said}") as caught:
             layout.set_layout(at(campaign), "lustre", ["-c", "9"])
         assert str(caught.value).isprintable()
-        read = layout.read_layout(at(campaign), "lustre")
-        assert read.startswith(layout.NOT_RECORDED) and f"exit code 22: {said}" in read
+        assert f"exit code 22: {said}" in layout.read_layout(at(campaign), "lustre")
 
 
-@pytest.mark.local
 def test_nothing_is_called_for_a_directory_or_an_option_that_is_refused(
-    campaign: str, tmp_path: Path, stand_in: Callable[..., None]
+    campaign: str, tmp_path: Path, says: Callable[..., None]
 ) -> None:
-    stand_in("lfs")
+    says()
     for fstype, arguments in (("gpfs", ["-c", "4"]), ("lustre", ["-c", "4", ".."])):
         with pytest.raises(Refused, match="layout"):
             layout.set_layout(at(campaign), fstype, arguments)
@@ -142,10 +121,9 @@ def test_nothing_is_called_for_a_directory_or_an_option_that_is_refused(
             touch(at(f"{tmp_path}/iosweep-link"))
         with pytest.raises(FileNotFoundError):
             touch(at(f"{tmp_path}/iosweep-none"))
-    assert calls(tmp_path) == []
+    assert calls == []
 
 
-@pytest.mark.local
 @pytest.mark.parametrize(
     ("fstype", "command", "shown", "expected"),
     [
@@ -159,46 +137,28 @@ def test_nothing_is_called_for_a_directory_or_an_option_that_is_refused(
         ("gpfs", ["mmlsattr", "-L"],
          "file name:            DIRECTORY\nmetadata replication: 1 max 2\ndata replication:     1 max 2\n",
          "metadata replication: 1 max 2; data replication: 1 max 2"),
+        # it fits a column, and drives no terminal
+        ("lustre", ["lfs", "getstripe", "-d"], " \n\t\n", "not recorded: lfs shows nothing"),
+        ("lustre", ["lfs", "getstripe", "-d"], "a\x00\x1b[31mb\udcff\n<script>", "a [31mb ; <script>"),
+        ("lustre", ["lfs", "getstripe", "-d"], "x" * 1000, "x" * 299 + "…"),
     ],
 )  # fmt: skip
 def test_the_layout_is_read_back_in_one_line(
-    campaign: str, stand_in: Callable[..., None], tmp_path: Path, fstype: str, command: list[str], shown: str,
-    expected: str,
-) -> None:  # fmt: skip
-    stand_in(command[0], out=shown.replace("DIRECTORY", campaign).encode())
+    campaign: str, says: Callable[..., None], fstype: str, command: list[str], shown: str, expected: str
+) -> None:
+    says(out=os.fsencode(shown.replace("DIRECTORY", campaign)))
     assert layout.read_layout(at(campaign), fstype) == expected
-    assert calls(tmp_path) == [[*command, campaign, campaign, ""]]
+    assert calls == [[*command, campaign, campaign]]
     assert layout.read_layout(at(campaign), "ext4") == layout.NOT_RECORDED
 
 
-@pytest.mark.local
-def test_a_layout_fits_a_column_and_drives_no_terminal(campaign: str, stand_in: Callable[..., None]) -> None:
-    for out, expected in (
-        (b" \n\t\n", "not recorded: lfs shows nothing"),
-        (b"a\x00\x1b[31mb\xff\n<script>", "a [31mb ; <script>"),
-        (b"x" * 1000, "x" * 299 + "…"),
-    ):
-        stand_in("lfs", out=out)
-        assert layout.read_layout(at(campaign), "lustre") == expected
-
-
-@pytest.mark.local
 def test_the_trash_of_moosefs_is_turned_off_for_the_campaigns_directory_alone(
-    campaign: str, stand_in: Callable[..., None], tmp_path: Path
+    campaign: str, says: Callable[..., None]
 ) -> None:
     """MooseFS keeps deleted files for a day, unless that is turned off."""
     assert "not on PATH" in str(layout.keep_nothing(at(campaign)))
-    stand_in("mfssettrashtime")
+    says()
     assert layout.keep_nothing(at(campaign)) is None
-    assert calls(tmp_path) == [["mfssettrashtime", "0", campaign, campaign, ""]]
-    stand_in("mfssettrashtime", err=b"no such mount\n", code=1)
+    assert calls == [["mfssettrashtime", "0", campaign, campaign]]
+    says(err=b"no such mount\n", code=1)
     assert "exit code 1: no such mount" in str(layout.keep_nothing(at(campaign)))
-
-
-@pytest.mark.local
-def test_a_name_that_is_not_text_does_no_harm(tmp_path: Path, stand_in: Callable[..., None]) -> None:
-    directory = f"{tmp_path}/iosweep-\udcff"
-    Path(directory).mkdir()
-    marked(Path(directory))
-    stand_in("lfs", out=os.fsencode(f"{directory}\nstripe_count: 1\n"))
-    assert layout.read_layout(at(directory), "lustre") == "stripe_count: 1"
