@@ -64,20 +64,6 @@ def test_the_fsid_tells_apart_where_names_do_not() -> None:
     assert identity(facts("nfs4", "server:/export", "0a")) == "nfs4 server:/export"
 
 
-@pytest.mark.parametrize(
-    ("fstype", "root", "below"),
-    [
-        ("lustre", "10.0.0.1@tcp:/scratch", "10.0.0.1@tcp:/scratch/projA"),
-        ("fuse.glusterfs", "s1:/gv0", "s1:/gv0/projA/deep"),
-        ("ceph", "m1:6789:/", "m1:6789:/projA"),
-        ("ceph", "u@a.fs=/", "u@a.fs=/projA"),
-    ],
-)
-def test_a_volume_and_a_directory_of_it_have_one_lock(fstype: str, root: str, below: str) -> None:
-    assert lock_name(facts(fstype, root, "0a")) == lock_name(facts(fstype, below, "0a"))
-    assert volume(facts(fstype, root, "0a")) != volume(facts(fstype, below, "0a"))
-
-
 def test_volumes_of_one_name_are_the_same_with_a_common_server_or_with_the_marker() -> None:
     """Two clusters may have a volume of the same name."""
     for fstype, before, now, same in (
@@ -216,6 +202,17 @@ def test_a_local_file_system_is_locked_by_its_number_and_others_by_their_names()
     for number in ("0:50", "0:51"):
         assert lock_name(facts("lustre", "10.0.0.1@tcp:/scratch/a") | {"mounted": number}) == "lustre /scratch"
         assert lock_name(facts("gfs2", "/dev/mapper/san") | {"mounted": number}) == "gfs2 /dev/mapper/san"
+    for fstype, root, below in (
+        ("lustre", "10.0.0.1@tcp:/scratch", "10.0.0.1@tcp:/scratch/projA"),
+        ("fuse.glusterfs", "s1:/gv0", "s1:/gv0/projA/deep"),
+        ("ceph", "m1:6789:/", "m1:6789:/projA"),
+        ("ceph", "u@a.fs=/", "u@a.fs=/projA"),
+    ):  # a volume and a directory of it
+        assert lock_name(facts(fstype, root, "0a")) == lock_name(facts(fstype, below, "0a")), below
+        assert volume(facts(fstype, root, "0a")) != volume(facts(fstype, below, "0a"))
+    memory = [facts("tmpfs", "server:/a") | {"mounted": number, "device": number} for number in ("0:50", "0:51")]
+    assert lock_name(memory[0]) != lock_name(memory[1])
+    assert not same_now(*memory)
 
 
 @pytest.mark.local
@@ -243,20 +240,6 @@ def test_one_device_by_two_names_has_one_lock(kind: str, tmp_path: Path) -> None
                 pass
         finally:
             mounts.unmount(two)
-
-
-@pytest.mark.local
-@as_root
-def test_two_file_systems_have_two_locks(tmp_path: Path) -> None:
-    """In memory, with a source that looks like a device's or a server's."""
-    one, other = (mounted("mount", "-t", "tmpfs", "server:/a", str(tmp_path / name)) for name in "ab")
-    with one, other:
-        a, b = (identify.identify(str(tmp_path / name)) for name in "ab")
-        assert lock_name(a) != lock_name(b)
-        assert identity(a) != identity(b)
-        assert not same_now(a, b)
-        with mounted("mount", "--bind", str(tmp_path / "a"), str(tmp_path / "c")):
-            assert lock_name(identify.identify(str(tmp_path / "c"))) == lock_name(a)
 
 
 # Which directory a process sees

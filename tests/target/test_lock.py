@@ -168,18 +168,15 @@ def test_a_look_at_the_same_moment_refuses_no_run(file: Path, monkeypatch: pytes
     lock.take(file, MINE, "it").close()
 
 
-@pytest.mark.parametrize("content", [b"x", b"\0\xff", b"[1]", b"{}", b'{"pid": ' + b"[" * 9999])
-def test_a_text_that_names_nobody_neither_holds_nor_releases_it(file: Path, content: bytes) -> None:
-    file.write_bytes(content)
-    lock.take(file, MINE, "it").close()
-    file.write_bytes(content)
-    handle = os.open(file, os.O_RDONLY)
-    fcntl.flock(handle, fcntl.LOCK_EX)
-    assert "another process" in str(refused(file))
-    os.close(handle)
-
-
-def test_the_text_of_a_lock_drives_no_terminal(file: Path) -> None:
+def test_the_text_of_a_lock_neither_holds_it_nor_drives_a_terminal(file: Path) -> None:
+    for content in (b"x", b"\0\xff", b"[1]", b"{}", b'{"pid": ' + b"[" * 9999):
+        file.write_bytes(content)
+        lock.take(file, MINE, "it").close()
+        file.write_bytes(content)
+        handle = os.open(file, os.O_RDONLY)
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        assert "another process" in str(refused(file)), content
+        os.close(handle)
     with lock.hold(file, Owner("\x1b[2J" * 999, "\n\a", job="1; rm"), "it"):
         said = refused(file)
     assert str(said).isprintable()

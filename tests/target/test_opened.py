@@ -104,21 +104,6 @@ def test_a_directory_that_another_user_owns_is_left_alone(ours: Place) -> None:
     refused(ours, f"belongs to user {OTHER}", WORKING | REMOVING)
 
 
-@pytest.mark.parametrize("over", ["", "sets", "sets/s"])
-def test_a_link_on_the_way_is_not_followed(ours: Place, tmp_path: Path, over: str) -> None:
-    theirs = lookalike(tmp_path / "theirs", marker_of(ours)) / over
-    path = Path(ours.directory, over)
-    path.rename(tmp_path / "away")
-    path.symlink_to(theirs)
-    before = listing(tmp_path / "theirs", all=True)
-    for step in (*WORKING.values(), lambda p: removal.remove(p, "sets/s"), removal.remove_all):
-        try:
-            step(ours)
-        except (Refused, OSError):
-            continue
-    assert listing(tmp_path / "theirs", all=True) == before
-
-
 # A mount over it
 
 
@@ -199,17 +184,6 @@ def test_a_file_mounted_over_one_of_ours_is_left_alone_and_named(ours: Place, pl
     finally:
         subprocess.run(["umount", file], check=True)
     assert removal.remove_all(ours)["wrong"] == []
-
-
-@pytest.mark.local
-@as_root
-@pytest.mark.parametrize("over", ["sets", "sets/s"])
-def test_a_removal_does_not_empty_a_mount_on_the_way(ours: Place, tmp_path: Path, over: str) -> None:
-    """A bind mount: the device is the same. What is named for removal is in it, or is it."""
-    theirs = lookalike(tmp_path / "theirs") / over
-    with mounted("mount", "--bind", str(theirs), f"{ours.directory}/{over}"):
-        refused(ours, "is a mount point", {"remove": lambda p: removal.remove(p, "sets/s")})
-    assert names(f"{ours.directory}/sets/s") == ["0.0", "1.0"]
 
 
 # At any moment

@@ -64,10 +64,10 @@ def refusal(change: dict[str, Any]) -> str | None:
     return str(found) if found else None
 
 
-@pytest.mark.parametrize(("change", "said"), [case[1:] for case in CASES], ids=[case[0] for case in CASES])
-def test_no_more_is_written_than_the_limits_allow(change: dict[str, Any], said: str | None) -> None:
-    found = refusal(change)
-    assert found is None if said is None else found and said in found
+def test_no_more_is_written_than_the_limits_allow() -> None:
+    for name, change, said in CASES:
+        found = refusal(change)
+        assert found is None if said is None else found and said in found, name
 
 
 Q = {"scope": "user 7", "used_bytes": 6 * MIB, "limit_bytes": 8 * MIB, "used_files": 90, "limit_files": 100}

@@ -1,6 +1,5 @@
 """What is in the campaign's directory on the target: nothing else is ever touched, however it is entangled."""
 
-import json
 import os
 import resource
 import threading
@@ -15,7 +14,7 @@ from iosweep.errors import Refused
 from iosweep.target import protocol, removal, trees
 from iosweep.target.directory import DIRECTORY, Place
 from iosweep.target.trees import Difference, Stamps
-from targets import as_root, as_user, at, everybodys, marker_in, mounted, names, refusal
+from targets import as_root, at, marker_in, mounted, names, refusal
 
 pytestmark = pytest.mark.usefixtures("nothing_of_theirs_changes")
 
@@ -384,26 +383,6 @@ def test_a_removal_leaves_what_others_own_or_made_alone(ours: str) -> None:
     assert names(ours) == ["iosweep.json", "notes.txt", "sets"]
     assert names(top) == ["file", "theirs"]
     assert names(top / "theirs") == ["file"]
-
-
-@pytest.mark.local
-@as_root
-def test_what_cannot_be_removed_stays_and_the_rest_goes() -> None:
-    with everybodys() as place:
-        ours = f"{place}/iosweep-c"
-        said = as_user(
-            "import sys; from pathlib import Path; d = sys.argv[1]; p = Place(d, directory.claim(d, {owner}))\n"
-            "for x in ('closed/x', 'fixed/x', 'open/x'): (Path(trees.ensure(p, 'sets/' + x)) / 'f').touch()\n"
-            "os.unlink(d + '/sets/fixed/x/f')\n"
-            "os.chmod(d + '/sets/closed', 0); os.chmod(d + '/sets/fixed', 0o500)\n"
-            "print(json.dumps([removal.remove(p, 'sets'), trees.usage(p)]))",
-            ours,
-        )
-        done, usage = json.loads(said)
-        assert sorted(wrong.partition(":")[0] for wrong in done.pop("wrong")) == ["sets/closed", "sets/fixed/x"]
-        assert done | {"wrong": []} == NOTHING | {"files": 1, "directories": 2}
-        assert names(Path(ours) / "sets") == ["closed", "fixed"]
-        assert usage["files"] == 1  # the marker; what is closed cannot be seen
 
 
 def test_long_operations_tell_of_their_progress(ours: str, monkeypatch: pytest.MonkeyPatch) -> None:
