@@ -181,11 +181,6 @@ def test_a_single_repetition_is_compared_with_the_noise_of_the_other_points() ->
     assert [one.pairs[0].a.point for one in found.singles if one.verdict == "regression"] == [f"{4 * K}.1"]
 
 
-def test_lone_single_repetitions_decide_nothing() -> None:
-    found = compared(campaign(1, n=1), campaign(2, n=1))
-    assert {one.verdict for one in found.singles} == {"undecided"}
-
-
 def system(seed: int, session: float, speed: Speed = lambda *_: 1.0) -> list[Result]:
     """A campaign whose session makes all its figures faster or slower, with this standard deviation."""
     by = random.Random(f"session {seed}").lognormvariate(0, session)

@@ -1,5 +1,7 @@
 """Growth with nodes and threads, and its share of linear growth."""
 
+from typing import Any
+
 import pytest
 from msgspec import structs
 
@@ -68,19 +70,14 @@ def test_the_figure_of_efficiency_marks_counts_on_other_nodes() -> None:
 
 
 def test_a_line_breaks_where_a_result_has_no_figure() -> None:
+    verdicts = {1: "valid", 2: "invalid", 4: "suspect", 8: "valid"}
     rows = [
-        row(point=f"p{count}", nodes=count, repetition=i, ops_per_s=count * rate, verdict=verdict, reasons=reasons)
-        for count, verdict, reasons in (
-            (1, "valid", ""),
-            (2, "invalid", "errors: 3"),
-            (4, "suspect", "short"),
-            (8, "valid", ""),
-        )
+        row(point=f"p{count}", nodes=count, repetition=i, ops_per_s=count * rate, verdict=verdict)
+        for count, verdict in verdicts.items()
         for i, rate in enumerate((80.0, 100.0, 90.0) if count < 8 else (10.0, 100.0, 190.0), 1)
     ]
-    facts = structs.replace(sweep_facts(1, "p1", "p2", "p4", "p8"), axes={"nodes": (1, 2, 4, 8)})
-    campaign = loaded(rows, sweeps=[structs.asdict(facts)])
-    (figure,) = scaling_figures.figures(campaign, summarize(rows))
+    facts = structs.replace(sweep_facts(1, *(f"p{count}" for count in verdicts)), axes={"nodes": tuple(verdicts)})
+    (figure,) = scaling_figures.figures(loaded(rows, sweeps=[structs.asdict(facts)]), summarize(rows))
     assert {(mark.x, mark.y is None) for mark in figure.marks} == {(1, False), (2, True), (4, False), (8, False)}
     assert any(mark.cut for mark in figure.marks)
 
@@ -91,18 +88,9 @@ _AXES = {"file_size": (0, 3901), "unique_directory": (False, True)}
 
 
 def metadata(point: str, phase: str, size: int | None, own: bool) -> Result:
-    made = row(
-        point=point,
-        phase=phase,
-        kind="metadata",
-        tool="mdtest",
-        nodes=10,
-        threads_per_node=192,
-        file_size_bytes=size,
-        unique_directory=own,
-        ops_per_s=1000.0 + len(phase),
-    )
-    return summarize([made])[0]
+    made: dict[str, Any] = {"kind": "metadata", "tool": "mdtest", "nodes": 10, "threads_per_node": 192}
+    made |= {"point": point, "phase": phase, "file_size_bytes": size, "unique_directory": own}
+    return summarize([row(**made, ops_per_s=1000.0 + len(phase))])[0]
 
 
 def submission() -> tuple[Campaign, list[Result]]:
@@ -118,20 +106,12 @@ def submission() -> tuple[Campaign, list[Result]]:
     return loaded([r for one in results for r in one.rows], sweeps=[structs.asdict(facts)]), results
 
 
-def test_a_table_has_a_column_for_what_is_not_known() -> None:
-    own = {table.title: table for table in benchmark_tables.metadata(*submission())}["own directories"]
-    assert own.columns == ("empty files", "file size not known")
+def test_what_has_no_place_on_an_axis_is_shown_and_counted() -> None:
+    campaign, results = submission()
+    own = {table.title: table for table in benchmark_tables.metadata(campaign, results)}["own directories"]
     assert [[cell.value for cell in one.cells] for one in own.rows] == [["1,006", ""], ["", "1,004"], ["", "1,006"]]
-
-
-def test_a_figure_counts_what_has_no_place_on_its_axis() -> None:
-    (figure,) = figures.figures(*submission())
-    assert figure.x_column == "file_size_bytes"
-    assert "2" in figure.notes[-1]
-
-
-def test_an_axis_that_tells_slices_apart_has_one_for_what_is_not_known() -> None:
-    _, results = submission()
+    (figure,) = figures.figures(campaign, results)
+    assert (figure.x_column, "2" in figure.notes[-1]) == ("file_size_bytes", True)
     found = {fixed["file_size_bytes"]: len(own) for fixed, own in slices.split(results, ["file_size_bytes"])}
     assert found == {0: 1, 3901: 2, None: 2}
 

@@ -155,6 +155,9 @@ def test_knee() -> None:
     exact = knee([[1.0, 1.0], [2.0, 2.0], [4.0, 4.0], [4.0, 4.0]])
     assert exact is not None
     assert (exact.step, exact.low, exact.high, exact.peak) == (2, 2, 2, 2)
+    for second, step in ((3.7, 2), (3.85, 1)):  # 92 and 96 % of the peak
+        near = knee([[1.0], [second], [4.0]])
+        assert near is not None and near.step == step
     single = knee([[1.0], [2.0]])
     assert single is not None and (single.step, single.low) == (1, None)
     assert knee([[1.0]]) is None

@@ -78,23 +78,17 @@ def plan(tmp_path: Path) -> Plan:
     return make(tmp_path, document(axes={"queue_depth": [1, 2]}, repetitions=3))
 
 
-def test_everything_is_left_at_first(plan: Plan) -> None:
+def test_what_has_no_outcome_is_left(plan: Plan) -> None:
     first, second = (p.id for p in plan.points)
-    found = left(plan, {}, {}, HERE)
-    assert found == {"1-node": {first: [1, 2, 3], second: [1, 2, 3]}}
-    assert remaining.expected(plan, {}, {}, HERE) == {"1-node": {first: 3, second: 3}}
-
-
-def test_nothing_is_left_once_all_has_an_outcome(plan: Plan) -> None:
-    assert left(plan, stored(*complete(plan)), {}, HERE) == {}
-    # whatever it is: what failed for good has no headline
-    assert left(plan, stored(*complete(plan, value=None)), {}, HERE) == {}
-
-
-def test_a_hole_is_left(plan: Plan) -> None:
-    results = complete(plan)
-    del results[1]
-    assert left(plan, stored(*results), {}, HERE) == {"1-node": {plan.points[0].id: [2]}}
+    assert left(plan, {}, {}, HERE) == {"1-node": {first: [1, 2, 3], second: [1, 2, 3]}}
+    assert expected(plan, {}, {}, HERE) == {"1-node": {first: 3, second: 3}}
+    # whatever it is: what failed for good has no headline; others are stored beside the plan
+    others = [result("fio.other.1n", 1), result(first, 9)]
+    for value in (100.0, None):
+        assert left(plan, stored(*complete(plan, value=value), *others), {}, HERE) == {}
+    hole = complete(plan)
+    del hole[1]
+    assert left(plan, stored(*hole), {}, HERE) == {"1-node": {first: [2]}}
 
 
 def test_what_is_stale_is_measured_again(plan: Plan) -> None:
