@@ -53,12 +53,8 @@ test: test-tools ## all tests, 15 to 30 minutes
 	@$(PYTEST)
 
 .PHONY: soak
-soak: test-tools ## kills, power cuts, damage and attacks, and all else that is random, with high counts: 20 minutes
+soak: test-tools ## what is random, with high counts; faults of MooseFS and GlusterFS; a cluster of 128 nodes (3 GB)
 	@$(PYTEST) --soak
-
-.PHONY: scale
-scale: test-tools ## a cluster of 128 nodes on this machine: 10 to 20 minutes, 3 GB of memory
-	@$(RUN) python -m pytest -m scale tests/workflow/test_scale.py $(if $(REQUIRE),--require=$(REQUIRE)) $(ARGS)
 
 .PHONY: cluster
 cluster: ## a shell on a small Slurm cluster inside this machine, as root

@@ -21,12 +21,13 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 
-import dfs as distributed
 import slurm as clusters
 import standins
 from held_job import Held
 from iosweep.plan import launchers
 from iosweep.programs import find
+from slurm_campaign import NODES as STORY_NODES
+from slurm_campaign import Stories, is_story
 
 # Shared machines are slow at times: a deadline per example, or for making them, would then fail a test that is right.
 _PATIENT = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -42,7 +43,6 @@ TIERS = {
     "unit": "Python only: a test that starts a process fails",
     "local": "programs, mounts or a browser of this machine",
     "cluster": "Slurm on nodes in namespaces of this machine",
-    "scale": "the same with 128 nodes; not in `make test`",
 }
 #: What a unit test must not do (names of audit events).
 PROCESS_EVENTS = {"subprocess.Popen", "os.fork", "os.forkpty", "os.posix_spawn", "os.exec", "os.system"}
@@ -50,15 +50,9 @@ PROGRAM_FIXTURES = {"fio", "chromium", "stand_ins", "mpi_tools"}
 SQUEUE = shutil.which("squeue")
 _CLONE_NEWNS = 0x00020000  # os.unshare is there since Python 3.12
 _MS_REC, _MS_PRIVATE = 0x4000, 0x40000
-#: Tests of many machines at once. One worker runs them one after the other: together they would starve each other. The
-#: stories of the first two run side by side (slurm_campaign.py).
-MACHINES = (
-    "test_slurm_campaign.py", "test_slurm_faults.py", "test_dfs_campaign.py",
-    "test_dfs_faults.py", "test_scale.py",
-)  # fmt: skip
-#: What takes a minute or so.
+#: What takes a minute or so: files, and first all tests of the tier `cluster`, which have one cluster.
 LONGEST = (
-    "machines", "test_workflow.py", "test_faults.py", "test_demo.py",
+    "cluster", "test_workflow.py", "test_demo.py",
     "test_measure.py", "test_benchmarks.py", "test_tools_rule.py", "test_report_browser.py", "test_kills.py",
     "test_slurm_profile.py",
 )  # fmt: skip
@@ -96,10 +90,8 @@ def pytest_report_header(config: pytest.Config) -> str:
 
 def tier(item: pytest.Item) -> str:
     """The tier of a test: by the fixtures that it uses, else `local` by its mark."""
-    if item.get_closest_marker("scale"):
-        return "scale"
     fixtures = set(getattr(item, "fixturenames", ()))
-    if any(name.startswith("slurm") for name in fixtures):
+    if any(name.startswith(("slurm", "stories")) for name in fixtures):
         return "cluster"
     return "local" if fixtures & PROGRAM_FIXTURES or item.get_closest_marker("local") else "unit"
 
@@ -134,6 +126,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     gone = set(left_out)
     items[:] = [item for item in items if item not in gone]
     config.hook.pytest_deselected(items=left_out)
+    # Stories begin with the cluster; they are waited for at last. What needs the cluster alone comes after them.
+    items.sort(key=lambda item: ("slurm_alone" in getattr(item, "fixturenames", ()), is_story(item)))
+    for item in items:
+        if tier(item) == "cluster" and hasattr(config, "workerinput"):  # xdist's scheduler knows nothing else of it
+            item._nodeid += "@cluster"
 
 
 def repeats(item: pytest.Item) -> bool:
@@ -151,7 +148,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     class ByFile(LoadScopeScheduling):
         def _split_scope(self, nodeid: str) -> str:
             file = nodeid.partition("::")[0].rpartition("/")[2]
-            return "machines" if file in MACHINES else file
+            return "cluster" if nodeid.endswith("@cluster") else file
 
         def _assign_work_unit(self, node: Any) -> None:
             lasts = {file: n for n, file in enumerate(LONGEST)}
@@ -322,12 +319,30 @@ def stand_ins(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def slurm_session() -> Iterator[clusters.Cluster]:
-    """A Slurm cluster without accounting, for fixtures that outlive a test. They clean up after themselves."""
+def stories(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stories]:
+    """The one cluster of this run, with accounting where that can be, and the stories that run on it meanwhile."""
     if reason := clusters.missing():
         pytest.skip(reason)
-    with clusters.Cluster().up() as cluster:
-        yield cluster
+    tmp_path_factory.getbasetemp()  # made once, not by each thread
+    asked = [item.originalname for item in request.session.items if is_story(item)]
+    cluster = clusters.Cluster(workers=STORY_NODES if asked else 0)
+    with cluster.up(accounting=not clusters.missing(accounting=True)):
+        made = Stories(cluster, asked, tmp_path_factory.mktemp)
+        yield made
+        made.close()
+
+
+@pytest.fixture(scope="session")
+def slurm_session(stories: Stories) -> clusters.Cluster:
+    """The cluster for fixtures that outlive a test. They clean up after themselves."""
+    return stories.cluster
+
+
+@pytest.fixture
+def slurm_alone(stories: Stories, slurm: clusters.Cluster) -> clusters.Cluster:
+    """The cluster once all stories have ended: for what stops it."""
+    stories.wait()
+    return slurm
 
 
 @pytest.fixture
@@ -339,38 +354,10 @@ def slurm(slurm_session: clusters.Cluster) -> Iterator[clusters.Cluster]:
 
 @pytest.fixture(scope="module")
 def held(slurm_session: clusters.Cluster) -> Iterator[Held]:
-    """A job that holds two nodes and the only license."""
-    made = Held(slurm_session, "--licenses=pfs:1", "--time=50")
+    """A job that holds two nodes."""
+    made = Held(slurm_session, "--time=50")
     yield made
     made.end()
-
-
-@pytest.fixture(scope="module")
-def slurm_accounting() -> Iterator[clusters.Cluster]:
-    """A Slurm cluster of its own with slurmdbd. Root may submit in the accounts `root` and `bench`."""
-    if reason := clusters.missing(accounting=True):
-        pytest.skip(reason)
-    with clusters.Cluster().up(accounting=True) as cluster:
-        yield cluster
-
-
-@pytest.fixture(scope="module", params=distributed.KINDS)
-def slurm_dfs(request: pytest.FixtureRequest) -> Iterator[distributed.Dfs]:
-    """A distributed file system of each kind, on a cluster of its own, for the tests of a module."""
-    if reason := clusters.missing() or distributed.missing(request.param):
-        pytest.skip(reason)
-    cluster = clusters.Cluster(workers=4)  # in the partition `wide`
-    clients = ("head", "n1", "n2", *cluster.workers)
-    with cluster, distributed.Dfs(cluster, request.param, clients=clients) as made:
-        yield made
-
-
-@pytest.fixture
-def dfs(slurm_dfs: distributed.Dfs) -> Iterator[distributed.Dfs]:
-    """The same one for one test that changes it (stops a server, unmounts it ...): whole again afterwards."""
-    yield slurm_dfs
-    slurm_dfs.repair()
-    clusters.tidy(slurm_dfs.cluster)
 
 
 def program(name: str, package: str) -> Path:

@@ -246,12 +246,14 @@ def test_a_real_slurm_says_what_it_would_not_run(slurm, tmp_path):
     assert "1 that can be used (1 drained" in said
 
 
-def test_the_cluster_that_the_environment_names(slurm_accounting, tmp_path):
+def test_the_cluster_that_the_environment_names(slurm, tmp_path):
     """All of Slurm's commands then speak to it through the database; another one is refused."""
-    name = slurm_accounting.run(["sacctmgr", "--noheader", "--parsable2", "show", "cluster", "format=cluster"])
+    if reason := clusters.missing(accounting=True):
+        pytest.skip(reason)
+    name = slurm.run(["sacctmgr", "--noheader", "--parsable2", "show", "cluster", "format=cluster"])
     env = {"SLURM_CLUSTERS": name.stdout.strip()}
     sbatch = ["sbatch", "--parsable", "--job-name=named", "--wrap=sleep 60"]
-    number, _, where = slurm_accounting.run(sbatch, env=env, cwd=tmp_path).stdout.strip().partition(";")
+    number, _, where = slurm.run(sbatch, env=env, cwd=tmp_path).stdout.strip().partition(";")
     assert where == env["SLURM_CLUSTERS"]
     code = """
 import json, sys
@@ -262,9 +264,9 @@ states = {job.id: job.state for job in query.jobs(name="named")}
 found = [job.id for job in query.jobs()], states, query.lives(sys.argv[1])
 print(json.dumps([*found, *refused]))
 """
-    done = slurm_accounting.run([sys.executable, "-c", code, number], env=env, cwd=tmp_path)
-    slurm_accounting.cancel()
+    done = slurm.run([sys.executable, "-c", code, number], env=env, cwd=tmp_path)
+    slurm.cancel()
     jobs, states, lives, there, elsewhere = json.loads(done.stdout)
-    assert (jobs, lives, there) == ([number], True, None)
+    assert (number in jobs, lives, there) == (True, True, None)
     assert states[number] in ("PENDING", "CONFIGURING", "RUNNING")
     assert "No cluster 'other' known" in elsewhere

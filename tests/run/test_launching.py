@@ -1,40 +1,32 @@
 """A tool's command in its scratch directory: where it is started, and which of its files are read."""
 
 import re
-import shlex
 import shutil
 import subprocess
 import sys
-import time
-import types
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
 
-from campaign import document, make
+import local_srun
 from held_job import Held
 from iosweep.errors import AllocationError, ExitCode, Unanswered
 from iosweep.node.cpu_record import Load, MachineCounters, NodeLoad
 from iosweep.node.io_record import Moved
 from iosweep.node.process import Completed
 from iosweep.node.watching import Watched
-from iosweep.plan.launchers import LAUNCHERS, SLURM_LAUNCHERS, Launcher, Mpiexec, mpiexec
-from iosweep.plan.model import Point
+from iosweep.plan.launchers import LAUNCHERS, SLURM_LAUNCHERS, Mpiexec, mpiexec
 from iosweep.programs.find import Program
-from iosweep.results import judging
-from iosweep.results.checks.finding import Seen
 from iosweep.run import remote_agent
 from iosweep.run.launching import Commands, lacking_pmi, together
 from iosweep.run.remote import Clock, RanOn, RemoteAgents
-from iosweep.run.remote_agent import hello
 from iosweep.slurm import query
 from iosweep.target.agent import Agent
 from iosweep.tools import Step, Tool, tools
-from records import ON_TARGET, phase_run
-from waiting import wait_for
+from waiting import PATIENCE_S
 
 pytestmark = pytest.mark.local
 
@@ -77,11 +69,13 @@ def run(commands: Commands, script: str, **more: Any) -> dict[str, bytes]:
     return dict(streams)
 
 
-def test_it_is_started_in_the_scratch_directory(commands: Commands) -> None:
+def test_a_tool_is_started_in_the_scratch_directory(commands: Commands) -> None:
     assert run(commands, "pwd; ls -A; echo x >&2") == {"stdout": f"{commands.scratch}\n".encode(), "stderr": b"x\n"}
 
 
-def test_a_relative_scratch_directory(agent: Agent, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_relative_scratch_directory_is_one_place_for_all(
+    agent: Agent, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     # results/<campaign> is below where snakemake is run
     monkeypatch.chdir(tmp_path)
     (tmp_path / "results").mkdir()
@@ -92,18 +86,12 @@ def test_a_relative_scratch_directory(agent: Agent, tmp_path: Path, monkeypatch:
     assert Path.cwd() == tmp_path
 
 
-def test_the_tools_output_files_are_read(commands: Commands) -> None:
+def test_only_the_output_files_that_a_tool_names_are_read(commands: Commands) -> None:
     script = "printf '\\377\\n' > summary.json; : > log; echo other > other; echo > log.1"
     assert run(commands, script) == {"stdout": b"", "stderr": b"", "summary": b"\xff\n", "log": b""}
 
 
-def test_the_output_files_of_a_failed_command_are_read(commands: Commands) -> None:
-    done, streams = commands.run(tool(), [["/bin/sh", "-c", "echo half > summary.json; exit 5"]], 1, 60.0)
-    assert done.exit_code == 5
-    assert streams["summary"] == b"half\n"
-
-
-def test_the_files_of_the_previous_command_are_removed(commands: Commands) -> None:
+def test_files_of_one_command_are_not_read_as_those_of_the_next(commands: Commands) -> None:
     run(commands, "echo 1 > summary.json; mkdir -p a/b; echo > a/b/c; chmod 000 a/b/c")
     assert run(commands, "ls -A") == {"stdout": b"", "stderr": b""}
     commands.clear()
@@ -111,7 +99,7 @@ def test_the_files_of_the_previous_command_are_removed(commands: Commands) -> No
     commands.clear()  # nothing to do
 
 
-def test_links_are_not_followed(commands: Commands, tmp_path: Path) -> None:
+def test_no_link_in_the_scratch_directory_is_followed_to_read_or_remove(commands: Commands, tmp_path: Path) -> None:
     precious = tmp_path / "precious"
     precious.mkdir()
     (precious / "file").write_text("secret")
@@ -132,26 +120,24 @@ def test_a_file_that_is_too_large_is_not_read(commands: Commands, monkeypatch: p
     assert found == {"stdout": b"", "stderr": b"", "log": bytes(1000)}
 
 
-def file_in_the_way(scratch: Path) -> str:
+def file_in_the_way(scratch: Path) -> None:
     scratch.write_text("x")
-    return "a file, not a directory"
 
 
-def no_parent(scratch: Path) -> str:
+def no_parent(scratch: Path) -> None:
     scratch.parent.rename(scratch.parent.with_name("away"))
-    return "No such file or directory"
 
 
 @pytest.mark.parametrize("harm", [file_in_the_way, no_parent])
-def test_a_scratch_directory_that_cannot_be_made(agent: Agent, tmp_path: Path, harm: Any) -> None:
+def test_without_a_scratch_directory_nothing_is_started(agent: Agent, tmp_path: Path, harm: Any) -> None:
     results = tmp_path / "results"
     results.mkdir()
     commands = Commands(agent, LAUNCHERS["direct"], results / "scratch", None, program())
-    why = harm(commands.scratch)
+    harm(commands.scratch)
     with pytest.raises(AllocationError) as caught:
         commands.run(tool(), [["/bin/sh", "-c", f"echo > {tmp_path}/started"]], 1, 60.0)
     assert caught.value.code == ExitCode.STORE_FAILED
-    assert f"{commands.scratch}: {why}" in str(caught.value)
+    assert str(commands.scratch) in str(caught.value)
     assert not (tmp_path / "started").exists()
 
 
@@ -161,7 +147,7 @@ def test_a_command_that_cannot_be_started(agent: Agent, tmp_path: Path) -> None:
         commands.run(tool(), [["sh"]], 1, 60.0)
 
 
-def test_a_time_limit(commands: Commands) -> None:
+def test_what_a_command_wrote_before_its_time_limit_is_read(commands: Commands) -> None:
     for limit_s in (0.5, 5, 50):  # until it is long enough for a shell to begin
         done, streams = commands.run(tool(), [["/bin/sh", "-c", "echo x > log; sleep 600"]], 1, limit_s)
         assert done.timed_out
@@ -302,10 +288,8 @@ def test_srun_without_a_way_to_start_mpi(tmp_path: Path, monkeypatch: pytest.Mon
     for launcher, tools_ in (("mpiexec", mpi), ("srun", other), ("srun", [])):
         assert lacking_pmi(SLURM_LAUNCHERS[launcher], tools_) is None
     assert not kept.exists()
-    assert lacking_pmi(SLURM_LAUNCHERS["srun-pmix"], mpi) == (
-        "srun cannot start MPI with pmix here (srun --overlap --nodes=1 failed (exit code 1): srun: error: Invalid MPI"
-        " type 'pmix'); set the launcher to srun or mpiexec in the profile"
-    )
+    said = lacking_pmi(SLURM_LAUNCHERS["srun-pmix"], mpi)
+    assert said and "Invalid MPI type 'pmix'" in said and "srun or mpiexec" in said
     assert kept.read_text() == "--overlap --nodes=1 --ntasks=1 --mpi=pmix true\n"
     srun(tmp_path, monkeypatch, "exit 0")
     assert lacking_pmi(SLURM_LAUNCHERS["srun"], mpi) is None
@@ -317,253 +301,133 @@ def test_srun_without_a_way_to_start_mpi(tmp_path: Path, monkeypatch: pytest.Mon
 
 # On the nodes of a job
 
-
-def on_nodes(
-    job: str,
-    scratch: Path,
-    of: Any,
-    program: str,
-    act: Callable[[Commands], Any],
-    launcher: Launcher = SLURM_LAUNCHERS["srun"],
-) -> Any:
-    """What a function gives of commands over both nodes."""
-    found = mpiexec()
-    assert isinstance(found, Mpiexec)
-    with RemoteAgents(job, Held.hosts, 30.0) as remote, Agent() as agent:
-        return act(Commands(agent, launcher, scratch, found, {of.name: Program(program, "", "", ())}, job, remote))
+SCRIPT = 'echo "$SLURMD_NODENAME $1"; pwd; echo "$1 failed" >&2; exit $2'
 
 
-SCRIPT = 'echo "$(hostname) $1"; pwd; echo "$1 failed" >&2; exit $2'
+def on_nodes(job: str, remote: RemoteAgents, agent: Agent, place: Path, name: str, path: str) -> Commands:
+    programs = {name: Program(path, "", "", ())}
+    return Commands(agent, SLURM_LAUNCHERS["srun"], place / "scratch", None, programs, job, remote)
 
 
-def once_each(job: str, scratch: Path) -> Any:
-    shell: Any = types.SimpleNamespace(name="shell", program="sh", mpi=False, outputs={})
-
-    def act(commands: Commands) -> Any:
-        both = [["sh", "-c", SCRIPT, "x", "a b", "0"], ["sh", "-c", SCRIPT, "x", "*", "3"]]
-        try:
-            commands.run(shell, [["sh", "-c", "exit 0"], ["/nonexistent/x"]], 1, 30.0, Held.hosts)
-        except OSError as error:
-            why = error.strerror
-        return (
-            commands.run(shell, both, 1, 30.0, Held.hosts), commands.run(shell, both[:1], 1, 30.0, ("n2",)),
-            commands.run(shell, both[:1], 1, 30.0, ("n1",)), why,
-        )  # fmt: skip
-
-    return on_nodes(job, scratch, shell, "/bin/sh", act)
-
-
-def test_a_command_for_each_node(held: Held, tmp_path: Path) -> None:
-    came = held.inside(once_each, held.job, tmp_path / "scratch")
-    (done, streams), (second, on_second), (first, on_first), why = came
+def test_each_node_runs_its_own_command_and_the_worst_exit_code_counts(
+    local_job: str, agent: Agent, tmp_path: Path
+) -> None:
+    both = [["sh", "-c", SCRIPT, "x", "a b", "0"], ["sh", "-c", SCRIPT, "x", "*", "3"]]
+    with RemoteAgents(local_job, ("n1", "n2"), PATIENCE_S) as remote:
+        commands = on_nodes(local_job, remote, agent, tmp_path, "shell", "/bin/sh")
+        with pytest.raises(OSError, match="/nonexistent/x"):
+            commands.run(tool(), [["sh", "-c", "exit 0"], ["/nonexistent/x"]], 1, 30.0, ("n1", "n2"))
+        done, streams = commands.run(tool(), both, 1, PATIENCE_S, ("n1", "n2"))
+        second, on_second = commands.run(tool(), both[:1], 1, PATIENCE_S, ("n2",))
+        first, on_first = commands.run(tool(), both[:1], 1, PATIENCE_S, ("n1",))
     assert (done.exit_code, done.argv) == (3, ("/bin/sh", "-c", SCRIPT, "x", "*", "3"))
     assert done.stderr == b"n1: a b failed\nn2: * failed\n"
-    assert set(streams) == {"stdout@0", "stderr@0", "stdout@1", "stderr@1", "hosts"}
-    assert streams["stdout@0"].splitlines()[0] == b"n1 a b"
-    assert streams["stdout@1"].splitlines()[0] == b"n2 *"
-    assert streams["stderr@1"] == b"* failed\n"
+    assert [streams[f"stdout@{k}"].splitlines()[0] for k in (0, 1)] == [b"n1 a b", b"n2 *"]
     hosts = msgspec.json.decode(streams["hosts"])
     assert [(host["host"], host["exit_code"]) for host in hosts] == [("n1", 0), ("n2", 3)]
     for host in hosts:
-        assert host["started"] < host["ended"] < host["started"] + 30
+        assert host["started"] < host["ended"]
         assert abs(host["clock_offset_s"]) <= host["clock_error_s"]
     # another node than the first is asked by the agents, too; the first is where we are
     assert (second.exit_code, on_second["stdout@0"].splitlines()[0]) == (0, b"n2 a b")
-    assert [host["host"] for host in msgspec.json.decode(on_second["hosts"])] == ["n2"]
-    assert (first.exit_code, on_first["stdout"]) == (0, f"n1 a b\n{tmp_path}/scratch\n".encode())
-    assert why == "on n2: No such file or directory: /nonexistent/x"
+    assert (first.exit_code, on_first["stdout"].splitlines()[1]) == (0, f"{tmp_path}/scratch".encode())
 
 
-#: One rank on each node, a file each.
-WRITE = ("-a", "POSIX", "-F", "-w", "-b", "64k", "-t", "64k")
+#: A step of fio's own client/server mode, two workers.
+STEP: dict[str, Any] = {
+    "threads_per_node": 1, "transfer_size": 4096, "queue_depth": 1, "file_size": 1 << 20, "files_per_thread": 1,
+    "o_direct": False, "fsync": False, "write_mode": "overwrite", "data": "tool_default", "read_percent": 70,
+    "ioengine": "psync", "client_server": True,
+}  # fmt: skip
 
 
-def ranks(job: str, scratch: Path, program: str, launcher: str, timeout_s: float, command: list[str]) -> Any:
-    ior = types.SimpleNamespace(name="ior", program="ior", mpi=True, outputs={})
-
-    def act(commands: Commands) -> Any:
-        began = time.monotonic()
-        done, _ = commands.run(ior, [command], 4, timeout_s, Held.hosts)
-        return done, time.monotonic() - began, commands.argv(ior, command, 4, Held.hosts)
-
-    return on_nodes(job, scratch, ior, program, act, SLURM_LAUNCHERS[launcher])
-
-
-@pytest.mark.parametrize("launcher", ["srun", "mpiexec"])
-def test_ranks_on_both_nodes(held: Held, stand_ins: Path, tmp_path: Path, launcher: str) -> None:
-    words, program = [*WRITE, "-o", f"{tmp_path}/a b"], f"{stand_ins}/ior"
-    done, _, argv = held.inside(ranks, held.job, tmp_path / "scratch", program, launcher, 60.0, ["ior", *words])
+def test_a_real_fio_client_and_its_servers_measure_and_none_of_them_stays(
+    local_job: str, agent: Agent, tmp_path: Path, fio: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    addresses, of_fio = {"n1": "127.0.0.1", "n2": "127.0.0.2"}, tools()["fio"]
+    monkeypatch.setattr(query, "addresses", lambda hosts: {host: addresses[host] for host in hosts})
+    places = [(f"{tmp_path}/data/{k}", 5 + k) for k in (0, 1)]
+    for place, _ in places:
+        Path(place).mkdir(parents=True)
+        (Path(place) / "0.0").write_bytes(bytes(1 << 20))
+    with RemoteAgents(local_job, ("n1", "n2"), PATIENCE_S) as remote:
+        commands = on_nodes(local_job, remote, agent, tmp_path, "fio", str(fio))
+        step = Step(STEP, (of_fio.phases["rand_write"],), 2, 1.0)
+        done, streams = commands.serve(of_fio, step, places, PATIENCE_S, ("n1", "n2"))
+        assert local_srun.of(local_job, "fio --eta") == local_srun.of(local_job, "fio --server") == []
+        shutil.rmtree(places[1][0])
+        with pytest.raises(OSError, match="n2"):
+            commands.serve(of_fio, step, places, PATIENCE_S, ("n1", "n2"))
+        assert local_srun.of(local_job, f"{fio} ") == []  # nor the one that did start
     assert done.exit_code == 0, done.stderr
-    assert done.argv == tuple(argv)
-    assert argv[-len(words) - 1 :] == [program, *words]
-    told = {name.strip(): value.strip() for name, value in re.findall("(.*?):(.*)", done.stdout.decode())}
-    assert (told["nodes"], told["tasks"], told["clients per node"]) == ("2", "4", "2")
-    assert done.ran_on in ({"n1": 2, "n2": 2}, None)
-    assert done.left_behind == ()
-
-
-def test_ranks_end_with_their_time_on_all_nodes(held: Held, tmp_path: Path) -> None:
-    program = tmp_path / "ior"
-    shutil.copy("/usr/bin/sleep", program)
-    # deaf to SIGTERM, as what hangs in a file system is
-    command = ["sh", "-c", "trap '' TERM; hostname >> seen; exec \"$0\" 4321.7", str(program)]
-    for limit_s in (1.0, 10.0, 100.0):  # until it is long enough for all to begin
-        seen = tmp_path / f"{limit_s}/seen"
-        done, took_s, _ = held.inside(ranks, held.job, seen.parent, str(program), "srun", limit_s, command)
-        assert done.timed_out
-        if seen.exists() and len(seen.read_text().split()) == 4:
-            break
-    assert sorted(seen.read_text().split()) == ["n1", "n1", "n2", "n2"]
-    assert [held.alive("4321.7", node) for node in held.hosts] == [[], []]
-    assert done.left_behind == ()
-    assert done.ran_on == {"n1": 2, "n2": 2}
-    assert took_s < 30 + limit_s
-
-
-def steps_left(job: str, scratch: Path) -> Any:
-    ior = types.SimpleNamespace(name="ior", program="ior", mpi=True, outputs={})
-
-    class Leaving(Launcher):
-        def argv(self, command: Sequence[str], *_: Any) -> list[str]:
-            deaf = f"trap '' TERM; touch {scratch}.$SLURMD_NODENAME; sleep 4321.8; :"
-            both = f"until [ -e {scratch}.n1 ] && [ -e {scratch}.n2 ]; do sleep 0.1; done"
-            return ["sh", "-c", f"srun --overlap --nodes=2 --ntasks=2 sh -c {shlex.quote(deaf)} & {both}; exit 3"]
-
-    def act(commands: Commands) -> Any:
-        done, _ = commands.run(ior, [["ior"]], 2, 60.0, Held.hosts)
-        assert commands.remote
-        return done, query._steps(job), commands.remote.step, commands.remote.call(hello)
-
-    return on_nodes(job, scratch, ior, "/bin/true", act, Leaving("srun", None, None, allocated=True))
-
-
-def test_steps_that_a_launcher_leaves(held: Held, tmp_path: Path) -> None:
-    # an srun that is killed leaves its ranks to themselves; the agents are spared
-    done, steps, agents, answers = held.inside(steps_left, held.job, tmp_path / "scratch")
-    assert (done.exit_code, done.left_behind) == (3, ())
-    assert steps == [agents]
-    assert set(answers) == {"n1", "n2"}
-    assert [held.alive("sleep 4321.8", node) for node in held.hosts] == [[], []]
-
-
-def judged(job: str, scratch: Path, program: str, prefix: list[str], words: list[str], of: Point) -> Any:
-    """What IOR's checks say of a launch that is not as it should be."""
-    ior = tools()["ior"]
-
-    class Wrong(Launcher):
-        def argv(self, command: Sequence[str], *_: Any) -> list[str]:
-            return [*prefix, *command]
-
-    def act(commands: Commands) -> Any:
-        (step,) = of.steps()
-        done, streams = commands.run(ior, [["ior", *words]], 2, 60.0, Held.hosts)
-        parsed = ior.parse(streams, step, step.phase)
-        run = {
-            "exit_code": done.exit_code,
-            "timed_out": False,
-            "stderr": "",
-            "wall_s": 1.0,
-            "ran_on": done.ran_on or {},
-        }
-        return judging.verdict(judging.judge(Seen(of, step.phase, phase_run(run), parsed, ON_TARGET, {})))
-
-    return on_nodes(job, scratch, ior, program, act, Wrong("srun", None, None, allocated=True))
-
-
-SINGLETONS = ["srun", "--overlap", "--mpi=none", "--nodes=2", "--ntasks=2", "--ntasks-per-node=1"]
-
-
-@pytest.mark.parametrize(
-    ("prefix", "reason"),
-    [
-        (SINGLETONS, "the tool ran with 1 rank, 2 were asked for: was it built with another MPI than its launcher?"),
-        (["mpiexec", "-n", "2"], "the tool ran on 1 node, 2 were asked for"),  # hydra that is told no hosts
-    ],
-)
-def test_a_launch_that_went_wrong(held: Held, stand_ins: Path, tmp_path: Path, prefix: list[str], reason: str) -> None:
-    options = {"file_size": "64k", "transfer_size": "64k"}
-    (of,) = make(tmp_path, document(tool="ior", phases=["seq_write"], axes={"nodes": [2]}, options=options)).points
-    (step,) = of.steps()
-    (tmp_path / "data").mkdir()
-    words = tools()["ior"].argv(step, f"{tmp_path}/data", 1)[1:]
-    program = f"{stand_ins}/ior"
-    said, reasons = held.inside(judged, held.job, tmp_path / "scratch", program, prefix, words, of)
-    assert said == "invalid"
-    assert any(reason in one for one in reasons)
-
-
-# fio's own client and servers
-
-
-def on_each(commands: Commands, name: str) -> list[bytes]:
-    """Process ids of the programs of that name, on each node, as long as there are agents."""
-    assert commands.remote
-    found = commands.remote.run({host: ["pgrep", name] for host in Held.hosts}, 30)
-    return [done.stdout for done, *_ in found.values()]
-
-
-def fio_mode(job: str, scratch: Path, program: str, target: str, harm: str) -> Any:
-    """The outcome of a run, and who listened on our ports on the first node meanwhile."""
-    fio = tools()["fio"]
-    options = {"threads_per_node": 1, "transfer_size": 4096, "queue_depth": 1, "file_size": 1 << 20,
-               "files_per_thread": 1, "o_direct": False, "fsync": False, "write_mode": "overwrite",
-               "data": "tool_default", "read_percent": 70, "ioengine": "psync", "client_server": True}  # fmt: skip
-    step = Step(options, (fio.phases["rand_write"],), 2, 60.0 if harm == "time" else 3.0)
-
-    def act(commands: Commands) -> Any:
-        try:
-            done, streams = commands.serve(
-                fio, step, [(f"{target}/0", 5), (f"{target}/1", 6)], 1.0 if harm == "time" else 60.0, Held.hosts
-            )
-        except OSError as error:
-            return str(error.strerror), on_each(commands, "fio")
-        return done, dict(streams), done.argvs, fio.parse(streams, step, step.phase), on_each(commands, "fio")
-
-    return on_nodes(job, scratch, fio, program, act)
-
-
-def listening(held: Held, node: str) -> set[str]:
-    """Addresses and ports where a fio listens on a node."""
-    said = held.cluster.on(node, ["ss", "--no-header", "--listening", "--tcp", "--processes", "--numeric"]).stdout
-    return {words[3] for words in map(str.split, said.splitlines()) if '"fio"' in words[-1]}
-
-
-@pytest.fixture
-def data(tmp_path: Path) -> Path:
-    for k in (0, 1):
-        (tmp_path / "data" / str(k)).mkdir(parents=True)
-        (tmp_path / "data" / str(k) / "0.0").write_bytes(bytes(1 << 20))
-    return tmp_path / "data"
-
-
-def test_client_and_servers(held: Held, fio: Path, tmp_path: Path, data: Path) -> None:
-    child = held.start(fio_mode, held.job, tmp_path / "scratch", str(fio), str(data), "")
-    wait_for(lambda: len(held.alive("fio --eta=never", "n1")) == 1, over=child.over)  # the client
-    during = [listening(held, node) for node in held.hosts]
-    done, streams, argvs, parsed, left = child.result()
-    assert (done.exit_code, done.left_behind, parsed.problems) == (0, (), []), done
-    assert left == [b"", b""]
+    parsed = of_fio.parse(streams, step, step.phase)
     assert parsed.figures["bandwidth_bytes_per_s"] > 0
     hosts = msgspec.json.decode(streams["hosts"])
-    assert [(host["host"], host["address"]) for host in hosts] == [("n1", "10.77.0.11"), ("n2", "10.77.0.12")]
-    # each on the address of its node by which the others reach it, and nowhere else
-    assert during == [{f"{host['address']}:{host['port']}"} for host in hosts]
-    assert [listening(held, node) for node in held.hosts] == [set(), set()]
-    assert len(argvs) == 3
-    assert all(str(fio) in argv for argv in argvs)
-    assert {(f.parent.name, f.stat().st_size) for f in data.glob("*/*")} == {("0", 1 << 20), ("1", 1 << 20)}
+    assert {host["host"]: host["address"] for host in hosts} == addresses
+    assert [any(f"{host['address']},{host['port']}" in word for word in argv) for host, argv in zip(
+        hosts, done.argvs[1:], strict=True)] == [True, True]  # fmt: skip
     seeds = [re.search("randseed=(.*)", (tmp_path / f"scratch/job{k}.fio").read_text()) for k in (0, 1)]
     assert [match and match[1] for match in seeds] == ["5", "6"]
 
 
-def test_a_client_that_takes_too_long(held: Held, fio: Path, tmp_path: Path, data: Path) -> None:
-    done, _, _, _, left = held.inside(fio_mode, held.job, tmp_path / "scratch", str(fio), str(data), "time")
-    assert done.timed_out
-    assert left == [b"", b""]
+# On a real cluster
+
+COMMANDS = """
+import types
+from pathlib import Path
+from iosweep.node import process
+from iosweep.plan.launchers import SLURM_LAUNCHERS, Launcher
+from iosweep.programs.find import Program
+from iosweep.run.launching import Commands
+from iosweep.run.remote import RemoteAgents
+from iosweep.run.remote_agent import hello
+from iosweep.slurm import query
+from iosweep.target.agent import Agent
+process.adopt_orphans()
+ior = types.SimpleNamespace(name="ior", program="ior", mpi=True, outputs={})
+def run(launcher, program, command, tasks, limit_s):
+    with RemoteAgents(job, hosts, 600) as remote, Agent() as agent:
+        programs = {"ior": Program(program, "", "", ())}
+        commands = Commands(agent, launcher, Path(given[0]), None, programs, job, remote)
+        done, _ = commands.run(ior, [command], tasks, limit_s, hosts)
+        return {"timed_out": done.timed_out, "exit_code": done.exit_code, "left": done.left_behind,
+                "ran_on": done.ran_on, "steps": query._steps(job), "agents": remote.step, "hello": remote.call(hello)}
+"""
+DEAF = """
+answer = run(SLURM_LAUNCHERS["srun"], given[1], given[2], 4, given[3])
+"""
 
 
-def test_a_server_that_cannot_start(held: Held, fio: Path, tmp_path: Path, data: Path) -> None:
-    shutil.rmtree(data / "1")
-    said, left = held.inside(fio_mode, held.job, tmp_path / "scratch", str(fio), str(data), "")
-    assert said == f"on n2: env: cannot change directory to '{data}/1': No such file or directory: env"
-    assert left == [b"", b""]  # nor the one that did start
+def test_ranks_that_are_deaf_to_signals_end_with_their_time_on_all_nodes(held: Held, tmp_path: Path) -> None:
+    program = tmp_path / "ior"
+    shutil.copy("/usr/bin/sleep", program)
+    command = ["sh", "-c", "trap '' TERM; hostname >> seen; exec \"$0\" 4321.7", str(program)]
+    for limit_s in (1.0, 10.0, 100.0):  # until it is long enough for all to begin
+        scratch = tmp_path / f"{limit_s}"
+        done = held.python(COMMANDS + DEAF, str(scratch), str(program), command, limit_s)
+        assert done["timed_out"]
+        seen = (scratch / "seen").read_text().split() if (scratch / "seen").exists() else []
+        if len(seen) == 4:
+            break
+    assert sorted(seen) == ["n1", "n1", "n2", "n2"]
+    assert [held.alive("4321.7", node) for node in held.hosts] == [[], []]
+    assert (done["left"], done["ran_on"]) == ([], {"n1": 2, "n2": 2})
+
+
+LEAVING = """
+scratch = given[0]
+class Leaving(Launcher):
+    def argv(self, command, *_):
+        deaf = f"trap '' TERM; touch {scratch}.$SLURMD_NODENAME; sleep 4321.8; :"
+        both = f"until [ -e {scratch}.n1 ] && [ -e {scratch}.n2 ]; do sleep 0.1; done"
+        return ["sh", "-c", f'srun --overlap --nodes=2 --ntasks=2 sh -c "$0" & {both}; exit 3', deaf]
+answer = run(Leaving("srun", None, None, allocated=True), "/bin/true", ["ior"], 2, 600)
+"""
+
+
+def test_steps_that_a_killed_launcher_leaves_are_ended_and_the_agents_spared(held: Held, tmp_path: Path) -> None:
+    done = held.python(COMMANDS + LEAVING, str(tmp_path / "scratch"))
+    assert (done["exit_code"], done["left"]) == (3, [])
+    assert done["steps"] == [done["agents"]]
+    assert set(done["hello"]) == {"n1", "n2"}
+    assert [held.alive("sleep 4321.8", node) for node in held.hosts] == [[], []]

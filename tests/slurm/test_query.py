@@ -2,10 +2,8 @@
 
 import os
 import socket
-import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -202,26 +200,32 @@ def held(slurm_session: Cluster) -> Iterator[Held]:
     made.end()
 
 
-def everything(id: str) -> dict[str, Any]:
-    return {
-        "job": query.job(id), "jobs": query.jobs(), "lives": query.lives(id), "other": query.job("99999"),
-        "addresses": query.addresses(Held.hosts), "now": time.time(),
-    }  # fmt: skip
+EVERYTHING = """
+import time
+from dataclasses import asdict
+from iosweep.slurm import query
+waiting = given[0]
+answer = {
+    "job": asdict(query.job(job)), "jobs": {each.id: asdict(each) | {"alive": each.alive} for each in query.jobs()},
+    "lives": query.lives(job), "other": query.job("99999"), "addresses": query.addresses(hosts), "now": time.time(),
+}
+"""
 
 
 def test_a_real_cluster_says_the_same(held: Held, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TZ", "Asia/Tokyo")
     submit = ["sbatch", "--parsable", "--nodes=2", "--output=/dev/null", "--wrap=true"]
     waiting = held.cluster.run(submit).stdout.strip()
-    seen = held.inside(everything, held.job)
+    seen = held.python(EVERYTHING, waiting)
     held.cluster.run(["scancel", waiting])
-    job, jobs = seen["job"], {each.id: each for each in seen["jobs"]}
-    assert jobs[held.job] == job
-    assert (job.name, job.comment, job.licenses, job.state) == ("a b", "x y", "pfs:1", "RUNNING")
-    assert (job.nodes, job.hosts, job.directory) == (2, held.hosts, str(Path.cwd()))
-    assert job.ends - job.starts == 7 * 60
-    assert abs(job.starts - seen["now"]) < 7 * 60  # and not by hours, as zones are apart
-    assert (jobs[waiting].hosts, jobs[waiting].ends, jobs[waiting].alive) == ((), None, True)
+    job, jobs = seen["job"], seen["jobs"]
+    assert jobs[held.job] == job | {"alive": True}
+    assert (job["name"], job["comment"], job["licenses"], job["state"]) == ("a b", "x y", "pfs:1", "RUNNING")
+    assert (job["nodes"], job["hosts"], job["directory"]) == (2, [*held.hosts], str(Path.cwd()))
+    assert job["ends"] - job["starts"] == 7 * 60
+    assert abs(job["starts"] - seen["now"]) < 7 * 60  # and not by hours, as zones are apart
+    assert (jobs[waiting]["hosts"], jobs[waiting]["ends"], jobs[waiting]["alive"]) == ([], None, True)
     assert (seen["lives"], seen["other"]) == (True, None)
     assert seen["addresses"] == {"n1": "10.77.0.11", "n2": "10.77.0.12"}
-    assert held.inside(query.job, waiting).state == "CANCELLED"
+    gone = held.python("from iosweep.slurm import query\nanswer = query.job(given[0]).state", waiting)
+    assert gone == "CANCELLED"

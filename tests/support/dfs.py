@@ -21,7 +21,7 @@ from typing import Any, Self
 
 import psutil
 
-from slurm import Cluster, ClusterError, Inside
+from slurm import Cluster, ClusterError
 
 RECIPE = Path(__file__).with_name("dfs")
 KINDS = ("moosefs", "glusterfs")
@@ -91,7 +91,6 @@ class Dfs:
         #: The machines: first the metadata server, if there is one.
         self.servers = (("m1",) if kind == "moosefs" else ()) + DATA
         self.state = cluster.state / "dfs"
-        self._wires: dict[str, Inside] = {}
         self._off: set[str] = set()
 
     def __enter__(self) -> Self:
@@ -129,8 +128,6 @@ class Dfs:
         up = [member for member in self.clients if member == "head" or member not in self.cluster.killed]
         for member in up:
             self.umount(member)
-        for server in self._wires.copy():
-            self.fast(server)
         for server in set(self.servers) - self._off:
             with contextlib.suppress(KeyError, ProcessLookupError):
                 self.cluster.kill_node(server)
@@ -140,8 +137,6 @@ class Dfs:
 
     def repair(self) -> None:
         """Undo what the verbs below have done, and wait until every client can write: for the next test."""
-        for server in self._wires.copy():
-            self.fast(server)
         for server in self.servers:
             if server in self._off:
                 self.power_on(server)
@@ -159,11 +154,8 @@ class Dfs:
     # the servers
 
     def stop(self, server: str) -> None:
-        """SIGSTOP to its daemons: connections stay, and nothing is answered. `go_on` undoes it."""
+        """SIGSTOP to its daemons: connections stay, and nothing is answered."""
         self._send(signal.SIGSTOP, server)
-
-    def go_on(self, server: str) -> None:
-        self._send(signal.SIGCONT, server)
 
     def kill(self, server: str) -> None:
         """SIGKILL to its daemons: connections are refused. `start` starts them again."""
@@ -192,33 +184,16 @@ class Dfs:
         self._off.discard(server)
         self.start(server)
 
-    def slow(self, server: str, delay_s: float) -> None:
-        """Let each frame from and to a server take so much longer. `fast` undoes it."""
-        link, near, far = f"link-{server}", f"near-{server}", f"far-{server}"
-        for words in (
-            ("link", "set", link, "nomaster"), ("link", "add", near, "type", "veth", "peer", "name", far),
-            ("link", "set", near, "up"), ("link", "set", far, "up", "master", "eth0"),
-        ):  # fmt: skip
-            self.cluster.run(["ip", *words])
-        wire = ["python3", "-I", "-S", RECIPE / "wire.py", link, near, str(delay_s)]
-        with (self.state / f"wire-{server}.log").open("w") as log:
-            self._wires[server] = self.cluster.popen(wire, stdout=log, stderr=log)
-
-    def fast(self, server: str) -> None:
-        wire = self._wires.pop(server)
-        wire.kill()
-        wire.wait()
-        self.cluster.run(["ip", "link", "delete", f"near-{server}"])
-        if server not in self._off:
-            self.cluster.run(["ip", "link", "set", f"link-{server}", "master", "eth0"])
-
-    def fill(self, leave_mib: int = 16, servers: Iterable[str] = DATA) -> None:
-        """Take all but so much of the disks of data servers, as other users' files do."""
-        for server in servers:
+    def fill(self) -> None:
+        """Take what is left of the disks of data servers, as other users' files do, while something is written."""
+        for server in DATA:
             disk = self.state / server / "disk"
-            free = self.cluster.run(["stat", "--file-system", "--format=%a %S", disk], on=server).stdout.split()
-            if (mib := (int(free[0]) * int(free[1]) >> 20) - leave_mib) > 0:
-                self.cluster.run(["fallocate", f"--length={mib}MiB", disk / "others"], on=server)
+            for leave_mib in (0, 8, 32):
+                free = self.cluster.run(["stat", "--file-system", "--format=%a %S", disk], on=server).stdout.split()
+                mib = (int(free[0]) * int(free[1]) >> 20) - leave_mib
+                words = ["fallocate", f"--length={max(1, mib)}MiB", disk / "others"]
+                if not self.cluster.run(words, on=server, check=False).returncode:
+                    break
 
     def unfill(self) -> None:
         for server in DATA:
@@ -271,13 +246,6 @@ class Dfs:
 
     def stop_client(self, member: str) -> None:
         self._signal(signal.SIGSTOP, self._client(member))
-
-    def start_client(self, member: str) -> None:
-        """Let a stopped one go on; mount anew where it was killed."""
-        if found := self._client(member):
-            self._signal(signal.SIGCONT, found)
-        else:
-            self.mount(member)
 
     # how
 

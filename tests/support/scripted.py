@@ -26,6 +26,7 @@ A rule is a dictionary; the first whose `when` is found in the command line play
     zeros          what it writes are zeros
     remove         files that are gone afterwards (a pattern below the directory that it works on)
     sleep_s        as a program: time that it really takes
+    until          as a program: it waits until this file exists
     signal         as a program: it kills itself with this one
 """
 
@@ -532,6 +533,8 @@ def main(program: str, arguments: Sequence[str]) -> int:
     with (folder / "calls.jsonl").open("a") as log:
         log.write(json.dumps([tool, *arguments]) + "\n")
     rule = rule_of(call, rules, use) if not call.asks_version else {}
+    while "until" in rule and not Path(rule["until"]).exists():
+        time.sleep(0.1)
     for _ in _workers(call, rule):
         time.sleep(rule.get("sleep_s", 0.0))
     if "signal" in rule:

