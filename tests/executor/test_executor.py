@@ -26,58 +26,29 @@ from waiting import wait_for
 ROOT = Path(__file__).parents[2]
 
 
-@dataclass(eq=False)
 class Job:
     """What the executor uses of a job of Snakemake's."""
 
-    nodes: int
-    place: Path
-    attempt: int = 1
-    restart_times: int = 3
-    name: str = "measure"
-    errors: list[Mapping[str, Any]] = field(default_factory=list)
+    name, attempt, restart_times = "measure", 1, 3
+    input, log = ("tools/a b/tools.json",), ("results/weka/logs/x.log",)
 
-    @property
-    def allocation(self) -> str:
-        return f"{self.nodes}-node"
-
-    @property
-    def wildcards_dict(self) -> dict[str, str]:
-        return {"allocation": self.allocation}
-
-    @property
-    def resources(self) -> dict[str, Any]:
+    def __init__(self, nodes: int, place: Path):
+        allocation = f"{nodes}-node"
+        self.wildcards_dict = {"allocation": allocation}
+        self.shellcmd = f"iosweep measure --allocation {allocation} --works-for $PPID"
+        self.manifest = place / f"results/weka/manifests/{allocation}.jsonl"
+        self.output = [str(self.manifest)]
         extra = submission.options(None)
-        return {"nodes": self.nodes, "tasks": 2, "runtime": 6, "mem_mb": 0, "slurm_extra": extra, "launcher": "srun"}
+        asked = {"nodes": nodes, "tasks": 2, "runtime": 6, "mem_mb": 0, "slurm_extra": extra, "launcher": "srun"}
+        self.resources: dict[str, Any] = asked
+        self.errors: list[Mapping[str, Any]] = []
 
-    @property
-    def input(self) -> list[str]:
-        return ["tools/a b/tools.json"]
-
-    @property
-    def manifest(self) -> Path:
-        return self.place / "results/weka/manifests" / f"{self.allocation}.jsonl"
-
-    @property
-    def output(self) -> list[str]:
-        return [str(self.manifest)]
-
-    @property
-    def log(self) -> list[str]:
-        return ["results/weka/logs/x.log"]
-
-    @property
-    def shellcmd(self) -> str:
-        return f"iosweep measure --allocation {self.allocation} --works-for $PPID"
-
-    def log_info(self) -> None:
-        pass
+    def log_info(self) -> None: ...
 
     def log_error(self, msg: str | None = None, **more: Any) -> None:
         self.errors.append(more)
 
-    def register(self, external_jobid: str | None = None) -> None:
-        pass
+    def register(self, external_jobid: str | None = None) -> None: ...
 
     def measured(self) -> None:
         self.manifest.parent.mkdir(parents=True, exist_ok=True)

@@ -92,10 +92,14 @@ class Tree:
         return [int(pid) for pid in self.file.read_text().split()] if self.file.exists() else []
 
     def run(self, script: str, timeout_s: float, then: Callable[["Tree"], float | None]) -> process.Completed:
-        """A clock of its own: it stands still, and shows what `then` returns once all are there."""
+        """A clock of its own: it stands still, and shows what `then` returns once all are there, and the runner has
+        read it for the start and for the limit."""
+        readings = 0
 
         def clock() -> float:
-            return (then(self) or 0.0) if len(self.pids()) == 2 else 0.0
+            nonlocal readings
+            readings += 1
+            return (then(self) or 0.0) if readings > 2 and len(self.pids()) == 2 else 0.0
 
         process.time = SimpleNamespace(monotonic=clock, sleep=time.sleep)  # type: ignore[assignment]
         self.asker, self.end_of_asker = os.pipe()
