@@ -103,6 +103,13 @@ def test_jobs_whose_options_fio_did_not_print_are_rows_without_figures(short_run
     assert all("ops" not in row for row in found.rows if row.get("phase") is None)
 
 
+def test_a_client_whose_sum_is_missing_is_suspect(short_runs_are_good: None) -> None:
+    document = json.loads(FILES["c1_client2"][FILES["c1_client2"].index(b"{\n") :])
+    for entries, expected in ((document["client_stats"], "valid"), (document["client_stats"][:-1], "suspect")):
+        reading = read(json.dumps(document | {"client_stats": entries}, indent=2).encode())
+        assert [reading.verdict(at) for at, _ in enumerate(reading.rows)] == [expected]
+
+
 def test_columns_are_those_of_the_options() -> None:
     for name, expected in {
         "w_ext4": {
@@ -229,6 +236,9 @@ def test_figures_are_those_of_the_file() -> None:
     }.items():  # fmt: skip
         found = SAMPLE[name].parsed().figures
         assert {key: found[key] for key in figures} == pytest.approx(figures), name
+    longer = json.loads(MIXED.output())
+    longer["jobs"][0]["write"]["runtime"] = 1010
+    assert MIXED.parsed(json.dumps(longer, indent=2).encode()).figures["runtime_s"] == 1.01  # of the longest
     # what was not asked for is absent, and not 0
     assert not [name for name in READS.parsed().figures if "write" in name or "written" in name]
     assert not [name for name in SAMPLE["md14_delete"].parsed().figures if "bandwidth" in name or "bytes" in name]

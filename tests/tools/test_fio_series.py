@@ -24,7 +24,7 @@ def values(stream: bytes, moved_mib: float) -> list[float]:
     """MiB/s of the node in each interval of 2 s."""
     found = series_log.read(stream, 2.0, 2.0, moved_mib * MIB)
     assert found
-    return [round(value / MIB, 1) for value in found.node.values]
+    return [round(value / MIB, 3) for value in found.node.values]
 
 
 @pytest.mark.parametrize(("time_s", "interval_s"), [(0.1, 0.01), (1, 0.05), (2, 0.1), (20, 1), (300, 1), (900, 3)])

@@ -206,6 +206,8 @@ def test_every_timed_phase_is_valid_and_moved_its_rate_times_its_time() -> None:
         wanted = step(phase)
         found = parsed(f"ior_{phase}_fpp", wanted)
         assert verdict(wanted, found) == ("valid", []), phase
+        # -C, which only reads have: each rank reads what the next node's wrote
+        assert (found.evidence.shifts, found.evidence.shift) == (wanted.phase.reads, 2)
         moved = found.figures["bytes_read" if wanted.phase.reads else "bytes_written"]
         assert moved == pytest.approx(found.figures["bandwidth_bytes_per_s"] * found.figures["runtime_s"], rel=1e-4)
         (result,) = summary(*reversed(streams(f"ior_{phase}_fpp").values())).results
@@ -388,6 +390,12 @@ def test_a_row_that_cannot_be_leaves_the_others() -> None:
     assert [wrong.verdict(index) for index in range(2)] == ["valid", "invalid"]
     assert {problem.row for problem in wrong.problems} == {1}
     assert "bandwidth_bytes_per_s" in wrong.rows[0] and "bandwidth_bytes_per_s" not in wrong.rows[1]
+
+
+def test_a_maximum_that_is_not_the_rows_takes_all_figures() -> None:
+    for maximum, rows in ((32.0, 1), (99.0, 0)):
+        text = f"{table()}Max Write: {maximum:.2f} MiB/sec ({maximum * 1.048576:.2f} MB/sec)\n"
+        assert len(read(text.encode()).rows) == rows
 
 
 def test_a_row_that_is_missing_is_said_and_no_other_iteration_takes_its_place() -> None:

@@ -279,6 +279,11 @@ def test_directories_that_were_not_removed_say_nothing_of_files() -> None:
     assert not of(run(said="WARNING: unable to remove file /x/f")).rows
 
 
+def test_runs_of_one_command_are_its_repetitions_and_those_of_another_are_not() -> None:
+    reading = of(run() + run({"File stat": 1001.0}) + run(options="'-n' '2000' '-F' '-u'"))
+    assert [row["repetition"] for row in reading.rows] == [1] * 5 + [2] * 5 + [1] * 5
+
+
 def test_lines_between_two_runs_are_of_one_of_them() -> None:
     second = run({"File stat": 1001.0}, options="'-n' '2000' '-F' '-u'")
     of_both = {
