@@ -167,6 +167,14 @@ def test_a_difference_is_said_and_a_missing_figure_leaves_no_score() -> None:
     assert [one.difference for one in run.figures if one.difference] == ["cut"]
 
 
+def test_of_several_iterations_the_highest_counts() -> None:
+    (first, *rest) = outputs()
+    (row,) = first[1].rows
+    slower = {**row, "bandwidth_bytes_per_s": float(row["bandwidth_bytes_per_s"]) / 2}
+    (run,) = io500.runs([("r/s.txt", summary())], [(first[0], Reading("1", [slower, row, slower], [])), *rest])
+    assert not any(one.difference for one in run.figures)
+
+
 def test_outputs_belong_to_the_nearest_summary() -> None:
     files = ("a/result_summary.txt", "a/results/t/result.txt", "b/result_summary.txt")  # the first is a copy
     found = io500.runs([(file, summary()) for file in files], [*outputs("a/results/t"), *outputs("b/x")[:3]])

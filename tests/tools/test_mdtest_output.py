@@ -279,6 +279,12 @@ def test_directories_that_were_not_removed_say_nothing_of_files() -> None:
     assert not of(run(said="WARNING: unable to remove file /x/f")).rows
 
 
+def test_a_table_that_is_cut_or_of_other_iterations_gives_no_row() -> None:
+    last = next(line for line in run().splitlines(keepends=True) if "Tree removal" in line)
+    for text, rows in ((run(), 5), (run().replace(last, ""), 0), (run(options="'-n' '2000' '-F' '-i' '3'"), 0)):
+        assert len(of(text).rows) == rows
+
+
 def test_runs_of_one_command_are_its_repetitions_and_those_of_another_are_not() -> None:
     reading = of(run() + run({"File stat": 1001.0}) + run(options="'-n' '2000' '-F' '-u'"))
     assert [row["repetition"] for row in reading.rows] == [1] * 5 + [2] * 5 + [1] * 5
