@@ -9,13 +9,14 @@
 SHELL := /bin/sh
 override BIN := $(CURDIR)/.venv/bin
 override RUN := PATH="$(BIN):$$PATH"
-# What the test cluster needs: programs, and their Debian packages. The last two are for accounting.
+# What the tests use: programs, and their Debian packages. The second line is the test cluster's.
+override TESTED := fio:fio git:git chromium:chromium bindfs:bindfs
 override CLUSTER := slurmctld:slurm-wlm srun:slurm-client munged:munge ip:iproute2 unshare:util-linux
 override ACCOUNTING := slurmdbd:slurmdbd mariadbd:mariadb-server
-# The two distributed file systems on it.
+# The two distributed file systems on it, and file systems for power cuts.
 override MOOSEFS := mfsmaster:moosefs-master mfschunkserver:moosefs-chunkserver mfsmount:moosefs-client
 override GLUSTERFS := glusterd:glusterfs-server mount.glusterfs:glusterfs-client
-override DFS := $(MOOSEFS) $(GLUSTERFS)
+override SOAKED := $(ACCOUNTING) $(MOOSEFS) $(GLUSTERFS) mkfs.btrfs:btrfs-progs mkfs.xfs:xfsprogs
 override install_each = for name in $(1); do \
 	command -v $${name%:*} >/dev/null || scripts/debian-packages $${name\#*:} || :; done
 # Three at a time: one of them waits for the stories on clusters, mostly.
@@ -40,8 +41,7 @@ demo: ## a small campaign on this machine, from nothing to a report, in 90 s at 
 .PHONY: test-tools
 # One by one, and on without what is not to be had (no root, no such package here): pytest then says what it left out.
 test-tools:
-	@$(call install_each,fio:fio git:git chromium:chromium bindfs:bindfs mkfs.btrfs:btrfs-progs mkfs.xfs:xfsprogs $(CLUSTER) $(ACCOUNTING) $(DFS))
-	@command -v cc >/dev/null || scripts/debian-packages gcc libc6-dev || :
+	@$(call install_each,$(TESTED) $(CLUSTER) $(MORE))
 	@scripts/make-venv --apt test
 
 .PHONY: check
@@ -49,10 +49,11 @@ check: lint ## what every change needs: unit tests, style, types, imports, docum
 	@$(RUN) python -m pytest --numprocesses=2 -m unit $(ARGS)
 
 .PHONY: test
-test: test-tools ## all tests, 15 to 30 minutes
+test: test-tools ## all tests but those of `make soak`, in 8 minutes at most
 	@$(PYTEST)
 
 .PHONY: soak
+soak: override MORE := $(SOAKED)
 soak: test-tools ## what is random, with high counts; faults of MooseFS and GlusterFS; a cluster of 128 nodes (3 GB)
 	@$(PYTEST) --soak
 

@@ -53,8 +53,7 @@ _MS_REC, _MS_PRIVATE = 0x4000, 0x40000
 #: What takes a minute or so: files, and first all tests of the tier `cluster`, which have one cluster.
 LONGEST = (
     "cluster", "test_workflow.py", "test_demo.py",
-    "test_measure.py", "test_benchmarks.py", "test_tools_rule.py", "test_report_browser.py", "test_kills.py",
-    "test_slurm_profile.py",
+    "test_kills.py", "test_lint.py", "test_report_browser.py", "test_slurm_profile.py", "test_faults.py",
 )  # fmt: skip
 
 
@@ -320,13 +319,13 @@ def stand_ins(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def stories(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stories]:
-    """The one cluster of this run, with accounting where that can be, and the stories that run on it meanwhile."""
+    """The one cluster of this run, and the stories that run on it meanwhile. In `make soak` it has accounting."""
     if reason := clusters.missing():
         pytest.skip(reason)
     tmp_path_factory.getbasetemp()  # made once, not by each thread
     asked = [item.originalname for item in request.session.items if is_story(item)]
     cluster = clusters.Cluster(workers=STORY_NODES if asked else 0)
-    with cluster.up(accounting=not clusters.missing(accounting=True)):
+    with cluster.up(accounting=request.config.getoption("soak") and not clusters.missing(accounting=True)):
         made = Stories(cluster, asked, tmp_path_factory.mktemp)
         yield made
         made.close()

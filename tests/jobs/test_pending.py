@@ -248,6 +248,7 @@ def test_a_real_slurm_says_what_it_would_not_run(slurm, tmp_path):
     assert "1 that can be used (1 drained" in said
 
 
+@pytest.mark.soak  # it needs a database
 def test_the_cluster_that_the_environment_names(slurm, tmp_path):
     """All of Slurm's commands then speak to it through the database; another one is refused."""
     if reason := clusters.missing(accounting=True):

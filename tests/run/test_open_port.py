@@ -1,7 +1,6 @@
 """fio's client/server mode listens without a password: only on request, never as root, and said wherever one looks."""
 
 import os
-import socket
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,7 @@ from iosweep.commands import cli
 from iosweep.errors import AllocationError, ConfigError, ExitCode
 from iosweep.jobs.submission import Site, open_port
 from iosweep.plan.launchers import SLURM_LAUNCHERS
-from iosweep.run import allocation, remote_agent
+from iosweep.run import allocation
 from iosweep.run.request import Request
 from iosweep.slurm import query
 
@@ -84,14 +83,3 @@ def test_root_may_not_run_it_in_a_job(tmp_path: Path, monkeypatch: pytest.Monkey
     with pytest.raises(AllocationError, match="client_server") as caught:
         allocation.measure(Request(made, name, tmp_path / "r", tmp_path / "m", launcher, watcher, job=job))  # type: ignore[arg-type]
     assert (caught.value.code, caught.value.lasting) == (ExitCode.REFUSED, True)
-
-
-@pytest.mark.local
-def test_a_port_that_another_process_has_taken(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What listens there must be the server that was started: the client's jobs go to it."""
-    monkeypatch.setattr(remote_agent, "_SERVER_S", 0.5)
-    monkeypatch.setattr(remote_agent.process, "end_descendants", lambda: 0)  # ours are pytest's
-    with socket.create_server(("127.0.0.1", 0)) as theirs:
-        with pytest.raises(OSError, match="does not listen after"):
-            remote_agent.serve(["sleep", "60"], *theirs.getsockname())
-        remote_agent.end_servers()

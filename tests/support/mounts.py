@@ -14,7 +14,7 @@ from pathlib import Path
 _SHUTDOWN, _NO_FLUSH = 0x8004587D, 2
 _CAP_SYS_ADMIN = 21
 #: What is needed, and the Debian packages that have it.
-_PROGRAMS = {"mkfs.ext4": "e2fsprogs", "mkfs.btrfs": "btrfs-progs", "bindfs": "bindfs"}
+_PROGRAMS = {"mkfs.ext4": "e2fsprogs", "bindfs": "bindfs"}
 #: File systems that outlive a power cut: size of their image, command that makes them, and its Debian package.
 DURABLE = {
     "ext4": ("64M", ("mkfs.ext4", "-q", "-m", "0"), "e2fsprogs"),
@@ -73,14 +73,6 @@ def replace(where: Path, copy: Path) -> None:
     run("umount", str(where))
     copy.replace(where.with_name(f"{where.name}.img"))
     mount_image(where)
-
-
-@contextlib.contextmanager
-def btrfs(where: Path) -> Iterator[None]:
-    """On a loop device; quotas are on, but not set."""
-    with _image(where, "128M", "mkfs.btrfs", "-q"), _mounted(where):
-        run("btrfs", "quota", "enable", str(where))
-        yield
 
 
 @contextlib.contextmanager
