@@ -6,9 +6,11 @@ fixtures here do.
 """
 
 import ctypes
+import functools
 import gc
 import os
 import random
+import re
 import shutil
 import signal
 import sys
@@ -50,7 +52,7 @@ PROGRAM_FIXTURES = {"fio", "chromium", "stand_ins", "mpi_tools"}
 SQUEUE = shutil.which("squeue")
 _CLONE_NEWNS = 0x00020000  # os.unshare is there since Python 3.12
 _MS_REC, _MS_PRIVATE = 0x4000, 0x40000
-#: What takes a minute or so: files, and first all tests of the tier `cluster`, which have one cluster.
+#: What takes a minute or so: first all files with tests of the tier `cluster`, which have one cluster.
 LONGEST = (
     "cluster", "test_workflow.py", "test_demo.py",
     "test_kills.py", "test_lint.py", "test_report_browser.py", "test_slurm_profile.py", "test_faults.py",
@@ -127,9 +129,14 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     config.hook.pytest_deselected(items=left_out)
     # Stories begin with the cluster; they are waited for at last. What needs the cluster alone comes after them.
     items.sort(key=lambda item: ("slurm_alone" in getattr(item, "fixturenames", ()), is_story(item)))
-    for item in items:
-        if tier(item) == "cluster" and hasattr(config, "workerinput"):  # xdist's scheduler knows nothing else of it
-            item._nodeid += "@cluster"
+    if lost := {item.path.name for item in items if tier(item) == "cluster" and not uses_cluster(item.path)}:
+        raise pytest.UsageError(f"tests of the cluster in files that import neither slurm nor held_job: {lost}")
+
+
+@functools.cache
+def uses_cluster(file: Path) -> bool:
+    """Whether tests of a file are on the cluster, by what it imports: xdist's scheduler knows nothing else of it."""
+    return re.search("^(from|import) (slurm|held_job) ", file.read_text(), re.MULTILINE) is not None
 
 
 def repeats(item: pytest.Item) -> bool:
@@ -146,8 +153,8 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 
     class ByFile(LoadScopeScheduling):
         def _split_scope(self, nodeid: str) -> str:
-            file = nodeid.partition("::")[0].rpartition("/")[2]
-            return "cluster" if nodeid.endswith("@cluster") else file
+            file = config.rootpath / nodeid.partition("::")[0]
+            return "cluster" if uses_cluster(file) else file.name
 
         def _assign_work_unit(self, node: Any) -> None:
             lasts = {file: n for n, file in enumerate(LONGEST)}
