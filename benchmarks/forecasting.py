@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import shutil
 import sysconfig
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -15,7 +16,6 @@ import msgspec
 
 import campaigns
 import cluster
-import standins  # cluster.py says where
 from iosweep.plan.model import Plan
 from iosweep.results import time_to_go
 from iosweep.results.campaign_documents import DataSet
@@ -39,7 +39,7 @@ def _fio(points: int) -> list[campaigns.Sweep]:
 
 
 def _mpi(points: int) -> list[campaigns.Sweep]:
-    """IOR's timed phases and mdtest's counted ones, as stand-ins of them take it, and fio beside them."""
+    """IOR's timed phases and mdtest's counted ones, and fio beside them."""
     few = max(1, points // 5)
     some, options = list(range(1, few + 1)), {"file_size": "16m", "transfer_size": "64k"}
     return [
@@ -70,13 +70,12 @@ MIXES = {"counts and times": _counted, "fio, phases of 0.3 to 1.5 s": _fio, "IOR
 
 def run(size: Size, work: Path) -> Iterator[Row]:
     """For each campaign what was said and what it took; then the same for other orders of what was measured."""
-    reason = standins.missing()
-    tools = [] if reason else [str(standins.build(work))]
-    path = os.pathsep.join([*tools, sysconfig.get_path("scripts"), os.environ["PATH"]])
+    lacking = [tool for tool in ("ior", "mdtest") if not shutil.which(tool)]
+    path = os.pathsep.join([sysconfig.get_path("scripts"), os.environ["PATH"]])
     with cluster.cluster(work, {"PATH": path}) as up:
         for number, (mix, sweeps) in enumerate(list(MIXES.items())[: size.forecast_mixes]):
-            if sweeps is _mpi and reason:
-                yield Row("forecast", mix, "", f"cannot run: {reason}")
+            if sweeps is _mpi and lacking:
+                yield Row("forecast", mix, "", f"cannot run: {' and '.join(lacking)} not on PATH")
                 continue
             name = f"forecast{number}"
             made = campaigns.planned(work, name, sweeps(size.forecast_points), keep="none", lock=str(work / "lock"))

@@ -23,6 +23,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 
+import scripted
 import slurm as clusters
 import standins
 from held_job import Held
@@ -300,6 +301,12 @@ def fio() -> Path:
 @pytest.fixture(scope="session")
 def chromium() -> Path:
     return program("chromium", package="chromium")
+
+
+@pytest.fixture(scope="session")
+def scripted_tools(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A directory for PATH with `fio`, `ior` and `mdtest` that measure nothing and print what real ones would."""
+    return scripted.install(tmp_path_factory.mktemp("tools"))
 
 
 @pytest.fixture(scope="session")

@@ -72,9 +72,7 @@ def test_a_fast_target_does_not_exceed_the_limit(tmp_path: Path) -> None:
     plan = plan_of(tmp_path, "40g", axes=LARGE)
     written, why = Run(plan, [16 * GIB]).until_refused()
     assert written == 32 * GIB
-    assert why.startswith(
-        "limits.bytes_written 40.0 GiB is spent: 32.0 GiB were written, and the next repetition may write 16.0 GiB;"
-    )
+    assert all(part in why for part in ("limits.bytes_written", "32.0 GiB", "16.0 GiB"))
 
 
 def test_the_first_repetition_may_exceed_it(tmp_path: Path) -> None:
@@ -123,17 +121,14 @@ def test_a_point_of_low_latency_does_not_make_others_faster_than_a_node(tmp_path
     assert seen.writes(large, large.steps()) == 4 * GIB
 
 
-@pytest.mark.parametrize(
-    ("sweep", "written"),
-    [
+def test_steps_that_say_nothing_about_rates(tmp_path: Path) -> None:
+    for sweep, written in (
         ({"phases": ["rand_read"]}, 0),  # nothing is written
         ({"phases": ["seq_write"], "phase_time": "one_pass"}, 16 * GIB),  # its bytes are known
         ({"phases": ["seq_write"]}, 0),  # it did not run
-    ],
-)
-def test_steps_that_say_nothing_about_rates(tmp_path: Path, sweep: dict[str, Any], written: int) -> None:
-    point = plan_of(tmp_path, "40g", **sweep).points[0]
-    assert Fastest().after(point, point.steps()[0], written) == Fastest(latency_s=LEAST_LATENCY_S)
+    ):
+        point = plan_of(tmp_path, "40g", **sweep).points[0]
+        assert Fastest().after(point, point.steps()[0], written) == Fastest(latency_s=LEAST_LATENCY_S), sweep
 
 
 def test_of_a_mixed_phase_what_is_read_counts_too(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from rich.console import Console
+from syrupy.assertion import SnapshotAssertion
 
 from campaign import make
 from iosweep.config import sweep_file
@@ -44,25 +45,19 @@ def result(number: int, retried: bool = False) -> Result:
                   retried, (("rand_read", 5000.0),))  # fmt: skip
 
 
-def test_a_line_for_each_repetition(tmp_path: Path) -> None:
-    first, second = lines(tmp_path, (result(1), {"rand_read": ("valid", [])}),
-                          (result(1, retried=True), {"rand_read": ("valid", [])}))  # fmt: skip
-    assert "   1/3 fio.rand_read.1n.1t.4k.qd1.a7067cebd59e r1  rand_read" in f"  {first}"
-    assert "   2/3 fio.rand_read.1n.1t.4k.qd1.a7067cebd59e r1 again  rand_read" in f"  {second}"
-    assert first.endswith(" to go")
-
-
-def test_each_kind_of_reason_is_said_once(tmp_path: Path) -> None:
-    busy = [("suspect", [f"other processes used {n}% of [all] CPU time"]) for n in (20, 35, 50)]
+def test_lines_of_repetitions_and_each_kind_of_reason_once(tmp_path: Path, snapshot: SnapshotAssertion) -> None:
+    valid: dict[str, Judged] = {"rand_read": ("valid", [])}
+    busy = [f"other processes used {n}% of [all] CPU time" for n in (20, 35, 50)]
     found = lines(
         tmp_path,
-        (result(1), {"rand_read": ("suspect", busy[0][1])}),
-        (result(2), {"rand_read": ("suspect", busy[1][1])}),
-        (result(3), {"rand_read": ("invalid", [*busy[2][1], "no output"])}),
+        (result(1), valid),
+        (result(1, retried=True), valid),
+        (result(1), {"rand_read": ("suspect", busy[:1])}),
+        (result(2), {"rand_read": ("suspect", busy[1:2])}),
+        (result(3), {"rand_read": ("invalid", [*busy[2:], "no output"])}),
     )
-    assert [line.strip() for line in found if "rand_read." not in line] == [
-        "suspect: other processes used 20% of [all] CPU time", "invalid: no output",
-    ]  # fmt: skip
+    assert sum("other processes" in line for line in found) == 1
+    assert "\n".join(found) == snapshot
 
 
 LONG = Result("fio.seq_write+3.1n.1t.1m.qd4.67bff9878c65", 1, 1, True, NO_ARCHIVE, "t", TARGET, None, None, False,
@@ -85,15 +80,11 @@ def shown(tmp_path: Path, terminal: bool) -> tuple[list[str], list[str]]:
     return screen.getvalue().splitlines(), log.getvalue().splitlines()
 
 
-def test_lines_fit_a_terminal_of_80_columns(tmp_path: Path) -> None:
+def test_lines_fit_a_terminal_of_80_columns(tmp_path: Path, snapshot: SnapshotAssertion) -> None:
     lines, _ = shown(tmp_path, terminal=True)
     assert max(map(len, lines)) <= 80
-    # figures are not torn apart, and the later lines are indented
-    assert lines[:2] == [
-        "   1/4 fio.seq_write+3.1n.1t.1m.qd4.67bff9878c65 r1  seq_write 2.5 GiB/s",
-        "       seq_read 844 MiB/s  rand_write 2,945/s  rand_read 850/s suspect",
-    ]
     assert all(line == line.rstrip() for line in lines)
+    assert lines[:2] == snapshot  # figures are not torn apart, and the later lines are indented
 
 
 def test_elsewhere_a_repetition_is_one_line_without_blanks_at_its_end(tmp_path: Path) -> None:
@@ -101,7 +92,7 @@ def test_elsewhere_a_repetition_is_one_line_without_blanks_at_its_end(tmp_path: 
         lines = [line for line in lines if " begins: " not in line]  # which only the log has
         assert len(lines) == 6  # four repetitions, a reason, a note
         assert all(line == line.rstrip() for line in lines)
-        assert "seq_write 2.5 GiB/s  seq_read 844 MiB/s  rand_write 2,945/s  rand_read 850/s suspect" in lines[0]
+        assert "seq_write 2.5 GiB/s" in lines[0] and "rand_read 850/s" in lines[0]
 
 
 SWEEP = """
@@ -123,23 +114,23 @@ def points(tmp_path: Path, *sweeps: tuple[str, str, str]) -> list[str]:
     return sorted(labels(make_plan(sweep_file.read(tmp_path / "c.yaml")).allocations[0].points).values())
 
 
-@pytest.mark.parametrize(
-    ("sweeps", "expected"),
-    [
-        # what all have in common is left out
-        ([("rand_read", "{queue_depth: [1, 4], transfer_size: [4k]}", "1s")], ["qd1", "qd4"]),
-        ([("seq_read", "{threads_per_node: [1, 2], transfer_size: [64k, 1m]}", "1s")],
-         ["1t 1m", "1t 64k", "2t 1m", "2t 64k"]),
-        ([("rand_read", "{queue_depth: [1]}", "1s")], [""]),
-        # an option that no id names
-        ([("seq_read", "{queue_depth: [1, 2], o_direct: [true, false]}", "1s")],
-         ["qd1 o_direct=false", "qd1 o_direct=true", "qd2 o_direct=false", "qd2 o_direct=true"]),
-        # phases are told apart by their figures
-        ([("seq_read", "{queue_depth: [1]}", "1s"), ("rand_read", "{queue_depth: [1]}", "1s")], ["", ""]),
-    ],
-)  # fmt: skip
-def test_a_label_is_what_differs(tmp_path: Path, sweeps: list[tuple[str, str, str]], expected: list[str]) -> None:
-    assert points(tmp_path, *sweeps) == expected
+#: Sweeps, and the labels of their points: what all have in common is left out.
+LABELS: list[tuple[list[tuple[str, str, str]], list[str]]] = [
+    ([("rand_read", "{queue_depth: [1, 4], transfer_size: [4k]}", "1s")], ["qd1", "qd4"]),
+    ([("seq_read", "{threads_per_node: [1, 2], transfer_size: [64k, 1m]}", "1s")],
+     ["1t 1m", "1t 64k", "2t 1m", "2t 64k"]),
+    ([("rand_read", "{queue_depth: [1]}", "1s")], [""]),
+    # an option that no id names
+    ([("seq_read", "{queue_depth: [1, 2], o_direct: [true, false]}", "1s")],
+     ["qd1 o_direct=false", "qd1 o_direct=true", "qd2 o_direct=false", "qd2 o_direct=true"]),
+    # phases are told apart by their figures
+    ([("seq_read", "{queue_depth: [1]}", "1s"), ("rand_read", "{queue_depth: [1]}", "1s")], ["", ""]),
+]  # fmt: skip
+
+
+def test_a_label_is_what_differs(tmp_path: Path) -> None:
+    for sweeps, expected in LABELS:
+        assert points(tmp_path, *sweeps) == expected, sweeps
 
 
 @pytest.mark.local
