@@ -136,3 +136,18 @@ def test_a_target_in_memory_is_said_to_be_none(tmp_path: Path) -> None:
         made.measure()
         assert "reached" in made.failed()
         assert [row["verdict"] for row in made.rows()] == ["suspect"]
+
+
+def test_a_slow_node_is_caught_and_two_alike_are_not(tmp_path: Path) -> None:
+    for name, rules in (("alike", []), ("slow", [{"node": "n2", "ops_per_s": 2000}])):
+        (tmp_path / name).mkdir()
+        made = Scripted(tmp_path / name, READS | {"axes": {"nodes": [2]}})
+        made.machine.hosts = ("n1", "n2")
+        made.machine.play(*rules)
+        made.measure()
+        [row] = made.rows()
+        assert row["nodes"] == 2, row["reasons"]
+        found = {one["outcome"] for one in made.checks("even")}
+        assert found == {"fail" if rules else "pass"}, made.checks()
+        if rules:
+            assert (row["verdict"], row["slowest_node"]) == ("suspect", "n2")

@@ -15,7 +15,7 @@ from iosweep.errors import ExitCode
 from iosweep.node import node_facts, process
 from iosweep.node.node_facts import NodeFacts
 from iosweep.plan.model import seed_of
-from iosweep.results.campaign_documents import DataSet, Missing, Needs, Refusal
+from iosweep.results.campaign_documents import DataSet, Needs, Refusal
 from iosweep.target import space
 from machine import Scripted
 from records import plain_records_of
@@ -342,12 +342,6 @@ def test_more_nodes_than_there_are_is_missing_and_not_left(made: Scripted) -> No
     assert made.store.missing()[point.id].needs == Needs(nodes=2)
 
 
-def test_an_empty_place_for_the_reason_is_a_missing_one(made: Scripted) -> None:
-    """What a missing document says is what its row says."""
-    made.store.set_missing(made.plan.points[0].id, Missing(Needs(time_s=1.0), "no time is left"))
-    assert {r["reasons"] for r in made.rows() if r["point"] == made.plan.points[0].id} == {"no time is left"}
-
-
 def no_space(made: Scripted) -> None:
     made.configure(limits={"share_of_free": "0%"})
 
@@ -424,3 +418,67 @@ def test_results_where_nothing_can_be_written_end_the_run(tmp_path: Path) -> Non
         said = made.measure(code=ExitCode.STORE_FAILED)
         assert "Traceback" not in said and made.files() == [], name
         assert (made.results / "scratch").read_text() == "somebody's"
+
+
+def test_new_files_of_an_interrupted_repetition_go_and_the_results_before_it_stay(made: Scripted) -> None:
+    made.configure(SWEEP | {"phases": ["seq_write"], "options": SWEEP["options"] | {"write_mode": "new"}})
+    seen: list[Path] = []
+
+    def during(call: scripted.Call, run: Run) -> process.Completed:
+        done = run()
+        seen.append(Path(call.options["directory"]))
+        if len(seen) == 2:
+            assert list(seen[1].iterdir())
+            raise KeyboardInterrupt
+        return done
+
+    made.machine.during = during
+    with pytest.raises(KeyboardInterrupt):
+        made.measure()
+    assert len(made.files()) == 2 and not seen[1].exists()
+    made.machine.during = lambda call, run: run()
+    made.measure()
+    assert len(made.files()) == 4
+
+
+# CPUs
+
+
+def test_workers_are_looked_at_and_bound_only_where_that_is_asked_for(made: Scripted) -> None:
+    made.configure(READ)
+    made.measure()
+    [run] = records(made)[0]["phases"]
+    assert (run["cpus"]["pinning"], run["cpus"].get("planned")) == ("verify", None)
+    assert run["cpus"]["nodes"][0]["seen"] == 1
+    assert not [word for word in run["argv"] if "cpus_allowed" in word]
+    assert {row["outcome"] for row in made.checks("pinned")} == {"not checked"}
+    made.configure(READ, pinning="enforce")
+    made.measure()
+    [run] = records(made)[1]["phases"]
+    assert [word for word in run["argv"] if "cpus_allowed" in word]
+    assert {row["outcome"] for row in made.checks("pinned")} == {"pass"}
+    assert verdicts(made) == ["valid"]
+
+
+def test_workers_that_ran_on_other_cpus_than_they_were_bound_to_are_invalid(made: Scripted) -> None:
+    made.configure(READ, pinning="enforce")
+    made.machine.mask = "500-501"
+    made.measure()
+    assert verdicts(made) == ["invalid"]
+    assert "pinned" in made.failed()
+
+
+def test_what_was_bound_in_another_way_is_measured_again_and_not_what_was_only_looked_at(made: Scripted) -> None:
+    tries = []
+    for more in ({}, {"pinning": "off"}, {"pinning": "enforce"},
+                 {"pinning": "enforce", "cpus": {"placement": "near_nic"}}):  # fmt: skip
+        made.configure(READ, **more)
+        made.measure()
+        tries.append(len(records(made)))
+    assert tries == [1, 1, 2, 3]
+
+
+def test_a_node_without_a_cpu_that_is_not_reserved_is_refused(made: Scripted) -> None:
+    made.configure(READ, pinning="enforce", cpus={"reserved": f"0-{(os.cpu_count() or 1) - 1}"})
+    made.measure(code=ExitCode.REFUSED)
+    assert not made.ours.exists()

@@ -9,6 +9,7 @@ import io
 import os
 import signal
 import sys
+import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, tzinfo
@@ -23,6 +24,7 @@ from msgspec import structs
 import scripted
 from campaign import SWEEP, Allocation
 from iosweep.commands import cli
+from iosweep.files import safe_paths
 from iosweep.node import process
 from iosweep.node.cpu_record import Looks, MachineCounters, NodeLoad, Processes
 from iosweep.node.cpus import listed
@@ -33,7 +35,8 @@ from iosweep.node.watching import Watched
 from iosweep.plan import launchers
 from iosweep.plan.launchers import Mpiexec, Obstacle
 from iosweep.programs import builds, find
-from iosweep.run import allocation, budget, campaign_directory, launching, repetition
+from iosweep.run import allocation, budget, campaign_directory, launching, remote, remote_agent, repetition
+from iosweep.slurm import query
 from iosweep.target import protocol
 from iosweep.target.agent import Agent
 
@@ -82,6 +85,7 @@ class Machine:
     mask: str | None = None  # CPU list of every worker or rank; default: those that it was bound to
     during: During = lambda call, run: run()
     mpiexec: Mpiexec | Obstacle = HYDRA
+    hosts: tuple[str, ...] = ()  # of the job that measures; none: this machine, without Slurm
     ran: list[str] = field(default_factory=list)
     _used: dict[int, int] = field(default_factory=dict)
 
@@ -216,6 +220,67 @@ class InProcess(Agent):
         return self.machine.run(argv, timeout_s, directory, around, wanted)
 
 
+class Agents:
+    """The agents of a job's nodes (run.remote.RemoteAgents), which are this process: for tools without MPI. What a tool
+    does on a node is played by the rules with its `node`, and by those that have none."""
+
+    machine: Machine
+    step = "7.0"
+
+    def __init__(self, job: str, hosts: Sequence[str], deadline_s: float):
+        self.hosts = tuple(hosts)
+
+    def __enter__(self) -> Agents:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+    def answers(
+        self, operation: Callable[..., Any], *arguments: Any, each: Any = None, deadline_s: float | None = None
+    ) -> dict[str, Any]:
+        found = {}
+        for host, own in (each or dict.fromkeys(self.hosts, arguments)).items():
+            asked = [msgspec.to_builtins(one) for one in own]
+            found[host] = protocol.answer(operation, asked).outcome(operation)
+        return found
+
+    def call(self, operation: Callable[..., Any], *arguments: Any, **how: Any) -> dict[str, Any]:
+        found = self.answers(operation, *arguments, **how)
+        if errors := [one for one in found.values() if isinstance(one, Exception)]:
+            raise errors[0]
+        return found
+
+    def clocks(self) -> dict[str, remote.Clock]:
+        return dict.fromkeys(self.hosts, remote.Clock(0.0, 1e-4))
+
+    def run(
+        self,
+        commands: dict[str, Sequence[str]],
+        timeout_s: float,
+        cpus: Any = None,
+        outputs: Any = None,
+        watched: Any = None,
+    ) -> dict[str, remote.RanOn]:
+        found, clock, rules = {}, self.machine.clock, self.machine.rules
+        began = ended = clock.now_s
+        for host, argv in commands.items():
+            clock.now_s, self.machine.rules = began, [one for one in rules if one.get("node", host) == host]
+            with tempfile.TemporaryDirectory() as place:
+                around, wanted = SimpleNamespace(bound=watched[host].bound), watched[host].wanted
+                done = self.machine.run(argv, timeout_s, Path(place), around, wanted)  # type: ignore[arg-type]
+                with safe_paths.folder(Path(place)) as folder:
+                    files = remote_agent.collected(folder, outputs)
+            found[host] = remote.RanOn(replace(done, watched=None), began, clock.now_s, files, done.watched)
+            ended = max(ended, clock.now_s)
+        clock.now_s, self.machine.rules = ended, rules
+        return found
+
+
+def _keep_to(cpus: list[int]) -> None:
+    """In place of process.keep_to: this process keeps its CPUs."""
+
+
 class Scripted(Allocation):
     """A campaign that `measure` runs in this process, on a scripted machine."""
 
@@ -226,6 +291,8 @@ class Scripted(Allocation):
 
     def measure(self, *arguments: str, code: int = 0) -> str:
         """`iosweep measure` of the first allocation; returns its messages."""
+        if self.machine.hosts:
+            arguments = ("--scheduler", "slurm", "--launcher", "srun", *arguments)
         said = io.TextIOWrapper(io.BytesIO(), encoding="utf-8", write_through=True)
         with self._here(said):
             found = cli.main(self.command(*arguments)[3:])
@@ -240,7 +307,9 @@ class Scripted(Allocation):
         before, where, stderr = dict(os.environ), Path.cwd(), sys.stderr
         machine, clock = self.machine, self.machine.clock
         time = SimpleNamespace(time=clock.time, monotonic=clock.monotonic, sleep=clock.sleep)
-        agent = type("OfMachine", (InProcess,), {"machine": machine})
+        agent, agents = (type("OfMachine", (kind,), {"machine": machine}) for kind in (InProcess, Agents))
+        hosts = machine.hosts
+        job = query.Job("7", "c", "RUNNING", "", "me", "", "/", len(hosts), hosts, clock.now_s, None, "")
         os.environ["PATH"], os.environ["COLUMNS"] = self.path, "300"
         os.chdir(self.place)
         find.sha256.cache_clear()  # a runner remembers no program of another one
@@ -249,10 +318,12 @@ class Scripted(Allocation):
                 patch.setattr(sys, "stderr", said)
                 patch.setattr(gc, "freeze", lambda: None)
                 patch.setattr(allocation, "Agent", agent)
+                patch.setattr(allocation, "RemoteAgents", agents)
+                patch.setattr(allocation, "slurm_job", lambda: job)
                 patch.setattr(budget, "time", time)
                 patch.setattr(campaign_directory, "time", time)
                 patch.setattr(repetition, "datetime", clock)
-                patch.setattr(process, "keep_to", lambda cpus: None)
+                patch.setattr(process, "keep_to", _keep_to)
                 patch.setattr(process, "adopt_orphans", lambda: None)
                 for module in (launchers, launching):
                     patch.setattr(module, "mpiexec", lambda search=None: machine.mpiexec)
