@@ -23,9 +23,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 
-import scripted
 import slurm as clusters
-import standins
 from held_job import Held
 from iosweep.plan import launchers
 from iosweep.programs import find
@@ -49,7 +47,7 @@ TIERS = {
 }
 #: What a unit test must not do (names of audit events).
 PROCESS_EVENTS = {"subprocess.Popen", "os.fork", "os.forkpty", "os.posix_spawn", "os.exec", "os.system"}
-PROGRAM_FIXTURES = {"fio", "chromium", "stand_ins", "mpi_tools"}
+PROGRAM_FIXTURES = {"fio", "chromium"}
 SQUEUE = shutil.which("squeue")
 _CLONE_NEWNS = 0x00020000  # os.unshare is there since Python 3.12
 _MS_REC, _MS_PRIVATE = 0x4000, 0x40000
@@ -301,34 +299,6 @@ def fio() -> Path:
 @pytest.fixture(scope="session")
 def chromium() -> Path:
     return program("chromium", package="chromium")
-
-
-@pytest.fixture(scope="session")
-def scripted_tools(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A directory for PATH with `fio`, `ior` and `mdtest` that measure nothing and print what real ones would."""
-    return scripted.install(tmp_path_factory.mktemp("tools"))
-
-
-@pytest.fixture(scope="session")
-def mpi_tools(stand_ins: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A directory for PATH with `ior` and `mdtest`: stand-ins, or the real ones if IOSWEEP_REAL_MPI_TOOLS=1 says so."""
-    if os.environ.get("IOSWEEP_REAL_MPI_TOOLS") != "1":
-        return stand_ins
-    found = {tool: shutil.which(tool) for tool in standins.TOOLS}
-    if None in found.values():
-        pytest.fail("IOSWEEP_REAL_MPI_TOOLS=1 asks for the real ior and mdtest, and they are not both on PATH")
-    directory = tmp_path_factory.mktemp("mpi-tools")
-    for tool, path in found.items():
-        (directory / tool).symlink_to(str(path))
-    return directory
-
-
-@pytest.fixture(scope="session")
-def stand_ins(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A directory for PATH with stand-ins for `ior` and `mdtest` (standins/README.md)."""
-    if reason := standins.missing():
-        pytest.skip(reason)
-    return standins.build(tmp_path_factory.getbasetemp())
 
 
 @pytest.fixture(scope="session")

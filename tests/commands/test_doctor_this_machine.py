@@ -2,13 +2,13 @@
 
 import json
 import os
-import shutil
 import signal
 import subprocess
 from pathlib import Path
 
 import pytest
 
+import scripted
 from iosweep.commands import cli
 from iosweep.commands.doctor import node_probe
 from iosweep.commands.doctor import this_machine as needs
@@ -31,11 +31,11 @@ Capture = pytest.CaptureFixture[str]
 
 
 @pytest.fixture
-def here(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, fio: Path, stand_ins: Path) -> Path:
+def here(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, fio: Path) -> Path:
     """A directory with a configuration of fio and IOR, a target, and both tools on PATH."""
     for name in ("bin", "target", "config"):
         (tmp_path / name).mkdir()
-    shutil.copy(stand_ins / "ior", tmp_path / "bin")
+    scripted.install(tmp_path / "bin", tools=["ior"])
     (tmp_path / "bin/fio").symlink_to(fio)
     (tmp_path / "config/sweep.yaml").write_text(CAMPAIGN.format(target=tmp_path / "target", share="100%"))
     monkeypatch.chdir(tmp_path)

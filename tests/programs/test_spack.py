@@ -28,11 +28,11 @@ IOR = {
 
 
 class Site(Campaign, Marked):
-    """A campaign whose tools Spack builds. `spack`: the stand-in's directory; `tools`: keys of the configuration."""
+    """A campaign whose tools Spack builds. `spack`: the stand-in's directory; `keys`: those of the configuration."""
 
     def __init__(self, place, spack, packages):
         Marked.__init__(self)
-        self.spack, self.packages, self.tools = spack, packages, {"spack": str(spack)}
+        self.spack, self.packages, self.keys = spack, packages, {"spack": str(spack)}
         place.mkdir(exist_ok=True)
         self.own = place / "spack.yaml"
         self.own.write_text(standin.spack_yaml(packages))
@@ -41,7 +41,7 @@ class Site(Campaign, Marked):
     def configure(self, *sweeps, **_):
         """`sweeps`: in place of FIO."""
         given = [sweep for sweep in sweeps if sweep]  # empty when the campaign is made
-        Allocation.configure(self, tools={"provider": "spack", **self.tools}, sweeps=given or [FIO])
+        Allocation.configure(self, tools={"provider": "spack", **self.keys}, sweeps=given or [FIO])
 
     @property
     def environment(self):
@@ -164,7 +164,7 @@ def test_nothing_is_built_where_spack_its_tools_or_the_network_are_not_there(sit
     assert "fio is not among the tools" in site.build(code=1)
     (site.spack / "bin/spack").write_text("#!/bin/sh\necho 0.23.1\n")
     assert "0.23.1" in site.build(code=1)
-    site.tools["spack"] = "/nosuch"
+    site.keys["spack"] = "/nosuch"
     site.configure()
     assert "/nosuch/bin/spack" in site.build(code=1)
     (site.place / "tools").rename(site.place / "away")

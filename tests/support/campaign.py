@@ -26,7 +26,6 @@ from iosweep.plan.expand import make_plan
 from iosweep.plan.model import Plan, Point
 from iosweep.programs import find
 from iosweep.results import merge
-from iosweep.results.reasons import REASONS
 from iosweep.results.record import Record
 from iosweep.results.store import Store
 from iosweep.tools import tools
@@ -320,15 +319,6 @@ class Allocation:
     def failed(self) -> set[str]:
         """The checks that fail anywhere."""
         return {row["check"] for row in self.checks() if row["outcome"] == "fail"}
-
-
-def said(row: dict[str, Any]) -> str:
-    """Why a row is not valid, without the reasons that a busy machine may add."""
-    busy = re.compile(
-        r"of the CPU time|^other processes used |^others (read|wrote) |^ran for .* s where .* were asked for$"
-        r"|% of the (others'|other's) rate|^the rate "
-    )
-    return REASONS.join(r for r in row["reasons"].split(REASONS) if not busy.search(r))
 
 
 class Campaign(Allocation):
