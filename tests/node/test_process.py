@@ -171,7 +171,7 @@ def test_bytes_of_a_command_are_blocks_of_512(monkeypatch: pytest.MonkeyPatch) -
 
 @pytest.mark.parametrize(("now_s", "kept"), [(89.9, False), (90.0, True)])
 def test_a_time_limit_ends_the_whole_tree_and_keeps_what_was_printed(tree: Tree, now_s: float, kept: bool) -> None:
-    ends = "" if kept else '\nwhile [ "$(wc -l < "$0")" -lt 2 ]; do sleep 0.01; done; exit 0'
+    ends = "" if kept else '\nuntil [ "$(wc -l < "$0")" = 2 ]; do sleep 0.01; done; exit 0'
     done = apart(tree.run, "echo first;" + (WAITS if kept else STUBBORN + ends), 90.0, lambda _: now_s)
     assert (done.timed_out, done.exit_code, done.left_behind) == (kept, -9 if kept else 0, ())
     assert done.stdout == b"first\n"
@@ -180,7 +180,7 @@ def test_a_time_limit_ends_the_whole_tree_and_keeps_what_was_printed(tree: Tree,
 
 def test_what_is_left_by_a_command_that_was_killed_is_ended(tree: Tree) -> None:
     """As fio's workers are when fio is killed."""
-    script = STUBBORN + 'while [ "$(wc -l < "$0")" -lt 2 ]; do sleep 0.01; done; kill -9 $$'
+    script = STUBBORN + 'until [ "$(wc -l < "$0")" = 2 ]; do sleep 0.01; done; kill -9 $$'
     done = apart(tree.run, script, 90.0, lambda _: 0.0)
     assert (done.timed_out, done.exit_code, done.left_behind) == (False, -9, ())
     assert tree.gone()
