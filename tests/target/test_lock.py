@@ -199,6 +199,20 @@ def test_a_lock_that_was_removed_or_replaced_is_not_the_lock(tmp_path: Path) -> 
         assert not held.now()["enforced"]
 
 
+def test_a_lock_that_is_removed_while_it_is_taken_is_taken_anew(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    flock, removed = lock._flock, []
+
+    def late(handle: int) -> str:
+        if not removed:
+            removed.append(file.unlink())
+        return flock(handle)
+
+    monkeypatch.setattr(lock, "_flock", late)
+    held = lock.take(file, MINE, "it")
+    assert held.in_place()
+    held.close()
+
+
 @pytest.mark.parametrize("what", ["link", "hard link", "directory", "fifo"])
 def test_something_else_in_its_place_is_left_alone(file: Path, what: str) -> None:
     precious = file.with_name("precious")
