@@ -39,6 +39,7 @@ def test_each_direction_and_worker_counts() -> None:
 
 
 def test_a_look_that_was_late_stands_for_its_time_and_a_gap_for_a_standstill_where_the_bytes_say_so() -> None:
+    assert values(logs(STEADY), 2.0) == [1.0] * 20
     assert values(logs([(150, 1024, 0), *STEADY[1:]]), 2.0) == [1.0] * 20
     gap = logs(STEADY[:5] + STEADY[14:])
     assert values(gap, 2.0) == [1.0] * 20
