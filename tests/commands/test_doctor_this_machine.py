@@ -1,23 +1,21 @@
 """`iosweep doctor` on this machine: what a campaign needs, and the CPUs that are reserved."""
 
 import json
-import os
-import signal
-import subprocess
+import re
 from pathlib import Path
 
 import pytest
+from syrupy.assertion import SnapshotAssertion
 
-import scripted
 from iosweep.commands import cli
-from iosweep.commands.doctor import node_probe
-from iosweep.commands.doctor import this_machine as needs
-from iosweep.errors import Obstacle
+from iosweep.commands.doctor import this_machine
+from iosweep.errors import Obstacle, TargetHangs
 from iosweep.findings import Line
+from iosweep.plan.launchers import Mpiexec
+from iosweep.programs import find
 from iosweep.programs.find import Program, UnusableTool
-from targets import as_root, needs_bindfs
-
-pytestmark = pytest.mark.local
+from iosweep.target.agent import Agent
+from machine import InProcess
 
 CAMPAIGN = """\
 campaign: looked-at
@@ -27,91 +25,80 @@ sweeps:
   - {{name: a, tool: fio, phases: [rand_read], phase_time: 1s, options: {{file_size: 1m}}, repetitions: 1}}
   - {{name: b, tool: ior, phases: [seq_write], phase_time: 1s, options: {{file_size: 1m}}, repetitions: 1}}
 """
-Capture = pytest.CaptureFixture[str]
+
+
+class Here:
+    """A directory with a configuration of fio and IOR, a target, and both tools on PATH; the agent is in this
+    process."""
+
+    def __init__(self, place: Path, capsys: pytest.CaptureFixture[str]):
+        self.place, self._capsys, self.target = place, capsys, place / "target"
+        self.target.mkdir()
+        (place / "config").mkdir()
+        self.configure("100%")
+
+    def configure(self, share: str) -> None:
+        (self.place / "config/sweep.yaml").write_text(CAMPAIGN.format(target=self.target, share=share))
+
+    def doctor(self, code: int) -> dict[str, Line]:
+        """check -> its line."""
+        assert cli.main(["doctor", "--json"]) == code
+        lines = [Line(**line) for line in json.loads(self._capsys.readouterr().out)["lines"]]
+        assert [line.check for line in lines] == ["configuration", "tools", "target", "space", "reserved CPUs"]
+        return {line.check: line for line in lines}
 
 
 @pytest.fixture
-def here(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, fio: Path) -> Path:
-    """A directory with a configuration of fio and IOR, a target, and both tools on PATH."""
-    for name in ("bin", "target", "config"):
-        (tmp_path / name).mkdir()
-    scripted.install(tmp_path / "bin", tools=["ior"])
-    (tmp_path / "bin/fio").symlink_to(fio)
-    (tmp_path / "config/sweep.yaml").write_text(CAMPAIGN.format(target=tmp_path / "target", share="100%"))
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("PATH", f"{tmp_path}/bin{os.pathsep}/bin")
+def machine_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Here:
+    found = {"fio": Program("/x/fio", "ab", "fio-3.33", ()), "ior": Program("/x/ior", "ab", "IOR-4.0.0", ())}
+    monkeypatch.setattr(find, "find", lambda tool, *_: found[tool.name])
+    monkeypatch.setattr(this_machine, "mpiexec", lambda *_: Mpiexec("/x/mpiexec", "4.3.0"))
+    monkeypatch.setattr(Agent, "call", InProcess.call)
     monkeypatch.delenv("SLURM_JOB_ID", raising=False)
-    return tmp_path
+    monkeypatch.chdir(tmp_path)
+    return Here(tmp_path, capsys)
 
 
-def doctor(capsys: Capture, code: int) -> dict[str, Line]:
-    """`iosweep doctor` in the current directory: check -> its line."""
-    assert cli.main(["doctor", "--json"]) == code
-    lines = [Line(**line) for line in json.loads(capsys.readouterr().out)["lines"]]
-    assert [line.check for line in lines] == ["configuration", "tools", "target", "space", "reserved CPUs"]
-    return {line.check: line for line in lines}
-
-
-def test_all_is_there(here: Path, capsys: Capture) -> None:
-    found = doctor(capsys, 0)
-    assert found["configuration"].seen == "config/sweep.yaml: looked-at, with fio, ior on 1 node"
+def test_this_machine_is_well(
+    machine_here: Here,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    snapshot: SnapshotAssertion,
+) -> None:
+    monkeypatch.setenv("COLUMNS", "300")
+    found = machine_here.doctor(0)
     assert {found[check].outcome for check in ("configuration", "tools", "target", "space")} == {"ok"}, found
-    assert f"{here}/bin/ior (" in found["tools"].seen
-    assert found["target"].seen.endswith(", writable")
-    assert list((here / "target").iterdir()) == []
+    assert list(machine_here.target.iterdir()) == []
+    assert cli.main(["doctor"]) == 0
+    lines = [line for line in capsys.readouterr().out.splitlines() if line.startswith("ok ") and "reserved" not in line]
+    said = re.sub(r"(ok +target +).*(, writable)", r"\1FILE SYSTEM\2", "\n".join(lines))
+    assert re.sub(r"fits .*", "fits", said) == snapshot
 
 
-def test_a_tool_that_is_not_here(here: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PATH", str(here / "bin"))
-    (here / "bin/ior").unlink()
-    found = doctor(capsys, 1)
-    assert found["tools"].outcome == "wrong"
-    assert found["tools"].seen == "ior is not on PATH: their points would be missing"
-    assert found["tools"].change.startswith("get it with ")
-    assert cli.main(["doctor"]) == 1
-    assert "all is well" not in capsys.readouterr().out
-
-
-def test_what_ranks_are_started_with() -> None:
-    there = {"ior": Program("/x/ior", "ab", "IOR-4.0.0", ())}
-    assert needs.judged(there, object()) == Line("tools", "ok", "/x/ior (IOR-4.0.0)")
-    found = needs.judged(there, Obstacle("there is no mpiexec of MPICH", "`make venv` installs one"))
-    assert (found.outcome, found.change) == ("wrong", "`make venv` installs one")
-    broken = needs.judged(there | {"fio": UnusableTool("/x/fio does not run: exit code 1", "", False)}, None)
-    assert (broken.outcome, broken.change) == ("wrong", "see what is wrong with it")
-
-
-def test_a_target_that_is_not_here(here: Path, capsys: Capture) -> None:
-    (here / "target").rmdir()
-    found = doctor(capsys, 1)
-    assert "does not exist" in found["target"].seen
-    assert found["target"].change.startswith("mount it")
-    assert (found["space"].outcome, found["space"].seen) == ("not checked", "see target")
-
-
-def test_a_target_with_too_little_room(here: Path, capsys: Capture) -> None:
-    (here / "config/sweep.yaml").write_text(CAMPAIGN.format(target=here / "target", share="0%"))
-    found = doctor(capsys, 1)
+def test_a_target_that_is_not_usable_is_wrong_and_the_rest_is_checked(
+    machine_here: Here, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    machine_here.configure("0%")
+    found = machine_here.doctor(1)
     assert (found["target"].outcome, found["space"].outcome) == ("ok", "wrong")
+    machine_here.target.rmdir()
+    absent = machine_here.doctor(1)
+
+    def hangs(*_: object, **__: object) -> None:
+        raise TargetHangs("no progress")
+
+    monkeypatch.setattr(Agent, "call", hangs)
+    for found in (absent, machine_here.doctor(1)):
+        outcomes = {check: found[check].outcome for check in ("tools", "target", "space")}
+        assert outcomes == {"tools": "ok", "target": "wrong", "space": "not checked"}
+        assert found["target"].change
 
 
-@as_root
-@needs_bindfs
-def test_a_target_that_does_not_answer(here: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is named, with what to do; the rest is checked."""
-    monkeypatch.setattr(node_probe, "TARGET_S", 0.5)
-    mounted = here / "target"
-    with subprocess.Popen(["bindfs", "-f", here / "config", mounted], env={"PATH": os.defpath}) as server:
-        try:
-            while not mounted.is_mount():
-                assert server.poll() is None
-            server.send_signal(signal.SIGSTOP)
-            found = doctor(capsys, 1)
-        finally:
-            server.kill()
-            server.wait()
-            subprocess.run(["umount", mounted], check=True, env={"PATH": f"{os.defpath}:/sbin"})
-    assert "the target does not answer: no progress for 0.5 s while looking which file system" in found["target"].seen
-    assert found["target"].change.startswith("find out why it does not answer")
-    assert found["space"].outcome == "not checked"
-    assert found["tools"].outcome == "ok"
+def test_a_tool_that_is_not_here_is_wrong() -> None:
+    there: dict[str, Program | UnusableTool] = {"ior": Program("/x/ior", "ab", "IOR-4.0.0", ())}
+    hydra = Mpiexec("/x/mpiexec", "4.3.0")
+    assert this_machine.judged(there, hydra) == Line("tools", "ok", "/x/ior (IOR-4.0.0)")
+    found = this_machine.judged(there, Obstacle("there is no mpiexec of MPICH", "`make venv` installs one"))
+    assert (found.outcome, found.change) == ("wrong", "`make venv` installs one")
+    broken = this_machine.judged(there | {"fio": UnusableTool("/x/fio does not run: exit code 1", "", False)}, None)
+    assert (broken.outcome, broken.change) == ("wrong", "see what is wrong with it")
