@@ -18,7 +18,7 @@ from iosweep.node.cpu_record import Load, MachineCounters, NodeLoad
 from iosweep.node.io_record import Moved
 from iosweep.node.process import Completed
 from iosweep.node.watching import Watched
-from iosweep.plan.launchers import LAUNCHERS, SLURM_LAUNCHERS, Mpiexec, mpiexec
+from iosweep.plan.launchers import LAUNCHERS, SLURM_LAUNCHERS, Mpiexec
 from iosweep.programs.find import Program
 from iosweep.run import remote_agent
 from iosweep.run.launching import Commands, lacking_pmi, together
@@ -162,18 +162,6 @@ def test_the_launcher_is_used_for_mpi_only(agent: Agent, tmp_path: Path) -> None
     assert commands.argv(tool(), ["sh", "b"], 3) == ["/y/a", "b"]  # what was found, whatever is on PATH by now
     mpi = commands.argv(tool(mpi=True), ["sh", "b"], 3)
     assert (mpi[0], mpi[-4:]) == ("/x/mpiexec", ["-n", "3", "/y/a", "b"])
-
-
-def test_ranks_write_into_the_scratch_directory(agent: Agent, tmp_path: Path) -> None:
-    found = mpiexec()
-    assert isinstance(found, Mpiexec)
-    commands = Commands(agent, LAUNCHERS["mpiexec"], tmp_path / "scratch", found, program(sys.executable))
-    script = [sys.executable, "-c", "import os; open('log', 'a').write(os.environ['PMI_RANK'])"]
-    done, streams = commands.run(tool(mpi=True), [script], 3, 60.0)
-    assert done.exit_code == 0, done.stderr
-    assert sorted(streams["log"]) == sorted(b"012")
-    assert done.argv == (*commands.argv(tool(mpi=True), script, 3),)
-    assert done.left_behind == ()
 
 
 def test_ranks_end_with_their_time(tmp_path: Path) -> None:

@@ -41,7 +41,7 @@ while not select.select([sys.stdin], [], [], 0.02)[0]:
 print(json.dumps(sorted(seen)))
 """
 #: Long enough to be seen, and what the tools say of it.
-SLOW = {"sleep_s": 2.0, "seconds": 1.0}
+SLOW = {"sleep_s": 1.2, "seconds": 0.6}
 OPTIONS: dict[str, Any] = TWO["options"] | {"threads_per_node": 2}
 MDTEST: dict[str, Any] = {
     "name": "m", "tool": "mdtest", "phases": ["create", "delete"], "repetitions": 1, "axes": {"nodes": [2]},

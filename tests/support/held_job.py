@@ -4,7 +4,6 @@ import json
 import re
 import subprocess
 import sys
-import uuid
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -35,7 +34,6 @@ class Held:
 
     def __init__(self, cluster: Cluster, *options: str, hosts: Sequence[str] = ("n1", "n2")) -> None:
         self.cluster, self.hosts = cluster, tuple(hosts)
-        self.mark = str(uuid.uuid4())  # in the environment of all that runs in it
         said = cluster.run(["salloc", "--no-shell", f"--nodes={len(hosts)}", "--exclusive", *options]).stderr
         self.job = re.findall(r"Granted job allocation (\d+)", said)[0]
 
@@ -46,7 +44,7 @@ class Held:
 
     def popen(self, argv: Sequence[str], env: Mapping[str, str | None] | None = None, **more: Any) -> Inside:
         """Start a command on the first node. Of Slurm it has what a job of Snakemake has: the number of the job."""
-        variables = {"SLURM_JOB_ID": self.job, "HELD": self.mark, **(env or {})}
+        variables = {"SLURM_JOB_ID": self.job, **(env or {})}
         return self.cluster.popen(argv, on=self.hosts[0], env=variables, **more)
 
     def start(self, argv: Sequence[str], env: Mapping[str, str | None] | None = None, **more: Any) -> Running:

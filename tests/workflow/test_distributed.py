@@ -95,7 +95,7 @@ def only_theirs(dfs: Dfs) -> bool:
 
 def test_what_reaches_the_servers_is_told_from_what_a_client_keeps(slurm_dfs: Dfs, job: Job) -> None:
     """MooseFS's client accepts O_DIRECT, keeps what is written in its memory, and sends the last version of a block."""
-    job.made.configure(sweeps=[OVER_AND_OVER, READS, ONCE])
+    job.made.configure(sweeps=[OVER_AND_OVER, READS, ONCE], limits={"share_of_free": "100%", "fill": "100%"})
     job.measure()
     found = job.outcomes("reached")
     merges = slurm_dfs.kind == "moosefs"
@@ -119,7 +119,7 @@ def test_a_fault_ends_the_job_in_time_and_the_next_one_completes_the_campaign(
     job.made.configure(HIT | {"phases": [phase], "options": options}, target={"deadline": "5s"}, limits=limits)
     [point] = job.made.plan.points
     running = job.start()
-    measuring = f"--name={phase} .*{job.made.target}"
+    measuring = f"name={phase} "
     wait_for(lambda: job.made.files() and job.held.alive(measuring, "n2"), over=running.over, pause_s=0.2)
     before = dict(plain_records_of(job.made.store, point.id))
     FAULTS[fault].do(slurm_dfs)
