@@ -105,12 +105,13 @@ def measured(place: Path, sweep: dict[str, Any], lie: Lie | None = None) -> Scri
     return made
 
 
-@pytest.mark.parametrize("name", LIES)
-def test_a_lie_is_caught_by_its_check(name: str, tmp_path: Path) -> None:
-    lie = LIES[name]
-    made = measured(tmp_path, lie.sweep, lie)
-    assert lie.check in made.failed(), [(row["outcome"], row["evidence"]) for row in made.checks(lie.check)]
-    assert {row["verdict"] for row in made.rows()} == {lie.verdict}
+@pytest.mark.parametrize("check", sorted({lie.check for lie in LIES.values()}))
+def test_a_lie_is_caught_by_its_check(check: str, tmp_path: Path) -> None:
+    for name, lie in LIES.items():
+        if lie.check == check:
+            made = measured(tmp_path / name, lie.sweep, lie)
+            assert check in made.failed(), (name, [(row["outcome"], row["evidence"]) for row in made.checks(check)])
+            assert {row["verdict"] for row in made.rows()} == {lie.verdict}, name
 
 
 def test_the_truth_is_valid(tmp_path: Path) -> None:

@@ -121,14 +121,14 @@ FAULTS: dict[str, tuple[dict[str, Any], scripted.Rule]] = {
 }
 
 
-@pytest.mark.parametrize("name", FAULTS)
-def test_a_fault_of_the_tool_is_invalid_and_its_files_go(made: Scripted, name: str) -> None:
-    sweep, rule = FAULTS[name]
-    made.configure(sweep | {"axes": {"threads_per_node": [2]}})
-    made.machine.play(rule)
-    made.measure("--launcher", "mpiexec")
-    assert "invalid" in {row["verdict"] for row in made.rows()}
-    assert list(made.ours.glob("fresh/*")) == []
+def test_a_fault_of_the_tool_is_invalid_and_its_files_go(tmp_path: Path) -> None:
+    for name, (sweep, rule) in FAULTS.items():
+        (tmp_path / name).mkdir()
+        made = Scripted(tmp_path / name, sweep | {"axes": {"threads_per_node": [2]}})
+        made.machine.play(rule)
+        made.measure("--launcher", "mpiexec")
+        assert "invalid" in {row["verdict"] for row in made.rows()}, name
+        assert list(made.ours.glob("fresh/*")) == [], name
 
 
 def test_a_set_that_a_larger_point_cannot_prepare_does_not_take_the_smaller_with_it(made: Scripted) -> None:

@@ -19,18 +19,17 @@ def test_an_agent_reports_what_it_waits_for(monkeypatch: pytest.MonkeyPatch) -> 
     with remote_agent._Reply(Request(3, "check", [], None, 0.05), "n2") as reply:
         wait_for(lambda: sent)
         reply.send(Answer(value=None))
-    said = "the target does not answer: no progress for 0.05 s while looking at the campaign's directory"
-    assert [answer.hangs for answer in sent] == [said]
+    assert len(sent) == 1 and "no progress for 0.05 s" in (sent[0].hangs or "")
     outcome = sent[0].outcome(directories.check)
     assert isinstance(outcome, TargetHangs)
     assert str(outcome) == sent[0].hangs
 
 
-@pytest.mark.parametrize(("operation", "report_s"), [("check", 0.0), ("check", 60.0), ("clock", 0.01)])
-def test_an_agent_answers_once(operation: str, report_s: float, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_agent_answers_once(monkeypatch: pytest.MonkeyPatch) -> None:
     sent: list[Answer] = []
     monkeypatch.setattr(fan_out, "send", lambda number, who, value: sent.append(convert(value, Answer)))
-    with remote_agent._Reply(Request(3, operation, [], None, report_s), "n2") as reply:
-        assert bool(reply._timer) == (report_s == 60)
-        reply.send(Answer(value=7))
-    assert sent == [Answer(value=7)]
+    for operation, report_s in (("check", 0.0), ("check", 60.0), ("clock", 0.01)):
+        with remote_agent._Reply(Request(3, operation, [], None, report_s), "n2") as reply:
+            assert bool(reply._timer) == (report_s == 60)
+            reply.send(Answer(value=7))
+        assert [sent.pop(), *sent] == [Answer(value=7)], operation
