@@ -126,8 +126,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     gone = set(left_out)
     items[:] = [item for item in items if item not in gone]
     config.hook.pytest_deselected(items=left_out)
-    # Stories begin with the cluster; they are waited for at last. What needs the cluster alone comes after them.
-    items.sort(key=lambda item: ("slurm_alone" in getattr(item, "fixturenames", ()), is_story(item)))
+    # Stories run side by side in threads, and nothing beside them: other tests change the environment of the process.
+    items.sort(key=lambda item: not is_story(item))
     if lost := {item.path.name for item in items if tier(item) == "cluster" and not uses_cluster(item.path)}:
         raise pytest.UsageError(f"tests of the cluster in files that import neither slurm nor held_job: {lost}")
 
