@@ -35,7 +35,7 @@ ONCE: dict[str, Any] = NODES | {
 }  # fmt: skip
 #: Two repetitions past the caches, to be hit in the second.
 HIT: dict[str, Any] = NODES | {
-    "name": "s", "tool": "fio", "phases": ["seq_write"], "phase_time": "4s", "repetitions": 2,
+    "name": "s", "tool": "fio", "phases": ["seq_write"], "phase_time": "10s", "repetitions": 2,
     "options": {"file_size": "8m", "transfer_size": "64k", "threads_per_node": 2},
 }  # fmt: skip
 
@@ -79,13 +79,14 @@ def held(slurm_dfs: Dfs) -> Iterator[Held]:
 
 
 @pytest.fixture
-def job(slurm_dfs: Dfs, held: Held, tmp_path: Path) -> Job:
-    """Its target is on the file system, with a file of somebody else."""
+def job(slurm_dfs: Dfs, held: Held, tmp_path: Path) -> Iterator[Job]:
+    """Its target is on the file system, with a file of somebody else. It is empty afterwards."""
     made = Job(held, tmp_path, real=True)
     made.made.target = Path(AT) / "scratch"
     made.made.ours = made.made.target / "iosweep-c"
     slurm_dfs.cluster.run(["sh", "-c", f"mkdir -p {AT}/scratch/theirs; echo precious > {AT}/scratch/theirs/file"])
-    return made
+    yield made
+    slurm_dfs.cluster.run(["rm", "-rf", f"{AT}/scratch"], check=False)
 
 
 def only_theirs(dfs: Dfs) -> bool:
@@ -114,9 +115,11 @@ def test_a_fault_ends_the_job_in_time_and_the_next_one_completes_the_campaign(
     ends = getattr(FAULTS[fault], slurm_dfs.kind)
     if ends is None:
         return
+    if fault == "other-volume":
+        slurm_dfs.other_volume()  # which takes a while
     options = HIT["options"] | ({"write_mode": "new"} if phase == "seq_write" else {})
-    limits = {"grace": "5s", "retried": "0%", "fill": "100%", "share_of_free": "100%"}
-    job.made.configure(HIT | {"phases": [phase], "options": options}, target={"deadline": "5s"}, limits=limits)
+    limits = {"grace": "20s", "retried": "0%", "fill": "100%", "share_of_free": "100%"}
+    job.made.configure(HIT | {"phases": [phase], "options": options}, target={"deadline": "20s"}, limits=limits)
     [point] = job.made.plan.points
     running = job.start()
     measuring = f"name={phase} "
