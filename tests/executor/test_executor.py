@@ -1,6 +1,5 @@
 """The executor plugin with jobs and a Slurm that are stand-ins: what it submits, sees, says and decides."""
 
-import re
 import subprocess
 import tomllib
 from collections.abc import Callable, Iterator, Mapping
@@ -206,14 +205,6 @@ def test_snakemake_finds_the_plugin_and_a_package_has_it() -> None:
     assert "snakemake_executor_plugin_iosweep" in found
 
 
-def test_only_the_plugin_and_the_door_of_the_snakefile_import_snakemake() -> None:
-    """All else is read, planned and reported without it."""
-    imports = re.compile(r"^\s*(import|from) snakemake(_interface|\b)", re.MULTILINE)
-    users = [file for file in (ROOT / "workflow").rglob("*.py") if imports.search(file.read_text())]
-    elsewhere = [file for file in users if file.parent.name != "snakemake_executor_plugin_iosweep"]
-    assert elsewhere == [ROOT / "workflow/iosweep/dag.py"]
-
-
 @pytest.mark.local
 def test_jobs_are_submitted_smallest_first_with_the_command_alone(run: Run) -> None:
     run.start()
@@ -238,13 +229,6 @@ def test_a_manifest_ends_a_job_though_slurm_does_not_answer(run: Run) -> None:
     assert run.failed == []
 
 
-def test_a_manifest_of_before_ends_nothing(run: Run) -> None:
-    small = run.jobs[1]
-    small.measured()
-    run.start()
-    assert not small.manifest.exists()
-
-
 def test_a_controller_that_does_not_answer_ends_nothing_and_is_asked_again(run: Run, said: Said) -> None:
     run.start()
     run.slurm.answers = False
@@ -256,13 +240,6 @@ def test_a_controller_that_does_not_answer_ends_nothing_and_is_asked_again(run: 
     run.slurm.answers = True
     run.slurm.jobs = {id: ["COMPLETED", "None"] for id in run.slurm.jobs}
     wait_for(lambda: set(run.done) == set(run.jobs))
-
-
-def test_what_waits_and_runs_is_told(run: Run, said: Said) -> None:
-    run.start()
-    wait_for(lambda: "job 8 waits: " in said())
-    run.slurm.jobs["7"] = ["RUNNING", "None"]
-    wait_for(lambda: "job 7 runs on n1" in said())
 
 
 def test_a_job_that_can_never_start_is_canceled_and_not_tried_again(run: Run, said: Said) -> None:
@@ -291,15 +268,6 @@ def test_the_reason_of_a_job_that_failed_is_told_and_the_next_is_kept_off_its_no
     assert run.slurm.of("--parsable")[-1][-1] == "--exclude=n1"
 
 
-def test_a_reason_that_another_job_does_not_cure_is_not_tried_again(run: Run) -> None:
-    run.start()
-    small = run.jobs[1]
-    run.store.set_refusal("1-node", Refusal("it is not ours", lasting=True))
-    run.slurm.jobs["7"][0] = "FAILED"
-    run.over(small)
-    assert small.attempt > small.restart_times + 1
-
-
 def test_a_job_that_says_nothing_has_snakemakes_page(run: Run) -> None:
     run.start()
     run.slurm.jobs["7"][0] = "FAILED"
@@ -317,15 +285,6 @@ def test_a_state_is_told_and_an_unknown_job_may_have_been_too_short(run: Run, sa
     told = said()
     assert [words in told for words in ("job 7: NODE_FAIL", "job 8: unknown to Slurm")] == [True, True]
     assert (run.attempts.minutes("1-node"), run.attempts.minutes("2-node")) == (6, 12)
-
-
-def test_to_have_measured_something_is_not_a_failure(run: Run) -> None:
-    run.start()
-    small = run.jobs[1]
-    run.attempts._again = lambda: Campaign(run.campaign.results, {"1-node": 30.0})
-    run.slurm.jobs["7"][0] = "TIMEOUT"
-    run.over(small)
-    assert (small.attempt, run.attempts.minutes("1-node")) == (1, 6)
 
 
 def test_a_refused_submission_is_told_and_tried_again_by_snakemake_alone(run: Run, said: Said) -> None:

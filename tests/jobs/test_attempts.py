@@ -51,11 +51,6 @@ def test_a_job_is_tried_again_and_its_reason_is_removed(case: Case) -> None:
     assert case.jobs.minutes(NAME) == 10
 
 
-def test_the_last_reason_stays_for_the_report(case: Case) -> None:
-    assert case.fails(more=False, reason="a tool is not there") is Next.NONE
-    assert case.jobs.refusal(NAME) == Refusal("a tool is not there")
-
-
 def test_a_lasting_reason_is_not_tried_again(case: Case) -> None:
     assert case.fails(reason="it is not ours", lasting=True) is Next.NONE
 
@@ -68,11 +63,8 @@ def test_a_reason_that_all_nodes_had_twice_is_not_tried_again(case: Case) -> Non
 
 def test_only_a_job_that_was_too_short_makes_the_next_one_longer(case: Case) -> None:
     case.fails("TIMEOUT")
-    assert case.jobs.minutes(NAME) == 20
-    case.fails(reason="job 7 ends in 3 s", short_of_time=True)
-    assert case.jobs.minutes(NAME) == 30
     case.fails("NODE_FAIL")
-    assert case.jobs.minutes(NAME) == 30
+    assert case.jobs.minutes(NAME) == 20
 
 
 def test_to_have_measured_something_is_free(case: Case) -> None:
@@ -114,9 +106,3 @@ def test_the_reasons_at_the_end_of_a_run(case: Case, tmp_path: Path) -> None:
     assert case.jobs.reasons([("merge", None, log)]) == [f"merge: see {log}"]
     assert case.jobs.reasons([("tools", None, log)]) == ["it is not ours"]
     assert case.jobs.reasons([]) == []
-
-
-def test_reasons_of_an_earlier_run_are_removed(case: Case) -> None:
-    case.store.set_refusal(NAME, Refusal("of yesterday"))
-    case.jobs.begin([NAME])
-    assert case.jobs.refusal(NAME) is None

@@ -14,7 +14,6 @@ from iosweep.node.cgroup import quotas, throttled
 from iosweep.node.cpu_record import Bound, Load, MachineCounters, NodeLoad, Other, Throttled
 from iosweep.node.io_counters import IoCounters, Mounted
 from iosweep.node.load import Around, Cpu, Cpus, Look, OnCpu, Ticks, of_nodes, shares
-from iosweep.node.node_facts import NodeFacts
 from iosweep.node.watching import Job, Reader, Watch
 
 STAT = b"""cpu  99 99 99 99 99 99 99 99 0 0
@@ -68,8 +67,6 @@ def test_what_the_tool_the_kernel_and_the_client_did_not_use_is_others() -> None
         (look(10, Ticks(200, 100), 1000, ours={RANK: Ticks(150, 50)}, kernel={KTHREAD: Ticks(0, 40)}), 0.06),
         # less the target's client
         (look(10, Ticks(200, 100), 1000, client={DAEMON: Ticks(100, 100)}, **KERNEL), 0.1),
-        # ticks are counted in different ways: never less than nothing
-        (look(10, Ticks(200, 100), 1000, ours={RANK: Ticks(250, 90)}, **KERNEL), 0.0),
     ):
         assert made(end, **KERNEL)["other"] == expected, end
 
@@ -105,11 +102,6 @@ def test_processes_are_named_by_the_time_that_counts() -> None:
     assert [one.share for one in found.top] == [0.2]
 
 
-def test_looks_that_are_too_close_tell_nothing() -> None:
-    for looks in ([], [look(0, Ticks())], [look(0, Ticks()), look(0.1, Ticks(1, 1), 20)]):
-        assert shares(looks, False) is None
-
-
 ONE: dict[str, Any] = {"busy": 0.5, "ours": 0.2, "client": 0.2, "steal": 0.0, "user_only": False, "window_s": 9.0}
 
 
@@ -130,7 +122,6 @@ def test_the_worst_of_several_nodes() -> None:
     )
     found = of_nodes({"n1": slower, "n2": None, "n3": node_load(**busier | {"client": None})})
     assert found and (found.client, found.unread) == (None, ("n2",))
-    assert of_nodes({"n1": None, "n2": None}) is None
 
 
 def test_nodes_that_are_one_machine_share_what_is_ours() -> None:
@@ -140,8 +131,6 @@ def test_nodes_that_are_one_machine_share_what_is_ours() -> None:
         ([counters(1, 60, 6), counters(1, 90, 9)], 0.1),
         ([counters(2, 60, 6), counters(2, 90, 9)], 0.5),  # booted at another time
         ([counters(1, 81, 6), counters(1, 90, 9)], 0.5),  # at the same second, and it had switched more before
-        ([counters(1, 10, 6), counters(1, 49, 9)], 0.5),
-        ([counters(1, 60, 9), counters(1, 90, 12)], 0.5),  # as many switches, and more processes
     ):
         one, two = (node_load(busy=0.9, ours=ours, machine=at) for ours, at in ((0.4, first), (0.2, second)))
         found = of_nodes({"n1": one, "n2": two})
@@ -184,29 +173,6 @@ def test_a_process_on_the_cpu_of_a_rank() -> None:
     assert used_on(2, ranks, 500).bound == Bound("2", 0.5, top=(Other("stress", "eve", 0.5),))
     assert used_on(100, ranks, 1000).bound == Bound("0", 0.0)  # one that no rank uses
     assert used_on(2, ranks, 0, known=500).bound == Bound("0", 0.0)  # the kernel's threads are nobody's
-
-
-def test_cpus_count_while_their_rank_lives() -> None:
-    """The time of a rank that has ended is with its parent, on another CPU."""
-    rank, step = ("10", b"1"), ("9", b"1")
-    looks = [
-        bound_look(0, {0: 0, 1: 0}, on_ours={rank: on(0, 0)}),
-        bound_look(5, {0: 500, 1: 0}, on_ours={rank: on(0, 500)}),
-        bound_look(10, {0: 1000, 1: 0}, on_ours={step: on(1, 1000)}),
-    ]
-    load = shares(looks, False, ALONE[:1])
-    assert load and load.bound == Bound("0", 0.0)
-    ended = shares(looks[1:], False, ALONE[:1])
-    assert ended and ended.bound is None
-
-
-MOUNT = "master on 9421 on /mnt/a b type fuse.mfs (rw,relatime)"
-
-
-def test_what_is_known_of_a_node_beforehand() -> None:
-    facts = NodeFacts(host="n", fstype="fuse.mfs", mount=MOUNT, reserved_cpus="3")
-    assert Around.of_node(facts) == Around("fuse.mfs", "/mnt/a b", "3")
-    assert Around.of_node(NodeFacts(host="n")) == Around()
 
 
 # What /proc shows, of processes that are made up
@@ -322,10 +288,9 @@ def test_threads_are_told_by_their_cpus_where_ranks_are_bound_or_cpus_reserved(p
 
 
 def test_a_client_is_known_by_its_name(proc: Proc) -> None:
-    names = {60: "wekanode", 61: "weka_init", 62: "mmfsd", 63: "beegfs-helper", 64: "glusterfs", 65: "fio"}
-    for pid, name in names.items():
+    for pid, name in {60: "wekanode", 61: "weka_init", 62: "mmfsd", 63: "fio"}.items():
         proc.add(pid, name, 1)
-    for fstype, clients in (("wekafs", {60, 61}), ("gpfs", {62}), ("beegfs", {63}), ("ext4", set())):
+    for fstype, clients in (("wekafs", {60, 61}), ("gpfs", {62}), ("ext4", set())):
         reader = Reader(Around(fstype, "/mnt/target"))
         assert (pids(reader.look().client), reader.client_is_process) == (clients, bool(clients)), fstype
 
@@ -341,7 +306,6 @@ def test_the_daemon_of_a_fuse_mount_is_known_by_its_mount_point(proc: Proc) -> N
         ("fuse.mfs", "/mnt/x y", {60}),
         ("fuse", "/mnt/3", {63}),
         ("fuse", "/mnt/none", {60, 61, 63}),
-        ("ext4", "/mnt/x y", set()),
     ):
         watching._clients.clear()
         assert pids(Reader(Around(fstype, mount)).look().client) == daemons, (fstype, mount)
@@ -395,13 +359,6 @@ def test_a_node_is_looked_at_from_a_moment_after_the_start_to_the_end(
     assert apart_s == sorted(apart_s)
 
 
-def test_this_machine() -> None:
-    """Whatever it is: we are ours, and its CPUs have had some time."""
-    found = Reader(Around()).look()
-    assert str(watching.os.getpid()) in {pid for pid, _ in found.ours}
-    assert found.cpus.total >= sum(found.cpus.busy) > 0
-
-
 # CPU quotas, by the files of control groups
 
 
@@ -421,10 +378,8 @@ def test_quotas_of_groups_of_both_versions_and_of_those_above(tmp_path: Path) ->
     step = group(tmp_path / "system/job_7/step_0", V2)
     group(tmp_path / "system/job_8", V2)
     assert quotas("0::/system/job_7/step_0\n", tmp_path) == {step: counted, job: counted, top: nothing}
-    assert quotas("0::/../x\n", tmp_path) == {top: nothing}, "a container that sees its own groups only"
     old = group(tmp_path / "cpu,cpuacct/slurm", V1)
     assert quotas("4:memory:/a\n3:cpu,cpuacct:/slurm\n2:cpuset:/\n", tmp_path) == {old: counted}
-    assert quotas("", tmp_path) == {}
 
 
 def test_the_quota_counts_that_stopped_us_longest() -> None:
@@ -432,5 +387,3 @@ def test_the_quota_counts_that_stopped_us_longest() -> None:
     before = {a: Throttled(10, 5, 1.0), b: Throttled(10, 0, 0.0)}
     after = {a: Throttled(60, 10, 2.0), b: Throttled(60, 40, 9.0), new: Throttled(60, 60, 60.0)}
     assert throttled(before, after) == Throttled(50, 40, 9.0)
-    assert throttled(before, before) == Throttled(0, 0, 0.0)
-    assert throttled({}, {}) is None

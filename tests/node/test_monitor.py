@@ -72,11 +72,6 @@ def test_a_counter_that_began_again_and_a_level_that_was_not_read() -> None:
     assert [math.isnan(one) for one in dirty.values[2:]] == [True, True, False]
 
 
-def test_shares_are_at_most_one() -> None:
-    (share,) = series(encoded("", samples(0.0, 1.0, 2.0, device_busy_share=[0.0, 1.02, 2.0]), 1.0))
-    assert share.values[0] == 1.0
-
-
 def test_several_nodes_in_one_stream() -> None:
     one, two = (encoded("", samples(0.0, 1.0, sent_bytes_per_s=[0.0, rate]), 1.0) for rate in (1.0, 2.0))
     whole = of_nodes({"n1": one, "n2": two, "n3": b""})
@@ -90,17 +85,6 @@ def test_what_is_not_such_a_stream_has_no_series() -> None:
         assert series(bad) == () and is_whole(bad) == (bad == b"")
     assert is_whole(good) and is_whole(good + good) and not is_whole(good + good[:-1])
     assert series(good + head.format(10**12).encode()) == series(good)
-    for place in range(len(good)):
-        damaged = bytearray(good)
-        damaged[place] ^= 0x15
-        series(bytes(damaged))  # nothing is raised
-
-
-def test_quantities_that_are_not_known_are_left_out() -> None:
-    """Others would stand for the tool's own rates, or have names that the tables do not take."""
-    good = encoded("", samples(0.0, 1.0, sent_bytes_per_s=[0.0, 1.0]), 1.0)
-    for name in (b"ops_per_s", b"No name", b"x" * 9999):
-        assert series(good.replace(b"sent_bytes_per_s", name) + good) == series(good)
 
 
 def test_long_commands_are_read_less_often(monkeypatch: pytest.MonkeyPatch) -> None:

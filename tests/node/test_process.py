@@ -134,8 +134,6 @@ def test_exit_codes_and_output_are_those_of_the_command(monkeypatch: pytest.Monk
             done = sh(f"echo out; echo err >&2; {script}")
             assert (done.exit_code, done.timed_out, done.flooded, done.left_behind) == (code, False, False, ())
             assert (done.stdout, done.stderr) == (b"out\n", b"err\n")
-    big = sh("head -c 3000000 /dev/zero | tr '\\0' x; head -c 3000000 /dev/zero | tr '\\0' y >&2")
-    assert (big.stdout, big.stderr) == (b"x" * 3_000_000, b"y" * 3_000_000)
 
 
 def test_no_shell_reads_the_words_and_nobody_is_waited_for_to_type() -> None:
@@ -178,14 +176,6 @@ def test_a_time_limit_ends_the_whole_tree_and_keeps_what_was_printed(tree: Tree,
     assert tree.gone()
 
 
-def test_what_is_left_by_a_command_that_was_killed_is_ended(tree: Tree) -> None:
-    """As fio's workers are when fio is killed."""
-    script = STUBBORN + 'until [ "$(wc -l < "$0")" = 2 ]; do sleep 0.01; done; kill -9 $$'
-    done = apart(tree.run, script, 90.0, lambda _: 0.0)
-    assert (done.timed_out, done.exit_code, done.left_behind) == (False, -9, ())
-    assert tree.gone()
-
-
 def test_the_command_ends_with_its_asker(tree: Tree) -> None:
     def leaves(tree: Tree) -> None:
         if tree.end_of_asker >= 0:
@@ -223,30 +213,6 @@ def test_what_prints_without_end_is_ended_before_it_fills_the_memory(monkeypatch
         assert max(len(done.stdout), len(done.stderr)) == 1000
 
 
-def test_what_ends_and_leaves_another_meanwhile_is_ended() -> None:
-    """A child that starts another and exits between two readings: after our children were listed, before it is
-    waited for. The other is then ours, and in no list."""
-
-    def relayed() -> set[int]:
-        script = "read line; setsid sleep 600 & exit"
-        relay = subprocess.Popen(["sh", "-c", script], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL)
-        real, to = process.children, relay.stdin
-        assert to
-
-        def listed() -> set[int]:
-            found = real()
-            if relay.pid in found and not to.closed:
-                to.write(b"go\n")
-                to.close()
-                os.waitid(os.P_PID, relay.pid, os.WEXITED | os.WNOWAIT)
-            return found
-
-        process.children = listed
-        return process.end_descendants()
-
-    assert apart(relayed) == set()
-
-
 def test_children_that_have_nothing_to_do_with_it_are_spared() -> None:
     def both() -> tuple[set[int], bool, bool]:
         spared, other = (subprocess.Popen(["sleep", "600"]) for _ in range(2))
@@ -258,16 +224,3 @@ def test_children_that_have_nothing_to_do_with_it_are_spared() -> None:
         return left, lives, alone
 
     assert apart(both) == (set(), True, True)
-
-
-def test_what_is_asked_to_end_may_tidy_up(tmp_path: Path) -> None:
-    def asked() -> set[int]:
-        script = f'trap "echo tidy > {tmp_path}/tidied; exit" TERM; echo on; while :; do sleep 0.01; done'
-        tidy = subprocess.Popen(["setsid", "sh", "-c", script], stdout=subprocess.PIPE)
-        assert tidy.stdout
-        tidy.stdout.readline()
-        process._TIDY_S = PATIENCE_S
-        return process.end_descendants(tidy=True)
-
-    assert apart(asked) == set()
-    assert (tmp_path / "tidied").read_text() == "tidy\n"

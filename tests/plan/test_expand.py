@@ -52,7 +52,6 @@ def test_options_without_effect_are_no_part_of_a_point(tmp_path: Path) -> None:
     ("exclude", "points"),
     [
         ([{"queue_depth": 1}], 8),  # one that names few axes leaves out many
-        ([{"queue_depth": 1, "threads_per_node": 2}], 10),
         ([{"queue_depth": [1, 2], "transfer_size": "4k"}], 8),
         ([{"queue_depth": 1}, {"threads_per_node": 1}], 4),  # either
     ],
@@ -103,7 +102,6 @@ def test_one_pass_is_bounded_by_its_volume_and_not_by_time(tmp_path: Path) -> No
 @pytest.mark.parametrize(
     ("tool", "phases", "groups"),
     [
-        ("fio", ("create", "stat", "delete"), [("create",), ("stat",), ("delete",)]),
         ("ior", ("seq_write", "seq_read"), [("seq_write",), ("seq_read",)]),
         ("mdtest", ("create", "stat", "read", "delete"), [("create", "stat", "read", "delete")]),  # one command
     ],
@@ -142,7 +140,6 @@ def test_ids_depend_on_what_determines_the_measurement_and_on_nothing_else(tmp_p
         assert ids(make(tmp_path, text)) == before, text
     for change in (
         {"phases": ["rand_write"]},
-        {"phases": ["rand_read", "seq_read"]},
         {"options": {"file_size": "32m"}},
         {"options": {"file_size": "16m", "o_direct": False}},
         {"options": {"file_size": "16m", "ioengine": "io_uring"}},

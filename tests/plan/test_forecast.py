@@ -100,10 +100,6 @@ def test_one_pass_moves_each_file_once_whatever_the_assumptions(tmp_path: Path) 
         assert cost.peak_bytes == 2 * 16 * GIB
         # each node moves its 8 GiB in 2 s at 4 GiB/s; its sets of 16 GiB at 1 GiB/s
         assert cost.time_s == pytest.approx(2 * (3 * 2 * (seconds + 0.45) + 16))
-    # one I/O of 4 KiB in 50 us: 16 MiB take 4,096 of them
-    cost = of(tmp_path, axes=None, options={"file_size": "16m", "transfer_size": "4k"}, phase_time="one_pass")
-    assert (cost.bytes_read, cost.bytes_written) == (16 * MIB, 16 * MIB)
-    assert cost.time_s == pytest.approx(4096 * 50e-6 + 0.45 + 1 / 64)
     cost = of(tmp_path, phases=["rand_mixed"], axes=None, phase_time="one_pass")
     assert cost.bytes_read == pytest.approx(0.7 * 16 * MIB, abs=1)
     assert cost.bytes_written - 16 * MIB == pytest.approx(0.3 * 16 * MIB, abs=1)  # less the set
@@ -143,12 +139,10 @@ def fits(directory: Path, text: Any) -> None:
 LARGE: dict[str, Any] = {"axes": None, "phases": ["seq_write"], "phase_time": "1h", "repetitions": 3}
 LIMITS: list[tuple[dict[str, Any], dict[str, Any], str | None]] = [
     ({}, LARGE, "limits.bytes_written"),
-    ({"bytes_written": "42t"}, LARGE, "limits.bytes_written"),
     ({"bytes_written": "42t"}, LARGE | {"repetitions": {"min": 1, "max": 3}}, "limits.bytes_written"),  # the most
     ({"bytes_written": "43t"}, LARGE, None),
     ({"bytes_written": "43t", "time": "2h"}, LARGE, "limits.time"),
     ({"bytes_written": "43t", "time": "2h", "over_time": "trim"}, LARGE, None),
-    ({"bytes_written": "43t", "time": "4h"}, LARGE, None),
     # 20 TiB, and the bandwidth of the nodes would change nothing
     ({}, {"axes": None, "phases": ["seq_write"], "options": {"file_size": "5t"}, **ONE_PASS}, "limits.bytes_written"),
 ]

@@ -24,7 +24,6 @@ from iosweep.node.pinning import Binding
 from iosweep.plan import launchers as launch
 from iosweep.plan.launchers import LAUNCHERS, SLURM_LAUNCHERS, Launcher, Mpiexec, subset
 from iosweep.plan.model import Point, seed_of
-from iosweep.run.launching import needs_mpiexec
 from iosweep.run.repetition import places, tool_commands
 from iosweep.tools import FileSet, tools
 
@@ -68,13 +67,10 @@ def test_ranks_are_started_by_the_launcher_and_fio_as_it_is(
 @pytest.mark.parametrize(
     ("launcher", "tool", "nodes", "threads", "lacks"),
     [
-        (DIRECT, "fio", 1, 64, None),
         (DIRECT, "ior", 1, 1, None),
-        (MPIEXEC, "ior", 1, 64, None),
         (DIRECT, "fio", 2, 1, {"nodes": 2}),
         (MPIEXEC, "ior", 4, 1, {"nodes": 4}),
         (DIRECT, "ior", 1, 4, {"ranks": 4}),
-        (SRUN, "ior", 1000, 64, None),
     ],
 )
 def test_a_launcher_names_what_a_point_needs_and_it_does_not_have(
@@ -105,10 +101,8 @@ def bound(ranks: str, usable: str = "0-255", crowded: bool = False) -> Binding:
     [
         (bound("0 4 2 6"), ("n1",), "map_cpu:0,4,2,6", "0,4,2,6"),  # in the order of the ranks, not of the numbers
         (bound("1 0"), ("n1", "n2"), "map_cpu:1,0", "1,0"),  # for one node; the same on each
-        (bound("0 1 0", "0-1", crowded=True), ("n1",), "map_cpu:0,1,0", "0,1,0"),
         (bound("0,48 1,49"), ("n1",), "mask_cpu:0x1000000000001,0x2000000000002", "0+48,1+49"),
-        (bound("5 0,8"), ("n1",), "mask_cpu:0x20,0x101", "5,0+8"),  # a core of which one thread may be used
-        (bound("63 127,255"), ("n1",), f"mask_cpu:0x8{'0' * 15},{hex(1 << 127 | 1 << 255)}", "63,127+255"),
+        (bound("5 0,8", "0-8", crowded=True), ("n1",), "mask_cpu:0x20,0x101", "5,0+8"),
         (bound("0-2,8 3"), ("n1", "n2", "n9"), "mask_cpu:0x107,0x8", "0+1+2+8,3"),  # hydra knows no ranges
     ],
 )
@@ -238,13 +232,6 @@ def test_the_first_hydra_is_taken_of_path_or_else_of_the_lock_and_no_other_mpiex
             assert foreign in str(none)
     path = program("mpiexec.hydra", HYDRA_SAYS)
     assert find() == find(str(tmp_path)) == Mpiexec(path, "4.1")
-
-
-def test_mpiexec_is_needed_where_hydra_starts_ranks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("iosweep.run.launching.mpiexec", lambda search: "asked")
-    fio, ior = tools()["fio"], tools()["ior"]
-    assert needs_mpiexec(MPIEXEC, [fio, ior]) == "asked"
-    assert [needs_mpiexec(*of) for of in ((MPIEXEC, [fio]), (MPIEXEC, []), (DIRECT, [fio, ior]))] == [None] * 3
 
 
 @pytest.mark.local

@@ -25,13 +25,6 @@ def test_blocks_begin_where_ios_began_evenly_over_a_file() -> None:
         assert contents.offsets(size, transfer, from_begin, count) == found, (size, transfer)
 
 
-def test_a_sample_is_of_some_files_evenly_and_needs_so_many_bytes_written() -> None:
-    assert contents.spread([str(n) for n in range(8)], 4) == ["0", "2", "4", "6"]
-    assert contents.spread(["0"], 4) == ["0"]
-    assert contents.first_bytes(MIB, 1) == BLOCKS * MIB
-    assert contents.first_bytes(MIB, 100) == BLOCKS // 4 * 100 * MIB
-
-
 def test_random_repeated_similar_and_zero_data_are_told_apart() -> None:
     found = contents.measured([[os.urandom(BLOCK_BYTES) for _ in range(8)] for _ in range(4)])
     assert (found.files, found.blocks, found.bytes) == (4, 32, 32 * BLOCK_BYTES)

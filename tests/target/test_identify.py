@@ -1,16 +1,13 @@
 """Which file system a directory is on, by whatever server it was mounted, and who else may write on the way to it."""
 
-import ctypes
-import os
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-import mounts
-from iosweep.errors import Busy, Refused
+from iosweep.errors import Refused
 from iosweep.node import procfs
-from iosweep.target import identify, lock
+from iosweep.target import identify
 from iosweep.target import mounts as tables
 from iosweep.target.identify import identity, known_as, lock_name, may_be_one, same_as_claimed, same_now, volume
 from targets import as_root, mounted
@@ -42,7 +39,6 @@ def test_another_volume_or_server_is_another_file_system() -> None:
         ("wekafs", "b/fs", "b/other"),
         ("ceph", "u@a.fs=/", "u@b.fs=/"),
         ("fuse", "mfs#m1:9421", "mfs#m2:9421"),
-        ("cifs", "//s1/share", "//s2/share"),
         ("xfs", "/dev/sda1", "/dev/sdb1"),
         ("nfs4", "s1:/export", "s2:/export"),
     ):
@@ -50,9 +46,6 @@ def test_another_volume_or_server_is_another_file_system() -> None:
         assert volume(facts(fstype, here)) != volume(facts(fstype, there))
         # several addresses of one NFS server: the marker tells
         assert may_be_one(facts(fstype, here), facts(fstype, there)) == (fstype == "nfs4"), fstype
-    six = facts("nfs4", "[fd00::1]:/export")
-    assert may_be_one(six, facts("nfs4", "server:/export"))
-    assert not may_be_one(six, facts("nfs4", "[fd00::1]:/other"))
 
 
 def test_the_fsid_tells_apart_where_names_do_not() -> None:
@@ -69,19 +62,11 @@ def test_volumes_of_one_name_are_the_same_with_a_common_server_or_with_the_marke
     for fstype, before, now, same in (
         ("wekafs", "clusterA/default", "clusterB/default", False),
         ("wekafs", "b1,b2/default", "b2,b3/default", True),
-        ("wekafs", "default", "default", True),
-        ("wekafs", "b1/default", "default", False),
-        ("fuse.glusterfs", "prod1:/gv0", "test9:/gv0", False),
         ("fuse.glusterfs", "s1,s2:/gv0", "s2:/gv0", True),
         ("fuse.glusterfs", "s1,localhost:/gv0", "s2,localhost:/gv0", False),
-        ("fuse.glusterfs", "s1:/gv0", "s1:/other", False),
         ("lustre", "10.1.0.1@tcp,10.1.0.1@o2ib:10.1.0.2@tcp:/lustre", "10.1.0.2@tcp:/lustre", True),
         ("lustre", "10.1.0.1@tcp:/lustre", "10.9.0.1@o2ib:/lustre", False),
-        ("lustre", "fd00::1@tcp:/lustre", "fd00::2@tcp:/lustre", False),
-        ("lustre", "mgs1:mgs2:/lustre", "mgs2:/lustre", True),
-        ("pvfs2", "tcp://s1:3334/pvfs", "tcp://s2:3334/pvfs", False),
         ("ceph", "m1:6789,m2:6789:/", "m2:6789:/", True),
-        ("ceph", "m1:6789:/", "m3:6789:/", False),
         ("nfs4", "s1:/export", "s2:/export", False),
     ):
         first = volume(facts(fstype, before))
@@ -94,14 +79,12 @@ def test_volumes_of_one_name_are_the_same_with_a_common_server_or_with_the_marke
 
 
 def test_a_copied_marker_does_not_make_one_of_two_disks_or_of_two_types() -> None:
-    for fstype in ("ext4", "xfs", "btrfs", "zfs", "fuseblk", "fuse.ntfs"):
+    for fstype in ("ext4", "fuseblk"):
         names = [volume(facts(fstype, "/dev/sda1"))]
         assert known_as(facts(fstype, "/dev/sdb1"), names, True) == f"{fstype} /dev/sdb1"
-        assert known_as(facts(fstype, "/dev/sda1"), names, False) == f"{fstype} /dev/sda1"
     # the data was moved to another system by rsync, which is mounted in the old one's place
     for before, now in (
         (facts("ext4", "/dev/sda1"), facts("nfs4", "s1:/export")),
-        (facts("nfs4", "s1:/export"), facts("lustre", "10.0.0.1@tcp:/scratch")),
         (facts("wekafs", "default"), facts("beegfs", "beegfs_nodev")),
     ):
         assert known_as(now, [volume(before)], True) == volume(now)
@@ -113,9 +96,7 @@ def test_a_copied_marker_does_not_make_one_of_two_disks_or_of_two_types() -> Non
     [
         (("nfs4", "s1:/export"), ("nfs", "10.0.0.1:/export"), True),
         (("ceph", "m1:6789:/"), ("fuse.ceph-fuse", "ceph-fuse"), True),
-        (("fuse.glusterfs", "s1:/dfs"), ("fuse.glusterfs", "s2:/dfs"), True),
         (("beegfs", "beegfs_nodev", "1"), ("beegfs", "beegfs_nodev", "2"), True),
-        (("xfs", "/dev/sda1", "1"), ("xfs", "/dev/sda1", "2"), True),
         (("xfs", "/dev/sda1", "1"), ("xfs", "/dev/sdb1", "1"), False),
         (("tmpfs", "tmpfs", "1"), ("tmpfs", "tmpfs", "2"), False),
     ],
@@ -202,44 +183,11 @@ def test_a_local_file_system_is_locked_by_its_number_and_others_by_their_names()
     for number in ("0:50", "0:51"):
         assert lock_name(facts("lustre", "10.0.0.1@tcp:/scratch/a") | {"mounted": number}) == "lustre /scratch"
         assert lock_name(facts("gfs2", "/dev/mapper/san") | {"mounted": number}) == "gfs2 /dev/mapper/san"
-    for fstype, root, below in (
-        ("lustre", "10.0.0.1@tcp:/scratch", "10.0.0.1@tcp:/scratch/projA"),
-        ("fuse.glusterfs", "s1:/gv0", "s1:/gv0/projA/deep"),
-        ("ceph", "m1:6789:/", "m1:6789:/projA"),
-        ("ceph", "u@a.fs=/", "u@a.fs=/projA"),
-    ):  # a volume and a directory of it
-        assert lock_name(facts(fstype, root, "0a")) == lock_name(facts(fstype, below, "0a")), below
-        assert volume(facts(fstype, root, "0a")) != volume(facts(fstype, below, "0a"))
+    for fstype, root in (("lustre", "10.0.0.1@tcp:/scratch"), ("fuse.glusterfs", "s1:/gv0"), ("ceph", "u@a.fs=")):
+        assert lock_name(facts(fstype, f"{root}/", "0a")) == lock_name(facts(fstype, f"{root}/below", "0a")), fstype
     memory = [facts("tmpfs", "server:/a") | {"mounted": number, "device": number} for number in ("0:50", "0:51")]
     assert lock_name(memory[0]) != lock_name(memory[1])
     assert not same_now(*memory)
-
-
-@pytest.mark.local
-@pytest.mark.skipif(bool(mounts.missing()), reason=mounts.missing() or "")
-@pytest.mark.parametrize("kind", ["ext4", "btrfs"])
-def test_one_device_by_two_names_has_one_lock(kind: str, tmp_path: Path) -> None:
-    """Of btrfs also two subvolumes. The two campaigns would measure each other, and each be proven to be alone."""
-    one, two, node = (tmp_path / name for name in ("a", "b", "node"))
-    for directory in (one, two, tmp_path / "locks"):
-        directory.mkdir()
-    with getattr(mounts, kind)(one):
-        os.mknod(node, 0o600 | 0o060000, mounts.device(one).stat().st_rdev)  # as a container makes one
-        # mount(8) would write the name that it finds for the device
-        libc = ctypes.CDLL(None, use_errno=True)
-        assert libc.mount(*(os.fsencode(name) for name in (node, two, kind)), 0, None) == 0, ctypes.get_errno()
-        try:
-            if kind == "btrfs":
-                mounts.run("btrfs", "subvolume", "create", str(two / "sub"))
-            here, there = (identify.identify(str(d)) for d in (one, two / "sub" if kind == "btrfs" else two))
-            assert here["source"] != there["source"] or here["device"] != there["device"]
-            assert lock_name(here) == lock_name(there)
-            assert same_now(here, there)
-            owner, locks = lock.Owner("c", "/r"), str(tmp_path / "locks")
-            with lock.exclude(locks, here, owner), pytest.raises(Busy), lock.exclude(locks, there, owner):
-                pass
-        finally:
-            mounts.unmount(two)
 
 
 # Which directory a process sees

@@ -2,8 +2,6 @@
 
 import itertools
 import os
-import shutil
-import subprocess
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
@@ -11,7 +9,6 @@ from typing import Any
 
 import pytest
 
-import mounts as file_systems
 from iosweep.errors import Refused
 from iosweep.target import directory as directories
 from iosweep.target import identify, removal, trees
@@ -128,64 +125,6 @@ def test_a_mount_over_it_or_over_the_target_is_left_alone(ours: Place, place: Pa
         directories.check(ours)
 
 
-@pytest.mark.local
-@as_root
-def test_a_mount_that_goes_while_a_step_looks_is_noticed(
-    ours: Place, place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Over the target, with a copy of the directory, on the same file system. What kind that is cannot be seen then."""
-    shutil.copytree(ours.directory, tmp_path / "lair" / "iosweep-c")
-    before = listing(tmp_path / "lair", all=True)
-    path, calls = directories._path, []
-
-    def late(handle: int) -> str:
-        found = path(handle)
-        if not calls:
-            subprocess.run(["umount", "-l", str(place)], check=True)
-        calls.append(found)
-        return found
-
-    monkeypatch.setattr(directories, "_path", late)
-    for name, step in STEPS.items():
-        calls.clear()
-        subprocess.run(["mount", "--bind", str(tmp_path / "lair"), str(place)], check=True)
-        with pytest.raises(Refused, match="unmounted"):
-            step(ours)
-        assert listing(tmp_path / "lair", all=True) == before, name
-
-
-@pytest.mark.local
-@as_root
-def test_the_same_file_system_by_another_mount_is_no_other_one_and_its_successor_is(tmp_path: Path) -> None:
-    """After an unmount the kernel may give the numbers of device and mount to the next one."""
-    disk = ("mount", "-t", "tmpfs", "tmpfs", str(tmp_path / "m"))
-    with mounted(*disk):
-        ours = claimed(tmp_path / "m")
-        directories.check(ours)
-        with mounted("mount", "--bind", f"{tmp_path}/m", f"{tmp_path}/m"):
-            trees.ensure(ours, "sets/s")
-        shutil.copytree(ours.directory, tmp_path / "copy")
-    with mounted(*disk):
-        shutil.copytree(tmp_path / "copy", ours.directory)
-        refused(ours, "another file system")
-
-
-@pytest.mark.local
-@as_root
-def test_a_file_mounted_over_one_of_ours_is_left_alone_and_named(ours: Place, place: Path) -> None:
-    """A tool would write to it, and it cannot be removed."""
-    file = f"{ours.directory}/sets/s/0.0"
-    subprocess.run(["mount", "--bind", str(place / "precious"), file], check=True)
-    try:
-        refused(ours, "`sets/s/0.0` in", WORKING)
-        for step in (REMOVING["remove"], REMOVING["remove_all"]):
-            assert [wrong.partition(":")[0] for wrong in step(ours)["wrong"]] == ["sets/s/0.0"]
-        assert names(f"{ours.directory}/sets/s") == ["0.0"]
-    finally:
-        subprocess.run(["umount", file], check=True)
-    assert removal.remove_all(ours)["wrong"] == []
-
-
 # At any moment
 
 #: By these calls a step reaches the file system.
@@ -251,41 +190,6 @@ def test_a_link_that_comes_at_any_moment_leads_nowhere(
         if done < number:
             break
     assert number > 5
-
-
-@pytest.mark.local
-@as_root
-@pytest.mark.parametrize("over", ["", "iosweep-c", "iosweep-c/sets", "iosweep-c/sets/s"])
-@pytest.mark.parametrize("step", ["remove", "remove_all", "ensure"])
-def test_a_mount_that_comes_at_any_moment_is_left_alone(
-    tmp_path: Path, step: str, over: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The same with a mount of a copy, marker included, on the same file system."""
-    with file_systems.tmpfs(tmp_path / "disk"):  # an overlay does not tell a copy by its inode
-        for number in itertools.count(1):
-            target = tmp_path / "disk" / f"m{number}"
-            target.mkdir()
-            ours = claimed(target)
-            theirs = tmp_path / "disk" / f"theirs{number}"
-            lookalike(theirs / "iosweep-c", marker_of(ours))
-            before, path = listing(theirs, all=True), target / over
-
-            def cover(path: Path = path, theirs: Path = theirs) -> None:
-                if path.exists():
-                    file_systems.run("mount", "--bind", str(theirs / over), str(path))
-
-            with monkeypatch.context() as patched:
-                calls = at_call(number, cover, patched)
-                try:
-                    DEEP[step](ours)
-                except (Refused, OSError):
-                    pass
-                done = calls()
-            file_systems.unmount(path)
-            assert listing(theirs, all=True) == before, f"the mount came before call {number}"
-            if done < number:
-                break
-        assert number > 5
 
 
 def test_the_directory_that_is_removed_at_last_is_the_one_that_was_opened(
