@@ -272,18 +272,3 @@ def test_what_all_share_is_said_once_and_hides_nothing() -> None:
     assert one.why.text(None) == f"3 of 3 repetitions suspect: 3 × {MEMORY}; 2 × {SHORT}"
     assert acceptance.more([one, other], shared.reasons) == (0, 0)
     assert acceptance.more([one, other], []) == (0, 1)
-
-
-def test_which_share_it() -> None:
-    locked, passed = decision(Why("no figure: 4 points missing", ((LOCK, 4),))), decision(Why("above"), "pass")
-    unknown = decision(Why("no reference has this figure"))
-    assert acceptance.shared([locked, passed, locked]).lines == [f"all 2 undecided: {LOCK}"]
-    assert acceptance.shared([locked, locked, unknown]).lines == [f"2 of 3 undecided: {LOCK}"]
-
-
-def test_a_reason_of_one_alone_stays_where_it_is() -> None:
-    others: list[Why]
-    for others in ([], [Why("above")], [Why("1 of 3 repetitions suspect", ((SHORT, 1),))]):
-        found = [decision(Why("no figure: 1 point missing", ((LOCK, 1),))), *map(decision, others)]
-        assert acceptance.shared(found).lines == []
-        assert LOCK in found[0].why.text(1, acceptance.shared(found).reasons)

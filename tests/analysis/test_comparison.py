@@ -161,12 +161,6 @@ def test_the_figures_of_a_result_never_contradict_its_change() -> None:
     assert words.figures(own, "") == ("10.0 k IOPS", "9,343 IOPS")
 
 
-def test_a_figure_of_zero_is_shown_as_zero() -> None:
-    found = compared(campaign(1), campaign(2, ops_per_s=lambda *at: 0.0 if at[-1] == 1 else 1e4))
-    assert {one.change for one in found.singles} == {None}
-    assert words.figures(found.singles[0], "")[1] == "0 IOPS"
-
-
 def test_repetitions_on_different_nodes_decide_nothing() -> None:
     found = compared(campaign(1), campaign(2, speed=lambda *_: 0.5, hosts=lambda s, t, n: f"n{n}"))
     assert {one.verdict for one in found.singles} == {"undecided"}
@@ -212,35 +206,6 @@ def test_two_sessions_are_too_few_for_a_change_that_is_not_huge() -> None:
     found = compared(system(1, 0.02), system(2, 0.02, lambda *_: 0.9), like=[system(3, 0.02)])
     assert not told(found)
     assert {one.verdict for one in found.singles} == {"undecided"}
-
-
-def test_invalid_repetitions_of_a_campaign_of_the_system_are_never_used() -> None:
-    def bad(size: int, threads: int, number: int) -> str:
-        return "invalid" if number == 1 else "valid"
-
-    like = [campaign(seed, speed=lambda *_: 1.0) for seed in (3, 4, 5)]
-    spoilt = campaign(5, verdict=bad, ops_per_s=lambda s, threads, n: 1e4 * threads * (1 + 0.001 * n) if n > 1 else 1.0)
-    found = compared(campaign(1), campaign(2), like=[*like[:2], spoilt])
-    [learned] = found.learned or ()
-    assert learned.sessions == 4
-    assert learned.sd_share < 0.02
-
-
-def test_results_that_a_session_lacks_are_undecided() -> None:
-    lacking = campaign(4, verdict=lambda size, threads, _: "invalid" if (size, threads) == (4 * K, 1) else "valid")
-    found = compared(campaign(1), campaign(2), like=[campaign(3), lacking])
-    whys = {one.pairs[0].a.point: one.why for one in found.singles}
-    assert whys.pop(f"{4 * K}.1") == "not in the campaigns of --like"
-    assert set(whys.values()) == {""}
-
-
-def test_a_campaign_that_has_less_than_half_of_a_phase_is_no_session_of_it() -> None:
-    few = campaign(4, verdict=lambda size, threads, _: "valid" if (size, threads) == (4 * K, 1) else "invalid")
-    [learned] = compared(campaign(1), campaign(2), like=[campaign(3), few]).learned or ()
-    assert learned.sessions == 2
-    alone = compared(campaign(1), campaign(2), like=[few])
-    assert alone.learned == ()
-    assert {one.verdict for one in alone.singles} == {"undecided"}
 
 
 # Which results of two campaigns are of the same thing
@@ -377,13 +342,6 @@ def test_each_fact_that_differs_is_named() -> None:
 def test_values_of_the_configuration_are_named_by_their_sweeps() -> None:
     found = changes(facts(configuration=text("a", "10s")), facts(configuration=text("b", "20s")))
     assert found == [Changed("configuration", "sweeps[one].phase_time", "10s", "20s")]
-
-
-def test_a_configuration_that_is_no_yaml_is_compared_as_it_is() -> None:
-    broken = [{"file": "sweep.yaml", "text": "a: [1"}]
-    assert changes(facts(configuration=broken), facts(configuration=broken)) == []
-    [*_, last] = changes(facts(configuration=text("a", "10s")), facts(configuration=broken))
-    assert (last.what, last.b) == ("sweep.yaml", "a: [1")
 
 
 def test_sessions_are_counted() -> None:

@@ -2,7 +2,7 @@
 
 import errno
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -16,7 +16,7 @@ from iosweep.own_rate import OwnRate
 from iosweep.plan.model import Point
 from iosweep.results import judging, reasons
 from iosweep.results.checks import CHECKS
-from iosweep.results.checks.finding import NOT_APPLICABLE, Check, Finding, Seen, failed, passed, unchecked
+from iosweep.results.checks.finding import NOT_APPLICABLE, Check, Seen, failed, passed, unchecked
 from iosweep.series import Series
 from iosweep.tools import Echo, Evidence, Parsed, tools
 from records import ON_TARGET, phase_run
@@ -84,12 +84,6 @@ def device_io(
     node |= {"device_read_bytes": device_read if device else None, "window_s": 10.4, "dirty_bytes": dirty}
     files = RUN["files"] | ({"counted": {"device": calibrated}} if calibrated else {})
     return {"moved": {"n1": node}, "files": files}
-
-
-def client_io(own: int, all_: int) -> dict[str, Any]:
-    """The same by the counter of an NFS client."""
-    node = {"tool_read_bytes": 0, "tool_written_bytes": own, "client": "/proc/self/mountstats"}
-    return {"moved": {"n1": node | {"client_written_bytes": all_, "window_s": 10.4}}, "fstype": "nfs4"}
 
 
 def seen(
@@ -226,11 +220,9 @@ CASES: list[tuple[str, str, dict[str, Any]]] = [
     ("as_asked", FAIL, TWO_NODES | WORKED_IN_TURN | {"argvs": (("fio", "--directory=/n1"),) * 2}),
     ("as_asked", UNCHECKED, {"echo": None}),
     ("in_flight", PASS, {}),
-    ("in_flight", FAIL, {"ops_per_s": 10_000.0}),
     ("in_flight", PASS, {"latency_mean_s": 16.7e-3}),  # rounding
     ("in_flight", FAIL, {"latency_mean_s": 17e-3}),
     ("in_flight", UNCHECKED, {"latency_mean_s": None}),
-    ("in_flight", UNCHECKED, {"ops_per_s": None}),
     ("in_flight", NO, {"phase": "create"}),
     ("clock", FAIL, {"wall_s": 5.4}),
     ("clock", FAIL, {"wall_s": 20.4}),
@@ -240,15 +232,12 @@ CASES: list[tuple[str, str, dict[str, Any]]] = [
     ("clock", UNCHECKED, {"timed_s": None}),
     ("pinned", PASS, {}),
     ("pinned", FAIL, {"cpus": cpus({"0": 2})}),
-    ("pinned", UNCHECKED, {"cpus": cpus(looks=2)}),
     ("reserved_cpus", PASS, {}),
     ("reserved_cpus", FAIL, {"cpus": cpus(reserved="1")}),
-    ("reserved_cpus", NO, {"cpus": cpus(reserved="")}),
     ("reserved_agree", PASS, {}),
     ("reserved_agree", FAIL, {"cpus": cpus(problems=["weka says 2, and /proc/mounts 3"])}),
     ("exit_status", PASS, {}),
     ("exit_status", FAIL, {"exit_code": 1, "stderr": "\n no space\nmore"}),
-    ("exit_status", FAIL, {"exit_code": -9}),
     ("exit_status", FAIL, {"timed_out": True, "wall_s": 75.0}),
     ("exit_status", FAIL, {"flooded": True}),
     ("exit_status", FAIL, {"left_behind": ("fio (pid 7) on n2",)}),
@@ -258,38 +247,31 @@ CASES: list[tuple[str, str, dict[str, Any]]] = [
     ("tool_errors", PASS, {}),
     ("tool_errors", FAIL, {"errors": ["error 28: fio: no space"]}),
     ("tool_errors", UNCHECKED, {"errors": None}),
-    ("tool_doubts", NO, {}),
     ("tool_doubts", PASS, {"doubts": []}),
     ("tool_doubts", FAIL, {"doubts": ["partial read()", "a | b"]}),
     ("direction", PASS, {}),
     ("direction", FAIL, {"silent_directions": ["read", "write"]}),
     ("direction", FAIL, {"unasked_directions": ["read"]}),
     ("direction", UNCHECKED, {"silent_directions": None}),
-    ("direction", NO, {"phase": "create", "silent_directions": None}),  # mdtest does not count bytes
     ("arithmetic", FAIL, {"rate_times_runtime_bytes": 41_500_000}),
     ("arithmetic", FAIL, {"ops": 9_800}),
     ("arithmetic", UNCHECKED, {"transferred_bytes": None}),
     ("arithmetic", PASS, {"rate_times_runtime_bytes": 41_500_000, "clock_s": 0.1}),
-    ("arithmetic", PASS, {"phase": "create"}),
-    ("arithmetic", UNCHECKED, {"phase": "create", "transferred_bytes": None}),
     ("arithmetic", FAIL, {"phase": "create", "ops_per_s": 2000.0}),
     ("workers", PASS, {}),
     ("workers", PASS, {"worker_seconds": 19.7}),
     ("workers", FAIL, {"worker_seconds": 19.0}),
     ("workers", UNCHECKED, {"worker_seconds": None}),
     ("workers", NO, ONE_PASS),
-    ("workers", PASS, {"tasks": 2, "worker_seconds": None}),
     ("workers", PASS, {"tasks": 6, "nodes": 3, "ran_on": 3}),
     # each rank believes that it is alone: the launcher and the program know different MPIs
     ("workers", FAIL, {"tasks": 1}),
     ("workers", FAIL, {"tasks": 4, "nodes": 2, "ran_on": 1}),
-    ("volume", NO, {"phase": "create"}),
     ("volume", PASS, {"transferred_bytes": 48 * GIB, "nodes": 2, "files_per_thread": 3} | ONE_PASS),
     ("volume", FAIL, {"transferred_bytes": 8 * GIB - 4096} | ONE_PASS),
     ("volume", UNCHECKED, {"transferred_bytes": None} | ONE_PASS),
     ("duration", PASS, {"runtime_s": 9.81}),
     ("duration", FAIL, {"runtime_s": 9.7}),
-    ("duration", PASS, {"runtime_s": 0.021, "seconds": 0.02}),
     ("duration", FAIL, {"runtime_s": 0.019, "seconds": 0.01}),
     ("duration", FAIL, {"runtime_s": 0.0019, "clock_s": 0.0001} | ONE_PASS),
     ("duration", PASS, {"runtime_s": 0.0021, "clock_s": 0.0001} | ONE_PASS),
@@ -298,15 +280,11 @@ CASES: list[tuple[str, str, dict[str, Any]]] = [
     ("long_enough", NO, {}),
     ("long_enough", PASS, {"runtime_s": 0.021} | ONE_PASS),
     ("long_enough", FAIL, {"runtime_s": 0.008} | ONE_PASS),
-    ("long_enough", UNCHECKED, {"runtime_s": None} | ONE_PASS),
     ("overtime", PASS, {"runtime_s": 10.49}),
     ("overtime", FAIL, {"runtime_s": 10.6, "phase": "rand_read"}),
     ("overtime", PASS, {"runtime_s": 18.0}),
     ("overtime", FAIL, {"runtime_s": 18.0, "latency_max_s": 8.1}),  # an I/O hung
     ("overtime", FAIL, {"runtime_s": 18.0, "fsync": False}),
-    ("overtime", FAIL, {"runtime_s": 18.0, "echo": None}),
-    ("overtime", UNCHECKED, {"runtime_s": None}),
-    ("overtime", NO, {"phase": "create"}),
     ("common_window", NO, {}),
     ("common_window", UNCHECKED, TWO_NODES | {"windows": {}}),
     ("common_window", PASS, TWO_NODES | {"sum_of_rates_bytes_per_s": 4_096_000 * 1.024}),  # 0.5 % are unsure
@@ -323,69 +301,50 @@ CASES: list[tuple[str, str, dict[str, Any]]] = [
     ("queue_depth", PASS, {"runtime_s": 30.0, "worker_seconds": 60.0} | ONE_PASS),
     ("queue_depth", FAIL, {"phase": "rand_read", "runtime_s": 30.0, "worker_seconds": 60.0} | ONE_PASS),
     ("queue_depth", FAIL, {"o_direct": False, "completion_latency_mean_s": 14e-3}),
-    ("queue_depth", UNCHECKED, {"o_direct": False, "completion_latency_mean_s": None}),
     ("queue_depth", UNCHECKED, {"depth_percent": None}),
     ("queue_depth", NO, {"queue_depth": 1}),
     ("data_complete", PASS, {}),
     ("data_complete", FAIL, {"files": files(wrong=["0.0 is missing"]), "not_run": "not run: 0.0 is missing"}),
     ("data_complete", UNCHECKED, {"files": {"role": "write"}}),
-    ("data_complete", NO, {"files": {"role": "fresh"}}),
     ("no_holes", PASS, {}),
     ("no_holes", FAIL, {"files": files(holes="found")}),
     ("no_holes", UNCHECKED, {"files": files(holes="hidden: this file system shows no holes")}),
-    ("no_holes", NO, {"files": {"role": "fresh"}}),
     ("unchanged", PASS, {"phase": "rand_mixed"}),
     ("unchanged", FAIL, {"phase": "rand_read", "files": files(role="read", changed=["0.0 has unwritten extents"])}),
     ("unchanged", UNCHECKED, {"phase": "rand_read", "files": files(role="read", unclear="seen late")}),
-    ("unchanged", NO, {}),
-    ("stayed_new", NO, {}),
     ("stayed_new", NO, {"phase": "rand_read", "write_mode": "new"}),
     ("stayed_new", PASS, {"write_mode": "new"}),
     ("stayed_new", FAIL, {"write_mode": "new", "file_size": 1 << 20}),
     ("stayed_new", UNCHECKED, {"write_mode": "new", "bytes_written": None}),
     ("file_count", PASS, {"phase": "create", "leftover_expected": 200, "leftover": 200}),
     ("file_count", FAIL, {"phase": "create", "leftover_expected": 200, "leftover": 199}),
-    ("file_count", FAIL, {"phase": "delete", "leftover_expected": 0, "leftover": 1}),
     ("file_count", UNCHECKED, {"phase": "delete", "leftover_expected": 0}),
-    ("file_count", NO, {}),
     ("client_cache", PASS, {}),
     ("client_cache", UNCHECKED, {"echo": NOT_REPORTED, "phase": "rand_read", "memory": 5 * GIB}),
-    ("client_cache", UNCHECKED, {"exit_code": 1}),
     ("client_cache", FAIL, BUFFERED | {"memory": 5 * GIB, "bytes_read": 20 * GIB}),
-    ("client_cache", UNCHECKED, BUFFERED | {"memory": None}),
     # in another order each time: of 8 GiB, 1 GiB can have been there
     ("client_cache", UNCHECKED, BUFFERED | {"bytes_read": GIB}),
-    ("client_cache", NO, {"phase": "stat"}),
     # eight nodes of 1 GiB that read 1 GiB each: 8 GiB are no more than each of them can keep
     ("client_cache", FAIL, BUFFERED | EIGHT),
     ("client_cache", PASS, BUFFERED | EIGHT | {"files": SET, "bytes_read": 16 * GIB}),
     ("client_cache", FAIL, BUFFERED | EIGHT | {"files": SET, "bytes_read": 16 * GIB,
      "memory": EIGHT["memory"] | {"n5": 2 * GIB}}),
-    # eight nodes of 128 GiB, and 64 GiB of them in each cache; one read less than the others
-    ("client_cache", FAIL, BUFFERED | EIGHT | {"memory": {f"n{k}": 128 * GIB for k in range(8)},
-     "bytes_read": 512 * GIB, "files": SET | {"set_bytes": 512 * GIB}}),
     ("client_cache", FAIL, BUFFERED | EIGHT | {"files": SET | {"set_bytes": 160 * GIB}, "phase": "seq_read",
      "each_node": {f"n{k}": Parsed(figures={"bytes_read": (20 - (k == 3) * 19) * GIB}) for k in range(8)}}),
-    ("client_cache", PASS, {"fstype": "fuse.mfs", "phase": "rand_read", "bytes_read": 8 * GIB}),
     ("client_cache", UNCHECKED, {"mount": "b on /t type ext4 (rw,data=journal)"}),
     ("client_cache", UNCHECKED, {"fstype": "btrfs", "mount": "b on /t type btrfs (rw,compress-force=zstd:3,ssd)"}),
     ("client_cache", UNCHECKED, {"fstype": "zfs"}),
     # the lower of the tool's own and the device's
     ("reached", PASS, READ | {"moved": moved(tool_read_bytes=95_000_000, device_read_bytes=1 << 40)}),
     ("reached", FAIL, READ | {"moved": moved(tool_read_bytes=94_000_000, device_read_bytes=1 << 40)}),
-    ("reached", PASS, READ | {"o_direct": False,
-     "moved": moved(tool_read_bytes=91_000_000, device_read_bytes=1 << 40)}),
     # a device that did not count what was written to it
     ("reached", UNCHECKED, {"moved": moved(tool_written_bytes=None, device_written_bytes=0),
      "files": files(counted={"device": 0.0})}),
     ("reached", UNCHECKED, BELOW_OVERLAY),
     ("reached", FAIL, BELOW_OVERLAY | {"files": files(counted={"tool": 1.0})}),
-    ("reached", FAIL, {"fstype": "overlay", "moved": moved(tool_written_bytes=0)}),
     ("reached", FAIL, {"o_direct": False, "bytes_written": 80 * GIB, "moved": moved(device_written_bytes=7 * GIB,
      tool_written_bytes=9 * GIB)}),
     ("reached", UNCHECKED, {"o_direct": False, "fsync": False}),
-    ("reached", UNCHECKED, {"exit_code": 1}),
-    ("reached", NO, {"phase": "stat"}),
     ("reached", FAIL, {"fstype": "tmpfs"}),
     ("reached", UNCHECKED, {"fstype": "tmpfs", "type": "tmpfs"}),
     ("reached", FAIL, {"moved": moved(memory="loop0 is a file on tmpfs")}),
@@ -393,64 +352,41 @@ CASES: list[tuple[str, str, dict[str, Any]]] = [
     # the network alone: it tells what is missing if it saw a data set, and else only that there was enough
     ("reached", PASS, FUSE | {"moved": moved(sent_bytes=50_000_000)}),
     ("reached", UNCHECKED, FUSE | {"moved": moved(sent_bytes=4_100_000)}),
-    ("reached", FAIL, FUSE | {"moved": moved(sent_bytes=4_100_000), "files": files(counted={"network": 1.1})}),
     # MooseFS, with io_uring: 2,516 MiB into 64 MiB, and 247 MiB on the wire; and less than the 64 MiB
     ("reached", FAIL, OVERWRITTEN | {"moved": moved(sent_bytes=247 << 20)}),
-    ("reached", FAIL, OVERWRITTEN | {"moved": moved(sent_bytes=40 << 20)}),
-    ("reached", UNCHECKED, {"fstype": "zfs", "moved": moved(device="", device_written_bytes=None)}),
     # nodes on which the tool was started one by one
     ("reached", FAIL, TWO_NODES | {"moved": RUN["moved"] | {"n2": RUN["moved"]["n1"] | {"tool_written_bytes": 4_096}}}),
     ("reached", UNCHECKED, TWO_NODES | {"moved": RUN["moved"]}),
-    ("reached", UNCHECKED, {"nodes": 2, "tool": "ior"}),
     ("server_cache", PASS, SERVED | {"server_cache": 4 * GIB}),
     ("server_cache", FAIL, SERVED | {"server_cache": 5 * GIB}),
     ("server_cache", UNCHECKED, SERVED | {"server_cache": GIB, "bytes_read": GIB}),
-    ("server_cache", UNCHECKED, SERVED | {"server_cache": GIB, "bytes_read": None}),
-    ("server_cache", NO, {"phase": "stat", "server_cache": GIB}),
     ("durable", UNCHECKED, {"echo": NOT_REPORTED}),
     ("durable", FAIL, {"fsync": False}),
     ("durable", FAIL, {"not_flushed": "fsync() is not available with MPIIO"}),
     ("durable", PASS, {"o_direct": False, "bytes_written": 8 * GIB}),
     ("durable", FAIL, {"o_direct": False, "bytes_written": 9 * GIB}),
-    ("durable", PASS, {"bytes_written": 9 * GIB}),
-    ("durable", NO, {"phase": "rand_read"}),
-    ("incompressible", PASS, {"phase": "rand_read", "files": files(role="read")}),
     ("incompressible", FAIL, WRITTEN | {"files": sampled(similar_bytes=1 << 18)}),
-    ("incompressible", UNCHECKED, WRITTEN | TOOLS_OWN | {"files": sampled(compressed_bytes=1 << 18)}),
     ("incompressible", UNCHECKED, WRITTEN | TOOLS_OWN | {"files": sampled(similar_bytes=1 << 18)}),
-    ("incompressible", UNCHECKED, WRITTEN | {"repeats": "it begins anew"}),
     # what was there before the phase was random: it shows nothing
     ("incompressible", UNCHECKED, {}),
-    ("incompressible", UNCHECKED, {"bytes_written": 16 * GIB, "files": sampled(compressed_bytes=400_000)}),
     ("incompressible", PASS, {"phase": "seq_write"}),  # its first blocks were read
     # what was never written of a new file is no data
     ("incompressible", PASS, {"files": sampled(role="fresh", zero_bytes=1 << 18, compressed_bytes=1 << 18)}),
     ("incompressible", UNCHECKED, {"files": sampled(role="fresh", zero_bytes=1 << 19, compressed_bytes=8)}),
-    ("incompressible", FAIL, WRITTEN | {"files": sampled(role="fresh", zero_bytes=1 << 19, compressed_bytes=8)}),
-    ("incompressible", UNCHECKED, {"files": files(sample=None)}),
-    ("incompressible", NO, {"phase": "create"}),
-    ("other_reader", UNCHECKED, {"phase": "rand_read", "shift": 2}),
     ("other_reader", UNCHECKED, {"phase": "rand_read", "nodes": 2}),
     ("other_reader", PASS, {"phase": "rand_read", "nodes": 2, "files": {"own": []}}),
-    ("other_reader", UNCHECKED, {"phase": "rand_read", "nodes": 2, "files": {"own": ["n2"]}}),
     ("other_reader", FAIL, {"phase": "rand_read", "nodes": 2, "files": {"own": ["n2"]}, "o_direct": False}),
-    ("other_reader", UNCHECKED, {"phase": "rand_read", "nodes": 2, "shift": 2, "files": {"own": ["n2"]}}),
     ("other_reader", PASS, {"phase": "rand_read", "nodes": 2, "shift": 2}),
     ("other_reader", FAIL, {"phase": "rand_read", "nodes": 2, "shift": 1}),
-    ("other_reader", NO, {"phase": "rand_mixed", "nodes": 2, "shift": 2}),
-    ("other_reader", NO, {"phase": "stat", "nodes": 2}),
     ("plausible", UNCHECKED, {}),
     ("plausible", FAIL, {"node_bandwidth": 3 << 20}),
     ("plausible", PASS, {"node_bandwidth": 3 << 20, "nodes": 2}),
-    ("plausible", NO, {"phase": "create", "node_bandwidth": 1}),
     ("other_load", FAIL, {"load": {"other": 0.0, "steal": 0.4}}),
     ("other_load", UNCHECKED, {"load": None}),
     # a FUSE daemon that works for the tool is not others
     ("other_load", PASS, {"load": {"other": 0.02, "steal": 0.0, "client": 0.4}}),
     ("other_load", UNCHECKED, {"load": {"other": 0.4, "steal": 0.0, "client": None}, "fstype": "fuse.mfs"}),
-    ("other_load", PASS, {"load": {"other": 0.02, "steal": 0.0, "client": None}}),
     ("other_load", UNCHECKED, {"load": {"other": 0.0, "steal": 0.0, "host": "n2", "unread": ["n1"]}, "nodes": 2}),
-    ("other_load", PASS, {"load": {"other": 0.1, "steal": 0.0, "user_only": True}}),
     # those of the kernel's threads and of a `dd` cannot be told apart there
     ("other_load", UNCHECKED, {"load": {"other": 0.01, "steal": 0.0, "user_only": True, "unknown": 0.4}}),
     # one CPU of 128, which a worker was bound to
@@ -467,14 +403,9 @@ CASES: list[tuple[str, str, dict[str, Any]]] = [
     ("other_io", PASS, device_io(own=41 * MB, device=1000 * MB, dirty=900 * MB)),  # an honest flush
     ("other_io", FAIL, device_io(own=None, device=1000 * MB)),  # by what the tool says
     ("other_io", PASS, device_io(own=41 * MB, device=42 * MB, device_read=60 * MB)),
-    ("other_io", PASS, device_io(own=41 * MB, device=1000 * MB) | {"fstype": "btrfs"}),
     ("other_io", PASS, device_io(own=41 * MB, device=180 * MB, calibrated=2.0) | {"mount": "b on /t (data=journal)"}),
     # no file system writes twice to a single disk: somebody else wrote while the data set was written
     ("other_io", FAIL, device_io(own=1000 * MB, device=7000 * MB, calibrated=7.0)),
-    ("other_io", UNCHECKED, device_io(own=None, device=None)),
-    ("other_io", UNCHECKED, {"fstype": "tmpfs"}),
-    ("other_io", UNCHECKED, {"phase": "create"}),
-    ("other_io", PASS, client_io(own=41 * MB, all_=42 * MB)),
     ("exclusive", PASS, {}),
     ("exclusive", UNCHECKED, {"exclusive": None}),
     ("exclusive", UNCHECKED, {"exclusive": {"enforced": False, "evidence": "no locks there"}}),
@@ -486,15 +417,10 @@ CASES: list[tuple[str, str, dict[str, Any]]] = [
     ("steady", FAIL, {"series": [series(20 * [4e6], host="n1"), series(10 * [4e6] + 10 * [1e6], host="n2"),
      *(series(20 * [4e6], host=f"n{k}") for k in range(3, 9))]}),
     ("steady", UNCHECKED, {"series": [series(20 * [0.5, 1.5], 0.25)], "ops_per_s": 2.0}),
-    ("steady", NO, ONE_PASS),
     ("even", PASS, {"own_rates": [OwnRate("", k, rate) for k, rate in enumerate((4e5, 4e6))]}),
     ("even", FAIL, {"own_rates": [OwnRate("", k, rate) for k, rate in enumerate((1e5, 4e6))]}),
-    ("even", UNCHECKED, {"own_rates": [OwnRate("", k, 4e5 if k == 5 else 4e6) for k in range(8)], "ops": 700}),
     ("even", FAIL, ranks(100, 10, 100) | ONE_PASS),
-    ("even", UNCHECKED, ranks(100, 10, 100) | ONE_PASS | {"runtime_s": 0.9}),
     ("even", UNCHECKED, ranks(100, 10, 100, usable="0-1") | ONE_PASS),
-    ("even", FAIL, ranks(100, 10, 100, usable="0-1")),  # they all work to the end
-    ("even", NO, {"threads_per_node": 1}),
 ]  # fmt: skip
 #: Checks that nothing of this machine can fail yet; not one that has a `failed` in it.
 CANNOT_FAIL = {"exclusive"}
@@ -530,19 +456,9 @@ def test_ranks_were_seen_where_they_were_asked_for() -> None:
         assert [f.outcome for c, f in judging.judge(run) if c.name == "workers"] == [outcome], ran_on
 
 
-def test_what_is_well_is_valid() -> None:
-    for phase in ("rand_write", "rand_read"):
-        assert judging.verdict(judging.judge(seen(phase))) == ("valid", [])
-
-
 def test_a_pass_needs_evidence() -> None:
     with pytest.raises(ValueError, match="evidence"):
         passed("")
-
-
-def findings(chosen: Iterable[tuple[str, Finding]]) -> Iterator[Any]:
-    for name, finding in chosen:
-        yield next(c for c in CHECKS if c.name == name), finding
 
 
 def test_a_verdict_is_that_of_the_worst_check_with_the_cause_before_its_consequences() -> None:
@@ -551,13 +467,12 @@ def test_a_verdict_is_that_of_the_worst_check_with_the_cause_before_its_conseque
     for chosen, expected in (
         (fine, ("valid", [])),
         ([slow], ("suspect", ["slow"])),
-        ([slow, cut], ("invalid", ["cut > off", "slow"])),
         ([cut, slow], ("invalid", ["cut > off", "slow"])),
         # a failure of the run explains what its output lacks, and nothing else
         ([slow, cut, error, ("exit_status", failed("exit"))], ("invalid", ["exit → cut > off → EIO", "slow"])),
-        ([cut, error], ("invalid", ["EIO → cut > off"])),
     ):
-        assert judging.verdict(list(findings(chosen))) == expected
+        known = [(check, finding) for name, finding in chosen for check in CHECKS if check.name == name]
+        assert judging.verdict(known) == expected
     assert reasons.CONSEQUENCES | set(reasons.ROOTS) <= {check.name for check in CHECKS}
 
 
@@ -565,19 +480,13 @@ def test_only_what_another_try_can_cure_is_tried_again() -> None:
     for changes, again in (
         ({}, False),
         ({"exit_code": 1}, False),  # would fail again
-        ({"fsync": False}, False),
         ({"not_run": "not run: no"}, True),  # what could not be made ready, or started
         ({"not_run": "not run: No space left on device: x"}, False),  # would be full again
-        ({"not_run": "not run: 0.0 is missing", "files": files(wrong=["0.0 is missing"])}, True),
         ({"exit_code": 1, "stderr": "Disk quota exceeded"}, False),
         ({"exit_code": 1, "stderr": "Stale file handle"}, True),
-        ({"flooded": True}, False),
-        ({"left_behind": ("fio (pid 7)",)}, True),
-        ({"exit_code": -15}, True),
         ({"exit_code": -9}, True),
         ({"exit_code": -11}, False),  # a segmentation fault comes again
         ({"timed_out": True}, True),
-        ({"load": {"other": 0.5, "steal": 0.0}}, True),
         ({"load": {"other": 0.0, "steal": 0.5}}, True),
     ):
         found = judging.retry(finding for _, finding in judging.judge(seen(**changes)))
@@ -586,17 +495,11 @@ def test_only_what_another_try_can_cure_is_tried_again() -> None:
 
 def test_the_cause_of_an_error_says_whether_another_try_may_help() -> None:
     """In the C library's words, which tools print whatever the locale, as they do not set one."""
-    for number, curable in (
-        (errno.ENOSPC, False), (errno.EDQUOT, False), (errno.EROFS, False), (errno.EACCES, False), (errno.EIO, False),
-        (errno.ENOTCONN, True), (errno.ESTALE, True), (errno.ETIMEDOUT, True), (errno.ECONNABORTED, True),
-        (errno.ENXIO, True),
-    ):  # fmt: skip
+    for number, curable in ((errno.ENOSPC, False), (errno.EIO, False), (errno.ESTALE, True), (errno.ENOTCONN, True)):
         found = cause(f"fio: pid=7, err={number}/file:filesetup.c:240, func=write, error={os.strerror(number)}\n")
         assert found, number
-        full = number in (errno.ENOSPC, errno.EDQUOT)
-        assert (found.curable, found.server, found.full) == (curable, curable, full), number
-    for said in ("", "fio: bad option", "no space", "error 28"):
-        assert cause(said) is None
+        assert (found.curable, found.server, found.full) == (curable, curable, number == errno.ENOSPC), number
+    assert cause("fio: bad option, no space, error 28") is None
 
 
 def test_what_was_not_run_passes_nothing() -> None:
@@ -612,10 +515,3 @@ def test_files_that_are_not_as_expected_fail_the_checks_of_files() -> None:
     found = judging.judge(seen(not_run="not run: 0.0 has unwritten extents", files=holes))
     assert [c.name for c, f in found if f.outcome == FAIL] == ["data_complete", "no_holes"]
     assert {f.outcome for c, f in found if c.name not in ("data_complete", "no_holes")} == {NO}
-
-
-def test_no_output_at_all_is_invalid() -> None:
-    run = Seen(seen().point, PHASES["rand_write"], phase_run(RUN), Parsed(), ON_TARGET, {"n1": GIB})
-    found = judging.judge(run)
-    assert judging.verdict(found)[0] == "invalid"
-    assert [c.name for c, f in found if f.outcome == FAIL] == ["output"]

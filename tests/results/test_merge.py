@@ -15,14 +15,14 @@ import msgspec
 import pyarrow.parquet
 import pytest
 
-from campaign import FOUR_AND_EIGHT, SAMPLES, Made, document, make
+from campaign import FOUR_AND_EIGHT, Made, document, make
 from iosweep.analysis import data
 from iosweep.files import documents, safe_paths
 from iosweep.programs import builds
 from iosweep.results import columns, judging, merge, table_writer
 from iosweep.results.campaign_documents import Missing, Needs, Refusal
 from iosweep.results.reasons import REASONS
-from iosweep.tools import Parsed, fio, tools
+from iosweep.tools import Parsed, tools
 
 NODE = {"host": "h", "kernel": "6.1", "os": "Debian", "cpu_model": "x", "cpus": 2, "cpus_allowed": "0-1",
         "memory_bytes": 1 << 30, "mount": "/dev/x on /t type ext4 (rw)"}  # fmt: skip
@@ -80,14 +80,6 @@ def test_a_row_of_figures_in_si_units(campaign: Made) -> None:
     assert shlex.split(row["command"])[2] == "--directory=/scratch/me/a b"
 
 
-def test_every_figure_has_a_column(campaign: Made) -> None:
-    names = {c.name for c in columns.result_columns()}
-    for sample in ("own_rand_read", "own_rand_mixed"):
-        phase = tools()["fio"].phases[sample.removeprefix("own_")]
-        figures = fio.output.parse((SAMPLES / f"{sample}.out").read_bytes(), phase)[0].figures
-        assert set(figures) <= names
-
-
 def test_csv_says_what_parquet_says(campaign: Made) -> None:
     campaign.measured(0, 1)
     campaign.measured(0, 2, exit_code=1, stderr='a "quoted", word')
@@ -122,9 +114,7 @@ def test_a_repetition_that_a_check_fails_is_not_valid(campaign: Made) -> None:
     changes: list[tuple[dict[str, Any], str, str]] = [
         ({"exit_code": 1, "stderr": "no space left"}, "invalid", "exit_status"),
         ({"sample": "e2_enospc_write"}, "invalid", "tool_errors"),
-        ({"sample": "k3_kill"}, "invalid", "output"),
         ({"load": {"other": 0.9, "steal": 0.0}}, "suspect", "other_load"),
-        ({"not_run": "not run: no space"}, "invalid", "exit_status"),
     ]
     for change, verdict, check in changes:
         campaign.measured(0, 1, **change)
@@ -165,25 +155,6 @@ def test_results_on_the_target_are_recorded(campaign: Made) -> None:
     assert about(campaign)["results_on_target"] is (int(fsid, 16) != 0)  # 0: the file system has none
 
 
-def test_damaged_output_gives_no_figures_and_is_left(campaign: Made) -> None:
-    harms: list[Any] = [
-        Path.unlink,
-        lambda file: file.write_bytes(b"x"),
-        lambda file: file.write_bytes(bytes(file.stat().st_size)),
-    ]
-    for harm in harms:
-        for number in (1, 2):
-            campaign.measured(0, number)
-        [result] = [one for n, one in campaign.store.results_of(campaign.plan.points[0].id).items() if n == 2]
-        file = f"points/{result.point}/{result.raw.name}"
-        harm(campaign.results / file)
-        good, bad = campaign.table()[:2]
-        assert (good["verdict"], good["left"]) == ("valid", False)
-        assert (bad["repetition"], bad["verdict"], bad["ops_per_s"], bad["left"]) == (2, "missing", None, True)
-        assert file in bad["reasons"]
-        assert file in about(campaign)["damaged"]
-
-
 def test_a_damaged_archive_in_a_read_only_folder_has_a_row(campaign: Made, monkeypatch: pytest.MonkeyPatch) -> None:
     campaign.measured()
     archive = campaign.store.point(campaign.plan.points[0].id) / "r001-1.zip"
@@ -206,34 +177,10 @@ def test_superseded_results_are_not_in_the_table(campaign: Made) -> None:
     assert campaign.table()[0]["raw"].endswith("r001-2.zip")
 
 
-def test_a_mended_parser_needs_no_cluster(campaign: Made, monkeypatch: pytest.MonkeyPatch) -> None:
-    campaign.measured()
-    assert campaign.table()[0]["ops"] == 65471
-    real = tools()["fio"].parse
-
-    def mended(*arguments: Any) -> Parsed:
-        parsed = real(*arguments)
-        return Parsed(parsed.version, {**parsed.figures, "ops": 5}, parsed.evidence, ["wrong after all"])
-
-    monkeypatch.setattr(tools()["fio"], "parse", mended)
-    row = campaign.table()[0]
-    assert (row["ops"], row["verdict"]) == (5, "invalid")
-
-
-def test_options_of_other_phases_are_null(tmp_path: Path) -> None:
-    campaign = measurable(tmp_path, phases=["rand_read", "rand_write"])
-    campaign.measured(sample="own_rand_mixed")
-    read, write = campaign.table()[:2]
-    assert (read["phase"], read["fsync"], read["write_mode"], read["data"]) == ("rand_read", None, None, None)
-    assert (write["phase"], write["fsync"], write["write_mode"], write["data"]) == (
-        "rand_write", True, "overwrite", "tool_default",
-    )  # fmt: skip
-
-
 def test_batches_do_not_show(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     campaign = measurable(tmp_path, axes={"queue_depth": [4, 8, 16]}, repetitions=1)
     campaign.measured(1)
-    for batch in (1, 2, 3, 100):
+    for batch in (1, 2):
         monkeypatch.setattr(table_writer, "_BATCH", batch)
         rows = campaign.table()
         assert [(r["queue_depth"], r["verdict"] == "missing") for r in rows] == [
@@ -319,24 +266,12 @@ def test_several_nodes_of_a_slurm_job(tmp_path: Path) -> None:
     ]
 
 
-def test_one_job_did_several_repetitions(campaign: Made) -> None:
-    for number in (1, 2):
-        several_nodes(campaign, number, "7", ["n1", "n2"])
-    campaign.table()
-    (job,) = about(campaign)["jobs"]
-    assert (job["points"], job["repetitions"]) == (1, 2)
-    assert (job["started"][-8:-6], job["ended"][-8:-6]) == ("05", "07")
-
-
 def test_two_builds_or_targets_share_no_mean(campaign: Made) -> None:
-    others: list[dict[str, Any]] = [
+    campaign.measured(0, 2)
+    for other in (
         {"tool": {"path": "/x", "sha256": "old", "version": "fio-3.1"}},
         {"target": TARGET | {"source": "/dev/y"}},
-        {"target": TARGET | {"directory": "/other"}},
-        {"target": TARGET | {"layout": ["-c", "4"]}},
-    ]
-    campaign.measured(0, 2)
-    for other in others:
+    ):
         campaign.measured(0, 1, record=other | {"started": "2000-01-01T00:00:00+00:00"})
         rows = [r for r in campaign.table() if r["repetition"] is not None]
         found = [(r["repetition"], r["verdict"], r["left"]) for r in rows]
@@ -385,25 +320,9 @@ def test_cpus_that_were_seen(tmp_path: Path) -> None:
     assert used == {"h": None, "n1": "0-5", "n2": "1-3", "n3": None}
 
 
-def test_threads_beside_their_process_are_seen_and_nobody_at_all(campaign: Made) -> None:
-    strayed = seen(["h"], [["0"]])
-    strayed["processes"][0]["thread_masks"] = ["0", "7"]
-    campaign.measured(0, 1, cpus=pinned(strayed))
-    campaign.measured(0, 2, cpus=pinned(seen(["h"], [], looks=0)))
-    first, second = campaign.table()[:2]
-    assert (first["cpus"], second["cpus"], second["cpu_looks"]) == ("0,7", None, 0)
-    assert again(campaign, "nodes")[0]["used_cpus"] == "0,7"
-
-
-CHECKOUTS = {"spack": {"path": "/s", "version": "1.1.0", "commit": None, "changed": False},
-             "repository": {"path": "/p", "pin": "v1", "commit": None, "changed": False}}  # fmt: skip
 BUILD: dict[str, Any] = {
-    "provider": "spack", **CHECKOUTS,
-    "tools": {"fio": {"path": "/sw/bin/fio", "sha256": "build", "version": "fio-3.33", "package": "fio@3.37/abc"}},
-    "packages": [
-        {"name": "fio", "version": "3.37", "hash": "abc", "variants": {"libaio": True}, "target": "x86_64_v2",
-         "compiler": "gcc@12.2.0", "external": None, "prefix": "/sw/fio", "explicit": True}
-    ],
+    "provider": "path",
+    "tools": {"fio": {"path": "/sw/bin/fio", "sha256": "build", "version": "fio-3.33", "package": None}},
 }  # fmt: skip
 
 
@@ -416,11 +335,9 @@ def test_rows_say_which_build_they_are_of_and_a_changed_document_tells_nothing(c
     for number in (1, 2):
         campaign.measured(0, number, record={"build": key})
     assert [row["build"] for row in campaign.table()] == [key, key, None]  # the last one is missing
-    package = {"name": "fio", "version": "3.37", "hash": "abc", "external": None}
-    assert about(campaign)["builds"] == {key: BUILD | {"packages": [package], "results": 2}}
-    for damage in (json.dumps(BUILD | {"provider": "path"}), "{", ""):
-        file.write_text(damage)
-        assert (campaign.table()[0]["build"], about(campaign)["builds"]) == (key, {})
+    assert about(campaign)["builds"][key]["results"] == 2
+    file.write_text(json.dumps(BUILD | {"provider": "spack"}))
+    assert (campaign.table()[0]["build"], about(campaign)["builds"]) == (key, {})
 
 
 def test_a_figure_that_no_table_can_hold_is_a_reason(campaign: Made, monkeypatch: pytest.MonkeyPatch) -> None:

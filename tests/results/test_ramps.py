@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from results.test_remaining import HERE, depth, measured, result
 
-from campaign import document, make, problems
+from campaign import document, make
 from iosweep.plan.model import Plan
 from iosweep.results.campaign_documents import Missing, Needs
 from iosweep.results.committed import Result
@@ -31,19 +31,13 @@ def steps(*figures: list[float] | None) -> list[dict[str, list[float]] | None]:
 @pytest.mark.parametrize(
     ("figures", "found"),
     [
-        ([[10], [20], [40], None, None], Reached(5)),
         ([[10], [20], [20.5], [20.1], None], Reached(4, top=1)),  # two steps gained less than 10 %
-        ([[10], [20], [20.5], [23], None], Reached(5)),
         ([[10], [20], [20.5], [19], [80]], Reached(4, top=1)),  # what is beyond the end does not count
         ([[10, 10], [10.4, 10.4], [10.8, 10.8], [11.3, 11.3]], Reached(4)),  # more than 3 %, and no noise
         ([[10, 10], [10.2, 10.2], [10.3, 10.3], [11.3, 11.3]], Reached(3, top=0)),
         ([[9, 11], [10, 12], [11, 10], [9, 13]], Reached(3, top=0)),  # the noise explains it
         ([[10], [], [20], [20]], Reached(4)),  # a step without a figure neither gains nor stays behind
-        ([[10], None, [10], [10]], Reached(4, top=0)),
-        ([[10], [5], [4], None], Reached(3, top=0)),
         ([[10], [20], [39, 43], [41, 40], [40, 41]], Reached(5, top=2)),  # the noise of all steps, not of the first two
-        ([None, None], Reached(2)),
-        ([[], []], Reached(2)),
     ],
 )
 def test_the_rule(figures: list[list[float] | None], found: Reached) -> None:
@@ -70,13 +64,6 @@ def test_it_is_climbed_step_by_step(plan: Plan) -> None:
     assert expected(plan, stored, {}, HERE) == {}
 
 
-def test_it_goes_on_if_more_repetitions_show_a_gain(plan: Plan) -> None:
-    # single repetitions hid a gain of 8 %
-    stored = measured(plan, {1: [10.0, 10.0], 2: [10.8, 10.8], 4: [11.5, 11.7]})
-    found = left(plan, stored, {}, HERE)["1-node"]
-    assert found == {depth(plan, 8): [1, 2]}
-
-
 def test_what_is_not_needed_has_a_reason(plan: Plan) -> None:
     found = wanted(plan, measured(plan, {1: [1.0], 2: [2.0] * 2, 4: [2.0] * 2, 8: [2.0] * 2}), ())
     above = {depth(plan, d): "not needed: no certain gain above queue depth 2" for d in (16, 32)}
@@ -91,10 +78,8 @@ def test_what_is_not_needed_has_a_reason(plan: Plan) -> None:
         ([[50, 52], [60], [100, 104], [102, 101]], [True, True, False, False]),
         ([[50, 52], [60], [70, 140], [102, 101]], [False, False, False, False]),  # the noise may explain them
         ([[74, 74], [76, 76], [100, 100]], [True, False, False]),  # no noise at all
-        ([[50], [], [100]], [True, False, False]),
         ([[20], [100], [40]], [True, False, True]),  # beyond the peak, too
         ([[0], [100]], [False, False]),
-        ([None, None], [False, False]),
     ],
 )
 def test_steps_that_are_far_below(figures: list[list[float] | None], far: list[bool]) -> None:
@@ -126,8 +111,7 @@ def test_each_combination_of_the_others_has_its_climb(tmp_path: Path) -> None:
 
 
 def test_over_nodes_each_job_decides_by_what_is_stored(tmp_path: Path) -> None:
-    ramp = "nodes"
-    plan = make(tmp_path, document(axes={"nodes": [1, 2, 4, 8]}, repetitions=1, ramp=ramp))
+    plan = make(tmp_path, document(axes={"nodes": [1, 2, 4, 8]}, repetitions=1, ramp="nodes"))
     points = [a.points[0].id for a in plan.allocations]
     here = replace(HERE, launcher=None)
     assert list(left(plan, {}, {}, here)) == ["1-node", "2-nodes", "4-nodes", "8-nodes"]  # all may be submitted
@@ -142,15 +126,6 @@ def test_a_step_that_cannot_be_measured_is_passed_over(plan: Plan) -> None:
     assert left(plan, {}, missing, here) == {"1-node": {depth(plan, 2): [1, 2]}}
 
 
-def test_mistakes(tmp_path: Path) -> None:
-    [found] = problems(tmp_path, document(axes={"threads_per_node": [1, 2]}, ramp=RAMP))
-    assert "ramp: " in found and "threads_per_node" in found
-    [found] = problems(tmp_path, document(ramp="transfer_size"))
-    assert "queue_depth" in found
-    [found] = problems(tmp_path, document(confirm=-1))
-    assert "confirm" in found
-
-
 def test_knee() -> None:
     exact = knee([[1.0, 1.0], [2.0, 2.0], [4.0, 4.0], [4.0, 4.0]])
     assert exact is not None
@@ -158,12 +133,8 @@ def test_knee() -> None:
     for second, step in ((3.7, 2), (3.85, 1)):  # 92 and 96 % of the peak
         near = knee([[1.0], [second], [4.0]])
         assert near is not None and near.step == step
-    single = knee([[1.0], [2.0]])
-    assert single is not None and (single.step, single.low) == (1, None)
     assert knee([[1.0]]) is None
-    assert knee([[1.0], [0.0]]) is None
     noisy = [[100.0, 90.0, 110.0], [190.0, 205.0, 200.0], [220.0, 180.0, 215.0], [205.0, 215.0, 190.0]]
-    assert knee(noisy) == knee(noisy)  # seeded
     found = knee(noisy)
     assert found is not None and (found.low, found.high) == (1, 3)
 

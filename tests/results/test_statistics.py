@@ -18,7 +18,6 @@ from iosweep.results.checks.repetitions import precise
 from iosweep.results.judging import Row, agreements, compare_row, headline
 from iosweep.results.precision import Sample, alike, intervals
 from iosweep.results.statistics import (
-    Change,
     Noise,
     between,
     change,
@@ -89,13 +88,6 @@ def test_a_point_that_looks_quiet_by_luck_is_not_believed_among_noisy_ones() -> 
     assert interval(many, pooled(points)) == interval(many)
 
 
-def test_noise_needs_two_points_that_scatter() -> None:
-    for points in ([], [[1.0, 2.0]], [[1.0], [2.0]], [[1.0, 1.0], [2.0, 2.0]], [[0.0, 1.0], [1.0, 2.0]]):
-        assert pooled(points) is None, points
-    noise = pooled(lognormal(2, 200, 0.02, n=3))
-    assert noise and math.sqrt(noise.variance) == pytest.approx(0.02, rel=0.1)
-
-
 def test_other_points_never_narrow_an_interval() -> None:
     points = [*lognormal(3, 23, 0.01), [60.0, 100.0, 140.0, 90.0, 120.0]]
     noise = pooled(points)
@@ -131,22 +123,6 @@ def test_the_best_of_several_has_a_wider_interval() -> None:
     assert (eight.n, eight.center) == (one.n, pytest.approx(one.center))
 
 
-def test_as_many_of_the_same_scatter_exclude_it() -> None:
-    alone = interval(FIVE)
-    assert alone
-    value = alone.center * 0.95
-    needed = statistics.enough(alone, value)
-    assert needed is not None
-    scatter = [math.log(one / alone.center) for one in FIVE]
-    logs = [scatter[i % len(scatter)] for i in range(needed)]
-    mean = sum(logs) / needed
-    # the same center and deviation of so many
-    factor = math.sqrt((sum(x * x for x in scatter) / 4) / (sum((x - mean) ** 2 for x in logs) / (needed - 1)))
-    found = statistics.interval([alone.center * math.exp((x - mean) * factor) for x in logs])
-    assert found is not None
-    assert found.excludes(value)
-
-
 # Differences
 
 
@@ -160,41 +136,11 @@ def test_without_others_it_is_welchs_test_on_logarithms() -> None:
     assert found.share < 0
 
 
-def test_three_alike_values_are_not_quieter_than_their_phase() -> None:
-    draw = random.Random(1)
-    others = [[draw.lognormvariate(0, 0.05) for _ in range(3)] for _ in range(10)]
-    lucky = [1.0, 1.0001, 1.0002]
-    noise = pooled([*others, lucky])
-    assert noise is not None
-    found = change(lucky, [0.95, 0.9501, 0.9502], (noise, noise))
-    assert found is not None
-    assert found.error >= math.sqrt(2 * noise.variance / 3) * 0.999
-    assert found.p > 0.05
-
-
-def test_without_figures_or_noise_there_is_no_difference() -> None:
-    for values, to in (([], [1.0]), ([0.0, 1.0], [1.0, 2.0]), ([1.0], [1.0, 2.0])):
-        assert change(values, to, (None, None)) is None, values
-
-
 def test_equal_values_do_not_differ_and_others_do() -> None:
     same, other = (change([1.0, 1.0], to, (None, None)) for to in ([1.0, 1.0], [2.0, 2.0]))
     assert same is not None and other is not None
     assert (same.p, other.p) == (1.0, 0.0)
     assert same.within() == (0.0, 0.0)
-
-
-def test_what_disturbs_rounds_is_not_taken_for_the_noise_of_points() -> None:
-    draw = random.Random(3)
-
-    def side(by: float) -> list[dict[object, float]]:
-        shocks = [draw.gauss(by, 0.05) for _ in range(4)]
-        return [{r: math.exp(shock + draw.gauss(0, 0.001)) for r, shock in enumerate(shocks)} for _ in range(50)]
-
-    found = common_change(list(zip(side(0.0), side(0.0), strict=True)))
-    assert found is not None
-    assert found.error == pytest.approx(0.05 * math.sqrt(2 / 4), rel=0.6)  # 50 points do not make it smaller
-    assert found.freedom <= 6
 
 
 def test_with_equal_numbers_it_is_welchs_test_of_the_rounds_means() -> None:
@@ -216,17 +162,6 @@ def test_holm() -> None:
     assert holm([0.01, 0.04, 0.03, 0.005]) == pytest.approx([0.03, 0.06, 0.06, 0.02])
     assert holm([]) == []
     assert holm([0.9, 0.8]) == [1.0, 1.0]
-
-
-def test_so_many_more_repetitions_make_the_interval_narrow() -> None:
-    found = Change((5, 5), -0.04, 0.03, 8.0)
-    for half in (0.05, 0.02, 0.015):
-        more = found.repetitions(half)
-        assert more is not None
-        for extra, wide in ((more, False), (more - 1, True)):
-            n = 5 + extra
-            width = float(stats.t.ppf(0.975, 8 * n / 5)) * 0.03 * math.sqrt(5 / n)
-            assert (width > half) == wide or extra < 0, half
 
 
 # Changes of level in rows of nights
@@ -271,12 +206,6 @@ def test_few_nights_and_a_night_alone_are_no_change() -> None:
     figures = nightly(20, 0.01, 4)
     figures[-1] *= 0.5
     assert change_points.found({"a": figures})["a"] == []
-
-
-def test_equal_figures_have_no_change() -> None:
-    assert change_points.found({"a": [5.0] * 20}) == {"a": []}
-    [split] = change_points.found({"a": [5.0] * 10 + [4.0] * 10})["a"]
-    assert split.at == 10
 
 
 # Repetitions that agree, and those that do not

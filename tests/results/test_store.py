@@ -14,7 +14,6 @@ import pytest
 import mounts
 import records
 from iosweep.files import documents
-from iosweep.node.node_facts import NodeFacts
 from iosweep.results import store as store_module
 from iosweep.results import temporary_files
 from iosweep.results.campaign_documents import Missing, Needs, Refusal
@@ -28,8 +27,7 @@ RAW = {"rand_read.stdout": b"{}" * 100, "rand_read.summary": b"[]" * 9, "rand_re
 
 
 def record(number: int = 0, **more: Any) -> Record:
-    made = records.record(POINT, campaign=str(number), **more)
-    return made
+    return records.record(POINT, campaign=str(number), **more)
 
 
 def number(store: Store, result: Result) -> int:
@@ -217,19 +215,6 @@ def test_what_is_not_ours_is_no_result_and_stays(store: Store) -> None:
     assert all((store.point(POINT) / name).exists() for name, _ in FOREIGN)
 
 
-def test_what_stands_beside_the_points(store: Store, tmp_path: Path) -> None:
-    store.commit(POINT, 1, record(), RAW)
-    (store.path / "points" / "file").write_bytes(b"x")
-    (store.path / "points" / "empty").mkdir()
-    (store.path / "points" / "link").symlink_to(store.point(POINT))
-    copy = store.path / "points" / "copy"
-    copy.mkdir()
-    for file in store.point(POINT).iterdir():
-        (copy / file.name).write_bytes(file.read_bytes())
-    # a copied directory holds the results of another point
-    assert list(store.results()) == [POINT]
-
-
 def test_what_is_missing_or_refused_is_stored_until_it_is_there_again(store: Store) -> None:
     missing, refusal = Missing(Needs(tool="fio"), "fio is not on PATH"), Refusal("no space", lasting=True, after="12")
     store.set_missing(POINT, None)  # never was
@@ -243,18 +228,6 @@ def test_what_is_missing_or_refused_is_stored_until_it_is_there_again(store: Sto
     store.set_missing(POINT, None)
     store.set_refusal("1-node", None)
     assert (store.missing(), list(store.documents(Refusal))) == ({}, ["2-nodes"])
-
-
-def test_documents_are_written_only_when_they_change(store: Store) -> None:
-    store.put("nodes", "a", {"host": "x", "cpus": 2})
-    file = store.path / "nodes" / "a.json"
-    before = file.stat()
-    store.put("nodes", "a", {"cpus": 2, "host": "x"})
-    assert file.stat().st_ino == before.st_ino  # every change is another file
-    store.put("nodes", "a", {"cpus": 3, "host": "x"})
-    assert file.stat().st_ino != before.st_ino
-    (store.path / "nodes" / "b.json").write_bytes(b"not json")
-    assert store.documents(NodeFacts) == {"a": NodeFacts("x", cpus=3)}
 
 
 def test_a_second_try_that_went_worse_does_not_count(tmp_path: Path) -> None:

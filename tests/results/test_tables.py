@@ -16,7 +16,6 @@ from pyarrow import parquet
 
 import results_factory
 from iosweep.commands import cli
-from iosweep.files import safe_paths
 from iosweep.files.documents import Damaged, dump, read
 from iosweep.files.safe_paths import Folder
 from iosweep.results import merged_tables
@@ -35,11 +34,6 @@ def results(tmp_path: Path) -> Path:
 
 
 # Read back
-
-
-def test_our_tables_are_read(results: Path) -> None:
-    assert {row["verdict"] for row in merged_tables.rows(results, "results.parquet", dict, ["verdict"])} == {"valid"}
-    assert merged_tables.damage(results) == []
 
 
 def test_what_is_not_the_file_that_merge_wrote_is_damaged_and_nothing_waits_for_it(results: Path) -> None:
@@ -163,22 +157,6 @@ def test_a_full_disk_is_one_error_with_the_file(monkeypatch: pytest.MonkeyPatch)
         gc.collect(0)
         assert later == []
     assert files == {"results.parquet", "results.csv", "checks.parquet", "nodes.parquet"}
-
-
-def test_an_error_of_a_disk_names_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The kernel's error of a full disk has no path."""
-
-    def full(*_: object) -> None:
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-
-    def write() -> None:
-        with safe_paths.folder(tmp_path) as place, place.replaced("x.json") as file:
-            monkeypatch.setattr(os, "fsync", full)
-            file.write(b"x")
-
-    with pytest.raises(OSError, match="No space") as caught:
-        write()
-    assert caught.value.filename == str(tmp_path / "x.json")
 
 
 # For spreadsheets
