@@ -211,7 +211,7 @@ def test_all_ranks_and_workers_run_on_the_cpus_that_they_are_bound_to(allocation
         assert sum(each["count"] for each in seen) == 2
         assert {mask for each in node["processes"] for mask in each["masks"]} == {str(cpu)}
         if point.tool == "ior":
-            assert record["launcher"] == {"name": "mpiexec", "path": hydra.path, "version": hydra.version}
+            assert (record["launcher"]["name"], record["launcher"]["version"]) == ("mpiexec", hydra.version)
 
 
 @pytest.mark.local

@@ -329,7 +329,7 @@ class Campaign(Allocation):
 
     def __init__(self, place: Path, real: bool = False, **sweep: Any):
         super().__init__(place, sweep)
-        self.tools = None if real else place / "tools"
+        self.tools = None if real else place / "scripted"
         self.play()
 
     def play(self, *rules: scripted.Rule) -> None:

@@ -239,16 +239,16 @@ def test_a_wrong_configuration_or_target_stops_before_anything(again: Campaign) 
 def test_a_missing_tool_is_a_reason_and_nothing_is_left(tmp_path: Path) -> None:
     campaign = Campaign(tmp_path)
     campaign.play()
-    (tmp_path / "tools/fio").rename(tmp_path / "fio")
+    (tmp_path / "scripted/fio").rename(tmp_path / "fio")
     links = tmp_path / "links"
     links.mkdir()
     for name in ("bash", "sh", "env", "uname", "cat", "tee", "which"):  # what a shell and Snakemake need
         (links / name).symlink_to(str(shutil.which(name)))
-    campaign.path = f"{tmp_path / 'tools'}{os.pathsep}{links}"
+    campaign.path = f"{tmp_path / 'scripted'}{os.pathsep}{links}"
     campaign.tables()
     assert {row["verdict"] for row in rows_of(campaign)} == {"missing"}
     assert campaign.left() == {}
-    (tmp_path / "fio").rename(tmp_path / "tools/fio")
+    (tmp_path / "fio").rename(tmp_path / "scripted/fio")
     assert left_of(campaign) == "2 points, 4 repetitions left"
 
 
