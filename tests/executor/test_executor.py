@@ -268,34 +268,6 @@ def test_the_reason_of_a_job_that_failed_is_told_and_the_next_is_kept_off_its_no
     assert run.slurm.of("--parsable")[-1][-1] == "--exclude=n1"
 
 
-def test_a_job_that_says_nothing_has_snakemakes_page(run: Run) -> None:
-    run.start()
-    run.slurm.jobs["7"][0] = "FAILED"
-    run.over(run.jobs[1])
-    [page] = run.jobs[1].errors
-    assert page["external_jobid"] == "7"
-    assert page["aux_logs"][0].endswith("/7.log")
-
-
-def test_a_state_is_told_and_an_unknown_job_may_have_been_too_short(run: Run, said: Said) -> None:
-    run.start()
-    run.slurm.jobs["7"][0] = "NODE_FAIL"
-    del run.slurm.jobs["8"]
-    run.over(*run.jobs)
-    told = said()
-    assert [words in told for words in ("job 7: NODE_FAIL", "job 8: unknown to Slurm")] == [True, True]
-    assert (run.attempts.minutes("1-node"), run.attempts.minutes("2-node")) == (6, 12)
-
-
-def test_a_refused_submission_is_told_and_tried_again_by_snakemake_alone(run: Run, said: Said) -> None:
-    run.make()
-    run.slurm.refuses = "Unable to contact slurm controller"
-    run.executor.run_jobs([run.jobs[1]])
-    assert run.slurm.refuses in said()
-    assert (run.failed, run.jobs[1].errors, run.jobs[1].attempt) == ([run.jobs[1]], [], 2)
-    assert len([argv for argv in run.slurm.of("--parsable") if "--test-only" not in argv]) == 1
-
-
 def test_what_slurm_would_not_run_ends_the_run_before_anything(run: Run) -> None:
     run.slurm.refuses = "Invalid account or account/partition combination specified"
     with pytest.raises(SystemExit) as caught:

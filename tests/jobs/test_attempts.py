@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from iosweep.errors import ConfigError
 from iosweep.jobs.attempts import Attempts, Next
 from iosweep.results.campaign_documents import Refusal
 from iosweep.results.store import Store
@@ -79,19 +78,6 @@ def test_another_campaign_is_waited_for_once(case: Case) -> None:
     assert case.fails(reason="is being measured by job 5", after="5") is Next.RETRY  # it left its lock
     assert case.fails() is Next.RETRY
     assert "afterany" not in case.jobs.options(NAME, "pfs")
-
-
-def test_another_configuration_by_now_changes_nothing(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
-    case.now = replace(case.now, left_s={}, plan_file=Path("another"))
-    case.jobs.look_again()
-    assert case.jobs.left(NAME)
-
-    def broken() -> Campaign:
-        raise ConfigError([])
-
-    monkeypatch.setattr(case.jobs, "_again", broken)
-    case.jobs.look_again()
-    assert case.jobs.left(NAME)
 
 
 def test_the_reasons_at_the_end_of_a_run(case: Case, tmp_path: Path) -> None:

@@ -1,18 +1,14 @@
 """Jobs that wait: which are ended, what is told of the others, and those of an earlier run. Also on a real cluster; the
 words are in a snapshot."""
 
-import json
-import sys
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 from syrupy.assertion import SnapshotAssertion
 
-import slurm as clusters
 from iosweep.errors import Unanswered
 from iosweep.jobs import pending
 from iosweep.jobs.pending import Watch
@@ -179,45 +175,3 @@ def test_jobs_of_an_earlier_run_are_waited_for(
 
 
 # On a real cluster
-
-
-def python(slurm: clusters.Cluster, place: Path, code: str, *arguments: object) -> Any:
-    """What an expression gives on the head of the cluster, and what was said."""
-    code = f"import json, sys; from iosweep.jobs import pending; a = json.loads(sys.argv[1]); print(json.dumps({code}))"
-    done = slurm.run([sys.executable, "-c", code, json.dumps(arguments)], cwd=place)
-    return json.loads(done.stdout), done.stderr
-
-
-def refused(slurm: clusters.Cluster, place: Path, *jobs: tuple[Any, ...]) -> Any:
-    """Of jobs (nodes, minutes, partition, options): why they would not run; and what was said."""
-    arguments = []
-    for nodes, minutes, partition, *options in jobs:
-        given = ["-p", partition] if partition else []
-        argv = ["sbatch", f"--nodes={nodes}", "--exclusive", f"--time={minutes}", *given, *options]
-        arguments.append((argv, nodes, minutes))
-    return python(slurm, place, "[pending.refused(*each) for each in a]", *arguments)
-
-
-def test_a_real_slurm_says_what_it_would_not_run(slurm, tmp_path):
-    jobs = {
-        (2, 60, "small"): None,
-        (2, 60, ""): None,
-        (3, 60, "small"): "2 nodes at most",
-        (1, 2, "short"): "runtime=1m",
-        (1, 1, "down"): "partition down is down",
-        (1, 1, "elsewhere"): "take another slurm_partition",
-        (1, 1, "small", "--licenses=none"): "set licenses",
-        (1, 1, "small", "--mem", "90000000"): "mem_mb=",
-        (1, 1, "small", "--reservation=x"): "scontrol show reservations",
-    }
-    found, said = refused(slurm, tmp_path, *jobs)
-    assert said == ""
-    for why, expected in zip(found, jobs.values(), strict=True):
-        assert why is None if expected is None else expected in why
-    slurm.run(["scontrol", "update", "nodename=n2", "state=drain", "reason=test"])
-    try:
-        found, said = refused(slurm, tmp_path, (2, 60, "small"), (3, 60, "small"))
-    finally:
-        slurm.run(["scontrol", "update", "nodename=n2", "state=resume"])
-    assert found[0] is None and "2 nodes at most" in found[1]
-    assert "1 that can be used (1 drained" in said

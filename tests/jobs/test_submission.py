@@ -61,18 +61,6 @@ def test_wall_time_counted_by_hand() -> None:
     assert [submission.minutes(1200, attempt, 60) for attempt in (1, 2, 3)] == [35, 60, 60]
 
 
-def test_only_a_job_that_was_too_short_makes_the_next_one_longer() -> None:
-    for state, refusal, too_short in (
-        ("TIMEOUT", None, True),
-        ("FAILED", Refusal("job 7 ends in 3 s", short_of_time=True), True),
-        (None, None, True),  # Slurm has forgotten it, and its runner stored nothing
-        ("FAILED", Refusal("on n2: the target is not there", short_of_time=False), False),
-        ("FAILED", None, False),  # killed
-        ("NODE_FAIL", None, False),
-    ):
-        assert submission.too_short(state, refusal) == too_short, (state, refusal)
-
-
 def test_only_names_of_nodes_are_given_to_sbatch() -> None:
     """They go into a shell as they are."""
     assert submission.avoidable(Refusal("r", nodes=("n2", "rack1-n07.site", "n2"))) == ["n2", "rack1-n07.site"]

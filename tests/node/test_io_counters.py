@@ -110,15 +110,6 @@ def test_btrfs_is_on_all_its_devices(kernel: Kernel) -> None:
     assert found.read().device == Bytes(1024, 0)
 
 
-def test_an_overlay_is_on_the_device_of_its_upper_layer(kernel: Kernel, tmp_path: Path) -> None:
-    kernel.block("vda", "254:0")
-    kernel.mounts[f"{tmp_path}"] = Mounted(f"{tmp_path}", "254:0", "ext4", "/dev/vda")
-    upper = f"lowerdir=/l,upperdir={tmp_path},workdir=/w"
-    assert kernel.counters("/merged", "0:50", "overlay", "overlay", upper).devices == ("vda",)
-    # in a container the upper layer has a path of the host
-    assert kernel.counters("/", "0:50", "overlay", "overlay", "lowerdir=/l,upperdir=/of/host").devices == ()
-
-
 def test_memory_is_named_also_below_a_loop_device(kernel: Kernel) -> None:
     assert kernel.counters("/dev/shm", "0:24", "tmpfs").memory == "tmpfs"
     kernel.block("loop3", "7:3", read=512)

@@ -91,17 +91,6 @@ def test_a_client_that_is_a_process_and_was_not_found() -> None:
     assert found["client"] == 0.1
 
 
-def test_processes_are_named_by_the_time_that_counts() -> None:
-    """Their shares are of the same looks and kind of time as that of all others, which they cannot exceed."""
-    others = [{("33", b"8"): OnCpu(0, Ticks(used, 0), "stress")} for used in (0, 200, 1100)]
-    begin = look(0, Ticks(), ours={STEP: Ticks(), RANK: Ticks()}, on_others=others[0], **KERNEL)
-    middle = look(5, Ticks(600, 0), 1000, ours={STEP: Ticks(), RANK: Ticks(400, 0)}, on_others=others[1], **KERNEL)
-    gone = look(10, Ticks(1500, 0), 2000, on_others=others[2], **KERNEL)
-    found = shares([begin, middle, gone], False)
-    assert found
-    assert [one.share for one in found.top] == [0.2]
-
-
 ONE: dict[str, Any] = {"busy": 0.5, "ours": 0.2, "client": 0.2, "steal": 0.0, "user_only": False, "window_s": 9.0}
 
 

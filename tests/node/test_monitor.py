@@ -7,7 +7,6 @@ import pytest
 
 from iosweep.node import monitor
 from iosweep.node.monitor import QUANTITIES, Monitor, Sample, encoded, is_whole, of_nodes, series
-from iosweep.series import Series
 
 STAT = b"""cpu  1 1 1 1 1 1 1 1 0 0
 cpu0 100 100 50 800 20 5 5 10 0 0
@@ -55,13 +54,6 @@ def test_counts_become_rates_and_levels_stay() -> None:
     assert received.values == pytest.approx([1000, 1000, 3500 / 1.3], rel=1e-4)
     assert (received.host, received.interval_s, received.begin_s, received.worker) == ("n1", 1.0, 0.0, None)
     assert made["dirty_bytes"].values == (2.0, 3.0, 5.0)
-
-
-def test_a_short_command_has_one_interval() -> None:
-    (only,) = series(encoded("", samples(1.0, 2.25, sent_bytes_per_s=[0.0, 500.0]), 1.0))
-    assert only == Series("sent_bytes_per_s", (400.0,), 1.25)
-    assert encoded("", samples(1.0, sent_bytes_per_s=[0.0]), 1.0) == b""
-    assert encoded("", [], 1.0) == b""
 
 
 def test_a_counter_that_began_again_and_a_level_that_was_not_read() -> None:

@@ -10,9 +10,7 @@ from msgspec.structs import replace
 from syrupy.assertion import SnapshotAssertion
 
 from iosweep.node import collect_facts, node_facts
-from iosweep.node.cpus import parse
 from iosweep.node.node_facts import NodeFacts
-from iosweep.target import identify
 
 TARGET = {"source": "/dev/x", "fstype": "ext4", "mount": "/dev/x on /t type ext4 (rw)", "fsid": "1", "device": 1}
 SPACE = {"used_bytes": 300, "free_bytes": 700, "used_inodes": 5, "free_inodes": 95}
@@ -103,20 +101,6 @@ def test_facts_of_a_server(tmp_path: Path, snapshot: SnapshotAssertion) -> None:
     assert (speeds["ens1"], speeds["mlx5_0/1"]) == (("up", 100_000_000_000), ("up", 200_000_000_000))
     assert (found["target_bytes"], found["target_free_bytes"]) == (1000, 700)
     assert found == snapshot
-
-
-def test_this_machine() -> None:
-    """What any Linux has, as others tell it."""
-    found = collect_facts.facts(identify.identify("/tmp"), identify.space("/tmp")).row()
-    assert found["host"] == os.uname().nodename
-    assert found["kernel"] == os.uname().release
-    assert found["memory_bytes"] == os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    assert 0 < found["memory_available_bytes"] <= found["memory_bytes"]
-    assert len(parse(found["cpus_allowed"])) == len(os.sched_getaffinity(0))
-    assert found["cpu_model"]
-    assert found["fstype"] in found["mount"]
-    assert 0 < found["target_free_bytes"] <= found["target_bytes"]
-    assert "lo" not in [nic["name"] for nic in found["nics"]]
 
 
 def test_what_cannot_be_read_is_not_recorded(tmp_path: Path) -> None:

@@ -141,17 +141,6 @@ def test_ranks_are_placed_alike_on_what_all_nodes_have(snapshot: SnapshotAsserti
 # Which CPUs
 
 
-def test_which_cpus_ranks_and_workers_get() -> None:
-    made = decided(facts(EIGHT))
-    assert ranks(made, 5) == ranks(made, 5, mpi=False) == "0 2 1 3 4"
-    assert ranks(made, 10) == "0 2 1 3 4 6 5 7 0 2", "where that was asked for: see lacks"
-    assert ranks(made, 9, mpi=False) == " ".join(["0-7"] * 9), "workers share"
-    assert ranks(decided(facts(EIGHT), placement="pack"), 4) == "0 1 4 5"
-    whole = decided(facts(EIGHT), width="core")
-    assert ranks(whole, 3) == "0+4 2+6 1+5"
-    assert ranks(whole, 3, mpi=False) == "0 2 1", "fio has no list for each worker"
-
-
 def test_more_ranks_than_usable_cpus_must_be_asked_for() -> None:
     one = facts(weka="3", reserved="3")
     made = decided(one, reserved="3")
@@ -209,16 +198,3 @@ def test_what_was_planned_and_seen_is_recorded() -> None:
     # where nobody looked
     assert made.record(made.binding(1, True), None) is made.record(made.binding(1, True), {}) is None
     assert decided(facts(), pinning="off").record(None, {"n1": sampled()}) is None
-
-
-def test_32_nodes_that_are_alike_share_an_entry() -> None:
-    """But for n7, one of whose ranks is elsewhere, n8, where fewer were seen, and n9, which may use other CPUs."""
-    nodes = [facts(allowed="0-2") if k == 9 else facts() for k in range(1, 33)]
-    seen = {f"n{k}": sampled(looks=6 + k % 3, gap_s=k / 100, cost_s=k / 1000, wall_s=1 + k / 10) for k in range(1, 33)}
-    seen["n7"], seen["n8"] = sampled("1"), sampled(seen=0)
-    made = decided(*nodes)
-    told = made.record(made.binding(1, True), seen)
-    assert told
-    most, *others = told.nodes
-    assert (len(most.hosts), [node.hosts for node in others]) == (29, [("n7",), ("n8",), ("n9",)])
-    assert (most.looks, most.gap_s, most.cost_s, most.wall_s) == (6, 0.32, 0.032, 4.2), "the worst of all"

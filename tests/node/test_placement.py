@@ -1,14 +1,8 @@
 """Which CPUs the ranks of a node get: worked by hand on small machines, and what must hold on any."""
 
-from collections import Counter
 from dataclasses import replace
-from typing import Any, get_args
 
-import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
-
-from iosweep.node.cpus import NO_CPUS, CpuSet, Topology, parse
+from iosweep.node.cpus import Topology, parse
 from iosweep.node.pinning import Policy, Width, place
 from topologies import (
     FAST_AND_SLOW,
@@ -20,7 +14,6 @@ from topologies import (
     machine,
 )
 
-repeatable = settings(derandomize=True)
 #: Two sockets of two NUMA nodes of two cores: 0-1, 2-3 | 4-5, 6-7; second threads 8-15.
 SMALL = machine(2, 2, 2, threads=2)
 #: NUMA nodes that are numbered the other way round.
@@ -80,58 +73,6 @@ def test_near_a_nic_by_hand() -> None:
 
 
 # On any machine
-
-
-@st.composite
-def cases(draw: st.DrawFn) -> tuple[Topology, CpuSet, Policy]:
-    """A machine, what may be used of it and is not reserved, and a policy. Its numbers are dealt out anyhow,
-    cores and nodes are of any size: more than there is in the field, and than any rule by numbers stands."""
-    sizes = draw(
-        st.lists(st.lists(st.lists(st.integers(1, 3), min_size=1, max_size=4), max_size=3), min_size=1, max_size=3)
-    )
-    numbers = iter(draw(st.permutations(range(sum(sum(map(sum, socket)) for socket in sizes) or 1))))
-    made = [[[frozenset(next(numbers) for _ in range(core)) for core in node] for node in socket] for socket in sizes]
-    nodes = [node for socket in made for node in socket]
-    numa = {k: NO_CPUS.union(*node) for k, node in enumerate(nodes)} if draw(st.booleans()) else {}
-    cores = tuple(core for node in nodes for core in node)
-    sockets = tuple(filter(None, (NO_CPUS.union(*(core for node in socket for core in node)) for socket in made)))
-    known = sorted(NO_CPUS.union(*cores)) or [0]
-    some = st.frozensets(st.sampled_from(known), min_size=1)
-    free = draw(st.one_of(st.just(frozenset(known)), some, some.map(lambda cpus: cpus | {900, 901})))
-    return Topology(cores, sockets, numa), free, draw(st.sampled_from(get_args(Policy)))
-
-
-widths = st.sampled_from(get_args(Width))
-ranks = st.integers(1, 120)
-
-
-@repeatable
-@given(cases(), widths, ranks, st.data())
-def test_what_is_reserved_is_never_touched(case: Any, width: Width, count: int, data: st.DataObject) -> None:
-    topology, allowed, policy = case
-    reserved = topology.with_siblings(data.draw(st.frozensets(st.sampled_from(sorted(allowed)))))
-    free = allowed - reserved
-    if not free:
-        with pytest.raises(ValueError, match="no usable CPU"):
-            place(count, free, topology, policy, width)
-        return
-    binding = place(count, free, topology, policy, width)
-    assert not binding.union & reserved
-    assert binding.union <= allowed
-    assert binding.usable == free
-    assert all(binding.ranks)
-    assert len(binding.ranks) == count
-
-
-@repeatable
-@given(cases(), widths, ranks)
-def test_none_is_taken_twice_before_all_are_taken(case: Any, width: Width, count: int) -> None:
-    topology, free, policy = case
-    whole = [core & free for core in topology.cores if core & free] + [{c} for c in free - topology.cpus]
-    places = {frozenset(cpus) for cpus in (whole if width == "core" else [{cpu} for cpu in free])}
-    taken = Counter(place(count, free, topology, policy, width).ranks)
-    assert set(taken) <= places
-    assert max(taken.values()) - min(taken[one] for one in places) <= 1
 
 
 def test_ranks_that_share_a_core_are_crowded() -> None:

@@ -99,17 +99,6 @@ def test_what_the_options_of_a_mount_say(tmp_path: Path) -> None:
                 assert find(node(tmp_path, mounts=options), None, tmp_path, ask).listed == "", (options, ask)
 
 
-def test_all_sources_of_a_node_agree_on_what_the_documentation_reserves(tmp_path: Path) -> None:
-    """56 CPUs on four NUMA nodes, WEKA on 24-27."""
-    options = "rw,core=24,core=25,core=26,core=27,net=ib0"
-    topology = node(tmp_path, mounts=options, **{"sys__fs__cgroup__cpuset__weka-client__cpuset.cpus": "24-27\n"})
-    found = find(topology, None, tmp_path, weka_with(client0=resources(24, 25, 26, 27)))
-    assert (found.listed, found.problems, found.why) == ("24-27", (), "")
-    assert said(found) == [
-        (CLIENT, "24-27"), ("/proc/mounts /mnt/weka", "24-27"), ("/sys/fs/cgroup/cpuset/weka-client", "24-27")
-    ]  # fmt: skip
-
-
 def test_hyper_threads_of_reserved_cpus_are_reserved_too(tmp_path: Path) -> None:
     for model, core, whole in ((HYPER_96, 47, "47,95"), (AWS_192, 95, "95,191"), (WEKA_56, 24, "24")):
         found = find(node(tmp_path, model), None, tmp_path, weka_with(client0=resources(core)))

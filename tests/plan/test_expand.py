@@ -15,7 +15,7 @@ from iosweep.commands import plan
 from iosweep.config.sweeps import Repetitions
 from iosweep.plan import forecast
 from iosweep.plan.launchers import LAUNCHERS
-from iosweep.plan.model import Plan, Point, plan_from_document
+from iosweep.plan.model import Plan, plan_from_document
 
 
 def ids(made: Plan) -> list[str]:
@@ -97,25 +97,6 @@ def test_one_pass_is_bounded_by_its_volume_and_not_by_time(tmp_path: Path) -> No
         assert not [a for a in argv if a.startswith(("--time_based", "--runtime"))]
     # it is another measurement than one of some seconds
     assert not {*ids(made)} & {*ids(make(tmp_path, document(phases=["seq_write", "rand_read"])))}
-
-
-@pytest.mark.parametrize(
-    ("tool", "phases", "groups"),
-    [
-        ("ior", ("seq_write", "seq_read"), [("seq_write",), ("seq_read",)]),
-        ("mdtest", ("create", "stat", "read", "delete"), [("create", "stat", "read", "delete")]),  # one command
-    ],
-)
-def test_a_step_is_one_command_with_its_phases(
-    tool: str, phases: tuple[str, ...], groups: list[tuple[str, ...]]
-) -> None:
-    options: Any = {"threads_per_node": 3}
-    point = Point("p", tool, phases, 2, options, 4.0, Repetitions(1, 1), ("s",))
-    steps = point.steps()
-    assert [tuple(p.name for p in step.phases) for step in steps] == groups
-    assert [step.name for step in steps] == [group[0] for group in groups]
-    assert {(step.nodes, step.time_s, step.tasks) for step in steps} == {(2, 4.0, 6)}
-    assert tuple(p.name for p in point.measured()) == phases
 
 
 # Ids

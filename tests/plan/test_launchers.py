@@ -13,7 +13,6 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from msgspec import structs
 
 from campaign import document, make
 from iosweep.config.sweeps import Repetitions
@@ -78,14 +77,6 @@ def test_a_launcher_names_what_a_point_needs_and_it_does_not_have(
 ) -> None:
     found = launcher.lacks(point(tool, nodes, threads))
     assert (found and found[0]) == lacks
-
-
-def test_client_server_mode_needs_nodes_of_a_job() -> None:
-    asked = structs.replace(point("fio"), options=point("fio").options | {"client_server": True})
-    found = DIRECT.lacks(asked)
-    assert found and found[0] == {"nodes": 0}
-    assert SRUN.lacks(asked) is None
-    assert [launcher.opens_port(asked) for launcher in (DIRECT, SRUN)] == [False, True]
 
 
 # How they are bound

@@ -15,7 +15,6 @@ import scripted
 import spack as standin
 from campaign import SMALL, Allocation, Campaign
 from iosweep.commands import cli
-from iosweep.errors import ConfigError
 from iosweep.programs import spack
 from iosweep.programs.spack import configuration, installed, variables
 from iosweep.programs.spack_environment import Environment, Pin
@@ -183,14 +182,8 @@ def test_a_damaged_or_replaced_tool_is_never_measured_with(site):
     measure = [*Allocation.command(site)[3:], "--tools", str(site.built)]
     good, fio = site.built.read_bytes(), Path(site.document["tools"]["fio"]["path"])
     site.built.write_bytes(good[:-100])
-    with pytest.raises(ConfigError, match=r"tools\.json is damaged"):
-        site.left()
     site.iosweep(*measure, code=3)  # not: with what is on PATH
     site.built.write_bytes(good)
-    away = fio.rename(fio.with_name("away"))
-    with pytest.raises(ConfigError, match=f"{fio} is gone"):
-        site.left()
-    away.rename(fio)
     fio.write_bytes(fio.read_bytes() + b"#another")
     assert str(fio) in site.iosweep(*measure, code=3)
     assert site.records() == []

@@ -2,16 +2,14 @@
 
 import os
 import socket
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
-from held_job import Held
 from iosweep.errors import Unanswered
 from iosweep.slurm import query
 from iosweep.slurm.query import Job
-from slurm import Cluster
 
 #: `scontrol --oneliner show job` of 22.05.8, with SLURM_TIME_FORMAT=%s, shortened in the middle.
 RUNNING = (
@@ -184,41 +182,3 @@ def test_a_command_of_slurm_is_asked_in_its_own_words_and_within_a_deadline(
         os.kill(int((tmp_path / "pid").read_text()), 0)
     with pytest.raises(Unanswered):
         query.ask(["no-such-command-of-slurm"])
-
-
-@pytest.fixture(scope="module")
-def held(slurm_session: Cluster) -> Iterator[Held]:
-    made = Held(slurm_session, "--licenses=pfs:1", "--job-name=a b", "--comment=x y", "--time=7")
-    yield made
-    made.end()
-
-
-EVERYTHING = """
-import time
-from dataclasses import asdict
-from iosweep.slurm import query
-waiting = given[0]
-answer = {
-    "job": asdict(query.job(job)), "jobs": {each.id: asdict(each) | {"alive": each.alive} for each in query.jobs()},
-    "lives": query.lives(job), "other": query.job("99999"), "addresses": query.addresses(hosts), "now": time.time(),
-}
-"""
-
-
-def test_a_real_cluster_says_the_same(held: Held, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("TZ", "Asia/Tokyo")
-    submit = ["sbatch", "--parsable", "--nodes=2", "--output=/dev/null", "--wrap=true"]
-    waiting = held.cluster.run(submit).stdout.strip()
-    seen = held.python(EVERYTHING, waiting)
-    held.cluster.run(["scancel", waiting])
-    job, jobs = seen["job"], seen["jobs"]
-    assert jobs[held.job] == job | {"alive": True}
-    assert (job["name"], job["comment"], job["licenses"], job["state"]) == ("a b", "x y", "pfs:1", "RUNNING")
-    assert (job["nodes"], job["hosts"], job["directory"]) == (2, [*held.hosts], str(Path.cwd()))
-    assert job["ends"] - job["starts"] == 7 * 60
-    assert abs(job["starts"] - seen["now"]) < 7 * 60  # and not by hours, as zones are apart
-    assert (jobs[waiting]["hosts"], jobs[waiting]["ends"], jobs[waiting]["alive"]) == ([], None, True)
-    assert (seen["lives"], seen["other"]) == (True, None)
-    assert seen["addresses"] == {"n1": "10.77.0.11", "n2": "10.77.0.12"}
-    gone = held.python("from iosweep.slurm import query\nanswer = query.job(given[0]).state", waiting)
-    assert gone == "CANCELLED"

@@ -3,10 +3,8 @@
 import contextlib
 import json
 import os
-import shutil
 import stat
 import subprocess
-import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -25,7 +23,6 @@ OTHER = 12345
 NOBODY = 65534
 
 as_root = pytest.mark.skipif(os.getuid() != 0, reason="root: mounts, and files of other users")
-needs_bindfs = pytest.mark.skipif(not shutil.which("bindfs"), reason="bindfs: not on PATH (Debian package bindfs)")
 
 
 @contextlib.contextmanager
@@ -37,21 +34,6 @@ def mounted(*command: str) -> Iterator[None]:
         yield
     finally:
         subprocess.run(["umount", command[-1]], check=True)
-
-
-def as_user(program: str, *arguments: str, uid: int = OTHER) -> str:
-    """What a Python program prints as another user; `{owner}` in it is OWNER. Its modules are loaded before."""
-    start = (
-        "import ctypes, os, sys, json, uuid; from iosweep.errors import Refused\n"
-        "from iosweep.target import directory, identify, removal, trees\n"
-        "from iosweep.target.directory import Place\n"
-        f"os.setgid({uid}); os.setuid({uid})\n"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", start + program.replace("{owner}", repr(OWNER)), *arguments],
-        stdout=subprocess.PIPE, text=True, check=True,
-    )  # fmt: skip
-    return done.stdout
 
 
 def make_place(place: Path) -> Path:

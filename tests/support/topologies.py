@@ -124,8 +124,6 @@ FAST_AND_SLOW = Machine(
 )
 #: NUMA is switched off in the firmware: one node over both sockets.
 ONE_NODE = replace(machine(2, 1, 4, threads=2), numa={0: range(16)})
-#: Nodes 2 and 3 are memory alone: CXL, or the fast memory of a processor; hwloc gives them the CPUs of 0 and 1.
-FAR_MEMORY = replace(machine(2, 1, 4), numa={0: range(4), 1: range(4, 8), 2: (), 3: ()})
 
 
 def no_weka(argv: Sequence[str]) -> str:

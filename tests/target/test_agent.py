@@ -182,18 +182,6 @@ def test_a_child_that_dies_is_an_error_and_the_next_call_has_another(agent: Agen
     assert started(agent) != pid
 
 
-@pytest.mark.local
-def test_names_and_lengths_of_all_kinds_cross_the_connection_unharmed(agent: Agent, tmp_path: Path) -> None:
-    for name in ("a b", "a\nb", "\u00e4\u6f22", "a\udcff", "a\\b", '"'):  # \udcff: a byte that is no UTF-8
-        directory = tmp_path / f"iosweep-{name}"
-        directory.mkdir()
-        assert agent.call(trees.ensure_each, marked(directory), [f"{name}/below"]) == [f"{directory}/{name}/below"]
-        assert (directory / name / "below").is_dir()
-    names = [f"{n:0200d}" for n in range(5000)]  # far more than a socket holds
-    [found] = agent.call(trees.examine, marked(directory), [trees.Look("", names, 1, False)])
-    assert len(found["wrong"]) == trees.SENTENCES
-
-
 # Its end
 
 

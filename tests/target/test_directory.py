@@ -1,13 +1,10 @@
 """The campaign's directory on the target: whose it is, by its marker, and whether it can be worked in."""
 
-import contextlib
 import errno
-import itertools
 import json
 import os
 import shutil
 import stat
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -18,7 +15,7 @@ from iosweep.errors import Refused
 from iosweep.target import directory as directories
 from iosweep.target import removal
 from iosweep.target.directory import Opened, Place
-from targets import OTHER, OWNER, as_root, marker_in, mounted, names, refusal
+from targets import OTHER, OWNER, as_root, marker_in, names, refusal
 
 pytestmark = pytest.mark.usefixtures("nothing_of_theirs_changes")
 
@@ -221,37 +218,11 @@ def test_a_sound_directory_can_be_worked_in_and_no_probe_stays(ours: str) -> Non
     assert directories.ours(ours, uuid_of(ours))
 
 
-def test_probes_of_any_node_are_removed_and_nothing_else_that_has_such_a_name(ours: str) -> None:
-    place, uuid, probe = Path(ours), uuid_of(ours), directories.PROBE
-    (place / f"{probe}.d").mkdir()
-    (place / f"{probe}.link").symlink_to("iosweep.json")
-    (place / f"{probe}s").touch()
-    kept = names(ours)
-    for remove in (
-        lambda: directories.claim(ours, OWNER),
-        lambda: directories.remove_probes(Place(ours, uuid)),
-    ):
-        for name in (probe, f"{probe}.n1"):
-            (place / name).write_bytes(b"x")
-        with pytest.raises(Refused, match="another campaign"):
-            directories.remove_probes(Place(ours, "11111111-1111-1111-1111-111111111111"))
-        assert len(names(ours)) == len(kept) + 2
-        remove()
-        assert names(ours) == kept
-
-
 def failing(number: int) -> Callable[..., Any]:
     def fail(*_: object, **__: object) -> Any:
         raise OSError(number, os.strerror(number))
 
     return fail
-
-
-@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT, errno.EFBIG])
-def test_a_target_that_takes_no_data_is_not_dead(ours: str, number: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(os, "write", failing(number))
-    assert directories.state(Place(ours, uuid_of(ours))) is None
-    assert names(ours) == ["iosweep.json"]
 
 
 @pytest.mark.parametrize("call", ["write", "fsync", "pread"])
@@ -305,27 +276,6 @@ def test_a_directory_that_is_gone_or_not_ours_any_more_cannot_be_worked_in(ours:
     Path(ours).rmdir()
     assert directories.owner_of(ours) is None
     assert "no longer there; is" in str(directories.state(place))
-
-
-@pytest.mark.local
-@as_root
-def test_a_full_target_is_a_result_and_one_that_is_read_only_is_not(tmp_path: Path) -> None:
-    small = tmp_path / "small"
-    with mounted("mount", "-t", "tmpfs", "-o", "size=64k,nr_inodes=10", "tmpfs", str(small)):
-        place = Place(f"{small}/iosweep-c", directories.claim(f"{small}/iosweep-c", OWNER))
-        with contextlib.suppress(OSError), (small / "fill").open("wb", buffering=0) as file:
-            while True:
-                file.write(bytes(4096))
-        with contextlib.suppress(OSError):  # no inode either
-            for number in itertools.count():
-                (small / str(number)).touch()
-        with pytest.raises(OSError, match="No space left"):
-            (Path(place.directory) / "x").touch()
-        assert directories.state(place) is None
-        subprocess.run(["mount", "-o", "remount,ro", small], check=True)
-        assert "read-only" in str(directories.state(place))
-        with pytest.raises(Refused, match="read-only"):
-            directories.claim(f"{small}/iosweep-d", OWNER)
 
 
 @pytest.mark.parametrize("aim", ["theirs", "nowhere", "precious"])

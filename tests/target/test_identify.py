@@ -91,24 +91,6 @@ def test_a_copied_marker_does_not_make_one_of_two_disks_or_of_two_types() -> Non
         assert not same_as_claimed(now, identity(before))
 
 
-@pytest.mark.parametrize(
-    ("before", "now", "same"),
-    [
-        (("nfs4", "s1:/export"), ("nfs", "10.0.0.1:/export"), True),
-        (("ceph", "m1:6789:/"), ("fuse.ceph-fuse", "ceph-fuse"), True),
-        (("beegfs", "beegfs_nodev", "1"), ("beegfs", "beegfs_nodev", "2"), True),
-        (("xfs", "/dev/sda1", "1"), ("xfs", "/dev/sdb1", "1"), False),
-        (("tmpfs", "tmpfs", "1"), ("tmpfs", "tmpfs", "2"), False),
-    ],
-)
-def test_a_directory_with_the_marker_is_where_it_was_claimed(
-    before: tuple[str, ...], now: tuple[str, ...], same: bool
-) -> None:
-    assert same_as_claimed(facts(*now), identity(facts(*before))) == same
-    if same:
-        assert known_as(facts(*now), [volume(facts(*before))], True) == volume(facts(*before))
-
-
 # This machine's
 
 

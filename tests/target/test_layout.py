@@ -72,11 +72,6 @@ def test_only_options_of_a_layout_are_handed_on() -> None:
                                                                                                   False]  # fmt: skip
 
 
-def test_the_wording_of_refusals(snapshot: Any) -> None:
-    found = [f"{arguments!r}: {layout.refused(shlex.split(arguments))}" for arguments in ("4", "-c", "-p ../theirs")]
-    assert "\n".join([*found, str(layout.unsettable("gpfs"))]) == snapshot
-
-
 @pytest.mark.parametrize(
     ("fstype", "arguments", "command"),
     [

@@ -13,7 +13,7 @@ from iosweep.errors import Refused
 from iosweep.target import directory as directories
 from iosweep.target import identify, removal, trees
 from iosweep.target.directory import Place
-from targets import OTHER, OWNER, as_root, listing, mounted, names, refusal
+from targets import OTHER, OWNER, as_root, listing, refusal
 
 pytestmark = pytest.mark.usefixtures("nothing_of_theirs_changes")
 
@@ -99,30 +99,6 @@ def test_a_directory_that_another_user_owns_is_left_alone(ours: Place) -> None:
     """Its path and its marker are right: another user has put it there, who may write to the target."""
     os.chown(ours.directory, OTHER, OTHER)
     refused(ours, f"belongs to user {OTHER}", WORKING | REMOVING)
-
-
-# A mount over it
-
-
-@pytest.mark.local
-@as_root
-def test_a_mount_over_it_or_over_the_target_is_left_alone(ours: Place, place: Path, tmp_path: Path) -> None:
-    """With a copy of all that is ours, marker included: of the same file system, and on another one."""
-    marker, bind, other = marker_of(ours), ("--bind", str(tmp_path / "copy")), ("-t", "tmpfs", "tmpfs")
-    directories.check(ours)  # this agent has seen it where it was
-    (tmp_path / "copy").mkdir()
-    for mount in (other, bind):
-        with mounted("mount", *mount, ours.directory):
-            lookalike(Path(ours.directory), marker)
-            refused(ours, "is a mount point")
-        assert names(f"{ours.directory}/sets/s") == ["0.0", "1.0"]
-    for seen in (True, False):  # also for an agent that was not there before
-        if not seen:
-            directories._seen.clear()
-        with mounted("mount", *other, str(place)):
-            lookalike(Path(ours.directory), marker)
-            refused(ours, "another file system")
-        directories.check(ours)
 
 
 # At any moment

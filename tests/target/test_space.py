@@ -4,7 +4,6 @@ import ctypes
 import os
 import struct
 import subprocess
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -112,19 +111,15 @@ def test_what_was_deleted_and_is_not_free_is_noticed(deleted: int, expected_free
 class Kernel:
     """A stand-in for quotactl: answers as the kernel does, of a table {(kind, id): fields of struct if_dqblk}."""
 
-    def __init__(self, table: dict[tuple[int, int], list[int]], by_device: str | None = None) -> None:
+    def __init__(self, table: dict[tuple[int, int], list[int]]) -> None:
         self.table = table
-        self.by_device = by_device
 
-    def syscall(self, number: ctypes.c_long, handle: int, command: ctypes.c_int, owner: int, answer: Any) -> int:
-        assert number.value == 443
-        assert os.fstat(handle)
-        return -1 if self.by_device else self._answer(command, owner, answer)
+    def syscall(self, *_: Any) -> int:
+        """Of an old kernel, which takes the device only."""
+        return -1
 
     def quotactl(self, command: ctypes.c_int, device: bytes, owner: int, answer: Any) -> int:
-        return self._answer(command, owner, answer) if device.decode() == self.by_device else -1
-
-    def _answer(self, command: ctypes.c_int, owner: int, answer: Any) -> int:
+        assert device == b"/dev/x"
         assert command.value & 0xFFFFFFFF in (0x80000700, 0x80000701)
         found = self.table.get((command.value & 0xFF, owner))
         if found is None:
@@ -138,14 +133,15 @@ FIELDS = [16 << 10, 8 << 10, 5 * MIB, 1000, 2000, 7]
 QUOTA = {"used_bytes": 5 * MIB, "limit_bytes": 8 * MIB, "used_files": 7, "limit_files": 1000}
 
 
-@pytest.mark.parametrize("by_device", [None, "/dev/x"])
-def test_quotas_of_user_and_group_are_the_kernels(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, by_device: str | None
-) -> None:
+@pytest.fixture(autouse=True)
+def local(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(identify, "identify", lambda directory: {"fstype": "ext4", "source": "/dev/x"})
+
+
+def test_quotas_of_user_and_group_are_the_kernels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     user, group = os.geteuid(), os.getegid()
     table = {(0, user): FIELDS, (1, group): FIELDS, (1, 4242): FIELDS, (2, 0): FIELDS}
-    monkeypatch.setattr(space, "_LIBC", Kernel(table, by_device))
+    monkeypatch.setattr(space, "_LIBC", Kernel(table))
     assert space.room(str(tmp_path))["quotas"] == [
         {"scope": f"user {user}"} | QUOTA,
         {"scope": f"group {group}"} | QUOTA,
@@ -172,32 +168,6 @@ def test_the_smaller_limit_binds(
     assert [(q["limit_bytes"], q["limit_files"]) for q in found] == ([limits] if limits else [])
 
 
-#: What `lfs quota -q` is asked, and says: user's and group's, None where quotas are off.
-Lfs = Callable[..., tuple[str, list[list[str]]]]
-
-
-@pytest.fixture
-def lfs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Lfs:
-    """Has lfs say something of a directory, whose name it repeats; returns it, and the commands that are called."""
-    directory, called = str(tmp_path / "mnt 12 34 5"), list[list[str]]()
-    Path(directory).mkdir()
-    monkeypatch.setattr(identify, "identify", lambda _: {"fstype": "lustre", "source": "a@tcp:/b"})
-    monkeypatch.setattr(space, "_silent", set())
-
-    def say(user: str | None = None, group: str | None = None) -> tuple[str, list[list[str]]]:
-        def run(argv: list[str], **_: Any) -> subprocess.CompletedProcess[bytes]:
-            called.append(argv)
-            if (said := user if argv[3] == "-u" else group) is None:
-                raise subprocess.CalledProcessError(3, argv)
-            text = said.replace("DIR", directory)
-            return subprocess.CompletedProcess(argv, 0, text.encode("utf-8", "surrogateescape"))
-
-        monkeypatch.setattr(space.subprocess, "run", run)
-        return directory, called
-
-    return say
-
-
 @pytest.mark.parametrize(
     ("said", "expected"),
     [
@@ -208,23 +178,25 @@ def lfs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Lfs:
         ("garbage \udcff 1 2\n", None),
     ],
 )
-def test_quotas_of_lustre_are_read_in_kib(lfs: Lfs, said: str, expected: tuple[int, int, int, int | None]) -> None:
-    found = space.room(lfs(said)[0])["quotas"]
+def test_quotas_of_lustre_are_read_in_kib(
+    tmp_path: Path, said: str, expected: tuple[int, int, int, int | None] | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of the user; for the group they are off."""
+    directory = tmp_path / "mnt 12 34 5"
+    directory.mkdir()
+
+    def lfs(argv: list[str], **_: Any) -> subprocess.CompletedProcess[bytes]:
+        assert [argv[:3], argv[5]] == [["lfs", "quota", "-q"], str(directory)]
+        if argv[3:5] != ["-u", str(os.geteuid())]:
+            raise subprocess.CalledProcessError(3, argv)
+        text = said.replace("DIR", str(directory))
+        return subprocess.CompletedProcess(argv, 0, text.encode("utf-8", "surrogateescape"))
+
+    monkeypatch.setattr(identify, "identify", lambda _: {"fstype": "lustre", "source": "a@tcp:/b"})
+    monkeypatch.setattr(space, "_silent", set())
+    monkeypatch.setattr(space.subprocess, "run", lfs)
+    found = space.room(str(directory))["quotas"]
     fields = ("used_bytes", "limit_bytes", "used_files", "limit_files")
     kib = [(expected[0] << 10, expected[1] << 10, *expected[2:])] if expected else []
     assert [tuple(quota[name] for name in fields) for quota in found] == kib  # type: ignore[literal-required]
     assert [quota["scope"] for quota in found] == [f"user {os.geteuid()}"] * bool(expected)
-
-
-def test_lfs_is_asked_for_user_and_group_and_once_where_it_knows_nothing(lfs: Lfs) -> None:
-    directory, called = lfs(group="DIR 4 0 3000 - 25 0 0 -\n")
-    once = [["lfs", "quota", "-q", "-u", str(os.geteuid()), directory], ["lfs", "quota", "-q", "-g", str(os.getegid()),
-             directory]]  # fmt: skip
-    for _ in range(2):
-        assert [q["scope"] for q in space.room(directory)["quotas"]] == [f"group {os.getegid()}"]
-    assert called == once * 2
-    called.clear()
-    lfs()
-    for _ in range(3):
-        assert space.room(directory)["quotas"] == []
-    assert called == once

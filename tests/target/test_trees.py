@@ -80,19 +80,6 @@ def test_files_are_counted_below_and_not_through_links(ours: str, place: Path) -
         trees.count(at(ours), "fresh/p-r2")
 
 
-def test_usage_counts_what_is_there_once_and_links_as_links(ours: str, place: Path) -> None:
-    before = trees.usage(at(ours))
-    (Path(ours) / "f").write_bytes(bytes(1 << 20))
-    (Path(ours) / "link").symlink_to(place / "theirs")
-    os.sync()
-    after = trees.usage(at(ours))
-    assert after["files"] - before["files"] == 2
-    assert after["bytes"] - before["bytes"] >= 1 << 20
-    assert trees.usage(at(ours), "f")["files"] == 1
-    assert trees.parts(at(ours)) == ["f", "link"]
-    assert trees.usage(at(ours + "-none")) == {"bytes": 0, "files": 0}
-
-
 def test_a_link_inside_is_not_followed_and_in_a_removal_only_the_link_goes(ours: str, place: Path) -> None:
     (Path(ours) / "way").symlink_to(place / "theirs")
     trees.ensure(at(ours), "sets/x")
