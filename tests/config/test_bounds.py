@@ -4,11 +4,9 @@ import json
 from pathlib import Path
 from typing import Any
 
-import pytest
 from syrupy.assertion import SnapshotAssertion
 
 from campaign import METADATA, document, make, problems, refused
-from iosweep.errors import ConfigError
 
 
 def up_to(number: int) -> list[int]:
@@ -54,13 +52,6 @@ def test_the_most_that_is_planned(tmp_path: Path) -> None:
     assert problems(tmp_path, text(axes=depths(1000))) == []
     few = [{"threads_per_node": up_to(500)[10:]}]
     assert len(make(tmp_path, text(axes=depths(100, threads_per_node=up_to(500)), exclude=few)).points) == 1000
-
-
-def test_the_first_hundred_problems_are_printed(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError) as caught:
-        make(tmp_path, text(**{f"k{n}": 1 for n in up_to(234)}))
-    *lines, last = str(caught.value).splitlines()
-    assert (len(caught.value.problems), len(lines), last) == (234, 100, "and 134 more")
 
 
 #: A sweep that each tool can measure.

@@ -9,7 +9,6 @@ from syrupy.assertion import SnapshotAssertion
 
 from campaign import TEXT, document, make, problems, read, refused
 from iosweep.config.criteria import Criterion
-from iosweep.plan import criteria as planned
 
 #: figure, threshold as it is written, its value in the unit of the table, and its canonical text.
 THRESHOLDS = [
@@ -102,28 +101,9 @@ def test_figures_that_do_not_compare_have_to_be_told_apart(tmp_path: Path) -> No
     assert len(make(tmp_path, document() | {"accept": {"read_iops": ">= 5k", "rand_read iops": "<= 9k"}}).accept) == 2
 
 
-def test_a_published_figure_that_nothing_planned_compares_with_is_said(tmp_path: Path) -> None:
-    accept = {"rand_read iops at sweep weka.read-iops": ">= 90 % of weka"}
-    cases: list[tuple[dict[str, Any], int]] = [({}, 0), ({"scale": "laptop"}, 1), ({"nodes": [3]}, 1)]
-    for more, said in cases:
-        sweeps = {"sweeps": [{"suite": "weka"} | more]}
-        assert len(planned.lines(make(tmp_path, document() | sweeps | {"accept": accept}))[2:]) == said, more
-
-
 def test_a_threshold_changes_no_allocation(tmp_path: Path) -> None:
     """Nothing is measured again; the plan is another one, so that tables and report are made again."""
     plain, five, six = (make(tmp_path, document() | more) for more in (
         {}, {"accept": {"read_iops": ">= 5k"}}, {"accept": {"read_iops": ">= 6k"}}))  # fmt: skip
     assert plain.allocations == five.allocations == six.allocations
     assert len({plain.digest, five.digest, six.digest}) == 3
-
-
-def test_a_plan_says_that_a_target_in_memory_decides_nothing(tmp_path: Path) -> None:
-    """Where `target.type` names that memory, it is meant, and no repetition is suspect because of it."""
-    whole = document() | {"accept": {"read_iops": ">= 5k"}}
-    meant = make(tmp_path, whole | {"target": whole["target"] | {"type": "tmpfs"}})
-    plain = make(tmp_path, whole)
-    said = {"tmpfs": 3, "ext4": 2, "": 2}
-    assert {fstype: len(planned.lines(plain, fstype)) for fstype in said} == said
-    assert [len(planned.lines(meant, fstype)) for fstype in said] == [2, 2, 2]
-    assert planned.lines(make(tmp_path, document()), "tmpfs") == []

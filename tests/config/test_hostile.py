@@ -4,8 +4,6 @@ import csv
 import html
 import os
 import re
-import subprocess
-import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -20,73 +18,31 @@ from iosweep import dag
 from iosweep.commands import cli
 from iosweep.commands.doctor import this_machine
 from iosweep.errors import ConfigError
+from iosweep.files import embedded
 from iosweep.jobs import submission
 from iosweep.node import process
-from iosweep.report import page
+from iosweep.report import figure_files, page
+from iosweep.report import html as report_html
 from iosweep.results.raw_output import unpack
 from iosweep.target import directory as directories
 from machine import Scripted
 from records import plain_records_of
-from targets import as_root
 
-#: Text that a person can read, and a path: names of files may be like this.
-READABLE = {
-    "space": "a b",
-    "quotes": "a'b\"c",
-    "dollar": "$(touch obeyed)",
-    "backtick": "`touch obeyed`",
-    "variable": "${HOME}",
-    "semicolon": ";touch obeyed",
-    "pipe": "|touch obeyed",
-    "and": "&& touch obeyed &",
-    "redirection": "> obeyed",
-    "star": "*",
-    "comment": "# a",
-    "colon": "a: b",
-    "backslash": "a\\nb\\",
-    "up": "../up",
-    "up and up": "../../../etc/passwd",
-    "rf": "-rf",
-    "help": "--help",
-    "dashes": "--",
-    "braces": "{braces}",
-    "wildcard": "{wildcards.x}",
-    "half a brace": "{{}",
-    "percent": "%s%n%(x)s",
-    "markup": "[bold]x[/red]",
-    "script": "<script>alert(1)</script>",
-    "end of script": "</script><img src=x onerror=alert(2)>",
-    "formula": "=cmd|' /C calc'!A0",
-    "yaml tag": "!!python/object/apply:os.getcwd []",
-    "jinja": "{{ 7 * 7 }}",
-    "emoji": "\U0001f600\U0001f468",
-    "composed and not": "\u00e9e\u0301",
-    "255 bytes": "\u00e9" * 127 + "x",
-    "256 characters": "x" * 256,
-    "5000 characters": "x/" * 2500,
-}
-#: Text, but not as a person sees it: in a path it would deceive, and tools do not print it as it is.
-INVISIBLE = {
-    "line feed": "a\nb",
-    "tab": "a\tb",
-    "right to left": "a\u202eb",
-    "byte order mark": "\ufeffa",
-    "line separator": "a\u2028b",
-    "zero width": "a\u200bb",
-}
-#: No text at all.
-CONTROL = {
-    "carriage return": "a\rb",
-    "nul": "a\0b",
-    "colour": "a\x1b[31mb",
-    "title": "\x1b]0;obeyed\x07",
-    "bell": "\x07",
-    "backspace": "a\x08b",
-    "delete": "a\x7fb",
-    "c1": "a\x9b2Jb",
-    "lone surrogate": "a\udcffb",
-}
-TEXTS = READABLE | INVISIBLE | CONTROL
+#: Text that a person can read: names of files may be like this, and descriptions.
+READABLE = (
+    "a'b\"c $(touch obeyed) `touch obeyed` ${HOME} ;touch obeyed && touch obeyed &> obeyed * # a: b\\n -rf",
+    "../../../etc/passwd",
+    "--help",
+    "{braces} {wildcards.x} {{} %s%n%(x)s {{ 7 * 7 }} [bold]x[/red]",
+    "</script><img src=x onerror=alert(2)><script>alert(1)</script>",
+    "=cmd|' /C calc'!A0",
+    "!!python/object/apply:os.getcwd []",
+    "\u00e9" * 127 + "x",
+    "x/" * 2500,
+)
+#: Text, but not as a person sees it, and what steers a terminal or is no text at all.
+INVISIBLE = ("a\nb", "a\tb", "a\u202eb", "\ufeffa", "a\u2028b", "a\u200bb")
+CONTROL = ("a\rb", "a\x1b[31mb", "\x1b]0;obeyed\x07", "a\x08b\x7f", "a\x9b2Jb", "a\udcffb")
 
 
 def shown(text: str) -> bool:
@@ -104,7 +60,7 @@ ANY = (
 ONE = SWEEP | {"phases": ["rand_read"], "axes": {}}
 #: Names of files that others have on the target.
 FOREIGN = [
-    *(os.fsencode(t.replace("/", ":")) for t in TEXTS.values() if "\0" not in t and len(os.fsencode(t)) < 256),
+    *(os.fsencode(t.replace("/", ":")) for t in READABLE + INVISIBLE + CONTROL if len(os.fsencode(t)) < 256),
     *(b"\xff\xfe", b"\xc3(" * 100, b"iosweep-", b"iosweep-C", b"IOSWEEP-c", b"CON", b".hidden"),
 ]
 
@@ -136,11 +92,6 @@ PATHS = {"everything": ANY, "252 bytes": "\U0001f600" * 63, "nearly 4096 bytes":
 def test_a_path_is_only_a_path(tmp_path: Path, place: str) -> None:
     where = Path(str(tmp_path / PATHS[place])[:3820])  # with names of 255 bytes below the target of it
     measures_in(where.with_name(where.name.replace(":", "")), Scripted)
-
-
-@pytest.mark.soak
-def test_a_real_fio_measures_in_any_path(tmp_path: Path, fio: Path) -> None:
-    measures_in(tmp_path / ANY, Allocation)
 
 
 def test_names_in_our_own_directory_stay_and_no_link_is_followed(tmp_path: Path) -> None:
@@ -210,7 +161,7 @@ def printed(tmp_path_factory: pytest.TempPathFactory) -> Printed:
     """Measured once with PRINTS, with its tables."""
     place = tmp_path_factory.mktemp("printed") / ANY.replace(":", "")  # it will be on PATH
     place.mkdir()
-    description = " ".join(t for t in TEXTS.values() if t not in CONTROL.values())
+    description = " ".join(READABLE + INVISIBLE)
     sweep = ONE | {"axes": {"threads_per_node": list(range(1, 9))}, "description": description}
     allocation = Printed(place, sweep, description=description)
 
@@ -269,77 +220,16 @@ def test_raw_output_is_as_it_was_printed(printed: Printed) -> None:
     assert unpack(archive)["rand_read"]["stdout"] == bytes(1 << 20) + 1000 * b"\x1b[2J"
 
 
-def test_a_report_shows_text(printed: Printed, chromium: Path) -> None:
-    playwright = pytest.importorskip("playwright.sync_api", reason="playwright: not installed")
-    file = page.write(printed.results)
-    assert file.stat().st_size < 3 << 20
-    complaints = []
-    with playwright.sync_playwright() as session:
-        browser = session.chromium.launch(executable_path=str(chromium), args=["--no-sandbox", "--disable-gpu"])
-        context = browser.new_context()
-        context.set_offline(True)
-        tab = context.new_page()
-        tab.on("console", lambda message: complaints.append(message.text))
-        tab.on("pageerror", lambda error: complaints.append(str(error)))
-        tab.on("dialog", lambda dialog: (complaints.append(dialog.message), dialog.dismiss()))
-        tab.on("request", lambda request: request.url == file.as_uri() or complaints.append(request.url))
-        tab.goto(file.as_uri())
-        tab.wait_for_selector("html[data-drawn]", state="attached")
-        for button in tab.locator("#table .open").all():
-            button.click()
-        seen = tab.locator("body").inner_text()
-        with tab.expect_download() as download:
-            tab.locator("#csv").click()
-        saved = list(csv.reader(download.value.path().read_text().splitlines()))
-        assert tab.locator("img, iframe, object, body b b, i").count() == 0
-        assert tab.locator("script").count() == 3  # the data, the library and ours
-        browser.close()
-    assert complaints == []
-    assert len(saved) == 1 + 8
-    assert {len(record) for record in saved} == {len(saved[0])}
-    for text in (EVIL_SHOWN, "<img/src=x/onerror=alert(3)>", "=1+1", "{{ 7 * 7 }}", str(printed.target)):
-        assert text in seen
-    assert not re.search(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]", file.read_text())
-
-
-# The machine
-
-
-#: In name spaces of its own: another host name, a mount on the target and one beside it; then what follows.
-ELSEWHERE = r"""
-import ctypes, os, socket, sys
-
-evil, target, *command = map(os.fsencode, sys.argv[1:])
-socket.sethostname(evil)
-for place in (target, target + b"/../\xc2\xa0\r"):
-    os.makedirs(place, exist_ok=True)
-    if ctypes.CDLL(None).mount(evil, place, b"tmpfs", 0, b"size=64m"):
-        sys.exit("it cannot be mounted")
-os.execv(command[0], command)
-"""
-
-
-@pytest.mark.soak
-@as_root
-def test_names_of_the_machine(tmp_path: Path, fio: Path) -> None:
-    evil = os.fsdecode(b"<script>\xff\x1b[31m\r\xc2\x85 #{x}=1")
-    allocation = Allocation(tmp_path, ONE)
-    done = subprocess.run(
-        ["unshare", "--mount", "--uts", sys.executable, "-c", ELSEWHERE, evil, str(allocation.target),
-         *allocation.command()],
-        env=allocation.environment | {"LD_LIBRARY_PATH": f"/nothing/{evil}", "TZ": "../../etc/passwd", "LANG": evil},
-        cwd=tmp_path, stderr=subprocess.PIPE, check=False,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr.decode()
-    assert shown(done.stderr.decode())
-    [row] = allocation.rows()
-    assert "the target is memory (tmpfs)" in row["reasons"]
-    shows = r"<script>\udcff\x1b[31m\r\x85 #{x}=1"
-    assert (row["target_source"], row["target_fstype"]) == (shows, "tmpfs")
-    assert row["host"].startswith("<script>") and row["host"].isprintable()
-    [(_, record)] = plain_records_of(allocation.store, allocation.plan.points[0].id)
-    assert record["environment"]["LD_LIBRARY_PATH"] == f"/nothing/{shows}"
-    assert shows in html.unescape(page.write(allocation.results).read_text())
+def test_a_report_shows_text(printed: Printed, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In a browser: test_report_browser.py."""
+    monkeypatch.setattr(figure_files, "static", lambda *_: {})
+    monkeypatch.setattr(report_html, "library", lambda: "")
+    text = page.render(printed.results)
+    body = text[: text.index("<script")]
+    assert len(text) < 1 << 20
+    assert not re.search(r"<(img|b>alert|i>|script>alert)|[\x00-\x08\x0b-\x1f\x7f-\x9f]", text)
+    for shows in (EVIL_SHOWN, "<img/src=x/onerror=alert(3)>", "=1+1", "{{ 7 * 7 }}", str(printed.target)):
+        assert shows in html.unescape(body) or shows in embedded.data(text).decode(), shows
 
 
 # Through Snakemake

@@ -1,9 +1,17 @@
-"""Suites: ready sweeps, as they are, under upper bounds, and on other nodes; and the commands they reproduce."""
+"""Suites: ready sweeps, as they are, under upper bounds, and on other nodes; and the commands they reproduce.
 
-from collections.abc import Callable, Iterator, Mapping
+The commands of the sources are in samples/suites/commands.tsv. A command is compared in the words of its tool: options
+as name -> value, sizes in bytes, times in seconds.
+"""
+
+import csv
+import shlex
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
+from itertools import product
 from pathlib import Path
-from typing import Any
+from string import Template
+from typing import Any, NamedTuple
 
 import pytest
 import yaml
@@ -21,7 +29,6 @@ from iosweep.plan.expand import make_plan
 from iosweep.plan.launchers import LAUNCHERS
 from iosweep.plan.model import Allocation, Plan, Point
 from iosweep.tools import Step
-from seed_commands import SEEDS, WEKA_SECTIONS, Command, Seed, Value, parse
 
 
 def suite(tmp_path: Path, entry: dict[str, Any]) -> sweeps.Config:
@@ -86,22 +93,20 @@ def test_an_error_in_a_suite_names_the_suite(tmp_path: Path, own_suite: Any) -> 
     assert error.where == "sweeps[0].phase_time"
 
 
-def test_a_default_above_the_bound_is_scaled_too(tmp_path: Path, own_suite: Any) -> None:
-    made = own_suite(options=None)
-    made["sweeps"][0]["scale"] = {"file_size": "64m"}
-    [sweep] = read(tmp_path, made).sweeps
-    assert sweep.options == {"file_size": 64 << 20}  # 1g is the default
-    assert sweep.scaled
-
-
 # Every suite that comes with the project
 
+Value = int | float | str
 SUITES = sorted(file.stem for file in models.SUITES.glob("*.yaml"))
+with (Path(__file__).resolve().parents[1] / "samples/suites/commands.tsv").open() as _file:
+    SEEDS = [*csv.DictReader(_file, delimiter="\t", quoting=csv.QUOTE_NONE)]
 TIB = 1 << 40
 #: Those that reproduce the commands of a source; the others are ours.
-SOURCED = sorted({seed.suite for seed in SEEDS})
+SOURCED = sorted({seed["suite"] for seed in SEEDS})
 #: Options whose value is a place, a random number, or a size that `_same_volume` compares.
 OWN = {"name", "directory", "-d", "-o", "randseed", "--random-offset-seed", "log_avg_msec", "size"}
+#: Names that an option has beside the one it is compared by.
+ALIASES = {"blocksize": "bs", "readwrite": "rw", "-np": "-n"}
+SIZES = {"bs", "size", "filesize", "-b", "-t"}
 
 
 def entry(directory: Path, *suites: str, limits: bool = True, **keys: Any) -> dict[str, Any]:
@@ -117,10 +122,6 @@ def planned(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Plan]:
     """The plan of suites at full size, made once."""
     place = tmp_path_factory.mktemp("suites")
     return cache(lambda *names: make(place, entry(place, *names)))
-
-
-def test_the_suites_are_those_that_are_compared_here() -> None:
-    assert set(SUITES) - {"node-check"} == set(SOURCED)
 
 
 @pytest.mark.parametrize("name", SUITES)
@@ -147,22 +148,59 @@ def test_a_suite_is_planned_at_full_size_without_touching_the_target(tmp_path: P
 # Against the commands of the sources
 
 
-def steps(made: Plan, name: str) -> list[tuple[Seed, str, Point, Step, Command]]:
-    """(the source's command, sweep without its suite, point, step, our command with MPICH's launcher) of all points."""
-    found = []
-    for point in made.points:
-        once = structs.replace(made, allocations=(Allocation("", point.nodes, (point,)),))
-        argvs = [a for _, repetition, a in plan.commands(once, LAUNCHERS["mpiexec"]) if repetition == 1]
-        for step, argv in zip(point.steps(), argvs, strict=True):
-            for sweep in (each.removeprefix(f"{name}.") for each in point.sweeps):
-                [seed] = [s for s in SEEDS if s.suite == name and is_of(s, sweep, point, step)]
-                found.append((seed, sweep, point, step, parse(argv)))
+class Command(NamedTuple):
+    """A command line, taken apart."""
+
+    tool: str
+    options: dict[str, Value]
+    launcher: dict[str, Value]
+
+
+def parse(words: Sequence[str]) -> Command:
+    """A command line, with or without a launcher."""
+    start = next(i for i, word in enumerate(words) if word in ("fio", "ior", "mdtest"))
+    options: dict[str, Value] = {}
+    for name, value in _dashed(words[start + 1 :]):
+        if name == "-O":  # one of IOR's directives, or several with commas
+            options |= dict(("-O " + part).split("=") for part in value.split(","))  # type: ignore[arg-type]
+        else:
+            options |= [canonical(name.removeprefix("--") if words[start] == "fio" else name, value)]
+    return Command(words[start], options, dict(canonical(*one) for one in _dashed(words[1:start])))
+
+
+def _dashed(words: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """Options with their values: all words up to the next option; without any, a flag."""
+    rest = list(words)
+    while rest:
+        name, equals, value = rest.pop(0).partition("=")
+        assert name.startswith("-"), name
+        values = [value] if equals else []
+        while rest and not rest[0].startswith("-"):
+            values.append(rest.pop(0))
+        yield name, " ".join(values) or "1"
+
+
+def canonical(name: str, value: str) -> tuple[str, Value]:
+    """An option and its value in the form that is compared."""
+    name = ALIASES.get(name, name)
+    if name in SIZES:
+        power = "kmgt".find(value[-1].lower()) + 1
+        return name, int(value[:-1] if power else value) << (10 * power)
+    if name == "runtime":
+        return name, float(value[:-2]) / 1000 if value.endswith("ms") else float(value)
+    return name, int(value) if value.isdigit() else value
+
+
+def of_source(name: str) -> dict[tuple[object, ...], Command]:
+    """The commands of a suite's source: (sweep, phase, (option, value) ...) of the points that reproduce each."""
+    found = {}
+    for seed in (seed for seed in SEEDS if seed["suite"] == name):
+        axes = dict(axis.split("=") for axis in seed["over"].split())
+        for values in product(*(axis.split(",") for axis in axes.values())):
+            over = dict(zip(axes, values, strict=True))
+            key = (seed["sweep"], seed["phase"], *((axis, int(value)) for axis, value in over.items()))
+            found[key] = parse(shlex.split(Template(seed["command"]).safe_substitute(over)))
     return found
-
-
-def is_of(seed: Seed, sweep: str, point: Point, step: Step) -> bool:
-    where = seed.where.items() <= point.options.items()
-    return (seed.sweep, seed.phase) == (sweep, step.name) and where
 
 
 @pytest.mark.parametrize("name", SOURCED)
@@ -170,27 +208,35 @@ def test_every_command_is_that_of_the_source_but_for_what_the_snapshot_lists(
     planned: Callable[..., Plan], name: str, snapshot: SnapshotAssertion
 ) -> None:
     """Each option that differs, with the source's value, ours, and in which sweeps; why is in docs/suites.md."""
-    met: set[int] = set()
+    made, sources = planned(name), of_source(name)
+    met = set()
     different: dict[str, set[str]] = {}  # a difference -> where it is
     places = set()
-    for seed, sweep, point, step, ours in steps(planned(name), name):
-        met.add(id(seed))
-        assert seed.command.tool == ours.tool == point.tool, seed.source
-        places.add(place := f"{sweep} {step.name}")
-        for text in _differences(seed.command.options, ours.options):
-            different.setdefault(text, set()).add(place)
-        _same_volume(name, seed.command.options, ours, point, step)
-        if seed.command.launcher is None:
-            assert ours.launcher is None
-            continue
-        # as many ranks as the source's on the nodes that it had
-        ranks = seed.command.launcher_options
-        assert ranks["-n"] == step.tasks == point.nodes * int(point.options["threads_per_node"] or 0)
-        if point.nodes == 1:  # what the launcher here does not reach is shown without it
-            assert ours.launcher_options["-n"] == step.tasks
-        for option in ranks.keys() - {"-n"}:
-            different.setdefault(f"launcher, {option}: {ranks[option]}, ours: the profile's", set()).add(place)
-    assert met == {id(seed) for seed in SEEDS if seed.suite == name}
+    for point in made.points:
+        once = structs.replace(made, allocations=(Allocation("", point.nodes, (point,)),))
+        argvs = [a for _, repetition, a in plan.commands(once, LAUNCHERS["mpiexec"]) if repetition == 1]
+        sweeps_of = [each.removeprefix(f"{name}.") for each in point.sweeps]
+        for (step, argv), sweep in product(zip(point.steps(), argvs, strict=True), sweeps_of):
+            [key] = [k for k in sources if k[:2] == (sweep, step.name) and {*k[2:]} <= point.options.items()]
+            met.add(key)
+            source, ours = sources[key], parse(argv)
+            assert source.tool == ours.tool == point.tool, key
+            places.add(place := f"{sweep} {step.name}")
+            for text in _differences(source.options, ours.options):
+                different.setdefault(text, set()).add(place)
+            _same_volume(name, source.options, ours, point, step)
+            if not source.launcher:
+                assert not ours.launcher
+                continue
+            # as many ranks as the source's on the nodes that it had
+            ranks = source.launcher["-n"]
+            assert ranks == step.tasks == point.nodes * int(point.options["threads_per_node"] or 0)
+            if point.nodes == 1:  # what the launcher here does not reach is shown without it
+                assert ours.launcher["-n"] == step.tasks
+            for option in source.launcher.keys() - {"-n"}:
+                text = f"launcher, {option}: {source.launcher[option]}, ours: the profile's"
+                different.setdefault(text, set()).add(place)
+    assert met == sources.keys()
     lines = (f"{text} ({', '.join(sorted(found)) if found != places else 'all'})" for text, found in different.items())
     assert "\n".join(sorted(lines)) == snapshot
 
@@ -251,23 +297,6 @@ def test_footprint_of_weka(planned: Callable[..., Plan], name: str) -> None:
             sizes = [s.size_bytes for s in own if s.role == role]
             assert sorted(sizes) == [768 << 30, 4 << 40]  # that of the latency tests is part of the first
     assert not any(d.endswith(".node8") for d in sets)
-
-
-def test_everything_is_weka_with_its_metadata_test(planned: Callable[..., Plan]) -> None:
-    """Its description says so. Sweeps are in the order of FIOmaster, which is that of the page."""
-    weka, everything = planned("weka"), planned("everything")
-    assert [p.id for p in weka.points] == [p.id for p in everything.points]
-    names = [name.replace("_", "-") for name in WEKA_SECTIONS] + ["metadata"]
-    for made in (weka, everything):
-        assert [s.name.partition(".")[2] for s in made.sweeps] == names
-    [point] = [p for p in weka.points if p.tool == "mdtest"]
-    assert (point.nodes, point.steps()[0].tasks) == (8, 1088)
-    assert 1088 * int(point.options["files_per_thread"] or 0) == 19_999_616
-    # suites share what is the same
-    made = planned("weka", "everything", "mdtest")
-    assert len(made.points) == 13 + 1
-    [shared] = [p for p in made.points if p.tool == "mdtest" and p.nodes == 8]
-    assert shared.sweeps == ("everything.metadata", "mdtest.weka", "weka.metadata")
 
 
 def test_a_node_check_is_the_same_short_test_on_one_node_alone(planned: Callable[..., Plan]) -> None:

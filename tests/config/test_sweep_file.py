@@ -143,13 +143,6 @@ def test_a_scale_takes_conditions_with_it(tmp_path: Path) -> None:
     assert sweep_file._check(scaled) == []
 
 
-def test_all_problems_at_once_in_the_order_of_the_file(tmp_path: Path) -> None:
-    # the second sweep is wrong in a way that only a valid file used to show
-    text = TEXT.replace("quick", "a b").replace("phase_time: 1s", "phase_time: 1").replace("target:", "tragte:")
-    text += TEXT[TEXT.index("  - name") :].replace("name: tiny", "name: two").replace("[4k, 64k]", "[4k, 4096]")
-    assert [error.line for error in errors(tmp_path, text)] == [1, 1, 2, 9, 14]
-
-
 def test_the_shipped_configurations_are_right(root: Path) -> None:
     files = [root / "config/sweep.yaml", *sorted((root / "config/examples").glob("*.yaml"))]
     assert len(files) >= 3

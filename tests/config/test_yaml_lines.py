@@ -97,14 +97,6 @@ def test_every_path_has_its_line(load: Load) -> None:
     assert (aliased.data, aliased.line(("c", "b"))) == ({"a": {"b": 1}, "c": {"b": 1}}, 1)  # where it stands
 
 
-def test_a_file_elsewhere_has_its_whole_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "here").mkdir()
-    monkeypatch.chdir(tmp_path / "here")
-    file = tmp_path / "x.yaml"
-    file.write_text("a: 1\n")
-    assert yaml_lines.load(file).file == str(file)
-
-
 #: A file, and `line key` of each error in it.
 WRONG: list[tuple[str | bytes, list[str]]] = [
     ("", ["1 "]),

@@ -175,12 +175,6 @@ def test_of_several_iterations_the_highest_counts() -> None:
     assert not any(one.difference for one in run.figures)
 
 
-def test_outputs_belong_to_the_nearest_summary() -> None:
-    files = ("a/result_summary.txt", "a/results/t/result.txt", "b/result_summary.txt")  # the first is a copy
-    found = io500.runs([(file, summary()) for file in files], [*outputs("a/results/t"), *outputs("b/x")[:3]])
-    assert [(run.directory, bool(run.score)) for run in found] == [("a/results/t", True), ("b", False)]
-
-
 def test_a_summary_of_another_run_is_no_witness_and_what_io500_calls_invalid_is_said() -> None:
     other = summary({name: 3 * value for name, value in FIGURES.items()})
     (run,) = io500.runs([("r/a.txt", other), ("r/b.txt", summary())], outputs())

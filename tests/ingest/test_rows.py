@@ -66,12 +66,6 @@ def test_other_parameters_conditions_versions_and_names_are_other_points() -> No
     assert sorted(map(str, numbers(jobs))) == ["1", "1", "2"]
 
 
-def test_an_id_depends_on_the_parameters_alone() -> None:
-    one = made(reading(IOR)).rows[0].values["point"]
-    many = made(reading(IOR | {"transfer_size_bytes": 1}), reading(IOR), reading(IOR | {"phase": "seq_read"}))
-    assert one in points(many) and str(one).startswith("ior.data.2n.32t.1m.")
-
-
 def test_outputs_that_do_not_tell_their_ranks_are_repetitions_of_nothing() -> None:
     unknown = without("tasks", "threads_per_node")
     found = made(reading(unknown), reading(unknown | {"bandwidth_bytes_per_s": 2e9}))
@@ -123,24 +117,3 @@ def test_values_that_a_table_cannot_hold_are_null() -> None:
     odd: dict[str, Cell] = {"ops_per_s": 1e300, "nodes": 1 << 70, "host": "a\x1b[1m"}
     values = made(reading(IOR | odd)).rows[0].values
     assert (values.get("ops_per_s"), values["nodes"], values["host"]) == (None, 2, "a\\x1b[1m")
-
-
-def test_a_sweep_of_outputs_of_io500_has_the_name_of_their_workload() -> None:
-    other = {"transfer_size_bytes": 47008}
-    expected = {
-        "a/ior-easy-write.txt": (IOR, "ior-easy"),
-        "a/ior-easy-read.txt": (IOR | {"phase": "seq_read"}, "ior-easy"),
-        "a/ior_hard_write.txt": (IOR | other, "ior-hard-1"),
-        "a/mdtest-hard-stat.txt": (IOR | other, "ior-data"),  # of IOR all the same
-        "b/ior-hard-write.txt": (IOR | other | {"tool_version": "4.1.0"}, "ior-hard-2"),
-        "b/own.txt": (IOR, "ior-data"),
-    }
-    rows = [(file(name), [reading(row | {"ops_per_s": float(at)})])
-            for at, (name, (row, _)) in enumerate(expected.items())]  # fmt: skip
-    found = campaign_rows("c", rows)
-    assert {row.values["raw"]: row.values["sweeps"] for row in found.rows} == {
-        name: sweep for name, (_, sweep) in expected.items()
-    }
-    assert len(points(found)) == len({(row.values["point"], row.values["sweeps"]) for row in found.rows})
-    described = {sweep.name: sweep.description or "" for sweep in found.sweeps}
-    assert "IO500" in described["ior-easy"] and "IO500" not in described["ior-data"]

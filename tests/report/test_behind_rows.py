@@ -10,7 +10,7 @@ import pytest
 
 import results_factory as factory
 from iosweep.analysis.aggregate import Result, summarize
-from iosweep.analysis.data import OwnRateRow, SeriesRow, load, load_latencies, load_series
+from iosweep.analysis.data import OwnRateRow, SeriesRow, load, load_latencies
 from iosweep.report import behind_rows
 from results_factory import row, sweep
 
@@ -59,14 +59,6 @@ def test_lines_are_short_and_rounded_and_have_gaps_where_nothing_was_read() -> N
     assert drawn(line((0.0, 0.0), "client_read_bytes_per_s"), line((None, None), "dirty_bytes")) == {}
 
 
-def test_a_host_is_named_where_there_are_several() -> None:
-    rate = line((1.0,))  # of a tool that does not tell nodes apart
-    busy = [line((0.5,), "measuring_cpus_busy_share", host=host) for host in ("n1", "n2")]
-    cpus = "CPUs that measure, busy"
-    assert [one.name for one in drawn(rate, busy[0])[cpus].lines] == [""]
-    assert [one.name for one in drawn(rate, *busy)[cpus].lines] == ["n1", "n2"]
-
-
 def test_rates_of_nodes_and_workers_have_the_slowest_first_and_a_bound() -> None:
     key: Any = {"point": "p", "phase": "rand_read", "repetition": 3}
     nodes = [OwnRateRow(**key, host=f"n{n}", bandwidth_bytes_per_s=n * MIB) for n in (3.0, 1.0, 2.0)]
@@ -96,15 +88,6 @@ def measured(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Result]:
     directory = factory.make(tmp_path_factory.mktemp("measured"), [one])
     (result,) = summarize(load(directory).rows)
     return directory, result
-
-
-def test_series_of_the_chosen_repetition_alone_are_read(measured: tuple[Path, Result]) -> None:
-    directory, result = measured
-    wanted = behind_rows.chosen([result])
-    rows = [line((1.0,), point=result.point, repetition=n) for n in (1, 2, 3)]
-    factory.add_series(directory, [{**msgspec.to_builtins(row), "attempt": 1} for row in rows])
-    series, rates = load_series(directory, wanted)
-    assert ([row.repetition for row in series], rates) == ([*wanted.values()], [])
 
 
 def test_latencies_by_percentile_are_those_of_all_repetitions_that_count(measured: tuple[Path, Result]) -> None:

@@ -65,24 +65,6 @@ class TestMetadata:
             "valid",
         )
 
-    def test_one_column_is_laid_out_as_mdtest_does(self) -> None:
-        campaign, results = factory.measured(factory.mdtest(axes={"nodes": [2]}))
-        (table,) = benchmark_tables.metadata(campaign, results)
-        assert table.about.startswith("mdtest; 2 nodes; 32 threads per node; ")
-        assert table.columns == ("max", "min", "mean", "std dev", "95 % CI", "n")
-        rates = [row.figures["ops_per_s"] for row in campaign.rows if row.phase == "read"]
-        expected = [formats.number(x) for x in (max(rates), min(rates), fmean(rates), stdev(rates))]
-        assert written(table)["File read"][:4] == expected
-        assert written(table)["File read"][5] == "3"
-        (one,) = metadata_of(factory.mdtest(axes={"nodes": [1]}), repetitions=1)
-        assert one.columns == ("mean", "n")
-
-    @pytest.mark.parametrize("repetitions", [1, 2])
-    def test_fewer_than_three_repetitions_have_no_interval(self, repetitions: int) -> None:
-        (table,) = metadata_of(factory.mdtest(axes={"nodes": [1, 2]}), repetitions=repetitions)
-        lines = {line for row in table.rows for cell in row.cells for line in cell.lines}
-        assert lines == {"one repetition"} if repetitions == 1 else not [line for line in lines if "CI" in line]
-
     def test_other_axes_have_a_table_each(self) -> None:
         axes = {"threads_per_node": [1, 8], "unique_directory": [True, False], "file_size": [0, 4096]}
         found = metadata_of(factory.mdtest("s", axes=axes))
@@ -110,13 +92,6 @@ class TestMetadata:
         assert [note[0] for note in table.notes] == ["○", "✕", "–"]
         reasons = ("duration: short", "no_errors: 1", "no nodes")
         assert all(reason in note for note, reason in zip(table.notes, reasons, strict=True))
-
-    def test_there_is_none_of_fio_and_where_nothing_was_measured_and_one_of_sweeps_with_the_same_points(self) -> None:
-        assert metadata_of(factory.mdtest(), spoil=lambda _: ("missing", "no mdtest")) == []
-        of_fio = sweep("files", factory.METADATA_PHASES, {"threads_per_node": [1, 2]})
-        assert metadata_of(of_fio) == []
-        sweeps = [factory.mdtest("a"), factory.mdtest("b"), factory.mdtest("c", axes={"nodes": [1, 2]})]
-        assert [table.sources for table in metadata_of(*sweeps)] == [("a", "b"), ("c",)]
 
 
 @pytest.fixture(scope="module")
@@ -172,48 +147,6 @@ class TestWeka:
         assert found["Deletes"].value == f"{fmean(values('metadata', 'delete', 'ops_per_s')):,.0f} ops/s"
         assert all(cell.lines[-1].endswith("(95 % CI, n = 3)") for cell in found.values())
 
-    @pytest.mark.parametrize(
-        ("nodes", "groups"),
-        [((4,), (("Aggregated cluster", 1),)), ((1,), (("Single client", 1),)),
-         ((1, 2, 4), (("Single client", 1), ("Aggregated cluster", 2)))],
-    )  # fmt: skip
-    def test_a_column_and_its_title_are_there_for_what_was_measured(
-        self, nodes: tuple[int, ...], groups: tuple[tuple[str, int], ...]
-    ) -> None:
-        (table,) = weka_of(*factory.weka(nodes=nodes)[:2])
-        assert table.groups == groups
-
-        def spoil(row: Mapping[str, Any]) -> tuple[str, str] | None:
-            if row["nodes"] == 8:
-                return "missing", "8 nodes are not to be had"
-            return ("suspect", "duration: short") if row["phase"] == "seq_write" else None
-
-        (table,) = weka_of(*factory.weka(nodes=(*nodes, 8)), spoil=spoil)
-        assert table.groups == groups
-        assert [row.title for row in table.rows if "suspect" in {cell.verdict for cell in row.cells}] == [
-            "Write throughput"
-        ]
-        assert any(note.startswith("–") and "8 nodes are not to be had" in note for note in table.notes)
-
-    def test_there_is_none_of_other_sweeps_and_where_nothing_was_measured(self) -> None:
-        assert weka_of(*factory.weka(), spoil=lambda _: ("missing", "no fio")) == []
-        axes = {"nodes": [1, 8]}
-        others = [
-            sweep("read-iops", ["rand_read"], axes),
-            sweep("weka-small-write-latency.write-latency", ["rand_write"], axes, suite="weka-small-write-latency"),
-            sweep("weka.something", ["rand_read"], axes, suite="weka"),
-        ]
-        assert weka_of(*others) == []
-
-    def test_suites_with_the_same_points_share_a_table(self) -> None:
-        (table,) = weka_of(*factory.weka(), *factory.weka("everything"))
-        assert table.sources == ("weka", "everything")
-        other = factory.weka("everything", scaled=["read-iops"], nodes=(1, 2))
-        found = weka_of(*factory.weka(), *other)
-        assert [(table.sources, table.columns[-1], table.scaled) for table in found] == [
-            (("weka",), "8 clients", False), (("everything",), "2 clients", True),
-        ]  # fmt: skip
-
     def test_of_several_points_the_best_valid_one_is_shown_and_of_latencies_the_lowest(self) -> None:
         axes = {"nodes": [1], "threads_per_node": [1, 8, 64]}
         sweeps = [sweep(f"weka.{name}", ["rand_read"], axes, suite="weka") for name in ("read-iops", "read-latency")]
@@ -229,11 +162,6 @@ class TestWeka:
         assert {(cell.verdict, cell.lines[-1]) for cell in cells(table).values()} == {
             ("valid", "best of 3: 8 threads, 4 KiB, QD 1")
         }
-
-    def test_the_page_cache_has_a_row_of_its_own(self) -> None:
-        axes = {"nodes": [1], "o_direct": [True, False]}
-        (table,) = weka_of(sweep("weka.read-iops", ["rand_read"], axes, suite="weka"))
-        assert [row.about.partition(";")[0] for row in table.rows] == ["fio, O_DIRECT", "fio, through the page cache"]
 
 
 def shares(campaign: Campaign, results: Sequence[Result], system: str = "") -> list[float]:

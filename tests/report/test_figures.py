@@ -77,11 +77,6 @@ class TestWhichFiguresThereAre:
         assert [panel.title for panel in figure.panels] == ["queue depth 1", "queue depth 4", "queue depth 16"]
         assert len({panel.ticks for panel in figure.panels}) == 1
 
-    def test_a_fourth_axis_makes_figures_of_its_own(self) -> None:
-        axes = {"nodes": [1, 2], "threads_per_node": [1, 2], "transfer_size": [4 * K, M], "queue_depth": [1, 4]}
-        names = figures_of(sweep("s", ["rand_read"], axes), repetitions=1)
-        assert {"iops-by-queue-depth.s.rand_read.nodes-1", "iops-by-queue-depth.s.rand_read.nodes-2"} <= {*names}
-
     @pytest.mark.parametrize("tool", ["fio", "ior", "mdtest"])
     def test_no_two_points_share_a_place_whatever_varies_and_every_axis_has_a_title(self, tool: str) -> None:
         for name, option in tools()[tool].options.items():
@@ -100,12 +95,6 @@ class TestWhichFiguresThereAre:
                 drawn |= {mark.point for mark in figure.marks}
             assert drawn == {result.point for result in results}, name
             assert option.column in results_table.varying(results), name
-
-    def test_layouts_and_interfaces_of_ior_are_told_apart(self) -> None:
-        axes = {"threads_per_node": [1, 2], "api": ["POSIX", "MPIIO"], "file_per_process": [True, False]}
-        (figure,) = figures_of(sweep("s", ["seq_write"], axes, tool="ior", o_direct=False)).values()
-        assert (figure.series_title, figure.series) == ("file access", ("shared file", "file per process"))
-        assert [panel.title for panel in figure.panels] == ["MPI-IO", "POSIX"]
 
     def test_empty_files_have_a_place_on_an_axis_that_has_no_logarithm_of_zero(self) -> None:
         (figure,) = figures_of(factory.mdtest("s", axes={"file_size": [0, 4 * K, 64 * K]})).values()
@@ -143,11 +132,6 @@ class TestWhatAFigureShows:
                 assert mark.y * unit == pytest.approx(result.statistics[column].mean)
                 assert mark.x == result.parameters["threads_per_node"]
                 assert mark.series == formats.size(result.count("transfer_size_bytes") or 0)
-
-    def test_mdtest_has_a_panel_for_each_operation(self) -> None:
-        (figure,) = figures_of(factory.mdtest("s")).values()
-        assert (figure.name, figure.x_values) == ("metadata-by-nodes.s", (1, 2, 3, 4))
-        assert [panel.title for panel in figure.panels] == [titles.phase(phase) for phase in factory.MDTEST_PHASES]
 
     def test_a_figure_against_nodes_tells_on_which_and_marks_those_that_the_largest_count_did_not_have(self) -> None:
         own, axes = factory.nodes(5), {"nodes": [1, 2, 4]}
@@ -223,23 +207,6 @@ class TestWhatAFigureShows:
         ]  # fmt: skip
         reasons = [re.findall(r"\((.*?)\)", note) for note in figure.notes[1:]]
         assert reasons == [["short"], ["errors: 3"], ["time limit"]]
-
-    def test_states_without_a_figure_are_told_apart(self) -> None:
-        late: dict[str, Any] = {"repetition": None, "verdict": "missing", "ops_per_s": None}
-        found = summarize([row(point="p8", unneeded=True, left=False, reasons="no gain", **late),
-                           row(point="p9", left=True, reasons="not yet", **late),
-                           row(point="p10", left=False, reasons="no fio", **late)])  # fmt: skip
-        notes = [re.match(r"Not drawn: 1 (\w+) \((.*)\)", note) for note in captions.of_verdicts(found, [])]
-        assert [note and note.groups() for note in notes] == [
-            ("missing", "no fio"), ("left", "not yet"), ("unneeded", "no gain")
-        ]  # fmt: skip
-
-    def test_nothing_measured_leaves_the_reason_and_no_file(self, tmp_path: Path) -> None:
-        figure = one_of(spoil=lambda _: ("missing", "fio is not installed"))
-        assert figure.panels == ()
-        assert "fio is not installed" in figure.notes[0]
-        factory.make(tmp_path, [sweep("s", ["seq_read"], THREADS)], spoil=lambda _: ("missing", "fio is not installed"))
-        assert figure_files.export(tmp_path) == []
 
     def test_latencies_far_apart_get_a_logarithmic_axis(self) -> None:
         axes = {"queue_depth": [1, 64], "transfer_size": [4 * K, 16 * M]}
@@ -344,12 +311,6 @@ class TestFiles:
             '<svg role="img" aria-label="a&quot;b"><g><text fill="red">&lt;b&gt;</text></g></svg>'
         )
 
-    def test_static_figures_have_a_limit_in_number_and_size(self) -> None:
-        sweeps = [sweep(name, ["seq_read"], THREADS) for name in ("a", "b")]
-        pairs = [(figure, vega_lite.specification(figure)) for figure in figures_of(*sweeps).values()]
-        assert list(figure_files.static(pairs, 1, 10**6)) == ["throughput-by-threads.a"]
-        assert figure_files.static(pairs, 1, 1000) == {}
-
     def test_a_specification_is_what_the_schema_of_vega_lite_allows(self) -> None:
         def speed(row: Mapping[str, Any]) -> float:
             return float(1.319 ** (row["repetition"] % 3 - 1) if row["nodes"] == 4 else 1.0)  # a bar is cut
@@ -360,14 +321,6 @@ class TestFiles:
         made["concat"][0]["layer"][1]["mark"]["strokeWidth"] = "wide"
         with pytest.raises(ValidationError):
             alt.ConcatChart.from_dict(made)
-
-    def test_colors_are_distinct_and_the_first_is_the_darkest(self) -> None:
-        assert len(vega_lite.palette(1)) == 1
-        for count in (2, 5, 14):
-            colors = vega_lite.palette(count)
-            light = [sum(int(color[i : i + 2], 16) for i in (1, 3, 5)) for color in colors]
-            assert len(set(colors)) == count
-            assert light[0] == min(light)
 
 
 @pytest.mark.local  # the converter would end the process

@@ -9,13 +9,12 @@ from rich.console import Console
 from syrupy.assertion import SnapshotAssertion
 
 import results_factory as factory
-from iosweep.analysis import titles
 from iosweep.analysis.aggregate import summarize
 from iosweep.analysis.data import CheckRow, Row
 from iosweep.report import headline, quality
 from iosweep.report.headline import Entry
 from iosweep.results import columns
-from results_factory import DATA_PHASES, G, K, M, check, loaded, row, sweep, sweep_facts
+from results_factory import DATA_PHASES, K, M, check, loaded, row, sweep, sweep_facts
 
 
 def groups(*rows: Row) -> dict[str, list[Entry]]:
@@ -37,10 +36,6 @@ class TestBest:
         assert (entry.value, entry.verdict, entry.spread) == ("10.0 IOPS", "valid", "one repetition")
         (entry,) = entries(row(verdict="suspect"), row(point="q", ops_per_s=99.0, verdict="invalid"))
         assert (entry.value, entry.verdict) == ("10.0 IOPS", "suspect")
-
-    def test_a_phase_without_a_figure_gives_the_reason(self) -> None:
-        (entry,) = entries(row(verdict="missing", repetition=None, ops_per_s=None, reasons="fio is not installed"))
-        assert (entry.value, entry.verdict, entry.place) == ("", "missing", "fio is not installed")
 
     def test_the_page_cache_and_tools_that_do_not_compare_stand_apart(self) -> None:
         assert values(row(o_direct=True), row(point="q", o_direct=False, ops_per_s=1e6)) == {
@@ -67,20 +62,6 @@ class TestBest:
             "fio, O_DIRECT; writes: new files, random data": {"Random write": "10.0 IOPS", "Random read": "20.0 IOPS"}
         }
 
-    def test_a_reading_phase_belongs_to_its_points_write_mode(self) -> None:
-        results = summarize([row(phase="seq_write", write_mode="new", data="random"), row(phase="seq_read")])
-        assert titles.conditions(results) == {"p": ("fio", "new", "random", None)}
-
-    def test_the_best_of_several_layouts_and_interfaces_names_its_own(self) -> None:
-        own = {"tool": "ior", "phase": "seq_read", "metric": "bandwidth_bytes_per_s", "o_direct": False}
-        own |= {"threads_per_node": 4, "transfer_size_bytes": M, "collective": True}
-        (entry,) = entries(
-            row(point="p", **own, file_per_process=True, api="POSIX", bandwidth_bytes_per_s=2.0 * G),
-            row(point="q", **own, file_per_process=False, api="MPIIO", bandwidth_bytes_per_s=3.0 * G),
-        )
-        assert entry.value == "3.00 GiB/s"
-        assert entry.place == "4 ranks, 1 MiB, shared file, MPI-IO, collective calls"
-
     def test_latency_is_the_lowest_at_the_lowest_queue_depth_on_the_fewest_nodes(self) -> None:
         depths = [(1, 90e-6), (1, 80e-6), (8, 10e-6)]
         _, latency = entries(*(
@@ -92,13 +73,6 @@ class TestBest:
         rate, latency = entries(*nodes)
         assert (latency.value, latency.place) == ("80.0 µs", "1 node, QD 1")
         assert (rate.more, rate.place) == ("", "1 node, QD 1")  # the first of equals
-
-    def test_several_nodes_have_the_figure_of_each(self) -> None:
-        rows = [row(point=str(n), nodes=n, threads_per_node=8, ops_per_s=8e4 * n**0.5) for n in (1, 4)]
-        (entry,) = entries(*rows)
-        assert (entry.value, entry.more, entry.place) == ("160 k IOPS", "40.0 k IOPS per node", "4 nodes × 8 threads")
-        (entry,) = entries(rows[0])
-        assert (entry.more, entry.place) == ("", "8 threads")  # where there is one node only, it is not told
 
     def test_an_invalid_repetition_is_not_in_the_figure_and_its_reason_is_why(self) -> None:
         def judged(*reasons: tuple[str, str]) -> Entry:
@@ -129,10 +103,6 @@ class TestScaled:
         (text,) = headline.scaled(sweeps)
         assert [f"s.{name}" for name in "abc" if f"s.{name}" in text] == named
         assert text.startswith("The suite s ") == whole
-
-    def test_one_that_was_not_scaled_compares_and_so_does_the_node_check(self) -> None:
-        assert headline.scaled([sweep_facts(name="s.a", suite="s")]) == []
-        assert headline.scaled([sweep_facts(name="node-check.x", suite="node-check", scaled=True)]) == []
 
 
 class TestRemarks:
@@ -177,12 +147,6 @@ class TestChecks:
         (found,) = quality.summarize_checks(of_all)
         assert found.counts == {"fail": 1, "not checked": 1}
         assert quality.not_checked(of_all) == (1, 2)
-
-    def test_what_kept_other_benchmarks_off_is_counted(self) -> None:
-        outcomes = [("pass", "job 1 has the license"), ("pass", "job 2 has the license"), ("not checked", "no lock")]
-        checks = [check(check="exclusive", outcome=o, evidence=text) for o, text in [*outcomes, ("not applicable", "")]]
-        found = quality.exclusion([*checks, check(check="workers", outcome="fail")])
-        assert [(outcome, count) for outcome, _, count in found] == [("pass", 2), ("not checked", 1)]
 
 
 def shown(results: Path, width: int) -> str:

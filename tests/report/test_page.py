@@ -110,23 +110,6 @@ def test_the_policy_of_a_page_allows_nothing_from_elsewhere(machine: str, cluste
         assert not re.search(r'(src|href)="(?!#|builds/[0-9a-f]{12}\.)', text[: text.index("<script")])
 
 
-def test_a_page_links_to_the_documents_of_its_builds(machine: str) -> None:
-    links = set(re.findall(r'href="(builds/[^"]*)"', machine))
-    assert {link.partition(".")[2] for link in links} == {"json", "spack.yaml", "spack.lock"}
-    sha256 = factory.SPACK["tools"]["fio"]["sha256"]
-    assert f'<code title="{sha256}">{sha256[:12]}</code>' in machine
-
-
-def test_a_page_has_no_section_without_content(tmp_path: Path) -> None:
-    fixed = sweep("fixed", ["seq_read"], {"threads_per_node": [1]}, tool="ior")
-    nobody_looked = [factory.NODE | {"cores": None}]
-    twice = [fixed, fixed | {"name": "too"}]
-    text = page.render(factory.make(tmp_path, twice, nodes=nobody_looked, spoil=lambda _: ("missing", "no IOR")))
-    assert '<section id="provenance"' in text
-    for absent in ('id="metadata"', 'id="weka"', 'id="builds"', 'id="cpus"', 'class="sweep"', "<h4>", "Slurm"):
-        assert absent not in text[: text.index("<script")]
-
-
 def test_hostile_names_stay_text(tmp_path: Path) -> None:
     one = sweep("evil", ["seq_read"], {"threads_per_node": [1, 2]}, description=EVIL, suite=EVIL, scaled=True)
     files = factory.mdtest("files", axes={"nodes": [1, 2]}, source=EVIL)
@@ -212,15 +195,6 @@ def test_the_text_of_a_comparison(before: Side, tmp_path: Path, snapshot: Snapsh
     assert text_of(text) == snapshot
     assert [*drawn(text)]
     assert all('role="img" aria-label="' in svg for svg in drawn(text))
-
-
-def test_large_changes_are_drawn_at_a_wider_scale_and_those_beyond_it_are_cut(before: Side, tmp_path: Path) -> None:
-    edges = {}
-    for factor in (0.8, 0.6, 0.2, 4.0):
-        text = comparison_page.render([changed(before, tmp_path / str(factor), factor)])
-        (edge,) = set(re.findall(r"±(\d+) %; shaded", text))
-        edges[factor] = int(edge), any("<path d=" in svg for svg in drawn(text))
-    assert edges == {0.8: (25, False), 0.6: (50, False), 0.2: (100, False), 4.0: (100, True)}
 
 
 def test_hostile_names_stay_text_in_a_comparison(before: Side, tmp_path: Path) -> None:

@@ -42,24 +42,6 @@ def test_parameters_that_vary_have_a_column_and_the_others_stand_once_for_each_t
     assert same["fio metadata"] == "1000 files per thread, write mode new, filecreate"
 
 
-def test_choices_are_words_and_sizes_and_counts_stay_numbers() -> None:
-    own = {"tool": "ior", "phase": "seq_read", "transfer_size_bytes": M}
-    found = columns(
-        row(point="a", **own, api="POSIX", file_per_process=True, collective=False),
-        row(point="b", **own, api="MPIIO", file_per_process=False, collective=False, build="x"),
-        row(point="c", **own | {"transfer_size_bytes": K}, api="MPIIO", file_per_process=False, collective=True),
-        row(point="d", phase="rand_write", data="random", phase_time_s=1.0),
-        row(point="e", phase="rand_write", data="tool_default", phase_time_s=2.0),
-    )
-    assert found["file_per_process"] == {None, "file per process", "shared file"}
-    assert found["api"] == {None, "POSIX", "MPI-IO"}
-    assert found["collective"] == {None, "independent calls", "collective calls"}
-    assert found["data"] == {None, "random data", "the tool's own data"}
-    assert found["tool"] == {"IOR", "fio"}
-    assert found["transfer_size_bytes"] == {None, M, K}
-    assert found["phase_time_s"] == {None, 1.0, 2.0}
-
-
 def test_a_column_of_figures_has_one_unit() -> None:
     rows = [
         row(repetition=n, ops_per_s=100.0 * n, bandwidth_bytes_per_s=3.0 * M, latency_mean_s=90e-6, latency_p99_s=8e-4)
@@ -81,14 +63,6 @@ def test_repetitions_have_the_times_that_their_tool_tells(results: list[Result])
     assert [first["open"], first["transfers"]] == [figures["open_s"], figures["io_s"]]
     assert first["close"] == pytest.approx(figures["close_s"], rel=1e-5)
     assert (first["p99"], first["fresh"]) == (None, None)
-
-
-def test_fresh_repetitions_are_marked_behind_a_row_and_are_not_in_its_count() -> None:
-    rows = [row(), row(repetition=2, confirms=True)]
-    shown = results_table.payload(summarize(rows), [])
-    place = [column.title for column in shown.repetition_columns].index("fresh")
-    assert [values[place] for values in shown.details[0].repetitions] == [None, "yes"]
-    assert columns(*rows)["n"] == {1}
 
 
 @pytest.mark.parametrize(

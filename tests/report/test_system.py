@@ -3,23 +3,20 @@
 import copy
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 import pytest
-from msgspec import structs
 
 import results_factory as factory
 from iosweep.analysis import caveats
 from iosweep.analysis.aggregate import Result
 from iosweep.analysis.data import Campaign
-from iosweep.node.reserved import CONFIGURATION
 from iosweep.programs import builds as documents
 from iosweep.report import cpus, figures, headline, provenance, results_table, system
 from iosweep.report.cpus import Cpus, Picture
 from iosweep.report.system import NodeCheck, Nodes
 from report_nodes import node
-from results_factory import NODE, G, sweep
+from results_factory import G, sweep
 from topologies import AWS_192, WEKA_56, machine
 
 GIGABIT = 10**9
@@ -38,32 +35,6 @@ class TestNodes:
         assert found is not None
         return found
 
-    def test_one_node_has_all_its_facts_in_words(self) -> None:
-        found = self.of({})
-        assert (found.differing, found.notes, [row.host for row in found.rows]) == ((), (), ["node01"])
-        assert dict(found.alike) == {
-            "system": ("Debian GNU/Linux 12 (bookworm)",),
-            "kernel": ("6.1.0-28-amd64",),
-            "CPU": ("AMD EPYC 7543P 32-Core Processor",),
-            "CPUs": ("64 CPUs, 1 socket, 2 threads per core",),
-            "allowed CPUs": ("0-63",),
-            "reserved CPUs": ("none",),
-            "NUMA nodes": ("0: CPUs 0-63, 256 GiB",),
-            "frequency governor": ("performance",),
-            "clock": ("tsc",),
-            "transparent huge pages": ("madvise",),
-            "memory": ("256 GiB",),
-            "network": (
-                "ens1f0np0 up 100 Gbit/s (mlx5_core), NUMA node 0", "ens1f1np1 off (mlx5_core), NUMA node 0"
-            ),
-            "mount of the target": (NODE["mount"],),
-            "memory available": ("250 GiB (98 %)",),
-            "load over 1, 5, 15 min": ("0.15, 0.08, 0.01",),
-            "free on the target": ("3.00 TiB of 4.00 TiB", "268,001,112 of 268,435,456 inodes"),
-            "tools": ("fio 3.33, /usr/bin/fio",),
-            "read at": ("2025-06-02 11:00:00+02:00",),
-        }  # fmt: skip
-
     def test_a_fact_is_marked_where_it_is_not_that_of_most_nodes(self) -> None:
         found = self.of({}, {"kernel": "5.14"}, {}, {"nics": [nic(speed_bits_per_s=25 * GIGABIT)]})
         assert found.differing == ("kernel", "network")
@@ -77,17 +48,6 @@ class TestNodes:
         found = self.of({}, {}, {"load_1_min": 9.0, "target_free_bytes": 2**40, "read_at": "2025-06-03T11:00:00+02:00"})
         assert found.differing == ("load over 1, 5, 15 min", "free on the target", "read at")
         assert not any(cell.odd for row in found.rows for cell in row.cells)
-
-    @pytest.mark.parametrize(
-        ("change", "lines"),
-        [
-            ({"reserved_cpus": "24-27"}, ("24-27",)),
-            ({"reserved_cpus": None}, ("not known which",)),
-            ({"reserved_cpus": None, "reserved_sources": None}, ()),
-        ],
-    )
-    def test_reserved_cpus_are_told_from_unknown_ones(self, change: dict[str, Any], lines: tuple[str, ...]) -> None:
-        assert dict(self.of(change).alike)["reserved CPUs"] == lines
 
     @pytest.mark.parametrize(
         ("change", "word"),
@@ -151,18 +111,6 @@ class TestNodeCheck:
         assert "node04 (random read 4 KiB)" in found.sentence
         assert (found.table.rows[4].cells[3].value, found.table.rows[4].cells[3].verdict) == ("", "invalid")
 
-    def test_suspect_repetitions_count_and_mark(self) -> None:
-        found = self.of(3, speed=slow("node02"),
-                        spoil=lambda row: ("suspect", "short") if row["host"] == "node02" else None)  # fmt: skip
-        assert found.odd == ("node02",)
-        assert {cell.verdict for cell in found.table.rows[1].cells} == {"suspect"}
-
-    def test_there_is_none_of_other_suites_and_where_nothing_was_measured(self) -> None:
-        of_others = [sweep("s", ["seq_read"], {"threads_per_node": [1]})]
-        for sweeps, spoil in ((of_others, None), (factory.node_check(), ("missing", "no fio"))):
-            made = factory.measured(*sweeps, nodes=factory.nodes(3), spoil=lambda _, found=spoil: found)
-            assert system.node_check(*made) is None
-
 
 class TestUnlikeNodes:
     def of(self, count: int, nodes: Sequence[int], **options: Any) -> tuple[Campaign, list[Result]]:
@@ -180,15 +128,6 @@ class TestUnlikeNodes:
         assert entry.spread.endswith("(n = 6), 2 nodes")
         shown = results_table.payload([result], [])
         assert shown.rows[0][[column.key for column in shown.columns].index("hosts")] == 2
-
-    def test_a_node_whose_repetitions_do_not_count_has_no_part_in_it(self) -> None:
-        def spoil(row: Mapping[str, Any]) -> tuple[str, str] | None:
-            return ("invalid", "x: y") if row["host"] == "node02" else None
-
-        _, (result,) = self.of(2, [1], spoil=spoil)
-        assert result.hosts == ("node01",)
-        assert result.headline is not None
-        assert result.headline.interval is not None
 
     def test_nodes_that_took_turns_in_one_job_have_an_interval_that_includes_what_they_differ_by(self) -> None:
         campaign, found = self.of(4, [1, 2, 4], place=factory.in_turn(factory.nodes(4)))
@@ -253,14 +192,6 @@ class TestPictureOfCpus:
         last = found.sockets[0].numas[1].cores[-1][0]
         assert last.title == "P#27, L#27: reserved (weka local resources -C client0), not in the allocation"
 
-    def test_every_cpu_of_256_is_there_once_in_slurms_order(self) -> None:
-        found = self.picture(node(machine(2, 4, 16, threads=2).topology, used_cpus="0-63"))
-        cells = [cpu for socket in found.sockets for numa in socket.numas for core in numa.cores for cpu in core]
-        assert sorted(cpu.number for cpu in cells) == list(range(256))
-        assert [re.match(r"P#(\d+), L#(\d+)", cpu.title).groups() for cpu in cells] == [  # type: ignore[union-attr]
-            (str(cpu.number), str(logical)) for logical, cpu in enumerate(cells)
-        ]
-
     def test_siblings_stand_together_and_that_of_a_reserved_cpu_is_reserved(self) -> None:
         sources = [{"source": "/proc/mounts", "cpus": "95", "says": "core=95"}]
         found = self.picture(node(AWS_192.topology, reserved_cpus="95,191", reserved_sources=sources))
@@ -274,36 +205,6 @@ class TestPictureOfCpus:
         assert (self.states(found), found.wrong) == ({"stray": "0", "used": "1"}, True)
         found = self.picture(weka_56(used_cpus="0-24"))
         assert (self.states(found)["conflict"], found.wrong) == ("24", True)
-
-    @pytest.mark.parametrize(
-        ("facts", "lines"),
-        [
-            ({}, 1),
-            ({"reserved_sources": [{"source": "UDP", "cpus": "", "says": "reserves none"}]}, 2),
-            ({"reserved_sources": None, "reserved_cpus": None}, 1),
-            ({"reserved_sources": [{"source": CONFIGURATION, "cpus": "1", "says": ""}], "reserved_cpus": ""}, 2),
-            ({"reserved_sources": [{**WEKA, "cpus": None}], "reserved_cpus": None}, 2),
-        ],
-    )
-    def test_where_nothing_is_reserved_or_nobody_knows_all_are_free(self, facts: dict[str, Any], lines: int) -> None:
-        found = self.picture(node(TWO, **facts))
-        assert (self.states(found), len(found.reserved)) == ({"free": "0-1"}, lines)
-
-    def test_nodes_that_look_the_same_share_one_and_of_many_the_rest_is_told_in_words(self) -> None:
-        found = self.of(weka_56(), weka_56(), weka_56(used_cpus="0-24"), weka_56(kernel="other", cpu_model=None))
-        assert [one.hosts for one in found.pictures] == ["n3", "n1, n2, n4"]  # first those where something is wrong
-        found = self.of(*(node(WEKA_56.topology, used_cpus=str(k)) for k in range(20)))
-        assert (len(found.pictures), len(found.others)) == (cpus.MOST, 20 - cpus.MOST)
-        old = nodes(dict.fromkeys(node(TWO)) | {"host": "n1"})
-        assert cpus.of(factory.loaded(nodes=old)) is None
-
-    def test_problems_are_named_once_with_their_nodes(self) -> None:
-        rows = nodes(weka_56(cpus_allowed="0-55"), weka_56(), weka_56(cpus_allowed="0-55"))
-        failed = factory.check(check="reserved_agree", outcome="fail", evidence="n1: the configuration leaves out 2")
-        found = cpus.of(factory.loaded(checks=[failed], nodes=rows))
-        assert found
-        assert [(one.outcome, one.hosts) for one in found.problems] == [("warning", "n1, n3"), ("warning", "")]
-        assert "24-27" in found.problems[0].seen
 
 
 BOUND = {"pinning": "enforce", "placement": "spread", "cpu_looks": 12}
@@ -368,29 +269,6 @@ class TestBuilds:
             made[name] |= part
         return made
 
-    def test_a_build_of_path_has_package_version_digest_and_mpi(self) -> None:
-        found = provenance.builds(*factory.measured(FIO, IOR))
-        assert found and found.spack == () and found.with_mpi
-        sha256 = factory.PATH["tools"]["fio"]["sha256"]
-        origin = ("/usr/bin/fio", "package fio 3.33-3 (dpkg)")
-        assert found.rows[0] == provenance.Build(PATH, "fio", "3.33", origin, (), sha256, 3, (PATH,))
-        assert (found.rows[1].origin[0], found.rows[1].results, found.rows[1].version) == ("/usr/bin/ior", 8, "4.0.0")
-        assert found.rows[1].mpi == ("/usr/bin/mpiexec, 4.0.2", "package mpich 4.0.2-3 (dpkg)")
-
-    def test_a_build_of_spack_has_its_commits_and_says_which_checkouts_were_changed(self) -> None:
-        found = provenance.builds(*factory.measured(IOR, build=lambda _: factory.SPACK))
-        assert found
-        assert found.rows[0].origin == ("Spack: ior@4.0.0~hdf5~lustre~ncmpi/ngnuwql",)
-        (made,) = found.spack
-        assert made.changed == ()
-        assert all(part in made.about for part in ("1.1.0", "2e90" * 10, "v2026.06.0", "c0de" * 10))
-        assert made.packages[1] == "gcc@12.2.0 (the site's, in /usr)"
-        document = self.changed(factory.SPACK, spack={"changed": True, "commit": None}, repository={"changed": True})
-        found = provenance.builds(*factory.measured(IOR, build=lambda _: document))
-        assert found and [text.partition(" in ")[2] for text in found.spack[0].changed] == [
-            "/sw/tools/spack", "/sw/tools/packages/v2026.06.0"
-        ]  # fmt: skip
-
     def test_figures_of_two_builds_of_a_tool_name_theirs(self) -> None:
         def build(row: Mapping[str, Any]) -> Mapping[str, Any]:
             return factory.PATH if row["queue_depth"] == 4 else factory.SPACK
@@ -427,9 +305,3 @@ class TestBuilds:
         _, results = factory.measured(IOR, FIO, build=lambda row: other if row["repetition"] == 2 else factory.PATH)
         assert caveats.several_builds(results) == ["ior"]
         assert all(len(result.builds) == 2 for result in results if result.tool == "ior")
-
-    def test_results_without_a_document_have_the_version_of_their_binary(self) -> None:
-        campaign, results = factory.measured(FIO, IOR)
-        section = provenance.builds(replace(campaign, about=structs.replace(campaign.about, builds={})), results)
-        assert section and section.spack == ()
-        assert [(row.documents, row.version) for row in section.rows] == [((), "3.33"), ((), "4.0.0")]

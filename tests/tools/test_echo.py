@@ -83,15 +83,6 @@ def test_every_option_that_is_other_missing_or_more_is_a_contradiction(snapshot:
     assert "\n".join(every) == snapshot
 
 
-def test_where_the_files_are_is_as_the_command_has_it() -> None:
-    blanks = ior("seq_read", b" -o /mnt/scratch/iosweep-own/sets/", b" -o /mnt/with a -F -O blank/")
-    assert not blanks.contradictions
-    assert [echo.place for echo in (fio("rand_read"), fio("rand_read", directory=None), ior("seq_read"), blanks)] == [
-        "/t/a=b", None, "/mnt/scratch/iosweep-own/sets/ior-read-8m/data", "/mnt/with a -F -O blank/ior-read-8m/data",
-    ]  # fmt: skip
-    assert (mdtest().place or "").startswith("/mnt/")
-
-
 def test_only_what_a_tool_repeats_is_confirmed() -> None:
     echoes = [fio("rand_write"), fio("rand_write", direct="0"), fio("rand_write", end_fsync=None),
               ior("seq_write"), ior("seq_read"), ior("seq_read", b" --posix.odirect")]  # fmt: skip

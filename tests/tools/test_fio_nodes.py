@@ -245,27 +245,6 @@ def test_reports_of_servers_are_put_together_and_their_sum_is_not_trusted() -> N
     assert [error.partition(":")[0] for error in parsed.evidence.errors or ()] == ["n2"]
 
 
-def test_reports_that_are_missing_or_others_give_no_figure(snapshot: SnapshotAssertion) -> None:
-    first, second = entry("10.0.0.1"), entry("::2")
-    said = []
-    for entries, before in (
-        ([first], b""),
-        ([second], b"client: host=10.0.0.1 disconnected\n"),
-        ([], b"<n1> error: failed to setup shm segment\n"),
-        ([first, second, second], b""),
-        ([first, entry("::3")], b""),
-        ([first, entry("::2", port=1)], b""),
-        ([first, entry("::2", jobname="x")], b""),
-        ([first, entry("::2", read={})], b""),
-        ([first, 5], b""),
-        ([first, entry(["::2"])], b""),
-    ):
-        parsed = reported(*entries, before=before)
-        assert not parsed.figures
-        said.append("; ".join(parsed.problems))
-    assert "\n".join(said) == snapshot
-
-
 def test_a_job_asks_for_what_a_command_asks_for() -> None:
     for phase in (name for name, phase in FIO.phases.items() if phase.kind == "data"):
         of = step(phase, client_server=True, data="random")
@@ -279,13 +258,6 @@ def test_a_job_asks_for_what_a_command_asks_for() -> None:
         left_out |= set(series_log.options(of))
         assert section == f"[{phase}]"
         assert [f"--{line}" for line in lines] == [word for word in FIO.argv(of, "/t", 8) if word not in left_out]
-
-
-def test_client_and_servers_are_for_data_on_request_and_work_where_the_files_are() -> None:
-    asked = [step("rand_read", client_server=True), step("rand_read"), step("create", client_server=True)]
-    assert [client_server.asked_for(one) for one in asked] == [True, False, False]
-    argv = client_server.server_argv("/t/a;b", "10.0.0.1", 8765)
-    assert argv == ["env", "--chdir=/t/a;b", "fio", "--server=ip:10.0.0.1,8765"]
 
 
 @contextlib.contextmanager

@@ -8,7 +8,6 @@ asked for, and what the verdict must be.
 
 import csv
 import json
-import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -95,19 +94,6 @@ def test_bad_samples_have_no_valid_row_and_say_why(short_runs_are_good: None, sn
         assert all(found.verdict(at) != "valid" for at in range(len(found.rows))), name
         assert bool(measured(found)) == (name in EXPECTED["suspect"]), name
     assert "\n".join(f"{name}\n{said(found)}" for name, found in readings.items()) == snapshot
-
-
-def test_jobs_whose_options_fio_did_not_print_are_rows_without_figures(short_runs_are_good: None) -> None:
-    found = read(FILES["v42_client2_sections"])  # client mode prints those of the first section alone
-    assert [found.verdict(at) for at in range(len(found.rows))].count("valid") == 1
-    assert all("ops" not in row for row in found.rows if row.get("phase") is None)
-
-
-def test_a_client_whose_sum_is_missing_is_suspect(short_runs_are_good: None) -> None:
-    document = json.loads(FILES["c1_client2"][FILES["c1_client2"].index(b"{\n") :])
-    for entries, expected in ((document["client_stats"], "valid"), (document["client_stats"][:-1], "suspect")):
-        reading = read(json.dumps(document | {"client_stats": entries}, indent=2).encode())
-        assert [reading.verdict(at) for at, _ in enumerate(reading.rows)] == [expected]
 
 
 def test_columns_are_those_of_the_options() -> None:
@@ -281,21 +267,6 @@ def test_the_histogram_holds_every_io_and_has_fios_percentiles() -> None:
     for wrong in ({"x": block["lat_ns"]["N"]}, {"5": block["lat_ns"]["N"] - 1}):
         block["lat_ns"]["bins"] = wrong
         assert READS.parsed(json.dumps(document, indent=2).encode()).problems
-
-
-def test_without_bins_there_is_no_histogram_and_no_percentile_of_a_mixed_phase() -> None:
-    reads, mixed = (one.parsed(re.sub(rb'"bins" : \{[^}]*\}', b'"was" : {}', one.output())) for one in (READS, MIXED))
-    assert reads.evidence.latencies is None and "completion_latency_p99_s" in reads.figures
-    assert "latency_mean_s" in mixed.figures
-    assert not [name for name in mixed.figures if name.startswith("latency_p")]
-
-
-def test_text_around_the_document_changes_nothing() -> None:
-    text, whole = READS.output(), READS.parsed().figures
-    for around in (b"note: x\n" + text, text + b"\n\nfio: a note after it\n", text.replace(b"\n", b"\r\n")):
-        assert (READS.parsed(around).problems, READS.parsed(around).figures) == ([], whole)
-    messages = SAMPLE["e3_enospc_nj4"].parsed().evidence.messages
-    assert len(messages) == 2 and all("err=28" in line for line in messages)
 
 
 def test_what_is_no_document_of_one_run_has_no_figures(snapshot: SnapshotAssertion) -> None:

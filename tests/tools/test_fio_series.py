@@ -27,12 +27,6 @@ def values(stream: bytes, moved_mib: float) -> list[float]:
     return [round(value / MIB, 3) for value in found.node.values]
 
 
-@pytest.mark.parametrize(("time_s", "interval_s"), [(0.1, 0.01), (1, 0.05), (2, 0.1), (20, 1), (300, 1), (900, 3)])
-def test_a_phase_has_20_intervals_or_more_and_never_more_than_are_kept(time_s: float, interval_s: float) -> None:
-    assert series_log.interval_s(time_s) == interval_s
-    assert 10 <= time_s / interval_s <= series_log.MOST
-
-
 def test_each_direction_and_worker_counts() -> None:
     one = [(ms, 1024, direction) for ms, _, _ in STEADY for direction in (0, 1)]
     assert values(logs(one, one), 8.0) == [4.0] * 20

@@ -72,15 +72,6 @@ def test_sets_of_separate_files_are_shared_by_points_and_shared_files_by_none() 
     assert wide == "sets/ior-read-8m-2n4t" != narrow
 
 
-def test_new_files_are_of_this_repetition() -> None:
-    files = IOR.file_set(step("seq_write", write_mode="new"), "fresh/x-r1")
-    assert (files.directory, files.role) == ("fresh/x-r1/seq_write", "fresh")
-    changes: list[dict[str, Any]] = [
-        {"write_mode": "new"}, {"write_mode": "new", "file_per_process": False}, {},
-    ]  # fmt: skip
-    assert [IOR.inodes(step("seq_write", **change)) for change in changes] == [2, 1, 0]
-
-
 def test_what_is_read_was_written_completely_with_random_data() -> None:
     files = IOR.file_set(step("seq_read"), "f")
     assert files.prepare
@@ -137,13 +128,6 @@ def test_directories_that_ior_cannot_use_are_refused(tmp_path: Path, monkeypatch
     for directory, word in (("/mnt/a@b", "two files"), ('/mnt/a"b', "JSON"), (".", f"{tmp_path}/user@corp")):
         (found,) = problems(tmp_path, at(directory), make)
         assert "target.directory" in found and word in found
-
-
-def test_other_strange_names_are_words_of_their_own(tmp_path: Path) -> None:
-    for directory in ("/mnt/a b", "/mnt/a$HOME;'b", "/mnt/a,b=c#d", "/mnt/-rf", "/mnt/ü"):
-        (point,) = make(tmp_path, at(directory)).points
-        argv = IOR.argv(point.steps()[0], f"{directory}/x", 1)
-        assert argv[argv.index("-o") + 1] == f"{directory}/x/data"
 
 
 def test_a_version_before_4_0_is_not_fit() -> None:

@@ -107,21 +107,6 @@ def test_columns_are_what_the_command_asks_for(short_runs_are_good: None) -> Non
                 assert int(row["ops"]) * sizes["t"] == moved, name
 
 
-def test_a_good_run_in_full(short_runs_are_good: None) -> None:
-    """One row of a JSON, by hand from the file."""
-    assert read((SAMPLES / "4.0.0/posix_fpp_seq_1m_np2_i3_JSON.summary.json").read_bytes()).rows[2] == {
-        "tool": "ior", "tool_version": "4.0.0", "label": "write", "repetition": 2, "phase": "seq_write",
-        "kind": "data", "metric": "bandwidth_bytes_per_s", "nodes": 1, "threads_per_node": 2, "tasks": 2,
-        "transfer_size_bytes": 1048576, "file_size_bytes": 33554432, "o_direct": False, "fsync": False,
-        "api": "POSIX", "file_per_process": True, "collective": False, "bandwidth_bytes_per_s": 4164.5018 * MIB,
-        "ops_per_s": 4172.1395, "write_bandwidth_bytes_per_s": 4164.5018 * MIB, "write_ops_per_s": 4172.1395,
-        "bytes_written": 67108864, "ops": 64, "runtime_s": 0.0154, "open_s": 0.0, "io_s": 0.0153,
-        "close_s": 0.0061, "segments": 2, "began_local": "2026-11-20T08:31:39",
-        "ended_local": "2026-11-20T08:31:39", "host": "client01", "command": "ior -a POSIX -F -b 16m -t 1m -s 2 -i 3"
-        " -o /mnt/pfs/bench/f_4.0.0 -O summaryFile=posix_fpp_seq_1m_np2_i3_JSON.summary.json,summaryFormat=JSON",
-    }  # fmt: skip
-
-
 def test_bytes_of_a_run_bounded_by_time_come_from_iors_messages(short_runs_are_good: None) -> None:
     rows = read(content("4.0.0/stonewall_D1_wearout_CSV")).rows
     assert [(row["bytes_written"], row["ops"]) for row in rows] == [(2317352960, 2210), (3458203648, 3298)]
@@ -129,17 +114,6 @@ def test_bytes_of_a_run_bounded_by_time_come_from_iors_messages(short_runs_are_g
     assert not measured(alone) and texts(alone)
     checked = read((SAMPLES / "4.0.0/E_datacheck_R_corrupt_JSON.summary.json").read_bytes())
     assert checked.verdict(0) == "suspect"  # only the messages tell whether the data was right
-
-
-def test_several_runs_in_one_log_are_kept_apart(short_runs_are_good: None) -> None:
-    names = ("4.0.0/posix_fpp_seq_1m_np2_i3_JSON", "4.0.0/verbose_v2_stdout", "4.0.0/csv_stdout")
-    both = read(b"\n".join(map(content, names)))
-    assert not texts(both)
-    rates = [row["bandwidth_bytes_per_s"] for name in names for row in read(content(name)).rows]
-    assert [row["bandwidth_bytes_per_s"] for row in both.rows] == rates
-    line = b"WARNING: fsync(12) failed\n"
-    spoiled = read(b"\n".join([content(names[0]), line, content(names[1])]))
-    assert len(measured(spoiled)) == 6 and "run 2 of 2" in texts(spoiled)[0]
 
 
 def test_a_cut_output_has_no_figure_without_a_problem(short_runs_are_good: None) -> None:
@@ -256,11 +230,6 @@ def test_what_ior_says_decides_the_verdict(changes: dict[str, bytes], expected: 
     outcome, checks = verdict(WRITES, found)
     assert outcome == expected and (failed in checks if failed else not checks), checks
     assert bool(found.figures) != (failed == "output")
-
-
-def test_no_summary_is_told_with_what_was_printed() -> None:
-    found = IOR.parse({"stdout": b"ERROR: open64(...) failed\n"}, WRITES, WRITES.phase)
-    assert "ERROR: open64(...) failed" in found.problems and not found.figures
 
 
 def test_random_data_of_large_files_repeats_after_4_gib() -> None:
@@ -390,12 +359,6 @@ def test_a_row_that_cannot_be_leaves_the_others() -> None:
     assert [wrong.verdict(index) for index in range(2)] == ["valid", "invalid"]
     assert {problem.row for problem in wrong.problems} == {1}
     assert "bandwidth_bytes_per_s" in wrong.rows[0] and "bandwidth_bytes_per_s" not in wrong.rows[1]
-
-
-def test_a_maximum_that_is_not_the_rows_takes_all_figures() -> None:
-    for maximum, rows in ((32.0, 1), (99.0, 0)):
-        text = f"{table()}Max Write: {maximum:.2f} MiB/sec ({maximum * 1.048576:.2f} MB/sec)\n"
-        assert len(read(text.encode()).rows) == rows
 
 
 def test_a_row_that_is_missing_is_said_and_no_other_iteration_takes_its_place() -> None:

@@ -84,15 +84,6 @@ def test_columns_are_what_the_output_tells() -> None:
     assert [rows[name].get("file_size_bytes") for name in names] == [0, None]
 
 
-def test_several_runs_in_one_log_are_kept_apart(short_runs_are_good: None) -> None:
-    one, other = content("4.0.0/own_W_F"), content("main/own_W_F")
-    both = read(one + other)
-    rates = [row["ops_per_s"] for text in (one, other) for row in read(text).rows]
-    assert not texts(both) and [row["ops_per_s"] for row in both.rows] == rates
-    cut = read(one[: one.index(b"-- finished")] + other)
-    assert len(cut.rows) == len(read(other).rows) and "run 1 of 2" in texts(cut)[0]
-
-
 @given(st.sampled_from([*GOOD]), st.floats(0, 0.95))
 def test_a_cut_output_has_no_figure_without_a_problem(sample: str, part: float) -> None:
     text = content(sample)
@@ -197,11 +188,6 @@ def test_what_does_not_fit_is_invalid(output: bytes, check: str) -> None:
     assert outcome == "invalid" and check in failed, failed
 
 
-def test_a_very_short_phase_is_invalid() -> None:
-    few = Step(OPTIONS | {"files_per_thread": 2}, EVERY.phases)
-    assert "duration" in verdict(parsed("stat", BOTH, few), "stat", few)[1]
-
-
 # What makes single rows invalid or suspect.
 
 ROWS = ("File creation", "File stat", "File read", "File removal", "Directory removal")
@@ -277,12 +263,6 @@ def test_directories_that_were_not_removed_say_nothing_of_files() -> None:
         assert verdicts(reading) == ["suspect"] * 4 + ["invalid"]
         assert "ops_per_s" not in reading.rows[-1] and reading.rows[ROWS.index("File removal")]["ops_per_s"] == 1000
     assert not of(run(said="WARNING: unable to remove file /x/f")).rows
-
-
-def test_a_table_that_is_cut_or_of_other_iterations_gives_no_row() -> None:
-    last = next(line for line in run().splitlines(keepends=True) if "Tree removal" in line)
-    for text, rows in ((run(), 5), (run().replace(last, ""), 0), (run(options="'-n' '2000' '-F' '-i' '3'"), 0)):
-        assert len(of(text).rows) == rows
 
 
 def test_runs_of_one_command_are_its_repetitions_and_those_of_another_are_not() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from iosweep.tools import messages
-from iosweep.tools.messages import WORDS, Heard, about_the_end, judged, marked, notice
+from iosweep.tools.messages import WORDS, judged, marked
 
 #: How runs and launchers speak of what makes a figure invalid or suspect.
 BAD = (
@@ -29,38 +29,11 @@ def test_marked_lines_are_all_lines_that_are_not_empty(monkeypatch: pytest.Monke
     assert list(marked("", ["error"])) == []
 
 
-def test_a_kind_of_message_is_judged_once_and_counted(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[str] = []
-    monkeypatch.setattr(messages, "judged", lambda line: asked.append(line) or judged(line))
-    heard = Heard()
-    for number in range(500):
-        heard.take(f"rank {number:05}: failed at {number * 7919:08x}")
-        heard.take(f"harmless {number:05}")
-    assert len(asked) == 2
-    assert [(said.count, said.line) for said in heard] == [(500, "rank 00000: failed at 00000000")]
-
-
 def test_every_line_that_says_something_is_looked_at() -> None:
     for line in BAD:
         found = judged(line)
         assert found and found[0] in ("invalid", "suspect"), line
         assert any(word in line.lower() for word in WORDS), line
-
-
-@pytest.mark.parametrize(
-    ("line", "ends", "is_notice"),
-    [
-        ("srun: error: n1: task 3: Killed", True, False),
-        ('srun: error: Ignoring conflicting option "a"', False, True),
-        ("slurmstepd: error: *** STEP 1.0 ON n1 CANCELLED AT 2026-01-01 DUE TO TIME LIMIT ***", True, False),
-        ("mca_base_component_repository_open: unable to open x", False, True),
-        ("[n1:7] *** Process received signal ***", True, False),
-        ("mpirun noticed that process rank 3 on node openfabrics-1 exited on signal 9 (Open MPI)", True, False),
-        ("WARNING: inconsistent file size", False, False),
-    ],
-)
-def test_a_line_about_the_end_is_of_the_run_before(line: str, ends: bool, is_notice: bool) -> None:
-    assert (about_the_end(line), notice(line.lower())) == (ends, is_notice)
 
 
 #: words that only name something: a path, a host, a library
