@@ -1,7 +1,6 @@
 """The executor plugin with jobs and a Slurm that are stand-ins: what it submits, sees, says and decides."""
 
 import subprocess
-import tomllib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -9,8 +8,6 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from setuptools import find_packages
-from snakemake_interface_executor_plugins.registry import ExecutorPluginRegistry
 from snakemake_interface_executor_plugins.settings import SharedFSUsage
 
 from iosweep.errors import Unanswered
@@ -21,8 +18,6 @@ from iosweep.slurm import query
 from snakemake_executor_plugin_iosweep import ExecutorSettings, common_settings, executor
 from snakemake_executor_plugin_iosweep.executor import Executor
 from waiting import wait_for
-
-ROOT = Path(__file__).parents[2]
 
 
 class Job:
@@ -197,15 +192,6 @@ def said(capsys: pytest.CaptureFixture[str]) -> Said:
 
 
 @pytest.mark.local
-def test_snakemake_finds_the_plugin_and_a_package_has_it() -> None:
-    plugin = ExecutorPluginRegistry().get_plugin("iosweep")
-    assert (plugin.executor, plugin.settings_cls) == (Executor, ExecutorSettings)
-    tool = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]
-    found = find_packages(str(ROOT / tool["package-dir"][""]), include=tool["packages"]["find"]["include"])
-    assert "snakemake_executor_plugin_iosweep" in found
-
-
-@pytest.mark.local
 def test_jobs_are_submitted_smallest_first_with_the_command_alone(run: Run) -> None:
     run.start()
     tried, sent = run.slurm.of("--test-only"), run.slurm.of("--parsable")[2:]
@@ -299,12 +285,3 @@ def test_ctrl_c_cancels_every_job(run: Run) -> None:
     run.start()
     run.executor.cancel_jobs([])  # the list of the base class is empty during a look
     assert run.slurm.of("scancel") == [["scancel", "7", "8"]]
-
-
-def test_another_profile_or_workflow_is_refused(run: Run) -> None:
-    run.campaign.site = None
-    with pytest.raises(SystemExit, match="scheduler"):
-        run.make()
-    attempts._handed_over = None
-    with pytest.raises(SystemExit, match="the workflow iosweep only"):
-        run.make()

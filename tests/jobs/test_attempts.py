@@ -64,6 +64,8 @@ def test_only_a_job_that_was_too_short_makes_the_next_one_longer(case: Case) -> 
     case.fails("TIMEOUT")
     case.fails("NODE_FAIL")
     assert case.jobs.minutes(NAME) == 20
+    case.fails(reason="job 7 ends in 3 s", short_of_time=True)
+    assert case.jobs.minutes(NAME) == 30
 
 
 def test_to_have_measured_something_is_free(case: Case) -> None:

@@ -1,4 +1,4 @@
-"""Jobs that wait: which are ended, what is told of the others, and those of an earlier run. Also on a real cluster; the
+"""Jobs that wait: which are ended, what is told of the others, and those of an earlier run. The
 words are in a snapshot."""
 
 import time
@@ -172,6 +172,3 @@ def test_jobs_of_an_earlier_run_are_waited_for(
     assert (len(pauses), min(pauses) >= 1) == (3, True)
     assert capsys.readouterr().err.count("`scancel 5`") == 1
     assert not pending.wait("weka")
-
-
-# On a real cluster

@@ -1,13 +1,10 @@
 """What an allocation asks Slurm for, and what is made of what Slurm says. The words are in snapshots."""
 
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 from syrupy.assertion import SnapshotAssertion
 
-from campaign import document, read
-from iosweep import dag
 from iosweep.errors import ConfigError
 from iosweep.jobs import submission
 from iosweep.jobs.submission import Partition, Site
@@ -153,17 +150,6 @@ def test_what_a_partition_would_let_wait_for_ever(snapshot: SnapshotAssertion) -
     assert "\n".join(said) == snapshot
 
 
-def test_nodes_that_are_down_are_waited_for() -> None:
-    assert submission.usable("CLUSTER: b\n2|idle\n") == (2, "")
-    states = "1|down*\n2|allocated\n1|idle\n3|drained\n1|mixed\n"
-    assert submission.usable(states) == (4, "1 down*, 3 drained")
-    refused = "allocation failure: Requested node configuration is not available"
-    assert submission.for_now(refused, 4, SMALL, states) is None  # enough: it is something else
-    assert submission.for_now(refused, 9, SMALL, states) is None  # there never were so many
-    assert submission.for_now("Invalid account", 3, SMALL, "6|drained\n2|idle\n") is None
-    assert "2 that can be used (6 drained)" in (submission.for_now(refused, 3, SMALL, "6|drained\n2|idle\n") or "")
-
-
 REFUSED = (
     "allocation failure: Requested node configuration is not available",
     "allocation failure: Invalid account or account/partition combination specified",
@@ -180,14 +166,3 @@ def test_what_to_do_when_sbatch_refuses(snapshot: SnapshotAssertion) -> None:
     assert "\n".join(f"{said}: {submission.meaning(said)}" for said in REFUSED) == snapshot
     by_memory = [said for said in REFUSED if submission.meaning(said, 64000).startswith("mem_mb=64000 ")]
     assert by_memory == [REFUSED[0]]
-
-
-def test_the_campaign_as_slurm_is_asked_for_it(tmp_path: Path) -> None:
-    read(tmp_path, document(axes={"nodes": [1, 3], "queue_depth": [1, 16]}, phase_time="10min"))
-    found = dag.load(tmp_path / "x.yaml", tmp_path / "results", "srun", site=Site(limit_min=30))
-    assert set(found.left) == {"1-node", "3-nodes"}  # srun reaches them all
-    # 2 points of 10 min: 30 min and 5 are more than the limit, so one job more than usual
-    assert (found.minutes("3-nodes"), found.retries, found.nodes("3-nodes")) == (30, 4, 3)
-    assert found.text("3-nodes", 30).endswith("asks for 3 nodes for 30 min")
-    with pytest.raises(ConfigError, match="unknown launcher `direct`"):
-        dag.load(tmp_path / "x.yaml", tmp_path / "results", "direct", site=Site())

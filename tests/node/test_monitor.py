@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from iosweep.node import monitor
-from iosweep.node.monitor import QUANTITIES, Monitor, Sample, encoded, is_whole, of_nodes, series
+from iosweep.node.monitor import QUANTITIES, Monitor, Sample, encoded, of_nodes, series
 
 STAT = b"""cpu  1 1 1 1 1 1 1 1 0 0
 cpu0 100 100 50 800 20 5 5 10 0 0
@@ -62,21 +62,6 @@ def test_a_counter_that_began_again_and_a_level_that_was_not_read() -> None:
     assert sent.values[0] == 10.0 and math.isnan(sent.values[1]) and sent.values[2:] == (10.0, 10.0, 10.0)
     assert dirty.values[:2] == (2.0, 3.0)
     assert [math.isnan(one) for one in dirty.values[2:]] == [True, True, False]
-
-
-def test_several_nodes_in_one_stream() -> None:
-    one, two = (encoded("", samples(0.0, 1.0, sent_bytes_per_s=[0.0, rate]), 1.0) for rate in (1.0, 2.0))
-    whole = of_nodes({"n1": one, "n2": two, "n3": b""})
-    assert [(each.host, each.values) for each in series(whole)] == [("n1", (1.0,)), ("n2", (2.0,))]
-
-
-def test_what_is_not_such_a_stream_has_no_series() -> None:
-    good = encoded("", samples(0.0, 1.0, sent_bytes_per_s=[0.0, 1.0]), 1.0)
-    head = '{{"host":"","interval_s":1.0,"begin_s":0.0,"count":{},"names":["a"]}}\n'
-    for bad in (b"", b"\n", b"x" * 99, b"{}\n", good[:-1], head.format(-1).encode(), head.format(0).encode()):
-        assert series(bad) == () and is_whole(bad) == (bad == b"")
-    assert is_whole(good) and is_whole(good + good) and not is_whole(good + good[:-1])
-    assert series(good + head.format(10**12).encode()) == series(good)
 
 
 def test_long_commands_are_read_less_often(monkeypatch: pytest.MonkeyPatch) -> None:

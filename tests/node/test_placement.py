@@ -1,4 +1,4 @@
-"""Which CPUs the ranks of a node get: worked by hand on small machines, and what must hold on any."""
+"""Which CPUs the ranks of a node get, worked by hand."""
 
 from dataclasses import replace
 
@@ -20,15 +20,12 @@ SMALL = machine(2, 2, 2, threads=2)
 TURNED = replace(machine(1, 2, 2), numa={0: range(2, 4), 1: range(2)})
 
 
-def placed(made: Machine, ranks: int, policy: Policy, without: str = "", width: Width = "cpu", near: str = "") -> str:
+def placed(made: Machine, ranks: int, policy: Policy, without: str = "", width: Width = "cpu") -> str:
     """The CPUs of the ranks in words: `0 2 4+12`."""
     topology = made.topology
     free = made.cpus - topology.with_siblings(parse(without))
-    binding = place(ranks, free, topology, policy, width, parse(near))
+    binding = place(ranks, free, topology, policy, width)
     return " ".join("+".join(map(str, sorted(cpus))) for cpus in binding.ranks)
-
-
-# By hand
 
 
 BY_HAND: list[tuple[Machine, Policy, int, str, str]] = [
@@ -61,18 +58,6 @@ def test_a_core_for_each_rank_by_hand() -> None:
     assert placed(SMALL, 2, "pack", "0", "core") == "1+9 2+10"
     binding = place(3, frozenset({0, 1, 9}), SMALL.topology, "pack", "core")
     assert binding.ranks == ({0}, {1, 9}, {0}), "of one core the job has one thread"
-
-
-def test_near_a_nic_by_hand() -> None:
-    for near, without, ranks, expected in (
-        ("4-7,12-15", "", 6, "4 5 12 13 6 7"),
-        ("2-3,10-11", "2", 4, "3 11 0 1"),  # siblings before a far core
-        ("2-3,10-11", "2-3", 2, "0 1"),  # all that is near is reserved
-    ):
-        assert placed(SMALL, ranks, "near_nic", without, near=near) == expected, near
-
-
-# On any machine
 
 
 def test_ranks_that_share_a_core_are_crowded() -> None:

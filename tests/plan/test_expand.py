@@ -11,10 +11,8 @@ import msgspec
 import pytest
 
 from campaign import METADATA, TEXT, document, make, problems
-from iosweep.commands import plan
 from iosweep.config.sweeps import Repetitions
 from iosweep.plan import forecast
-from iosweep.plan.launchers import LAUNCHERS
 from iosweep.plan.model import Plan, plan_from_document
 
 
@@ -31,21 +29,6 @@ def test_every_combination_is_a_point_and_a_sweep_without_axes_is_one(tmp_path: 
     assert found == list(itertools.product((1, 2), (4096, 65536), (1, 2, 4)))
     [point] = make(tmp_path, document(axes=None)).points
     assert (point.nodes, point.options["threads_per_node"], point.options["transfer_size"]) == (1, 1, 1 << 20)
-
-
-def test_options_without_effect_are_no_part_of_a_point(tmp_path: Path) -> None:
-    reads, writes = (
-        make(tmp_path, document(axes=None, phases=[phase])).points[0].options for phase in ("rand_read", "rand_write")
-    )
-    assert set(writes) - set(reads) == {"fsync", "write_mode", "data"}
-    assert "read_percent" not in writes
-    text = document()
-    text["sweeps"].append(document(name="files", **METADATA)["sweeps"][0])
-    made = make(tmp_path, text)
-    assert [s.phase_time_s for s in made.sweeps] == [1.0, None]  # a count bounds them
-    assert {tuple(p.options) for p in made.points if p.phase_time_s is None} == {
-        ("threads_per_node", "files_per_thread")
-    }
 
 
 @pytest.mark.parametrize(
@@ -81,22 +64,6 @@ def test_problems_of_a_plan_are_named_by_line_and_key(tmp_path: Path, snapshot: 
     }
     assert "\n".join(f"{name}: {p}" for name, wrong in found.items() for p in wrong) == snapshot
     assert problems(tmp_path, away, make) == []  # of fio
-
-
-def test_one_pass_is_bounded_by_its_volume_and_not_by_time(tmp_path: Path) -> None:
-    made = make(tmp_path, document(phase_time="one_pass", phases=["seq_write", "rand_read"]))
-    assert [s.phase_time_s for s in made.sweeps] == [None]
-    assert {p.phase_time_s for p in made.points} == {None}
-    assert plan_from_document(made.document()).points == made.points
-    for point in made.points:
-        assert [(s.name, s.time_s) for s in point.steps()] == [("seq_write", None), ("rand_read", None)]
-        assert point.volume_bytes == int(point.options["threads_per_node"] or 0) * 16 << 20
-    for _, _, argv in plan.commands(made, LAUNCHERS["mpiexec"]):
-        assert argv[0] == "fio"
-        assert f"--size={16 << 20}" in argv
-        assert not [a for a in argv if a.startswith(("--time_based", "--runtime"))]
-    # it is another measurement than one of some seconds
-    assert not {*ids(made)} & {*ids(make(tmp_path, document(phases=["seq_write", "rand_read"])))}
 
 
 # Ids

@@ -6,7 +6,6 @@ import subprocess
 import sys
 import sysconfig
 from collections import Counter
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +23,7 @@ from iosweep.plan import launchers as launch
 from iosweep.plan.launchers import LAUNCHERS, SLURM_LAUNCHERS, Launcher, Mpiexec, subset
 from iosweep.plan.model import Point, seed_of
 from iosweep.run.repetition import places, tool_commands
-from iosweep.tools import FileSet, tools
+from iosweep.tools import tools
 
 DIRECT, MPIEXEC, SRUN = LAUNCHERS["direct"], LAUNCHERS["mpiexec"], SLURM_LAUNCHERS["srun"]
 FIO = ["fio", "--name=rand_read", "--directory=/t/a b"]
@@ -155,19 +154,6 @@ def test_smaller_points_use_all_nodes_alike(size: int, data: st.DataObject) -> N
     assert len(set(chosen)) == round_  # no two alike before all nodes had their turn
     assert set(Counter(host for each in chosen for host in each).values()) == {nodes * round_ // size}
     assert subset(hosts, nodes, 1)[0] == hosts[0]
-
-
-def test_each_node_has_its_own_files_unless_they_are_of_all() -> None:
-    for files, nodes, directories in (
-        (FileSet("sets/x", "read"), 1, ["sets/x"]),
-        (FileSet("sets/x", "read"), 3, ["sets/x", "sets/x.node1", "sets/x.node2"]),
-        (FileSet("sets/x", "write", of_all_nodes=True), 3, ["sets/x"]),
-        (FileSet("fresh/p-r1", "fresh"), 1, ["fresh/p-r1"]),
-        (FileSet("fresh/p-r1", "fresh"), 2, ["fresh/p-r1/node0", "fresh/p-r1/node1"]),
-    ):
-        shares = files.shares(nodes)
-        assert [share.directory for share in shares] == directories
-        assert {replace(share, directory="") for share in shares} == {replace(files, directory="")}
 
 
 def test_fio_on_several_nodes_has_a_seed_and_a_directory_for_each(tmp_path: Path) -> None:

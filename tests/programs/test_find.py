@@ -1,9 +1,7 @@
-"""Programs of the tools on PATH: path, hash, version and package, and the build documents of them."""
+"""Programs of the tools on PATH: path, hash and version, and the build documents of them."""
 
 import hashlib
 import os
-import sys
-import sysconfig
 from pathlib import Path
 
 import pytest
@@ -94,26 +92,6 @@ def test_a_program_that_is_not_there_is_named_with_how_to_get_it() -> None:
     assert program.lasting
     assert program.what.startswith("ior ")
     assert tools()["ior"].get_it in program.remedy
-
-
-# Packages
-
-
-@pytest.mark.local
-def test_packages_of_pypi_and_rpm_are_known_and_a_manager_that_does_not_answer_is_none(
-    path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    ours = Path(sysconfig.get_path("scripts"), "mpiexec")
-    assert (builds.package_of(str(ours)) or "").startswith("mpich ")  # by where it is, whatever is on PATH
-    assert builds.package_of(sys.executable) is None
-    put(path, "rpm", "printf 'fio 3.35-1.el9'")  # as Rocky Linux 9 answers
-    assert builds.package_of("/nowhere/fio") == "fio 3.35-1.el9 (rpm)"
-    put(path, "rpm", "echo 'file /nowhere/fio is not owned by any package'; exit 1")
-    assert builds.package_of("/nowhere/fio") is None
-    monkeypatch.setattr(builds, "_ANSWER_S", 0.2)
-    put(path, "dpkg-query", "exec /bin/sleep 600")
-    put(path, "rpm", "kill -9 $$")
-    assert builds.package_of("/nowhere/fio") is None
 
 
 # Build documents

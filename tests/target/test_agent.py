@@ -124,13 +124,6 @@ def test_a_child_has_the_deadline_anew_after_each_beat(
     assert wire.now == pytest.approx(took_s)
 
 
-def test_a_hurried_runner_waits_three_seconds_at_most() -> None:
-    for deadline_s, left_s in ((30.0, 3.0), (1.0, 1.0)):
-        agent = Agent(deadline_s)
-        agent.hurry()
-        assert (agent._deadline_s, agent._to_start_s) == (left_s, 3.0)
-
-
 @pytest.mark.local
 def test_a_hung_target_is_left_and_the_next_call_has_another_child(strange: type[Agent], hanging: str) -> None:
     with strange() as agent:

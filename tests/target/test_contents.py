@@ -61,23 +61,3 @@ def test_only_regular_files_are_read_and_no_link_is_followed(ours: str, place: P
     (Path(ours) / "away").symlink_to(place)
     with pytest.raises(NotADirectoryError):
         sample(ours, "away")
-
-
-def test_what_was_never_written_is_left_out(ours: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    directory = Path(trees.ensure(at(ours), "set"))
-    with (directory / "0.0").open("wb") as file:
-        for offset in (0, 64 * MIB):
-            file.seek(offset)
-            file.write(os.urandom(64 * KIB))
-        file.truncate(256 * MIB)
-
-    def data(_file: int, offset: int, _how: int) -> int:
-        """As a file system that shows holes answers."""
-        if offset >= 64 * MIB + 64 * KIB:
-            raise OSError(6, "No such device or address")
-        return offset if offset < 64 * KIB else max(offset, 64 * MIB)
-
-    monkeypatch.setattr(contents.os, "lseek", data)
-    found = sample(ours, "set", transfer=MIB)
-    # nor is what comes after a hole read for each offset in it
-    assert (found.blocks, found.zero_bytes, found.repeated_bytes) == (2, 0, 0)

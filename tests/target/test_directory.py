@@ -3,7 +3,6 @@
 import errno
 import json
 import os
-import shutil
 import stat
 from collections.abc import Callable
 from pathlib import Path
@@ -13,9 +12,8 @@ import pytest
 
 from iosweep.errors import Refused
 from iosweep.target import directory as directories
-from iosweep.target import removal
 from iosweep.target.directory import Opened, Place
-from targets import OTHER, OWNER, as_root, marker_in, names, refusal
+from targets import OTHER, OWNER, as_root, marker_in, names
 
 pytestmark = pytest.mark.usefixtures("nothing_of_theirs_changes")
 
@@ -176,37 +174,6 @@ def test_what_a_marker_proves_of_its_directory() -> None:
         assert found is None if said is None else found and said in found, (changed, seen, kind)
 
 
-@pytest.fixture
-def filled(ours: str) -> Path:
-    (Path(ours) / "sets").mkdir()
-    return Path(ours)
-
-
-def refused(directory: Path, said: str) -> None:
-    """No step that deletes goes on, and nothing is claimed."""
-    place = Place(str(directory), uuid_of(directory))
-    steps: dict[str, Callable[[], object]] = {
-        "remove_all": lambda: removal.remove_all(place),
-        "remove": lambda: removal.remove(place, "sets"),
-        "remove_probes": lambda: directories.remove_probes(place),
-        "claim": lambda: directories.claim(str(directory), OWNER | {"uuid": place.uuid}),
-    }
-    for name, step in steps.items():
-        assert said in refusal(step), name
-    assert names(directory) == ["iosweep.json", "sets"]
-
-
-def test_a_copy_is_not_ours_beside_the_original_nor_in_its_place(filled: Path, tmp_path: Path) -> None:
-    directories.remove_probes(Place(str(filled), uuid_of(filled)))  # as an agent that has worked in the original
-    shutil.copytree(filled, tmp_path / "elsewhere" / "iosweep-c")
-    refused(tmp_path / "elsewhere" / "iosweep-c", f"written for {filled}")
-    shutil.copytree(filled, filled.with_name("iosweep-d"))
-    refused(filled.with_name("iosweep-d"), "of the campaign `c`")
-    filled.rename(filled.with_name("iosweep-away"))
-    filled.with_name("iosweep-d").rename(filled)
-    refused(filled, "another directory of this path")
-
-
 # Whether it can be worked in
 
 
@@ -241,29 +208,6 @@ def test_data_that_is_not_read_back_as_written_is_noticed(ours: str, monkeypatch
         directories.state(Place(ours, uuid_of(ours)))
     assert directories.state(Place(ours, uuid_of(ours)), data=False) is None
     assert names(ours) == ["iosweep.json"]
-
-
-@pytest.mark.parametrize("when", ["open", "read"])
-def test_a_server_that_does_not_give_the_marker_says_nothing_about_it(
-    ours: str, when: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    real = getattr(os, when)
-
-    def fail(name: Any, *arguments: Any, **more: Any) -> Any:
-        if when == "read" or name == directories.MARKER:
-            raise OSError(errno.ESTALE, os.strerror(errno.ESTALE))
-        return real(name, *arguments, **more)
-
-    monkeypatch.setattr(directories, "mount_of", lambda _: 1)
-    monkeypatch.setattr(os, when, fail)
-    for look in (
-        lambda: directories.claim(ours, OWNER),
-        lambda: directories.ours(ours, "x"),
-        lambda: directories.state(Place(ours, "x")),
-        lambda: directories.owner_of(ours),
-    ):
-        with pytest.raises(OSError, match=os.strerror(errno.ESTALE)):
-            look()
 
 
 def test_a_directory_that_is_gone_or_not_ours_any_more_cannot_be_worked_in(ours: str) -> None:

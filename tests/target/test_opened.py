@@ -92,6 +92,8 @@ def test_another_directory_by_its_name_is_left_alone(ours: Place, tmp_path: Path
         assert "another campaign" in str(directories.state(ours._replace(uuid=uuid)))
     (directory / "iosweep.json").write_bytes(marker)
     refused(ours, "copy")
+    owner = OWNER | {"uuid": ours.uuid}
+    assert "another directory of this path" in refusal(lambda: directories.claim(ours.directory, owner))
 
 
 @as_root

@@ -8,9 +8,7 @@ from typing import Any
 
 import pytest
 
-from iosweep.errors import Refused
 from iosweep.target import protocol, removal, trees
-from iosweep.target.directory import Place
 from iosweep.target.trees import Difference, Stamps
 from targets import as_root, at, marker_in, mounted, names, refusal
 
@@ -325,18 +323,6 @@ def test_long_operations_tell_of_their_progress(ours: str, monkeypatch: pytest.M
         beats.clear()
         touch()
         assert len(beats) >= files
-
-
-def test_all_of_ours_is_removed_and_nothing_beside_it(ours: str, place: Path) -> None:
-    files = tree(Path(ours) / "sets", 2, 2)
-    (Path(ours) / "iosweep.json.tmp").touch()
-    for uuid in ("another", ""):
-        with pytest.raises(Refused, match="another campaign"):
-            removal.remove_all(Place(ours, uuid))
-    done = removal.remove_all(at(ours))
-    assert (done["files"], done["directories"]) == (files + 2, 8)
-    assert names(place) == ["precious", "theirs"]
-    assert removal.remove_all(Place(ours, "any")) == NOTHING
 
 
 def test_what_is_put_aside_replaces_nothing(ours: str) -> None:
