@@ -62,15 +62,13 @@ def test_a_loss_is_told_by_what_all_that_lost_has_in_common() -> None:
     ):
         [one] = told(compared(campaign(1), campaign(2, speed=speed)))
         assert (one.verdict, one.where, len(one.pairs)) == ("regression", where, pairs)
-    found = compared(campaign(1), campaign(2, speed=lambda size, _: 0.9 if size == 4 * K else 1.1))
-    assert {one.verdict for one in told(found)} == {"regression", "improvement"}
-    assert sum(len(one.pairs) for one in told(found)) == 6
+    found = told(compared(campaign(1), campaign(2, speed=lambda size, _: 0.9 if size == 4 * K else 1.1)))
+    assert {(one.verdict, len(one.pairs)) for one in found} == {("regression", 3), ("improvement", 3)}
 
 
 def test_what_is_said_of_a_comparison(snapshot: SnapshotAssertion) -> None:
     def reason(size: int, threads: int, number: int) -> str:
-        return f"other processes used {70 + number}% of the CPU time (cc1 {60 + number}%)" + (
-            " | too short" if size == 4 * K else "")  # fmt: skip
+        return f"other processes used {70 + number}% of the CPU time"
 
     def suspect(verdict: Callable[..., str]) -> list[Result]:
         return campaign(2, speed=first_lost, verdict=verdict, reasons=reason)
@@ -85,14 +83,11 @@ def test_what_is_said_of_a_comparison(snapshot: SnapshotAssertion) -> None:
         "everything lost": compared(campaign(1), campaign(2, speed=lambda *_: 0.9)),
         "one point lost": compared(campaign(1), campaign(2, speed=first_lost)),
         "latency rose": rising(),
-        "one repetition": compared(campaign(1, n=1), campaign(2, n=1)),
         "one lost, the others undecided": compared(campaign(1, 0.05), campaign(2, 0.05, speed=first_lost)),
         "all in doubt": compared(campaign(1), suspect(lambda *_: "suspect")),
         "most in doubt": compared(campaign(1), suspect(lambda _, threads, __: ["suspect", "valid"][threads == 4])),
-        "few in doubt": compared(campaign(1), suspect(lambda size, *_: ["valid", "suspect"][size == 4 * K])),
         "beyond what sessions differ by": compared(system(1, 0.005), system(2, 0.005, lambda *_: 0.9), like=sessions),
         "one result in a alone": compared(campaign(1), campaign(2)[:-1]),
-        "two results in a alone": compared(campaign(1), campaign(2)[:-2]),
         "invalid in b": compared(
             campaign(1), campaign(2, verdict=lambda size, *_: "invalid" if size == 4 * K else "valid")
         ),
@@ -231,17 +226,13 @@ def test_only_what_differs_in_nothing_but_what_is_ignored_is_compared() -> None:
         # ids decide, not parameters: an id has what no parameter has
         ([("c", {})], None, []),
         ([("c", {})], ["phases"], [("a", "c")]),
-        ([("c", {"queue_depth": 2})], ["phases"], []),
-        ([("c", {"queue_depth": 2})], ["queue_depth"], [("a", "c")]),
         ([("c", {"queue_depth": 2, "nodes": 2})], ["queue_depth"], []),
         ([("c", {"queue_depth": 2, "nodes": 2})], ["queue_depth", "nodes"], [("a", "c")]),
         # of several points that are the same, none is chosen
         (SIZES, ["transfer_size_bytes"], []),
-        ([*SIZES, ("d", {"nodes": 2})], ["nodes"], [("b", "b")]),
         # what no comparison may ignore keeps points apart, whatever is ignored
-        *(([("c", other)], ["phases"], []) for other in (
-            {"o_direct": False}, {"write_mode": "new"}, {"data": "random"}, {"tool": "ior"},
-        )),
+        ([("c", {"o_direct": False})], ["phases"], []),
+        ([("c", {"tool": "ior"})], ["phases"], []),
         # a version never kept points apart
         ([("c", {"tool_version": "fio-3.37"})], ["fio.version"], [("a", "c")]),
     ):  # fmt: skip
@@ -250,18 +241,8 @@ def test_only_what_differs_in_nothing_but_what_is_ignored_is_compared() -> None:
         assert len(found.unmatched) == 2 + len(b) - 2 * len(expected)
 
 
-def test_phases_are_paired_one_by_one() -> None:
-    both = summarize([factory.row(phase=phase, **USUAL) for phase in ("rand_read", "rand_write")])
-    found = match(both, both[:1])
-    assert [pair.a.phase for pair in found.pairs] == [both[0].phase]
-    assert [(one.side, one.result.phase, one.why) for one in found.unmatched] == [(0, both[1].phase, "only there")]
-
-
 def test_conditions_are_never_ignored() -> None:
-    for name, meant in (
-        *((name, name) for name in ("write_mode", "data", "o_direct")),
-        ("transfer_sise", "`transfer_size`"),
-    ):
+    for name, meant in (("write_mode", "write_mode"), ("o_direct", "o_direct"), ("transfer_sise", "`transfer_size`")):
         with pytest.raises(NeverMixed, match=meant):
             ignored([name])
 
@@ -271,8 +252,6 @@ def test_what_would_match_is_told() -> None:
     two = {"queue_depth": 4}
     for b, differ, conditions, matched in (
         ([("c", two), ("d", two | {"transfer_size_bytes": 64 * K})], ["queue_depth"], [], 2),
-        ([("c", two | {"nodes": 2})], ["nodes", "queue_depth"], [], 1),
-        ([("c", {})], ["phases"], [], 1),
         ([("c", {"write_mode": "new"})], [], ["write_mode"], 0),
         ([("c", {"transfer_size_bytes": 8 * K})], ["transfer_size"], [], 0),  # of two of `a`, none is chosen
     ):
@@ -317,10 +296,8 @@ def test_each_fact_that_differs_is_named() -> None:
         ({"tool_version": "fio-3.37"}, {}, Changed("tools", "fio", "3.33", "3.37")),
         ({"tool_sha256": "b" * 64}, {}, Changed("tools", "fio binary", f"sha256 {'a' * 12}", f"sha256 {'b' * 12}")),
         ({"target_fstype": "xfs"}, {}, Changed("target", "type", NOT_KNOWN, "xfs")),
-        ({"target_layout": "stripe 4"}, {}, Changed("target", "layout", NOT_KNOWN, "stripe 4")),
         ({"pinning": "off"}, {}, Changed("CPUs", "pinning", NOT_KNOWN, "off")),
         ({}, {"kernel": "6.8"}, Changed("nodes", "kernel", "6.1.0-28-amd64", "6.8")),
-        ({}, {"cpu_model": "Xeon"}, Changed("nodes", "CPU", "AMD EPYC 7543P 32-Core Processor", "Xeon")),
         ({}, {"nics": []}, Changed("nodes", "network", "1 × 100 Gbit/s", NOT_KNOWN)),
         (
             {},
@@ -328,11 +305,6 @@ def test_each_fact_that_differs_is_named() -> None:
             Changed("target", "mount options", "rw,relatime,errors=remount-ro", "rw,noatime,errors=remount-ro"),
         ),
         ({"hosts": "n2"}, {"host": "n2"}, Changed("nodes", "nodes", "n1", "n2")),
-        (
-            {"verdict": "suspect", "reasons": "too short"},
-            {},
-            Changed("verdicts", "repetitions", "1 valid", "1 suspect"),
-        ),
     ):
         assert changes(facts(), facts(row, node)) == [expected]
     found = changes(facts(), facts(target={"directory": "/mnt/b"}, iosweep_version="9"))

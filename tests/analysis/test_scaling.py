@@ -7,8 +7,7 @@ from msgspec import structs
 
 from iosweep.analysis import choice, scaling, slices
 from iosweep.analysis.aggregate import Result, summarize
-from iosweep.analysis.data import Campaign
-from iosweep.report import benchmark_tables, figures, scaling_figures
+from iosweep.report import figures, scaling_figures
 from results_factory import loaded, row, sweep_facts
 
 
@@ -58,17 +57,6 @@ def test_counts_without_the_nodes_of_the_smallest_are_marked() -> None:
     assert not found.same_nodes
 
 
-def test_the_figure_of_efficiency_marks_counts_on_other_nodes() -> None:
-    hosts = {1: "n1", 2: "n3,n4", 4: "n1,n2,n3,n4"}
-    results = [result for _, result in line({1: 1000.0, 2: 1900.0, 4: 3200.0}, hosts)]
-    facts = structs.replace(sweep_facts(1, "p1", "p2", "p4"), axes={"nodes": (1, 2, 4)})
-    campaign = loaded([one for result in results for one in result.rows], sweeps=[structs.asdict(facts)])
-    (figure,) = scaling_figures.figures(campaign, results)
-    assert (figure.sweep, figure.name, figure.series) == ("s", "efficiency-by-nodes.s", ("Random read",))
-    assert [mark.y for mark in figure.marks] == pytest.approx([100, 95, 80])
-    assert [mark.apart for mark in figure.marks] == [None, True, False]
-
-
 def test_a_line_breaks_where_a_result_has_no_figure() -> None:
     verdicts = {1: "valid", 2: "invalid", 4: "suspect", 8: "valid"}
     rows = [
@@ -82,51 +70,13 @@ def test_a_line_breaks_where_a_result_has_no_figure() -> None:
     assert any(mark.cut for mark in figure.marks)
 
 
-# Results of others that do not tell every parameter, as IO500's deletes do not tell the size of files
-
-_AXES = {"file_size": (0, 3901), "unique_directory": (False, True)}
-
-
-def metadata(point: str, phase: str, size: int | None, own: bool) -> Result:
-    made: dict[str, Any] = {"kind": "metadata", "tool": "mdtest", "nodes": 10, "threads_per_node": 192}
-    made |= {"point": point, "phase": phase, "file_size_bytes": size, "unique_directory": own}
-    return summarize([row(**made, ops_per_s=1000.0 + len(phase))])[0]
-
-
-def submission() -> tuple[Campaign, list[Result]]:
-    """The easy creates are of empty files; which size was stat is not in the output."""
-    results = [
-        metadata("easy", "create", 0, True),
-        metadata("easy-rest", "stat", None, True),
-        metadata("easy-rest", "delete", None, True),
-        metadata("hard", "create", 3901, False),
-        metadata("hard", "stat", 3901, False),
-    ]
-    facts = structs.replace(sweep_facts(1, "easy", "easy-rest", "hard"), axes=_AXES, tool="mdtest")
-    return loaded([r for one in results for r in one.rows], sweeps=[structs.asdict(facts)]), results
-
-
 def test_what_has_no_place_on_an_axis_is_shown_and_counted() -> None:
-    campaign, results = submission()
-    own = {table.title: table for table in benchmark_tables.metadata(campaign, results)}["own directories"]
-    assert [[cell.value for cell in one.cells] for one in own.rows] == [["1,006", ""], ["", "1,004"], ["", "1,006"]]
-    (figure,) = figures.figures(campaign, results)
-    assert (figure.x_column, "2" in figure.notes[-1]) == ("file_size_bytes", True)
-    found = {fixed["file_size_bytes"]: len(own) for fixed, own in slices.split(results, ["file_size_bytes"])}
-    assert found == {0: 1, 3901: 2, None: 2}
-
-
-def test_what_is_in_no_figure_is_counted() -> None:
-    """One transfer size with O_DIRECT beside several without: nothing varies among its results."""
-    own = [(4096, False), (65536, False), (1 << 20, True)]
-    results = [
-        summarize([row(point=f"p{size}", tool="ior", nodes=1, transfer_size_bytes=size, o_direct=direct)])[0]
-        for size, direct in own
-    ]
-    facts = structs.replace(
-        sweep_facts(1, *(one.point for one in results)),
-        axes={"transfer_size": (4096, 65536, 1 << 20), "o_direct": (False, True)},
-        tool="ior",
-    )
-    campaign = loaded([r for one in results for r in one.rows], sweeps=[structs.asdict(facts)])
-    assert slices.undrawn(campaign, results) == {"s": ["1 of IOR, O_DIRECT"]}
+    """As IO500's deletes, which do not tell the size of files."""
+    made: dict[str, Any] = {"kind": "metadata", "tool": "mdtest", "nodes": 10, "unique_directory": True}
+    sizes: dict[str, int | None] = {"easy": 0, "rest": None, "hard": 3901}
+    rows = [row(**made, point=point, phase="create", file_size_bytes=size) for point, size in sizes.items()]
+    facts = structs.replace(sweep_facts(1, *sizes), axes={"file_size": (0, 3901)}, tool="mdtest")
+    (figure,) = figures.figures(loaded(rows, sweeps=[structs.asdict(facts)]), summarize(rows))
+    assert (figure.x_column, "1" in figure.notes[-1]) == ("file_size_bytes", True)
+    found = {fixed["file_size_bytes"]: len(own) for fixed, own in slices.split(summarize(rows), ["file_size_bytes"])}
+    assert found == {0: 1, 3901: 1, None: 1}

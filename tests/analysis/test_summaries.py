@@ -7,8 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from msgspec import structs
 
 from campaign import document, make
@@ -33,7 +31,7 @@ from iosweep.results.reasons import FOLLOWS
 from iosweep.results.record import Archive, Target
 from iosweep.results.statistics import interval
 from iosweep.tools import tools
-from results_factory import G, K, M, check, row, sweep_facts
+from results_factory import G, check, row, sweep_facts
 
 #: Threads -> the figures that chose.
 RATES = {1: [100.0, 102.0, 98.0], 2: [200.0, 204.0, 196.0], 4: [201.0, 207.0, 198.0]}
@@ -78,17 +76,11 @@ class TestSummary:
         assert list(counts) == list(OUTCOMES)
         assert (caveats.why(found, "left"), caveats.why(found, "invalid")) == (columns.NOT_YET, "no")
 
-    @given(st.lists(st.tuples(st.sampled_from(VERDICTS[:3]), st.floats(0.1, 1e9)), min_size=1, max_size=8))
-    def test_only_valid_and_suspect_repetitions_are_in_the_mean(self, repetitions: list[tuple[str, float]]) -> None:
-        rows = [row(repetition=i, verdict=v, ops_per_s=x) for i, (v, x) in enumerate(repetitions, 1)]
-        (result,) = summarize(rows)
-        counted = [x for v, x in repetitions if v != "invalid"]
-        assert result.verdict == max((v for v, _ in repetitions), key=VERDICTS.index)
-        assert (result.used, result.measured) == (len(counted), len(repetitions))
-        if result.headline:
-            assert result.headline.mean == pytest.approx(math.fsum(counted) / len(counted))
-        else:
-            assert not counted
+    def test_only_valid_and_suspect_repetitions_are_in_the_mean(self) -> None:
+        rows = [row(repetition=i, verdict=v, ops_per_s=10.0**i) for i, v in enumerate(VERDICTS[:3])]
+        [result] = summarize(rows)
+        assert (result.verdict, result.used, result.measured) == ("invalid", 2, 3)
+        assert result.headline and result.headline.mean == 5.5
 
     def test_percentiles_are_not_averaged(self) -> None:
         rows = [row(repetition=i, latency_p99_s=p, latency_mean_s=p) for i, p in enumerate([1.0, 2.0, 9.0], 1)]
@@ -102,12 +94,10 @@ class TestSummary:
         assert worst(["valid", "dubious"]) == "invalid"
 
     def test_phases_have_titles_and_stand_in_the_order_in_which_they_run(self) -> None:
-        found = summarize([row(phase=phase) for phase in ("stat", "zeta", "rand_read", "seq_write")])
-        assert [result.phase for result in found] == ["seq_write", "rand_read", "stat", "zeta"]
         for tool in tools().values():
             assert all(titles.phase(phase) != phase for phase in tool.phases)
-            found = summarize([row(phase=phase) for phase in reversed(tool.phases)])
-            assert [result.phase for result in found] == list(tool.phases)
+            found = summarize([row(phase=phase) for phase in ("zeta", *reversed(tool.phases))])
+            assert [result.phase for result in found] == [*tool.phases, "zeta"]
 
 
 def reasons(*rows: Row, most: int = 3) -> str:
@@ -119,16 +109,6 @@ def suspect(point: str, reason: str, **more: Any) -> Row:
 
 
 class TestReasons:
-    def test_those_that_differ_in_numbers_count_together(self) -> None:
-        rows = [suspect(str(i), f"duration: 0.{i} s of 1 s | errors; two") for i in range(4)]
-        assert reasons(*rows) == "4 × duration: 0.0 s of 1 s (numbers differ); 4 × errors; two"
-        assert reasons(rows[0], row(point="x", reasons="errors; two")).startswith("2 × errors; two")
-
-    def test_a_result_gives_a_reason_once_and_one_alone_has_no_count(self) -> None:
-        rows = [suspect("p", f"duration: 0.{i} s", repetition=i) for i in (1, 2, 3)]
-        assert reasons(*rows, row(point="q", reasons="errors")).startswith("1 × duration")
-        assert reasons(*(row(point=p, verdict="missing", repetition=None, reasons="no fio") for p in "abc")) == "no fio"
-
     def test_a_cause_comes_before_what_follows_from_it(self) -> None:
         cause = "the target reports an I/O error: the tool ended with exit code 1"
         rows = [row(point=str(i), verdict="invalid", reasons="fio printed nothing") for i in range(4)]
@@ -145,10 +125,7 @@ class TestQuantities:
         ("value", "units", "text"),
         [
             (1.5 * G, formats.THROUGHPUT, "1.50 GiB/s"),
-            (900 * M, formats.THROUGHPUT, "900 MiB/s"),
-            (9_876, formats.IOPS, "9,876 IOPS"),
             (123_456, formats.IOPS, "123 k IOPS"),
-            (45e-6, formats.LATENCY, "45.0 µs"),
             (1.234e-3, formats.LATENCY, "1.23 ms"),
             (0, formats.IOPS, "0 IOPS"),
         ],
@@ -164,44 +141,10 @@ class TestQuantities:
         assert formats.spread(narrow, formats.IOPS) == "± 2.5 % (95 % CI, n = 3)"
 
     @pytest.mark.parametrize(
-        ("column", "value", "text"),
-        [
-            ("threads_per_node", 1, "1 thread per node"),
-            ("nodes", 2, "2 nodes"),
-            ("file_per_process", True, "file per process"),
-            ("file_per_process", False, "shared file"),
-            ("api", "MPIIO", "MPI-IO"),
-            ("collective", False, "independent calls"),
-            ("unique_directory", False, "shared directory"),
-            ("file_size_bytes", 0, "empty files"),
-            ("file_size_bytes", 4096, "file size 4 KiB"),
-        ],
-    )
-    def test_parameters_say_what_they_are(self, column: str, value: object, text: str) -> None:
-        assert titles.named(column, value) == text
-
-    def test_the_place_of_a_figure_has_what_its_tool_can_vary(self) -> None:
-        own = {"nodes": 1, "threads_per_node": 4, "transfer_size_bytes": M, "collective": False}
-        shared = {"tool": "ior", **own, "file_per_process": False, "api": "MPIIO"}
-        alone = {"tool": "ior", **own, "nodes": 2, "file_per_process": True, "api": "POSIX"}
-        files = {"tool": "mdtest", "kind": "metadata", "threads_per_node": 1, "unique_directory": False}
-        rows = [shared, alone, {**own, "queue_depth": 8}, {**files, "file_size_bytes": 4 * K}]
-        results = summarize([row(point=str(i), **values) for i, values in enumerate(rows)])
-        assert [titles.brief(result) for result in results] == [
-            "4 ranks, 1 MiB, shared file, MPI-IO, independent calls",
-            "2 nodes × 4 ranks, 1 MiB, file per process, POSIX",
-            "4 threads, 1 MiB, QD 8",
-            "1 rank, 4 KiB files, shared directory",
-        ]
-
-    @pytest.mark.parametrize(
         ("names", "text"),
         [
-            ([], ""),
-            (["n2", "n10", "n1", "n2"], "n1, n2, n10"),
             (["n9", "n10", "n11", "n8", "login"], "login, n[8-11]"),
             ([f"node{i:02}" for i in (1, 2, 3, 7, 99, 100, 101)], "node[01-03,07,99-101]"),
-            ([f"c{i}.cluster" for i in range(1, 1001)], "c[1-1000].cluster"),
             (["r1-n0", "r1-n1", "r2-n0", "r2-n1"], "r1-n[0-1], r2-n[0-1]"),
             ([f"n{2 * i}" for i in range(500)], "n[0,2,4,6,8,10,12,14,16,18,20,22,... 500 in all]"),
         ],
@@ -255,13 +198,8 @@ class TestChoice:
         found = best(doubted(disturbed, "p4", 2))
         assert (found.result.point, found.verdict) == ("p4", "suspect")
         assert found.figure.mean == 200.0  # as in the tables, where the suspect repetition counts
-        slow = best(doubted(rows({2: RATES[2], 4: [260.0, 30.0, 250.0]}), "p4", 2))
-        assert (slow.result.point, points(slow.better)) == ("p4", ["p2"])
         # a point that is mostly disturbed or failed cannot be chosen
         assert best(doubted(disturbed, "p4", 1, 2)).result.point == "p2"
-        assert best(doubted(disturbed, "p4", 2, 3, verdict="invalid")).result.point == "p2"
-        failed = best(doubted(rows({2: RATES[2], 4: [300.0, 1.0, 1.0]}), "p4", 2, 3, verdict="invalid"))
-        assert (failed.result.point, points(failed.better)) == ("p2", ["p4"])
 
     def test_a_confirmed_figure_is_of_the_fresh_repetitions_alone(self) -> None:
         found = best([*rows(), *rows({4: [150.0, 151.0, 149.0]}, confirms=True)])
@@ -269,17 +207,11 @@ class TestChoice:
         assert found.result.statistics["ops_per_s"].mean == pytest.approx(202.0)  # points stay comparable
         assert found.result.used == 3
 
-    def test_fresh_repetitions_have_no_part_in_the_choice(self) -> None:
-        found = best([*rows(), *rows({2: [900.0] * 3}, confirms=True)])
-        assert (found.result.point, found.confirmed) == ("p4", False)
-
     def test_fresh_repetitions_in_doubt_are_counted_and_invalid_ones_confirm_nothing(self) -> None:
         assert not best([*rows(), *rows({4: [150.0]}, confirms=True, verdict="invalid")]).confirmed
         fresh = [*rows(), *rows({4: [150.0] * 4}, confirms=True)]
         found = best(doubted(fresh, "p4", 12, 13))
         assert (found.verdict, found.figure.n, found.suspect, found.invalid) == ("suspect", 4, 2, 0)
-        found = best(doubted(fresh, "p4", 12, verdict="invalid"))
-        assert (found.verdict, found.figure.n, found.suspect, found.invalid) == ("invalid", 3, 0, 1)
 
     def test_a_confirmed_figure_has_the_verdict_of_its_fresh_repetitions(self) -> None:
         chose = doubted(rows(), "p4", 1, 2, 3)

@@ -7,10 +7,9 @@ import random
 
 import pytest
 from scipy import stats
-from scipy.special import stdtrit
 from syrupy.assertion import SnapshotAssertion
 
-from iosweep.results import change_points, statistics
+from iosweep.results import change_points
 from iosweep.results.change_points import ALPHA, LEAST
 from iosweep.results.checks import CHECKS
 from iosweep.results.checks.finding import NOT_APPLICABLE, Finding
@@ -113,16 +112,6 @@ def test_a_ratio_tells_two_points_apart_or_does_not() -> None:
     assert apart.excludes(1) and apart.low < 2 < apart.high
 
 
-def test_the_best_of_several_has_a_wider_interval() -> None:
-    alone = interval(FIVE)
-    assert alone
-    one, eight = (statistics.of_best(alone, alike) for alike in (1, 8))
-    assert one.half_width_share == pytest.approx(alone.half_width_share)
-    wider = math.log1p(eight.half_width_share) / math.log1p(one.half_width_share)
-    assert wider == pytest.approx(stdtrit(4, 1 - 0.025 / 8) / stdtrit(4, 1 - 0.025))
-    assert (eight.n, eight.center) == (one.n, pytest.approx(one.center))
-
-
 # Differences
 
 
@@ -134,13 +123,6 @@ def test_without_others_it_is_welchs_test_on_logarithms() -> None:
     low, high = expected.confidence_interval()
     assert found.within() == pytest.approx((math.expm1(low), math.expm1(high)))
     assert found.share < 0
-
-
-def test_equal_values_do_not_differ_and_others_do() -> None:
-    same, other = (change([1.0, 1.0], to, (None, None)) for to in ([1.0, 1.0], [2.0, 2.0]))
-    assert same is not None and other is not None
-    assert (same.p, other.p) == (1.0, 0.0)
-    assert same.within() == (0.0, 0.0)
 
 
 def test_with_equal_numbers_it_is_welchs_test_of_the_rounds_means() -> None:
