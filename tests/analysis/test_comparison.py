@@ -12,7 +12,7 @@ from syrupy.assertion import SnapshotAssertion
 import results_factory as factory
 from iosweep.analysis import comparison_words as words
 from iosweep.analysis.aggregate import Result, summarize
-from iosweep.analysis.changes import NOT_KNOWN, Changed, changes, sessions
+from iosweep.analysis.changes import NOT_KNOWN, Changed, changes
 from iosweep.analysis.comparison import Comparison, compare, most_elsewhere, told
 from iosweep.analysis.data import Campaign
 from iosweep.analysis.matching import NeverMixed, hint, ignored, match
@@ -314,8 +314,3 @@ def test_each_fact_that_differs_is_named() -> None:
 def test_values_of_the_configuration_are_named_by_their_sweeps() -> None:
     found = changes(facts(configuration=text("a", "10s")), facts(configuration=text("b", "20s")))
     assert found == [Changed("configuration", "sweeps[one].phase_time", "10s", "20s")]
-
-
-def test_sessions_are_counted() -> None:
-    assert sessions(facts()) == 1
-    assert sessions(facts({"session": None})) == 0

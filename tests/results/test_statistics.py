@@ -18,7 +18,6 @@ from iosweep.results.judging import Row, agreements, compare_row, headline
 from iosweep.results.precision import Sample, alike, intervals
 from iosweep.results.statistics import (
     Noise,
-    between,
     change,
     common_change,
     grade,
@@ -101,15 +100,6 @@ def test_one_noisy_point_does_not_set_the_noise_of_its_phase() -> None:
     with_one, without = pooled([*quiet, [60.0, 100.0, 140.0, 90.0, 120.0]]), pooled(quiet)
     assert with_one and without
     assert with_one.variance < 2 * without.variance
-
-
-def test_a_ratio_tells_two_points_apart_or_does_not() -> None:
-    slow, fast = (interval(values) for values in lognormal(7, 2, 0.02))
-    twice = interval([200.0, 202.0, 198.0, 201.0, 199.0])
-    assert slow and fast and twice
-    assert not between(fast, slow).excludes(1)
-    apart = between(twice, slow)
-    assert apart.excludes(1) and apart.low < 2 < apart.high
 
 
 # Differences
@@ -239,15 +229,6 @@ def test_noisy_points_of_the_phase_make_few_repetitions_undecided_not_suspect() 
     own = [100.0, 101.0, 100.0]
     wide = interval(own, Noise(0.04, 30))
     assert precise(Sample(("fio", 1), "rand_read", own), wide).outcome == "not checked"
-
-
-def test_fresh_repetitions_do_not_change_the_intervals_of_those_that_chose() -> None:
-    """Or a point that was repeated until it was narrow might be wide afterwards, and be repeated again."""
-    draw = random.Random(3)
-    chose = [Sample(("fio", 1), "rand_read", [draw.lognormvariate(0, 0.02) for _ in range(5)]) for _ in range(6)]
-    fresh = Sample(("fio", 1), "rand_read", [1.0, 1.9, 0.6], confirms=True)
-    found = intervals([*chose, fresh])
-    assert found[:-1] == intervals(chose)
 
 
 def rows(values: list[float], verdict: str = "valid", **more: object) -> list[Row]:
