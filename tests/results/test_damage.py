@@ -27,8 +27,6 @@ from iosweep.results.store import Store
 POINT = "fio.a"
 #: Beside the document of a build: what was asked of Spack, and what it made of that.
 BESIDE = {"spack.yaml": b"spack: {specs: [fio@3.37]}\n", "spack.lock": b'{"roots": []}\n'}
-#: What a run needs before it knows what is left, and makes again.
-PLANS = "plans"
 TARGET = {
     "directory": "/t/iosweep-quick", "campaign": "quick", "uuid": "u", "layout": None, "tidied": True,
     "deadline": 30.0, "lock": None, "file_system": "ext4 /dev/x", "seen_as": [],
@@ -117,7 +115,7 @@ def test_what_is_left_is_what_was_damaged(stored: Stored, kind: str, capsys: pyt
     assert (absent in {p for p, _ in numbers}) == name.endswith("missing.json")
     cli.main(["check", stored.plan.campaign])
     assert name in "".join("".join(capsys.readouterr()).split())
-    if name.startswith(PLANS):
+    if name.startswith("plans"):  # a run makes it again
         found = dag.load(Path("x.yaml"), Path("results"))
         found.mend()
         assert file.read_bytes() == stored.plan.document()

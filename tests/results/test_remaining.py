@@ -300,17 +300,11 @@ def test_the_best_point_is_confirmed_once_all_points_are_measured(depths: Plan) 
 
 
 def test_each_best_point_is_forecast(tmp_path: Path) -> None:
-    """Rates and latencies of reads and writes may be won by four points; one that confirms nothing stands for none."""
+    """Rates and latencies of reads and writes may be won by four points."""
     axes = {"queue_depth": [1, 2], "threads_per_node": [1, 2]}
     plan = make(tmp_path, document(phases=["rand_read", "rand_write"], axes=axes, repetitions=2, confirm=3))
     assert forecast.of(plan).repetitions == 4 * 2 + 4 * 3
     assert sum(expected(plan, {}, {}, HERE)["1-node"].values()) == 4 * 2 + 4 * 3
-    text = (
-        "campaign: c\ntarget: {directory: /t}\nsweeps:\n- {name: a, tool: fio, phases: [rand_read], repetitions: 2,"
-        " axes: {queue_depth: [2, 4]}, phase_time: 1s, confirm: 3}\n- {name: b, tool: fio, phases: [rand_read],"
-        " repetitions: 2, axes: {queue_depth: [8]}, phase_time: 9s}\n"
-    )
-    assert forecast.of(make(tmp_path, text)).repetitions == 3 * 2 + 3
 
 
 def test_what_cannot_be_measured_is_not_waited_for(depths: Plan) -> None:

@@ -125,11 +125,6 @@ def test_with_equal_numbers_it_is_welchs_test_of_the_rounds_means() -> None:
     assert found.p == pytest.approx(float(expected.pvalue))
 
 
-def test_fewer_than_two_points_have_no_common_change() -> None:
-    assert common_change([({1: 1.0, 2: 2.0}, {1: 1.0, 2: 2.0})]) is None
-    assert common_change([({1: 1.0}, {1: 1.0, 2: 2.0})] * 3) is None
-
-
 def test_holm() -> None:
     assert holm([0.01, 0.04, 0.03, 0.005]) == pytest.approx([0.03, 0.06, 0.06, 0.02])
     assert holm([]) == []
