@@ -9,7 +9,6 @@ from typing import Any
 
 import msgspec
 import pytest
-from msgspec import structs
 
 import mounts
 from campaign import SWEEP
@@ -25,7 +24,6 @@ from iosweep.run.campaign_directory import CampaignDirectory
 from iosweep.target.agent import OPERATIONS
 from machine import Scripted
 from records import plain_records_of
-from targets import listing
 
 READ: dict[str, Any] = SWEEP | {"axes": {}, "phases": ["rand_read"]}
 #: Two points that write new files.
@@ -55,12 +53,6 @@ def test_what_is_kept_when_all_is_measured(tmp_path: Path, keep: str) -> None:
             "all": [f"kept/{point}-r001-1/seq_write" for point in sorted((first, second))] + ["sets/fio-read-256k-1"],
         }[keep]
     )
-
-
-def test_nothing_is_kept_of_failures_if_nothing_failed(tmp_path: Path) -> None:
-    made = Scripted(tmp_path, NEW, keep="failed")
-    made.measure()
-    assert not made.ours.exists()
 
 
 def test_data_sets_are_kept_until_nothing_is_left(made: Scripted) -> None:
@@ -108,26 +100,6 @@ def test_a_campaign_that_has_left_files_on_another_target_is_refused(tmp_path: P
 # Which file system it is
 
 
-@needs_mounts
-@pytest.mark.local
-def test_a_copy_on_another_file_system_is_neither_used_nor_removed(tmp_path: Path) -> None:
-    made = Scripted(tmp_path, READ, keep="all")
-    made.measure()
-    shutil.copytree(made.target, tmp_path / "backup")
-    with mounts.tmpfs(made.target):
-        shutil.copytree(tmp_path / "backup", made.target, dirs_exist_ok=True)
-        before = listing(made.target, all=True)
-        made.keep = "none"
-        made.configure(READ)
-        made.measure()  # nothing is left to measure
-        made.configure(SWEEP | {"phases": ["rand_read"]})
-        made.measure(code=ExitCode.REFUSED)
-        assert listing(made.target, all=True) == before
-    made.configure(READ)
-    made.measure()
-    assert not made.ours.exists()
-
-
 class Volume(Scripted):
     """A campaign whose target is on a FUSE file system with a name that a test gives."""
 
@@ -146,25 +118,6 @@ class Volume(Scripted):
         finally:
             mounts.unmount(self.target)
         return len([file for file in self.files() if re.search(r"/r\d+-\d+\.json$", file)])
-
-
-@needs_mounts
-@pytest.mark.local
-def test_results_of_a_volume_count_by_another_of_its_servers_and_not_of_another_volume(tmp_path: Path) -> None:
-    made = Volume(tmp_path, "all")  # the marker stays
-    assert made.repeat(tmp_path / "s1:/dfs", "glusterfs") == 1
-    (tmp_path / "s1:").rename(tmp_path / "s2:")
-    assert made.repeat(tmp_path / "s2:/dfs", "glusterfs") == 2
-    assert made.repeat(tmp_path / "s2:/other", "glusterfs") == 2 + 3
-
-
-@needs_mounts
-@pytest.mark.local
-def test_a_volume_of_another_cluster_by_the_same_name_is_another(tmp_path: Path) -> None:
-    """Without the marker, and without a common server."""
-    made = Volume(tmp_path, "none")
-    assert made.repeat(tmp_path / "s1:/dfs", "glusterfs") == 1
-    assert made.repeat(tmp_path / "s9:/dfs", "glusterfs") == 1 + 2
 
 
 @needs_mounts
@@ -275,23 +228,6 @@ def test_a_changed_layout_needs_new_files(tmp_path: Path) -> None:
         assert agent.asked("remove_all") == removed
 
 
-def test_the_trash_of_moosefs_keeps_nothing_of_ours(tmp_path: Path) -> None:
-    for source, asked in (("mfs#m1:9421", [("keep_nothing",)]), ("s1:/dfs", [])):
-        agent = Asked()
-        claimed(tmp_path / source.partition(":")[0], "inherit", agent, "fuse", source)
-        assert agent.asked("keep_nothing") == asked
-
-
-def test_probes_are_removed_if_files_are_kept(tmp_path: Path) -> None:
-    agent = Asked()
-    directory = claimed(tmp_path, "inherit", agent)
-    directory._target = structs.replace(directory._target, keep="failed")
-    call = agent.call
-    agent.call = lambda function, *rest: ["kept"] if function.__name__ == "parts" else call(function, *rest)  # type: ignore[method-assign]
-    directory.tidy_up()
-    assert agent.asked("remove_probes", "remove_all") == [("remove_probes",)]
-
-
 # Space
 
 
@@ -313,40 +249,6 @@ def test_a_file_system_that_reports_no_size_takes_no_bytes(tmp_path: Path) -> No
     with pytest.raises(Refused):
         directory.may_write(1, 1)
     directory.may_write(0, 1)
-
-
-FREED = "did not become free"
-
-
-def test_deleted_files_that_do_not_become_free_space_are_the_reason_for_a_full_target(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(directories, "FREED_S", 0)
-    monkeypatch.setattr(directories.time, "sleep", lambda _: None)
-    agent = Space()
-    directory = claimed(tmp_path, "inherit", agent)
-    agent.free, agent.used = 10 << 30, 1014 << 30
-    with pytest.raises(Refused) as caught:  # others may have written that
-        directory.may_write(100 << 30, 1)
-    assert FREED not in str(caught.value)
-    agent.removed = 1000 << 30
-    directory.remove("fresh/p-r1")
-    with pytest.raises(Refused, match=FREED):
-        directory.may_write(100 << 30, 1)
-
-
-def test_what_others_write_after_deleted_files_became_free_is_theirs(tmp_path: Path) -> None:
-    agent = Space()
-    directory = claimed(tmp_path, "inherit", agent)
-    agent.free, agent.used = 1 << 40, 1 << 40
-    directory.may_write(1 << 30, 1)
-    agent.removed = 900 << 30
-    directory.remove("fresh/p-r1")  # the space of it is free again
-    directory.may_write(1 << 30, 1)
-    agent.free, agent.used = 100 << 30, 1948 << 30
-    with pytest.raises(Refused) as caught:
-        directory.may_write(200 << 30, 1)
-    assert FREED not in str(caught.value)
 
 
 def test_deleted_files_are_waited_for_until_they_are_free_space(

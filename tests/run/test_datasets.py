@@ -13,7 +13,6 @@ from iosweep.node.process import Completed
 from iosweep.plan import forecast
 from iosweep.results.campaign_documents import DataSet
 from iosweep.results.store import Store
-from iosweep.run import datasets
 from iosweep.run.budget import Budget
 from iosweep.run.campaign_directory import CampaignDirectory
 from iosweep.run.datasets import DataSets
@@ -117,21 +116,6 @@ def test_each_node_has_its_files_and_another_writes_them(sets: tuple[DataSets, W
     assert writer.calls[2:] == [(("n3",), ["s.node1"])]
 
 
-@pytest.mark.parametrize("nodes", [2, 64])
-def test_the_target_is_asked_as_often_for_many_nodes(
-    sets: tuple[DataSets, Writer, Path], nodes: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    found, _, _ = sets
-    files, hosts = file_set("0.0"), tuple(f"n{k}" for k in range(nodes))
-    found.ready(files, "fio", hosts)  # writes them
-    asked: list[str] = []
-    call = found._agent.call
-    monkeypatch.setattr(found._agent, "call", lambda f, *given: asked.append(f.__name__) or call(f, *given))
-    evidence = found.ready(files, "fio", hosts)
-    assert (evidence.files, found.again(files, evidence, hosts).changed) == (nodes, ())
-    assert asked == ["examine", "examine"]
-
-
 def test_one_set_of_all_nodes(sets: tuple[DataSets, Writer, Path]) -> None:
     found, writer, _ = sets
     evidence = found.ready(file_set("0", "1", of_all_nodes=True), "fio", HOSTS)
@@ -141,16 +125,6 @@ def test_one_set_of_all_nodes(sets: tuple[DataSets, Writer, Path]) -> None:
     assert evidence.own == ()
     assert found.ready(file_set("0", "1", of_all_nodes=True), "fio", (*HOSTS[1:], "n1")).own == ("n2", "n3", "n1")
     assert len(writer.calls) == 1
-
-
-def test_the_last_line_of_mpichs_stack_is_the_reason() -> None:
-    stack = (
-        b"Abort(1090319) on node 0 (rank 0 in comm 0): Fatal error in internal_Init: Other MPI error, error stack:\n"
-        b"internal_Init(70).............: MPI_Init(argc=0x7ff, argv=0x7ff) failed\n"
-        b"MPII_Init_thread(268).........: \nMPIDI_POSIX_comm_bootstrap(123): Out of memory\nsrun: error: n1\n"
-    )
-    assert datasets._cause(stack) == "MPIDI_POSIX_comm_bootstrap(123): Out of memory"
-    assert datasets._cause(b"\n no space\nat all\n") == "no space"
 
 
 def test_one_node_cannot_write_its_files(sets: tuple[DataSets, Writer, Path], tmp_path: Path) -> None:

@@ -2,8 +2,6 @@
 
 import re
 import shutil
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,12 +11,12 @@ import pytest
 
 import local_srun
 from held_job import Held
-from iosweep.errors import AllocationError, ExitCode, Unanswered
+from iosweep.errors import Unanswered
 from iosweep.node.cpu_record import Load, MachineCounters, NodeLoad
 from iosweep.node.io_record import Moved
 from iosweep.node.process import Completed
 from iosweep.node.watching import Watched
-from iosweep.plan.launchers import LAUNCHERS, SLURM_LAUNCHERS, Mpiexec
+from iosweep.plan.launchers import LAUNCHERS, SLURM_LAUNCHERS
 from iosweep.programs.find import Program
 from iosweep.run import remote_agent
 from iosweep.run.launching import Commands, lacking_pmi, together
@@ -73,19 +71,6 @@ def test_a_tool_is_started_in_the_scratch_directory(commands: Commands) -> None:
     assert run(commands, "pwd; ls -A; echo x >&2") == {"stdout": f"{commands.scratch}\n".encode(), "stderr": b"x\n"}
 
 
-def test_a_relative_scratch_directory_is_one_place_for_all(
-    agent: Agent, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    # results/<campaign> is below where snakemake is run
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "results").mkdir()
-    relative = Commands(agent, LAUNCHERS["direct"], Path("results/scratch"), None, program())
-    assert run(relative, "pwd; echo {} > summary.json") == {
-        "stdout": f"{tmp_path}/results/scratch\n".encode(), "stderr": b"", "summary": b"{}\n",
-    }  # fmt: skip
-    assert Path.cwd() == tmp_path
-
-
 def test_only_the_output_files_that_a_tool_names_are_read(commands: Commands) -> None:
     script = "printf '\\377\\n' > summary.json; : > log; echo other > other; echo > log.1"
     assert run(commands, script) == {"stdout": b"", "stderr": b"", "summary": b"\xff\n", "log": b""}
@@ -118,80 +103,6 @@ def test_a_file_that_is_too_large_is_not_read(commands: Commands, monkeypatch: p
     monkeypatch.setattr(remote_agent, "MOST_BYTES", 1000)
     found = run(commands, "head -c 1000 /dev/zero > log; head -c 1001 /dev/zero > summary.json")
     assert found == {"stdout": b"", "stderr": b"", "log": bytes(1000)}
-
-
-def file_in_the_way(scratch: Path) -> None:
-    scratch.write_text("x")
-
-
-def no_parent(scratch: Path) -> None:
-    scratch.parent.rename(scratch.parent.with_name("away"))
-
-
-@pytest.mark.parametrize("harm", [file_in_the_way, no_parent])
-def test_without_a_scratch_directory_nothing_is_started(agent: Agent, tmp_path: Path, harm: Any) -> None:
-    results = tmp_path / "results"
-    results.mkdir()
-    commands = Commands(agent, LAUNCHERS["direct"], results / "scratch", None, program())
-    harm(commands.scratch)
-    with pytest.raises(AllocationError) as caught:
-        commands.run(tool(), [["/bin/sh", "-c", f"echo > {tmp_path}/started"]], 1, 60.0)
-    assert caught.value.code == ExitCode.STORE_FAILED
-    assert str(commands.scratch) in str(caught.value)
-    assert not (tmp_path / "started").exists()
-
-
-def test_a_command_that_cannot_be_started(agent: Agent, tmp_path: Path) -> None:
-    commands = Commands(agent, LAUNCHERS["direct"], tmp_path / "scratch", None, program("/nonexistent/tool"))
-    with pytest.raises(OSError, match="No such file or directory"):
-        commands.run(tool(), [["sh"]], 1, 60.0)
-
-
-def test_what_a_command_wrote_before_its_time_limit_is_read(commands: Commands) -> None:
-    for limit_s in (0.5, 5, 50):  # until it is long enough for a shell to begin
-        done, streams = commands.run(tool(), [["/bin/sh", "-c", "echo x > log; sleep 600"]], 1, limit_s)
-        assert done.timed_out
-        if streams["log"]:
-            break
-    assert streams["log"] == b"x\n"
-
-
-def test_the_launcher_is_used_for_mpi_only(agent: Agent, tmp_path: Path) -> None:
-    commands = Commands(agent, LAUNCHERS["mpiexec"], tmp_path / "scratch", Mpiexec("/x/mpiexec", "5"), program("/y/a"))
-    assert commands.argv(tool(), ["a", "b"], 3) == ["a", "b"]
-    assert commands.argv(tool(), ["sh", "b"], 3) == ["/y/a", "b"]  # what was found, whatever is on PATH by now
-    mpi = commands.argv(tool(mpi=True), ["sh", "b"], 3)
-    assert (mpi[0], mpi[-4:]) == ("/x/mpiexec", ["-n", "3", "/y/a", "b"])
-
-
-def test_ranks_end_with_their_time(tmp_path: Path) -> None:
-    # in a process of its own, which adopts what hydra's proxy leaves, as the runner does
-    program = """
-import sys, types
-from pathlib import Path
-from iosweep.node import process
-from iosweep.target.agent import Agent
-from iosweep.run.launching import Commands
-from iosweep.plan.launchers import LAUNCHERS, mpiexec
-process.adopt_orphans()
-tool = types.SimpleNamespace(name="shell", program="sh", mpi=True, outputs={"log": "log"})
-with Agent() as agent:
-    programs = {"shell": types.SimpleNamespace(path="/bin/sh")}
-    commands = Commands(agent, LAUNCHERS["mpiexec"], Path(sys.argv[1]), mpiexec(), programs)
-    for limit_s in (1, 10, 100):  # until it is long enough for both to begin
-        done, streams = commands.run(tool, [["/bin/sh", "-c", "echo $$ >> log; exec sleep 600"]], 2, limit_s)
-        if len(streams["log"].split()) == 2: break
-    alive = [pid for pid in streams["log"].split() if Path(f"/proc/{int(pid)}").exists()]
-    print(done.timed_out, done.left_behind, len(streams["log"].split()), alive)
-"""
-    done = subprocess.run(
-        [sys.executable, "-c", program, str(tmp_path / "scratch")],
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=True,
-    )
-    assert done.stdout == "True () 2 []\n"
 
 
 # What several nodes did
@@ -400,22 +311,3 @@ def test_ranks_that_are_deaf_to_signals_end_with_their_time_on_all_nodes(held: H
     assert sorted(seen) == ["n1", "n1", "n2", "n2"]
     assert [held.alive("4321.7", node) for node in held.hosts] == [[], []]
     assert (done["left"], done["ran_on"]) == ([], {"n1": 2, "n2": 2})
-
-
-LEAVING = """
-scratch = given[0]
-class Leaving(Launcher):
-    def argv(self, command, *_):
-        deaf = f"trap '' TERM; touch {scratch}.$SLURMD_NODENAME; sleep 4321.8; :"
-        both = f"until [ -e {scratch}.n1 ] && [ -e {scratch}.n2 ]; do sleep 0.1; done"
-        return ["sh", "-c", f'srun --overlap --nodes=2 --ntasks=2 sh -c "$0" & {both}; exit 3', deaf]
-answer = run(Leaving("srun", None, None, allocated=True), "/bin/true", ["ior"], 2, 600)
-"""
-
-
-def test_steps_that_a_killed_launcher_leaves_are_ended_and_the_agents_spared(held: Held, tmp_path: Path) -> None:
-    done = held.python(COMMANDS + LEAVING, str(tmp_path / "scratch"))
-    assert (done["exit_code"], done["left"]) == (3, [])
-    assert done["steps"] == [done["agents"]]
-    assert set(done["hello"]) == {"n1", "n2"}
-    assert [held.alive("sleep 4321.8", node) for node in held.hosts] == [[], []]

@@ -4,22 +4,17 @@ import base64
 import hashlib
 import io
 import os
-import subprocess
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 
-import psutil
 import pyarrow.parquet
 import pytest
 
 import scripted
 from campaign import SWEEP, Allocation, Campaign
-from iosweep.errors import ExitCode
 from iosweep.files import embedded
-from iosweep.results.campaign_documents import Refusal
 from records import plain_records_of
-from waiting import over, wait_for
 
 pytestmark = pytest.mark.local
 ONE = SWEEP | {"axes": {}}
@@ -73,47 +68,6 @@ def test_the_program_that_is_started_is_the_one_whose_hash_is_stored(allocation:
 
 
 # Processes
-
-
-def test_workers_that_outlive_their_parent_are_ended(allocation: Allocation) -> None:
-    play(allocation)
-    allocation.configure(READ)
-    sleep = ["sleep", f"1234.{os.getpid()}"]  # no other test's, nor that of tests beside these
-    allocation.fake(f'"$fio" "$@"; code=$?; setsid {" ".join(sleep)} > /dev/null 2>&1 & exit $code')
-    allocation.measure()
-    assert not [p for p in psutil.process_iter(["cmdline"]) if p.info["cmdline"] == sleep]
-
-
-def command_of(process: psutil.Process) -> list[str]:
-    try:
-        return process.cmdline()
-    except psutil.Error:  # it ended meanwhile
-        return []
-
-
-def test_one_runner_at_a_time_and_no_process_of_a_killed_one(allocation: Allocation, fio: Path) -> None:
-    """With the real fio: its workers end with the runner, and the next one goes on."""
-    allocation.configure(READ | {"phase_time": "300s"})
-    running = subprocess.Popen(
-        allocation.command(), env=allocation.environment, cwd=allocation.place, stderr=subprocess.PIPE,
-        text=True, start_new_session=True,
-    )  # fmt: skip
-    process = psutil.Process(running.pid)
-    wait_for(
-        lambda: len([c for c in process.children(recursive=True) if "--name=rand_read" in command_of(c)]) > 1,
-        over=over(running),
-    )  # fio and its worker
-    below = process.children(recursive=True)
-    assert f"process {running.pid} of user " in allocation.measure(code=ExitCode.REFUSED)
-    assert all(c.is_running() for c in below)
-    assert allocation.store.documents(Refusal) == {}  # the other one has the say
-    running.kill()
-    running.communicate()
-    _, left = psutil.wait_procs(below, timeout=300)
-    assert left == []
-    allocation.configure(READ)
-    allocation.measure()
-    assert len(allocation.files()) == 2
 
 
 # Secrets

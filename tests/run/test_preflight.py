@@ -1,7 +1,5 @@
 """What prevents or ends an allocation of several nodes: the real runner, in a job of two nodes."""
 
-import shutil
-import signal
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -17,7 +15,6 @@ from iosweep.target import lock
 from locks import left
 from records import plain_records_of
 from two_nodes import TWO, Job
-from waiting import wait_for
 
 HERE = {"fstype": "lustre", "source": "10.0.0.1@tcp:/scratch", "writable": True, "fsid": "1"}
 NFS = HERE | {"fstype": "nfs4", "source": "server:/export"}
@@ -120,6 +117,9 @@ def test_a_target_that_no_node_has_is_a_lasting_refusal(job: Job) -> None:
     assert (first.nodes, first.lasting) == (("n2",), False)  # another job may be given other nodes
     job.mount("n1", "-t", "tmpfs", "tmpfs", job.place / "target")
     assert job.refusal().lasting
+    job.held.cluster.on("n2", ["umount", job.place / "target"])
+    third = job.refusal()
+    assert (third.nodes, third.lasting) == (("n1",), False)
 
 
 def test_disks_of_each_node_that_have_one_name_are_not_taken_for_a_shared_file_system(job: Job) -> None:
@@ -140,26 +140,3 @@ def test_a_campaign_that_another_job_holds_waits_for_that_job_and_no_longer(job:
     job.held.cluster.run(["scancel", other])
     (job.made.results / "lock").write_text(text)
     job.measure()
-
-
-@pytest.mark.parametrize(("launcher", "number"), [("srun", signal.SIGKILL), ("mpiexec", signal.SIGTERM)])
-def test_ranks_and_agents_end_with_the_runner(held: Held, tmp_path: Path, number: int, launcher: str) -> None:
-    job = Job(held, tmp_path, {"sleep_s": 600})
-    ior = {"name": "i", "tool": "ior", "options": TWO["options"] | {"threads_per_node": 2}}
-    job.made.configure(TWO | ior)
-    running = job.start(launcher=launcher)
-    ranks = f"{job.place}/bin/ior -"
-    for node in held.hosts:
-        wait_for(lambda node=node: len(held.alive(f"^[^ ]*python[^ ]* -SEs {ranks}", node)) == 2, over=running.over)
-    running.process.send_signal(number)
-    code, _ = running.result()
-    if number == signal.SIGTERM:
-        assert code == ExitCode.INTERRUPTED
-        assert lock.holder(job.made.store.path / lock.NAME) is None
-    else:
-        assert code == -number
-        assert f'"job": "{held.job}"' in (job.made.store.path / lock.NAME).read_text()
-    for node in held.hosts:
-        wait_for(lambda node=node: not held.alive(f"{ranks}|iosweep.(run.remote_|target.)agent", node))
-    assert job.made.files() == []
-    shutil.rmtree(job.made.results)

@@ -1,11 +1,8 @@
 """What a person sees of a running measurement."""
 
 import io
-import subprocess
-import sys
 from pathlib import Path
 
-import pytest
 from rich.console import Console
 from syrupy.assertion import SnapshotAssertion
 
@@ -66,33 +63,20 @@ LONG = Result("fio.seq_write+3.1n.1t.1m.qd4.67bff9878c65", 1, 1, True, NO_ARCHIV
 BUSY = "other processes used 48% of the CPU time of node-with-a-long-name-0001, and the hypervisor withheld 12% of it"
 
 
-def shown(tmp_path: Path, terminal: bool) -> tuple[list[str], list[str]]:
-    """Lines on a screen of 80 columns, and in the log, of notes and a repetition with four phases."""
-    screen, log = io.StringIO(), io.StringIO()
+def test_lines_fit_a_terminal_of_80_columns(tmp_path: Path, snapshot: SnapshotAssertion) -> None:
+    screen = io.StringIO()
     console = Console(file=screen, width=80, force_terminal=True, color_system=None, force_interactive=False)
     judged: dict[str, Judged] = {phase: ("valid", []) for phase, _ in LONG.headlines}
     judged["rand_read"] = ("suspect", [BUSY])
-    display = Bar(console, log) if terminal else Lines(screen, log)
+    display = Bar(console, io.StringIO())
     display.begin(make(tmp_path).allocations[0], 4, 240.0)
     for _ in range(4):
         display.finished(LONG, judged, 60.0)
     display.say(f"note: {' '.join(['a long sentence'] * 12)}")
-    return screen.getvalue().splitlines(), log.getvalue().splitlines()
-
-
-def test_lines_fit_a_terminal_of_80_columns(tmp_path: Path, snapshot: SnapshotAssertion) -> None:
-    lines, _ = shown(tmp_path, terminal=True)
+    lines = screen.getvalue().splitlines()
     assert max(map(len, lines)) <= 80
     assert all(line == line.rstrip() for line in lines)
     assert lines[:2] == snapshot  # figures are not torn apart, and the later lines are indented
-
-
-def test_elsewhere_a_repetition_is_one_line_without_blanks_at_its_end(tmp_path: Path) -> None:
-    for lines in shown(tmp_path, terminal=False):
-        lines = [line for line in lines if " begins: " not in line]  # which only the log has
-        assert len(lines) == 6  # four repetitions, a reason, a note
-        assert all(line == line.rstrip() for line in lines)
-        assert "seq_write 2.5 GiB/s" in lines[0] and "rand_read 850/s" in lines[0]
 
 
 SWEEP = """
@@ -131,12 +115,3 @@ LABELS: list[tuple[list[tuple[str, str, str]], list[str]]] = [
 def test_a_label_is_what_differs(tmp_path: Path) -> None:
     for sweeps, expected in LABELS:
         assert points(tmp_path, *sweeps) == expected, sweeps
-
-
-@pytest.mark.local
-def test_without_a_terminal_rich_is_not_imported() -> None:
-    """It takes a third of the time of all imports, in each allocation."""
-    code = "import sys, iosweep.commands.measure; print(*sys.modules)"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert "iosweep.run.progress_lines" in done.stdout.split()
-    assert not [name for name in done.stdout.split() if name.partition(".")[0] == "rich"]

@@ -1,6 +1,5 @@
 """IOR and mdtest on one machine: their rows, their files and commands, and the launcher that starts their ranks."""
 
-import os
 import shlex
 from pathlib import Path
 from typing import Any
@@ -9,11 +8,11 @@ import psutil
 import pytest
 
 import scripted
-from campaign import SWEEP, Allocation
+from campaign import SWEEP
 from iosweep.commands.plan import commands
 from iosweep.plan.launchers import LAUNCHERS, Mpiexec, Obstacle, mpiexec
 from iosweep.results import remaining
-from iosweep.results.campaign_documents import Missing, Needs
+from iosweep.results.campaign_documents import Needs
 from iosweep.target.agent import Agent
 from machine import HYDRA, Scripted
 from records import plain_records_of
@@ -38,7 +37,6 @@ MDTEST: dict[str, Any] = {
     "axes": {"threads_per_node": [1, 4]}, "options": {"files_per_thread": 50},
 }  # fmt: skip
 ONE = IOR | {"phases": ["seq_write"], "axes": {}}
-NEW = ONE | {"axes": {"threads_per_node": [2]}, "options": IOR["options"] | {"write_mode": "new"}}
 
 
 @pytest.fixture(scope="module")
@@ -111,26 +109,6 @@ def test_the_record_says_what_started_the_ranks_and_a_second_run_starts_none(cam
     assert len(campaign.machine.ran) == before
 
 
-FAULTS: dict[str, tuple[dict[str, Any], scripted.Rule]] = {
-    "IOR is killed": (NEW, {"exit_code": 9}),
-    "its JSON is cut": (NEW, {"cut": 500}),
-    "a figure is no number": (NEW, {"entry": {"bwMiB": float("nan")}}),
-    "mdtest is killed": (MDTEST, {"exit_code": 9}),
-    "its table is cut": (MDTEST, {"cut": 900}),
-    "ranks that are alone": (MDTEST, {"ranks": 1}),
-}
-
-
-def test_a_fault_of_the_tool_is_invalid_and_its_files_go(tmp_path: Path) -> None:
-    for name, (sweep, rule) in FAULTS.items():
-        (tmp_path / name).mkdir()
-        made = Scripted(tmp_path / name, sweep | {"axes": {"threads_per_node": [2]}})
-        made.machine.play(rule)
-        made.measure("--launcher", "mpiexec")
-        assert "invalid" in {row["verdict"] for row in made.rows()}, name
-        assert list(made.ours.glob("fresh/*")) == [], name
-
-
 def test_a_set_that_a_larger_point_cannot_prepare_does_not_take_the_smaller_with_it(made: Scripted) -> None:
     made.configure(IOR | {"phases": ["seq_read"], "axes": {"threads_per_node": [2, 4]}})
 
@@ -156,10 +134,6 @@ def test_the_launcher_direct_starts_one_rank_and_no_more(made: Scripted) -> None
     assert found == {("fio", 1): "valid", ("ior", 1): "valid", ("ior", 4): "missing"}
     [point] = [p for p in made.plan.points if p.tasks == 4]
     assert made.store.missing()[point.id].needs == Needs(ranks=4)
-    # it is not left with this launcher, and it is with one that starts so many
-    for name, left in (("direct", {}), ("mpiexec", {"1-node": {point.id: [1]}})):
-        here = remaining.Here(launcher=LAUNCHERS[name])
-        assert remaining.left(made.plan, made.store.results(), made.store.missing(), here) == left
 
 
 def test_without_mpiexec_ranks_are_missing_until_there_may_be_one(made: Scripted) -> None:
@@ -175,43 +149,7 @@ def test_without_mpiexec_ranks_are_missing_until_there_may_be_one(made: Scripted
         assert remaining.left(made.plan, made.store.results(), missing, here) == left
 
 
-def test_without_the_tools_points_are_missing_with_the_way_to_get_them(made: Scripted) -> None:
-    made.configure(sweeps=[ONE, MDTEST])
-    for tool in ("ior", "mdtest"):
-        (made.place / "bin" / tool).unlink()
-    made.measure("--launcher", "mpiexec")
-    assert {row["verdict"] for row in made.rows()} == {"missing"}
-    assert all(isinstance(one, Missing) and "get it with" in one.reason for one in made.store.missing().values())
-    assert not list(made.target.iterdir())
-
-
 # With the mpiexec of the lock, and ranks that are processes
-
-
-@pytest.mark.local
-def test_all_ranks_and_workers_run_on_the_cpus_that_they_are_bound_to(allocation: Allocation) -> None:
-    allocation.path = str(scripted.install(allocation.place / "bin", [{"sleep_s": 1, "when": "-w|randread"}]))
-    allocation.path += f"{os.pathsep}/bin"  # of `env`
-    cpu = max(os.sched_getaffinity(0))
-    others = ",".join(str(k) for k in range(os.cpu_count() or 1) if k != cpu)
-    fio = SWEEP | {"axes": {"threads_per_node": [2]}, "phases": ["rand_read"]}
-    cpus = {"oversubscribe": True} | ({"reserved": others} if others else {})
-    allocation.configure(sweeps=[fio, NEW], pinning="enforce", cpus=cpus)
-    allocation.measure("--launcher", "mpiexec")
-    rows = {row["tool"]: row for row in allocation.rows()}
-    assert (rows["ior"]["tasks"], rows["fio"]["threads_per_node"]) == (2, 2)
-    hydra = mpiexec()
-    assert isinstance(hydra, Mpiexec)
-    for point in allocation.plan.points:
-        [(_, record)] = plain_records_of(allocation.store, point.id)
-        [run] = record["phases"]
-        [node] = run["cpus"]["nodes"]
-        assert run["exit_code"] == 0
-        seen = [each for each in node["processes"] if each["role"] in ("rank", "worker")]
-        assert sum(each["count"] for each in seen) == 2
-        assert {mask for each in node["processes"] for mask in each["masks"]} == {str(cpu)}
-        if point.tool == "ior":
-            assert (record["launcher"]["name"], record["launcher"]["version"]) == ("mpiexec", hydra.version)
 
 
 @pytest.mark.local

@@ -1,27 +1,28 @@
 """The agents of a job's nodes: what they answer, and what happens when one of them or srun ends. Most of it with two
 agents on this machine (local_srun.py)."""
 
-import random
 import signal
 import socket
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import psutil
 import pytest
+from msgspec import convert
 
 import local_srun
 from held_job import Held
-from iosweep.errors import AllocationError, ExitCode, Refused, TargetError, TargetHangs
+from iosweep.errors import ExitCode, Refused, TargetError, TargetHangs
 from iosweep.node import process
 from iosweep.programs.find import hash_of
 from iosweep.run import remote as agents
 from iosweep.run import remote_agent
 from iosweep.run.remote import Clock, RemoteAgents
-from iosweep.slurm import query
+from iosweep.slurm import fan_out
+from iosweep.target import directory as directories
+from iosweep.target.protocol import Answer
 from local_srun import of
 from waiting import PATIENCE_S, wait_for
 
@@ -57,26 +58,14 @@ def test_every_node_answers_and_an_error_names_its_node(local_job: str, tmp_path
         assert made.call(remote_agent.hello)  # none of that ends them
 
 
-#: Prints a megabyte that no compression makes smaller, another one on each node and stream.
-NOISE = [
-    sys.executable, "-c",
-    "import os, random, sys\n"
-    "for name in ('stdout', 'stderr'):\n"
-    "    getattr(sys, name).buffer.write(random.Random(os.environ['SLURMD_NODENAME'] + name).randbytes(1 << 20))\n",
-]  # fmt: skip
-
-
 @pytest.mark.local
 def test_output_and_files_of_each_node_come_whole(local_job: str) -> None:
     script = "for k in 10 2; do echo $SLURMD_NODENAME > a.$k.log; done; pwd"
     with remote(local_job) as made:
-        noise = made.run(dict.fromkeys(HOSTS, NOISE), PATIENCE_S)
         writes = ["sh", "-c", script]
         wrote = made.run(dict.fromkeys(HOSTS, writes), PATIENCE_S, None, {"log": "a.*.log", "no": "x"})
         flood = made.run({"n1": ["echo", "x"], "n2": ["yes"]}, PATIENCE_S)
     for host in HOSTS:
-        for stream in ("stdout", "stderr"):
-            assert getattr(noise[host].done, stream) == random.Random(host + stream).randbytes(1 << 20)
         assert wrote[host].files == {"log": f"==> a.2.log <==\n{host}\n==> a.10.log <==\n{host}\n".encode()}
         assert not Path(wrote[host].done.stdout.decode().strip()).exists()
     assert [flood[host].done.flooded for host in HOSTS] == [False, True]
@@ -103,29 +92,6 @@ def test_a_command_that_takes_too_long_on_one_node_is_ended_there(local_job: str
 
 
 @pytest.mark.local
-@pytest.mark.parametrize("what", ["agent", "srun"])
-def test_no_tool_outlives_an_agent_or_srun(local_job: str, what: str) -> None:
-    sleep = ["sh", "-c", "setsid sleep 4321.3 & sleep 4321.4"]
-    with remote(local_job) as made:
-        each = {host: [sleep, None, {}] for host in HOSTS}
-        made.call(remote_agent.stage, each=each)
-        with pytest.raises(TargetHangs):  # it goes on
-            made.call(remote_agent.run, PATIENCE_S, deadline_s=0.1)
-        for node in HOSTS:
-            wait_for(
-                lambda node=node: len([one for one in of(local_job, "sleep 4321", node) if one.name() == "sleep"]) == 2
-            )
-        if what == "srun":
-            made._srun.kill()
-        else:
-            next(one for one in of(local_job, AGENT, "n2") if one.name() != "srun").kill()
-        with pytest.raises(AllocationError) as caught:
-            made.call(remote_agent.clock)
-        assert caught.value.code == ExitCode.LOST
-    wait_for(lambda: not of(local_job, "sleep 4321"))
-
-
-@pytest.mark.local
 def test_a_node_that_does_not_answer_is_named_and_its_agent_ended(local_job: str) -> None:
     with remote(local_job) as made:
         for one in of(local_job, AGENT, "n2"):
@@ -136,6 +102,19 @@ def test_a_node_that_does_not_answer_is_named_and_its_agent_ended(local_job: str
             if caught.value.nodes == ("n2",):
                 break
         assert caught.value.nodes == ("n2",)
+
+
+def test_an_agent_reports_what_it_waits_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The kernel does not let go of it; only another thread can answer, once."""
+    sent: list[Answer] = []
+    monkeypatch.setattr(fan_out, "send", lambda number, who, value: sent.append(convert(value, Answer)))
+    with remote_agent._Reply(remote_agent.Request(3, "check", [], None, 0.05), "n2") as reply:
+        wait_for(lambda: sent)
+        reply.send(Answer(value=None))
+    assert len(sent) == 1 and "no progress for 0.05 s" in (sent[0].hangs or "")
+    outcome = sent[0].outcome(directories.check)
+    assert isinstance(outcome, TargetHangs)
+    assert str(outcome) == sent[0].hangs
 
 
 # Servers
@@ -190,83 +169,6 @@ def test_a_server_that_does_not_listen(monkeypatch: pytest.MonkeyPatch, argv: li
 # An srun of our own: what a real one does only now and then
 
 
-@pytest.fixture
-def srun(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
-    """Puts a Python program on PATH as srun. `read()` gives a request; `say(host, answer, number=...)` answers."""
-    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
-    monkeypatch.setattr(agents, "_START_S", PATIENCE_S)
-    monkeypatch.setattr(query, "ask", lambda *_: "")
-
-    def made(script: str) -> None:
-        file = tmp_path / "srun"
-        file.write_text(
-            f"#!{sys.executable}\nimport base64, json, zlib, os, random, sys, time\n"
-            "def read():\n    line = sys.stdin.readline()\n    return json.loads(line) if line else sys.exit(0)\n"
-            "def pieces(host, value, number, size=9):\n"
-            "    text = base64.b64encode(zlib.compress(json.dumps({'value': value}).encode())).decode()\n"
-            "    parts = [text[i:i + size] for i in range(0, len(text), size)]\n"
-            "    return [f'{number} {host} {i}/{len(parts)} {p}' for i, p in enumerate(parts)]\n"
-            "def say(*lines):\n    print(*lines, sep='\\n', flush=True)\n"
-            f"{script}\n"
-        )
-        file.chmod(0o755)
-
-    return made
-
-
-@pytest.mark.local
-def test_the_command_that_starts_the_agents(srun: Callable[[str], None]) -> None:
-    srun("r = read(); [say(*pieces(h, '3', r['number'], 900)) for h in ('n1', 'n7')]; read()")
-    with RemoteAgents("12", ("n1", "n7"), PATIENCE_S) as made:
-        assert made.step == "12.3"
-        argv = made._srun.args
-    assert argv == [
-        "srun", "--overlap", "--mpi=none", "--cpu-bind=none", "--job-name=agents", "--nodes=2", "--ntasks=2",
-        "--ntasks-per-node=1", "--nodelist=n[1,7]", "--kill-on-bad-exit=1", sys.executable, "-P", "-X", "utf8", "-m",
-        "iosweep.run.remote_agent",
-    ]  # fmt: skip
-
-
-def clock() -> list[object]:
-    """An operation of the agents below, which answer with anything."""
-    return []
-
-
-@pytest.mark.local
-def test_answers_in_any_order_and_between_other_lines_are_those_of_their_request(srun: Callable[[str], None]) -> None:
-    srun(
-        "both = ('n1', 'n2'); r = read(); [say(*pieces(h, '0', r['number'])) for h in both]\n"
-        "for seed in range(20):\n"
-        "    r = read(); n = r['number']\n"
-        "    lines = [l for h in both for l in pieces(h, [h, seed, 'x' * 100 * seed], n)]\n"
-        "    lines += [l for h in both for l in pieces(h, 'late', n - 1)] + ['', 'srun: words', '1 2', f'{n} n1']\n"
-        "    random.Random(seed).shuffle(lines)\n"
-        "    text = '\\n'.join(lines) + '\\n'; half = random.Random(seed).randrange(len(text))\n"
-        "    print(text[:half], end='', flush=True); time.sleep(0.002); print(text[half:], end='', flush=True)\n"
-        "read()"
-    )
-    with RemoteAgents("12", HOSTS, PATIENCE_S) as made:
-        for seed in range(20):
-            assert made.call(clock) == {h: [h, seed, "x" * 100 * seed] for h in HOSTS}
-
-
-@pytest.mark.local
-def test_an_srun_that_fails_or_reads_nothing_is_no_wait(
-    srun: Callable[[str], None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    srun("import select; r = read(); say(*pieces('n1', '0', 1)); end = select.poll(); end.register(0, 0); end.poll()")
-    with RemoteAgents("12", ["n1"], 0.3) as made, pytest.raises(TargetHangs):
-        made.call(remote_agent.run, random.Random(1).randbytes(1_000_000).hex())  # not to be compressed
-    srun("print('\\nsrun: error: no step', file=sys.stderr, flush=True); sys.exit(1)")
-    with pytest.raises(AllocationError, match="no step") as caught:
-        RemoteAgents("1", HOSTS, PATIENCE_S).__enter__()
-    assert caught.value.code == ExitCode.LOST
-    monkeypatch.setenv("PATH", f"{tmp_path}/none")
-    with pytest.raises(AllocationError) as caught:
-        RemoteAgents("12", ["n1"], PATIENCE_S).__enter__()
-    assert caught.value.code == ExitCode.LOST
-
-
 # Clocks
 
 
@@ -309,6 +211,13 @@ def test_clocks_are_compared_by_the_quickest_answer_to_within_half_of_its_time(
 
 # On a real cluster
 
+#: Prints a megabyte that no compression makes smaller, another one on each node and stream.
+NOISE = [
+    sys.executable, "-c",
+    "import os, random, sys\n"
+    "for name in ('stdout', 'stderr'):\n"
+    "    getattr(sys, name).buffer.write(random.Random(os.environ['SLURMD_NODENAME'] + name).randbytes(1 << 20))\n",
+]  # fmt: skip
 TALK = """
 import random, sys
 from iosweep.run import remote_agent

@@ -87,15 +87,6 @@ def test_nothing_is_stored_where_processes_hang(tmp_path: Path, monkeypatch: pyt
     assert (caught.value.nodes, caught.value.code) == ((), ExitCode.HANGS)
 
 
-def test_the_space_on_a_target_that_hangs_may_be_why(tmp_path: Path) -> None:
-    for used, free, word in ((90, 10, ""), (990, 10, "full"), (0, 0, "no space")):
-        context = context_of(tmp_path, fails)
-        space = {"used_bytes": used, "free_bytes": free}
-        context.agent = SimpleNamespace(hurry=lambda: None, call=lambda *_, space=space: space)
-        said = repetition._room(context)
-        assert (word in said, bool(said)) == (True, bool(word)), (used, free)
-
-
 @pytest.mark.parametrize("error", [LeftBehind(ExitCode.HANGS, "x"), AllocationError(ExitCode.REFUSED, "x")])
 def test_bytes_of_a_repetition_that_did_not_end_are_kept(
     error: BaseException, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

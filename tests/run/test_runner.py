@@ -15,8 +15,7 @@ from iosweep.errors import ExitCode
 from iosweep.node import node_facts, process
 from iosweep.node.node_facts import NodeFacts
 from iosweep.plan.model import seed_of
-from iosweep.results.campaign_documents import DataSet, Needs, Refusal
-from iosweep.target import space
+from iosweep.results.campaign_documents import DataSet, Refusal
 from machine import Scripted
 from records import plain_records_of
 
@@ -106,17 +105,6 @@ def test_with_nothing_left_nothing_runs_and_no_target_is_needed(done: Scripted) 
     assert (done.manifest.read_bytes(), done.files(), len(done.machine.ran)) == (manifest, files, ran)
 
 
-def test_one_pass_moves_every_file_once(made: Scripted) -> None:
-    made.configure(SWEEP | {"phase_time": "one_pass"})
-    made.measure()
-    for row in made.rows():
-        moved, size = row["bytes_written" if row["phase"] == "seq_write" else "bytes_read"], 256 << 10
-        assert (row["verdict"], moved, row["phase_time_s"]) == ("valid", row["threads_per_node"] * size, None)
-        assert "--time_based" not in row["command"]
-    assert {row["outcome"] for row in made.checks("volume")} == {"pass"}
-    assert {row["outcome"] for row in (*made.checks("overtime"), *made.checks("workers"))} == {"not applicable"}
-
-
 def test_a_relative_target_is_that_of_the_working_directory(made: Scripted) -> None:
     made.configure(READ, target={"directory": "target", "keep": "all"})
     made.measure()
@@ -195,13 +183,6 @@ def test_a_set_that_changes_while_it_is_read_makes_that_repetition_invalid(tmp_p
     assert prepared(made) == len(harms) + 1
 
 
-def test_new_files_are_removed_with_their_repetition(made: Scripted) -> None:
-    made.configure(WRITE | {"options": SWEEP["options"] | {"write_mode": "new", "file_size": "1m"}})
-    made.measure()
-    [row] = made.rows()
-    assert (row["write_mode"], row["verdict"], made.ours.exists()) == ("new", "valid", False)
-
-
 def test_files_of_metadata_phases_are_counted(made: Scripted) -> None:
     made.configure(FILES)
     made.measure()
@@ -221,28 +202,6 @@ def test_a_file_that_is_lost_after_create_is_seen(made: Scripted) -> None:
 
 
 # What fails
-
-
-def test_a_tool_that_fails_is_invalid_and_the_next_point_runs(made: Scripted) -> None:
-    made.machine.play({"when": "--name=rand_read.*--numjobs=1", "exit_code": 1, "stderr": "fio: unrecognized option"})
-    made.measure()
-    rows = {(r["threads_per_node"], r["phase"]): r for r in made.rows()}
-    bad = rows.pop((1, "rand_read"))
-    assert (bad["verdict"], bad["ops_per_s"]) == ("invalid", None)
-    assert "unrecognized option" in bad["reasons"]
-    assert {r["verdict"] for r in rows.values()} == {"valid"}
-    before = made.files()
-    made.measure()  # it would fail again: it is not left
-    assert made.files() == before
-
-
-def test_a_tool_that_does_not_end_is_ended_at_its_deadline(made: Scripted) -> None:
-    made.configure(READ)
-    made.machine.play({"wall_s": 10_000})
-    made.measure()
-    assert verdicts(made) == ["invalid"] and made.failed() >= {"exit_status"}
-    [run] = records(made)[-1]["phases"]
-    assert run["timed_out"] and run["wall_s"] < 1000
 
 
 SERVER_GONE = {6: "No such device or address", 107: "Transport endpoint is not connected"}
@@ -304,74 +263,13 @@ def test_tries_end_after_the_second_and_another_build_has_its_own(made: Scripted
     assert len({r["tool"]["sha256"] for r in records(made)}) == 2
 
 
-def test_a_tool_that_is_replaced_meanwhile_ends_the_run_without_its_result(made: Scripted) -> None:
-    made.configure(READ)
-    program = made.place / "bin/fio"
-
-    def during(call: scripted.Call, run: Run) -> process.Completed:
-        if not call.prepares:
-            program.write_text(f"{program.read_text()}# updated\n")
-        return run()
-
-    made.machine.during = during
-    made.measure(code=ExitCode.REFUSED)
-    assert made.files() == []
-    # what was prepared stays for the next run
-    assert set(states(made.ours)) == {"iosweep.json", "sets/fio-read-256k-1/0.0"}
-
-
 # What cannot be measured
 
 
-def test_points_without_their_tool_are_missing_until_it_is_there(made: Scripted, tmp_path: Path) -> None:
-    (tmp_path / "bin").rename(tmp_path / "away")
-    made.measure()
-    assert not list(made.target.iterdir())
-    assert set(verdicts(made)) == {"missing"} and all(row["reasons"] for row in made.rows())
-    (tmp_path / "away").rename(tmp_path / "bin")
-    made.measure()
-    assert set(verdicts(made)) == {"valid"}
-    assert made.store.missing() == {}
-
-
-def test_more_nodes_than_there_are_is_missing_and_not_left(made: Scripted) -> None:
-    made.configure(SWEEP | {"axes": {"nodes": [2]}})
-    made.measure()
-    assert set(verdicts(made)) == {"missing"}
-    [point] = made.plan.points
-    assert made.store.missing()[point.id].needs == Needs(nodes=2)
-
-
-def no_space(made: Scripted) -> None:
-    made.configure(limits={"share_of_free": "0%"})
-
-
-def full(made: Scripted) -> None:
-    made.configure(limits={"fill": "0%"})
-
-
-def unwritable(made: Scripted) -> None:
-    # sysfs lets nobody make a directory, not even root; empty files need no space, so that is all that is in the way
-    made.target = Path("/sys/kernel")
-    made.configure(FILES)
-
-
-def results_inside(made: Scripted) -> None:
+def test_results_on_the_target_are_refused_before_anything_is_written(made: Scripted) -> None:
     made.results = made.ours / "results" / "c"
-
-
-@pytest.mark.parametrize("obstacle", [no_space, full, unwritable, results_inside])
-def test_refused_before_anything_is_written_and_the_store_says_why(made: Scripted, obstacle: Any) -> None:
-    obstacle(made)
-    said = made.measure(code=ExitCode.REFUSED)
-    assert "Traceback" not in said
-    assert made.machine.ran == [] and made.files() == []
-    assert not list(made.place.joinpath("target").glob("iosweep-c/sets"))
-    assert not made.manifest.exists()
-    if obstacle is not results_inside:
-        [refusal] = made.store.documents(Refusal).values()
-        assert said.splitlines()[-1] == f"iosweep: {refusal.reason}"
-        assert {r["reasons"] for r in made.rows()} == {refusal.reason}
+    made.measure(code=ExitCode.REFUSED)
+    assert made.machine.ran == [] and made.files() == [] and not (made.ours / "sets").exists()
 
 
 def test_a_refusal_that_was_cured_is_withdrawn_before_a_tool_runs(made: Scripted) -> None:
@@ -387,58 +285,6 @@ def test_a_refusal_that_was_cured_is_withdrawn_before_a_tool_runs(made: Scripted
     made.machine.during = during
     made.measure()
     assert seen == [{"2-nodes"}] * 2  # of the set, and of the phase: were we killed, it would still be shown
-
-
-def test_a_target_that_fills_up_ends_the_allocation_and_what_was_measured_stays(
-    made: Scripted, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    made.configure(READ | {"axes": {"threads_per_node": [1, 2, 3]}})
-    asked, real = [], space.too_much
-    with monkeypatch.context() as patch:
-        patch.setattr(space, "too_much", lambda *a: asked.append(a) or (real(*a) if len(asked) < 4 else "it is full"))
-        made.measure(code=ExitCode.REFUSED)
-    assert not made.manifest.exists()
-    rows = made.rows()
-    missing = [r for r in rows if r["verdict"] == "missing"]
-    assert 0 < len(missing) < 3
-    assert {(r["reasons"], r["left"]) for r in missing} == {("it is full", True)}
-    before = set(made.files())
-    made.measure()
-    assert before < set(made.files())
-    assert verdicts(made) == ["valid"] * 3
-
-
-def test_results_where_nothing_can_be_written_end_the_run(tmp_path: Path) -> None:
-    """While its files are prepared, and in its phase."""
-    for name, sweep in (("read", READ), ("files", FILES)):
-        (tmp_path / name).mkdir()
-        made = Scripted(tmp_path / name, sweep)
-        made.results.mkdir(parents=True)
-        (made.results / "scratch").write_text("somebody's")
-        said = made.measure(code=ExitCode.STORE_FAILED)
-        assert "Traceback" not in said and made.files() == [], name
-        assert (made.results / "scratch").read_text() == "somebody's"
-
-
-def test_new_files_of_an_interrupted_repetition_go_and_the_results_before_it_stay(made: Scripted) -> None:
-    made.configure(SWEEP | {"phases": ["seq_write"], "options": SWEEP["options"] | {"write_mode": "new"}})
-    seen: list[Path] = []
-
-    def during(call: scripted.Call, run: Run) -> process.Completed:
-        done = run()
-        seen.append(Path(call.options["directory"]))
-        if len(seen) == 2:
-            assert list(seen[1].iterdir())
-            raise KeyboardInterrupt
-        return done
-
-    made.machine.during = during
-    with pytest.raises(KeyboardInterrupt):
-        made.measure()
-    assert len(made.files()) == 2 and not seen[1].exists()
-    made.machine.during = lambda call, run: run()
-    made.measure()
-    assert len(made.files()) == 4
 
 
 # CPUs
@@ -466,16 +312,6 @@ def test_workers_that_ran_on_other_cpus_than_they_were_bound_to_are_invalid(made
     made.measure()
     assert verdicts(made) == ["invalid"]
     assert "pinned" in made.failed()
-
-
-def test_what_was_bound_in_another_way_is_measured_again_and_not_what_was_only_looked_at(made: Scripted) -> None:
-    tries = []
-    for more in ({}, {"pinning": "off"}, {"pinning": "enforce"},
-                 {"pinning": "enforce", "cpus": {"placement": "near_nic"}}):  # fmt: skip
-        made.configure(READ, **more)
-        made.measure()
-        tries.append(len(records(made)))
-    assert tries == [1, 1, 2, 3]
 
 
 def test_a_node_without_a_cpu_that_is_not_reserved_is_refused(made: Scripted) -> None:

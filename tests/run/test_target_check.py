@@ -3,7 +3,6 @@
 import errno
 import os
 import sys
-import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -12,13 +11,11 @@ from syrupy.assertion import SnapshotAssertion
 
 from campaign import TEXT, problems, read
 from iosweep import dag
-from iosweep.commands import cli, plan_table
 from iosweep.errors import AllocationError, ConfigError, ExitCode, Refused, TargetError, TargetHangs
 from iosweep.node.procfs import user_name
-from iosweep.plan.expand import make_plan
 from iosweep.run import target_check
 from iosweep.run.remote import Silent
-from iosweep.run.target_check import Answer, _file_system, before_tools, check, unfit
+from iosweep.run.target_check import Answer, before_tools, check, unfit
 from iosweep.target import agent, identify
 from iosweep.target import directory as directories
 from iosweep.target.directory import Place
@@ -116,47 +113,6 @@ def test_the_nodes_that_start_a_tool_are_asked_right_before() -> None:
         before_tools(directory, None, [""])
 
 
-def test_a_machine_without_agents_on_nodes_has_its_own_error() -> None:
-    for answer, raised in ((AWAY, Refused), (GONE, TargetError), (HANGS, TargetHangs)):
-        directory: Any = Directory(answer)
-        with pytest.raises(raised):
-            check(directory, None)
-
-
-class Nodes:
-    """Agent of the first node, and agents of all: each answers what it sees of the target."""
-
-    def __init__(self, seen: dict[str, Any]):
-        self.hosts = list(seen)
-        self._seen = seen
-
-    def call(self, operation: object, directory: str) -> Any:
-        if isinstance(found := self._seen[self.hosts[0]], Exception):
-            raise found
-        return found
-
-    def answers(self, operation: object, directory: str) -> dict[str, Any]:
-        return self._seen
-
-
-def test_a_first_node_without_the_target_is_left_out_only_if_another_has_it() -> None:
-    absent = Refused("the target /mnt/t does not exist")
-    cases: list[tuple[Any, Any, tuple[str, ...]]] = [
-        ("ext4", "lustre", ("n1",)),  # not mounted on the first node
-        (absent, "lustre", ("n1",)),
-        (absent, "ext4", ()),  # nor on the other
-        ("ext4", "ext4", ()),
-    ]
-    for n1, n2, nodes in cases:
-        seen = {
-            host: answer if isinstance(answer, Exception) else {"fstype": answer, "mount": "none"}
-            for host, answer in (("n1", n1), ("n2", n2))
-        }
-        with pytest.raises(AllocationError) as found:
-            _file_system(Nodes(seen), Nodes(seen), "/mnt/t", "lustre")  # type: ignore[arg-type]
-        assert (found.value.lasting, tuple(found.value.nodes)) == (not nodes, nodes), (n1, n2)
-
-
 # Before anything is planned or run
 
 
@@ -164,8 +120,7 @@ def test_a_first_node_without_the_target_is_left_out_only_if_another_has_it() ->
 def in_process(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """The agent that looks is this process, but where a test needs a real one."""
     if not request.node.get_closest_marker("local"):
-        for module in (target_check, plan_table):
-            monkeypatch.setattr(module, "Agent", InProcess)
+        monkeypatch.setattr(target_check, "Agent", InProcess)
 
 
 def wrong(place: Path, directory: Path | str, more: str = "") -> str | None:
@@ -244,13 +199,6 @@ def test_types_of_a_file_system_are_the_same_by_its_family() -> None:
         assert (identify.wrong_type("/t", fstype, "x on /t", wanted) is None) == same, (fstype, wanted)
 
 
-def test_a_directory_that_root_has_made_for_the_user_is_enough(tmp_path: Path) -> None:
-    closed: Any = {"writable": False}
-    assert identify._closed(tmp_path, closed, "iosweep-quick") is not None
-    (tmp_path / "iosweep-quick").mkdir()
-    assert identify._closed(tmp_path, closed, "iosweep-quick") is None
-
-
 @pytest.mark.local
 def test_a_target_that_does_not_answer_is_not_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     starts = "import os, time; os.write(0, b'\\n'); time.sleep(600)"
@@ -266,30 +214,3 @@ def test_the_workflow_looks_only_where_it_is_asked_to(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"target\.directory"):
         dag.load(file, results, look=True)
     assert not results.exists()
-
-
-def test_a_plan_with_criteria_says_that_its_target_is_memory(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    with tempfile.TemporaryDirectory(prefix="iosweep-plan-", dir="/dev/shm") as memory:
-        for directory, said in ((memory, True), (tmp_path / "away", False)):
-            text = TEXT.replace("/scratch/me", str(directory)) + 'accept: {read_iops: ">= 5k"}\n'
-            (tmp_path / "x.yaml").write_text(text)
-            cli.main(["plan", "x.yaml"])
-            assert ("undecided" in capsys.readouterr().out) == said
-
-
-def test_root_is_kept_from_a_target_that_others_may_write_to_and_a_user_gets_a_line(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    bench = tmp_path / "open" / "bench"
-    bench.mkdir(parents=True)
-    plan = make_plan(read(tmp_path, TEXT.replace("{directory: /scratch/me}", f"{{directory: '{bench}'}}")))
-    bench.parent.chmod(0o777)
-    for root in (True, False):
-        monkeypatch.setattr(identify, "is_root", lambda root=root: root)
-        assert (f"everybody can write to {bench.parent}" in str(wrong(tmp_path, bench))) == root
-    assert plan_table.open_way(plan) is not None
-    bench.parent.chmod(0o1777)
-    assert plan_table.open_way(plan) is None
