@@ -65,18 +65,6 @@ def test_only_names_of_nodes_are_given_to_sbatch() -> None:
     assert submission.avoidable(None) == []
 
 
-def test_a_reason_that_every_node_has_is_told_from_one_that_others_may_not_have() -> None:
-    n1 = Refusal("on n1: no such directory", nodes=("n1",))
-    for before, now, nodes, repeated in (
-        (n1, "on n2: no such directory", 1, True),
-        (n1, "on n2: it hangs", 1, False),
-        (n1, "on n2: no such directory", 2, False),  # one of them can
-        (Refusal("no such directory"), "on n2: no such directory", 1, False),
-        (None, "on n2: no such directory", 1, False),
-    ):
-        assert submission.repeated(Refusal(now, nodes=("n2",)), before, nodes) is repeated, (before, now, nodes)
-
-
 def test_retries_let_a_campaign_end_that_is_longer_than_a_job() -> None:
     assert submission.retries(1200, None) == submission.retries(1200, 35) == 3
     assert submission.retries(10 * 3600, 60) == 15 - 1 + 1 + 3  # 15 h and 5 min in jobs of an hour

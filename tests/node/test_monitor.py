@@ -64,18 +64,6 @@ def test_a_counter_that_began_again_and_a_level_that_was_not_read() -> None:
     assert [math.isnan(one) for one in dirty.values[2:]] == [True, True, False]
 
 
-def test_long_commands_are_read_less_often(monkeypatch: pytest.MonkeyPatch) -> None:
-    clock = iter(range(10**6))
-    monkeypatch.setattr(monitor.time, "monotonic", lambda: float(next(clock)))
-    watched = Monitor()
-    for _ in range(monitor._MOST + 10):
-        watched.sample()
-    found = series(watched.stream())
-    assert watched.interval_s == 2.0
-    assert {one.interval_s for one in found} == {2.0}
-    assert all(monitor._MOST / 2 < len(one.values) < monitor._MOST for one in found)
-
-
 def test_what_a_node_does_is_read_from_its_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """With a set clock: two CPUs for four seconds, one of them busy in user mode for one, and memory in kilobytes."""
     clock = iter((10.0, 14.0))

@@ -24,17 +24,6 @@ def test_each_node_gets_its_own_arguments(own: list[list[object]]) -> None:
         assert json.dumps(got) == json.dumps(values)  # 1, 1.0 and true are different values
 
 
-def test_what_nodes_have_in_common_is_sent_once_on_one_line() -> None:
-    words = ["/usr/bin/fio", "--name=rand_read", *(f"--option{k}=a\nb" for k in range(30))]
-    each = {f"node{k}": [[*words, f"--directory=/mnt/target/set.node{k}"], [0, 1]] for k in range(300)}
-    common, differ = broadcast.split(each)
-    assert differ["node7"] == [([0, len(words)], "--directory=/mnt/target/set.node7")]
-    line = broadcast.line({"common": common, "each": differ})
-    assert len(line) < len(json.dumps(each)) / 50
-    for sent in (line, broadcast.line({"a": "b\nc"})):
-        assert (sent.count(b"\n"), sent[-1:]) == (1, b"\n")
-
-
 def lines(number: int, who: str, value: object) -> list[bytes]:
     read, write = os.pipe()
     fan_out.send(number, who, value, write)
