@@ -23,10 +23,8 @@ from iosweep.jobs import submission
 from iosweep.node import process
 from iosweep.report import figure_files, page
 from iosweep.report import html as report_html
-from iosweep.results.raw_output import unpack
 from iosweep.target import directory as directories
 from machine import Scripted
-from records import plain_records_of
 
 #: Text that a person can read: names of files may be like this, and descriptions.
 READABLE = (
@@ -210,14 +208,6 @@ def test_tables_have_text(printed: Printed) -> None:
         }
         # What a tool prints comes after words of ours. Cells are not changed for a spreadsheet's sake.
         assert not {name for name, cell in zip(names, record, strict=True) if cell.startswith(("=", "+", "@", "-"))}
-
-
-def test_raw_output_is_as_it_was_printed(printed: Printed) -> None:
-    point = next(p for p in printed.plan.points if p.options["threads_per_node"] == 6)
-    [(result, _)] = plain_records_of(printed.store, point.id)
-    archive = printed.store.raw(result)
-    assert archive
-    assert unpack(archive)["rand_read"]["stdout"] == bytes(1 << 20) + 1000 * b"\x1b[2J"
 
 
 def test_a_report_shows_text(printed: Printed, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,11 +14,10 @@ from string import Template
 from typing import Any, NamedTuple
 
 import pytest
-import yaml
 from msgspec import structs
 from syrupy.assertion import SnapshotAssertion
 
-from campaign import document, errors, make, read
+from campaign import make, read
 from iosweep import dag
 from iosweep.commands import plan
 from iosweep.config import models, sweeps
@@ -71,26 +70,6 @@ def test_a_suite_is_scaled_by_bounds_that_change_something(tmp_path: Path) -> No
     for scale in nothing + something:
         scaled = [s.scaled for s in suite(tmp_path, {"scale": scale}).sweeps]
         assert scaled == [scale in something] * 2, scale
-
-
-@pytest.fixture
-def own_suite(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
-    """A suite of one sweep, with these keys in it."""
-    monkeypatch.setattr(models, "SUITES", tmp_path / "suites")
-    (tmp_path / "suites").mkdir()
-
-    def write(**sweep: Any) -> dict[str, Any]:
-        made = {"description": "d", "source": "s", "sweeps": document(**sweep)["sweeps"]}
-        (tmp_path / "suites" / "own.yaml").write_text(yaml.safe_dump(made, sort_keys=False))
-        return {"campaign": "c", "target": {"directory": "/t"}, "sweeps": [{"suite": "own"}]}
-
-    return write
-
-
-def test_an_error_in_a_suite_names_the_suite(tmp_path: Path, own_suite: Any) -> None:
-    [error] = errors(tmp_path, own_suite(phase_time="5"))
-    assert (error.file, error.line) == (f"{tmp_path}/suites/own.yaml", 21)
-    assert error.where == "sweeps[0].phase_time"
 
 
 # Every suite that comes with the project
@@ -285,32 +264,6 @@ def test_points_repetitions_and_volumes_of_the_suites(planned: Callable[..., Pla
     written_tib = 2 + 2 * 4 * (1 + 8 + 16 + 32 + 64 + 128) * 16 / 1024
     assert (ior.bytes_written, ior.peak_bytes) == (written_tib * TIB, (2 + 2 * 2) * TIB)
     assert (fio.bytes_written, fio.peak_bytes) == (3 * TIB, 2 * TIB)
-
-
-@pytest.mark.parametrize("name", ["weka", "everything"])
-def test_footprint_of_weka(planned: Callable[..., Plan], name: str) -> None:
-    """4 TiB + 768 GiB on each client, as on its page; here for what is read, and as much for what is written."""
-    sets = forecast.data_sets(planned(name).points)
-    for node in range(8):
-        own = [s for d, s in sets.items() if (d.endswith(f".node{node}") if node else ".node" not in d)]
-        for role in ("read", "write"):
-            sizes = [s.size_bytes for s in own if s.role == role]
-            assert sorted(sizes) == [768 << 30, 4 << 40]  # that of the latency tests is part of the first
-    assert not any(d.endswith(".node8") for d in sets)
-
-
-def test_a_node_check_is_the_same_short_test_on_one_node_alone(planned: Callable[..., Plan]) -> None:
-    """It compares nodes, so the page cache has no part, and no storage can compress more for one than for another."""
-    made = planned("node-check")
-    assert [s.suite for s in made.sweeps] == ["node-check"] * 2
-    for point in made.points:
-        assert (point.nodes, point.phase_time_s, point.repetitions) == (1, 15, Repetitions(3, 3))
-        assert (point.options["o_direct"], point.options["data"]) == (True, "random")
-    phases = {phase.name for point in made.points for phase in point.measured()}
-    assert phases == {"seq_write", "seq_read", "rand_write", "rand_read"}
-    cost = forecast.of(made)
-    assert cost.time_s < 300
-    assert cost.peak_bytes == 16 << 30  # both points share their files
 
 
 # On one machine

@@ -1,5 +1,7 @@
 """The configuration: what is accepted, and that an error names line, key, value and what would be right."""
 
+import csv
+import json
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +11,7 @@ from hypothesis import strategies as st
 from syrupy.assertion import SnapshotAssertion
 
 from campaign import TEXT, document, errors, make, read, refused
-from iosweep.config import models, sweep_file
+from iosweep.config import sweep_file
 from iosweep.config.sweeps import Repetitions
 from iosweep.errors import ConfigError
 from iosweep.plan.expand import make_plan
@@ -45,102 +47,26 @@ def test_times_repetitions_and_conditions_mean_what_they_say(tmp_path: Path) -> 
     assert sweep.exclude == ({"queue_depth": (1,), "transfer_size": (4096, 65536)},)
 
 
-#: Text of TEXT, what stands there instead, and `line key` of each error.
-WRONG = [
-    # a key that is not known, or missing: the nearest right one, and all of them
-    ("campaign:", "campaing:", "1, 1 campaing"),
-    ("axes:", "quux:", "7 sweeps[0].quux"),
-    ("queue_depth:", "queue_deph:", "7 sweeps[0].axes.queue_deph"),
-    ("file_size", "filesize", "8 sweeps[0].options.filesize"),
-    ("directory:", "direktory: x, directory:", "2 target.direktory"),
-    ("repetitions: 1", "repetitions: {mim: 5}", "10 sweeps[0].repetitions.mim"),
-    ("    phases: [rand_read]\n", "", "4 sweeps[0]"),
-    ("{directory: /scratch/me}", "{}", "2 target"),
-    ("    tool: fio\n", "", "4 sweeps[0]"),
-    ("axes:", "010: 1\n    axes:", "7 sweeps[0]"),
-    ("{file_size: 16m}", "{file_size: 16m, nodes: 2}", "8 sweeps[0].options.nodes"),
-    # names
-    ("tool: fio", "tool: foi", "5 sweeps[0].tool"),
-    ("[rand_read]", "[rand_raed]", "6 sweeps[0].phases[0]"),
-    ("{file_size: 16m}", "{ioengine: libaoi}", "8 sweeps[0].options.ioengine"),
-    ("quick", "../up", "1 campaign"),
-    ("quick", '"quick\\n"', "1 campaign"),
-    ("/scratch/me", "~/me", "2 target.directory"),
-    # bounds
-    ("phase_time: 1s", "phase_time: 9ms", "9 sweeps[0].phase_time"),
-    ("[1, 2],", "[1, 4097],", "7 sweeps[0].axes.threads_per_node[1]"),
-    ("[1, 2],", "[1], nodes: [65537],", "7 sweeps[0].axes.nodes[0]"),
-    ("repetitions: 1", "repetitions: 65537", "10 sweeps[0].repetitions"),
-    ("repetitions: 1", "repetitions: {max: 65537}", "10 sweeps[0].repetitions.max"),
-    ("[4k, 64k]", "[256]", "7 sweeps[0].axes.transfer_size[0]"),
-    # types
-    ("[rand_read]", "rand_read", "6 sweeps[0].phases"),
-    ("[1, 2],", "[],", "7 sweeps[0].axes.threads_per_node"),
-    ("[1, 2],", "[0, 2, 1.5],", "7 sweeps[0].axes.threads_per_node[0], 7 sweeps[0].axes.threads_per_node[2]"),
-    ("[1, 2],", "[true, '2'],", "7 sweeps[0].axes.threads_per_node[0], 7 sweeps[0].axes.threads_per_node[1]"),
-    ("[4k, 64k]", "[4KiB, 1.5m]", "7 sweeps[0].axes.transfer_size[0], 7 sweeps[0].axes.transfer_size[1]"),
-    ("phase_time: 1s", "phase_time: 60", "9 sweeps[0].phase_time"),
-    ("phase_time: 1s", "phase_time: 1:30", "9 sweeps[0].phase_time"),
-    ("phase_time: 1s", "phase_time: null", "9 sweeps[0].phase_time"),
-    ("target:", "limits: {time: one_pass}\ntarget:", "2 limits.time"),
-    ("repetitions: 1", "repetitions: 0", "10 sweeps[0].repetitions"),
-    ("repetitions: 1", "repetitions: {min: 5, max: 2}", "10 sweeps[0].repetitions"),
-    ("repetitions: 1", "repetitions: {until_ci95_half_width: 0.05}", "10 sweeps[0].repetitions.until_ci95_half_width"),
-    ("{file_size: 16m}", "{o_direct: yes}", "8 sweeps[0].options.o_direct"),
-    ("{file_size: 16m}", "16m", "8 sweeps[0].options"),
-    ("/scratch/me", "7", "2 target.directory"),
-    ("target:", "limits: {fill: 120%, time: 5}\ntarget:", "2 limits.time, 2 limits.fill"),
-    ("target:", "seed: -1\ndescription: 5\ntarget:", "2 seed, 3 description"),
-    # what the types alone cannot see
-    ("[rand_read]", "[rand_read, create]", "6 sweeps[0].phases"),
-    ("[rand_read]", "[rand_read, rand_read]", "6 sweeps[0].phases"),
-    ("{file_size: 16m}", "{queue_depth: 2}", "8 sweeps[0].options.queue_depth"),
-    ("{file_size: 16m}", "{fsync: false}", "8 sweeps[0].options.fsync"),
-    ("target:", "cpus: {placement: pack, nic: ib0}\ntarget:", "2 cpus.nic"),
-    ("[4k, 64k]", "[4k, 4096]", "7 sweeps[0].axes.transfer_size"),
-]
-#: What stands under `sweeps`.
-ENTRIES = [
-    ("[]", "3 sweeps"),
-    ("{}", "3 sweeps"),
-    ("\n  - word\n  -\n", "4 sweeps[0], 5 sweeps[1]"),
-    ("\n  - suite: four-corner\n", "4 sweeps[0].suite"),
-    ("\n  - suite: four-corners\n    scale: lapto\n", "5 sweeps[0].scale"),
-    ("\n  - suite: four-corners\n    scale: {file_sise: 4k}\n", "5 sweeps[0].scale.file_sise"),
-    ("\n  - suite: four-corners\n    nodes: []\n", "5 sweeps[0].nodes"),
-    ("\n  - suite: four-corners\n  - suite: four-corners\n    nodes: [2]\n", "5 sweeps[1].suite"),
-]
-#: What stands below the keys of a sweep.
-CONDITIONS = [
-    ("exclude: [{queue_depth: 3}]", "11 sweeps[0].exclude[0].queue_depth"),
-    ("exclude: [{file_size: 1m}]", "11 sweeps[0].exclude[0].file_size"),
-    ("exclude: [{}]", "11 sweeps[0].exclude[0]"),
-    ("exclude: {queue_depth: 1}", "11 sweeps[0].exclude"),
-    ("ramp: nodes", "11 sweeps[0].ramp"),
-]
-
-
 def test_every_error_names_its_line_and_key(tmp_path: Path, snapshot: SnapshotAssertion) -> None:
-    assert all(old in TEXT for old, _, _ in WRONG)
-    head = "campaign: c\ntarget: {directory: /t}\nsweeps: "
-    cases = [
-        *((TEXT.replace(old, new, 1), places) for old, new, places in WRONG),
-        *((head + entries, places) for entries, places in ENTRIES),
-        *((f"{TEXT}    {condition}\n", places) for condition, places in CONDITIONS),
-        (TEXT + TEXT[TEXT.index("  - name") :], "11 sweeps[1].name"),
-    ]
-    assert refused(tmp_path, cases) == snapshot
-
-
-def test_a_scale_takes_conditions_with_it(tmp_path: Path) -> None:
-    axes = {"threads_per_node": [1, 16], "queue_depth": [1, 2, 64], "transfer_size": ["4k", "64k"]}
-    left_out = [{"queue_depth": 64}, {"queue_depth": [2, 64], "transfer_size": "4k"}, {"transfer_size": "64k"}]
-    [sweep] = read(tmp_path, document(axes=axes, exclude=left_out)).sweeps
-    scaled = sweep_file._scaled(sweep, models.Scale.model_validate({"threads_per_node": 8, "queue_depth": 2}))
-    assert scaled.axes == {"threads_per_node": (1, 8), "queue_depth": (1, 2), "transfer_size": (4096, 65536)}
-    # what names only values that are out of bounds leaves nothing out any more
-    assert scaled.exclude == ({"queue_depth": (2,), "transfer_size": (4096,)}, {"transfer_size": (65536,)})
-    assert sweep_file._check(scaled) == []
+    """samples/config/wrong.tsv: in TEXT, below `sweeps:`, below its sweep, as `accept:`, and whole sweeps."""
+    with (Path(__file__).parents[1] / "samples/config/wrong.tsv").open() as file:
+        rows = [*csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE)]
+    planned: list[tuple[str | dict[str, Any], str]] = []
+    cases = [(TEXT + TEXT[TEXT.index("  - name") :], "11 sweeps[1].name")]
+    for row in rows:
+        old, new = (row[name].encode().decode("unicode_escape") for name in ("old", "new"))
+        if row["kind"] == "sweep":
+            planned.append((document(**json.loads(new)), row["places"]))
+            continue
+        assert old in TEXT
+        text = {
+            "replace": TEXT.replace(old, new, 1),
+            "sweeps": f"campaign: c\ntarget: {{directory: /t}}\nsweeps: {new}",
+            "below": f"{TEXT}    {new}\n",
+            "accept": f"{TEXT}accept: {new}\n",
+        }
+        cases.append((text[row["kind"]], row["places"]))
+    assert refused(tmp_path, cases) + refused(tmp_path, planned, make) == snapshot
 
 
 def test_the_shipped_configurations_are_right(root: Path) -> None:

@@ -182,10 +182,3 @@ def test_a_summary_of_another_run_is_no_witness_and_what_io500_calls_invalid_is_
     assert any("another run" in remark for remark in run.remarks)
     (run,) = io500.runs([("r/s.txt", summary(invalid=" [INVALID]"))], outputs())
     assert any("[INVALID]" in remark for remark in run.remarks)
-
-
-def test_damaged_text_does_no_harm() -> None:
-    for data in (b"[RESULT] x " + b"9" * 100_000 + b" GiB/s\n[SCORE ] \xff\n[" + b"a" * 1000, b"[RESULT\n[find]\n"):
-        damaged = io500.summary(data)
-        assert damaged and damaged.figures == {}
-    assert io500.summary(b"[find]\n") is None

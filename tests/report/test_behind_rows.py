@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import pytest
 
 import results_factory as factory
@@ -43,12 +42,6 @@ def test_the_rate_of_the_whole_is_the_sum_of_the_nodes() -> None:
     assert [(one.name, one.values) for one in each.lines] == [("n1.0", (1.0, 2.0)), ("n2.0", (2.0, 4.0))]
 
 
-def test_of_many_workers_the_slowest_and_the_fastest_are_drawn() -> None:
-    found = drawn(*(line((float(n),), worker=n) for n in range(1, 21)))["Rate of each worker"]
-    assert [one.values for one in found.lines] == [(float(n),) for n in (1, 2, 3, 4, 17, 18, 19, 20)]
-    assert (found.left, found.thin) == (12, True)
-
-
 def test_lines_are_short_and_rounded_and_have_gaps_where_nothing_was_read() -> None:
     values = (None, 0.123456, *(0.5,) * 298)
     [found] = drawn(line(values, "measuring_cpus_busy_share")).values()
@@ -69,17 +62,6 @@ def test_rates_of_nodes_and_workers_have_the_slowest_first_and_a_bound() -> None
     assert (len(found.rates), found.rates_left) == (16, 7)
     [alone] = behind_rows.series([RESULT], [], nodes[:1])
     assert alone.rates == ()
-
-
-def test_what_does_not_fit_is_in_the_tables_only_and_what_is_not_there_says_why() -> None:
-    results = [RESULT, *summarize([row(point="q"), row(point="r", verdict="missing", repetition=None)])]
-    rows = [line((1.0, 2.0)), line((1.0, 2.0), point="q", repetition=1)]
-    whole = behind_rows.series(results, rows, [])
-    assert [bool(one.none) for one in whole] == [False, False, True]
-    small = behind_rows.series(results, rows, [], most=len(msgspec.json.encode(whole[0])) + 1)
-    assert small == [whole[0], behind_rows.OfResult(1, elsewhere=True), whole[2]]
-    nothing = behind_rows.series(results, [], [])
-    assert nothing[2].none == whole[2].none != nothing[0].none != ""
 
 
 @pytest.fixture(scope="module")

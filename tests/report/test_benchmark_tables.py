@@ -2,21 +2,20 @@
 tables and figures show it: layout, units and numbers."""
 
 from collections.abc import Mapping, Sequence
-from statistics import fmean, stdev
 from typing import Any
 
 import pytest
 
 import results_factory as factory
 import seed_figures as seeds
-from iosweep.analysis import acceptance, formats
+from iosweep.analysis import acceptance
 from iosweep.analysis.aggregate import Result
 from iosweep.analysis.data import Campaign
 from iosweep.config import published
 from iosweep.plan.criteria import suites_of
 from iosweep.report import benchmark_tables, figures, headline
 from iosweep.report.benchmark_tables import Cell, Table
-from results_factory import G, sweep
+from results_factory import sweep
 
 OPERATIONS = [
     *("Directory creation", "Directory stat", "Directory rename", "Directory removal"),
@@ -42,29 +41,6 @@ def written(table: Table) -> dict[str, list[str]]:
 
 
 class TestMetadata:
-    def test_operations_stand_down_and_nodes_across_each_with_its_spread(self) -> None:
-        campaign, results = factory.measured(factory.mdtest("by-nodes"))
-        (table,) = benchmark_tables.metadata(campaign, results)
-        assert (table.sources, table.title, table.columns) == (
-            ("by-nodes",), "", ("1 node", "2 nodes", "3 nodes", "4 nodes")
-        )  # fmt: skip
-        assert table.about == "mdtest; 32 threads per node; 1000 files per thread; empty files; own directories"
-        assert [row.title for row in table.rows] == OPERATIONS
-        rates = [
-            row.figures["ops_per_s"] for row in campaign.rows if (row.phase, row.parameters["nodes"]) == ("dir_stat", 3)
-        ]
-        [dir_stat] = [r for r in results if (r.phase, r.nodes) == ("dir_stat", 3)]
-        assert dir_stat.headline and dir_stat.headline.ci95_share
-        assert cells(table, 2)["Directory stat"] == Cell(
-            f"{fmean(rates):,.0f}",
-            (
-                f"± {100 * dir_stat.headline.ci95_share:.1f} % (95 % CI)",
-                f"min {min(rates):,.0f}, max {max(rates):,.0f}",
-                f"std dev {stdev(rates):,.0f} (n = 3)",
-            ),
-            "valid",
-        )
-
     def test_other_axes_have_a_table_each(self) -> None:
         axes = {"threads_per_node": [1, 8], "unique_directory": [True, False], "file_size": [0, 4096]}
         found = metadata_of(factory.mdtest("s", axes=axes))
@@ -94,59 +70,7 @@ class TestMetadata:
         assert all(reason in note for note, reason in zip(table.notes, reasons, strict=True))
 
 
-@pytest.fixture(scope="module")
-def weka() -> tuple[Campaign, list[Result]]:
-    """WEKA's suite on one and on four clients, of which one sweep was made to fit."""
-    return factory.measured(*factory.weka(nodes=(1, 4), scaled=["read-throughput"]))
-
-
 class TestWeka:
-    def test_the_two_tables_of_the_source_stand_side_by_side(self, weka: tuple[Campaign, list[Result]]) -> None:
-        """Single client: throughput, IOPS, latency. Aggregated cluster: throughput, IOPS, creates, stats, deletes."""
-        campaign, results = weka
-        (table,) = benchmark_tables.weka(campaign, results)
-        assert (table.columns, table.groups) == (
-            ("1 client", "4 clients"), (("Single client", 1), ("Aggregated cluster", 1)),
-        )  # fmt: skip
-        assert [row.title for row in table.rows] == list(seeds.WEKA_TESTS)
-        assert [row.title for row in table.rows if row.scaled] == ["Read throughput"] and table.scaled
-        abouts = [row.about for row in table.rows]
-        assert abouts[0] == "fio, O_DIRECT; 32 threads, 1 MiB, QD 1"
-        assert abouts[3] == "fio, O_DIRECT, overwrite, fio's own data; 192 threads, 4 KiB, QD 1"
-        assert abouts[7] == "mdtest; 136 ranks, own directories"
-        single, cluster = cells(table, 0), cells(table, 1)
-        assert [title for title, cell in single.items() if cell.value] == list(single)[:6]
-        assert all(cell.value for cell in cluster.values())
-        assert single["Stats"] == Cell("", (), "")  # the suite asks for it on all clients only
-
-    def test_figures_are_means_of_the_repetitions_in_the_units_of_the_source(
-        self, weka: tuple[Campaign, list[Result]]
-    ) -> None:
-        campaign, results = weka
-        found = cells(benchmark_tables.weka(campaign, results)[0], 1)
-
-        def values(sweep: str, phase: str, figure: str, nodes: int = 4) -> list[float]:
-            return [
-                row.figures[figure]
-                for row in campaign.rows
-                if (row.sweeps, row.phase, row.parameters["nodes"]) == (f"weka.{sweep}", phase, nodes)
-            ]
-
-        one, four = (fmean(values("read-throughput", "seq_read", "bandwidth_bytes_per_s", n)) for n in (1, 4))
-        assert found["Read throughput"].value == f"{four / G:.1f} GiB/s"
-        each = f"{formats.number(four / 4 / G)} GiB/s per client, {25 * four / one:.0f} % of one alone"
-        assert found["Read throughput"].lines[0] == each
-        iops, sampled = (fmean(values("write-iops", "rand_write", f"{name}ops_per_s")) for name in ("", "sampled_"))
-        assert found["Write IOPS"].value == f"{iops:,.0f} ops/s"
-        assert f"{sampled:,.0f}" in found["Write IOPS"].lines[0]  # fio's own mean of its samples
-        mean = fmean(values("read-latency", "rand_read", "latency_mean_s"))
-        tail = sorted(values("read-latency", "rand_read", "completion_latency_p99_5_s"))[1]
-        assert found["Read latency"].value == f"{formats.number(mean * 1e6)} µs avg."
-        assert found["Read latency"].lines[1] == f"99.5 % completed under {formats.number(tail * 1e6)} µs (clat)"
-        assert not [line for line in found["Read latency"].lines if "per client" in line]
-        assert found["Deletes"].value == f"{fmean(values('metadata', 'delete', 'ops_per_s')):,.0f} ops/s"
-        assert all(cell.lines[-1].endswith("(95 % CI, n = 3)") for cell in found.values())
-
     def test_of_several_points_the_best_valid_one_is_shown_and_of_latencies_the_lowest(self) -> None:
         axes = {"nodes": [1], "threads_per_node": [1, 8, 64]}
         sweeps = [sweep(f"weka.{name}", ["rand_read"], axes, suite="weka") for name in ("read-iops", "read-latency")]

@@ -4,7 +4,6 @@ import io
 from pathlib import Path
 from typing import Any
 
-import pytest
 from rich.console import Console
 from syrupy.assertion import SnapshotAssertion
 
@@ -14,7 +13,7 @@ from iosweep.analysis.data import CheckRow, Row
 from iosweep.report import headline, quality
 from iosweep.report.headline import Entry
 from iosweep.results import columns
-from results_factory import DATA_PHASES, K, M, check, loaded, row, sweep, sweep_facts
+from results_factory import DATA_PHASES, K, M, check, loaded, row, sweep
 
 
 def groups(*rows: Row) -> dict[str, list[Entry]]:
@@ -90,19 +89,6 @@ class TestBest:
         chose, fresh = (row(repetition=n, ops_per_s=rate, confirms=n > 1) for n, rate in ((1, 200.0), (2, 150.0)))
         (entry,) = entries(chose, fresh)
         assert (entry.value, entry.incomplete) == ("150 IOPS", "")
-
-
-class TestScaled:
-    @pytest.mark.parametrize(
-        ("which", "named", "whole"), [("abc", [], True), ("b", ["s.b"], False), ("ab", ["s.a", "s.b"], False)]
-    )
-    def test_a_suite_that_was_made_to_fit_says_so_and_in_part_names_its_sweeps(
-        self, which: str, named: list[str], whole: bool
-    ) -> None:
-        sweeps = [sweep_facts(name=f"s.{name}", suite="s", scaled=name in which) for name in "abc"]
-        (text,) = headline.scaled(sweeps)
-        assert [f"s.{name}" for name in "abc" if f"s.{name}" in text] == named
-        assert text.startswith("The suite s ") == whole
 
 
 class TestRemarks:

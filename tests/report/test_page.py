@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
-import sys
 from collections.abc import Iterator, Mapping
 from html import unescape
 from pathlib import Path
@@ -200,12 +198,3 @@ def test_the_text_of_a_comparison(before: Side, tmp_path: Path, snapshot: Snapsh
 def test_hostile_names_stay_text_in_a_comparison(before: Side, tmp_path: Path) -> None:
     text = comparison_page.render([changed(before, tmp_path, 0.8, EVIL)])
     assert "<img" not in re.sub(r"<script\b.*?</script>", "", text, flags=re.DOTALL)
-
-
-@pytest.mark.local
-def test_importing_the_report_imports_nothing_that_is_slow_to_import() -> None:
-    """The command line imports these modules."""
-    heavy = "{'altair', 'vl_convert', 'pandas', 'pyarrow', 'scipy', 'jinja2', 'rich'}"
-    code = f"import sys, iosweep.report.page, iosweep.report.figure_files; print({heavy} & set(sys.modules))"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout == "set()\n"

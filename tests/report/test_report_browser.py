@@ -273,8 +273,6 @@ TOOLS = [
 ]
 #: Campaigns, and how many figures each has.
 SHAPES: dict[str, tuple[dict[str, Any], int]] = {
-    "one row": ({"sweeps": [sweep("one", ["rand_read"], {"threads_per_node": [1]})], "repetitions": 1}, 0),
-    "nothing measured": ({"spoil": lambda _: ("missing", "fio is not installed")}, 0),
     "three axes": ({"sweeps": [sweep("cube", DATA_PHASES, CUBE), sweep("shared", DATA_PHASES, PLANE)]}, 18),
     "all tools": ({"sweeps": TOOLS}, 19),
     "node check": ({"sweeps": factory.node_check(), "nodes": factory.nodes(9)}, 0),
@@ -299,29 +297,3 @@ def test_nothing_is_wider_than_the_window_whatever_was_measured(show: Open, tmp_
             assert tab.locator("#table > tbody > tr").count() > 0
             sideways = "all => all.filter(box => box.scrollWidth > box.clientWidth).length"
             assert tab.locator(".frame").evaluate_all(sideways) == 0
-
-
-@pytest.mark.soak
-def test_thousands_of_results_are_shown_in_part_and_paper_has_the_answer_and_says_where_the_rest_is(
-    show: Open, tmp_path: Path
-) -> None:
-    tab = show(report.write(factory.make(tmp_path, factory.sized(3000), spoil=factory.spoil_some)))
-    assert tab.locator("#table > tbody > tr").count() == 100
-    tab.locator("#more").click()
-    assert tab.locator("#table > tbody > tr").count() > 900
-    assert len(re.findall(rb"/Type\s*/Page\b", tab.pdf(format="A4"))) <= 12
-    tab.emulate_media(media="print")
-    tab.evaluate("dispatchEvent(new Event('beforeprint'))")
-    tab.set_viewport_size({"width": 718, "height": 1000})  # of A4 between the margins
-    assert tab.evaluate(WIDTH) == 718  # what is wider than the paper shrinks the whole page
-    for name in (".told p", ".card", ".chart", "#provenance"):
-        assert tab.locator(f"{name}:visible").count() == tab.locator(name).count() > 0
-    for name in ("#table", "#quality", "#system", "details:not(.printed)", ".switches", "nav"):
-        assert tab.locator(f"{name}:visible").count() == 0 < tab.locator(name).count()
-    assert "results.csv" in tab.locator("main > .paper").inner_text()
-    points = """all => all.map(e => {
-      const zoom = e.closest("svg") ? Math.hypot(e.getScreenCTM().a, e.getScreenCTM().b) : 1;
-      return 0.75 * zoom * parseFloat(getComputedStyle(e).fontSize);
-    })"""
-    assert min(tab.locator("p:visible, dd:visible").evaluate_all(points)) >= 8
-    assert min(tab.locator(".chart svg text").evaluate_all(points)) >= 5

@@ -54,17 +54,6 @@ def test_a_column_of_figures_has_one_unit() -> None:
     assert found["n"] == {3} and "hosts" not in found and len(shown) == len(found)
 
 
-def test_repetitions_have_the_times_that_their_tool_tells(results: list[Result]) -> None:
-    of_ior = next(result for result in results if result.tool == "ior")
-    shown = results_table.payload([of_ior], [])
-    names = [column.title for column in shown.repetition_columns]
-    first = dict(zip(names, shown.details[0].repetitions[0], strict=True))
-    figures = of_ior.rows[0].figures
-    assert [first["open"], first["transfers"]] == [figures["open_s"], figures["io_s"]]
-    assert first["close"] == pytest.approx(figures["close_s"], rel=1e-5)
-    assert (first["p99"], first["fresh"]) == (None, None)
-
-
 @pytest.mark.parametrize(
     ("ran_on", "text"),
     [
@@ -76,11 +65,3 @@ def test_repetitions_have_the_times_that_their_tool_tells(results: list[Result])
 def test_a_repetition_tells_where_it_ran_and_which_node_had_no_process(ran_on: str | None, text: str) -> None:
     one = row(hosts="n1,n2,n3,n4", ran_on=ran_on, slurm_job="9")
     assert results_table._where(one, with_build=False) == text
-
-
-def test_names_of_points_leave_out_what_all_share_and_the_hash_where_it_is_not_needed() -> None:
-    points = [f"fio.seq_write+3.1n.{t}t.{s}k.qd4.{t}{s}abcdef" for t in (1, 2) for s in (4, 64)]
-    assert list(results_table.names(points).values()) == ["1t.4k", "1t.64k", "2t.4k", "2t.64k"]
-    alike = ["fio.a.1n.x", "fio.a.1n.y", "fio.b.1n.z"]
-    assert list(results_table.names(alike).values()) == ["a.x", "a.y", "b"]
-    assert results_table.names(["fio.a.1n.x"]) == {"fio.a.1n.x": "fio.a.1n"}

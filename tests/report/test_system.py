@@ -44,11 +44,6 @@ class TestNodes:
         assert found.rows[3].cells[1].lines == ("ib0 up 25 Gbit/s (mlx5_core)",)
         assert "kernel" not in dict(found.alike)
 
-    def test_what_changes_from_run_to_run_is_shown_and_never_marked(self) -> None:
-        found = self.of({}, {}, {"load_1_min": 9.0, "target_free_bytes": 2**40, "read_at": "2025-06-03T11:00:00+02:00"})
-        assert found.differing == ("load over 1, 5, 15 min", "free on the target", "read at")
-        assert not any(cell.odd for row in found.rows for cell in row.cells)
-
     @pytest.mark.parametrize(
         ("change", "word"),
         [

@@ -5,6 +5,7 @@ they print without an output. What a source says of how they were measured is gi
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -18,36 +19,9 @@ from results_factory import USED_BY
 SAMPLES = Path(__file__).resolve().parents[1] / "samples"
 K, M, G = 2**10, 2**20, 2**30
 
-#: WEKA's two tables: our row of the suite's table -> the figures of AWS and SuperMicro, in the source's units.
-WEKA_SINGLE = {
-    "Read throughput": (8.9, 21.4),  # GiB/s
-    "Write throughput": (9.4, 17.2),
-    "Read IOPS": (393_333, 563_667),
-    "Write IOPS": (302_333, 378_667),
-    "Read latency": ((272, 459), (144.76, 260)),  # us: mean, 99.5th percentile
-    "Write latency": ((298, 432), (107.12, 142)),
-}
-WEKA_CLUSTER = {
-    "Read throughput": (36.2, 123.0),
-    "Write throughput": (11.6, 37.6),
-    "Read IOPS": (1_978_330, 4_346_330),
-    "Write IOPS": (404_670, 1_317_000),
-    "Creates": (79_599, 234_472),
-    "Stats": (1_930_721, 3_257_394),
-    "Deletes": (117_644, 361_755),
-}
-#: our row -> sweep of the suite, phase, threads on a client, bytes of an I/O
-WEKA_TESTS = {
-    "Read throughput": ("read-throughput", "seq_read", 32, M),
-    "Write throughput": ("write-throughput", "seq_write", 32, M),
-    "Read IOPS": ("read-iops", "rand_read", 192, 4 * K),
-    "Write IOPS": ("write-iops", "rand_write", 192, 4 * K),
-    "Read latency": ("read-latency", "rand_read", 1, 4 * K),
-    "Write latency": ("write-latency", "rand_write", 1, 4 * K),
-    "Creates": ("metadata", "create", 136, None),
-    "Stats": ("metadata", "stat", 136, None),
-    "Deletes": ("metadata", "delete", 136, None),
-}
+#: The numbers that WEKA's page and the Lustre notes print.
+PUBLISHED = json.loads((SAMPLES / "report/published.json").read_text())
+WEKA_SINGLE, WEKA_CLUSTER, WEKA_TESTS = (PUBLISHED[f"weka_{name}"] for name in ("single", "cluster", "tests"))
 #: The published points of Micron's five figures, and what follows from them: (phase, queue depth) -> figures.
 #: Nine clients with eight jobs and one depth keep 72 x depth I/Os in flight, which are rate x mean latency.
 MICRON: dict[tuple[str, int], dict[str, float]] = {
@@ -61,17 +35,8 @@ MICRON: dict[tuple[str, int], dict[str, float]] = {
     ("seq_write", 8): {"latency_mean_s": 1e-3, "bandwidth_bytes_per_s": 576 * 128 * K / 1e-3},
     ("seq_write", 16): {"latency_mean_s": 1.86e-3, "bandwidth_bytes_per_s": 1152 * 128 * K / 1.86e-3},
 }
-#: A line of the Lustre notes' summary of IOR: phase, MiB of a transfer -> MiB/s, operations per second.
-LUSTRE_IOR = {
-    ("seq_write", 16): (27135.9688, 1696.0195),
-    ("seq_read", 16): (28805.2367, 1800.3649),
-    ("rand_write", 16): (37879.2400, 2367.4950),
-    ("rand_read", 16): (39275.2087, 2454.7904),
-    ("seq_write", 64): (41838.6043, 653.7421),
-    ("seq_read", 64): (43203.6925, 675.0791),
-    ("rand_write", 64): (40580.2781, 634.0792),
-    ("rand_read", 64): (43326.2159, 676.9922),
-}
+#: phase, MiB of a transfer -> MiB/s, operations per second
+LUSTRE_IOR = {(phase, size): tuple(told) for phase, size, *told in PUBLISHED["lustre_ior"]}
 
 
 def row(tool: str, phase: str, sweep: str, **values: Any) -> data.Row:

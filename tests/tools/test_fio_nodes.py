@@ -1,13 +1,6 @@
 """fio on several nodes: what nodes report is put together exactly, or refused; and fio's own client/server mode."""
 
-import contextlib
 import json
-import os
-import signal
-import socket
-import subprocess
-from collections.abc import Iterator
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +13,6 @@ from syrupy.assertion import SnapshotAssertion
 from iosweep.tools import Parsed, Step, tools
 from iosweep.tools.fio import client_server, series_log
 from readings import judged
-from waiting import wait_for
 
 FIO = tools()["fio"]
 SAMPLES = Path(__file__).resolve().parents[1] / "samples/fio"
@@ -260,61 +252,19 @@ def test_a_job_asks_for_what_a_command_asks_for() -> None:
         assert [f"--{line}" for line in lines] == [word for word in FIO.argv(of, "/t", 8) if word not in left_out]
 
 
-@contextlib.contextmanager
-def servers(directories: list[Path]) -> Iterator[list[tuple[str, int]]]:
-    """A real server in each directory, at an address of its own; gives their addresses and ports."""
-    places, running = [], []
-    try:
-        for k, directory in enumerate(directories):
-            with socket.create_server((f"127.0.0.{k + 2}", 0)) as free:
-                places.append(free.getsockname())
-            argv = client_server.server_argv(str(directory), *places[-1])
-            running.append(subprocess.Popen(argv, stdout=subprocess.DEVNULL, start_new_session=True))
-        for place in places:
-            wait_for(partial(_answers, place))
-        yield places
-    finally:
-        for server in running:
-            os.killpg(server.pid, signal.SIGKILL)
-            server.wait(300)
+def test_client_and_servers_are_for_data_on_request_and_work_where_the_files_are() -> None:
+    """A server listens at one address: nobody else reaches it. test_launching.py has the real ones."""
+    asked = [step("rand_read", client_server=True), step("rand_read"), step("create", client_server=True)]
+    assert [client_server.asked_for(one) for one in asked] == [True, False, False]
+    argv = client_server.server_argv("/t/a;b", "10.0.0.1", 8765)
+    assert argv == ["env", "--chdir=/t/a;b", "fio", "--server=ip:10.0.0.1,8765"]
 
 
-def _answers(place: tuple[str, int]) -> bool:
-    with contextlib.suppress(ConnectionRefusedError):
-        socket.create_connection(place, 5).close()
-        return True
-    return False
-
-
-@pytest.mark.local
-def test_a_real_client_and_its_servers_report_each_node_or_the_one_that_is_gone(fio: Path, tmp_path: Path) -> None:
-    small = {"file_size": MIB, "o_direct": False, "queue_depth": 1, "ioengine": "psync", "client_server": True}
-    of = step("rand_read", time_s=0.1, **small)
-    prepare = FIO.file_set(of, "fresh").prepare
-    assert prepare
-    # in a job file each of these would be another name, or none
-    directories = [tmp_path / name for name in ("a b;c #d", "$ncpus ${HOME} $jobnum%n:'\"\\\u00e4")]
-    for directory in directories:
-        directory.mkdir()
-        subprocess.run(prepare(str(directory)), check=True, capture_output=True, timeout=300)
-
-    def client(places: list[tuple[str, int]]) -> Parsed:
-        argv, files = client_server.client_argv(of, [(*place, k + 1) for k, place in enumerate(places)])
-        for name, text in files.items():
-            (tmp_path / name).write_text(text)
-        done = subprocess.run(argv, cwd=tmp_path, stdout=subprocess.PIPE, timeout=300, check=True)
-        told = [{"host": f"n{k + 1}", "address": a, "port": p} for k, (a, p) in enumerate(places)]
-        return parse({"stdout": done.stdout, "hosts": json.dumps(told).encode()}, of)
-
-    with servers(directories) as places:
-        with pytest.raises(ConnectionRefusedError):  # one address only
-            socket.create_connection(("127.0.0.1", places[0][1]), 5)
-        parsed = client(places)
-    each = parsed.evidence.each_node
-    assert parsed.problems == [] and list(each) == ["n1", "n2"]
-    assert parsed.figures["bytes_read"] == sum(one.figures["bytes_read"] for one in each.values()) > 0
-    for directory in directories:  # nothing but the files that were prepared
-        assert sorted(file.name for file in directory.iterdir()) == ["0.0", "1.0"]
-    with servers(directories[:1]) as living:  # the second server is gone, and fio's exit code is 0
-        parsed = client([*living, places[1]])
-    assert not parsed.figures and any("n2 " in problem for problem in parsed.problems)
+def test_reports_that_are_missing_twice_or_of_others_give_no_figure() -> None:
+    first, second = entry("10.0.0.1"), entry("::2")
+    for entries in (
+        [first], [], [first, second, second], [first, entry("::3")], [first, entry("::2", port=1)],
+        [first, entry("::2", jobname="x")], [first, 5],
+    ):  # fmt: skip
+        found = reported(*entries)
+        assert found.problems and not found.figures, entries

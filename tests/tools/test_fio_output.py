@@ -8,9 +8,10 @@ asked for, and what the verdict must be.
 
 import csv
 import json
+from collections import namedtuple
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -147,18 +148,10 @@ def test_what_makes_a_row_invalid_or_suspect(
 # A campaign's own runs.
 
 
-class Sample(NamedTuple):
+class Sample(
+    namedtuple("Sample", "name exit_code phase threads transfer_size queue_depth phase_time_s expected command")
+):
     """A line of manifest.tsv."""
-
-    name: str
-    exit_code: str
-    phase: str
-    threads: str
-    transfer_size: str
-    queue_depth: str
-    phase_time_s: str
-    expected: str
-    command: str
 
     @property
     def step(self) -> Step:

@@ -372,22 +372,3 @@ def test_a_row_that_is_missing_is_said_and_no_other_iteration_takes_its_place() 
         assert bool(texts(reading)) == (missing is not None)
     assert not read((whole + "".join([*rows, rows[3]])).encode()).rows  # twice
     assert not read((whole + "".join([rows[1], rows[0], *rows[2:]])).encode()).rows  # not in order
-
-
-@pytest.mark.parametrize(
-    ("line", "severity"),
-    [
-        ("WARNING: Incorrect data on write (3 errors found).", "invalid"),
-        ("=   BAD TERMINATION OF ONE OF YOUR APPLICATION PROCESSES", "invalid"),
-        ("WARNING: task 3, partial read(), 4096 of 1048576 bytes at offset 0", "suspect"),
-        ("WARNING: could not read stonewall status file", "note"),
-        ('WARNING: The file "/p/ERROR/f.00000000" exists already and will be overwritten', ""),
-        ("Writing output to /scratch/ERROR/partial read()", ""),
-    ],
-)
-def test_a_line_beside_the_results_counts_wherever_it_stands(line: str, severity: str) -> None:
-    for text in (table(before=f"{line}\n" * 10), f"{line}\n" * 10 + table()):
-        reading = read(text.encode())
-        assert [problem.severity for problem in reading.problems] == ([severity] if severity else [])
-        assert bool(measured(reading)) == (severity != "invalid")
-        assert not severity or " 10 " in reading.problems[0].text

@@ -1,4 +1,4 @@
-"""mdtest's output to figures: recorded outputs of real runs (samples/mdtest), good and bad, and what spoils one row.
+"""mdtest: the exact commands, and output to figures: recorded outputs of real runs (samples/mdtest), good and bad.
 
 expected.json has the figures, which are copied from the files' columns, and the samples that have none. `doubtful` are
 single rows that are no rate of the run (3.3.0: the ranks' own rates differ). `own` are runs of this project's commands.
@@ -18,6 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from syrupy.assertion import SnapshotAssertion
 
+from campaign import document, make, problems
 from iosweep.results.columns import result_columns
 from iosweep.tools import Parsed, Step, tools
 from iosweep.tools.mdtest.options import ROWS as PHASES
@@ -223,27 +224,6 @@ def verdicts(reading: Reading) -> list[str]:
     return [reading.verdict(index) for index, _ in enumerate(reading.rows)]
 
 
-@pytest.mark.parametrize(
-    ("line", "severity"),
-    [
-        ("WARNING: could not read stonewall status file", "note"),
-        ('srun: error: Ignoring conflicting option "a" in plugin "b"', "note"),
-        ("WARNING: Task 3, partial read(), 100 of 3901 bytes at offset 0", "suspect"),
-        ("WARNING: something that no version is known to print", "suspect"),
-        ("WARNING: unable to stat file /x/file.3", "invalid"),
-        ("write(3) Input/output error", "invalid"),
-        ("srun: error: n1: task 3: Killed", "invalid"),
-    ],
-)
-def test_a_line_beside_the_table_counts(line: str, severity: str) -> None:
-    reading = of(run(said=f"{line}\n" * 10))
-    (problem,) = reading.problems
-    assert (problem.severity, problem.row) == (severity, None)
-    assert line in problem.text and " 10 " in problem.text
-    verdict = {"note": "valid", "suspect": "suspect"}.get(severity)
-    assert verdicts(reading) == ([verdict] * len(ROWS) if verdict else [])
-
-
 def test_an_operation_that_was_over_at_once_or_has_no_rate_leaves_the_others() -> None:
     for rate, expected in (
         (8000 / 0.0009, "invalid"),
@@ -281,3 +261,65 @@ def test_lines_between_two_runs_are_of_one_of_them() -> None:
     # of the second, but for how processes ended
     assert [*of_both.values()] == [first + last, first + [(True, "suspect")] * 5, last, first]
     assert not of(run(after="write(3) Input/output error\n")).rows  # nothing follows
+
+
+# Commands.
+
+FILES = ["create", "stat", "read", "delete"]
+DIRECTORIES = ["dir_create", "dir_stat", "dir_rename", "dir_delete"]
+
+
+def step(phases: list[str], nodes: int = 1, **options: Any) -> Step:
+    return Step(OPTIONS | options, tuple(MDTEST.phases[phase] for phase in phases), nodes)
+
+
+def test_the_command_of_every_set_of_phases() -> None:
+    for phases, options, expected in (
+        (FILES, {}, "-F -u"),
+        (DIRECTORIES, {}, "-D -u"),
+        (DIRECTORIES + FILES, {}, "-u"),
+        (DIRECTORIES + FILES, {"unique_directory": False}, ""),
+        (["create", "stat", "delete"], {}, "-F -C -T -r -u"),
+        (["create"], {}, "-F -C -u"),
+        (["dir_create", "dir_stat", "dir_delete"], {}, "-D -C -T -r -u"),
+        (["dir_create", "dir_delete", "create", "read", "delete"], {}, "-C -E -r -u"),
+        (FILES, {"file_size": 3901}, "-F -u -w 3901 -e 3901"),
+        (["create", "delete"], {"file_size": 3901}, "-F -C -r -u -w 3901"),
+    ):
+        ranks = "--saveRankPerformanceDetails=ranks.csv"
+        whole = f"mdtest -i 1 -n 1000 -N 1 {expected} {ranks} -d /t"
+        assert MDTEST.argv(step(phases, **options), "/t", 7) == whole.split(), phases
+
+
+def test_one_command_measures_all_phases_of_a_point(tmp_path: Path) -> None:
+    (point,) = make(tmp_path, document(**SWEEP)).points
+    (only,) = point.steps()
+    assert [p.name for p in only.phases] == FILES == [p.name for p in point.measured()]
+    assert (only.name, only.tasks, only.time_s) == ("create", 2, None)
+
+
+def test_what_a_command_leaves_and_makes_in_a_fresh_directory() -> None:
+    files = MDTEST.file_set(step(FILES), "fresh/x-r2")
+    assert (files.directory, files.role, files.of_all_nodes) == ("fresh/x-r2", "fresh", True)
+    left = [MDTEST.leftover(one) for one in (step(FILES), step(["create", "stat"], nodes=2), step(DIRECTORIES))]
+    assert left == [0, 4000, None]
+    assert MDTEST.inodes(step(FILES)) >= 2000 + 2
+    assert MDTEST.work(step(DIRECTORIES + FILES)) == 2000 * 8
+
+
+SWEEP: dict[str, Any] = {
+    "tool": "mdtest", "phases": FILES, "axes": {"threads_per_node": [2]}, "options": {"files_per_thread": 1000},
+    "phase_time": None,
+}  # fmt: skip
+
+
+def test_a_directory_that_is_two_to_mdtest_is_refused(tmp_path: Path) -> None:
+    (found,) = problems(tmp_path, document(**SWEEP) | {"target": {"directory": "/mnt/a@b"}}, make)
+    assert "target.directory" in found
+
+
+def test_a_version_before_4_0_is_not_fit() -> None:
+    assert MDTEST.version("WARNING: DUMMY initialized\n--\n\nmdtest-4.0.0 was launched with 1 total") == "4.0.0"
+    assert MDTEST.version("mdtest- was launched") == "unknown"
+    versions = ("1.9.3", "3.3.0", "4.0.0", "4.1.0+dev")
+    assert [bool(MDTEST.unfit(version)) for version in versions] == [True, True, False, False]
