@@ -15,11 +15,9 @@ from iosweep.analysis.aggregate import (
     OUTCOMES,
     VERDICTS,
     count_repetitions,
-    count_results,
     repetitions,
     statistics,
     summarize,
-    worst,
 )
 from iosweep.analysis.data import CheckRow, Row
 from iosweep.plan.contests import contests
@@ -87,11 +85,6 @@ class TestSummary:
         (result,) = summarize(rows)
         assert (result.typical("latency_p99_s"), result.typical("latency_mean_s")) == (2, 4)
         assert result.typical("bandwidth_bytes_per_s") is None
-
-    def test_results_are_counted_by_verdict_and_an_unknown_one_is_not_hidden(self) -> None:
-        results = summarize([row(), row(phase="seq_read", verdict="suspect"), row(point="q")])
-        assert count_results(results) == {"valid": 2, "suspect": 1, "invalid": 0, "missing": 0}
-        assert worst(["valid", "dubious"]) == "invalid"
 
     def test_phases_have_titles_and_stand_in_the_order_in_which_they_run(self) -> None:
         for tool in tools().values():

@@ -403,7 +403,9 @@ CASES: list[tuple[str, str, dict[str, Any]]] = [
     ("steady", UNCHECKED, {"series": [series(20 * [0.5, 1.5], 0.25)], "ops_per_s": 2.0}),
     ("even", PASS, {"own_rates": [OwnRate("", k, rate) for k, rate in enumerate((4e5, 4e6))]}),
     ("even", FAIL, {"own_rates": [OwnRate("", k, rate) for k, rate in enumerate((1e5, 4e6))]}),
+    ("even", UNCHECKED, {"own_rates": [OwnRate("", k, 4e5 if k == 5 else 4e6) for k in range(8)], "ops": 700}),
     ("even", FAIL, ranks(100, 10, 100) | ONE_PASS),
+    ("even", PASS, ranks(100, 100, 100, 100, 100, 10, 10, 10) | ONE_PASS),  # so many are no stragglers
     ("even", UNCHECKED, ranks(100, 10, 100, usable="0-1") | ONE_PASS),
 ]  # fmt: skip
 #: Checks that nothing of this machine can fail yet; not one that has a `failed` in it.

@@ -125,6 +125,10 @@ def test_with_equal_numbers_it_is_welchs_test_of_the_rounds_means() -> None:
     assert found.p == pytest.approx(float(expected.pvalue))
 
 
+def test_a_single_point_has_no_common_change() -> None:
+    assert common_change([({1: 1.0, 2: 2.0}, {1: 1.0, 2: 2.0})]) is None
+
+
 def test_holm() -> None:
     assert holm([0.01, 0.04, 0.03, 0.005]) == pytest.approx([0.03, 0.06, 0.06, 0.02])
     assert holm([]) == []
@@ -224,6 +228,14 @@ def test_noisy_points_of_the_phase_make_few_repetitions_undecided_not_suspect() 
     own = [100.0, 101.0, 100.0]
     wide = interval(own, Noise(0.04, 30))
     assert precise(Sample(("fio", 1), "rand_read", own), wide).outcome == "not checked"
+
+
+def test_neither_fresh_repetitions_nor_those_of_other_nodes_change_the_intervals_of_points() -> None:
+    draw = random.Random(3)
+    chose = [Sample(("fio", 1), "rand_read", [draw.lognormvariate(0, 0.02) for _ in range(5)]) for _ in range(6)]
+    for more in ({"confirms": True}, {"alike": False}):
+        wild = Sample(("fio", 1), "rand_read", [1.0, 1.9, 0.6], **more)
+        assert intervals([*chose, wild])[:-1] == intervals(chose), more
 
 
 def rows(values: list[float], verdict: str = "valid", **more: object) -> list[Row]:
