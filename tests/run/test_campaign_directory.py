@@ -100,41 +100,33 @@ def test_a_campaign_that_has_left_files_on_another_target_is_refused(tmp_path: P
 # Which file system it is
 
 
-class Volume(Scripted):
-    """A campaign whose target is on a FUSE file system with a name that a test gives."""
-
-    def __init__(self, place: Path, keep: str):
-        self.number = 0
-        super().__init__(place, READ, keep)
-
-    def repeat(self, source: Path, kind: str) -> int:
-        """Measure one repetition more of each point; returns how many results are stored then."""
-        self.number += 1
-        self.configure(READ | {"repetitions": self.number})
-        source.mkdir(parents=True, exist_ok=True)
-        subprocess.run(["bindfs", f"-osubtype={kind}", source, self.target], check=True)
-        try:
-            self.measure()
-        finally:
-            mounts.unmount(self.target)
-        return len([file for file in self.files() if re.search(r"/r\d+-\d+\.json$", file)])
+def repeat(made: Scripted, number: int, source: Path) -> int:
+    """Measure so many repetitions on a FUSE file system of this name; returns how many results are stored then."""
+    made.configure(READ | {"repetitions": number})
+    source.mkdir(exist_ok=True)
+    subprocess.run(["bindfs", "-osubtype=x", source, made.target], check=True)
+    try:
+        made.measure()
+    finally:
+        mounts.unmount(made.target)
+    return len([file for file in made.files() if re.search(r"/r\d+-\d+\.json$", file)])
 
 
 @needs_mounts
 @pytest.mark.local
 def test_the_marker_proves_that_it_is_the_same_file_system(tmp_path: Path) -> None:
     """Where another server may be another file system, and is not."""
-    made = Volume(tmp_path, "all")
+    made = Scripted(tmp_path, READ, keep="all")
     first, second, third = (tmp_path / name for name in ("first", "second", "third"))
-    assert made.repeat(first, "x") == 1
+    assert repeat(made, 1, first) == 1
     first.rename(second)
-    assert made.repeat(second, "x") == 2
+    assert repeat(made, 2, second) == 2
     known = made.store.document(ClaimedTarget)
     assert known and known.seen_as == (f"fuse.x {first}", f"fuse.x {second}")
     shutil.rmtree(second / "iosweep-c")
-    assert made.repeat(second, "x") == 3  # it was proven before
+    assert repeat(made, 3, second) == 3  # it was proven before
     shutil.rmtree(second / "iosweep-c")
-    assert made.repeat(third, "x") == 3 + 4
+    assert repeat(made, 4, third) == 3 + 4
     known = made.store.document(ClaimedTarget)
     assert known and known.seen_as == (f"fuse.x {third}",)
 

@@ -271,29 +271,23 @@ def test_a_real_fio_client_and_its_servers_measure_and_none_of_them_stays(
 
 # On a real cluster
 
-COMMANDS = """
+DEAF = """
 import types
 from pathlib import Path
 from iosweep.node import process
-from iosweep.plan.launchers import SLURM_LAUNCHERS, Launcher
+from iosweep.plan.launchers import SLURM_LAUNCHERS
 from iosweep.programs.find import Program
 from iosweep.run.launching import Commands
 from iosweep.run.remote import RemoteAgents
-from iosweep.run.remote_agent import hello
-from iosweep.slurm import query
 from iosweep.target.agent import Agent
 process.adopt_orphans()
+scratch, program, command, limit_s = given
 ior = types.SimpleNamespace(name="ior", program="ior", mpi=True, outputs={})
-def run(launcher, program, command, tasks, limit_s):
-    with RemoteAgents(job, hosts, 600) as remote, Agent() as agent:
-        programs = {"ior": Program(program, "", "", ())}
-        commands = Commands(agent, launcher, Path(given[0]), None, programs, job, remote)
-        done, _ = commands.run(ior, [command], tasks, limit_s, hosts)
-        return {"timed_out": done.timed_out, "exit_code": done.exit_code, "left": done.left_behind,
-                "ran_on": done.ran_on, "steps": query._steps(job), "agents": remote.step, "hello": remote.call(hello)}
-"""
-DEAF = """
-answer = run(SLURM_LAUNCHERS["srun"], given[1], given[2], 4, given[3])
+with RemoteAgents(job, hosts, 600) as remote, Agent() as agent:
+    programs = {"ior": Program(program, "", "", ())}
+    commands = Commands(agent, SLURM_LAUNCHERS["srun"], Path(scratch), None, programs, job, remote)
+    done, _ = commands.run(ior, [command], 4, limit_s, hosts)
+    answer = {"timed_out": done.timed_out, "left": done.left_behind, "ran_on": done.ran_on}
 """
 
 
@@ -303,7 +297,7 @@ def test_ranks_that_are_deaf_to_signals_end_with_their_time_on_all_nodes(held: H
     command = ["sh", "-c", "trap '' TERM; hostname >> seen; exec \"$0\" 4321.7", str(program)]
     for limit_s in (1.0, 10.0, 100.0):  # until it is long enough for all to begin
         scratch = tmp_path / f"{limit_s}"
-        done = held.python(COMMANDS + DEAF, str(scratch), str(program), command, limit_s)
+        done = held.python(DEAF, str(scratch), str(program), command, limit_s)
         assert done["timed_out"]
         seen = (scratch / "seen").read_text().split() if (scratch / "seen").exists() else []
         if len(seen) == 4:

@@ -1,9 +1,7 @@
 """Figures that are not those of the storage: the check that exists for each fails, and that of the truth passes.
 All lies are told by a scripted tool, target or machine."""
 
-import tempfile
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -120,23 +118,6 @@ def test_the_truth_is_valid(tmp_path: Path) -> None:
         truth = Lie("", [SLOWLY] if sweep in (ONE_WRITE, MDTEST) else [])
         made = measured(tmp_path / str(n), sweep, truth)
         assert (made.failed(), {row["verdict"] for row in made.rows()}) == (set(), {"valid"}), sweep
-
-
-@contextmanager
-def in_memory() -> Iterator[Path]:
-    with tempfile.TemporaryDirectory(prefix="iosweep-lie-", dir="/dev/shm") as folder:
-        yield Path(folder)
-
-
-def test_a_target_in_memory_is_said_to_be_none(tmp_path: Path) -> None:
-    with ExitStack() as stack:
-        made = Scripted(tmp_path, READS)
-        made.target = stack.enter_context(in_memory())
-        made.lock = str(tmp_path)  # locks of tests are in memory, too
-        made.configure(READS, limits={"share_of_free": "100%", "fill": "100%"})
-        made.measure()
-        assert "reached" in made.failed()
-        assert [row["verdict"] for row in made.rows()] == ["suspect"]
 
 
 def test_a_slow_node_is_caught_and_two_alike_are_not(tmp_path: Path) -> None:

@@ -2,13 +2,12 @@
 
 import io
 from pathlib import Path
+from typing import Any
 
 from rich.console import Console
 from syrupy.assertion import SnapshotAssertion
 
-from campaign import make
-from iosweep.config import sweep_file
-from iosweep.plan.expand import make_plan
+from campaign import document, make
 from iosweep.results.committed import Result
 from iosweep.results.record import Archive, Target
 from iosweep.run.progress_bar import Bar, labels
@@ -79,39 +78,20 @@ def test_lines_fit_a_terminal_of_80_columns(tmp_path: Path, snapshot: SnapshotAs
     assert lines[:2] == snapshot  # figures are not torn apart, and the later lines are indented
 
 
-SWEEP = """
-  - tool: fio
-    name: {name}
-    phases: [{phases}]
-    axes: {axes}
-    options: {{file_size: 64m}}
-    phase_time: {time}
-"""
-
-
-def points(tmp_path: Path, *sweeps: tuple[str, str, str]) -> list[str]:
-    """The labels of a campaign's points; a sweep is its phases, axes and phase time."""
-    text = "campaign: c\ntarget: {directory: /tmp}\nsweeps:" + "".join(
-        SWEEP.format(name=f"s{i}", phases=phases, axes=axes, time=time) for i, (phases, axes, time) in enumerate(sweeps)
-    )
-    (tmp_path / "c.yaml").write_text(text)
-    return sorted(labels(make_plan(sweep_file.read(tmp_path / "c.yaml")).allocations[0].points).values())
-
-
 #: Sweeps, and the labels of their points: what all have in common is left out.
-LABELS: list[tuple[list[tuple[str, str, str]], list[str]]] = [
-    ([("rand_read", "{queue_depth: [1, 4], transfer_size: [4k]}", "1s")], ["qd1", "qd4"]),
-    ([("seq_read", "{threads_per_node: [1, 2], transfer_size: [64k, 1m]}", "1s")],
-     ["1t 1m", "1t 64k", "2t 1m", "2t 64k"]),
-    ([("rand_read", "{queue_depth: [1]}", "1s")], [""]),
+LABELS: list[tuple[list[dict[str, Any]], list[str]]] = [
+    ([{"axes": {"threads_per_node": [1, 2], "transfer_size": ["64k", "1m"]}}], ["1t 1m", "1t 64k", "2t 1m", "2t 64k"]),
+    ([{"axes": {"queue_depth": [1], "transfer_size": ["4k"]}}], [""]),
     # an option that no id names
-    ([("seq_read", "{queue_depth: [1, 2], o_direct: [true, false]}", "1s")],
-     ["qd1 o_direct=false", "qd1 o_direct=true", "qd2 o_direct=false", "qd2 o_direct=true"]),
+    ([{"axes": {"o_direct": [True, False]}}], ["o_direct=false", "o_direct=true"]),
     # phases are told apart by their figures
-    ([("seq_read", "{queue_depth: [1]}", "1s"), ("rand_read", "{queue_depth: [1]}", "1s")], ["", ""]),
-]  # fmt: skip
+    ([{"phases": ["seq_read"]}, {"phases": ["rand_read"]}], ["", ""]),
+]
 
 
 def test_a_label_is_what_differs(tmp_path: Path) -> None:
+    common = {"tool": "fio", "options": {"file_size": "64m"}, "phases": ["seq_read"], "phase_time": "10s"}
     for sweeps, expected in LABELS:
-        assert points(tmp_path, *sweeps) == expected, sweeps
+        named = [{"name": f"s{k}"} | common | sweep for k, sweep in enumerate(sweeps)]
+        points = make(tmp_path, document() | {"sweeps": named}).allocations[0].points
+        assert sorted(labels(points).values()) == expected, sweeps

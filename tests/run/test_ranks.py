@@ -109,21 +109,6 @@ def test_the_record_says_what_started_the_ranks_and_a_second_run_starts_none(cam
     assert len(campaign.machine.ran) == before
 
 
-def test_a_set_that_a_larger_point_cannot_prepare_does_not_take_the_smaller_with_it(made: Scripted) -> None:
-    made.configure(IOR | {"phases": ["seq_read"], "axes": {"threads_per_node": [2, 4]}})
-
-    def during(call: scripted.Call, run: Any) -> Any:
-        if call.prepares and call.tasks > 2:
-            made.machine.play({"when": " -w ", "exit_code": 7})
-        done = run()
-        made.machine.play()
-        return done
-
-    made.machine.during = during
-    made.measure("--launcher", "mpiexec")
-    assert {row["threads_per_node"]: row["verdict"] for row in made.rows()} == {2: "valid", 4: "invalid"}
-
-
 # Which launcher
 
 

@@ -15,7 +15,6 @@ from iosweep.plan.expand import make_plan
 from iosweep.plan.launchers import LAUNCHERS
 from iosweep.results import remaining
 from iosweep.results.campaign_documents import TotalSpent
-from iosweep.results.checks.finding import Seen
 from iosweep.results.record import Files
 from iosweep.run import allocation, repetition
 from iosweep.run.budget import Budget, Spent
@@ -113,25 +112,3 @@ def test_bytes_of_a_repetition_that_did_not_end_are_kept(
     with pytest.raises(type(error)):
         allocation.Loop(work, context, budget)._repetition(plan.points[0].id, 1)
     assert kept["spent"].bytes_written == 3 + 100 + 20 + 4096
-
-
-def test_the_runner_judges_by_what_the_nodes_counted_as_merge_does(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    context = context_of(tmp_path, fails)
-    context.nodes = {"n1": SimpleNamespace(memory_bytes=None)}
-    context.target = SimpleNamespace(fstype=None, mount=None)
-    point = context.plan.points[0]
-    step = point.steps()[0]
-    run = repetition._step(context, point, step, 1, ["n1"])[0]
-    head = b'{"host":"n1","interval_s":1.0,"begin_s":0.0,"count":1,"names":["dirty_bytes"]}\n'
-    seen: list[Seen] = []
-
-    def judge(one: Seen) -> list[Any]:
-        seen.append(one)
-        return []
-
-    monkeypatch.setattr("iosweep.results.judging.judge", judge)
-    output = {"stdout": b"", "monitor": head + bytes(4)}
-    repetition._judge(context, point, step, run, output, repetition._Try(["n1"]))
-    assert [one.name for one in seen[0].parsed.evidence.series] == ["dirty_bytes"]
