@@ -117,7 +117,8 @@ def test_a_target_that_no_node_has_is_a_lasting_refusal(job: Job) -> None:
     assert (first.nodes, first.lasting) == (("n2",), False)  # another job may be given other nodes
     job.mount("n1", "-t", "tmpfs", "tmpfs", job.place / "target")
     assert job.refusal().lasting
-    job.held.cluster.on("n2", ["umount", job.place / "target"])
+    job.end()
+    job.mount("n1", "-t", "tmpfs", "tmpfs", job.place / "target")
     third = job.refusal()
     assert (third.nodes, third.lasting) == (("n1",), False)
 
