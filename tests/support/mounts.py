@@ -71,7 +71,9 @@ def received(where: Path) -> Path:
 def replace(where: Path, copy: Path) -> None:
     """Mount such a copy in place of the image. Nothing may use what is mounted there."""
     run("umount", str(where))
+    _detach(where)
     copy.replace(where.with_name(f"{where.name}.img"))
+    _attach(where)
     mount_image(where)
 
 
@@ -163,9 +165,11 @@ def _image(where: Path, size: str, *make: str) -> Iterator[None]:
     image = where.with_name(f"{where.name}.img")
     run("truncate", "-s", size, str(image))
     run(*make, str(image))
+    _attach(where)
     try:
         yield
     finally:
+        _detach(where)
         image.unlink()
 
 
@@ -181,5 +185,17 @@ def _mounted(where: Path) -> Iterator[None]:
 
 
 def mount_image(where: Path) -> None:
-    """Mount the image beside `where` (again). The loop device is detached with the last unmount."""
-    run("mount", "-o", "loop", str(where.with_name(f"{where.name}.img")), str(where))
+    """Mount the image beside `where` (again), by the device that it has: by another one it would be another disk."""
+    run("mount", _devices[where], str(where))
+
+
+_devices: dict[Path, str] = {}
+
+
+def _attach(where: Path) -> None:
+    found = ["losetup", "--find", "--show", str(where.with_name(f"{where.name}.img"))]
+    _devices[where] = subprocess.run(found, stdout=subprocess.PIPE, text=True, check=True).stdout.strip()
+
+
+def _detach(where: Path) -> None:
+    subprocess.run(["losetup", "--detach", _devices.pop(where)], stderr=subprocess.DEVNULL, check=False)
