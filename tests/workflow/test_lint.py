@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from waiting import PATIENCE_S
+
 pytestmark = pytest.mark.local
 
 BIN = Path(sys.executable).parent
@@ -25,5 +27,5 @@ CHECKS = {
 
 @pytest.mark.parametrize("name", CHECKS)
 def test_is_clean(name: str, root: Path) -> None:
-    done = subprocess.run(CHECKS[name], cwd=root, capture_output=True, text=True, timeout=300, check=False)
+    done = subprocess.run(CHECKS[name], cwd=root, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
