@@ -226,7 +226,8 @@ def test_a_report_shows_text(printed: Printed, monkeypatch: pytest.MonkeyPatch) 
 
 
 @pytest.mark.soak
-def test_a_campaign_of_any_name_runs_through_snakemake(tmp_path: Path, fio: Path) -> None:
+@pytest.mark.local
+def test_a_campaign_of_any_name_runs_through_snakemake(tmp_path: Path) -> None:
     place = tmp_path / ANY.translate({ord("{"): "(", ord("}"): ")"})
     campaign = Campaign(place, phases=["rand_read"], axes={}, repetitions=1)
     campaign.file = campaign.file.rename(campaign.place / f"-{ANY}.yaml")

@@ -67,9 +67,6 @@ def test_the_program_that_is_started_is_the_one_whose_hash_is_stored(allocation:
     assert not list(allocation.place.rglob("left.behind"))
 
 
-# Processes
-
-
 # Secrets
 
 MARK = "planted-5f0c2d8e71b94a36"

@@ -215,6 +215,7 @@ class SlurmCampaign(Campaign, Marked):
         self.cluster, self.stage, self._sweeps, self.name = stage.cluster, stage, list(sweeps), name
         self._resources = RESOURCES | {"slurm_partition": f'"{stage.partition}"'} | resources
         self._run: Run | None = None
+        self._gates: list[Path] = []
         (stage.place / "locks").mkdir(exist_ok=True)
         super().__init__(stage.place / name)
         self.path = f"{self.place}/bin{os.pathsep}{os.environ['PATH']}"
@@ -232,16 +233,14 @@ class SlurmCampaign(Campaign, Marked):
 
     def allow(self, repetitions: int, nodes: int = 2) -> None:
         """Let so many repetitions be measured from now on, and the next one wait until `go_on`."""
-        gate = str(self.place / f"gate-{time.monotonic_ns()}")
-        self.play(AS_IT_SAYS | {"times": repetitions * nodes}, AS_IT_SAYS | {"until": gate})
+        self._gates.append(self.place / f"gate-{time.monotonic_ns()}")
+        self.play(AS_IT_SAYS | {"times": repetitions * nodes}, AS_IT_SAYS | {"until": str(self._gates[-1])})
 
     def go_on(self) -> None:
         """Let what waits go on, and all that comes."""
-        rules = msgspec.json.decode((self.place / "bin/rules.json").read_bytes())
         self.play()
-        for rule in rules:
-            if "until" in rule:
-                Path(rule["until"]).touch()
+        for gate in self._gates:
+            gate.touch()
 
     @property
     def environment(self) -> dict[str, str]:

@@ -9,12 +9,13 @@ import os
 import shutil
 import signal
 import subprocess
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+
+from waiting import PATIENCE_S, over, wait_for
 
 pytestmark = pytest.mark.local
 
@@ -23,7 +24,7 @@ REAL_PROGRAMS = ["cat", "chmod", "flock", "grep", "mktemp", "mv", "rm", "tail"]
 
 # Each call of apt-get leaves a line in `calls`: the policy that is in force, then the arguments. A file
 # `fail-install` makes it fail until `update` was called, `fail-always` for good; a fifo `hold` keeps an
-# install waiting.
+# install waiting, which then leaves the policy that is in force at its end.
 APT_GET = """#!/bin/sh
 policy=none
 if [ -x "$IOSWEEP_ROOT/usr/sbin/policy-rc.d" ]; then "$IOSWEEP_ROOT/usr/sbin/policy-rc.d"; policy=$?; fi
@@ -37,7 +38,11 @@ case " $* " in
         for file in fail-install fail-always; do
             if [ -e "$STATE/$file" ]; then echo "E: apt is unhappy" >&2; exit 100; fi
         done
-        if [ -p "$STATE/hold" ]; then read -r go <"$STATE/hold"; fi ;;
+        if [ -p "$STATE/hold" ]; then
+            read -r go <"$STATE/hold"
+            "$IOSWEEP_ROOT/usr/sbin/policy-rc.d"
+            echo "policy=$? at the end" >>"$STATE/calls"
+        fi ;;
 esac
 exit 0
 """
@@ -113,7 +118,7 @@ class Machine:
 
     def run(self, *names: str, **environment: str) -> tuple[int, str, str]:
         with self.start(*names, **environment) as process:
-            out, err = process.communicate(timeout=300)
+            out, err = process.communicate(timeout=PATIENCE_S)
             return process.returncode, out, err
 
     def calls(self) -> list[str]:
@@ -227,11 +232,7 @@ def held_install(machine: Machine) -> Iterator[tuple[subprocess.Popen[str], Call
     end = os.open(machine.state / "hold", os.O_RDWR)
     try:
         with machine.start("fio") as process:
-            patience = time.monotonic() + 300
-            while not machine.installs():
-                assert process.poll() is None, "ended early"
-                assert time.monotonic() < patience
-                time.sleep(0.01)
+            wait_for(machine.installs, over=over(process))
             yield process, lambda: os.write(end, b"go\n")
     finally:
         os.close(end)
@@ -242,11 +243,9 @@ def test_a_signal_waits_for_apt_and_then_cleans_up(machine: Machine, number: sig
     own_policy(machine)
     with held_install(machine) as (process, let_go):
         process.send_signal(number)
-        time.sleep(0.1)
-        assert process.poll() is None
-        assert machine.policy.read_text() != OWN, "services could start while packages are being configured"
         let_go()
-        assert process.wait(timeout=300) == 128 + number
+        assert process.wait(PATIENCE_S) == 128 + number
+    assert machine.calls()[-1] == "policy=101 at the end", "services could start while packages are being configured"
     assert_own_policy(machine)
 
 
@@ -254,7 +253,7 @@ def test_the_run_after_a_kill_puts_the_policy_back(machine: Machine) -> None:
     own_policy(machine)
     with held_install(machine) as (process, _):
         os.killpg(process.pid, signal.SIGKILL)
-        process.wait(timeout=300)
+        process.wait(PATIENCE_S)
     assert machine.saved.read_text() == OWN
     (machine.state / "hold").unlink()
     assert machine.run("fio")[0] == 0

@@ -4,6 +4,7 @@ import itertools
 import json
 import re
 import signal
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -124,12 +125,15 @@ def test_no_repetition_is_lost_or_measured_twice_when_runner_job_and_nodes_die(s
 
 @story()
 def test_a_job_ends_by_itself_before_its_time_limit_and_another_goes_on(stage: Stage) -> None:
-    """Phases of 20 s as the forecast has them, which take longer, in jobs of a minute."""
-    sweep = WRITES | {"axes": {"nodes": [1]}, "phase_time": "20s", "repetitions": 2}
-    campaign = SlurmCampaign(stage, [sweep], runtime="1")
-    campaign.play({"sleep_s": 25.0, "ops_per_s": 1.0})
+    """Jobs of 5 minutes and phases of 4. The first one lasts until there is no time for another."""
+    campaign = SlurmCampaign(stage, [ONE | {"phase_time": "4min", "repetitions": 2}], runtime="5")
+    campaign.allow(0, nodes=1)
     with mounted(stage.cluster, campaign.target):
         run = campaign.start("--until", "tables")
+        [measures] = until(lambda: campaign.processes("--name=seq_write"), campaign.over)
+        ends = told(stage.cluster, measures.environ()["SLURM_JOB_ID"])["EndTime"]
+        until(lambda: datetime.now() > datetime.fromisoformat(ends) - timedelta(minutes=4), campaign.over)
+        campaign.go_on()
         assert run.end() == 0, run.said()
         campaign.complete()
     states = [told(stage.cluster, job)["JobState"] for job in campaign.jobs()]
