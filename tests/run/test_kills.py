@@ -26,7 +26,7 @@ from iosweep.results.store import Store
 from iosweep.target import directory as directories
 from stopped import all_stopped
 from tables import damaged
-from waiting import over, wait_for
+from waiting import PATIENCE_S, over, wait_for
 
 pytestmark = pytest.mark.local
 
@@ -37,10 +37,10 @@ FOUR: dict[str, Any] = SWEEP | {
     "axes": {"threads_per_node": [1, 2], "queue_depth": [1, 2]},
 }
 ONE: dict[str, Any] = FOUR | {"axes": {}}
-#: New files, and sets of many: it takes a while to remove them.
-MANY: dict[str, Any] = ONE | {
+#: New files, which are removed after their repetition, and a set of files, which is removed in the end.
+REMOVED: dict[str, Any] = ONE | {
     "axes": {"write_mode": ["new", "overwrite"]},
-    "options": {"file_size": "4k", "transfer_size": "4k", "files_per_thread": 2000},
+    "options": {"file_size": "4k", "transfer_size": "4k", "files_per_thread": 20},
 }
 #: Longer than any test waits.
 FOREVER_S = 10_000
@@ -53,6 +53,16 @@ signal.signal(signal.SIGUSR2, lambda *_: shell.kill())
 runner = int(shell.stdout.readline())
 shell.wait()
 sys.exit(os.waitstatus_to_exitcode(os.waitpid(runner, 0)[1]))
+"""
+#: As `sitecustomize`: an agent kills its runner and itself before it does something (an audit event) with a name.
+KILLS = """
+import os, sys
+def see(event, arguments):
+    if event == "{event}" and arguments[0] == "{name}":
+        os.kill(os.getppid(), 9)
+        os.kill(os.getpid(), 9)
+if "iosweep.target.agent" in sys.orig_argv:
+    sys.addaudithook(see)
 """
 
 
@@ -91,6 +101,14 @@ class Killed(Allocation):
                 stdout=subprocess.DEVNULL, stderr=stderr,
             )  # fmt: skip
 
+    def dies_before(self, event: str, name: str) -> set[str]:
+        """Run until the agent kills all before it does something; returns what is in the campaign's directory."""
+        (self.place / "sitecustomize.py").write_text(KILLS.format(event=event, name=name))
+        runner = self.start("env", f"PYTHONPATH={self.place}")
+        assert runner.wait(PATIENCE_S) == -signal.SIGKILL
+        self.everything_ended()
+        return self.names()
+
     def called(self) -> int:
         """How often a tool was called, but for its version."""
         return sum("--version" not in call for call in scripted.calls(self.tools))
@@ -110,6 +128,10 @@ class Killed(Allocation):
                 if "iosweep.target.agent" in one.cmdline():
                     return one
         return None
+
+    def names(self) -> set[str]:
+        """What is in the campaign's directory, but for probes."""
+        return {file.name for file in self.ours.glob("*") if not directories.is_probe(file.name)}
 
     def everything_ended(self) -> None:
         wait_for(lambda: not self.processes())
@@ -138,7 +160,7 @@ class Killed(Allocation):
         )
         assert first <= set(stored) <= first.union(*more)
         assert self.files() == sorted(stored)
-        assert not list(self.ours.glob("*"))
+        assert not self.ours.exists()
         assert not (self.results / "scratch").exists()
         rows = self.rows()
         assert len(rows) == len(wanted)
@@ -161,7 +183,7 @@ def in_its_middle(killed: Killed, *prefix: str) -> subprocess.Popen[bytes]:
     killed.configure(FOUR)
     killed.play({"when": "rand_write", "times": 1}, {"when": "rand_write", "sleep_s": FOREVER_S})
     runner = killed.start(*prefix)
-    wait_for(lambda: len(killed.stored()) == 2 and killed.called() == 3, over=over(runner))  # a set, two points
+    wait_for(lambda: len(killed.stored()) == 2 and killed.called() >= 3, over=over(runner))  # a set, two points
     return runner
 
 
@@ -171,7 +193,7 @@ def test_a_signal_ends_the_run_and_all_its_processes_and_keeps_what_was_measured
 ) -> None:
     runner = in_its_middle(killed)
     runner.send_signal(number)
-    assert runner.wait() == ExitCode.INTERRUPTED
+    assert runner.wait(PATIENCE_S) == ExitCode.INTERRUPTED
     assert number.name in (killed.place / "said").read_text()
     killed.everything_ended()
     killed.ends_well(killed.stored())
@@ -180,7 +202,7 @@ def test_a_signal_ends_the_run_and_all_its_processes_and_keeps_what_was_measured
 def test_the_end_of_who_started_it_ends_the_run(killed: Killed) -> None:
     runner = in_its_middle(killed, sys.executable, "-c", PARENT)
     runner.send_signal(signal.SIGUSR2)
-    assert runner.wait() == ExitCode.INTERRUPTED
+    assert runner.wait(PATIENCE_S) == ExitCode.INTERRUPTED
     killed.everything_ended()
     killed.ends_well(killed.stored())
 
@@ -188,7 +210,7 @@ def test_the_end_of_who_started_it_ends_the_run(killed: Killed) -> None:
 def test_nothing_of_a_killed_runner_goes_on(killed: Killed) -> None:
     runner = in_its_middle(killed)
     runner.kill()
-    runner.wait()
+    runner.wait(PATIENCE_S)
     killed.everything_ended()
     killed.ends_well(killed.stored())
 
@@ -200,7 +222,7 @@ def test_a_second_runner_is_refused_and_harms_nothing(killed: Killed) -> None:
     assert killed.stored() == kept
     assert set(below) <= set(killed.processes())
     runner.kill()
-    runner.wait()
+    runner.wait(PATIENCE_S)
     killed.ends_well(kept)
 
 
@@ -208,68 +230,71 @@ def test_a_repetition_whose_agent_is_killed_is_tried_again(killed: Killed) -> No
     killed.configure(ONE, limits={"retried": "100%", "fill": "100%"})
     killed.play({"when": "rand_write", "times": 1, "sleep_s": FOREVER_S})
     runner = killed.start()
-    wait_for(lambda: killed.called() == 2, over=over(runner))
+    wait_for(lambda: killed.called() >= 2, over=over(runner))
     agent = killed.agent()
     assert agent
     agent.kill()
-    assert runner.wait() == 0
+    assert runner.wait(PATIENCE_S) == 0
     killed.everything_ended()
     assert sorted(name[-6:] for name in killed.stored()) == ["-1.zip", "-2.zip", "1.json", "2.json"]
     killed.ends_well(killed.stored(), tries=2)
 
 
-def test_runners_that_are_killed_at_any_moment(killed: Killed, rounds: Rounds, draw: random.Random) -> None:
+def test_a_run_killed_at_any_moment_loses_nothing_it_stored(
+    killed: Killed, rounds: Rounds, draw: random.Random
+) -> None:
     kept: dict[str, bytes] = {}
     for repetitions in range(1, 1 + rounds(3, 100)):
         killed.configure(FOUR | {"repetitions": repetitions})
+        calls = killed.called() + draw.randint(0, 4)  # there are four more at least
         runner = killed.start()
-        if draw.random() < 0.8:
-            wait_for(lambda runner=runner: killed.ours.exists() or runner.poll() is not None)
+        wait_for(lambda calls=calls: killed.called() >= calls, over=over(runner))
         time.sleep(draw.uniform(0, 0.6))
         if draw.random() < 0.5:  # all of it, as when a node runs out of memory
             for process in all_stopped(psutil.Process(runner.pid)) if runner.poll() is None else ():
                 with contextlib.suppress(psutil.NoSuchProcess):
                     process.kill()
         runner.kill()
-        runner.wait()
+        runner.wait(PATIENCE_S)
         killed.everything_ended()
         stored = killed.stored()
         assert {name: stored.get(name) for name in kept} == kept
         kept = stored
-        entries = {file.name for file in killed.ours.glob("*") if not directories.is_probe(file.name)}
-        assert entries <= {"iosweep.json", "iosweep.json.tmp", "fresh", "sets"}
+        assert killed.names() <= {"iosweep.json", "iosweep.json.tmp", "fresh", "sets"}
     killed.ends_well(kept)
 
 
-def test_killed_while_it_claims_its_directory(killed: Killed, rounds: Rounds, draw: random.Random) -> None:
+def test_a_claim_killed_at_any_step_is_made_by_the_next_run(killed: Killed) -> None:
     killed.configure(ONE)
-    for _ in range(rounds(2, 50)):
-        runner = killed.start()
-        wait_for(killed.ours.exists, over=over(runner), pause_s=0)
-        time.sleep(draw.uniform(0, 0.01))
-        runner.kill()
-        runner.wait()
-        killed.everything_ended()
-        found = [f.name for f in killed.ours.glob("*") if not directories.is_probe(f.name)]
-        assert sorted(found) in ([], ["iosweep.json.tmp"], ["iosweep.json"], ["iosweep.json", "sets"])
-        if "iosweep.json" in found:  # it would be claimed already
-            subprocess.run(["rm", "-r", str(killed.ours)], check=True)
+    assert killed.dies_before("os.mkdir", "iosweep-c") == set()
+    assert killed.dies_before("os.remove", "iosweep.json.tmp") == set()
+    assert killed.dies_before("os.rename", "iosweep.json.tmp") == {"iosweep.json.tmp"}
+    assert killed.dies_before("os.remove", directories.PROBE) == {"iosweep.json"}
     killed.ends_well({})
 
 
-def test_killed_while_it_removes_its_files(killed: Killed, rounds: Rounds, draw: random.Random) -> None:
-    killed.configure(MANY)
-    for _ in range(rounds(2, 40)):
-        runner = killed.start()
-        wait_for(lambda: len(killed.stored()) == 4, over=over(runner))
-        time.sleep(draw.uniform(0, 0.2))
-        runner.kill()
-        runner.wait()
-        killed.everything_ended()
+def test_a_removal_killed_at_any_step_is_ended_by_the_next_run(killed: Killed) -> None:
+    """The marker goes last: what is left is ours. The steps from the last to the first, so that none of them is taken
+    before, to make room for a new set."""
+    killed.configure(REMOVED)
+    (new,) = (point.id for point in killed.plan.points if point.options["write_mode"] == "new")
+    steps = {
+        ("os.rmdir", "iosweep-c"): set(),
+        ("os.remove", "iosweep.json"): {"iosweep.json"},
+        ("os.rmdir", "sets"): {"iosweep.json", "sets"},
+        ("os.rmdir", "fio-write-4k-20"): {"iosweep.json", "sets"},
+        ("os.remove", "0.7"): {"iosweep.json", "sets"},
+        ("os.rmdir", f"{new}-r6"): {"iosweep.json", "sets", "fresh"},
+    }
+    for repetitions, (step, left) in enumerate(steps.items(), 1):
+        killed.configure(REMOVED | {"repetitions": repetitions})  # so that there is a set again
+        assert left <= killed.dies_before(*step) <= left | {"fresh"}, step
     killed.ends_well(killed.stored())
 
 
-def test_killed_while_it_stores(tmp_path: Path, rounds: Rounds, draw: random.Random) -> None:
+def test_a_store_killed_at_any_moment_has_what_it_announced(
+    tmp_path: Path, rounds: Rounds, draw: random.Random
+) -> None:
     """What was announced is stored; what was not is there as a whole, or not at all."""
     store = Store(tmp_path / "results")
     told = 0
@@ -291,23 +316,26 @@ def test_killed_while_it_stores(tmp_path: Path, rounds: Rounds, draw: random.Ran
         assert len(list(store.point("p").glob(".*"))) <= 1
 
 
-def kill_while(command: list[str], begun: Callable[[], bool], draw: random.Random) -> None:
-    """Kill a command a moment after it has begun something. It may have been quicker."""
+def kill_while(command: list[str], results: Path, pattern: str, draw: random.Random) -> None:
+    """Kill a command a moment after it has made a new file of the results. It may have been quicker."""
+    before = set(results.glob(pattern))
     with subprocess.Popen(command, stdout=subprocess.DEVNULL, start_new_session=True) as process:
-        while process.poll() is None and not begun():
+        while process.poll() is None and before.issuperset(results.glob(pattern)):
             time.sleep(0.0005)
         time.sleep(draw.uniform(0, 0.03))
         process.kill()
 
 
-def test_tables_are_whole_or_as_they_were(killed: Killed, rounds: Rounds, draw: random.Random) -> None:
+def test_tables_whose_merge_is_killed_are_whole_or_as_they_were(
+    killed: Killed, rounds: Rounds, draw: random.Random
+) -> None:
     killed.configure(FOUR)
     killed.play()
     killed.measure()
     stored, plan_file = killed.stored(), killed.command()[4]
     merge = [sys.executable, "-m", "iosweep", "tables", plan_file]
     for _ in range(rounds(2, 40)):
-        kill_while(merge, lambda: any(killed.results.glob(".*.tmp")), draw)
+        kill_while(merge, killed.results, ".*.tmp", draw)
         assert not damaged(killed.results)
     for file in killed.results.glob(".*"):  # younger ones may be of another that is still at work
         os.utime(file, (0, 0))
@@ -320,7 +348,9 @@ def test_tables_are_whole_or_as_they_were(killed: Killed, rounds: Rounds, draw: 
 
 @pytest.mark.soak
 @pytest.mark.parametrize("what", ["page", "figures"])
-def test_a_report_is_whole_or_as_it_was(killed: Killed, what: str, rounds: Rounds, draw: random.Random) -> None:
+def test_a_report_that_is_killed_is_whole_or_as_it_was(
+    killed: Killed, what: str, rounds: Rounds, draw: random.Random
+) -> None:
     killed.configure(FOUR)
     killed.play()
     killed.measure()
@@ -328,14 +358,16 @@ def test_a_report_is_whole_or_as_it_was(killed: Killed, what: str, rounds: Round
     command = [sys.executable, "-m", "iosweep", "report", f"--{what}", str(killed.results)]
     pattern = "figures/*.*" if what == "figures" else ".report.html.*.tmp"
     for _ in range(rounds(1, 25)):
-        kill_while(command, lambda: any(killed.results.glob(pattern)), draw)
+        kill_while(command, killed.results, pattern, draw)
         assert not damaged(killed.results)
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
     assert not damaged(killed.results)
 
 
 @pytest.mark.soak
-def test_a_workflow_is_killed_while_it_makes_tables(tmp_path: Path, rounds: Rounds, draw: random.Random) -> None:
+def test_a_workflow_killed_while_it_makes_tables_measures_nothing_again(
+    tmp_path: Path, rounds: Rounds, draw: random.Random
+) -> None:
     """All of it, as when memory is out. What is measured is not measured again."""
     campaign = Campaign(tmp_path, phases=["rand_write"], repetitions=1)
     campaign.tables()
@@ -371,12 +403,11 @@ class Hanging(Killed):
         self.target = self.mount / "scratch"
         self.target.mkdir()
         self.ours = self.target / "iosweep-c"
-        self.configure()
         super().plant()
 
-    def configure(self, sweep: dict[str, Any] = FOUR, **document: Any) -> None:
-        limits = {"grace": "2s", "retried": "0%", "fill": "100%"}
-        super().configure(sweep, target={"deadline": "3s"}, limits=limits, **document)
+    def wait(self, deadline: str) -> None:
+        """Configure how long the target may hang."""
+        self.configure(FOUR, target={"deadline": deadline})
 
 
 @pytest.fixture
@@ -392,19 +423,22 @@ def hanging(tmp_path: Path) -> Iterator[Hanging]:
 def test_a_target_that_hangs_ends_the_run_and_loses_nothing(hanging: Hanging, moment: str) -> None:
     server = mounts.server(hanging.mount)
     if moment == "before":
+        hanging.wait("1s")
         os.kill(server, signal.SIGSTOP)
         runner = hanging.start()
     else:
+        hanging.wait("10s")  # it is also for what must succeed before
         hanging.play({"when": "rand_write", "times": 1}, {"when": "rand_write", "sleep_s": FOREVER_S})
         runner = hanging.start()
-        wait_for(lambda: len(hanging.stored()) == 2 and hanging.called() == 3, over=over(runner))
+        wait_for(lambda: len(hanging.stored()) == 2 and hanging.called() >= 3, over=over(runner))
         os.kill(server, signal.SIGSTOP)
         for one in hanging.processes():  # the tool fails, and the runner looks at the target
             with contextlib.suppress(psutil.Error):
                 if "--name=rand_write" in one.cmdline():
                     one.kill()
-    assert runner.wait() == ExitCode.HANGS
+    assert runner.wait(PATIENCE_S) == ExitCode.HANGS
     kept = hanging.stored()
     os.kill(server, signal.SIGCONT)
     wait_for(lambda: not hanging.processes())
+    hanging.wait("60s")
     hanging.ends_well(kept)

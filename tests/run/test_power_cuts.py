@@ -25,6 +25,7 @@ from campaign import COMMITS, SIX, Allocation, Campaign
 from iosweep.results.store import Store
 from stopped import all_killed, all_stopped
 from tables import damaged
+from waiting import PATIENCE_S
 
 pytestmark = pytest.mark.local
 
@@ -37,13 +38,15 @@ def disk(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Path]:
     """Where a file system is mounted that outlives a power cut."""
     if reason := mounts.missing():
         pytest.skip(reason)
-    if request.param not in Path("/proc/filesystems").read_text().split():
-        pytest.skip(f"{request.param}: not in this kernel")
     _, (program, *_), package = mounts.DURABLE[request.param]
     if shutil.which(program) is None:
         pytest.skip(f"{program}: not on PATH (Debian package {package})")
     where = tmp_path / "results"
     where.mkdir()
+    # the kernel loads the module of what is to be mounted, if it has one
+    subprocess.run(["mount", "-t", request.param, "none", where], stderr=subprocess.DEVNULL, check=False)
+    if request.param not in Path("/proc/filesystems").read_text().split():
+        pytest.skip(f"{request.param}: not in this kernel")
     with mounts.durable(where, request.param):
         yield where
 
@@ -54,7 +57,7 @@ def power_cut(disk: Path, *started: subprocess.Popen[bytes]) -> None:
     copy = mounts.received(disk)
     all_killed(stopped)
     for process in started:
-        process.wait()
+        process.wait(PATIENCE_S)
     mounts.replace(disk, copy)
 
 
@@ -67,7 +70,7 @@ def others_sync(disk: Path) -> None:
         os.fsync(to.fileno())
 
 
-def test_of_the_store(disk: Path, rounds: Rounds, draw: random.Random) -> None:
+def test_a_power_cut_takes_nothing_that_the_store_announced(disk: Path, rounds: Rounds, draw: random.Random) -> None:
     """What was announced is there. What was not is there as a whole or not at all, and can be stored."""
     store = Store(disk / "c")
     told = 0
@@ -114,7 +117,9 @@ class Cut(Allocation):
 
 
 @pytest.mark.soak
-def test_of_a_runner(disk: Path, tmp_path: Path, rounds: Rounds, draw: random.Random) -> None:
+def test_a_power_cut_takes_no_repetition_that_was_announced(
+    disk: Path, tmp_path: Path, rounds: Rounds, draw: random.Random
+) -> None:
     cut = Cut(tmp_path)
     repetitions, known = 1, set[tuple[str, int]]()
     cut.configure(SIX | {"repetitions": repetitions})
@@ -141,7 +146,9 @@ def test_of_a_runner(disk: Path, tmp_path: Path, rounds: Rounds, draw: random.Ra
 
 
 @pytest.mark.soak
-def test_right_after_tables_are_made(disk: Path, tmp_path: Path, rounds: Rounds, draw: random.Random) -> None:
+def test_a_power_cut_takes_no_table_and_no_report_that_was_announced(
+    disk: Path, tmp_path: Path, rounds: Rounds, draw: random.Random
+) -> None:
     """Each is the new one or, where it was not announced as done, the one before."""
     cut = Cut(tmp_path)
     cut.configure(SIX)
@@ -169,7 +176,9 @@ def comes(draw: random.Random, disk: Path) -> None:
 
 
 @pytest.mark.soak
-def test_right_after_a_run(disk: Path, tmp_path: Path, rounds: Rounds, draw: random.Random) -> None:
+def test_a_run_after_a_power_cut_makes_the_tables_whole_and_measures_nothing_again(
+    disk: Path, tmp_path: Path, rounds: Rounds, draw: random.Random
+) -> None:
     """Whatever the cut has left of tables and report, the next run makes them whole, and measures nothing."""
     campaign = Campaign(tmp_path, phases=["rand_write"], repetitions=1)
     campaign.run()

@@ -6,9 +6,10 @@ import os
 import shutil
 import struct
 import subprocess
-import time
 from collections.abc import Iterator
 from pathlib import Path
+
+from waiting import PATIENCE_S, over, wait_for
 
 #: EXT4_IOC_SHUTDOWN (XFS has the same number), without writing the journal first.
 _SHUTDOWN, _NO_FLUSH = 0x8004587D, 2
@@ -61,11 +62,14 @@ def received(where: Path) -> Path:
     only. What writes there is to be stopped; the kernel may write at any time, so it is copied until it did not."""
     image = where.with_name(f"{where.name}.img")
     copy = image.with_suffix(".cut")
-    while True:
+
+    def at_rest() -> bool:
         before = image.stat().st_mtime_ns
         run("cp", "--sparse=always", str(image), str(copy))
-        if image.stat().st_mtime_ns == before:
-            return copy
+        return image.stat().st_mtime_ns == before
+
+    wait_for(at_rest)
+    return copy
 
 
 def replace(where: Path, copy: Path) -> None:
@@ -97,7 +101,7 @@ def fuse(where: Path) -> Iterator[None]:
         yield
     finally:
         _servers[where].kill()  # also where it is stopped: what waits for it is let go
-        _servers.pop(where).wait()
+        _servers.pop(where).wait(PATIENCE_S)
         unmount(where)
 
 
@@ -108,9 +112,7 @@ def serve(where: Path) -> None:
     """Start the FUSE server, again if it was killed."""
     source = where.with_name(f"{where.name}.source")
     child = _servers[where] = subprocess.Popen(["bindfs", "-f", str(source), str(where)], stderr=subprocess.DEVNULL)
-    while where not in mount_points():
-        assert child.poll() is None, "bindfs ended"
-        time.sleep(0.002)
+    wait_for(lambda: where in mount_points(), over=over(child), pause_s=0.002)
 
 
 def server(where: Path) -> int:
