@@ -10,7 +10,7 @@ SHELL := /bin/sh
 override BIN := $(CURDIR)/.venv/bin
 override RUN := PATH="$(BIN):$$PATH"
 # What the tests use: programs, and their Debian packages. The second line is the test cluster's.
-override TESTED := fio:fio git:git chromium:chromium bindfs:bindfs
+override TESTED := fio:fio git:git chromium:chromium bindfs:bindfs mkfs.ext4:e2fsprogs
 override CLUSTER := slurmctld:slurm-wlm srun:slurm-client munged:munge ip:iproute2 unshare:util-linux
 override ACCOUNTING := slurmdbd:slurmdbd mariadbd:mariadb-server
 # The two distributed file systems on it, and file systems for power cuts.
