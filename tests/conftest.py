@@ -15,8 +15,7 @@ import shutil
 import signal
 import sys
 from collections import Counter
-from collections.abc import Callable, Generator, Iterable, Iterator
-from itertools import islice
+from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -38,7 +37,6 @@ settings.register_profile("unit", _PATIENT, derandomize=True, max_examples=20)  
 settings.register_profile("soak", _PATIENT, max_examples=2000)
 
 
-Some = Callable[[Iterable[Any]], Iterator[Any]]
 #: Every test is in one: the fastest tier, then those that start processes, then those that need a cluster.
 TIERS = {
     "unit": "Python only: a test that starts a process fails",
@@ -259,15 +257,6 @@ def root() -> Path:
     return Path(__file__).resolve().parent.parent
 
 
-@pytest.fixture
-def no_gc() -> Iterator[None]:
-    """For tests that compare times: a full collection looks at what thousands of tests have left, too."""
-    gc.collect()
-    gc.disable()
-    yield
-    gc.enable()
-
-
 @pytest.fixture(scope="session")
 def soak(pytestconfig: pytest.Config) -> bool:
     return bool(pytestconfig.getoption("soak"))
@@ -277,12 +266,6 @@ def soak(pytestconfig: pytest.Config) -> bool:
 def rounds(soak: bool) -> Callable[[int, int], int]:
     """How often to repeat something random: `rounds(20, 200)` is 20, and 200 under --soak (`make soak`)."""
     return lambda usual, long: long if soak else usual
-
-
-@pytest.fixture(scope="session")
-def some(rounds: Callable[[int, int], int]) -> Some:
-    """Every fifth of many cases, and all of them under --soak."""
-    return lambda cases: islice(cases, 0, None, rounds(5, 1))
 
 
 @pytest.fixture

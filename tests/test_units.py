@@ -68,7 +68,7 @@ def test_a_size_name_reads_back_as_the_same_size(size: int, number: int, unit: s
     assert units.size_name(units.parse_size(f"{number}{unit}")) == f"{number}{unit}"
 
 
-def test_what_a_person_reads() -> None:
+def test_sizes_and_durations_are_written_for_people() -> None:
     sizes = {
         0: "0 B", 1023: "1023 B", 1024: "1.0 KiB", 4096: "4.0 KiB", 128 << 10: "128 KiB", 3 << 30: "3.0 GiB",
         int(4.1 * (1 << 40)): "4.1 TiB", 1 << 50: "1.0 PiB", 5000 << 50: "5000.0 PiB",

@@ -91,7 +91,7 @@ def test_data_sets_are_prepared_once(made: Watched) -> None:
 # --- what the store says
 
 
-def test_before_anything_was_measured(made: Watched, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_nothing_measured_is_no_error(made: Watched, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     [allocation] = made.look().allocations
     assert (allocation.state, allocation.repetitions_done, allocation.repetitions_left) == ("not begun", 0, 12)
     shutil.rmtree(made.results / "plans")
@@ -100,7 +100,9 @@ def test_before_anything_was_measured(made: Watched, tmp_path: Path, capsys: pyt
     assert cli.main(["watch", str(tmp_path / "none")]) == 1
 
 
-def test_half_of_it(made: Watched, snapshot: SnapshotAssertion, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_done_and_left_is_counted(
+    made: Watched, snapshot: SnapshotAssertion, monkeypatch: pytest.MonkeyPatch
+) -> None:
     points = made.plan.points
     for point in points[:6]:
         made.measure(point)
@@ -135,7 +137,7 @@ def test_what_is_tried_again_or_of_another_build_is_not_done(made: Watched) -> N
     assert (a.repetitions_done, a.repetitions_left) == (1, 11)
 
 
-def test_a_damaged_store(made: Watched) -> None:
+def test_damaged_results_are_not_counted_as_done(made: Watched) -> None:
     for point in made.plan.points[:5]:
         made.measure(point)
     folders = [made.store.point(p.id) for p in made.plan.points]
@@ -197,7 +199,7 @@ def test_the_plan_that_is_measured(tmp_path: Path, made: Watched) -> None:
     assert campaign.look().plan == made.plan.digest  # an older one that was taken up again
 
 
-def test_why_it_ended(made: Watched) -> None:
+def test_an_allocation_that_ended_says_why(made: Watched) -> None:
     made.measure(made.plan.points[0])
     assert made.look().allocations[0].state == "stopped"
     (made.results / "logs").mkdir()

@@ -247,7 +247,7 @@ def test_the_reason_of_a_job_that_failed_is_told_and_the_next_is_kept_off_its_no
     run.store.set_refusal("1-node", Refusal("on n1: the target hangs", nodes=("n1",)))
     run.slurm.jobs["7"][0] = "FAILED"
     run.over(small)
-    assert "on n1: the target hangs\n" in said()
+    assert "the target hangs\n" in said()
     assert (small.errors, small.attempt) == ([], 2)  # in place of Snakemake's page
     assert run.attempts.bad_nodes("1-node") == {"n1"}
     run.executor.run_jobs([small])

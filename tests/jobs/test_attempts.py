@@ -45,7 +45,7 @@ def case(tmp_path: Path) -> Case:
 
 
 def test_a_job_is_tried_again_and_its_reason_is_removed(case: Case) -> None:
-    assert case.fails(reason="a tool is not there") is Next.RETRY
+    assert case.fails(reason="no tool") is Next.RETRY
     assert case.jobs.refusal(NAME) is None
     assert case.jobs.minutes(NAME) == 10
 
@@ -55,9 +55,9 @@ def test_a_lasting_reason_is_not_tried_again(case: Case) -> None:
 
 
 def test_a_reason_that_all_nodes_had_twice_is_not_tried_again(case: Case) -> None:
-    assert case.fails(reason="on n1, n2: no such directory", nodes=["n1", "n2"]) is Next.RETRY
+    assert case.fails(reason="on n1, n2: gone", nodes=["n1", "n2"]) is Next.RETRY
     assert case.jobs.bad_nodes(NAME) == {"n1", "n2"}
-    assert case.fails(reason="on n3, n4: no such directory", nodes=["n3", "n4"]) is Next.NONE
+    assert case.fails(reason="on n3, n4: gone", nodes=["n3", "n4"]) is Next.NONE
 
 
 def test_only_a_job_that_was_too_short_makes_the_next_one_longer(case: Case) -> None:
@@ -75,9 +75,9 @@ def test_to_have_measured_something_is_free(case: Case) -> None:
 
 
 def test_another_campaign_is_waited_for_once(case: Case) -> None:
-    assert case.fails(reason="is being measured by job 5", after="5") is Next.FREE
+    assert case.fails(reason="taken", after="5") is Next.FREE
     assert "afterany:5" in case.jobs.options(NAME, "pfs")
-    assert case.fails(reason="is being measured by job 5", after="5") is Next.RETRY  # it left its lock
+    assert case.fails(reason="taken", after="5") is Next.RETRY  # it left its lock
     assert case.fails() is Next.RETRY
     assert "afterany" not in case.jobs.options(NAME, "pfs")
 

@@ -60,7 +60,7 @@ def test_slurmd_counts_in_this_order(tmp_path: Path) -> None:
 # /sys that says less
 
 
-def test_an_old_kernel(tmp_path: Path) -> None:
+def test_cores_are_the_same_on_an_old_kernel(tmp_path: Path) -> None:
     """Before 5.3: thread_siblings_list and core_siblings_list alone."""
     root = tree(tmp_path, sockets=2, numa_per_socket=1, cores_per_numa=2, threads=2)
     whole = Topology.read(root)

@@ -69,7 +69,7 @@ def kernel(tmp_path: Path) -> Kernel:
     return Kernel(tmp_path)
 
 
-def test_the_files_say() -> None:
+def test_counters_are_read_in_bytes_from_what_the_kernel_prints() -> None:
     assert disk(STAT) == Bytes(403097970 * 512, 822770536 * 512)
     assert disk("") is disk("1 2 x 4 5 6 7") is None
     assert interfaces(NET.format(received=5, sent=6)) == {"lo": (3521094, 3521094), "eth0": (5, 6), "bond0": (99, 99)}

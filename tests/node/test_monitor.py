@@ -27,7 +27,7 @@ def test_cpus_that_measure_and_others() -> None:
     assert all(map(math.isnan, everything[5:]))
 
 
-def test_memory_and_disks() -> None:
+def test_memory_and_disks_are_read_in_bytes_and_shares() -> None:
     text = b"MemTotal: 9 kB\nMemAvailable:   4 kB\nBuffers: 1 kB\nCached: 2 kB\nDirty: 3 kB\nWriteback: 0 kB\nHuge: 5\n"
     assert list(monitor.memory(text)) == [4096, 3072, 0, 3072]
     assert all(map(math.isnan, monitor.memory(b"")))

@@ -89,7 +89,7 @@ def server(directory: Path, changes: Mapping[str, str | None] = MappingProxyType
     return collect_facts.facts(TARGET, SPACE, {"fio": ("/usr/bin/fio", "fio-3.36")}, tree(directory, kept))
 
 
-def test_facts_of_a_server(tmp_path: Path, snapshot: SnapshotAssertion) -> None:
+def test_facts_of_a_server_have_their_units(tmp_path: Path, snapshot: SnapshotAssertion) -> None:
     found = server(tmp_path).row()
     assert datetime.fromisoformat(found.pop("read_at")).utcoffset() is not None
     # what a unit or a hyper-thread could make wrong

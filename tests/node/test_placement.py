@@ -48,12 +48,12 @@ BY_HAND: list[tuple[Machine, Policy, int, str, str]] = [
 ]
 
 
-def test_ranks_by_hand() -> None:
+def test_ranks_are_placed_as_by_hand() -> None:
     for made, policy, ranks, without, expected in BY_HAND:
         assert placed(made, ranks, policy, without) == expected, (policy, ranks, without, expected)
 
 
-def test_a_core_for_each_rank_by_hand() -> None:
+def test_a_core_for_each_rank_is_chosen_as_by_hand() -> None:
     assert placed(SMALL, 9, "spread", "", "core") == "0+8 4+12 2+10 6+14 1+9 5+13 3+11 7+15 0+8"
     assert placed(SMALL, 2, "pack", "0", "core") == "1+9 2+10"
     binding = place(3, frozenset({0, 1, 9}), SMALL.topology, "pack", "core")

@@ -132,7 +132,7 @@ def test_cpus_that_are_reserved_and_not_named_let_nothing_run(tmp_path: Path) ->
     assert find(node(tmp_path, mounts="rw,num_cores=2"), None, tmp_path, chosen).listed is None
 
 
-def test_cgroups_of_both_versions(tmp_path: Path) -> None:
+def test_reserved_cpus_are_read_from_cgroups_of_both_versions(tmp_path: Path) -> None:
     for group, name in (
         ("cpuset/weka-client", "cpuset.effective_cpus"),
         ("unified/weka.slice", "cpuset.cpus"),
@@ -166,7 +166,7 @@ def test_containers_that_run_are_counted_and_those_without_cores_are_not(tmp_pat
 # --- disagreements, and what a job may use of them
 
 
-def test_sources_that_disagree(tmp_path: Path, snapshot: SnapshotAssertion) -> None:
+def test_where_sources_disagree_the_cpus_of_all_are_kept_off(tmp_path: Path, snapshot: SnapshotAssertion) -> None:
     """All of their CPUs are kept off, and the disagreement is told; the configuration takes the place of all."""
     mounted, plain = node(tmp_path / "m", mounts="rw,core=24,core=25"), node(tmp_path)
     four = weka_with(client0=resources(24, 25, 26, 27))

@@ -131,13 +131,13 @@ class TestSources:
                     assert unit == ("GiB/s" if "throughput" in title else "ops/s")
         assert shares(campaign, results, name) == pytest.approx([1.0] * 15)
 
-    def test_wekas_small_write_latency(self) -> None:
+    def test_wekas_small_write_latency_is_reproduced(self) -> None:
         campaign, results = seeds.campaign(seeds.small_write(), "weka-small-write-latency", nodes=[1])
         assert shares(campaign, results) == pytest.approx([1.0] * 8)
         rate, latency = headline.groups(results)[0].entries
         assert (rate.value, latency.value) == ("1,879 IOPS", "531 µs")
 
-    def test_wekas_table_of_mdtest(self) -> None:
+    def test_wekas_table_of_mdtest_is_reproduced(self) -> None:
         known = {"nodes": 8, "threads_per_node": 136, "files_per_thread": 18382, "unique_directory": True}
         rows = seeds.output("mdtest", "mdtest/seeds/weka_1088_tasks.out", "weka.metadata", file_size_bytes=0, **known)
         (table,) = benchmark_tables.metadata(*seeds.campaign(rows, "weka", nodes=[8]))

@@ -424,7 +424,7 @@ def test_a_check_finds_what_is_wrong_and_passes_what_is_well(check: Check) -> No
     assert tried >= {PASS, FAIL} - ({FAIL} if check.name in CANNOT_FAIL else set())
 
 
-def test_what_the_checks_say(snapshot: SnapshotAssertion) -> None:
+def test_each_finding_has_its_evidence(snapshot: SnapshotAssertion) -> None:
     looks = {check.name: check.look for check in CHECKS}
     found = [(name, looks[name](seen(**changes))) for name, _, changes in CASES]
     assert "\n".join(f"{name}: {one.outcome}: {one.evidence}" for name, one in found) == snapshot

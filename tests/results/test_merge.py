@@ -238,7 +238,7 @@ def seen(hosts: list[str], masks: list[list[str]], **changes: Any) -> dict[str, 
     return found | changes
 
 
-def test_cpus_that_were_seen(tmp_path: Path) -> None:
+def test_cpus_that_a_tool_ran_on_are_in_the_table(tmp_path: Path) -> None:
     campaign = measurable(tmp_path)
     nodes = {host: f"key-{host}" for host in ("n2", "n1")}
     for host, key in nodes.items():

@@ -40,7 +40,7 @@ def steps(*figures: list[float] | None) -> list[dict[str, list[float]] | None]:
         ([[10], [20], [39, 43], [41, 40], [40, 41]], Reached(5, top=2)),  # the noise of all steps, not of the first two
     ],
 )
-def test_the_rule(figures: list[list[float] | None], found: Reached) -> None:
+def test_a_ramp_ends_after_two_steps_without_a_gain(figures: list[list[float] | None], found: Reached) -> None:
     assert reached(steps(*figures)) == found
 
 
@@ -126,7 +126,7 @@ def test_a_step_that_cannot_be_measured_is_passed_over(plan: Plan) -> None:
     assert left(plan, {}, missing, here) == {"1-node": {depth(plan, 2): [1, 2]}}
 
 
-def test_knee() -> None:
+def test_the_knee_is_the_first_step_that_reaches_the_peak() -> None:
     exact = knee([[1.0, 1.0], [2.0, 2.0], [4.0, 4.0], [4.0, 4.0]])
     assert exact is not None
     assert (exact.step, exact.low, exact.high, exact.peak) == (2, 2, 2, 2)

@@ -115,7 +115,7 @@ def test_what_another_try_may_cure_is_tried_once_more(plan: Plan) -> None:
     assert left(plan, stored(*results), {}, HERE) == {"1-node": {plan.points[0].id: [3]}}
 
 
-def test_the_budget_of_tries(tmp_path: Path) -> None:
+def test_tries_have_a_budget(tmp_path: Path) -> None:
     """On a node that is always busy, trying everything twice would cure nothing."""
     for share, points, failing, spent, tried in (
         ("10%", 2, 6, 0, 3),  # of six repetitions three may be tried again
@@ -336,7 +336,7 @@ def test_equal_points_have_one_winner() -> None:
     assert best([]) is best([None]) is None
 
 
-def test_which_repetitions_choose() -> None:
+def test_valid_repetitions_choose_the_best_where_there_are_some() -> None:
     repetitions: list[tuple[float | None, bool]]
     for repetitions, found in (
         ([(9.0, True), (1.0, False), (8.0, True)], Candidate("p", [9.0, 8.0], True, [9.0, 1.0, 8.0])),
@@ -386,7 +386,7 @@ PLANS: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("kind", PLANS)
-def test_they_agree(tmp_path: Path, kind: str) -> None:
+def test_the_table_and_the_plan_agree_on_what_is_left(tmp_path: Path, kind: str) -> None:
     draw = random.Random(kind)
     for k in range(2):
         sweeps = document(repetitions=draw.choice((1, 2, 3)), **PLANS[kind])

@@ -129,7 +129,7 @@ def test_a_single_point_has_no_common_change() -> None:
     assert common_change([({1: 1.0, 2: 2.0}, {1: 1.0, 2: 2.0})]) is None
 
 
-def test_holm() -> None:
+def test_p_values_of_many_comparisons_are_raised_as_holm_does() -> None:
     assert holm([0.01, 0.04, 0.03, 0.005]) == pytest.approx([0.03, 0.06, 0.06, 0.02])
     assert holm([]) == []
     assert holm([0.9, 0.8]) == [1.0, 1.0]
@@ -187,7 +187,7 @@ def found(values: list[float], alike: bool = True) -> Finding:
     return precise(sample, interval(values))
 
 
-def test_what_repetitions_show(snapshot: SnapshotAssertion) -> None:
+def test_repetitions_that_do_not_repeat_are_found(snapshot: SnapshotAssertion) -> None:
     told = []
     for values, outcome in (
         ([100.0, 100.1, 100.2, 100.1, 100.0], "pass"),

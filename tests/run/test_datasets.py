@@ -131,7 +131,7 @@ def test_one_node_cannot_write_its_files(sets: tuple[DataSets, Writer, Path], tm
     found, writer, _ = sets
     writer.fails = "s.node1"
     wrong = found.ready(file_set("0"), "fio", ("n1", "n2")).wrong
-    assert any("preparing them failed (exit code 28): no space" in each for each in wrong)
+    assert any("exit code 28" in each for each in wrong)
     kept = msgspec.json.decode((tmp_path / "results/sets/sets.s.node1.json").read_bytes())
     assert (kept["hosts"], kept["exit_code"], kept["stderr"]) == (["n1"], 28, "\nno space\n")
     writer.fails = ""

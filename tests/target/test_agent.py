@@ -155,7 +155,7 @@ def test_refusals_and_errors_of_the_file_system_are_answers(agent: Agent, tmp_pa
     pid = started(agent)
     with pytest.raises(Refused, match="does not exist"):
         agent.call(identify.identify, f"{tmp_path}/none")
-    with pytest.raises(TargetError, match="No such file or directory") as caught:
+    with pytest.raises(TargetError) as caught:
         agent.call(identify.space, f"{tmp_path}/none")
     assert caught.value.errno == 2
     (tmp_path / "iosweep-c").mkdir()
@@ -168,7 +168,7 @@ def test_refusals_and_errors_of_the_file_system_are_answers(agent: Agent, tmp_pa
 @pytest.mark.local
 def test_a_child_that_dies_is_an_error_and_the_next_call_has_another(agent: Agent) -> None:
     started(agent)
-    with pytest.raises(TargetError, match=r"ended by itself \(exit code 1\)"):
+    with pytest.raises(TargetError, match="exit code 1"):
         agent.call(alive, 1)  # it does not know this operation
     os.kill(pid := started(agent), signal.SIGKILL)
     wait_until_gone(pid)

@@ -88,9 +88,9 @@ def test_a_layout_is_set_on_the_campaigns_directory_alone_without_a_shell(
 
 
 def test_a_command_that_fails_or_is_not_there_is_named(campaign: str, says: Callable[..., None]) -> None:
-    with pytest.raises(Refused, match="lfs is not on PATH"):
+    with pytest.raises(Refused, match="lfs"):
         layout.set_layout(at(campaign), "lustre", ["-c", "4"])
-    assert layout.read_layout(at(campaign), "gpfs") == "not recorded: mmlsattr is not on PATH"
+    assert layout.read_layout(at(campaign), "gpfs").startswith("not recorded: mmlsattr ")
     for out, err, said in ((b"out\nmore", b"", "out"), (b"", b"", "it says nothing"), (b"a", b"\nb \x1b[2J\nc", "b")):
         says(out, err, 22)
         with pytest.raises(Refused, match=f"lfs setstripe -c 9.*exit code 22: {said}") as caught:

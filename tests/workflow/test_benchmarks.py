@@ -33,7 +33,7 @@ PROMISED = {
 
 
 @pytest.mark.parametrize("name", PROMISED)
-def test_gives_its_rows(name: str, root: Path, tmp_path: Path) -> None:
+def test_a_benchmark_gives_the_rows_that_it_promises(name: str, root: Path, tmp_path: Path) -> None:
     promised, needs = PROMISED[name]
     if needs and shutil.which("fio") is None:
         pytest.skip("fio: not on PATH (Debian package fio)")

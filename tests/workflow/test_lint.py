@@ -26,7 +26,7 @@ CHECKS = {
 
 
 @pytest.mark.parametrize("name", CHECKS)
-def test_is_clean(name: str, root: Path, tmp_path: Path) -> None:
+def test_style_types_and_documentation_are_clean(name: str, root: Path, tmp_path: Path) -> None:
     argv = [*CHECKS[name], tmp_path] if name == "documentation" else CHECKS[name]
     done = subprocess.run(argv, cwd=root, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
     assert done.returncode == 0, done.stdout + done.stderr

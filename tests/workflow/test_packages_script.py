@@ -182,11 +182,11 @@ def test_refuses_in_one_line_with_the_command(
 def test_what_is_no_name_reaches_nobody(machine: Machine, name: str) -> None:
     code, out, err = machine.run("fio", name)
     assert (code, out) == (1, "")
-    assert "is not the name of a package" in err
+    assert "not the name" in err
     assert machine.calls() == []
 
 
-def test_unknown_package(machine: Machine) -> None:
+def test_an_unknown_package_is_named_and_nothing_is_installed(machine: Machine) -> None:
     code, _, err = machine.run("fio", "fioo")
     assert code == 1
     assert "no package is named 'fioo'" in err

@@ -53,7 +53,7 @@ def test_a_change_makes_only_what_depends_on_it_again(tmp_path: Path, monkeypatc
     assert found == made_again
 
 
-def test_how_imports_are_found() -> None:
+def test_every_form_of_import_is_found() -> None:
     texts: dict[bytes, set[str]] = {
         b"from iosweep.units import human_size": {"iosweep.units", "iosweep.units.human_size"},
         b"from iosweep import (\n    a,  # why\n    b as c,\n)\n": {"iosweep", "iosweep.a", "iosweep.b"},

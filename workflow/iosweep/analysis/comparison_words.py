@@ -306,9 +306,7 @@ def advice(hint: Hint | None) -> str:
         which = " ".join(f"--ignore {name}" for name in hint.differ)
         parts.append(f"`{which}` would compare {human_count(hint.matched, 'result')}: their values differ everywhere")
     if hint.conditions:
-        parts.append(
-            f"{listing(list(hint.conditions))} differ everywhere, and figures that differ in these never compare"
-        )
+        parts.append(f"no two results have the same {listing(list(hint.conditions))}, without which no figures compare")
     return "; ".join(parts)
 
 
