@@ -18,15 +18,12 @@ import scripted
 from iosweep.commands import cli
 from iosweep.commands.doctor import judge_nodes, judge_slurm
 from iosweep.commands.doctor.judge_nodes import Answers, Asked
-from iosweep.config import sweep_file as config
 from iosweep.errors import Unusable
-from iosweep.files import documents
 from iosweep.findings import Line
 from iosweep.jobs import submission
 from iosweep.jobs.profile import Profile, read
 from iosweep.node.node_facts import NodeFacts, ReservedSource
 from iosweep.node.reserved import resolve
-from iosweep.programs import spack_environment
 from slurm import Cluster
 from topologies import machine
 
@@ -279,14 +276,13 @@ def test_exclusion_needs_a_license_or_a_lock_that_all_nodes_see() -> None:
 # --- on the machine
 
 
-def test_no_slurm_is_one_line(
+def test_a_machine_without_slurm_is_told_in_one_line(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     assert cli.main(["doctor", "--slurm"]) == 1
-    captured = capsys.readouterr()
-    assert captured.err.startswith("there is no Slurm here")
-    assert captured.err.count("\n") == 1
+    said = capsys.readouterr().err
+    assert "sbatch" in said and said.count("\n") == 1
 
 
 # --- on the cluster
@@ -325,16 +321,7 @@ class Site:
 
     def doctor(self, *arguments: str, env: dict[str, str | None] | None = None, code: int = 1) -> dict[str, list[Line]]:
         """check -> its lines."""
-        command = [
-            sys.executable,
-            "-m",
-            "iosweep",
-            "doctor",
-            "--slurm",
-            "--profile",
-            "profile",
-            "--configfile",
-        ]
+        command = [sys.executable, *["-m", "iosweep", "doctor", "--slurm", "--profile", "profile", "--configfile"]]
         env = {"PATH": f"{self.tools}:{os.environ['PATH']}"} | (env or {})
         done = self.cluster.run([*command, "c.yaml", "--json", *arguments], cwd=self.place, env=env, check=False)
         assert done.returncode == code, done.stdout + done.stderr
@@ -363,23 +350,6 @@ def test_a_healthy_cluster_has_nothing_wrong_and_nothing_is_left_behind(here: Si
     assert not here.cluster.squeue()
 
 
-def test_tools_that_spack_has_built_are_those_that_the_nodes_have(here: Site) -> None:
-    here.profile(runtime=60, tools="spack")
-    configuration = here.place / "c.yaml"
-    tools = here.place.with_name(f"{here.place.name}-tools")  # what is made here must not stay
-    scripted.install(tools / "bin")
-    configuration.write_text(f"{configuration.read_text()}\ntools: {{directory: {tools}}}\n")
-    place = spack_environment.read(config.read(configuration))
-    place.file.parent.mkdir()
-    known = {"path": str(tools / "bin" / "fio"), "version": "fio-3.33", "sha256": "ab", "package": None}
-    (tools / "store").mkdir()
-    document = {"path": [str(tools / "bin")], "store": str(tools / "store"), "tools": {"fio": known}, "mpi": None}
-    document["environment"] = {"digest": place.digest}
-    place.file.write_bytes(documents.dump(document))
-    after = here.doctor()
-    assert (after["Spack"][0].outcome, after["tools"][0].outcome) == ("ok", "ok")
-
-
 def test_what_is_wrong_in_profile_and_configuration_is_named(here: Site) -> None:
     here.profile(slurm_partition="short", runtime=60, licenses="gpfs")
     here.configure(nodes=3, reserved=",".join(map(str, range(here.cluster.cpus))))
@@ -393,14 +363,6 @@ def test_what_is_wrong_in_profile_and_configuration_is_named(here: Site) -> None
     assert [re.search(r":(\d+): default-resources\.(\w+)", line.seen).groups() for line in wrong] == [  # type: ignore[union-attr]
         ("3", "launcher"), ("5", "runtime"), ("6", "licence"),
     ]  # fmt: skip
-
-
-def test_nodes_without_usable_cpus_or_space_for_the_campaign_are_wrong(here: Site) -> None:
-    here.configure(reserved=",".join(map(str, range(here.cluster.cpus))))
-    with (here.place / "c.yaml").open("a") as file:
-        file.write("limits: {share_of_free: 0%}\n")
-    found = here.doctor()
-    assert {found[check][0].outcome for check in ("CPUs", "space")} == {"wrong"}
 
 
 def test_a_node_that_sees_other_directories_is_named(here: Site) -> None:

@@ -11,9 +11,7 @@ import yaml
 
 from campaign import METADATA, TEXT, document
 from iosweep.commands import cli, generate
-from iosweep.config import models, sections
-from iosweep.results import checks, columns
-from iosweep.tools import tools
+from iosweep.config import models
 
 Validate = Callable[[Any], None]
 
@@ -101,13 +99,3 @@ def test_the_schema_refuses_what_the_models_refuse(validate: Validate) -> None:
         except jsonschema.ValidationError:
             continue
         pytest.fail(f"{new} is taken")
-
-
-def test_everything_has_a_description() -> None:
-    for tool in tools().values():
-        for each in (*tool.options.values(), *tool.phases.values()):
-            assert each.help
-    assert all(c.doc.endswith(".") for c in (*columns.result_columns(), *columns.CHECK_COLUMNS, *columns.NODE_COLUMNS))
-    assert all(c.doc for c in checks.OF_A_ROW)
-    for model in (models.campaign_model(), sections.Target, sections.Limits, models.Scale, models.SuiteEntry):
-        assert [name for name, field in model.model_fields.items() if not field.description] == []

@@ -112,14 +112,6 @@ def test_campaigns_of_one_day_are_told_apart(tmp_path: Path, capsys: Capture) ->
     assert re.search(r"2025-06-02 \d\d:\d\d:\d\d \(run\)", " ".join(capsys.readouterr().out.split()))
 
 
-def test_figures_that_no_storage_has(tmp_path: Path, capsys: Capture) -> None:
-    """Tables of others may have any number that a column takes: their ratios are beyond those of floats."""
-    for number in range(8):
-        night(tmp_path / "results", number, root=3e4 if number >= 4 else 1e-155)
-    assert cli.main(["history", str(tmp_path / "results"), "--html", str(tmp_path / "h.html")]) == 0
-    assert "8 campaigns" in capsys.readouterr().out
-
-
 def test_what_is_no_history_or_no_part_of_it(nights: Path, capsys: Capture) -> None:
     for arguments in ([nights / "night-01"], ["nothing"], ["a" * 5000]):
         assert cli.main(["history", *map(str, arguments)]) == 2
