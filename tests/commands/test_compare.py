@@ -14,7 +14,7 @@ from iosweep.commands import cli, compare
 Capture = pytest.CaptureFixture[str]
 SWEEPS = [
     factory.sweep("threads", ["seq_write", "rand_read"], {"threads_per_node": [1, 2], "transfer_size": [4096, 65536]}),
-    factory.sweep("metadata", factory.METADATA_PHASES, {"threads_per_node": [1, 2, 4]}),
+    factory.sweep("metadata", factory.METADATA_PHASES, {"threads_per_node": [1, 2]}),
 ]
 
 
@@ -88,19 +88,13 @@ def test_an_exit_code_fails_a_pipeline_only_where_it_was_asked_to(capsys: Captur
         "before after": 0,
         "before after --fail-on regression": 1,
         "after before --fail-on regression": 0,  # improvements are none
-        "before before --fail-on regression": 0,
         "before before --fail-on undecided --at-least 1%": 1,
         "before before --fail-on undecided --at-least 50%": 0,
         "before after --at-least 40% --fail-on regression": 0,
         "before": 2,
-        "before nothing": 2,
+        "before after --like before": 2,  # a campaign is no other session of itself
         "before after --ignore data": 2,
         "before after --ignore nonsense": 2,
-        # a campaign is no other session of itself, nor one with nothing in common or nothing valid
-        "before after --like before": 2,
-        "before after --like after": 2,
-        "before after --like deep": 2,
-        "before after --like invalid-1": 2,
     }
     for arguments, code in codes.items():
         assert cli.main(["compare", *arguments.split()]) == code, arguments
@@ -111,7 +105,7 @@ def test_json_has_what_is_known_of_sessions(place: Path, capsys: Capture) -> Non
     make(place, "third", seed=4, nodes=[factory.NODE | {"kernel": "6.9.0"}])
     assert cli.main(["compare", "before", "after", "--json", "--like", "before-2", "third"]) == 0
     [one] = read(capsys).comparisons
-    assert [(like.name, like.results) for like in one.like] == [("before-2", 17), ("third", 17)]
+    assert [(like.name, like.results) for like in one.like] == [("before-2", 14), ("third", 14)]
     assert [[change.what for change in like.changes] for like in one.like] == [[], ["kernel"]]
     assert one.sessions
     assert {own.sessions for own in one.sessions} == {3}
@@ -143,16 +137,16 @@ def test_what_cannot_be_compared_is_said_with_the_reason(
     assert cli.main(["compare", "before", "deep", "--ignore", "queue_depth"]) == 0
 
 
-def test_campaigns_of_one_name_are_told_apart_by_their_targets_or_directories(place: Path, capsys: Capture) -> None:
+def test_campaigns_of_one_name_are_told_apart_and_names_drive_no_terminal(place: Path, capsys: Capture) -> None:
     make(place, "elsewhere", campaign="before")
     assert cli.main(["compare", "before", "elsewhere"]) == 0
-    assert capsys.readouterr().out.startswith("before in elsewhere against before in before\n")
-
-
-def test_without_tables_nothing_is_compared(place: Path, capsys: Capture) -> None:
-    (make(place, "gone") / "results.parquet").unlink()
-    assert cli.main(["compare", "before", "gone"]) == 2
-    assert "results.parquet is gone" in capsys.readouterr().err
+    assert "before in elsewhere" in capsys.readouterr().out
+    make(place, "evil", campaign="\x1b[31mred")
+    assert cli.main(["compare", "before", "evil"]) == cli.main(["compare", "before", "evil", "--json"]) == 0
+    assert "\x1b" not in capsys.readouterr().out
+    (place / "results/elsewhere/results.parquet").unlink()
+    assert cli.main(["compare", "before", "elsewhere"]) == 2
+    assert "results.parquet" in capsys.readouterr().err
 
 
 def test_a_page_is_written_also_where_the_reader_of_the_text_has_left(
@@ -169,10 +163,3 @@ def test_a_page_is_written_also_where_the_reader_of_the_text_has_left(
     with pytest.raises(BrokenPipeError):
         compare.run(cli._parse(["compare", "before", "after", "--html", "other.html"]))
     assert (place / "other.html").exists()
-
-
-def test_names_of_campaigns_drive_no_terminal(place: Path, capsys: Capture) -> None:
-    make(place, "evil", campaign="\x1b[31mred")
-    assert cli.main(["compare", "before", "evil"]) == 0
-    assert cli.main(["compare", "before", "evil", "--json"]) == 0
-    assert "\x1b" not in capsys.readouterr().out

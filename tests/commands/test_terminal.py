@@ -3,7 +3,6 @@
 import io
 import os
 import shutil
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -52,27 +51,6 @@ def test_json_is_the_same_without_control_characters() -> None:
         if "\udcff" not in text:
             assert msgspec.json.decode(printed) == {"a": [text, 1.5]}
             assert ("µ" in printed) == ("µ" in text)
-
-
-class _Terminal(io.StringIO):
-    def isatty(self) -> bool:
-        return True
-
-
-def test_a_word_while_a_command_works_is_for_terminals_and_does_not_stay(monkeypatch: pytest.MonkeyPatch) -> None:
-    for term in ("xterm", "dumb"):
-        monkeypatch.setenv("TERM", term)
-        monkeypatch.setattr(sys, "stderr", seen := _Terminal())
-        with terminal.working("reading [results] ..."):
-            pass
-        assert "reading [results] ..." in seen.getvalue()
-        assert (term == "dumb") == ("\x1b" not in seen.getvalue())
-        if term == "xterm":  # the line is erased at the end
-            assert seen.getvalue().rindex("\x1b[2K") > seen.getvalue().rindex("reading")
-    monkeypatch.setattr(sys, "stderr", pipe := io.StringIO())
-    with terminal.working("reading"):
-        pass
-    assert pipe.getvalue() == ""
 
 
 def _node(results: Path, name: bytes) -> None:
