@@ -59,15 +59,13 @@ def left(store: Store) -> set[tuple[str, int]]:
 ALL = {("t1", 1), ("t1", 2), ("t2", 1), ("t2", 2)}
 
 
-def test_repetitions_are_opened_by_their_verdict_and_kept(store: Store, capsys: Capture) -> None:
-    opened = {("--suspect",): {("t1", 2)}, ("--invalid",): {("t2", 1)}}
+def test_repetitions_are_opened_by_their_verdict_and_kept(store: Store) -> None:
     gone: set[tuple[str, int]] = set()
-    for options, those in opened.items():
-        assert cli.main(["rerun", *options]) == 0
-        gone |= those
+    for option, opened in (("--suspect", ("t1", 2)), ("--invalid", ("t2", 1))):
+        assert cli.main(["rerun", option]) == 0
+        gone |= {opened}
         assert left(store) == ALL - gone
         assert len(list(store.path.glob("points/*/*.superseded.json"))) == len(gone)
-    assert "`iosweep report quick`" in capsys.readouterr().out
 
 
 def test_a_try_that_the_tables_do_not_know_is_left_alone(store: Store, capsys: Capture) -> None:
@@ -106,7 +104,7 @@ def rerun(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., int]
     return lambda *arguments: cli.main(["rerun", *arguments])
 
 
-def test_a_point_is_opened_and_its_results_are_kept(rerun: Callable[..., int]) -> None:
+def test_a_point_is_opened_alone_and_its_results_are_kept(rerun: Callable[..., int]) -> None:
     made = stored("quick", "fio.a.1", "fio.b.1")
     assert rerun("fio.a.1", "nothing") == 1  # a name is wrong: nothing is opened
     assert list(made.results()) == ["fio.a.1", "fio.b.1"]
@@ -116,19 +114,13 @@ def test_a_point_is_opened_and_its_results_are_kept(rerun: Callable[..., int]) -
     assert rerun("fio.a.1") == 1
 
 
-def test_a_name_without_its_hash_is_one_point_and_no_more(rerun: Callable[..., int], capsys: Capture) -> None:
+def test_a_name_without_its_hash_is_one_point_and_no_more(rerun: Callable[..., int]) -> None:
     made = stored("quick", "fio.qd1.aa", "fio.qd16.bb", "fio.qd2", "fio.qd2.cc", "xfio.qd1.dd")
     assert rerun("fio.qd1") == 0  # and not qd16
     assert sorted(made.results()) == ["fio.qd16.bb", "fio.qd2", "fio.qd2.cc", "xfio.qd1.dd"]
     assert rerun("fio.qd2") == 0  # a whole name, although another one begins with it
-    left_over = ["fio.qd16.bb", "fio.qd2.cc", "xfio.qd1.dd"]
-    assert sorted(made.results()) == left_over
-    assert all(rerun(name) == 1 for name in ("fio", "fio.qd", "fio.qd16.b", "fio.qd16."))
-    assert sorted(made.results()) == left_over
-    made = stored("many", *(f"ior.{letter}" for letter in "abcdef"))
-    assert rerun("ior") == 1
-    assert "is not one point" in capsys.readouterr().err
-    assert len(made.results()) == 6
+    assert all(rerun(name) == 1 for name in ("fio", "fio.qd", "fio.qd16.b", "fio.qd16.", "x"))
+    assert sorted(made.results()) == ["fio.qd16.bb", "fio.qd2.cc", "xfio.qd1.dd"]
 
 
 def test_a_point_of_two_campaigns_needs_the_name_of_one(rerun: Callable[..., int]) -> None:

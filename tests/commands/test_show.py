@@ -73,35 +73,22 @@ def test_the_command_is_what_was_run(made: campaign.Made, capsys: Capture) -> No
     assert run("show", f"{made.results}/points/{point}", "--commands") == 0
 
 
-def reads_a_set(made: campaign.Made, tmp_path: Path, *programs: str) -> list[list[str]]:
-    """A stored repetition that reads a data set with the first of two programs; the other one prepares it."""
-    directory = f"{tmp_path}/a b:c's/sets/fio-read-1m-1".replace(":", "\\:")
-    read, prepare = (["bash", "-c", program, "x", f"--directory={directory}"] for program in programs)
+@pytest.mark.local
+def test_a_shell_runs_the_text_as_it_is_and_prepares_a_data_set_before_it_is_read(
+    made: campaign.Made, tmp_path: Path, capsys: Capture
+) -> None:
+    directory = f"--directory={tmp_path}/a b\\:c's/sets/fio-read-1m-1"  # as fio reads it
+    plain = r'd=${1#*=}; cd "${d//\\/}"; '
+    read, prepare = (["bash", "-c", plain + does, "x", directory] for does in ("cat 0.0", "echo set >0.0"))
     made.measured(argv=read)
     made.store.put("sets", "sets.fio-read-1m-1", DataSet(argv=tuple(prepare), hosts=("n2",)))
-    return [read, prepare]
-
-
-def test_data_sets_are_prepared_before_they_are_read(made: campaign.Made, tmp_path: Path, capsys: Capture) -> None:
-    read, prepare = reads_a_set(made, tmp_path, "read", "prepare")
-    name = made.plan.points[0].id
-    assert run("show", name, "--commands") == 0
-    lines = capsys.readouterr().out.splitlines()
-    directory = f"{tmp_path}/a b:c's/sets/fio-read-1m-1"
-    assert [shlex.split(lines[k]) for k in (0, 2, 4)] == [["mkdir", "-p", directory], prepare, read]
-    assert lines[1] == "# n2, prepares sets/fio-read-1m-1"
-    shutil.rmtree(made.results / "sets")
-    assert run("show", name, "--commands") == 0
-    assert capsys.readouterr().out.splitlines()[1].startswith("# sets/fio-read-1m-1: ")
-
-
-@pytest.mark.local
-def test_a_shell_runs_the_text_as_it_is(made: campaign.Made, tmp_path: Path, capsys: Capture) -> None:
-    plain = r'd=${1#*=}; cd "${d//\\/}"; '
-    reads_a_set(made, tmp_path, plain + "cat 0.0", plain + "echo set >0.0")
     assert run("show", made.plan.points[0].id, "--commands") == 0
     text = capsys.readouterr().out
+    assert next(line for line in text.splitlines() if line.startswith("#")).startswith("# n2,")
     assert subprocess.run(["bash", "-e"], input=text, capture_output=True, text=True, check=True).stdout == "set\n"
+    shutil.rmtree(made.results / "sets")
+    assert run("show", made.plan.points[0].id, "--commands") == 0
+    assert "# sets/fio-read-1m-1: " in capsys.readouterr().out
 
 
 def test_each_node_has_its_command_and_servers_have_a_client(made: campaign.Made, capsys: Capture) -> None:
