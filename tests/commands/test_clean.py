@@ -135,12 +135,12 @@ def test_damaged_results_remove_nothing(left: Left, refuses: Callable[..., str])
     for known in wrong:
         left.know_again(**known)
         said = refuses()
-        assert "results/c/target.json is damaged (" in said, known
+        assert "target.json is damaged" in said, known
         assert "\x1b" not in said
     file = left.results / "target.json"
     for content in (b"", bytes(500), b'{"direct', b"[]"):
         file.write_bytes(content)
-        assert "results/c/target.json is damaged (" in refuses(), content
+        assert "target.json is damaged" in refuses(), content
     left.know_again()
     file.rename(file.with_name("moved"))
     file.symlink_to("moved")

@@ -292,7 +292,6 @@ campaign: doctored
 target: {{directory: {place}/target, lock: {lock}}}
 sweeps: [{{name: s, tool: fio, phases: [rand_read], axes: {{nodes: {nodes}}}, options: {{file_size: 1m}},
           phase_time: 1s, repetitions: 1}}]
-cpus: {{reserved: "{reserved}"}}
 """
 
 
@@ -308,9 +307,9 @@ class Site:
         self.configure()
         self.profile(runtime=60)
 
-    def configure(self, nodes: int = 2, reserved: str = "") -> None:
+    def configure(self, nodes: int = 2) -> None:
         lock, counts = self.place / "locks", sorted({1, nodes})
-        text = CONFIGURATION.format(place=self.place, lock=lock, nodes=counts, reserved=reserved)
+        text = CONFIGURATION.format(place=self.place, lock=lock, nodes=counts)
         (self.place / "c.yaml").write_text(text)
 
     def profile(self, more: str = "", **resources: object) -> None:
@@ -352,9 +351,7 @@ def test_a_healthy_cluster_has_nothing_wrong_and_nothing_is_left_behind(here: Si
 
 def test_what_is_wrong_in_profile_and_configuration_is_named(here: Site) -> None:
     here.profile(slurm_partition="short", runtime=60, licenses="gpfs")
-    here.configure(nodes=3, reserved=",".join(map(str, range(here.cluster.cpus))))
-    with (here.place / "c.yaml").open("a") as file:
-        file.write("limits: {share_of_free: 0%}\n")
+    here.configure(nodes=3)
     found = outcomes(here.doctor())
     assert {"wall time", "node count", "submission", "license"} <= {k for k, v in found.items() if v == "wrong"}
     here.profile("iosweep-qos: bench\n", runtime="01:00:00", launcher="mpirun", licence="pfs")

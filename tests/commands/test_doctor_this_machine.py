@@ -100,5 +100,5 @@ def test_a_tool_that_is_not_here_is_wrong() -> None:
     assert this_machine.judged(there, hydra) == Line("tools", "ok", "/x/ior (IOR-4.0.0)")
     found = this_machine.judged(there, Obstacle("there is no mpiexec of MPICH", "`make venv` installs one"))
     assert (found.outcome, found.change) == ("wrong", "`make venv` installs one")
-    broken = this_machine.judged(there | {"fio": UnusableTool("/x/fio does not run: exit code 1", "", False)}, None)
-    assert (broken.outcome, broken.change) == ("wrong", "see what is wrong with it")
+    broken = this_machine.judged(there | {"fio": UnusableTool("exit code 1", "", False)}, None)
+    assert broken.outcome == "wrong" and broken.change
