@@ -3,7 +3,7 @@
 #   APT=0                  install no system package, whatever is missing
 #   REQUIRE=all            a test that is skipped fails (or a list: REQUIRE=fio,chromium)
 #   ARGS="-k plan -x"      further arguments for pytest; for cluster: --accounting, --dfs moosefs|glusterfs, -- COMMAND
-#   ARGS="--seed 7"        what is random, as a run of `make soak` had it
+#   ARGS="--seed 7"        what is random, but for Hypothesis, as a run of `make soak` had it
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 SHELL := /bin/sh

@@ -160,6 +160,7 @@ def test_what_holds_the_output_is_not_waited_for() -> None:
 
 def test_what_prints_without_end_is_ended_before_it_fills_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(process, "MOST_BYTES", 1000)
+    monkeypatch.setattr(process, "_TIDY_S", 600)
     for script in ("yes", "exec yes >&2"):
         done = sh(f"echo once; {script}", 300)
         assert (done.flooded, done.timed_out, done.exit_code) == (True, False, -15)

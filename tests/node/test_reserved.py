@@ -18,6 +18,7 @@ from iosweep.node.cpus import Topology, listed, parse
 from iosweep.node.reserved import Reserved, overlap
 from iosweep.node.weka import find
 from topologies import AWS_192, HYPER_96, INTERLEAVED_64, WEKA_56, Machine, machine, no_weka, silent_weka
+from waiting import PATIENCE_S
 
 AUTOMATIC = 4294967295
 CLIENT = "weka local resources -C client0"
@@ -228,6 +229,7 @@ def test_the_command_of_weka_is_asked_within_a_deadline(tmp_path: Path, monkeypa
     monkeypatch.setenv("SLURM_JWT", "x")
     monkeypatch.setenv("PATH", str(tmp_path))
     assert find(topology, None, tmp_path).sources == ()
+    monkeypatch.setattr(weka, "DEADLINE_S", PATIENCE_S)
     monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}/usr/bin:/bin")
     standin(
         f"case \"$SLURM_JWT$*\" in 'local ps') echo 'client0 Running';;\n"

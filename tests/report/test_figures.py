@@ -241,4 +241,5 @@ class TestFiles:
 @pytest.mark.local  # the converter would end the process
 def test_control_characters_do_not_end_the_converter(tmp_path: Path) -> None:
     evil = sweep("a", ["rand_read"], {"queue_depth": [1, 4]}, description="\x1b]0;\x9b")
-    figure_files.export(factory.make(tmp_path, [evil], campaign="\x1b]0;\x9b"))
+    made = figure_files.export(factory.make(tmp_path, [evil], campaign="\x1b]0;\x9b"))
+    assert {file.suffix for file in made} == {".svg", ".png"}

@@ -279,7 +279,7 @@ def test_only_our_old_temporary_files_are_removed(tmp_path: Path) -> None:
 
 
 @pytest.mark.local
-@pytest.mark.skipif(bool(mounts.missing()), reason="mounts need root")
+@pytest.mark.skipif(bool(mounts.missing()), reason=mounts.missing() or "")
 def test_no_mount_point_is_crossed(tmp_path: Path) -> None:
     file = old(tmp_path / "foreign", f".0123456789ab.json.{NONE}.tmp")
     (plans := tmp_path / "c/plans").mkdir(parents=True)

@@ -115,7 +115,7 @@ class Killed(Allocation):
         return sum("--version" not in call for call in scripted.calls(self.tools))
 
     def processes(self) -> list[psutil.Process]:
-        """What lives of a runner of ours, itself included."""
+        """The living processes of a runner, itself included."""
         found = []
         for entry in Path("/proc").glob("[0-9]*"):
             with contextlib.suppress(OSError, psutil.Error):
@@ -428,7 +428,7 @@ def test_a_target_that_hangs_ends_the_run_and_loses_nothing(hanging: Hanging, mo
         os.kill(server, signal.SIGSTOP)
         runner = hanging.start()
     else:
-        hanging.wait("10s")  # it is also for what must succeed before
+        hanging.wait("30s")  # it is also for what must succeed before
         hanging.play({"when": "rand_write", "times": 1}, {"when": "rand_write", "sleep_s": FOREVER_S})
         runner = hanging.start()
         wait_for(lambda: len(hanging.stored()) == 2 and hanging.called() >= 3, over=over(runner))

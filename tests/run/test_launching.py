@@ -279,7 +279,9 @@ from iosweep.plan.launchers import SLURM_LAUNCHERS
 from iosweep.programs.find import Program
 from iosweep.run.launching import Commands
 from iosweep.run.remote import RemoteAgents
+from iosweep.slurm import query
 from iosweep.target.agent import Agent
+query._STEPS_END_S = 600
 process.adopt_orphans()
 scratch, program, command, limit_s = given
 ior = types.SimpleNamespace(name="ior", program="ior", mpi=True, outputs={})

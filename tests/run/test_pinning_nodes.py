@@ -1,47 +1,23 @@
 """Ranks and workers on the CPUs that were planned for them, on nodes of a real cluster.
 
-What a process may use is read by a witness that is not the code under test: a program of its own on each node that
-reads /proc while the tools run. The nodes have two CPUs, so a test reserves one of them and then the other: a mask that
-was only inherited cannot pass both ways.
+What a process may use, the kernel tells each of them. The nodes have two CPUs, so a test reserves one of them and then
+the other: a mask that was only inherited cannot pass both ways.
 """
 
-import json
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+import scripted
 from held_job import Held
 from iosweep.errors import ExitCode
 from records import plain_records_of
 from slurm import Cluster
 from two_nodes import TWO, Job
 
-#: Looks at every ior, mdtest and fio that works on the target, until its stdin ends: `tool mask`, of all but the first
-#: process of fio, which starts its workers.
-WITNESS = """
-import json, os, select, sys
-seen = set()
-while not select.select([sys.stdin], [], [], 0.02)[0]:
-    words = {}
-    for pid in filter(str.isdigit, os.listdir("/proc")):
-        try:
-            words[pid] = open(f"/proc/{pid}/cmdline", "rb").read().split(b"\\0")
-            parent = open(f"/proc/{pid}/stat").read().rpartition(")")[2].split()[1]
-            tool = os.path.basename(words[pid][2]).decode()
-            if not words[pid][2].startswith(sys.argv[1].encode()) or not any(b"/iosweep-c/" in w for w in words[pid]):
-                continue  # another program, or one that only says its version
-            mask = ",".join(map(str, sorted(os.sched_getaffinity(int(pid)))))
-            if tool != "fio" or words.get(parent) == words[pid]:
-                seen.add((tool, mask))
-        except (OSError, IndexError):
-            pass
-print(json.dumps(sorted(seen)))
-"""
-#: Long enough to be seen, and what the tools say of it.
-SLOW = {"sleep_s": 1.2, "seconds": 0.6}
+#: Long enough that we look at most of them, and what the tools say of it.
+SLOW = {"sleep_s": 0.8, "seconds": 0.4}
 OPTIONS: dict[str, Any] = TWO["options"] | {"threads_per_node": 2}
 MDTEST: dict[str, Any] = {
     "name": "m", "tool": "mdtest", "phases": ["create", "delete"], "repetitions": 1, "axes": {"nodes": [2]},
@@ -66,13 +42,13 @@ def weka(job: Job, core: str) -> None:
     (job.place / "bin/weka").chmod(0o755)
 
 
-def witnessed(job: Job, launcher: str) -> tuple[str, dict[str, set[tuple[str, str]]]]:
-    """What the runner said, and node -> (tool, CPUs that a process of it could use)."""
-    command = [sys.executable, "-I", "-S", "-c", WITNESS, str(job.place)]
-    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
-    watching = {node: job.held.cluster.popen(command, on=node, **pipes) for node in job.held.hosts}
-    said = job.measure(launcher)
-    return said, {node: {tuple(t) for t in json.loads(one.communicate("\n")[0])} for node, one in watching.items()}
+def masks(job: Job) -> dict[str, set[tuple[str, str]]]:
+    """node -> (tool, CPUs that a rank or worker of it could use). Not of fio's first process, which starts workers."""
+    found: dict[str, set[tuple[str, str]]] = {}
+    for one in scripted.processes(job.place / "bin"):
+        if one["tool"] != "fio" or one["worker"]:
+            found.setdefault(one["node"], set()).add((one["tool"], one["cpus"]))
+    return found
 
 
 def planned(job: Job) -> dict[str, Any]:
@@ -93,8 +69,8 @@ def test_no_rank_or_worker_may_use_a_reserved_cpu(held: Held, tmp_path: Path, la
     if core == "1":
         weka(job, core)
     job.made.configure(sweeps=SWEEPS, cpus=cpus)
-    said, seen = witnessed(job, launcher)
-    assert seen == {node: {(tool, left) for tool in TOOLS} for node in held.hosts}
+    said = job.measure(launcher)
+    assert masks(job) == {node: {(tool, left) for tool in TOOLS} for node in held.hosts}
     assert planned(job)["ior"] == {left: 2}
     assert ("CpuSpecList=1" in said) == (core == "1")  # what keeps all jobs off
     for check in ("pinned", "reserved_cpus"):
@@ -105,8 +81,8 @@ def test_one_rank_and_one_worker_on_each_cpu_and_no_more_unasked(held: Held, tmp
     job = Job(held, tmp_path, SLOW)
     four = TWO | {"name": "four", "tool": "ior", "options": OPTIONS | {"threads_per_node": 4}}
     job.made.configure(sweeps=[*SWEEPS, four])
-    _, seen = witnessed(job, "srun")
-    for of_node in seen.values():  # a worker of fio binds itself
+    job.measure()
+    for of_node in masks(job).values():  # a worker of fio binds itself
         assert of_node - {("fio", "0,1")} == {(tool, cpu) for tool in TOOLS for cpu in "01"}
     assert planned(job) == {tool: {"0": 1, "1": 1} for tool in TOOLS}
     assert len(job.made.store.missing()) == 1  # four ranks on two CPUs must be asked for
@@ -121,8 +97,7 @@ def test_the_cpu_that_slurm_and_weka_leave_on_a_node(slurm_session: Cluster, tmp
         weka(job, "1")
         assert job.refusal(ExitCode.REFUSED).lasting
         weka(job, "0")
-        said, seen = witnessed(job, "srun")
-        assert "CpuSpecList" not in said
-        assert seen == {"n3": {("fio", "1"), ("ior", "1")}}
+        assert "CpuSpecList" not in job.measure()
+        assert masks(job) == {"n3": {("fio", "1"), ("ior", "1")}}
     finally:
         held.end()

@@ -149,6 +149,10 @@ def test_a_hanging_run_is_ended_with_all_its_ranks(tmp_path: Path) -> None:
         return sum(str(folder) in line for line in lines)
 
     with Agent() as agent:
-        done = agent.run(LAUNCHERS["mpiexec"].argv(command, True, 3, hydra.path), 1.5)
+        for limit_s in (1.5, 15, 150):  # until it is long enough for all of them to begin
+            done = agent.run(LAUNCHERS["mpiexec"].argv(command, True, 3, hydra.path), limit_s)
+            if len(begun := scripted.processes(folder)) >= 3:
+                break
+    assert len(begun) >= 3
     assert (done.timed_out, done.left_behind) == (True, ())
     wait_for(lambda: ranks() == 0)

@@ -4,15 +4,13 @@ The cluster here uses munge. Stand-ins for its commands refuse to work without S
 start, as the real ones do with `--export=ALL`.
 """
 
-import json
 import os
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
+import scripted
 from held_job import Held
 from iosweep.node import environment, process
 from iosweep.target.agent import Agent
@@ -27,39 +25,21 @@ token=$SLURM_JWT
 unset SLURM_JWT
 exec {real} {more} "$@"
 """
-#: Until its stdin ends: which scripted tools it sees that work on a target, and whether there is a token in them.
-WITNESS = """
-import json, os, select, sys
-seen = {}
-while not select.select([sys.stdin], [], [], 0.02)[0]:
-    for pid in filter(str.isdigit, os.listdir("/proc")):
-        try:
-            words = open(f"/proc/{pid}/cmdline", "rb").read().split(b"\\0")
-            name = os.path.basename(words[2]).decode()
-            if name in ("ior", "fio") and any(b"/iosweep-c/" in word for word in words):
-                seen[f"{name} {pid}"] = b"SLURM_JWT" in open(f"/proc/{pid}/environ", "rb").read()
-        except (OSError, IndexError):
-            pass
-print(json.dumps(seen))
-"""
 
 
 @pytest.mark.parametrize("launcher", ["srun", "mpiexec"])
 def test_slurms_commands_have_the_token_and_ranks_do_not(held: Held, launcher: str, tmp_path: Path) -> None:
-    job = Job(held, tmp_path, {"sleep_s": 1.0, "seconds": 0.5})
+    job = Job(held, tmp_path)
     for name in ("srun", "scontrol", "squeue", "scancel"):
         more = "--export=ALL,SLURM_JWT=$token" if name == "srun" else ""
         script = STAND_IN.format(name=name, log=tmp_path / "asked", real=shutil.which(name), more=more)
         (tmp_path / "bin" / name).write_text(script)
         (tmp_path / "bin" / name).chmod(0o755)
     job.made.configure(sweeps=[TWO, TWO | {"name": "i", "tool": "ior"}])
-    command = [sys.executable, "-I", "-S", "-c", WITNESS]
-    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
-    witnesses = [held.cluster.popen(command, on=name, **pipes) for name in held.hosts]
     job.measure(launcher, SLURM_JWT=TOKEN)
-    for seen in (json.loads(witness.communicate("\n")[0]) for witness in witnesses):
-        assert {name.split()[0] for name in seen} == {"fio", "ior"}
-        assert not any(seen.values()), seen
+    processes = scripted.processes(tmp_path / "bin")
+    assert {(one["node"], one["tool"]) for one in processes} == {(n, t) for n in held.hosts for t in ("fio", "ior")}
+    assert not any(one["token"] for one in processes)
     assert {line.split()[0] for line in (tmp_path / "asked").read_text().splitlines()} >= {"srun", "scontrol"}
 
 

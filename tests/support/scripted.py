@@ -497,10 +497,8 @@ def install(folder: Path, rules: Sequence[Rule] = (), tools: Sequence[str] = TOO
         if not program.exists():
             program.write_text(_PROGRAM.format(python=sys.executable, here=str(Path(__file__).parent)))
             program.chmod(0o755)
-    for used in folder.glob("used.*"):
-        used.unlink()
     making = folder / "rules.making"
-    making.write_text(json.dumps(list(rules)))
+    making.write_text(json.dumps([time.time_ns(), list(rules)]))  # how often a rule has played is counted anew
     making.replace(folder / "rules.json")
     return folder
 
@@ -511,6 +509,22 @@ def calls(folder: Path) -> list[list[str]]:
     return [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
 
 
+def processes(folder: Path) -> list[dict[str, Any]]:
+    """Each process of a program that measured: `tool`, `node`, `cpus` that it may use, whether it has a `token` of
+    Slurm, and whether it is a `worker` of fio."""
+    file = folder / "processes.jsonl"
+    return [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
+
+
+def _tell(program: str, worker: bool = False) -> None:
+    known = {
+        "tool": Path(program).name, "node": os.uname().nodename, "token": "SLURM_JWT" in os.environ, "worker": worker,
+        "cpus": ",".join(map(str, sorted(os.sched_getaffinity(0)))),
+    }  # fmt: skip
+    with Path(program).with_name("processes.jsonl").open("a") as file:
+        file.write(json.dumps(known) + "\n")
+
+
 def main(program: str, arguments: Sequence[str]) -> int:
     variables = os.environ
     rank = int(variables.get("PMI_RANK") or variables.get("SLURM_PROCID") or 0)
@@ -519,14 +533,16 @@ def main(program: str, arguments: Sequence[str]) -> int:
     local = int(variables.get("MPI_LOCALNRANKS") or 0)
     nodes = tasks // local if local else int(variables.get("SLURM_STEP_NUM_NODES") or 1) if tool != "fio" else 1
     call = Call.of([program, *arguments], tasks, max(1, nodes))
-    rules = json.loads((folder / "rules.json").read_bytes())
+    generation, rules = json.loads((folder / "rules.json").read_bytes())
+    if not call.asks_version:
+        _tell(program)
     if tool != "fio" and rank:
         rule = rule_of(call, rules, lambda k: 0)
         time.sleep(0 if call.asks_version else rule.get("sleep_s", 0.0))
         return 0
 
     def use(k: int) -> int:
-        with (folder / f"used.{k}").open("ab") as used:
+        with (folder / f"used.{generation}.{k}").open("ab") as used:
             used.write(b"x")
             return used.tell() - 1
 
@@ -535,7 +551,7 @@ def main(program: str, arguments: Sequence[str]) -> int:
     rule = rule_of(call, rules, use) if not call.asks_version else {}
     while "until" in rule and not Path(rule["until"]).exists():
         time.sleep(0.1)
-    for _ in _workers(call, rule):
+    for _ in _workers(program, call, rule):
         time.sleep(rule.get("sleep_s", 0.0))
     if "signal" in rule:
         os.kill(os.getpid(), rule["signal"])
@@ -547,7 +563,7 @@ def main(program: str, arguments: Sequence[str]) -> int:
     return printed.exit_code
 
 
-def _workers(call: Call, rule: Rule) -> Iterator[None]:
+def _workers(program: str, call: Call, rule: Rule) -> Iterator[None]:
     """While fio sleeps, it has a process for each worker, as the real one has, on the CPUs that it was told."""
     children = []
     if call.tool == "fio" and rule.get("sleep_s") and "numjobs" in call.options:
@@ -560,6 +576,7 @@ def _workers(call: Call, rule: Rule) -> Iterator[None]:
                 continue
             if every:
                 os.sched_setaffinity(0, [every[k % len(every)]] if split else every)
+            _tell(program, worker=True)
             time.sleep(rule["sleep_s"])
             os._exit(0)
     yield

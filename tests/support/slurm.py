@@ -269,7 +269,7 @@ class Cluster:
 
     def squeue(self, story: str = "") -> list[Job]:
         """The jobs that wait, run, or are just ending, in the order of their ids: those of a story, or of none."""
-        lines = self._ask(["squeue", "--noheader", "--format=%A\x1f%j\x1f%T\x1f%r\x1f%P\x1f%N\x1f%u"])
+        lines = self.ask(["squeue", "--noheader", "--format=%A\x1f%j\x1f%T\x1f%r\x1f%P\x1f%N\x1f%u"])
         jobs = (Job(int(number), *words) for number, *words in (line.split("\x1f") for line in lines))
         ours = (job for job in jobs if job.partition == story or not (story or job.partition.startswith(STORY)))
         return sorted(ours, key=lambda job: job.id)
@@ -386,9 +386,9 @@ class Cluster:
 
     def states(self) -> dict[str, str]:
         """The state of each node; with an asterisk if it does not answer."""
-        return dict(line.split() for line in self._ask(["sinfo", "--noheader", "--Node", "--format=%N %T"]))
+        return dict(line.split() for line in self.ask(["sinfo", "--noheader", "--Node", "--format=%N %T"]))
 
-    def _ask(self, command: Sequence[str]) -> list[str]:
+    def ask(self, command: Sequence[str]) -> list[str]:
         """The lines that a command prints. slurmctld drops a question in a thousand while a node dies: so, twice."""
         try:
             return self.run(command).stdout.splitlines()

@@ -178,11 +178,11 @@ class Marked:
         return process
 
     def over(self) -> str | None:
-        """What the last that was started of it said, if that has ended."""
+        """The output of the last run, once it has ended."""
         raise NotImplementedError
 
     def nothing_lives(self) -> None:
-        """Wait until that is so."""
+        """Wait until no process is left."""
         seen: list[psutil.Process] = []
 
         def gone() -> bool:
@@ -197,7 +197,7 @@ class Marked:
 
 def told(cluster: Cluster, job: str) -> dict[str, str]:
     """What Slurm knows of a job."""
-    said = cluster.run(["scontrol", "--oneliner", "show", "job", job]).stdout
+    [said] = cluster.ask(["scontrol", "--oneliner", "show", "job", job])
     return dict(re.findall(r"\b(\w+)=(\S*)", said))
 
 

@@ -20,8 +20,8 @@ TWO: dict[str, Any] = SWEEP | {
 
 
 class Job:
-    """The real runner measures the campaign's first allocation in the held job. `rules`: of its tools, `real`: they are
-    those of this machine."""
+    """The real runner measures the campaign's first allocation in the held job. `rules`: for the
+    scripted tools; `real`: use this machine's tools."""
 
     def __init__(self, held: Held, place: Path, *rules: scripted.Rule, real: bool = False):
         self.held, self.place = held, place

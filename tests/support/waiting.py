@@ -2,7 +2,7 @@
 
 import time
 
-#: Nothing of ours takes longer, on a machine that is busy with other tests. A condition that comes true costs no more.
+#: Longest wait, also on a machine that is busy with other tests. A condition that comes true costs no more.
 PATIENCE_S = 600
 
 

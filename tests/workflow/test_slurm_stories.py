@@ -125,14 +125,14 @@ def test_no_repetition_is_lost_or_measured_twice_when_runner_job_and_nodes_die(s
 
 @story()
 def test_a_job_ends_by_itself_before_its_time_limit_and_another_goes_on(stage: Stage) -> None:
-    """Jobs of 5 minutes and phases of 4. The first one lasts until there is no time for another."""
-    campaign = SlurmCampaign(stage, [ONE | {"phase_time": "4min", "repetitions": 2}], runtime="5")
+    """Jobs of 5 minutes and phases of 3. The first one lasts until there is no time for another."""
+    campaign = SlurmCampaign(stage, [ONE | {"phase_time": "3min", "repetitions": 2}], runtime="5")
     campaign.allow(0, nodes=1)
     with mounted(stage.cluster, campaign.target):
         run = campaign.start("--until", "tables")
         [measures] = until(lambda: campaign.processes("--name=seq_write"), campaign.over)
         ends = told(stage.cluster, measures.environ()["SLURM_JOB_ID"])["EndTime"]
-        until(lambda: datetime.now() > datetime.fromisoformat(ends) - timedelta(minutes=4), campaign.over)
+        until(lambda: datetime.now() > datetime.fromisoformat(ends) - timedelta(minutes=3), campaign.over)
         campaign.go_on()
         assert run.end() == 0, run.said()
         campaign.complete()
@@ -205,6 +205,7 @@ def test_what_another_node_refuses_too_is_not_tried_a_third_time(stage: Stage) -
     assert run.end() == 1
     assert len(re.findall(r"job \d+ was submitted", run.said())) == 2
     assert "No job memory" not in run.said()
+    assert len({told(stage.cluster, job)["NodeList"] for job in campaign.jobs()}) == 2
     [refusal] = campaign.store.documents(Refusal).values()
     assert not refusal.lasting
     assert (campaign.results / "report.html").exists()

@@ -162,19 +162,20 @@ def test_growth_measures_only_new_points_and_shrinking_keeps_the_others(again: C
 def test_changed_code_makes_tables_again_alone_and_the_error_of_a_rule_is_shown_and_logged(
     again: Campaign, tmp_path: Path
 ) -> None:
-    shutil.copytree(ROOT / "workflow" / "iosweep", tmp_path / "code" / "iosweep")
-    for file, old, new in (
-        ("tools/fio/output.py", "def parse(", "# mended\ndef parse("),
-        ("commands/tables.py", "    make_tables(arg", "    raise CommandError('no luck')\n    make_tables(arg"),
-    ):
-        path = tmp_path / "code" / "iosweep" / file
-        text = path.read_text()
+    code = tmp_path / "code"
+    shutil.copytree(ROOT / "workflow/iosweep", code / "iosweep", ignore=shutil.ignore_patterns("__pycache__"))
+    ahead = again.environment | {"PYTHONPATH": str(code)}  # of the installed package
+
+    def change(file: str, old: str, new: str) -> None:
+        text = (code / "iosweep" / file).read_text()
         assert old in text
-        path.write_text(text.replace(old, new))
+        (code / "iosweep" / file).write_text(text.replace(old, new))
+
+    change("tools/fio/output.py", "def parse(", "# mended\ndef parse(")
+    assert rules_of(again.snakemake("-n", env=ahead)) == {"tables", "report", "figures", "all"}
+    change("commands/tables.py", "    make_tables(arg", "    raise CommandError('no luck')\n    make_tables(arg")
     before = again.stored()
-    # it is ahead of the installed package
-    output = again.tables(env=again.environment | {"PYTHONPATH": str(tmp_path / "code")}, code=1)
-    assert "no luck" in output
+    assert "no luck" in again.tables(env=ahead, code=1)
     assert "no luck" in (again.results / "logs/tables.log").read_text()
     assert again.stored() == before
 
