@@ -49,8 +49,9 @@ def test_three_tools_on_one_node_and_two_are_measured_merged_and_reported(stage:
     assert len(rows) == 2 * (1 + 3 + 1)
     assert "missing" not in {row["verdict"] for row in rows}
     for record in campaign.records():
-        hosts = list(stage.nodes[: 1 + ("2n" in record["point"])])
-        assert record["hosts"] == hosts and set(record["nodes"]) == set(hosts)
+        hosts = set(record["hosts"])  # one node is either: the first may still be completing a job
+        assert len(hosts) == len(record["hosts"]) == 1 + ("2n" in record["point"])
+        assert hosts == set(record["nodes"]) <= set(stage.nodes)
     assert {row["host"] for row in campaign.table("nodes")} == set(stage.nodes)
     assert {row["host"] for row in campaign.table("parts")} - {""} == set(stage.nodes)
     assert (campaign.results / "report.html").exists()
@@ -142,18 +143,18 @@ def test_a_job_ends_by_itself_before_its_time_limit_and_another_goes_on(stage: S
 
 @story()
 def test_a_node_that_loses_the_target_is_left_out_of_the_next_job(stage: Stage) -> None:
-    first, second = stage.nodes
     campaign = SlurmCampaign(stage, [ONE | {"repetitions": 2}])
     with mounted(stage.cluster, campaign.target):
         campaign.allow(1, nodes=1)
         run = campaign.start("--until", "tables")
         campaign.wait_for_records(1)
+        [[first]] = [record["hosts"] for record in campaign.records()]
         stage.cluster.on(first, ["mount", "-t", "tmpfs", "lost", campaign.target])
         campaign.go_on()
         assert run.end() == 0, run.said()
         stage.cluster.on(first, ["umount", campaign.target])
         campaign.complete()
-    assert [record["hosts"] for record in campaign.records()] == [[first], [second]]
+    assert {host for record in campaign.records() for host in record["hosts"]} == set(stage.nodes)
 
 
 @story()
@@ -170,7 +171,7 @@ def test_no_two_campaigns_measure_one_file_system_at_once(stage: Stage) -> None:
             campaign.configure()
         one.allow(0, nodes=1)
         runs = [one.start("--until", "tables")]
-        until(lambda: one.processes("fio", stage.nodes[0]), one.over)
+        until(lambda: one.processes("--name=seq_write"), one.over)
         runs += [two.start("--until", "tables"), bare.start("--until", "tables")]
         until(lambda: {"Licenses", "Dependency"} <= {job.reason for job in stage.squeue()}, two.over)
         one.go_on()
