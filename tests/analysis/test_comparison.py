@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterator, Sequence
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -314,3 +315,10 @@ def test_each_fact_that_differs_is_named() -> None:
 def test_values_of_the_configuration_are_named_by_their_sweeps() -> None:
     found = changes(facts(configuration=text("a", "10s")), facts(configuration=text("b", "20s")))
     assert found == [Changed("configuration", "sweeps[one].phase_time", "10s", "20s")]
+
+
+def test_a_regression_of_a_single_or_of_a_group_is_one_of_the_comparison() -> None:
+    one: Any = SimpleNamespace(verdict="regression")
+    for singles, groups in (((one,), ()), ((), (one,))):
+        found = Comparison(None, "", 0.03, singles, groups, ())  # type: ignore[arg-type]
+        assert found.regressions == [one]

@@ -13,7 +13,7 @@ from syrupy.assertion import SnapshotAssertion
 
 import locks
 from iosweep.commands import cli
-from iosweep.errors import TargetHangs, Unanswered
+from iosweep.errors import Busy, TargetHangs, Unanswered
 from iosweep.files import documents
 from iosweep.results.store import Store
 from iosweep.slurm import job_comment, query
@@ -366,4 +366,59 @@ def test_a_target_that_hangs_or_wrong_options_remove_nothing(left: Left, monkeyp
         with pytest.raises(SystemExit) as caught:
             clean("--yes", option, "c")
         assert caught.value.code == 2
+    assert marker_in(left.directory)
+
+
+def test_ctrl_c_spares_the_next_campaign(left: Left, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    other, stops = Left(tmp_path, "d"), [KeyboardInterrupt]
+
+    def interrupted(agent: Agent, operation: Any, *arguments: Any, **more: Any) -> Any:
+        if operation is removal.remove_all and stops:
+            raise stops.pop()
+        return InProcess.call(agent, operation, *arguments, **more)
+
+    monkeypatch.setattr(Agent, "call", interrupted)
+    assert clean("--yes", "c", "d") == 130
+    assert marker_in(other.directory)
+
+
+def test_results_and_target_are_locked_while_files_go(left: Left, monkeypatch: pytest.MonkeyPatch) -> None:
+    facts, seen = identify.identify(str(left.target)), []
+
+    def call(agent: Agent, operation: Any, *arguments: Any, **more: Any) -> Any:
+        if operation is removal.remove_all:
+            seen.append(lock.holder(left.results / lock.NAME))
+            with pytest.raises(Busy), lock.exclude(None, facts, lock.Owner("other", "/r")):
+                pass
+        return InProcess.call(agent, operation, *arguments, **more)
+
+    monkeypatch.setattr(Agent, "call", call)
+    assert clean("--yes", "c") == 0
+    assert seen and all(seen)
+
+
+def test_a_removal_that_was_cut_off_is_not_noted_as_done(left: Left) -> None:
+    assert clean("--yes", "--time", "0s", "c") == 6
+    assert json.loads((left.results / "target.json").read_text())["tidied"] is False
+
+
+@as_root
+def test_jobs_of_whom_the_results_belong_to_are_asked_for(
+    left: Left, squeue: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[Any] = []
+    squeue()
+    monkeypatch.setattr(query, "jobs", lambda users, **_: asked.extend(users) or [])
+    os.chown(left.results, 12345, 12345)
+    assert clean("--yes", "c") == 0
+    assert sorted(asked) == ["0", "12345"]
+
+
+def test_results_that_are_reached_by_a_link_are_those_that_jobs_name(
+    left: Left, tmp_path: Path, squeue: Callable[..., None]
+) -> None:
+    (tmp_path / "link").mkdir()
+    (tmp_path / "link" / "c").symlink_to(left.results)
+    squeue(f"12|PENDING|me|2||N/A|N/A|N/A|(null)|Priority|x|{left.results.parent}|{COMMENT}")
+    assert clean("--yes", str(tmp_path / "link" / "c")) == 1
     assert marker_in(left.directory)

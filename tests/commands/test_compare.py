@@ -91,6 +91,8 @@ def test_an_exit_code_fails_a_pipeline_only_where_it_was_asked_to(capsys: Captur
         "before before --fail-on undecided --at-least 1%": 1,
         "before before --fail-on undecided --at-least 50%": 0,
         "before after --at-least 40% --fail-on regression": 0,
+        "before after before --fail-on regression": 1,
+        "before after --fail-on undecided --at-least 10%": 1,
         "before": 2,
         "before after --like before": 2,  # a campaign is no other session of itself
         "before after --ignore data": 2,

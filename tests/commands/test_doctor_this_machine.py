@@ -76,11 +76,13 @@ def test_this_machine_is_well(
 
 
 def test_a_target_that_is_not_usable_is_wrong_and_the_rest_is_checked(
-    machine_here: Here, monkeypatch: pytest.MonkeyPatch
+    machine_here: Here, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     machine_here.configure("0%")
     found = machine_here.doctor(1)
     assert (found["target"].outcome, found["space"].outcome) == ("ok", "wrong")
+    assert cli.main(["doctor"]) == 1
+    capsys.readouterr()
     machine_here.target.rmdir()
     absent = machine_here.doctor(1)
 

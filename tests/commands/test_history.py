@@ -4,6 +4,8 @@ import re
 import shutil
 from datetime import timedelta
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
 import msgspec
 import pyarrow as pa
@@ -13,6 +15,7 @@ import pytest
 from syrupy.assertion import SnapshotAssertion
 
 import results_factory
+from iosweep.analysis.history import Line, Step
 from iosweep.commands import cli
 from iosweep.results import merged_tables
 
@@ -85,6 +88,14 @@ def test_json_has_every_campaign_and_change(twelve: Path, capsys: Capture) -> No
     assert step["share"] == pytest.approx(-0.12, abs=0.02)
 
 
+def test_a_night_of_a_suspect_repetition_is_marked(nights: Path, capsys: Capture) -> None:
+    night(nights, 8, spoil=lambda row: ("suspect", "other load") if row["phase"] == "rand_read" else None)
+    assert cli.main(["history", str(nights), "--json"]) == 0
+    headlines = msgspec.json.decode(capsys.readouterr().out)["headlines"]
+    marked = {one["phase"]: [figure["suspect"] for figure in one["figures"]] for one in headlines}
+    assert marked == {"seq_read": [False] * 9, "rand_read": [False] * 8 + [True]}
+
+
 def test_two_nights_are_too_few_to_find_a_change(tmp_path: Path, capsys: Capture) -> None:
     both = [str(night(tmp_path, 0)), str(night(tmp_path, 1, 0.5, "second", hours=1))]
     assert cli.main(["history", *both]) == 0
@@ -133,3 +144,20 @@ def test_the_page_runs_nothing(nights: Path, tmp_path: Path) -> None:
     assert (text.count("<circle"), text.count('class="mark"')) == (3 * 8, 3)
     assert "kernel 6.1 -&gt; 6.9" in text
     assert len(text) < 100_000
+
+
+def test_a_loss_that_was_made_good_is_no_regression() -> None:
+    for steps in ((True, False), (False, True), ()):
+        made = cast(tuple[Step, ...], tuple(SimpleNamespace(worse=worse) for worse in steps))
+        line = Line("reads", None, "ops_per_s", (), made, None)  # type: ignore[arg-type]
+        assert line.regressed is (steps[-1:] == (True,))
+
+
+def test_nights_of_another_target_are_left_out(nights: Path, capsys: Capture) -> None:
+    file = nights / "night-07" / merged_tables.ABOUT
+    about = merged_tables.documents.read(file) | {"target": {"directory": "/mnt/other"}}
+    file.write_bytes(merged_tables.documents.dump(about, indent=True))
+    assert cli.main(["history", str(nights), "--json"]) == 0
+    captured = capsys.readouterr()
+    assert len(msgspec.json.decode(captured.out)["campaigns"]) == 7
+    assert "night-07: measured another target, /mnt/other" in captured.err

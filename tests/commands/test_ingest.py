@@ -97,6 +97,9 @@ def test_report_reads_the_outputs_again(seen: Path, outputs: Path) -> None:
     assert cli.main(["report", "seen"]) == 0
     assert load(seen).rows == before
     assert not outcome.of(seen).stale
+    about = merged_tables.documents.read(seen / merged_tables.ABOUT) | {"plan_digest": "other"}
+    (seen / merged_tables.ABOUT).write_bytes(merged_tables.documents.dump(about))
+    assert outcome.of(seen).stale
 
 
 def test_changed_lost_or_linked_outputs_are_damage_and_make_no_tables(seen: Path, capsys: Capture) -> None:

@@ -12,6 +12,7 @@ import records
 import results_factory
 from iosweep.commands import cli
 from iosweep.results import columns
+from iosweep.results.campaign_documents import Missing, Needs
 from iosweep.results.store import Store
 
 Capture = pytest.CaptureFixture[str]
@@ -130,3 +131,17 @@ def test_a_point_of_two_campaigns_needs_the_name_of_one(rerun: Callable[..., int
     assert rerun("fio.a.1", "--campaign", "two") == 0
     assert (len(one.results()), len(two.results())) == (1, 0)
     assert rerun("fio.a.1", "--campaign", "three") == 1
+
+
+def test_missing_points_are_opened_by_missing_alone(rerun: Callable[..., int]) -> None:
+    made = stored("quick", "fio.a.1")
+    made.set_missing("fio.b.1", Missing(Needs(tool="fio"), "no fio"))
+    assert rerun("fio.a.1") == 0
+    assert set(made.missing()) == {"fio.b.1"}
+    assert rerun("--missing") == 0
+    assert made.missing() == {}
+
+
+def test_nothing_to_open_is_an_error(store: Store) -> None:
+    assert cli.main(["rerun", "--suspect"]) == 0
+    assert cli.main(["rerun", "--suspect"]) == 1

@@ -293,3 +293,21 @@ def test_looking_at_a_campaign_changes_nothing(tmp_path: Path, capsys: pytest.Ca
     assert sum(found["verdicts"].values()) == 1  # repetitions; it has two phases
     assert {f["phase"] for f in found["newest"]} == {"seq_write", "rand_read"}
     assert {f: f.stat().st_mtime_ns for f in campaign.results.rglob("*")} == before
+
+
+def test_a_repetition_is_as_bad_as_its_worst_phase(made: Watched) -> None:
+    good = {"phase": "rand_read", "started": iso(made.clock), "wall_s": 1.4, "headline": 5.0e6}
+    good |= {"argv": ["fio"], "verdict": "valid"}
+    bad = good | {"phase": "rand_write", "verdict": "invalid", "reasons": ["x"]}
+    made.measure(made.plan.points[0], phases=[good, bad])
+    assert made.look().verdicts == {"valid": 0, "suspect": 0, "invalid": 1, "missing": 0}
+
+
+def test_an_allocation_runs_under_its_own_lock(made: Watched) -> None:
+    with made.store.locked(allocation="2-nodes"):
+        assert made.look().allocations[0].state == "not begun"
+
+
+def test_a_campaign_is_over_when_no_allocation_lives() -> None:
+    for state, over in (("done", True), ("ending", False), ("measuring", False)):
+        assert Snapshot("c", "r", BEGAN, plan="p", allocations=(Seen("1-node", 1, state),)).over is over

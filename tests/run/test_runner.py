@@ -14,6 +14,7 @@ from campaign import MANY_FILES, SWEEP
 from iosweep.errors import ExitCode
 from iosweep.node import node_facts, process
 from iosweep.node.node_facts import NodeFacts
+from iosweep.node.stopping import Stopped
 from iosweep.plan.model import seed_of
 from iosweep.results.campaign_documents import DataSet, Refusal
 from machine import Scripted
@@ -318,3 +319,17 @@ def test_a_node_without_a_cpu_that_is_not_reserved_is_refused(made: Scripted) ->
     made.configure(READ, pinning="enforce", cpus={"reserved": f"0-{(os.cpu_count() or 1) - 1}"})
     made.measure(code=ExitCode.REFUSED)
     assert not made.ours.exists()
+
+
+def test_what_a_signal_interrupts_leaves_no_files(made: Scripted) -> None:
+    def stopped(call: scripted.Call, run: Run) -> process.Completed:
+        run()
+        if "--name=prepare" in call.line:
+            return run()
+        assert any((made.ours / "fresh").rglob("0.*"))
+        raise Stopped("SIGINT")
+
+    made.configure(FILES)
+    made.machine.during = stopped
+    made.measure(code=ExitCode.INTERRUPTED)
+    assert not list((made.ours / "fresh").rglob("*"))
