@@ -14,6 +14,7 @@ import re
 import shutil
 import signal
 import sys
+import tempfile
 from collections import Counter
 from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
@@ -24,8 +25,10 @@ from hypothesis import HealthCheck, settings
 
 import slurm as clusters
 from held_job import Held
+from iosweep.node import fs_types
 from iosweep.plan import launchers
 from iosweep.programs import find
+from iosweep.target import identify
 from slurm_campaign import NODES as STORY_NODES
 from slurm_campaign import Stories, is_story
 
@@ -64,6 +67,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    if fs_types.of(str(identify.identify(tempfile.gettempdir())["fstype"])).memory:
+        # Repetitions on a target in memory are suspect, and it is small: temporary files go where they are on a disk.
+        os.environ["TMPDIR"] = tempfile.tempdir = "/var/tmp"
     for name, uses in TIERS.items():
         config.addinivalue_line("markers", f"{name}: {uses}")
     if config.args_source is pytest.Config.ArgsSource.TESTPATHS and not config.option.markexpr:

@@ -114,7 +114,7 @@ def test_list_has_a_row_of_a_campaign_that_is_damaged(results: Path, capsys: Cap
 
 
 def test_show_names_damaged_files(results: Path, capsys: Capture, snapshot: SnapshotAssertion) -> None:
-    [result, *_] = results.glob("points/*/r001-1.json")
+    [result, *_] = sorted(results.glob("points/*/r001-1.json"))
     for file in (results / "target.json", results / "spent.json", results / "report.html", result):
         file.write_bytes(b"")
     said = []

@@ -301,7 +301,7 @@ def target_not_mounted(case: Case) -> Iterator[None]:
 def root_file_system_there(case: Case) -> Iterator[None]:
     case.at_call(f"umount -l {case.mount}")
     case.measure(code=ExitCode.REFUSED)
-    above = next(place for place in (case.place, "/var/tmp", "/") if os.stat(place).st_dev == os.stat("/").st_dev)
+    above = next(p for p in (case.place, Path("/var/tmp"), Path("/")) if p.stat().st_dev == Path("/").stat().st_dev)
     with tempfile.TemporaryDirectory(dir=above) as root, mounted("mount", "--bind", root, str(case.mount)):
         case.target.mkdir()
         yield

@@ -241,7 +241,8 @@ def test_a_dry_run_needs_no_tools_and_agrees_with_the_plan(tmp_path: Path) -> No
     """Without fio, Slurm and results, and with profiles/slurm without the target: on PATH is only what Python needs."""
     campaign = Campaign(tmp_path)
     there_is_room = "\nlimits: {share_of_free: 100%, fill: 100%}\n"  # on every machine's disk
-    campaign.file.write_text((ROOT / "config/sweep.yaml").read_text() + there_is_room)
+    text = (ROOT / "config/sweep.yaml").read_text().replace("file_size: 1g", "file_size: 1m")
+    campaign.file.write_text(text + there_is_room)
     [allocation] = (made := make_plan(sweep_file.read(campaign.file))).allocations
     cost = forecast.of(made, {allocation.name: {p.id: p.repetitions.min for p in allocation.points}})
     (tmp_path / "links").mkdir()
