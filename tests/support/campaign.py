@@ -4,6 +4,7 @@ real run: of one allocation (`Allocation`), or of everything through the Snakefi
 import copy
 import os
 import re
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterable, Mapping, Sequence
@@ -298,7 +299,7 @@ class Allocation:
         """Put a shell script before fio on PATH; in it, `$fio` is the real one."""
         folder = self.place / "bin"
         path = [directory for directory in self.path.split(os.pathsep) if directory != str(folder)]
-        real = next(p for d in path if (p := Path(d) / "fio").exists())
+        real = shutil.which("fio", path=os.pathsep.join(path))
         folder.mkdir(exist_ok=True)
         (folder / "fio").write_text(f"#!/bin/sh\nfio='{real}'\n{script}\n")
         (folder / "fio").chmod(0o755)
