@@ -1,6 +1,7 @@
 """The executor plugin with jobs and a Slurm that are stand-ins: what it submits, sees, says and decides."""
 
 import subprocess
+import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -274,7 +275,7 @@ def test_what_jobs_of_an_earlier_run_have_measured_is_not_submitted(run: Run) ->
         run.campaign.left_s.pop("1-node")
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(pending.time, "sleep", ends)
+        patch.setattr(pending, "time", SimpleNamespace(**vars(time) | {"sleep": ends}))
         run.make()
     run.executor.run_jobs(set(run.jobs))
     assert (run.done, run.campaign.settled) == ([small], ["1-node"])

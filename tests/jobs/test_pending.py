@@ -5,6 +5,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from syrupy.assertion import SnapshotAssertion
@@ -167,7 +168,7 @@ def test_jobs_of_an_earlier_run_are_waited_for(
         if len(pauses) == 3:
             there.clear()
 
-    monkeypatch.setattr(pending.time, "sleep", sleep)
+    monkeypatch.setattr(pending, "time", SimpleNamespace(**vars(time) | {"sleep": sleep}))
     assert pending.wait("weka")
     assert (len(pauses), min(pauses) >= 1) == (3, True)
     assert capsys.readouterr().err.count("`scancel 5`") == 1

@@ -2,6 +2,7 @@
 
 import math
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -67,7 +68,7 @@ def test_a_counter_that_began_again_and_a_level_that_was_not_read() -> None:
 def test_what_a_node_does_is_read_from_its_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """With a set clock: two CPUs for four seconds, one of them busy in user mode for one, and memory in kilobytes."""
     clock = iter((10.0, 14.0))
-    monkeypatch.setattr(monitor.time, "monotonic", lambda: next(clock))
+    monkeypatch.setattr(monitor, "time", SimpleNamespace(monotonic=lambda: next(clock)))
     hertz = round(1 / monitor._TICK_S)
     watched = Monitor(proc=tmp_path)
     (tmp_path / "meminfo").write_text("MemAvailable: 4 kB\nDirty: 3 kB\nWriteback: 2 kB\nCached: 1 kB\n")

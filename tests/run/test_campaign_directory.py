@@ -3,8 +3,10 @@
 import re
 import shutil
 import subprocess
+import time
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import msgspec
@@ -254,5 +256,5 @@ def test_deleted_files_are_waited_for_until_they_are_free_space(
     def later(_: float) -> None:
         agent.free = 1 << 40
 
-    monkeypatch.setattr(directories.time, "sleep", later)
+    monkeypatch.setattr(directories, "time", SimpleNamespace(**vars(time) | {"sleep": later}))
     directory.may_write(100 << 30, 1)

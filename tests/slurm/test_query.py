@@ -4,6 +4,7 @@ import os
 import socket
 from collections.abc import Sequence
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -131,8 +132,7 @@ def test_steps_are_ended_but_for_the_agents_and_not_waited_for_without_end(monke
         return "12.batch\n12.0\n12.3\n12.extern\n12.interactive\n12.4\n"
 
     monkeypatch.setattr(query, "ask", ask)
-    monkeypatch.setattr(query.time, "monotonic", lambda: float(next(clock)))
-    monkeypatch.setattr(query.time, "sleep", lambda _: None)
+    monkeypatch.setattr(query, "time", SimpleNamespace(monotonic=lambda: float(next(clock)), sleep=lambda _: None))
     assert query.end_steps("12", "12.0") == 2
     assert {argv[-1] for argv in asked if argv[0] == "scancel"} == {"12.3", "12.4"}  # neither ours nor the agents'
     assert asked[0] == ["squeue", "--steps", "--jobs=12", "--noheader", "--format=%i"]

@@ -4,6 +4,7 @@ import os
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -232,7 +233,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> None:
         unlink(name, dir_fd=dir_fd)
 
     monkeypatch.setattr(removal.os, "unlink", slowly)
-    monkeypatch.setattr(removal.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(removal, "time", SimpleNamespace(monotonic=lambda: now[0]))
 
 
 def test_a_whole_tree_is_removed_also_one_of_more_names_than_are_held(
