@@ -28,6 +28,8 @@ from typing import Any, Self
 
 import psutil
 
+from iosweep.node.cpus import Topology
+
 RECIPE = Path(__file__).with_name("cluster")
 ADDRESSES = {
     "head": "10.77.0.1",
@@ -87,8 +89,8 @@ def missing(accounting: bool = False) -> str | None:
             return f"slurm: {program} is not on PATH (Debian package {package})"
     if not Path("/etc/slurm").is_dir():
         return "slurm: the directory /etc/slurm does not exist (Debian package slurm-client makes it)"
-    if (os.cpu_count() or 1) < 2:
-        return "slurm: the cluster needs a machine with two CPUs, because one node keeps one for itself"
+    if len(Topology.read().cores) < 2:
+        return "slurm: the cluster needs a machine with two cores, because one node keeps one for itself"
     tried = subprocess.run([*_unshare("private"), "true"], capture_output=True, text=True, check=False)
     return f"slurm: no namespaces can be made here ({tried.stderr.strip()})" if tried.returncode else None
 

@@ -71,10 +71,9 @@ def test_files_are_counted_below_and_not_through_links(ours: str, place: Path) -
     (top / "b" / "above").symlink_to(top)
     (top / "b" / "file").symlink_to(top / "a")
     os.mkfifo(top / "b" / "pipe")
-    handles = len(list(Path("/proc/self/fd").iterdir()))
     found = [trees.count(at(ours), below) for below in ("fresh/p-r1", "fresh", "fresh/p-r1/b/e f")]
     assert found == [5, 5, 2]
-    assert len(list(Path("/proc/self/fd").iterdir())) == handles
+    assert not [handle for handle in Path("/proc/self/fd").iterdir() if os.path.realpath(handle).startswith(ours)]
     with pytest.raises(FileNotFoundError):
         trees.count(at(ours), "fresh/p-r2")
 

@@ -24,7 +24,7 @@ def main() -> None:
     state, name = Path(sys.argv[1]), sys.argv[2]
     socket.sethostname(name)
     # A caller that was confined to some CPUs does not make the nodes smaller.
-    os.sched_setaffinity(0, range(os.cpu_count() or 1))
+    os.sched_setaffinity(0, range(os.sysconf("SC_NPROCESSORS_CONF")))
     become_a_machine(state, name)
     (head if name == "head" else node)(state, name)
     print("ready", flush=True)

@@ -22,7 +22,7 @@ def main() -> None:
     state, name = Path(sys.argv[1]), sys.argv[2]
     own = state / "dfs" / name
     socket.sethostname(name)
-    os.sched_setaffinity(0, range(os.cpu_count() or 1))
+    os.sched_setaffinity(0, range(os.sysconf("SC_NPROCESSORS_CONF")))
     member.become_a_machine(state, name)
     member.link(state, name)
     # The file system itself, if the head had it mounted when this machine was started, and sockets of other machines.
