@@ -19,7 +19,7 @@ from iosweep.node import procfs
 
 def install(folder: Path, before: str = "") -> None:
     """`before`: lines of shell that run first, such as a site's words."""
-    (folder / "srun").write_text(f'#!/bin/sh\n{before}\nexec {sys.executable} "{__file__}" "$@"\n')
+    (folder / "srun").write_text(f'#!/bin/sh\n{before}\nexec "{sys.executable}" "{__file__}" "$@"\n')
     (folder / "srun").chmod(0o755)
 
 

@@ -480,8 +480,11 @@ def _mdtest(call: Call, rule: Rule) -> Printed:
 # As programs
 
 
+#: Shell, and Python in its own words: a path with a space, or a long one, can be no interpreter (as pip does it).
 _PROGRAM = """\
-#!{python} -SEs
+#!/bin/sh
+'''exec' '{python}' -SEs "$0" "$@"
+' '''
 import sys
 sys.path.insert(0, {here!r})
 import scripted

@@ -23,7 +23,7 @@ for name, module in list(sys.modules.items()):
 @pytest.mark.parametrize("modules", [dag._TABLES_CODE, dag._REPORT_CODE])
 def test_all_that_python_loads_is_among_them(modules: tuple[str, ...]) -> None:
     done = subprocess.run([sys.executable, "-c", LOADED, *modules], stdout=subprocess.PIPE, text=True, check=True)
-    loaded = set(map(Path, done.stdout.split()))
+    loaded = set(map(Path, done.stdout.splitlines()))
     assert sources.PACKAGE / "units.py" in loaded
     assert loaded <= set(sources.of(modules))
 
