@@ -336,6 +336,7 @@ def test_a_slurm_that_does_not_answer_is_noted(
 def test_it_stops_at_its_time_limit_and_goes_on_the_next_time(left: Left) -> None:
     assert clean("--yes", "--time", "0s", "c") == 6
     assert marker_in(left.directory)
+    assert json.loads((left.results / "target.json").read_text())["tidied"] is False
     assert clean("--yes", "--time", "10min", "c") == 0
     assert not Path(left.directory).exists()
 
@@ -397,13 +398,8 @@ def test_results_and_target_are_locked_while_files_go(left: Left, monkeypatch: p
     assert seen and all(seen)
 
 
-def test_a_removal_that_was_cut_off_is_not_noted_as_done(left: Left) -> None:
-    assert clean("--yes", "--time", "0s", "c") == 6
-    assert json.loads((left.results / "target.json").read_text())["tidied"] is False
-
-
 @as_root
-def test_jobs_of_whom_the_results_belong_to_are_asked_for(
+def test_root_sees_the_jobs_of_the_owner_of_the_results(
     left: Left, squeue: Callable[..., None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[Any] = []
@@ -414,7 +410,7 @@ def test_jobs_of_whom_the_results_belong_to_are_asked_for(
     assert sorted(asked) == ["0", "12345"]
 
 
-def test_results_that_are_reached_by_a_link_are_those_that_jobs_name(
+def test_jobs_are_seen_of_results_that_are_reached_by_a_link(
     left: Left, tmp_path: Path, squeue: Callable[..., None]
 ) -> None:
     (tmp_path / "link").mkdir()

@@ -171,7 +171,7 @@ def test_changed_code_makes_tables_again_alone_and_the_error_of_a_rule_is_shown_
         assert old in text
         (code / "iosweep" / file).write_text(text.replace(old, new))
 
-    change("tools/fio/output.py", "def parse(", "# mended\ndef parse(")
+    change("tools/fio/output.py", "def parse(", "# another comment\ndef parse(")
     assert rules_of(again.snakemake("-n", env=ahead)) == {"tables", "report", "figures", "all"}
     change("commands/tables.py", "    make_tables(arg", "    raise CommandError('no luck')\n    make_tables(arg")
     before = again.stored()
