@@ -24,6 +24,7 @@ from iosweep.jobs import submission
 from iosweep.jobs.profile import Profile, read
 from iosweep.node.node_facts import NodeFacts, ReservedSource
 from iosweep.node.reserved import resolve
+from iosweep.plan.forecast import Longest
 from slurm import Cluster
 from topologies import machine
 
@@ -100,6 +101,9 @@ def test_a_wall_time_above_that_of_the_partition_is_wrong() -> None:
         (replace(PROFILE, limit_min=10**6), unlimited, "ok"),
     ):  # fmt: skip
         assert judge_slurm.wall_time(profile, limit).outcome == outcome
+    for profile, limit in ((PROFILE, limits), (PROFILE, short), (replace(PROFILE, limit_min=None), short)):
+        found = judge_slurm.wall_time(profile, limit, Longest("p", 7200, 7200))
+        assert "a phase of 2 h does not fit" in f"{found.seen}{found.change}" and "set runtime=" not in found.change
 
 
 def test_more_nodes_than_a_job_can_get_are_wrong_and_nodes_out_of_service_a_warning() -> None:

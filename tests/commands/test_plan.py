@@ -86,6 +86,16 @@ def test_a_target_that_cannot_be_measured_on_is_an_error_below_the_plan(capsys: 
     assert capsys.readouterr().err.startswith("x.yaml:1: target.directory: ")
 
 
+def test_a_phase_longer_than_a_job_is_an_error_below_the_plan(capsys: Capture, place: Path) -> None:
+    (place / "x.yaml").write_text(TEXT.replace("phase_time: 1s", "phase_time: 2h"))
+    for limit, code in (("runtime=1h", 1), ("runtime=5h", 0)):
+        cluster(place, limit)
+        assert plan("--profile", "there", "x.yaml") == code
+        said = capsys.readouterr()
+        wrong = "there/profile.v9+.yaml: default-resources.runtime: a phase of 2 h does not fit a job of 1 h ("
+        assert said.out and said.err.startswith(wrong) == bool(code)
+
+
 def test_a_wrong_configuration_or_profile_plans_nothing(capsys: Capture, place: Path) -> None:
     def refused(*arguments: str) -> list[str]:
         assert plan(*arguments) == 1

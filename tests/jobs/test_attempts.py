@@ -25,6 +25,8 @@ class Campaign:
     def minutes(self, allocation: str, attempt: int = 1) -> int:
         return 10 * attempt
 
+    def longest(self, allocation: str) -> None: ...
+
 
 class Case:
     """Jobs of one allocation that fail; `now` is what is left after them."""

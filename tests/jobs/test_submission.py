@@ -8,6 +8,7 @@ from syrupy.assertion import SnapshotAssertion
 from iosweep.errors import ConfigError
 from iosweep.jobs import submission
 from iosweep.jobs.submission import Partition, Site
+from iosweep.plan.forecast import Longest
 from iosweep.results.campaign_documents import Refusal
 from iosweep.slurm import job_comment, query
 
@@ -81,6 +82,17 @@ def test_jobs_have_whole_nodes_and_come_one_after_the_other() -> None:
     assert [submission.tasks(nodes) for nodes in (1, 2, 64)] == [2, 2, 64]
 
 
+def test_what_does_not_fit_a_job_is_known_before() -> None:
+    """A phase or the whole of a repetition: each is measured in one job, which keeps 10 s to end in."""
+    phase, whole = Longest("p", 7201, 7200), Longest("p", 7202, 1800)
+    for longest, limit_min, said in (
+        (phase, 60, "a phase of 2 h does not fit a job of 1 h"), (phase, 121, None), (phase, None, None),
+        (phase, 120, "a phase of 2 h does not fit a job of 2 h"), (None, 1, None),
+        (whole, 60, "a repetition of 2 h does not fit a job of 1 h"),
+    ):  # fmt: skip
+        assert submission.no_fit(longest, limit_min) == said
+
+
 #: What the rule asks for.
 ASKED: dict[str, object] = {"nodes": 3, "tasks": 3, "runtime": 30, "slurm_extra": "--exclusive --dependency=singleton"}
 
@@ -130,9 +142,10 @@ def test_what_a_partition_would_let_wait_for_ever(snapshot: SnapshotAssertion) -
         (5, 60, SMALL, True),
         (9, 60, replace(SMALL, most_nodes=None), True),
         (4, 61, SMALL, True),
+        (4, 61, replace(SMALL, limit_min=20), True),  # where a repetition would not fit
         (1, 1, replace(SMALL, state="DOWN"), True),
     ):
-        found = submission.beyond(nodes, minutes, limits)
+        found = submission.beyond(nodes, minutes, Longest("p", 1500, 300), limits)
         assert (found is not None) == waits, (nodes, minutes, limits)
         said += [found] if found else []
     assert "\n".join(said) == snapshot

@@ -96,8 +96,11 @@ def test_what_the_login_node_knows_of_the_tools_of_the_nodes(tmp_path: Path, mon
     assert seen == [{}, {"fio": "0f3a"}]
 
 
-def test_an_unknown_point_or_launcher_is_refused(tmp_path: Path) -> None:
-    for arguments, where in (({"only": "qd2"}, "only"), ({"launcher": "dirct"}, "launcher")):
+def test_an_unknown_point_or_launcher_and_too_short_jobs_are_refused(tmp_path: Path) -> None:
+    short = {"launcher": "srun", "site": Slurm(limit_min=0)}
+    for arguments, where in (
+        ({"only": "qd2"}, "only"), ({"launcher": "dirct"}, "launcher"), (short, "default-resources.runtime")
+    ):  # fmt: skip
         with pytest.raises(ConfigError) as caught:
             load(tmp_path, **arguments)
         assert [problem.where for problem in caught.value.problems] == [where]

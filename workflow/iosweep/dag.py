@@ -20,7 +20,6 @@ from iosweep.config.sweeps import Config
 from iosweep.errors import Busy, ConfigError, Obstacle, Problem, Refused, Unusable
 from iosweep.files import safe_paths
 from iosweep.jobs import submission
-from iosweep.jobs.submission import JOB_RESERVE_S
 from iosweep.plan import criteria, forecast
 from iosweep.plan.expand import make_plan
 from iosweep.plan.launchers import Launcher, candidates, launchers
@@ -32,7 +31,6 @@ from iosweep.results import ingested, manifest, merged_tables, remaining
 from iosweep.results.store import Store
 from iosweep.target.lock import Lock, Owner, take
 from iosweep.text import human_count
-from iosweep.units import human_duration
 
 #: Modules that make the tables and the report, with all that they import, and other files of the report. A change of
 #: them makes tables or report again, and measures nothing.
@@ -129,6 +127,10 @@ class Dag:
     def nodes(self, allocation: str) -> int:
         """The node count of an allocation."""
         return self._allocation(allocation).nodes
+
+    def longest(self, allocation: str) -> forecast.Longest | None:
+        """What takes longest of what is left of an allocation."""
+        return forecast.longest(self.plan, self.coming.get(allocation, {}))
 
     def minutes(self, allocation: str, attempt: int = 1) -> int:
         """The wall time of its job at its `attempt`-th submission."""
@@ -316,8 +318,9 @@ def _of(
     stored, missing = store.results(), store.missing()
     here = _here(made, launcher, bool(site), place, there)
     found, coming = remaining.left_and_expected(made, stored, missing, here, only)
-    if site and site.limit_min and (wrong := _too_long(made, found, site.limit_min)):
-        raise ConfigError([Problem("profile", 0, "default-resources: runtime", wrong)])
+    wanted = {point for points in coming.values() for point in points}
+    if site and (wrong := submission.runtime(forecast.longest(made, wanted), site.limit_min)):
+        raise ConfigError([Problem("profile", 0, "default-resources.runtime", *wrong)])
     plan_file = folder / "plans" / f"{made.digest}.json"
     store.look()
     plan_damaged = not store.whole(plan_file, made.document())
@@ -388,19 +391,6 @@ def _here(
     if on_nodes:  # what was missing there stays missing until `iosweep rerun`
         return remaining.Here({}, launcher, None)
     return remaining.Here(builds(names), launcher, candidates())
-
-
-def _too_long(made: Plan, left: Mapping[str, Mapping[str, object]], limit_min: int) -> str | None:
-    """Why a repetition that is left fits in no job, or None."""
-    wanted = {id for points in left.values() for id in points}
-    costs = ((forecast.repetition_cost(p, made.target.node_bandwidth).time_s, p.id) for p in made.points)
-    time_s, id = max((cost for cost in costs if cost[1] in wanted), default=(0.0, ""))
-    if time_s + JOB_RESERVE_S <= limit_min * 60:
-        return None
-    return (
-        f"{human_duration(limit_min * 60)} is too short for one repetition of {id}, which takes"
-        f" {human_duration(time_s)}; raise it, or shorten its phases"
-    )
 
 
 def lock(results: Path) -> None:

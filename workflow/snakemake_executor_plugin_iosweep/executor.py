@@ -144,8 +144,9 @@ class Executor(RemoteExecutor):  # type: ignore[misc]  # Snakemake has no types
         wrong: dict[str, list[str]] = {}
         for job in _in_order(jobs):
             nodes, minutes = _number(job, "nodes"), _number(job, "runtime")
+            longest = self._attempts.campaign.longest(allocation_of(job))
             if self._attempts.left(allocation_of(job)) and (
-                refusal := pending.refused(self.sbatch(job), nodes, minutes)
+                refusal := pending.refused(self.sbatch(job), nodes, minutes, longest)
             ):
                 wrong.setdefault(refusal, []).append(submission.asks_for(nodes, minutes))
         if wrong:

@@ -61,6 +61,10 @@ def run(arguments: Namespace) -> int:
     file = str(arguments.config)
     if wrong := submission.open_port(made.points, where.launcher, os.geteuid()):
         problems.append(Problem(file, 1, "allow_open_port", wrong))
+    if where.site and chosen:
+        measured = {point.id for point in made.points if not where.lacks(point)}
+        if why := submission.runtime(forecast.longest(made, measured), where.site.limit_min):
+            problems.append(Problem(chosen.file, 0, "default-resources.runtime", *why))
     if obstacle := submission.working_directory(str(Path.cwd()), bool(where.site)):
         raise ConfigError([Problem(file, 1, "", str(obstacle)), *problems])
     fits = True

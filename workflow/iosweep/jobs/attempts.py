@@ -15,6 +15,7 @@ from typing import Any, Protocol
 from iosweep.errors import ConfigError
 from iosweep.files import safe_paths
 from iosweep.jobs import submission
+from iosweep.plan.forecast import Longest
 from iosweep.results.campaign_documents import Refusal
 from iosweep.results.store import Store
 from iosweep.text import printable
@@ -42,6 +43,8 @@ class Campaign(Protocol):
     def nodes(self, allocation: str) -> int: ...
 
     def minutes(self, allocation: str, attempt: int = 1) -> int: ...
+
+    def longest(self, allocation: str) -> Longest | None: ...
 
 
 class Next(enum.Enum):

@@ -14,6 +14,7 @@ from pathlib import Path
 from iosweep.errors import Unanswered
 from iosweep.hostlist import hosts
 from iosweep.jobs import submission
+from iosweep.plan.forecast import Longest
 from iosweep.slurm import query
 from iosweep.slurm.query import Job
 from iosweep.text import printable
@@ -150,13 +151,13 @@ def say(text: str) -> None:
     print(printable(f"iosweep: {text}"), file=sys.stderr, flush=True)
 
 
-def refused(sbatch: Sequence[str], nodes: int, asked_min: int) -> str | None:
+def refused(sbatch: Sequence[str], nodes: int, asked_min: int, longest: Longest | None) -> str | None:
     """Why Slurm would not take a job, or would let it wait forever, and what to change; None if neither.
 
     Tells where it will have to wait for nodes that are down.
     """
     limits = _limits(_option(sbatch, "-p") or os.environ.get("SBATCH_PARTITION"))
-    if limits and (wrong := submission.beyond(nodes, asked_min, limits)):
+    if limits and (wrong := submission.beyond(nodes, asked_min, longest, limits)):
         return wrong
     try:
         query.ask([*sbatch, "--test-only", "--wrap", "true"])

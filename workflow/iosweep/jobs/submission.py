@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from iosweep.errors import ConfigError, Obstacle, Problem
+from iosweep.plan.forecast import Longest
 from iosweep.plan.launchers import SLURM_LAUNCHERS, Launcher
 from iosweep.plan.model import Point
 from iosweep.results.campaign_documents import Refusal
@@ -135,6 +136,22 @@ def minutes(time_s: float, attempt: int, limit_min: int | None) -> int:
     """
     asked = math.ceil(time_s / 60 * MARGIN + BESIDES_MIN) * attempt
     return asked if limit_min is None else min(asked, limit_min)
+
+
+def no_fit(longest: Longest | None, limit_min: int | None) -> str | None:
+    """Why a repetition fits no job of a wall time: it is measured in one. None if it does."""
+    if longest is None or limit_min is None or longest.time_s + JOB_RESERVE_S <= 60 * limit_min:
+        return None
+    whole = longest.phase_s + JOB_RESERVE_S <= 60 * limit_min
+    what, time_s = ("repetition", longest.time_s) if whole else ("phase", longest.phase_s)
+    return f"a {what} of {human_duration(time_s)} does not fit a job of {human_duration(60 * limit_min)}"
+
+
+def runtime(points: Longest | None, limit_min: int | None) -> Obstacle | None:
+    """What is wrong with the runtime of a profile; None if nothing is."""
+    if points is None or not (why := no_fit(points, limit_min)):
+        return None
+    return Obstacle(f"{why} ({points.point})", "raise it, or shorten the phases")
 
 
 def too_short(state: str | None, refusal: Refusal | None) -> bool:
@@ -288,19 +305,24 @@ def usable(printed: str) -> tuple[int, str]:
     return able, ", ".join(not_able)
 
 
-def beyond(nodes: int, asked_min: int, limits: Partition) -> str | None:
+def beyond(nodes: int, asked_min: int, longest: Longest | None, limits: Partition) -> str | None:
     """Why a partition would let a job wait forever, and what to change; None if it would not. Not every Slurm refuses
-    such a job (EnforcePartLimits)."""
+    such a job (EnforcePartLimits). `longest`: of what the job is for."""
     if limits.state not in ("UP", ""):
         return f"the partition {limits.name} is {limits.state.lower()}; {_ELSEWHERE}, or wait until it is up"
     if nodes > (most := min(limits.nodes, limits.most_nodes or limits.nodes)):
         return f"the partition {limits.name} gives a job {human_count(most, 'node')} at most; {_FEWER}"
     if limits.limit_min is not None and asked_min > limits.limit_min:
         allows = f"the partition {limits.name} allows {human_duration(limits.limit_min * 60)} at most"
-        return (
-            f"{allows}; set runtime={spelt(limits.limit_min)} in the profile; what takes longer goes on in another job"
-        )
+        return f"{allows}; {less_time(longest, limits.limit_min)}"
     return None
+
+
+def less_time(longest: Longest | None, limit_min: int) -> str:
+    """What to change where a partition allows no longer jobs than these."""
+    if why := no_fit(longest, limit_min):
+        return f"{why}: shorten it in the configuration, or {_ELSEWHERE}"
+    return f"set runtime={spelt(limit_min)} in the profile; what takes longer goes on in another job"
 
 
 def for_now(refusal: str, nodes: int, limits: Partition, sinfo: str) -> str | None:
@@ -327,7 +349,7 @@ _RESERVATION = "see `scontrol show reservations` for iosweep-reservation in the 
 _QOS = "see `sacctmgr show qos` for iosweep-qos in the profile"
 #: Part of what sbatch says (slurm_strerror), and what to do then. The first that fits counts.
 _MEANINGS = (
-    ("time limit", "set runtime in the profile to what is allowed; what takes longer goes on in another job"),
+    ("time limit", "set runtime in the profile to what is allowed; repetitions that do not fit go on in another job"),
     ("account", _ACCOUNT),
     ("reservation", _RESERVATION),
     ("license", _LICENSE),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -249,6 +249,23 @@ def planned(plan: Plan, most: bool = False) -> dict[str, dict[str, int]]:
 def longest_of(points: Sequence[Point], plan: Plan) -> Point:
     """The point whose repetitions take longest; of equal ones the first."""
     return max(points, key=lambda point: each(plan, point).cost.time_s)
+
+
+class Longest(NamedTuple):
+    """The repetition that takes longest of some points, and its longest phase, in seconds."""
+
+    point: str
+    time_s: float
+    phase_s: float
+
+
+def longest(plan: Plan, points: Container[str]) -> Longest | None:
+    """Of points of a plan; None without any."""
+    if not (chosen := [point for point in plan.points if point.id in points]):
+        return None
+    point = longest_of(chosen, plan)
+    phase_s = max(step_cost(point, step, plan.target.node_bandwidth).time_s for step in point.steps())
+    return Longest(point.id, each(plan, point).cost.time_s, phase_s)
 
 
 def fresh_bytes(point: Point, steps: Sequence[Step]) -> int:

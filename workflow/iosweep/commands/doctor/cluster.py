@@ -24,6 +24,7 @@ from iosweep.findings import Line, ok, show, unchecked, wrong
 from iosweep.jobs import submission
 from iosweep.jobs.profile import Profile, read
 from iosweep.node import pinning
+from iosweep.plan import forecast
 from iosweep.plan.model import Plan
 from iosweep.slurm import query
 from iosweep.tools import tools
@@ -64,6 +65,11 @@ class _Wanted:
     def nodes(self) -> int | None:
         """The largest node count of the configuration."""
         return max((a.nodes for a in self.made.allocations), default=None) if self.made else None
+
+    @property
+    def longest(self) -> forecast.Longest | None:
+        """The longest repetition of the configuration."""
+        return forecast.longest(self.made, {point.id for point in self.made.points}) if self.made else None
 
     @property
     def mpi(self) -> bool:
@@ -111,7 +117,7 @@ def _slurm(wanted: _Wanted) -> list[Line]:
     partitions = (_ask(["scontrol", "--oneliner", "show", "partition"]) or "").splitlines()
     lines = [judge_slurm.partition(chosen, partitions)]
     if partition := _partition(partitions, chosen.partition):
-        lines.append(judge_slurm.wall_time(chosen, partition.limits))
+        lines.append(judge_slurm.wall_time(chosen, partition.limits, wanted.longest))
         lines.append(judge_slurm.nodes(wanted.nodes, partition.limits, partition.states))
         lines.append(_submission(chosen, wanted.nodes or 1, partition.limits, partition.states))
     license = judge_slurm.license(chosen, _ask(["scontrol", "--oneliner", "show", "licenses"]) or "")

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from iosweep.findings import Line, ok, unchecked, warning, wrong
 from iosweep.jobs import submission
 from iosweep.jobs.profile import LONGEST_POLL_S, Profile
+from iosweep.plan.forecast import Longest
 from iosweep.slurm.query import fields
 from iosweep.text import human_count
 from iosweep.units import human_duration, human_size
@@ -74,11 +75,11 @@ def partition(p: Profile, lines: Sequence[str]) -> Line:
     return ok("partition", f"{chosen} is UP, OverSubscribe={shared}")
 
 
-def wall_time(p: Profile, limits: submission.Partition) -> Line:
-    """The longest job of the profile against that of the partition."""
+def wall_time(p: Profile, limits: submission.Partition, longest: Longest | None = None) -> Line:
+    """The longest job of the profile against that of the partition. `longest`: of the configuration."""
     most = limits.limit_min
     allows = "any time" if most is None else human_duration(most * 60)
-    less = f"set runtime={submission.spelt(most)} or less {_PROFILE}" if most else f"set runtime {_PROFILE}"
+    less = f"set runtime {_PROFILE}" if most is None else submission.less_time(longest, most)
     if p.wrong("runtime"):
         return unchecked("wall time", f"what runtime {_PROFILE} means is not known; {limits.name} allows {allows}")
     if p.limit_min is None:
@@ -86,7 +87,9 @@ def wall_time(p: Profile, limits: submission.Partition) -> Line:
     asked = human_duration(p.limit_min * 60) if p.limit_min % 60 else f"{p.limit_min // 60} h"
     if most is not None and p.limit_min > most:
         seen = f"runtime {asked} {_PROFILE}; {limits.name} allows {allows}"
-        return wrong("wall time", seen, f"{less}; what takes longer goes on in another job")
+        return wrong("wall time", seen, less)
+    if why := submission.runtime(longest, p.limit_min):
+        return wrong("wall time", *why)
     return ok("wall time", f"runtime {asked} at most; {limits.name} allows {allows}")
 
 
