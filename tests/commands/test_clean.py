@@ -38,7 +38,8 @@ class Left:
         (self.results / "points").mkdir()
         (self.results / "points" / "r001-1.json").write_text("{}")
         owner = OWNER | {"user": "me", "results": str(self.results), "campaign": name}
-        self.know(uuid=directories.claim(self.directory, owner))
+        directories.claim(self.directory, owner)
+        self.know(uuid=owner["uuid"])
         for file in ("sets/fio-read-1m-1/0.0", "sets/fio-read-1m-1/1.0", "kept/p-r1/0.0"):
             folder = Path(trees.ensure(at(self.directory), file.rpartition("/")[0]))
             (folder / Path(file).name).write_bytes(bytes(1 << 20))
@@ -52,7 +53,7 @@ class Left:
         self.know(**{"uuid": marker_in(self.directory)["uuid"]} | changed)
 
     def stored(self) -> dict[str, bytes]:
-        ours = ("lock", "target.json")
+        ours = ("lock", "target.json", "iosweep.json")
         files = (file for file in self.results.rglob("*") if file.is_file() and file.name not in ours)
         return {str(file): file.read_bytes() for file in files}
 

@@ -12,8 +12,9 @@ import pytest
 
 from campaign import METADATA, TEXT, document, make, problems
 from iosweep.config.sweeps import Repetitions
+from iosweep.files.documents import Damaged
 from iosweep.plan import forecast
-from iosweep.plan.model import Plan, plan_from_document
+from iosweep.plan.model import Plan, read_plan
 
 
 def ids(made: Plan) -> list[str]:
@@ -129,11 +130,14 @@ def test_a_plan_survives_its_document(tmp_path: Path) -> None:
     text = document(repetitions={"min": 2})
     text["sweeps"] += [document(name="files", **METADATA)["sweeps"][0], {"suite": "four-corners", "scale": "laptop"}]
     made = make(tmp_path, text)
-    again = plan_from_document(made.document())
+    (file := tmp_path / f"{made.digest}.json").write_bytes(made.document())
+    again = read_plan(file)
     assert again.document() == made.document()
     assert again.digest == made.digest
     assert again.points == made.points
     assert forecast.of(again) == forecast.of(made)
+    with pytest.raises(Damaged):  # another plan in its place, whole as it is
+        read_plan(file.rename(tmp_path / "0123456789ab.json"))
 
 
 @pytest.mark.local

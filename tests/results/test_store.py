@@ -13,10 +13,11 @@ import pytest
 
 import mounts
 import records
+from iosweep.errors import Refused
 from iosweep.files import documents
 from iosweep.results import store as store_module
 from iosweep.results import temporary_files
-from iosweep.results.campaign_documents import Missing, Needs, Refusal
+from iosweep.results.campaign_documents import ClaimedTarget, Missing, Needs, Refusal
 from iosweep.results.committed import Result
 from iosweep.results.raw_output import unpack
 from iosweep.results.record import Record
@@ -54,6 +55,22 @@ def only(store: Store) -> Result:
 
 def files(store: Store) -> list[str]:
     return sorted(f.name for f in store.point(POINT).iterdir())
+
+
+def test_results_keep_their_uuid_where_one_of_its_two_files_is_lost(store: Store) -> None:
+    uuid = store.own()
+    known = {"campaign": "c", "directory": "/t/iosweep-c", "uuid": uuid, "layout": None, "deadline": 1.0, "lock": None}
+    target = ClaimedTarget(**known, file_system="ext4", seen_as=(), tidied=False)  # type: ignore[arg-type]
+    store.put("", "target", target)
+    for name in ("iosweep.json", "target.json"):
+        (store.path / name).write_bytes(b"")
+        assert Store(store.path).own() == uuid
+        store.put("", "target", target)
+    (store.path / "iosweep.json").unlink()
+    (store.path / "target.json").unlink()
+    (store.path / "points").mkdir()
+    with pytest.raises(Refused):
+        Store(store.path).own()
 
 
 def test_what_is_committed_is_found(store: Store) -> None:

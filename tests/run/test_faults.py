@@ -27,8 +27,9 @@ import scripted
 from iosweep.commands import cli
 from iosweep.errors import ExitCode
 from iosweep.files.documents import dump
-from iosweep.node import node_facts, process
+from iosweep.node import process
 from iosweep.results.campaign_documents import Refusal
+from iosweep.results.store import Store
 from iosweep.target import directory as directories
 from iosweep.target import identify, lock
 from machine import Scripted
@@ -348,7 +349,7 @@ def directory_is_a_copy(case: Case) -> Iterator[None]:
     case.theirs = True
     away = case.place / "away"
     away.mkdir()
-    owner = {"uuid": None, "uid": os.getuid(), "host": node_facts.host(), "results": str(case.results), "campaign": "c"}
+    owner = {"uuid": Store(case.results).own(), "campaign": "c"}
     directories.claim(str(away / "iosweep-c"), owner)
     shutil.copytree(away / "iosweep-c", case.ours)
     (case.ours / "sets").mkdir()

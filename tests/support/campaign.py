@@ -105,7 +105,8 @@ def refused(directory: Path, cases: Iterable[tuple[str | dict[str, Any], str]], 
 
 
 def keep_plan(plan: Plan, results: Path) -> Path:
-    """Write the plan where the rule writes it."""
+    """Mark results as ours, and write the plan where the rule writes it."""
+    Store(results).own()
     file = results / "plans" / f"{plan.digest}.json"
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_bytes(plan.document())
@@ -135,6 +136,7 @@ class Made:
     def __init__(self, place: Path, plan: Plan):
         self.plan, self.results = plan, place / "results" / plan.campaign
         self.store, self.clock = Store(self.results), BEGAN
+        self.store.own()
 
     def record(self, point: Point, took_s: float = 1.4, before_s: float = 0.0, **more: Any) -> Record:
         """The next record; each phase takes its share of `took_s`."""

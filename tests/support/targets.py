@@ -15,7 +15,13 @@ import pytest
 from iosweep.errors import Refused
 from iosweep.target.directory import Place, place_of
 
-OWNER = {"uuid": None, "uid": 1000, "host": "h", "results": "/home/me/results/c", "campaign": "c"}
+OWNER = {
+    "uuid": "6ed6b26b-55a8-4ac1-a9bb-93a5cb3a4a31",
+    "uid": 1000,
+    "host": "h",
+    "results": "/home/me/results/c",
+    "campaign": "c",
+}
 
 #: A user who is not root; his name does not matter.
 OTHER = 12345

@@ -37,8 +37,8 @@ STEPS = WORKING | REMOVING | READING
 def claimed(target: Path) -> Place:
     """Claimed, with a set of two files."""
     directory = directories.directory_of(str(target), "c")
-    uuid = directories.claim(directory, OWNER)
-    found = Place(directory, uuid, identify.identity(identify.identify(str(target))))
+    directories.claim(directory, OWNER)
+    found = Place(directory, OWNER["uuid"], identify.identity(identify.identify(str(target))))
     for name in ("0.0", "1.0"):
         (Path(trees.ensure(found, "sets/s")) / name).write_text("ours")
     return found

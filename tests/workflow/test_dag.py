@@ -14,7 +14,7 @@ import yaml
 
 import mounts
 import records
-from campaign import document, read
+from campaign import document, errors, read
 from iosweep import dag
 from iosweep.config import sweep_file
 from iosweep.errors import ConfigError
@@ -81,6 +81,7 @@ def test_what_the_login_node_knows_of_the_tools_of_the_nodes(tmp_path: Path, mon
     cluster: dict[str, Any] = {"launcher": "srun", "site": Slurm()}
     point = load(tmp_path, **cluster).plan.points[0].id
     store = Store(tmp_path / "results" / "quick")
+    store.own()
     store.set_missing(point, Missing(Needs(tool="fio", sha256=None), "fio is not on PATH"))
     for here in (None, "0f3a"):  # what the login node has does not say what nodes have
         monkeypatch.setattr(dag, "builds", lambda _, here=here: {"fio": here})
@@ -109,7 +110,7 @@ def test_an_unknown_point_or_launcher_and_too_short_jobs_are_refused(tmp_path: P
 def test_nothing_is_begun_where_the_target_file_is_damaged(tmp_path: Path) -> None:
     """Whose directory is on the target is not known then."""
     file = tmp_path / "results" / "quick" / "target.json"
-    file.parent.mkdir(parents=True)
+    Store(file.parent).own()
     for content in (b"", b"{}", b'{"uuid": "u"}'):
         file.write_bytes(content)
         with pytest.raises(ConfigError, match=r"target.json"):
@@ -159,7 +160,12 @@ class Site:
         for point in made.points:
             where = {"directory": made.target.directory, "layout": made.target.layout}
             record = records.record(point.id, tool={"sha256": sha256}, target=where)
-            Store(Path("results/quick")).commit(point.id, 1, record, {})
+            self.store().commit(point.id, 1, record, {})
+
+    def store(self) -> Store:
+        found = Store(Path("results/quick"))
+        found.own()
+        return found
 
 
 @pytest.fixture
@@ -213,7 +219,7 @@ def test_results_on_nodes_are_held_to_the_build(site: Site) -> None:
     site.build(fio="77b1")
     assert site.left(**cluster) == 2
     # a point that waits for an mpiexec: what the nodes have is not seen from here
-    Store(Path("results/quick")).set_missing(point, Missing(Needs(mpiexec=("/other/mpiexec",)), "there is none"))
+    site.store().set_missing(point, Missing(Needs(mpiexec=("/other/mpiexec",)), "there is none"))
     assert site.left(**cluster) == 1
 
 
@@ -221,13 +227,11 @@ def test_a_tool_that_is_not_among_the_specs(site: Site) -> None:
     site.build(ior="0f3a")
     point = site.load().plan.points[0].id
     assert site.left() == 2  # the runner finds out, and says it
-    Store(Path("results/quick")).set_missing(
-        point, Missing(Needs(tool="fio", sha256=None), "fio is not among the tools")
-    )
+    site.store().set_missing(point, Missing(Needs(tool="fio", sha256=None), "fio is not among the tools"))
     assert site.left() == 1
     site.build(fio="77b1")
     assert site.left() == 2  # now it is
-    Store(Path("results/quick")).set_missing(point, Missing(Needs(tool="fio", sha256="77b1"), "it does not run"))
+    site.store().set_missing(point, Missing(Needs(tool="fio", sha256="77b1"), "it does not run"))
     assert site.left() == 1
     site.build(fio="77b2")
     assert site.left() == 2
@@ -236,9 +240,7 @@ def test_a_tool_that_is_not_among_the_specs(site: Site) -> None:
 def test_an_mpiexec_that_is_not_among_the_tools(site: Site, tmp_path: Path) -> None:
     file = site.build(fio="0f3a")
     point = site.load().plan.points[0].id
-    Store(Path("results/quick")).set_missing(
-        point, Missing(Needs(mpiexec=()), "there is no mpiexec of MPICH with the tools")
-    )
+    site.store().set_missing(point, Missing(Needs(mpiexec=()), "there is no mpiexec of MPICH with the tools"))
     assert site.left() == 1
     (tmp_path / "bin").mkdir()
     (tmp_path / "bin/mpiexec").symlink_to("/bin/true")
@@ -353,6 +355,7 @@ def test_nothing_is_written_where_a_folder_of_the_results_is_something_else(tmp_
 
 def test_a_plan_that_cannot_be_written_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = load(tmp_path).plan_file
+    Store(file.parent.parent).own()
     file.mkdir(parents=True)
     said = f"{re.escape(str(file))}: it cannot be written: "
     with pytest.raises(ConfigError, match=f"{said}a directory"):
@@ -373,7 +376,8 @@ def test_a_plan_that_cannot_be_written_again(tmp_path: Path, monkeypatch: pytest
 @pytest.mark.parametrize("name", ["logs", "points", "nodes"])
 def test_what_is_mounted_on_a_folder_is_refused(tmp_path: Path, name: str) -> None:
     place = tmp_path / "results" / "quick" / name
-    place.mkdir(parents=True)
+    Store(place.parent).own()
+    place.mkdir()
     with (
         mounts.tmpfs(place),
         pytest.raises(ConfigError, match=rf"{name}: it is a mount point"),
@@ -383,7 +387,7 @@ def test_what_is_mounted_on_a_folder_is_refused(tmp_path: Path, name: str) -> No
 
 
 def test_results_that_are_reached_through_a_link_are_taken(tmp_path: Path) -> None:
-    (tmp_path / "elsewhere" / "logs").mkdir(parents=True)
+    (tmp_path / "elsewhere").mkdir()
     (tmp_path / "results").mkdir()
     (tmp_path / "results" / "quick").symlink_to(tmp_path / "elsewhere")
     assert load(tmp_path).left
@@ -423,8 +427,31 @@ def test_what_runs_no_job_removes_nothing(words: str, runs: bool) -> None:
     assert dag.runs_jobs(["snakemake", *words.split()]) is runs
 
 
-def test_the_name_of_an_ingested_campaign(tmp_path: Path) -> None:
-    (tmp_path / "results/quick").mkdir(parents=True)
-    (tmp_path / "results/quick/ingested.json").touch()
-    with pytest.raises(ConfigError, match="ingested campaign"):
+# --- the name of a campaign -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("file", ["ingested.json", "scratch/raw.h5", "report.html", "campaign.json", "iosweep.json"])
+def test_a_folder_without_our_marker_is_another_persons(tmp_path: Path, file: str) -> None:
+    theirs = tmp_path / "results/quick" / file
+    theirs.parent.mkdir(parents=True)
+    theirs.write_text("{}")
+    with pytest.raises(ConfigError) as caught:
         load(tmp_path)
+    assert [(problem.line, problem.where) for problem in caught.value.problems] == [(1, "campaign")]
+    assert [path for path in (tmp_path / "results").rglob("*") if path.is_file()] == [theirs]
+
+
+def test_another_configuration_under_a_used_name_is_refused(site: Site) -> None:
+    """One with more or fewer points on the same target is the same campaign."""
+    site.measure("0f3a")
+    sweep = document(axes={"nodes": [1], "queue_depth": [1, 16]})["sweeps"][0]
+    for name, text, taken in (
+        ("another target", {"target": {"directory": "/elsewhere"}}, True),
+        ("other points", {"sweeps": [sweep | {"phase_time": "7s"}]}, True),
+        ("a sweep more", {"sweeps": [sweep, sweep | {"name": "more", "phase_time": "7s"}]}, False),
+        ("a value more", {"sweeps": [sweep | {"axes": {"queue_depth": [1, 16, 32]}}]}, False),
+        ("one value of two", {"sweeps": [sweep | {"axes": {"queue_depth": [16]}}]}, False),
+    ):
+        read(site.place, document() | text)
+        found = errors(site.place, "", lambda *_: dag.load(Path("x.yaml"), Path("results")))
+        assert [problem.where for problem in found] == ["campaign"] * taken, name

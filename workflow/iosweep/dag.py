@@ -27,8 +27,8 @@ from iosweep.plan.model import Allocation, Plan
 from iosweep.programs import spack_environment
 from iosweep.programs.find import builds
 from iosweep.programs.spack_environment import Built, Environment
-from iosweep.results import ingested, manifest, merged_tables, remaining
-from iosweep.results.store import Store
+from iosweep.results import manifest, merged_tables, remaining
+from iosweep.results.store import RUN_LOCK, Store, name_taken
 from iosweep.target.lock import Lock, Owner, take
 from iosweep.text import human_count
 
@@ -263,7 +263,7 @@ def load(
             there = spack_environment.read_built(place.file)
         except Unusable as error:
             raise ConfigError([Problem(str(file), 1, "tools", str(error))]) from None
-    found = _of(made, results, known[launcher], only, site, place, there)
+    found = _of(configured, made, results, known[launcher], only, site, place, there)
     if found.left:
         try:
             Store(found.results).claimed()
@@ -299,6 +299,7 @@ def no_room(campaign: Dag) -> str | None:
 
 
 def _of(
+    configured: Config,
     made: Plan,
     results: Path,
     launcher: Launcher,
@@ -311,11 +312,11 @@ def _of(
     folder = results / made.campaign
     if obstacles := _obstacles(folder):
         raise ConfigError(obstacles)
-    if ingested.there(folder):
-        what = "the name is that of an ingested campaign; choose another name"
-        raise ConfigError([Problem(str(folder), 0, "", what)])
     store = Store(folder)
-    stored, missing = store.results(), store.missing()
+    stored = store.results()
+    if taken := name_taken(store, made, stored):
+        raise ConfigError([configured.documents[0].problem(("campaign",), taken)])
+    missing = store.missing()
     here = _here(made, launcher, bool(site), place, there)
     found, coming = remaining.left_and_expected(made, stored, missing, here, only)
     wanted = {point for points in coming.values() for point in points}
@@ -397,9 +398,12 @@ def lock(results: Path) -> None:
     """Keep a second Snakemake off a campaign, until this process ends. Raises Busy, ConfigError."""
     if results in _LOCKS:
         return
-    file = results / "run.lock"
+    file = results / RUN_LOCK
     try:
         with safe_paths.folder(results, make=True):
             _LOCKS[results] = take(file, Owner(results.name, str(results.absolute())), f"campaign {results.name}")
+        Store(results).own()
+    except Refused as error:
+        raise ConfigError([Problem(str(results), 0, "", str(error))]) from None
     except OSError as error:
         raise ConfigError([Problem(str(file), 0, "", f"cannot be locked: {error.strerror or error}")]) from None

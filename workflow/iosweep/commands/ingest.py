@@ -14,13 +14,12 @@ from iosweep.commands import campaigns, outcome
 from iosweep.commands.report import make_figures, make_page
 from iosweep.commands.tables import make_tables_of
 from iosweep.commands.terminal import prose, say
-from iosweep.errors import Busy, CommandError
+from iosweep.errors import Busy, CommandError, Refused
 from iosweep.files import safe_paths
 from iosweep.files.fields import NAME
 from iosweep.results import ingested
 from iosweep.results.ingested import Ingested, IngestedFacts
 from iosweep.results.store import Store
-from iosweep.target import lock
 from iosweep.text import human_count
 from iosweep.units import human_size
 
@@ -128,24 +127,17 @@ def _cannot_be(arguments: Namespace, results: Path) -> str | None:
 
 def _taken(results: Path, replace: bool) -> str | None:
     """Why a name cannot be used, or None."""
-    if os.path.lexists(results / "points"):
+    if any(os.path.lexists(results / name) for name in ("points", "plans")):
         return f"{results} has results that were measured: choose another name"
     if ingested.there(results):
         if replace:
             return None
         return f"{results} was ingested before; --replace replaces it, or choose another name"
-    if os.path.lexists(results) and not _left_over(results):
-        return f"{results} is there, and was not ingested: choose another name"
-    return None
-
-
-def _left_over(results: Path) -> bool:
-    """Whether a directory has nothing but what a killed `iosweep ingest` leaves before there is a campaign."""
     try:
-        names = safe_paths.names(results, "")
-    except OSError:
-        return False
-    return all(name in (lock.NAME, ingested.RAW) or safe_paths.TEMPORARY.fullmatch(name) for name in names)
+        Store(results).uuid()
+    except Refused as error:
+        return str(error)
+    return None
 
 
 def _within(results: Path, path: Path) -> bool:

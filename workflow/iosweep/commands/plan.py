@@ -24,6 +24,7 @@ from iosweep.plan import forecast
 from iosweep.plan.expand import make_plan
 from iosweep.plan.launchers import LAUNCHERS, SLURM_LAUNCHERS, Launcher
 from iosweep.plan.model import Plan
+from iosweep.results.store import Store, name_taken
 from iosweep.run import target_check
 from iosweep.run.repetition import tool_commands
 from iosweep.target.directory import directory_of
@@ -85,6 +86,9 @@ def run(arguments: Namespace) -> int:
         provider = configured.tools.provider or (chosen.tools if chosen else "path")
         spack = plan_table.spack_tools(configured) if provider == "spack" else None
         fits = plan_table.show(made, where, spack, look=not missed)
+    store = Store(campaigns.RESULTS / made.campaign)
+    if taken := name_taken(store, made, store.results()):
+        problems.append(configured.documents[0].problem(("campaign",), taken))
     if problems:  # below the plan, which shows what takes so much
         raise ConfigError(problems)
     return int(not fits)

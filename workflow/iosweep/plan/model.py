@@ -159,17 +159,15 @@ def plan_files(results: Path) -> list[Path]:
 
 
 def read_plan(file: Path) -> Plan:
-    """The plan of a file that holds a `Plan.document`. Raises FileNotFoundError, Damaged."""
-    return plan_from_document(documents.content(file, MOST_BYTES), file)
-
-
-def plan_from_document(document: bytes, file: Path = Path("plan")) -> Plan:
-    """The plan that `Plan.document` wrote. `file`: for the error. Raises Damaged."""
+    """The plan of a file that holds a `Plan.document`, named by its digest. Raises FileNotFoundError, Damaged."""
     try:
-        return msgspec.convert(documents.load(document, file), Plan)
+        made = msgspec.convert(documents.load(documents.content(file, MOST_BYTES), file), Plan)
     except msgspec.ValidationError as error:
         wrong = documents.misfit(error)
         raise documents.Damaged(file, f"it is not a plan of this version of iosweep: {wrong}") from None
+    if made.digest != file.stem:
+        raise documents.Damaged(file, "its content is not what its name says")
+    return made
 
 
 def file_set(point: Point, step: Step, repetition: int = 1) -> FileSet:

@@ -1,4 +1,5 @@
-"""The small documents of a campaign (docs/store.md): refusals, missing points, data sets, target.json, spent.json."""
+"""The small documents of a campaign (docs/store.md): iosweep.json, refusals, missing points, data sets, target.json,
+spent.json."""
 
 from __future__ import annotations
 
@@ -12,6 +13,12 @@ from iosweep.node.node_facts import NodeFacts
 from iosweep.node.pinning import CpuSettings
 from iosweep.target.directory import name_of
 from iosweep.text import printable
+
+
+class Marker(Document, frozen=True):
+    """iosweep.json: the results are ours. uuid: also in the marker of the campaign's directory on the target."""
+
+    uuid: str
 
 
 class Needs(Part, frozen=True, kw_only=True, omit_defaults=True):
@@ -115,4 +122,4 @@ class ClaimedTarget(Document, frozen=True, kw_only=True):
 
 #: Type -> its folder, or the name of the one file of a campaign.
 FOLDERS: Mapping[type[Document], str] = {Refusal: "refusals", DataSet: "sets", NodeFacts: "nodes"}
-FILES: Mapping[type[Document], str] = {TotalSpent: "spent", ClaimedTarget: "target"}
+FILES: Mapping[type[Document], str] = {Marker: "iosweep", TotalSpent: "spent", ClaimedTarget: "target"}

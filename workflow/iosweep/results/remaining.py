@@ -184,7 +184,7 @@ def current(result: Result, plan: Plan, point: Point, here: Here) -> bool:
         return False
     if here.launcher and result.bound != bound(plan.cpus, here.launcher.allocated, tools()[point.tool].mpi):
         return False
-    return not elsewhere(result, plan, here)
+    return not elsewhere(result, here)
 
 
 def measures(target: Target, plan: Plan) -> bool:
@@ -192,10 +192,8 @@ def measures(target: Target, plan: Plan) -> bool:
     return (target.directory, target.layout) == (plan.target.directory, plan.target.layout)
 
 
-def elsewhere(result: Result, plan: Plan, here: Here) -> bool:
-    """Whether a result comes from another target than the one to be measured now."""
-    if result.target.directory != plan.target.directory:
-        return True
+def elsewhere(result: Result, here: Here) -> bool:
+    """Whether a result comes from another file system than the one to be measured now."""
     return here.target is not None and volume(result.target.facts) != volume(here.target)
 
 

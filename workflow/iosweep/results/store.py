@@ -14,6 +14,7 @@ import hashlib
 import os
 import re
 import stat
+import uuid
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
@@ -25,12 +26,15 @@ from msgspec import structs
 from iosweep.errors import Busy, Refused, SameCampaign
 from iosweep.files import documents, fields, safe_paths
 from iosweep.files.documents import Damaged, Document
-from iosweep.results.campaign_documents import FILES, FOLDERS, ClaimedTarget, Missing, Refusal
+from iosweep.plan.model import Plan
+from iosweep.results import ingested
+from iosweep.results.campaign_documents import FILES, FOLDERS, ClaimedTarget, Marker, Missing, Refusal
 from iosweep.results.campaign_form import Build
 from iosweep.results.committed import RESULT_FILE, Result, counting, file_name, result_of, tries_of
 from iosweep.results.raw_output import pack, unpack
 from iosweep.results.record import Archive, Record
 from iosweep.target import lock
+from iosweep.text import human_count, some
 
 #: An archive without its JSON is not a try: its runner was killed before the commit, and the next one overwrites it.
 _ANY_TRY = re.compile(r"r([0-9]{3,6})-([0-9]{1,6})(\.superseded|\.damaged)?\.json\Z")
@@ -39,7 +43,8 @@ _POINT = re.compile(r"\.[0-9a-f]{12}\Z")
 #: What is read of an archive at most. Its members are bounded when they are written (process.MOST_BYTES each).
 _ARCHIVE_BYTES = 256 << 20
 _CHANGED = "its content is not what was stored"
-
+#: The lock of a Snakemake; `lock.NAME` is that of what measures.
+RUN_LOCK = "run.lock"
 
 #: Folders that Snakemake tracks.
 TRACKED = ("plans", "manifests", "logs")
@@ -47,6 +52,8 @@ TRACKED = ("plans", "manifests", "logs")
 LOOKED_AT = ("", "builds", *FOLDERS.values())
 #: A file beside the document of a build by Spack -> the key of its SHA-256 in `environment`.
 BESIDE_BUILD = {"spack.yaml": "file_sha256", "spack.lock": "lock_sha256"}
+#: Files of locks, which are there before the marker.
+_LOCKS = (lock.NAME, RUN_LOCK)
 Kind = TypeVar("Kind", bound=Document)
 T = TypeVar("T")
 
@@ -186,8 +193,10 @@ class Store:
     def locked(self, job: str = "", allocation: str = "") -> Iterator[str | None]:
         """Keep other processes off the campaign; yields what is to be said of how far that reaches, or None.
 
-        `job`: of Slurm, which we are in; `allocation`: which we measure. Raises SameCampaign.
+        `job`: of Slurm, which we are in; `allocation`: which we measure. Raises SameCampaign, and Refused if the
+        results are not ours.
         """
+        self.uuid()  # before a lock is written into them
         with safe_paths.folder(self.path, make=True):
             pass
         mine = lock.Owner(self.path.name, str(self.path.absolute()), job, allocation)
@@ -196,10 +205,40 @@ class Store:
         except Busy as error:
             raise SameCampaign(str(error), error.job) from None
         try:
+            self.own()
             yield self._lock.note
         finally:
             self._lock.close()
             self._lock = None
+
+    def uuid(self) -> str | None:
+        """UUID of the results, which proves that they are ours, and the directory with it on the target, too: of
+        iosweep.json, or where that is lost, of target.json. None: there is nothing yet. Raises Refused."""
+        with self.noting():
+            if marker := self.document(Marker):
+                return marker.uuid
+        with self.noting():
+            if claimed := self.document(ClaimedTarget):
+                return claimed.uuid
+        try:
+            with os.scandir(self.path) as entries:
+                there = [entry.name for entry in entries]
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise Refused(f"{self.path} cannot be read: {error.strerror}") from None
+        if all(name in _LOCKS or safe_paths.TEMPORARY.fullmatch(name) for name in there):
+            return None
+        file = f"{FILES[Marker]}.json"
+        damaged = self.damaged.get(f"{self.path}/{file}")
+        why = f"its {file} is damaged ({damaged})" if damaged else f"it has no {file}, so iosweep did not make it"
+        raise Refused(f"{self.path} is left alone: {why}. Move it away, or choose another campaign name")
+
+    def own(self) -> str:
+        """Mark the results as ours, under a lock of them; returns their UUID. Raises Refused if they are not ours."""
+        found = self.uuid() or str(uuid.uuid4())
+        self.put("", FILES[Marker], Marker(found))
+        return found
 
     def set_refusal(self, allocation: str, refusal: Refusal | None) -> None:
         """Record why an allocation could not go on, or (None) that it did."""
@@ -407,6 +446,23 @@ class Store:
         below = [path for path in self.damaged if path.startswith(prefix) and path.endswith(suffix)]
         for path in [path for path in below if deep or "/" not in path[len(prefix) :]]:
             del self.damaged[path]
+
+
+def name_taken(store: Store, plan: Plan, stored: Mapping[str, Mapping[int, Result]]) -> str | None:
+    """Why a campaign cannot have its name: the results are not ours, were ingested, or another configuration measured
+    them. `stored`: all of its results. One that has some of its points is the same campaign, with more or fewer."""
+    if ingested.there(store.path):
+        return f"{store.path} is an ingested campaign; choose another name"
+    try:
+        store.uuid()
+    except Refused as error:
+        return str(error)
+    targets = {result.target.directory for found in stored.values() for result in found.values()}
+    if not targets or (plan.target.directory in targets and any(point.id in stored for point in plan.points)):
+        return None
+    many = human_count(sum(map(len, stored.values())), "repetition")
+    what = f"on {some(sorted(targets), 3)}" if plan.target.directory not in targets else "of other points"
+    return f"{store.path} holds {many} {what}; choose another name, or move {store.path} away"
 
 
 def fits_build(document: Mapping[str, object], name: str, content: bytes) -> bool:

@@ -83,8 +83,8 @@ class CampaignDirectory:
             self.present_bytes = 0
         # a marker found under another name proves that it is the same file system
         seen_as = mine.seen_as if mine else ()
-        owner = self._owner(mine.uuid if mine and volume in (seen_as or [volume]) else None)
-        self.uuid = self._agent.call(directory.claim, self.path, owner)
+        self.uuid = self._store.own()
+        self._agent.call(directory.claim, self.path, self._owner())
         self._store.put(
             "",
             "target",
@@ -107,9 +107,9 @@ class CampaignDirectory:
         self.layout = self._agent.call(layout.read_layout, self.place, fstype)
         self.remove(FRESH)  # files of an interrupted repetition
 
-    def _owner(self, uuid: str | None) -> dict[str, object]:
+    def _owner(self) -> dict[str, object]:
         return {
-            "uuid": uuid,
+            "uuid": self.uuid,
             "uid": os.getuid(),
             "user": procfs.user_name(os.getuid()),
             "host": node_facts.host(),

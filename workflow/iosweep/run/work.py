@@ -74,7 +74,7 @@ class Work:
             return tool if tool in programs and result.tool_sha256 != programs[tool].sha256 else None
 
         def target(_: str, result: Result) -> str | None:
-            elsewhere = remaining.elsewhere(result, self.setup.plan, self.here)
+            elsewhere = remaining.elsewhere(result, self.here)
             return _place(result.target.directory, result.target.facts) if elsewhere else None
 
         found = []

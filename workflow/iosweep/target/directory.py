@@ -17,7 +17,6 @@ import errno
 import json
 import os
 import stat
-import uuid
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -158,12 +157,11 @@ def wrong(
 # Claiming it
 
 
-def claim(directory: str, owner: dict[str, object]) -> str:
-    """Make the campaign's directory, or see that it is ours; returns the UUID of its marker.
+def claim(directory: str, owner: dict[str, object]) -> None:
+    """Make the campaign's directory, or see that it is ours.
 
-    `owner`: {uuid or None, uid, host, results, campaign, and more for people who read the marker}. Ours means: the
-    marker's UUID is the one that the results know, or the marker names the same user, host and results. Raises Refused
-    otherwise.
+    `owner`: {uuid, campaign, and more for people who read the marker}. Ours means: the marker's UUID is that of the
+    results. Users, hosts and paths are the same on clones and in containers. Raises Refused otherwise.
     """
     parent, name = os.path.split(directory)
     outer = os.open(parent, _TARGET)
@@ -181,7 +179,7 @@ def claim(directory: str, owner: dict[str, object]) -> str:
                 " alone. Choose another campaign name."
             ) from None
         try:
-            return _claimed(directory, handle, outer, owner, made)
+            _claimed(directory, handle, outer, owner, made)
         finally:
             os.close(handle)
     finally:
@@ -203,12 +201,13 @@ def _make(name: str, outer: int, parent: str) -> bool:
         raise
 
 
-def _claimed(directory: str, handle: int, outer: int, owner: dict[str, object], made: bool) -> str:
-    """See that a directory that is open is ours, and shut it to others; returns the UUID of its marker."""
+def _claimed(directory: str, handle: int, outer: int, owner: dict[str, object], made: bool) -> None:
+    """See that a directory that is open is ours, and shut it to others."""
     if mount_of(handle) != mount_of(outer):
         raise Refused(f"{directory} is a mount point, so not on the target; unmount it, or choose another name")
     found = read_marker(handle)
-    _check_owner(directory, handle, made or bool(found and owner["uuid"] and found.get("uuid") == owner["uuid"]))
+    ours = bool(found and found.get("uuid") == owner["uuid"])
+    _check_owner(directory, handle, made or ours)
     mode = os.fstat(handle).st_mode
     if mode & 0o022 and os.fstat(handle).st_uid == os.getuid():
         os.fchmod(handle, stat.S_IMODE(mode) & ~0o022)
@@ -218,22 +217,15 @@ def _claimed(directory: str, handle: int, outer: int, owner: dict[str, object], 
                 f"{directory} exists, but has no marker {MARKER} of ours; it is left alone."
                 " Choose another campaign name, or remove it yourself."
             )
-        found = owner | {"uuid": owner["uuid"] or str(uuid.uuid4()), "place": place_of(handle)}
-        _write_marker(handle, found)
-    elif not _is_of(found, owner):
+        _write_marker(handle, owner | {"place": place_of(handle)})
+    elif not ours:
         raise Refused(
-            f"{directory} belongs to another campaign ({whose(found)}); it is left alone. Choose another campaign name."
+            f"{directory} belongs to other results ({whose(found)}); it is left alone. Choose another campaign name, or"
+            " remove it yourself if those results are gone"
         )
     else:
         _check_place(handle, directory, found)
     _clear_probes(handle)
-    return str(found["uuid"])
-
-
-def _is_of(found: Mapping[str, object], owner: Mapping[str, object]) -> bool:
-    """Whether a marker is of this owner."""
-    same = all(found.get(key) == owner[key] for key in ("uid", "host", "results"))
-    return bool(found.get("uuid")) and (found["uuid"] == owner["uuid"] or same)
 
 
 def _check_owner(directory: str, handle: int, proven: bool) -> None:

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from iosweep.commands import campaigns
 from iosweep.commands.doctor import judge_nodes, node_probe
 from iosweep.config import sweep_file
 from iosweep.config.sweeps import Config
@@ -24,6 +25,7 @@ from iosweep.plan.launchers import Mpiexec, mpiexec
 from iosweep.plan.model import Plan
 from iosweep.programs import find, spack_environment
 from iosweep.programs.find import Program, UnusableTool
+from iosweep.results.store import Store, name_taken
 from iosweep.run import target_check
 from iosweep.target.agent import Agent
 from iosweep.text import printable
@@ -70,6 +72,10 @@ def plan(configuration: Path | None) -> tuple[Config | None, Plan | None, Line]:
         more = f" (and {len(error.problems) - 1} more)" if error.problems[1:] else ""
         line = wrong("configuration", f"{error.problems[0]}{more}", f"`iosweep plan {configuration}` shows all")
         return None, None, line
+    store = Store(campaigns.RESULTS / made.campaign)
+    if taken := name_taken(store, made, store.results()):
+        problem = configured.documents[0].problem(("campaign",), taken)
+        return None, None, wrong("configuration", str(problem), "give this campaign a name of its own")
     used = sorted({point.tool for point in made.points})
     counts = [str(a.nodes) for a in made.allocations]
     nodes_word = "node" if counts == ["1"] else "nodes"
