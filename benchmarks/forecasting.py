@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import os
-import random
 import shutil
 import sysconfig
-from collections import Counter
 from collections.abc import Iterator, Sequence
-from itertools import accumulate, pairwise
 from pathlib import Path
 from typing import Any
 
@@ -17,14 +14,10 @@ import msgspec
 import campaigns
 import cluster
 from iosweep.plan.model import Plan
-from iosweep.results import time_to_go
-from iosweep.results.campaign_documents import DataSet
 from iosweep.results.store import Store
 from measure import IOSWEEP, Row, Size
 
 AFTER, WITHIN = 3, 0.3
-#: So many orders of the same points are tried on paper.
-ORDERS = 1000
 
 
 def _fio(points: int) -> list[campaigns.Sweep]:
@@ -69,7 +62,7 @@ MIXES = {"counts and times": _counted, "fio, phases of 0.3 to 1.5 s": _fio, "IOR
 
 
 def run(size: Size, work: Path) -> Iterator[Row]:
-    """For each campaign what was said and what it took; then the same for other orders of what was measured."""
+    """For each campaign what was said and what it took."""
     lacking = [tool for tool in ("ior", "mdtest") if not shutil.which(tool)]
     path = os.pathsep.join([sysconfig.get_path("scripts"), os.environ["PATH"]])
     with cluster.cluster(work, {"PATH": path}) as up:
@@ -89,13 +82,6 @@ def run(size: Size, work: Path) -> Iterator[Row]:
                 f"{said_s:.1f} s said", f"{took_s:.1f} s taken", f"{said_s / took_s:.2f}",
                 f"{1 - WITHIN:g} to {1 + WITHIN:g}", abs(said_s / took_s - 1) <= WITHIN,
             )  # fmt: skip
-            ratios = sorted(_others(made, results))
-            low, high = (ratios[int(len(ratios) * share)] for share in (0.05, 0.95))
-            within = sum(abs(ratio - 1) <= WITHIN for ratio in ratios) / len(ratios)
-            yield Row(
-                "forecast", f"{mix}: in other orders", f"after {AFTER}, {len(ratios):,} orders",
-                f"{within:.0%} within {WITHIN:.0%}", "", f"{low:.2f} to {high:.2f}",
-            )  # fmt: skip
 
 
 def _measured(up: cluster.slurm.Cluster, work: Path, made: Plan, plan_file: Path) -> tuple[int, float, float]:
@@ -111,7 +97,8 @@ def _measured(up: cluster.slurm.Cluster, work: Path, made: Plan, plan_file: Path
     said = msgspec.json.decode(up.run([*IOSWEEP, "watch", results, "--json"], cwd=work).stdout)
     while not cluster.over(up):
         pass
-    ended = max(run.ended for run in _runs(made, results))
+    store = Store(results)
+    ended = max(record.ended.timestamp() for point in store.results() for _, record in store.records_of(point))
     (seen,) = said["allocations"]
     if seen["state"] != "measuring":
         raise RuntimeError(f"watch did not see the job of {made.campaign}: {seen}")
@@ -120,28 +107,3 @@ def _measured(up: cluster.slurm.Cluster, work: Path, made: Plan, plan_file: Path
 
 def _log(results: Path) -> str:
     return "\n".join(file.read_text(encoding="utf-8") for file in results.glob("m.log"))
-
-
-def _runs(made: Plan, results: Path) -> list[time_to_go.Ran]:
-    """What was measured, in order."""
-    store, points = Store(results), {point.id: point for point in made.points}
-    sets = store.documents(DataSet)
-    found = [time_to_go.ran(points[p], record, sets) for p in store.results() for _, record in store.records_of(p)]
-    return sorted(found, key=lambda run: run.ended)
-
-
-def _others(made: Plan, results: Path) -> Iterator[float]:
-    """What would have been said, to what it took, were the same repetitions measured in other orders.
-
-    Without the time that data sets took: they are there.
-    """
-    runs, sets = _runs(made, results), Store(results).documents(DataSet)
-    took_s = [b.ended - a.ended - b.prepared_s for a, b in pairwise([runs[0], *runs])]  # with what was tidied up before
-    took_s[0] = runs[0].ended - runs[0].began - runs[0].prepared_s
-    told, draw = time_to_go.Pace(made), random.Random(1)
-    for _ in range(ORDERS if len(runs) > AFTER else 0):
-        order = draw.sample(range(len(runs)), len(runs))
-        ends = list(accumulate(took_s[k] for k in order[:AFTER]))
-        told.learn(time_to_go.Ran(runs[k].point, end - took_s[k], end) for k, end in zip(order, ends, strict=False))
-        left = Counter(runs[k].point for k in order[AFTER:])
-        yield told.to_go_s(left, sets) / sum(took_s[k] for k in order[AFTER:])

@@ -26,7 +26,7 @@ from iosweep.commands.watch.snapshot import Campaign, Seen, Snapshot
 from iosweep.files import documents
 from iosweep.plan.model import Plan
 from iosweep.results.campaign_documents import DataSet, Missing, Needs, Refusal
-from iosweep.results.time_to_go import Pace, Ran, ran
+from iosweep.results.time_to_go import Ran, pace, ran, to_go_s
 from machine import Scripted
 from slurm import Cluster
 from waiting import wait_for
@@ -60,25 +60,19 @@ def shown(snapshot: Snapshot, width: int = 80, bars: bool = False) -> str:
 def test_the_rest_of_a_steady_campaign_takes_as_long_as_its_first_points(tmp_path: Path) -> None:
     plan = make(tmp_path)
     for took_s in (1.2, 1.9, 4.0):
-        pace, each_s = Pace(plan), took_s + 0.02  # what is between two of them
-        pace.learn([Ran(p.id, BEGAN + n * each_s, BEGAN + n * each_s + took_s) for n, p in enumerate(plan.points[:3])])
-        rest = plan.points[3:]
-        to_go_s = pace.to_go_s({p.id: 1 for p in rest}, {"made": DataSet()})
-        assert to_go_s == pytest.approx(each_s * len(rest), rel=0.05)
+        found = pace(plan, [Ran(p.id, BEGAN, took_s) for p in plan.points[:3]])
+        there = {"sets.fio-read-16m-1": DataSet(files=2)}
+        rest_s = to_go_s(plan, found, {p.id: 2 for p in plan.points[3:]}, there)
+        assert rest_s == pytest.approx(took_s * 2 * len(plan.points[3:]))
 
 
-def test_data_sets_are_prepared_once(made: Watched) -> None:
+def test_data_sets_that_are_not_there_take_as_long_as_the_others_did(made: Watched) -> None:
     point = made.plan.points[0]
     sets = {"sets.fio-read-16m-1": DataSet(wall_s=20.0, files=1, file_size_bytes=16 << 20)}
-    first = ran(point, made.record(point, 1.4, before_s=20.5), sets)
-    assert (first.ended - first.began, first.prepared_s) == (pytest.approx(21.9), 20.0)
-    assert ran(point, made.record(point, 1.4, before_s=0.5), sets).prepared_s == 0
-    pace = Pace(made.plan)
-    pace.learn([first])
-    assert pace.repetition_s(point.id) == pytest.approx(1.9)
+    found = pace(made.plan, [ran(made.record(point, 1.4, before_s=20.5))])  # its set was prepared before
     two = next(p for p in made.plan.points if p.options["threads_per_node"] == 2)
-    # the set of two workers is still to be written, as fast as the first one was
-    assert pace.to_go_s({two.id: 1}, sets) == pytest.approx(1.9 + 40, rel=0.1)
+    assert to_go_s(made.plan, found, {point.id: 1}, sets) == pytest.approx(1.4)
+    assert to_go_s(made.plan, found, {two.id: 1}, sets) == pytest.approx(1.4 + 40)
 
 
 # --- what the store says

@@ -12,7 +12,7 @@
 | best.py | the best point of a phase, and the repetitions that confirm it (pure) |
 | remaining.py | plan and store -> repetitions that are left (pure) |
 | statistics.py, outliers.py | confidence intervals; nodes that differ from the others (pure) |
-| time_to_go.py, time_limit.py | how long the rest takes; whether limits.time leaves time for it (pure) |
+| time_to_go.py | how long the rest takes (pure) |
 | checks/, reasons.py | raw output and record -> findings -> reasons (pure) |
 | columns.py | the columns of the tables |
 | judging.py | raw output and record -> rows with verdict, of a phase and of a point |

@@ -23,7 +23,7 @@ from iosweep.results.committed import Result
 from iosweep.results.reasons import ranked
 from iosweep.results.record import Archive, Target
 from iosweep.results.store import Store
-from iosweep.results.time_to_go import Pace, Ran, ran
+from iosweep.results.time_to_go import Ran, pace, ran, to_go_s
 from iosweep.slurm.query import Job
 from iosweep.target import lock
 from iosweep.text import printable
@@ -167,7 +167,7 @@ class Campaign:
             if (lacks := self._known[point.id].missing) is not None:
                 reasons[lacks] += self._missing_of(point)
         self._queue.look(holder, patience_s)
-        allocations = tuple(self._allocation(made.campaign, a, sets, refusals, holder) for a in made.allocations)
+        allocations = tuple(self._allocation(made, a, sets, refusals, holder) for a in made.allocations)
         # without squeue, the state is a guess only if work is left that nothing is seen to do
         guessed = any(a.repetitions_left and a.state not in LIVE for a in allocations)
         return replace(
@@ -194,13 +194,11 @@ class Campaign:
         chosen = plans[-1], _changed(plans[-1]) or 0
         if self._plan is None or self._plan_file != chosen:
             made = read_plan(chosen[0])
-            self._pace = Pace(made)
             self._plan, self._plan_file, self._known, self._news = made, chosen, {}, True
         return self._plan
 
     def _read(self, made: Plan, end: float | None) -> int:
         """Read what has changed in the store; returns how many points were never read yet."""
-        sets: dict[str, DataSet] | None = None
         changes = [(_changed(self._store.point(point.id)), point) for point in made.points]
         # a file system's clock may be coarse: what has just changed is read once more
         lately = max((changed or 0 for changed, _ in changes), default=0) - 5 * 10**9
@@ -211,14 +209,13 @@ class Campaign:
                 continue
             if end is not None and time.monotonic() > end:
                 break
-            sets = self._store.documents(DataSet) if sets is None else sets
             settled = again or changed is None or changed < lately
-            found = self._point(point, _Known(changed, settled), sets)
+            found = self._point(point, _Known(changed, settled))
             self._news = self._news or not known or (known.results, known.missing) != (found.results, found.missing)
             self._known[point.id] = found
         return len(made.points) - len(self._known)
 
-    def _point(self, point: Point, known: _Known, sets: Mapping[str, DataSet]) -> _Known:
+    def _point(self, point: Point, known: _Known) -> _Known:
         if known.changed is None:
             return known
         for result, record in self._store.records_of(point.id):
@@ -226,7 +223,7 @@ class Campaign:
             where = self._targets.setdefault(result.target, result.target)
             if reasons := tuple(reason for run in record.phases for reason in run.reasons):
                 known.reasons[result.repetition] = reasons
-            known.runs[result.repetition] = ran(point, record, sets)
+            known.runs[result.repetition] = ran(record)
             known.verdicts[result.repetition] = tuple(run.verdict for run in record.phases)
             known.results[result.repetition] = replace(result, raw=_NO_ARCHIVE, target=where)
         if lacks := self._store.missing_of(point.id):
@@ -238,7 +235,7 @@ class Campaign:
         self._news, points = False, {p.id: p for p in made.points}
         runs = [(run, p, n) for p, known in self._known.items() for n, run in known.runs.items()]
         runs.sort(key=lambda found: found[0].ended)
-        self._pace.learn([run for run, _, _ in runs])
+        self._pace = pace(made, [run for run, _, _ in runs])
         # the build that measured last is the tool that is used; this machine may have another one, or none
         last = [self._known[p].results[n] for _, p, n in runs]
         builds = {r.point.partition(".")[0]: r.tool_sha256 for r in last}
@@ -271,7 +268,7 @@ class Campaign:
 
     def _allocation(
         self,
-        campaign: str,
+        made: Plan,
         allocation: Allocation,
         sets: Mapping[str, DataSet],
         refusals: Mapping[str, Refusal],
@@ -285,10 +282,10 @@ class Campaign:
             repetitions_done=sum(self._done.get(p, 0) for p in ids),
             repetitions_left=sum(left.values()),
             repetitions_missing=sum(map(self._missing_of, allocation.points)),
-            to_go_s=self._pace.to_go_s(left, sets),
+            to_go_s=to_go_s(made, self._pace, left, sets),
         )
         begun = any(p in self._begun for p in ids)
-        jobs = self._queue.jobs_of(campaign, allocation, self._store.path)
+        jobs = self._queue.jobs_of(made.campaign, allocation, self._store.path)
         refusal = refusals.get(allocation.name)
         if jobs:
             seen = _with_job(seen, jobs[-1])
