@@ -55,7 +55,7 @@ def told(capsys: Capture) -> Callable[..., str]:
 
 def left(made: Made) -> dict[str, dict[str, list[int]]]:
     """What `snakemake -n` says."""
-    return remaining.left(made.plan, Store(made.results).results(), {}, remaining.Here())
+    return remaining.find(made.plan, Store(made.results).results(), {}, remaining.Here()).left
 
 
 @pytest.mark.parametrize(("harm", "tries"), [("record is empty", 2), ("archive is gone", 1)])

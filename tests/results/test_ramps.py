@@ -5,7 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from results.test_remaining import HERE, depth, measured, result
+from results.test_remaining import HERE, depth, left, measured, result
 
 from campaign import document, make
 from iosweep.plan.model import Plan
@@ -13,7 +13,7 @@ from iosweep.results.campaign_documents import Missing, Needs
 from iosweep.results.committed import Result
 from iosweep.results.knee import knee
 from iosweep.results.ramps import Reached, climbs, decided, reached
-from iosweep.results.remaining import expected, left, wanted
+from iosweep.results.remaining import find, wanted
 
 DEPTHS = [1, 2, 4, 8, 16, 32]
 RAMP = "queue_depth"
@@ -61,7 +61,7 @@ def test_it_is_climbed_step_by_step(plan: Plan) -> None:
             stored.setdefault(point, {})[number] = result(point, number, min(value, 4.0))
     assert order[:5] == [(1, 1), (2, 1), (4, 1), (8, 1), (16, 1)]
     assert sorted(order[5:]) == [(d, 2) for d in (4, 8, 16)]  # the others have half of the peak at most
-    assert expected(plan, stored, {}, HERE) == {}
+    assert find(plan, stored, {}, HERE).expected == {}
 
 
 def test_what_is_not_needed_has_a_reason(plan: Plan) -> None:

@@ -18,13 +18,17 @@ from iosweep.results.best import Candidate, best, candidate
 from iosweep.results.campaign_documents import Missing, Needs
 from iosweep.results.committed import Result
 from iosweep.results.record import Archive, Target
-from iosweep.results.remaining import Here, expected, left
+from iosweep.results.remaining import Here, find
 
 MOUNT = {"source": "/dev/x", "fstype": "ext4"}
 HERE = Here(tools={"fio": "build"}, launcher=LAUNCHERS["direct"], target=MOUNT)
 CPUS = {"pinning": None, "reserved": None, "placement": "spread", "nic": None, "width": "cpu", "oversubscribe": False}
 
 Stored = dict[str, dict[int, Result]]
+
+
+def left(*arguments: Any) -> dict[str, dict[str, list[int]]]:
+    return find(*arguments).left
 
 
 def place(**more: Any) -> Target:
@@ -71,7 +75,7 @@ def plan(tmp_path: Path) -> Plan:
 def test_what_has_no_outcome_is_left(plan: Plan) -> None:
     first, second = (p.id for p in plan.points)
     assert left(plan, {}, {}, HERE) == {"1-node": {first: [1, 2, 3], second: [1, 2, 3]}}
-    assert expected(plan, {}, {}, HERE) == {"1-node": {first: 3, second: 3}}
+    assert find(plan, {}, {}, HERE).expected == {"1-node": {first: 3, second: 3}}
     # whatever it is: what failed for good has no headline; others are stored beside the plan
     others = [result("fio.other.1n", 1), result(first, 9)]
     for value in (100.0, None):
@@ -304,7 +308,7 @@ def test_each_best_point_is_forecast(tmp_path: Path) -> None:
     axes = {"queue_depth": [1, 2], "threads_per_node": [1, 2]}
     plan = make(tmp_path, document(phases=["rand_read", "rand_write"], axes=axes, repetitions=2, confirm=3))
     assert forecast.of(plan).repetitions == 4 * 2 + 4 * 3
-    assert sum(expected(plan, {}, {}, HERE)["1-node"].values()) == 4 * 2 + 4 * 3
+    assert sum(find(plan, {}, {}, HERE).expected["1-node"].values()) == 4 * 2 + 4 * 3
 
 
 def test_what_cannot_be_measured_is_not_waited_for(depths: Plan) -> None:
@@ -409,11 +413,10 @@ def test_the_table_and_the_plan_agree_on_what_is_left(tmp_path: Path, kind: str)
             if draw.random() < 0.05:  # a peak that is gone has to be measured again
                 archive.unlink()
         results, missing = made.store.results(), made.store.missing()
-        by_allocation = remaining.left(made.plan, results, missing, ANYWHERE)
-        now = {point: set(numbers) for points in by_allocation.values() for point, numbers in points.items()}
-        coming = remaining.expected(made.plan, results, missing, ANYWHERE)
-        later = {point for points in coming.values() for point in points}
-        without = {p for points in remaining.unneeded(made.plan, results, missing, ANYWHERE).values() for p in points}
+        still = remaining.find(made.plan, results, missing, ANYWHERE)
+        now = {point: set(numbers) for points in still.left.values() for point, numbers in points.items()}
+        later = {point for points in still.expected.values() for point in points}
+        without = {point for points in still.unneeded.values() for point in points}
         left, unneeded = told_by_table(made, left=True), told_by_table(made, unneeded=True)
         for point, numbers in now.items():
             assert numbers <= left.get(point, set()), (point, numbers, left)

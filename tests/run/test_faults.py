@@ -640,7 +640,7 @@ def time_spent(case: Case) -> Iterator[None]:
 
 @fault(ExitCode.OUT_OF_TIME, limits={"bytes_written": "1g"}, word="limits.bytes_written")
 def bytes_spent(case: Case) -> Iterator[None]:
-    case.results.mkdir(parents=True)
+    case.plan_now()
     (case.results / "spent.json").write_bytes(dump({"spent_s": 1.0, "bytes_written": 1073741000}))
     yield
     case.reset(limits={"bytes_written": None})
@@ -648,7 +648,7 @@ def bytes_spent(case: Case) -> Iterator[None]:
 
 @refused(limits={"time": "1h"}, word="spent.json")
 def spent_damaged(case: Case) -> Iterator[None]:
-    case.results.mkdir(parents=True)
+    case.plan_now()
     (case.results / "spent.json").write_bytes(b"")
     yield
     (case.results / "spent.json").unlink()

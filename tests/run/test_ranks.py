@@ -131,7 +131,7 @@ def test_without_mpiexec_ranks_are_missing_until_there_may_be_one(made: Scripted
     assert seen is not None
     for found, left in ((seen, {}), ([*seen, "/new/mpiexec"], {"1-node": {ior.id: [1]}})):
         here = remaining.Here(launcher=LAUNCHERS["mpiexec"], mpiexec=found)
-        assert remaining.left(made.plan, made.store.results(), missing, here) == left
+        assert remaining.find(made.plan, made.store.results(), missing, here).left == left
 
 
 # With the mpiexec of the lock, and ranks that are processes

@@ -313,6 +313,7 @@ class Allocation:
 
     def rows(self) -> list[dict[str, Any]]:
         """The table of results."""
+        Store(self.results).own()
         return merged(self.plan, self.results)
 
     def checks(self, name: str = "") -> list[dict[str, Any]]:

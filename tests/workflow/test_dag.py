@@ -22,6 +22,7 @@ from iosweep.files import documents
 from iosweep.jobs.submission import Site as Slurm
 from iosweep.programs import spack_environment
 from iosweep.results.campaign_documents import Missing, Needs
+from iosweep.results.remaining import Remaining
 from iosweep.results.store import Store
 from spack import spack_yaml
 
@@ -90,8 +91,8 @@ def test_what_the_login_node_knows_of_the_tools_of_the_nodes(tmp_path: Path, mon
     assert load(tmp_path, **cluster).text("1-node").startswith("1 node: 2 points, ")
     # a build that differs from the login node's is not measured again: the nodes may have always had another
     seen = []
-    spy = lambda plan, results, missing, here, only: seen.append(here.tools) or ({}, {})  # noqa: E731
-    monkeypatch.setattr(dag.remaining, "left_and_expected", spy)
+    spy = lambda plan, results, missing, here, only: seen.append(here.tools) or Remaining({}, {}, {})  # noqa: E731
+    monkeypatch.setattr(dag.remaining, "find", spy)
     load(tmp_path, **cluster)
     load(tmp_path, launcher="direct")
     assert seen == [{}, {"fio": "0f3a"}]

@@ -318,7 +318,8 @@ def _of(
         raise ConfigError([configured.documents[0].problem(("campaign",), taken)])
     missing = store.missing()
     here = _here(made, launcher, bool(site), place, there)
-    found, coming = remaining.left_and_expected(made, stored, missing, here, only)
+    still = remaining.find(made, stored, missing, here, only)
+    found, coming = still.left, still.expected
     wanted = {point for points in coming.values() for point in points}
     if site and (wrong := submission.runtime(forecast.longest(made, wanted), site.limit_min)):
         raise ConfigError([Problem("profile", 0, "default-resources.runtime", *wrong)])

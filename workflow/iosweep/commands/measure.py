@@ -11,7 +11,7 @@ from argparse import ArgumentParser, Namespace
 from pathlib import Path
 from typing import TextIO
 
-from iosweep.errors import AllocationError, ExitCode, MeasuredElsewhere
+from iosweep.errors import AllocationError, ExitCode, MeasuredElsewhere, Refused
 from iosweep.files.logged import ENDED, opened
 from iosweep.node.stopping import Stopped
 from iosweep.plan.launchers import launchers
@@ -70,8 +70,8 @@ def run(arguments: Namespace) -> int:
         kept = not isinstance(error, MeasuredElsewhere) or bool(arguments.scheduler and error.after)
         with contextlib.suppress(OSError):  # the results' disk may be what is full
             over = error.code == ExitCode.JOB_OVER
-            refusal = Refusal(why, error.lasting, error.after, tuple(error.nodes), short_of_time=over)
-            if kept:
+            if kept and _are_ours(results):
+                refusal = Refusal(why, error.lasting, error.after, tuple(error.nodes), short_of_time=over)
                 Store(results).set_refusal(arguments.allocation, refusal)
     except Stopped as error:
         why = f"stopped by {error}; what was measured is stored, the next run goes on from there"
@@ -83,9 +83,18 @@ def run(arguments: Namespace) -> int:
         why, code = outcome.cannot_be_written(error), ExitCode.STORE_FAILED
     line = printable(f"{ENDED}{why}")
     print(line, file=sys.stderr)
-    with contextlib.suppress(OSError), opened(arguments.own_log, results) as log:
-        print(line, file=log)
+    if _are_ours(results):
+        with contextlib.suppress(OSError), opened(arguments.own_log, results) as log:
+            print(line, file=log)
     return code
+
+
+def _are_ours(results: Path) -> bool:
+    """Whether the results are there, and ours: they may have been removed while they were measured."""
+    try:
+        return Store(results).uuid() is not None
+    except Refused:
+        return False
 
 
 def _display(log: TextIO) -> Lines:

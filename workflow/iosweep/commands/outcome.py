@@ -180,7 +180,7 @@ def no_tables(results: Path, name: str) -> str:
 def left(plan: Plan, store: Store) -> int:
     """Repetitions without a result. Points that lack something (a tool, CPUs) are not left: they are missing."""
     missing = store.missing()
-    found = remaining.left(plan, store.results(), {}, remaining.Here())
+    found = remaining.find(plan, store.results(), {}, remaining.Here()).left
     return sum(len(n) for points in found.values() for id, n in points.items() if id not in missing)
 
 

@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import TypeVar
 
 from iosweep.commands.terminal import working
-from iosweep.errors import CommandError
+from iosweep.errors import CommandError, Refused
 from iosweep.files import safe_paths
 from iosweep.plan.model import read_plan
+from iosweep.results.store import Store
 from iosweep.target import identify
 
 T = TypeVar("T")
@@ -30,11 +31,16 @@ def run(arguments: Namespace) -> int:
 
 def make_tables(plan: Path, results: Path) -> None:
     """Raises CommandError."""
+    made = read_plan(plan)
+    try:
+        Store(results).uuid()
+    except Refused as error:
+        raise CommandError(str(error)) from None
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # numpy would start threads that are not used
     with making("tables", results):
         from iosweep.results import merge
 
-        merge.merge(read_plan(plan), results)
+        merge.merge(made, results)
 
 
 def make_tables_of(results: Path, make: Callable[[], T]) -> T:

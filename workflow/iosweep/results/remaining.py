@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
@@ -38,84 +39,33 @@ class Here:
     target: Mapping[str, object] | None = None
 
 
-def left(
+@dataclass(frozen=True)
+class Remaining:
+    """What is left of a plan, by allocation and point; without empty entries.
+
+    left: numbers of the repetitions that can be measured as things are, in order. expected: how many are still to
+    come, as far as it can be said: besides those the steps that ramps may still climb, and the confirmation of points
+    that are not chosen yet. unneeded: why ramps do not need the rest of a point's repetitions.
+    """
+
+    left: dict[str, dict[str, list[int]]]
+    expected: dict[str, dict[str, int]]
+    unneeded: dict[str, dict[str, str]]
+
+
+def find(
     plan: Plan,
     results: Mapping[str, Mapping[int, Result]],
     missing: Mapping[str, Missing],
     here: Here,
     only: str | None = None,
-) -> dict[str, dict[str, list[int]]]:
-    """allocation -> point -> numbers of the repetitions that are left, in order; without empty entries.
+) -> Remaining:
+    """Which repetitions remain, of the points that `only` chooses.
 
     A repetition with an outcome is done, whatever its verdict. Failures that another try may cure stay open within a
-    budget of tries; results of another tool build or target and damaged ones are measured again. A missing point is
-    not left while what it needs is still absent, and neither is one that a ramp has found not to be needed.
+    budget of tries; results of another tool build or file system and damaged ones are measured again. A missing point
+    is not left while what it needs is still absent, and neither is one that a ramp has found not to be needed.
     """
-    return _by_allocation(plan, _wanted(plan, results, missing, here, only).now, only)
-
-
-def left_and_expected(
-    plan: Plan,
-    results: Mapping[str, Mapping[int, Result]],
-    missing: Mapping[str, Missing],
-    here: Here,
-    only: str | None = None,
-) -> tuple[dict[str, dict[str, list[int]]], dict[str, dict[str, int]]]:
-    """`left` and `expected`, for the time of one."""
-    wanted = _wanted(plan, results, missing, here, only)
-    return _by_allocation(plan, wanted.now, only), _by_allocation(plan, _counts(wanted), only)
-
-
-def expected(
-    plan: Plan,
-    results: Mapping[str, Mapping[int, Result]],
-    missing: Mapping[str, Missing],
-    here: Here,
-    only: str | None = None,
-) -> dict[str, dict[str, int]]:
-    """allocation -> point -> how many repetitions are still to come, as far as it can be said: besides those of `left`
-    the steps that ramps may still climb, and the confirmation of points that are not chosen yet. For forecasts."""
-    return _by_allocation(plan, _counts(_wanted(plan, results, missing, here, only)), only)
-
-
-def _counts(wanted: Wanted) -> dict[str, int]:
-    """point -> how many repetitions are still to come."""
-    counts = {point: len(numbers) for point, numbers in wanted.now.items()}
-    for point, more in wanted.later.items():
-        counts[point] = counts.get(point, 0) + more
-    return counts
-
-
-def unneeded(
-    plan: Plan,
-    results: Mapping[str, Mapping[int, Result]],
-    missing: Mapping[str, Missing],
-    here: Here,
-    only: str | None = None,
-) -> dict[str, dict[str, str]]:
-    """allocation -> point -> why ramps do not need the rest of its repetitions; without empty entries."""
-    return _by_allocation(plan, _wanted(plan, results, missing, here, only).unneeded, only)
-
-
-_Found = TypeVar("_Found")
-
-
-def _by_allocation(plan: Plan, found: Mapping[str, _Found], only: str | None) -> dict[str, dict[str, _Found]]:
-    """The points of each allocation that `only` chooses; without empty entries."""
-    grouped = {
-        a.name: {p.id: found[p.id] for p in a.points if p.id in found and (not only or chosen(only, p))}
-        for a in plan.allocations
-    }
-    return {allocation: points for allocation, points in grouped.items() if points}
-
-
-def _wanted(
-    plan: Plan,
-    results: Mapping[str, Mapping[int, Result]],
-    missing: Mapping[str, Missing],
-    here: Here,
-    only: str | None,
-) -> Wanted:
     counted: dict[str, dict[int, Result]] = {}
     absent: set[str] = set()
     for allocation in plan.allocations:
@@ -129,8 +79,25 @@ def _wanted(
             for number in curable[: max(0, budget)]:
                 del have[number]
                 budget -= 1
-    aside = {point.id for point in plan.points if not chosen(only, point)} if only else ()
-    return wanted(plan, counted, absent, aside)
+    aside = {point.id for point in plan.points if not chosen(only, point)} if only else set[str]()
+    found = wanted(plan, counted, absent, aside)
+    expected = Counter({point: len(numbers) for point, numbers in found.now.items()}) + Counter(found.later)
+    return Remaining(
+        _by_allocation(plan, found.now, aside),
+        _by_allocation(plan, expected, aside),
+        _by_allocation(plan, found.unneeded, aside),
+    )
+
+
+_Found = TypeVar("_Found")
+
+
+def _by_allocation(plan: Plan, found: Mapping[str, _Found], aside: Collection[str]) -> dict[str, dict[str, _Found]]:
+    """The points of each allocation that are not aside; without empty entries."""
+    grouped = {
+        a.name: {p.id: found[p.id] for p in a.points if p.id in found and p.id not in aside} for a in plan.allocations
+    }
+    return {allocation: points for allocation, points in grouped.items() if points}
 
 
 def _retries(plan: Plan, allocation: Allocation, results: Mapping[str, Mapping[int, Result]]) -> int:

@@ -152,8 +152,7 @@ class Store:
 
     def commit(self, point: str, repetition: int, record: Record, raw: Mapping[str, bytes]) -> Result:
         """Store a repetition whole. `raw` maps member names to bytes. Raises OSError; then nothing is committed."""
-        if self._lock is not None and not self._lock.in_place():
-            raise OSError(errno.ESTALE, "the results were removed or replaced while they were measured", str(self.path))
+        self._see_in_place()
         archive = pack(raw)
         with safe_paths.folder(self.path, f"points/{point}", make=True) as place:
             names = place.names()
@@ -173,6 +172,11 @@ class Store:
             place.write(file_name(repetition, attempt, "json"), documents.dump(record))
         return result_of(record, intact=True)
 
+    def _see_in_place(self) -> None:
+        """Make no new folder where results were that we hold the lock of. Raises OSError."""
+        if self._lock is not None and not self._lock.in_place():
+            raise OSError(errno.ESTALE, "the results were removed or replaced while they were measured", str(self.path))
+
     def _set_aside(self, point: str, repetition: int, place: safe_paths.Folder) -> None:
         """Rename what cannot be read of the tries of a repetition: it is measured again, and kept."""
         for attempt in tries_of(place.names(), repetition):
@@ -184,6 +188,7 @@ class Store:
 
     def set_missing(self, point: str, missing: Missing | None) -> None:
         """Record why a point cannot be measured here, or (None) that it can."""
+        self._see_in_place()
         if missing:
             safe_paths.write(self.path, f"points/{point}/missing.json", documents.dump(missing))
         elif self._there("points", point):
@@ -280,6 +285,7 @@ class Store:
         with contextlib.suppress(FileNotFoundError, Damaged):
             if documents.content(self.path / file, len(data)) == data:
                 return
+        self._see_in_place()
         safe_paths.write(self.path, file, data)
 
     def document(self, kind: type[Kind]) -> Kind | None:

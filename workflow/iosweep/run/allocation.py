@@ -174,7 +174,7 @@ def _tidy_up(setup: Setup, here: remaining.Here, directory: CampaignDirectory) -
     keep, store = setup.plan.target.keep, setup.store
     if keep == "all" or not directory.left_over:
         return
-    if remaining.left(setup.plan, store.results(), store.missing(), here):
+    if remaining.find(setup.plan, store.results(), store.missing(), here).left:
         return
     gone = directory.tidy_up()
     setup.note(*(f"not removed: {wrong}" for wrong in gone["wrong"]))

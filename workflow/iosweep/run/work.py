@@ -38,23 +38,22 @@ class Work:
         bandwidth = self.setup.plan.target.node_bandwidth
         return {id: repetition_cost(point, bandwidth) for id, point in self.points.items()}
 
+    def remaining(self) -> remaining.Remaining:
+        """What remains of the plan."""
+        request, missing = self.setup.request, self.setup.store.missing()
+        return remaining.find(request.plan, self.done, missing, self.here, request.only)
+
     def left(self) -> Left:
         """point -> numbers of the repetitions of this allocation that are left."""
-        request, missing = self.setup.request, self.setup.store.missing()
-        found = remaining.left(request.plan, self.done, missing, self.here, request.only)
-        return found.get(request.name, {})
+        return self.remaining().left.get(self.setup.request.name, {})
 
     def expected(self) -> dict[str, int]:
         """point -> how many repetitions of this allocation are still to come, as far as it can be said."""
-        request, missing = self.setup.request, self.setup.store.missing()
-        found = remaining.expected(request.plan, self.done, missing, self.here, request.only)
-        return found.get(request.name, {})
+        return self.remaining().expected.get(self.setup.request.name, {})
 
     def unneeded(self) -> list[str]:
         """Why ramps do not need what this allocation has not measured: the distinct reasons."""
-        request, missing = self.setup.request, self.setup.store.missing()
-        found = remaining.unneeded(request.plan, self.done, missing, self.here, request.only)
-        return list(dict.fromkeys(found.get(request.name, {}).values()))
+        return list(dict.fromkeys(self.remaining().unneeded.get(self.setup.request.name, {}).values()))
 
     def seconds(self, todo: Mapping[str, int]) -> float:
         """Forecast of some repetitions. `todo`: point -> how many."""

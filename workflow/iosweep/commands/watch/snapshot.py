@@ -242,9 +242,11 @@ class Campaign:
         where = last[-1].target.facts if last else None
         here = remaining.Here(tools=builds, target=where)
         results = {p: known.results for p, known in self._known.items()}
-        left = {p: n for found in remaining.left(made, results, {}, here).values() for p, n in found.items()}
-        coming = remaining.expected(made, results, {}, here).values()
-        self._left = {p: n for found in coming for p, n in found.items() if self._known[p].missing is None}
+        still = remaining.find(made, results, {}, here)
+        left = {p: n for found in still.left.values() for p, n in found.items()}
+        self._left = {
+            p: n for found in still.expected.values() for p, n in found.items() if self._known[p].missing is None
+        }
         valid = {
             p: {n for n, result in found.items() if remaining.current(result, made, points[p], here)}
             for p, found in results.items()
