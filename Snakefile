@@ -28,8 +28,6 @@ onstart:
 
 # A report although an allocation failed, with those points missing. Also after Ctrl-C.
 onerror:
-    if not builds_only():
-        report_what_is_there()
     end_with_the_reason(log)
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from iosweep.jobs.attempts import Attempts, Next
+from iosweep.jobs.submission import Site
 from iosweep.results.campaign_documents import Refusal
 from iosweep.results.store import Store
 
@@ -18,6 +19,10 @@ class Campaign:
     results: Path
     left_s: dict[str, float] = field(default_factory=lambda: {NAME: 60.0})
     plan_file: Path = Path("plan")
+    site: Site | None = None
+
+    def text(self, allocation: str) -> str:
+        return f"{self.left_s[allocation]} left"
 
     def nodes(self, allocation: str) -> int:
         return int(allocation.partition("-")[0])
@@ -96,3 +101,17 @@ def test_the_reasons_at_the_end_of_a_run(case: Case, tmp_path: Path) -> None:
     assert case.jobs.reasons([("merge", None, log)]) == [f"merge: see {log}"]
     assert case.jobs.reasons([("tools", None, log)]) == ["it is not ours"]
     assert case.jobs.reasons([]) == []
+
+
+def test_a_run_ends_with_each_reason_once_and_how_it_goes_on(case: Case, tmp_path: Path) -> None:
+    begun, failed = case.jobs.campaign, [("measure", NAME, tmp_path / "log")]
+    assert not case.jobs.measured_since(begun)
+    assert case.jobs.end(failed, False) == ["the same command tries again"]  # the runner's own words are above
+    assert case.jobs.end([], False) == ["60.0 left", "the same command goes on from there"]  # Ctrl-C
+    case.now = replace(case.now, left_s={NAME: 30.0})
+    assert case.jobs.measured_since(begun)
+    last = "what was measured is stored; the same command goes on from there"
+    assert case.jobs.end([], True) == ["30.0 left", last]
+    assert case.jobs.end(failed, True) == [f"2 nodes: see {tmp_path / 'log'}", last]
+    case.jobs.campaign = replace(case.now, site=Site())
+    assert case.jobs.end(failed, False)[:-1] == [f"2 nodes: see {tmp_path / 'log'}"]

@@ -1,6 +1,7 @@
 """What the Snakefile asks: what is left, in which words, and what it refuses before anything runs."""
 
 import errno
+import logging
 import os
 import re
 import subprocess
@@ -426,6 +427,24 @@ def test_a_target_that_is_not_seen_has_no_known_lack_of_room(tmp_path: Path) -> 
 )
 def test_what_runs_no_job_removes_nothing(words: str, runs: bool) -> None:
     assert dag.runs_jobs(["snakemake", *words.split()]) is runs
+
+
+def test_an_end_that_a_command_explains_itself_is_not_told_again_by_snakemake() -> None:
+    error = """RuleException:\nCalledProcessError in file "/a/measure.smk", line 29:\nCommand 'set; iosweep measure' """
+    ends = {
+        "returned non-zero exit status 1.": False, "returned non-zero exit status 3.": False,
+        "returned non-zero exit status 130.": False, "died with <Signals.SIGINT: 2>.": False,
+        "returned non-zero exit status 137.": True, "returned non-zero exit status 127.": True,
+        "died with <Signals.SIGKILL: 9>.": True,
+    }  # fmt: skip
+    cases = {error + end: shown for end, shown in ends.items()} | {"MissingOutputException in rule measure": True}
+    for said, shown in cases.items():
+        told = dag.Told()
+        of_an_error = [logging.makeLogRecord({"msg": said, "event": "error"})]
+        of_an_error += [logging.makeLogRecord({"event": "job_error"}) for _ in range(2)]
+        of_an_error[-1].thread = -1  # of another job
+        assert [bool(told.filter(record)) for record in of_an_error] == [shown, shown, True], said
+        assert told.filter(logging.makeLogRecord({"msg": said}))
 
 
 # --- the name of a campaign -------------------------------------------------------------------------------------------

@@ -6,7 +6,9 @@ measure, it also checks that the target exists.
 
 from __future__ import annotations
 
+import logging
 import os
+import re
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -17,7 +19,7 @@ from iosweep import collector, sources
 from iosweep.config import sweep_file
 from iosweep.config.scalars import unknown
 from iosweep.config.sweeps import Config
-from iosweep.errors import Busy, ConfigError, Obstacle, Problem, Refused, Unusable
+from iosweep.errors import Busy, ConfigError, ExitCode, Obstacle, Problem, Refused, Unusable
 from iosweep.files import safe_paths
 from iosweep.jobs import submission
 from iosweep.plan import criteria, forecast
@@ -210,6 +212,29 @@ def asked(workflow: Any) -> Asked:
         dry,
         not dry and runs_jobs(sys.argv),
     )
+
+
+class Told(logging.Filter):
+    """Keeps off the screen, not out of Snakemake's log, how a command of ours ended whose reason stands above."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._thread: int | None = None  # that reports its end: an exception, then a page about the job
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        event = getattr(record, "event", None)
+        if event == "error":
+            self._thread = record.thread if tells_itself(record.getMessage()) else None
+            return self._thread is None
+        return event != "job_error" or record.thread != self._thread
+
+
+def tells_itself(error: str) -> bool:
+    """Whether an error of Snakemake's is that a command ended by Ctrl-C, or with an exit code for which it prints the
+    reason. Not so if it was killed or could not be started."""
+    end = r"(?:returned non-zero exit status (\d+)\.|died with <Signals\.SIGINT)"
+    ended = re.match(rf"RuleException:\nCalledProcessError in file .*{end}", error, re.DOTALL)
+    return ended is not None and int(ended[1] or ExitCode.INTERRUPTED) in {1, *ExitCode}
 
 
 def runs_jobs(argv: Sequence[str]) -> bool:

@@ -74,10 +74,6 @@ class Busy(Exception):
         super().__init__(message)
 
 
-class SameCampaign(Busy):
-    """Another process measures the same campaign."""
-
-
 class Unusable(Exception):
     """A file or directory that the user named cannot be used: a profile, the directory of locks, the built tools."""
 
@@ -159,7 +155,7 @@ class LeftBehind(AllocationError):
 
 
 class MeasuredElsewhere(AllocationError):
-    """Another process measures the same campaign, which is no lack of its allocation."""
+    """Another process measures the same campaign or file system, which is no lack of the allocation."""
 
 
 class CommandError(Exception):

@@ -14,6 +14,8 @@ def or_exit(function, *arguments):
         return function(*arguments)
     except (Busy, ConfigError) as error:
         sys.exit(f"{error}\nnothing was run")
+    except KeyboardInterrupt:
+        sys.exit("iosweep: stopped by Ctrl-C; nothing was run")
 
 
 ASKED = or_exit(dag.asked, workflow)
@@ -28,6 +30,9 @@ for line in (*CAMPAIGN.damaged, *(CAMPAIGN.notes() if ASKED.dry else ())):
     print(f"iosweep: {line}", file=sys.stderr)
 if ASKED.runs:
     or_exit(CAMPAIGN.mend)
+for handler in logger.handlers:
+    if handler.name == "DefaultStreamHandler":
+        handler.addFilter(dag.Told())
 # The executor plugin takes it from there.
 ATTEMPTS = attempts.Attempts(CAMPAIGN, ASKED.load)
 attempts.hand_over(ATTEMPTS)
@@ -57,10 +62,9 @@ def builds_only():
 def report_what_is_there():
     # Without the figures, which take time: this also runs after Ctrl-C.
     steps = ["tables", CAMPAIGN.plan_file], ["report", "--page", CAMPAIGN.results]
-    if CAMPAIGN.plan_file.exists() and not any(
+    return CAMPAIGN.plan_file.exists() and not any(
         subprocess.run([*IOSWEEP, *step], check=False).returncode for step in steps
-    ):
-        show_headline()
+    )
 
 
 def end_with_the_reason(logs):
@@ -69,11 +73,13 @@ def end_with_the_reason(logs):
         (job.rule.name, job.wildcards.get("allocation"), Path(job.log[0]))
         for job in workflow.scheduler.failed
     ]
-    goes_on = "what was measured is stored; the same command goes on from there"
+    there = not builds_only() and report_what_is_there()
+    measured = ATTEMPTS.measured_since(CAMPAIGN)
+    if there and failed and measured:
+        show_headline()
     lines = [
         *(f"complete log: {log}" for log in logs),
-        *ATTEMPTS.reasons(failed),
-        "the same command tries again" if builds_only() else goes_on,
+        *ATTEMPTS.end(failed, measured),
     ]
     sys.exit("\n".join(f"iosweep: {line}" for line in lines))
 

@@ -17,6 +17,7 @@ from pathlib import Path
 
 import iosweep
 from iosweep.commands import campaigns
+from iosweep.errors import ExitCode
 
 #: Commands for people: name -> module and help.
 COMMANDS = {
@@ -47,13 +48,15 @@ RULES = {
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a command. `argv`: None for the arguments of this process.
 
-    Exit codes: 0 done; 1 wrong configuration, or problems found; 2 usage. `measure`: errors.ExitCode.
+    Exit codes: 0 done; 1 wrong configuration, or problems found; 2 usage; 130 Ctrl-C. `measure`: errors.ExitCode.
     """
     try:
         return _run(_parse(sys.argv[1:] if argv is None else argv))
     except BrokenPipeError:  # the user left a pager
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
+    except KeyboardInterrupt:
+        return ExitCode.INTERRUPTED
 
 
 def _parse(argv: Sequence[str]) -> argparse.Namespace:

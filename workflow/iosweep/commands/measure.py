@@ -66,15 +66,15 @@ def run(arguments: Namespace) -> int:
         return 0
     except AllocationError as error:
         why, code = str(error), error.code
-        # The other process has the say of the allocation; but a job waits for another job by its refusal.
-        kept = not isinstance(error, MeasuredElsewhere) or bool(arguments.scheduler and error.after)
+        # The end of another process is no news for the report; but a job waits for another job by its refusal.
+        kept = not isinstance(error, MeasuredElsewhere) or bool(arguments.scheduler)
         with contextlib.suppress(OSError):  # the results' disk may be what is full
             over = error.code == ExitCode.JOB_OVER
             if kept and _are_ours(results):
                 refusal = Refusal(why, error.lasting, error.after, tuple(error.nodes), short_of_time=over)
                 Store(results).set_refusal(arguments.allocation, refusal)
     except Stopped as error:
-        why = f"stopped by {error}; what was measured is stored, the next run goes on from there"
+        why = f"stopped by {error}; what was measured is stored"
         code = ExitCode.INTERRUPTED
         if arguments.scheduler:  # the report shows why the job ended
             with contextlib.suppress(OSError):

@@ -138,6 +138,24 @@ class Attempts:
                 found.add(f"{rule}: {_last_line(log)}")
         return [printable(sentence) for sentence in sorted(found)]
 
+    def measured_since(self, before: Campaign) -> bool:
+        """Whether less is left than was, by the store."""
+        self.look_again()
+        return self.campaign.left_s != before.left_s
+
+    def end(self, failed: Iterable[tuple[str, str | None, Path]], measured: bool) -> list[str]:
+        """The last lines of a run that failed or was stopped. `measured`: whether it has measured anything."""
+        site, failed = self.campaign.site, list(failed)
+        # On one machine, the reason of a runner that measured nothing stands right above.
+        lines = self.reasons(job for job in failed if site or measured or job[1] is None)
+        if not failed:  # stopped
+            lines = [self.campaign.text(allocation) for allocation in sorted(self.campaign.left_s)]
+        stored = "what was measured is stored; " if measured else ""
+        return [
+            *lines,
+            f"{stored}the same command {'tries again' if failed and not measured else 'goes on from there'}",
+        ]
+
     def give_up(self, allocation: str, why: str) -> None:
         """Store that a job was canceled, and that another one would not help. Raises OSError."""
         self._store.set_refusal(allocation, Refusal(why, lasting=True, stopped=True))

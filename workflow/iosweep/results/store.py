@@ -23,7 +23,7 @@ from typing import TypeVar
 
 from msgspec import structs
 
-from iosweep.errors import Busy, Refused, SameCampaign
+from iosweep.errors import Refused
 from iosweep.files import documents, fields, safe_paths
 from iosweep.files.documents import Damaged, Document
 from iosweep.plan.model import Plan
@@ -198,17 +198,14 @@ class Store:
     def locked(self, job: str = "", allocation: str = "") -> Iterator[str | None]:
         """Keep other processes off the campaign; yields what is to be said of how far that reaches, or None.
 
-        `job`: of Slurm, which we are in; `allocation`: which we measure. Raises SameCampaign, and Refused if the
-        results are not ours.
+        `job`: of Slurm, which we are in; `allocation`: which we measure. Raises Busy, and Refused if the results are
+        not ours.
         """
         self.uuid()  # before a lock is written into them
         with safe_paths.folder(self.path, make=True):
             pass
         mine = lock.Owner(self.path.name, str(self.path.absolute()), job, allocation)
-        try:
-            self._lock = lock.take(self.path / lock.NAME, mine, f"campaign {self.path.name}")
-        except Busy as error:
-            raise SameCampaign(str(error), error.job) from None
+        self._lock = lock.take(self.path / lock.NAME, mine, f"campaign {self.path.name}")
         try:
             self.own()
             yield self._lock.note

@@ -14,7 +14,6 @@ from iosweep.errors import (
     ExitCode,
     MeasuredElsewhere,
     Refused,
-    SameCampaign,
     TargetError,
     TargetHangs,
     Unanswered,
@@ -29,10 +28,8 @@ def ending(job: query.Job | None) -> Iterator[None]:
     first = job.hosts[:1] if job else ()
     try:
         yield
-    except SameCampaign as error:
-        raise MeasuredElsewhere(ExitCode.REFUSED, str(error), after=error.job) from None
     except Busy as error:
-        raise AllocationError(ExitCode.REFUSED, str(error), after=error.job) from None
+        raise MeasuredElsewhere(ExitCode.REFUSED, str(error), after=error.job) from None
     except TargetHangs as error:
         where = f"on {first[0]}: " if first and not error.nodes else ""
         raise AllocationError(ExitCode.HANGS, f"{where}{error}", nodes=error.nodes or first) from None

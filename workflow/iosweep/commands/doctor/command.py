@@ -23,19 +23,16 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 def run(arguments: Namespace) -> int:
     configuration = arguments.configfile or (campaigns.CONFIG if campaigns.CONFIG.exists() else None)
-    try:
-        if arguments.slurm:
-            from iosweep.commands.doctor import cluster
+    if arguments.slurm:
+        from iosweep.commands.doctor import cluster
 
-            # where the working directory has no profile, that of the checkout
-            places = (PROFILE, Path(iosweep.__file__).resolve().parents[2] / PROFILE)
-            profile = arguments.profile or next((place for place in places if place.is_dir()), PROFILE)
-            return cluster.doctor(profile, configuration, arguments.wait, arguments.json)
-        for name in ("profile", "wait"):
-            if getattr(arguments, name) is not None:
-                arguments.refuse(f"--{name} needs --slurm")
-        from iosweep.commands.doctor import this_machine
+        # where the working directory has no profile, that of the checkout
+        places = (PROFILE, Path(iosweep.__file__).resolve().parents[2] / PROFILE)
+        profile = arguments.profile or next((place for place in places if place.is_dir()), PROFILE)
+        return cluster.doctor(profile, configuration, arguments.wait, arguments.json)
+    for name in ("profile", "wait"):
+        if getattr(arguments, name) is not None:
+            arguments.refuse(f"--{name} needs --slurm")
+    from iosweep.commands.doctor import this_machine
 
-        return this_machine.doctor(configuration, arguments.json)
-    except KeyboardInterrupt:
-        return 130
+    return this_machine.doctor(configuration, arguments.json)
