@@ -10,7 +10,7 @@ from pathlib import Path
 
 from iosweep.commands import campaigns
 from iosweep.config import sweep_file
-from iosweep.errors import BuildError, Obstacle, Unusable
+from iosweep.errors import BuildError, Obstacle, Refused, Unusable
 from iosweep.node.process import adopt_orphans
 from iosweep.node.stopping import Stopped, stoppable
 from iosweep.plan import launchers
@@ -100,8 +100,9 @@ def build(arguments: Namespace) -> int:
         why, code = f"stopped by {error}; the next run goes on from there", INTERRUPTED
     first, *last = why.splitlines()
     sentence = printable(f"the tools are not built: {first}; all that was run is in {wanted.log}")
-    for allocation in plan.allocations:
-        with contextlib.suppress(OSError):
+    with contextlib.suppress(OSError, Refused):
+        store.own()
+        for allocation in plan.allocations:
             store.set_refusal(allocation.name, Refusal(sentence, not_built=True))
     print("\n".join([f"iosweep: {sentence}", *last]), file=sys.stderr)
     return code
