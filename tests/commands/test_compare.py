@@ -56,7 +56,7 @@ def spoil(row: factory.Row) -> tuple[str, str] | None:
 def test_the_text_tells_what_changed_and_how_surely(capsys: Capture, snapshot: SnapshotAssertion) -> None:
     assert cli.main(["compare", "before", "after"]) == 0
     assert cli.main(["compare", "before", "after", "before"]) == 0
-    assert cli.main(["compare", "before", "after", "--all", "--figure", "latency_p99_s", "--at-least", "10%"]) == 0
+    assert cli.main(["compare", "before", "after", "--all", "--figure", "p99", "--at-least", "10%"]) == 0
     like = ["--like", "before-2", "before-3", "before-4"]
     assert cli.main(["compare", "before", "after", *like]) == 0
     assert capsys.readouterr().out == snapshot

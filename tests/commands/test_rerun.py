@@ -77,13 +77,14 @@ def test_a_try_that_the_tables_do_not_know_is_left_alone(store: Store, capsys: C
     assert left(store) == ALL - {("t2", 1)}
 
 
-def test_wrong_usage_opens_nothing(store: Store) -> None:
+def test_wrong_usage_opens_nothing(store: Store, capsys: Capture) -> None:
     (store.path.parent / "other/plans").mkdir(parents=True)
     # verdicts go neither with points nor with --missing, and of several campaigns one has to be named
-    for options in (["--suspect", "p"], ["--invalid", "--missing"], ["--suspect"]):
+    for options in (["--suspect", "p"], ["--invalid", "--missing"], ["--suspect"], ["other"], ["other", "--suspect"]):
         with pytest.raises(SystemExit) as caught:
             cli.main(["rerun", *options])
         assert caught.value.code == 2
+    assert "--campaign other" in capsys.readouterr().err
     assert left(store) == ALL
 
 

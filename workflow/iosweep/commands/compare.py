@@ -30,6 +30,7 @@ from iosweep.analysis.data import Campaign, load
 from iosweep.commands import campaigns, outcome
 from iosweep.commands.report import write_page
 from iosweep.commands.terminal import Printer, prose, say, table, to_json, working
+from iosweep.config import selectors
 from iosweep.errors import CommandError
 from iosweep.files import documents
 from iosweep.text import human_count
@@ -38,6 +39,8 @@ if TYPE_CHECKING:
     from rich.table import Table
 
 NOT_COMPARABLE = 2
+#: Names of figures, as criteria have them, and of columns -> column.
+_COLUMNS = {name: figure.column for name, figure in selectors.FIGURES.items()} | {name: name for name in FIGURES}
 #: Rows of the table of changes of everything else, and of what is undecided, without `--all`.
 _MOST_CHANGES, _MOST_UNDECIDED = 12, 5
 
@@ -57,8 +60,8 @@ def add_arguments(parser: ArgumentParser) -> None:
         help=f"smallest change that matters; default: {100 * AT_LEAST:g}%%",
     )  # fmt: skip
     parser.add_argument(
-        "--figure", choices=FIGURES, default="", metavar="COLUMN",
-        help="compare this column, such as latency_p99_s, instead of each phase's own rate",
+        "--figure", choices=_COLUMNS, metavar="FIGURE",
+        help="compare this, such as p99, as criteria name it, or a column, instead of each phase's own rate",
     )  # fmt: skip
     form = parser.add_mutually_exclusive_group()
     form.add_argument("--all", action="store_true", help="print every result, and every change of the configuration")
@@ -78,15 +81,16 @@ def run(arguments: Namespace) -> int:
         ignore = matching.ignored(arguments.ignore) if arguments.ignore else None
     except matching.NeverMixed as error:
         raise CommandError(str(error), NOT_COMPARABLE) from None
+    column = _COLUMNS.get(arguments.figure, "")
     sides = _sides([*arguments.campaign, *arguments.like])
     (first, *compared), further = sides[: len(arguments.campaign)], sides[len(arguments.campaign) :]
-    if apart := [other for other in compared if not comparable(first, other, ignore, arguments.figure)]:
-        reasons = [_nothing(first, other, ignore, arguments.figure) for other in apart]
+    if apart := [other for other in compared if not comparable(first, other, ignore, column)]:
+        reasons = [_nothing(first, other, ignore, column) for other in apart]
         raise CommandError("; ".join(reasons), NOT_COMPARABLE)
     if twice := [one.path for one in further if [other.path for other in sides].count(one.path) > 1]:
         raise CommandError(f"{twice[0]} is named twice: a campaign is no other session of itself", NOT_COMPARABLE)
-    alike = tuple(_like(first, one, ignore, arguments.figure) for one in further)
-    found = [versus(first, other, ignore, arguments.figure, arguments.at_least, alike) for other in compared]
+    alike = tuple(_like(first, one, ignore, column) for one in further)
+    found = [versus(first, other, ignore, column, arguments.at_least, alike) for other in compared]
     if arguments.html:  # first: whoever reads the text may stop before its end
         write_page(arguments.html, lambda: _page(found), NOT_COMPARABLE)
     if arguments.json:

@@ -33,6 +33,8 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 def run(arguments: Namespace) -> int:
     verdicts = [verdict for verdict in _VERDICTS if getattr(arguments, verdict)]
+    if named := next(filter(campaigns.there, arguments.point), None):
+        arguments.refuse(f"{named} is a campaign; name it with --campaign {shlex.quote(named)}")
     if not arguments.point and not arguments.missing and not verdicts:
         arguments.refuse("name points, --suspect, --invalid or --missing")
     if verdicts and (arguments.point or arguments.missing):
