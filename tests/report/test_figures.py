@@ -102,7 +102,6 @@ class TestWhatAFigureShows:
         assert (first.scaling, last.scaling) == ("", f"{100 * last.y / first.y / 4:.0f} % of 4 × 1 node")
         layers = vega_lite.specification(figure)["concat"][0]["layer"]
         assert layers[2]["encoding"]["shape"]["condition"] == {"test": "datum.apart", "value": "diamond"}
-        assert {"scaling", "where"} <= {field["field"] for field in layers[2]["encoding"]["tooltip"]}
 
         figure = one_of(axes, nodes=own, place=factory.in_turn(own[:4]))
         assert not any(mark.apart for mark in figure.marks)

@@ -29,6 +29,8 @@ _SINGLE = "#0b5fa5"
 _DASHES = ([1, 0], [5, 3])
 _SHAPES = ("circle", "triangle-up")
 
+#: The page gets the values of a mark as they are; one that is absent would be the word "undefined" as a field.
+_TOOLTIP = {"content": "data"}
 _WIDTH, _HEIGHT = 360, 220
 #: Mean width of a character of the subtitle in pixels.
 _CHARACTER = 5.3
@@ -108,7 +110,7 @@ def _panel(figure: Figure, panel: Panel, number: int) -> Specification:
     bars = base.transform_filter("datum.high > datum.low").mark_rule(strokeWidth=1.4)
     # A mark without height stays in the line's data, so that the line breaks there.
     lines = base.mark_line(strokeWidth=2, invalid="break-paths-show-domains").encode(y=y)
-    points = base.transform_filter("isValid(datum.y)").encode(y=y, tooltip=_tooltip(figure))
+    points = base.transform_filter("isValid(datum.y)").encode(y=y)
     if len(figure.measures) > 1:
         lines = lines.encode(strokeDash=alt.StrokeDash("measure:N", title=None, scale=_scale(figure, _DASHES)))
         points = points.encode(shape=alt.Shape("measure:N", title=None, scale=_scale(figure, _SHAPES)))
@@ -119,8 +121,8 @@ def _panel(figure: Figure, panel: Panel, number: int) -> Specification:
             size=alt.condition("datum.apart", alt.value(110), alt.value(48)),
         )
     dots = base.transform_filter("isValid(datum.each)").transform_flatten(["each"], as_=["one"])
-    full = points.mark_point(filled=True, size=48, opacity=1)
-    hollow = points.mark_point(filled=False, size=48, opacity=1, fill="white", strokeWidth=1.8)
+    full = points.mark_point(filled=True, size=48, opacity=1, tooltip=_TOOLTIP)
+    hollow = points.mark_point(filled=False, size=48, opacity=1, fill="white", strokeWidth=1.8, tooltip=_TOOLTIP)
     layers = [
         bars.encode(y=alt.Y("low:Q"), y2="high:Q"),
         lines,
@@ -129,8 +131,8 @@ def _panel(figure: Figure, panel: Panel, number: int) -> Specification:
         dots.mark_circle(size=9, opacity=0.7).encode(y=alt.Y("one:Q")),
     ]
     if any(mark.cut for mark in figure.marks if mark.panel == number):
-        arrows = base.transform_filter("datum.cut").encode(tooltip=_tooltip(figure))
-        layers.append(arrows.mark_point(shape="triangle-up", filled=True, size=70, opacity=1).encode(y=alt.Y("high:Q")))
+        arrows = base.transform_filter("datum.cut").encode(y=alt.Y("high:Q"))
+        layers.append(arrows.mark_point(shape="triangle-up", filled=True, size=70, opacity=1, tooltip=_TOOLTIP))
     if any(mark.knee for mark in figure.marks if mark.panel == number):
         layers += _knees(base)
     drawn = [layer.to_dict(validate=False, context={"top_level": False}) for layer in layers]
@@ -211,14 +213,6 @@ def _x_axis(figure: Figure) -> alt.Axis:
 
     labels = json.dumps({value: titles.parameter(figure.x_column, value) for value in figure.x_values})
     return alt.Axis(values=list(figure.x_values), labelExpr=f"({labels})[datum.value]", grid=False)
-
-
-def _tooltip(figure: Figure) -> list[alt.Tooltip]:
-    import altair as alt
-
-    fields = ["value", "spread", "measure", "what", "knee", "verdict", "point"]
-    fields += ["scaling", "where"] if figure.with_nodes else []
-    return [alt.Tooltip(f"{field}:N") for field in fields]
 
 
 def _lines(figure: Figure) -> list[str]:
