@@ -41,12 +41,21 @@ class TestBest:
             "fio, O_DIRECT": {"Random read": "10.0 IOPS"},
             "fio, through the page cache": {"Random read": "1.00 M IOPS"},
         }
+        # what is not told is a group of its own, and so are writes that were not flushed
+        write = {"phase": "seq_write", "metric": "bandwidth_bytes_per_s", "bandwidth_bytes_per_s": 1e6}
+        several = [{"o_direct": True, "fsync": True}, {"o_direct": True, "fsync": False}, {"o_direct": True}, {}]
+        assert set(values(*(row(point=str(k), **write, **own) for k, own in enumerate(several)))) == {
+            "fio, O_DIRECT",
+            "fio, O_DIRECT, not flushed",
+            "fio, O_DIRECT, flush not told",
+            "fio, O_DIRECT not told, flush not told",
+        }
         same = {"kind": "metadata", "phase": "create"}
         found = values(row(point="p", **same), row(point="q", tool="mdtest", **same, ops_per_s=1e6))
         assert [*found.values()] == [{"Create files": "10.0 ops/s"}, {"Create files": "1.00 M ops/s"}]
 
     def test_reads_are_one_headline_whatever_the_writes_of_their_points_were_like(self) -> None:
-        write = {"phase": "rand_write", "data": "random"}
+        write = {"phase": "rand_write", "data": "random", "fsync": True}
         assert values(
             row(point="p", **write, write_mode="new", o_direct=True),
             row(point="p", o_direct=True, ops_per_s=20.0),

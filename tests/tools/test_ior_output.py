@@ -361,6 +361,27 @@ def test_a_row_that_cannot_be_leaves_the_others() -> None:
     assert "bandwidth_bytes_per_s" in wrong.rows[0] and "bandwidth_bytes_per_s" not in wrong.rows[1]
 
 
+def test_iterations_that_a_time_limit_left_out_are_no_fault() -> None:
+    """IOR ends with -nan in its summary then (hpc/ior#542)."""
+    limited = table("-w -T 1 -i 20", options={"repetitions": "20"})
+    found = read(limited.encode())
+    assert (found.verdict(0), [problem.severity for problem in found.problems]) == ("valid", ["note"])
+    text = (OWN / "ior_seq_write_fpp.summary.json").read_text()
+    repeated = text.replace('"repetitions": 1', '"repetitions": 20').replace("ior -", "ior -T 1 -", 1)
+    assert len(measured(read(re.sub(r'("bwMaxMIB": )[\d.]+', r"\1-nan", repeated).encode()))) == 1
+
+
+def test_unequal_ranks_have_no_number_per_node() -> None:
+    """IOR says how many the node of rank 0 has (hpc/ior#181)."""
+    found = read(table("-r -C", access="read", options={"nodes": "2", "clients per node": "1"}).encode())
+    assert found.rows[0]["threads_per_node"] == 1 and found.verdict(0) == "valid"
+    told = {"nodes": "2", "tasks": "4", "clients per node": "3", "aggregate filesize": "128 MiB"}
+    for command, verdict in (("-r", "valid"), ("-r -C", "suspect")):
+        found = read(table(command, access="read", moved=128 * MIB, options=told).encode())
+        assert (found.rows[0].get("threads_per_node"), found.rows[0]["tasks"]) == (None, 4)
+        assert found.verdict(0) == verdict
+
+
 def test_a_row_that_is_missing_is_said_and_no_other_iteration_takes_its_place() -> None:
     text = table("-w -r -i 2", options={"repetitions": "2"})
     row = text.splitlines()[-1]

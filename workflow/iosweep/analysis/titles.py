@@ -133,10 +133,15 @@ def describe(condition: Conditions, kind: str, drawn: Iterable[str] = ()) -> str
 
 def _words(condition: Conditions) -> list[str]:
     name = tool(condition.tool)
-    words = {True: "O_DIRECT", False: "through the page cache", "new": "new files", "random": "random data"}
-    words["tool_default"] = f"{name}'s own data"
-    values = (condition.o_direct, condition.write_mode, condition.data)
-    return [name, *(words.get(value, str(value)) for value in values if value is not None)]
+    words: dict[object, str] = {"new": "new files", "random": "random data", "tool_default": f"{name}'s own data"}
+    direct = {True: "O_DIRECT", False: "through the page cache", contests.NOT_TOLD: "O_DIRECT not told"}
+    flushed = {False: "not flushed", contests.NOT_TOLD: "flush not told"}
+    told = [
+        direct.get(condition.o_direct),
+        *(words.get(value, value) for value in (condition.write_mode, condition.data)),
+        flushed.get(condition.fsync),
+    ]
+    return [name, *(str(word) for word in told if word is not None)]
 
 
 def origin(campaign: Campaign) -> str:

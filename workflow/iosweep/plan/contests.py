@@ -16,13 +16,18 @@ LATENCY_PHASES = ("rand_read", "rand_write")
 Value = bool | int | float | str
 
 
+#: In place of a condition that outputs of others do not tell: the tool had one.
+NOT_TOLD = "not told"
+
+
 class Conditions(NamedTuple):
-    """Conditions that no figure and no headline mixes."""
+    """Conditions that no headline mixes. None: it does not apply."""
 
     tool: str
     write_mode: Value | None
     data: Value | None
     o_direct: Value | None
+    fsync: Value | None
 
 
 class Contest(NamedTuple):
@@ -38,7 +43,12 @@ class Contest(NamedTuple):
 
 def conditions(tool: str, values: Mapping[str, Value | None]) -> Conditions:
     """The conditions of a point with these options."""
-    return Conditions(tool, values.get("write_mode"), values.get("data"), values.get("o_direct"))
+    options = tools()[tool].options if tool in tools() else {}
+    told = {
+        name: NOT_TOLD if values.get(name) is None and name in options else values.get(name)
+        for name in ("o_direct", "fsync")
+    }
+    return Conditions(tool, values.get("write_mode"), values.get("data"), **told)
 
 
 def of_phase(own: Conditions, phase: str) -> Conditions:
@@ -50,7 +60,9 @@ def of_phase(own: Conditions, phase: str) -> Conditions:
         return option is None or option.phases is None or phase in option.phases
 
     return own._replace(
-        write_mode=own.write_mode if applies("write_mode") else None, data=own.data if applies("data") else None
+        write_mode=own.write_mode if applies("write_mode") else None,
+        data=own.data if applies("data") else None,
+        fsync=own.fsync if applies("fsync") else None,
     )
 
 

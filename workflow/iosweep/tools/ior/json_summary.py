@@ -12,6 +12,8 @@ from iosweep.tools.ior.records import OPERATIONS, Printed, Printout, Result
 from iosweep.tools.ior.text import MIB
 
 _START = re.compile(r'^\{[ \t]*\r?\n(?=[ \t]*"Version")', re.MULTILINE)
+#: What the summary has for figures of iterations that were not run (-T).
+_NO_NUMBER = re.compile(r'(?<=": )-?nan(?=[ ,\r\n])')
 #: without these figures cannot be judged
 _NEEDED = (
     "transferSize", "blockSize", "segmentCount", "deadlineForStonewall", "readFile", "writeFile", "tasks",
@@ -22,7 +24,7 @@ _NEEDED = (
 def pieces(text: str) -> Iterator[str | list[Printout]]:
     """The text in order, with the runs of each JSON document in its place. A damaged document is a run without
     results, and is skipped up to the next one."""
-    at = 0
+    at, text = 0, _NO_NUMBER.sub("null", text)
     while start := _START.search(text, at):
         yield text[at : start.start()]
         try:

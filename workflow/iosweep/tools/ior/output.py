@@ -124,7 +124,7 @@ def _evidence(run: Run, step: Step, messages: list[str]) -> Evidence:
         mpi=True,
         tasks=run.tasks,
         nodes=run.nodes,
-        shifts=run.printout.parameters.get("reorderTasks") == "1",  # -C: each rank reads what the next node's wrote
+        shifts=run.shifts,
         shift=run.clients_per_node,
         repeats="IOR's random data begins anew after 4 GiB of a file" if repeats else "",
         not_flushed=run.printout.off.get("fsync", ""),

@@ -130,6 +130,8 @@ class Run:
     tasks: int | None = None
     nodes: int | None = None
     clients_per_node: int | None = None
+    unequal: bool = False  # not all nodes have the same number of ranks
+    shifts: bool = False  # each rank reads what one of the next node wrote (-C)
     repetitions: int | None = None
     segments: int | None = None
     block_bytes: int | None = None
@@ -142,5 +144,6 @@ class Run:
     stonewall_s: int | None = None
     time_bounded: bool = False  # a time limit may end an operation, or a minimum time repeat it
     status_file: bool = False  # reads are bounded by what a write before them recorded
+    most_minutes: int = 0  # no iteration begins later (-T)
     within_file: bool = False  # random offsets are drawn within the size that the files have (-z -z)
     operations: tuple[str, ...] | None = None  # that were asked for
