@@ -89,6 +89,25 @@ def test_other_commands_take_an_ingested_campaign_and_those_that_measure_refuse_
         assert "ingested" in capsys.readouterr().err
 
 
+def test_without_a_usable_result_nothing_is_written_and_check_does_not_pass(place: Path, capsys: Capture) -> None:
+    output = SAMPLES / "fio" / "read" / "v42_client2_sections.out"  # of client mode, first section cut out
+    document = json.loads(output.read_text())
+    document["client_stats"] = [one for one in document["client_stats"] if one["jobname"] != "a_read"]
+    (place / "run.json").write_text(json.dumps(document, indent=1))
+    (place / "jobs.fio").write_text("[b_write]\nrw=randwrite\nbs=4k\n[c_mix]\nrw=randrw\nbs=4k\n")
+    assert ingest("run.json", "--as", "weka") == 1
+    assert "--job-file" in capsys.readouterr().out
+    assert not Path("results").exists()
+    assert ingest("run.json", "--as", "weka", "--job-file", "absent.fio") == 2
+    assert ingest("run.json", "--as", "weka", "--job-file", "jobs.fio") == 0
+    assert cli.main(["report", "weka"]) == 0  # from what was kept
+    assert {row.phase for row in load(Path("results/weka")).rows} == {"rand_write", "rand_mixed"}
+    for valid in (0, 1):
+        assert (
+            outcome.Outcome("c", "", place, {"valid": valid, "suspect": 0, "invalid": 0, "missing": 0}).fails() != valid
+        )
+
+
 def test_report_reads_the_outputs_again(seen: Path, outputs: Path) -> None:
     before = load(seen).rows
     shutil.rmtree(outputs)

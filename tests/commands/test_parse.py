@@ -90,6 +90,7 @@ def test_a_file_that_is_no_output_is_named_with_the_reason(
         "zip": b"PK\x03\x04",
         "tar": b"fio.out".ljust(257, b"\0") + b"ustar\0" + FIO.read_bytes(),
         "gzip": b"\x1f\x8b\x08",
+        "program": b"\x7fELF\x02\x01\x01\0" + IOR.read_bytes(),
         "ranks": b"access,rank,runtime\n",
         "script": b"grep 'SUMMARY rate' run.out | awk '/MPI Coordinated/'\n",
     }

@@ -49,6 +49,7 @@ COMMANDS: list[tuple[str, dict[str, Any], str]] = [
      f"--rw=write {IO} --fallocate=none --end_fsync=0 --refill_buffers=1 {NO_CREATE}"),
     ("rand_mixed", {"read_percent": 30},
      f"--rw=randrw {IO} --rwmixread=30 --fallocate=none --end_fsync=1 {NO_CREATE}"),
+    ("seq_mixed", {}, f"--rw=rw {IO} --rwmixread=70 --fallocate=none --end_fsync=1 {NO_CREATE}"),
     ("seq_read", BUFFERED, f"--rw=read {IO} {NO_CREATE}".replace("direct=1", "direct=0")
      .replace("libaio", "psync").replace("iodepth=8", "iodepth=1")),
     ("create", FILES, f"--nrfiles=1000 --ioengine=filecreate {META}"),

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from syrupy.assertion import SnapshotAssertion
 
 from iosweep.tools import Parsed, Step, tools
-from iosweep.tools.fio import client_server, series_log
+from iosweep.tools.fio import client_server, records, series_log
 from readings import judged
 
 FIO = tools()["fio"]
@@ -75,7 +75,10 @@ def half(bins: dict[str, int]) -> bytes:
     """The document of a node that did these I/Os of the recorded ones."""
     read, total = READ["jobs"][0]["read"], sum(bins.values())
     iops = total / (read["runtime"] / 1000)
-    clat = read["clat_ns"] | {"bins": {key: count for key, count in bins.items() if count}, "N": total}
+    told = {records.PERCENTILES[name]: value for name, value in records.merged_percentiles([bins]).items()}
+    mean = sum(int(key) * count for key, count in bins.items()) / max(total, 1)
+    kept = {key: count for key, count in bins.items() if count}
+    clat = read["clat_ns"] | {"bins": kept, "N": total, "mean": mean, "percentile": told}
     figures = {"total_ios": total, "io_bytes": 4096 * total, "iops": iops, "bw_bytes": int(4096 * iops)}
     return printed(changed(clat_ns=clat, **figures))
 

@@ -88,7 +88,6 @@ def test_bad_samples_have_no_valid_row_and_say_why(short_runs_are_good: None, sn
         "3.17": b'{\n "fio version" : "fio-3.17",\n "jobs" : []\n}\n',
         "2.2.10": b'{\n "fio version" : "fio-2.2.10",\n "jobs" : []\n}\n',
         "3.18": b'{\n "fio version" : "fio-3.18",\n "jobs" : []\n}\n',
-        "twice": 2 * FILES["own_rand_read"],
     }
     readings = {name: read(data) for name, data in ({name: FILES[name] for name in BAD} | documents).items()}
     for name, found in readings.items():
@@ -132,7 +131,15 @@ def test_columns_are_those_of_the_options() -> None:
         (lambda job: job["job options"].update(rate_iops="100"), "suspect", "rate_iops=100"),
         (lambda job: job["job options"].update(runtime="9"), "suspect", "interrupted"),
         (lambda job: job["job options"].update(runtime="900ms"), "suspect", "of 0.90 s"),
-        (lambda job: job["read"]["lat_ns"].update(mean=1e3), "suspect", "in flight"),
+        (lambda job: job["read"]["lat_ns"].update(min=1e3, mean=1e4), "suspect", "in flight"),
+        (lambda job: job["job options"].update(iodepth="1") or job["read"]["lat_ns"].update(min=1e3, mean=5e3),
+         "suspect", "in flight"),
+        (lambda job: job["job options"].update(numjobs="4"), "invalid", "others did not run"),
+        (lambda job: job["read"]["clat_ns"]["percentile"].update({"1.000000": 9e6}), "invalid", "contradict"),
+        (lambda job: job["read"]["clat_ns"].update(mean=5e4), "invalid", "contradict"),
+        (lambda job: job["read"]["clat_ns"].update(mean=2e5), "invalid", "contradict"),
+        (lambda job: job.update(write=job["read"]) or job["job options"].update(rw="randrw", verify="crc32c"),
+         "invalid", "verify"),
         (lambda job: job.update({"iodepth_level": {"1": 100.0}}), "suspect", "depth 4"),
     ],
 )  # fmt: skip
@@ -143,6 +150,62 @@ def test_what_makes_a_row_invalid_or_suspect(
     assert [found.verdict(at) for at, _ in enumerate(found.rows)] == [expected] * bool(expected)
     assert any(why in text for text in texts(found)), texts(found)
     assert any("ops_per_s" in row for row in found.rows) == (expected == "suspect")
+
+
+LAST_BIN = dict.fromkeys(("50.000000", "99.000000"), 17_112_760_320)
+
+
+@pytest.mark.parametrize(
+    ("change", "columns"),
+    [
+        (lambda job: job["job options"].update(verify="0", ramp_time="0"), {"phase": "rand_read"}),
+        (lambda job: job["job options"].update(rw="randrw", rwmixread="100"), {"phase": "rand_read"}),
+        (lambda job: job.update(write=job["read"], job_runtime=4000, sync={"lat_ns": job["read"]["lat_ns"]})
+         or job["job options"].update(rw="readwrite", fdatasync="1", numjobs="4"),
+         {"phase": "seq_mixed", "fsync": True}),
+        (lambda job: job.update(write=job["read"], job_runtime=4000) or job["job options"].update(rw="rw", numjobs="4"),
+         {"phase": "seq_mixed", "fsync": False}),
+        (lambda job: job["read"].update(total_ios=job["read"]["total_ios"] + 64)
+         or job.update(latency_depth=4) or job["job options"].update(iodepth="64", latency_target="2ms", runtime="30"),
+         {"queue_depth": 4, "phase_time_s": None}),
+        (lambda job: job["read"]["clat_ns"].update(max=4e10, mean=1e10, percentile=LAST_BIN, bins=None),
+         {"completion_latency_p50_s": None, "completion_latency_mean_s": 10.0}),
+    ],
+)  # fmt: skip
+def test_what_makes_no_row_suspect_is_a_column_or_a_note(
+    short_runs_are_good: None, change: Callable[[Any], object], columns: dict[str, object], snapshot: SnapshotAssertion
+) -> None:
+    found = edited(change)
+    assert (texts(found), [{name: row.get(name) for name in columns} for row in found.rows]) == ([], [columns])
+    assert said(found) == snapshot
+
+
+def test_every_whole_document_of_a_text_is_read(short_runs_are_good: None) -> None:
+    whole = FILES["own_rand_read"]
+    line = json.dumps(json.loads(whole)).encode()
+    of_files = json.dumps({"a.fio": json.loads(whole), "b.fio": json.loads(whole)}).encode()
+    noise = b'{\n "cluster": "a"\n}\n{"level": "info", "msg": "wra\nped"}\n'
+    for text, rows, wrong in (
+        (whole + whole, 2, 0), (noise + whole + noise, 1, 0), (whole[: len(whole) // 2] + b"\n" + whole, 1, 1),
+        (noise + line + b"\nended\n" + whole, 2, 0), (of_files, 2, 0),
+    ):  # fmt: skip
+        found = read(text)
+        assert (len(measured(found)), len(texts(found))) == (rows, wrong), text[:50]
+
+
+def test_client_mode_takes_what_it_does_not_print_from_a_job_file(short_runs_are_good: None) -> None:
+    """fio prints the options of the first section only."""
+    without = FILES["v42_client2_sections"]
+    jobs = (
+        b"[global]\nrw=read\n[b_write]\nrw=randwrite\nblocksize=4ki\n[c_mix]\n; mixed\nstonewall\nrw = randrw\nbs=4kb\n"
+    )
+    expected = {"a_read": "seq_read", "b_write": "rand_write", "c_mix": "rand_mixed"}
+    for text, known in (
+        (without, ["a_read"]), (jobs + without, [*expected]), (without + jobs, [*expected]),
+        (jobs + b"[c_mix]\nrw=read\n" + without, ["a_read", "b_write"]),  # two files, which differ
+    ):  # fmt: skip
+        rows = {row["label"]: row.get("phase") for row in read(text).rows}
+        assert rows == {name: expected[name] if name in known else None for name in expected}, text[:50]
 
 
 # A campaign's own runs.

@@ -40,6 +40,14 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--results", type=Path, default=campaigns.RESULTS, metavar="DIR", help=f"default: {campaigns.RESULTS}/"
     )
+    parser.add_argument(
+        "--job-file",
+        type=Path,
+        action="append",
+        default=[],
+        metavar="FILE",
+        help="job file of fio, for outputs of its client mode, which have the options of the first section only",
+    )
     parser.add_argument("--replace", action="store_true", help="replace a campaign of that name that was ingested")
     parser.epilog = (
         "Exit codes: 0 a campaign was made, whatever its verdicts (`iosweep check` judges these); 1 nothing usable was"
@@ -53,7 +61,11 @@ def run(arguments: Namespace) -> int:
     results = arguments.results / arguments.name
     if why := _cannot_be(arguments, results) or _taken(results, arguments.replace):
         raise CommandError(why, USAGE)
-    taken, refused = tables.look(arguments.path)
+    try:
+        job_files = b"".join(path.read_bytes() + b"\n" for path in arguments.job_file)
+    except OSError as error:
+        raise CommandError(f"{error.filename}: {error.strerror}; nothing was read", USAGE) from None
+    taken, refused = tables.look(arguments.path, job_files)
     if not any(content.has_rows for content in taken):
         refused.update(content.without_row for content in taken if content.without_row)
         _print_reasons("file", "not usable", refused)

@@ -59,6 +59,8 @@ class Outcome:
         """Whether `iosweep check` exits with 1. `suspect`: suspect results fail, too."""
         if self.verdicts is None or self.stale or self.left or self.again or self.damaged:
             return True
+        if not any(self.verdicts.values()):
+            return True
         return any(self.verdicts[verdict] for verdict in (*FAILING, *(("suspect",) if suspect else ())))
 
 

@@ -20,6 +20,8 @@ MOST_BYTES = 256 << 20
 #: What an editor may write in front of UTF-8.
 _MARK = b"\xef\xbb\xbf"
 _ARCHIVE = "an archive: unpack it first"
+#: Bytes at the beginning of a program, an image or a database that have a zero byte; a cut log may have some later.
+_HEAD = 512
 #: How files begin that are no text of a tool -> what they are.
 _OTHERS = {
     b"PK\x03\x04": _ARCHIVE,
@@ -97,6 +99,8 @@ def readings(data: bytes) -> dict[str, Reading] | str:
         return f"is {_ARCHIVE}"
     if what := next((what for beginning, what in _OTHERS.items() if text.startswith(beginning)), None):
         return f"is {what}"
+    if b"\0" in text[:_HEAD]:
+        return "is not text"
     for one in tools().values():
         for beginning, what in one.signs.beginnings.items():
             if re.match(beginning, text):

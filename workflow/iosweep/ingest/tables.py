@@ -6,6 +6,7 @@ import hashlib
 import zipfile
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
@@ -36,7 +37,8 @@ class Content(NamedTuple):
 
     @property
     def has_rows(self) -> bool:
-        return any(reading.rows for reading in self.readings.values())
+        """Whether the tables get a row of it: one with a phase."""
+        return any("phase" in row for reading in self.readings.values() for row in reading.rows)
 
     @property
     def without_row(self) -> str:
@@ -47,16 +49,19 @@ class Content(NamedTuple):
         return shortened(next(texts, "it has no result"), _LONGEST)
 
 
-def look(paths: Sequence[Path]) -> tuple[list[Content], Counter[str]]:
+def look(paths: Sequence[Path], job_files: bytes = b"") -> tuple[list[Content], Counter[str]]:
     """(the files below some paths that a tool wrote, also those without a figure: a better reader may find one; why
-    others are not taken -> how many)"""
+    others are not taken -> how many). `job_files`: of fio, kept before its outputs in client mode."""
     taken: list[Content] = []
     refused: Counter[str] = Counter()
     seen: dict[str, Content] = {}
     for found in (one for path in paths for one in outputs.files(path)):
         if isinstance(found, outputs.Skipped):
             refused[found.reason] += 1
-        elif known := seen.get(found.sha256):  # its rows count once; a set of IO500's may need it all the same
+            continue
+        if job_files and b'"client_stats"' in found.data:
+            found = replace(found, data=job_files + found.data)
+        if known := seen.get(found.sha256):  # its rows count once; a set of IO500's may need it all the same
             refused["is a copy of another file"] += 1
             taken.append(known._replace(file=IngestedFile(found.name, found.sha256, len(found.data))))
         elif isinstance(content := _content(found.name, found.data), str):

@@ -47,7 +47,7 @@ _IDENTITY: tuple[Column, ...] = (
     Column(
         "phase",
         "string",
-        "Phase: seq_write, seq_read, rand_write, rand_read, rand_mixed; create, stat, read, delete (files);"
+        "Phase: seq_write, seq_read, rand_write, rand_read, seq_mixed, rand_mixed; create, stat, read, delete (files);"
         " dir_create, dir_stat, dir_rename, dir_delete."
         " Null where a file does not tell.",
     ),

@@ -224,6 +224,7 @@ class Evidence:
     rate_times_runtime_bytes: float = 0.0  # the same, counted in another way
     clock_s: float = CLOCK_S
     worker_seconds: float = 0.0  # run times of all workers added up
+    computing: float = 0.0  # share of its time that a worker may have been outside of I/Os, at depth 1
     depth_percent: Mapping[str, float] = field(default_factory=dict)  # fio's iodepth_level
     mpi: bool = False  # the tool counts its ranks
     tasks: int | None = None  # ranks and nodes that the tool says took part

@@ -23,10 +23,11 @@ def too_many(ops_per_s: float, latency_s: float, asked: float, runtime_s: float,
     )
 
 
-def too_few(ops: float, latency_s: float, asked: float, seconds: float) -> str:
-    """Why `asked` I/Os were not in flight for these seconds in which I/Os were issued; else nothing."""
-    found = ops * latency_s / seconds if seconds else 0.0
-    if found >= _LEAST * asked:
+def too_few(taken_s: float, asked: float, seconds: float, computing: float = 0.0) -> str:
+    """Why `asked` I/Os, which took `taken_s` together, were not in flight for these seconds in which I/Os were issued;
+    else nothing. `computing`: the share of its time that a worker may have had nothing in flight, at depth 1."""
+    found = taken_s / seconds if seconds else 0.0
+    if found >= (_LEAST - computing) * asked:
         return ""
     return f"{found:.1f} I/Os were in flight on average, where {asked:.0f} were asked for"
 

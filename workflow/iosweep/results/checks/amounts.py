@@ -63,12 +63,15 @@ def volume(s: Seen) -> Finding:
 @per_node
 def queue_depth(s: Seen) -> Finding:
     """The requested queue depth was reached: by the tool's own count, by rate x mean latency, and without a wait at the
-    submission of each I/O (libaio without O_DIRECT).
+    submission of each I/O (libaio without O_DIRECT). At depth 1 the I/Os took the workers' time, as far as they did not
+    compute.
     """
     depth = int(s.point.options.get("queue_depth") or 1)
     levels = s.parsed.evidence.depth_percent
-    if s.phase.kind == "metadata" or depth == 1:
+    if s.phase.kind == "metadata":
         return NOT_APPLICABLE
+    if depth == 1:
+        return failed(few) if (few := _few_in_flight(s, depth)) else NOT_APPLICABLE
     if not levels:
         return unchecked("the tool does not say")
     if s.point.options.get("ioengine") == "libaio" and not s.point.options.get("o_direct"):
@@ -96,7 +99,8 @@ def _few_in_flight(s: Seen, depth: int) -> str:
     workers = int(s.point.options["threads_per_node"] or 1) * s.point.nodes
     worker_s = s.parsed.evidence.worker_seconds / workers or runtime_s
     issuing_s = min(worker_s, time_s) if time_s else worker_s
-    return littles_law.too_few(s.parsed.figures["ops"], mean_s, workers * depth, issuing_s)
+    computing = s.parsed.evidence.computing if depth == 1 else 0.0
+    return littles_law.too_few(s.parsed.figures["ops"] * mean_s, workers * depth, issuing_s, computing)
 
 
 def _waits(s: Seen) -> Finding:

@@ -9,7 +9,7 @@ from typing import Literal
 from iosweep.node.cpus import CpuSet, listed
 from iosweep.tools import FileSet, Step, Streams, Value
 from iosweep.tools.fio import output, series_log
-from iosweep.tools.fio.options import ENGINE, PHASES, RW
+from iosweep.tools.fio.options import ENGINE, MIXED, PHASES, RW
 from iosweep.units import size_name
 
 #: Both save start-up time and are harmless: no /sys look-ups per device, no calibration of the CPU clock.
@@ -47,8 +47,10 @@ def check(options: Mapping[str, Value], phases: Sequence[str]) -> str | None:
         return f"file_size {size_name(size)} is not a multiple of transfer_size {size_name(transfer)}"
     if options["o_direct"] and transfer % 512:
         return f"transfer_size {transfer} is not a multiple of 512, which O_DIRECT needs"
-    if "rand_mixed" in phases and options["write_mode"] == "new":
-        return "write_mode new has no effect on rand_mixed, which reads and writes the same complete files; remove one"
+    if (mixed := MIXED.intersection(phases)) and options["write_mode"] == "new":
+        return (
+            f"write_mode new has no effect on {min(mixed)}, which reads and writes the same complete files; remove one"
+        )
     if depth > 1 and options["ioengine"] in SYNCHRONOUS:
         return (
             f"queue_depth {depth} has no effect with ioengine {options['ioengine']} (one I/O in flight);"
@@ -152,7 +154,7 @@ def command(step: Step, directory: str, seed: int) -> list[str]:
             *([] if step.time_s is None else ["--time_based=1", f"--runtime={round(step.time_s * 1000)}ms"]),
             f"--randseed={seed}",  # or every repetition and node replays one pattern
         ]
-        if phase.name == "rand_mixed":
+        if phase.name in MIXED:
             argv.append(f"--rwmixread={options['read_percent']}")
         if phase.writes:
             # fio would preallocate: a write would then measure unwritten extents

@@ -6,7 +6,9 @@ from dataclasses import replace
 
 from iosweep.tools import Option, Phase, axes
 
-_WRITING = frozenset({"seq_write", "rand_write", "rand_mixed"})
+#: Phases that read and write.
+MIXED = frozenset({"seq_mixed", "rand_mixed"})
+_WRITING = frozenset({"seq_write", "rand_write", *MIXED})
 
 OPTIONS: dict[str, Option] = {
     o.name: o
@@ -20,11 +22,11 @@ OPTIONS: dict[str, Option] = {
             "read_percent",
             "count",
             70,
-            "Share of reads in the phase rand_mixed (rwmixread).",
+            "Share of reads in the phases seq_mixed and rand_mixed (rwmixread).",
             "%",
             axes.DATA,
             maximum=99,
-            phases=frozenset({"rand_mixed"}),
+            phases=MIXED,
             title="reads",
             color_order=7,
             captions=frozenset(),
@@ -81,6 +83,13 @@ PHASES: dict[str, Phase] = {
         axes.RAND_WRITE,
         axes.RAND_READ,
         replace(
+            axes.SEQ_WRITE,
+            name="seq_mixed",
+            reads=True,
+            help="sequential reads and writes on the same files",
+            title="Sequential mixed",
+        ),
+        replace(
             axes.RAND_WRITE,
             name="rand_mixed",
             reads=True,
@@ -99,6 +108,7 @@ RW = {
     "seq_read": "read",
     "rand_write": "randwrite",
     "rand_read": "randread",
+    "seq_mixed": "rw",
     "rand_mixed": "randrw",
 }
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import NamedTuple
+from itertools import pairwise
+from typing import NamedTuple, TypeVar
 
 import msgspec
 
@@ -20,10 +20,12 @@ from iosweep.tools import CLOCK_S, Echo, Evidence, Parsed, Phase, littles_law, w
 from iosweep.tools.fio.options import ENGINE, PHASES, RW
 from iosweep.tools.fio.records import (
     ALL_CLIENTS,
+    LAST_BIN_NS,
     UNREADABLE,
     Direction,
     Document,
     Entry,
+    Latencies,
     Wrong,
     latency_columns,
     latency_histogram,
@@ -37,12 +39,15 @@ Parts = Mapping[str, Direction]
 #: What a node reported: its own figures and evidence, and fio's blocks that they come from.
 Node = tuple[Parsed, Parts]
 Options = Mapping[str, str]
+Kind = TypeVar("Kind")
 
 _decoder = msgspec.json.Decoder(Document)
-#: fio indents its JSON, so that only the document itself begins and ends with a brace alone; others may write it into
-#: one line.
-_BEGIN = re.compile(rb"^\{[ \t]*\r?$", re.MULTILINE)
-_END = re.compile(rb"\n\}[ \t]*\r?$", re.MULTILINE)
+#: wekatester's: a document for each of its job files.
+_of_files = msgspec.json.Decoder(dict[str, Document])
+#: fio indents its JSON, so that only the document itself begins and ends with a brace in the first column; others may
+#: write it into one line.
+_BEGIN = re.compile(rb"^\{", re.MULTILINE)
+_END = re.compile(rb"(?:\n|^\{.*)\}[ \t]*\r?$", re.MULTILINE)
 _VERSION = re.compile(rb'"fio version"\s*:\s*"(fio-(\d{1,6})\.(\d{1,6})[^"\n\x80-\xff]{0,40})"')
 _OLDEST = (3, 18)
 _TEXT_REPORT = re.compile(rb": \(groupid=\d+, jobs=\d+\): err=")
@@ -68,25 +73,43 @@ def parse(stdout: bytes, phase: Phase, asked: Options | None = None) -> Node:
 
 def document(stdout: bytes) -> tuple[list[str], Document | None, str]:
     """(lines around the one JSON document, the document or None, what is wrong with it)"""
-    match = _BEGIN.search(stdout) or re.match(rb"\s*\{", stdout)
-    if not match:
-        why = "no JSON in fio's output" if stdout.strip() else "fio printed nothing"
-        text = _TEXT_REPORT.search(stdout)
-        return _lines(stdout), None, "not read: a text report of fio, and no JSON" if text else why
-    last = _END.search(stdout, match.end())
-    end = last.end() if last else len(stdout)
-    lines = _lines(stdout[: match.start()])
-    if re.search(rb"^\{", stdout[end:], re.MULTILINE):
+    lines, parts = _parts(stdout)
+    if len(parts) > 1:
         return lines, None, "more than one JSON document in fio's output"
-    version = _VERSION.search(stdout, match.start(), end)
+    if not parts:
+        return lines, None, _no_document(stdout)
+    found = _decoded(parts[0], _decoder)
+    return (lines, None, found) if isinstance(found, str) else (lines, found, "")
+
+
+def _parts(text: bytes) -> tuple[list[str], list[bytes]]:
+    """(the lines of a text that are outside of JSON documents, the documents)"""
+    begins = [match.start() for match in _BEGIN.finditer(text)] or [0] * text.lstrip().startswith(b"{")
+    lines, parts = _lines(text[: begins[0]] if begins else text), []
+    for begin, end in pairwise([*begins, len(text)]):
+        last = _END.search(text, begin, end)
+        parts.append(text[begin : last.end() if last else end])
+        lines += _lines(text[last.end() : end]) if last else []
+    return lines, parts
+
+
+def _no_document(text: bytes) -> str:
+    if _TEXT_REPORT.search(text):
+        return "not read: a text report of fio, and no JSON"
+    return "no JSON in fio's output" if text.strip() else "fio printed nothing"
+
+
+def _decoded(part: bytes, decoder: msgspec.json.Decoder[Kind]) -> Kind | str:
+    """A JSON document, or why it cannot be read."""
+    version = _VERSION.search(part)
     if version and (int(version[2]), int(version[3])) < _OLDEST:
-        return lines, None, f"not read: JSON of {version[1].decode()}; that of fio-3.18 and newer is"
+        return f"not read: JSON of {version[1].decode()}; that of fio-3.18 and newer is"
     try:
-        return lines + _lines(stdout[end:]), _decoder.decode(stdout[match.start() : end]), ""
+        return decoder.decode(part)
     except msgspec.ValidationError as error:
-        return lines, None, f"fio's JSON has another form: {misfit(error)}"
+        return f"fio's JSON has another form: {misfit(error)}"
     except (ValueError, RecursionError):
-        return lines, None, "fio's JSON is cut or damaged"
+        return "fio's JSON is cut or damaged"
 
 
 def _lines(text: bytes) -> list[str]:
@@ -112,6 +135,7 @@ def of_entry(
         unasked_directions=[n for n, part in directions.items() if not wanted[n] and part.total_ios],
         worker_seconds=(job.job_runtime or 0) / 1000,
         depth_percent=job.iodepth_level or {},
+        computing=_computing(job),
         rate_times_runtime_bytes=sum(part.bw_bytes * part.runtime / 1000 for part in parts.values()),
         transferred_bytes=sum(part.io_bytes for part in parts.values()),
         began_s=job.job_start / 1000 if job.job_start else None,
@@ -145,6 +169,11 @@ def _figures(parts: Parts, phase: Phase) -> dict[str, float]:
             figures[f"{name}_ops_per_s"] = part.iops
             figures["bytes_read" if name == "read" else "bytes_written"] = part.io_bytes
     return figures | latency_columns({name: [part] for name, part in parts.items()}, phase.kind == "metadata")
+
+
+def _computing(job: Entry) -> float:
+    """The share of its time that a worker may be outside of I/Os: its own computing, and the wait for a CPU there."""
+    return job.usr_cpu / (job.usr_cpu + job.sys_cpu) if job.usr_cpu else 0.0
 
 
 def _errors(job: Entry, asked: Sequence[Direction], messages: Sequence[str]) -> list[str]:
@@ -238,14 +267,22 @@ _SPOILED = re.compile(
     r"|io_u error|job .* dropped|unable to open|engine \S+ not loadable|output file open error"
     r"|file creation disallowed|ENOSPC)|client: host=\S+ disconnected|failed to setup shm|Bad option <"
 )
+#: Lines of a job file.
+_SECTION = re.compile(r"\s*\[([^\]]+)\]\s*$")
+_OPTION = re.compile(r"\s*([a-z_0-9]+)\s*(?:=\s*(.*?)\s*)?$")
 #: The group of a report that belongs to none: -1 in 32 bits. fio reserves such places for sections.
 _NO_GROUP = 0xFFFFFFFF
 #: fio's engines for directories (3.36), which no phase has.
 _DIRECTORIES = ("dircreate", "dirstat", "dirdelete")
 #: A timed run that is shorter or longer than this share of what was asked for was interrupted, or waited.
 _SHORTEST, _LONGEST = 0.98, 1.05
+#: Least share of the time of all workers that timed ones must have run for.
+_FEWER = 0.9
+#: Options that make writes durable inside the timing.
+_FLUSHING = ("end_fsync", "fsync", "fdatasync", "fsync_on_close", "sync")
+_OFF = re.compile(r"(?:0[a-z]*,?)+|none")
 #: Options that hold a job's rate down.
-_LIMITS = ("rate", "rate_iops", "thinktime")
+_LIMITS = ("rate", "rate_iops", "thinktime", "read_iolog")
 _SECONDS = {"us": 1e-6, "ms": 1e-3, "": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 _OF_CAMPAIGNS = ("sum_of_rates_ops_per_s", "sum_of_rates_bytes_per_s")
 
@@ -265,15 +302,47 @@ def read(data: bytes) -> Reading:
     Reports of workers (without group_reporting) and of clients that did the same at the same time are one row: counts
     and rates are added up, and percentiles come from the histograms of json+, added up bin by bin.
     """
-    lines, found, problem = document(data)
+    lines, parts = _parts(data)
     spoiled = [f"fio says: {line.strip()[:200]}" for line in dict.fromkeys(lines) if _SPOILED.search(line)][:3]
-    if found is None:
-        return Reading(None, [], [ReadingProblem("invalid", text) for text in (problem, *spoiled)])
+    sections = _sections(lines)
+    found = [one for part in parts if b'"fio version"' in part for one in _documents(part)] or [_no_document(data)]
     rows: list[Row] = []
     problems: list[ReadingProblem] = []
+    for one in found:
+        problems += [ReadingProblem("invalid", one)] if isinstance(one, str) else _read_document(one, sections, rows)
+    problems += [ReadingProblem("suspect" if rows else "invalid", text) for text in spoiled]
+    version = next((one.version for one in found if isinstance(one, Document)), None)
+    return Reading(version or None, rows, problems)
+
+
+def _documents(part: bytes) -> Iterable[Document | str]:
+    found = _decoded(part, _decoder)
+    if isinstance(found, str) or found.version:
+        return [found]
+    several = _decoded(part, _of_files)
+    return [several] if isinstance(several, str) else several.values()
+
+
+def _sections(lines: Iterable[str]) -> dict[str, Options]:
+    """The sections of job files, without [global], which is in the JSON; none that is there twice and differs."""
+    found: dict[str, list[dict[str, str]]] = {}
+    own: dict[str, str] | None = None
+    for line in lines:
+        if match := _SECTION.match(line):
+            own = {}
+            found.setdefault(match[1], []).append(own)
+        elif own is not None and (match := _OPTION.match(line)):
+            own[match[1]] = match[2] or ""
+    return {name: every[0] for name, every in found.items() if every.count(every[0]) == len(every)}
+
+
+def _read_document(found: Document, sections: Mapping[str, Options], rows: list[Row]) -> list[ReadingProblem]:
+    """Its problems; its rows are added to `rows`."""
+    problems: list[ReadingProblem] = []
+    before = len(rows)
     entries = found.jobs if found.client_stats is None else found.client_stats
     used = [entry for entry in entries or () if entry.groupid != _NO_GROUP or entry.jobname]
-    for own in _workloads(found, [entry for entry in used if entry.jobname != ALL_CLIENTS]):
+    for own in _workloads(found, [entry for entry in used if entry.jobname != ALL_CLIENTS], sections):
         labels = list(dict.fromkeys(entry.jobname for entry in own.entries))
         identity: Row = {"tool": "fio", "tool_version": found.version, "label": ", ".join(labels[:3]), "nodes": 1}
         if hosts := list(dict.fromkeys(entry.hostname for entry in own.entries if entry.hostname)):
@@ -288,11 +357,14 @@ def read(data: bytes) -> Reading:
             row = own.reports[0].parameters if own.reports else {}
             problems.append(ReadingProblem("invalid", f"{labels[0]}: {reason(error)}", len(rows)))
         problems += [ReadingProblem("suspect", f"{labels[0]}: {text}", len(rows)) for text in doubts if text]
+        problems += [ReadingProblem("note", f"{labels[0]}: {text}", len(rows)) for text in _notes(own.reports)]
         rows.append(identity | row)
-    if not rows:
+    if len(rows) == before:
         problems.append(ReadingProblem("invalid", "no job was reported"))
-    problems += [ReadingProblem("suspect" if rows else "invalid", text) for text in (*spoiled, *_missing(found, used))]
-    return Reading(found.version or None, rows, problems)
+    own_rows = range(before, len(rows))
+    for text in _missing(found, used):
+        problems += [ReadingProblem("suspect", text, row) for row in own_rows] or [ReadingProblem("invalid", text)]
+    return problems
 
 
 class _Workload(NamedTuple):
@@ -303,11 +375,11 @@ class _Workload(NamedTuple):
     wrong: str = ""
 
 
-def _workloads(found: Document, entries: Sequence[Entry]) -> Iterator[_Workload]:
+def _workloads(found: Document, entries: Sequence[Entry], sections: Mapping[str, Options]) -> Iterator[_Workload]:
     alike: dict[object, list[_Report]] = {}
     for entry in entries:
         try:
-            report = _report(found, entry)
+            report = _report(found, entry, sections.get(entry.jobname, {}))
         except UNREADABLE as error:
             yield _Workload([entry], wrong=reason(error))
             continue
@@ -319,42 +391,49 @@ def _workloads(found: Document, entries: Sequence[Entry]) -> Iterator[_Workload]
         yield _Workload([report.entry for report in reports], reports)
 
 
-def _report(found: Document, entry: Entry) -> _Report:
-    if not entry.options:
-        raise Wrong("fio did not print the options of this job: what ran is not known")
+def _report(found: Document, entry: Entry, section: Options) -> _Report:
+    """`section`: its options in a job file, for client mode, where fio prints those of the first section only."""
+    if not entry.options and not section:
+        raise Wrong(
+            "fio did not print the options of this job: what ran is not known; put its job file before the JSON"
+            " (`iosweep ingest --job-file`)"
+        )
     shared = found.global_options
     if isinstance(shared, list):  # from 3.39 on, one for each host
         own = (entry.hostname, entry.port)
         shared = next((one for one in shared if (one.get("hostname"), one.get("port")) == own), {})
-    options = {**{name: str(value) for name, value in shared.items()}, **entry.options}
+    options = {**{name: str(value) for name, value in shared.items()}, **(entry.options or section)}
     engine = options.get("ioengine", "")
     if engine in ENGINE.values():
         phase = PHASES[next(name for name, own in ENGINE.items() if own == engine)]
         parameters: Row = {"phase": phase.name, "kind": "metadata", "metric": phase.metric, "ioengine": engine}
         return _Report(entry, options, phase, parameters)
-    rw = options.get("rw", options.get("readwrite", "read")).partition(":")[0]
-    if engine in _DIRECTORIES or rw not in (*RW.values(), "rw", "readwrite"):
+    rw = options.get("rw", options.get("readwrite", "read")).partition(":")[0].replace("readwrite", "rw")
+    if engine in _DIRECTORIES or rw not in RW.values():
         raise Wrong(f"not read: jobs with {f'ioengine={engine}' if engine in _DIRECTORIES else f'rw={rw}'}")
-    name = next((name for name, own in RW.items() if own == rw), "")  # rw=rw: there is no such phase
-    phase = PHASES[name or "rand_mixed"]
-    return _Report(entry, options, phase, _parameters(options, replace(phase, name=name)))
+    if rw.endswith("rw"):  # a mix of one is none
+        alone = {"100": "read", "0": "write"}.get(options.get("rwmixread", ""))
+        rw = rw.replace("rw", alone) if alone else rw
+    phase = PHASES[next(name for name, own in RW.items() if own == rw)]
+    return _Report(entry, options, phase, _parameters(entry, options, phase))
 
 
-def _parameters(options: Options, phase: Phase) -> Row:
+def _parameters(entry: Entry, options: Options, phase: Phase) -> Row:
     """Columns of a data job, with fio's own defaults for what its options do not have."""
     split = "bssplit" in options or "bsrange" in options
     files = max(_size(options.get("nrfiles")) or 1, 1)
     size = _size(options.get("filesize"))
     whole = _size(options.get("size"))
     found: Mapping[str, Cell | None] = {
-        "phase": phase.name or None,
+        "phase": phase.name,
         "kind": "data",
-        "metric": phase.metric if phase.name else None,
+        "metric": phase.metric,
         "transfer_size_bytes": None if split else _size(options.get("bs", options.get("blocksize", "4k"))),
-        "queue_depth": _size(options.get("iodepth", "1")),
+        "queue_depth": entry.latency_depth if _given(options, "latency_target") else _size(options.get("iodepth", "1")),
         "file_size_bytes": size or (whole // files if whole else None),
         "ioengine": options.get("ioengine"),
-        "o_direct": options.get("direct", "0") != "0",
+        "o_direct": _given(options, "direct"),
+        "fsync": any(_given(options, name) for name in _FLUSHING) if phase.writes else None,
         "read_percent": _size(options.get("rwmixread", "50")) if phase.reads and phase.writes else None,
     }
     return {name: value for name, value in found.items() if value is not None}
@@ -363,7 +442,7 @@ def _parameters(options: Options, phase: Phase) -> Row:
 def _size(text: str | None) -> int | None:
     """A size or a count; None without, and for a range, a split, a percentage, or a size for each direction."""
     try:
-        return parse_size(text) if text else None
+        return parse_size(re.sub(r"(?i)(?<=[kmgtp])[ib]$", "", text)) if text else None
     except ValueError:
         return None
 
@@ -395,7 +474,8 @@ def _row(reports: Sequence[_Report], doubts: list[str]) -> Row:
     hosts = len({one.entry.hostname for one in reports})
     row: Row = {**parameters, **figures, "tasks": workers}
     row |= {} if workers % hosts else {"threads_per_node": workers // hosts}
-    if (asked_s := _asked_s(options)) and ("time_based" in options or figures["runtime_s"] >= _SHORTEST * asked_s):
+    timed = _given(options, "time_based") and not _given(options, "latency_target")
+    if (asked_s := _asked_s(options)) and (timed or figures["runtime_s"] >= _SHORTEST * asked_s):
         row["phase_time_s"] = asked_s
     if severity := too_short(figures["runtime_s"], CLOCK_S):
         why = f"ran for {figures['runtime_s'] * 1000:.0f} ms, of which fio counts whole ones: too short for a rate"
@@ -417,22 +497,28 @@ def _checked(report: _Report, workers: int) -> Node:
         raise Wrong(wrong[0])
     if seen.silent_directions:
         raise Wrong(f"no {' and no '.join(seen.silent_directions)} was done")
-    if seen.unasked_directions and "verify" not in options:
+    verifies = _given(options, "verify")
+    if verifies and phase.reads and phase.writes:
+        raise Wrong("verify reads what was written, and fio counts that among the reads of the mix")
+    if seen.unasked_directions and not verifies:
         raise Wrong(f"{' and '.join(seen.unasked_directions)} was done that the job does not ask for")
     moved, slack = seen.transferred_bytes or 0, 0.01 + 2 * CLOCK_S / max(figures["runtime_s"], CLOCK_S)
     size = parameters.get("transfer_size_bytes")
     by_ops = figures["ops"] * size if isinstance(size, int) else moved
+    if _given(options, "latency_target") and isinstance(size, int):  # ends with I/Os in flight, which are counted
+        by_ops = max(by_ops - workers * size * (_size(options.get("iodepth")) or 1), min(by_ops, moved))
     if any(abs(other - moved) > slack * moved for other in (seen.rate_times_runtime_bytes, by_ops)):
         raise Wrong("bytes, operations, rate and time do not agree")
     window = max(part.runtime for part in parts.values())
-    if "verify" in options:  # which reads after the writes
+    if verifies:  # which reads after the writes
         window = entry.direction("read").runtime + entry.direction("write").runtime
-    if (entry.job_runtime or 0) > workers * (window + 1) * 1.01 + 1:
-        about = round((entry.job_runtime or 0) / max(window, 1))
-        raise Wrong(
-            f"the entry adds up the time of about {about} workers, and numjobs is {workers}: group_reporting merged"
-            " sections, whose options may differ"
-        )
+    total, asked_s = entry.job_runtime or 0, _asked_s(options)
+    about = f"the entry adds up the time of about {total / max(window, 1):.1f} workers, and numjobs is {workers}"
+    if total > workers * (window + 1) * 1.01 + 1:
+        raise Wrong(f"{about}: group_reporting merged sections, whose options may differ")
+    each = _FEWER * min(window, 1000 * asked_s) if asked_s and window >= _SHORTEST * 1000 * asked_s else 0
+    if workers > 1 and entry.job_runtime is not None and total < max(workers * each, 1.01 * window - 2):
+        raise Wrong(f"{about}: others did not run, or are not in it")
     return node
 
 
@@ -440,7 +526,7 @@ def _doubts(row: Row, reports: Sequence[_Report]) -> Iterator[str]:
     """Why figures may not be what they seem. Raises Wrong where rate and latency contradict each other."""
     first = reports[0]
     options, ran_s, asked_s = first.options, float(row["runtime_s"]), _asked_s(first.options)
-    limits = [f"{name}={options[name]}" for name in _LIMITS if options.get(name, "0").strip("0, ")]
+    limits = [f"{name}={options[name]}" for name in _LIMITS if _given(options, name)]
     if limits:
         yield f"{', '.join(limits)[:100]} limits the rate"
     if asked_s and ran_s > _LONGEST * asked_s:
@@ -448,8 +534,9 @@ def _doubts(row: Row, reports: Sequence[_Report]) -> Iterator[str]:
     elif asked_s and ran_s < _SHORTEST * asked_s:
         moved = int(row.get("bytes_read", 0)) + int(row.get("bytes_written", 0))
         whole = _size(options.get("io_size", options.get("size"))) or 0
-        complete = "time_based" not in options and moved in (whole * len(reports), whole * int(row["tasks"]))
-        if not complete and first.entry.steadystate.attained != 1:
+        complete = not _given(options, "time_based") and moved in (whole * len(reports), whole * int(row["tasks"]))
+        ended = first.entry.steadystate.attained == 1 or _given(options, "latency_target")
+        if not complete and not ended:
             yield f"ran for {ran_s:.2f} s of {asked_s:.2f} s: interrupted"
     if first.phase.kind == "metadata":
         return
@@ -464,18 +551,42 @@ def _doubts(row: Row, reports: Sequence[_Report]) -> Iterator[str]:
     if depth > 1 and reached < 50:
         yield f"asked for depth {depth}, which {engine} had in {reached:.0f} % of its I/O"
     rate, latency_s = row.get("ops_per_s"), row.get("latency_mean_s")
-    if limits or options.get("ramp_time", "0").strip("0s") or not (rate and isinstance(latency_s, float)):
+    if limits or _given(options, "ramp_time") or not (rate and isinstance(latency_s, float)):
         return
     workers, rate = int(row["tasks"]), float(rate)
     if wrong := littles_law.too_many(rate, latency_s, workers * depth, ran_s, CLOCK_S):
         raise Wrong(f"rate and latency contradict each other: {wrong}")
     completion_s = row.get("completion_latency_mean_s")
-    flushed = first.phase.writes and any(options.get(name, "0") != "0" for name in ("end_fsync", "fsync_on_close"))
+    flushed = first.phase.writes and any(_given(options, name) for name in ("end_fsync", "fsync_on_close"))
     if depth > 1 and engine == "libaio" and not row["o_direct"] and isinstance(completion_s, float):
         yield littles_law.waits(rate, latency_s, completion_s, workers)
-    elif depth > 1 and (not flushed or "time_based" in options):
+    elif _given(options, "time_based") or not (flushed or (depth == 1 and options.get("nrfiles", "1") != "1")):
         seconds = min(ran_s, asked_s) if asked_s else ran_s
-        yield littles_law.too_few(float(row["ops"]), latency_s, workers * depth, seconds)
+        taken_s = float(row["ops"]) * latency_s + sum(block.mean * block.count for block in _flushes(reports)) / 1e9
+        computing = min(_computing(one.entry) for one in reports) if depth == 1 else 0.0
+        yield littles_law.too_few(taken_s, workers * depth, seconds, computing)
+
+
+def _notes(reports: Sequence[_Report]) -> Iterator[str]:
+    """What a reader of the figures should know, and nothing against them."""
+    if flushes := _flushes(reports):
+        mean_s = sum(one.mean * one.count for one in flushes) / sum(one.count for one in flushes) / 1e9
+        yield f"a flush took {mean_s * 1000:.3g} ms on average: that is fio's sync latency, and not in latency_*"
+    if reports and _given(reports[0].options, "latency_target"):
+        yield f"latency_target chose depth {reports[0].entry.latency_depth}"
+    blocks = [block for one in reports for part in (one.entry.read, one.entry.write) if part
+              for block in (part.lat_ns, part.clat_ns) if block]  # fmt: skip
+    if any(value >= LAST_BIN_NS for block in blocks for value in block.percentile.values()):
+        yield f"percentiles of {LAST_BIN_NS / 1e9:.1f} s or more, the last bin of fio's histogram, are left out"
+
+
+def _flushes(reports: Sequence[_Report]) -> list[Latencies]:
+    return [block for one in reports if (block := one.entry.sync.lat_ns) and block.count]
+
+
+def _given(options: Options, name: str) -> bool:
+    """Whether an option is on: a flag may have no value."""
+    return not _OFF.fullmatch(options.get(name, "0"))
 
 
 def _asked_s(options: Options) -> float | None:
