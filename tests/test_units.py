@@ -1,5 +1,6 @@
 """Sizes, durations and shares: what a configuration may write, and what a person reads."""
 
+import time
 from collections.abc import Callable
 
 import pytest
@@ -8,6 +9,19 @@ from hypothesis import strategies as st
 
 from iosweep import units
 from iosweep.text import human_count, percent_change
+
+
+def test_a_time_zone_that_python_cannot_represent_is_utc(monkeypatch: pytest.MonkeyPatch) -> None:
+    hours = {}
+    with monkeypatch.context() as there:
+        for zone in ("UTC-2", "UTC+30", "XYZ99"):
+            there.setenv("TZ", zone)
+            time.tzset()
+            hours[zone] = f"{units.local_time(0):%H:%M%z}"
+    time.tzset()
+    assert hours == {"UTC-2": "02:00+0200", "UTC+30": "00:00+0000", "XYZ99": "00:00+0000"}
+    assert units.local_time().utcoffset() is not None
+
 
 SIZES = {
     0: 0, 4096: 4096, "4096": 4096, "4k": 4096, "4K": 4096, "1m": 1 << 20, "16g": 16 << 30, "2t": 2 << 40,

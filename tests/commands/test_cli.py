@@ -1,5 +1,7 @@
 """What all commands have in common: usage, help, what they import, and how they end."""
 
+import io
+import pwd
 import subprocess
 import sys
 from pathlib import Path
@@ -40,6 +42,25 @@ def test_every_command_has_help_and_what_only_the_rules_call_is_not_listed(
     listed = {line.split()[0] for line in said.splitlines() if line.startswith("    ")}
     assert {*cli.COMMANDS} <= listed and not {*cli.RULES} & listed
     assert said.partition("\npositional")[2] == snapshot
+
+
+def test_neither_a_missing_home_nor_an_encoding_without_our_symbols_ends_a_command(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    said = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
+    monkeypatch.setattr(sys, "stdout", said)
+    monkeypatch.setattr(pwd, "getpwuid", lambda uid: {}[uid])
+    monkeypatch.delenv("HOME")
+    assert ends("--version") == 0
+    print("●", file=said, flush=True)
+    assert said.buffer.getvalue().endswith(b"\\u25cf\n")  # type: ignore[attr-defined]
+    assert Path.home() == Path("/")
+
+
+@pytest.mark.local
+def test_without_docstrings_a_command_ends_with_a_sentence() -> None:
+    done = subprocess.run([sys.executable, "-OO", "-m", "iosweep", "list"], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (1, "", 1)
 
 
 @pytest.mark.local

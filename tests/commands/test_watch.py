@@ -113,7 +113,7 @@ def test_what_is_done_and_left_is_counted(
 
 
 def in_utc(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(screen, "datetime", SimpleNamespace(fromtimestamp=lambda s: datetime.fromtimestamp(s, UTC)))
+    monkeypatch.setattr(screen, "local_time", lambda s: datetime.fromtimestamp(s, UTC))
 
 
 def test_what_is_tried_again_or_of_another_build_is_not_done(made: Watched) -> None:

@@ -3,6 +3,7 @@
 import errno
 import logging
 import os
+import pwd
 import re
 import subprocess
 from dataclasses import replace
@@ -427,6 +428,15 @@ def test_a_target_that_is_not_seen_has_no_known_lack_of_room(tmp_path: Path) -> 
 )
 def test_what_runs_no_job_removes_nothing(words: str, runs: bool) -> None:
     assert dag.runs_jobs(["snakemake", *words.split()]) is runs
+
+
+def test_a_user_without_a_name_has_a_number(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pwd, "getpwuid", lambda uid: {}[uid])
+    for name in ("LOGNAME", "USER", "LNAME", "USERNAME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("USER", "")  # undone at the end
+    dag.name_user()
+    assert os.environ["USER"] == str(os.getuid())
 
 
 def test_an_end_that_a_command_explains_itself_is_not_told_again_by_snakemake() -> None:

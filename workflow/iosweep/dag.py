@@ -6,6 +6,7 @@ measure, it also checks that the target exists.
 
 from __future__ import annotations
 
+import getpass
 import logging
 import os
 import re
@@ -188,6 +189,7 @@ def asked(workflow: Any) -> Asked:
 
     A profile's `config:` vanishes under --config; its default-resources do not. Snakemake adds some without a value.
     """
+    name_user()
     files = workflow.config_settings.configfiles
     if len(files) > 1:  # merging two, as Snakemake does, would hide what is measured
         raise ConfigError([Problem("--configfile", 0, "", "give one; a campaign is one file")])
@@ -212,6 +214,14 @@ def asked(workflow: Any) -> Asked:
         dry,
         not dry and runs_jobs(sys.argv),
     )
+
+
+def name_user() -> None:
+    """Have a name for the user of this process, for which Snakemake asks; passwd may have none, as in containers."""
+    try:
+        getpass.getuser()
+    except (KeyError, OSError):
+        os.environ["USER"] = str(os.getuid())
 
 
 class Told(logging.Filter):

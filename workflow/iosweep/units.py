@@ -7,6 +7,7 @@ bytes, seconds, fractions.
 from __future__ import annotations
 
 import re
+from datetime import UTC, datetime
 
 _BINARY = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40, "p": 1 << 50}
 _SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
@@ -76,6 +77,15 @@ def human_size(size: float) -> str:
             return f"{size:.0f} {unit}" if unit == "B" or size >= 99.95 else f"{size:.1f} {unit}"
         size /= 1024
     return f"{size:.1f} PiB"
+
+
+def local_time(epoch_s: float | None = None) -> datetime:
+    """A moment (None: now) in this machine's time zone, or in UTC where that is a day or more away (TZ=X+30)."""
+    moment = datetime.now(UTC) if epoch_s is None else datetime.fromtimestamp(epoch_s, UTC)
+    try:
+        return moment.astimezone()
+    except ValueError:
+        return moment
 
 
 def human_duration(seconds: float) -> str:

@@ -10,6 +10,7 @@ import argparse
 import contextlib
 import errno
 import importlib
+import io
 import os
 import sys
 from collections.abc import Sequence
@@ -50,6 +51,15 @@ def main(argv: Sequence[str] | None = None) -> int:
 
     Exit codes: 0 done; 1 wrong configuration, or problems found; 2 usage; 130 Ctrl-C. `measure`: errors.ExitCode.
     """
+    if sys.flags.optimize > 1:
+        sys.exit("iosweep: Python has stripped docstrings, which Altair needs; run it without -OO (PYTHONOPTIMIZE=2)")
+    try:
+        Path.home()
+    except RuntimeError:  # a user without an entry in passwd: Altair asks for it
+        os.environ["HOME"] = "/"
+    for stream in (sys.stdout, sys.stderr):  # a locale or PYTHONIOENCODING may lack our symbols
+        if isinstance(stream, io.TextIOWrapper) and stream.errors == "strict":
+            stream.reconfigure(errors="backslashreplace")
     try:
         return _run(_parse(sys.argv[1:] if argv is None else argv))
     except BrokenPipeError:  # the user left a pager

@@ -5,13 +5,13 @@ from __future__ import annotations
 import sys
 from argparse import ArgumentParser, Namespace
 from collections.abc import Sequence
-from datetime import datetime
 
 from iosweep.analysis.aggregate import VERDICTS
 from iosweep.commands import campaigns, outcome
 from iosweep.commands.terminal import Printer, prose, table, to_json
 from iosweep.files import documents
 from iosweep.text import printable
+from iosweep.units import local_time
 
 #: The counts of a campaign.
 _COUNTS = (*VERDICTS, "left")
@@ -46,7 +46,7 @@ def run(arguments: Namespace) -> int:
 
 
 def _document(one: outcome.Outcome) -> dict[str, object]:
-    when = datetime.fromtimestamp(one.measured).astimezone().isoformat(timespec="seconds") if one.measured else None
+    when = local_time(one.measured).isoformat(timespec="seconds") if one.measured else None
     return {
         "campaign": one.campaign,
         "target": one.target,
@@ -63,7 +63,7 @@ def _cells(one: outcome.Outcome) -> list[str]:
     """Campaign, when it was measured, _COUNTS, target, results directory."""
     counts = [f"{one.verdicts[v]:,}" if one.verdicts else "-" for v in VERDICTS]
     mark = "*" if one.stale else ""
-    when = f"{datetime.fromtimestamp(one.measured):%F %H:%M}{mark}" if one.measured else "-"
+    when = f"{local_time(one.measured):%F %H:%M}{mark}" if one.measured else "-"
     left = f"{one.left:,}" if one.target else "-"  # neither is known where nothing can be read
     return [one.campaign, when, *counts, left, printable(one.target) or "-", printable(str(one.results))]
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import platform
 from collections.abc import Iterator, Mapping
-from datetime import datetime
 from pathlib import Path
 from typing import TypedDict
 
@@ -15,6 +14,7 @@ from iosweep.node.cpus import Topology, listed, parsed
 from iosweep.node.node_facts import Nic, NodeFacts, NumaNode, ToolOfNode, host
 from iosweep.node.procfs import entries, field, number, value
 from iosweep.text import printable
+from iosweep.units import local_time
 
 
 class Mounted(TypedDict):
@@ -73,7 +73,7 @@ def facts(
         load_1_min=loads[0],
         load_5_min=loads[1],
         load_15_min=loads[2],
-        read_at=datetime.now().astimezone().isoformat(timespec="seconds"),
+        read_at=local_time().isoformat(timespec="seconds"),
         target_bytes=total,
         target_free_bytes=free,
         target_inodes=inodes,

@@ -8,7 +8,6 @@ import contextlib
 import re
 import time
 from collections.abc import Mapping, Sequence
-from datetime import datetime
 from typing import Any, NamedTuple, Self, TextIO
 
 from iosweep.plan.model import Allocation
@@ -16,7 +15,7 @@ from iosweep.results.committed import Result
 from iosweep.run.request import Judged
 from iosweep.text import human_count, printable
 from iosweep.tools import tools
-from iosweep.units import human_duration, human_size
+from iosweep.units import human_duration, human_size, local_time
 
 
 class DetachedStream:
@@ -120,7 +119,7 @@ class Lines:
 
 
 def _now() -> str:
-    return f"{datetime.now().astimezone():%F %T%z}"
+    return f"{local_time():%F %T%z}"
 
 
 def _figure(phase: str, value: float | None, verdict: str, metric: str) -> Figure:

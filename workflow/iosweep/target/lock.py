@@ -25,7 +25,6 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, fields, replace
-from datetime import datetime
 from pathlib import Path
 from typing import TypedDict
 
@@ -34,6 +33,7 @@ from iosweep.node import fs_types, procfs
 from iosweep.slurm import query, words
 from iosweep.target import identify, mounts
 from iosweep.text import printable
+from iosweep.units import local_time
 
 #: Name of the lock in the results of a campaign.
 NAME = "lock"
@@ -57,7 +57,7 @@ class Owner:
     user: str = field(default_factory=lambda: procfs.user_name(os.getuid()))
     host: str = field(default_factory=socket.gethostname)
     pid: str = field(default_factory=lambda: str(os.getpid()))
-    since: str = field(default_factory=lambda: datetime.now().astimezone().isoformat(timespec="seconds"))
+    since: str = field(default_factory=lambda: local_time().isoformat(timespec="seconds"))
 
     @property
     def short(self) -> str:

@@ -7,7 +7,6 @@ import time
 from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator
 from dataclasses import asdict
-from datetime import datetime
 
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
@@ -21,7 +20,7 @@ from iosweep.commands.terminal import facts, to_json
 from iosweep.commands.watch.snapshot import Campaign, Figure, Seen, Snapshot
 from iosweep.hostlist import hosts
 from iosweep.text import human_count, shortened
-from iosweep.units import human_duration, human_size
+from iosweep.units import human_duration, human_size, local_time
 
 #: Minimum refresh interval in seconds; after a slow look, ten times its duration.
 EVERY_S = 2.0
@@ -78,7 +77,7 @@ def _live(campaign: Campaign, console: Console) -> None:
 def draw(snapshot: Snapshot, bars: bool = True) -> Iterator[RenderableType]:
     """A snapshot for a person, for any width of terminal."""
     head = Text.assemble((snapshot.campaign, "bold"), f" on {snapshot.target}" if snapshot.target else "")
-    head.append(f"  {datetime.fromtimestamp(snapshot.now):%H:%M:%S}", style="dim")
+    head.append(f"  {local_time(snapshot.now):%H:%M:%S}", style="dim")
     yield head
     for wrong in snapshot.wrong:
         yield Text(wrong, style="yellow")
@@ -135,7 +134,7 @@ def _state(a: Seen, now: float) -> str:
 
 def clock(moment: float, now: float) -> str:
     """A time of day, with its date if it is not near."""
-    there = datetime.fromtimestamp(moment)
+    there = local_time(moment)
     return f"{there:%H:%M}" if abs(moment - now) < _DAY_S / 2 else f"{there:%F %H:%M}"
 
 
