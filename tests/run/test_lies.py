@@ -20,6 +20,7 @@ WRITES = READS | {"phases": ["seq_write"], "options": READS["options"] | {"trans
 RANDOM_DATA = WRITES | {"options": WRITES["options"] | {"data": "random"}}
 ONE_PASS = READS | {"phase_time": "one_pass"}
 FIVE_TIMES = READS | {"repetitions": 5}
+ONE_BY_ONE = READS | {"options": READS["options"] | {"queue_depth": 1}}
 FOUR = READS | {"options": READS["options"] | {"threads_per_node": 4}}
 RANKS: dict[str, Any] = {
     "name": "i", "tool": "ior", "phases": ["seq_write"], "phase_time": "20s", "repetitions": 1,
@@ -67,6 +68,10 @@ LIES: dict[str, Lie] = {
     "another directory": asked({"options": {"directory": "/var/tmp/x"}}),
     "half of a pass": Lie("volume", [{"direction": {"total_ios": 256, "io_bytes": 1 << 20}}], ONE_PASS, "invalid"),
     "two passes": Lie("volume", [{"direction": {"total_ios": 1024, "io_bytes": 4 << 20}}], ONE_PASS, "invalid"),
+    "a fifth of the latency": Lie("queue_depth", [{"waits": 0.2}], ONE_BY_ONE),
+    "one worker told as four": Lie("workers", [{"workers": [1]}], FOUR, "invalid"),
+    "another version's output": Lie("output", [{"version": "fio-3.40"}], verdict="invalid"),
+    "one report five times": Lie("precise", [{"copies": True}], FIVE_TIMES),
     "fewer ranks": Lie("workers", [{"ranks": 1}], RANKS, "invalid"),
     # of the data
     "a data set of zeros": Lie("incompressible", [{"when": "--name=prepare", "zeros": True}]),
@@ -113,7 +118,7 @@ def test_a_lie_is_caught_by_its_check(check: str, tmp_path: Path) -> None:
 
 
 def test_the_truth_is_valid(tmp_path: Path) -> None:
-    sweeps = (WRITES, RANDOM_DATA, ONE_PASS, FIVE_TIMES, FOUR, RANKS, ONE_WRITE, MDTEST)
+    sweeps = (WRITES, RANDOM_DATA, ONE_BY_ONE, ONE_PASS, FIVE_TIMES, FOUR, RANKS, ONE_WRITE, MDTEST)
     for n, sweep in enumerate(sweeps):
         truth = Lie("", [SLOWLY] if sweep in (ONE_WRITE, MDTEST) else [])
         made = measured(tmp_path / str(n), sweep, truth)

@@ -17,12 +17,14 @@ A rule is a dictionary; the first whose `when` is found in the command line play
     exit_code      other than 0: it does nothing, and prints `stdout` and `stderr` alone
     cut            keep so many bytes of what it prints, or of IOR's summary
     options        options that the echo of fio's JSON has instead (None: it does not have them)
+    version        of fio, that its JSON has instead
     entry          values of fio's JSON entry, or of IOR's result, to replace
     direction      values of fio's `read` or `write` to replace
     ranks          IOR, mdtest: how many ranks it says that it had
     shape          how fast it was, relative to the whole, one number for each interval of fio's logs
     workers        the same of each worker of fio's logs, or of each rank of IOR and mdtest
     waits          factor of the time that single I/Os of fio took
+    copies         fio prints the figures of another run, to the last digit
     zeros          what it writes are zeros
     remove         files that are gone afterwards (a pattern below the directory that it works on)
     sleep_s        as a program: time that it really takes
@@ -201,6 +203,8 @@ def _fio(call: Call, rule: Rule) -> Printed:
     if rw in ("randrw", "rw"):
         shares = {"read": int(options["rwmixread"]) / 100, "write": 1 - int(options["rwmixread"]) / 100}
     waits_s = threads * depth / rate * float(rule.get("waits", 1))
+    if not rule.get("copies"):  # no two runs have one mean to the last digit
+        waits_s *= 1 + 1e-9 * (int(options.get("randseed", "0")) % 9973)
     parts = {way: _direction(round(ops * share), block, seconds, waits_s) for way, share in shares.items() if share}
     files = {}
     if "write_bw_log" in options:
@@ -244,6 +248,7 @@ def _document(call: Call, rule: Rule, parts: dict[str, Any], seconds: float, dep
         "job_runtime": round(threads * seconds * 1000),
         "elapsed": 1 + int(seconds),
     }
+    document["fio version"] = rule.get("version", document["fio version"])
     entry["job options"] = {name: value for name, value in echo.items() if value is not None}
     entry |= {way: copy.deepcopy(parts.get(way, empty)) for way in ("read", "write")}
     for way in parts:

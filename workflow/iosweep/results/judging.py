@@ -85,15 +85,16 @@ def judge_phase(
     target: Target,
     memory_bytes: Mapping[str, int | None],
     hosts: Sequence[str],
+    version: str = "",
 ) -> tuple[Seen, list[Finding]]:
     """What a phase printed, parsed, and the findings of CHECKS on it. Pure.
 
-    memory_bytes: host -> its memory; hosts: the nodes that ran it, in order.
+    memory_bytes: host -> its memory; hosts: the nodes that ran it, in order; version: of `Seen`.
     """
     tool = tools()[point.tool]
     parsed = _with_nodes(tool.parse(streams, step, phase), streams, hosts) if streams else Parsed()
     shortest_s = plan.shortest_steady_s(point)
-    seen = Seen(point, phase, run, parsed, plan.target, memory_bytes, target.fstype, target.mount, shortest_s)
+    seen = Seen(point, phase, run, parsed, plan.target, memory_bytes, target.fstype, target.mount, shortest_s, version)
     return seen, [finding for _, finding in judge(seen)]
 
 
@@ -239,7 +240,7 @@ class Judge:
             step, phase = steps[run.phase]
             streams = printed.get(step.name, {})
             seen, findings = judge_phase(
-                self._plan, point, step, phase, run, streams, record.target, memory_bytes, hosts
+                self._plan, point, step, phase, run, streams, record.target, memory_bytes, hosts, record.tool.version
             )
             evidence = seen.parsed.evidence
             values = {
@@ -410,6 +411,7 @@ def headline(row: Row) -> Headline | None:
         (str(values["tool"]), nodes if isinstance(nodes, int) else 1),
         figure if isinstance(figure, float | int) else None,
         (_text(values, "hosts"), _text(values, "slurm_job")),
+        values.get("latency_mean_s"),
     )
 
 

@@ -18,7 +18,7 @@ COUNTED = frozenset({"valid", "suspect"})
 
 class Headline(NamedTuple):
     """What a repetition that counts says of its point's phase. like: of `Sample`; ran: its nodes, joined by commas, and
-    its Slurm job."""
+    its Slurm job; latency: a mean of so many digits that no other repetition has it, None where there is none."""
 
     point: str
     phase: str
@@ -26,6 +26,7 @@ class Headline(NamedTuple):
     like: tuple[str, int]
     figure: float | None
     ran: tuple[str | None, str | None]
+    latency: object = None
 
 
 @dataclass(frozen=True)
@@ -33,7 +34,8 @@ class Sample:
     """The repetitions of a point's phase that count, or of one of its other figures.
 
     like: points of one tool, on as many nodes. alike: all were measured on the same nodes, or on nodes in turn;
-    others are not repetitions of one thing. confirms: they confirm a best point.
+    others are not repetitions of one thing. confirms: they confirm a best point. copies: repetitions whose figures are
+    those of another one, to the last digit.
     """
 
     like: tuple[str, int]
@@ -41,6 +43,7 @@ class Sample:
     values: Sequence[float]
     alike: bool = True
     confirms: bool = False
+    copies: int = 0
 
 
 def samples(headlines: Iterable[Headline]) -> dict[tuple[str, str, bool], Sample]:
@@ -55,6 +58,7 @@ def samples(headlines: Iterable[Headline]) -> dict[tuple[str, str, bool], Sample
             [one.figure for one in own if one.figure is not None],
             alike([one.ran for one in own]),
             own[0].confirms,
+            len(exact := [(one.figure, one.latency) for one in own if one.latency is not None]) - len(set(exact)),
         )
         for key, own in groups.items()
     }

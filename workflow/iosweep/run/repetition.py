@@ -178,7 +178,7 @@ def _try(c: Context, point: Point, number: int, retried: bool) -> tuple[_Try, Re
     for step in point.steps():
         run, output = _step(c, point, step, number, hosts)
         found.raw |= {f"{step.name}.{stream}": data for stream, data in output.items()}
-        written = _judge(c, point, step, run, output, found)
+        written = _judge(c, point, step, run, output, found, program.version)
         c.spent.written_bytes, c.spent.in_flight_bytes = c.spent.written_bytes + written, 0
         c.spent.fastest = c.spent.fastest.after(point, step, written)
         if run.left_behind:  # the next step would hang, too
@@ -224,13 +224,15 @@ def _record(
     )
 
 
-def _judge(c: Context, point: Point, step: Step, run: PhaseRun, output: Streams, found: _Try) -> int:
+def _judge(c: Context, point: Point, step: Step, run: PhaseRun, output: Streams, found: _Try, version: str) -> int:
     """Judge the phases of a step that has run, into `found`; returns the bytes that it has written to the target."""
     memory = {host: c.nodes[host].memory_bytes for host in found.hosts}
     written: list[float | None] = []
     for phase in step.phases:
         try:
-            seen, findings = judging.judge_phase(c.plan, point, step, phase, run, output, c.target, memory, found.hosts)
+            seen, findings = judging.judge_phase(
+                c.plan, point, step, phase, run, output, c.target, memory, found.hosts, version
+            )
             parsed = seen.parsed
         except Exception as error:  # a fault of ours: the measurement is stored all the same, and merge judges it anew
             parsed, findings, found.fault = Parsed(), [], error

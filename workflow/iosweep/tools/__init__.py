@@ -227,7 +227,7 @@ class Evidence:
     computing: float = 0.0  # share of its time that a worker may have been outside of I/Os, at depth 1
     depth_percent: Mapping[str, float] = field(default_factory=dict)  # fio's iodepth_level
     mpi: bool = False  # the tool counts its ranks
-    tasks: int | None = None  # ranks and nodes that the tool says took part
+    tasks: int | None = None  # ranks and nodes that the tool says took part, or workers that have logs
     nodes: int | None = None
     shifts: bool = False  # ranks read what other ranks wrote
     shift: int | None = None  # by how many ranks

@@ -29,7 +29,8 @@ class Seen:
 
     run: the phase's entry in the stored result (exit code, files, load ...); parsed: the tool's output; target: the
     plan's target; memory_bytes: of each node that measured, by its name, None if unknown; fstype: the target's type of
-    file system; mount: its mount line; shortest_s: timed phases that are shorter are too short to judge steadiness.
+    file system; mount: its mount line; shortest_s: timed phases that are shorter are too short to judge steadiness;
+    version: that the tool's program said before, empty where that is not known.
     """
 
     point: Point
@@ -41,6 +42,7 @@ class Seen:
     fstype: str | None = None
     mount: str | None = None
     shortest_s: float = 0.0
+    version: str = ""
 
 
 class Finding(NamedTuple):

@@ -36,6 +36,8 @@ def workers(s: Seen) -> Finding:
         return passed(f"{human_count(ranks, 'rank')} on {human_count(nodes, 'node')}, as asked")
     if s.phase.kind == "metadata" or s.point.phase_time_s is None:
         return NOT_APPLICABLE
+    if seen.tasks is not None and seen.tasks != threads:
+        return failed(f"{human_count(seen.tasks, 'worker')} logged I/O, {threads} were asked for")
     ran = seen.worker_seconds
     if not ran:
         return unchecked("the tool does not say")

@@ -51,13 +51,16 @@ def not_run(reason: str) -> Finding:
 
 
 def output(s: Seen) -> Finding:
-    """The tool's output is complete and readable."""
+    """The tool's output is complete and readable, and of the version that its program says."""
     if s.run.not_run:
         return NOT_APPLICABLE
     if s.parsed.problems:
         return failed("; ".join(s.parsed.problems))
     if s.parsed == Parsed():
         return failed("no output is stored")
+    name, said = f"{s.point.tool}-", s.parsed.version
+    if s.version not in ("", "unknown") and said and said.removeprefix(name) != s.version.removeprefix(name):
+        return failed(f"its output is of {said}, and its program says {s.version}")
     return passed(f"one document of {printable((s.parsed.version or s.point.tool)[:REASON_LENGTH])}")
 
 

@@ -9,10 +9,15 @@ from iosweep.results.statistics import Interval
 
 
 def precise(sample: Sample, interval: Interval | None) -> Finding:
-    """Three or more repetitions agree: their 95 % interval is within 5 % (grade A), 10 % (B) or 20 % (C)."""
+    """Three or more repetitions agree: their 95 % interval is within 5 % (grade A), 10 % (B) or 20 % (C). No two have
+    the same figures to the last digit."""
     number = len(sample.values)
     if not number:
         return NOT_APPLICABLE
+    if sample.copies:
+        return failed(
+            f"{sample.copies + 1} of its {number} repetitions have the same figures: one report, counted again"
+        )
     if number < statistics.ENOUGH:
         return unchecked("one repetition" if number == 1 else f"{number} repetitions: at least 3 have an interval")
     if not sample.alike:

@@ -46,14 +46,14 @@ def parse(streams: Streams, step: Step, phase: Phase) -> Parsed:
     if step.nodes == 1 and not asked_for:
         parsed = output.parse(streams.get("stdout", streams.get("stdout@0", b"")), phase, asked)[0]
         logs = streams.get(series_log.STREAM, streams.get(f"{series_log.STREAM}@0", b""))
-        return _with_rates(parsed, logs, step)
+        return _with_rates(_with_tasks(parsed, logs), logs, step)
     hosts, wrong = _hosts(streams.get("hosts", b""), step.nodes)
     if wrong:
         return Parsed(evidence=Evidence(), problems=[wrong])
     if asked_for:
         version, nodes, problems = client_server.reported(streams.get("stdout", b""), hosts, phase, asked)
     else:
-        nodes = {host.host: _node(streams.get(f"stdout@{k}", b""), host, phase, asked) for k, host in enumerate(hosts)}
+        nodes = {host.host: _node(streams, k, host, phase, asked) for k, host in enumerate(hosts)}
         problems = [f"{name}: {problem}" for name, (parsed, _) in nodes.items() for problem in parsed.problems]
         versions = {parsed.version: name for name, (parsed, _) in nodes.items() if parsed.version}
         version = next(iter(versions), None)
@@ -93,9 +93,14 @@ def _window_s(windows: Mapping[str, Window]) -> float | None:
     return max(ends) - min(begins) if windows and max(ends) > min(begins) else None
 
 
-def _node(stdout: bytes, host: Host, phase: Phase, asked: Options) -> Node:
+def _with_tasks(parsed: Parsed, logs: bytes) -> Parsed:
+    return replace(parsed, evidence=replace(parsed.evidence, tasks=series_log.workers(logs)))
+
+
+def _node(streams: Streams, k: int, host: Host, phase: Phase, asked: Options) -> Node:
     """What a node reported, and how long its process was there by our clock."""
-    parsed, parts = output.parse(stdout, phase, asked)
+    parsed, parts = output.parse(streams.get(f"stdout@{k}", b""), phase, asked)
+    parsed = _with_tasks(parsed, streams.get(f"{series_log.STREAM}@{k}", b""))
     if host.started is None or host.ended is None:
         return parsed, parts
     return replace(parsed, evidence=replace(parsed.evidence, wall_s=host.ended - host.started)), parts

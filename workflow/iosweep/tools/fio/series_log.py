@@ -65,6 +65,11 @@ def options(step: Step) -> list[str]:
     return [f"--write_bw_log={name}", f"--log_avg_msec={interval_s(step.time_s) * 1000:.0f}", "--per_job_logs=1"]
 
 
+def workers(stream: bytes) -> int | None:
+    """How many workers have a log; None where there is none."""
+    return len(set(_HEAD.findall(stream))) or None
+
+
 def read(stream: bytes, time_s: float, runtime_s: float, moved_bytes: float, host: str = "") -> Log | None:
     """The logs of a node, whose files Tool.outputs joined. None where they have no entry. Raises Unreadable.
 
