@@ -1,9 +1,12 @@
 """What all commands have in common: usage, help, what they import, and how they end."""
 
 import io
+import os
 import pwd
 import subprocess
 import sys
+from contextlib import nullcontext
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -12,6 +15,8 @@ from syrupy.assertion import SnapshotAssertion
 import iosweep
 from campaign import TEXT
 from iosweep.commands import cli
+from iosweep.commands.report import write_output
+from iosweep.errors import CommandError
 
 Capture = pytest.CaptureFixture[str]
 
@@ -55,6 +60,25 @@ def test_neither_a_missing_home_nor_an_encoding_without_our_symbols_ends_a_comma
     print("●", file=said, flush=True)
     assert said.buffer.getvalue().endswith(b"\\u25cf\n")  # type: ignore[attr-defined]
     assert Path.home() == Path("/")
+
+
+def test_an_output_is_written_over_no_file_of_another_kind(tmp_path: Path) -> None:
+    page = b'<meta name="generator" content="iosweep compare">'
+    kinds = [page, page.replace(b"compare", b"report"), b'<testsuites name="iosweep accept">', b'{\n "tables_made": "2']
+    file = tmp_path / "file"
+    for before in (b"#!/bin/sh\n# iosweep", b"<!doctype html>", *kinds):
+        for new in kinds:
+            file.write_bytes(before)
+            with nullcontext() if new == before else pytest.raises(CommandError, match="left alone"):
+                write_output(file, partial(bytes.__add__, new, b"2"), 2)
+            assert file.read_bytes() == (new + b"2" if new == before else before)
+    file.write_bytes(b"")  # as mktemp makes it
+    write_output(file, lambda: page, 2)
+    os.mkfifo(tmp_path / "pipe")
+    there = os.open(tmp_path / "pipe", os.O_RDWR)
+    write_output(tmp_path / "pipe", lambda: page, 2)
+    assert os.read(there, 99) == file.read_bytes() == page
+    os.close(there)
 
 
 @pytest.mark.local

@@ -16,6 +16,7 @@ from iosweep.analysis.acceptance import Decision, Outcome
 from iosweep.analysis.aggregate import summarize
 from iosweep.analysis.data import Campaign, load
 from iosweep.commands import campaigns, outcome
+from iosweep.commands.report import write_output
 from iosweep.commands.terminal import Printer, prose, to_json, working
 from iosweep.config import criteria, published, yaml_lines
 from iosweep.errors import CommandError, ConfigError
@@ -190,7 +191,4 @@ def _write(file: Path | None, content: bytes) -> None:
     if file == _STDOUT:
         sys.stdout.write(content.decode())
     elif file is not None:
-        try:
-            file.write_bytes(content)
-        except OSError as error:
-            raise CommandError(f"{file} cannot be written: {error.strerror}", _USAGE) from None
+        write_output(file, lambda: content, _USAGE)

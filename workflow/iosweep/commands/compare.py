@@ -28,7 +28,7 @@ from iosweep.analysis.comparison import (
 )
 from iosweep.analysis.data import Campaign, load
 from iosweep.commands import campaigns, outcome
-from iosweep.commands.report import write_page
+from iosweep.commands.report import write_output
 from iosweep.commands.terminal import Printer, prose, say, table, to_json, working
 from iosweep.config import selectors
 from iosweep.errors import CommandError
@@ -92,7 +92,7 @@ def run(arguments: Namespace) -> int:
     alike = tuple(_like(first, one, ignore, column) for one in further)
     found = [versus(first, other, ignore, column, arguments.at_least, alike) for other in compared]
     if arguments.html:  # first: whoever reads the text may stop before its end
-        write_page(arguments.html, lambda: _page(found), NOT_COMPARABLE)
+        write_output(arguments.html, lambda: _page(found), NOT_COMPARABLE)
     if arguments.json:
         sys.stdout.write(to_json(_document(found)))
     else:
@@ -313,7 +313,7 @@ def _figure(result: Result, column: str) -> dict[str, object]:
     return {"point": result.point, "verdict": result.verdict, "n": len(values), "figure": result.center(column)}
 
 
-def _page(found: Sequence[Versus]) -> str:
+def _page(found: Sequence[Versus]) -> bytes:
     from iosweep.report import comparison_page  # late: most runs write none
 
-    return comparison_page.render(found)
+    return comparison_page.render(found).encode()

@@ -13,7 +13,7 @@ from iosweep.analysis.changes import Changed
 from iosweep.analysis.data import load
 from iosweep.analysis.history import History, Line, Night, groups, history, night, place, unlike
 from iosweep.commands import campaigns, outcome
-from iosweep.commands.report import write_page
+from iosweep.commands.report import write_output
 from iosweep.commands.terminal import Printer, prose, say, table, to_json, working
 from iosweep.errors import CommandError
 from iosweep.files import documents
@@ -65,7 +65,7 @@ def run(arguments: Namespace) -> int:
         say(line, file=sys.stderr)
     found = history(usable[0], arguments.at_least)
     if arguments.html:  # first: whoever reads the text may stop before its end
-        write_page(arguments.html, lambda: _page(found), _NOT_COMPARABLE)
+        write_output(arguments.html, lambda: _page(found), _NOT_COMPARABLE)
     if arguments.json:
         sys.stdout.write(to_json(_document(found)))
     else:
@@ -207,7 +207,7 @@ def _line(found: History, line: Line) -> dict[str, object]:
     }
 
 
-def _page(found: History) -> str:
+def _page(found: History) -> bytes:
     from iosweep.report import history_page  # late: most runs write none
 
-    return history_page.render(found)
+    return history_page.render(found).encode()

@@ -7,6 +7,7 @@ What makes them is imported late: the tables need neither Altair nor Jinja, and 
 from __future__ import annotations
 
 import contextlib
+import re
 import sys
 from argparse import SUPPRESS, ArgumentParser, Namespace
 from collections.abc import Callable
@@ -84,11 +85,36 @@ def make_figures(results: Path) -> None:
         figure_files.export(results)
 
 
-def write_page(file: Path, render: Callable[[], str], exit_code: int) -> None:
-    """Write what `render` returns, whole or not at all. Raises CommandError with this exit code."""
+#: How a file of ours says in its first bytes what it is: a page, JUnit XML or JSON of `accept`.
+_KIND = re.compile(rb'<meta name="generator" content="iosweep \w+">|<testsuites name="iosweep accept"|"tables_made": "')
+_FIRST_BYTES = 4096
+
+
+def write_output(file: Path, render: Callable[[], bytes], exit_code: int) -> None:
+    """Write what `render` returns to a file that the user named, whole or not at all: never over a file that is not of
+    this kind. Raises CommandError with this exit code."""
     with working(f"writing {file} ..."):
-        text = render()
+        content = render()
     try:
-        safe_paths.write(file.parent, file.name, text.encode() + b"\n")
+        if file.exists() and not file.is_file():  # a pipe or a device keeps nothing
+            file.write_bytes(content)
+            return
+        if _kind(_beginning(file)) not in (None, _kind(content)):
+            why = f"{file} exists and was not made by this command: it is left alone; remove it, or name another file"
+            raise CommandError(why, exit_code)
+        with safe_paths.folder(file.parent) as folder:
+            folder.write(file.name, content)
     except OSError as error:
         raise CommandError(f"{file} cannot be written: {error.strerror or error}", exit_code) from None
+
+
+def _beginning(file: Path) -> bytes:
+    with contextlib.suppress(FileNotFoundError), file.open("rb") as there:
+        return there.read(_FIRST_BYTES)
+    return b""
+
+
+def _kind(content: bytes) -> bytes | None:
+    """What an output says that it is; b"" of what does not say it, None of nothing."""
+    found = _KIND.search(content[:_FIRST_BYTES])
+    return found[0] if found else b"" if content else None
