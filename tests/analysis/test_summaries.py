@@ -128,8 +128,11 @@ class TestQuantities:
     ) -> None:
         assert formats.quantity(value, units) == text
 
-    def test_an_interval_wider_than_the_figure_is_not_shown_as_one(self) -> None:
-        wide, narrow = (statistics(v, interval(v)) for v in ([10.0, 10.0, 100.0], [10.0, 10.1, 10.2]))
+    def test_the_range_is_shown_where_repetitions_do_not_agree(self) -> None:
+        """Their interval is that of their phase, and not theirs."""
+        values = [10.0, 10.0, 100.0], [10.0, 10.1, 10.2], [32e3, 53.3e3, 45e3]
+        wide, narrow, apart = (statistics(v, interval(v)) for v in values)
+        assert formats.spread(apart, formats.IOPS) == "not repeatable: 32.0 to 53.3 k IOPS (n = 3)"
         assert formats.spread(wide, formats.IOPS) == "not repeatable: 10.0 to 100 IOPS (n = 3)"
         assert formats.spread(narrow, formats.IOPS) == "± 2.5 % (95 % CI, n = 3)"
 

@@ -79,6 +79,11 @@ def human_size(size: float) -> str:
     return f"{size:.1f} PiB"
 
 
+def human_rate(value: float, of_bytes: bool) -> str:
+    """`2.0 GiB/s`, or I/Os or files: `27,494/s`"""
+    return f"{human_size(value)}/s" if of_bytes else f"{value:,.0f}/s"
+
+
 def local_time(epoch_s: float | None = None) -> datetime:
     """A moment (None: now) in this machine's time zone, or in UTC where that is a day or more away (TZ=X+30)."""
     moment = datetime.now(UTC) if epoch_s is None else datetime.fromtimestamp(epoch_s, UTC)

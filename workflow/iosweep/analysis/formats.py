@@ -76,8 +76,8 @@ def spread(statistics: Statistics, units: Sequence[Unit], interval: bool = True)
     if statistics.n == 1:
         return "one repetition"
     doubt = "" if not interval or statistics.repeatable else "not repeatable: "
-    if interval and statistics.ci95_share is not None:
-        return f"{doubt}± {100 * statistics.ci95_share:.1f} % (95 % CI, n = {statistics.n})"
+    if interval and not doubt and statistics.ci95_share is not None:
+        return f"± {100 * statistics.ci95_share:.1f} % (95 % CI, n = {statistics.n})"
     return f"{doubt}{span_of(statistics, units)} (n = {statistics.n})"
 
 

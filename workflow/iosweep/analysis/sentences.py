@@ -166,11 +166,10 @@ def _doubt(found: Choice, fails: Failed, shared: Shared) -> str:
 def _sureness(statistics: Statistics, units: Sequence[formats.Unit]) -> str:
     if statistics.n == 1:
         return " (one repetition)"
-    doubt = "" if statistics.repeatable else "not repeatable"
-    if statistics.ci95_share is None:
-        within = f"{formats.span_of(statistics, units)} in {statistics.n} repetitions"
-        return f" ({', '.join(filter(None, [within, doubt]))})"
-    return f" ± {100 * statistics.ci95_share:.1f} %" + (f" ({doubt})" if doubt else "")
+    if statistics.repeatable and statistics.ci95_share is not None:
+        return f" ± {100 * statistics.ci95_share:.1f} %"
+    doubt = "" if statistics.repeatable else ", not repeatable"
+    return f" ({formats.span_of(statistics, units)} in {statistics.n} repetitions{doubt})"
 
 
 def _of_axis(

@@ -15,7 +15,7 @@ from iosweep.results.committed import Result
 from iosweep.run.request import Judged
 from iosweep.text import human_count, printable
 from iosweep.tools import tools
-from iosweep.units import human_duration, human_size, local_time
+from iosweep.units import human_duration, human_rate, local_time
 
 
 class DetachedStream:
@@ -123,8 +123,5 @@ def _now() -> str:
 
 
 def _figure(phase: str, value: float | None, verdict: str, metric: str) -> Figure:
-    if value is None:
-        text = "-"
-    else:
-        text = f"{human_size(value)}/s" if metric == "bandwidth_bytes_per_s" else f"{value:,.0f}/s"
+    text = "-" if value is None else human_rate(value, metric == "bandwidth_bytes_per_s")
     return Figure(phase, text if verdict == "valid" else f"{text} {verdict}", verdict)

@@ -20,7 +20,7 @@ from iosweep.commands.terminal import facts, to_json
 from iosweep.commands.watch.snapshot import Campaign, Figure, Seen, Snapshot
 from iosweep.hostlist import hosts
 from iosweep.text import human_count, shortened
-from iosweep.units import human_duration, human_size, local_time
+from iosweep.units import human_duration, human_rate, local_time
 
 #: Minimum refresh interval in seconds; after a slow look, ten times its duration.
 EVERY_S = 2.0
@@ -174,6 +174,4 @@ def _newest(s: Snapshot) -> RenderableType:
 
 
 def _figure(f: Figure) -> str:
-    if f.value is None:
-        return "no figure"
-    return f"{human_size(f.value)}/s" if f.metric == "bandwidth_bytes_per_s" else f"{f.value:,.0f}/s"
+    return "no figure" if f.value is None else human_rate(f.value, f.metric == "bandwidth_bytes_per_s")

@@ -23,7 +23,7 @@ from iosweep.results.series import summed
 from iosweep.results.steadiness import JUDGED_S, Shape
 from iosweep.series import Series
 from iosweep.tools.reading import too_short_to_be_steady
-from iosweep.units import human_size
+from iosweep.units import human_rate
 
 #: A drop of a single node among several counts from this ratio on: with many nodes, chance makes smaller ones.
 NODE_RATIO = 0.5
@@ -71,7 +71,7 @@ def steady(s: Seen) -> Finding:
 
 def _unsteady(s: Seen, nodes: Sequence[Series], ops_per_s: float, asked: float) -> list[str]:
     """What is unsteady, in words: of all nodes together, else of single ones, where only large changes count."""
-    words = partial(_rate, s)
+    words = partial(human_rate, of_bytes=s.phase.kind == "data")
     whole = nodes[0] if len(nodes) == 1 else summed(nodes)
     if whole and (found := _look(whole, ops_per_s, asked, words)):
         return [found.text]
@@ -125,10 +125,6 @@ def _why_none(s: Seen) -> str:
     if s.parsed.evidence.lost:
         return f": {s.parsed.evidence.lost}"
     return ", and the node's own counters do not show its I/O" if s.parsed.evidence.series else ""
-
-
-def _rate(s: Seen, value: float) -> str:
-    return f"{human_size(value)}/s" if s.phase.kind == "data" else f"{value:,.0f}/s"
 
 
 def even(s: Seen) -> Finding:

@@ -6,6 +6,8 @@ from iosweep.results import statistics
 from iosweep.results.checks.finding import NOT_APPLICABLE, Finding, failed, passed, unchecked
 from iosweep.results.precision import Sample
 from iosweep.results.statistics import Interval
+from iosweep.tools import phases
+from iosweep.units import human_rate
 
 
 def precise(sample: Sample, interval: Interval | None) -> Finding:
@@ -28,8 +30,10 @@ def precise(sample: Sample, interval: Interval | None) -> Finding:
     if grade := statistics.grade(interval):
         return passed(f"{grade}: {width}")
     if statistics.scattered(sample.values):
-        own = f"{number} fresh repetitions" if sample.confirms else f"{number} repetitions"
-        return failed(f"not repeatable: {_percent(interval.half_width_share)} over its {own}")
+        known = phases().get(sample.phase)
+        of_bytes = known is not None and known.metric == "bandwidth_bytes_per_s"
+        least, most = (human_rate(end(sample.values), of_bytes) for end in (min, max))
+        return failed(f"not repeatable: {number}{' fresh' * sample.confirms} repetitions gave {least} to {most}")
     return unchecked(f"too few repetitions to tell how much they scatter: {width}")
 
 
