@@ -1,8 +1,10 @@
 """One allocation on a scripted machine: what is stored, what is left on the target, and what goes wrong."""
 
+import errno
 import os
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +13,8 @@ import pytest
 
 import scripted
 from campaign import MANY_FILES, SWEEP
-from iosweep.errors import ExitCode
+from iosweep.causes import AGENT_ENDED
+from iosweep.errors import ExitCode, TargetError
 from iosweep.node import node_facts, process
 from iosweep.node.node_facts import NodeFacts
 from iosweep.node.stopping import Stopped
@@ -223,6 +226,39 @@ def test_servers_that_fail_repeatedly_end_the_allocation_and_nothing_is_stored(t
             made.measure(code=ExitCode.REFUSED)
             assert (made.files(), list(made.ours.glob("fresh/*"))) == ([], []), number
             assert sum("--name=seq_write" in line for line in made.machine.ran) == runs
+
+
+#: What has a limit of the node, or somebody who kills our processes, fail a tool: its start, or what it says.
+LIMITS: dict[str, OSError | str] = {
+    "fork": BlockingIOError(errno.EAGAIN, "Resource temporarily unavailable", "fio"),
+    "files of ours": OSError(errno.EMFILE, "Too many open files", "fio"),
+    "agent": TargetError(0, f"{AGENT_ENDED} (killed by signal 9)"),
+    "threads": "pthread_create: Resource temporarily unavailable\nfio: 1 job failed to start\n",
+    "processes": "fio: job startup hung? exiting.\nfio: 9 jobs failed to start\n",
+    "files": "fio: try reducing/setting openfiles (failed at 53 of 100)\n",
+    "files of the node": "fio: pid=7, err=23/file:filesetup.c:240, func=open, error=Too many open files in system\n",
+    "memory": "[proxy:0@n1] HYDU_create_process: fork failed (Cannot allocate memory)\n",
+}
+
+
+@pytest.mark.parametrize("name", LIMITS)
+def test_limits_of_the_node_end_the_allocation_and_leave_repetitions_open(made: Scripted, name: str) -> None:
+    said = LIMITS[name]
+
+    def fails(_: scripted.Call, run: Run) -> process.Completed:
+        if isinstance(said, OSError):
+            raise said
+        return replace(run(), exit_code=1, stdout=b"", stderr=said.encode())
+
+    made.configure(WRITE | {"repetitions": 3})
+    made.machine.during = fails
+    made.measure(code=ExitCode.REFUSED)
+    [refusal] = made.store.documents(Refusal).values()
+    assert not refusal.lasting
+    assert records(made) == []
+    made.machine.during = lambda _, run: run()
+    made.measure()
+    assert verdicts(made) == ["valid"] * 3
 
 
 def test_a_server_that_fails_once_uses_no_try(made: Scripted) -> None:

@@ -12,13 +12,24 @@ from dataclasses import dataclass
 class Cause:
     """`text`: for the user. `curable`: another try may help without any change.
 
-    `server`: the file system's server, or the connection to it, failed. `full`: the target takes no more data.
+    `server`: the file system's server, or the connection to it, failed. `node`: a limit of the node, or the end of our
+    own process there, which says nothing about the target. `full`: the target takes no more data.
     """
 
     text: str
     curable: bool = False
     server: bool = False
+    node: bool = False
     full: bool = False
+
+    @property
+    def elsewhere(self) -> bool:
+        """Whether the failure says nothing about what was measured."""
+        return self.server or self.node
+
+
+def _node(text: str) -> Cause:
+    return Cause(text, curable=True, node=True)
 
 
 def _server(text: str) -> Cause:
@@ -42,12 +53,20 @@ _CAUSES = {
     errno.EIO: Cause("the target reports an I/O error"),
     errno.EACCES: Cause("permission on the target is lacking"),
     errno.EPERM: Cause("permission on the target is lacking"),
-    errno.EMFILE: Cause("too many files are open (ulimit -n)"),
-    errno.ENFILE: Cause("too many files are open on this node"),
-    errno.ENOMEM: Cause("the node's memory is used up"),
+    errno.EMFILE: _node("too many files are open (ulimit -n; files_per_thread is what one worker of fio opens)"),
+    errno.ENFILE: _node("too many files are open on this node"),
+    errno.ENOMEM: _node("the node's memory is used up"),
+    errno.EAGAIN: _node("no more processes, threads or asynchronous I/Os may be started here (ulimit -u, pids.max)"),
 }
 #: Error numbers about the file system's server, not about the file that was asked for.
 SERVER_ERRORS = frozenset({errno.EIO, *(number for number, known in _CAUSES.items() if known.server)})
+#: What our agent and fio 3.33 say in place of the system's message.
+AGENT_ENDED = "the agent ended by itself"
+_SAID = {
+    AGENT_ENDED: _node("the process that starts the tools was ended from outside"),
+    "try reducing/setting openfiles": _CAUSES[errno.EMFILE],
+    "job startup hung? exiting": _CAUSES[errno.EAGAIN],
+}
 
 
 #: Slurm reads MPI's requests in lines of at most 1,024 bytes, and those of an MPI for PMI-1 may be longer.
@@ -62,7 +81,8 @@ def cause(text: str) -> Cause | None:
     if _PMI in text:
         return _PMI_CAUSE
     numbers = {int(number) for number in re.findall(r"\berr=(\d+)/", text)}
-    return next((known for number, known in _CAUSES.items() if number in numbers or os.strerror(number) in text), None)
+    known = (known for number, known in _CAUSES.items() if number in numbers or os.strerror(number) in text)
+    return next(known, None) or next((known for words, known in _SAID.items() if words in text), None)
 
 
 def of_number(number: int | None) -> Cause | None:
@@ -84,4 +104,4 @@ def of_several_servers(known: Cause | None) -> Cause | None:
     return _OF_SEVERAL if known is _CAUSES[errno.ENOSPC] else known
 
 
-_TEXTS = tuple(f"{known.text}: " for known in (*_CAUSES.values(), _PMI_CAUSE, _OF_SEVERAL))
+_TEXTS = tuple(f"{known.text}: " for known in (*_CAUSES.values(), *_SAID.values(), _PMI_CAUSE, _OF_SEVERAL))

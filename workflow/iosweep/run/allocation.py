@@ -318,8 +318,8 @@ class Loop:
         work, budget = self._work, self._budget
         cost, began_s = work.costs[point], budget.clock_s()
 
-        def before_second_try() -> None:
-            self._say(f"a server of the target failed {point}, which is tried again at once")
+        def before_second_try(why: str) -> None:
+            self._say(f"{point} failed, and is tried again at once: {why}")
             budget.allow_second_try(work.points[point], cost)
 
         try:

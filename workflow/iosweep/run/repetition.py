@@ -100,36 +100,38 @@ class _Try:
         return cause("\n".join(texts))
 
     @property
-    def server_failed(self) -> Cause | None:
-        """The failure of a server of the target that makes it say nothing about the point; None without."""
+    def elsewhere(self) -> Cause | None:
+        """The failure of a server of the target, or of the node, that makes it say nothing about the point."""
         why = self.why if self.invalid and not self.hung and not self.fault else None
-        return why if why and why.server else None
+        return why if why and why.elsewhere else None
 
 
 def measure(
-    c: Context, point: Point, number: int, retried: bool, before_second_try: Callable[[], None]
+    c: Context, point: Point, number: int, retried: bool, before_second_try: Callable[[str], None]
 ) -> tuple[Result, dict[str, Judged]]:
     """Run all phases of a point once and store them; returns the result and phase -> verdict, reasons.
 
     If processes of the tool hang in the target, nothing is stored: it would say nothing about the point. If a server of
-    the target fails, the repetition is tried again at once. If the second try fails for another reason
-    or succeeds, both are stored. If it fails for the same reason, neither is stored: otherwise each run would store one
-    more failure until no try is left.
+    the target fails, or the node cannot run the tool (limits of processes, files, memory), the repetition is tried
+    again at once. If the second try fails for another reason or succeeds, both are stored. If it fails in this way,
+    too, neither is stored: otherwise each run would store one more failure until no try is left.
 
-    `retried`: the previous try was disturbed. `before_second_try`: raises if there is no time or space for one. Raises
+    `retried`: the previous try was disturbed. `before_second_try`: is told why, and raises if there is no time or space
+    for one. Raises
     AllocationError and Refused if the target, the results or a tool cannot be used any more (nothing is stored then),
     LeftBehind, and what Agent.call raises.
     """
     tries = [_try(c, point, number, retried)]
-    if tries[0][0].server_failed:
-        before_second_try()
+    if why := tries[0][0].elsewhere:
+        before_second_try(why.text)
         c.directory.remove(f"{FRESH}/{point.id}-r{number}")
         tries.append(_try(c, point, number, retried))
-        if why := tries[1][0].server_failed:
+        if why := tries[1][0].elsewhere:
+            others = ", and a new file can be written and read; see whether all data servers of the target are up"
             raise AllocationError(
                 ExitCode.REFUSED,
-                f"two tries in a row failed, the last one of {point.id}, and a new file can be written and read:"
-                f" {why.text}; see whether all data servers of the target are up",
+                f"two tries in a row failed, the last one of {point.id}: {why.text}{'' if why.node else others}",
+                nodes=tries[1][0].hosts if why.node and point.nodes == 1 else (),
             )
     last = tries[-1][0]
     if last.hung:

@@ -31,6 +31,7 @@ from typing import ParamSpec, TypeVar
 import msgspec
 from msgspec import structs
 
+from iosweep.causes import AGENT_ENDED
 from iosweep.errors import Refused, TargetError, TargetHangs
 from iosweep.node import process, procfs
 from iosweep.node.load import Around
@@ -128,7 +129,7 @@ class Agent:
         except EOFError:
             code = self._stop()
             how = f"killed by signal {-code}" if code is not None and code < 0 else f"exit code {code}"
-            raise TargetError(0, f"the agent ended by itself ({how})") from None
+            raise TargetError(0, f"{AGENT_ENDED} ({how})") from None
         except BaseException:
             self._stop(gently=bool(descriptors))
             raise
