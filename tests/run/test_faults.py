@@ -612,6 +612,7 @@ def scratch_is_a_mount_point(case: Case) -> Iterator[None]:
 def results_removed_in_the_middle(case: Case) -> Iterator[None]:
     case.at_call(f"rm -r {case.results}", after=True)
     yield
+    shutil.rmtree(case.ours)  # by hand: nothing says any more whose it is
 
 
 @refused(sweep=ONE, word="target.json")

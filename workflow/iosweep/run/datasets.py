@@ -257,12 +257,17 @@ class DataSets:
             path = self._directory.ensure(files.directory, empty=True)
             assert files.prepare
             commands.append(files.prepare(path))
-        size, ranks = sum(files.size_bytes for files in sets), sets[0].prepare_tasks
+        size = sum(files.size_bytes + len(files.files) * files.surplus_bytes for files in sets)
+        ranks = sets[0].prepare_tasks
         self._directory.may_write(size, sum(len(files.files) for files in sets))
         limit_s = 60 + ranks + sets[0].size_bytes / (PREPARE_BANDWIDTH / 100)
         self._budget.spent.prepared_bytes += size
         self._before(hosts)
         done, streams = self._run(tools()[tool], commands, ranks, limit_s, hosts)
+        for files in sets:
+            if files.surplus_bytes and not done.exit_code:
+                names, end = list(files.files), files.file_size_bytes
+                self._agent.call(trees.cut, self._directory.place, files.directory, names, end)
         self._directory.recount()
         counted, self._written = io_record.counted(done.moved or {}, size), None
         trouble = {}

@@ -178,6 +178,7 @@ class FileSet:
     of_all_nodes: bool = False
     prepare: Callable[[str], list[str]] | None = field(default=None, compare=False)  # absolute directory -> argv
     prepare_tasks: int = 1  # ranks that this command wants, for a tool with MPI
+    surplus_bytes: int = 0  # that it writes behind the end of each file, and that are cut off
     prepared: Callable[[Streams], str | None] = field(default=lambda _: None, compare=False)  # output -> what is wrong
 
     def shares(self, nodes: int) -> list[FileSet]:

@@ -41,6 +41,8 @@ def incompressible(s: Seen) -> Finding:
     figures = _figures(sample, seen)
     own = writes and s.point.options.get("data") != "random"
     old = 0.0 if new or untouched <= _EVEN else uneven  # what another phase may have written there
+    if writes and (repeats := s.parsed.evidence.repeats):
+        return unchecked(f"{figures}: {repeats}; it matters where the file system deduplicates")
     if _compresses(sample, seen, old) or (not own and _similar(sample, seen, old)):
         if own:
             return unchecked(f"{figures} (data: tool_default); it matters where the storage compresses or deduplicates")
@@ -49,8 +51,6 @@ def incompressible(s: Seen) -> Finding:
         return unchecked(f"{figures}, but up to {100 * old:.0f} % of them may have been there before the phase")
     if _similar(sample, seen):
         return unchecked(f"{figures} (data: tool_default); it matters where the storage finds similar blocks")
-    if writes and (repeats := s.parsed.evidence.repeats):
-        return unchecked(f"{figures}, but {repeats}; it matters where the file system deduplicates")
     return passed(figures)
 
 

@@ -20,10 +20,7 @@ from iosweep.tools.ior.records import CLOCK_S, Printout, Remark, Result, Run
 from iosweep.tools.ior.text import Reader
 from iosweep.tools.messages import said
 from iosweep.tools.reading import Cell, Reading, ReadingProblem, too_short, too_short_to_be_steady
-
-#: IOR seeds each block of random data with its offset, in 32 bits (4.0.0, measured): after so many bytes of a file the
-#: same blocks come again.
-_DISTINCT_BYTES = 1 << 32
+from iosweep.units import human_size
 
 
 def scan(content: bytes) -> Reader:
@@ -116,8 +113,8 @@ def _figures(result: Result) -> dict[str, float]:
 
 def _evidence(run: Run, step: Step, messages: list[str]) -> Evidence:
     """What IOR says of the whole run."""
-    shared = not step.options["file_per_process"]
-    repeats = step.number("file_size") * (step.tasks if shared else 1) > _DISTINCT_BYTES
+    distinct = argv.distinct_bytes(step.number("transfer_size"))
+    repeats = step.number("file_size") > distinct
     return Evidence(
         errors=[*run.problems, *(remark.text for remark in run.remarks if remark.severity == "invalid")],
         doubts=[remark.text for remark in run.remarks if remark.severity == "suspect"],
@@ -126,7 +123,7 @@ def _evidence(run: Run, step: Step, messages: list[str]) -> Evidence:
         nodes=run.nodes,
         shifts=run.shifts,
         shift=run.clients_per_node,
-        repeats="IOR's random data begins anew after 4 GiB of a file" if repeats else "",
+        repeats=f"IOR's random data begins anew after {human_size(distinct)} of a file" if repeats else "",
         not_flushed=run.printout.off.get("fsync", ""),
         messages=messages,
         echo=compared(argv.command(step, "", 0), run),
