@@ -50,9 +50,12 @@ def test_good_samples_give_the_figures_of_their_tables(short_runs_are_good: None
     for sample in GOOD:
         reading, doubtful = read(content(sample)), DOUBTFUL.get(sample, ())
         # some samples are tables without the lines above them
+        about_rows = [one for one in reading.problems if one.row is not None]  # some iterations scatter widely
         wrong = [text for text in texts(reading) if not text.endswith(ALONE)]
-        assert len(wrong) == len(doubtful) and all(name in text for name, text in zip(doubtful, wrong, strict=True))
-        assert (len(texts(reading)) > len(wrong)) == sample.startswith("seeds/"), sample
+        invalid = [one.text for one in reading.problems if one.severity == "invalid"]
+        assert len(invalid) == len(doubtful) and all(name in text for name, text in zip(doubtful, invalid, strict=True))
+        assert {one.text for one in about_rows} >= set(wrong), sample
+        assert any(text.endswith(ALONE) for text in texts(reading)) == sample.startswith("seeds/"), sample
         runs: dict[Any, dict[Any, list[Any]]] = {}
         for row in measured(reading):
             run = runs.setdefault((row.get("command"), row.get("tasks"), row.get("repetition")), {})
@@ -133,6 +136,13 @@ def test_every_phase_has_its_row() -> None:
     assert not parsed("read", output, some).figures and parsed("read", output, some).problems  # it was not run
 
 
+def test_a_rate_above_those_of_the_ranks_together_is_none() -> None:
+    for own, is_one in ((2700.0, True), (1000.0, False)):  # the table has 5,276.753
+        ranks = f"rank,items,rate-File creation\n0,,{own}\n1,,{own}\n".encode()
+        found = MDTEST.parse({"stdout": BOTH, "ranks": ranks}, EVERY, MDTEST.phases["create"])
+        assert bool(found.figures) == is_one and bool(found.problems) != is_one
+
+
 def on_nodes(nodes: int, shift: int = 2) -> bytes:
     """The output of as many nodes with two ranks each, whose phases are shifted by so many ranks."""
     tasks = 2 * nodes
@@ -204,7 +214,10 @@ def table(kind: str, figures: Mapping[str, float]) -> str:
 
 
 def run(
-    rates: Mapping[str, float] | None = None, said: str = "", options: str = "'-n' '2000' '-F'", after: str = ""
+    rates: Mapping[str, float] | None = None,
+    said: str = "",
+    options: str = "'-n' '2000' '-F' '-N' '1'",
+    after: str = "",
 ) -> str:
     """mdtest's output of 4 ranks with 8,000 files, at 1,000 files per second where `rates` does not say otherwise."""
     return (
@@ -237,6 +250,33 @@ def test_an_operation_that_was_over_at_once_or_has_no_rate_leaves_the_others() -
     assert "ops_per_s" not in reading.rows[1] and reading.rows[1]["phase"] == "stat"
 
 
+def test_ranks_may_find_in_their_nodes_cache_what_they_created() -> None:
+    """Where none works on what another node made: with several nodes that could be had (-N)."""
+    without = run(options="'-n' '2000' '-F'")
+    assert verdicts(of(without)) == ["valid", "suspect", "suspect", "valid", "valid"]
+    one = of(without.replace("on 2 node", "on 1 node"))
+    assert verdicts(one) == ["valid"] * 5
+    assert [(problem.severity, problem.row) for problem in one.problems] == [("note", 1), ("note", 2)]
+
+
+def test_iterations_that_scatter_are_no_rate() -> None:
+    text = run(options="'-n' '2000' '-F' '-N' '1' '-i' '5'").replace("(of 1 iterations)", "(of 5 iterations)")
+    assert verdicts(of(text)) == ["valid"] * 5
+    row = next(line for line in text.splitlines() if "File stat" in line)
+    wide = of(text.replace(row, row.removesuffix("0.000") + "1650.000"))
+    assert verdicts(wide) == ["valid", "suspect", *["valid"] * 3]
+
+
+def test_a_deadline_bounds_the_files_that_were_created() -> None:
+    """A rate of the files that were asked for is none of those that were there at the deadline."""
+    for rate, verdict in ((4000.0, "valid"), (1e6, "invalid")):
+        hit = "Continue stonewall hit min: 2000 max: 3000 avg: 2500.0"
+        text = run({"File creation": rate}, options="'-n' '2000000' '-F' '-N' '1' '-W' '3'", said=hit)
+        found = of("\n".join(line for line in text.splitlines() if "Directory" not in line))
+        assert found.verdict(0) == verdict, rate
+        assert ("ops_per_s" in found.rows[0]) == (verdict == "valid")
+
+
 def test_directories_that_were_not_removed_say_nothing_of_files() -> None:
     for word in ("unable", "Unable"):
         reading = of(run(said=f"WARNING: {word} to remove directory /x/test-dir.0-0"))
@@ -246,12 +286,12 @@ def test_directories_that_were_not_removed_say_nothing_of_files() -> None:
 
 
 def test_runs_of_one_command_are_its_repetitions_and_those_of_another_are_not() -> None:
-    reading = of(run() + run({"File stat": 1001.0}) + run(options="'-n' '2000' '-F' '-u'"))
+    reading = of(run() + run({"File stat": 1001.0}) + run(options="'-n' '2000' '-F' '-u' '-N' '1'"))
     assert [row["repetition"] for row in reading.rows] == [1] * 5 + [2] * 5 + [1] * 5
 
 
 def test_lines_between_two_runs_are_of_one_of_them() -> None:
-    second = run({"File stat": 1001.0}, options="'-n' '2000' '-F' '-u'")
+    second = run({"File stat": 1001.0}, options="'-n' '2000' '-F' '-u' '-N' '1'")
     of_both = {
         line: [(row["unique_directory"], verdict) for row, verdict in zip(reading.rows, verdicts(reading), strict=True)]
         for line in ("", "WARNING: nobody knows", "srun: error: n1: task 3: Killed", "write(3) Input/output error")

@@ -301,7 +301,16 @@ OPERATIONS = protocol.by_name(
         *(identify.identify, identify.look, identify.open_way, identify.space, space.room),
         *(directory.claim, directory.owner_of, directory.ours),
         *(directory.check, directory.state, directory.remove_probes),
-        *(trees.ensure_each, trees.keep, trees.parts, trees.usage, trees.count, trees.examine, trees.cut, contents.sample),
+        *(
+            trees.ensure_each,
+            trees.keep,
+            trees.parts,
+            trees.usage,
+            trees.count,
+            trees.examine,
+            trees.cut,
+            contents.sample,
+        ),
         *(removal.remove, removal.remove_all),
         *(layout.set_layout, layout.read_layout, layout.keep_nothing, process.keep_to, execute),
     ]

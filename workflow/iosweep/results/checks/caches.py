@@ -129,7 +129,8 @@ def other_reader(s: Seen) -> Finding:
     if not s.phase.reads or s.phase.writes or (s.phase.kind == "metadata" and not shifts):
         return NOT_APPLICABLE
     if s.point.nodes == 1:
-        return unchecked("one node reads what it wrote itself")
+        of_metadata = "; its cache of names may answer" if s.phase.kind == "metadata" else ""
+        return unchecked(f"one node reads what it wrote itself{of_metadata}")
     own = s.run.files.own
     if own and not s.point.options.get("o_direct"):
         return failed(f"{', '.join(own)} read what they had written themselves, and not past their caches")

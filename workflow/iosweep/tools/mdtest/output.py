@@ -14,15 +14,20 @@ from functools import lru_cache
 from iosweep.own_rate import OwnRate
 from iosweep.tools import Echo, Evidence, Parsed, Phase, Step, Streams, rank_file, wall_clock
 from iosweep.tools.mdtest import argv
+from iosweep.tools.mdtest.argv import RANKS
 from iosweep.tools.mdtest.command_line import parse as parse_command
 from iosweep.tools.mdtest.command_line import release
 from iosweep.tools.mdtest.options import ROWS
 from iosweep.tools.mdtest.runs import CLOCK_S, Run, runs
 from iosweep.tools.messages import said
-from iosweep.tools.reading import Cell, Reading, ReadingProblem, too_short
+from iosweep.tools.reading import Cell, ProblemSeverity, Reading, ReadingProblem, too_short
 
 #: How many times the shift the ranks of a phase are after those that created (mdtest.c: names come from the rank).
 _SHIFTS = {"dir_stat": 1, "stat": 1, "read": 2}
+#: By how much the rate of a run may be above those of its ranks together: both are rounded.
+_SLACK = 0.01
+#: The iterations of a mean may scatter by this share of it, as their standard deviation.
+_SCATTER = 0.5
 #: mdtest sleeps before it starts (4.x).
 _SLEEP_S = 1.0
 _PHASES = {row: phase for phase, row in ROWS.items()}
@@ -74,6 +79,10 @@ def parse(streams: Streams, step: Step, phase: Phase) -> Parsed:
     if problem:
         return Parsed(run.version, {}, evidence, [problem])
     rate = run.rates[row].mean
+    together = sum(own.ops_per_s or 0.0 for own in evidence.own_rates)
+    if together and rate > together * (1 + _SLACK):  # the run is over when its slowest rank is
+        why = f"mdtest's table has {rate:,.0f} ops/s, and the rates of its ranks ({RANKS}) add up to {together:,.0f}"
+        return Parsed(run.version, {}, evidence, [why])
     figures = {"ops": ops, "ops_per_s": rate, "runtime_s": ops / rate}
     if run.tasks is not None:
         figures["tasks"] = run.tasks
@@ -188,9 +197,25 @@ def _of_rows(run: Run, where: str, places: Mapping[str, int], alone: bool) -> It
         else:
             yield from (ReadingProblem(severity, f"{where}{text}", index) for index in places.values())
     for name, index in places.items():
+        for severity, text in _of_row(run, name):
+            yield ReadingProblem(severity, f"{where}{name}: {text}", index)
         rate = 0 if name in run.doubts else run.rates[name].mean
         if rate and run.items and run.tasks:
             runtime_s = run.items * run.tasks / rate
             if short := too_short(runtime_s, CLOCK_S):
                 why = f"was over after {runtime_s * 1000:.3g} ms, which is mostly barriers and ticks of the clock"
                 yield ReadingProblem(short, f"{where}{name} {why}", index)
+
+
+def _of_row(run: Run, name: str) -> Iterator[tuple[ProblemSeverity, str]]:
+    """What its figures and the other lines say against a row."""
+    rate = run.rates[name]
+    many, scatter = run.iterations or 1, rate.stddev / rate.mean if rate.mean else 0.0
+    if many > 1 and scatter > _SCATTER:
+        yield "suspect", f"a mean of {many} iterations that scatter by {100 * scatter:.0f} % (standard deviation)"
+    if name in ("File stat", "Directory stat", "File read") and not run.shift:
+        what = "each rank may find in its node's cache what it created itself"
+        if run.nodes == 1:
+            yield "note", f"on one node, {what}"
+        elif run.nodes and not (run.options and run.options.number("N")):
+            yield "suspect", f"without -N {what}"

@@ -42,6 +42,7 @@ _FINISHED = re.compile(r"-- finished at (.*) --")
 _BANNER = re.compile(r"mdtest-(\S*) was launched with (\d{1,9}) total task\(s\) on (\d{1,9}) node(?:s|\(s\))")
 _COMMAND = re.compile(r"Command line used:.*")
 _SHIFT = re.compile(r"Shifting ranks by (\d{1,9}) for each phase")
+_STONEWALL = re.compile(r"Continue stonewall hit min: \d{1,18} max: (\d{1,18}) avg: .*")
 _COUNT = re.compile(r"(\d{1,9}) tasks, (\d{1,18}) (files/directories|files|directories|file)")
 _NAME = rf"({'|'.join(ROWS.values())})"
 # the unit of "time" is ms/op or ops/sec in the title and seconds in the rows
@@ -51,7 +52,8 @@ _ROW = re.compile(rf"{_NAME}(?:\s*:)?((?:\s+\d{{1,300}}\.\d{{3}}){{4}}(?:(?:\s+\
 _TORN = re.compile(rf"{_NAME}(?:\s*:)?\s+[\d.](?!.*\bsec\b)")
 #: How mdtest's own lines begin. All others are looked at where they have a word of WORDS.
 _MAY_BE = re.compile(
-    r"-- (?:started|finished) at |mdtest-|Command line used:|\d{1,9} tasks, |SUMMARY|Directory|File|Tree"
+    r"-- (?:started|finished) at |mdtest-|Command line used:|\d{1,9} tasks, |Continue stonewall|SUMMARY"
+    r"|Directory|File|Tree"
 )
 #: The last row of every table. Rates of trees are those of a handful of directories: nobody compares them.
 _LAST = "Tree removal"
@@ -100,6 +102,7 @@ class _Launch:
     banner: tuple[str, int, int] | None = None
     command: str | None = None
     count: tuple[int, int, str] | None = None  # not yet followed by its table
+    stonewalled: int = 0  # files of the fastest task at the deadline (-W), which the others then create, too
     tables: list[_Table] = field(default_factory=list)
     times_only: bool = False
 
@@ -194,6 +197,8 @@ def _take(launch: _Launch, line: str) -> None:
         launch.command = line
     elif match := _COUNT.fullmatch(line):
         launch.count = int(match[1]), int(match[2]), match[3]
+    elif match := _STONEWALL.fullmatch(line):
+        launch.stonewalled = int(match[1])
     elif match := _TITLE.fullmatch(line):
         table = _Table(match[2] or "", int(match[3]), launch.count)
         if match[1] != "time":
@@ -230,6 +235,8 @@ def _judged(launch: _Launch) -> Iterator[Run]:
         if table:
             problems += _zeros(table, version, options, doubts)
             doubts |= _means_of_ranks(table, version)
+            if tasks and len(launch.tables) == 1:
+                doubts |= _beyond_deadline(table, launch.stonewalled * tasks, options)
             for sentence in left:
                 doubts |= {name: f"{name}: {sentence}" for name in table.rates if name == "Directory removal"}
                 remarks.append(("suspect", sentence))
@@ -291,6 +298,15 @@ def _zeros(table: _Table, version: tuple[int, ...], options: Options | None, dou
         yield "nothing was measured: every rate is 0" + (" (mdtest was run without -n)" if without else "")
     elif options:
         doubts |= {name: f"{name} was asked for and has the rate 0" for name in zero & asked(options, version)}
+
+
+def _beyond_deadline(table: _Table, files: int, options: Options | None) -> dict[str, str]:
+    """A rate at which all files that mdtest counted at its deadline (-W) were created before that."""
+    deadline_s, rate = options.number("W") or 0 if options else 0, table.rates.get("File creation")
+    if table.iterations != 1 or not (files and rate and rate.mean) or files / rate.mean > 0.99 * deadline_s:
+        return {}
+    why = f"{files:,} files at {rate.mean:,.0f} ops/s take {files / rate.mean:.3g} s, and -W ended them after"
+    return {"File creation": f"File creation: {why} {deadline_s} s"}
 
 
 def _means_of_ranks(table: _Table, version: tuple[int, ...]) -> dict[str, str]:
