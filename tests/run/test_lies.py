@@ -119,7 +119,7 @@ def test_a_lie_is_caught_by_its_check(check: str, tmp_path: Path) -> None:
 
 def test_the_truth_is_valid(tmp_path: Path) -> None:
     sweeps = (WRITES, RANDOM_DATA, ONE_BY_ONE, ONE_PASS, FIVE_TIMES, FOUR, RANKS, ONE_WRITE, MDTEST)
-    for n, sweep in enumerate(sweeps):
+    for n, sweep in enumerate((*sweeps, RANKS | {"repetitions": 3})):
         truth = Lie("", [SLOWLY] if sweep in (ONE_WRITE, MDTEST) else [])
         made = measured(tmp_path / str(n), sweep, truth)
         assert (made.failed(), {row["verdict"] for row in made.rows()}) == (set(), {"valid"}), sweep

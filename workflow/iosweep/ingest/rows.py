@@ -29,7 +29,7 @@ from iosweep.results.reasons import REASONS
 from iosweep.text import printable
 from iosweep.tools import Option, parameters, phases, tools
 from iosweep.tools.axes import PHASE_TIME
-from iosweep.tools.reading import Cell, Reading
+from iosweep.tools.reading import SEVERITIES, Cell, ProblemSeverity, Reading
 
 #: Columns that tell points apart, beside the parameters: a mean over two versions would describe neither, and fio's
 #: jobs of other names may differ in what columns do not tell.
@@ -68,11 +68,10 @@ class Made:
 
 
 class _Placed(NamedTuple):
-    """A row with what decides where it goes, and what is said against it. `order`: of the repetitions."""
+    """A row with what decides where it goes, and what is said of it, by severity. `order`: of the repetitions."""
 
     values: Values
-    invalid: Sequence[str]
-    suspect: Sequence[str]
+    said: Mapping[ProblemSeverity, Sequence[str]]
     sweep: _Sweep
     point: str
     order: tuple[bool, str, int]
@@ -85,8 +84,9 @@ def campaign_rows(campaign: str, read: Iterable[tuple[IngestedFile, Iterable[Rea
     seen: set[object] = set()
     outputs = ((file, reading) for file, readings in read for reading in readings)
     for file, reading, index in ((*one, index) for one in outputs for index in range(len(one[1].rows))):
-        row, invalid = reading.rows[index], reading.against(index, "invalid")
-        if why := _unusable(row, invalid):
+        row = reading.rows[index]
+        said = {severity: reading.against(index, severity) for severity in SEVERITIES}
+        if why := _unusable(row, said["invalid"]):
             left_out[why] += 1
             continue
         values = _values(row)
@@ -96,7 +96,7 @@ def campaign_rows(campaign: str, read: Iterable[tuple[IngestedFile, Iterable[Rea
             continue
         seen.update([same] if same else [])
         values |= {"campaign": campaign, "raw": printable(file.path), "raw_sha256": file.sha256}
-        placed.append(_place(values, row, invalid, reading.against(index, "suspect"), len(placed)))
+        placed.append(_place(values, row, said, len(placed)))
     return _made(placed, left_out)
 
 
@@ -152,7 +152,7 @@ def _fingerprint(values: Values, reading: Reading) -> tuple[object, ...] | None:
 
 
 def _place(
-    values: Values, row: Mapping[str, Cell], invalid: Sequence[str], suspect: Sequence[str], number: int
+    values: Values, row: Mapping[str, Cell], said: Mapping[ProblemSeverity, Sequence[str]], number: int
 ) -> _Placed:
     tool, kind = str(values["tool"]), str(values["kind"])
     workload = io500.workload_of(str(values["raw"]), tool)
@@ -166,7 +166,7 @@ def _place(
     if unknown:
         sweep = sweep._replace(alone=str(values["raw"]), unknown=unknown)
     when = next((str(value) for name in _WHEN if (value := row.get(name))), "")
-    return _Placed(values, invalid, suspect, sweep, _point_id(tool, kind, known), (not when, when, number))
+    return _Placed(values, said, sweep, _point_id(tool, kind, known), (not when, when, number))
 
 
 def _point_id(tool: str, kind: str, known: Mapping[str, object]) -> str:
@@ -192,7 +192,7 @@ def _made(placed: Sequence[_Placed], left_out: Mapping[str, int]) -> Made:
         number = numbers[one.point, str(one.values["phase"])]
         named: Values = {"sweeps": names[one.sweep], "point": one.point, "repetition": number, "attempt": 1}
         row = Row(one.values | named, _findings(one))
-        row.values["verdict"] = "invalid" if one.invalid else "suspect" if one.suspect else "valid"
+        row.values["verdict"] = next((severity for severity in ("invalid", "suspect") if one.said[severity]), "valid")
         rows.append(row)
     agreements = judging.agreements(map(judging.headline, rows))
     for row in rows:
@@ -206,14 +206,16 @@ def _made(placed: Sequence[_Placed], left_out: Mapping[str, int]) -> Made:
 def _findings(one: _Placed) -> list[Finding]:
     """What an output of others says of each check."""
     own = {
-        "output": _said(one.invalid, "the output is complete and agrees with itself"),
-        "tool_doubts": _said(one.suspect, "nothing in the text speaks against the figures"),
+        "output": _said(one.said["invalid"], "the output is complete and agrees with itself"),
+        "tool_doubts": _said(one.said["suspect"], "nothing in the text speaks against the figures", one.said["note"]),
     }
     return [own.get(check.name, _UNCHECKED) for check in CHECKS]
 
 
-def _said(texts: Sequence[str], otherwise: str) -> Finding:
-    return failed(REASONS.join(text.replace(REASONS, " / ") for text in texts)) if texts else passed(otherwise)
+def _said(texts: Sequence[str], otherwise: str, notes: Sequence[str] = ()) -> Finding:
+    if texts:
+        return failed(REASONS.join(text.replace(REASONS, " / ") for text in texts))
+    return passed(printable("; ".join([otherwise, *notes])))
 
 
 def _sweep_names(keys: Iterable[_Sweep]) -> dict[_Sweep, str]:

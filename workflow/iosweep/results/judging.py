@@ -398,6 +398,10 @@ class Agreement(NamedTuple):
 Agreements = Mapping[tuple[object, object, object], Agreement]
 
 
+#: Times of fio and IOR that no two runs have alike.
+_TIMES = ("latency_mean_s", "open_s", "io_s", "close_s")
+
+
 def headline(row: Row) -> Headline | None:
     """None where the row does not count."""
     values = row.values
@@ -411,7 +415,7 @@ def headline(row: Row) -> Headline | None:
         (str(values["tool"]), nodes if isinstance(nodes, int) else 1),
         figure if isinstance(figure, float | int) else None,
         (_text(values, "hosts"), _text(values, "slurm_job")),
-        values.get("latency_mean_s"),
+        tuple(values.get(name) for name in _TIMES),
     )
 
 

@@ -18,7 +18,7 @@ COUNTED = frozenset({"valid", "suspect"})
 
 class Headline(NamedTuple):
     """What a repetition that counts says of its point's phase. like: of `Sample`; ran: its nodes, joined by commas, and
-    its Slurm job; latency: a mean of so many digits that no other repetition has it, None where there is none."""
+    its Slurm job; times: of so many digits that no other repetition has the same, as far as they are known."""
 
     point: str
     phase: str
@@ -26,7 +26,7 @@ class Headline(NamedTuple):
     like: tuple[str, int]
     figure: float | None
     ran: tuple[str | None, str | None]
-    latency: object = None
+    times: tuple[object, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ def samples(headlines: Iterable[Headline]) -> dict[tuple[str, str, bool], Sample
             [one.figure for one in own if one.figure is not None],
             alike([one.ran for one in own]),
             own[0].confirms,
-            len(exact := [(one.figure, one.latency) for one in own if one.latency is not None]) - len(set(exact)),
+            len(exact := [(one.figure, one.times) for one in own if any(one.times)]) - len(set(exact)),
         )
         for key, own in groups.items()
     }

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Literal
+from typing import Literal, get_args
 
 #: A value of a row that a tool's reader makes.
 Cell = str | int | float | bool
@@ -19,6 +19,7 @@ LEAST_RUNTIME_S = 0.02
 SHORTEST_STEADY_S = 10.0
 
 ProblemSeverity = Literal["invalid", "suspect", "note"]
+SEVERITIES: tuple[ProblemSeverity, ...] = get_args(ProblemSeverity)
 
 
 @dataclass(frozen=True)

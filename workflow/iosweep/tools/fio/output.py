@@ -270,6 +270,7 @@ _SPOILED = re.compile(
 #: Lines of a job file.
 _SECTION = re.compile(r"\s*\[([^\]]+)\]\s*$")
 _OPTION = re.compile(r"\s*([a-z_0-9]+)\s*(?:=\s*(.*?)\s*)?$")
+_ALIASES = {"readwrite": "rw", "blocksize": "bs", "blocksize_range": "bsrange", "nr_files": "nrfiles"}
 #: The group of a report that belongs to none: -1 in 32 bits. fio reserves such places for sections.
 _NO_GROUP = 0xFFFFFFFF
 #: fio's engines for directories (3.36), which no phase has.
@@ -332,7 +333,7 @@ def _sections(lines: Iterable[str]) -> dict[str, Options]:
             own = {}
             found.setdefault(match[1], []).append(own)
         elif own is not None and (match := _OPTION.match(line)):
-            own[match[1]] = match[2] or ""
+            own[_ALIASES.get(match[1], match[1])] = match[2] or ""
     return {name: every[0] for name, every in found.items() if every.count(every[0]) == len(every)}
 
 
@@ -384,7 +385,7 @@ def _workloads(found: Document, entries: Sequence[Entry], sections: Mapping[str,
             yield _Workload([entry], wrong=reason(error))
             continue
         idle = not any(part.total_ios for part in (entry.read, entry.write) if part)
-        if idle and report.options.get("create_only", "0") != "0":
+        if idle and _given(report.options, "create_only"):
             continue  # a section that only lays out files
         alike.setdefault((entry.groupid, *sorted(report.parameters.items())), []).append(report)
     for reports in alike.values():
@@ -408,7 +409,7 @@ def _report(found: Document, entry: Entry, section: Options) -> _Report:
         phase = PHASES[next(name for name, own in ENGINE.items() if own == engine)]
         parameters: Row = {"phase": phase.name, "kind": "metadata", "metric": phase.metric, "ioengine": engine}
         return _Report(entry, options, phase, parameters)
-    rw = options.get("rw", options.get("readwrite", "read")).partition(":")[0].replace("readwrite", "rw")
+    rw = options.get("rw", "read").partition(":")[0].replace("readwrite", "rw")
     if engine in _DIRECTORIES or rw not in RW.values():
         raise Wrong(f"not read: jobs with {f'ioengine={engine}' if engine in _DIRECTORIES else f'rw={rw}'}")
     if rw.endswith("rw"):  # a mix of one is none
@@ -428,7 +429,7 @@ def _parameters(entry: Entry, options: Options, phase: Phase) -> Row:
         "phase": phase.name,
         "kind": "data",
         "metric": phase.metric,
-        "transfer_size_bytes": None if split else _size(options.get("bs", options.get("blocksize", "4k"))),
+        "transfer_size_bytes": None if split else _size(options.get("bs", "4k")),
         "queue_depth": entry.latency_depth if _given(options, "latency_target") else _size(options.get("iodepth", "1")),
         "file_size_bytes": size or (whole // files if whole else None),
         "ioengine": options.get("ioengine"),
