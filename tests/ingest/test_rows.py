@@ -3,6 +3,9 @@
 from hashlib import sha256
 from pathlib import Path
 
+import pytest
+
+from iosweep.ingest import outputs
 from iosweep.ingest.outputs import readings
 from iosweep.ingest.rows import Made, campaign_rows
 from iosweep.results.checks import OF_A_ROW
@@ -101,6 +104,20 @@ def test_a_copy_of_an_output_is_no_repetition() -> None:
             files = [(file(str(n)), [*one.values()]) for n, one in enumerate(both) if isinstance(one, dict)]
             found = campaign_rows("c", files)
             assert found.rows and found.left_out[TWICE] == len(found.rows), name
+
+
+def test_a_file_without_end_is_refused_before_it_takes_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(outputs, "MOST_LINES", 20)
+    for name, line in (
+        ("mdtest/main/md_both_i1", "SUMMARY rate: (of 1 iterations)\n"),
+        ("mdtest/main/md_both_i1", "   File creation             :      5.000    5.000   5.000   0.000\n"),
+        ("ior/4.0.0/csv_stdout", "IOR-4.0.0: MPI Coordinated Test of Parallel I/O\n"),
+        ("ior/4.0.0/csv_stdout", "write  1 1\n"),
+        ("fio/own_rand_read", '"fio version" : "fio-3.36",\n'),
+    ):
+        text = (SAMPLES / f"{name}.out").read_text()
+        assert isinstance(readings(text.encode()), dict)
+        assert isinstance(readings((text + 20 * line).encode()), str), line
 
 
 def test_mdtest_with_another_date_or_rate_or_without_a_date_may_be_a_repetition() -> None:

@@ -9,6 +9,7 @@ import re
 import stat
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import chain, islice
 from pathlib import Path
 
 from iosweep.text import printable
@@ -17,6 +18,8 @@ from iosweep.tools.reading import Reading
 
 #: Bytes of a file: no output of a tool is larger.
 MOST_BYTES = 256 << 20
+#: Lines of runs in a file: no log has more, and each takes memory.
+MOST_LINES = 100_000
 #: What an editor may write in front of UTF-8.
 _MARK = b"\xef\xbb\xbf"
 _ARCHIVE = "an archive: unpack it first"
@@ -110,4 +113,8 @@ def readings(data: bytes) -> dict[str, Reading] | str:
     if not at:
         *others, last = tools()
         return f"has no output of {', '.join(others)} or {last}"
+    for signs in (tools()[name].signs for name in at):
+        own = chain.from_iterable(re.finditer(sign, text) for sign in (*signs.lines, signs.rows) if sign)
+        if next(islice(own, MOST_LINES, None), None):
+            return f"has more than {MOST_LINES:,} lines of runs"
     return {name: tools()[name].read(text) for name in sorted(at, key=at.__getitem__)}

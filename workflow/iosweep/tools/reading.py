@@ -27,10 +27,12 @@ class Signs:
     """What tells that a tool wrote a file.
 
     `lines`: patterns of what is in its lines (any text may stand before it: a launcher's label).
-    `beginnings`: how files of the tool begin that hold no results -> what they hold, for the end of a sentence.
+    `rows`: results, of which one file may have many. `beginnings`: how files of the tool begin that hold no results ->
+    what they hold, for the end of a sentence.
     """
 
     lines: Sequence[bytes] = ()
+    rows: bytes | None = None
     beginnings: Mapping[bytes, str] = field(default_factory=dict)
 
 

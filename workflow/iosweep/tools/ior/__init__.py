@@ -26,6 +26,7 @@ class Ior(Tool):
     outputs: Mapping[str, str] = {"summary": _argv.SUMMARY, "ranks": _argv.RANKS}
     signs = Signs(
         lines=(rb"IOR-\S{0,80}: MPI Coordinated", rb"access[ ,]{1,20}bw\(MiB/s\)[ ,]", rb'"bwMiB"\s*:'),
+        rows=rb"\n *(?:write|read)[ ,]{1,99}\d",
         beginnings={
             rb"access,rank,": "the times of single ranks (saveRankPerformanceDetailsCSV), not IOR's results",
             rb"time,runtime,tp\s": "the times of single operations (savePerOpDataCSV), not IOR's results",

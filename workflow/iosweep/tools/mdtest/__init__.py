@@ -29,6 +29,7 @@ class Mdtest(Tool):
             rb"mdtest-\S{0,80} was launched with \d{1,9} total task",
             rb"SUMMARY(?: rate| time)?(?: \([^)\n]{0,20}\))?: \(of \d{1,9} iterations\)",
         ),
+        rows=rb"\n *(?:File|Directory) \w{4,8}[ :]{2,99}\d",
         beginnings={
             rb"rank,items(?:,|\s|$)": (
                 "the figures of single ranks (--saveRankPerformanceDetails), not mdtest's table of results"
