@@ -35,3 +35,6 @@ onerror:
 onsuccess:
     if "tables" in asked_rules():
         show_headline()
+    # A sweep that is missing as a whole is no success, as where its tool is not there.
+    if unmeasured := CAMPAIGN.unmeasured():
+        exit_with(unmeasured)

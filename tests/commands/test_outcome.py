@@ -95,8 +95,10 @@ def test_check_fails_for_invalid_results_and_for_suspect_ones_if_told(place: Pat
     [(reason, count, points)] = found.reasons["invalid"]
     assert (reason, count, len(points)) == (LONG, 2, 1)
     campaign(place, SUSPECT, "suspect")
-    codes = {name: (run("check", name), run("check", "--suspect", name)) for name in ("valid", "invalid", "suspect")}
-    assert codes == {"valid": (0, 0), "invalid": (1, 1), "suspect": (0, 1)}
+    campaign(place, SUSPECT | {("rand_read", 2): ("suspect", "other load")}, "doubted")
+    names = ("valid", "invalid", "suspect", "doubted")
+    codes = {name: (run("check", name), run("check", "--suspect", name)) for name in names}
+    assert codes == {"valid": (0, 0), "invalid": (1, 1), "suspect": (0, 1), "doubted": (1, 1)}
     assert (run("check", "valid", "invalid"), run("check", "nothing")) == (1, 1)
 
 

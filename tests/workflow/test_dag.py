@@ -89,6 +89,7 @@ def test_what_the_login_node_knows_of_the_tools_of_the_nodes(tmp_path: Path, mon
     for here in (None, "0f3a"):  # what the login node has does not say what nodes have
         monkeypatch.setattr(dag, "builds", lambda _, here=here: {"fio": here})
         assert load(tmp_path, **cluster).text("1-node").startswith("1 node: 1 point, ")
+    assert load(tmp_path, **cluster).unmeasured() == []  # of its sweep another point can be measured
     store.set_missing(point, None)  # `iosweep rerun --missing`
     assert load(tmp_path, **cluster).text("1-node").startswith("1 node: 2 points, ")
     # a build that differs from the login node's is not measured again: the nodes may have always had another

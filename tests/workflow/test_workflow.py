@@ -230,7 +230,8 @@ def test_a_missing_tool_is_a_reason_and_nothing_is_left(tmp_path: Path) -> None:
     for name in ("bash", "sh", "env", "uname", "cat", "tee", "which"):  # what a shell and Snakemake need
         (links / name).symlink_to(str(shutil.which(name)))
     campaign.path = f"{tmp_path / 'scripted'}{os.pathsep}{links}"
-    campaign.tables()
+    said = campaign.tables(code=1)  # it has an outcome, and is no success
+    assert said.endswith(f"iosweep: {campaign.loaded().unmeasured()[0]}\n")
     assert {row["verdict"] for row in rows_of(campaign)} == {"missing"}
     assert campaign.left() == {}
     (tmp_path / "fio").rename(tmp_path / "scripted/fio")

@@ -33,7 +33,7 @@ from iosweep.programs.spack_environment import Built, Environment
 from iosweep.results import manifest, merged_tables, remaining
 from iosweep.results.store import RUN_LOCK, Store, name_taken
 from iosweep.target.lock import Lock, Owner, take
-from iosweep.text import human_count
+from iosweep.text import human_count, printable
 
 #: Modules that make the tables and the report, with all that they import, and other files of the report. A change of
 #: them makes tables or report again, and measures nothing.
@@ -109,6 +109,17 @@ class Dag:
             safe_paths.write(self.results, self.plan_file.relative_to(self.results), self.plan.document())
         except OSError as error:
             raise ConfigError([_unwritable(self.plan_file, error)]) from None
+
+    def unmeasured(self) -> list[str]:
+        """Sweeps of which no point could be measured, and why, as sentences."""
+        store = Store(self.results)
+        missing, stored = store.missing(), store.results()
+        found: dict[str, list[str]] = {}
+        for sweep in self.plan.sweeps:
+            reasons = [missing[p].reason for p in sweep.points if p in missing and not stored.get(p)]
+            if reasons and len(reasons) == len(sweep.points):
+                found.setdefault(reasons[0], []).append(sweep.name)
+        return [printable(f"nothing of {', '.join(names)} was measured: {why}") for why, names in found.items()]
 
     def settle(self, allocation: str) -> None:
         """Write the manifest of an allocation of which nothing is left, without a job. Raises OSError."""

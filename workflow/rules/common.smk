@@ -26,7 +26,11 @@ SCHEDULER = ["--scheduler", "slurm"] if SITE else []
 # Names and text are UTF-8, whatever the locale, and modules are ours, whatever lies in the working directory.
 IOSWEEP = [sys.executable, "-P", "-X", "utf8", "-m", "iosweep"]
 
-for line in (*CAMPAIGN.damaged, *(CAMPAIGN.notes() if ASKED.dry else ())):
+for line in (
+    *CAMPAIGN.damaged,
+    *(() if CAMPAIGN.left else CAMPAIGN.unmeasured()),
+    *(CAMPAIGN.notes() if ASKED.dry else ()),
+):
     print(f"iosweep: {line}", file=sys.stderr)
 if ASKED.runs:
     or_exit(CAMPAIGN.mend)
@@ -81,6 +85,10 @@ def end_with_the_reason(logs):
         *(f"complete log: {log}" for log in logs),
         *ATTEMPTS.end(failed, measured),
     ]
+    exit_with(lines)
+
+
+def exit_with(lines):
     sys.exit("\n".join(f"iosweep: {line}" for line in lines))
 
 

@@ -21,7 +21,8 @@ def run(arguments: Namespace) -> int:
 
 
 def _check(results: Path, suspect: bool) -> int:
-    """Print what became of a campaign; 1 if something is invalid, missing, left, damaged, or the tables are stale."""
+    """Print what became of a campaign; 1 if something is invalid, missing, left or damaged, or nothing is valid, or the
+    tables are stale."""
     try:
         found = outcome.of(results)
     except outcome.Unreadable as error:

@@ -59,9 +59,9 @@ class Outcome:
         """Whether `iosweep check` exits with 1. `suspect`: suspect results fail, too."""
         if self.verdicts is None or self.stale or self.left or self.again or self.damaged:
             return True
-        if not any(self.verdicts.values()):
-            return True
-        return any(self.verdicts[verdict] for verdict in (*FAILING, *(("suspect",) if suspect else ())))
+        return not self.verdicts["valid"] or any(
+            self.verdicts[verdict] for verdict in (*FAILING, *(("suspect",) if suspect else ()))
+        )
 
 
 class Unreadable(CommandError):
@@ -232,6 +232,8 @@ def lines(outcome: Outcome) -> list[str]:
         newer = "the campaign has changed since the tables were made, or was copied without the times of its files"
         why = newer if outcome.stale else "there are no readable tables"
         found.append(f"  not checked: {why}; `iosweep report {outcome.campaign}` makes them")
+    elif not outcome.verdicts["valid"]:
+        found.append("  none is valid")
     found += [f"  {sentence}" for sentence in outcome.damaged]
     if outcome.left:
         found.append("  left: the same snakemake command measures them")
