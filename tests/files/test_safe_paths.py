@@ -30,7 +30,7 @@ def names(directory: Path) -> list[str]:
     return sorted(path.name for path in directory.iterdir())
 
 
-def test_a_file_is_written_whole_with_the_folders_above_it(root: Path) -> None:
+def test_a_file_is_written_whole_with_the_folders_above_it_and_not_for_others_to_write(root: Path) -> None:
     mask = os.umask(0o027)
     try:
         safe_paths.write(root, "a/b/c.json", b"1")
@@ -40,6 +40,12 @@ def test_a_file_is_written_whole_with_the_folders_above_it(root: Path) -> None:
     assert safe_paths.read(root, "a/b/c.json") == b"23"
     assert names(root / "a" / "b") == ["c.json"]
     assert stat.S_IMODE((root / "a/b/c.json").stat().st_mode) == 0o640
+    mask = os.umask(0)
+    try:
+        safe_paths.write(root, "a/d/e", b"")
+    finally:
+        os.umask(mask)
+    assert [stat.S_IMODE((root / name).stat().st_mode) for name in ("a/d", "a/d/e")] == [0o775, 0o664]
     with safe_paths.folder(root) as place, contextlib.suppress(RuntimeError), place.replaced("x") as file:
         file.write(b"new")
         raise RuntimeError  # a write that fails leaves nothing

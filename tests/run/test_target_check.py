@@ -2,21 +2,25 @@
 
 import errno
 import os
+import resource
 from pathlib import Path
 from typing import Any
 
 import pytest
 from syrupy.assertion import SnapshotAssertion
 
-from campaign import TEXT, problems, read
+from campaign import MANY_FILES, TEXT, document, problems, read
 from iosweep import dag
 from iosweep.errors import AllocationError, ConfigError, ExitCode, Refused, TargetError, TargetHangs
+from iosweep.node import process
 from iosweep.node.procfs import user_name
+from iosweep.plan.expand import make_plan
 from iosweep.run import target_check
 from iosweep.run.remote import Silent
 from iosweep.run.target_check import Answer, before_tools, check, unfit
 from iosweep.target import directory as directories
 from iosweep.target import identify
+from iosweep.target.agent import Agent
 from iosweep.target.directory import Place
 from machine import InProcess
 
@@ -204,3 +208,21 @@ def test_the_workflow_looks_only_where_it_is_asked_to(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"target\.directory"):
         dag.load(file, results, look=True)
     assert not results.exists()
+
+
+@pytest.mark.local
+def test_files_that_a_worker_cannot_open_are_known_before(tmp_path: Path) -> None:
+    """Only those of data phases of fio stay open; tools get the hard limit, whatever the soft one is."""
+    data = {"options": {"files_per_thread": 4096, "file_size": "4k", "transfer_size": "4k"}, "axes": None}
+    metadata = MANY_FILES | {"axes": None, "phase_time": None}
+    for sweep, allowed, wrong in ((data, 4096, True), (data, 8192, False), (metadata, 1024, False)):
+        found = target_check._few_files(make_plan(read(tmp_path, document(**sweep))), allowed)
+        assert (found is not None and found.outcome == "wrong") == wrong, allowed
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (256, hard))
+    try:
+        with Agent() as agent:
+            done = agent.run(["sh", "-c", "ulimit -Sn"], 60.0)
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    assert int(done.stdout) == process.allowed_files() > 256

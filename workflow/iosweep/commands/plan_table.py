@@ -72,7 +72,7 @@ def show(made: Plan, where: Where, spack: Collection[str] | None = None, look: b
         return True
     if way := open_way(made):
         prose(f"note: {way}")
-    room = target_check.fits(made, cost)
+    room = target_check.fits(made, cost, measures_here=not where.site)
     if room.outcome == "wrong":
         prose(str(Obstacle(room.seen, room.change)), sys.stderr)
     else:

@@ -77,7 +77,7 @@ class Folder:
             handle = os.open(
                 self._entry(name),
                 flags | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY,
-                0o666,
+                0o664,
                 dir_fd=self.handle,
             )
         except OSError as error:
@@ -211,7 +211,7 @@ class Folder:
         except OSError as error:
             raise self._in_the_way(name, error, folder=True) from None
         with contextlib.suppress(FileExistsError):
-            os.mkdir(name, dir_fd=self.handle)
+            os.mkdir(name, 0o775, dir_fd=self.handle)
             os.fsync(self.handle)  # the name of a new one must survive a power failure, as its files do
         return self._open_folder(name, make=False)
 
@@ -336,7 +336,7 @@ def _make(directory: Path) -> None:
     """Make a directory with those above it, each synced."""
     if not directory.is_dir():
         _make(directory.parent)
-        directory.mkdir(exist_ok=True)
+        directory.mkdir(0o775, exist_ok=True)
         handle = os.open(directory.parent, _DIRECTORY)
         try:
             os.fsync(handle)

@@ -31,6 +31,8 @@ from iosweep.node.watching import Watched
 _MANY = 1000
 #: What Slurm's commands authenticate with where a site uses auth/jwt: needed by those that we run, withheld from tools.
 TOKEN = "SLURM_JWT"  # noqa: S105 - its name
+#: The limit of open files is raised no further: some programs close all that they might have open.
+_MOST_FILES = 1 << 20
 #: Bytes of a block in getrusage.
 _BLOCK = 512
 #: Whether the kernel counts them; one without CONFIG_TASK_IO_ACCOUNTING says 0.
@@ -92,6 +94,17 @@ def adopt_orphans() -> None:
     # our parent may have left: SIGCHLD ignored, which hides exit codes, and blocked or ignored signals
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
+
+
+def allowed_files() -> int:
+    """Files that a process of ours, or a tool, may open at once: as many as the hard limit allows."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return max(soft, min(hard, _MOST_FILES))
+
+
+def allow_files() -> None:
+    """Raise our limit of open files, and so that of tools: the usual one (1024) is for programs that use select."""
+    resource.setrlimit(resource.RLIMIT_NOFILE, (allowed_files(), resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
 
 
 def run(

@@ -293,6 +293,7 @@ def main() -> None:
         return _sweep(sys.argv[1])
     os.environ.pop(process.TOKEN, None)  # of the srun that started us: we start tools, and never ask Slurm
     process.adopt_orphans()
+    process.allow_files()
     signal.signal(signal.SIGTERM, _leave)
     name, received = os.environ.get("SLURMD_NODENAME", ""), b""
     while part := os.read(0, 1 << 16):

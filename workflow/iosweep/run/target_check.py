@@ -19,7 +19,7 @@ from iosweep.config.sweeps import Config
 from iosweep.errors import AllocationError, ExitCode, Problem, Refused, TargetError, TargetHangs
 from iosweep.findings import Line, ok, unchecked, wrong
 from iosweep.hostlist import hosts as named
-from iosweep.node import procfs
+from iosweep.node import process, procfs
 from iosweep.plan.forecast import Forecast
 from iosweep.plan.model import Plan
 from iosweep.run.campaign_directory import CampaignDirectory
@@ -31,8 +31,11 @@ from iosweep.target import directory as campaign_directory
 from iosweep.target import identify, layout, space, trees
 from iosweep.target.agent import Agent
 from iosweep.target.directory import Place
+from iosweep.tools import tools
 from iosweep.units import human_size
 
+#: Files that a tool opens beside those on the target: libraries, logs, pipes.
+_OWN_FILES = 64
 #: Time limit for the target to answer here, or target.deadline if that is shorter.
 DEADLINE_S = 5.0
 #: Time until one node sees what another one has made: the longest time that NFS caches names (30 s), and a margin.
@@ -111,8 +114,11 @@ def absent(directory: str, seen: identify.Looked) -> str | None:
     return f"{text}; is the file system mounted? If it is, make the directory"
 
 
-def fits(made: Plan, cost: Forecast) -> Line:
-    """Whether a plan fits the target's space, quota and layout, asked through an agent."""
+def fits(made: Plan, cost: Forecast, measures_here: bool = True) -> Line:
+    """Whether a plan fits the target's space, quota and layout, asked through an agent, and, on the machine that
+    measures, the limit of open files."""
+    if measures_here and (few := _few_files(made, process.allowed_files())):
+        return few
     check = "space"
     target = made.target.directory
     try:
@@ -132,6 +138,16 @@ def fits(made: Plan, cost: Forecast) -> Line:
     if obstacle:
         return wrong(check, f"does not fit {target}: {obstacle.what}", obstacle.remedy)
     return ok(check, f"fits ({human_size(room['space']['free_bytes'])} free)")
+
+
+def _few_files(made: Plan, allowed: int) -> Line | None:
+    """A line where a process of a tool has to open more files than are allowed. Pure."""
+    steps = ((tools()[point.tool], step) for point in made.points for step in point.steps())
+    most, name = max(((tool.open_files(step), tool.name) for tool, step in steps), default=(0, ""))
+    if most + _OWN_FILES <= allowed:
+        return None
+    seen = f"needs {most:,} open files in each worker of {name}, and {allowed:,} are allowed here (ulimit -Hn)"
+    return wrong("open files", seen, "use a smaller files_per_thread, or raise that limit")
 
 
 # Before anything is prepared

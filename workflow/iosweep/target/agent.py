@@ -244,6 +244,7 @@ def _serve(connection: socket.socket, parent: int) -> None:
         prctl(1, number)  # PR_SET_PDEATHSIG: also while a request is being answered
 
     process.adopt_orphans()
+    process.allow_files()
     signal.signal(signal.SIGTERM, _end)
     when_orphaned(signal.SIGKILL)  # the only one that ends what hangs in a network file system
     if os.getppid() != parent:
