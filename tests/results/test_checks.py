@@ -351,6 +351,9 @@ CASES: list[tuple[str, str, dict[str, Any]]] = [
     ("durable", FAIL, {"o_direct": False, "bytes_written": 9 * GIB}),
     ("incompressible", FAIL, WRITTEN | {"files": sampled(similar_bytes=1 << 18)}),
     ("incompressible", UNCHECKED, WRITTEN | TOOLS_OWN | {"files": sampled(similar_bytes=1 << 18)}),
+    # a tool that repeats its random data: the pages that come again are known, the others have to be random
+    ("incompressible", UNCHECKED, WRITTEN | {"repeats": "known", "files": sampled(repeated_bytes=3 << 17)}),
+    ("incompressible", FAIL, WRITTEN | {"repeats": "known", "files": sampled(compressed_bytes=1 << 18)}),
     # what was there before the phase was random: it shows nothing
     ("incompressible", UNCHECKED, {}),
     ("incompressible", PASS, {"phase": "seq_write"}),  # its first blocks were read

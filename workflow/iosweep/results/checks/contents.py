@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 
+from msgspec import structs
+
 from iosweep.results.checks.finding import NOT_APPLICABLE, Finding, Seen, failed, passed, unchecked
 from iosweep.target.contents import Sample, first_bytes
 from iosweep.text import human_count
@@ -41,8 +43,10 @@ def incompressible(s: Seen) -> Finding:
     figures = _figures(sample, seen)
     own = writes and s.point.options.get("data") != "random"
     old = 0.0 if new or untouched <= _EVEN else uneven  # what another phase may have written there
-    if writes and (repeats := s.parsed.evidence.repeats):
-        return unchecked(f"{figures}: {repeats}; it matters where the file system deduplicates")
+    repeats = "" if own or not writes else s.parsed.evidence.repeats
+    if repeats:  # pages that the tool writes again say nothing against the others
+        size, seen = sample.bytes - sample.repeated_bytes, seen - sample.repeated_bytes
+        sample = structs.replace(sample, bytes=size, repeated_bytes=0, similar_bytes=0)
     if _compresses(sample, seen, old) or (not own and _similar(sample, seen, old)):
         if own:
             return unchecked(f"{figures} (data: tool_default); it matters where the storage compresses or deduplicates")
@@ -51,6 +55,8 @@ def incompressible(s: Seen) -> Finding:
         return unchecked(f"{figures}, but up to {100 * old:.0f} % of them may have been there before the phase")
     if _similar(sample, seen):
         return unchecked(f"{figures} (data: tool_default); it matters where the storage finds similar blocks")
+    if repeats:
+        return unchecked(f"{figures}: {repeats}; it matters where the storage deduplicates")
     return passed(figures)
 
 
