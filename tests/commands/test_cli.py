@@ -81,6 +81,13 @@ def test_an_output_is_written_over_no_file_of_another_kind(tmp_path: Path) -> No
     os.close(there)
 
 
+def test_results_are_not_for_everybody_to_write_whatever_the_umask(tmp_path: Path, capsys: Capture) -> None:
+    for mask in (0, 0o077):
+        before = os.umask(mask)
+        assert ends("--version") == 0
+        assert os.umask(before) == mask | 0o002
+
+
 @pytest.mark.local
 def test_without_docstrings_a_command_ends_with_a_sentence() -> None:
     done = subprocess.run([sys.executable, "-OO", "-m", "iosweep", "list"], capture_output=True, text=True, check=False)

@@ -200,6 +200,7 @@ def asked(workflow: Any) -> Asked:
 
     A profile's `config:` vanishes under --config; its default-resources do not. Snakemake adds some without a value.
     """
+    os.umask(os.umask(0o077) | 0o002)  # folders of the results are not for everybody to write
     name_user()
     files = workflow.config_settings.configfiles
     if len(files) > 1:  # merging two, as Snakemake does, would hide what is measured

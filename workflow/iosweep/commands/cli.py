@@ -53,6 +53,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """
     if sys.flags.optimize > 1:
         sys.exit("iosweep: Python has stripped docstrings, which Altair needs; run it without -OO (PYTHONOPTIMIZE=2)")
+    os.umask(os.umask(0o077) | 0o002)  # results are not for everybody to write, whatever the umask is
     try:
         Path.home()
     except RuntimeError:  # a user without an entry in passwd: Altair asks for it
