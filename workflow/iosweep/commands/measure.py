@@ -9,7 +9,6 @@ import os
 import sys
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
-from typing import TextIO
 
 from iosweep.errors import AllocationError, ExitCode, MeasuredElsewhere, Refused
 from iosweep.files.logged import ENDED, opened
@@ -48,7 +47,7 @@ def run(arguments: Namespace) -> int:
     sys.stderr = DetachedStream(sys.stderr or io.StringIO())  # it may be closed (`2>&-`)
     works_for = [os.getppid(), *([arguments.works_for] if arguments.works_for else [])]
     try:
-        with opened(arguments.own_log, results) as log, _display(log) as display:
+        with opened(arguments.own_log, results) as log:
             allocation.measure(
                 Request(
                     made,
@@ -56,7 +55,7 @@ def run(arguments: Namespace) -> int:
                     results,
                     arguments.manifest,
                     launchers(arguments.scheduler)[arguments.launcher],
-                    display,
+                    Lines(sys.stderr, log),
                     arguments.only,
                     works_for,
                     allocation.slurm_job() if arguments.scheduler == "slurm" else None,
@@ -95,14 +94,3 @@ def _are_ours(results: Path) -> bool:
         return Store(results).uuid() is not None
     except Refused:
         return False
-
-
-def _display(log: TextIO) -> Lines:
-    """Shows the progress: on a terminal with a bar."""
-    if not sys.stderr.isatty() and not os.environ.get("FORCE_COLOR"):
-        return Lines(sys.stderr, log)
-    from rich.console import Console
-
-    from iosweep.run.progress_bar import Bar
-
-    return Bar(Console(stderr=True), log)

@@ -16,8 +16,7 @@ from iosweep.node.process import TOKEN
 NAMES = frozenset(
     (
         *("PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LANGUAGE", "LOCPATH", "LOCALE_ARCHIVE", "TZ", "TMPDIR"),
-        *("TERM", "COLORTERM", "COLUMNS", "LINES", "NO_COLOR", "FORCE_COLOR"),  # our own lines on a terminal
-        *("LD_LIBRARY_PATH", "LD_PRELOAD", "LD_BIND_NOW", "GLIBC_TUNABLES", "XDG_RUNTIME_DIR"),
+        *("TERM", "LD_LIBRARY_PATH", "LD_PRELOAD", "LD_BIND_NOW", "GLIBC_TUNABLES", "XDG_RUNTIME_DIR"),
         *("CUDA_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "CRAY_LD_LIBRARY_PATH"),
         *("CEPH_CONF", "DAOS_AGENT_DRPC_DIR", "KRB5CCNAME", "KRB5_CONFIG"),  # clients of file systems; names of files
         # a wrapper of a tool may load modules

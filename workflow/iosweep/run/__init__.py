@@ -15,5 +15,5 @@
 | launching.py | starts a tool: through the launcher, on every node, or by its own client and servers |
 | remote.py, remote_agent.py | the agents of a job's nodes: the runner's side, and the process on a node |
 | outcome.py | exceptions that end an allocation |
-| progress_lines.py, progress_bar.py | progress on the screen and in the log; on a terminal |
+| progress_lines.py | progress on the screen and in the log |
 """

@@ -1,5 +1,5 @@
-"""Progress of an allocation: a line per repetition, on the screen and in the log. Rich is not imported for it: most
-allocations are measured without a terminal, and it takes a third of the time of all imports.
+"""Progress of an allocation: a line per repetition, on the screen and in the log. Rich is not imported for it: it takes
+a third of the time of all imports.
 """
 
 from __future__ import annotations
@@ -7,8 +7,8 @@ from __future__ import annotations
 import contextlib
 import re
 import time
-from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple, Self, TextIO
+from collections.abc import Mapping
+from typing import Any, TextIO
 
 from iosweep.plan.model import Allocation
 from iosweep.results.committed import Result
@@ -37,34 +37,17 @@ class DetachedStream:
         return getattr(self._stream, name)
 
 
-class Figure(NamedTuple):
-    """A figure of a phase, with its verdict if that is not `valid`."""
-
-    phase: str
-    text: str
-    verdict: str
-
-    def __str__(self) -> str:
-        return f"{self.phase} {self.text}"
-
-
 class Lines:
-    """A Reporter that prints to the screen and to a log, with the ids of points. The remaining time is the forecast,
-    corrected by the pace so far.
+    """A Reporter that prints to the screen and to a log, with the ids of points (on the screen without their hash). The
+    remaining time is the forecast, corrected by the pace so far.
     """
 
-    def __init__(self, screen: TextIO | None, log: TextIO):
+    def __init__(self, screen: TextIO | DetachedStream, log: TextIO):
         self._screen, self._log = screen, log
         self._explained: set[str] = set()
         self._total = self._count = 0
         self._left_s = self._done_s = 0.0
         self._started = time.monotonic()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        pass
 
     def begin(self, allocation: Allocation, repetitions: int, cost_s: float) -> None:
         self._total, self._left_s, self._started = repetitions, cost_s, time.monotonic()
@@ -72,17 +55,8 @@ class Lines:
         self._note(f"{_now()} begins: {human_count(repetitions, 'repetition')} left")
 
     def say(self, text: str) -> None:
-        self.show(printable(text), "    ")
+        self._show(printable(text))
         self._note(printable(text))
-
-    def show(self, text: str, indent: str) -> None:
-        """Print printable text on the screen. `indent`: of later lines, where it is wrapped."""
-        print(text, file=self._screen, flush=True)
-
-    def show_repetition(self, done: str, result: Result, which: str, figures: Sequence[Figure], togo: str) -> None:
-        """Print a repetition on the screen. `done`: how many of how many; `togo`: the remaining time, or empty."""
-        parts = [f"{done} {result.point} {which}", *map(str, figures), *([togo] if togo else [])]
-        self.show("  ".join(parts), "")
 
     def more(self, repetitions: int, cost_s: float) -> None:
         if repetitions:
@@ -99,8 +73,9 @@ class Lines:
         figures = [_figure(p, value, judged[p][0], phases[p].metric) for p, value in result.headlines]
         done = f"{self._count:>4}/{self._total}"
         which = f"r{result.repetition}{' again' if result.retried else ''}"
-        self.show_repetition(done, result, which, figures, togo)
-        self._note("  ".join([f"{_now()} {done} {result.point} {which}", *map(str, figures)]))
+        short = result.point.rpartition(".")[0]
+        self._show("  ".join([f"{done} {short} {which}", *figures, *([togo] if togo else [])]))
+        self._note("  ".join([f"{_now()} {done} {result.point} {which}", *figures]))
         for verdict, reasons in judged.values():
             for reason in reasons:
                 self._explain(verdict, reason)
@@ -111,8 +86,11 @@ class Lines:
         if kind not in self._explained:
             self._explained.add(kind)
             line = printable(f"          {verdict}: {reason}")
-            self.show(line, " " * 12)
+            self._show(line)
             self._note(line)
+
+    def _show(self, line: str) -> None:
+        print(line, file=self._screen, flush=True)
 
     def _note(self, line: str) -> None:
         print(line, file=self._log, flush=True)
@@ -122,6 +100,7 @@ def _now() -> str:
     return f"{local_time():%F %T%z}"
 
 
-def _figure(phase: str, value: float | None, verdict: str, metric: str) -> Figure:
+def _figure(phase: str, value: float | None, verdict: str, metric: str) -> str:
+    """The figure of a phase, with its verdict if that is not `valid`."""
     text = "-" if value is None else human_rate(value, metric == "bandwidth_bytes_per_s")
-    return Figure(phase, text if verdict == "valid" else f"{text} {verdict}", verdict)
+    return f"{phase} {text}" + (f" {verdict}" if verdict != "valid" else "")
