@@ -136,11 +136,12 @@ def test_every_phase_has_its_row() -> None:
     assert not parsed("read", output, some).figures and parsed("read", output, some).problems  # it was not run
 
 
-def test_a_rate_above_those_of_the_ranks_together_is_none() -> None:
-    for own, is_one in ((2700.0, True), (1000.0, False)):  # the table has 5,276.753
-        ranks = f"rank,items,rate-File creation\n0,,{own}\n1,,{own}\n".encode()
-        found = MDTEST.parse({"stdout": BOTH, "ranks": ranks}, EVERY, MDTEST.phases["create"])
-        assert bool(found.figures) == is_one and bool(found.problems) != is_one
+def test_a_rate_that_the_ranks_times_do_not_give_is_none() -> None:
+    for took_s, own, is_one in (("", 2700, True), ("", 2000, False), (0.379, 2700, True), (0.5, 2700, False),
+                                    (0.3, 2700, False)):  # fmt: skip
+        ranks = f"rank,time-File creation,rate-File creation\nall,{took_s},\n0,,{own}\n1,,{own}\n".encode()
+        found = MDTEST.parse({"stdout": BOTH, "ranks": ranks}, EVERY, MDTEST.phases["create"])  # 5,276.753 of 2,000
+        assert bool(found.figures) == is_one and bool(found.problems) != is_one, (took_s, own)
 
 
 def on_nodes(nodes: int, shift: int = 2) -> bytes:

@@ -37,6 +37,16 @@ def column(document: bytes, name: str, tasks: int, access: str = "") -> list[flo
     return [found[rank] for rank in wanted] if found.keys() == set(wanted) else []
 
 
+def of_all(document: bytes, name: str) -> float | None:
+    """The value in mdtest's line of all ranks together."""
+    names, rows = _table(document)
+    cells = next((dict(zip(names, row, strict=False)) for row in rows if row[0] == "all"), {})
+    try:
+        return float(cells.get(name, ""))
+    except ValueError:
+        return None
+
+
 @lru_cache(1)  # mdtest's phases are asked for one by one
 def _table(document: bytes) -> tuple[Sequence[str], Sequence[Sequence[str]]]:
     lines = document.decode("utf-8", "replace").splitlines()
