@@ -221,8 +221,10 @@ def test_what_belongs_to_another_user_is_left_alone(left: Left, capsys: Capture,
     assert "user 12345" in refuses()
 
 
-def test_a_copy_of_the_results_is_as_good(left: Left, tmp_path: Path, capsys: Capture) -> None:
+def test_a_copy_of_the_results_cleans_once_the_original_is_gone(left: Left, tmp_path: Path, capsys: Capture) -> None:
     shutil.copytree(left.results, tmp_path / "copy")
+    assert clean("--yes", str(tmp_path / "copy")) == 1
+    assert Path(left.directory).exists() and str(left.results) in capsys.readouterr().err
     shutil.rmtree(left.results)
     assert clean(str(tmp_path / "copy")) == 0
     assert f"(results in {left.results} on h" in capsys.readouterr().out  # whose it is
