@@ -119,6 +119,24 @@ def test_memory_is_named_also_below_a_loop_device(kernel: Kernel) -> None:
     assert (found.devices, found.memory) == (("loop3",), "loop3 is a file on tmpfs")
 
 
+def test_a_loop_device_without_direct_io_is_a_cache_and_the_device_below_it_counts(kernel: Kernel) -> None:
+    """Also below a device mapper, and where the file is one of another namespace: then nothing counts."""
+    image = kernel.proc.parent / "image"
+    kernel.mounts[str(image)] = Mounted(str(image.parent), "8:1", "ext4", "/dev/sda1")
+    kernel.mounts["/elsewhere"] = kernel.mounts[str(image)]
+    image.write_bytes(b"")
+    for name, number in (("sda1", "8:1"), ("loop3", "7:3"), ("dm-0", "253:0")):
+        kernel.block(name, number, read=512)
+    kernel.write("sys/devices/dm-0/slaves/loop3", "")
+    for target in ("7:3", "253:0"):
+        own = {"7:3": "loop3", "253:0": "dm-0"}[target]
+        for file, dio, devices in ((image, 0, ("sda1",)), (image, 1, (own,)), ("/elsewhere/image", 0, ())):
+            kernel.write("sys/devices/loop3/loop/backing_file", f"{file}\n")
+            kernel.write("sys/devices/loop3/loop/dio", f"{dio}\n")
+            found = kernel.counters("/data", target, "ext4", f"/dev/{own}")
+            assert (found.devices, bool(found.cached)) == (devices, not dio), (target, file, dio)
+
+
 def test_nfs_is_counted_by_its_client(kernel: Kernel) -> None:
     kernel.write("proc/self/mountstats", NFS.format(read=50, written=60))
     found = kernel.counters("/mnt/a b", "0:60", "nfs4", "filer:/a b")

@@ -23,6 +23,8 @@ _SECTOR, _WORD = 512, 4
 _MEMORY_DEVICE = re.compile(r"(ram|zram|nullb)\d+$")
 #: An overlay on a loop device on an overlay ...: no more steps than this.
 _MOST_STEPS = 8
+#: Behind the name of a loop device's file that has none any more.
+_DELETED = " (deleted)"
 #: ARPHRD_INFINIBAND: such an interface is counted by its port.
 _INFINIBAND = "32"
 
@@ -63,7 +65,8 @@ class IoCounters:
 
     devices: names of the block devices below the target, in the kernel's terms (`sda1`, `dm-3`), none where they are
     not known. client: the file that counts, empty where there is none. memory: why the target is memory (`tmpfs`,
-    `loop0 is a file on tmpfs`), empty where it is not. `proc`, `sys`: where the kernel's files are.
+    `loop0 is a file on tmpfs`), empty where it is not. cached: why I/O with O_DIRECT goes through the page cache all the
+    same; devices are then those below it. `proc`, `sys`: where the kernel's files are.
     """
 
     def __init__(
@@ -72,7 +75,7 @@ class IoCounters:
         self._target, self._proc, self._sys = target, proc, sys
         found = _Devices(mount_of, sys)
         found.below(target)
-        self.devices, self.memory = tuple(found.names), found.memory
+        self.devices, self.memory, self.cached = tuple(found.names), found.memory, found.cached
         self._stats = [sys / "class/block" / name / "stat" for name in self.devices]
         if not all(map(_counts, self._stats)):
             self._stats = []
@@ -104,6 +107,7 @@ class IoCounters:
             sent_bytes=network and network.written,
             window_s=round(max(0.0, after.at_s - before.at_s), 4),
             memory=self.memory,
+            cached=self.cached,
         )
 
     def _device(self) -> Bytes | None:
@@ -128,7 +132,7 @@ class _Devices:
 
     def __init__(self, mount_of: MountOf, sys: Path) -> None:
         self.names: list[str] = []
-        self.memory = ""
+        self.memory = self.cached = ""
         self._mount_of, self._sys, self._steps = mount_of, sys, 0
 
     def below(self, mount: Mounted) -> None:
@@ -157,17 +161,26 @@ class _Devices:
         folder = self._sys / "class/block" / name
         if not name or name in self.names or text(folder / "stat") is None:
             return
-        self.names.append(name)
         if _MEMORY_DEVICE.match(name):
             self.memory = self.memory or name
-        elif backing := _backing(folder):
-            mount = self._mount_of(backing)
-            under = _Devices(self._mount_of, self._sys)
-            under._steps = self._steps
-            if mount:
+        under, backing = _Devices(self._mount_of, self._sys), _backing(folder)
+        under._steps = self._steps
+        if backing:
+            file = Path(backing[0].removesuffix(_DELETED))
+            mount = self._mount_of(str(file))
+            if mount and (file.parent if backing[0].endswith(_DELETED) else file).exists():  # else of another namespace
                 under.below(mount)
             if under.memory:
                 self.memory = self.memory or f"{name} is a file on {under.memory}"
+            elif not backing[1]:
+                under.cached = f"{name} has no direct I/O, and keeps its file in this machine's page cache"
+        else:
+            for slave in entries(folder / "slaves"):
+                under._add(slave.name)
+            self.memory = self.memory or under.memory
+        self.cached = self.cached or under.cached
+        # what is served from that cache is counted by the device all the same, and not by the one below
+        self.names += [one for one in under.names if one not in self.names] if under.cached else [name]
 
 
 def _counts(stat: Path) -> bool:
@@ -197,11 +210,12 @@ def _members(device: str, sys: Path) -> list[str]:
     return [name]
 
 
-def _backing(folder: Path) -> str | None:
-    """The file behind a loop device, or behind that which a partition of it is on; None for other devices."""
+def _backing(folder: Path) -> tuple[str, bool] | None:
+    """The file behind a loop device, or behind that which a partition of it is on, and whether I/O on it is direct;
+    None for other devices."""
     for loop in (folder / "loop", folder.resolve().parent / "loop"):
         if found := text(loop / "backing_file"):
-            return found.removesuffix(" (deleted)")
+            return found.rstrip("\n"), (text(loop / "dio") or "").strip() == "1"
     return None
 
 

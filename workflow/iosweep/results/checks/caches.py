@@ -22,7 +22,8 @@ def client_cache(s: Seen) -> Finding:
     """The client's cache took no part: O_DIRECT on a file system that is known to honor it, or each node read at least
     twice its memory, each byte counted once.
     """
-    direct, doubt = bool(s.point.options.get("o_direct")), fs_types.direct(s.fstype, s.mount)
+    cached = next((moved.cached for moved in s.run.moved.values() if moved.cached), None)
+    direct, doubt = bool(s.point.options.get("o_direct")), fs_types.direct(s.fstype, s.mount) or cached
     confirmed = s.parsed.evidence.confirms("o_direct")
     if s.phase.kind == "metadata" or not (direct or s.phase.reads):
         return NOT_APPLICABLE  # whether writes reach the storage is `durable`

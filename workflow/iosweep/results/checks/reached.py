@@ -154,11 +154,11 @@ def _witnesses(s: Seen, moved: Sequence[Moved]) -> Iterator[_Witness]:
     if kind.local:
         devices = ", ".join(dict.fromkeys(one.device for one in moved if one.device))
         why = _passes_by(s, moved)
-        if kind.block and trusts(s, "tool"):
+        if kind.block and trusts(s, "tool") and not any(one.cached for one in moved):
             own = _sums(moved, "tool_read_bytes", "tool_written_bytes")
             doubt = why if _calibrated(s, "tool") is None else ""
             yield _Witness("block devices, by the kernel's account of the tool", *own, doubt)
-        if trusts(s, "device"):
+        if devices and trusts(s, "device"):
             of_devices = _sums(moved, "device_read_bytes", "device_written_bytes")
             doubt = why if _calibrated(s, "device") is None else ""
             yield _Witness(f"the block device {devices}", *of_devices, doubt)
