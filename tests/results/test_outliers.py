@@ -179,3 +179,16 @@ def test_a_standstill_is_told_with_its_time_and_a_short_one_is_none() -> None:
     ):
         found = stall(values, interval_s, ops_per_s)
         assert bool(found) == bool(said) and (not found or said in found.text), values
+
+
+def test_a_square_wave_is_two_modes_whatever_its_period() -> None:
+    """A limit that throttles in bursts: also where the wave does not fit the windows."""
+    chance = random.Random(7)
+    for count, interval_s in ((60, 1.0), (120, 0.5), (600, 0.1)):
+        for period_s in (2, 3, 4, 5, 8, 12, 20):
+            for low in (0.1, 0.5):
+                wave = [low if (k * interval_s) % period_s < period_s / 2 else 1.0 for k in range(count)]
+                found = shape([1000 * chance.gauss(level, 0.03) for level in wave], interval_s, 1000, str)
+                assert found, (count, period_s, low)
+        for scatter in (0.1, 0.3):
+            assert not shape([1000 * chance.gauss(1, scatter) for _ in range(count)], interval_s, 1000, str)

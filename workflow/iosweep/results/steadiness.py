@@ -77,10 +77,11 @@ def shape(values: Sequence[float], interval_s: float, ops_per_s: float, words: W
     if mean <= 0 or most < WINDOWS:
         return None
     few, fine = windows(values, WINDOWS), windows(values, min(_MOST, most))
+    modes = _modes(windows(values, most), words)  # in windows of a second, a change within one would be a third level
     if max(few) - min(few) <= EXCURSION * mean:
-        return _modes(fine, words) if max(fine) > MODE_RATIO * min(fine) else None
+        return modes
     step_s = interval_s * len(values) / len(fine)
-    return _drift(few, words) or _level(fine, step_s, words) or _modes(fine, words)
+    return _drift(few, words) or _level(fine, step_s, words) or modes
 
 
 def enough(values: Sequence[float], interval_s: float, ops_per_s: float) -> bool:
