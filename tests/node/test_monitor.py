@@ -80,3 +80,13 @@ def test_what_a_node_does_is_read_from_its_files(tmp_path: Path, monkeypatch: py
     assert found["memory_available_bytes"][-1] == 4096
     assert watched.dirty_bytes() == 5 * 1024
     assert not any(name.startswith("other_cpus") for name in found)
+
+
+def test_how_long_our_own_process_stood_still(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for times, still_s in (((0.0, 1.0, 2.0), 0.0), ((0.0, 1.0, 15.0, 16.0), 13.0), ((0.0,), 0.0)):
+        clock = iter(times)
+        monkeypatch.setattr(monitor, "time", SimpleNamespace(monotonic=clock.__next__))
+        watched = Monitor(proc=tmp_path)
+        for _ in times:
+            watched.sample()
+        assert watched.still_s() == still_s, times

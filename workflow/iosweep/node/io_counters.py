@@ -65,8 +65,8 @@ class IoCounters:
 
     devices: names of the block devices below the target, in the kernel's terms (`sda1`, `dm-3`), none where they are
     not known. client: the file that counts, empty where there is none. memory: why the target is memory (`tmpfs`,
-    `loop0 is a file on tmpfs`), empty where it is not. cached: why I/O with O_DIRECT goes through the page cache all the
-    same; devices are then those below it. `proc`, `sys`: where the kernel's files are.
+    `loop0 is a file on tmpfs`), empty where it is not. cached: why O_DIRECT does not avoid the page cache; devices are
+    then those below it. `proc`, `sys`: where the kernel's files are.
     """
 
     def __init__(

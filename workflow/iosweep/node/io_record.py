@@ -16,9 +16,10 @@ class Moved(Part, frozen=True, kw_only=True):
     tool_*: of the tool's own processes, storage I/O (rusage: blocks of 512 bytes); device_*: of the block devices below
     the target, `device` names them; client_*: of the file system's client, between it and its servers, `client` names
     the file that counts; received, sent: of all network interfaces but the loopback. memory: why the target is memory
-    (`tmpfs`, `loop0 is a file on tmpfs`), empty where it is not known to be. cached: why O_DIRECT does not
-    keep I/O out of this machine's memory (a loop device without direct I/O); `device` is what is below. dirty_bytes: what waited in memory to be
-    written when the command began, for any file system.
+    (`tmpfs`, `loop0 is a file on tmpfs`), empty where it is not known to be. cached: why O_DIRECT does not keep I/O out
+    of this machine's memory (a loop device without direct I/O); `device` is what is below. dirty_bytes: what waited in
+    memory to be written when the command began, for any file system. still_s: the longest time that our own process
+    there, which reads these counters, stood still (it was stopped, or the machine was).
     """
 
     tool_read_bytes: Count | None = None
@@ -35,6 +36,7 @@ class Moved(Part, frozen=True, kw_only=True):
     memory: str = ""
     cached: str = ""
     dirty_bytes: Count | None = None
+    still_s: Seconds = 0.0
 
 
 class Counted(Part, frozen=True, kw_only=True):

@@ -13,6 +13,7 @@ import sys
 import time
 from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
@@ -129,6 +130,12 @@ class Monitor:
         first = dict(zip((one.name for one in QUANTITIES), self._samples[0].values, strict=True))
         waiting = first["dirty_bytes"] + first["writeback_bytes"]
         return None if math.isnan(waiting) else int(waiting)
+
+    def still_s(self) -> float:
+        """The longest time between two readings, beyond their interval."""
+        times = [one.at_s for one in self._samples]
+        longest = max((b - a for a, b in pairwise(times)), default=0.0)
+        return round(max(0.0, longest - self.interval_s), 3)
 
     def stream(self) -> bytes:
         """What was seen, for `of_nodes`; empty where that is a single reading."""

@@ -107,9 +107,11 @@ class Watch:
         moved = self._counters.moved(self._before, self._counters.read())
         self._stop.set()
         self._thread.join()
-        watched = Watched(moved=structs.replace(moved, dirty_bytes=self._monitor.dirty_bytes()))
         if self._looks:
             self._monitor.sample()
+        moved = structs.replace(moved, dirty_bytes=self._monitor.dirty_bytes(), still_s=self._monitor.still_s())
+        watched = Watched(moved=moved)
+        if self._looks:
             self._looks.append(self._reader.look())
             found = shares(self._looks, self._reader.client_is_process, self._bound, procfs.user)
             if found:

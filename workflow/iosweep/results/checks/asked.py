@@ -71,5 +71,8 @@ def clock(s: Seen) -> Finding:
         case None:
             return unchecked(f"{beside}, which is too short beside its start-up (up to {human_duration(most_s)})")
         case True:
+            still_s = max((moved.still_s for moved in s.run.moved.values()), default=0.0)
+            if not wall_clock.slow(timed_s, wall_s - timed_s - seen.untimed_s - still_s, most_s):
+                return failed(f"{beside}: our agent there stood still for {still_s:.2f} s (stopped?)", curable=True)
             return failed(f"{beside}: its clock is slow, or it did not time all that it did")
     return passed(beside)
