@@ -46,6 +46,17 @@ class TestSummary:
         alone = statistics([10.0])
         assert (alone.n, alone.sd, alone.interval, alone.ci95_share) == (1, None, None, None)
 
+    def test_iterations_of_a_tool_are_not_one_repetition(self) -> None:
+        own = {"kind": "metadata", "phase": "stat", "iterations": 5, "ops_per_s": 100.0, "min_ops_per_s": 20.0}
+        own |= {"metric": "ops_per_s", "max_ops_per_s": 400.0, "stddev_ops_per_s": 165.0}
+        (alone,) = summarize([row(**own)])
+        assert (found := alone.headline) and (found.n, found.iterations, found.low, found.high, found.sd) == (
+            1, 5, 20, 400, 165,
+        )  # fmt: skip
+        assert formats.spread(found, formats.OPS) != formats.spread(statistics([100.0]), formats.OPS)
+        (several,) = summarize([row(**own), row(repetition=2, **own)])
+        assert several.headline and (several.headline.low, several.headline.high) == (100, 100)
+
     def test_a_repetition_that_was_not_measured_is_counted_and_hides_no_figure(self) -> None:
         stopped = {"repetition": 2, "verdict": "missing", "reasons": "limits.time is spent", "ops_per_s": None}
         [half] = summarize([row(), row(**stopped)])

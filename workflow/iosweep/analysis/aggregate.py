@@ -53,9 +53,10 @@ class Statistics:
     median: float
     low: float
     high: float
-    sd: float | None  # of the sample; None for one repetition
+    sd: float | None  # of the sample; None for one repetition of one iteration
     values: tuple[float, ...] = ()  # of each repetition, in their order
     interval: Interval | None = None  # 95 %; None for fewer than three repetitions, unlike nodes, or a figure of zero
+    iterations: int = 1  # of a single repetition, which low, high and sd are then of (mdtest -i)
 
     @property
     def grade(self) -> Grade | None:
@@ -263,10 +264,22 @@ class _Columns:
             samples = [_sample(rows, column) if rows else None for rows in self._parts]
             intervals = iter(precision.intervals([sample for sample in samples if sample]))
             both = ((sample, next(intervals) if sample else None) for sample in samples)
+            found = (statistics(one.values, interval) if one and one.values else None for one, interval in both)
             self._known[column] = [
-                statistics(sample.values, interval) if sample and sample.values else None for sample, interval in both
+                _of_iterations(one, rows) if one and column == "ops_per_s" else one
+                for one, rows in zip(found, self._parts, strict=True)
             ]
         return self._known[column]
+
+
+def _of_iterations(found: Statistics, rows: Sequence[Row]) -> Statistics:
+    """With the range of the iterations that the tool itself summarizes, where that is all there is."""
+    number, *others = (row.iterations or 1 for row in rows if row.verdict in COUNTED)
+    if others or number < 2:
+        return found
+    own = next(row.figures for row in rows if row.verdict in COUNTED)
+    low, high = own.get("min_ops_per_s", found.low), own.get("max_ops_per_s", found.high)
+    return replace(found, low=low, high=high, sd=own.get("stddev_ops_per_s"), iterations=number)
 
 
 class _Figures(Mapping[str, Statistics]):

@@ -74,11 +74,18 @@ def size(value: float) -> str:
 def spread(statistics: Statistics, units: Sequence[Unit], interval: bool = True) -> str:
     """How far the repetitions agree: `± 2.1 % (95 % CI, n = 3)`, or their range where an interval says nothing."""
     if statistics.n == 1:
-        return "one repetition"
+        return single(statistics, units)
     doubt = "" if not interval or statistics.repeatable else "not repeatable: "
     if interval and not doubt and statistics.ci95_share is not None:
         return f"± {100 * statistics.ci95_share:.1f} % (95 % CI, n = {statistics.n})"
     return f"{doubt}{span_of(statistics, units)} (n = {statistics.n})"
+
+
+def single(statistics: Statistics, units: Sequence[Unit]) -> str:
+    """What a figure of one repetition is over: `one repetition`, or `5 iterations: 1.21 to 1.25 k ops/s`."""
+    if statistics.iterations == 1:
+        return "one repetition"
+    return f"{statistics.iterations} iterations: {span_of(statistics, units)}"
 
 
 def span_of(statistics: Statistics, units: Sequence[Unit]) -> str:

@@ -165,7 +165,7 @@ def _doubt(found: Choice, fails: Failed, shared: Shared) -> str:
 
 def _sureness(statistics: Statistics, units: Sequence[formats.Unit]) -> str:
     if statistics.n == 1:
-        return " (one repetition)"
+        return f" ({formats.single(statistics, units)})"
     if statistics.repeatable and statistics.ci95_share is not None:
         return f" ± {100 * statistics.ci95_share:.1f} %"
     doubt = "" if statistics.repeatable else ", not repeatable"

@@ -9,7 +9,6 @@ from iosweep.analysis import caveats, formats, titles
 from iosweep.analysis.aggregate import Result, Statistics, distinct, known_or_not, of_points, phase_order
 from iosweep.analysis.data import Campaign, Value
 from iosweep.analysis.slices import axes_of, split
-from iosweep.results.precision import COUNTED
 from iosweep.text import human_count
 from iosweep.tools.axes import NODES
 from iosweep.tools.mdtest.options import OPTIONS, ROWS
@@ -89,7 +88,7 @@ def _metadata(
     columns = tuple(titles.named(across, value) for value in shown)
     if alone:
         columns = tuple(
-            name for name, figure in _APART.items() if any((f := _figure(r)) and figure(f) for r in results)
+            name for name, figure in _APART.items() if any((f := r.headline) and figure(f) for r in results)
         )
     rows = []
     for phase in sorted({result.phase for result in results}, key=phase_order):
@@ -114,12 +113,12 @@ def _metadata(
 
 #: Columns of a table of one value of its axis: those of mdtest, and what tells how sure the mean is.
 _APART: dict[str, Callable[[Statistics], str]] = {
-    "max": lambda found: formats.number(found.high) if found.n > 1 else "",
-    "min": lambda found: formats.number(found.low) if found.n > 1 else "",
+    "max": lambda found: formats.number(found.high) if found.sd is not None else "",
+    "min": lambda found: formats.number(found.low) if found.sd is not None else "",
     "mean": lambda found: formats.number(found.mean),
     "std dev": lambda found: "" if found.sd is None else formats.number(found.sd),
     "95 % CI": lambda found: f"± {100 * found.ci95_share:.1f} %" if found.ci95_share is not None else "",
-    "n": lambda found: str(found.n),
+    "n": lambda found: str(found.n * found.iterations),
 }
 
 
@@ -127,7 +126,7 @@ def _apart(result: Result | None, name: str) -> Cell:
     """The cell of one of _APART. The mean carries the verdict."""
     if name == "mean":
         return replace(_stacked(result), lines=())
-    found = _figure(result) if result else None
+    found = result.headline if result else None
     return Cell(_APART[name](found), (), "", minor=True) if found else _NOTHING
 
 
@@ -135,7 +134,7 @@ def _stacked(result: Result | None) -> Cell:
     """The mean, and below it the confidence interval, smallest, largest and standard deviation."""
     if result is None:
         return _NOTHING
-    found = _figure(result)
+    found = result.headline
     if found is None:
         return Cell("", (), result.verdict)
     lines = []
@@ -145,20 +144,9 @@ def _stacked(result: Result | None) -> Cell:
         if found.ci95_share is not None:
             lines.append(f"± {100 * found.ci95_share:.1f} % (95 % CI)")
         lines.append(f"min {formats.number(found.low)}, max {formats.number(found.high)}")
-        of = "" if found is result.headline else " iterations"
-        lines.append(f"std dev {formats.number(found.sd)} (n = {found.n}{of})")
+        of = " iterations" if found.iterations > 1 else ""
+        lines.append(f"std dev {formats.number(found.sd)} (n = {found.n * found.iterations}{of})")
     return Cell(formats.number(found.mean), tuple(lines), result.verdict)
-
-
-def _figure(result: Result) -> Statistics | None:
-    """The rate over the repetitions; of a single one, over the iterations that mdtest itself summarizes (-i)."""
-    found = result.headline
-    counted = [row for row in result.rows if row.verdict in COUNTED and not row.confirms]
-    if found is None or len(counted) != 1 or (counted[0].iterations or 1) < 2:
-        return found
-    own, number = counted[0].figures, counted[0].iterations or 1
-    low, high = own.get("min_ops_per_s", found.low), own.get("max_ops_per_s", found.high)
-    return replace(found, n=number, low=low, high=high, sd=own.get("stddev_ops_per_s"))
 
 
 # WEKA
