@@ -148,14 +148,12 @@ class Dag:
 
     def minutes(self, allocation: str, attempt: int = 1) -> int:
         """The wall time of its job at its `attempt`-th submission."""
-        limit_min = self.site.limit_min if self.site else None
-        return submission.minutes(self.left_s.get(allocation, 0.0), attempt, limit_min)
+        return submission.minutes(self.left_s.get(allocation, 0.0), attempt, self.site.limit_min if self.site else None)
 
     @property
     def retries(self) -> int:
         """How often the job of an allocation is submitted again."""
-        limit_min = self.site.limit_min if self.site else None
-        return submission.retries(max(self.left_s.values(), default=0.0), limit_min) if self.site else 0
+        return submission.retries(max(self.left_s.values(), default=0.0), self.site.limit_min) if self.site else 0
 
     def text(self, allocation: str, minutes: int | None = None) -> str:
         """`2 nodes: 24 points, 72 repetitions left, 3 h 10 min, 4.1 TiB written`

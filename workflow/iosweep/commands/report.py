@@ -99,22 +99,18 @@ def write_output(file: Path, render: Callable[[], bytes], exit_code: int) -> Non
         if file.exists() and not file.is_file():  # a pipe or a device keeps nothing
             file.write_bytes(content)
             return
-        if _kind(_beginning(file)) not in (None, _kind(content)):
-            why = f"{file} exists and was not made by this command: it is left alone; remove it, or name another file"
-            raise CommandError(why, exit_code)
+        if file.exists():
+            with file.open("rb") as there:
+                before = there.read(_FIRST_BYTES)
+            if before and _kind(before) != _kind(content):
+                why = "exists and was not made by this command: it is left alone; remove it, or name another file"
+                raise CommandError(f"{file} {why}", exit_code)
         with safe_paths.folder(file.parent) as folder:
             folder.write(file.name, content)
     except OSError as error:
         raise CommandError(f"{file} cannot be written: {error.strerror or error}", exit_code) from None
 
 
-def _beginning(file: Path) -> bytes:
-    with contextlib.suppress(FileNotFoundError), file.open("rb") as there:
-        return there.read(_FIRST_BYTES)
-    return b""
-
-
 def _kind(content: bytes) -> bytes | None:
-    """What an output says that it is; b"" of what does not say it, None of nothing."""
     found = _KIND.search(content[:_FIRST_BYTES])
-    return found[0] if found else b"" if content else None
+    return found[0] if found else None

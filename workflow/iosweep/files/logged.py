@@ -21,8 +21,13 @@ _LAST_BYTES = 2000
 def why_ended(results: Path, log: str) -> str:
     """The reason with which a command ended early, by the last line of its log; empty if that is another line: a
     result, a note. Raises OSError."""
-    line = safe_paths.end(results, log, _LAST_BYTES).decode("utf-8", "replace").strip().rpartition("\n")[2]
+    line = last_line(results, log)
     return printable(line.removeprefix(ENDED)) if line.startswith(ENDED) else ""
+
+
+def last_line(results: Path, log: str) -> str:
+    """The last line of a log that is not blank. Raises OSError."""
+    return safe_paths.end(results, log, _LAST_BYTES).decode("utf-8", "replace").strip().rpartition("\n")[2]
 
 
 def opened(log: Path, results: Path) -> TextIO:

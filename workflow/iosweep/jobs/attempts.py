@@ -5,6 +5,7 @@ The Snakefile makes one `Attempts` and hands it over; the executor plugin, in th
 
 from __future__ import annotations
 
+import contextlib
 import enum
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
@@ -13,7 +14,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from iosweep.errors import ConfigError
-from iosweep.files import safe_paths
+from iosweep.files import logged
 from iosweep.jobs import submission
 from iosweep.plan.forecast import Longest
 from iosweep.results.campaign_documents import Refusal
@@ -192,16 +193,11 @@ class Attempts:
         return Next.FREE if waits or progress else Next.RETRY
 
 
-#: What is read of a log's end.
-_MOST_BYTES = 1 << 16
-
-
 def _last_line(log: Path) -> str:
-    try:
-        lines = safe_paths.end(log.parent, log.name, _MOST_BYTES).decode("utf-8", "replace").split("\n")
-    except OSError:
-        lines = []
-    return next((line.strip() for line in reversed(lines) if line.strip()), f"see {log}")
+    with contextlib.suppress(OSError):
+        if line := logged.last_line(log.parent, log.name):
+            return line
+    return f"see {log}"
 
 
 _handed_over: Attempts | None = None
