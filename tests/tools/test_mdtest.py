@@ -268,6 +268,12 @@ def test_iterations_that_scatter_are_no_rate() -> None:
     assert verdicts(wide) == ["valid", "suspect", *["valid"] * 3]
 
 
+def test_a_run_lasts_no_longer_than_its_dates_say() -> None:
+    for end, verdict in (("08:00:41", "valid"), ("08:00:30", "suspect"), ("07:00:00", "valid")):  # set back
+        text = run().replace("finished at 11/20/2026 09:30:00", f"finished at 11/20/2026 {end}")
+        assert verdicts(of(text)) == [verdict] * 5, end
+
+
 def test_a_deadline_bounds_the_files_that_were_created() -> None:
     """A rate of the files that were asked for is none of those that were there at the deadline."""
     for rate, verdict in ((4000.0, "valid"), (1e6, "invalid")):

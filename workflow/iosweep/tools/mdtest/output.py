@@ -31,8 +31,8 @@ _SCATTER = 0.5
 #: mdtest sleeps before it starts (4.x).
 _SLEEP_S = 1.0
 _PHASES = {row: phase for phase, row in ROWS.items()}
-#: How mdtest prints a date.
-_DATE = "%m/%d/%Y %H:%M:%S"
+#: How mdtest prints a date, and how exact that is.
+_DATE, _DATE_S = "%m/%d/%Y %H:%M:%S", 1.0
 
 
 @lru_cache(1)
@@ -198,15 +198,21 @@ def _of_rows(run: Run, where: str, places: Mapping[str, int], alone: bool) -> It
             yield ReadingProblem(severity, f"{where}{text}")
         else:
             yield from (ReadingProblem(severity, f"{where}{text}", index) for index in places.values())
+    timed_s = 0.0
     for name, index in places.items():
         for severity, text in _of_row(run, name):
             yield ReadingProblem(severity, f"{where}{name}: {text}", index)
         rate = 0 if name in run.doubts else run.rates[name].mean
         if rate and run.items and run.tasks:
             runtime_s = run.items * run.tasks / rate
+            timed_s += runtime_s * (run.iterations or 1)
             if short := too_short(runtime_s, CLOCK_S):
                 why = f"was over after {runtime_s * 1000:.3g} ms, which is mostly barriers and ticks of the clock"
                 yield ReadingProblem(short, f"{where}{name} {why}", index)
+    dates = (wall_clock.date(text, _DATE) for text in (run.began, run.ended))
+    wall_s = wall_clock.seconds(*dates)
+    if wall_s is not None and (why := wall_clock.fast(timed_s, wall_s, _DATE_S)):
+        yield from (ReadingProblem("suspect", f"{where}{why}", index) for index in places.values())
 
 
 def _of_row(run: Run, name: str) -> Iterator[tuple[ProblemSeverity, str]]:
