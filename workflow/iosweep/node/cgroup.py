@@ -1,35 +1,48 @@
-"""CPU quotas: how often the kernel stopped a control group of this process, because it had used up its share."""
+"""Control groups of this process: how often the kernel stopped one, because it had used up its share of CPU time, and
+whether one limits I/O."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 
 from iosweep.node import procfs
 from iosweep.node.cpu_record import Throttled
 
-#: Where control groups are mounted: version 2, alone and beside version 1; the CPU controller of version 1.
-_MOUNTS = {False: ("", "unified"), True: ("cpu,cpuacct", "cpu")}
+#: Where control groups are mounted: version 2, alone and beside version 1; the controllers of version 1.
+_MOUNTS = {"": ("", "unified"), "cpu": ("cpu,cpuacct", "cpu"), "blkio": ("blkio",)}
+_LIMITS = ("io.max", *(f"blkio.throttle.{way}_{unit}_device" for way in ("read", "write") for unit in ("bps", "iops")))
+_ROOT = Path("/sys/fs/cgroup")
 
 
-def quotas(membership: str | None = None, root: Path = Path("/sys/fs/cgroup")) -> dict[Path, Throttled]:
-    """What each control group of this process has counted since it was made, by its cpu.stat.
+def quotas(membership: str | None = None, root: Path = _ROOT) -> dict[Path, Throttled]:
+    """What each control group of this process has counted since it was made, by its cpu.stat. `membership`: the text of
+    /proc/self/cgroup."""
+    files = (folder / "cpu.stat" for folder in _groups("cpu", membership, root))
+    return {file: _counts(text) for file in files if (text := procfs.text(file)) is not None}
 
-    A group counts its own quota only, so those above it are read as well: schedulers and container engines set theirs
-    there. `membership`: the text of /proc/self/cgroup.
-    """
+
+def io_limits(devices: Collection[str], membership: str | None = None, root: Path = _ROOT) -> str:
+    """The limits of I/O that control groups of this process set on block devices (`8:0`); empty without."""
+    found = []
+    for folder in _groups("blkio", membership, root) if devices else ():
+        for name in _LIMITS:
+            lines = (procfs.text(folder / name) or "").splitlines()
+            found += [f"{name} {line}" for line in lines if line.partition(" ")[0] in devices]
+    return ", ".join(dict.fromkeys(found))
+
+
+def _groups(controller: str, membership: str | None, root: Path) -> Iterator[Path]:
+    """Where the groups of this process are, by both versions, and those above them: schedulers and container engines
+    set their limits there, and a group shows its own only."""
     if membership is None:
         membership = procfs.read("self", "cgroup").decode("utf-8", "replace")
-    found = {}
-    for controllers, path in re.findall(r"^\d+:(|[^:]*\bcpu\b[^:]*):(/.*)$", membership, re.MULTILINE):
+    for controllers, path in re.findall(rf"^\d+:(|[^:]*\b{controller}\b[^:]*):(/.*)$", membership, re.MULTILINE):
         inner = Path("/" if ".." in Path(path).parts else path)  # `..`: above what this container sees
-        for mount in _MOUNTS[bool(controllers)]:
+        for mount in _MOUNTS[controller if controllers else ""]:
             for group in (inner, *inner.parents):
-                file = root / mount / str(group).lstrip("/") / "cpu.stat"
-                if (text := procfs.text(file)) is not None:
-                    found[file] = _counts(text)
-    return found
+                yield root / mount / str(group).lstrip("/")
 
 
 def _counts(stat: str) -> Throttled:

@@ -110,6 +110,12 @@ class IoCounters:
             cached=self.cached,
         )
 
+    def disks(self) -> list[str]:
+        """The numbers (`8:0`) of the disks below the target, of which limits of I/O speak."""
+        folders = [(self._sys / "class/block" / name).resolve() for name in self.devices]
+        whole = [one.parent if (one / "partition").exists() else one for one in folders]
+        return [(text(one / "dev") or "").strip() for one in whole]
+
     def _device(self) -> Bytes | None:
         return _sum(disk(text(file) or "") for file in self._stats)
 

@@ -19,7 +19,8 @@ class Moved(Part, frozen=True, kw_only=True):
     (`tmpfs`, `loop0 is a file on tmpfs`), empty where it is not known to be. cached: why O_DIRECT does not keep I/O out
     of this machine's memory (a loop device without direct I/O); `device` is what is below. dirty_bytes: what waited in
     memory to be written when the command began, for any file system. still_s: the longest time that our own process
-    there, which reads these counters, stood still (it was stopped, or the machine was).
+    there, which reads these counters, stood still (it was stopped, or the machine was). io_limit:
+    limits of control groups on these devices.
     """
 
     tool_read_bytes: Count | None = None
@@ -37,6 +38,7 @@ class Moved(Part, frozen=True, kw_only=True):
     cached: str = ""
     dirty_bytes: Count | None = None
     still_s: Seconds = 0.0
+    io_limit: str = ""
 
 
 class Counted(Part, frozen=True, kw_only=True):

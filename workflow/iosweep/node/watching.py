@@ -110,6 +110,7 @@ class Watch:
         if self._looks:
             self._monitor.sample()
         moved = structs.replace(moved, dirty_bytes=self._monitor.dirty_bytes(), still_s=self._monitor.still_s())
+        moved = structs.replace(moved, io_limit=cgroup.io_limits(self._counters.disks()))
         watched = Watched(moved=moved)
         if self._looks:
             self._looks.append(self._reader.look())

@@ -50,6 +50,7 @@ CHECKS: tuple[Check, ...] = (
     Check("suspect", amounts.plausible),
     Check("suspect", interference.other_load),
     Check("suspect", interference.cpu_quota),
+    Check("suspect", interference.io_limit),
     Check("suspect", interference.other_io),
     Check("suspect", nodes.exclusive),
     Check("invalid", cpus.pinned),

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from iosweep.node import fs_types
 from iosweep.node.cpu_record import Load, Other
 from iosweep.node.io_record import Moved
-from iosweep.results.checks.finding import SHOWN_NODES, Finding, Seen, failed, passed, unchecked
+from iosweep.results.checks.finding import NOT_APPLICABLE, SHOWN_NODES, Finding, Seen, failed, passed, unchecked
 from iosweep.results.checks.reached import trusts
 from iosweep.units import human_size
 
@@ -87,6 +87,19 @@ def cpu_quota(s: Seen) -> Finding:
     if found.stopped > _STOPPED * found.periods and found.stopped_s > _STOPPED_TIME * load.window_s:
         return failed(told)
     return passed(told)
+
+
+def io_limit(s: Seen) -> Finding:
+    """No control group limits I/O on the block devices below the target: the limit would be what is measured."""
+    if not fs_types.of(s.fstype).local:
+        return NOT_APPLICABLE
+    for host, moved in s.run.moved.items():
+        if moved.io_limit:
+            return failed(f"a control group limits I/O on {moved.device}{_on(s, host)}: {moved.io_limit}")
+    devices = ", ".join(dict.fromkeys(one.device for one in s.run.moved.values() if one.device))
+    if not devices:
+        return unchecked("the block devices below the target are not known")
+    return passed(f"no control group limits I/O on {devices}")
 
 
 class _Way(NamedTuple):
