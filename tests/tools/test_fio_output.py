@@ -141,6 +141,15 @@ def test_columns_are_those_of_the_options() -> None:
         (lambda job: job.update(write=job["read"]) or job["job options"].update(rw="randrw", verify="crc32c"),
          "invalid", "verify"),
         (lambda job: job.update({"iodepth_level": {"1": 100.0}}), "suspect", "depth 4"),
+        (lambda job: job["job options"].update(rw="randread:8"), "invalid", "randread:8"),
+        (lambda job: job["job options"].update(percentage_random="0"), "invalid", "percentage_random=0"),
+        (lambda job: job.pop("read"), "invalid", "unified_rw_reporting"),
+        (lambda job: job["job options"].update(flow="8"), "suspect", "flow=8"),
+        (lambda job: job.update(job_runtime=1800) or job["job options"].update(numjobs="4", runtime="0"),
+         "suspect", "group_reporting"),
+        (lambda job: job.update(job_runtime=9000) or job["read"].update(io_bytes=1), "invalid", "group_reporting"),
+        (lambda job: job.update(write=job["read"], job_runtime=4000)
+         or job["job options"].update(rw="randwrite", verify="md5", verify_backlog="8"), "suspect", "verify_backlog"),
     ],
 )  # fmt: skip
 def test_what_makes_a_row_invalid_or_suspect(
@@ -150,6 +159,58 @@ def test_what_makes_a_row_invalid_or_suspect(
     assert [found.verdict(at) for at, _ in enumerate(found.rows)] == [expected] * bool(expected)
     assert any(why in text for text in texts(found)), texts(found)
     assert any("ops_per_s" in row for row in found.rows) == (expected == "suspect")
+
+
+@pytest.mark.parametrize(
+    ("given", "columns"),
+    [
+        # of two names of one setting, the last one counts
+        ({"direct": "1", "buffered": "1"}, {"o_direct": False}),
+        ({"buffered": "1", "direct": "1"}, {"o_direct": True}),
+        ({"buffered": "0"}, {"o_direct": True}),
+        ({"rw": "randrw", "rwmixwrite": "30"}, {"phase": "rand_mixed", "read_percent": 70}),
+        ({"rw": "randrw", "rwmixread": "60", "rwmixwrite": "30"}, {"read_percent": 70}),
+        ({"rw": "randrw", "rwmixwrite": "0"}, {"phase": "rand_read"}),
+        ({"bs": "4KiB"}, {"transfer_size_bytes": 4000}),
+        ({"kb_base": "1000", "bs": "4k"}, {"transfer_size_bytes": 4000}),
+        ({"kb_base": "1000", "bs": "4KiB"}, {"transfer_size_bytes": 4096}),
+        ({"bs": "4k", "kb_base": "1000"}, {"transfer_size_bytes": 4096}),
+        ({"kb_base": "1000"}, {"transfer_size_bytes": 4096}),
+        ({}, {"phase": "seq_read"}),
+        (None, {"phase": "seq_read", "o_direct": False}),
+    ],
+)  # fmt: skip
+def test_options_mean_what_fio_makes_of_them(given: dict[str, str] | None, columns: dict[str, object]) -> None:
+    row = edited(lambda job: job.update({"job options": given})).rows[0]
+    assert {name: row.get(name) for name in columns} == columns
+
+
+def test_a_setting_of_a_section_counts_whatever_the_global_ones_say() -> None:
+    document = json.loads(FILES["own_rand_read"])
+    document["jobs"][0]["job options"] = {"rw": "randread", "direct": "0"}
+    document["global options"] = {"direct": "1", "buffered": "0"}
+    assert read(json.dumps(document, indent=2).encode()).rows[0]["o_direct"] is False
+
+
+def test_a_run_that_its_size_ends_before_its_time_was_not_interrupted(short_runs_are_good: None) -> None:
+    moved = json.loads(FILES["own_rand_read"])["jobs"][0]["read"]["io_bytes"]
+    for size in ({"size": str(moved)}, {"size": "1g", "io_size": str(moved // 2), "loops": "2"}, {"filesize": "1g"}):
+        found = edited(
+            lambda job, size=size: job.update(
+                {"job options": {"rw": "randread", "iodepth": "4", "runtime": "9", "numjobs": "2"} | size}
+            )
+        )
+        assert (texts(found), found.verdict(0)) == ([], "valid"), size
+
+
+def test_reports_that_began_at_other_times_are_never_added_up(short_runs_are_good: None) -> None:
+    for apart_ms, verdict in ((2, "valid"), (100, "suspect"), (1001, "invalid")):
+        document = json.loads(FILES["own_rand_read"])
+        job = document["jobs"][0] | {"job_runtime": 1000, "iodepth_level": {"8": 100.0}}
+        job["job options"] |= {"iodepth": "8"}
+        document["jobs"] = [job | {"job_start": 10**12 + late} for late in (0, apart_ms)]
+        found = read(json.dumps(document, indent=2).encode())
+        assert (len(found.rows), found.verdict(0)) == (1, verdict), apart_ms
 
 
 LAST_BIN = dict.fromkeys(("50.000000", "99.000000"), 17_112_760_320)

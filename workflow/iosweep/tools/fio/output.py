@@ -32,7 +32,7 @@ from iosweep.tools.fio.records import (
     reason,
 )
 from iosweep.tools.reading import Cell, Reading, ReadingProblem, too_short, too_short_to_be_steady
-from iosweep.units import parse_size
+from iosweep.units import MOST_BYTES
 
 #: Direction (`read`, `write`) -> fio's block of it; only those that the phase asks for.
 Parts = Mapping[str, Direction]
@@ -283,7 +283,7 @@ _FEWER = 0.9
 _FLUSHING = ("end_fsync", "fsync", "fdatasync", "fsync_on_close", "sync")
 _OFF = re.compile(r"(?:0[a-z]*,?)+|none")
 #: Options that hold a job's rate down.
-_LIMITS = ("rate", "rate_iops", "thinktime", "read_iolog")
+_LIMITS = ("rate", "rate_iops", "thinktime", "read_iolog", "flow")
 _SECONDS = {"us": 1e-6, "ms": 1e-3, "": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 _OF_CAMPAIGNS = ("sum_of_rates_ops_per_s", "sum_of_rates_bytes_per_s")
 
@@ -394,7 +394,7 @@ def _workloads(found: Document, entries: Sequence[Entry], sections: Mapping[str,
 
 def _report(found: Document, entry: Entry, section: Options) -> _Report:
     """`section`: its options in a job file, for client mode, where fio prints those of the first section only."""
-    if not entry.options and not section:
+    if found.client_stats is not None and not entry.options and not section:
         raise Wrong(
             "fio did not print the options of this job: what ran is not known; put its job file before the JSON"
             " (`iosweep ingest --job-file`)"
@@ -403,17 +403,22 @@ def _report(found: Document, entry: Entry, section: Options) -> _Report:
     if isinstance(shared, list):  # from 3.39 on, one for each host
         own = (entry.hostname, entry.port)
         shared = next((one for one in shared if (one.get("hostname"), one.get("port")) == own), {})
-    options = {**{name: str(value) for name, value in shared.items()}, **(entry.options or section)}
+    own_options = entry.options or section
+    # in the order in which fio takes them
+    options = {**{name: str(value) for name, value in shared.items() if name not in own_options}, **own_options}
     engine = options.get("ioengine", "")
     if engine in ENGINE.values():
         phase = PHASES[next(name for name, own in ENGINE.items() if own == engine)]
         parameters: Row = {"phase": phase.name, "kind": "metadata", "metric": phase.metric, "ioengine": engine}
         return _Report(entry, options, phase, parameters)
-    rw = options.get("rw", "read").partition(":")[0].replace("readwrite", "rw")
-    if engine in _DIRECTORIES or rw not in RW.values():
+    rw = options.get("rw", "read").replace("readwrite", "rw")
+    if engine in _DIRECTORIES or rw not in RW.values():  # `randread:8` is mostly sequential
         raise Wrong(f"not read: jobs with {f'ioengine={engine}' if engine in _DIRECTORIES else f'rw={rw}'}")
+    share = options.get("percentage_random", "100")
+    if rw.startswith("rand") and set(share.split(",")) != {"100"}:
+        raise Wrong(f"not read: jobs with rw={rw} of which percentage_random={share}")
     if rw.endswith("rw"):  # a mix of one is none
-        alone = {"100": "read", "0": "write"}.get(options.get("rwmixread", ""))
+        alone = {None: "", 100: "read", 0: "write"}.get(_read_percent(options))
         rw = rw.replace("rw", alone) if alone else rw
     phase = PHASES[next(name for name, own in RW.items() if own == rw)]
     return _Report(entry, options, phase, _parameters(entry, options, phase))
@@ -422,30 +427,49 @@ def _report(found: Document, entry: Entry, section: Options) -> _Report:
 def _parameters(entry: Entry, options: Options, phase: Phase) -> Row:
     """Columns of a data job, with fio's own defaults for what its options do not have."""
     split = "bssplit" in options or "bsrange" in options
-    files = max(_size(options.get("nrfiles")) or 1, 1)
-    size = _size(options.get("filesize"))
-    whole = _size(options.get("size"))
+    files = max(_size(options, "nrfiles") or 1, 1)
+    size = _size(options, "filesize")
+    whole = _size(options, "size")
+    last = _last(options, "direct", "buffered")
     found: Mapping[str, Cell | None] = {
         "phase": phase.name,
         "kind": "data",
         "metric": phase.metric,
-        "transfer_size_bytes": None if split else _size(options.get("bs", "4k")),
-        "queue_depth": entry.latency_depth if _given(options, "latency_target") else _size(options.get("iodepth", "1")),
+        "transfer_size_bytes": None if split else _size(options, "bs", 4096),
+        "queue_depth": entry.latency_depth if _given(options, "latency_target") else _size(options, "iodepth", 1),
         "file_size_bytes": size or (whole // files if whole else None),
         "ioengine": options.get("ioengine"),
-        "o_direct": _given(options, "direct"),
+        "o_direct": _given(options, last) == (last == "direct"),
         "fsync": any(_given(options, name) for name in _FLUSHING) if phase.writes else None,
-        "read_percent": _size(options.get("rwmixread", "50")) if phase.reads and phase.writes else None,
+        "read_percent": _read_percent(options) if phase.reads and phase.writes else None,
     }
     return {name: value for name, value in found.items() if value is not None}
 
 
-def _size(text: str | None) -> int | None:
-    """A size or a count; None without, and for a range, a split, a percentage, or a size for each direction."""
-    try:
-        return parse_size(re.sub(r"(?i)(?<=[kmgtp])[ib]$", "", text)) if text else None
-    except ValueError:
+def _last(options: Options, name: str, other: str) -> str:
+    """Which of two names of one setting counts: the one that is given last."""
+    return next((one for one in reversed([*options]) if one in (name, other)), name)
+
+
+def _read_percent(options: Options) -> int | None:
+    last = _last(options, "rwmixread", "rwmixwrite")
+    percent = _size(options, last, 50)
+    return 100 - percent if percent is not None and last == "rwmixwrite" else percent
+
+
+def _size(options: Options, name: str, default: int | None = None) -> int | None:
+    """A size or a count; None for a range, a split, a percentage, or a size for each direction.
+
+    What `k` and `kib` are depends on kb_base, where that is given before: one is 1024 and the other 1000.
+    """
+    if name not in options:
+        return default
+    if not (match := re.fullmatch(r"(\d{1,19})(?:([kmgtp])(ib|i|b)?)?", options[name].lower())):
         return None
+    thousand = options.get("kb_base") == "1000" and "kb_base" in [*options][: [*options].index(name)]
+    unit = 1000 if thousand != (match[3] == "ib") else 1024
+    size = int(match[1]) * unit ** " kmgtp".index(match[2] or " ")
+    return size if size <= MOST_BYTES else None
 
 
 def _row(reports: Sequence[_Report], doubts: list[str]) -> Row:
@@ -454,7 +478,7 @@ def _row(reports: Sequence[_Report], doubts: list[str]) -> Row:
     options, phase, parameters = first.options, first.phase, first.parameters
     each_host = Counter((one.entry.hostname, one.entry.port) for one in reports)
     most, jobs = max(each_host.values()), len({one.entry.jobname for one in reports})
-    numjobs = _size(options.get("numjobs", "1")) or 1
+    numjobs = _size(options, "numjobs") or 1
     own = numjobs if most == 1 else 1  # workers of an entry
     if most > 1 and any(count != numjobs * jobs for count in each_host.values()):
         doubts.append(f"{most} reports of workers, where numjobs={numjobs}")
@@ -466,6 +490,13 @@ def _row(reports: Sequence[_Report], doubts: list[str]) -> Row:
     else:
         figures = {name: value for name, value in together(nodes, phase).items() if name not in _OF_CAMPAIGNS}
         runtimes = [parsed.figures["runtime_s"] for parsed, _ in nodes.values()]
+        starts = [one.entry.job_start / 1000 for one in reports if one.entry.job_start]  # of one clock
+        apart_s = max(starts) - min(starts) if starts and len(each_host) == 1 else 0.0
+        if apart_s > 0.02 * max(runtimes):
+            why = f"the {len(nodes)} reports began {apart_s:.2f} s apart: their rates, of other times, do not add up"
+            if apart_s > 0.5 * min(runtimes):
+                raise Wrong(why)
+            doubts.append(why)
         if max(runtimes) - min(runtimes) > 0.02 * max(runtimes):
             span = f"{min(runtimes):.2f} to {max(runtimes):.2f} s"
             doubts.append(
@@ -503,13 +534,6 @@ def _checked(report: _Report, workers: int) -> Node:
         raise Wrong("verify reads what was written, and fio counts that among the reads of the mix")
     if seen.unasked_directions and not verifies:
         raise Wrong(f"{' and '.join(seen.unasked_directions)} was done that the job does not ask for")
-    moved, slack = seen.transferred_bytes or 0, 0.01 + 2 * CLOCK_S / max(figures["runtime_s"], CLOCK_S)
-    size = parameters.get("transfer_size_bytes")
-    by_ops = figures["ops"] * size if isinstance(size, int) else moved
-    if _given(options, "latency_target") and isinstance(size, int):  # ends with I/Os in flight, which are counted
-        by_ops = max(by_ops - workers * size * (_size(options.get("iodepth")) or 1), min(by_ops, moved))
-    if any(abs(other - moved) > slack * moved for other in (seen.rate_times_runtime_bytes, by_ops)):
-        raise Wrong("bytes, operations, rate and time do not agree")
     window = max(part.runtime for part in parts.values())
     if verifies:  # which reads after the writes
         window = entry.direction("read").runtime + entry.direction("write").runtime
@@ -517,6 +541,13 @@ def _checked(report: _Report, workers: int) -> Node:
     about = f"the entry adds up the time of about {total / max(window, 1):.1f} workers, and numjobs is {workers}"
     if total > workers * (window + 1) * 1.01 + 1:
         raise Wrong(f"{about}: group_reporting merged sections, whose options may differ")
+    moved, slack = seen.transferred_bytes or 0, 0.01 + 2 * CLOCK_S / max(figures["runtime_s"], CLOCK_S)
+    size = parameters.get("transfer_size_bytes")
+    by_ops = figures["ops"] * size if isinstance(size, int) else moved
+    if _given(options, "latency_target") and isinstance(size, int):  # ends with I/Os in flight, which are counted
+        by_ops = max(by_ops - workers * size * (_size(options, "iodepth") or 1), min(by_ops, moved))
+    if any(abs(other - moved) > slack * moved for other in (seen.rate_times_runtime_bytes, by_ops)):
+        raise Wrong("bytes, operations, rate and time do not agree")
     each = _FEWER * min(window, 1000 * asked_s) if asked_s and window >= _SHORTEST * 1000 * asked_s else 0
     if workers > 1 and entry.job_runtime is not None and total < max(workers * each, 1.01 * window - 2):
         raise Wrong(f"{about}: others did not run, or are not in it")
@@ -530,12 +561,22 @@ def _doubts(row: Row, reports: Sequence[_Report]) -> Iterator[str]:
     limits = [f"{name}={options[name]}" for name in _LIMITS if _given(options, name)]
     if limits:
         yield f"{', '.join(limits)[:100]} limits the rate"
+    if _given(options, "verify") and _given(options, "verify_backlog"):
+        yield "verify_backlog: the time is shared with reads that verify"
+    workers_s = sum(one.entry.job_runtime or ran_s * 1000 for one in reports) / 1000
+    if len(reports) == 1 and workers_s < _FEWER * ran_s * int(row["tasks"]):
+        yield (
+            f"{row['tasks']} workers ran for {workers_s:.2f} s together, of which one did for {ran_s:.2f} s: others"
+            " ended early, or group_reporting merged sections"
+        )
     if asked_s and ran_s > _LONGEST * asked_s:
         yield f"ran for {ran_s:.2f} s of {asked_s:.2f} s"
     elif asked_s and ran_s < _SHORTEST * asked_s:
         moved = int(row.get("bytes_read", 0)) + int(row.get("bytes_written", 0))
-        whole = _size(options.get("io_size", options.get("size"))) or 0
-        complete = not _given(options, "time_based") and moved in (whole * len(reports), whole * int(row["tasks"]))
+        whole = _size(options, "io_size" if "io_size" in options else "size")
+        whole = whole and whole * (_size(options, "loops") or 1)  # without one, of the files, whose sizes are not told
+        complete = whole is None or moved in (whole * len(reports), whole * int(row["tasks"]))
+        complete &= not _given(options, "time_based")
         ended = first.entry.steadystate.attained == 1 or _given(options, "latency_target")
         if not complete and not ended:
             yield f"ran for {ran_s:.2f} s of {asked_s:.2f} s: interrupted"

@@ -89,10 +89,10 @@ class Entry(msgspec.Struct, frozen=True):
     options: dict[str, str] | None = msgspec.field(default=None, name="job options")
 
     def direction(self, name: str) -> Direction:
-        """`read` or `write`. Raises Wrong where it is missing, as with unified_rw_reporting."""
+        """`read` or `write`. Raises Wrong where it is missing."""
         part: Direction | None = getattr(self, name)
         if part is None:
-            raise Wrong(f"`{name}` is missing in the JSON")
+            raise Wrong(f"`{name}` is missing in the JSON (with unified_rw_reporting=1 it is: run with 0 or both)")
         return part
 
 
