@@ -137,6 +137,18 @@ def test_a_loop_device_without_direct_io_is_a_cache_and_the_device_below_it_coun
             assert (found.devices, bool(found.cached)) == (devices, not dio), (target, file, dio)
 
 
+def test_flushes_are_counted_where_a_disk_has_a_volatile_cache_and_counts_them(kernel: Kernel) -> None:
+    kernel.block("sda", "8:0", read=512)
+    back, through = "write back", "write through"
+    for flushes, cache, counted in (("7 1", back, 2), ("0 0", back, None), ("7 1", through, None), ("", back, None)):
+        kernel.write("sys/devices/sda/stat", f"{STAT} 0 0 0 0 {flushes}\n")
+        kernel.write("sys/devices/sda/queue/write_cache", f"{cache}\n")
+        found = kernel.counters("/data", "8:0", "ext4", "/dev/sda")
+        before = found.read()
+        kernel.write("sys/devices/sda/stat", f"{STAT} 0 0 0 0 {flushes.replace('7', '9')}\n")
+        assert found.moved(before, found.read()).device_flushes == counted, (flushes, cache)
+
+
 def test_nfs_is_counted_by_its_client(kernel: Kernel) -> None:
     kernel.write("proc/self/mountstats", NFS.format(read=50, written=60))
     found = kernel.counters("/mnt/a b", "0:60", "nfs4", "filer:/a b")

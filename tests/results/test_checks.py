@@ -349,6 +349,8 @@ CASES: list[tuple[str, str, dict[str, Any]]] = [
     ("durable", UNCHECKED, {"echo": NOT_REPORTED}),
     ("durable", FAIL, {"fsync": False}),
     ("durable", FAIL, {"not_flushed": "fsync() is not available with MPIIO"}),
+    ("durable", FAIL, {"moved": moved(device_flushes=0)}),
+    ("durable", PASS, {"moved": moved(device_flushes=1)}),
     ("durable", PASS, {"o_direct": False, "bytes_written": 8 * GIB}),
     ("durable", FAIL, {"o_direct": False, "bytes_written": 9 * GIB}),
     ("incompressible", FAIL, WRITTEN | {"files": sampled(similar_bytes=1 << 18)}),

@@ -58,6 +58,7 @@ class Reading:
     device: Bytes | None = None
     client: Bytes | None = None
     network: Bytes | None = None
+    flushes: int | None = None
 
 
 class IoCounters:
@@ -89,7 +90,7 @@ class IoCounters:
 
     def read(self) -> Reading:
         """The counters now."""
-        return Reading(time.monotonic(), self._device(), self._client(), self._network())
+        return Reading(time.monotonic(), self._device(), self._client(), self._network(), self._flushes())
 
     def moved(self, before: Reading, after: Reading) -> Moved:
         """What was moved between two readings. The bytes of the tool itself are not known here."""
@@ -106,15 +107,26 @@ class IoCounters:
             received_bytes=network and network.read,
             sent_bytes=network and network.written,
             window_s=round(max(0.0, after.at_s - before.at_s), 4),
+            device_flushes=_more(before.flushes, after.flushes),
             memory=self.memory,
             cached=self.cached,
         )
 
     def disks(self) -> list[str]:
         """The numbers (`8:0`) of the disks below the target, of which limits of I/O speak."""
+        return [(text(disk / "dev") or "").strip() for disk in self._whole()]
+
+    def _whole(self) -> list[Path]:
         folders = [(self._sys / "class/block" / name).resolve() for name in self.devices]
-        whole = [one.parent if (one / "partition").exists() else one for one in folders]
-        return [(text(one / "dev") or "").strip() for one in whole]
+        return [one.parent if (one / "partition").exists() else one for one in folders]
+
+    def _flushes(self) -> int | None:
+        """Of disks that keep writes in a memory of their own, and that are known to count flushes (Linux 5.5; a device
+        mapper counts none)."""
+        counts = [(text(disk / "stat") or "").split()[15:16] for disk in self._whole()]
+        caches = [(text(disk / "queue/write_cache") or "").strip() == "write back" for disk in self._whole()]
+        known = [int(one[0]) for one in counts if one and one[0].isdecimal()]
+        return sum(known) if caches and all(caches) and len(known) == len(counts) and all(known) else None
 
     def _device(self) -> Bytes | None:
         return _sum(disk(text(file) or "") for file in self._stats)
@@ -313,6 +325,10 @@ def _sum(counts: Iterable[Bytes | None]) -> Bytes | None:
     if not known or len(known) < len(every):
         return None
     return Bytes(sum(one.read for one in known), sum(one.written for one in known))
+
+
+def _more(before: int | None, after: int | None) -> int | None:
+    return None if before is None or after is None or after < before else after - before
 
 
 def _between(before: Bytes | None, after: Bytes | None) -> Bytes | None:

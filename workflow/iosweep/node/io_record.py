@@ -13,14 +13,14 @@ class Moved(Part, frozen=True, kw_only=True):
     """Bytes that one node moved, by the kernel's counters, over `window_s` seconds around the command. None: the node
     has no such counter.
 
-    tool_*: of the tool's own processes, storage I/O (rusage: blocks of 512 bytes); device_*: of the block devices below
-    the target, `device` names them; client_*: of the file system's client, between it and its servers, `client` names
-    the file that counts; received, sent: of all network interfaces but the loopback. memory: why the target is memory
-    (`tmpfs`, `loop0 is a file on tmpfs`), empty where it is not known to be. cached: why O_DIRECT does not keep I/O out
-    of this machine's memory (a loop device without direct I/O); `device` is what is below. dirty_bytes: what waited in
-    memory to be written when the command began, for any file system. still_s: the longest time that our own process
-    there, which reads these counters, stood still (it was stopped, or the machine was). io_limit:
-    limits of control groups on these devices.
+    tool_*: of the tool's own processes, storage I/O (rusage: blocks of 512 bytes); device_*: of the block devices
+    below the target, `device` names them (flushes: of those with a volatile cache); client_*: of the file system's
+    client, between it and its servers, `client` names the file that counts; received, sent: of all network interfaces
+    but the loopback. memory: why the target is memory (`tmpfs`, `loop0 is a file on tmpfs`), empty where it is not
+    known to be. cached: why O_DIRECT does not keep I/O out of this machine's memory (a loop device without direct
+    I/O); `device` is what is below. dirty_bytes: what waited in memory to be written when the command began, for any
+    file system. still_s: the longest time that our own process there, which reads these counters, stood still (it was
+    stopped, or the machine was). io_limit: limits of control groups on these devices.
     """
 
     tool_read_bytes: Count | None = None
@@ -28,6 +28,7 @@ class Moved(Part, frozen=True, kw_only=True):
     device: str = ""
     device_read_bytes: Count | None = None
     device_written_bytes: Count | None = None
+    device_flushes: Count | None = None
     client: str = ""
     client_read_bytes: Count | None = None
     client_written_bytes: Count | None = None

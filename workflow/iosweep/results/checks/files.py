@@ -84,7 +84,8 @@ def file_count(s: Seen) -> Finding:
 
 
 def durable(s: Seen) -> Finding:
-    """Writes were durable within the timing: flushed at the end, and with O_DIRECT where files were overwritten."""
+    """Writes were durable within the timing: flushed at the end, as a local disk was told to, and with O_DIRECT where
+    files were overwritten."""
     if s.phase.kind == "metadata" or not s.phase.writes:
         return NOT_APPLICABLE
     if not s.point.options.get("fsync"):
@@ -100,4 +101,6 @@ def durable(s: Seen) -> Finding:
             f"{human_size(written)} were written through the page cache into {human_size(room)} of files, and flushed"
             " once, at the end: what was written over meanwhile may not have reached the storage"
         )
+    if any(moved.device_flushes == 0 for moved in s.run.moved.values()):
+        return failed("a flush at the end was asked for, and the block device was never told to flush")
     return passed("flushed at the end, inside the timing")
