@@ -19,7 +19,7 @@ from iosweep.text import human_count
 from iosweep.tools import phases
 
 #: Conditions that no figure mixes: keys of `at`.
-_CONDITIONS = ("tool", "write_mode", "data", "o_direct", "file_size")
+_CONDITIONS = (*contests.Conditions._fields, "file_size")
 
 
 def problems(config: Config, points: Iterable[Point]) -> Iterator[Problem]:
