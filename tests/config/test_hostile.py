@@ -191,7 +191,7 @@ def test_a_terminal_gets_text(
 def test_tables_have_text(printed: Printed) -> None:
     rows = {row["threads_per_node"]: row for row in printed.rows()}
     assert {row["verdict"] for row in rows.values()} == {"invalid"}  # --version has another one than the outputs
-    assert {n for n, row in rows.items() if row["ops_per_s"] is None} == {2, 5, 6, 7}
+    assert {n for n, row in rows.items() if row["ops_per_s"] is None} == {2, 6}
     for table in printed.results.glob("*.parquet"):
         for row in pyarrow.parquet.read_table(table).to_pylist():
             assert all(len(v) < 5000 and v.isprintable() for v in row.values() if isinstance(v, str))
