@@ -59,6 +59,7 @@ def test_several_runs_of_one_point_are_repetitions_in_the_order_of_their_dates()
 def test_other_parameters_conditions_versions_and_names_are_other_points() -> None:
     others: list[dict[str, Cell]] = [
         {"transfer_size_bytes": 4096}, {"o_direct": True}, {"tool_version": "3.3.0"}, {"segments": 4},
+        {"other_options": "-Y"},
     ]  # fmt: skip
     for other in others:
         found = made(reading(IOR), reading(IOR | other | {"bandwidth_bytes_per_s": 2e9}))

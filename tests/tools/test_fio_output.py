@@ -185,6 +185,18 @@ def test_options_mean_what_fio_makes_of_them(given: dict[str, str] | None, colum
     assert {name: row.get(name) for name in columns} == columns
 
 
+def test_what_changes_io_and_is_in_no_column_is_told_and_nothing_else() -> None:
+    for options, others in (
+        ({"randseed": "3", "filename": "/b", "write_lat_log": "x", "thread": "1", "bs": "8k", "direct": "0"}, ""),
+        ({"sync": "dsync", "random_distribution": "zipf:1.2"}, "random_distribution=zipf:1.2 sync=dsync"),
+        ({"verify": "md5", "refill_buffers": ""}, "refill_buffers verify=md5"),
+        ({"bssplit": "4k/50:8k/50", "bs": "4k"}, "bs=4k bssplit=4k/50:8k/50"),
+        ({"ioengine": "filecreate", "create_fsync": "1"}, "create_fsync=1"),
+    ):
+        row = edited(lambda job, options=options: job.update({"job options": {"rw": "randread"} | options})).rows[0]
+        assert row["other_options"] == others
+
+
 def test_a_setting_of_a_section_counts_whatever_the_global_ones_say() -> None:
     document = json.loads(FILES["own_rand_read"])
     document["jobs"][0]["job options"] = {"rw": "randread", "direct": "0"}
@@ -201,6 +213,15 @@ def test_a_run_that_its_size_ends_before_its_time_was_not_interrupted(short_runs
             )
         )
         assert (texts(found), found.verdict(0)) == ([], "valid"), size
+
+
+def test_sections_of_unlike_options_are_never_added_up(short_runs_are_good: None) -> None:
+    for option in ("wait_for", "startdelay", "verify", "sync"):
+        document = json.loads(FILES["own_rand_read"])
+        (job,) = document["jobs"]
+        document["jobs"] += [job | {"jobname": "two", "job options": job["job options"] | {option: "1"}}]
+        rows = read(json.dumps(document, indent=2).encode()).rows
+        assert [(row["label"], row["tasks"]) for row in rows] == [("rand_read", 2), ("two", 2)], option
 
 
 def test_reports_that_began_at_other_times_are_never_added_up(short_runs_are_good: None) -> None:

@@ -309,6 +309,16 @@ def test_a_run_that_was_over_at_once_is_no_measurement() -> None:
     assert not early.rows and "minTimeDuration" in texts(early)[0]
 
 
+def test_what_changes_io_and_is_in_no_column_is_told_and_nothing_else() -> None:
+    for command, others, fsync in (
+        ("-w -a POSIX -t 1m -F -o /a -G 3 -v -i 1 -O summaryFile=/b,randomOffsetSeed=1", "-w", False),
+        ("-w -e", "-w", True), ("-w -Y", "-Y -w", True), ("-w -O fsyncPerWrite=1", "-w -fsyncperwrite 1", True),
+        ("-w -E -l random -Q 2 -O memoryPerNode=/x", "-E -w -Q 2 -l random -memorypernode", False),
+    ):  # fmt: skip
+        row = of(table(command)).rows[0]
+        assert (row["other_options"], row["fsync"]) == (others, fsync), command
+
+
 def test_an_fsync_or_o_direct_that_ior_did_without_is_not_claimed() -> None:
     assert of(table()).rows[0]["fsync"] is True
     for line in (

@@ -33,7 +33,7 @@ from iosweep.tools.reading import SEVERITIES, Cell, ProblemSeverity, Reading
 
 #: Columns that tell points apart, beside the parameters: a mean over two versions would describe neither, and fio's
 #: jobs of other names may differ in what columns do not tell.
-_ALSO = ("tool_version", "segments", "tasks")
+_ALSO = ("tool_version", "segments", "tasks", "other_options")
 #: Columns without which nothing tells that two outputs are of the same thing: each is a point of its own.
 _ESSENTIAL = {"data": {"tasks": "ranks", "transfer_size_bytes": "transfer size"}, "metadata": {"tasks": "ranks"}}
 #: Columns that tell when a row was measured.

@@ -62,6 +62,12 @@ _TYPES: Mapping[OptionKind, Type] = {"size": "int", "count": "int", "flag": "boo
 
 _MEASURED: tuple[Column, ...] = (
     Column("segments", "int", "IOR: segments of a file, of one block of each rank; only in outputs that others made."),
+    Column(
+        "other_options",
+        "string",
+        "fio, IOR: options that change I/O and are in no column; only in outputs that others made. Unlike ones are"
+        " other points.",
+    ),
     Column("phase_time_s", "float", "Seconds asked for; null where a count bounds the phase."),
     # figures
     Column(

@@ -282,6 +282,17 @@ _FEWER = 0.9
 #: Options that make writes durable inside the timing.
 _FLUSHING = ("end_fsync", "fsync", "fdatasync", "fsync_on_close", "sync")
 _OFF = re.compile(r"(?:0[a-z]*,?)+|none")
+#: Options -> the column that has them, unless what they say is none.
+_COLUMNS = {"bs": "transfer_size_bytes", "iodepth": "queue_depth", "size": "file_size_bytes",
+            "filesize": "file_size_bytes", "rwmixread": "read_percent", "rwmixwrite": "read_percent"}  # fmt: skip
+#: Options that columns always tell, or that change no I/O: places, seeds, logs and what is printed.
+_NO_CONDITIONS = _NOT_COMPARED | frozenset(
+    ("rw", "direct", "buffered", "ioengine", "numjobs", "runtime", "time_based", "filename", "filename_format",
+     "opendir", "offset", "description", "randrepeat", "allrandrepeat", "allow_file_create", "unlink", "thread",
+     "group_reporting", "new_group", "stonewall", "exec_prerun", "exec_postrun", "write_lat_log", "write_iops_log",
+     "write_hist_log", "log_hist_msec", "log_max_value", "log_offset", "log_unix_epoch", "percentile_list",
+     "slat_percentiles", "status_interval", "bwavgtime", "iopsavgtime", "unified_rw_reporting", "kb_base", "unit_base")
+)  # fmt: skip
 #: Options that hold a job's rate down.
 _LIMITS = ("rate", "rate_iops", "thinktime", "read_iolog", "flow")
 _SECONDS = {"us": 1e-6, "ms": 1e-3, "": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
@@ -410,7 +421,7 @@ def _report(found: Document, entry: Entry, section: Options) -> _Report:
     if engine in ENGINE.values():
         phase = PHASES[next(name for name, own in ENGINE.items() if own == engine)]
         parameters: Row = {"phase": phase.name, "kind": "metadata", "metric": phase.metric, "ioengine": engine}
-        return _Report(entry, options, phase, parameters)
+        return _Report(entry, options, phase, parameters | {"other_options": _others(options, parameters)})
     rw = options.get("rw", "read").replace("readwrite", "rw")
     if engine in _DIRECTORIES or rw not in RW.values():  # `randread:8` is mostly sequential
         raise Wrong(f"not read: jobs with {f'ioengine={engine}' if engine in _DIRECTORIES else f'rw={rw}'}")
@@ -421,7 +432,8 @@ def _report(found: Document, entry: Entry, section: Options) -> _Report:
         alone = {None: "", 100: "read", 0: "write"}.get(_read_percent(options))
         rw = rw.replace("rw", alone) if alone else rw
     phase = PHASES[next(name for name, own in RW.items() if own == rw)]
-    return _Report(entry, options, phase, _parameters(entry, options, phase))
+    parameters = _parameters(entry, options, phase)
+    return _Report(entry, options, phase, parameters | {"other_options": _others(options, parameters)})
 
 
 def _parameters(entry: Entry, options: Options, phase: Phase) -> Row:
@@ -444,6 +456,12 @@ def _parameters(entry: Entry, options: Options, phase: Phase) -> Row:
         "read_percent": _read_percent(options) if phase.reads and phase.writes else None,
     }
     return {name: value for name, value in found.items() if value is not None}
+
+
+def _others(options: Options, parameters: Row) -> str:
+    """What changes I/O and is in no column: sections or runs that differ in it are not one."""
+    told = _NO_CONDITIONS | {name for name, column in _COLUMNS.items() if column in parameters}
+    return " ".join(f"{name}={value}" if value else name for name, value in sorted(options.items()) if name not in told)
 
 
 def _last(options: Options, name: str, other: str) -> str:

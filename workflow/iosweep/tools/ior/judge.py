@@ -82,7 +82,8 @@ def _facts(printout: Printout) -> Run:
     o_direct = None
     if asked and api in (None, "POSIX"):
         o_direct = command.on("B", "useO_DIRECT") or command.on("B", "posix.odirect")
-    fsync = command.on("e", "fsync") if asked else None
+    synced = [_flag(parameters.get(name)) for name in ("fsync", "fsyncperwrite")]
+    fsync = command.on("e", "fsync") or command.on("Y", "fsyncPerWrite") if asked else None
     stonewall_s = number(parameters.get("deadlineForStonewall")) or number(options.get("stonewallingTime"))
     stonewall_s = stonewall_s or number(command.values.get("D"))
     rows = printout.results
@@ -121,7 +122,7 @@ def _facts(printout: Printout) -> Run:
             command.on("z", "randomOffset") if asked else None,
         ),
         o_direct=False if "o_direct" in printout.off else o_direct,
-        fsync=False if "fsync" in printout.off else _first(_flag(parameters.get("fsync")), fsync),
+        fsync=False if "fsync" in printout.off else _first(any(synced) or synced[0], fsync),
         stonewall_s=stonewall_s,
         time_bounded=bool(stonewall_s) or command.values.get("mintimeduration", "0") != "0",
         status_file=bool(command.values.get("stonewallingstatusfile")),

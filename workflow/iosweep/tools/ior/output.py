@@ -216,9 +216,14 @@ def _parameters(asked: Command, run: Run) -> Iterator[str]:
 #: Columns of a row that say what ran; all others are figures.
 _IDENTITY = frozenset((
     "tool", "tool_version", "label", "repetition", "phase", "kind", "metric", "nodes", "threads_per_node", "tasks",
-    "transfer_size_bytes", "segments", "phase_time_s", "began_local", "ended_local", "host", "command",
+    "transfer_size_bytes", "segments", "other_options", "phase_time_s", "began_local", "ended_local", "host", "command",
     "o_direct", "fsync", "api", "file_per_process", "collective",
 ))  # fmt: skip
+
+#: Options that columns tell, or that change no I/O: places, seeds, counts of repetitions and what is printed.
+_NO_CONDITIONS = _NOT_COMPARED | frozenset("aAbBcDeFijkNstTvz") | {
+    "summaryfile", "summaryformat", "randomoffsetseed", "posix.odirect", "useo_direct",
+}  # fmt: skip
 
 
 def read(data: bytes) -> Reading:
@@ -278,6 +283,15 @@ def _file_size(run: Run, result: Result) -> int | None:
     return asked if run.tasks and moved >= asked * run.tasks else None
 
 
+def _others(line: str | None) -> str | None:
+    """What changes I/O and is in no column; None where no command line tells."""
+    if not (command := command_line.parse(line)):
+        return None
+    values = sorted((name, value) for name, value in command.values.items() if name not in _NO_CONDITIONS)
+    flags = (f"-{flag}" for flag in sorted(command.flags - _NO_CONDITIONS))
+    return " ".join([*flags, *(f"-{name}" if "/" in value else f"-{name} {value}" for name, value in values)])
+
+
 def _row(run: Run, result: Result) -> dict[str, Cell]:
     """Columns of the result table (columns.py) that the run tells."""
     order = None if run.random is None else "rand" if run.random else "seq"
@@ -298,6 +312,7 @@ def _row(run: Run, result: Result) -> dict[str, Cell]:
         "tasks": run.tasks,
         "transfer_size_bytes": transfer,
         "segments": run.segments,
+        "other_options": _others(run.printout.command or told.get("Command line")),
         "phase_time_s": float(run.stonewall_s) if run.stonewall_s else None,
         "file_size_bytes": _file_size(run, result),
         "o_direct": run.o_direct,
