@@ -73,6 +73,18 @@ def test_results_keep_their_uuid_where_one_of_its_two_files_is_lost(store: Store
         Store(store.path).own()
 
 
+def test_a_copy_of_results_has_no_directory_on_the_target(store: Store, tmp_path: Path) -> None:
+    """What a clean or a run of the copy removed there would be missing to the original."""
+    store.own()
+    store.check_original("/t/iosweep-c", str(store.path))
+    copy = Store(Path(shutil.copytree(store.path, tmp_path / "copy/c")))
+    with pytest.raises(Refused, match=str(store.path)):
+        copy.check_original("/t/iosweep-c", str(store.path))
+    moved = Store(store.path.rename(tmp_path / "moved"))
+    for results in (moved, copy):  # the original is gone
+        results.check_original("/t/iosweep-c", str(store.path))
+
+
 def test_what_is_committed_is_found(store: Store) -> None:
     committed = store.commit(POINT, 1, record(number=5, retry="busy", retried=True), RAW)
     found = only(store)

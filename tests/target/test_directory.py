@@ -97,9 +97,10 @@ def test_files_without_a_marker_are_left_alone_and_an_empty_directory_is_adopted
     directory = place / "iosweep-c"
     directory.mkdir()
     (directory / "file").write_text("x")
+    directory.chmod(0o2775)
     with pytest.raises(Refused, match="no marker"):
         directories.claim(str(directory), OWNER)
-    assert names(directory) == ["file"]
+    assert names(directory) == ["file"] and stat.S_IMODE(directory.stat().st_mode) == 0o2775
     (directory / "file").unlink()
     (directory / "iosweep.json.tmp").write_text('{"uu')  # of a kill while the marker was written
     directories.claim(str(directory), OWNER)

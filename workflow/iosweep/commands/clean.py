@@ -181,8 +181,7 @@ def _found(results: Path) -> Iterator[_Directory]:
             whose = directory.whose(there)
             if there.get("uuid") != known.uuid:
                 raise Refused(f"{place} belongs to another campaign ({whose}); it is left alone")
-            if other := _original(results, str(there.get("results")), known.uuid):
-                raise Refused(f"{results} is a copy: {place} belongs to {other}; it is left alone")
+            store.check_original(place, str(there.get("results")))
             if not identify.same_as_claimed(facts, known.file_system):
                 raise Refused(known.elsewhere(identify.identity(facts)))
             yield _Directory(agent, known, whose, facts)
@@ -192,16 +191,6 @@ def _found(results: Path) -> Iterator[_Directory]:
         raise _Done(WRONG, str(error)) from None
     except KeyboardInterrupt:
         raise _Done(INTERRUPTED, f"stopped; run it again to remove what is left in {place}") from None
-
-
-def _original(results: Path, claimed_by: str, uuid: str) -> Path | None:
-    """The results that a directory was claimed by, where these are a copy of them; None where these are it, or were
-    moved. `claimed_by`: the path of results in its marker."""
-    original = Path(claimed_by)
-    try:
-        return original if Store(original).uuid() == uuid and not original.samefile(results) else None
-    except (OSError, Refused):
-        return None
 
 
 @contextmanager

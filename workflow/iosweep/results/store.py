@@ -242,6 +242,19 @@ class Store:
         self.put("", FILES[Marker], Marker(found))
         return found
 
+    def check_original(self, directory: str, claimed_by: str) -> None:
+        """Raise Refused if these results are a copy of those that claimed a directory on the target, which are there,
+        too. `claimed_by`: their path in its marker; ours if we were moved, or are seen by another mount."""
+        original, marker = Path(claimed_by), f"{FILES[Marker]}.json"
+        try:
+            mine, its = ((path / marker).stat() for path in (self.path, original))
+            same = (mine.st_ino, mine.st_mtime_ns) == (its.st_ino, its.st_mtime_ns)
+            if same or Store(original).uuid() != self.uuid():
+                return
+        except (OSError, Refused):
+            return
+        raise Refused(f"{self.path} is a copy of {original}, which {directory} belongs to; it is left alone")
+
     def set_refusal(self, allocation: str, refusal: Refusal | None) -> None:
         """Record why an allocation could not go on, or (None) that it did."""
         if refusal:

@@ -72,6 +72,8 @@ class CampaignDirectory:
             raise Refused(str(unsettable))
         there = mine if mine and self._agent.call(directory.ours, self.path, mine.uuid) else None
         if there:
+            marker = self._agent.call(directory.owner_of, self.path) or {}
+            self._store.check_original(self.path, str(marker.get("results")))
             self.uuid = there.uuid
             self.present_bytes = self._agent.call(trees.usage, self.place)["bytes"]
         if wrong := self._too_much(parent, peak.peak_bytes, peak.inodes):

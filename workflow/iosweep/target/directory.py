@@ -208,9 +208,6 @@ def _claimed(directory: str, handle: int, outer: int, owner: dict[str, object], 
     found = read_marker(handle)
     ours = bool(found and found.get("uuid") == owner["uuid"])
     _check_owner(directory, handle, made or ours)
-    mode = os.fstat(handle).st_mode
-    if mode & 0o022 and os.fstat(handle).st_uid == os.getuid():
-        os.fchmod(handle, stat.S_IMODE(mode) & ~0o022)
     if found is None:
         if set(os.listdir(handle)) - {UNFINISHED}:  # that one: we were killed while we wrote it
             raise Refused(
@@ -225,6 +222,9 @@ def _claimed(directory: str, handle: int, outer: int, owner: dict[str, object], 
         )
     else:
         _check_place(handle, directory, found)
+    mode = os.fstat(handle).st_mode
+    if mode & 0o022 and os.fstat(handle).st_uid == os.getuid():
+        os.fchmod(handle, stat.S_IMODE(mode) & ~0o022)
     _clear_probes(handle)
 
 
