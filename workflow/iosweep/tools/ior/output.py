@@ -287,9 +287,9 @@ def _others(line: str | None) -> str | None:
     """What changes I/O and is in no column; None where no command line tells."""
     if not (command := command_line.parse(line)):
         return None
-    values = sorted((name, value) for name, value in command.values.items() if name not in _NO_CONDITIONS)
-    flags = (f"-{flag}" for flag in sorted(command.flags - _NO_CONDITIONS))
-    return " ".join([*flags, *(f"-{name}" if "/" in value else f"-{name} {value}" for name, value in values)])
+    options = dict.fromkeys(command.flags, "") | command.values
+    told = sorted((name, value) for name, value in options.items() if name not in _NO_CONDITIONS)
+    return " ".join(name if not value or "/" in value else f"{name}={value}" for name, value in told)
 
 
 def _row(run: Run, result: Result) -> dict[str, Cell]:
