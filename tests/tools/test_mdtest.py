@@ -284,6 +284,20 @@ def test_a_deadline_bounds_the_files_that_were_created() -> None:
         assert ("ops_per_s" in found.rows[0]) == (verdict == "valid")
 
 
+def test_no_rank_needs_longer_than_all() -> None:
+    for version, factor in (("3.3.0", 1), ("4.0.0", 4)):
+        for rate, verdict in ((1000.0, "valid"), (900.0, "invalid")):
+            line = f"V-1: Rank   0 Line  1403   File stat         :          8.000 sec,   {rate / factor:12.3f} ops/sec"
+            found = of(run(said=line, options="'-n' '2000' '-F' '-N' '1' '-v'").replace("-4.0.0", f"-{version}"))
+            assert verdicts(found) == ["valid", verdict, *["valid"] * 3], (version, rate)
+
+
+def test_what_is_before_3_3_is_not_read() -> None:
+    for version, rows in (("1.9.3", 0), ("3.2.1", 0), ("3.3.0", 5)):
+        found = of(run().replace("-4.0.0", f"-{version}"))
+        assert (len(found.rows), len(found.problems)) == (rows, not rows), version
+
+
 def test_directories_that_were_not_removed_say_nothing_of_files() -> None:
     for word in ("unable", "Unable"):
         reading = of(run(said=f"WARNING: {word} to remove directory /x/test-dir.0-0"))

@@ -44,15 +44,15 @@ def release(text: str | None) -> tuple[int, ...]:
 
 
 def split(line: str) -> tuple[str, ...] | None:
-    """The words of a `Command line used` line: quoted by ' (3.3 on), by " (3.2), or not at all (before)."""
+    """The words of a `Command line used` line."""
     if len(line) >= _COMMAND_LIMIT:
         return None
     text = line.partition(":")[2].strip()
-    for quote in "'\"":
-        program, found, rest = text.partition(f" {quote}")
-        if found:  # mdtest escapes nothing, so a quote inside a word is only a quote
-            return (program, *rest[:-1].split(f"{quote} {quote}")) if rest.endswith(quote) else None
-    return tuple(text.split()) or None
+    program, found, rest = text.partition(" '")
+    if not found:
+        return tuple(text.split()) or None
+    # mdtest escapes nothing, so a quote inside a word is only a quote
+    return (program, *rest[:-1].split("' '")) if rest.endswith("'") else None
 
 
 def parse(words: tuple[str, ...] | None, version: tuple[int, ...]) -> Options | None:

@@ -43,6 +43,8 @@ _BANNER = re.compile(r"mdtest-(\S*) was launched with (\d{1,9}) total task\(s\) 
 _COMMAND = re.compile(r"Command line used:.*")
 _SHIFT = re.compile(r"Shifting ranks by (\d{1,9}) for each phase")
 _STONEWALL = re.compile(r"Continue stonewall hit min: \d{1,18} max: (\d{1,18}) avg: .*")
+#: With -v, of rank 0 in one iteration: before 4.0 all items over its time, then its own.
+_OF_RANK_0 = re.compile(r"V-1: .{0,40}?((?:File|Directory) \w+) +: +\d{1,18}\.\d{3} sec, +(\d{1,18}\.\d{3}) ops/sec")
 _COUNT = re.compile(r"(\d{1,9}) tasks, (\d{1,18}) (files/directories|files|directories|file)")
 _NAME = rf"({'|'.join(ROWS.values())})"
 # the unit of "time" is ms/op or ops/sec in the title and seconds in the rows
@@ -52,7 +54,7 @@ _ROW = re.compile(rf"{_NAME}(?:\s*:)?((?:\s+\d{{1,300}}\.\d{{3}}){{4}}(?:(?:\s+\
 _TORN = re.compile(rf"{_NAME}(?:\s*:)?\s+[\d.](?!.*\bsec\b)")
 #: How mdtest's own lines begin. All others are looked at where they have a word of WORDS.
 _MAY_BE = re.compile(
-    r"-- (?:started|finished) at |mdtest-|Command line used:|\d{1,9} tasks, |Continue stonewall|SUMMARY"
+    r"V-1: |-- (?:started|finished) at |mdtest-|Command line used:|\d{1,9} tasks, |Continue stonewall|SUMMARY"
     r"|Directory|File|Tree"
 )
 #: The last row of every table. Rates of trees are those of a handful of directories: nobody compares them.
@@ -103,6 +105,7 @@ class _Launch:
     command: str | None = None
     count: tuple[int, int, str] | None = None  # not yet followed by its table
     stonewalled: int = 0  # files of the fastest task at the deadline (-W), which the others then create, too
+    of_rank_0: dict[str, float] = field(default_factory=dict)  # rates that -v prints
     tables: list[_Table] = field(default_factory=list)
     times_only: bool = False
 
@@ -199,6 +202,8 @@ def _take(launch: _Launch, line: str) -> None:
         launch.count = int(match[1]), int(match[2]), match[3]
     elif match := _STONEWALL.fullmatch(line):
         launch.stonewalled = int(match[1])
+    elif match := _OF_RANK_0.fullmatch(line):
+        launch.of_rank_0[match[1]] = float(match[2])
     elif match := _TITLE.fullmatch(line):
         table = _Table(match[2] or "", int(match[3]), launch.count)
         if match[1] != "time":
@@ -237,11 +242,15 @@ def _judged(launch: _Launch) -> Iterator[Run]:
             doubts |= _means_of_ranks(table, version)
             if tasks and len(launch.tables) == 1:
                 doubts |= _beyond_deadline(table, launch.stonewalled * tasks, options)
+                if not _open_ended(options):
+                    doubts |= _beyond_rank_0(table, launch.of_rank_0, tasks if version >= (4,) else 1)
             for sentence in left:
                 doubts |= {name: f"{name}: {sentence}" for name in table.rates if name == "Directory removal"}
                 remarks.append(("suspect", sentence))
             if not (launch.headed or table.count):
                 remarks.append(("suspect", ALONE))
+        if () < version < (3, 3):
+            problems = [f"not read: mdtest {text} (3.3 and newer are; 3.2 prints 1.9.3)"]
         times = table.times if table and table.iterations == 1 else None  # of several, the means are of no run
         yield Run(
             version=text or None,
@@ -307,6 +316,15 @@ def _beyond_deadline(table: _Table, files: int, options: Options | None) -> dict
         return {}
     why = f"{files:,} files at {rate.mean:,.0f} ops/s take {files / rate.mean:.3g} s, and -W ended them after"
     return {"File creation": f"File creation: {why} {deadline_s} s"}
+
+
+def _beyond_rank_0(table: _Table, rates: Mapping[str, float], factor: int) -> dict[str, str]:
+    """A rate at which all would be done before rank 0 was."""
+    return {
+        name: f"{name}: the table has {table.rates[name].minimum:,.0f} ops/s, and the lines of -v {rate * factor:,.0f}"
+        for name, rate in rates.items()
+        if table.iterations == 1 and name in table.rates and rate * factor < 0.99 * table.rates[name].minimum
+    }
 
 
 def _means_of_ranks(table: _Table, version: tuple[int, ...]) -> dict[str, str]:
