@@ -224,23 +224,6 @@ class TestProvenMasks:
         return factory.loaded(made, checks, cpus={"pinning": pinning})
 
     @pytest.mark.parametrize(
-        ("rows", "outcomes"),
-        [
-            ([GOOD, GOOD], ["", "valid"]),
-            ([ALONE], ["", "valid"]),
-            ([GOOD, FAILED, UNSEEN], ["", "valid", "invalid", "suspect", "invalid", "suspect"]),
-            ([UNBOUND], [""]),
-            ([(dict.fromkeys(BOUND), {"pinned": "not checked: not looked at"})], [""]),
-        ],
-    )
-    def test_each_outcome_of_the_checks_is_told_with_its_rows(self, rows: list[Any], outcomes: list[str]) -> None:
-        told = list(cpus._told(self.of(*rows)))
-        assert [outcome for outcome, _ in told] == outcomes
-        assert all("1 of 3 rows" in text for _, text in told[1:] if len(rows) == 3)
-        assert any("CPU 24" in text for _, text in told) == (FAILED in rows)
-        assert any("reserved" in text for _, text in told) == (GOOD in rows)
-
-    @pytest.mark.parametrize(
         ("rows", "wrong"),
         [([GOOD], False), ([GOOD, UNSEEN], False), ([ALONE], False), ([GOOD, FAILED], True), ([UNBOUND], None),
          ([(FAILED[0] | {"wall_s": None}, FAILED[1])], None)],

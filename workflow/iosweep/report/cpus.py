@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from iosweep.analysis import caveats, formats
+from iosweep.analysis import formats
 from iosweep.analysis.data import Campaign, CheckRow, Node, Row
 from iosweep.node.cpus import NO_CPUS, CpuSet, Topology, listed, named, parse
 from iosweep.node.reserved import CONFIGURATION, Overlap, Reserved, overlap
@@ -64,18 +64,9 @@ class Picture:
 
 
 @dataclass(frozen=True)
-class Problem:
-    outcome: str  # wrong or warning
-    check: str
-    seen: str
-    change: str
-    hosts: str
-
-
-@dataclass(frozen=True)
 class Cpus:
-    told: tuple[tuple[str, str], ...]  # what was bound and proven: valid, suspect, invalid or "", and a sentence
-    problems: tuple[Problem, ...]
+    told: tuple[str, ...]  # what was bound
+    problems: tuple[tuple[str, Overlap], ...]  # nodes, and which reserved CPUs a job may use there
     pictures: tuple[Picture, ...]  # those that are shown
     others: tuple[Picture, ...]
 
@@ -90,7 +81,12 @@ def of(campaign: Campaign) -> Cpus | None:
     pictures = sorted(map(_picture, alike.values()), key=lambda picture: not picture.wrong)
     if not pictures and not any(row.pinning for row in campaign.rows):
         return None
-    return Cpus(told, tuple(_problems(campaign)), tuple(pictures[:MOST]), tuple(pictures[MOST:]))
+    return Cpus(
+        told,
+        tuple((formats.hosts(hosts), one) for one, hosts in _overlaps(campaign).items()),
+        tuple(pictures[:MOST]),
+        tuple(pictures[MOST:]),
+    )
 
 
 # pictures
@@ -202,20 +198,13 @@ def _title(number: int, near: Mapping[int, str]) -> str:
     return f"NUMA node {number}" + (f" ({near[number]})" if number in near else "")
 
 
-# problems
-
-
-def _problems(campaign: Campaign) -> Iterator[Problem]:
-    """Reserved CPUs that a job may use, and sources that do not agree."""
+def _overlaps(campaign: Campaign) -> dict[Overlap, list[str]]:
+    """Reserved CPUs that a job may use -> nodes."""
     found: dict[Overlap, list[str]] = {}
     for node in campaign.nodes:
         if node.cpus_allowed and (one := overlap(parse(node.cpus_allowed), Reserved.of_node(node))):
             found.setdefault(one, []).append(node.host)
-    for one, hosts in found.items():
-        yield Problem("wrong" if one.fatal else "warning", "reserved CPUs", one.seen, one.change, formats.hosts(hosts))
-    disagree = (c.evidence or "" for c in campaign.checks if (c.check, c.outcome) == ("reserved_agree", "fail"))
-    for evidence, count in caveats.commonest(disagree):
-        yield Problem("warning", "sources that do not agree", f"{evidence} ({human_count(count, 'row')})", "", "")
+    return found
 
 
 # what was proven
@@ -247,38 +236,13 @@ def in_brief(campaign: Campaign) -> tuple[bool, str] | None:
     return False, f"{_share(least, len(rows), text)}{more}."
 
 
-def _told(campaign: Campaign) -> Iterator[tuple[str, str]]:
-    """How the rows were pinned, and what the checks prove."""
+def _told(campaign: Campaign) -> Iterator[str]:
+    """How the rows were pinned. What the checks prove is in the section on quality."""
     rows = [row for row in campaign.rows if row.figures.get("wall_s")]  # those that ran
-    if not rows:
-        return
     off = campaign.about.cpus.pinning == "off"
     modes = Counter(_mode(row, off) for row in rows)
     for text, count in modes.most_common():
-        yield "", f"{_share(count, len(rows), text)}."
-    outcomes = {(c.check, *_key(c)): c for c in campaign.checks if c.check in _CHECKS}
-    passed: dict[tuple[str, ...], list[Row]] = {}
-    for row in rows:
-        names = tuple(name for name in _CHECKS if _outcome(outcomes, name, row) == "pass")
-        passed.setdefault(names, []).append(row)
-    for names, own in passed.items():
-        if names:
-            least = human_count(min(row.cpu_looks or 0 for row in own), "time")
-            parts = [f"every rank and worker was looked at {least} or more per phase", *(_CHECKS[n][1] for n in names)]
-            yield "valid", f"{_share(len(own), len(rows), '; '.join(parts))}."
-    for name, (fails, _) in _CHECKS.items():
-        # of what was not bound or not looked at, the first sentence says so
-        looked = [row for row in rows if (row.placement if name == "pinned" else row.pinning)]
-        for outcome, good, what in (("fail", "invalid", fails), ("not checked", "suspect", f"not checked ({name})")):
-            why = [outcomes[name, *_key(r)].evidence or "" for r in looked if _outcome(outcomes, name, r) == outcome]
-            if why:
-                (told, _), *others = caveats.commonest(why)
-                more = f"; and {human_count(len(others), 'other finding')}" if others else ""
-                yield good, f"{_share(len(why), len(rows), what)}: {told}{more}."
-
-
-#: Check, point, repetition and phase -> the row of the check.
-Outcomes = Mapping[tuple[str, str, int | None, str], CheckRow]
+        yield f"{_share(count, len(rows), text)}."
 
 
 def _mode(row: Row, off: bool) -> str:
@@ -290,11 +254,6 @@ def _mode(row: Row, off: bool) -> str:
     if off:
         return "nothing was bound, and no CPU masks were read (pinning: off)"
     return "the CPU masks of ranks and workers were not read"
-
-
-def _outcome(outcomes: Outcomes, name: str, row: Row) -> str | None:
-    found = outcomes.get((name, *_key(row)))
-    return found.outcome if found else None
 
 
 def _key(row: Row | CheckRow) -> tuple[str, int | None, str]:
