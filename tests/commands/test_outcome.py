@@ -17,7 +17,6 @@ from iosweep.commands import cli, outcome
 from iosweep.commands.watch import snapshot as watched
 from iosweep.files import documents
 from iosweep.plan.model import Plan, read_plan
-from iosweep.report import headline
 from iosweep.results import merge, merged_tables
 from iosweep.results.campaign_documents import Missing, Needs, Refusal
 from iosweep.results.store import Store
@@ -148,7 +147,6 @@ def test_what_is_left_is_counted_alike_everywhere(place: Path) -> None:
     assert (found.verdicts, found.left) == ({"valid": 0, "suspect": 0, "invalid": 0, "missing": 1}, 11)
     assert found.reasons["left"][0][:2] == ("SIGTERM", 11)
     assert found.reasons["missing"] == [("no fio", 1, [lacks.id])]
-    assert re.search(r"\b1 missing .* 11 left .* 12 repetitions", headline.closing(results, "quick"))
     assert outcome.left(made, store) == 11
     seen = watched.Campaign(results).look().allocations
     assert [sum(a.repetitions_left for a in seen), sum(a.repetitions_missing for a in seen)] == [11, 1]

@@ -21,8 +21,8 @@ from iosweep.errors import ConfigError
 from iosweep.files import embedded
 from iosweep.jobs import submission
 from iosweep.node import process
-from iosweep.report import figure_files, page
 from iosweep.report import html as report_html
+from iosweep.report import page
 from iosweep.target import directory as directories
 from machine import Scripted
 
@@ -211,7 +211,6 @@ def test_tables_have_text(printed: Printed) -> None:
 
 def test_a_report_shows_text(printed: Printed, monkeypatch: pytest.MonkeyPatch) -> None:
     """In a browser: test_report_browser.py."""
-    monkeypatch.setattr(figure_files, "static", lambda *_: {})
     monkeypatch.setattr(report_html, "library", lambda: "")
     text = page.render(printed.results)
     body = text[: text.index("<script")]

@@ -226,16 +226,6 @@ class TestFiles:
         assert float(root.attrib["width"]) < 800  # long notes do not make an image wide
         assert b"Source\0\0\0\0\0Campaign <a> & b long" in png.read_bytes()
 
-    def test_a_static_figure_is_nothing_but_a_drawing(self) -> None:
-        evil = (
-            '<svg xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink" class="x">'
-            '<script>alert(1)</script><a xlink:href="http://x"><text>y</text></a><image href="http://x"/>'
-            '<g onclick="alert(2)" style="fill:red" aria-label="1"><text fill="red">&lt;b&gt;</text></g></svg>'
-        )
-        assert figure_files.bare(evil, 'a"b') == (
-            '<svg role="img" aria-label="a&quot;b"><g><text fill="red">&lt;b&gt;</text></g></svg>'
-        )
-
 
 @pytest.mark.local  # the converter would end the process
 def test_control_characters_do_not_end_the_converter(tmp_path: Path) -> None:

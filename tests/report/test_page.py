@@ -18,7 +18,7 @@ from iosweep.analysis.comparison import AT_LEAST, Side, Versus, like, versus
 from iosweep.analysis.data import load
 from iosweep.files import embedded
 from iosweep.files.documents import Damaged
-from iosweep.report import comparison_page, figure_files, html, page
+from iosweep.report import comparison_page, html, page
 from report_nodes import node
 from results_factory import DATA_PHASES, METADATA_PHASES, K, M, sweep
 from topologies import WEKA_56
@@ -34,13 +34,6 @@ def text_of(document: str) -> str:
     bare = re.sub(r"</?(a|b|code|i|small|span)\b[^>]*>", "", bare.replace("\n", " "))
     lines = unescape(re.sub(r"<[^>]+>", "\n", bare)).split("\n")
     return "\n".join(" ".join(line.split()) for line in lines if line.strip())
-
-
-def undrawn(results: Path) -> str:
-    """A page without its static figures, which is what takes the time."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(figure_files, "static", lambda *_: {})
-        return page.render(results)
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -65,7 +58,7 @@ def machine(tmp_path_factory: pytest.TempPathFactory) -> str:
         return factory.SPACK if row["queue_depth"] == 4 else factory.PATH
 
     results = tmp_path_factory.mktemp("machine")
-    return undrawn(factory.make(results, sweeps, spoil=factory.spoil_some, build=build))
+    return page.render(factory.make(results, sweeps, spoil=factory.spoil_some, build=build))
 
 
 @pytest.fixture(scope="module")
@@ -78,7 +71,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> str:
         sweep("scaling", ["seq_read"], {"nodes": [1, 2, 4]}),
     ]
     results = tmp_path_factory.mktemp("cluster")
-    return undrawn(factory.make(results, sweeps, nodes=own, place=factory.in_turn(own)))
+    return page.render(factory.make(results, sweeps, nodes=own, place=factory.in_turn(own)))
 
 
 @pytest.fixture(scope="module")
@@ -89,7 +82,7 @@ def checked(tmp_path_factory: pytest.TempPathFactory) -> str:
     names = [{key: one[key] for key in ("host", "node")} for one in factory.nodes(3)]
     own = [facts | name | {"used_cpus": str(n)} for n, name in enumerate(names, 23)]
     results = tmp_path_factory.mktemp("checked")
-    return undrawn(
+    return page.render(
         factory.make(results, factory.node_check(), nodes=own, speed=lambda row: 0.5 if row["host"] == "node02" else 1)
     )
 

@@ -11,12 +11,10 @@ from typing import Any
 
 import pytest
 
-import mounts
 import records
 from iosweep.errors import Refused
 from iosweep.files import documents
 from iosweep.results import store as store_module
-from iosweep.results import temporary_files
 from iosweep.results.campaign_documents import ClaimedTarget, Missing, Needs, Refusal
 from iosweep.results.committed import Result
 from iosweep.results.raw_output import unpack
@@ -275,46 +273,3 @@ def test_the_name_of_a_new_directory_is_synced(store: Store, monkeypatch: pytest
     assert str(points) in synced
     store.put("builds", "b", {"tools": {}})
     assert str(store.path) in synced
-
-
-# Temporary files of killed writers
-
-#: No process has this number.
-NONE = 4_194_305
-
-
-def old(results: Path, name: str) -> Path:
-    """A file that was not changed for long."""
-    file = results / name
-    file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_text(name)
-    os.utime(file, (0, 0))
-    return file
-
-
-def test_only_our_old_temporary_files_are_removed(tmp_path: Path) -> None:
-    results, file = tmp_path / "c", f".0123456789ab.json.{NONE}.tmp"
-    ours = [f".results.csv.{NONE}.tmp", f"plans/{file}", f"manifests/.2-nodes.jsonl.{NONE}.tmp", f"figures/{file}"]
-    theirs = [".draft.tmp", f"notes/.results.csv.{NONE}.tmp", f"points/.results.csv.{NONE}.tmp"]
-    for name in ours + theirs:
-        old(results, name)
-    os.link(old(results, f".report.html.{NONE}.tmp"), results / "second name")
-    (results / f".results.parquet.{NONE}.tmp").touch()  # young
-    (results / "sets").symlink_to(old(tmp_path / "foreign", file).parent)
-    before = {str(file.relative_to(results)) for file in results.rglob("*.tmp")}
-    temporary_files.remove(results)
-    assert {str(file.relative_to(results)) for file in results.rglob("*.tmp")} == before - set(ours)
-    assert (tmp_path / "foreign" / file).exists()
-
-
-@pytest.mark.local
-@pytest.mark.skipif(bool(mounts.missing()), reason=mounts.missing() or "")
-def test_no_mount_point_is_crossed(tmp_path: Path) -> None:
-    file = old(tmp_path / "foreign", f".0123456789ab.json.{NONE}.tmp")
-    (plans := tmp_path / "c/plans").mkdir(parents=True)
-    mounts.run("mount", "--bind", str(file.parent), str(plans))
-    try:
-        temporary_files.remove(tmp_path / "c")
-    finally:
-        mounts.unmount(plans)
-    assert file.exists()

@@ -63,25 +63,6 @@ def slices(campaign: Campaign, results: Sequence[Result]) -> Iterator[Slice]:
                             yield Slice(sweep.name, kind, group, suffix + part, placed, x, color, facet, without)
 
 
-def undrawn(campaign: Campaign, results: Sequence[Result]) -> dict[str, list[str]]:
-    """Sweep -> what of its figures is in no slice, and in none that counts it: `2 of IOR, O_DIRECT`."""
-    found = list(slices(campaign, results))
-    conditions = titles.conditions(results)
-    told: dict[str, list[str]] = {}
-    for sweep in campaign.about.sweeps:
-        mine = [one for cut in found if cut.sweep == sweep.name for one in (*cut.results, *cut.without)]
-        drawn, points = {(one.point, one.phase) for one in mine}, set(sweep.points)
-        rest: dict[tuple[str, Conditions], list[Result]] = {}
-        for one in results:
-            if one.point in points and one.headline and (one.point, one.phase) not in drawn:
-                rest.setdefault((one.kind, conditions[one.point]), []).append(one)
-        told[sweep.name] = [
-            f"{len(own)} of {titles.describe(condition, kind, {one.phase for one in own})}"
-            for (kind, condition), own in rest.items()
-        ]
-    return told
-
-
 def axes_of(sweep: SweepFacts) -> set[str]:
     """Columns of a sweep's axes."""
     return {column for column, option in parameters().items() if option.name in sweep.axes}

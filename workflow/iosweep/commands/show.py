@@ -24,7 +24,6 @@ from iosweep.files import documents
 from iosweep.plan.model import Point, file_set, plan_files, read_plan
 from iosweep.report import headline
 from iosweep.report.results_table import ordered
-from iosweep.results import merged_tables
 from iosweep.results.campaign_documents import DataSet
 from iosweep.results.record import PhaseRun, Record
 from iosweep.results.store import Store
@@ -144,19 +143,18 @@ _Shown = tuple[outcome.Outcome, Sequence[str]]
 
 def _show_headline(results: Path, name: str) -> _Shown:
     with working(f"reading {results} ..."):
-        best = headline.table(results)
+        campaign = load(results)
+        summary = summarize(campaign.rows)
+        best = headline.table(campaign, summary)
         found = outcome.of(results)
     printer = Printer()
     printer.print(best)
-    if merged_tables.about(results).accept:
-        campaign = load(results)
-        accept.show(acceptance.of(campaign, summarize(campaign.rows)))
+    if campaign.about.accept:
+        accept.show(acceptance.of(campaign, summary))
     if found.stale:
         prose(f"the campaign has changed since these tables were made; `iosweep report {name}` makes them again")
     if (results / "report.html").exists():
         printer.print(f"report: {results / 'report.html'}", soft_wrap=True)
-    if last := headline.closing(results, name):
-        prose(last)
     return found, ()
 
 

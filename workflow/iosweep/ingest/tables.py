@@ -15,7 +15,7 @@ import iosweep
 from iosweep.files import documents, safe_paths
 from iosweep.ingest import io500, outputs
 from iosweep.ingest.rows import Made, campaign_rows
-from iosweep.results import ingested, temporary_files
+from iosweep.results import ingested
 from iosweep.results.ingested import INGESTED, IO500, RAW, Ingested, IngestedFacts, IngestedFile
 from iosweep.results.table_writer import CampaignTables
 from iosweep.text import shortened
@@ -113,7 +113,6 @@ def make_again(results: Path) -> IngestedFacts:
 
 def make(results: Path, document: Ingested, digest: str, read: Sequence[Content]) -> IngestedFacts:
     """Write the tables of what files hold, each atomically."""
-    temporary_files.remove(results)
     once = [*{content.file.sha256: content for content in reversed(read)}.values()][::-1]
     made = campaign_rows(document.campaign, ((one.file, one.readings.values()) for one in once))
     summaries = [(one.file.path, one.summary) for one in read if one.summary]

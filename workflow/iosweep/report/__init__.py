@@ -6,7 +6,7 @@
 | headline.py | the first screen: counts, remarks, sentences, the cards of the best figures; the same for a terminal |
 | figures.py, captions.py | results -> figures and their captions (pure) |
 | scaling_figures.py | results -> figures of scaling efficiency (pure) |
-| vega_lite.py, figure_files.py | a figure -> Vega-Lite -> SVG and PNG, and static SVG for the page |
+| vega_lite.py, figure_files.py | a figure -> Vega-Lite -> SVG and PNG |
 | results_table.py, behind_rows.py | results -> the table of results, and what is behind its rows (pure) |
 | benchmark_tables.py | results -> mdtest's rates by operation (pure) |
 | quality.py | what each sweep covers, and what the checks have found (pure) |

@@ -87,13 +87,12 @@ function saveButton(place, type) {
 
 // Those of a part of the page are drawn anew, as a switch has changed them; else those whose width has changed.
 async function drawAll(part = null) {
-  // First those that are empty without this, and without a pause: the page may be printed as soon as it is loaded.
-  const places = [...(part ?? document).querySelectorAll(".chart")].sort((a, b) => a.childElementCount - b.childElementCount);
-  for (const place of places) {
+  for (const place of (part ?? document).querySelectorAll(".chart")) {
     if (!place.clientWidth || (!part && views.get(place)?.width === place.clientWidth)) continue;
     const empty = !place.childElementCount;
     await draw(place);
-    if (!empty) await new Promise((resolve) => setTimeout(resolve)); // let the page answer in between
+    // Let the page answer in between; not at first, because it may be printed as soon as it is loaded.
+    if (!empty) await new Promise((resolve) => setTimeout(resolve));
   }
   document.documentElement.dataset.drawn = "";
 }

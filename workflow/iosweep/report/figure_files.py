@@ -1,14 +1,13 @@
-"""Every figure of the report as SVG and PNG, and as static SVG inside the page."""
+"""Every figure of the report as SVG and PNG."""
 
 from __future__ import annotations
 
 import re
 import struct
 import zlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
-from xml.etree import ElementTree
 from xml.sax.saxutils import escape
 
 from iosweep.analysis.aggregate import Result, summarize
@@ -25,11 +24,6 @@ _LIST = "names"
 #: Names of our figures, and the largest list of them that is read.
 _NAME, _LIST_BYTES = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,250}\.(svg|png)"), 1 << 20
 _PNG_SCALE = 2  # sharp in a document and on a screen with many dots
-_SVG = "http://www.w3.org/2000/svg"
-#: Bytes that a mark takes at least, and each dot of its repetitions: with three of them and a bar 900 were counted.
-_LEAST_OF_MARK, _LEAST_OF_DOT = 200, 150
-#: Elements that a static figure may consist of: nothing that refers to anything or runs.
-_DRAWN = frozenset({"svg", "g", "path", "line", "rect", "text", "tspan", "circle", "defs", "clipPath"})
 
 
 def drawings(campaign: Campaign, results: Sequence[Result]) -> list[Figure]:
@@ -100,46 +94,6 @@ def with_texts(png: bytes, texts: Mapping[str, str]) -> bytes:
 
 def _chunk(kind: bytes, content: bytes) -> bytes:
     return struct.pack(">I", len(content)) + kind + content + struct.pack(">I", zlib.crc32(kind + content))
-
-
-def static(drawn: Iterable[tuple[Figure, vega_lite.Specification]], most: int, most_bytes: int) -> dict[str, str]:
-    """Name -> SVG element of the first figures, for the page before or without its script.
-
-    `drawn`: figures with their specifications. `most`, `most_bytes`: figures, and bytes of all of them, at most. A
-    figure that would not fit is left to the script.
-    """
-    import vl_convert  # late: it carries a JavaScript engine
-
-    found: dict[str, str] = {}
-    room = most_bytes
-    for figure, specified in list(drawn)[:most]:
-        least = sum(_LEAST_OF_MARK + _LEAST_OF_DOT * len(mark.each or ()) for mark in figure.marks)
-        if least > room:  # drawing it takes a second, to find that it does not fit
-            continue
-        wanted = vega_lite.for_page(vega_lite.filled(specified, figure))
-        try:
-            svg = bare(vl_convert.vegalite_to_svg(_drawable(wanted), allowed_base_urls=[]), figure.title)
-        except ElementTree.ParseError:  # a character that XML does not know, as a script may draw
-            continue
-        if len(svg.encode()) <= room:
-            found[figure.name] = svg
-            room -= len(svg.encode())
-    return found
-
-
-def bare(svg: str, label: str) -> str:
-    """An SVG document as an element of a page: drawing elements only, and one label instead of one per mark."""
-    root = ElementTree.fromstring(svg)  # noqa: S314  vl-convert made it
-    for element in list(root.iter()):
-        for child in list(element):
-            if child.tag.removeprefix(f"{{{_SVG}}}") not in _DRAWN:
-                element.remove(child)
-        for name in list(element.attrib):
-            if name.startswith(("aria-", "on", "{")) or name in ("role", "class", "style", "pointer-events"):
-                del element.attrib[name]
-        element.tag = element.tag.removeprefix(f"{{{_SVG}}}")
-    root.attrib |= {"role": "img", "aria-label": label}
-    return ElementTree.tostring(root, encoding="unicode")
 
 
 def _drawable(part: Any) -> Any:

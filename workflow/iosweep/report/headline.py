@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from iosweep.analysis import acceptance, caveats, choice, formats, knees, published, sentences, titles
-from iosweep.analysis.aggregate import OUTCOMES, Result, count_repetitions, phase_order, repetitions, summarize
+from iosweep.analysis.aggregate import OUTCOMES, Result, count_repetitions, phase_order, repetitions
 from iosweep.analysis.caveats import Shared
 from iosweep.analysis.choice import Choice, Failed
-from iosweep.analysis.data import Campaign, CheckRow, load
+from iosweep.analysis.data import Campaign, CheckRow
 from iosweep.analysis.published import Known
 from iosweep.node import fs_types
 from iosweep.plan import contests
@@ -300,18 +298,13 @@ def remarks(campaign: Campaign) -> list[str]:
 # in a terminal
 
 
-def table(results: Path) -> RenderableType:
-    """What `iosweep show` prints, for a terminal of at least 80 columns, without its last line (`closing`).
-
-    Raises FileNotFoundError when merge has not written to `results`.
-    """
+def table(campaign: Campaign, summary: Sequence[Result]) -> RenderableType:
+    """What `iosweep show` prints, for a terminal of at least 80 columns."""
     from rich.console import Group as Lines
     from rich.padding import Padding
     from rich.table import Table
     from rich.text import Text
 
-    campaign = load(results)
-    summary = summarize(campaign.rows)
     shared = caveats.shared(summary)
     parts: list[RenderableType] = [_title(campaign, summary), _verdicts(campaign, shared)]
     parts += [Text(text, style="yellow") for text in remarks(campaign)]
@@ -389,20 +382,6 @@ def _verdicts(campaign: Campaign, shared: Shared) -> Text:
     if applicable:  # there is none where everything is missing
         line.append(f"\n{left_open:,} of {human_count(applicable, 'check')} not checked")
     return line
-
-
-def closing(results: Path, name: str) -> str:
-    """The last line in a terminal: what is invalid, missing or left, and the command that lists it; "" if nothing is.
-
-    `name`: what the user calls the campaign. Raises FileNotFoundError as `table` does.
-    """
-    campaign = load(results)
-    counts = count_repetitions(repetitions(campaign.rows, campaign.about.sweeps))
-    odd = [f"{counts[one]:,} {one}" for one in ("invalid", "missing", "left") if counts[one]]
-    if not odd:
-        return ""
-    of = human_count(sum(counts.values()), "repetition")
-    return f"{formats.listing(odd)} of {of}: `iosweep check {shlex.quote(name)}` lists the reasons and exits with 1"
 
 
 def _verdict(verdict: str, text: str | None = None) -> Text:

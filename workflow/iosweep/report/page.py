@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from iosweep import collector
-from iosweep.analysis import acceptance, caveats, formats, published, slices, titles
+from iosweep.analysis import acceptance, caveats, formats, published, titles
 from iosweep.analysis.aggregate import Result, summarize
 from iosweep.analysis.data import Campaign, load, load_latencies, load_series
 from iosweep.analysis.published import Known
@@ -32,9 +32,6 @@ from iosweep.report import (
 from iosweep.report.figures import Figure
 from iosweep.results import merged_tables
 
-#: Figures that are in the page as SVG, too, for a reader without a script and for printing before it has drawn: one
-#: takes a tenth of a second and up to 120 kB.
-_STATIC, _STATIC_BYTES = 24, 700_000
 #: In the order in which they run: each uses those before it.
 _SCRIPTS = ("page.js", "behind_rows.js", "results_table.js", "switches.js", "charts.js")
 
@@ -64,7 +61,6 @@ def _page(results: Path, campaign: Campaign) -> str:
     drawings = figure_files.drawings(campaign, summary)
     known = published.of(summary, campaign.about.sweeps)
     specified = {figure.name: vega_lite.specification(figure) for figure in drawings if figure.panels}
-    static = figure_files.static(((f, specified[f.name]) for f in drawings if f.panels), _STATIC, _STATIC_BYTES)
     style = html.read("page.css")
     scripts = [html.library(), html.read_all(_SCRIPTS)]
     return (
@@ -75,7 +71,6 @@ def _page(results: Path, campaign: Campaign) -> str:
             style=Markup(style),  # noqa: S704  our own file
             scripts=[Markup(script) for script in scripts],  # noqa: S704  our own files and the library's
             data=Markup(html.data(_data(results, campaign, summary, drawings, specified, known))),  # noqa: S704  base64
-            static={name: Markup(svg) for name, svg in static.items()},  # noqa: S704  drawing elements only
             titles=titles,
             formats=formats,
             symbols=caveats.VERDICT_SYMBOLS,
@@ -91,7 +86,6 @@ def _sections(campaign: Campaign, results: Sequence[Result], drawings: Sequence[
     about = campaign.about
     return {
         "sweeps": [(sweep, [figure for figure in drawings if figure.sweep == sweep.name]) for sweep in about.sweeps],
-        "undrawn": slices.undrawn(campaign, results),
         "columns_of": vega_lite.columns,
         "rows": len(campaign.rows),
         "shown": len(results),

@@ -59,18 +59,7 @@ def specification(figure: Figure) -> Specification:
 
 def with_values(figure: Figure) -> Specification:
     """The figure complete, for a renderer."""
-    return filled(specification(figure), figure)
-
-
-def filled(specified: Specification, figure: Figure) -> Specification:
-    """A figure's specification with its values."""
-    return {**specified, "datasets": {DATA: [mark.values() for mark in figure.marks]}}
-
-
-def for_page(specified: Specification) -> Specification:
-    """A specification without what the page writes beside the figure, on the page's ground. charts.js does the same."""
-    config = {**_CONFIG, "padding": 1, "background": None}
-    return {**{key: value for key, value in specified.items() if key != "title"}, "config": config}
+    return {**specification(figure), "datasets": {DATA: [mark.values() for mark in figure.marks]}}
 
 
 def columns(panels: int) -> int:

@@ -22,5 +22,4 @@
 | table_writer.py | rows -> the files of all tables |
 | merged_tables.py, campaign_form.py | tables and campaign.json -> rows; damage in them |
 | change_points.py | when a figure changed for good in a row of nights (pure) |
-| temporary_files.py | removes what killed writers left |
 """

@@ -27,7 +27,6 @@ from iosweep import collector
 from iosweep.node.node_facts import NodeFacts
 from iosweep.plan.model import Allocation, Plan, Point
 from iosweep.programs import builds
-from iosweep.results import temporary_files
 from iosweep.results.best import selection
 from iosweep.results.campaign_documents import Missing, Refusal
 from iosweep.results.campaign_form import Build
@@ -67,7 +66,6 @@ Judging = Callable[[Sequence[Point]], Iterable[JudgedPoint]]
 
 def merge(plan: Plan, results: Path) -> None:
     """Write the tables of a campaign, each atomically."""
-    temporary_files.remove(results)
     store = Store(results)
     nodes = store.documents(NodeFacts)
     judge = Judge(plan, results, {key: facts.memory_bytes for key, facts in nodes.items()})
