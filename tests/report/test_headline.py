@@ -41,6 +41,10 @@ class TestBest:
             "fio, O_DIRECT": {"Random read": "10.0 IOPS"},
             "fio, through the page cache": {"Random read": "1.00 M IOPS"},
         }
+        told = {"o_direct": True, "other_options": "sync=1"}
+        assert {*values(row(**told), row(point="q", **told | {"other_options": ""}))} == {
+            "fio, O_DIRECT", "fio, O_DIRECT, sync=1",
+        }  # fmt: skip
         # what is not told is a group of its own, and so are writes that were not flushed
         write = {"phase": "seq_write", "metric": "bandwidth_bytes_per_s", "bandwidth_bytes_per_s": 1e6}
         several = [{"o_direct": True, "fsync": True}, {"o_direct": True, "fsync": False}, {"o_direct": True}, {}]

@@ -311,9 +311,9 @@ def test_a_run_that_was_over_at_once_is_no_measurement() -> None:
 
 def test_what_changes_io_and_is_in_no_column_is_told_and_nothing_else() -> None:
     for command, others, fsync in (
-        ("-w -a POSIX -t 1m -F -o /a -G 3 -v -i 1 -O summaryFile=/b,randomOffsetSeed=1", "w", False),
-        ("-w -e", "w", True), ("-w -Y", "Y w", True), ("-w -O fsyncPerWrite=1", "fsyncperwrite=1 w", True),
-        ("-w -E -l random -Q 2 -O memoryPerNode=/x", "E Q=2 l=random memorypernode w", False),
+        ("-w -a POSIX -t 1m -F -o /a -G 3 -v -i 1 -O summaryFile=/b,randomOffsetSeed=1", "", False),
+        ("-w -e", "", True), ("-w -r -R -Y", "-Y", True), ("-w -O fsyncPerWrite=1", "-fsyncperwrite=1", True),
+        ("-w -E -l random -Q 2 -O memoryPerNode=/x", "-E -Q=2 -l=random -memorypernode", False),
     ):  # fmt: skip
         row = of(table(command)).rows[0]
         assert (row["other_options"], row["fsync"]) == (others, fsync), command

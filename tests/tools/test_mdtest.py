@@ -293,9 +293,9 @@ def test_no_rank_needs_longer_than_all() -> None:
 
 
 def test_what_is_before_3_3_is_not_read() -> None:
-    for version, rows in (("1.9.3", 0), ("3.2.1", 0), ("3.3.0", 5)):
-        found = of(run().replace("-4.0.0", f"-{version}"))
-        assert (len(found.rows), len(found.problems)) == (rows, not rows), version
+    for version, quote, rows in (("1.9.3", '"', 0), ("1.9.3", "", 0), ("1.9.3", "'", 5), ("3.3.0", "'", 5)):
+        found = of(run().replace("-4.0.0", f"-{version}").replace("'", quote))
+        assert (len(found.rows), len(found.problems)) == (rows, not rows), (version, quote)
 
 
 def test_directories_that_were_not_removed_say_nothing_of_files() -> None:

@@ -129,7 +129,7 @@ def subjects(results: Sequence[Result]) -> list[Subject]:
             one.tool,
             one.phase,
             tuple(one.rows[0].sweeps.split(",")),
-            {options[column]: value for column, value in one.parameters.items()},
+            {options.get(column, column): value for column, value in one.parameters.items()},
         )
         for one in of_points(results)
     ]

@@ -220,7 +220,7 @@ def row(
     made = msgspec.convert(
         {
             **{name: values[name] for name in _others()},
-            "parameters": {name: values[name] for name in parameters()},
+            "parameters": {name: values[name] for name in (*parameters(), "other_options")},
             "figures": {name: value for name in _figures() if (value := values[name]) is not None},
         },
         Row,

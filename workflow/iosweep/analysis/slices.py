@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import product
+from zlib import crc32
 
 from iosweep.analysis import titles
 from iosweep.analysis.aggregate import Result, distinct, known_or_not, of_points
@@ -97,5 +98,6 @@ def _told(value: Value | None) -> Value:
 
 def _suffix(own: Conditions, groups: Sequence[Conditions]) -> str:
     """What tells these conditions from the sweep's others."""
+    own = own._replace(other_options=f"{crc32(str(own.other_options).encode()):x}")  # a name has to stay short
     differing = [i for i in range(len(own)) if len({group[i] for group in groups}) > 1]
     return "".join(f".{Conditions._fields[i]}-{own[i]}".lower() for i in differing)

@@ -31,6 +31,8 @@ def parameter(column: str, value: Value | None) -> str:
 
 def named(column: str, value: Value | None) -> str:
     """A parameter's value that says what it is: `8 threads per node`, `64 KiB`, `queue depth 16`."""
+    if column == "other_options":
+        return str(value or "")
     option, text = parameters()[column], parameter(column, value)
     if value is None:
         return f"{option.shown} not known"
@@ -140,6 +142,7 @@ def _words(condition: Conditions) -> list[str]:
         direct.get(condition.o_direct),
         *(words.get(value, value) for value in (condition.write_mode, condition.data)),
         flushed.get(condition.fsync),
+        condition.other_options or None,
     ]
     return [name, *(str(word) for word in told if word is not None)]
 

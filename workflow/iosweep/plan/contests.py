@@ -28,6 +28,7 @@ class Conditions(NamedTuple):
     data: Value | None
     o_direct: Value | None
     fsync: Value | None
+    other_options: Value | None = None  # of outputs of others
 
 
 class Contest(NamedTuple):
@@ -48,7 +49,8 @@ def conditions(tool: str, values: Mapping[str, Value | None]) -> Conditions:
         name: NOT_TOLD if values.get(name) is None and name in options else values.get(name)
         for name in ("o_direct", "fsync")
     }
-    return Conditions(tool, values.get("write_mode"), values.get("data"), **told)
+    others = values.get("other_options")
+    return Conditions(tool, values.get("write_mode"), values.get("data"), other_options=others, **told)
 
 
 def of_phase(own: Conditions, phase: str) -> Conditions:

@@ -224,6 +224,8 @@ _IDENTITY = frozenset((
 _NO_CONDITIONS = _NOT_COMPARED | frozenset("aAbBcDeFijkNstTvz") | {
     "summaryfile", "summaryformat", "randomoffsetseed", "posix.odirect", "useo_direct",
 }  # fmt: skip
+#: Access -> flags that the other one uses.
+_OF_OTHERS = {"write": frozenset("wrRC"), "read": frozenset("wrWEY")}
 
 
 def read(data: bytes) -> Reading:
@@ -283,13 +285,14 @@ def _file_size(run: Run, result: Result) -> int | None:
     return asked if run.tasks and moved >= asked * run.tasks else None
 
 
-def _others(line: str | None) -> str | None:
+def _others(line: str | None, access: str) -> str | None:
     """What changes I/O and is in no column; None where no command line tells."""
     if not (command := command_line.parse(line)):
         return None
+    without = _NO_CONDITIONS | _OF_OTHERS[access]
     options = dict.fromkeys(command.flags, "") | command.values
-    told = sorted((name, value) for name, value in options.items() if name not in _NO_CONDITIONS)
-    return " ".join(name if not value or "/" in value else f"{name}={value}" for name, value in told)
+    told = sorted((name, value) for name, value in options.items() if name not in without)
+    return " ".join(f"-{name}" if not value or "/" in value else f"-{name}={value}" for name, value in told)
 
 
 def _row(run: Run, result: Result) -> dict[str, Cell]:
@@ -312,7 +315,7 @@ def _row(run: Run, result: Result) -> dict[str, Cell]:
         "tasks": run.tasks,
         "transfer_size_bytes": transfer,
         "segments": run.segments,
-        "other_options": _others(run.printout.command or told.get("Command line")),
+        "other_options": _others(run.printout.command or told.get("Command line"), result.access),
         "phase_time_s": float(run.stonewall_s) if run.stonewall_s else None,
         "file_size_bytes": _file_size(run, result),
         "o_direct": run.o_direct,
