@@ -1,4 +1,5 @@
-"""The tables of mdtest's rates; what the suites' sources print, as our tables and figures show it."""
+"""Summary tables: mdtest's rates by operation and the results of WEKA's tests; what the suites' sources print, as our
+tables and figures show it: layout, units and numbers."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -14,6 +15,7 @@ from iosweep.config import published
 from iosweep.plan.criteria import suites_of
 from iosweep.report import benchmark_tables, figures, headline
 from iosweep.report.benchmark_tables import Cell, Table
+from results_factory import sweep
 
 OPERATIONS = [
     *("Directory creation", "Directory stat", "Directory rename", "Directory removal"),
@@ -23,6 +25,10 @@ OPERATIONS = [
 
 def metadata_of(*sweeps: factory.Sweep, **options: Any) -> list[Table]:
     return benchmark_tables.metadata(*factory.measured(*sweeps, **options))
+
+
+def weka_of(*sweeps: factory.Sweep, **options: Any) -> list[Table]:
+    return benchmark_tables.weka(*factory.measured(*sweeps, **options))
 
 
 def cells(table: Table, column: int = 0) -> dict[str, Cell]:
@@ -64,6 +70,24 @@ class TestMetadata:
         assert all(reason in note for note, reason in zip(table.notes, reasons, strict=True))
 
 
+class TestWeka:
+    def test_of_several_points_the_best_valid_one_is_shown_and_of_latencies_the_lowest(self) -> None:
+        axes = {"nodes": [1], "threads_per_node": [1, 8, 64]}
+        sweeps = [sweep(f"weka.{name}", ["rand_read"], axes, suite="weka") for name in ("read-iops", "read-latency")]
+        (table,) = weka_of(*sweeps)
+        assert [cell.lines[-1] for cell in cells(table).values()] == [
+            "best of 3: 64 threads, 4 KiB, QD 1", "best of 3: 1 thread, 4 KiB, QD 1"
+        ]  # fmt: skip
+
+        def spoil(row: Mapping[str, Any]) -> tuple[str, str] | None:
+            return None if row["threads_per_node"] == 8 else ("suspect", "duration: short")
+
+        (table,) = weka_of(*sweeps, spoil=spoil)
+        assert {(cell.verdict, cell.lines[-1]) for cell in cells(table).values()} == {
+            ("valid", "best of 3: 8 threads, 4 KiB, QD 1")
+        }
+
+
 def shares(campaign: Campaign, results: Sequence[Result], system: str = "") -> list[float]:
     """Each published figure of the suite that one of the results compares with, as what ours is of it."""
     suites = suites_of(campaign.about.sweeps)
@@ -91,9 +115,20 @@ class TestSources:
     """Outputs that the sources print go through our readers; numbers that they only tell are rows of our table."""
 
     @pytest.mark.parametrize(("system", "name"), [(0, "aws"), (1, "supermicro")])
-    def test_wekas_figures_of_one_client_and_of_the_cluster_are_reproduced(self, system: int, name: str) -> None:
+    def test_wekas_tables_of_one_client_and_of_the_cluster(self, system: int, name: str) -> None:
         rows = [*seeds.weka(seeds.WEKA_SINGLE, system, 1), *seeds.weka(seeds.WEKA_CLUSTER, system, 8)]
         campaign, results = seeds.campaign(rows, "weka", nodes=[1, 8])
+        (table,) = benchmark_tables.weka(campaign, results)
+        for source, found in ((seeds.WEKA_SINGLE, cells(table, 0)), (seeds.WEKA_CLUSTER, cells(table, 1))):
+            assert [title for title, cell in found.items() if cell.value] == list(source)
+            for title, values in source.items():
+                number, _, unit = found[title].value.replace(",", "").partition(" ")
+                if "latency" in title:
+                    assert found[title].lines[1] == f"99.5 % completed under {values[system][1]} µs (clat)"
+                    assert (number, unit) == (f"{values[system][0]:.0f}", "µs avg.")
+                else:
+                    assert float(number) == values[system]
+                    assert unit == ("GiB/s" if "throughput" in title else "ops/s")
         assert shares(campaign, results, name) == pytest.approx([1.0] * 15)
 
     def test_wekas_small_write_latency_is_reproduced(self) -> None:

@@ -8,7 +8,7 @@
 | scaling_figures.py | results -> figures of scaling efficiency (pure) |
 | vega_lite.py, figure_files.py | a figure -> Vega-Lite -> SVG and PNG |
 | results_table.py, behind_rows.py | results -> the table of results, and what is behind its rows (pure) |
-| benchmark_tables.py | results -> mdtest's rates by operation (pure) |
+| benchmark_tables.py | results -> mdtest's rates by operation, WEKA's summary (pure) |
 | quality.py | what each sweep covers, and what the checks have found (pure) |
 | system.py, cpus.py | nodes side by side, the node check, pictures of their CPUs (pure) |
 | provenance.py | results -> builds of the tools and their origin (pure) |

@@ -1,4 +1,4 @@
-"""Summary tables of metadata rates, as mdtest has them: operations down, an axis across. Pure."""
+"""Summary tables as the sources have them: mdtest's rates by operation, and the results of WEKA's seven tests. Pure."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from iosweep.analysis import caveats, formats, titles
 from iosweep.analysis.aggregate import Result, Statistics, distinct, known_or_not, of_points, phase_order
 from iosweep.analysis.data import Campaign, Value
 from iosweep.analysis.slices import axes_of, split
+from iosweep.text import human_count
 from iosweep.tools.axes import NODES
 from iosweep.tools.mdtest.options import OPTIONS, ROWS
 
@@ -27,19 +28,29 @@ class Cell:
 class TableRow:
     title: str
     cells: tuple[Cell, ...]
+    about: str = ""  # how it was measured, where that differs from row to row
+    scaled: bool = False
 
 
 @dataclass(frozen=True)
 class Table:
-    sources: tuple[str, ...]  # the sweeps that it is of
+    sources: tuple[str, ...]  # the sweeps or suites that it is of
     title: str  # which of several of them; else ""
     about: str  # how all of it was measured; else ""
     columns: tuple[str, ...]
     rows: tuple[TableRow, ...]
     notes: tuple[str, ...]  # what is marked or absent, with the reasons
+    groups: tuple[tuple[str, int], ...] = ()  # titles above the columns, with how many they span
+
+    @property
+    def scaled(self) -> bool:
+        """Whether a row of it was made to fit a smaller machine."""
+        return any(row.scaled for row in self.rows)
 
 
 _NOTHING = Cell("", (), "")
+
+# mdtest
 
 
 def metadata(campaign: Campaign, results: Sequence[Result]) -> list[Table]:
@@ -136,6 +147,128 @@ def _stacked(result: Result | None) -> Cell:
         of = " iterations" if found.iterations > 1 else ""
         lines.append(f"std dev {formats.number(found.sd)} (n = {found.n * found.iterations}{of})")
     return Cell(formats.number(found.mean), tuple(lines), result.verdict)
+
+
+# WEKA
+
+#: The suites that hold WEKA's tests.
+_SUITES = ("weka", "everything")
+
+#: Title, sweep of the suite, phases of which the first that it has is meant, and what is told of it.
+_TESTS = (
+    ("Read throughput", "read-throughput", ("seq_read", "rand_read"), "throughput"),
+    ("Write throughput", "write-throughput", ("seq_write", "rand_write"), "throughput"),
+    ("Read IOPS", "read-iops", ("rand_read", "seq_read"), "iops"),
+    ("Write IOPS", "write-iops", ("rand_write", "seq_write"), "iops"),
+    ("Read latency", "read-latency", ("rand_read", "seq_read"), "latency"),
+    ("Write latency", "write-latency", ("rand_write", "seq_write"), "latency"),
+    ("Creates", "metadata", ("create",), "operations"),
+    ("Stats", "metadata", ("stat",), "operations"),
+    ("Deletes", "metadata", ("delete",), "operations"),
+)
+
+_GIB, _US = 2**30, 1e-6
+
+
+def weka(campaign: Campaign, results: Sequence[Result]) -> list[Table]:
+    """The summary of WEKA's performance tests: a table for each suite that has them, node counts across."""
+    return joined([table for suite in _SUITES if (table := _weka(campaign, results, suite))])
+
+
+def _weka(campaign: Campaign, results: Sequence[Result], suite: str) -> Table | None:
+    sweeps = {s.name.removeprefix(f"{suite}."): s for s in campaign.about.sweeps if s.suite == suite}
+    tests = []  # (title, what is told, scaled, results)
+    for title, name, phases, told in _TESTS:
+        if name in sweeps:
+            points = set(sweeps[name].points)
+            mine = [result for result in results if result.point in points and result.phase in phases]
+            phase = next((phase for phase in phases if any(result.phase == phase for result in mine)), None)
+            tests.append((title, told, sweeps[name].scaled, [result for result in mine if result.phase == phase]))
+    everything = [result for *_, own in tests for result in own]
+    nodes = sorted({result.nodes for result in everything if result.headline})
+    if not nodes:
+        return None  # the first screen says why there are no figures
+    conditions = titles.conditions(results)
+    rows = []
+    for title, told, scaled, own in tests:
+        for condition in dict.fromkeys(conditions[result.point] for result in own):
+            alike = [result for result in own if conditions[result.point] == condition]
+            rows.append(_test(title, told, scaled, alike, nodes))
+    alone = nodes.count(1)
+    groups = (("Single client", alone), ("Aggregated cluster", len(nodes) - alone))
+    return Table(
+        sources=(suite,),
+        title="",
+        about="",
+        columns=tuple(human_count(count, "client") for count in nodes),
+        rows=tuple(rows),
+        notes=tuple(notes(everything)),
+        groups=tuple(group for group in groups if group[1]),
+    )
+
+
+def _test(title: str, told: str, scaled: bool, results: Sequence[Result], nodes: Iterable[int]) -> TableRow:
+    """A row of what was measured in one way; where points differ in more than their nodes, each cell names its own."""
+    condition = titles.conditions(results)[results[0].point]
+    places = dict.fromkeys(titles.brief(result, nodes=False) for result in results)
+    column = {"throughput": "bandwidth_bytes_per_s", "latency": "latency_mean_s"}.get(told, "ops_per_s")
+    found = {count: [result for result in results if result.nodes == count] for count in nodes}
+    best = {count: _best(told, column, here) for count, here in found.items()}
+    cells = []
+    for count, here in found.items():
+        if (shown := best[count]) is None:
+            cells.append(Cell("", (), here[0].verdict) if here else _NOTHING)
+            continue
+        value, *lines = _TOLD[told](shown, shown.statistics[column])
+        if count > 1 and told != "latency":
+            lines.insert(-1, _per_client(shown, best.get(1), column))
+        if len(places) > 1:
+            of = f"best of {len(here)}: " if len(here) > 1 else ""
+            lines.append(of + titles.brief(shown, nodes=False))
+        cells.append(Cell(value, tuple(lines), shown.verdict))
+    about = titles.describe(condition, results[0].kind, {result.phase for result in results})
+    return TableRow(title, tuple(cells), about if len(places) > 1 else f"{about}; {next(iter(places))}", scaled)
+
+
+def _best(told: str, column: str, results: Sequence[Result]) -> Result | None:
+    """The best valid result; the best of the others only where none is valid."""
+    sign = -1 if told == "latency" else 1
+    measured = [result for result in results if column in result.statistics]
+    return max(measured, key=lambda r: (r.verdict == "valid", sign * r.statistics[column].mean), default=None)
+
+
+def _per_client(result: Result, alone: Result | None, column: str) -> str:
+    """`9.70 GiB/s per client, 91 % of one alone`: the share is the scaling efficiency."""
+    each = result.statistics[column].mean / result.nodes
+    unit, size = ("GiB/s", _GIB) if column == "bandwidth_bytes_per_s" else ("ops/s", 1)
+    share = f", {100 * each / alone.statistics[column].mean:.0f} % of one alone" if alone else ""
+    return f"{formats.number(each / size)} {unit} per client{share}"
+
+
+def _throughput(_: Result, found: Statistics) -> tuple[str, ...]:
+    return f"{formats.number(found.mean / _GIB)} GiB/s", formats.spread(found, formats.THROUGHPUT)
+
+
+def _iops(result: Result, found: Statistics) -> tuple[str, ...]:
+    sampled = result.typical("sampled_ops_per_s")
+    beside = [] if sampled is None else [f"(fio's iops avg: {formats.number(sampled)})"]
+    return f"{formats.number(found.mean)} ops/s", *beside, formats.spread(found, formats.OPS)
+
+
+def _latency(result: Result, found: Statistics) -> tuple[str, ...]:
+    """What a caller waits; below it fio's clat, which WEKA's page gives as latency."""
+    mean, tail = (result.typical(f"completion_latency_{name}_s") for name in ("mean", "p99_5"))
+    below = [] if mean is None else [f"completion (clat): {formats.number(mean / _US)} µs avg."]
+    below += [] if tail is None else [f"99.5 % completed under {formats.number(tail / _US)} µs (clat)"]
+    return f"{formats.number(found.mean / _US)} µs avg.", *below, formats.spread(found, formats.LATENCY)
+
+
+_TOLD: dict[str, Callable[[Result, Statistics], tuple[str, ...]]] = {
+    "throughput": _throughput,
+    "iops": _iops,
+    "latency": _latency,
+    "operations": _iops,
+}
 
 
 def joined(tables: Iterable[Table]) -> list[Table]:

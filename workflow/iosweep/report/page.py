@@ -91,6 +91,7 @@ def _sections(campaign: Campaign, results: Sequence[Result], drawings: Sequence[
         "shown": len(results),
         "constant": results_table.constant(results),
         "having": results_table.having(results),
+        "weka": benchmark_tables.weka(campaign, results),
         "metadata": benchmark_tables.metadata(campaign, results),
         "checks": quality.summarize_checks(campaign.checks),
         "coverage": quality.coverage(about.sweeps, results),
