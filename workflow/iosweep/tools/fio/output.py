@@ -289,9 +289,10 @@ _COLUMNS = {"bs": "transfer_size_bytes", "iodepth": "queue_depth", "size": "file
 _NO_CONDITIONS = _NOT_COMPARED | frozenset(
     ("rw", "direct", "buffered", "ioengine", "numjobs", "runtime", "time_based", "filename", "filename_format",
      "opendir", "offset", "description", "randrepeat", "allrandrepeat", "allow_file_create", "unlink", "thread",
-     "group_reporting", "new_group", "stonewall", "exec_prerun", "exec_postrun", "write_lat_log", "write_iops_log",
-     "write_hist_log", "log_hist_msec", "log_max_value", "log_offset", "log_unix_epoch", "percentile_list",
-     "slat_percentiles", "status_interval", "bwavgtime", "iopsavgtime", "unified_rw_reporting", "kb_base", "unit_base")
+     "create_serialize", "exitall", "exitall_on_error", "group_reporting", "new_group", "stonewall", "exec_prerun",
+     "exec_postrun", "write_lat_log", "write_iops_log", "write_hist_log", "log_hist_msec", "log_max_value",
+     "log_offset", "log_unix_epoch", "percentile_list", "slat_percentiles", "status_interval", "bwavgtime",
+     "iopsavgtime", "unified_rw_reporting", "kb_base", "unit_base")
 )  # fmt: skip
 #: Options that hold a job's rate down.
 _LIMITS = ("rate", "rate_iops", "thinktime", "read_iolog", "flow")
@@ -428,9 +429,8 @@ def _report(found: Document, entry: Entry, section: Options) -> _Report:
     share = options.get("percentage_random", "100")
     if rw.startswith("rand") and set(share.split(",")) != {"100"}:
         raise Wrong(f"not read: jobs with rw={rw} of which percentage_random={share}")
-    if rw.endswith("rw"):  # a mix of one is none
-        alone = {None: "", 100: "read", 0: "write"}.get(_read_percent(options))
-        rw = rw.replace("rw", alone) if alone else rw
+    if rw.endswith("rw") and (alone := {"100": "read", "0": "write"}.get(str(_read_percent(options)))):
+        rw = rw.replace("rw", alone)  # a mix of one is none
     phase = PHASES[next(name for name, own in RW.items() if own == rw)]
     parameters = _parameters(entry, options, phase)
     return _Report(entry, options, phase, parameters | {"other_options": _others(options, parameters)})
