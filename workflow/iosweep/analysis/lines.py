@@ -30,20 +30,15 @@ class Place:
         """Whether it cannot be told apart from the best one, although there are repetitions enough to try."""
         return self.interval is not None and not self.interval.excludes(1.0)
 
-    @property
-    def apart(self) -> bool:
-        return self.interval is not None and self.interval.excludes(1.0)
-
 
 @dataclass(frozen=True)
 class Line:
     """The points that differ from the best one in `column` alone, in the order of its values. at: place of the best
-    one; bare: values that have no figure."""
+    one."""
 
     column: str
     places: tuple[Place, ...]
     at: int
-    bare: tuple[Value, ...]
 
     @property
     def ordered(self) -> bool:
@@ -116,8 +111,7 @@ def _line(column: str, best: Result, results: Sequence[Result], compared: Compar
         return None
     own = alone(column, best, results)
     measured = [(value, result) for value, result in own if result.point in compared.candidates]
-    bare = tuple(v for v, result in own if result.point not in compared.candidates and result.state != "unneeded")
     if len(measured) < 2:
         return None
     places = tuple(Place(v, r, compared.share(r, best), compared.ratio(r, best)) for v, r in measured)
-    return Line(column, places, next(i for i, (_, r) in enumerate(measured) if r.point == best.point), bare)
+    return Line(column, places, next(i for i, (_, r) in enumerate(measured) if r.point == best.point))

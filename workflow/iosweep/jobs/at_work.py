@@ -30,9 +30,8 @@ class Queue:
         self.jobs: list[query.Job] | None = None  # None: not known
         self.wrong = ""
 
-    def look(self, holder: Owner | None, patience_s: float | None) -> None:
-        """Update `jobs` if the last question is old enough. `holder`: its job may be another user's. `patience_s`: for
-        the first answer."""
+    def look(self, holder: Owner | None) -> None:
+        """Update `jobs` if the last question is old enough. `holder`: its job may be another user's."""
         if shutil.which("squeue") is None:
             return
         in_job = bool(holder and holder.job)
@@ -43,7 +42,7 @@ class Queue:
             self._poller.ask(partial(_alive, holder.job if holder else None))
         if asked is None:
             self.wrong = "squeue has not answered yet"
-            self._take(self._poller.answer(FIRST_ANSWER_S if patience_s is None else patience_s), in_job)
+            self._take(self._poller.answer(FIRST_ANSWER_S), in_job)
 
     def _take(self, answer: list[query.Job] | Unanswered | None, in_job: bool) -> None:
         if isinstance(answer, Unanswered):

@@ -16,7 +16,7 @@ from rich.text import Text
 
 from iosweep.commands import campaigns
 from iosweep.commands.safe_console import SafeConsole
-from iosweep.commands.terminal import facts, to_json
+from iosweep.commands.terminal import facts, to_json, working
 from iosweep.commands.watch.snapshot import Campaign, Figure, Seen, Snapshot
 from iosweep.hostlist import hosts
 from iosweep.text import human_count, shortened
@@ -24,8 +24,6 @@ from iosweep.units import human_duration, human_rate, local_time
 
 #: Minimum refresh interval in seconds; after a slow look, ten times its duration.
 EVERY_S = 2.0
-#: Seconds of reading before the first picture.
-_PATIENCE_S = 1.0
 _DAY_S = 86400
 #: Maximum number of phases of the newest results.
 _ROWS = 10
@@ -61,15 +59,17 @@ def run(arguments: Namespace) -> int:
 
 def _live(campaign: Campaign, console: Console) -> None:
     try:
+        with working("reading the store ..."):  # of 100,000 results it takes a while
+            snapshot, took_s = campaign.look(), 0.0
         with Live(console=console, auto_refresh=False, vertical_overflow="crop") as live:
             while True:
-                began = time.monotonic()
-                snapshot = campaign.look(_PATIENCE_S)
                 live.update(Group(*draw(snapshot)), refresh=True)
                 if snapshot.over:
                     return
-                if not snapshot.unread:
-                    time.sleep(max(EVERY_S, 10 * (time.monotonic() - began)))
+                time.sleep(max(EVERY_S, 10 * took_s))
+                began = time.monotonic()
+                snapshot = campaign.look()
+                took_s = time.monotonic() - began
     except KeyboardInterrupt:
         return
 
@@ -84,9 +84,6 @@ def draw(snapshot: Snapshot, bars: bool = True) -> Iterator[RenderableType]:
     if snapshot.plan is None:
         if not snapshot.wrong:
             yield Text(f"there is no plan in {snapshot.results} yet; snakemake writes it first")
-        return
-    if snapshot.unread:
-        yield Text(f"reading the store: {human_count(snapshot.unread, 'point')} to go", style="dim")
         return
     for allocation in snapshot.allocations:
         yield from _allocation(allocation, snapshot.now, bars)

@@ -84,7 +84,7 @@ class Snapshot:
 
     Counts are of repetitions. `verdicts`: verdict -> repetitions, each as good as its worst phase, and `missing`.
     `missing`: reason -> repetitions. `reasons`: those of what is not valid, causes first (reasons.py) -> repetitions.
-    `unread`: points that are to be read before there is more to show. `wrong`: what could not be read or asked.
+    `wrong`: what could not be read or asked.
     """
 
     campaign: str
@@ -99,14 +99,13 @@ class Snapshot:
     reasons: Mapping[str, int] = field(default_factory=dict)
     limit_s: float | None = None
     spent_s: float = 0.0
-    unread: int = 0
     wrong: tuple[str, ...] = ()
 
     @property
     def over(self) -> bool:
         """Whether all is measured, and no job or process works on it."""
         busy = any(a.repetitions_left or a.state in LIVE for a in self.allocations)
-        return self.plan is not None and not self.unread and not busy
+        return self.plan is not None and not busy
 
     @property
     def to_go_s(self) -> float:
@@ -139,17 +138,15 @@ class Campaign:
         self._news = True
         self._targets: dict[Target, Target] = {}
 
-    def look(self, patience_s: float | None = None) -> Snapshot:
-        """Its state now. `patience_s`: time limit in seconds; points that were not read are left to the next look."""
-        end = None if patience_s is None else time.monotonic() + patience_s
+    def look(self) -> Snapshot:
+        """Its state now."""
         snapshot = Snapshot(self._store.path.resolve().name, str(self._store.path), time.time())
         self._store.see_folders()
         try:
             if (made := self._planned()) is None:
                 return replace(snapshot, wrong=self._damage())
             snapshot = replace(snapshot, campaign=made.campaign, target=made.target.directory, plan=made.digest)
-            if unread := self._read(made, end):
-                return replace(snapshot, unread=unread)
+            self._read(made)
             if self._news:
                 self._learn(made)
             self._store.look("")
@@ -166,7 +163,7 @@ class Campaign:
         for point in made.points:
             if (lacks := self._known[point.id].missing) is not None:
                 reasons[lacks] += self._missing_of(point)
-        self._queue.look(holder, patience_s)
+        self._queue.look(holder)
         allocations = tuple(self._allocation(made, a, sets, refusals, holder) for a in made.allocations)
         # without squeue, the state is a guess only if work is left that nothing is seen to do
         guessed = any(a.repetitions_left and a.state not in LIVE for a in allocations)
@@ -197,8 +194,8 @@ class Campaign:
             self._plan, self._plan_file, self._known, self._news = made, chosen, {}, True
         return self._plan
 
-    def _read(self, made: Plan, end: float | None) -> int:
-        """Read what has changed in the store; returns how many points were never read yet."""
+    def _read(self, made: Plan) -> None:
+        """Read what has changed in the store."""
         changes = [(_changed(self._store.point(point.id)), point) for point in made.points]
         # a file system's clock may be coarse: what has just changed is read once more
         lately = max((changed or 0 for changed, _ in changes), default=0) - 5 * 10**9
@@ -207,13 +204,10 @@ class Campaign:
             again = known is not None and known.changed == changed
             if known and known.settled and again:
                 continue
-            if end is not None and time.monotonic() > end:
-                break
             settled = again or changed is None or changed < lately
             found = self._point(point, _Known(changed, settled))
             self._news = self._news or not known or (known.results, known.missing) != (found.results, found.missing)
             self._known[point.id] = found
-        return len(made.points) - len(self._known)
 
     def _point(self, point: Point, known: _Known) -> _Known:
         if known.changed is None:
