@@ -16,7 +16,7 @@ from iosweep.commands import cli
 from iosweep.errors import Busy, TargetHangs, Unanswered
 from iosweep.files import documents
 from iosweep.results.store import Store
-from iosweep.slurm import job_comment, query
+from iosweep.slurm import query
 from iosweep.target import directory as directories
 from iosweep.target import identify, lock, removal, trees
 from iosweep.target.agent import Agent
@@ -284,7 +284,7 @@ def test_nothing_is_removed_while_another_campaign_measures_the_file_system(
 
 
 #: The comment of its jobs in Slurm, which may wait and hold no lock yet.
-COMMENT = job_comment.write("c", "2-nodes")
+COMMENT = query.comment("c", "2-nodes")
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from iosweep.jobs import submission
 from iosweep.jobs.submission import Partition, Site
 from iosweep.plan.forecast import Longest
 from iosweep.results.campaign_documents import Refusal
-from iosweep.slurm import job_comment, query
+from iosweep.slurm import query
 
 JOB = query.Job(
     id="12", name="iosweep_0f", state="PENDING", reason="Resources", user="me", directory="/home/me/dir",
@@ -128,7 +128,7 @@ def test_an_account_is_a_name_and_no_more() -> None:
 
 def test_a_job_is_known_by_its_comment_and_directory() -> None:
     assert submission.allocation(JOB, "weka_1.x", "/home/me/dir") == "2-nodes"
-    assert job_comment.write("weka_1.x", "2-nodes") == JOB.comment
+    assert query.comment("weka_1.x", "2-nodes") == JOB.comment
     assert submission.allocation(JOB, "weka_1", "/home/me/dir") is None  # the beginning of another name
     assert submission.allocation(JOB, "weka_1.x", "/work") is None
     for comment in ("", "iosweep_weka_1.x_y_2-nodes", "other_weka_1.x_2-nodes"):

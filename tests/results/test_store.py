@@ -17,9 +17,8 @@ from iosweep.files import documents
 from iosweep.results import store as store_module
 from iosweep.results.campaign_documents import ClaimedTarget, Missing, Needs, Refusal
 from iosweep.results.committed import Result
-from iosweep.results.raw_output import unpack
 from iosweep.results.record import Record
-from iosweep.results.store import Store
+from iosweep.results.store import Store, unpack
 
 POINT = "fio.rand_read.1n.1t.4k.qd1.a7067cebd59e"
 RAW = {"rand_read.stdout": b"{}" * 100, "rand_read.summary": b"[]" * 9, "rand_read.stderr": b"x"}

@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from iosweep.plan.settings import TargetSettings
+from iosweep.plan.model import TargetSettings
 from iosweep.results.committed import Result
 from iosweep.results.record import PhaseRun, Record
 from iosweep.results.store import Store

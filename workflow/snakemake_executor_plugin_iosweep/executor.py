@@ -21,7 +21,7 @@ from snakemake_interface_executor_plugins.executors.remote import RemoteExecutor
 from iosweep.errors import ConfigError, Unanswered
 from iosweep.jobs import attempts, pending, submission
 from iosweep.jobs.attempts import Next
-from iosweep.slurm import job_comment, query
+from iosweep.slurm import query
 from iosweep.slurm.poller import Poller
 from iosweep.slurm.query import Job
 
@@ -160,7 +160,7 @@ class Executor(RemoteExecutor):  # type: ignore[misc]  # Snakemake has no types
         log = Path(".snakemake/slurm_logs", f"rule_{RULE}", f"{self._campaign}_{allocation}", "%j.log")
         settings = self.workflow.executor_settings
         given = submission.Options(settings.reservation, settings.qos)
-        comment = job_comment.write(self._campaign, allocation)
+        comment = query.comment(self._campaign, allocation)
         return submission.sbatch(job.resources, given, self._run, comment, str(log.absolute()), str(Path.cwd()))
 
     def run_jobs(self, jobs: Iterable[MeasureJob]) -> None:

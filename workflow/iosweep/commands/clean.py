@@ -26,7 +26,7 @@ from iosweep.errors import Busy, Refused, TargetError, TargetHangs, Unanswered, 
 from iosweep.jobs import pending
 from iosweep.results.campaign_documents import ClaimedTarget
 from iosweep.results.store import Store
-from iosweep.slurm import query, words
+from iosweep.slurm import query
 from iosweep.target import directory, identify, lock, removal, trees
 from iosweep.target.agent import Agent
 from iosweep.target.directory import Place
@@ -221,7 +221,7 @@ def _see_no_jobs(results: Path, campaign: str) -> str | None:
     try:
         known = query.jobs([str(uid) for uid in {os.getuid(), results.stat().st_uid}])
     except Unanswered as error:
-        if words.has_no_cluster(error.said):  # as on a machine without squeue
+        if query.has_no_cluster(error.said):  # as on a machine without squeue
             return None
         return f"{error}; jobs of the campaign {campaign} that wait are not seen"
     # directories that a run may have been started in, as Slurm knows them: `results` may be a symbolic link

@@ -10,7 +10,7 @@ from pathlib import Path
 from iosweep.errors import Unanswered
 from iosweep.jobs import pending
 from iosweep.plan.model import Allocation
-from iosweep.slurm import job_comment, query, words
+from iosweep.slurm import query
 from iosweep.slurm.poller import Poller
 from iosweep.target.lock import Owner
 from iosweep.text import printable
@@ -47,7 +47,7 @@ class Queue:
     def _take(self, answer: list[query.Job] | Unanswered | None, in_job: bool) -> None:
         if isinstance(answer, Unanswered):
             # without a cluster nothing waits, unless the campaign is measured in a job of another machine's
-            expected = words.has_no_cluster(answer.said) and not in_job
+            expected = query.has_no_cluster(answer.said) and not in_job
             self.jobs, self.wrong = None, "" if expected else printable(str(answer))
         elif answer is not None:
             self.jobs, self.wrong = answer, ""
@@ -57,7 +57,7 @@ class Queue:
         found = [
             job
             for job in self.jobs or ()
-            if job_comment.read(job.comment, campaign) == allocation.name
+            if query.allocation_of(job.comment, campaign) == allocation.name
             and results.resolve().is_relative_to(Path(job.directory).resolve())
         ]
         return sorted(found, key=lambda job: job.state != "PENDING")

@@ -13,7 +13,7 @@ from iosweep.plan.forecast import Longest
 from iosweep.plan.launchers import SLURM_LAUNCHERS, Launcher
 from iosweep.plan.model import Point
 from iosweep.results.campaign_documents import Refusal
-from iosweep.slurm import job_comment, query, words
+from iosweep.slurm import query
 from iosweep.text import did_you_mean, human_count, printable
 from iosweep.units import human_duration
 
@@ -251,7 +251,7 @@ def sbatch(
 
 def allocation(job: query.Job, campaign: str, directory: str) -> str | None:
     """Which allocation of a campaign that runs in a directory a job measures, or None."""
-    return job_comment.read(job.comment, campaign) if job.directory == directory else None
+    return query.allocation_of(job.comment, campaign) if job.directory == directory else None
 
 
 @dataclass(frozen=True)
@@ -330,7 +330,7 @@ def for_now(refusal: str, nodes: int, limits: Partition, sinfo: str) -> str | No
 
     refusal: what sbatch printed. sinfo: of the partition, `--format=%D|%T`.
     """
-    if not words.is_without_nodes(refusal):
+    if not query.is_without_nodes(refusal):
         return None
     able, not_able = usable(sinfo)
     if able >= nodes or nodes > min(limits.nodes, limits.most_nodes or limits.nodes):
@@ -366,7 +366,7 @@ _MEANINGS = (
 def meaning(said: str, memory_mb: int = 0) -> str:
     """What to do when sbatch refuses a job. `memory_mb`: what the profile asks for on each node."""
     change = next((change for part, change in _MEANINGS if part in said.lower()), "ask the people who run the cluster")
-    if memory_mb and words.is_without_nodes(said):
+    if memory_mb and query.is_without_nodes(said):
         return f"mem_mb={memory_mb} in the profile may be more than a node has (`sinfo --format=%n,%m`); or {_FEWER}"
     return change
 

@@ -19,8 +19,7 @@ from iosweep.files.fields import MOST_REPETITIONS
 from iosweep.node.pinning import CpuSettings
 from iosweep.plan import criteria
 from iosweep.plan.forecast import over_limits
-from iosweep.plan.model import Allocation, Plan, Point
-from iosweep.plan.settings import LimitSettings, TargetSettings
+from iosweep.plan.model import Allocation, LimitSettings, Plan, Point, TargetSettings
 from iosweep.plan.sweep_facts import ConfigurationFile, RepetitionFacts, SweepFacts
 from iosweep.tools import Option, Value, parameters, tools
 

@@ -8,7 +8,7 @@ import math
 from collections.abc import Mapping
 from functools import cache, cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import msgspec
 from msgspec import Meta
@@ -16,11 +16,11 @@ from msgspec import Meta
 from iosweep.config.criteria import Criterion
 from iosweep.config.sweeps import Repetitions
 from iosweep.files import documents, safe_paths
-from iosweep.files.fields import Integer, Name, Seconds, Some
+from iosweep.files.fields import Count, Deadline, Integer, Name, Part, PathText, Seconds, Share, Some
 from iosweep.node.pinning import CpuSettings
-from iosweep.plan.settings import LimitSettings, TargetSettings
 from iosweep.plan.sweep_facts import ConfigurationFile, SweepFacts
 from iosweep.tools import FileSet, Phase, Step, Value, tools
+from iosweep.tools.reading import SHORTEST_STEADY_S
 
 if TYPE_CHECKING:
     from iosweep.plan.forecast import Each
@@ -28,6 +28,37 @@ if TYPE_CHECKING:
 
 #: Largest file of a plan that is read: a point takes about 1 kB, mostly its options.
 MOST_BYTES = 1 << 30
+
+
+# The settings that a plan keeps, as in the configuration (config/sections.py, whose models take longer to load). The
+# digest of a plan depends on the order of the fields.
+
+
+class TargetSettings(Part, frozen=True, kw_only=True):
+    """The file system under test. layout: arguments of its command, None where it is inherited."""
+
+    deadline: Deadline
+    directory: PathText
+    keep: Literal["none", "failed", "all"]
+    layout: tuple[str, ...] | None = None
+    lock: PathText | None
+    node_bandwidth: Count | None
+    server_cache: Count | None = None
+    settle: Seconds
+    type: str | None = None
+
+
+class LimitSettings(Part, frozen=True, kw_only=True):
+    """Ceilings; bytes_written and time are None where they are not limited."""
+
+    bytes_written: Count | None
+    fill: Share = 0.80
+    grace: Seconds
+    over_time: Literal["refuse", "trim"] = "refuse"
+    retried: Share
+    share_of_free: Share = 0.10
+    shortest_phase: Seconds = SHORTEST_STEADY_S
+    time: Seconds | None
 
 
 class Point(msgspec.Struct, frozen=True, forbid_unknown_fields=True, dict=True):

@@ -13,15 +13,37 @@ import re
 import subprocess
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 
-from iosweep.plan.launchers import Mpiexec
-from iosweep.programs.find import Program
+from iosweep.files.fields import Part
 from iosweep.tools import tools
+
+if TYPE_CHECKING:  # who reads tables needs the forms alone
+    from iosweep.plan.launchers import Mpiexec
+    from iosweep.programs.find import Program
 
 #: Time limit of a package manager.
 _ANSWER_S = 10.0
+
+
+class BuiltProgram(Part, frozen=True, kw_only=True):
+    """A program of a build."""
+
+    path: str
+    sha256: str
+    version: str | None = None
+    package: str | None = None
+    script: bool = False
+
+
+class BuiltMpi(Part, frozen=True, kw_only=True):
+    """The MPI of a build."""
+
+    path: str
+    version: str | None = None
+    package: str | None = None
 
 
 def of_path(programs: Mapping[str, Program], mpiexec: Mpiexec | None) -> dict[str, object]:

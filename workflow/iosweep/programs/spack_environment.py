@@ -19,6 +19,7 @@ from iosweep.errors import ConfigError, Problem, Unusable
 from iosweep.files import documents
 from iosweep.files.documents import Damaged, Document
 from iosweep.files.fields import Part
+from iosweep.programs.builds import BuiltMpi, BuiltProgram
 
 #: The file of the workflow, for working directories without one.
 SHIPPED = Path(__file__).parents[3] / "spack.yaml"
@@ -102,19 +103,6 @@ def read(configured: Config) -> Environment:
     return Environment(Path(document.file), names, packages, digest, Path(tools.directory))
 
 
-class _Program(Part, frozen=True):
-    path: str
-    sha256: str
-    version: str | None = None
-    package: str | None = None
-
-
-class _Mpi(Part, frozen=True):
-    path: str
-    version: str | None = None
-    package: str | None = None
-
-
 class _Digest(Part, frozen=True):
     digest: str
 
@@ -122,11 +110,11 @@ class _Digest(Part, frozen=True):
 class ToolsFile(Document, frozen=True, kw_only=True):
     """The keys of tools.json (docs/tools.md) that jobs need."""
 
-    tools: Annotated[dict[str, _Program], Meta(min_length=1)]
+    tools: Annotated[dict[str, BuiltProgram], Meta(min_length=1)]
     path: Annotated[tuple[str, ...], Meta(min_length=1)]
     store: str
     environment: _Digest
-    mpi: _Mpi | None = None
+    mpi: BuiltMpi | None = None
 
 
 @dataclass(frozen=True)

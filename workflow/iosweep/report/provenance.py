@@ -11,8 +11,9 @@ from iosweep.analysis import formats, titles
 from iosweep.analysis.aggregate import Result
 from iosweep.analysis.data import Campaign, Row
 from iosweep.plan.sweep_facts import RepetitionFacts
+from iosweep.programs.builds import BuiltProgram
 from iosweep.results import campaign_form
-from iosweep.results.campaign_form import Checkout, Program
+from iosweep.results.campaign_form import Checkout
 
 
 @dataclass(frozen=True)
@@ -100,7 +101,7 @@ def _build(
     )
 
 
-def _origin(build: campaign_form.Build, program: Program) -> Iterator[str]:
+def _origin(build: campaign_form.Build, program: BuiltProgram) -> Iterator[str]:
     if build.provider == "spack":
         yield f"Spack: {program.package}"
     else:

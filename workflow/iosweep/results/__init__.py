@@ -6,7 +6,6 @@
 | record.py, committed.py | the record of a repetition; the part of it that decides whether it counts |
 | campaign_documents.py | the types of refusals, missing points, data sets, target.json and spent.json |
 | build_files.py | build documents, with Spack's files beside them |
-| raw_output.py | the archive of a repetition's raw output |
 | manifest.py | what an allocation hands to Snakemake (pure, but for writing it) |
 | ramps.py, knee.py | how far an axis is climbed, and where it bends (pure) |
 | best.py | the best point of a phase, and the repetitions that confirm it (pure) |

@@ -6,25 +6,8 @@ from msgspec import field
 
 from iosweep.files.fields import Count, Integer, Moment, Part
 from iosweep.plan.sweep_facts import ConfigurationFile, PlanFacts
+from iosweep.programs.builds import BuiltMpi, BuiltProgram
 from iosweep.results.ingested import IngestedFacts
-
-
-class Program(Part, frozen=True, kw_only=True):
-    """A program of a build."""
-
-    path: str
-    sha256: str
-    version: str | None = None
-    package: str | None = None
-    script: bool = False
-
-
-class Mpi(Part, frozen=True, kw_only=True):
-    """The MPI of a build."""
-
-    path: str | None
-    version: str | None
-    package: str | None
 
 
 class Checkout(Part, frozen=True, kw_only=True):
@@ -50,8 +33,8 @@ class Build(Part, frozen=True, kw_only=True):
     """What the report says of a build. The fields behind `results` are those of a build of Spack."""
 
     provider: str
-    tools: dict[str, Program]
-    mpi: Mpi | None = None
+    tools: dict[str, BuiltProgram]
+    mpi: BuiltMpi | None = None
     packages: tuple[Package, ...] = ()
     results: Count = 0
     spack: Checkout | None = None

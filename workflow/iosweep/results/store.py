@@ -11,10 +11,12 @@ from __future__ import annotations
 import contextlib
 import errno
 import hashlib
+import io
 import os
 import re
 import stat
 import uuid
+import zipfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
@@ -31,7 +33,6 @@ from iosweep.results import ingested
 from iosweep.results.campaign_documents import FILES, FOLDERS, ClaimedTarget, Marker, Missing, Refusal
 from iosweep.results.campaign_form import Build
 from iosweep.results.committed import RESULT_FILE, Result, counting, file_name, result_of, tries_of
-from iosweep.results.raw_output import pack, unpack
 from iosweep.results.record import Archive, Record
 from iosweep.target import lock
 from iosweep.text import human_count, some
@@ -486,3 +487,29 @@ def fits_build(document: Mapping[str, object], name: str, content: bytes) -> boo
     environment = document.get("environment")
     known = environment.get(BESIDE_BUILD[name]) if isinstance(environment, dict) else None
     return known is None or known == hashlib.sha256(content).hexdigest()
+
+
+# The archive of a repetition: a zip with one member per step and stream
+
+
+def unpack(archive: bytes) -> dict[str, dict[str, bytes]]:
+    """step -> stream -> what it printed, without stderr: its first lines are in the record, and nothing is parsed from
+    it."""
+    found: dict[str, dict[str, bytes]] = {}
+    with zipfile.ZipFile(io.BytesIO(archive)) as file:
+        for info in file.infolist():
+            step, _, stream = info.filename.rpartition(".")
+            if not stream.startswith("stderr"):
+                found.setdefault(step, {})[stream] = file.read(info)
+    return found
+
+
+def pack(members: Mapping[str, bytes]) -> bytes:
+    """A zip with a fixed time stamp, so that equal output gives equal bytes."""
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as file:
+        for name, data in members.items():
+            info = zipfile.ZipInfo(name)
+            info.compress_type = zipfile.ZIP_DEFLATED
+            file.writestr(info, data)
+    return buffer.getvalue()

@@ -17,7 +17,6 @@ from dataclasses import dataclass
 
 from iosweep import hostlist
 from iosweep.errors import Unanswered
-from iosweep.slurm import words
 
 #: A controller under load may take some seconds.
 DEADLINE_S = 30.0
@@ -100,7 +99,7 @@ def job(id: str) -> Job | None:
     try:
         printed = ask(["scontrol", "--oneliner", "show", "job", id])
     except Unanswered as error:
-        if words.is_unknown_job(error.said):
+        if _is_unknown_job(error.said):
             return None
         raise
     found = fields(printed)
@@ -119,6 +118,18 @@ def job(id: str) -> Job | None:
         licenses=_given(found.get("Licenses", "")),
         submitted=_time(found.get("SubmitTime", "")),
     )
+
+
+def comment(campaign: str, allocation: str) -> str:
+    """The comment of a campaign's batch job says what it measures; squeue shows it on every node."""
+    return f"iosweep_{campaign}_{allocation}"
+
+
+def allocation_of(text: str, campaign: str) -> str | None:
+    """The allocation that a comment names; None of another campaign, whose name may begin with this one's."""
+    prefix = f"iosweep_{campaign}_"
+    allocation = text.removeprefix(prefix)
+    return allocation if text.startswith(prefix) and "_" not in allocation else None
 
 
 def lives(id: str) -> bool:
@@ -155,6 +166,25 @@ def jobs(users: Sequence[str] = (), name: str = "") -> list[Job]:
             )
         )
     return found
+
+
+# Cases that only the text of a command distinguishes. `said`: Unanswered.said, as Slurm 22.05 and 23.11 print it.
+
+
+def _is_unknown_job(said: str) -> bool:
+    """`slurm_load_jobs error: Invalid job id specified`, from `scontrol show job`."""
+    return "Invalid job id" in said
+
+
+def has_no_cluster(said: str) -> bool:
+    """Slurm's commands are installed, and no cluster is configured: `scontrol: error: resolve_ctls_from_dns_srv:
+    res_nsearch error: Unknown host`, `scontrol: fatal: Could not establish a configuration source`."""
+    return bool(re.search("resolve_ctls_from_dns|configuration source", said))
+
+
+def is_without_nodes(said: str) -> bool:
+    """`allocation failure: Requested node configuration is not available`, from sbatch: also while nodes are down."""
+    return "node configuration" in said.lower()
 
 
 def addresses(hosts: Sequence[str]) -> dict[str, str]:

@@ -30,7 +30,7 @@ from typing import TypedDict
 
 from iosweep.errors import Busy, Unanswered, Unusable
 from iosweep.node import fs_types, procfs
-from iosweep.slurm import query, words
+from iosweep.slurm import query
 from iosweep.target import identify, mounts
 from iosweep.text import printable
 from iosweep.units import local_time
@@ -201,7 +201,7 @@ def _see_ended(left: Owner, file: Path, what: str) -> None:
     try:
         alive = query.lives(left.job)
     except Unanswered as error:
-        if words.has_no_cluster(error.said) or shutil.which("scontrol") is None:  # here no job holds it
+        if query.has_no_cluster(error.said) or shutil.which("scontrol") is None:  # here no job holds it
             return
         why = f"{what} may still be measured by {left}: {error}; see that it has ended, then remove {file}"
         raise Busy(printable(why), left.job) from None

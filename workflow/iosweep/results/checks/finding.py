@@ -13,8 +13,7 @@ from typing import Literal, NamedTuple
 
 from msgspec import structs
 
-from iosweep.plan.model import Point
-from iosweep.plan.settings import TargetSettings
+from iosweep.plan.model import Point, TargetSettings
 from iosweep.results.record import PhaseRun
 from iosweep.text import printable, shortened
 from iosweep.tools import Parsed, Phase
