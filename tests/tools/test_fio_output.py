@@ -287,6 +287,7 @@ def test_client_mode_takes_what_it_does_not_print_from_a_job_file(short_runs_are
         (jobs + b"[c_mix]\nrw=read\n" + without, ["a_read", "b_write"]),  # two files, which differ
     ):  # fmt: skip
         rows = {row["label"]: row.get("phase") for row in read(text).rows}
+        assert [row["tasks"] for row in read(text).rows if row["label"] == "a_read"] == [4]  # of both hosts
         assert rows == {name: expected[name] if name in known else None for name in expected}, text[:50]
 
 

@@ -288,11 +288,11 @@ _COLUMNS = {"bs": "transfer_size_bytes", "iodepth": "queue_depth", "size": "file
 #: Options that columns always tell, or that change no I/O: places, seeds, logs and what is printed.
 _NO_CONDITIONS = _NOT_COMPARED | frozenset(
     ("rw", "direct", "buffered", "ioengine", "numjobs", "runtime", "time_based", "filename", "filename_format",
-     "opendir", "offset", "description", "randrepeat", "allrandrepeat", "allow_file_create", "unlink", "thread",
-     "create_serialize", "exitall", "exitall_on_error", "group_reporting", "new_group", "stonewall", "exec_prerun",
-     "exec_postrun", "write_lat_log", "write_iops_log", "write_hist_log", "log_hist_msec", "log_max_value",
-     "log_offset", "log_unix_epoch", "percentile_list", "slat_percentiles", "status_interval", "bwavgtime",
-     "iopsavgtime", "unified_rw_reporting", "kb_base", "unit_base")
+     "hostname", "port", "opendir", "offset", "description", "randrepeat", "allrandrepeat", "allow_file_create",
+     "unlink", "thread", "create_serialize", "exitall", "exitall_on_error", "group_reporting", "new_group",
+     "stonewall", "exec_prerun", "exec_postrun", "write_lat_log", "write_iops_log", "write_hist_log",
+     "log_hist_msec", "log_max_value", "log_offset", "log_unix_epoch", "percentile_list", "slat_percentiles",
+     "status_interval", "bwavgtime", "iopsavgtime", "unified_rw_reporting", "kb_base", "unit_base")
 )  # fmt: skip
 #: Options that hold a job's rate down.
 _LIMITS = ("rate", "rate_iops", "thinktime", "read_iolog", "flow")

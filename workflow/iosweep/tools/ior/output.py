@@ -222,7 +222,7 @@ _IDENTITY = frozenset((
 
 #: Options that columns tell, or that change no I/O: places, seeds, counts of repetitions and what is printed.
 _NO_CONDITIONS = _NOT_COMPARED | frozenset("aAbBcDeFijkNstTvz") | {
-    "summaryfile", "summaryformat", "randomoffsetseed", "posix.odirect", "useo_direct",
+    "saveperopdatacsv", "summaryfile", "summaryformat", "randomoffsetseed", "posix.odirect", "useo_direct",
 }  # fmt: skip
 #: Access -> flags that the other one uses.
 _OF_OTHERS = {"write": frozenset("wrRC"), "read": frozenset("wrWEY")}
