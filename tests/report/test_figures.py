@@ -215,16 +215,13 @@ class TestFiles:
         assert (tmp_path / "campaign.json").exists()
         assert (tmp_path / "figures.done").exists()
 
-    def test_files_say_where_they_are_from_as_text_of_the_image_and_as_metadata(self, tmp_path: Path) -> None:
+    def test_files_say_where_they_are_from_as_text_of_the_image(self, tmp_path: Path) -> None:
         own = sweep("a", ["rand_read"], {"queue_depth": [1, 4]})
-        svg, png = figure_files.export(factory.make(tmp_path, [own], campaign="<a> & b " + "long " * 60))[-2:]
+        svg, _ = figure_files.export(factory.make(tmp_path, [own], campaign="<a> & b " + "long " * 60))[-2:]
         root = ElementTree.parse(svg).getroot()  # noqa: S314
         texts = " ".join("".join(text.itertext()) for text in root.iter("{http://www.w3.org/2000/svg}text"))
         assert "Campaign <a> & b long" in texts
-        assert root[0].text == "Latency against queue depth"
-        assert "Campaign <a> & b long" in (root[1].text or "")
         assert float(root.attrib["width"]) < 800  # long notes do not make an image wide
-        assert b"Source\0\0\0\0\0Campaign <a> & b long" in png.read_bytes()
 
 
 @pytest.mark.local  # the converter would end the process

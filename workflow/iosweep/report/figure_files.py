@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import re
-import struct
-import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
-from xml.sax.saxutils import escape
 
 from iosweep.analysis.aggregate import Result, summarize
 from iosweep.analysis.data import Campaign, load
@@ -68,32 +65,11 @@ def _export(campaign: Campaign, folder: Folder) -> list[str]:
             # No base URL is allowed: a specification must not make the converter fetch anything.
             svg = vl_convert.vegalite_to_svg(_drawable(vega_lite.with_values(figure)), allowed_base_urls=[])
             png = vl_convert.svg_to_png(svg, scale=_PNG_SCALE)
-            told = {"Title": figure.title, "Description": figure.subtitle, "Source": figure.origin}
-            contents = {"svg": with_title(svg, told).encode(), "png": with_texts(png, told)}
-            for suffix, content in contents.items():
+            for suffix, content in (("svg", svg.encode()), ("png", png)):
                 name = f"{figure.name}.{suffix}"
                 folder.write(name, content)
                 made.append(name)
     return made
-
-
-def with_title(svg: str, texts: Mapping[str, str]) -> str:
-    """An SVG document with a title, and with the texts as its description."""
-    told = escape("; ".join(f"{key}: {text}" for key, text in texts.items() if key != "Title"))
-    return re.sub(
-        r"<svg[^>]*>", lambda m: f"{m[0]}<title>{escape(texts['Title'])}</title><desc>{told}</desc>", svg, count=1
-    )
-
-
-def with_texts(png: bytes, texts: Mapping[str, str]) -> bytes:
-    """A PNG file with texts as metadata (iTXt chunks, after its header). Keys are 1 to 79 Latin letters."""
-    start = 8 + 4 + 4 + 13 + 4  # signature, then the header's length, type, content and checksum
-    chunks = [_chunk(b"iTXt", key.encode() + b"\0\0\0\0\0" + text.encode()) for key, text in texts.items()]
-    return png[:start] + b"".join(chunks) + png[start:]
-
-
-def _chunk(kind: bytes, content: bytes) -> bytes:
-    return struct.pack(">I", len(content)) + kind + content + struct.pack(">I", zlib.crc32(kind + content))
 
 
 def _drawable(part: Any) -> Any:
