@@ -145,7 +145,7 @@ def test_columns_are_those_of_the_options() -> None:
         (lambda job: job["job options"].update(percentage_random="0"), "invalid", "percentage_random=0"),
         (lambda job: job.pop("read"), "invalid", "unified_rw_reporting"),
         (lambda job: job["job options"].update(flow="8"), "suspect", "flow=8"),
-        (lambda job: job.update(job_runtime=1800) or job["job options"].update(numjobs="4", runtime="0"),
+        (lambda job: job.update(job_runtime=2800) or job["job options"].update(numjobs="4", runtime="0"),
          "suspect", "group_reporting"),
         (lambda job: job.update(job_runtime=9000) or job["read"].update(io_bytes=1), "invalid", "group_reporting"),
         (lambda job: job.update(write=job["read"], job_runtime=4000)
