@@ -1,7 +1,6 @@
 """What commands say of results that are damaged, or of which a part is gone."""
 
 import errno
-import json
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -100,17 +99,6 @@ def test_a_changed_archive_is_set_aside_with_its_tables(made: Made, counts: int)
     made.measured(0, 1)
     made.table()
     assert (outcome.of(made.results).left, outcome.of(made.results).again) == (0, 0)
-
-
-def test_list_has_a_row_of_a_campaign_that_is_damaged(results: Path, capsys: Capture) -> None:
-    for lost, known in (("results.parquet", 0), ("plans/*.json", None)):
-        for file in results.glob(lost):
-            file.write_bytes(b"")
-        run("list", "--json")
-        said = capsys.readouterr()
-        [found] = json.loads(said.out)
-        assert (found["campaign"], found["repetitions"], found["repetitions_left"]) == ("quick", None, known), lost
-        assert " is damaged" in said.err
 
 
 def test_show_names_damaged_files(results: Path, capsys: Capture, snapshot: SnapshotAssertion) -> None:

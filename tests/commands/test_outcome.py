@@ -1,11 +1,10 @@
-"""What became of a campaign: `check`, `list`, and what `show` says of it."""
+"""What became of a campaign: `check`, and what `show` says of it."""
 
 import os
 import re
 from collections.abc import Callable
 from pathlib import Path
 
-import msgspec
 import pytest
 from syrupy.assertion import SnapshotAssertion
 
@@ -101,22 +100,17 @@ def test_check_fails_for_invalid_results_and_for_suspect_ones_if_told(place: Pat
     assert (run("check", "valid", "invalid"), run("check", "nothing")) == (1, 1)
 
 
-def test_check_list_and_show_of_a_campaign(place: Path, capsys: Capture, snapshot: SnapshotAssertion) -> None:
+def test_check_and_show_of_a_campaign(place: Path, capsys: Capture, snapshot: SnapshotAssertion) -> None:
     """Without a terminal nothing is wrapped or padded."""
-    assert run("list") == 0
+    assert run("check") == 1
     campaign(place, INVALID, "one")
     (campaign(place, {}, "two") / "results.parquet").unlink()
-    run("list")
-    run("check", "one")
+    run("check")
     for form in ([], ["--all"]):
         run("show", "one", *form)
     said = capsys.readouterr().out
     assert [line for line in said.splitlines() if line != line.rstrip()] == []
     assert re.sub(r"\d{4}-\d\d-\d\d \d\d:\d\d", "0000-00-00 00:00", said) == snapshot
-    run("list", "--json")
-    found = {one["campaign"]: one for one in msgspec.json.decode(capsys.readouterr().out)}
-    assert found["one"]["repetitions"]["invalid"] == 2
-    assert found["two"]["repetitions"] is None
 
 
 def test_check_fails_for_what_is_left_or_tried_again(place: Path, capsys: Capture) -> None:
@@ -201,7 +195,7 @@ def test_a_repetition_counts_once_with_its_worst_verdict_and_each_reason(
 # Files that are damaged or gone
 
 
-def test_check_and_list_name_damaged_and_lost_tables(place: Path, told: Callable[..., tuple[int, str]]) -> None:
+def test_check_names_damaged_and_lost_tables(place: Path, told: Callable[..., tuple[int, str]]) -> None:
     results = campaign(place, {})
     assert told("check", "quick")[0] == 0
     for name in ("checks.parquet", "nodes.parquet", "results.csv", "campaign.json", "results.parquet"):
@@ -211,10 +205,9 @@ def test_check_and_list_name_damaged_and_lost_tables(place: Path, told: Callable
             file.write_bytes(whole + b"x")
             if said == "gone":
                 file.unlink()
-            for command in (["check", "quick"], ["list"]):
-                code, text = told(*command)
-                assert f"{name} is {said}" in text and "`iosweep report results/quick`" in text, (command, name)
-                assert command == ["list"] or code == 1, name
+            code, text = told("check", "quick")
+            assert f"{name} is {said}" in text and "`iosweep report results/quick`" in text, name
+            assert code == 1, name
         file.write_bytes(whole)
     assert told("check", "quick")[0] == 0
 
@@ -227,7 +220,7 @@ def test_no_command_reads_through_a_link_in_place_of_a_folder(
     elsewhere = place / "elsewhere"
     (results / folder).rename(elsewhere) if (results / folder).exists() else elsewhere.mkdir()
     (results / folder).symlink_to(elsewhere)
-    for command in (["check", "quick"], ["list"], ["watch", "quick", "--once"]):
+    for command in (["check", "quick"], ["watch", "quick", "--once"]):
         _, said = told(*command)
         assert said.count(f"results/quick/{folder} is damaged") == 1, command
 
@@ -240,7 +233,7 @@ def test_the_tables_are_shown_where_the_plan_is_damaged_or_gone(
     [file] = (results / "plans").iterdir()
     file.write_bytes(b"")
     os.utime(file, (0, 0))
-    assert told("show", "quick")[0] == told("list")[0] == 0
+    assert told("show", "quick")[0] == 0
     found = outcome.of(results)
     assert found.verdicts == {"valid": 4, "suspect": 0, "invalid": 0, "missing": 0}
     assert sum(f"plans/{file.name}" in line for line in found.damaged) == 1
@@ -256,10 +249,10 @@ def test_no_command_promises_tables_without_a_plan(place: Path, told: Callable[.
     assert told("check", "quick")[0] == 1
     [file] = (results / "plans").iterdir()
     file.write_bytes(b"")
-    for command in (["show", "quick"], ["check", "quick"], ["list"]):
+    for command in (["show", "quick"], ["check", "quick"]):
         code, said = told(*command)
         assert (code, "iosweep report" in said) == (1, False), command
     file.unlink()
     (place / "results/odd/plans").mkdir(parents=True)
-    code, said = told("list")
+    code, said = told("check")
     assert code == 1 and "results/odd" in said

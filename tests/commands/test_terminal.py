@@ -100,7 +100,7 @@ def test_no_command_prints_what_drives_a_terminal(
     FOREIGN[change](results)
     for command in (
         ["show", "c"], ["show", "c", "--all"], ["show", "c", "--json"], ["check", "c"],
-        ["list"], ["list", "--json"], ["watch", "c", "--once"], ["watch", "c", "--json"], ["rerun", "x"],
+        ["check"], ["watch", "c", "--once"], ["watch", "c", "--json"], ["rerun", "x"],
     ):  # fmt: skip
         assert cli.main(command) in (0, 1)
         said = "".join(capfd.readouterr())

@@ -9,7 +9,7 @@
 | `doctor/` | `iosweep doctor`: checks of this machine, or of a cluster |
 | `watch/` | `iosweep watch`: progress, as a snapshot and as a screen |
 | `outcome` | what became of a campaign, for the next three |
-| `check`, `list`, `show` | verdicts of a campaign; all campaigns; results of one |
+| `check`, `show` | verdicts of campaigns; results of one |
 | `compare` | `iosweep compare`: campaigns against the first one |
 | `accept` | `iosweep accept`: criteria of acceptance, decided; in a terminal, as JSON and JUnit XML |
 | `measure`, `tables`, `report` | what the rules of these names call; `iosweep report` |

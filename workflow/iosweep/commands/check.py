@@ -1,4 +1,4 @@
-"""`iosweep check`: whether a campaign is complete and valid, for scripts and for a glance."""
+"""`iosweep check`: whether campaigns are complete and valid, for scripts and for a glance."""
 
 from __future__ import annotations
 
@@ -8,15 +8,18 @@ from pathlib import Path
 
 from iosweep.commands import campaigns, outcome
 from iosweep.commands.terminal import prose
+from iosweep.errors import CommandError
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    parser.add_argument("campaign", nargs="+", help=campaigns.NAMED)
+    parser.add_argument("campaign", nargs="*", help=f"{campaigns.NAMED}; default: all in {campaigns.RESULTS}/")
     parser.add_argument("--suspect", action="store_true", help="exit with 1 for suspect results, too")
 
 
 def run(arguments: Namespace) -> int:
-    found = [campaigns.find(name) for name in arguments.campaign]
+    found = [campaigns.find(name) for name in arguments.campaign] or campaigns.known()
+    if not found:
+        raise CommandError("no campaigns here; snakemake measures one")
     return max(1 if results is None else _check(results, arguments.suspect) for results in found)
 
 

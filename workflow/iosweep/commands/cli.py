@@ -17,7 +17,6 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import iosweep
-from iosweep.commands import campaigns
 from iosweep.errors import ExitCode
 
 #: Commands for people: name -> module and help.
@@ -25,11 +24,10 @@ COMMANDS = {
     "plan": ("plan", "show what a configuration will measure, and the time and space that takes"),
     "doctor": ("doctor.command", "check this machine, or with --slurm a cluster, before a campaign"),
     "watch": ("watch.screen", "follow the progress of a campaign"),
-    "list": ("list", f"list the campaigns in {campaigns.RESULTS}/"),
     "show": ("show", "show the results of a campaign"),
     "compare": ("compare", "compare campaigns: what changed, and which figures got worse or better"),
     "history": ("history", "show campaigns of one configuration over time: changes, and what changed then"),
-    "check": ("check", "check that a campaign is complete and valid; exit with 1 if it is not"),
+    "check": ("check", "check that campaigns are complete and valid; exit with 1 if one is not"),
     "accept": ("accept", "decide whether a campaign meets its criteria"),
     "report": ("report", "regenerate the tables, the report and the figures of a campaign"),
     "rerun": ("rerun", "mark points to be measured again; their results are kept as superseded"),

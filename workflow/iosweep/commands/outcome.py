@@ -1,4 +1,4 @@
-"""The outcome of a campaign: repetitions by verdict, and those that are left. `check`, `list` and `show` print it."""
+"""The outcome of a campaign: repetitions by verdict, and those that are left. `check` and `show` print it."""
 
 from __future__ import annotations
 
@@ -41,18 +41,15 @@ class Outcome:
     `stale`: the campaign has changed since the tables were made.
     `again`: repetitions with a verdict that the next run tries once more; they are not counted as left.
     `damaged`: damaged files, as sentences.
-    `measured`: when the last repetition was stored (seconds since the epoch).
     """
 
     campaign: str
-    target: str
     results: Path
     verdicts: Mapping[str, int] | None  # None: no tables yet
     left: int = 0
     again: int = 0
     reasons: Mapping[str, list[Reason]] = field(default_factory=dict)
     stale: bool = False
-    measured: float | None = None
     damaged: Sequence[str] = ()
 
     def fails(self, suspect: bool = False) -> bool:
@@ -91,7 +88,6 @@ def of(results: Path) -> Outcome:
 def _of(results: Path) -> Outcome:
     tables, store = _tables(results), Store(results)
     table = (results / "results.parquet").exists()
-    measured = _newest(file for point in store.points() for file in store.point(point).glob("r*.json"))
     if ingested.there(results):
         return _of_ingested(results, tables if table else None)
     try:
@@ -100,15 +96,13 @@ def _of(results: Path) -> Outcome:
         if tables is None:
             raise
         lost = _once([*damage(results, store), *damage_of_tables(results, planned=False)])
-        known = Outcome(tables.campaign, tables.target.directory, results, None, measured=measured, damaged=lost)
+        known = Outcome(tables.campaign, results, None, damaged=lost)
         return _with_tables(known, tables, None, store) if table else known
     known = Outcome(
         plan.campaign,
-        plan.target.directory,
         results,
         None,
         left=left(plan, store),
-        measured=measured,
         damaged=_once([*store.damage(), *damage_of_tables(results)]),
     )
     try:
@@ -121,8 +115,7 @@ def _of_ingested(results: Path, tables: CampaignForm | None) -> Outcome:
     """The outcome of a campaign that others measured: nothing is left, and nothing can be measured again."""
     document, digest = ingested.load(results)
     lost = [*ingested.damage(results, document), *damage_of_tables(results)]
-    target = tables.target.directory if tables else ""
-    known = Outcome(document.campaign, target, results, None, measured=document.made.timestamp(), damaged=_once(lost))
+    known = Outcome(document.campaign, results, None, damaged=_once(lost))
     if tables is None:
         return known
     return replace(_counted(known, tables), stale=tables.plan_digest != digest)
