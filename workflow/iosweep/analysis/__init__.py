@@ -16,5 +16,5 @@
 | matching.py | which results of two campaigns are of the same thing (pure) |
 | comparison.py, comparison_words.py | how figures of two campaigns differ, how sure that is; in words (pure) |
 | changes.py | what else changed between two campaigns (pure) |
-| history.py, history_words.py | campaigns of one configuration over time, and what is said of them (pure) |
+| history.py | campaigns of one configuration over time, and what is said of them (pure) |
 """

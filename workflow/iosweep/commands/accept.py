@@ -14,10 +14,10 @@ from xml.etree import ElementTree as Xml
 from iosweep.analysis import acceptance
 from iosweep.analysis.acceptance import Decision, Outcome
 from iosweep.analysis.aggregate import summarize
-from iosweep.analysis.data import Campaign, load
+from iosweep.analysis.data import Campaign
 from iosweep.commands import campaigns, outcome
 from iosweep.commands.report import write_output
-from iosweep.commands.terminal import Printer, prose, to_json, working
+from iosweep.commands.terminal import Printer, prose, to_json
 from iosweep.config import criteria, published, yaml_lines
 from iosweep.errors import CommandError, ConfigError
 from iosweep.files import documents
@@ -55,15 +55,9 @@ def add_arguments(parser: ArgumentParser) -> None:
 def run(arguments: Namespace) -> int:
     if arguments.junit == arguments.json == _STDOUT:
         arguments.refuse("only one of --junit and --json can go to stdout")
-    results = _results(arguments.campaign)
+    results, campaign = outcome.loaded(arguments.campaign, _USAGE)
     try:
-        with working(f"reading {results} ..."):
-            campaign = load(results)
-            found = _decide(campaign, arguments.criteria)
-    except FileNotFoundError:
-        raise CommandError(outcome.no_tables(results, arguments.campaign), _USAGE) from None
-    except documents.Damaged as error:
-        raise CommandError(f"{error}; `iosweep report {arguments.campaign}` makes the tables again", _USAGE) from None
+        found = _decide(campaign, arguments.criteria)
     except ConfigError as error:
         raise CommandError(f"nothing was decided\n{error}", _USAGE) from None
     _refuse_old_tables(results, arguments.campaign)
@@ -75,13 +69,6 @@ def run(arguments: Namespace) -> int:
     if _STDOUT not in (arguments.junit, arguments.json):
         show(found, arguments.all)
     return _EXIT[acceptance.worst(found)]
-
-
-def _results(name: str) -> Path:
-    """Raises CommandError with the exit code of what decides nothing: 1 says that a criterion fails."""
-    if (found := campaigns.there(name)) is None:
-        raise CommandError(campaigns.not_known(name), _USAGE)
-    return found
 
 
 def _decide(campaign: Campaign, file: Path | None) -> list[Decision]:

@@ -26,13 +26,11 @@ from iosweep.analysis.comparison import (
     told,
     versus,
 )
-from iosweep.analysis.data import Campaign, load
 from iosweep.commands import campaigns, outcome
 from iosweep.commands.report import write_output
-from iosweep.commands.terminal import Printer, prose, say, table, to_json, working
+from iosweep.commands.terminal import Printer, prose, say, table, to_json
 from iosweep.config import selectors
 from iosweep.errors import CommandError
-from iosweep.files import documents
 from iosweep.text import human_count
 
 if TYPE_CHECKING:
@@ -107,7 +105,7 @@ def run(arguments: Namespace) -> int:
 
 def _sides(named: Sequence[str]) -> list[Side]:
     """All campaigns, in their order. Raises CommandError."""
-    loaded = [_load(name) for name in named]
+    loaded = [outcome.loaded(name, NOT_COMPARABLE) for name in named]
     forms = names([(results.name, campaign) for results, campaign in loaded])
     return [
         Side(name, results, campaign, tuple(summarize(campaign.rows)))
@@ -122,20 +120,6 @@ def _like(first: Side, side: Side, ignore: frozenset[str] | None, column: str) -
         named = replace(side, name=f"{side.name} (--like)")
         raise CommandError(_nothing(first, named, ignore, column), NOT_COMPARABLE)
     return found
-
-
-def _load(name: str) -> tuple[Path, Campaign]:
-    """The results of a campaign. Raises CommandError."""
-    if (results := campaigns.there(name)) is None:
-        raise CommandError(campaigns.not_known(name), NOT_COMPARABLE)
-    try:
-        with working(f"reading {results} ..."):
-            return results, load(results)
-    except FileNotFoundError:
-        raise CommandError(outcome.no_tables(results, name), NOT_COMPARABLE) from None
-    except documents.Damaged as error:
-        lost = outcome.no_plan(results)
-        raise CommandError(f"{error}; {lost or f'`iosweep report {name}` makes it again'}", NOT_COMPARABLE) from None
 
 
 def _nothing(a: Side, b: Side, ignore: frozenset[str] | None, column: str) -> str:

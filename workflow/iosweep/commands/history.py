@@ -8,10 +8,11 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from iosweep.analysis import history_words as words
+from iosweep.analysis import formats, titles
+from iosweep.analysis import history as words
 from iosweep.analysis.changes import Changed
 from iosweep.analysis.data import load
-from iosweep.analysis.history import History, Line, Night, groups, history, night, place, unlike
+from iosweep.analysis.history import History, Line, Night, groups, history, night, unlike
 from iosweep.commands import campaigns, outcome
 from iosweep.commands.report import write_output
 from iosweep.commands.terminal import Printer, prose, say, table, to_json, working
@@ -134,12 +135,17 @@ def _show(found: History) -> None:
     whole = table("headline", "where", "last", "level", wrapped=["headline", "where"])
     for line in found.lines:
         mark = "▼ " if line.regressed else "▲ " if line.steps and line.steps[-1].better else "  "
-        whole.add_row(mark + line.name, place(line), words.last(line), words.level(line))
+        whole.add_row(
+            mark + line.name,
+            titles.brief(line.result),
+            formats.quantity(line.last.value, line.units),
+            words.level(line),
+        )
     Printer().print(whole)
     for line in found.lines:
         for step in line.steps:
             at = words.when(found, step.night)
-            prose(f"\n{line.name}, {place(line)}: {words.moved(step)} on {at}, {words.verdict(step)}")
+            prose(f"\n{line.name}, {titles.brief(line.result)}: {words.moved(step)} on {at}, {words.verdict(step)}")
             prose(f"  changed then: {words.changed(step.changed)}")
     if found.without:
         prose(f"\nfewer than two campaigns have a figure: {'; '.join(found.without)}")
@@ -191,7 +197,7 @@ def _line(found: History, line: Line) -> dict[str, object]:
         "changes": [
             {
                 "campaign": found.nights[step.night].name,
-                "date": words.date(found, step),
+                "date": f"{found.nights[step.night].began:%Y-%m-%d}",
                 "share": step.split.change.share,
                 "ci95": list(step.split.change.within()),
                 "p": step.split.change.p,

@@ -13,7 +13,9 @@ from pathlib import Path
 import msgspec
 
 from iosweep.analysis.aggregate import OUTCOMES, VERDICTS, Repetitions, count_repetitions, repetitions
-from iosweep.analysis.data import PhaseOutcome
+from iosweep.analysis.data import Campaign, PhaseOutcome, load
+from iosweep.commands import campaigns
+from iosweep.commands.terminal import working
 from iosweep.errors import CommandError
 from iosweep.files import documents
 from iosweep.plan.model import Plan, plan_files, read_plan
@@ -67,6 +69,20 @@ class Unreadable(CommandError):
     def __init__(self, lines: Sequence[str]):
         self.lines = list(dict.fromkeys(lines))
         super().__init__("\n".join(self.lines))
+
+
+def loaded(name: str, exit_code: int) -> tuple[Path, Campaign]:
+    """The results of a campaign that a user names, and its tables. Raises CommandError with this exit code."""
+    if (results := campaigns.there(name)) is None:
+        raise CommandError(campaigns.not_known(name), exit_code)
+    try:
+        with working(f"reading {results} ..."):
+            return results, load(results)
+    except FileNotFoundError:
+        raise CommandError(no_tables(results, name), exit_code) from None
+    except documents.Damaged as error:
+        lost = no_plan(results) or f"`iosweep report {name}` makes it again"
+        raise CommandError(f"{error}; {lost}", exit_code) from None
 
 
 def of(results: Path) -> Outcome:

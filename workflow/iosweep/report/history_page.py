@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from itertools import pairwise
 
-from iosweep.analysis import formats
-from iosweep.analysis import history_words as words
-from iosweep.analysis.history import History, Line, place, units
+from iosweep.analysis import formats, titles
+from iosweep.analysis import history as words
+from iosweep.analysis.history import History, Line
 from iosweep.report import html
 
 #: Size of a drawing in its own units, with room for the axis.
@@ -98,13 +98,13 @@ def _drawn(found: History, line: Line) -> Drawn:
     dots = []
     for one in line.figures:
         low, high = _ends(line, one.index)
-        figure = formats.quantity(one.value, units(line))
+        figure = formats.quantity(one.value, line.units)
         name = f"{found.nights[one.index].began:%Y-%m-%d} {found.nights[one.index].name}: {figure}"
         dots.append(Dot(x(one.index), y(one.value), y(low), y(high), one.suspect, name))
     return Drawn(
         line,
-        place(line),
-        words.last(line),
+        titles.brief(line.result),
+        formats.quantity(line.last.value, line.units),
         words.level(line),
         "invalid" if line.regressed else "valid",
         tuple(
@@ -114,7 +114,7 @@ def _drawn(found: History, line: Line) -> Drawn:
         tuple(dots),
         tuple((x(a), x(b), y(mean)) for a, b, mean in _levels(line)),
         tuple((x(index), words.changed(told)) for index, told in sorted(found.marks.items())),
-        tuple((y(value), formats.quantity(value, units(line))) for value in (least + room, most - room)),
+        tuple((y(value), formats.quantity(value, line.units)) for value in (least + room, most - room)),
         _dates([(x(index), found.nights[index].began) for index in dict.fromkeys((0, len(times) - 1))]),
     )
 

@@ -16,12 +16,13 @@ import time
 import uuid
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import asdict
 from importlib.resources import files
 from pathlib import Path
 from typing import cast
 
 from iosweep.commands.doctor.judge_nodes import Answers, Asked
-from iosweep.commands.doctor.node_probe import Facts, Wanted
+from iosweep.commands.doctor.node_probe import Facts
 from iosweep.errors import Unanswered
 from iosweep.slurm import fan_out, query
 
@@ -59,11 +60,7 @@ def look(a: Asked, options: Sequence[str], wait_s: float) -> Answers:
     token = uuid.uuid4().hex
     name = f"iosweep-doctor-{token[:8]}"
     with _ended_by_signals(), _places(a, token) as (places, lock):
-        wanted: Wanted = {
-            "places": places, "token": token, "lock": lock, "target": a.target,
-            "programs": list(a.programs) or ["fio", "ior", "mdtest"], "search": a.search or None,
-            "pinned": a.pinned, "reserved": a.reserved,
-        }  # fmt: skip
+        wanted = asdict(a) | {"places": places, "token": token, "lock": lock}
         output, errors = _run(command(a, options, name, wait_s, json.dumps(wanted)), name, wait_s + ANSWER_S)
         parts = fan_out.Messages()
         answers = {int(m.who): cast(Facts, m.value) for line in output.split(b"\n") if (m := parts.add(line))}

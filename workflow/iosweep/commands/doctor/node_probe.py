@@ -16,7 +16,7 @@ import socket
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import TypedDict
+from typing import Any, TypedDict
 
 #: Time limits in seconds: of a probe, and for an answer of the target.
 LIFE_S, TARGET_S = 55, 10
@@ -70,19 +70,6 @@ class Facts(TypedDict):
     lock_on: "Target | None"
     programs: dict[str, Found]
     cpus: object
-
-
-class Wanted(TypedDict):
-    """The questions of ask_nodes.py. `token`: the text of the login node's files."""
-
-    places: list[str]
-    token: str
-    lock: "str | None"
-    target: "str | None"
-    programs: list[str]
-    search: "str | None"
-    pinned: bool
-    reserved: "str | None"
 
 
 def places(wanted: list[str], token: str, node: str) -> list[Shared]:
@@ -172,7 +159,9 @@ def cpus(configured: "str | None") -> object:
         return None
 
 
-def facts(wanted: Wanted) -> Facts:
+def facts(wanted: "dict[str, Any]") -> Facts:
+    """`wanted`: the fields of judge_nodes.Asked, with the directories that were made in its places, and the text of the
+    files there (token)."""
     node = os.environ.get("SLURMD_NODENAME", socket.gethostname())
     return {
         "node": node,
@@ -182,7 +171,7 @@ def facts(wanted: Wanted) -> Facts:
         "lock": locked(Path(wanted["lock"])) if wanted["lock"] else None,
         "target": target(wanted["target"]) if wanted["target"] else None,
         "lock_on": target(str(Path(wanted["lock"]).parent)) if wanted["lock"] else None,
-        "programs": programs(wanted["programs"], wanted["search"]),
+        "programs": programs([*wanted["programs"]] or ["fio", "ior", "mdtest"], wanted["search"] or None),
         "cpus": cpus(wanted["reserved"]) if wanted["pinned"] else None,
     }
 
