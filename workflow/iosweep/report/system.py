@@ -67,9 +67,9 @@ def of(campaign: Campaign) -> Nodes | None:
     if not nodes:
         return None
     counts = campaign.about.results_of_nodes
-    found = {title: [tell(node) for node in nodes] for title, tell in (_STABLE | _CHANGING).items()}
+    found = {title: [tell(node) for node in nodes] for title, tell in (_STABLE | {_FREE: _room}).items()}
     differing = [title for title, values in found.items() if len(set(values)) > 1]
-    odd = {title: _odd(found[title]) if title in _STABLE else [False] * len(nodes) for title in differing}
+    odd = {title: _odd(found[title]) if title != _FREE else [False] * len(nodes) for title in differing}
     return Nodes(
         alike=tuple((title, values[0]) for title, values in found.items() if title not in differing),
         differing=tuple(differing),
@@ -161,16 +161,6 @@ def _network(node: NodeRow) -> Lines:
     return tuple(lines)
 
 
-def _memory_available(node: NodeRow) -> Lines:
-    share, available = _available(node), node.memory_available_bytes
-    return () if share is None or available is None else (f"{_size(available)} ({100 * share:.0f} %)",)
-
-
-def _load(node: NodeRow) -> Lines:
-    loads = (node.load_1_min, node.load_5_min, node.load_15_min)
-    return () if None in loads else (", ".join(f"{load:.2f}" for load in loads),)
-
-
 def _room(node: NodeRow) -> Lines:
     lines = []
     if node.target_bytes and node.target_free_bytes is not None:
@@ -178,14 +168,6 @@ def _room(node: NodeRow) -> Lines:
     if node.target_inodes and node.target_free_inodes is not None:
         lines.append(f"{node.target_free_inodes:,} of {node.target_inodes:,} inodes")
     return tuple(lines)
-
-
-def _tools(node: NodeRow) -> Lines:
-    return tuple(f"{titles.program(tool.name, tool.version)}, {tool.path}" for tool in node.tools or ())
-
-
-def _read(node: NodeRow) -> Lines:
-    return (node.read_at.replace("T", " "),) if node.read_at else ()
 
 
 _STABLE: dict[str, Callable[[NodeRow], Lines]] = {
@@ -203,15 +185,8 @@ _STABLE: dict[str, Callable[[NodeRow], Lines]] = {
     "network": _network,
     "mount of the target": _one("mount"),
 }
-
-#: Another in each run: that these differ says nothing.
-_CHANGING: dict[str, Callable[[NodeRow], Lines]] = {
-    "memory available": _memory_available,
-    "load over 1, 5, 15 min": _load,
-    "free on the target": _room,
-    "tools": _tools,
-    "read at": _read,
-}
+#: Another at each moment: that it differs says nothing.
+_FREE = "free on the target"
 
 
 # node check
