@@ -399,11 +399,6 @@ def like(a: Side, side: Side, ignore: frozenset[str] | None, column: str) -> Lik
     return Like(side, shared, tuple(unlike))
 
 
-def comparable(a: Side, b: Side, ignore: frozenset[str] | None, column: str) -> bool:
-    """Whether two campaigns have a result in common that has a figure in both."""
-    return any(without_figure(pair, column) is None for pair in match(a.results, b.results, ignore).pairs)
-
-
 def versus(
     a: Side,
     b: Side,

@@ -20,7 +20,6 @@ from iosweep.analysis.comparison import (
     Like,
     Side,
     Versus,
-    comparable,
     like,
     names,
     told,
@@ -82,13 +81,13 @@ def run(arguments: Namespace) -> int:
     column = _COLUMNS.get(arguments.figure, "")
     sides = _sides([*arguments.campaign, *arguments.like])
     (first, *compared), further = sides[: len(arguments.campaign)], sides[len(arguments.campaign) :]
-    if apart := [other for other in compared if not comparable(first, other, ignore, column)]:
-        reasons = [_nothing(first, other, ignore, column) for other in apart]
-        raise CommandError("; ".join(reasons), NOT_COMPARABLE)
+    found = [versus(first, other, ignore, column, arguments.at_least) for other in compared]
+    if apart := [one for one in found if not one.found.singles]:
+        raise CommandError("; ".join(map(_nothing, apart)), NOT_COMPARABLE)
     if twice := [one.path for one in further if [other.path for other in sides].count(one.path) > 1]:
         raise CommandError(f"{twice[0]} is named twice: a campaign is no other session of itself", NOT_COMPARABLE)
-    alike = tuple(_like(first, one, ignore, column) for one in further)
-    found = [versus(first, other, ignore, column, arguments.at_least, alike) for other in compared]
+    if alike := tuple(_like(first, one, ignore, column) for one in further):
+        found = [versus(first, other, ignore, column, arguments.at_least, alike) for other in compared]
     if arguments.html:  # first: whoever reads the text may stop before its end
         write_output(arguments.html, lambda: _page(found), NOT_COMPARABLE)
     if arguments.json:
@@ -118,13 +117,12 @@ def _like(first: Side, side: Side, ignore: frozenset[str] | None, column: str) -
     found = like(first, side, ignore, column)
     if not found.results:
         named = replace(side, name=f"{side.name} (--like)")
-        raise CommandError(_nothing(first, named, ignore, column), NOT_COMPARABLE)
+        raise CommandError(_nothing(versus(first, named, ignore, column, AT_LEAST)), NOT_COMPARABLE)
     return found
 
 
-def _nothing(a: Side, b: Side, ignore: frozenset[str] | None, column: str) -> str:
+def _nothing(one: Versus) -> str:
     """Why two campaigns have nothing to compare."""
-    one = versus(a, b, ignore, column, AT_LEAST)
     why = words.advice(one.hint) or " ".join(words.absent(one.found, one.names)) or "there are no results"
     return f"{one.a.name} and {one.b.name} have no result in common that has a figure: {why}"
 
