@@ -39,6 +39,11 @@ def changes(a: Campaign, b: Campaign) -> list[Changed]:
     ]
 
 
+def lasting(a: Campaign, b: Campaign) -> tuple[Changed, ...]:
+    """The same without the verdicts, which differ between sessions of one system."""
+    return tuple(one for one in changes(a, b) if one.topic != "verdicts")
+
+
 def sessions(campaign: Campaign) -> int:
     """In how many sessions it was measured; 0 where none is recorded."""
     return len({row.session for row in campaign.rows if row.session})

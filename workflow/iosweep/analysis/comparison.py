@@ -16,7 +16,7 @@ from statistics import fmean
 from typing import Literal
 
 from iosweep.analysis.aggregate import Result, phase_order
-from iosweep.analysis.changes import Changed, changes
+from iosweep.analysis.changes import Changed, changes, lasting
 from iosweep.analysis.data import Campaign, Value
 from iosweep.analysis.matching import Hint, Matching, Pair, hint, match
 from iosweep.plan import contests
@@ -34,8 +34,6 @@ AT_LEAST = 0.03
 _ENOUGH = 0.5
 #: Share of the smaller campaign's results that match, below which a hint says what would make more match.
 _FEW = 0.5
-#: What differs between two campaigns of one system.
-_OF_A_SESSION = "verdicts"
 
 #: Phase under the same conditions.
 Kind = tuple[Conditions, str]
@@ -395,8 +393,7 @@ class Versus:
 def like(a: Side, side: Side, ignore: frozenset[str] | None, column: str) -> Like:
     """A further campaign of the first one's system."""
     shared = len(partners(a.results, side.results, ignore, column))
-    unlike = (one for one in changes(a.campaign, side.campaign) if one.topic != _OF_A_SESSION)
-    return Like(side, shared, tuple(unlike))
+    return Like(side, shared, lasting(a.campaign, side.campaign))
 
 
 def versus(

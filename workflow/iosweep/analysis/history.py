@@ -21,9 +21,6 @@ from iosweep.results.change_points import LEAST, Split
 from iosweep.results.statistics import Interval
 from iosweep.text import human_count, printable, some
 
-#: Topics of `changes` that say nothing new of a night: how many repetitions were suspect is in its figures.
-_OF_A_NIGHT = ("verdicts",)
-
 
 @dataclass(frozen=True)
 class Night:
@@ -162,7 +159,7 @@ def history(nights: Sequence[Night], at_least: float) -> History:
     marks = {
         index: told
         for index in range(1, len(nights))
-        if (told := tuple(_changed(nights[index - 1].campaign, nights[index].campaign)))
+        if (told := changes.lasting(nights[index - 1].campaign, nights[index].campaign))
     }
     rows: dict[_Key, tuple[str, list[Figure]]] = {}
     without = []
@@ -175,10 +172,6 @@ def history(nights: Sequence[Night], at_least: float) -> History:
     splits = change_points.found({str(key): [one.value for one in own] for key, (_, own) in rows.items()})
     lines = [_line(nights, key, point, own, splits[str(key)], marks, at_least) for key, (point, own) in rows.items()]
     return History(tuple(nights), tuple(lines), marks, tuple(without))
-
-
-def _changed(before: Campaign, after: Campaign) -> Iterator[Changed]:
-    yield from (one for one in changes.changes(before, after) if one.topic not in _OF_A_NIGHT)
 
 
 def _points(nights: Sequence[Night]) -> dict[_Key, str]:
