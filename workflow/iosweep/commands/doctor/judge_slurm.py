@@ -154,9 +154,8 @@ def accepted(
 
 
 def mpi_types(output: str) -> list[str]:
-    """What `srun --mpi=list` prints: a title, then one a line, on stdout or stderr, after `srun: ` or not."""
-    found = re.findall(r"^\s*(?:srun: )?(\w+)\s*$", output, re.MULTILINE)
-    return found or re.findall(r"\w+", output.rpartition("...")[2])
+    """What `srun --mpi=list` prints: a title, then one a line."""
+    return re.findall(r"^\s*(\w+)\s*$", output, re.MULTILINE)
 
 
 def mpi(p: Profile, types: Sequence[str], needed: bool) -> Line:
