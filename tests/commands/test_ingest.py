@@ -1,5 +1,6 @@
 """`iosweep ingest`: outputs of others become a campaign that show, check, list, report and compare take."""
 
+import errno
 import json
 import os
 import shutil
@@ -193,6 +194,19 @@ def test_a_campaign_that_another_process_makes_is_refused(outputs: Path) -> None
     with Store(Path("results/seen")).locked():
         assert ingest(outputs, "--as", "seen") == 2
     assert ingest(outputs, "--as", "seen") == 0
+
+
+def test_a_full_disk_leaves_what_was_to_be_replaced(outputs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ingest(outputs / IOR.name, "--as", "seen")
+    files = [Path("results/seen") / name for name in (ingested.INGESTED, ingested.RAW)]
+    before = [file.read_bytes() for file in files]
+
+    def full(*_: object, **__: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr("zipfile.ZipFile.writestr", full)
+    assert ingest(outputs / FIO.name, "--as", "seen", "--replace") == 1
+    assert [file.read_bytes() for file in files] == before
 
 
 def test_replace_leaves_what_was_measured(outputs: Path) -> None:

@@ -76,6 +76,16 @@ def test_the_next_run_removes_what_the_last_one_could_not(tmp_path: Path) -> Non
     assert (made.ours.exists(), made.files()) == (False, stored)
 
 
+def test_what_a_run_kept_goes_by_hand_alone(tmp_path: Path) -> None:
+    made = Scripted(tmp_path, NEW, keep="all")
+    made.measure()
+    kept = [path for path in paths(made.ours) if path.startswith("kept")]
+    made.keep = "none"
+    made.configure(NEW | {"repetitions": 2})
+    made.measure()
+    assert kept and [path for path in paths(made.ours) if path.startswith("kept")] == kept
+
+
 def test_time_to_settle_after_a_deletion_and_only_then(made: Scripted) -> None:
     made.configure(NEW, target={"settle": "500ms"})
     made.measure()
@@ -216,10 +226,11 @@ def test_a_layout_that_cannot_be_set_here_is_refused_before_the_directory_is_mad
 
 def test_a_changed_layout_needs_new_files(tmp_path: Path) -> None:
     claimed(tmp_path, ["-c", "4"], Asked())
-    for layout, removed in ((["-c", "4"], []), (["-c", "8"], [("remove_all",)]), (["-c", "8"], [])):
+    for layout, changed in ((["-c", "4"], False), (["-c", "8"], True), (["-c", "8"], False)):
         agent = Asked(marker=True)
         claimed(tmp_path, layout, agent)
-        assert agent.asked("remove_all") == removed
+        # "fresh" goes at each start; what is kept stays as it was written
+        assert [part for _, part, *_ in agent.asked("remove")] == ["fresh", "sets"] * changed + ["fresh"]
 
 
 # Space

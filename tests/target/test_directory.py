@@ -51,6 +51,14 @@ def test_it_is_ours_by_the_uuid_alone(ours: str) -> None:
     assert marker_in(ours).items() >= OWNER.items()
 
 
+def test_a_target_in_the_directory_of_a_campaign_is_refused(ours: str) -> None:
+    """Its clean-up would remove this one's files."""
+    (Path(ours) / "sets").mkdir()
+    for target in (ours, f"{ours}/sets"):
+        with pytest.raises(Refused, match=ours):
+            directories.claim(f"{target}/iosweep-b", OWNER | {"uuid": "b", "campaign": "b"})
+
+
 def test_a_marker_that_proves_nothing_is_refused(place: Path) -> None:
     """Nor are no UUID in the marker and none in the results the same."""
     directory = place / "iosweep-c"

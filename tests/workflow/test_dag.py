@@ -5,6 +5,7 @@ import logging
 import os
 import pwd
 import re
+import shutil
 import subprocess
 from dataclasses import replace
 from pathlib import Path
@@ -486,3 +487,10 @@ def test_another_configuration_under_a_used_name_is_refused(site: Site) -> None:
         read(site.place, document() | text)
         found = errors(site.place, "", lambda *_: dag.load(Path("x.yaml"), Path("results")))
         assert [problem.where for problem in found] == ["campaign"] * taken, name
+    read(site.place, document() | {"sweeps": [sweep | {"axes": {"queue_depth": [16]}}]})
+    assert [note[:1] for note in site.load().notes() if "stored" in note] == ["1"]  # of the other point
+    shutil.copytree("results/quick", "results/copy")  # whose figures would be shown as those of the copy's campaign
+    found = errors(site.place, document() | {"campaign": "copy"})
+    assert not found
+    with pytest.raises(ConfigError, match="campaign `quick`"):
+        dag.load(Path("x.yaml"), Path("results"))

@@ -77,6 +77,7 @@ class Dag:
     tables_code: str
     report_code: str
     damaged: tuple[str, ...]  # damaged files, as sentences
+    aside: int  # stored repetitions of points that are not in the plan
 
     def manifest(self, allocation: str) -> Path:
         """What the job of an allocation hands to Snakemake."""
@@ -128,12 +129,15 @@ class Dag:
         manifest.write(self.manifest(allocation), self._allocation(allocation), store)
 
     def notes(self) -> list[str]:
-        """What a dry run says of the criteria, and of the room on a target, which the nodes may see otherwise."""
+        """What a dry run says: of the criteria, of the room on a target, which nodes may see otherwise, and of results
+        that the plan leaves out."""
         from iosweep.run import target_check
 
         fstype = target_check.fstype(self.plan.target.directory) if self.plan.accept and not self.site else ""
         room = no_room(self) if self.site else None
-        return [*criteria.lines(self.plan, fstype), *([room] if room else [])]
+        aside = human_count(self.aside, "stored repetition is", "stored repetitions are")
+        leave = f"{aside} of points that the configuration does not have now: kept, and not in tables and report"
+        return [*criteria.lines(self.plan, fstype), *([room] if room else []), *([leave] if self.aside else [])]
 
     def _allocation(self, name: str) -> Allocation:
         return next(a for a in self.plan.allocations if a.name == name)
@@ -381,6 +385,7 @@ def _of(
             allocation.name in left or not manifest.holds(file, manifest.text(allocation, stored, missing))
         ):
             stale.add(file)
+    planned = {point.id for point in made.points}
     return Dag(
         plan=made,
         results=folder,
@@ -396,6 +401,7 @@ def _of(
         tables_code=sources.digest(_TABLES_CODE),
         report_code=sources.digest(_REPORT_CODE, _REPORT_FILES),
         damaged=(*store.named(), *lost),
+        aside=sum(len(found) for point, found in stored.items() if point not in planned),
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import zipfile
 from collections import Counter
 from collections.abc import Sequence
@@ -86,12 +87,6 @@ def store(
 ) -> tuple[Ingested, str]:
     """Keep files as a campaign; returns the document and its digest. Raises OSError."""
     with safe_paths.folder(results, make=True) as place:
-        with (
-            place.replaced(RAW) as file,
-            zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive,
-        ):
-            for digest, data in {one.file.sha256: one.data for one in taken}.items():
-                archive.writestr(zipfile.ZipInfo(digest), data, zipfile.ZIP_DEFLATED, compresslevel=1)
         document = Ingested(
             campaign=campaign,
             made=datetime.now(UTC).replace(microsecond=0),
@@ -100,7 +95,17 @@ def store(
             refused=dict(refused.most_common()),
         )
         data = documents.dump(document, indent=True)
-        place.write(INGESTED, data)
+        # both are on disk before one takes its name: on a full disk, what they replace stays whole
+        with place.replaced(INGESTED) as described:
+            described.write(data)
+            described.flush()
+            os.fsync(described.fileno())
+            with (
+                place.replaced(RAW) as file,
+                zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive,
+            ):
+                for digest, content in {one.file.sha256: one.data for one in taken}.items():
+                    archive.writestr(zipfile.ZipInfo(digest), content, zipfile.ZIP_DEFLATED, compresslevel=1)
     return document, ingested.digest(data)
 
 

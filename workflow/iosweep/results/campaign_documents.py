@@ -19,6 +19,7 @@ class Marker(Document, frozen=True):
     """iosweep.json: the results are ours. uuid: also in the marker of the campaign's directory on the target."""
 
     uuid: str
+    campaign: str
 
 
 class Needs(Part, frozen=True, kw_only=True, omit_defaults=True):

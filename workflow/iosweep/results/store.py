@@ -35,7 +35,7 @@ from iosweep.results.campaign_form import Build
 from iosweep.results.committed import RESULT_FILE, Result, counting, file_name, result_of, tries_of
 from iosweep.results.record import Archive, Record
 from iosweep.target import lock
-from iosweep.text import human_count, some
+from iosweep.text import human_count, printable, some
 
 #: An archive without its JSON is not a try: its runner was killed before the commit, and the next one overwrites it.
 _ANY_TRY = re.compile(r"r([0-9]{3,6})-([0-9]{1,6})(\.superseded|\.damaged)?\.json\Z")
@@ -217,9 +217,8 @@ class Store:
     def uuid(self) -> str | None:
         """UUID of the results, which proves that they are ours, and the directory with it on the target, too: of
         iosweep.json, or where that is lost, of target.json. None: there is nothing yet. Raises Refused."""
-        with self.noting():
-            if marker := self.document(Marker):
-                return marker.uuid
+        if marker := self.marker():
+            return marker.uuid
         with self.noting():
             if claimed := self.document(ClaimedTarget):
                 return claimed.uuid
@@ -240,8 +239,15 @@ class Store:
     def own(self) -> str:
         """Mark the results as ours, under a lock of them; returns their UUID. Raises Refused if they are not ours."""
         found = self.uuid() or str(uuid.uuid4())
-        self.put("", FILES[Marker], Marker(found))
+        if self.marker() is None:
+            self.put("", FILES[Marker], Marker(found, self.path.name))
         return found
+
+    def marker(self) -> Marker | None:
+        """The marker of the results; None where there is none, or it is damaged."""
+        with self.noting():
+            return self.document(Marker)
+        return None
 
     def check_original(self, directory: str, claimed_by: str) -> None:
         """Raise Refused if these results are a copy of those that claimed a directory on the target, which are there,
@@ -466,14 +472,17 @@ class Store:
 
 
 def name_taken(store: Store, plan: Plan, stored: Mapping[str, Mapping[int, Result]]) -> str | None:
-    """Why a campaign cannot have its name: the results are not ours, were ingested, or another configuration measured
-    them. `stored`: all of its results. One that has some of its points is the same campaign, with more or fewer."""
+    """Why a campaign cannot have its name: the results are not ours, were ingested, are another campaign's (a copy), or
+    another configuration measured them. `stored`: all of its results. One that has some of its points is the same
+    campaign, with more or fewer."""
     if ingested.there(store.path):
         return f"{store.path} is an ingested campaign; choose another name"
     try:
         store.uuid()
     except Refused as error:
         return str(error)
+    if (marker := store.marker()) and marker.campaign != plan.campaign:
+        return f"{store.path} holds the results of the campaign `{printable(marker.campaign)}`; choose another name"
     targets = {result.target.directory for found in stored.values() for result in found.values()}
     if not targets or (plan.target.directory in targets and any(point.id in stored for point in plan.points)):
         return None

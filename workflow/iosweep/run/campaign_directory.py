@@ -80,9 +80,10 @@ class CampaignDirectory:
             raise Refused(f"refused, nothing was written to {parent}: {wrong}")
         if there and there.layout != self._target.layout:
             # existing files keep the striping that they were made with
-            if stays := self._agent.call(removal.remove_all, self.place)["wrong"]:
-                raise TargetError(errno.ENOTEMPTY, f"{self.path} has another layout, and cannot be removed: {stays[0]}")
-            self.present_bytes = 0
+            for part in (FRESH, SETS):
+                if stays := self._agent.call(removal.remove, self.place, part)["wrong"]:
+                    raise TargetError(errno.ENOTEMPTY, f"{self.path} has another layout, and cannot go: {stays[0]}")
+            self.recount()
         # a marker found under another name proves that it is the same file system
         seen_as = mine.seen_as if mine else ()
         self.uuid = self._store.own()
@@ -154,7 +155,7 @@ class CampaignDirectory:
         mine = self._known()
         assert mine
         self.uuid = mine.uuid
-        if self._target.keep == "none" or KEPT not in self._agent.call(trees.parts, self.place):
+        if KEPT not in self._agent.call(trees.parts, self.place):  # what an earlier run kept, `clean` alone removes
             gone = self._agent.call(removal.remove_all, self.place)
         else:
             self._agent.call(removal.remove, self.place, FRESH)

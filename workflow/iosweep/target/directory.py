@@ -164,6 +164,9 @@ def claim(directory: str, owner: dict[str, object]) -> None:
     results. Users, hosts and paths are the same on clones and in containers. Raises Refused otherwise.
     """
     parent, name = os.path.split(directory)
+    for above in (Path(os.path.realpath(parent)), *Path(os.path.realpath(parent)).parents):
+        if above.name.startswith(name_of("")) and os.path.lexists(above / MARKER):
+            raise Refused(f"the target {parent} is inside {above}, which is a campaign's directory; name another one")
     outer = os.open(parent, _TARGET)
     try:
         made = _make(name, outer, parent)
