@@ -94,7 +94,8 @@ def test_what_is_stale_is_measured_again(plan: Plan) -> None:
         ({"tool_sha256": "older"}, replace(HERE, tools={}), False),  # what is not known is not compared
         ({"target": place(directory="/elsewhere")}, HERE, True),
         ({"target": place(layout=("-c", "4"))}, HERE, True),
-        ({"target": place(fsid="02")}, HERE, False),  # mounted again
+        ({"target": place(fsid="02")}, HERE, False),  # not known here
+        ({"target": place(fsid="02")}, replace(HERE, target=MOUNT | {"fsid": "01"}), True),  # another disk of that name
         ({"target": place(source="/dev/y")}, HERE, True),
         ({"target": place(fstype="xfs")}, replace(HERE, target=None), False),
     ):

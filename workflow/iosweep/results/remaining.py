@@ -17,7 +17,7 @@ from iosweep.results.campaign_documents import Missing
 from iosweep.results.committed import Result
 from iosweep.results.precision import Headline
 from iosweep.results.record import Target
-from iosweep.target.identify import volume
+from iosweep.target.identify import other_disk, volume
 from iosweep.tools import tools
 
 #: Repetitions of an allocation that may be tried a second time even if limits.retried allows fewer (0 allows none).
@@ -161,7 +161,8 @@ def measures(target: Target, plan: Plan) -> bool:
 
 def elsewhere(result: Result, here: Here) -> bool:
     """Whether a result comes from another file system than the one to be measured now."""
-    return here.target is not None and volume(result.target.facts) != volume(here.target)
+    then, now = result.target.facts, here.target
+    return now is not None and (volume(then) != volume(now) or other_disk(then, now))
 
 
 @dataclass(frozen=True)

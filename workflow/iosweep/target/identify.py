@@ -207,6 +207,12 @@ def volume(facts: Mapping[str, object]) -> str:
     return f"{kind} {_name(kind, source, fsid) if cluster else source}"
 
 
+def other_disk(one: Mapping[str, object], other: Mapping[str, object]) -> bool:
+    """Whether two file systems of one device name are not one: of ext2 to ext4 the fsid is made of the UUID."""
+    kinds, ids = ([facts.get(key) for facts in (one, other)] for key in ("fstype", "fsid"))
+    return kinds[0] == kinds[1] and str(kinds[0]).startswith("ext") and all(ids) and ids[0] != ids[1]
+
+
 def _serverless(facts: Mapping[str, object]) -> str:
     """Type and name without servers: `fuse.glusterfs /dfs`. Where these are equal, two mounts may be of one volume."""
     kind, source = str(facts.get("fstype")), str(facts.get("source"))
