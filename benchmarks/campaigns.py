@@ -22,8 +22,7 @@ from iosweep.plan.expand import make_plan
 from iosweep.plan.launchers import LAUNCHERS
 from iosweep.plan.model import Allocation, Plan, Point
 from iosweep.results.committed import Result
-from iosweep.results.raw_output import unpack
-from iosweep.results.store import Store
+from iosweep.results.store import Store, unpack
 from iosweep.run import allocation
 from iosweep.run.request import Reporter, Request
 from measure import CannotRun

@@ -29,8 +29,7 @@ import campaigns
 import cluster
 from iosweep.plan.launchers import SLURM_LAUNCHERS
 from iosweep.plan.model import Plan
-from iosweep.results.raw_output import unpack
-from iosweep.results.store import Store
+from iosweep.results.store import Store, unpack
 from iosweep.run.repetition import tool_commands
 from measure import IOSWEEP, CannotRun, Row, Size, child, seconds
 
