@@ -46,7 +46,7 @@ def test_a_directory_that_others_could_write_to_is_shut(place: Path) -> None:
 def test_it_is_ours_by_the_uuid_alone(ours: str) -> None:
     """Results that were moved, another user of a group: ours. A clone has the same user, host and path: another's."""
     directories.claim(ours, {"uuid": OWNER["uuid"], "uid": 7, "host": "other", "results": "/elsewhere"})
-    with pytest.raises(Refused, match="/home/me/results/c on h"):  # it is told whose it is
+    with pytest.raises(Refused, match="/home/me/results/c on h"):  # the message names the owner
         directories.claim(ours, OWNER | {"uuid": "11111111-1111-1111-1111-111111111111"})
     assert marker_in(ours).items() >= OWNER.items()
 

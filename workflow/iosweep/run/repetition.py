@@ -116,10 +116,9 @@ def measure(
     again at once. If the second try fails for another reason or succeeds, both are stored. If it fails in this way,
     too, neither is stored: otherwise each run would store one more failure until no try is left.
 
-    `retried`: the previous try was disturbed. `before_second_try`: is told why, and raises if there is no time or space
-    for one. Raises
-    AllocationError and Refused if the target, the results or a tool cannot be used any more (nothing is stored then),
-    LeftBehind, and what Agent.call raises.
+    `retried`: the previous try was disturbed. `before_second_try`: takes the reason, and raises if there is no time or
+    space for a second try. Raises AllocationError and Refused if the target, the results or a tool cannot be used any
+    more (nothing is stored then), LeftBehind, and what Agent.call raises.
     """
     tries = [_try(c, point, number, retried)]
     if why := tries[0][0].elsewhere:

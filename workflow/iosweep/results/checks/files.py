@@ -84,8 +84,7 @@ def file_count(s: Seen) -> Finding:
 
 
 def durable(s: Seen) -> Finding:
-    """Writes were durable within the timing: flushed at the end, as a local disk was told to, and with O_DIRECT where
-    files were overwritten."""
+    """Writes were durable within the timing: a flush ended them, and reached a local disk. Overwrites used O_DIRECT."""
     if s.phase.kind == "metadata" or not s.phase.writes:
         return NOT_APPLICABLE
     if not s.point.options.get("fsync"):
