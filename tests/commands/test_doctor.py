@@ -29,10 +29,14 @@ from slurm import Cluster
 from topologies import machine
 
 SAMPLES = Path(__file__).parents[1] / "samples/doctor"
-PROFILE = Profile("profile.yaml", limit_min=60, launcher="srun")
+PROFILE = Profile("profile.yaml", {"runtime": 60, "launcher": "srun"})
 PARTITIONS = (SAMPLES / "partitions.txt").read_text().splitlines()
 CONFIG = judge_slurm.config((SAMPLES / "config.txt").read_text())
 SMALL = PARTITIONS[0]
+
+
+def asking(**given: object) -> Profile:
+    return replace(PROFILE, given={**PROFILE.given, **given})
 
 
 def altered(line: str, **fields: str) -> str:
@@ -52,7 +56,7 @@ def partition(p: Profile = PROFILE, line: str = SMALL) -> Line:
 
 def test_the_profiles_that_we_ship_have_no_problem(root: Path) -> None:
     shipped = read(root / "profiles/slurm")
-    assert (shipped.partition, shipped.account, shipped.license, shipped.memory_mb) == (None, None, None, 0)
+    assert shipped.options == []
     assert (bool(shipped.limit_min), shipped.launcher, shipped.slurm, shipped.problems) == (True, "srun", True, ())
     local = read(root / "profiles/local")
     assert (local.slurm, local.launcher, local.problems) == (False, "mpiexec", ())
@@ -85,8 +89,8 @@ def test_a_wrong_profile_is_told_by_line_and_key(tmp_path: Path) -> None:
 
 def test_a_partition_that_runs_no_job_or_shares_nodes_is_wrong() -> None:
     outcomes = [
-        partition(), partition(replace(PROFILE, partition="big")), partition(line=altered(SMALL, State="DOWN")),
-        partition(line=altered(SMALL, OverSubscribe="FORCE:4")), partition(replace(PROFILE, partition="huge")),
+        partition(), partition(asking(slurm_partition="big")), partition(line=altered(SMALL, State="DOWN")),
+        partition(line=altered(SMALL, OverSubscribe="FORCE:4")), partition(asking(slurm_partition="huge")),
         partition(line=altered(SMALL, Default="NO")),
     ]  # fmt: skip
     assert [line.outcome for line in outcomes] == ["ok", "ok", "wrong", "wrong", "wrong", "wrong"]
@@ -97,11 +101,11 @@ def test_a_wall_time_above_that_of_the_partition_is_wrong() -> None:
         submission.partition(altered(SMALL, MaxTime=time)) for time in ("01:00:00", "00:30:00", "UNLIMITED")
     )
     for profile, limit, outcome in (
-        (PROFILE, limits, "ok"), (PROFILE, short, "wrong"), (replace(PROFILE, limit_min=None), short, "warning"),
-        (replace(PROFILE, limit_min=10**6), unlimited, "ok"),
+        (PROFILE, limits, "ok"), (PROFILE, short, "wrong"), (asking(runtime=None), short, "warning"),
+        (asking(runtime=10**6), unlimited, "ok"),
     ):  # fmt: skip
         assert judge_slurm.wall_time(profile, limit).outcome == outcome
-    for profile, limit in ((PROFILE, limits), (PROFILE, short), (replace(PROFILE, limit_min=None), short)):
+    for profile, limit in ((PROFILE, limits), (PROFILE, short), (asking(runtime=None), short)):
         found = judge_slurm.wall_time(profile, limit, Longest("p", 7200, 7200))
         assert "a phase of 2 h does not fit" in f"{found.seen}{found.change}" and "set runtime=" not in found.change
 
@@ -122,7 +126,7 @@ def test_a_license_that_is_not_there_or_not_all_of_it_is_told() -> None:
         (None, said, None), ("pfs", said, "ok"), ("gpfs", said, "wrong"), ("pfs:2", said, "wrong"),
         ("pfs", altered(said, Total="8"), "warning"),
     ):  # fmt: skip
-        found = judge_slurm.license(replace(PROFILE, license=asked), text)
+        found = judge_slurm.license(asking(licenses=asked), text)
         assert (found and found.outcome) == outcome, (asked, outcome)
 
 
@@ -147,7 +151,7 @@ def test_a_launcher_whose_mpi_slurm_lacks_is_wrong() -> None:
         ("srun", ["none"], True, "wrong", "mpiexec"), ("srun", ["none"], False, "warning", ""),
         ("srun-pmix", ["pmi2"], True, "wrong", ""), ("mpiexec", [], True, "ok", ""),
     ):  # fmt: skip
-        found = judge_slurm.mpi(replace(PROFILE, launcher=launcher), types, uses_mpi)
+        found = judge_slurm.mpi(asking(launcher=launcher), types, uses_mpi)
         assert (found.outcome, advice in found.change) == (outcome, True), (launcher, types)
 
 
@@ -160,7 +164,7 @@ def test_less_memory_than_a_node_has_is_a_warning() -> None:
         ({"DefMemPerNode": "1000"}, {"DefMemPerNode": "4000"}, 0, "ok"),  # that of the partition counts
         ({}, {}, 1000, "warning"), ({"DefMemPerNode": "1000", "SelectTypeParameters": "CR_CORE"}, {}, 0, "ok"),
     ):  # fmt: skip
-        profile = replace(PROFILE, memory_mb=asked_mb)
+        profile = asking(mem_mb=asked_mb)
         found = judge_slurm.memory(profile, CONFIG | settings, altered(SMALL, **fields), node_list)
         assert found.outcome == outcome and ("mem_mb=4000" in found.change) == (outcome == "warning"), settings
 
@@ -348,7 +352,7 @@ def test_what_is_wrong_in_profile_and_configuration_is_named(here: Site) -> None
     here.configure(nodes=3)
     found = outcomes(here.doctor())
     assert {"wall time", "node count", "submission", "license"} <= {k for k, v in found.items() if v == "wrong"}
-    here.profile("iosweep-qos: bench\n", runtime="01:00:00", launcher="mpirun", licence="pfs")
+    here.profile("iosweep-poll-seconds: 9\n", runtime="01:00:00", launcher="mpirun", licence="pfs")
     wrong = here.doctor()["profile"]
     assert [line.outcome for line in wrong] == ["wrong"] * 3
     assert [re.search(r":(\d+): default-resources\.(\w+)", line.seen).groups() for line in wrong] == [  # type: ignore[union-attr]

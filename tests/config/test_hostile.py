@@ -19,7 +19,7 @@ from iosweep.commands import cli
 from iosweep.commands.doctor import this_machine
 from iosweep.errors import ConfigError
 from iosweep.files import embedded
-from iosweep.jobs import submission
+from iosweep.jobs.profile import Profile
 from iosweep.node import process
 from iosweep.report import html as report_html
 from iosweep.report import page
@@ -256,7 +256,7 @@ def test_a_working_directory_that_jobs_cannot_take_is_refused_before_anything_is
         monkeypatch.chdir(place)
         Path("x.yaml").write_text(QUICK)
         with pytest.raises(ConfigError) as caught:
-            dag.load(Path("x.yaml"), Path("results"), "srun", site=submission.Site())
+            dag.load(Path("x.yaml"), Path("results"), "srun", site=Profile())
         assert f"the character {character}," in str(caught.value)
         assert cli.main(["plan", "x.yaml", "--profile", str(root / "profiles/slurm")]) == 1
         assert f"the character {character}," in capsys.readouterr().err

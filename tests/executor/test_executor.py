@@ -12,7 +12,8 @@ import pytest
 from snakemake_interface_executor_plugins.settings import SharedFSUsage
 
 from iosweep.errors import Unanswered
-from iosweep.jobs import attempts, pending, submission
+from iosweep.jobs import attempts, pending
+from iosweep.jobs.profile import Profile
 from iosweep.results.campaign_documents import Refusal
 from iosweep.results.store import Store
 from iosweep.slurm import query
@@ -33,9 +34,7 @@ class Job:
         self.shellcmd = f"iosweep measure --allocation {allocation} --works-for $PPID"
         self.manifest = place / f"results/weka/manifests/{allocation}.jsonl"
         self.output = [str(self.manifest)]
-        extra = submission.options(None)
-        asked = {"nodes": nodes, "tasks": 2, "runtime": 6, "mem_mb": 0, "slurm_extra": extra, "launcher": "srun"}
-        self.resources: dict[str, Any] = asked
+        self.resources: dict[str, Any] = {"nodes": nodes, "runtime": 6}
         self.errors: list[Mapping[str, Any]] = []
 
     def log_info(self) -> None: ...
@@ -96,7 +95,7 @@ class Campaign:
     results: Path
     left_s: dict[str, float]
     plan_file: Path = Path("plan")
-    site: submission.Site | None = field(default_factory=submission.Site)
+    site: Profile | None = field(default_factory=Profile)
     settled: list[str] = field(default_factory=list)
 
     def nodes(self, allocation: str) -> int:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from iosweep.jobs.attempts import Attempts, Next
-from iosweep.jobs.submission import Site
+from iosweep.jobs.profile import Profile
 from iosweep.results.campaign_documents import Refusal
 from iosweep.results.store import Store
 
@@ -19,7 +19,7 @@ class Campaign:
     results: Path
     left_s: dict[str, float] = field(default_factory=lambda: {NAME: 60.0})
     plan_file: Path = Path("plan")
-    site: Site | None = None
+    site: Profile | None = None
 
     def text(self, allocation: str) -> str:
         return f"{self.left_s[allocation]} left"
@@ -83,10 +83,10 @@ def test_to_have_measured_something_is_free(case: Case) -> None:
 
 def test_another_campaign_is_waited_for_once(case: Case) -> None:
     assert case.fails(reason="taken", after="5") is Next.FREE
-    assert "afterany:5" in case.jobs.options(NAME, "pfs")
+    assert case.jobs.after(NAME) == "5"
     assert case.fails(reason="taken", after="5") is Next.RETRY  # it left its lock
     assert case.fails() is Next.RETRY
-    assert "afterany" not in case.jobs.options(NAME, "pfs")
+    assert case.jobs.after(NAME) is None
 
 
 def test_the_reasons_at_the_end_of_a_run(case: Case, tmp_path: Path) -> None:
@@ -113,5 +113,5 @@ def test_a_run_ends_with_each_reason_once_and_how_it_goes_on(case: Case, tmp_pat
     last = "what was measured is stored; the same command goes on from there"
     assert case.jobs.end([], True) == ["30.0 left", last]
     assert case.jobs.end(failed, True) == [f"2 nodes: see {tmp_path / 'log'}", last]
-    case.jobs.campaign = replace(case.now, site=Site())
+    case.jobs.campaign = replace(case.now, site=Profile())
     assert case.jobs.end(failed, False)[:-1] == [f"2 nodes: see {tmp_path / 'log'}"]

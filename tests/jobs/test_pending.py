@@ -13,6 +13,7 @@ from syrupy.assertion import SnapshotAssertion
 from iosweep.errors import Unanswered
 from iosweep.jobs import pending
 from iosweep.jobs.pending import Watch
+from iosweep.jobs.profile import Profile
 from iosweep.slurm import query
 from iosweep.slurm.query import Job
 
@@ -138,7 +139,7 @@ def test_what_slurm_would_refuse_or_never_start_is_told_before_anything_is_submi
     for says, nodes, why, note in cases:
         slurm = Slurm(says)
         monkeypatch.setattr(query, "ask", slurm.ask)
-        found = pending.refused(["sbatch", f"--nodes={nodes}", "--mem", "9"], nodes, 60, None)
+        found = pending.refused(["sbatch", f"--nodes={nodes}"], Profile(given={"mem_mb": 9}), nodes, 60, None)
         assert (why in found) if why and found else found is why, (says, nodes)
         assert (note in (err := capsys.readouterr().err)) and bool(note) == bool(err), (says, nodes)
         tried = [argv for argv in slurm.asked if argv[0] == "sbatch"]

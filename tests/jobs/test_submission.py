@@ -2,12 +2,10 @@
 
 from dataclasses import replace
 
-import pytest
 from syrupy.assertion import SnapshotAssertion
 
-from iosweep.errors import ConfigError
-from iosweep.jobs import submission
-from iosweep.jobs.submission import Partition, Site
+from iosweep.jobs import profile, submission
+from iosweep.jobs.submission import Partition
 from iosweep.plan.forecast import Longest
 from iosweep.results.campaign_documents import Refusal
 from iosweep.slurm import query
@@ -17,38 +15,7 @@ JOB = query.Job(
     comment="iosweep_weka_1.x_2-nodes", nodes=2, hosts=(),
     starts=None, ends=None, licenses="",
 )  # fmt: skip
-#: Without these a profile is wrong.
-LEAST: dict[str, object] = {"scheduler": "slurm", "launcher": "srun"}
 SMALL = Partition("small", "UP", 8, 4, 60)
-
-
-def test_the_profile_says_what_the_site_is_like() -> None:
-    assert submission.site(LEAST | {"runtime": 1440, "licenses": "pfs"}) == Site(1440, "pfs")
-    assert submission.site(LEAST | {"runtime": None, "licenses": None, "constraint": "ib", "tmpdir": "x"}) == Site()
-    for license in ("pfs:2", "pfs,matlab:10", "pfs@server:1"):
-        assert submission.site(LEAST | {"licenses": license}).license == license
-
-
-#: What a profile may not say, and the key that is wrong.
-WRONG: list[dict[str, object]] = [
-    *({"runtime": bad} for bad in ("soon", 0, "01:00:00", "1-00:30:00")),
-    *({"licenses": bad} for bad in ("pfs;touch x", "pfs 2", "$(id)", "pfs:", "a,,b", "")),
-    *({"launcher": bad} for bad in (None, "mpirun", "srum", "srun-pmi")),
-    *({name: "x"} for name in ("partition", "licence", "xyzzy", "reservation", "slurm_cluster", "nodes")),
-    {"mem_mb": "64G"}, {"slurm_account": "a b"}, {"scheduler": None},
-]  # fmt: skip
-
-
-def test_what_a_profile_may_not_say_is_told_with_its_key(snapshot: SnapshotAssertion) -> None:
-    said = []
-    for resources in WRONG:
-        with pytest.raises(ConfigError) as caught:
-            submission.site(LEAST | resources)
-        [problem] = caught.value.problems
-        (key,) = resources
-        assert (problem.file, problem.where) == ("profile", f"default-resources.{key}")
-        said.append(f"{resources}: {problem}")
-    assert "\n".join(said) == snapshot
 
 
 def test_wall_time_counted_by_hand() -> None:
@@ -74,14 +41,6 @@ def test_retries_let_a_campaign_end_that_is_longer_than_a_job() -> None:
         assert jobs * 60 >= hours * 60 * submission.MARGIN
 
 
-def test_jobs_have_whole_nodes_and_come_one_after_the_other() -> None:
-    assert submission.options(None) == "--exclusive --overcommit --dependency=singleton"
-    assert submission.options("pfs:1").endswith("--dependency=singleton --licenses=pfs:1")
-    assert submission.options("pfs", "77").endswith(" --dependency=singleton,afterany:77 --licenses=pfs")
-    assert submission.options(None, "1;id") == submission.options(None)
-    assert [submission.tasks(nodes) for nodes in (1, 2, 64)] == [2, 2, 64]
-
-
 def test_what_does_not_fit_a_job_is_known_before() -> None:
     """A phase or the whole of a repetition: each is measured in one job, which keeps 10 s to end in."""
     phase, whole = Longest("p", 7201, 7200), Longest("p", 7202, 1800)
@@ -93,42 +52,29 @@ def test_what_does_not_fit_a_job_is_known_before() -> None:
         assert submission.no_fit(longest, limit_min) == said
 
 
-#: What the rule asks for.
-ASKED: dict[str, object] = {"nodes": 3, "tasks": 3, "runtime": 30, "slurm_extra": "--exclusive --dependency=singleton"}
-
-
-def sbatch(reservation: str = "", qos: str = "", **resources: object) -> str:
-    given = submission.Options(reservation, qos)
-    return " ".join(submission.sbatch(ASKED | resources, given, "run", "comment", "%j.log", "/d"))
-
-
 def test_the_command_that_submits_a_job() -> None:
-    start = "sbatch --parsable --job-name run --output %j.log --export=ALL --comment comment"
-    end = "--cpus-per-task=1 --exclusive --dependency=singleton -D /d"
-    assert sbatch() == f"{start} -t 30 --nodes=3 --no-requeue --ntasks=3 {end}"
-    assert sbatch(mem_mb=0, qos="") == sbatch()
-    assert f"{start} -A 4711 -p big -t 30 --mem 9 --nodes=3" in sbatch(
-        slurm_account=4711, slurm_partition="big", mem_mb=9
+    def sbatch(nodes: int, after: str | None = None, **given: object) -> list[str]:
+        asks = profile.of({"scheduler": "slurm", "launcher": "srun"} | given, slurm=True)
+        assert not asks.problems
+        return submission.sbatch(asks.at(nodes), nodes, 30, "run", "comment", "%j.log", "/d", after)
+
+    whole = "--exclusive --overcommit --no-requeue --dependency=singleton"
+    assert " ".join(sbatch(3)) == (
+        "sbatch --parsable --job-name run --output %j.log --export=ALL --comment comment"
+        f" --time=30 --nodes=3 --ntasks=3 {whole} --chdir=/d"
     )
-    options = "--constraint=ib --gres=gpu:2 --gpus=a100:4 --mem-per-cpu=7"
-    site = {"constraint": "ib", "gres": "gpu:2", "gpus": "a100:4", "mem_mb_per_cpu": 7, "mem_mb": 9}
-    assert f" --no-requeue {options} --ntasks=3 " in sbatch(**site)
-    assert " --no-requeue --qos=q --reservation=night --ntasks=3 " in sbatch("night", "q")
-    assert " --cpus-per-task=2 " in sbatch(cpus_per_task=2)
-
-
-def test_an_account_is_a_name_and_no_more() -> None:
-    assert " -A p-1.x " in sbatch(slurm_account="p-1.x")
-    for none in (None, ""):
-        assert " -A " not in sbatch(slurm_account=none)
-    for bad in ("a b", "a;b", "$A", "a\n"):
-        with pytest.raises(ConfigError, match="slurm_account"):
-            sbatch(slurm_account=bad)
+    assert {"--nodes=1", "--ntasks=2"} < set(sbatch(1))
+    assert "--dependency=singleton,afterany:77" in sbatch(1, "77")
+    assert sbatch(1, "1;id") == sbatch(1)
+    assert "comment of the site" in sbatch(1, comment="of the site")
+    given = {"slurm_account": 4711, "constraint": "ib&(a|b)", "mem": "9G", "qos": "", "licenses": "pfs:1"}
+    assert sbatch(1, **given)[-4:] == ["--account=4711", "--constraint=ib&(a|b)", "--licenses=pfs:1", "--mem=9000"]
 
 
 def test_a_job_is_known_by_its_comment_and_directory() -> None:
     assert submission.allocation(JOB, "weka_1.x", "/home/me/dir") == "2-nodes"
     assert query.comment("weka_1.x", "2-nodes") == JOB.comment
+    assert submission.allocation(replace(JOB, comment=f"{JOB.comment} a_b"), "weka_1.x", "/home/me/dir") == "2-nodes"
     assert submission.allocation(JOB, "weka_1", "/home/me/dir") is None  # the beginning of another name
     assert submission.allocation(JOB, "weka_1.x", "/work") is None
     for comment in ("", "iosweep_weka_1.x_y_2-nodes", "other_weka_1.x_2-nodes"):

@@ -10,7 +10,8 @@ from campaign import document, make, problems, read
 from iosweep import dag
 from iosweep.commands import cli
 from iosweep.errors import AllocationError, ConfigError, ExitCode
-from iosweep.jobs.submission import Site, open_port
+from iosweep.jobs.profile import Profile
+from iosweep.jobs.submission import open_port
 from iosweep.plan.launchers import SLURM_LAUNCHERS
 from iosweep.run import allocation
 from iosweep.run.request import Request
@@ -67,10 +68,10 @@ def test_a_plan_announces_the_port_and_refuses_root(
         assert (PORT in shown.out, "without a password" in shown.err) == (opened, refused), by
         assert code or not refused, by
     if uid:
-        assert dag.load(Path("x.yaml"), Path("results"), "srun", site=Site()).left
+        assert dag.load(Path("x.yaml"), Path("results"), "srun", site=Profile()).left
     else:
         with pytest.raises(ConfigError, match="allow_open_port"):
-            dag.load(Path("x.yaml"), Path("results"), "srun", site=Site())
+            dag.load(Path("x.yaml"), Path("results"), "srun", site=Profile())
     assert not dag.load(Path("x.yaml"), Path("results"), "direct").left
 
 

@@ -16,7 +16,7 @@ from snakemake.cli import parse_args
 from snakemake.settings.types import ConfigSettings, OutputSettings, Quietness, ResourceSettings
 from snakemake_interface_executor_plugins.registry import ExecutorPluginRegistry
 
-from iosweep.jobs import submission
+from iosweep.jobs import attempts, submission
 
 
 def jobs(snakefile: str, profile: str, configuration: str) -> list[dict]:
@@ -29,23 +29,23 @@ def jobs(snakefile: str, profile: str, configuration: str) -> list[dict]:
         )
         found.dag().execute_workflow(executor=asked.executor, pseudo_executor="dryrun")
         workflow = found._workflow
-        workflow.executor_settings = ExecutorPluginRegistry().get_plugin(asked.executor).get_settings(asked)
-        settings, jobs_of_slurm = workflow.executor_settings, asked.executor == "iosweep"
-        given = submission.Options(settings.reservation, settings.qos) if jobs_of_slurm else None
+        ExecutorPluginRegistry().get_plugin(asked.executor).get_settings(asked)
+        jobs_of_slurm = attempts.handed_over() if asked.executor == "iosweep" else None
         return [
             {
                 "rule": job.rule.name,
                 "message": job.message,
                 "retries": job.restart_times,
                 "resources": {key: value for key, value in job.resources.items() if not key.startswith("_")},
-                "command": sbatch(job.resources, given) if given and job.rule.name == "measure" else None,
+                "command": sbatch(job, jobs_of_slurm) if jobs_of_slurm and job.rule.name == "measure" else None,
             }
             for job in workflow.dag.jobs
         ]
 
 
-def sbatch(resources, given) -> list[str]:
-    return submission.sbatch(resources, given, "iosweep", "iosweep", "%j.log", str(Path.cwd()))
+def sbatch(job, of_run: attempts.Attempts) -> list[str]:
+    asks, given = of_run.asks(job.wildcards.allocation), job.resources
+    return submission.sbatch(asks, given.nodes, given.runtime, "iosweep", "iosweep", "%j.log", str(Path.cwd()))
 
 
 if __name__ == "__main__":

@@ -22,7 +22,7 @@ from iosweep import dag
 from iosweep.config import sweep_file
 from iosweep.errors import ConfigError
 from iosweep.files import documents
-from iosweep.jobs.submission import Site as Slurm
+from iosweep.jobs.profile import Profile
 from iosweep.programs import spack_environment
 from iosweep.results.campaign_documents import Missing, Needs
 from iosweep.results.remaining import Remaining
@@ -82,7 +82,7 @@ def test_campaign_and_target_from_the_command_line(tmp_path: Path) -> None:
 
 
 def test_what_the_login_node_knows_of_the_tools_of_the_nodes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    cluster: dict[str, Any] = {"launcher": "srun", "site": Slurm()}
+    cluster: dict[str, Any] = {"launcher": "srun", "site": Profile()}
     point = load(tmp_path, **cluster).plan.points[0].id
     store = Store(tmp_path / "results" / "quick")
     store.own()
@@ -103,7 +103,7 @@ def test_what_the_login_node_knows_of_the_tools_of_the_nodes(tmp_path: Path, mon
 
 
 def test_an_unknown_point_or_launcher_and_too_short_jobs_are_refused(tmp_path: Path) -> None:
-    short = {"launcher": "srun", "site": Slurm(limit_min=0)}
+    short = {"launcher": "srun", "site": Profile(given={"runtime": 0})}
     for arguments, where in (
         ({"only": "qd2"}, "only"), ({"launcher": "dirct"}, "launcher"), (short, "default-resources.runtime")
     ):  # fmt: skip
@@ -210,7 +210,7 @@ def test_results_of_the_present_build(site: Site) -> None:
 
 def test_results_on_nodes_are_held_to_the_build(site: Site) -> None:
     """What Spack has built is the same everywhere, where what is on the PATH of nodes is not known."""
-    cluster: dict[str, Any] = {"launcher": "srun", "site": Slurm()}
+    cluster: dict[str, Any] = {"launcher": "srun", "site": Profile()}
     site.configure(provider="spack")
     site.build(fio="0f3a")
     made = site.load(**cluster).plan
@@ -404,7 +404,7 @@ def test_a_target_without_room_is_seen_in_a_dry_run(tmp_path: Path) -> None:
     target = {"directory": str(tmp_path / "target")}
     read(tmp_path, document(axes=None) | {"target": target, "limits": {"share_of_free": "0%"}})
     file, results = tmp_path / "x.yaml", tmp_path / "results"
-    elsewhere = dag.load(file, results, "srun", site=Slurm())  # may see another file system
+    elsewhere = dag.load(file, results, "srun", site=Profile())  # may see another file system
     assert str(dag.no_room(elsewhere)).startswith(f"does not fit {tmp_path}/target: up to ")
     with pytest.raises(ConfigError, match=r"x\.yaml:\d+: target\.directory: does not fit .*share_of"):
         dag.load(file, results, look=True)

@@ -22,7 +22,7 @@ from iosweep.config.scalars import unknown
 from iosweep.config.sweeps import Config
 from iosweep.errors import Busy, ConfigError, ExitCode, Obstacle, Problem, Refused, Unusable
 from iosweep.files import safe_paths
-from iosweep.jobs import submission
+from iosweep.jobs import profile, submission
 from iosweep.plan import criteria, forecast
 from iosweep.plan.expand import make_plan
 from iosweep.plan.launchers import Launcher, candidates, launchers
@@ -70,7 +70,7 @@ class Dag:
     left_s: dict[str, float]  # the time that takes
     coming: Mapping[str, Mapping[str, int]]  # allocation -> point -> repetitions, as far as it can be said
     launcher: Launcher
-    site: submission.Site | None  # None without a batch system
+    site: profile.Profile | None  # None without a batch system
     tools: Environment | None  # where Spack builds them; None if they are on PATH
     plan_damaged: bool
     stale: frozenset[Path]  # outputs of rules that do not fit the store, or are damaged
@@ -152,12 +152,17 @@ class Dag:
 
     def minutes(self, allocation: str, attempt: int = 1) -> int:
         """The wall time of its job at its `attempt`-th submission."""
-        return submission.minutes(self.left_s.get(allocation, 0.0), attempt, self.site.limit_min if self.site else None)
+        return submission.minutes(self.left_s.get(allocation, 0.0), attempt, self._limit_min(allocation))
+
+    def _limit_min(self, allocation: str) -> int | None:
+        return self.site.at(self.nodes(allocation)).limit_min if self.site else None
 
     @property
     def retries(self) -> int:
         """How often the job of an allocation is submitted again."""
-        return submission.retries(max(self.left_s.values(), default=0.0), self.site.limit_min) if self.site else 0
+        if not self.site:
+            return 0
+        return max((submission.retries(s, self._limit_min(name)) for name, s in self.left_s.items()), default=0)
 
     def text(self, allocation: str, minutes: int | None = None) -> str:
         """`2 nodes: 24 points, 72 repetitions left, 3 h 10 min, 4.1 TiB written`
@@ -182,7 +187,7 @@ class Asked(NamedTuple):
     only: str | None
     launcher: str
     provider: str
-    site: submission.Site | None
+    site: profile.Profile | None
     dry: bool
     runs: bool
 
@@ -214,17 +219,20 @@ def asked(workflow: Any) -> Asked:
         known = "it knows `only` (points or sweeps), `campaign` and `target` (a directory)"
         what = f"{known}, not {', '.join(strange)}; everything else belongs in the configuration file"
         raise ConfigError([Problem("--config", 0, "", what)])
-    known_there = workflow.resource_settings.default_resources or {}
-    raw = {key: known_there[key].raw for key in known_there if known_there[key].raw is not None}
-    resources = {key: value.strip("\"'") if isinstance(value, str) else value for key, value in raw.items()}
+    settings = workflow.resource_settings
+    said = {**(settings.default_resources or {}), **settings.overwrite_resources.get("measure", {})}
+    resources = {key: resource.raw for key, resource in said.items() if resource.raw is not None}
+    site = profile.of(resources, slurm="scheduler" in resources)
+    if site.problems:
+        raise ConfigError(list(site.problems))
     dry = workflow.output_settings.dryrun
     return Asked(
         file.relative_to(Path.cwd()) if file.is_relative_to(Path.cwd()) else file,
         given,
         given.pop("only", None),
-        str(resources.get("launcher", "direct")),
-        str(resources.get("tools", "path")),
-        submission.site(resources),
+        site.launcher,
+        site.tools,
+        site if site.slurm else None,
         dry,
         not dry and runs_jobs(sys.argv),
     )
@@ -277,7 +285,7 @@ def load(
     results: Path,
     launcher: str = "direct",
     only: str | None = None,
-    site: submission.Site | None = None,
+    site: profile.Profile | None = None,
     provider: str = "path",
     look: bool = False,
     given: Mapping[str, str] | None = None,
@@ -301,8 +309,8 @@ def load(
         problems.append(Problem(str(file), 1, "only", f"`{only}` is in no point and no sweep (sweeps: {sweeps})"))
     if launcher in known and (wrong := submission.open_port(made.points, known[launcher], os.geteuid())):
         problems.append(Problem(str(file), 1, "allow_open_port", wrong))
-    if provider not in submission.PROVIDERS:
-        problems.append(Problem("profile", 0, "tools", unknown("provider", provider, submission.PROVIDERS)))
+    if provider not in profile.PROVIDERS:
+        problems.append(Problem("profile", 0, "tools", unknown("provider", provider, profile.PROVIDERS)))
     if problems:
         raise ConfigError(problems)
     place, there = None, None
@@ -353,7 +361,7 @@ def _of(
     results: Path,
     launcher: Launcher,
     only: str | None,
-    site: submission.Site | None,
+    site: profile.Profile | None,
     place: Environment | None,
     there: Built | None,
 ) -> Dag:
@@ -369,9 +377,8 @@ def _of(
     here = _here(made, launcher, bool(site), place, there)
     still = remaining.find(made, stored, missing, here, only)
     found, coming = still.left, still.expected
-    wanted = {point for points in coming.values() for point in points}
-    if site and (wrong := submission.runtime(forecast.longest(made, wanted), site.limit_min)):
-        raise ConfigError([Problem("profile", 0, "default-resources.runtime", *wrong)])
+    if site and (wrong := submission.too_long(made, {point for points in coming.values() for point in points}, site)):
+        raise ConfigError(wrong)
     plan_file = folder / "plans" / f"{made.digest}.json"
     store.look()
     plan_damaged = not store.whole(plan_file, made.document())

@@ -19,8 +19,6 @@ common_settings = CommonSettings(non_local_exec=True, implies_no_shared_fs=False
 class ExecutorSettings(ExecutorSettingsBase):  # type: ignore[misc]  # Snakemake has no types
     """Keys of a profile, with `iosweep-` before them."""
 
-    reservation: str = field(default="", metadata={"help": "Reservation of Slurm to submit jobs to."})
-    qos: str = field(default="", metadata={"help": "QOS of Slurm to submit jobs with."})
     poll_seconds: int = field(
         default=20, metadata={"help": "Longest time between two questions to Slurm's controller on the jobs' states."}
     )

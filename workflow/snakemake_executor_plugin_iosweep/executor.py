@@ -146,7 +146,9 @@ class Executor(RemoteExecutor):  # type: ignore[misc]  # Snakemake has no types
             nodes, minutes = _number(job, "nodes"), _number(job, "runtime")
             longest = self._attempts.campaign.longest(allocation_of(job))
             if self._attempts.left(allocation_of(job)) and (
-                refusal := pending.refused(self.sbatch(job), nodes, minutes, longest)
+                refusal := pending.refused(
+                    self.sbatch(job), self._attempts.asks(allocation_of(job)), nodes, minutes, longest
+                )
             ):
                 wrong.setdefault(refusal, []).append(submission.asks_for(nodes, minutes))
         if wrong:
@@ -155,13 +157,12 @@ class Executor(RemoteExecutor):  # type: ignore[misc]  # Snakemake has no types
         self._attempts.begin(map(allocation_of, jobs))
 
     def sbatch(self, job: MeasureJob) -> list[str]:
-        """The command that submits a job. Raises ConfigError."""
+        """The command that submits a job."""
         allocation = allocation_of(job)
         log = Path(".snakemake/slurm_logs", f"rule_{RULE}", f"{self._campaign}_{allocation}", "%j.log")
-        settings = self.workflow.executor_settings
-        given = submission.Options(settings.reservation, settings.qos)
-        comment = query.comment(self._campaign, allocation)
-        return submission.sbatch(job.resources, given, self._run, comment, str(log.absolute()), str(Path.cwd()))
+        asks, nodes, minutes = self._attempts.asks(allocation), _number(job, "nodes"), _number(job, "runtime")
+        comment, after = query.comment(self._campaign, allocation), self._attempts.after(allocation)
+        return submission.sbatch(asks, nodes, minutes, self._run, comment, str(log.absolute()), str(Path.cwd()), after)
 
     def run_jobs(self, jobs: Iterable[MeasureJob]) -> None:
         """Submit jobs, the smallest first: Slurm runs them in the order of their submission. Where nothing is left (a
@@ -204,7 +205,7 @@ class Executor(RemoteExecutor):  # type: ignore[misc]  # Snakemake has no types
         names = ",".join(sorted(nodes))
         without = [*argv, f"--exclude={names}"]
         try:
-            query.ask([*without, "--test-only", "--wrap", "true"])
+            query.ask([*without, *submission.TRIAL])
         except Unanswered:
             pending.say(f"note: the next job may get {names} again, because Slurm has too few nodes without")
             return argv

@@ -62,10 +62,8 @@ def run(arguments: Namespace) -> int:
     file = str(arguments.config)
     if wrong := submission.open_port(made.points, where.launcher, os.geteuid()):
         problems.append(Problem(file, 1, "allow_open_port", wrong))
-    if where.site and chosen:
-        measured = {point.id for point in made.points if not where.lacks(point)}
-        if why := submission.runtime(forecast.longest(made, measured), where.site.limit_min):
-            problems.append(Problem(chosen.file, 0, "default-resources.runtime", *why))
+    if where.site:
+        problems += submission.too_long(made, {p.id for p in made.points if not where.lacks(p)}, where.site)
     if obstacle := submission.working_directory(str(Path.cwd()), bool(where.site)):
         raise ConfigError([Problem(file, 1, "", str(obstacle)), *problems])
     fits = True
@@ -103,8 +101,7 @@ def _where(chosen: profile.Profile | None, name: str | None) -> Where:
     known = SLURM_LAUNCHERS if chosen.slurm else LAUNCHERS
     if (name := name or chosen.launcher) not in known:
         raise ConfigError([Problem(chosen.file, 1, "launcher", unknown("launcher", name, known))])
-    site = submission.Site(chosen.limit_min, chosen.license) if chosen.slurm else None
-    return Where(known[name], site, named=True)
+    return Where(known[name], chosen if chosen.slurm else None, named=True)
 
 
 def _print_commands(made: Plan, where: Where) -> None:

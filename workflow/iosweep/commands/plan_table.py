@@ -13,6 +13,7 @@ from iosweep.commands.terminal import Printer, prose, table
 from iosweep.config.sweeps import Config
 from iosweep.errors import ConfigError, Obstacle, Refused, TargetError, TargetHangs, Unusable
 from iosweep.jobs import submission
+from iosweep.jobs.profile import Profile
 from iosweep.plan import criteria, forecast
 from iosweep.plan.launchers import Launcher
 from iosweep.plan.model import Plan, Point
@@ -35,7 +36,7 @@ class Where:
     """Where a plan will run. `site`: None without a cluster. `named`: whether a profile or a launcher was named."""
 
     launcher: Launcher
-    site: submission.Site | None
+    site: Profile | None
     named: bool
 
     def lacks(self, point: Point) -> str | None:
@@ -99,7 +100,8 @@ def _allocations(made: Plan, where: Where) -> Iterator[str]:
         cost = forecast.of(made, {allocation.name: planned[allocation.name]})
         asks = ""
         if where.site:
-            asks = f"; asks for {human_duration(60 * submission.minutes(cost.time_s, 1, where.site.limit_min))}"
+            limit_min = where.site.at(allocation.nodes).limit_min
+            asks = f"; asks for {human_duration(60 * submission.minutes(cost.time_s, 1, limit_min))}"
         yield forecast.sentence(cost, allocation.nodes, word="") + asks
 
 

@@ -16,6 +16,7 @@ from typing import Any, Protocol
 from iosweep.errors import ConfigError
 from iosweep.files import logged
 from iosweep.jobs import submission
+from iosweep.jobs.profile import Profile
 from iosweep.plan.forecast import Longest
 from iosweep.results.campaign_documents import Refusal
 from iosweep.results.store import Store
@@ -35,7 +36,7 @@ class Campaign(Protocol):
     def left_s(self) -> Mapping[str, float]: ...
 
     @property
-    def site(self) -> submission.Site | None: ...
+    def site(self) -> Profile | None: ...
 
     def text(self, allocation: str, minutes: int | None = None) -> str: ...
 
@@ -88,20 +89,23 @@ class Attempts:
         """The wall time that the next job asks for."""
         return self.campaign.minutes(allocation, self._tried[allocation].attempt)
 
-    def options(self, allocation: str, license: str | None) -> str:
-        return submission.options(license, self._tried[allocation].after)
+    def asks(self, allocation: str) -> Profile:
+        """What the profile says for the next job."""
+        return (self.campaign.site or Profile()).at(self.campaign.nodes(allocation))
+
+    def after(self, allocation: str) -> str | None:
+        """Number of a job that must be over before the next one."""
+        return self._tried[allocation].after
 
     @property
     def resources(self) -> dict[str, Callable[[Any], object]]:
         """What the rule asks for, as functions of its wildcards: what Snakemake evaluates again for a retry."""
         text: dict[str, Callable[[Any], object]] = {"text": lambda wildcards: self.text(wildcards.allocation)}
-        if (site := self.campaign.site) is None:
+        if self.campaign.site is None:
             return text
         return text | {
             "nodes": lambda wildcards: self.campaign.nodes(wildcards.allocation),
-            "tasks": lambda wildcards: submission.tasks(self.campaign.nodes(wildcards.allocation)),
             "runtime": lambda wildcards: self.minutes(wildcards.allocation),
-            "slurm_extra": lambda wildcards: self.options(wildcards.allocation, site.license),
         }
 
     def text(self, allocation: str) -> str:

@@ -14,6 +14,7 @@ from pathlib import Path
 from iosweep.errors import Unanswered
 from iosweep.hostlist import hosts
 from iosweep.jobs import submission
+from iosweep.jobs.profile import Profile
 from iosweep.plan.forecast import Longest
 from iosweep.slurm import query
 from iosweep.slurm.query import Job
@@ -33,7 +34,7 @@ _FOREVER = (
     (r"PartitionNodeLimit|PartitionConfig|BadConstraints|Constraints", submission.meaning("node configuration")),
     (r"(Assoc|QOS)MaxWall\w*PerJob\w*", "your account or QOS allows less time; set runtime in the profile to that"),
     (r"(Assoc|QOS)Max\w*Per(Job|Node)\w*|MaxMemPerLimit", "your account or QOS allows a job less than that"),
-    (r"QOSMin\w*", "the QOS is for larger jobs; take another (iosweep-qos in the profile)"),
+    (r"QOSMin\w*", "the QOS is for larger jobs; take another (qos in the profile)"),
     (r"AccountNotAllowed|InvalidAccount|Job's account not .*", submission.meaning("account")),
     (r"QOSNotAllowed|InvalidQOS|Job's QOS not .*", submission.meaning("qos")),
     (r"ReservationDeleted|ReservationInvalid", submission.meaning("reservation")),
@@ -151,16 +152,16 @@ def say(text: str) -> None:
     print(printable(f"iosweep: {text}"), file=sys.stderr, flush=True)
 
 
-def refused(sbatch: Sequence[str], nodes: int, asked_min: int, longest: Longest | None) -> str | None:
+def refused(sbatch: Sequence[str], asks: Profile, nodes: int, asked_min: int, longest: Longest | None) -> str | None:
     """Why Slurm would not take a job, or would let it wait forever, and what to change; None if neither.
 
     Tells where it will have to wait for nodes that are down.
     """
-    limits = _limits(_option(sbatch, "-p") or os.environ.get("SBATCH_PARTITION"))
+    limits = _limits(asks.partition or os.environ.get("SBATCH_PARTITION"))
     if limits and (wrong := submission.beyond(nodes, asked_min, longest, limits)):
         return wrong
     try:
-        query.ask([*sbatch, "--test-only", "--wrap", "true"])
+        query.ask([*sbatch, *submission.TRIAL])
     except Unanswered as error:
         said = error.said or str(error)
         if limits:
@@ -169,13 +170,8 @@ def refused(sbatch: Sequence[str], nodes: int, asked_min: int, longest: Longest 
                 if note := submission.for_now(said, nodes, limits, sinfo):
                     say(f"note: {note}")
                     return None
-        return f"{said}; {submission.meaning(said, int(_option(sbatch, '--mem') or 0))}"
+        return f"{said}; {submission.meaning(said, asks.memory_mb)}"
     return None
-
-
-def _option(argv: Sequence[str], name: str) -> str | None:
-    """The word after an option."""
-    return argv[argv.index(name) + 1] if name in argv[:-1] else None
 
 
 def _limits(partition: str | None) -> submission.Partition | None:

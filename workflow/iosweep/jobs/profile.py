@@ -1,16 +1,19 @@
-"""What a profile of the workflow says of the site, read without Snakemake."""
+"""What a profile of the workflow says of the site: one model for the Snakefile, the executor, `plan` and `doctor`."""
 
 from __future__ import annotations
 
 import math
 import re
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import NamedTuple
 
 import yaml
 
-from iosweep.errors import Problem, Unusable
-from iosweep.jobs import submission
+from iosweep.errors import Obstacle, Problem, Unusable
+from iosweep.plan.launchers import SLURM_LAUNCHERS
+from iosweep.text import did_you_mean
 
 #: As Snakemake looks for them: the highest version wins.
 _NAMES = re.compile(r"^(profile|config)(?:\.v(\d+)\+)?\.ya?ml$")
@@ -25,34 +28,146 @@ _SPAN = re.compile(r"(\d+(?:\.\d+)?)\s*([a-z]*)")
 LONGEST_POLL_S = 20
 
 
+class _Key(NamedTuple):
+    """A default resource that becomes an option of sbatch: what its value has to be, and an example."""
+
+    option: str
+    form: str
+    example: str
+
+
+_NAME, _NODES = r"[\w.@+-]+", r"[\w.,\[\]-]+"
+_LIST = rf"{_NAME}(,{_NAME})*"
+#: In the order of the command.
+_OPTIONS = {
+    "slurm_partition": _Key("partition", _LIST, "compute, or a,b for the first that can"),
+    "slurm_account": _Key("account", _NAME, "one of yours (`sacctmgr show associations user=$USER`)"),
+    "qos": _Key("qos", _LIST, "one that `sacctmgr show qos` has"),
+    "reservation": _Key("reservation", _LIST, "one that `scontrol show reservations` has"),
+    "constraint": _Key("constraint", r"[\w.@&|*:,()\[\]-]+", "features that `sinfo --format=%f` has, such as ib&ssd"),
+    "gres": _Key("gres", r"[\w.:,/=-]+", "gpu:2"),
+    "gpus": _Key("gpus", r"[\w.:,-]+", "4"),
+    "licenses": _Key("licenses", rf"{_NAME}(:\d{{1,6}})?(,{_NAME}(:\d{{1,6}})?)*", "one of `scontrol show licenses`"),
+    "mem_mb_per_cpu": _Key("mem-per-cpu", r"\d+", "a number of MB"),
+    "exclude": _Key("exclude", _NODES, "nodes, such as n[1-3],n7"),
+    "nodelist": _Key("nodelist", _NODES, "nodes, such as n[1-3],n7"),
+    "switches": _Key("switches", r"\d+(@[\d:-]+)?", "1, or 1@02:00:00 for two hours at most"),
+    "begin": _Key("begin", r"[\w:.+-]+", "now+1hour, 20:00 or 2031-01-31T20:00"),
+    "wckey": _Key("wckey", rf"\*?{_NAME}", "one of yours"),
+    "mail_user": _Key("mail-user", r"[\w.@+,-]+", "an address"),
+    "mail_type": _Key("mail-type", r"\w+(,\w+)*", "END,FAIL"),
+}
+#: Other names in a profile's default-resources: those that a site fills in, and Snakemake's.
+_OTHERS = ("runtime", "mem_mb", "mem", "launcher", "tools", "scheduler", "comment", *("disk_mb", "disk", "tmpdir"))
+_KNOWN = (*_OPTIONS, *_OTHERS, "from_17_nodes")
+#: What differs for jobs of so many nodes and more, as `slurm_partition=large qos=long`.
+_FROM = re.compile(r"from_([1-9]\d*)_nodes")
+_SAME_FOR_ALL = ("launcher", "tools", "scheduler")
+#: Names by which a job would go to another cluster, where its state is not asked for.
+_CLUSTER = ("slurm_cluster", "cluster", "clusters")
+#: The workflow's to set.
+_OURS = (
+    *("nodes", "slurm_extra", "mpi", "tasks", "ntasks", "tasks_per_node", "tasks_per_gpu", "cpus_per_task"),
+    *("exclusive", "overcommit", "dependency", "job_name", "output"),
+)
+#: Keys beside default-resources that are ours (ExecutorSettings).
+_OF_EXECUTOR = ("iosweep-poll-seconds",)
+#: Where tools come from, if the configuration does not say it.
+PROVIDERS = ("spack", "path")
+#: What people write, where the nearest name is another one.
+_MEANT = {"time": "runtime", "walltime": "runtime", "time_limit": "runtime", "memory": "mem_mb"} | {
+    "slurm_qos": "qos", "queue": "slurm_partition", "feature": "constraint", "mpirun": "mpiexec", "hydra": "mpiexec"
+}  # fmt: skip
+
+
 @dataclass(frozen=True)
 class Profile:
-    """The keys that a site fills in, None where they are not there or are wrong. `memory_mb`: 0 asks for none.
+    """What a profile says. What it does not say, or says wrongly, is not in `given`.
 
-    `slurm`: it is one for Slurm. `problems`: of its default-resources.
+    `given`: of its default-resources, with `runtime` in minutes and `mem_mb` in MB. `larger`: what differs from that,
+    by the number of nodes from which it does. `slurm`: it is one for Slurm.
     """
 
-    file: str
-    partition: str | None = None
-    account: str | None = None
-    reservation: str | None = None
-    license: str | None = None
-    limit_min: int | None = None
-    memory_mb: int = 0
-    launcher: str = "direct"
-    tools: str = "path"
+    file: str = "profile"
+    given: Mapping[str, object] = field(default_factory=dict)
+    larger: Mapping[int, Mapping[str, object]] = field(default_factory=dict)
     slurm: bool = True
     problems: tuple[Problem, ...] = ()
 
+    def at(self, nodes: int) -> Profile:
+        """What it says of jobs of so many nodes."""
+        given = dict(self.given)
+        for least in sorted(self.larger):
+            given |= self.larger[least] if nodes >= least else {}
+        return replace(self, given=given, larger={})
+
+    def _text(self, name: str) -> str | None:
+        return str(self.given.get(name) or "") or None
+
+    @property
+    def partition(self) -> str | None:
+        """One, or more with commas between them."""
+        return self._text("slurm_partition")
+
+    @property
+    def license(self) -> str | None:
+        return self._text("licenses")
+
+    @property
+    def comment(self) -> str | None:
+        return self._text("comment")
+
+    @property
+    def limit_min(self) -> int | None:
+        """The longest wall time of one job, in minutes."""
+        limit = self.given.get("runtime")
+        return limit if isinstance(limit, int) else None
+
+    @property
+    def memory_mb(self) -> int:
+        """On each node; 0 asks for none."""
+        return int(str(self.given.get("mem_mb") or 0))
+
+    @property
+    def launcher(self) -> str:
+        return self._text("launcher") or "direct"
+
+    @property
+    def tools(self) -> str:
+        """Where they come from if the configuration does not say so."""
+        return self._text("tools") or "path"
+
     @property
     def options(self) -> list[str]:
-        """Options of sbatch and srun that say where a job runs, and for whom."""
-        given = {"partition": self.partition, "account": self.account, "reservation": self.reservation}
-        return [f"--{name}={value}" for name, value in given.items() if value]
+        """Options of sbatch, except those by which jobs differ."""
+        found = [f"--{key.option}={value}" for name, key in _OPTIONS.items() if (value := self._text(name))]
+        return [*found, f"--mem={self.memory_mb}"] if self.memory_mb and not self._text("mem_mb_per_cpu") else found
 
     def wrong(self, name: str) -> bool:
         """Whether a default resource is, so that nothing can be said of what depends on it."""
         return any(problem.where == f"default-resources.{name}" for problem in self.problems)
+
+
+def of(resources: Mapping[str, object], slurm: bool, file: str = "profile", text: str = "") -> Profile:
+    """From default resources as they are written, and the text that has them, for the lines. Pure."""
+    found = _converted(resources)
+    given = {name: value for name, value in found.items() if not _FROM.fullmatch(name)}
+    if not slurm:
+        return Profile(file, given, slurm=False)
+    larger = {int(m[1]): _converted(_split(value)) for name, value in found.items() if (m := _FROM.fullmatch(name))}
+    wrong = {name: why for name in (*given, "launcher", "scheduler") if (why := _wrong(name, given.get(name)))}
+    for least, differs in larger.items():
+        for name, value in differs.items():
+            same = Obstacle("it is one for all jobs", "write it without a number of nodes")
+            if why := same if name in _SAME_FOR_ALL or _FROM.fullmatch(name) else _wrong(name, value):
+                wrong[f"from_{least}_nodes"] = Obstacle(f"{name}: {why.what}", why.remedy)
+    problems = sorted((_line(text, name) if text else 0, name, why) for name, why in wrong.items())
+    return Profile(
+        file,
+        {name: value for name, value in given.items() if name not in wrong},
+        {least: differs for least, differs in larger.items() if f"from_{least}_nodes" not in wrong},
+        problems=tuple(Problem(file, line, f"default-resources.{name}", *why) for line, name, why in problems),
+    )
 
 
 def read(directory: Path) -> Profile:
@@ -66,26 +181,81 @@ def read(directory: Path) -> Profile:
         raise Unusable(f"{file} cannot be read: {' '.join(str(error).split())}") from None
     if not isinstance(found, dict):
         raise Unusable(f"{file} has no keys", "write for example `executor: iosweep`")
-    slurm, resources = found.get("executor") == "iosweep", _resources(found.get("default-resources"))
-    wrong = submission.wrong(resources) if slurm else {}
-    right = {name: value for name, value in resources.items() if name not in wrong}
-    limit, memory = right.get("runtime"), str(right.get("mem_mb", ""))
-    return Profile(
-        str(file),
-        partition=_text(right.get("slurm_partition")),
-        account=_text(right.get("slurm_account")),
-        reservation=_text(found.get("iosweep-reservation")),
-        license=_text(right.get("licenses")),
-        limit_min=limit if isinstance(limit, int) else None,
-        memory_mb=int(memory) if memory.isdigit() else _mb(right.get("mem")),
-        launcher=str(resources.get("launcher") or "direct"),
-        tools=str(right.get("tools") or "path"),
-        slurm=slurm,
-        problems=tuple(
-            Problem(str(file), line, f"default-resources.{name}", *why)
-            for line, name, why in sorted((_line(text, name), name, why) for name, why in wrong.items())
-        ),
-    )
+    given = found.get("default-resources")
+    if not isinstance(given, dict):
+        pairs = (str(one).partition("=") for one in given) if isinstance(given, list) else ()
+        given = {name.strip(): value for name, _, value in pairs}
+    chosen = of(given, found.get("executor") == "iosweep", str(file), text)
+    strange = [str(key) for key in found if str(key).startswith("iosweep-") and key not in _OF_EXECUTOR]
+    lost = Obstacle("unknown", 'what jobs ask for is in default-resources, such as `- qos="benchmark"`')
+    more = [Problem(str(file), _line(text, key), key, *lost) for key in strange]
+    return replace(chosen, problems=(*chosen.problems, *more))
+
+
+def _converted(resources: Mapping[str, object]) -> dict[str, object]:
+    """Without quotes, `runtime` in minutes, and `mem` as MB; as they are where that fails."""
+    found = {str(k): v.strip().strip("\"'") if isinstance(v, str) else v for k, v in resources.items()}
+    if (limit := found.get("runtime")) is not None:
+        found["runtime"] = minutes(limit) or limit
+    if memory := _mb(found.get("mem")):
+        del found["mem"]
+        found["mem_mb"] = memory
+    return found
+
+
+def _split(value: object) -> dict[str, object]:
+    pairs = (one.partition("=") for one in str(value).split())
+    return {name: text for name, _, text in pairs}
+
+
+def _wrong(name: str, value: object) -> Obstacle | None:
+    """What is wrong with a default resource, and what would be right; None if nothing is."""
+    text = "" if value is None else str(value)
+    if why := _unknown(name):
+        return why
+    if name == "launcher" and text not in SLURM_LAUNCHERS:
+        return _known(f"unknown launcher `{text}`" if text else "there is none", text, tuple(SLURM_LAUNCHERS))
+    if name == "tools" and text not in PROVIDERS:
+        return _known(f"`{text}` is unknown", text, PROVIDERS)
+    if name == "scheduler" and text != "slurm":
+        return Obstacle('write scheduler="slurm"', "the workflow would take the cluster for one machine")
+    if not text:
+        return None
+    if name == "runtime" and not (isinstance(value, int) and value > 0):
+        means = slurm_minutes(text)
+        example = f"write runtime={spelt(means)}" if means else "write minutes, or for example runtime=12h"
+        return Obstacle(f"`{text}` is not a time", example)
+    if name in ("mem_mb", "mem") and not text.isdigit():
+        return Obstacle(f"`{text}` is not a number of MB", "write for example mem_mb=64000, or mem=64G")
+    if name == "comment" and ("|" in text or not text.isprintable()):
+        return Obstacle("it has a | or a character that cannot be printed", "leave that out")
+    if (key := _OPTIONS.get(name)) and not re.fullmatch(key.form, text, re.ASCII):
+        return Obstacle(f"sbatch --{key.option} takes no `{text}`", f"write {key.example}")
+    return None
+
+
+def _unknown(name: str) -> Obstacle | None:
+    """Why a profile must not set this resource, or None. Snakemake ignores unknown ones without a message."""
+    if name in _OURS:
+        return Obstacle("the workflow sets it itself", "leave it out")
+    if name in _CLUSTER:
+        lost = "a job there would seem lost, as its state is asked of this cluster"
+        return Obstacle(lost, "leave it out, and set SLURM_CLUSTERS to that cluster where snakemake is called")
+    if name in _KNOWN or _FROM.fullmatch(name):
+        return None
+    near = _near(name, _KNOWN)
+    return Obstacle("unknown", near) if near else _known("unknown", name, _KNOWN)
+
+
+def _known(what: str, name: str, known: tuple[str, ...]) -> Obstacle:
+    near, names = _near(name, known), f"(known: {', '.join(known)})"
+    return Obstacle(what, f"{near} {names}") if near else Obstacle(f"{what} {names}")
+
+
+def _near(name: str, known: tuple[str, ...]) -> str:
+    plain = name.replace("-", "_").removeprefix("slurm_").removeprefix("iosweep_")
+    meant = next((one for one in (_MEANT.get(name), plain, f"slurm_{plain}") if one in known), None)
+    return (f"; did you mean `{meant}`?" if meant else did_you_mean(name, known)).removeprefix("; ")
 
 
 def _line(text: str, name: str) -> int:
@@ -98,13 +268,26 @@ def _line(text: str, name: str) -> int:
     return 1
 
 
-def minutes(value: object) -> int | None:
+def minutes(time: object) -> int | None:
     """`720`, `12h`, `1d 12h` in minutes, as Snakemake takes them; None if it is none of these."""
-    text = str(value).strip().lower()
+    text = str(time).strip().lower()
     parts = _SPAN.findall(text)
     if not parts or _SPAN.sub("", text).strip(" ,") or any(unit not in _MINUTES for _, unit in parts):
         return None
     return round(sum(float(number) * _MINUTES[unit] for number, unit in parts)) or None
+
+
+def slurm_minutes(text: str) -> int | None:
+    """`2-12:00:00`, `1:00:00` in minutes, as Slurm writes them; None for `UNLIMITED` and others."""
+    if not (match := re.fullmatch(r"(?:(\d+)-)?(\d+):(\d+):(\d+)", text)):
+        return None
+    days, hours, mins, _ = (int(part or 0) for part in match.groups())
+    return days * 1440 + hours * 60 + mins
+
+
+def spelt(minutes: int) -> str:
+    """Minutes as a profile writes them: 24h, 90m."""
+    return f"{minutes}m" if minutes % 60 else f"{minutes // 60}h"
 
 
 def _file(directory: Path) -> Path | None:
@@ -116,21 +299,6 @@ def _file(directory: Path) -> Path | None:
     return max(((int(m[2] or 0), m[1] == "profile", file) for m, file in named if m), default=(0, False, None))[2]
 
 
-def _resources(given: object) -> dict[str, object]:
-    """Default resources: a mapping, or a list of `name=value` whose strings are quoted. Times and numbers as such."""
-    if isinstance(given, dict):
-        found = {str(name): _bare(value) for name, value in given.items()}
-    else:
-        pairs = (str(one).partition("=") for one in given) if isinstance(given, list) else ()
-        found = {name.strip(): _bare(value) for name, _, value in pairs}
-    limit = found.get("runtime")
-    return found if limit is None else found | {"runtime": minutes(limit) or limit}
-
-
-def _bare(value: object) -> object:
-    return value.strip().strip("\"'") if isinstance(value, str) else value
-
-
 def _mb(size: object) -> int:
     """`64G`, as Snakemake takes `mem`, in MB; 0 without."""
     match = re.fullmatch(r"([\d.]+)\s*([KMGT])?(i?)B?", str(size), re.IGNORECASE)
@@ -138,7 +306,3 @@ def _mb(size: object) -> int:
         return 0
     unit = float((1024 if match[3] else 1000) ** " KMGT".index((match[2] or "M").upper()))
     return math.ceil(float(match[1]) * unit / 1e6)
-
-
-def _text(value: object) -> str | None:
-    return None if value in (None, "") else str(value).strip("\"'")

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import math
 import re
-import shlex
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
-from iosweep.errors import ConfigError, Obstacle, Problem
+from iosweep.errors import Obstacle, Problem
+from iosweep.jobs.profile import Profile, slurm_minutes, spelt
+from iosweep.plan import forecast
 from iosweep.plan.forecast import Longest
-from iosweep.plan.launchers import SLURM_LAUNCHERS, Launcher
-from iosweep.plan.model import Point
+from iosweep.plan.launchers import Launcher
+from iosweep.plan.model import Plan, Point
 from iosweep.results.campaign_documents import Refusal
 from iosweep.slurm import query
-from iosweep.text import did_you_mean, human_count, printable
+from iosweep.text import human_count, printable
 from iosweep.units import human_duration
 
 #: More than the forecast, which knows neither how slow data sets are written nor how many repetitions `until` takes,
@@ -24,109 +25,9 @@ MARGIN, BESIDES_MIN = 1.5, 5
 SPARE_JOBS = 3
 #: The runner stops this long before the job's time limit, to clean up and to write the manifest.
 JOB_RESERVE_S = 10.0
-#: Goes into a shell as it is, so nothing but names and numbers.
-LICENSE = re.compile(r"[A-Za-z0-9_.@-]+(:[0-9]{1,6})?(,[A-Za-z0-9_.@-]+(:[0-9]{1,6})?)*")
-_ACCOUNT_NAME = re.compile(r"[\w.@-]+", re.ASCII)
 _NODE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,252}", re.ASCII)
-#: Options of sbatch that a profile's default-resources may give, in the order of the command.
-_OPTIONS = {
-    "constraint": "--constraint={}",
-    "qos": "--qos={}",
-    "gres": "--gres={}",
-    "gpus": "--gpus={}",
-    "mem_mb_per_cpu": "--mem-per-cpu={}",
-}
-#: Names in a profile's default-resources: those that a site fills in, ours, other options of sbatch, and Snakemake's.
-_NAMES = (
-    *("slurm_partition", "slurm_account", "runtime", "mem_mb", "licenses", "launcher", "scheduler", "tools"),
-    *(*_OPTIONS, "cpus_per_task"),
-    *("mem", "mem_mib", "disk", "disk_mb", "disk_mib", "tmpdir"),
-)
-#: Names by which the executor sends a job to another cluster, where its state is not asked for.
-_CLUSTER = ("slurm_cluster", "cluster", "clusters")
-#: The executor's as well, and the workflow's to set.
-_OURS = ("nodes", "tasks", "tasks_per_node", "tasks_per_gpu", "mpi", "slurm_extra")
-#: Where tools come from, if the configuration does not say it.
-PROVIDERS = ("spack", "path")
-#: What people write, where the nearest name is another one.
-_MEANT = {"time": "runtime", "walltime": "runtime", "memory": "mem_mb"} | {"mpirun": "mpiexec", "hydra": "mpiexec"}
-
-
-@dataclass(frozen=True)
-class Site:
-    """What the profile says of the site. `limit_min`: the longest wall time of one job in minutes, None without."""
-
-    limit_min: int | None = None
-    license: str | None = None
-
-
-def wrong(resources: Mapping[str, object]) -> dict[str, Obstacle]:
-    """Of a profile's default-resources: name -> what is wrong with it, and what would be right."""
-    found = {name: why for name in resources if (why := _unknown(name))}
-    limit, license, memory = (resources.get(name) for name in ("runtime", "licenses", "mem_mb"))
-    account, launcher, scheduler = (resources.get(name) for name in ("slurm_account", "launcher", "scheduler"))
-    if limit is not None and not (isinstance(limit, int) and limit > 0):
-        means = _limit_min(str(limit))
-        example = f"write runtime={spelt(means)}" if means else "write minutes, or for example runtime=12h"
-        found["runtime"] = Obstacle(f"`{limit}` is not a time", example)
-    if license is not None and not LICENSE.fullmatch(str(license)):
-        found["licenses"] = Obstacle(f"`{license}` is not a license", "write a name that `scontrol show licenses` has")
-    if re.match(r"[\d.]+\s*[a-zA-Z]", str(memory)):
-        found["mem_mb"] = Obstacle(f"`{memory}` is not a number of MB", "write for example mem_mb=64000, or mem=64G")
-    if account and not _ACCOUNT_NAME.fullmatch(str(account)):
-        found["slurm_account"] = Obstacle(f"`{account}` is not an account")
-    if launcher not in SLURM_LAUNCHERS:
-        what = "there is none" if launcher is None else f"unknown launcher `{launcher}`"
-        found["launcher"] = _known(what, str(launcher), tuple(SLURM_LAUNCHERS))
-    if (provider := resources.get("tools", "path")) not in PROVIDERS:
-        found["tools"] = _known(f"`{provider}` is unknown", str(provider), PROVIDERS)
-    if scheduler != "slurm":
-        found["scheduler"] = Obstacle('write scheduler="slurm"', "the workflow would take the cluster for one machine")
-    return found
-
-
-def _unknown(name: str) -> Obstacle | None:
-    """Why a profile must not set this resource, or None. Snakemake ignores unknown ones without a message."""
-    if name in _OURS:
-        return Obstacle("the workflow sets it itself", "leave it out")
-    if name in ("reservation", "slurm_reservation"):
-        return Obstacle("no resource", "write iosweep-reservation, as a key of the profile of its own")
-    if name in _CLUSTER:
-        lost = "a job there would seem lost, as its state is asked of this cluster"
-        return Obstacle(lost, "leave it out, and set SLURM_CLUSTERS to that cluster where snakemake is called")
-    if name in _NAMES:
-        return None
-    near = _near(name, _NAMES)
-    return Obstacle("unknown", near) if near else _known("unknown", name, _NAMES)
-
-
-def _known(what: str, name: str, known: tuple[str, ...]) -> Obstacle:
-    near, names = _near(name, known), f"(known: {', '.join(known)})"
-    return Obstacle(what, f"{near} {names}") if near else Obstacle(f"{what} {names}")
-
-
-def _near(name: str, known: tuple[str, ...]) -> str:
-    near = f"; did you mean `{_MEANT[name]}`?" if name in _MEANT else did_you_mean(name, known)
-    return near.removeprefix("; ")
-
-
-def site(resources: Mapping[str, object]) -> Site | None:
-    """From the values of the profile's default-resources; None where this machine measures. Raises ConfigError."""
-    if "scheduler" not in resources:
-        return None
-    if problems := [_problem(name, why) for name, why in wrong(resources).items()]:
-        raise ConfigError(problems)
-    limit, license = resources.get("runtime"), resources.get("licenses")
-    return Site(limit if isinstance(limit, int) else None, None if license is None else str(license))
-
-
-def _problem(name: str, why: Obstacle) -> Problem:
-    return Problem("profile", 0, f"default-resources.{name}", *why)
-
-
-def spelt(minutes: int) -> str:
-    """Minutes as a profile writes them: 24h, 90m."""
-    return f"{minutes}m" if minutes % 60 else f"{minutes // 60}h"
+#: What more has Slurm try what a command of `sbatch` would submit.
+TRIAL = ("--test-only", "--wrap", "true")
 
 
 def minutes(time_s: float, attempt: int, limit_min: int | None) -> int:
@@ -152,6 +53,16 @@ def runtime(points: Longest | None, limit_min: int | None) -> Obstacle | None:
     if points is None or not (why := no_fit(points, limit_min)):
         return None
     return Obstacle(f"{why} ({points.point})", "raise it, or shorten the phases")
+
+
+def too_long(made: Plan, points: Collection[str], site: Profile) -> list[Problem]:
+    """What is wrong with the runtime of a profile for some points of a plan, by allocation. Pure."""
+    found = {}
+    for allocation in made.allocations:
+        longest = forecast.longest(made, {point.id for point in allocation.points}.intersection(points))
+        if why := runtime(longest, site.at(allocation.nodes).limit_min):
+            found[str(why)] = Problem(site.file, 0, "default-resources.runtime", *why)
+    return list(found.values())
 
 
 def too_short(state: str | None, refusal: Refusal | None) -> bool:
@@ -205,48 +116,21 @@ def tasks(nodes: int) -> int:
     return max(2, nodes)
 
 
-def options(license: str | None, after: str | None = None) -> str:
-    """Options of every job. `after`: number of a job that must be over before.
+def sbatch(
+    asks: Profile, nodes: int, minutes: int, name: str, comment: str, log: str, directory: str, after: str | None = None
+) -> list[str]:
+    """The command that submits a job, which reads its script from stdin. Pure; with TRIAL it asks for the same.
 
-    The whole of each node, and the allocations of a run one after the other: all its jobs have one name.
+    `asks`: what the profile says for so many nodes (`Profile.at`). `name`: one for all jobs of a run, whose allocations
+    run one after the other. `log`: for what the job prints. `after`: number of a job that must be over before.
     """
     first = f",afterany:{after}" if after and after.isdigit() else ""
-    licenses = f" --licenses={license}" if license else ""
-    return f"--exclusive --overcommit --dependency=singleton{first}{licenses}"
-
-
-@dataclass(frozen=True)
-class Options:
-    """What the profile says of every job, beside its default-resources."""
-
-    reservation: str = ""
-    qos: str = ""
-
-
-def sbatch(
-    resources: Mapping[str, object], given: Options, name: str, comment: str, log: str, directory: str
-) -> list[str]:
-    """The command that submits a job, which reads its script from stdin.
-
-    `resources`: of the rule and the profile. `name`: one for all jobs of a run. `log`: for what the job prints.
-    Raises ConfigError.
-    """
-    argv = ["sbatch", "--parsable", "--job-name", name, "--output", log, "--export=ALL", "--comment", comment]
-    if owner := resources.get("slurm_account"):
-        if not _ACCOUNT_NAME.fullmatch(str(owner)):
-            raise ConfigError([_problem("slurm_account", Obstacle(f"`{owner}` is not an account"))])
-        argv += ["-A", str(owner)]
-    if partition := resources.get("slurm_partition"):
-        argv += ["-p", str(partition)]
-    argv += ["-t", str(resources["runtime"])]
-    if (memory := resources.get("mem_mb")) and not resources.get("mem_mb_per_cpu"):
-        argv += ["--mem", str(memory)]
-    argv += [f"--nodes={resources['nodes']}", "--no-requeue"]
-    argv += [option.format(value) for key, option in _OPTIONS.items() if (value := resources.get(key))]
-    argv += [f"--qos={given.qos}"] if given.qos else []
-    argv += [f"--reservation={given.reservation}"] if given.reservation else []
-    argv += [f"--ntasks={resources['tasks']}", f"--cpus-per-task={resources.get('cpus_per_task') or 1}"]
-    return [*argv, *shlex.split(str(resources["slurm_extra"])), "-D", directory]
+    return [
+        *("sbatch", "--parsable", "--job-name", name, "--output", log, "--export=ALL"),
+        *("--comment", f"{comment} {asks.comment}" if asks.comment else comment),
+        *(f"--time={minutes}", f"--nodes={nodes}", f"--ntasks={tasks(nodes)}", "--exclusive", "--overcommit"),
+        *("--no-requeue", f"--dependency=singleton{first}", f"--chdir={directory}", *asks.options),
+    ]
 
 
 def allocation(job: query.Job, campaign: str, directory: str) -> str | None:
@@ -275,17 +159,9 @@ def partition(line: str) -> Partition:
         found.get("State", ""),
         int(found.get("TotalNodes") or 0),
         int(most) if most.isdigit() else None,
-        _limit_min(found.get("MaxTime", "")),
+        slurm_minutes(found.get("MaxTime", "")),
         found.get("Default") == "YES",
     )
-
-
-def _limit_min(text: str) -> int | None:
-    """`2-12:00:00`, `1:00:00`, `UNLIMITED`"""
-    if not (match := re.fullmatch(r"(?:(\d+)-)?(\d+):(\d+):(\d+)", text)):
-        return None
-    days, hours, mins, _ = (int(part or 0) for part in match.groups())
-    return days * 1440 + hours * 60 + mins
 
 
 def usable(printed: str) -> tuple[int, str]:
@@ -345,8 +221,8 @@ _ELSEWHERE = "take another slurm_partition in the profile"
 _FEWER = f"ask for fewer nodes in the configuration (axes: nodes), or {_ELSEWHERE}"
 _ACCOUNT = "set slurm_account in the profile to one of yours (`sacctmgr show associations user=$USER`)"
 _LICENSE = "set licenses in the profile to what `scontrol show licenses` has, and to no more of it than there are"
-_RESERVATION = "see `scontrol show reservations` for iosweep-reservation in the profile"
-_QOS = "see `sacctmgr show qos` for iosweep-qos in the profile"
+_RESERVATION = "see `scontrol show reservations` for reservation in the profile"
+_QOS = "see `sacctmgr show qos` for qos in the profile"
 #: Part of what sbatch says (slurm_strerror), and what to do then. The first that fits counts.
 _MEANINGS = (
     ("time limit", "set runtime in the profile to what is allowed; repetitions that do not fit go on in another job"),

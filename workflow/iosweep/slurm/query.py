@@ -126,10 +126,13 @@ def comment(campaign: str, allocation: str) -> str:
 
 
 def allocation_of(text: str, campaign: str) -> str | None:
-    """The allocation that a comment names; None of another campaign, whose name may begin with this one's."""
-    prefix = f"iosweep_{campaign}_"
-    allocation = text.removeprefix(prefix)
-    return allocation if text.startswith(prefix) and "_" not in allocation else None
+    """The allocation that a comment names; None of another campaign, whose name may begin with this one's.
+
+    After ours, a comment may have words of the site.
+    """
+    ours, prefix = text.partition(" ")[0], f"iosweep_{campaign}_"
+    allocation = ours.removeprefix(prefix)
+    return allocation if ours.startswith(prefix) and "_" not in allocation else None
 
 
 def lives(id: str) -> bool:

@@ -6,6 +6,7 @@ nodes.
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import sys
@@ -67,6 +68,11 @@ class _Wanted:
         return max((a.nodes for a in self.made.allocations), default=None) if self.made else None
 
     @property
+    def asks(self) -> Profile:
+        """What the profile says for that."""
+        return self.profile.at(self.nodes or 1)
+
+    @property
     def longest(self) -> forecast.Longest | None:
         """The longest repetition of the configuration."""
         return forecast.longest(self.made, {point.id for point in self.made.points}) if self.made else None
@@ -112,7 +118,7 @@ def _examine(
 
 def _slurm(wanted: _Wanted) -> list[Line]:
     """Checks by answers of Slurm, then those on its nodes."""
-    chosen, made = wanted.profile, wanted.made
+    chosen, made = wanted.asks, wanted.made
     settings = judge_slurm.config(_ask(["scontrol", "show", "config"]) or "")
     partitions = (_ask(["scontrol", "--oneliner", "show", "partition"]) or "").splitlines()
     lines = [judge_slurm.partition(chosen, partitions)]
@@ -166,23 +172,18 @@ def _profile(directory: Path) -> tuple[Profile | None, list[Line]]:
         return None, [wrong("profile", seen, "name one for Slurm with --profile")]
     if chosen.problems:
         return chosen, [wrong("profile", str(replace(p, remedy="")), p.remedy) for p in chosen.problems]
-    named = {"partition": chosen.partition, "account": chosen.account, "reservation": chosen.reservation}
-    given = ", ".join(f"{name} {value}" for name, value in {**named, "license": chosen.license}.items() if value)
+    given = ", ".join(option.removeprefix("--").replace("=", " ", 1) for option in chosen.options)
     return chosen, [ok("profile", f"{chosen.file}: {given}" if given else chosen.file)]
 
 
 def _submission(chosen: Profile, count: int, limits: submission.Partition, states: str) -> Line:
     limit = min(filter(None, (chosen.limit_min, limits.limit_min)), default=None)
-    argv = [
-        *("sbatch", "--test-only", f"--nodes={count}", f"--ntasks={submission.tasks(count)}", "--exclusive"),
-        *("--overcommit", *chosen.options, *([f"--licenses={chosen.license}"] if chosen.license else [])),
-        *([f"--time={limit}"] if limit else []),
-        *([f"--mem={chosen.memory_mb}"] if chosen.memory_mb else []),
-        "--wrap=true",
-    ]
+    asked = submission.sbatch(
+        chosen, count, limit or 1, "iosweep-doctor", "iosweep-doctor", os.devnull, str(Path.cwd())
+    )
     output, refused = None, ""
     try:
-        output = query.ask(argv, ANSWER_S, both=True)
+        output = query.ask([*asked, *submission.TRIAL], ANSWER_S, both=True)
     except Unanswered as error:
         refused = error.said or str(error)
     return judge_slurm.accepted(count, output, refused, chosen.memory_mb, limits, states)
@@ -209,7 +210,7 @@ def _nodes(wanted: _Wanted, partition: _Partition | None, runs: bool) -> tuple[l
     asked = _asked(wanted, able)
     wait_s = FREE_S if wanted.wait_s is None else wanted.wait_s
     try:
-        answers = ask_nodes.look(asked, wanted.profile.options, wait_s)
+        answers = ask_nodes.look(asked, wanted.asks.options, wait_s)
     except ask_nodes.NoNodes as error:
         why = f"no free node within {wait_s:.0f} s" if error.busy else str(error)
         return [unchecked("nodes", why, _WAIT if error.busy else "")], ()
