@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from iosweep.node.cpus import Topology, parse
+from iosweep.node.cpus import parse
 from iosweep.node.pinning import Policy, Width, place
 from topologies import (
     FAST_AND_SLOW,
@@ -58,11 +58,3 @@ def test_a_core_for_each_rank_is_chosen_as_by_hand() -> None:
     assert placed(SMALL, 2, "pack", "0", "core") == "1+9 2+10"
     binding = place(3, frozenset({0, 1, 9}), SMALL.topology, "pack", "core")
     assert binding.ranks == ({0}, {1, 9}, {0}), "of one core the job has one thread"
-
-
-def test_ranks_that_share_a_core_are_crowded() -> None:
-    cores = tuple(parse(f"{cpu},{cpu + 4}") for cpu in range(4))
-    node = Topology(cores, (parse("0-7"),), {0: parse("0-7")})
-    usable = parse("1-7")
-    for width in ("cpu", "core"):
-        assert [place(ranks, usable, node, "spread", width).crowded for ranks in (4, 5)] == [False, True]

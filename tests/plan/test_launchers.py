@@ -81,36 +81,48 @@ def test_a_launcher_names_what_a_point_needs_and_it_does_not_have(
 # How they are bound
 
 
-def bound(ranks: str, usable: str = "0-255", crowded: bool = False) -> Binding:
+def bound(ranks: str) -> Binding:
     """`1 0,48`: rank 0 on CPU 1, rank 1 on CPUs 0 and 48."""
-    return Binding(tuple(map(parse, ranks.split())), parse(usable), crowded)
+    return Binding(tuple(map(parse, ranks.split())))
 
 
 @pytest.mark.parametrize(
     ("binding", "hosts", "srun", "hydra"),
     [
-        (bound("0 4 2 6"), ("n1",), "map_cpu:0,4,2,6", "0,4,2,6"),  # in the order of the ranks, not of the numbers
-        (bound("1 0"), ("n1", "n2"), "map_cpu:1,0", "1,0"),  # for one node; the same on each
-        (bound("0,48 1,49"), ("n1",), "mask_cpu:0x1000000000001,0x2000000000002", "0+48,1+49"),
-        (bound("5 0,8", "0-8", crowded=True), ("n1",), "mask_cpu:0x20,0x101", "5,0+8"),
-        (bound("0-2,8 3"), ("n1", "n2", "n9"), "mask_cpu:0x107,0x8", "0+1+2+8,3"),  # hydra knows no ranges
+        (bound("0 4 2 6"), ("n1",), "0 4 2 6", "0,4,2,6"),  # in the order of the ranks, not of the numbers
+        (bound("1 0"), ("n1", "n2"), "1 0", "1,0"),  # for one node; the same on each
+        (bound("0,48 1,49"), ("n1",), "0,48 1,49", "0+48,1+49"),
+        (bound("0-2,8 3"), ("n1", "n2", "n9"), "0-2,8 3", "0+1+2+8,3"),  # hydra knows no ranges
     ],
 )
-def test_ranks_are_bound_to_their_cpus_in_the_words_of_srun_and_hydra(
+def test_ranks_are_bound_to_their_cpus_in_the_words_of_taskset_and_hydra(
     binding: Binding, hosts: tuple[str, ...], srun: str, hydra: str
 ) -> None:
     """The list has an entry for each rank of a node: ranks beyond its end would not be bound, without a word."""
     each = len(binding.ranks)
     tasks = each * len(hosts)
-    overcommit = ["--overcommit"] if binding.crowded else []
-    step = ["srun", "--overlap", *overcommit, "--distribution=block", f"--cpu-bind={srun}", "--kill-on-bad-exit=1"]
     where = [f"--nodes={len(hosts)}", f"--nodelist={folded(hosts)}", f"--ntasks={tasks}", f"--ntasks-per-node={each}"]
-    assert SRUN.argv(IOR, True, tasks, "/x/mpiexec", hosts, binding) == [*step, "--mpi=pmi2", *where, *IOR]
+    found = SRUN.argv(IOR, True, tasks, "/x/mpiexec", hosts, binding)
+    start = [*STEP, "--mpi=pmi2", *where, "/bin/sh", "-c"]
+    assert (found[: len(start)], found[len(start) + 1 :]) == (start, [srun, *IOR])
     over = ["-hosts", ",".join(hosts), "-ppn", str(each), "-n", str(tasks)]
     found = SLURM_LAUNCHERS["mpiexec"].argv(IOR, True, tasks, "/x/mpiexec", hosts, binding)
     assert found == [*HYDRA, "-bind-to", f"user:{hydra}", *over, *IOR]
     found = MPIEXEC.argv(IOR, True, each, "/x/mpiexec", binding=binding)
     assert found == [*LOCAL, "-bind-to", f"user:{hydra}", "-n", str(each), *IOR]
+
+
+@pytest.mark.local
+def test_a_rank_has_its_cpus_before_the_tool_begins_whatever_slurm_binds() -> None:
+    cpus = sorted(os.sched_getaffinity(0))
+    wanted = [{cpus[-1]}, {cpus[0]}, {cpus[0], cpus[-1]}]
+    tell = [sys.executable, "-c", "import os, sys; print(sorted(os.sched_getaffinity(0)), sys.argv[1])", "$HOME; '*"]
+    argv = SRUN.argv(tell, True, 3, "", ("n1",), Binding(tuple(map(frozenset, wanted))))
+    command = argv[argv.index("/bin/sh") :]
+    for rank, own in enumerate([*wanted, None]):  # the last is beyond the list
+        done = subprocess.run(command, env=os.environ | {"SLURM_LOCALID": str(rank)}, capture_output=True, text=True)
+        said = f"{sorted(own)} $HOME; '*\n" if own else ""
+        assert (bool(done.returncode), done.stdout) == (own is None, said)
 
 
 @pytest.mark.parametrize("launcher", [*SLURM_LAUNCHERS.values(), MPIEXEC], ids=lambda one: one.name)
@@ -229,7 +241,7 @@ while not os.path.exists("0"):  # hydra may end the others when a rank fails
     time.sleep(0.01)
 sys.exit(7 if rank == "1" else 0)
 """
-    binding = Binding(tuple(frozenset({cpu}) for cpu in ranks), frozenset(cpus), len(cpus) < 2)
+    binding = Binding(tuple(frozenset({cpu}) for cpu in ranks))
     argv = MPIEXEC.argv([sys.executable, "-c", tell, "it's $HOME; *"], True, 2, hydra.path, binding=binding)
     job = {"SLURM_JOB_ID": "1", "SLURM_JOBID": "1", "SLURM_NODELIST": "far[1-3]", "SLURM_JOB_NUM_NODES": "3",
            "SLURM_TASKS_PER_NODE": "1(x3)", "SLURM_NNODES": "3"}  # fmt: skip

@@ -1,6 +1,6 @@
 """Sets of CPUs, and the topology of a node. Pure, except Topology.read.
 
-CPUs are named by the kernel's numbers (hwloc's P#), as WEKA, taskset and `--cpu-bind=map_cpu` take them. Slurm's
+CPUs are named by the kernel's numbers (hwloc's P#), as WEKA and taskset take them. Slurm's
 CpuSpecList counts in another order, hwloc's L#.
 """
 
@@ -46,11 +46,6 @@ def parsed(text: str | None) -> CpuSet:
 def listed(cpus: Iterable[int]) -> str:
     """The set -> `0-3,8`, as the kernel writes it."""
     return ",".join(str(a) if a == b else f"{a}-{b}" for a, b in _runs(sorted(set(cpus))))
-
-
-def mask(cpus: Iterable[int]) -> str:
-    """The set -> `0x10f`, as srun's mask_cpu takes it."""
-    return hex(sum(1 << cpu for cpu in set(cpus)))
 
 
 def named(cpus: Collection[int]) -> str:

@@ -85,7 +85,7 @@ class Pinning:
         if self.mode not in BINDS:
             return None
         if not mpi and ranks > len(self.usable):
-            return Binding((self.usable,) * ranks, self.usable)
+            return Binding((self.usable,) * ranks)
         width: Width = self.settings.width if mpi else "cpu"  # fio has no list for each of its workers
         return place(ranks, self.usable, self.topology, self.settings.placement, width, self.near)
 
@@ -243,14 +243,9 @@ def _near(settings: CpuSettings, facts: NodeFacts) -> tuple[CpuSet, str]:
 
 @dataclass(frozen=True)
 class Binding:
-    """The CPUs of each rank of a node, by its number there, and all that may be used. The same on every node.
-
-    `crowded`: ranks share a core.
-    """
+    """The CPUs of each rank of a node, by its number there. The same on every node."""
 
     ranks: tuple[CpuSet, ...]
-    usable: CpuSet
-    crowded: bool = False
 
     @property
     def union(self) -> CpuSet:
@@ -278,8 +273,7 @@ def place(
     first = usable & near if policy == "near_nic" else NO_CPUS
     order = chain(_order(first, topology, policy), _order(usable - first, topology, policy))
     places = list(dict.fromkeys(core_of.get(cpu, frozenset([cpu])) for cpu in order))
-    chosen = tuple(places[k % len(places)] for k in range(ranks))
-    return Binding(chosen, usable, ranks > sum(any(core & cpus for cpus in chosen) for core in topology.cores))
+    return Binding(tuple(places[k % len(places)] for k in range(ranks)))
 
 
 def _order(usable: CpuSet, topology: Topology, policy: Policy) -> Iterator[int]:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from iosweep.errors import Obstacle
 from iosweep.hostlist import folded
-from iosweep.node.cpus import CpuSet, listed, mask
+from iosweep.node.cpus import CpuSet, listed
 from iosweep.node.pinning import Binding
 from iosweep.plan.model import Point
 from iosweep.tools import tools
@@ -43,8 +43,8 @@ class Launcher:
     ) -> list[str]:
         """The command that starts `tasks` ranks of an MPI program, as many on each host; or another program as it is.
 
-        `hosts`: nodes of the allocation, in its order. `binding`: a node's ranks are bound so; without it srun binds
-        nothing. What is started without a launcher is bound by who starts it.
+        `hosts`: nodes of the allocation, in its order. `binding`: a node's ranks are bound so. What starts without a
+        launcher is bound by who starts it.
         """
         if not mpi or self.ranks is not None:
             return list(command)
@@ -58,7 +58,8 @@ class Launcher:
             over = ("-hosts", ",".join(hosts), "-ppn", str(per_node))
             return [mpiexec, *_ALLOCATED, *bound, *over, "-n", str(tasks), *command]
         placed = (f"--nodes={len(hosts)}", f"--nodelist={folded(hosts)}", f"--ntasks={tasks}")
-        return ["srun", *_step(binding), f"--mpi={self.pmi}", *placed, f"--ntasks-per-node={per_node}", *command]
+        bound = ["/bin/sh", "-c", _BIND, " ".join(map(listed, binding.ranks))] if binding else []
+        return ["srun", *_STEP, f"--mpi={self.pmi}", *placed, f"--ntasks-per-node={per_node}", *bound, *command]
 
     def opens_port(self, point: Point) -> bool:
         """Whether a tool listens without a password while this launcher measures a point."""
@@ -89,22 +90,12 @@ _LOCAL = (
 _ALLOCATED = ("-launcher", "slurm", "-rmk", "user")
 
 
-def _step(binding: Binding | None) -> list[str]:
-    """A step of srun's beside that of the agents (--overlap; no -c, which would give it CPUs of its own), with a node's
-    ranks bound by the kernel's numbers, alike on every node.
-
-    More ranks than cores (--overcommit: many sites count these) only where the placement has them share. Ranks are
-    dealt out node by node, so that the tools' shift of ranks reaches another node.
-    """
-    if binding is None:
-        bound = "none"
-    elif all(len(cpus) == 1 for cpus in binding.ranks):
-        bound = f"map_cpu:{','.join(map(listed, binding.ranks))}"
-    else:
-        bound = f"mask_cpu:{','.join(map(mask, binding.ranks))}"
-    more = binding is None or binding.crowded
-    beside = ["--overlap", *(["--overcommit"] if more else [])]
-    return [*beside, "--distribution=block", f"--cpu-bind={bound}", "--kill-on-bad-exit=1"]
+#: A step of srun's beside that of the agents (--overlap; no -c, which would give it CPUs of its own). Many sites count
+#: cores (--overcommit). Ranks are dealt out node by node, so that the tools' shift of ranks reaches another node.
+_STEP = ("--overlap", "--overcommit", "--distribution=block", "--cpu-bind=none", "--kill-on-bad-exit=1")
+#: Binds a rank, and becomes the command: rank k of a node gets the CPU list k of $0. Not by srun's --cpu-bind: without
+#: TaskPlugin=task/affinity, as many sites have it, that does nothing and says so to nobody.
+_BIND = 'k=$SLURM_LOCALID; for cpus in $0; do [ $k = 0 ] && exec taskset -c $cpus "$@"; k=$((k-1)); done; exit 1'
 
 
 def _hydra(cpus: CpuSet) -> str:
