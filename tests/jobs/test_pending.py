@@ -56,6 +56,8 @@ def test_what_waits_for_ever_is_ended_once_that_lasts() -> None:
     [(job, why)], told = watch.look([bad], 12)
     assert (job, told) == (bad, [])
     assert "PartitionConfig" in why
+    lists = Watch("weka", "/d", lists=True)  # squeue shows why one of several partitions does not take it
+    assert [lists.look([bad], now_s)[0] for now_s in (0, 6, 12)] == [[], [], []]
 
 
 def test_jobs_of_others_are_left_alone() -> None:
@@ -129,9 +131,11 @@ def test_what_slurm_would_refuse_or_never_start_is_told_before_anything_is_submi
     """What has to wait for nodes that are down is not refused."""
     no = {word: Unanswered("failed", word) for word in ("Invalid license specification", TOO_MANY)}
     cases: list[tuple[dict[str, str | Unanswered], int, str | None, str]] = [
+        ({"scontrol": PARTITIONS, "sbatch": ""}, 100, "4 nodes at most", ""),
         ({"scontrol": PARTITIONS, "sbatch": ""}, 4, None, ""),
+        ({"scontrol": PARTITIONS, "sbatch": ""}, 99, None, ""),  # one of two partitions
         ({"scontrol": PARTITIONS, "sbatch": ""}, 5, "4 nodes at most", ""),
-        ({"sbatch": ""}, 5, None, ""),  # a list of partitions has no limits
+        ({"sbatch": ""}, 5, None, ""),
         ({"scontrol": PARTITIONS, "sbatch": no["Invalid license specification"]}, 4, "set licenses", ""),
         ({"scontrol": PARTITIONS, "sbatch": no[TOO_MANY], "sinfo": "6|drained\n2|idle\n"}, 4, None, "6 drained"),
         ({"scontrol": PARTITIONS, "sbatch": no[TOO_MANY]}, 4, "mem_mb=9 ", ""),
@@ -139,7 +143,8 @@ def test_what_slurm_would_refuse_or_never_start_is_told_before_anything_is_submi
     for says, nodes, why, note in cases:
         slurm = Slurm(says)
         monkeypatch.setattr(query, "ask", slurm.ask)
-        found = pending.refused(["sbatch", f"--nodes={nodes}"], Profile(given={"mem_mb": 9}), nodes, 60, None)
+        asks = {"mem_mb": 9} | ({"slurm_partition": "small,big"} if nodes > 5 else {})
+        found = pending.refused(["sbatch", f"--nodes={nodes}"], Profile(given=asks), nodes, 60, None)
         assert (why in found) if why and found else found is why, (says, nodes)
         assert (note in (err := capsys.readouterr().err)) and bool(note) == bool(err), (says, nodes)
         tried = [argv for argv in slurm.asked if argv[0] == "sbatch"]

@@ -1,9 +1,11 @@
 """What an allocation asks Slurm for, and what is made of what Slurm says. The words are in snapshots."""
 
 from dataclasses import replace
+from pathlib import Path
 
 from syrupy.assertion import SnapshotAssertion
 
+from campaign import document, make
 from iosweep.jobs import profile, submission
 from iosweep.jobs.submission import Partition
 from iosweep.plan.forecast import Longest
@@ -41,6 +43,26 @@ def test_retries_let_a_campaign_end_that_is_longer_than_a_job() -> None:
         assert jobs * 60 >= hours * 60 * submission.MARGIN
 
 
+def test_slurm_may_shorten_a_job_to_its_longest_repetition(tmp_path: Path) -> None:
+    """Its data set and half more, a minute, and 10 s to end in: then something is measured, and the next job goes on.
+    After a job that was too short the next one is not shortened as much."""
+    plan = make(tmp_path, document(axes={"queue_depth": [1, 2]}, phase_time="5min", options={"file_size": "300g"}))
+    points = {point.id for point in plan.points}
+    # 300 s, and 300 s for 300 GiB
+    assert [submission.least_minutes(plan, "1-node", points, n, 999) for n in (1, 2)] == [17, 34]
+    assert submission.least_minutes(plan, "1-node", points, 1, 12) == 12
+    assert submission.least_minutes(plan, "1-node", (), 1, 12) == 12
+
+
+def test_more_ranks_than_a_node_has_cpus_are_known_before(tmp_path: Path) -> None:
+    for given, cpus, few in (
+        ({}, 8, False), ({}, 7, True), ({"cpus": {"reserved": "0-1"}}, 9, True), ({"pinning": "verify"}, 1, False),
+        ({"cpus": {"oversubscribe": True}}, 1, False),
+    ):  # fmt: skip
+        ior = document(tool="ior", phases=["seq_read"], axes={"threads_per_node": [1, 8]}, options={"file_size": "16m"})
+        assert (submission.crowded(make(tmp_path, ior | given), cpus) is not None) == few, (given, cpus)
+
+
 def test_what_does_not_fit_a_job_is_known_before() -> None:
     """A phase or the whole of a repetition: each is measured in one job, which keeps 10 s to end in."""
     phase, whole = Longest("p", 7201, 7200), Longest("p", 7202, 1800)
@@ -53,10 +75,11 @@ def test_what_does_not_fit_a_job_is_known_before() -> None:
 
 
 def test_the_command_that_submits_a_job() -> None:
-    def sbatch(nodes: int, after: str | None = None, **given: object) -> list[str]:
+    def sbatch(nodes: int, after: str | None = None, least: int | None = None, **given: object) -> list[str]:
         asks = profile.of({"scheduler": "slurm", "launcher": "srun"} | given, slurm=True)
         assert not asks.problems
-        return submission.sbatch(asks.at(nodes), nodes, 30, "run", "comment", "%j.log", "/d", after)
+        return submission.sbatch(asks.at(nodes), nodes, 30, "run", "comment", "%j.log", "/d",
+                                 least=least, after=after, avoid={"n9"} if least else ())  # fmt: skip
 
     whole = "--exclusive --overcommit --no-requeue --dependency=singleton"
     assert " ".join(sbatch(3)) == (
@@ -66,6 +89,8 @@ def test_the_command_that_submits_a_job() -> None:
     assert {"--nodes=1", "--ntasks=2"} < set(sbatch(1))
     assert "--dependency=singleton,afterany:77" in sbatch(1, "77")
     assert sbatch(1, "1;id") == sbatch(1)
+    assert {"--time=30", "--time-min=2", "--exclude=n[1-3],n9"} < set(sbatch(1, least=2, exclude="n[1-3]"))
+    assert not any("--time-min" in option for option in sbatch(1, least=30))
     assert "comment of the site" in sbatch(1, comment="of the site")
     given = {"slurm_account": 4711, "constraint": "ib&(a|b)", "mem": "9G", "qos": "", "licenses": "pfs:1"}
     assert sbatch(1, **given)[-4:] == ["--account=4711", "--constraint=ib&(a|b)", "--licenses=pfs:1", "--mem=9000"]

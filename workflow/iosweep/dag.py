@@ -154,6 +154,11 @@ class Dag:
         """The wall time of its job at its `attempt`-th submission."""
         return submission.minutes(self.left_s.get(allocation, 0.0), attempt, self._limit_min(allocation))
 
+    def least_minutes(self, allocation: str, attempt: int = 1) -> int:
+        """The wall time to which Slurm may shorten that job."""
+        asked, points = self.minutes(allocation, attempt), self.coming.get(allocation, {})
+        return submission.least_minutes(self.plan, allocation, points, attempt, asked)
+
     def _limit_min(self, allocation: str) -> int | None:
         return self.site.at(self.nodes(allocation)).limit_min if self.site else None
 

@@ -10,7 +10,7 @@ import os
 import shlex
 import time
 import uuid
-from collections.abc import AsyncGenerator, Iterable, Mapping
+from collections.abc import AsyncGenerator, Collection, Iterable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Protocol
@@ -118,13 +118,14 @@ class Executor(RemoteExecutor):  # type: ignore[misc]  # Snakemake has no types
         self._run = f"iosweep_{uuid.uuid4()}"  # the name of all its jobs: singleton serializes them by it
         self._poller, self._next_s, self._pause_s, self._silent = Poller(), 0.0, FIRST_POLL_S, False
         self._about: frozenset[str] = frozenset()  # jobs that were submitted before Slurm was asked
-        self._watch = pending.Watch(self._campaign, os.path.realpath(Path.cwd()))
+        jobs = [job for job in self.dag.needrun_jobs() if job.name == RULE]
+        lists = any("," in (found.asks(allocation_of(job)).partition or "") for job in jobs)
+        self._watch = pending.Watch(self._campaign, os.path.realpath(Path.cwd()), lists)
         self._live: dict[str, MeasureJob] = {}
         self._explained: set[str | None] = set()
         self._next: dict[MeasureJob, Next] = {}
         if "SLURM_JOB_ID" in os.environ:  # its options would become those of our jobs
             query.forget_options()
-        jobs = [job for job in self.dag.needrun_jobs() if job.name == RULE]
         if jobs:
             try:
                 self._prepare(jobs)
@@ -156,13 +157,16 @@ class Executor(RemoteExecutor):  # type: ignore[misc]  # Snakemake has no types
             raise _Ended("\n".join([*lines, "nothing was submitted"]))
         self._attempts.begin(map(allocation_of, jobs))
 
-    def sbatch(self, job: MeasureJob) -> list[str]:
-        """The command that submits a job."""
+    def sbatch(self, job: MeasureJob, avoid: Collection[str] = ()) -> list[str]:
+        """The command that submits a job. `avoid`: nodes that it must not get."""
         allocation = allocation_of(job)
         log = Path(".snakemake/slurm_logs", f"rule_{RULE}", f"{self._campaign}_{allocation}", "%j.log")
         asks, nodes, minutes = self._attempts.asks(allocation), _number(job, "nodes"), _number(job, "runtime")
-        comment, after = query.comment(self._campaign, allocation), self._attempts.after(allocation)
-        return submission.sbatch(asks, nodes, minutes, self._run, comment, str(log.absolute()), str(Path.cwd()), after)
+        comment, out = query.comment(self._campaign, allocation), str(log.absolute())
+        least, after = self._attempts.least_minutes(allocation), self._attempts.after(allocation)
+        return submission.sbatch(
+            *(asks, nodes, minutes, self._run, comment, out, str(Path.cwd())), least=least, after=after, avoid=avoid
+        )
 
     def run_jobs(self, jobs: Iterable[MeasureJob]) -> None:
         """Submit jobs, the smallest first: Slurm runs them in the order of their submission. Where nothing is left (a
@@ -176,7 +180,7 @@ class Executor(RemoteExecutor):  # type: ignore[misc]  # Snakemake has no types
                 self.report_job_success(SubmittedJobInfo(job))
 
     def run_job(self, job: MeasureJob) -> None:
-        argv = self._keep_off(job, self.sbatch(job))
+        argv = self._keep_off(job)
         try:
             for file in (argv[argv.index("--output") + 1], *job.output, *job.log):
                 Path(file).parent.mkdir(parents=True, exist_ok=True)
@@ -198,17 +202,16 @@ class Executor(RemoteExecutor):  # type: ignore[misc]  # Snakemake has no types
         log = Path(argv[argv.index("--output") + 1].replace("%j", number))
         self.report_job_submission(SubmittedJobInfo(job, external_jobid=number, aux={"log": str(log)}))
 
-    def _keep_off(self, job: MeasureJob, argv: list[str]) -> list[str]:
+    def _keep_off(self, job: MeasureJob) -> list[str]:
         """The command, without the nodes that could not work on the target, as far as Slurm has enough others."""
         if not (nodes := self._attempts.bad_nodes(allocation_of(job))):
-            return argv
-        names = ",".join(sorted(nodes))
-        without = [*argv, f"--exclude={names}"]
+            return self.sbatch(job)
+        names, without = ",".join(sorted(nodes)), self.sbatch(job, nodes)
         try:
             query.ask([*without, *submission.TRIAL])
         except Unanswered:
             pending.say(f"note: the next job may get {names} again, because Slurm has too few nodes without")
-            return argv
+            return self.sbatch(job)
         pending.say(f"note: the next job is kept off {names}")
         return without
 

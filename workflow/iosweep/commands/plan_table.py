@@ -97,11 +97,16 @@ def _sweeps(made: Plan) -> Table:
 def _allocations(made: Plan, where: Where) -> Iterator[str]:
     planned = forecast.planned(made)
     for allocation in made.allocations:
-        cost = forecast.of(made, {allocation.name: planned[allocation.name]})
-        asks = ""
+        points, asks = planned[allocation.name], ""
+        cost = forecast.of(made, {allocation.name: points})
         if where.site:
-            limit_min = where.site.at(allocation.nodes).limit_min
-            asks = f"; asks for {human_duration(60 * submission.minutes(cost.time_s, 1, limit_min))}"
+            own = where.site.at(allocation.nodes)
+            asked = submission.minutes(cost.time_s, 1, own.limit_min)
+            least = submission.least_minutes(made, allocation.name, points, 1, asked)
+            shorter = f" ({human_duration(60 * least)} in a gap)" if least < asked else ""
+            asks = f"; asks for {human_duration(60 * asked)}{shorter}" + escape(
+                "".join(f" {each}" for each in own.options)
+            )
         yield forecast.sentence(cost, allocation.nodes, word="") + asks
 
 

@@ -46,6 +46,8 @@ class Campaign(Protocol):
 
     def minutes(self, allocation: str, attempt: int = 1) -> int: ...
 
+    def least_minutes(self, allocation: str, attempt: int = 1) -> int: ...
+
     def longest(self, allocation: str) -> Longest | None: ...
 
 
@@ -88,6 +90,10 @@ class Attempts:
     def minutes(self, allocation: str) -> int:
         """The wall time that the next job asks for."""
         return self.campaign.minutes(allocation, self._tried[allocation].attempt)
+
+    def least_minutes(self, allocation: str) -> int:
+        """The wall time to which Slurm may shorten it."""
+        return self.campaign.least_minutes(allocation, self._tried[allocation].attempt)
 
     def asks(self, allocation: str) -> Profile:
         """What the profile says for the next job."""

@@ -94,10 +94,14 @@ class _Seen:
 
 @dataclass
 class Watch:
-    """Decides what to do about the jobs of one run, look by look. Pure: the executor does it."""
+    """Decides what to do about the jobs of one run, look by look. Pure: the executor does it.
+
+    `lists`: jobs name several partitions, and squeue shows the reason of one of them.
+    """
 
     campaign: str
     directory: str
+    lists: bool = False
     _seen: dict[str, _Seen] = field(default_factory=dict)
     _hint_given: bool = False
 
@@ -109,7 +113,8 @@ class Watch:
             if name is None or job.state not in ("PENDING", "RUNNING"):
                 continue
             seen = self._update(job, now_s)
-            change = remedy(job.reason) if job.state == "PENDING" else None
+            of_one = not (self.lists and job.reason.startswith("Partition"))  # another partition may take it
+            change = remedy(job.reason) if job.state == "PENDING" and of_one else None
             if change:
                 if now_s - seen.since >= BELIEVED_S:
                     cancel.append((job, f"{submission.spoken(name)} would wait forever ({job.reason}): {change}"))
@@ -158,30 +163,28 @@ def refused(sbatch: Sequence[str], asks: Profile, nodes: int, asked_min: int, lo
     Tells where it will have to wait for nodes that are down.
     """
     limits = _limits(asks.partition or os.environ.get("SBATCH_PARTITION"))
-    if limits and (wrong := submission.beyond(nodes, asked_min, longest, limits)):
-        return wrong
+    if limits and all(wrong := [submission.beyond(nodes, asked_min, longest, one) or "" for one in limits]):
+        return "; or: ".join(wrong)
     try:
         query.ask([*sbatch, *submission.TRIAL])
     except Unanswered as error:
         said = error.said or str(error)
-        if limits:
+        for one in limits:
             with contextlib.suppress(Unanswered):
-                sinfo = query.ask(["sinfo", "--noheader", f"--partition={limits.name}", "--format=%D|%T"])
-                if note := submission.for_now(said, nodes, limits, sinfo):
+                sinfo = query.ask(["sinfo", "--noheader", f"--partition={one.name}", "--format=%D|%T"])
+                if note := submission.for_now(said, nodes, one, sinfo):
                     say(f"note: {note}")
                     return None
         return f"{said}; {submission.meaning(said, asks.memory_mb)}"
     return None
 
 
-def _limits(partition: str | None) -> submission.Partition | None:
-    """Of a partition, or the default one; None where it is not known; sbatch then reports why."""
+def _limits(names: str | None) -> list[submission.Partition]:
+    """Of some partitions, or the default one; sbatch tells which are not there."""
     try:
-        printed = query.ask(["scontrol", "--oneliner", "show", "partition", *([partition] if partition else [])])
-    except Unanswered:  # there is none of that name, or it is a list of them
-        return None
-    found = [submission.partition(line) for line in printed.splitlines() if line.strip()]
-    return next((one for one in found if partition or one.default), None)
+        return submission.partitions(query.ask(["scontrol", "--all", "--oneliner", "show", "partition"]), names)
+    except Unanswered:
+        return []
 
 
 def earlier(campaign: str) -> list[Job]:

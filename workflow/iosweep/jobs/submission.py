@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Collection, Iterable
-from dataclasses import dataclass
+from collections.abc import Collection, Container, Iterable
+from dataclasses import dataclass, replace
 
 from iosweep.errors import Obstacle, Problem
 from iosweep.jobs.profile import Profile, slurm_minutes, spelt
+from iosweep.node import pinning
+from iosweep.node.cpus import parse
 from iosweep.plan import forecast
 from iosweep.plan.forecast import Longest
 from iosweep.plan.launchers import Launcher
@@ -16,6 +18,7 @@ from iosweep.plan.model import Plan, Point
 from iosweep.results.campaign_documents import Refusal
 from iosweep.slurm import query
 from iosweep.text import human_count, printable
+from iosweep.tools import tools
 from iosweep.units import human_duration
 
 #: More than the forecast, which knows neither how slow data sets are written nor how many repetitions `until` takes,
@@ -25,18 +28,28 @@ MARGIN, BESIDES_MIN = 1.5, 5
 SPARE_JOBS = 3
 #: The runner stops this long before the job's time limit, to clean up and to write the manifest.
 JOB_RESERVE_S = 10.0
+#: The minutes that a job needs at least beside a repetition: nodes are prepared and checked.
+START_MIN = 1
 _NODE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,252}", re.ASCII)
 #: What more has Slurm try what a command of `sbatch` would submit.
 TRIAL = ("--test-only", "--wrap", "true")
 
 
-def minutes(time_s: float, attempt: int, limit_min: int | None) -> int:
+def minutes(time_s: float, attempt: int, limit_min: int | None, besides_min: int = BESIDES_MIN) -> int:
     """The wall time that a job asks for, where `time_s` are forecast to be left.
 
     `attempt`: 1, and 1 more for each job before it that was too short to measure anything.
     """
-    asked = math.ceil(time_s / 60 * MARGIN + BESIDES_MIN) * attempt
+    asked = math.ceil(time_s / 60 * MARGIN + besides_min) * attempt
     return asked if limit_min is None else min(asked, limit_min)
+
+
+def least_minutes(made: Plan, allocation: str, points: Container[str], attempt: int, asked_min: int) -> int:
+    """The wall time in which a job can measure something: its longest repetition, and its data sets."""
+    if (longest := forecast.longest(made, points)) is None:
+        return asked_min
+    alone = forecast.of(made, {allocation: {longest.point: 1}})
+    return minutes(alone.time_s + JOB_RESERVE_S, attempt, asked_min, START_MIN)
 
 
 def no_fit(longest: Longest | None, limit_min: int | None) -> str | None:
@@ -117,18 +130,32 @@ def tasks(nodes: int) -> int:
 
 
 def sbatch(
-    asks: Profile, nodes: int, minutes: int, name: str, comment: str, log: str, directory: str, after: str | None = None
+    asks: Profile,
+    nodes: int,
+    minutes: int,
+    name: str,
+    comment: str,
+    log: str,
+    directory: str,
+    *,
+    least: int | None = None,
+    after: str | None = None,
+    avoid: Collection[str] = (),
 ) -> list[str]:
     """The command that submits a job, which reads its script from stdin. Pure; with TRIAL it asks for the same.
 
     `asks`: what the profile says for so many nodes (`Profile.at`). `name`: one for all jobs of a run, whose allocations
-    run one after the other. `log`: for what the job prints. `after`: number of a job that must be over before.
+    run one after the other. `log`: for what the job prints. `least`: minutes to which Slurm may shorten it, to fit a
+    gap. `after`: number of a job that must be over before. `avoid`: nodes that it must not get.
     """
+    exclude = ",".join(filter(None, (asks.given.get("exclude"), *sorted(avoid))))  # type: ignore[arg-type]
+    asks = replace(asks, given={**asks.given, "exclude": exclude})
     first = f",afterany:{after}" if after and after.isdigit() else ""
     return [
         *("sbatch", "--parsable", "--job-name", name, "--output", log, "--export=ALL"),
         *("--comment", f"{comment} {asks.comment}" if asks.comment else comment),
-        *(f"--time={minutes}", f"--nodes={nodes}", f"--ntasks={tasks(nodes)}", "--exclusive", "--overcommit"),
+        *(f"--time={minutes}", *([f"--time-min={least}"] if least and least < minutes else [])),
+        *(f"--nodes={nodes}", f"--ntasks={tasks(nodes)}", "--exclusive", "--overcommit"),
         *("--no-requeue", f"--dependency=singleton{first}", f"--chdir={directory}", *asks.options),
     ]
 
@@ -162,6 +189,12 @@ def partition(line: str) -> Partition:
         slurm_minutes(found.get("MaxTime", "")),
         found.get("Default") == "YES",
     )
+
+
+def partitions(printed: str, names: str | None) -> list[Partition]:
+    """Those of a list with commas, or the default one, from `scontrol --oneliner show partition`."""
+    found = [partition(line) for line in printed.splitlines() if line.strip()]
+    return [one for one in found if (one.name in names.split(",") if names else one.default)]
 
 
 def usable(printed: str) -> tuple[int, str]:
@@ -245,6 +278,21 @@ def meaning(said: str, memory_mb: int = 0) -> str:
     if memory_mb and query.is_without_nodes(said):
         return f"mem_mb={memory_mb} in the profile may be more than a node has (`sinfo --format=%n,%m`); or {_FEWER}"
     return change
+
+
+def crowded(made: Plan, cpus: int) -> Obstacle | None:
+    """Why points of a plan cannot be measured on nodes with so many CPUs; None if all can. Pure.
+
+    CPUs that the nodes keep for themselves are known to them only.
+    """
+    usable = cpus - len(parse(made.cpus.reserved or ""))
+    if pinning.mode(made.cpus, allocated=True) not in pinning.BINDS or made.cpus.oversubscribe:
+        return None
+    ranks = {p.id: p.tasks // p.nodes for p in made.points if tools()[p.tool].mpi}
+    if not (many := [count for count in ranks.values() if count > usable]):
+        return None
+    what = f"{human_count(len(many), 'point')} with up to {max(many)} ranks on a node of {usable} usable CPUs"
+    return Obstacle(f"{what} will be missing", pinning.FEWER_RANKS)
 
 
 def open_port(points: Iterable[Point], launcher: Launcher, uid: int) -> str | None:
