@@ -1,6 +1,7 @@
 """`iosweep doctor --slurm`: what is judged of recorded answers (doctor/*.txt: Slurm 22.05.8, the test cluster), and
 faults made for real on the test cluster."""
 
+import errno
 import json
 import os
 import re
@@ -10,21 +11,23 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import pytest
 
 import iosweep
 import scripted
 from iosweep.commands import cli
-from iosweep.commands.doctor import judge_nodes, judge_slurm
-from iosweep.commands.doctor.judge_nodes import Answers, Asked
-from iosweep.errors import Unusable
+from iosweep.commands.doctor import judge_slurm, nodes
+from iosweep.config import sweep_file
+from iosweep.errors import Refused, TargetError, TargetHangs, Unusable
 from iosweep.findings import Line
 from iosweep.jobs import submission
 from iosweep.jobs.profile import Profile, read
 from iosweep.node.node_facts import NodeFacts, ReservedSource
 from iosweep.node.reserved import resolve
+from iosweep.plan.expand import make_plan
 from iosweep.plan.forecast import Longest
+from iosweep.plan.model import Plan
+from iosweep.run.remote_agent import NodeAnswer
 from slurm import Cluster
 from topologies import machine
 
@@ -47,8 +50,8 @@ def altered(line: str, **fields: str) -> str:
     return line
 
 
-def partition(p: Profile = PROFILE, line: str = SMALL) -> Line:
-    return judge_slurm.partition(p, [line, *PARTITIONS[1:]])
+def partition(name: str | None = None, line: str = SMALL) -> Line:
+    return judge_slurm.partition(name, [line, *PARTITIONS[1:]])
 
 
 # --- the profile
@@ -89,8 +92,8 @@ def test_a_wrong_profile_is_told_by_line_and_key(tmp_path: Path) -> None:
 
 def test_a_partition_that_runs_no_job_or_shares_nodes_is_wrong() -> None:
     outcomes = [
-        partition(), partition(asking(slurm_partition="big")), partition(line=altered(SMALL, State="DOWN")),
-        partition(line=altered(SMALL, OverSubscribe="FORCE:4")), partition(asking(slurm_partition="huge")),
+        partition(), partition("big"), partition(line=altered(SMALL, State="DOWN")),
+        partition(line=altered(SMALL, OverSubscribe="FORCE:4")), partition("huge"),
         partition(line=altered(SMALL, Default="NO")),
     ]  # fmt: skip
     assert [line.outcome for line in outcomes] == ["ok", "ok", "wrong", "wrong", "wrong", "wrong"]
@@ -123,11 +126,10 @@ def test_more_nodes_than_a_job_can_get_are_wrong_and_nodes_out_of_service_a_warn
 def test_a_license_that_is_not_there_or_not_all_of_it_is_told() -> None:
     said = (SAMPLES / "licenses.txt").read_text()
     for asked, text, outcome in (
-        (None, said, None), ("pfs", said, "ok"), ("gpfs", said, "wrong"), ("pfs:2", said, "wrong"),
+        ("pfs", said, "ok"), ("gpfs", said, "wrong"), ("pfs:2", said, "wrong"),
         ("pfs", altered(said, Total="8"), "warning"),
     ):  # fmt: skip
-        found = judge_slurm.license(asking(licenses=asked), text)
-        assert (found and found.outcome) == outcome, (asked, outcome)
+        assert judge_slurm.license(asked, text).outcome == outcome, asked
 
 
 def test_a_refusal_of_sbatch_is_wrong_unless_nodes_are_out_of_service() -> None:
@@ -141,18 +143,6 @@ def test_a_refusal_of_sbatch_is_wrong_unless_nodes_are_out_of_service() -> None:
         (limits.nodes, None, "Invalid account", drained, "wrong"),
     ):  # fmt: skip
         assert judge_slurm.accepted(asked, printed, refusal, 0, limits, states).outcome == outcome, refusal
-
-
-def test_a_launcher_whose_mpi_slurm_lacks_is_wrong() -> None:
-    here = judge_slurm.mpi_types((SAMPLES / "mpi.txt").read_text())
-    assert sorted(here) == ["cray_shasta", "none", "pmi2", "pmix"]
-    for launcher, types, uses_mpi, outcome, advice in (
-        ("srun", here, True, "ok", ""), ("srun", ["none", "pmix"], True, "wrong", "srun-pmix"),
-        ("srun", ["none"], True, "wrong", "mpiexec"), ("srun", ["none"], False, "warning", ""),
-        ("srun-pmix", ["pmi2"], True, "wrong", ""), ("mpiexec", [], True, "ok", ""),
-    ):  # fmt: skip
-        found = judge_slurm.mpi(asking(launcher=launcher), types, uses_mpi)
-        assert (found.outcome, advice in found.change) == (outcome, True), (launcher, types)
 
 
 def test_less_memory_than_a_node_has_is_a_warning() -> None:
@@ -169,106 +159,64 @@ def test_less_memory_than_a_node_has_is_a_warning() -> None:
         assert found.outcome == outcome and ("mem_mb=4000" in found.change) == (outcome == "warning"), settings
 
 
-def test_settings_that_do_not_bind_or_forget_jobs_soon_are_warnings() -> None:
+def test_settings_that_forget_jobs_soon_are_a_warning() -> None:
     assert judge_slurm.settings(CONFIG).outcome == "ok"
-    assert judge_slurm.settings(CONFIG | {"TaskPlugin": "task/none"}).outcome == "warning"
     assert judge_slurm.settings(CONFIG | {"MinJobAge": "10 sec"}).outcome == "warning"
 
 
 # --- what the nodes say
 
-
-def facts(node: str, **more: Any) -> dict[str, Any]:
-    """What a probe on a healthy node says."""
-    return {
-        "node": node, "python": "/x/.venv/bin/python",
-        "package": {"version": "1.0", "file": "/x"},
-        "places": [{"error": None, "same": True}],
-        "target": {"identity": "lustre mds:/fs", "lock_name": "lustre /fs", "writable": True},
-        "lock": True, "lock_on": {"identity": "nfs h:/home", "lock_name": "nfs h:/home"},
-        "programs": {"fio": {"path": "/usr/bin/fio", "sha256": "ab"}},
-        "cpus": None,
-    } | more  # fmt: skip
+LUSTRE: Any = {"fstype": "lustre", "source": "mds:/fs", "fsid": "1", "writable": True}
 
 
-ASKED = Asked(2, ["/home/me"], "/mnt/fs", "/home/locks", {"fio": "apt-get install fio"}, version="1.0")
-
-
-def judged(*found: dict[str, Any], seen: bool = True) -> dict[str, Line]:
-    where = frozenset(("/home/me", f["node"]) for f in found) if seen else frozenset()
-    lines = judge_nodes.judge(ASKED, Answers(found, where))
-    return {line.check: line for line in [*lines, judge_nodes.exclusion("/home/locks", None, found)]}
-
-
-def test_one_unhealthy_node_is_named_by_the_one_check_that_is_about_it() -> None:
-    assert {line.outcome for line in judged(facts("n1"), facts("n2")).values()} == {"ok"}
-    same = {"error": None, "same": True}
-    here, lustre = {"identity": "ext4 /dev/sda1"}, {"identity": "lustre mds:/fs"}
-    for check, outcome, more in (
-        ("directory", "wrong", {"places": [same | {"same": False}]}),
-        ("directory", "wrong", {"places": [same | {"error": "x: Read-only"}]}),
-        ("environment", "wrong", {"package": {"error": "ModuleNotFoundError: x"}}),
-        ("environment", "wrong", {"package": {"version": "0.9"}}),
-        ("target", "wrong", {"target": {"error": "it hangs", "kind": "hangs"}}),
-        ("target", "wrong", {"target": here | {"writable": True}}),
-        ("target", "wrong", {"target": lustre | {"writable": False}}),
-        ("target", "not checked", {"target": {"blind": True}}),
-        ("tools", "wrong", {"programs": {"fio": {"path": None, "sha256": None}}}),
-        ("tools", "warning", {"programs": {"fio": {"path": "/x", "sha256": "cd"}}}),
-        ("exclusion", "warning", {"lock": False}), ("exclusion", "wrong", {"lock": None}),
-        ("exclusion", "wrong", {"lock_on": {"identity": "lustre /fs", "lock_name": "lustre /fs"}}),
-    ):  # fmt: skip
-        found = judged(facts("n1"), facts("n2", **more))
-        assert found[check].outcome == outcome, more
-        assert "n2: " in found[check].seen or "not the same" in found[check].seen or check == "exclusion", more
-        assert {name for name, line in found.items() if line.outcome != "ok"} == {check}, more
-    assert judged(facts("n1"), facts("n2"), seen=False)["directory"].outcome == "wrong"
-    found = judged(facts("n1"))
-    assert found["nodes"].outcome == "wrong" and "n1" in found["nodes"].seen
-    [none] = judge_nodes.judge(ASKED, Answers([], frozenset(), ["execve(): python: No such file"]))
-    assert "python: No such file" in none.seen
-
-
-def test_tools_of_spack_are_those_below_its_directory_on_every_node() -> None:
-    lacks = facts("n2", programs={"fio": {"path": None, "sha256": None}})
-    for search, second, outcome in (
-        ("", lacks, "not checked"), ("/t/bin", facts("n2"), "ok"), ("/t/bin", lacks, "wrong")
-    ):  # fmt: skip
-        lines = judge_nodes.judge(replace(ASKED, search=search), Answers((facts("n1"), second), frozenset()))
-        assert next(line for line in lines if line.check == "tools").outcome == outcome
-
-
-def of_cpus(weka: str | None = "", configured: str | None = None, allowed: str = "1") -> dict[str, Any]:
-    """What a node with 4 CPUs says of them. weka: the CPUs that it keeps, empty where it is not there."""
+def node(weka: str | None = "", allowed: str = "0-3", configured: str | None = None, **target: object) -> NodeAnswer:
+    """A node with 4 CPUs. `weka`: the CPUs that it keeps, empty where it is not there; None: not known which."""
     four = machine(1, 1, 4).topology
     sources = [] if weka == "" else [ReservedSource("weka local resources -C client0", weka, "its cores")]
     kept = resolve(four, sources, configured)
     facts = NodeFacts(
         "n2", **four.facts(), reserved_cpus=kept.listed, reserved_sources=kept.sources, cpus_allowed=allowed
     )
-    found: dict[str, Any] = msgspec.to_builtins(facts)
-    return found
+    return NodeAnswer(LUSTRE | target, {"fio": "ab"}, facts)
 
 
-def test_a_job_that_may_use_reserved_cpus_is_told_and_none_that_are_usable_are_wrong() -> None:
-    for own, outcome in (
-        (of_cpus(), "ok"), (of_cpus("3"), "ok"), (of_cpus("3", allowed="3"), "warning"),
-        (of_cpus("3", "3", allowed="3"), "ok"), (of_cpus("3", "0-3"), "wrong"), (of_cpus(None), "wrong"),
+def test_a_target_that_a_node_cannot_work_on_or_that_is_another_one_there_is_wrong() -> None:
+    denied = TargetError(errno.EACCES, "Permission denied")
+    for second, outcome in (
+        (node(), "ok"), (node(writable=False), "wrong"), (node(fstype="ext4", source="/dev/sda1"), "wrong"),
+        (TargetHangs("no answer"), "wrong"), (Refused("it is not there"), "wrong"), (denied, "wrong"),
     ):  # fmt: skip
-        for strict in (False, True):
-            asked = replace(ASKED, pinned=True, strict=strict)
-            lines = judge_nodes.judge(asked, Answers((facts("n1", cpus=of_cpus()), facts("n2", cpus=own)), frozenset()))
-            line = next(line for line in lines if line.check == "CPUs")
-            assert line.outcome == ("wrong" if strict and outcome == "warning" else outcome), own
+        found = nodes.judge_target({"n1": node(), "n2": second})
+        assert found.outcome == outcome and (outcome == "ok" or "n2: " in found.seen), second
+    assert "that you may write to" in nodes.judge_target({"n1": denied}).change
 
 
-def test_exclusion_needs_a_license_or_a_lock_that_all_nodes_see() -> None:
-    absent = facts("n1", lock=None, lock_on=None)  # the login node lacks it, too
-    for lock, license, found, outcome in (
-        (None, "pfs", [facts("n1")], "ok"), (None, None, [facts("n1")], "warning"),
-        ("/home/locks", None, [], "not checked"), ("/home/locks", None, [absent], "wrong"),
+def test_a_tool_of_another_build_on_a_node_is_wrong() -> None:
+    here = Line("tools", "ok", "/x/fio")
+    for hashes, outcome in (({"fio": "ab"}, "ok"), ({"fio": "cd"}, "wrong"), ({"fio": "ab", "ior": "x"}, "wrong")):
+        assert nodes.judge_builds(here, hashes, {"n1": node()}).outcome == outcome
+    assert nodes.judge_builds(replace(here, outcome="wrong"), {"fio": "cd"}, {"n1": node()}).seen == "/x/fio"
+
+
+def test_cpus_are_judged_as_a_job_judges_them(tmp_path: Path) -> None:
+    for own, pinning, threads, outcome in (
+        (node(), None, 1, "ok"), (node(), None, 4, "ok"), (node(), None, 5, "wrong"), (node(), "verify", 5, "ok"),
+        (node("3"), None, 1, "warning"), (node("3"), "strict", 1, "wrong"), (node("3"), None, 4, "wrong"),
+        (node("3", allowed="0-2"), "strict", 1, "ok"), (node(None), None, 1, "wrong"),
     ):  # fmt: skip
-        assert judge_nodes.exclusion(lock, license, found).outcome == outcome
+        made = plan_of(tmp_path, pinning, threads)
+        assert nodes.judge_cpus(made, {"n1": own}).outcome == outcome, (own, pinning, threads)
+
+
+def plan_of(place: Path, pinning: str | None, threads: int) -> Plan:
+    """Of IOR with some ranks on a node."""
+    sweep = {
+        "name": "s", "tool": "ior", "phases": ["seq_write"], "options": {"file_size": "1m"},
+        "phase_time": "1s", "repetitions": 1, "axes": {"threads_per_node": [threads]},
+    }  # fmt: skip
+    document = {"campaign": "c", "target": {"directory": str(place)}, "sweeps": [sweep]}
+    (place / "p.yaml").write_text(json.dumps(document | ({"pinning": pinning} if pinning else {})))
+    return make_plan(sweep_file.read(place / "p.yaml"))
 
 
 # --- on the machine
@@ -367,15 +315,13 @@ def test_a_node_that_sees_other_directories_is_named(here: Site) -> None:
         for place in places:
             on("n2", ["mount", "-t", "tmpfs", "none", place])
         found = here.doctor()
-        assert "n2: " in found["environment"][0].seen
-        assert found["target"][0].outcome == "not checked"
+        assert "n2: " in found["nodes"][0].seen and found["nodes"][0].outcome == "wrong"
         on("n2", ["umount", package])
         found = here.doctor()
         assert "n2: " in found["target"][0].seen and found["target"][0].outcome == "wrong"
         on("n2", ["mount", "-t", "tmpfs", "none", here.place])
         found = here.doctor()
-        assert found["directory"][0].outcome == found["target"][0].outcome == "wrong"
-        assert "n2: " in found["directory"][0].seen
+        assert "n2: " in found["directory"][0].seen and found["directory"][0].outcome == "wrong"
     finally:
         for place in (here.place, *places):
             on("n2", ["umount", place], check=False)

@@ -78,13 +78,21 @@ def differs(
 
     here, there: target.identify on the first node and on it. builds, found: tool -> hash of its binary there.
     """
+    return other_target(here, there) or other_build(builds, found)
+
+
+def other_target(here: FileSystem, there: FileSystem) -> str | None:
+    """Why a node cannot measure on the target of the first one, or None. Pure."""
     if not may_be_one(here, there):
         return (
             f"the target is on the file system {there['source']} ({there['fstype']}) there, and on {here['source']}"
             f" ({here['fstype']}) on the first node; is it mounted there?"
         )
-    if not there["writable"]:
-        return "the target cannot be written to from there"
+    return None if there["writable"] else "the target cannot be written to from there"
+
+
+def other_build(builds: Mapping[str, str], found: Mapping[str, str | None]) -> str | None:
+    """Which tool is not the same on a node as on the first one, or None. Pure."""
     for tool, build in builds.items():
         if found.get(tool) is None:
             return f"{tool} does not exist there under the same path"

@@ -36,7 +36,7 @@ from iosweep.node.sampling import Wanted
 from iosweep.node.watching import Job, Watch, Watched
 from iosweep.programs.find import hash_of
 from iosweep.slurm import broadcast, fan_out
-from iosweep.target import directory, identify, mounts, protocol
+from iosweep.target import directory, identify, lock, mounts, protocol
 
 #: Time limit for a tool's server to listen.
 _SERVER_S = 10.0
@@ -240,7 +240,7 @@ def clock() -> float:
 OPERATIONS = protocol.by_name(
     [
         *(hello, clock, facts, hash_of, free_port, serve, end_servers, stage, run, watch, seen, left_ranks),
-        *(process.keep_to, identify.identify, directory.ours, directory.state, directory.check),
+        *(process.keep_to, identify.identify, directory.ours, directory.state, directory.check, lock.holder),
     ]
 )
 

@@ -55,7 +55,7 @@ def problem(configured: Config) -> Problem | None:
     try:
         with Agent(min(DEADLINE_S, target.deadline)) as agent:
             seen = agent.call(identify.look, target.directory, campaign_directory.name_of(configured.campaign))
-            lock = _lock(agent, target.directory, target.lock) if target.lock and seen["kind"] == "directory" else None
+            lock = lock_problem(agent, target.directory, target.lock) if seen["kind"] == "directory" else None
     except (Refused, TargetError, TargetHangs) as error:
         wrong = error.strerror if isinstance(error, TargetError) else str(error)
         return document.problem(key, f"{json.dumps(target.directory)} cannot be measured on: {wrong}")
@@ -79,8 +79,10 @@ def fstype(directory: str) -> str:
         return ""
 
 
-def _lock(agent: Agent, directory: str, lock: str) -> str | None:
-    """Why the directory of the locks would be refused, or None."""
+def lock_problem(agent: Agent, directory: str, lock: str | None) -> str | None:
+    """Why the directory of the locks would be refused; None if it would not, or there is none."""
+    if lock is None:
+        return None
     try:
         if (kind := agent.call(identify.look, lock)["kind"]) != "directory":
             wrong = "is not a directory" if kind == "other" else "does not exist"

@@ -107,7 +107,7 @@ def job(id: str) -> Job | None:
         id=found.get("JobId", id),
         name=found.get("JobName", ""),
         state=found.get("JobState", ""),
-        reason=found.get("Reason", ""),
+        reason=found.get("Reason", "").replace("_", " "),  # as squeue prints it
         user=found.get("UserId", "").partition("(")[0],
         comment=found.get("Comment", ""),
         directory=found.get("WorkDir", ""),

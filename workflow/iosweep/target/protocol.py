@@ -41,6 +41,7 @@ _WORDS = {
     "hello": "starting",
     "clock": "reading its clock",
     "hash_of": "reading a file",
+    "holder": "looking at a lock",
     "stage": "taking a command",
     "run": "ending a tool",
     "watch": "starting to watch the node",

@@ -4,8 +4,8 @@
 |---|---|
 | `command` | the arguments |
 | `this_machine` | what a campaign needs here: configuration, tools, target, space, CPUs |
+| `nodes` | what it needs of the nodes of the Slurm job that we run in |
 | `cluster` | `--slurm`: asks Slurm, from a login node |
-| `ask_nodes` | starts `node_probe` on nodes with one srun, and collects the answers |
-| `node_probe` | collects the facts of a node; also runs where the package is missing |
-| `judge_slurm`, `judge_nodes` | answers of Slurm, and of nodes -> findings; pure |
+| `job` | `--slurm`: a job like the campaign's that runs the doctor on its nodes |
+| `judge_slurm` | answers of Slurm -> findings; pure |
 """

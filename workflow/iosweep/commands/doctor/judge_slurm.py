@@ -54,18 +54,19 @@ def partition_line(lines: Sequence[str], name: str | None) -> str | None:
     return None
 
 
-def partition(p: Profile, lines: Sequence[str]) -> Line:
-    """The partition; whether we may use it, sbatch says. `lines`: of `scontrol --oneliner show partition`."""
-    if p.partition and "," in p.partition:
-        return unchecked("partition", f"{p.partition} is a list of partitions", "name one to have it checked")
-    names = ", ".join(fields(line).get("PartitionName", "?") for line in lines) or "none"
-    line = partition_line(lines, p.partition)
+def partition(name: str | None, lines: Sequence[str]) -> Line:
+    """A partition, None: the default one; whether we may use it, sbatch says.
+
+    `lines`: of `scontrol --oneliner show partition`.
+    """
+    line = partition_line(lines, name)
     if line is None:
-        absent = f"no partition {p.partition}" if p.partition else "no default partition, and the profile names none"
+        names = ", ".join(fields(line).get("PartitionName", "?") for line in lines) or "none"
+        absent = f"no partition {name}" if name else "no default partition, and the profile names none"
         seen = f"there is {absent} (there are: {names})"
         return wrong("partition", seen, f"set slurm_partition {_PROFILE} to one of these")
     limits, shared = submission.partition(line), fields(line).get("OverSubscribe") or "NO"
-    chosen = f"{limits.name}{'' if p.partition else ' (the default one)'}"
+    chosen = f"{limits.name}{'' if name else ' (the default one)'}"
     another = f"take another slurm_partition {_PROFILE}"
     if limits.state != "UP":
         return wrong("partition", f"{chosen} is {limits.state}", f"{another}, or wait until it is UP")
@@ -80,8 +81,6 @@ def wall_time(p: Profile, limits: submission.Partition, longest: Longest | None 
     most = limits.limit_min
     allows = "any time" if most is None else human_duration(most * 60)
     less = f"set runtime {_PROFILE}" if most is None else submission.less_time(longest, most)
-    if p.wrong("runtime"):
-        return unchecked("wall time", f"what runtime {_PROFILE} means is not known; {limits.name} allows {allows}")
     if p.limit_min is None:
         return warning("wall time", f"no runtime {_PROFILE}; the partition allows {allows}", less)
     asked = human_duration(p.limit_min * 60) if p.limit_min % 60 else f"{p.limit_min // 60} h"
@@ -113,14 +112,10 @@ def nodes(needed: int | None, limits: submission.Partition, states: str) -> Line
     return ok("node count", f"{asked}; {have}")
 
 
-def license(p: Profile, output: str) -> Line | None:
-    """`output`: `scontrol --oneliner show licenses`. None if the profile names none."""
-    if p.wrong("licenses"):
-        return unchecked("license", f"what licenses {_PROFILE} means is not known")
-    if not p.license:
-        return None
+def license(asked_for: str, output: str) -> Line:
+    """`asked_for`: as `pfs:1,other:2`. `output`: `scontrol --oneliner show licenses`."""
     have = {one.get("LicenseName", ""): one for one in map(fields, output.splitlines()) if one}
-    for asked in p.license.split(","):
+    for asked in asked_for.split(","):
         name, _, count = asked.partition(":")
         if name not in have:
             known = ", ".join(have) or "none"
@@ -133,43 +128,25 @@ def license(p: Profile, output: str) -> Line | None:
         if total >= 2 * int(count or 1):
             seen = f"there are {total} of {name}, and a campaign takes {count or 1}: others run beside it"
             return warning("license", seen, f'take all of them: set licenses="{name}:{total}" {_PROFILE}')
-    return ok("license", f"{p.license}: one campaign at a time holds it")
+    return ok("license", f"{asked_for}: one campaign at a time holds it")
 
 
 def accepted(
-    nodes: int, output: str | None, refused: str, memory_mb: int, limits: submission.Partition, states: str
+    nodes: int, output: str | None, refused: str, memory_mb: int, limits: submission.Partition | None, states: str
 ) -> Line:
     """`output`: what `sbatch --test-only` prints; None if it fails, then `refused` says why.
 
-    `memory_mb`: what is asked for on each node. `states`: of `sinfo --format=%D|%T`.
+    `memory_mb`: what is asked for on each node. `limits`, `states`: of the partition, and of `sinfo --format=%D|%T`;
+    None, "" where it is not known.
     """
     asked = human_count(nodes, "whole node")
-    if output is None and submission.for_now(refused, nodes, limits, states):
+    if output is None and limits and submission.for_now(refused, nodes, limits, states):
         _, not_able = submission.usable(states)
         return unchecked("submission", f"sbatch finds no {asked} now, as nodes are out of service ({not_able})")
     if output is None:
         return wrong("submission", f"Slurm refuses {asked}: {refused}", submission.meaning(refused, memory_mb))
     where = re.search(r"on nodes (\S+)", output)
     return ok("submission", f"Slurm takes a job of {asked}" + (f" on {where[1]}" if where else ""))
-
-
-def mpi_types(output: str) -> list[str]:
-    """What `srun --mpi=list` prints: a title, then one a line."""
-    return re.findall(r"^\s*(\w+)\s*$", output, re.MULTILINE)
-
-
-def mpi(p: Profile, types: Sequence[str], needed: bool) -> Line:
-    """`types`: what srun offers. `needed`: whether the configuration has tools with MPI."""
-    offered = ", ".join(sorted(types)) or "nothing"
-    if p.wrong("launcher"):
-        return unchecked("MPI", f"what launcher {_PROFILE} means is not known; srun offers {offered}")
-    wanted = {"srun": "pmi2", "srun-pmix": "pmix"}.get(p.launcher)
-    if wanted is None or wanted in types:
-        return ok("MPI", f"launcher {p.launcher}; srun offers {offered}")
-    other = "srun-pmix" if wanted == "pmi2" and "pmix" in types else "mpiexec"
-    seen = f"launcher {p.launcher} needs {wanted}; srun offers {offered}"
-    change = f'set launcher="{other}" {_PROFILE}'
-    return wrong("MPI", seen, change) if needed else warning("MPI", f"{seen}; fio needs no MPI", change)
 
 
 def memory(p: Profile, settings: Mapping[str, str], line: str, node_list: str) -> Line:
@@ -200,13 +177,8 @@ def memory(p: Profile, settings: Mapping[str, str], line: str, node_list: str) -
 
 def settings(s: Mapping[str, str]) -> Line:
     """What else of Slurm's configuration matters."""
-    task, age = s.get("TaskPlugin", ""), re.match(r"(\d+)(?: sec)?$", s.get("MinJobAge", ""))
-    if task in ("", "task/none"):
-        seen = f"TaskPlugin={task or 'none'}: srun cannot bind ranks to CPUs"
-        return warning(
-            "settings", seen, "ask for task/affinity or task/cgroup; without them processes move between CPUs"
-        )
+    age = re.match(r"(\d+)(?: sec)?$", s.get("MinJobAge", ""))
     if age and int(age[1]) < LONGEST_POLL_S:
         seen = f"MinJobAge={age[1]} s: Slurm forgets a job before its end is seen ({LONGEST_POLL_S} s)"
         return warning("settings", seen, "ask for MinJobAge=300; otherwise the reason of a failed job is lost")
-    return ok("settings", ", ".join(filter(None, (task, s.get("ProctrackType"), s.get("SelectType")))))
+    return ok("settings", ", ".join(filter(None, map(s.get, ("TaskPlugin", "ProctrackType", "SelectType")))))

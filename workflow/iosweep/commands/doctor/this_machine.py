@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-import os
-import socket
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from iosweep.commands import campaigns
-from iosweep.commands.doctor import judge_nodes, node_probe
 from iosweep.config import sweep_file
 from iosweep.config.sweeps import Config
 from iosweep.errors import ConfigError, Obstacle, TargetError, TargetHangs, Unusable
-from iosweep.findings import Line, inapplicable, ok, show, unchecked, warning, wrong
+from iosweep.findings import Line, inapplicable, ok, unchecked, warning, wrong
 from iosweep.jobs import submission
 from iosweep.node.collect_facts import of_cpus
-from iosweep.node.cpus import named, parse
-from iosweep.node.node_facts import NodeFacts
+from iosweep.node.cpus import named
 from iosweep.node.reserved import Reserved, overlap
 from iosweep.plan import forecast
 from iosweep.plan.expand import make_plan
@@ -32,26 +28,20 @@ from iosweep.text import printable
 from iosweep.tools import tools
 
 #: Time limit for a tool to print its version, and MPI's launcher.
-_VERSION_S = 60.0
+VERSION_S = 60.0
 
 
-def doctor(configuration: Path | None, as_json: bool) -> int:
-    """Print what was found; 0 if nothing is wrong, else 1."""
-    configured, made, line = plan(configuration)
-    lines = [line, *working_directory(submits=False)]
-    if configured and made:
-        lines += look(configured, made)
-    facts = of_cpus(configured.cpus.reserved if configured else None)
-    return show([*lines, *cpus(facts, in_job="SLURM_JOB_ID" in os.environ)], as_json)
+def look(configured: Config | None, made: Plan | None) -> list[Line]:
+    """What a campaign needs on this machine: tools, target and space, which a child with a deadline touches; CPUs."""
+    return [*(_campaign(configured, made) if configured and made else ()), *_cpus(configured)]
 
 
-def cpus(facts: NodeFacts, in_job: bool) -> list[Line]:
-    """Which CPUs are reserved, and in a job whether it may use some of them. Pure."""
-    found = Reserved.of_node(facts)
+def _cpus(configured: Config | None) -> list[Line]:
+    """Which CPUs of this machine are reserved."""
+    found = Reserved.of_node(of_cpus(configured.cpus.reserved if configured else None))
     lines = [warning("reserved CPUs", problem, "all of them are kept free") for problem in found.problems]
-    problem = overlap(parse(facts.cpus_allowed or ""), found) if in_job or found.cpus is None else None
-    if problem:
-        return [*lines, (wrong if problem.fatal else warning)("reserved CPUs", problem.seen, problem.change)]
+    if found.cpus is None and (problem := overlap((), found)):
+        return [*lines, wrong("reserved CPUs", problem.seen, problem.change)]
     said = "; ".join(f"{one.source}: {one.says}" for one in found.sources)
     if found.cpus:
         return [*lines, ok("reserved CPUs", f"{named(found.cpus)} ({said})")]
@@ -89,15 +79,19 @@ def working_directory(submits: bool) -> list[Line]:
     return [wrong("directory", *obstacle)] if obstacle else []
 
 
-def look(configured: Config, made: Plan) -> list[Line]:
-    """Tools, target and space on this machine. A child with a deadline touches the target."""
-    # in a job, profiles/slurm applies, which builds tools with Spack
-    built = look_for_tools(configured, "spack" if "SLURM_JOB_ID" in os.environ else "path")
+def _campaign(configured: Config, made: Plan) -> list[Line]:
+    built = look_for_tools(configured, "path")
     lines = [built.line] if built else []
     if built is None or built.search:
         lines.append(_tools(made, built.search if built else None))
-    seen = judge_nodes.target({socket.gethostname(): node_probe.target(made.target.directory)})
-    return [*lines, seen, space(made) if seen.outcome == "ok" else unchecked("space", "see target")]
+    if problem := target_check.problem(configured):
+        change = problem.remedy or "mount it, or name another directory: target.directory"
+        return [*lines, wrong("target", problem.message, change), unchecked("space", "see target")]
+    return [
+        *lines,
+        ok("target", f"{made.target.directory} ({target_check.fstype(made.target.directory)})"),
+        space(made),
+    ]
 
 
 def _tools(made: Plan, search: str | None) -> Line:
@@ -105,7 +99,7 @@ def _tools(made: Plan, search: str | None) -> Line:
     used = [tools()[name] for name in sorted({point.tool for point in made.points})]
     found: dict[str, Program | UnusableTool] = {}
     try:
-        with Agent(_VERSION_S) as agent:
+        with Agent(VERSION_S) as agent:
             found = {tool.name: find.find(tool, agent.run, search) for tool in used}
     except (TargetError, TargetHangs) as error:
         return unchecked("tools", str(error))
