@@ -109,7 +109,6 @@ def test_hostile_names_stay_text(tmp_path: Path) -> None:
         "tools": dict.fromkeys(("fio", "mdtest"), evil_tool),
         "mpi": {"path": EVIL, "version": EVIL, "package": EVIL},
         "spack": factory.SPACK["spack"] | {"version": EVIL, "path": EVIL, "changed": True},
-        "packages": [{"name": EVIL, "version": EVIL, "hash": "0", "external": EVIL}],
     }
     facts = node(WEKA_56.topology, reserved_sources=[{"source": EVIL, "cpus": "24-27", "says": EVIL}], kernel=EVIL)
     nodes = [facts | {"node": host, "host": host} for host in (EVIL, "b")]

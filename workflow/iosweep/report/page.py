@@ -100,7 +100,6 @@ def _sections(campaign: Campaign, results: Sequence[Result], drawings: Sequence[
         "nodes": system.of(campaign),
         "builds": provenance.builds(campaign, results),
         "repetitions_of": provenance.repetitions,
-        "exclusion": quality.exclusion(campaign.checks),
         "ingested": about.ingested,
     }
 

@@ -37,7 +37,6 @@ class SpackBuild:
     key: str
     about: str
     changed: tuple[str, ...]  # checkouts that are not what their commit says
-    packages: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -131,11 +130,6 @@ def _spack_builds(builds: dict[str, campaign_form.Build]) -> Iterator[SpackBuild
                 key=key,
                 about=" with ".join(map(_checkout, checkouts, checkouts.values())),
                 changed=tuple(f"The checkout of {title} in {c.path}" for title, c in checkouts.items() if c.changed),
-                packages=tuple(
-                    f"{one.name}@{one.version}"
-                    + (f" (the site's, in {one.external})" if one.external else f"/{one.hash[:7]}")
-                    for one in build.packages
-                ),
             )
 
 

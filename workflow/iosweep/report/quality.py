@@ -77,15 +77,6 @@ def findings(checks: Iterable[CheckRow]) -> Iterator[CheckRow]:
             seen.add(key)
 
 
-def exclusion(checks: Iterable[CheckRow]) -> list[tuple[str, str, int]]:
-    """What kept other benchmarks off, or why nothing did: outcome, evidence, on how many rows."""
-    own = [row for row in checks if row.check == "exclusive" and row.outcome != "not applicable"]
-    outcomes = dict.fromkeys(row.outcome for row in own)
-    return [
-        (o, *found) for o in outcomes for found in caveats.commonest(r.evidence or "" for r in own if r.outcome == o)
-    ]
-
-
 def _commonest(rows: Iterable[CheckRow], outcome: str) -> tuple[tuple[str, int], ...]:
     return tuple(caveats.commonest(row.evidence or "" for row in rows if row.outcome == outcome)[:3])
 

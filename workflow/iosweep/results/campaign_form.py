@@ -20,22 +20,12 @@ class Checkout(Part, frozen=True, kw_only=True):
     pin: str | None = None
 
 
-class Package(Part, frozen=True, kw_only=True):
-    """A package of a build."""
-
-    name: str
-    version: str | None
-    hash: str
-    external: str | None
-
-
 class Build(Part, frozen=True, kw_only=True):
     """What the report says of a build. The fields behind `results` are those of a build of Spack."""
 
     provider: str
     tools: dict[str, BuiltProgram]
     mpi: BuiltMpi | None = None
-    packages: tuple[Package, ...] = ()
     results: Count = 0
     spack: Checkout | None = None
     repository: Checkout | None = None

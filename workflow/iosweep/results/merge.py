@@ -278,7 +278,7 @@ def _about(plan: Plan, origins: Origins, results: Path) -> dict[str, object]:
 
 
 def _builds(store: Store, rows: Mapping[object, int]) -> dict[str, object]:
-    """The build documents that rows refer to, each with the number of these rows and a short list of its packages.
+    """The build documents that rows refer to, what the report says of each, with the number of these rows.
 
     A document whose name is not the hash of its content does not describe what measured, and is left out.
     """
@@ -287,8 +287,7 @@ def _builds(store: Store, rows: Mapping[object, int]) -> dict[str, object]:
         if builds.key(document) != name:
             store.damaged[str(store.path / "builds" / f"{name}.json")] = "its name is not the hash of its content"
         elif name in rows:
-            packages = msgspec.convert(document, Build).packages
-            found[name] = document | {"packages": packages, "results": rows[name]}
+            found[name] = msgspec.structs.replace(msgspec.convert(document, Build), results=rows[name])
     return found
 
 
