@@ -34,7 +34,6 @@ class Job:
         self.shellcmd = f"iosweep measure --allocation {allocation} --works-for $PPID"
         self.manifest = place / f"results/weka/manifests/{allocation}.jsonl"
         self.output = [str(self.manifest)]
-        self.resources: dict[str, Any] = {"nodes": nodes, "runtime": 6}
         self.errors: list[Mapping[str, Any]] = []
 
     def log_info(self) -> None: ...

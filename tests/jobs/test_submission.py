@@ -49,7 +49,8 @@ def test_slurm_may_shorten_a_job_to_its_longest_repetition(tmp_path: Path) -> No
     plan = make(tmp_path, document(axes={"queue_depth": [1, 2]}, phase_time="5min", options={"file_size": "300g"}))
     points = {point.id for point in plan.points}
     # 300 s, and 300 s for 300 GiB
-    assert [submission.least_minutes(plan, "1-node", points, n, 999) for n in (1, 2)] == [17, 34]
+    assert [submission.least_minutes(plan, "1-node", points, n, 60) for n in (1, 2)] == [17, 34]
+    assert submission.least_minutes(plan, "1-node", points, 1, 240) == 60  # not too many pieces
     assert submission.least_minutes(plan, "1-node", points, 1, 12) == 12
     assert submission.least_minutes(plan, "1-node", (), 1, 12) == 12
 

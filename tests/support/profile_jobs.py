@@ -36,7 +36,6 @@ def jobs(snakefile: str, profile: str, configuration: str) -> list[dict]:
                 "rule": job.rule.name,
                 "message": job.message,
                 "retries": job.restart_times,
-                "resources": {key: value for key, value in job.resources.items() if not key.startswith("_")},
                 "command": sbatch(job, jobs_of_slurm) if jobs_of_slurm and job.rule.name == "measure" else None,
             }
             for job in workflow.dag.jobs
@@ -44,8 +43,8 @@ def jobs(snakefile: str, profile: str, configuration: str) -> list[dict]:
 
 
 def sbatch(job, of_run: attempts.Attempts) -> list[str]:
-    asks, given = of_run.asks(job.wildcards.allocation), job.resources
-    return submission.sbatch(asks, given.nodes, given.runtime, "iosweep", "iosweep", "%j.log", str(Path.cwd()))
+    asked = of_run.asks(job.wildcards.allocation)
+    return submission.sbatch(*asked, "iosweep", "iosweep", "%j.log", str(Path.cwd()))
 
 
 if __name__ == "__main__":

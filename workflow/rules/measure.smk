@@ -14,7 +14,7 @@ rule measure:
         allocation="|".join(a.name for a in CAMPAIGN.plan.allocations),
     retries: CAMPAIGN.retries
     resources:
-        **ATTEMPTS.resources,
+        text=lambda wildcards: ATTEMPTS.text(wildcards.allocation),
     params:
         iosweep=lambda _: IOSWEEP,
         launcher=ASKED.launcher,

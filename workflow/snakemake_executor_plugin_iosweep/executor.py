@@ -58,9 +58,6 @@ class MeasureJob(Protocol):
     def wildcards_dict(self) -> Mapping[str, str]: ...
 
     @property
-    def resources(self) -> Mapping[str, object]: ...
-
-    @property
     def input(self) -> Iterable[str]: ...
 
     @property
@@ -119,7 +116,7 @@ class Executor(RemoteExecutor):  # type: ignore[misc]  # Snakemake has no types
         self._poller, self._next_s, self._pause_s, self._silent = Poller(), 0.0, FIRST_POLL_S, False
         self._about: frozenset[str] = frozenset()  # jobs that were submitted before Slurm was asked
         jobs = [job for job in self.dag.needrun_jobs() if job.name == RULE]
-        lists = any("," in (found.asks(allocation_of(job)).partition or "") for job in jobs)
+        lists = any("," in (found.asks(allocation_of(job))[0].partition or "") for job in jobs)
         self._watch = pending.Watch(self._campaign, os.path.realpath(Path.cwd()), lists)
         self._live: dict[str, MeasureJob] = {}
         self._explained: set[str | None] = set()
@@ -143,13 +140,11 @@ class Executor(RemoteExecutor):  # type: ignore[misc]  # Snakemake has no types
         if waited:
             self._attempts.look_again()
         wrong: dict[str, list[str]] = {}
-        for job in _in_order(jobs):
-            nodes, minutes = _number(job, "nodes"), _number(job, "runtime")
+        for job in self._in_order(jobs):
+            asks, nodes, minutes = self._attempts.asks(allocation_of(job))
             longest = self._attempts.campaign.longest(allocation_of(job))
             if self._attempts.left(allocation_of(job)) and (
-                refusal := pending.refused(
-                    self.sbatch(job), self._attempts.asks(allocation_of(job)), nodes, minutes, longest
-                )
+                refusal := pending.refused(self.sbatch(job), asks, nodes, minutes, longest)
             ):
                 wrong.setdefault(refusal, []).append(submission.asks_for(nodes, minutes))
         if wrong:
@@ -161,17 +156,20 @@ class Executor(RemoteExecutor):  # type: ignore[misc]  # Snakemake has no types
         """The command that submits a job. `avoid`: nodes that it must not get."""
         allocation = allocation_of(job)
         log = Path(".snakemake/slurm_logs", f"rule_{RULE}", f"{self._campaign}_{allocation}", "%j.log")
-        asks, nodes, minutes = self._attempts.asks(allocation), _number(job, "nodes"), _number(job, "runtime")
         comment, out = query.comment(self._campaign, allocation), str(log.absolute())
         least, after = self._attempts.least_minutes(allocation), self._attempts.after(allocation)
         return submission.sbatch(
-            *(asks, nodes, minutes, self._run, comment, out, str(Path.cwd())), least=least, after=after, avoid=avoid
-        )
+            *self._attempts.asks(allocation), self._run, comment, out, str(Path.cwd()),
+            least=least, after=after, avoid=avoid,
+        )  # fmt: skip
+
+    def _in_order(self, jobs: Iterable[MeasureJob]) -> list[MeasureJob]:
+        return sorted(jobs, key=lambda job: self._attempts.campaign.nodes(allocation_of(job)))
 
     def run_jobs(self, jobs: Iterable[MeasureJob]) -> None:
         """Submit jobs, the smallest first: Slurm runs them in the order of their submission. Where nothing is left (a
         smaller plan, a job of an earlier run) there is no job."""
-        for job in _in_order(jobs):
+        for job in self._in_order(jobs):
             self.run_job_pre(job)
             if self._attempts.left(allocation_of(job)):
                 self.run_job(job)
@@ -307,11 +305,3 @@ class Executor(RemoteExecutor):  # type: ignore[misc]  # Snakemake has no types
                 query.ask(["scancel", *numbers], SUBMISSION_DEADLINE_S)
             except Unanswered as error:
                 pending.say(f"{error}; the jobs may live on: `scancel {' '.join(numbers)}`")
-
-
-def _in_order(jobs: Iterable[MeasureJob]) -> list[MeasureJob]:
-    return sorted(jobs, key=lambda job: _number(job, "nodes"))
-
-
-def _number(job: MeasureJob, resource: str) -> int:
-    return int(str(job.resources[resource]))

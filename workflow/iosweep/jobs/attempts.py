@@ -11,7 +11,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 from iosweep.errors import ConfigError
 from iosweep.files import logged
@@ -95,24 +95,14 @@ class Attempts:
         """The wall time to which Slurm may shorten it."""
         return self.campaign.least_minutes(allocation, self._tried[allocation].attempt)
 
-    def asks(self, allocation: str) -> Profile:
-        """What the profile says for the next job."""
-        return (self.campaign.site or Profile()).at(self.campaign.nodes(allocation))
+    def asks(self, allocation: str) -> tuple[Profile, int, int]:
+        """What the profile says for the next job, its nodes, and its wall time in minutes."""
+        nodes = self.campaign.nodes(allocation)
+        return (self.campaign.site or Profile()).at(nodes), nodes, self.minutes(allocation)
 
     def after(self, allocation: str) -> str | None:
         """Number of a job that must be over before the next one."""
         return self._tried[allocation].after
-
-    @property
-    def resources(self) -> dict[str, Callable[[Any], object]]:
-        """What the rule asks for, as functions of its wildcards: what Snakemake evaluates again for a retry."""
-        text: dict[str, Callable[[Any], object]] = {"text": lambda wildcards: self.text(wildcards.allocation)}
-        if self.campaign.site is None:
-            return text
-        return text | {
-            "nodes": lambda wildcards: self.campaign.nodes(wildcards.allocation),
-            "runtime": lambda wildcards: self.minutes(wildcards.allocation),
-        }
 
     def text(self, allocation: str) -> str:
         """What is left of an allocation, and what its next job asks for."""

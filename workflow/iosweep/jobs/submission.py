@@ -30,6 +30,9 @@ SPARE_JOBS = 3
 JOB_RESERVE_S = 10.0
 #: The minutes that a job needs at least beside a repetition: nodes are prepared and checked.
 START_MIN = 1
+#: The share of the time asked for to which Slurm may shorten a job. Up to 24.11, a job that backfill starts gets no
+#: more than that, however long the gap is: a campaign would go to pieces.
+LEAST_SHARE = 0.25
 _NODE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,252}", re.ASCII)
 #: What more has Slurm try what a command of `sbatch` would submit.
 TRIAL = ("--test-only", "--wrap", "true")
@@ -45,11 +48,11 @@ def minutes(time_s: float, attempt: int, limit_min: int | None, besides_min: int
 
 
 def least_minutes(made: Plan, allocation: str, points: Container[str], attempt: int, asked_min: int) -> int:
-    """The wall time in which a job can measure something: its longest repetition, and its data sets."""
+    """The wall time to which Slurm may shorten a job: enough for its longest repetition and that one's data set."""
     if (longest := forecast.longest(made, points)) is None:
         return asked_min
     alone = forecast.of(made, {allocation: {longest.point: 1}})
-    return minutes(alone.time_s + JOB_RESERVE_S, attempt, asked_min, START_MIN)
+    return max(minutes(alone.time_s + JOB_RESERVE_S, attempt, asked_min, START_MIN), math.ceil(asked_min * LEAST_SHARE))
 
 
 def no_fit(longest: Longest | None, limit_min: int | None) -> str | None:
