@@ -3,7 +3,7 @@
     with Cluster() as cluster:
         cluster.run(["srun", "-N2", "hostname"]).stdout
 
-As a program, `slurm.py [--accounting] [--workers N] [--dfs KIND] [-- COMMAND...]`, it is what `make cluster` runs: a
+As a program, `slurm.py [--accounting] [--workers N] [--set LINE] [-- COMMAND...]`, it is what `make cluster` runs: a
 shell on the cluster, or one command. Needs root. Nothing of it is seen or listens outside, and everything ends with the
 process that brought it up, however that ends.
 """
@@ -133,7 +133,7 @@ class Cluster:
 
     `environment`: variables of every command in it, beside those of this process. `node_options`: what is added to
     lines of slurm.conf: NodeName as it stands there -> such as CpuSpecList=1. `workers`: how many nodes w1, w2, ...
-    there are beside the five, in the partition `wide`.
+    there are beside the five, in the partition `wide`. `settings`: of slurm.conf, as `TaskPlugin=task/none`.
     """
 
     def __init__(
@@ -141,11 +141,13 @@ class Cluster:
         environment: Mapping[str, str] = MPI_ENVIRONMENT,
         node_options: Mapping[str, str] | None = None,
         workers: int = 0,
+        settings: Sequence[str] = (),
     ) -> None:
         self.environment = environment
         self.workers = tuple(f"w{k + 1}" for k in range(workers))
         self.nodes = (*NODES, *self.workers)
         self._node_options = node_options or {}
+        self._settings = settings
         self._members: dict[str, Inside | subprocess.Popen[str]] = {}
         #: Process 1 of each member, as it is outside.
         self._first: dict[str, int] = {}
@@ -337,6 +339,12 @@ class Cluster:
             before, line, after = conf.read_text().partition(f"NodeName={name} ")
             assert line, f"slurm.conf has no line NodeName={name}"
             conf.write_text(f"{before}{line}{options} {after}")
+        for setting in self._settings:  # of two lines the last would count, but for some that may stand twice
+            name = setting.partition("=")[0]
+            kept = [line for line in conf.read_text().splitlines() if not line.startswith(f"{name}=")]
+            conf.write_text(
+                "\n".join([setting, *(kept if name not in _SEVERAL else conf.read_text().splitlines()), ""])
+            )
         addresses = ADDRESSES | {name: _address(k) for k, name in enumerate(self.workers)}
         hosts = "".join(f"{address} {name}\n" for name, address in addresses.items())
         (self.state / "hosts").write_text(f"127.0.0.1 localhost\n{hosts}")
@@ -412,6 +420,10 @@ class Cluster:
         return "\n".join("\n  ".join([f"{name}:", *text.splitlines()[-lines:]]) for name, text in texts.items() if text)
 
 
+#: Names of slurm.conf that begin many lines.
+_SEVERAL = ("NodeName", "PartitionName")
+
+
 def _address(worker: int) -> str:
     return f"10.77.{1 + worker // _BLOCK}.{1 + worker % _BLOCK}"
 
@@ -471,9 +483,10 @@ def main() -> int:
     parser.add_argument("--accounting", action="store_true", help="with slurmdbd, so that sacct works")
     parser.add_argument("--dfs", choices=("moosefs", "glusterfs"), help="with a distributed file system")
     parser.add_argument("--workers", type=int, default=0, metavar="N", help="N more nodes, w1 to wN (partition wide)")
+    parser.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help="a line of slurm.conf")
     parser.add_argument("command", nargs="*", metavar="COMMAND", help="run this, and not a shell, and end")
     arguments = parser.parse_args()
-    cluster = Cluster(workers=arguments.workers)
+    cluster = Cluster(workers=arguments.workers, settings=arguments.set)
     try:
         cluster.up(arguments.accounting)
     except (ClusterError, KeyboardInterrupt) as error:
