@@ -11,7 +11,6 @@ import pytest
 
 import local_srun
 from held_job import Held
-from iosweep.errors import Unanswered
 from iosweep.node.cpu_record import Load, MachineCounters, NodeLoad
 from iosweep.node.io_record import Moved
 from iosweep.node.process import Completed
@@ -19,7 +18,7 @@ from iosweep.node.watching import Watched
 from iosweep.plan.launchers import LAUNCHERS, SLURM_LAUNCHERS
 from iosweep.programs.find import Program
 from iosweep.run import remote_agent
-from iosweep.run.launching import Commands, lacking_pmi, together
+from iosweep.run.launching import Commands, together
 from iosweep.run.remote import Clock, RanOn, RemoteAgents
 from iosweep.slurm import query
 from iosweep.target.agent import Agent
@@ -169,33 +168,6 @@ def test_times_of_several_nodes_are_of_one_clock(agent: Agent, tmp_path: Path) -
     assert done.load == Load(
         other=0.25, steal=0.0, client=0.0, user_only=False, window_s=1.5, host="n2", unread=("n3",)
     )
-
-
-# What srun needs
-
-
-def srun(place: Path, monkeypatch: pytest.MonkeyPatch, script: str) -> None:
-    (place / "srun").write_text(f"#!/bin/sh\n{script}\n")
-    (place / "srun").chmod(0o755)
-    monkeypatch.setenv("PATH", f"{place}:/usr/bin:/bin")
-
-
-def test_srun_without_a_way_to_start_mpi(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    kept = tmp_path / "called"
-    srun(tmp_path, monkeypatch, f"echo $* >> {kept}; echo \"srun: error: Invalid MPI type 'pmix'\" >&2; exit 1")
-    mpi, other = [tool(mpi=True)], [tool()]
-    for launcher, tools_ in (("mpiexec", mpi), ("srun", other), ("srun", [])):
-        assert lacking_pmi(SLURM_LAUNCHERS[launcher], tools_) is None
-    assert not kept.exists()
-    said = lacking_pmi(SLURM_LAUNCHERS["srun-pmix"], mpi)
-    assert said and "Invalid MPI type 'pmix'" in said and "srun or mpiexec" in said
-    assert kept.read_text() == "--overlap --nodes=1 --ntasks=1 --mpi=pmix true\n"
-    srun(tmp_path, monkeypatch, "exit 0")
-    assert lacking_pmi(SLURM_LAUNCHERS["srun"], mpi) is None
-    # what says nothing about MPI is no reason to leave the points out
-    srun(tmp_path, monkeypatch, "echo 'srun: error: Unable to create step: Job/step already completing' >&2; exit 1")
-    with pytest.raises(Unanswered, match="already completing"):
-        lacking_pmi(SLURM_LAUNCHERS["srun"], mpi)
 
 
 # On the nodes of a job

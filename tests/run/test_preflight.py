@@ -9,7 +9,8 @@ import pytest
 from held_job import Held
 from iosweep.errors import ExitCode
 from iosweep.node.node_facts import NodeFacts
-from iosweep.results.campaign_documents import Refusal
+from iosweep.plan.launchers import SLURM_LAUNCHERS
+from iosweep.results.campaign_documents import Needs, Refusal
 from iosweep.run.nodes import differs
 from iosweep.target import lock
 from locks import left
@@ -53,6 +54,12 @@ def job(held: Held, tmp_path: Path) -> Iterator[Job]:
     made.end()
 
 
+def script(file: Path, lines: str) -> Path:
+    file.write_text(f"#!/bin/sh\n{lines}\n")
+    file.chmod(0o755)
+    return file
+
+
 def test_a_smaller_point_runs_on_each_node_in_turn_and_all_is_recorded(job: Job) -> None:
     job.made.configure(TWO | {"axes": {"nodes": [1, 2]}, "repetitions": 2}, allocation="campaign")
     job.measure()
@@ -92,6 +99,8 @@ def test_a_node_that_differs_is_named_and_nothing_is_written(job: Job) -> None:
     other = job.place / "other"
     other.write_bytes(program.read_bytes() + b"\n")
     other.chmod(0o755)
+    lacking = script(job.place / "ldd", "printf '\\tlibaio.so.1 => not found\\n'")
+    script(job.place / "bin/ldd", 'exec /usr/bin/ldd "$@"')
     job.made.command()  # makes the results
     tmpfs = ("-t", "tmpfs", "tmpfs")
     cases: dict[str, list[tuple[Any, ...]]] = {
@@ -99,6 +108,7 @@ def test_a_node_that_differs_is_named_and_nothing_is_written(job: Job) -> None:
         "read-only": [("--bind", "-o", "ro", target, target)],
         "another build": [("--bind", other, program)],
         "no build": [(*tmpfs, job.place / "bin")],
+        "no library": [("--bind", lacking, job.place / "bin/ldd")],
         "no results": [(*tmpfs, job.made.results)],
     }
     for name, mounts in cases.items():
@@ -121,6 +131,23 @@ def test_a_target_that_no_node_has_is_a_lasting_refusal(job: Job) -> None:
     job.mount("n1", "-t", "tmpfs", "tmpfs", job.place / "target")
     third = job.refusal()
     assert (third.nodes, third.lasting) == (("n1",), False)
+
+
+def test_a_tool_whose_ranks_the_launcher_cannot_start_is_missing_and_the_others_are_measured(job: Job) -> None:
+    job.made.configure(sweeps=[TWO, TWO | {"name": "i", "tool": "ior"}])
+    for rank, linked, remedies in (
+        ("echo IOR-4.0.0: alone", "libmpi.so.40", {"srun-pmix"}),
+        ("echo 'OPAL ERROR: Unreachable' >&2; exit 1", "libmpi.so.12", {"mpiexec"}),
+        ("exit 1", "libc.so.6", {"srun-pmix", "mpiexec"}),
+    ):
+        script(job.place / "bin/ldd", f"printf '\\t{linked} => /lib/{linked} (0x00007f)\\n'")
+        script(job.place / "bin/ior", f'[ -z "$SLURM_PROCID" ] || {{ {rank}; exit; }}; echo IOR-4.0.0: one')
+        job.measure()
+        [missing] = job.made.store.missing().values()
+        assert missing.needs == Needs(launcher="srun")
+        assert {one for one in SLURM_LAUNCHERS if f" {one} " in missing.reason.partition(": set ")[2]} == remedies
+        assert {row["tool"]: row["verdict"] == "missing" for row in job.table()} == {"fio": False, "ior": True}
+        assert not (job.made.results / "scratch").exists()
 
 
 def test_disks_of_each_node_that_have_one_name_are_not_taken_for_a_shared_file_system(job: Job) -> None:

@@ -23,7 +23,7 @@ class Launcher:
     """`nodes`: most nodes that it reaches; `ranks`: most MPI ranks that it starts. None: as many as are asked for.
 
     `allocated`: it starts ranks on the nodes of a Slurm allocation, else on this machine. `pmi`: how srun and MPI find
-    each other (`srun --mpi`); None where hydra starts the ranks.
+    each other (`srun --mpi`); None where hydra starts the ranks. `mpi`: the library that it is for.
     """
 
     name: str
@@ -31,6 +31,7 @@ class Launcher:
     ranks: int | None
     allocated: bool = False
     pmi: str | None = None
+    mpi: str = "MPICH"
 
     def argv(
         self,
@@ -113,7 +114,7 @@ SLURM_LAUNCHERS = {
     launcher.name: launcher
     for launcher in (
         Launcher("srun", nodes=None, ranks=None, allocated=True, pmi="pmi2"),
-        Launcher("srun-pmix", nodes=None, ranks=None, allocated=True, pmi="pmix"),
+        Launcher("srun-pmix", nodes=None, ranks=None, allocated=True, pmi="pmix", mpi="Open MPI"),
         Launcher("mpiexec", nodes=None, ranks=None, allocated=True),
     )
 }

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+import re
 import shutil
+import subprocess
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cache
@@ -53,6 +55,30 @@ def hash_of(path: str) -> str | None:
     except PermissionError:  # executable but not readable: size and time identify it
         status = Path(path).stat()
         return f"unreadable, {status.st_size} bytes of {status.st_mtime_ns}"
+
+
+def libraries(path: str) -> str:
+    """What the loader says of a program's libraries; nothing where it knows none, as of a script."""
+    try:
+        done = subprocess.run(["ldd", path], capture_output=True, text=True, errors="replace", timeout=30, check=False)
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    return done.stdout
+
+
+def absent(path: str) -> list[str]:
+    """Libraries that a program needs and that are not on this node."""
+    return re.findall(r"^\s*(\S+) => not found", libraries(path), re.MULTILINE)
+
+
+#: MPI -> what the names of its libraries begin with. MPICH, MVAPICH and Intel MPI share theirs.
+_MPI = {"Open MPI": r"libmpi\.so\.[24]0|libopen-rte", "MPICH": r"libmpi(ch|_\w+)?\.so\.12"}
+
+
+def mpi(path: str) -> str | None:
+    """The MPI that a program is linked with, a key of _MPI; None if that cannot be told."""
+    found = libraries(path)
+    return next((name for name, library in _MPI.items() if re.search(rf"^\s*({library})", found, re.MULTILINE)), None)
 
 
 def builds(names: Iterable[str]) -> dict[str, str | None]:

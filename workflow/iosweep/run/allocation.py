@@ -201,6 +201,18 @@ def prepare(
     setup = work.setup
     seen = nodes.inspect(setup, place.facts, found)
     pinned = nodes.pin(setup, seen)
+    commands = Commands(
+        setup.agent,
+        setup.request.launcher,
+        setup.store.path / SCRATCH,
+        found.mpiexec,
+        found.programs,
+        setup.job.id if setup.job else None,
+        setup.remote,
+        pinned,
+    )
+    if setup.remote:
+        binaries.start(setup, commands, {work.points[point].tool for point in work.left()})
     todo = work.left()
     counts = work.expected()
     for text in work.outdated(todo, found.programs):
@@ -213,16 +225,6 @@ def prepare(
     directory.seen([place.volume, identify.volume(place.facts), *seen.volumes])
     for known in seen.facts.values():
         setup.store.put("nodes", node_facts.key(known), known)
-    commands = Commands(
-        setup.agent,
-        setup.request.launcher,
-        setup.store.path / SCRATCH,
-        found.mpiexec,
-        found.programs,
-        setup.job.id if setup.job else None,
-        setup.remote,
-        pinned,
-    )
     sets = DataSets(
         setup.agent,
         directory,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 import msgspec
@@ -15,7 +15,7 @@ from iosweep.programs.find import Program, UnusableTool, find, sha256
 from iosweep.results import remaining
 from iosweep.results.campaign_documents import Missing, Needs
 from iosweep.results.store import BESIDE_BUILD, fits_build
-from iosweep.run.launching import lacking_pmi, needs_mpiexec
+from iosweep.run.launching import Commands, needs_mpiexec
 from iosweep.run.request import Setup
 from iosweep.tools import tools
 
@@ -42,8 +42,7 @@ def find_all(setup: Setup) -> Binaries:
     used = sorted({point.tool for point in setup.allocation.points})
     asked = {name: find(tools()[name], setup.agent.run, search) for name in used}
     found = {name: program for name, program in asked.items() if isinstance(program, Program)}
-    mpi_tools = [tools()[name] for name in found]
-    mpiexec, pmi = needs_mpiexec(launcher, mpi_tools, search), lacking_pmi(launcher, mpi_tools)
+    mpiexec = needs_mpiexec(launcher, [tools()[name] for name in found], search)
 
     def lacks(point: Point) -> Missing | None:
         """The needs of a point that this machine does not meet."""
@@ -52,12 +51,10 @@ def find_all(setup: Setup) -> Binaries:
         if isinstance(program := asked[point.tool], UnusableTool):
             sha = sha256(point.tool, search) if program.lasting else None
             return Missing(Needs(tool=point.tool, sha256=sha), program.reason)
-        if not tools()[point.tool].mpi:
-            return None
-        if isinstance(mpiexec, Obstacle):
+        if tools()[point.tool].mpi and isinstance(mpiexec, Obstacle):
             reason = f"the launcher {launcher.name} cannot be used: {mpiexec}"
             return Missing(Needs(mpiexec=tuple(candidates(search))), reason)
-        return Missing(Needs(launcher=launcher.name), pmi) if pmi else None
+        return None
 
     stored = setup.store.missing()
     out_of_time = {point: known for point, known in stored.items() if remaining.out_of_time(known, setup.plan)}
@@ -74,6 +71,15 @@ def find_all(setup: Setup) -> Binaries:
             lasting=True,
         )
     return Binaries(found, None if isinstance(mpiexec, Obstacle) else mpiexec)
+
+
+def start(setup: Setup, commands: Commands, used: Iterable[str]) -> None:
+    """Start ranks of the tools that are used; points of those that do not start are recorded as missing."""
+    needs = Needs(launcher=setup.request.launcher.name)
+    for name in sorted(used):
+        if tools()[name].mpi and (reason := commands.no_start(tools()[name])):
+            points = [point.id for point in setup.allocation.points if point.tool == name]
+            setup.set_missing(dict.fromkeys(points, Missing(needs, reason)))
 
 
 def keep_build(setup: Setup, binaries: Binaries) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -28,6 +27,7 @@ from iosweep.target.contents import Sample
 from iosweep.target.trees import Examined, Look
 from iosweep.text import human_count
 from iosweep.tools import FileSet, Step, Streams, Tool, tools
+from iosweep.tools.messages import cause_in
 
 #: Starts commands of a tool: tool, one command for all hosts or one for each, ranks, time limit in seconds, hosts.
 Run = Callable[[Tool, Sequence[Sequence[str]], int, float, Sequence[str]], tuple[process.Completed, Streams]]
@@ -302,19 +302,9 @@ def _trouble(files: FileSet, tool: str, done: process.Completed, streams: Stream
         return f"preparing {human_count(len(files.files), 'file')}{ranks} was not done within {limit_s:.0f} s"
     trouble = files.prepared(streams)
     if done.exit_code:
-        cause = _cause(streams["stderr"]) or trouble or _line(streams["stdout"])
+        cause = cause_in(streams["stderr"]) or trouble or cause_in(streams["stdout"])
         return f"preparing them failed (exit code {done.exit_code}): {cause}"
     return f"preparing them: {trouble}" if trouble else None
-
-
-def _cause(text: bytes) -> str:
-    """The first line; where MPICH prints the stack of an error, its last line."""
-    stack = [line for line in text.splitlines() if re.match(rb"\w+\(\d+\)\.*: \S", line)]
-    return _line(stack[-1] if stack else text)
-
-
-def _line(text: bytes) -> str:
-    return next((line.strip() for line in text.decode("utf-8", "replace").splitlines() if line.strip()), "")[:200]
 
 
 def look_again(

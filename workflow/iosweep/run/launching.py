@@ -24,13 +24,14 @@ from iosweep.node.process import Completed
 from iosweep.node.sampling import Wanted
 from iosweep.node.watching import Watched
 from iosweep.plan.launchers import SLURM_LAUNCHERS, Launcher, Mpiexec, mpiexec
-from iosweep.programs.find import Program
+from iosweep.programs.find import Program, mpi
 from iosweep.run import remote_agent
 from iosweep.run.remote import RemoteAgents, lost
 from iosweep.run.remote_agent import Watching
 from iosweep.slurm import query
 from iosweep.target.agent import Agent
 from iosweep.tools import Step, Streams, Tool
+from iosweep.tools.messages import cause_in
 
 #: Time limit for a file that a rank wrote on another node to become visible here (NFS caches names).
 _SEEN_S = 10.0
@@ -41,6 +42,8 @@ _NOT_STARTED = re.compile(
     "srun: (error: Unable to (confirm allocation|create step|contact slurm controller)"
     "|error: Task launch for .* failed|Job step creation (still|temporarily) disabled).*"
 )
+#: Time limit for ranks that only say their version.
+_RANKS_S = 120.0
 #: Ranks of a run of this duration are seen by sampling.
 _LONG_S = 2.5
 
@@ -130,6 +133,31 @@ class Commands:
         with contextlib.suppress(OSError), safe_paths.folder(self.scratch.parent, self.scratch.name) as place:
             streams |= remote_agent.collected(place, tool.outputs)
         return done, streams
+
+    def no_start(self, tool: Tool) -> str | None:
+        """Why the launcher does not start ranks of a tool as one program on all nodes of the job, or None. They are
+        bound as those that are measured, and touch no file."""
+        assert self.remote
+        hosts = self.remote.hosts
+        tasks = max(2, len(hosts))
+        binding = self.binding(tool, tasks, hosts)
+        self._prepare()
+        argv = self.argv(tool, tool.version_argv, tasks, hosts, binding)
+        for _ in range(2):  # it may have been chance
+            done = self._launched(argv, None, _RANKS_S, hosts, binding)
+            alone = len(re.findall(tool.version_pattern, done.stdout.decode("utf-8", "replace"), re.MULTILINE)) > 1
+            if not done.exit_code and not alone:
+                return None
+        said = "each rank runs alone" if alone else f"exit code {done.exit_code}: {cause_in(done.stderr)}"
+        said = f"not done within {_RANKS_S:g} s" if done.timed_out else said
+        library = mpi(self.programs[tool.name].path)
+        linked = f", whose MPI is {library}" if library else ""
+        others = [one for one in SLURM_LAUNCHERS.values() if one.name != self.launcher.name]
+        fitting = " or ".join(one.name for one in others if library in (None, one.mpi))
+        return (
+            f"the launcher {self.launcher.name} cannot start {tool.name}{linked}: set it to {fitting} in the profile"
+            f" ({said})"
+        )
 
     def _wanted(self, tool: Tool, tasks: int, hosts: Sequence[str], step: Step | None) -> Wanted | None:
         """The processes that sampling looks for on each node; None if there is nothing to look for."""
@@ -321,20 +349,6 @@ def needs_mpiexec(launcher: Launcher, tools: Sequence[Tool], search: str | None 
     if launcher.ranks is not None or launcher.pmi or not any(tool.mpi for tool in tools):
         return None
     return mpiexec(search)
-
-
-def lacking_pmi(launcher: Launcher, tools: Sequence[Tool]) -> str | None:
-    """Why srun cannot start these tools' ranks, or None."""
-    if launcher.pmi is None or not any(tool.mpi for tool in tools):
-        return None
-    try:  # srun may offer a type whose library is not installed
-        query.ask(["srun", "--overlap", "--nodes=1", "--ntasks=1", f"--mpi={launcher.pmi}", "true"])
-    except Unanswered as error:
-        if not re.search("mpi|pmi", error.said, re.IGNORECASE):
-            raise  # too slow or too busy: that says nothing about MPI
-        others = " or ".join(name for name in SLURM_LAUNCHERS if name != launcher.name)
-        return f"srun cannot start MPI with {launcher.pmi} here ({error}); set the launcher to {others} in the profile"
-    return None
 
 
 class SeenOnNodes(NamedTuple):

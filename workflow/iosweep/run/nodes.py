@@ -48,6 +48,9 @@ def inspect(setup: Setup, target: FileSystem, binaries: Binaries) -> Nodes:
     seen = {host: answer for host, answer in answers.items() if not isinstance(answer, Exception)}
     hashes = binaries.hashes()
     for host, one in seen.items():
+        for name, libraries in one.absent.items():
+            lacks = f"{name} cannot run on {host}: {', '.join(libraries)} is not found there"
+            raise AllocationError(ExitCode.REFUSED, lacks, nodes=[host])
         if wrong := differs(target, one.target, hashes, one.builds):
             if setup.built and one.builds != hashes:
                 wrong += f"; is tools.directory ({setup.built.file.parent.parent}) mounted there?"

@@ -34,7 +34,7 @@ from iosweep.node.node_facts import NodeFacts
 from iosweep.node.process import MOST_BYTES
 from iosweep.node.sampling import Wanted
 from iosweep.node.watching import Job, Watch, Watched
-from iosweep.programs.find import hash_of
+from iosweep.programs.find import absent, hash_of
 from iosweep.slurm import broadcast, fan_out
 from iosweep.target import directory, identify, lock, mounts, protocol
 
@@ -55,10 +55,12 @@ class Request(msgspec.Struct, frozen=True):
 
 
 class NodeAnswer(msgspec.Struct, frozen=True):
-    """What identifies the target on a node, tool -> hash of its binary, and the node's facts."""
+    """What identifies the target on a node, program -> hash of its binary, and the libraries that it needs and the node
+    lacks, and the node's facts."""
 
     target: identify.FileSystem
     builds: dict[str, str | None]
+    absent: dict[str, list[str]]
     node: NodeFacts
 
 
@@ -158,10 +160,11 @@ def facts(directory: str, programs: dict[str, tuple[str, str]], reserved_cpus: s
     """The facts of this node, and what identifies the target from here. `programs`: name -> path and version."""
     target, space = identify.identify(directory), identify.space(directory)
     builds = {name: hash_of(path) for name, (path, _) in programs.items()}
+    lacks = {name: found for name, (path, _) in programs.items() if (found := absent(path))}
     known = collect_facts.facts(target, space, programs, reserved_cpus=reserved_cpus)
     global _around
     _around = load.Around.of_node(known)
-    return NodeAnswer(target, builds, known)
+    return NodeAnswer(target, builds, lacks, known)
 
 
 class _Staged(msgspec.Struct, frozen=True):

@@ -41,6 +41,7 @@ _NOTICE = re.compile(
     r"|librdmacm: (?:warning: |fatal: (?:no rdma devices found|unable to get rdma device list))"
     r"|(?:[\w.:-]{1,255} )?(?:psm )?can't open /dev/(?:ipath|hfi1)"
     r"|[\w.:-]{1,255}(?: [\w.:-]{1,255})?: the /dev/(?:ipath|hfi1)\w* device failed to appear after [\d.]+ seconds"
+    r"|srun: cluster configuration lacks support for cpu binding"
     r"|(?:srun|slurmstepd): error: ignoring "
     r"|(?:srun|slurmstepd): error: [a-z_][a-z0-9_]*=.{0,200} invalid\. ignoring\.\.\.$"
     ")"
@@ -94,6 +95,13 @@ def notice(low: str) -> bool:
     The signs of a bad run come first: a notice can quote a path or an error of the system.
     """
     return bool(_NOTICE.match(low.strip()))
+
+
+def cause_in(output: bytes) -> str:
+    """The first line that is no notice; where MPICH prints the stack of an error, its last line."""
+    lines = [line.strip() for line in output.decode("utf-8", "replace").splitlines() if line.strip()]
+    stack = [line for line in lines if re.match(r"\w+\(\d+\)\.*: \S", line)]
+    return next((line for line in (*stack[-1:], *lines) if not notice(line.lower())), "")[:200]
 
 
 def about_the_end(line: str) -> bool:
