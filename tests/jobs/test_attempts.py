@@ -30,6 +30,9 @@ class Campaign:
     def minutes(self, allocation: str, attempt: int = 1) -> int:
         return 10 * attempt
 
+    def least_minutes(self, allocation: str) -> int:
+        return 3
+
     def longest(self, allocation: str) -> None: ...
 
 
@@ -68,9 +71,10 @@ def test_a_reason_that_all_nodes_had_twice_is_not_tried_again(case: Case) -> Non
 
 
 def test_only_a_job_that_was_too_short_makes_the_next_one_longer(case: Case) -> None:
+    assert case.jobs.least_minutes(NAME) == 3
     case.fails("TIMEOUT")
     case.fails("NODE_FAIL")
-    assert case.jobs.minutes(NAME) == 20
+    assert (case.jobs.minutes(NAME), case.jobs.least_minutes(NAME)) == (20, None)  # nor is it shortened
     case.fails(reason="job 7 ends in 3 s", short_of_time=True)
     assert case.jobs.minutes(NAME) == 30
 

@@ -32,7 +32,7 @@ PROFILES = {name: ROOT / "profiles" / name for name in ("local", "slurm")}
 #: What a site may fill in, each an example behind a # in the profile.
 FILLED = {
     "slurm_partition": "compute", "slurm_account": "project", "qos": "benchmark", "reservation": "maintenance",
-    "licenses": "pfs", "from_17_nodes": "slurm_partition=large qos=long",
+    "licenses": "pfs", "from_17_nodes": "slurm_partition=large qos=long", "constraint": "ib",
 }  # fmt: skip
 
 
@@ -163,7 +163,8 @@ def test_the_exact_command_of_a_site_that_filled_everything_in(jobs, directory):
             f" --time=60 --nodes={nodes} --ntasks={max(2, nodes)} --exclusive --overcommit --no-requeue"
             f" --dependency=singleton --chdir={directory}/place"
             f" --partition={'large' if nodes == 64 else 'compute'} --account=project"
-            f" --qos={'long' if nodes == 64 else 'benchmark'} --reservation=maintenance --licenses=pfs --mem=9000"
+            f" --qos={'long' if nodes == 64 else 'benchmark'} --reservation=maintenance --constraint=ib"
+            " --licenses=pfs --mem=9000"
         )
         assert job["retries"] == 3 - 1 + 3
 
@@ -199,4 +200,4 @@ def test_what_a_profile_may_not_say_is_told(directory, tmp_path):
         cwd=tmp_path, env=os.environ | PLUGINS_OF_USERS, capture_output=True, text=True, timeout=600, check=False,
     )  # fmt: skip
     assert done.returncode == 1
-    assert "default-resources.runtime: `1:00:00`" in done.stdout + done.stderr
+    assert re.search(r"profile\.v9\+\.yaml:\d+: default-resources\.runtime: `1:00:00`", done.stdout + done.stderr)

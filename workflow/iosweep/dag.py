@@ -154,10 +154,10 @@ class Dag:
         """The wall time of its job at its `attempt`-th submission."""
         return submission.minutes(self.left_s.get(allocation, 0.0), attempt, self._limit_min(allocation))
 
-    def least_minutes(self, allocation: str, attempt: int = 1) -> int:
+    def least_minutes(self, allocation: str) -> int:
         """The wall time to which Slurm may shorten that job."""
-        asked, points = self.minutes(allocation, attempt), self.coming.get(allocation, {})
-        return submission.least_minutes(self.plan, allocation, points, attempt, asked)
+        points = self.coming.get(allocation, {})
+        return submission.least_minutes(self.plan, allocation, points, self.minutes(allocation))
 
     def _limit_min(self, allocation: str) -> int | None:
         return self.site.at(self.nodes(allocation)).limit_min if self.site else None
@@ -225,11 +225,13 @@ def asked(workflow: Any) -> Asked:
         what = f"{known}, not {', '.join(strange)}; everything else belongs in the configuration file"
         raise ConfigError([Problem("--config", 0, "", what)])
     settings = workflow.resource_settings
-    said = {**(settings.default_resources or {}), **settings.overwrite_resources.get("measure", {})}
+    here = settings.overwrite_resources.get("measure", {})  # --set-resources
+    said = {**(settings.default_resources or {}), **here}
     resources = {key: resource.raw for key, resource in said.items() if resource.raw is not None}
     site = profile.of(resources, slurm="scheduler" in resources)
     if site.problems:
-        raise ConfigError(list(site.problems))
+        written = () if here else _written(_options(sys.argv).profile)
+        raise ConfigError(list(profile.of(resources, True, *written).problems))
     dry = workflow.output_settings.dryrun
     return Asked(
         file.relative_to(Path.cwd()) if file.is_relative_to(Path.cwd()) else file,
@@ -274,11 +276,24 @@ def tells_itself(error: str) -> bool:
     return ended is not None and int(ended[1] or ExitCode.INTERRUPTED) in {1, *ExitCode}
 
 
-def runs_jobs(argv: Sequence[str]) -> bool:
-    """Whether this command line of Snakemake runs jobs. Its settings do not tell while the Snakefile is parsed."""
+def _options(argv: Sequence[str]) -> Any:
+    """What its command line has given Snakemake, which its settings do not tell while the Snakefile is parsed."""
     from snakemake.cli import get_argument_parser
 
-    known, _ = get_argument_parser().parse_known_args(argv[1:])
+    return get_argument_parser().parse_known_args(argv[1:])[0]
+
+
+def _written(profiles: Sequence[str] | None) -> tuple[str, str] | tuple[()]:
+    """The file of a profile and its text; neither where it is not the only one."""
+    from snakemake.cli import get_profile_dir
+
+    found = get_profile_dir(profiles[0]) if profiles and len(profiles) == 1 else None
+    return (os.path.relpath(found[1]), found[1].read_text(encoding="utf-8")) if found else ()
+
+
+def runs_jobs(argv: Sequence[str]) -> bool:
+    """Whether this command line of Snakemake runs jobs."""
+    known = _options(argv)
     return all(getattr(known, name, None) in (None, False) for name in _WITHOUT_JOBS) and (
         known.report is None or known.report_after_run
     )

@@ -46,7 +46,7 @@ class Campaign(Protocol):
 
     def minutes(self, allocation: str, attempt: int = 1) -> int: ...
 
-    def least_minutes(self, allocation: str, attempt: int = 1) -> int: ...
+    def least_minutes(self, allocation: str) -> int: ...
 
     def longest(self, allocation: str) -> Longest | None: ...
 
@@ -91,9 +91,9 @@ class Attempts:
         """The wall time that the next job asks for."""
         return self.campaign.minutes(allocation, self._tried[allocation].attempt)
 
-    def least_minutes(self, allocation: str) -> int:
-        """The wall time to which Slurm may shorten it."""
-        return self.campaign.least_minutes(allocation, self._tried[allocation].attempt)
+    def least_minutes(self, allocation: str) -> int | None:
+        """The wall time to which Slurm may shorten it; None, not at all, after a job that was too short."""
+        return self.campaign.least_minutes(allocation) if self._tried[allocation].attempt == 1 else None
 
     def asks(self, allocation: str) -> tuple[Profile, int, int]:
         """What the profile says for the next job, its nodes, and its wall time in minutes."""

@@ -47,12 +47,12 @@ def minutes(time_s: float, attempt: int, limit_min: int | None, besides_min: int
     return asked if limit_min is None else min(asked, limit_min)
 
 
-def least_minutes(made: Plan, allocation: str, points: Container[str], attempt: int, asked_min: int) -> int:
+def least_minutes(made: Plan, allocation: str, points: Container[str], asked_min: int) -> int:
     """The wall time to which Slurm may shorten a job: enough for its longest repetition and that one's data set."""
     if (longest := forecast.longest(made, points)) is None:
         return asked_min
     alone = forecast.of(made, {allocation: {longest.point: 1}})
-    return max(minutes(alone.time_s + JOB_RESERVE_S, attempt, asked_min, START_MIN), math.ceil(asked_min * LEAST_SHARE))
+    return max(minutes(alone.time_s + JOB_RESERVE_S, 1, asked_min, START_MIN), math.ceil(asked_min * LEAST_SHARE))
 
 
 def no_fit(longest: Longest | None, limit_min: int | None) -> str | None:
