@@ -88,7 +88,7 @@ def _hanging(hosts: Sequence[str], answer: object) -> str:
 
 def lost(why: str) -> AllocationError:
     """The error of an allocation whose agents, or whose Slurm, are gone."""
-    return AllocationError(ExitCode.LOST, f"{why}; what was measured is stored, and another job goes on from there")
+    return AllocationError(ExitCode.LOST, why)
 
 
 class RemoteAgents:
