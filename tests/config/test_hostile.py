@@ -256,7 +256,7 @@ def test_a_working_directory_that_jobs_cannot_take_is_refused_before_anything_is
         monkeypatch.chdir(place)
         Path("x.yaml").write_text(QUICK)
         with pytest.raises(ConfigError) as caught:
-            dag.load(Path("x.yaml"), Path("results"), "srun", site=Profile())
+            dag.load(Path("x.yaml"), Path("results"), Profile(given={"launcher": "srun"}))
         assert f"the character {character}," in str(caught.value)
         assert cli.main(["plan", "x.yaml", "--profile", str(root / "profiles/slurm")]) == 1
         assert f"the character {character}," in capsys.readouterr().err

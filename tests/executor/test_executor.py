@@ -94,7 +94,7 @@ class Campaign:
     results: Path
     left_s: dict[str, float]
     plan_file: Path = Path("plan")
-    site: Profile | None = field(default_factory=Profile)
+    site: Profile = field(default_factory=Profile)
     settled: list[str] = field(default_factory=list)
 
     def nodes(self, allocation: str) -> int:

@@ -19,7 +19,7 @@ class Campaign:
     results: Path
     left_s: dict[str, float] = field(default_factory=lambda: {NAME: 60.0})
     plan_file: Path = Path("plan")
-    site: Profile | None = None
+    site: Profile = field(default_factory=lambda: Profile(slurm=False))
 
     def text(self, allocation: str) -> str:
         return f"{self.left_s[allocation]} left"

@@ -68,11 +68,11 @@ def test_a_plan_announces_the_port_and_refuses_root(
         assert (PORT in shown.out, "without a password" in shown.err) == (opened, refused), by
         assert code or not refused, by
     if uid:
-        assert dag.load(Path("x.yaml"), Path("results"), "srun", site=Profile()).left
+        assert dag.load(Path("x.yaml"), Path("results"), Profile(given={"launcher": "srun"})).left
     else:
         with pytest.raises(ConfigError, match="allow_open_port"):
-            dag.load(Path("x.yaml"), Path("results"), "srun", site=Profile())
-    assert not dag.load(Path("x.yaml"), Path("results"), "direct").left
+            dag.load(Path("x.yaml"), Path("results"), Profile(given={"launcher": "srun"}))
+    assert not dag.load(Path("x.yaml"), Path("results")).left
 
 
 def test_root_may_not_run_it_in_a_job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -23,6 +23,7 @@ import scripted
 from iosweep import dag
 from iosweep.config import sweep_file, sweeps
 from iosweep.errors import ConfigError, Problem
+from iosweep.jobs.profile import Profile
 from iosweep.plan.expand import make_plan
 from iosweep.plan.model import Plan, Point
 from iosweep.programs import find
@@ -384,7 +385,7 @@ class Campaign(Allocation):
         with pytest.MonkeyPatch.context() as patch:
             patch.setenv("PATH", self.path)
             find.sha256.cache_clear()
-            found = dag.load(self.file, self.results.parent, "mpiexec")
+            found = dag.load(self.file, self.results.parent, Profile(given={"launcher": "mpiexec"}, slurm=False))
         find.sha256.cache_clear()
         return found
 

@@ -29,6 +29,8 @@ from iosweep.results.remaining import Remaining
 from iosweep.results.store import Store
 from spack import spack_yaml
 
+SRUN, HERE = Profile(given={"launcher": "srun"}), Profile(slurm=False)
+
 
 def load(directory: Path, *, nodes: tuple[int, ...] = (1,), **arguments: Any) -> dag.Dag:
     read(directory, document(axes={"nodes": list(nodes), "queue_depth": [1, 16]}))
@@ -54,7 +56,7 @@ def test_ranks_that_the_launcher_does_not_start(tmp_path: Path) -> None:
     sweep = document(tool="ior", phases=["seq_read"], axes={"threads_per_node": [1, 4]}, options={"file_size": "16m"})
     read(tmp_path, sweep)
     for launcher, points in (("direct", "1 point, 1 repetition"), ("mpiexec", "2 points, 2 repetitions")):
-        found = dag.load(tmp_path / "x.yaml", tmp_path / "results", launcher)
+        found = dag.load(tmp_path / "x.yaml", tmp_path / "results", Profile(given={"launcher": launcher}, slurm=False))
         assert found.text("1-node").startswith(f"1 node: {points} left")
         assert found.launcher.name == launcher
 
@@ -82,7 +84,7 @@ def test_campaign_and_target_from_the_command_line(tmp_path: Path) -> None:
 
 
 def test_what_the_login_node_knows_of_the_tools_of_the_nodes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    cluster: dict[str, Any] = {"launcher": "srun", "site": Profile()}
+    cluster: dict[str, Any] = {"site": SRUN}
     point = load(tmp_path, **cluster).plan.points[0].id
     store = Store(tmp_path / "results" / "quick")
     store.own()
@@ -98,15 +100,13 @@ def test_what_the_login_node_knows_of_the_tools_of_the_nodes(tmp_path: Path, mon
     spy = lambda plan, results, missing, here, only: seen.append(here.tools) or Remaining({}, {}, {})  # noqa: E731
     monkeypatch.setattr(dag.remaining, "find", spy)
     load(tmp_path, **cluster)
-    load(tmp_path, launcher="direct")
+    load(tmp_path)
     assert seen == [{}, {"fio": "0f3a"}]
 
 
-def test_an_unknown_point_or_launcher_and_too_short_jobs_are_refused(tmp_path: Path) -> None:
-    short = {"launcher": "srun", "site": Profile(given={"runtime": 0})}
-    for arguments, where in (
-        ({"only": "qd2"}, "only"), ({"launcher": "dirct"}, "launcher"), (short, "default-resources.runtime")
-    ):  # fmt: skip
+def test_an_unknown_point_and_too_short_jobs_are_refused(tmp_path: Path) -> None:
+    short = {"site": replace(SRUN, given={**SRUN.given, "runtime": 0})}
+    for arguments, where in (({"only": "qd2"}, "only"), (short, "default-resources.runtime")):
         with pytest.raises(ConfigError) as caught:
             load(tmp_path, **arguments)
         assert [problem.where for problem in caught.value.problems] == [where]
@@ -139,8 +139,8 @@ class Site:
         sweep = document(axes={"nodes": [1], "queue_depth": [1, 16]})
         (self.place / "x.yaml").write_text(yaml.safe_dump(sweep | ({"tools": tools} if tools else {}), sort_keys=False))
 
-    def load(self, provider: str = "spack", **arguments: Any) -> dag.Dag:
-        return dag.load(Path("x.yaml"), Path("results"), provider=provider, **arguments)
+    def load(self, provider: str = "spack", site: Profile = HERE) -> dag.Dag:
+        return dag.load(Path("x.yaml"), Path("results"), replace(site, given={**site.given, "tools": provider}))
 
     def left(self, **arguments: Any) -> int:
         """How many points are left."""
@@ -210,7 +210,7 @@ def test_results_of_the_present_build(site: Site) -> None:
 
 def test_results_on_nodes_are_held_to_the_build(site: Site) -> None:
     """What Spack has built is the same everywhere, where what is on the PATH of nodes is not known."""
-    cluster: dict[str, Any] = {"launcher": "srun", "site": Profile()}
+    cluster: dict[str, Any] = {"site": SRUN}
     site.configure(provider="spack")
     site.build(fio="0f3a")
     made = site.load(**cluster).plan
@@ -404,7 +404,7 @@ def test_a_target_without_room_is_seen_in_a_dry_run(tmp_path: Path) -> None:
     target = {"directory": str(tmp_path / "target")}
     read(tmp_path, document(axes=None) | {"target": target, "limits": {"share_of_free": "0%"}})
     file, results = tmp_path / "x.yaml", tmp_path / "results"
-    elsewhere = dag.load(file, results, "srun", site=Profile())  # may see another file system
+    elsewhere = dag.load(file, results, SRUN)  # may see another file system
     assert str(dag.no_room(elsewhere)).startswith(f"does not fit {tmp_path}/target: up to ")
     with pytest.raises(ConfigError, match=r"x\.yaml:\d+: target\.directory: does not fit .*share_of"):
         dag.load(file, results, look=True)

@@ -18,11 +18,11 @@ from typing import Any, NamedTuple
 
 from iosweep import collector, sources
 from iosweep.config import sweep_file
-from iosweep.config.scalars import unknown
 from iosweep.config.sweeps import Config
 from iosweep.errors import Busy, ConfigError, ExitCode, Obstacle, Problem, Refused, Unusable
 from iosweep.files import safe_paths
 from iosweep.jobs import profile, submission
+from iosweep.jobs.profile import Profile
 from iosweep.plan import criteria, forecast
 from iosweep.plan.expand import make_plan
 from iosweep.plan.launchers import Launcher, candidates, launchers
@@ -55,6 +55,8 @@ _WITHOUT_JOBS = (
     *("cleanup_shadow", "conda_cleanup_envs", "conda_create_envs_only", "list_conda_envs"),
     *("container_cleanup_images", "delete_all_output", "delete_temp_output"),
 )
+#: Where there is no profile.
+_HERE = Profile(slurm=False)
 #: The locks of this process: results -> lock.
 _LOCKS: dict[Path, Lock] = {}
 
@@ -70,7 +72,7 @@ class Dag:
     left_s: dict[str, float]  # the time that takes
     coming: Mapping[str, Mapping[str, int]]  # allocation -> point -> repetitions, as far as it can be said
     launcher: Launcher
-    site: profile.Profile | None  # None without a batch system
+    site: Profile
     tools: Environment | None  # where Spack builds them; None if they are on PATH
     plan_damaged: bool
     stale: frozenset[Path]  # outputs of rules that do not fit the store, or are damaged
@@ -133,8 +135,8 @@ class Dag:
         that the plan leaves out."""
         from iosweep.run import target_check
 
-        fstype = target_check.fstype(self.plan.target.directory) if self.plan.accept and not self.site else ""
-        room = no_room(self) if self.site else None
+        fstype = target_check.fstype(self.plan.target.directory) if self.plan.accept and not self.site.slurm else ""
+        room = no_room(self) if self.site.slurm else None
         aside = human_count(self.aside, "stored repetition is", "stored repetitions are")
         leave = f"{aside} of points that the configuration does not have now: kept, and not in tables and report"
         return [*criteria.lines(self.plan, fstype), *([room] if room else []), *([leave] if self.aside else [])]
@@ -160,12 +162,12 @@ class Dag:
         return submission.least_minutes(self.plan, allocation, points, self.minutes(allocation))
 
     def _limit_min(self, allocation: str) -> int | None:
-        return self.site.at(self.nodes(allocation)).limit_min if self.site else None
+        return self.site.at(self.nodes(allocation)).limit_min
 
     @property
     def retries(self) -> int:
         """How often the job of an allocation is submitted again."""
-        if not self.site:
+        if not self.site.slurm:
             return 0
         return max((submission.retries(s, self._limit_min(name)) for name, s in self.left_s.items()), default=0)
 
@@ -185,21 +187,19 @@ class Dag:
 
 class Asked(NamedTuple):
     """What Snakemake was called with, and what its profile says. `given`: values from the command line
-    (sweep_file.GIVEN). `provider`: where tools come from if the configuration does not say so. `runs`: jobs are run."""
+    (sweep_file.GIVEN). `runs`: jobs are run."""
 
     config: Path
     given: Mapping[str, str]
     only: str | None
-    launcher: str
-    provider: str
-    site: profile.Profile | None
+    site: Profile
     dry: bool
     runs: bool
 
     def load(self) -> Dag:
         """The campaign, and what is left of it. For -n on the machine that measures, the target has to be there."""
-        look = self.dry and not self.site
-        return load(self.config, Path("results"), self.launcher, self.only, self.site, self.provider, look, self.given)
+        look = self.dry and not self.site.slurm
+        return load(self.config, Path("results"), self.site, self.only, look, self.given)
 
     @property
     def overrides(self) -> list[str]:
@@ -231,15 +231,13 @@ def asked(workflow: Any) -> Asked:
     site = profile.of(resources, slurm="scheduler" in resources)
     if site.problems:
         written = () if here else _written(_options(sys.argv).profile)
-        raise ConfigError(list(profile.of(resources, True, *written).problems))
+        raise ConfigError(list(profile.of(resources, site.slurm, *written).problems))
     dry = workflow.output_settings.dryrun
     return Asked(
         file.relative_to(Path.cwd()) if file.is_relative_to(Path.cwd()) else file,
         given,
         given.pop("only", None),
-        site.launcher,
-        site.tools,
-        site if site.slurm else None,
+        site,
         dry,
         not dry and runs_jobs(sys.argv),
     )
@@ -303,44 +301,37 @@ def runs_jobs(argv: Sequence[str]) -> bool:
 def load(
     file: Path,
     results: Path,
-    launcher: str = "direct",
+    site: Profile = _HERE,
     only: str | None = None,
-    site: profile.Profile | None = None,
-    provider: str = "path",
     look: bool = False,
     given: Mapping[str, str] | None = None,
 ) -> Dag:
     """Plan a configuration and ask the store. Raises ConfigError.
 
-    `site`: the Slurm cluster that measures. `provider`: where tools come from if the configuration does not say so.
     `given`: values from the command line (sweep_file.GIVEN). `look`: refuse a target that does not exist.
     """
-    if obstacle := submission.working_directory(str(Path.cwd()), bool(site)):
+    if obstacle := submission.working_directory(str(Path.cwd()), site.slurm):
         raise ConfigError([Problem(str(file), 1, "", str(obstacle))])
     configured = sweep_file.read(file, given)
     made = make_plan(configured)
     forecast.refuse(made, configured)
     problems = []
-    known = launchers("slurm" if site else None)
-    if launcher not in known:
-        problems.append(Problem("profile", 0, "launcher", unknown("launcher", launcher, known)))
+    launcher = launchers("slurm" if site.slurm else None)[site.launcher]
     if only and not any(remaining.chosen(only, point) for point in made.points):
         sweeps = ", ".join(sweep.name for sweep in configured.sweeps)
         problems.append(Problem(str(file), 1, "only", f"`{only}` is in no point and no sweep (sweeps: {sweeps})"))
-    if launcher in known and (wrong := submission.open_port(made.points, known[launcher], os.geteuid())):
+    if wrong := submission.open_port(made.points, launcher, os.geteuid()):
         problems.append(Problem(str(file), 1, "allow_open_port", wrong))
-    if provider not in profile.PROVIDERS:
-        problems.append(Problem("profile", 0, "tools", unknown("provider", provider, profile.PROVIDERS)))
     if problems:
         raise ConfigError(problems)
     place, there = None, None
-    if (configured.tools.provider or provider) == "spack":
+    if (configured.tools.provider or site.tools) == "spack":
         place = spack_environment.read(configured)
         try:
             there = spack_environment.read_built(place.file)
         except Unusable as error:
             raise ConfigError([Problem(str(file), 1, "tools", str(error))]) from None
-    found = _of(configured, made, results, known[launcher], only, site, place, there)
+    found = _of(configured, made, results, launcher, only, site, place, there)
     if found.left:
         try:
             Store(found.results).claimed()
@@ -381,7 +372,7 @@ def _of(
     results: Path,
     launcher: Launcher,
     only: str | None,
-    site: profile.Profile | None,
+    site: Profile,
     place: Environment | None,
     there: Built | None,
 ) -> Dag:
@@ -394,10 +385,10 @@ def _of(
     if taken := name_taken(store, made, stored):
         raise ConfigError([configured.documents[0].problem(("campaign",), taken)])
     missing = store.missing()
-    here = _here(made, launcher, bool(site), place, there)
+    here = _here(made, launcher, site.slurm, place, there)
     still = remaining.find(made, stored, missing, here, only)
     found, coming = still.left, still.expected
-    if site and (wrong := submission.too_long(made, {point for points in coming.values() for point in points}, site)):
+    if wrong := submission.too_long(made, {point for points in coming.values() for point in points}, site):
         raise ConfigError(wrong)
     plan_file = folder / "plans" / f"{made.digest}.json"
     store.look()

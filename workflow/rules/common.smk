@@ -19,10 +19,10 @@ def or_exit(function, *arguments):
 
 
 ASKED = or_exit(dag.asked, workflow)
-SITE = ASKED.site  # None on this machine alone
+SITE = ASKED.site
 CAMPAIGN = or_exit(ASKED.load)
 NAME = CAMPAIGN.results.name
-SCHEDULER = ["--scheduler", "slurm"] if SITE else []
+SCHEDULER = ["--scheduler", "slurm"] if SITE.slurm else []
 # Names and text are UTF-8, whatever the locale, and modules are ours, whatever lies in the working directory.
 IOSWEEP = [sys.executable, "-P", "-X", "utf8", "-m", "iosweep"]
 
@@ -48,7 +48,7 @@ def stale(file):
 
 
 def before_anything_runs():
-    if CAMPAIGN.left and not SITE:
+    if CAMPAIGN.left and not SITE.slurm:
         or_exit(dag.see_target, ASKED.config, CAMPAIGN, ASKED.given)
     # Held until this Snakemake ends; its own lock would stay after a kill.
     or_exit(dag.lock, CAMPAIGN.results)

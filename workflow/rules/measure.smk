@@ -17,7 +17,7 @@ rule measure:
         text=lambda wildcards: ATTEMPTS.text(wildcards.allocation),
     params:
         iosweep=lambda _: IOSWEEP,
-        launcher=ASKED.launcher,
+        launcher=SITE.launcher,
         scheduler=SCHEDULER,
         plan=lambda wildcards, output: CAMPAIGN.plan_file,
         only=lambda wildcards, output: (["--only", ASKED.only] if ASKED.only else []),

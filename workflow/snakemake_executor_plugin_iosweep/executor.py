@@ -107,7 +107,7 @@ class Executor(RemoteExecutor):  # type: ignore[misc]  # Snakemake has no types
         found = attempts.handed_over()
         if found is None:
             raise _Ended("the executor iosweep runs the workflow iosweep only")
-        if found.campaign.site is None:  # --default-resources took the place of all that the profile has there
+        if not found.campaign.site.slurm:  # --default-resources took the place of all that the profile has there
             lacking = 'default-resources lack scheduler="slurm" and the rest of profiles/slurm'
             raise _Ended(f"jobs go to Slurm, and {lacking}; change them in the profile. Nothing was run")
         self._attempts = found

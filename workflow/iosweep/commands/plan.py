@@ -19,6 +19,7 @@ from iosweep.config import sweep_file
 from iosweep.config.scalars import unknown
 from iosweep.errors import ConfigError, Problem, Unusable
 from iosweep.jobs import profile, submission
+from iosweep.jobs.profile import Profile
 from iosweep.node import pinning
 from iosweep.plan import forecast
 from iosweep.plan.expand import make_plan
@@ -54,17 +55,17 @@ def run(arguments: Namespace) -> int:
     made = make_plan(configured)
     problems = forecast.over_limits(made, configured)
     try:
-        chosen = profile.read(arguments.profile) if arguments.profile else None
+        chosen = profile.read(arguments.profile) if arguments.profile else Profile(slurm=False)
     except Unusable as error:
         print(error, file=sys.stderr)
         return 1
-    where = _where(chosen, arguments.launcher)
+    where = _where(chosen, arguments.launcher, arguments.profile is not None)
     file = str(arguments.config)
     if wrong := submission.open_port(made.points, where.launcher, os.geteuid()):
         problems.append(Problem(file, 1, "allow_open_port", wrong))
-    if where.site:
+    if where.site.slurm:
         problems += submission.too_long(made, {p.id for p in made.points if not where.lacks(p)}, where.site)
-    if obstacle := submission.working_directory(str(Path.cwd()), bool(where.site)):
+    if obstacle := submission.working_directory(str(Path.cwd()), where.site.slurm):
         raise ConfigError([Problem(file, 1, "", str(obstacle)), *problems])
     fits = True
     if arguments.json:
@@ -73,7 +74,7 @@ def run(arguments: Namespace) -> int:
     elif arguments.commands:
         _print_commands(made, where)
     else:
-        missed = None if where.site else target_check.problem(configured)
+        missed = None if where.site.slurm else target_check.problem(configured)
         if missed and not where.named:
             elsewhere = (
                 f"If the campaign runs on a cluster, use `iosweep plan --profile profiles/slurm {shlex.quote(file)}`."
@@ -81,7 +82,7 @@ def run(arguments: Namespace) -> int:
             said = missed.message if missed.message.endswith("?") else f"{missed.message}."
             missed = replace(missed, message=f"{said} {elsewhere}")
         problems += [missed] if missed else []
-        provider = configured.tools.provider or (chosen.tools if chosen else "path")
+        provider = configured.tools.provider or chosen.tools
         spack = plan_table.spack_tools(configured) if provider == "spack" else None
         fits = plan_table.show(made, where, spack, look=not missed)
     store = Store(campaigns.RESULTS / made.campaign)
@@ -92,16 +93,15 @@ def run(arguments: Namespace) -> int:
     return int(not fits)
 
 
-def _where(chosen: profile.Profile | None, name: str | None) -> Where:
+def _where(chosen: Profile, name: str | None, profiled: bool) -> Where:
     """By a profile, and the name of a launcher, which has precedence. Raises ConfigError."""
-    if chosen is None:
-        return Where((SLURM_LAUNCHERS | LAUNCHERS)[name or "mpiexec"], None, named=name is not None)
     if chosen.problems:
         raise ConfigError(list(chosen.problems))
-    known = SLURM_LAUNCHERS if chosen.slurm else LAUNCHERS
-    if (name := name or chosen.launcher) not in known:
-        raise ConfigError([Problem(chosen.file, 1, "launcher", unknown("launcher", name, known))])
-    return Where(known[name], chosen if chosen.slurm else None, named=True)
+    known = SLURM_LAUNCHERS if chosen.slurm else LAUNCHERS if profiled else SLURM_LAUNCHERS | LAUNCHERS
+    launcher = name or (chosen.launcher if profiled else "mpiexec")
+    if launcher not in known:
+        raise ConfigError([Problem(chosen.file, 1, "launcher", unknown("launcher", launcher, known))])
+    return Where(known[launcher], chosen, named=profiled or name is not None)
 
 
 def _print_commands(made: Plan, where: Where) -> None:

@@ -33,10 +33,10 @@ DEADLINE_S = 5.0
 
 @dataclass(frozen=True)
 class Where:
-    """Where a plan will run. `site`: None without a cluster. `named`: whether a profile or a launcher was named."""
+    """Where a plan will run. `named`: whether a profile or a launcher was named."""
 
     launcher: Launcher
-    site: Profile | None
+    site: Profile
     named: bool
 
     def lacks(self, point: Point) -> str | None:
@@ -73,7 +73,7 @@ def show(made: Plan, where: Where, spack: Collection[str] | None = None, look: b
         return True
     if way := open_way(made):
         prose(f"note: {way}")
-    room = target_check.fits(made, cost, measures_here=not where.site)
+    room = target_check.fits(made, cost, measures_here=not where.site.slurm)
     if room.outcome == "wrong":
         prose(str(Obstacle(room.seen, room.change)), sys.stderr)
     else:
@@ -99,7 +99,7 @@ def _allocations(made: Plan, where: Where) -> Iterator[str]:
     for allocation in made.allocations:
         points, asks = planned[allocation.name], ""
         cost = forecast.of(made, {allocation.name: points})
-        if where.site:
+        if where.site.slurm:
             own = where.site.at(allocation.nodes)
             asked = submission.minutes(cost.time_s, 1, own.limit_min)
             least = submission.least_minutes(made, allocation.name, points, asked)
@@ -150,7 +150,7 @@ def _missing(made: Plan, where: Where, spack: Collection[str] | None) -> Iterato
     """Tools and nodes that points lack on this machine, with this launcher. Starts nothing."""
     if spack is not None and not spack:
         yield "tools: Spack builds them first; `snakemake tools` does that alone"
-    there = " where nodes lack it, too" if where.site else ""
+    there = " where nodes lack it, too" if where.site.slurm else ""
     for tool in (tools()[name] for name in sorted({point.tool for point in made.points})):
         if spack is None and not sha256(tool.name):
             yield f"will be missing{there}: {tool.program} is not on PATH here; get it with {tool.get_it}"

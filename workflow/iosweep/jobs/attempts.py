@@ -36,7 +36,7 @@ class Campaign(Protocol):
     def left_s(self) -> Mapping[str, float]: ...
 
     @property
-    def site(self) -> Profile | None: ...
+    def site(self) -> Profile: ...
 
     def text(self, allocation: str, minutes: int | None = None) -> str: ...
 
@@ -98,7 +98,7 @@ class Attempts:
     def asks(self, allocation: str) -> tuple[Profile, int, int]:
         """What the profile says for the next job, its nodes, and its wall time in minutes."""
         nodes = self.campaign.nodes(allocation)
-        return (self.campaign.site or Profile()).at(nodes), nodes, self.minutes(allocation)
+        return self.campaign.site.at(nodes), nodes, self.minutes(allocation)
 
     def after(self, allocation: str) -> str | None:
         """Number of a job that must be over before the next one."""
@@ -106,7 +106,7 @@ class Attempts:
 
     def text(self, allocation: str) -> str:
         """What is left of an allocation, and what its next job asks for."""
-        asks = self.campaign.site and self.left(allocation)
+        asks = self.campaign.site.slurm and self.left(allocation)
         return self.campaign.text(allocation, self.minutes(allocation) if asks else None)
 
     def bad_nodes(self, allocation: str) -> frozenset[str]:
@@ -146,9 +146,9 @@ class Attempts:
 
     def end(self, failed: Iterable[tuple[str, str | None, Path]], measured: bool) -> list[str]:
         """The last lines of a run that failed or was stopped. `measured`: whether it has measured anything."""
-        site, failed = self.campaign.site, list(failed)
+        failed = list(failed)
         # On one machine, the reason of a runner that measured nothing stands right above.
-        lines = self.reasons(job for job in failed if site or measured or job[1] is None)
+        lines = self.reasons(job for job in failed if self.campaign.site.slurm or measured or job[1] is None)
         if not failed:  # stopped
             lines = [self.campaign.text(allocation) for allocation in sorted(self.campaign.left_s)]
         stored = "what was measured is stored; " if measured else ""

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import yaml
 
 from iosweep.errors import Obstacle, Problem, Unusable
-from iosweep.plan.launchers import SLURM_LAUNCHERS
+from iosweep.plan.launchers import LAUNCHERS, SLURM_LAUNCHERS
 from iosweep.text import did_you_mean
 
 #: As Snakemake looks for them: the highest version wins.
@@ -152,21 +152,21 @@ def of(resources: Mapping[str, object], slurm: bool, file: str = "profile", text
     """From default resources as they are written, and the text that has them, for the lines. Pure."""
     found = _converted(resources)
     given = {name: value for name, value in found.items() if not _FROM.fullmatch(name)}
-    if not slurm:
-        return Profile(file, given, slurm=False)
     larger = {int(m[1]): _converted(_split(value)) for name, value in found.items() if (m := _FROM.fullmatch(name))}
-    wrong = {name: why for name in (*given, "launcher", "scheduler") if (why := _wrong(name, given.get(name)))}
+    checked = (*given, "launcher", "scheduler") if slurm else [name for name in ("launcher", "tools") if name in given]
+    wrong = {name: why for name in checked if (why := _wrong(name, given.get(name), slurm))}
     for least, differs in larger.items():
         for name, value in differs.items():
             same = Obstacle("it is one for all jobs", "write it without a number of nodes")
-            if why := same if name in _SAME_FOR_ALL or _FROM.fullmatch(name) else _wrong(name, value):
+            if why := same if name in _SAME_FOR_ALL or _FROM.fullmatch(name) else _wrong(name, value, slurm):
                 wrong[f"from_{least}_nodes"] = Obstacle(f"{name}: {why.what}", why.remedy)
     problems = sorted((_line(text, name) if text else 0, name, why) for name, why in wrong.items())
     return Profile(
         file,
         {name: value for name, value in given.items() if name not in wrong},
         {least: differs for least, differs in larger.items() if f"from_{least}_nodes" not in wrong},
-        problems=tuple(Problem(file, line, f"default-resources.{name}", *why) for line, name, why in problems),
+        slurm,
+        tuple(Problem(file, line, f"default-resources.{name}", *why) for line, name, why in problems),
     )
 
 
@@ -208,13 +208,13 @@ def _split(value: object) -> dict[str, object]:
     return {name: text for name, _, text in pairs}
 
 
-def _wrong(name: str, value: object) -> Obstacle | None:
+def _wrong(name: str, value: object, slurm: bool) -> Obstacle | None:
     """What is wrong with a default resource, and what would be right; None if nothing is."""
     text = "" if value is None else str(value)
     if why := _unknown(name):
         return why
-    if name == "launcher" and text not in SLURM_LAUNCHERS:
-        return _known(f"unknown launcher `{text}`" if text else "there is none", text, tuple(SLURM_LAUNCHERS))
+    if name == "launcher" and text not in (known := SLURM_LAUNCHERS if slurm else LAUNCHERS):
+        return _known(f"unknown launcher `{text}`" if text else "there is none", text, tuple(known))
     if name == "tools" and text not in PROVIDERS:
         return _known(f"`{text}` is unknown", text, PROVIDERS)
     if name == "scheduler" and text != "slurm":
