@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 import iosweep
 import scripted
@@ -177,7 +178,7 @@ def node(weka: str | None = "", allowed: str = "0-3", configured: str | None = N
     facts = NodeFacts(
         "n2", **four.facts(), reserved_cpus=kept.listed, reserved_sources=kept.sources, cpus_allowed=allowed
     )
-    return NodeAnswer(LUSTRE | target, {"fio": "ab"}, facts)
+    return NodeAnswer(LUSTRE | target, {"fio": "ab"}, {}, facts)
 
 
 def test_a_target_that_a_node_cannot_work_on_or_that_is_another_one_there_is_wrong() -> None:
@@ -195,6 +196,8 @@ def test_a_tool_of_another_build_on_a_node_is_wrong() -> None:
     here = Line("tools", "ok", "/x/fio")
     for hashes, outcome in (({"fio": "ab"}, "ok"), ({"fio": "cd"}, "wrong"), ({"fio": "ab", "ior": "x"}, "wrong")):
         assert nodes.judge_builds(here, hashes, {"n1": node()}).outcome == outcome
+    lacking = structs.replace(node(), absent={"ior": ["libmpi.so.40"]})
+    assert nodes.judge_builds(here, {}, {"n1": node(), "n2": lacking}).outcome == "wrong"
     assert nodes.judge_builds(replace(here, outcome="wrong"), {"fio": "cd"}, {"n1": node()}).seen == "/x/fio"
 
 
@@ -205,7 +208,7 @@ def test_cpus_are_judged_as_a_job_judges_them(tmp_path: Path) -> None:
         (node("3", allowed="0-2"), "strict", 1, "ok"), (node(None), None, 1, "wrong"),
     ):  # fmt: skip
         made = plan_of(tmp_path, pinning, threads)
-        assert nodes.judge_cpus(made, {"n1": own}).outcome == outcome, (own, pinning, threads)
+        assert nodes.judge_cpus(made, {"n1": own})[0].outcome == outcome, (own, pinning, threads)
 
 
 def plan_of(place: Path, pinning: str | None, threads: int) -> Plan:

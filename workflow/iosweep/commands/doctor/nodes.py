@@ -12,7 +12,7 @@ from pathlib import Path
 from iosweep.commands.campaigns import RESULTS
 from iosweep.commands.doctor import this_machine
 from iosweep.config.sweeps import Config
-from iosweep.errors import AllocationError, Conflict, Refused, TargetError, TargetHangs, Unusable
+from iosweep.errors import AllocationError, Conflict, Obstacle, Refused, TargetError, TargetHangs, Unusable
 from iosweep.findings import Line, ok, unchecked, warning, wrong
 from iosweep.hostlist import hosts
 from iosweep.jobs.profile import Profile, read
@@ -23,12 +23,12 @@ from iosweep.programs import find
 from iosweep.programs.find import Program
 from iosweep.run import allocation, remote_agent, target_check
 from iosweep.run import nodes as run_nodes
-from iosweep.run.launching import needs_mpiexec
+from iosweep.run.launching import Commands, needs_mpiexec
 from iosweep.run.remote import RemoteAgents
 from iosweep.run.remote_agent import NodeAnswer
 from iosweep.target import identify, lock
 from iosweep.target.agent import Agent
-from iosweep.tools import tools
+from iosweep.tools import Tool, tools
 
 #: Time limit in seconds of an agent's answer, without a configuration that says it.
 _DEADLINE_S = 30.0
@@ -45,7 +45,7 @@ def look(configured: Config | None, made: Plan | None, directory: Path) -> list[
         deadline_s = made.target.deadline if made else _DEADLINE_S
         with RemoteAgents(job.id, job.hosts, deadline_s) as remote:
             lines = [ok("nodes", f"{hosts(job.hosts)} answered"), _directories(remote)]
-            return lines + (_campaign(configured, made, profile, remote) if configured and made else [])
+            return lines + (_campaign(configured, made, profile, job.id, remote) if configured and made else [])
     except Unusable as error:
         return [wrong("profile", *error.obstacle)]
     except (AllocationError, Refused, TargetError, TargetHangs) as error:
@@ -73,32 +73,44 @@ def _directories(remote: RemoteAgents) -> Line:
     return ok("directory", f"{', '.join(map(str, places))}: the same on {_all(remote.hosts)}")
 
 
-def _campaign(configured: Config, made: Plan, profile: Profile, remote: RemoteAgents) -> list[Line]:
+def _campaign(configured: Config, made: Plan, profile: Profile, job: str, remote: RemoteAgents) -> list[Line]:
     """What a campaign needs of the nodes."""
     launcher = SLURM_LAUNCHERS[profile.launcher]
     built = this_machine.look_for_tools(configured, profile.tools)
-    used = [tools()[name] for name in sorted({point.tool for point in made.points})]
+    search = built.search if built else None
+    used = [tools()[name] for name in sorted({point.tool for point in made.points})] if not built or search else []
+    lines = [built.line] if built else []
     with Agent(this_machine.VERSION_S) as agent:
-        search = built.search if built else None
-        found = {tool.name: find.find(tool, agent.run, search) for tool in used} if not built or search else {}
-        hydra = needs_mpiexec(launcher, [tool for tool in used if tool.mpi], search)
+        found = {tool.name: find.find(tool, agent.run, search) for tool in used}
+        hydra = needs_mpiexec(launcher, used, search)
         on_target = target_check.lock_problem(agent, made.target.directory, made.target.lock)
-    programs = {name: one for name, one in found.items() if isinstance(one, Program)}
-    versions = {name: (one.path, one.version) for name, one in programs.items()}
-    answers = remote.answers(remote_agent.facts, made.target.directory, versions, made.cpus.reserved)
-    nodes = {host: answer for host, answer in answers.items() if isinstance(answer, NodeAnswer)}
-    lines = [judge_target(answers)]
-    lines.append(this_machine.space(made) if lines[0].outcome == "ok" else unchecked("space", "see target"))
-    if built:
-        lines.append(built.line)
-    if not found:
-        lines.append(unchecked("tools", "they are not built yet; see Spack"))
-    else:
-        here = this_machine.judged(found, hydra)
-        lines.append(judge_builds(here, {name: one.sha256 for name, one in programs.items()}, nodes))
-    if len(nodes) == len(answers):
-        lines.append(judge_cpus(made, nodes))
+        programs = {name: one for name, one in found.items() if isinstance(one, Program)}
+        versions = {name: (one.path, one.version) for name, one in programs.items()}
+        answers = remote.answers(remote_agent.facts, made.target.directory, versions, made.cpus.reserved)
+        lines.append(judge_target(answers))
+        lines.append(this_machine.space(made) if lines[-1].outcome == "ok" else unchecked("space", "see target"))
+        nodes = {host: answer for host, answer in answers.items() if isinstance(answer, NodeAnswer)}
+        if used:
+            hashes = {name: one.sha256 for name, one in programs.items()}
+            lines.append(judge_builds(this_machine.judged(found, hydra), hashes, nodes))
+        if len(nodes) == len(answers):
+            line, pinned = judge_cpus(made, nodes)
+            lines.append(line)
+            ranks = [tool for tool in used if tool.mpi and tool.name in programs]
+            if pinned and ranks and not isinstance(hydra, Obstacle):
+                with tempfile.TemporaryDirectory(prefix=".iosweep-doctor-", dir=Path.cwd()) as place:
+                    scratch = Path(place) / allocation.SCRATCH
+                    commands = Commands(agent, launcher, scratch, hydra, programs, job, remote, pinned)
+                    lines.append(_ranks(commands, ranks, remote.hosts))
     return [*lines, _exclusion(profile.license, made.target.lock, on_target, remote)]
+
+
+def _ranks(commands: Commands, used: Sequence[Tool], names: Sequence[str]) -> Line:
+    """Whether the launcher starts ranks of the tools on all nodes, as one program."""
+    if wrongs := [why for tool in used if (why := commands.no_start(tool))]:
+        return wrong("MPI", "; ".join(wrongs), "")
+    started = ", ".join(tool.name for tool in used)
+    return ok("MPI", f"launcher {commands.launcher.name} starts ranks of {started} on {_all(names)}")
 
 
 def judge_target(answers: Mapping[str, NodeAnswer | Exception]) -> Line:
@@ -118,25 +130,31 @@ def judge_target(answers: Mapping[str, NodeAnswer | Exception]) -> Line:
 
 
 def judge_builds(here: Line, hashes: Mapping[str, str], nodes: Mapping[str, NodeAnswer]) -> Line:
-    """`here`: the tools of the first node. Whether the others have the same."""
+    """`here`: the tools of the first node. Whether the others have the same, and all libraries are there."""
+    lacks = {
+        host: f"{name} needs {', '.join(those)}" for host, one in nodes.items() for name, those in one.absent.items()
+    }
+    if lacks:
+        return wrong("tools", f"{_each(lacks)}, which is not found there", "install it on all nodes")
     unlike = {host: why for host, one in nodes.items() if (why := run_nodes.other_build(hashes, one.builds))}
     if here.outcome == "ok" and unlike:
         return wrong("tools", _each(unlike), "have the same build on all nodes, under the same path")
     return here
 
 
-def judge_cpus(made: Plan, nodes: Mapping[str, NodeAnswer]) -> Line:
-    """Whether ranks can be bound to CPUs that are not reserved, and are not more than these."""
+def judge_cpus(made: Plan, nodes: Mapping[str, NodeAnswer]) -> tuple[Line, pinning.Pinning | None]:
+    """Whether ranks can be bound to CPUs that are not reserved, and are not more than these; None if they cannot."""
     try:
         decided = pinning.decide(made.cpus, {host: answer.node for host, answer in nodes.items()}, slurm=True)
     except Conflict as error:
-        return wrong("CPUs", str(error), "")
+        return wrong("CPUs", str(error), ""), None
     most = max((point.tasks // point.nodes for point in made.points if tools()[point.tool].mpi), default=0)
     if few := decided.lacks(most):
-        return wrong("CPUs", few, "")
-    usable = ", ".join(f"{host} {len(cpus)}" for host, cpus in decided.usable_of.items())
-    notes = [note.removeprefix("note: ") for note in decided.notes]
-    return warning("CPUs", "; ".join(notes), "") if notes else ok("CPUs", f"usable: {usable}")
+        return wrong("CPUs", few, ""), decided
+    if decided.notes:
+        return warning("CPUs", "; ".join(note.removeprefix("note: ") for note in decided.notes), ""), decided
+    usable = _each({host: f"{len(cpus)} usable" for host, cpus in decided.usable_of.items()})
+    return ok("CPUs", usable), decided
 
 
 def _exclusion(license: str | None, directory: str | None, on_target: str | None, remote: RemoteAgents) -> Line:
