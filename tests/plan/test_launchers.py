@@ -53,6 +53,8 @@ def point(tool: str, nodes: int = 1, threads: int = 1) -> Point:
         (SLURM_LAUNCHERS["srun-pmix"], 3, ("b7", "b1", "b9"),
          [*STEP, "--mpi=pmix", "--nodes=3", "--nodelist=b[7,1,9]", "--ntasks=3", "--ntasks-per-node=1"]),
         (SLURM_LAUNCHERS["mpiexec"], 4, ("n1", "n2"), [*HYDRA, "-hosts", "n1,n2", "-ppn", "2", "-n", "4"]),
+        (SLURM_LAUNCHERS["mpirun"], 4, ("n1", "n2"),
+         ["/x/mpiexec", "--map-by", "slot", "--bind-to", "none", "--host", "n1:2,n2:2", "-n", "4"]),
     ],
 )  # fmt: skip
 def test_ranks_are_started_by_the_launcher_and_fio_as_it_is(
@@ -113,14 +115,15 @@ def test_ranks_are_bound_to_their_cpus_in_the_words_of_taskset_and_hydra(
 
 
 @pytest.mark.local
-def test_a_rank_has_its_cpus_before_the_tool_begins_whatever_slurm_binds() -> None:
+@pytest.mark.parametrize(("launcher", "local"), [("srun", "SLURM_LOCALID"), ("mpirun", "OMPI_COMM_WORLD_LOCAL_RANK")])
+def test_a_rank_has_its_cpus_before_the_tool_begins_whatever_slurm_binds(launcher: str, local: str) -> None:
     cpus = sorted(os.sched_getaffinity(0))
     wanted = [{cpus[-1]}, {cpus[0]}, {cpus[0], cpus[-1]}]
     tell = [sys.executable, "-c", "import os, sys; print(sorted(os.sched_getaffinity(0)), sys.argv[1])", "$HOME; '*"]
-    argv = SRUN.argv(tell, True, 3, "", ("n1",), Binding(tuple(map(frozenset, wanted))))
+    argv = SLURM_LAUNCHERS[launcher].argv(tell, True, 3, "", ("n1",), Binding(tuple(map(frozenset, wanted))))
     command = argv[argv.index("/bin/sh") :]
     for rank, own in enumerate([*wanted, None]):  # the last is beyond the list
-        done = subprocess.run(command, env=os.environ | {"SLURM_LOCALID": str(rank)}, capture_output=True, text=True)
+        done = subprocess.run(command, env=os.environ | {local: str(rank)}, capture_output=True, text=True)
         said = f"{sorted(own)} $HOME; '*\n" if own else ""
         assert (bool(done.returncode), done.stdout) == (own is None, said)
 
@@ -191,6 +194,20 @@ def test_fio_on_several_nodes_has_a_seed_and_a_directory_for_each(tmp_path: Path
 # Which mpiexec
 
 HYDRA_SAYS = "printf 'HYDRA build details:\\n    Version:                                 4.1\\n    CC: gcc\\n'"
+
+
+@pytest.mark.local
+def test_the_first_mpirun_of_open_mpi_on_path_is_taken_and_none_of_another(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", f"{tmp_path / 'venv'}:{tmp_path / 'site'}")
+    find = launch.mpiexec.__wrapped__
+    for folder, printed in (("venv", HYDRA_SAYS), ("site", "echo 'mpirun (Open MPI) 5.0.6'")):
+        assert isinstance(find(None, launch.OPEN_MPI), Obstacle)
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "mpirun").write_text(f"#!/bin/sh\n{printed}\n")
+        (tmp_path / folder / "mpirun").chmod(0o755)
+    assert find(None, launch.OPEN_MPI) == Mpiexec(f"{tmp_path}/site/mpirun", "5.0.6")
 
 
 @pytest.mark.local

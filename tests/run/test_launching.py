@@ -170,6 +170,13 @@ def test_times_of_several_nodes_are_of_one_clock(agent: Agent, tmp_path: Path) -
     )
 
 
+def test_open_mpi_is_told_all_nodes_of_the_job_or_it_would_start_on_others(agent: Agent, tmp_path: Path) -> None:
+    remote: Any = Agents()
+    commands = Commands(agent, SLURM_LAUNCHERS["mpirun"], tmp_path / "scratch", None, program(), "12", remote)
+    told = ["/usr/bin/env", "SLURM_JOBID=12", "SLURM_NODELIST=n[1-3]", "SLURM_TASKS_PER_NODE=2(x3)"]
+    assert commands.argv(tool(mpi=True), ["sh"], 2, ("n2",))[:4] == told
+
+
 # On the nodes of a job
 
 SCRIPT = 'echo "$SLURMD_NODENAME $1"; pwd; echo "$1 failed" >&2; exit $2'

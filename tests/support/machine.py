@@ -326,7 +326,7 @@ class Scripted(Allocation):
                 patch.setattr(process, "keep_to", _keep_to)
                 patch.setattr(process, "adopt_orphans", lambda: None)
                 for module in (launchers, launching):
-                    patch.setattr(module, "mpiexec", lambda search=None: machine.mpiexec)
+                    patch.setattr(module, "mpiexec", lambda *_: machine.mpiexec)
                 patch.setattr(builds, "_output", lambda *_: "")  # no package manager knows the scripted tools
                 patch.setattr(remote_agent, "absent", lambda path: [])  # they have no libraries
                 yield

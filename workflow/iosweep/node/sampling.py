@@ -31,7 +31,10 @@ _COST = 1 / 150
 #: overloaded one, or who starts them, may still wait for a CPU by then, but hardly for so much longer.
 _SETTLED_S, _STARVED_S = 0.2, 2.0
 #: Programs that start ranks, and are not ranks themselves.
-_LAUNCHERS = ("srun", "slurmstepd", "mpiexec", "mpiexec.hydra", "hydra_pmi_proxy", "hydra_bstrap_proxy")
+_LAUNCHERS = (
+    *("srun", "slurmstepd", "mpiexec", "mpiexec.hydra", "hydra_pmi_proxy", "hydra_bstrap_proxy"),
+    *("mpirun", "orterun", "orted", "prterun", "prte", "prted"),
+)
 #: Commands that the runner starts in the meantime.
 _ASKED = ("scontrol", "squeue", "scancel", "sbatch", "sacct")
 _NOT_OURS = frozenset((*_LAUNCHERS, *_ASKED))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import re
 import shutil
 import subprocess
 import sysconfig
@@ -19,19 +21,45 @@ from iosweep.tools import tools
 
 
 @dataclass(frozen=True)
+class Manager:
+    """The process manager of an MPI library. `says`: pattern of what its program prints, with the version.
+    `remedy`: how to get it."""
+
+    mpi: str
+    names: tuple[str, ...]
+    says: str
+    remedy: str
+
+
+HYDRA = Manager(
+    "MPICH",
+    ("mpiexec.hydra", "mpiexec"),
+    r"(?s)HYDRA(?:.*?Version: *(\S+))?",
+    "`make venv` installs one, as do apt-get install mpich and Spack",
+)
+OPEN_MPI = Manager(
+    "Open MPI",
+    ("mpirun.openmpi", "mpirun"),
+    r"\(Open(?:RTE| MPI)\) (\S+)",
+    "load its module before snakemake starts, or set another launcher",
+)
+
+
+@dataclass(frozen=True)
 class Launcher:
     """`nodes`: most nodes that it reaches; `ranks`: most MPI ranks that it starts. None: as many as are asked for.
 
-    `allocated`: it starts ranks on the nodes of a Slurm allocation, else on this machine. `pmi`: how srun and MPI find
-    each other (`srun --mpi`); None where hydra starts the ranks. `mpi`: the library that it is for.
+    `allocated`: it starts ranks on the nodes of a Slurm allocation, else on this machine. `mpi`: the library that it is
+    for. `manager`: what starts the ranks; None: srun, and `pmi` is how it and MPI find each other (`srun --mpi`).
     """
 
     name: str
     nodes: int | None
     ranks: int | None
     allocated: bool = False
-    pmi: str | None = None
     mpi: str = "MPICH"
+    manager: Manager | None = None
+    pmi: str | None = None
 
     def argv(
         self,
@@ -52,14 +80,18 @@ class Launcher:
         per_node = tasks // max(1, len(hosts))
         if binding and len(binding.ranks) != per_node:  # a list that is too short leaves the others unbound, silently
             raise ValueError(f"{per_node} ranks on a node, and CPUs for {len(binding.ranks)}")
-        if self.pmi is None:
+        if self.manager is HYDRA:
             bound = ["-bind-to", "user:" + ",".join(map(_hydra, binding.ranks))] if binding else []
             if not self.allocated:
                 return [mpiexec, *_LOCAL, *bound, "-n", str(tasks), *command]
             over = ("-hosts", ",".join(hosts), "-ppn", str(per_node))
             return [mpiexec, *_ALLOCATED, *bound, *over, "-n", str(tasks), *command]
         placed = (f"--nodes={len(hosts)}", f"--nodelist={folded(hosts)}", f"--ntasks={tasks}")
-        bound = ["/bin/sh", "-c", _BIND, " ".join(map(listed, binding.ranks))] if binding else []
+        rank = "OMPI_COMM_WORLD_LOCAL_RANK" if self.manager else "SLURM_LOCALID"
+        bound = ["/bin/sh", "-c", _BIND % rank, " ".join(map(listed, binding.ranks))] if binding else []
+        if self.manager is OPEN_MPI:
+            over = ("--host", ",".join(f"{host}:{per_node}" for host in hosts), "-n", str(tasks))
+            return [mpiexec, "--map-by", "slot", "--bind-to", "none", *over, *bound, *command]
         return ["srun", *_STEP, f"--mpi={self.pmi}", *placed, f"--ntasks-per-node={per_node}", *bound, *command]
 
     def opens_port(self, point: Point) -> bool:
@@ -96,7 +128,7 @@ _ALLOCATED = ("-launcher", "slurm", "-rmk", "user")
 _STEP = ("--overlap", "--overcommit", "--distribution=block", "--cpu-bind=none", "--kill-on-bad-exit=1")
 #: Binds a rank, and becomes the command: rank k of a node gets the CPU list k of $0. Not by srun's --cpu-bind: without
 #: TaskPlugin=task/affinity, as many sites have it, that does nothing and says so to nobody.
-_BIND = 'k=$SLURM_LOCALID; for cpus in $0; do [ $k = 0 ] && exec taskset -c $cpus "$@"; k=$((k-1)); done; exit 1'
+_BIND = 'k=$%s; for cpus in $0; do [ $k = 0 ] && exec taskset -c $cpus "$@"; k=$((k-1)); done; exit 1'
 
 
 def _hydra(cpus: CpuSet) -> str:
@@ -107,15 +139,16 @@ def _hydra(cpus: CpuSet) -> str:
 #: On this machine: `direct` starts tools as they are, `mpiexec` those with MPI by MPICH's hydra.
 LAUNCHERS = {
     launcher.name: launcher
-    for launcher in (Launcher("direct", nodes=1, ranks=1), Launcher("mpiexec", nodes=1, ranks=None))
+    for launcher in (Launcher("direct", nodes=1, ranks=1), Launcher("mpiexec", nodes=1, ranks=None, manager=HYDRA))
 }
-#: On the nodes of a Slurm job: by srun, with either of the two ways that MPI libraries know, or by hydra.
+#: On the nodes of a Slurm job: by srun, with either of the two ways that MPI libraries know, or by their own managers.
 SLURM_LAUNCHERS = {
     launcher.name: launcher
     for launcher in (
         Launcher("srun", nodes=None, ranks=None, allocated=True, pmi="pmi2"),
         Launcher("srun-pmix", nodes=None, ranks=None, allocated=True, pmi="pmix", mpi="Open MPI"),
-        Launcher("mpiexec", nodes=None, ranks=None, allocated=True),
+        Launcher("mpiexec", nodes=None, ranks=None, allocated=True, manager=HYDRA),
+        Launcher("mpirun", nodes=None, ranks=None, allocated=True, manager=OPEN_MPI, mpi="Open MPI"),
     )
 }
 
@@ -137,38 +170,38 @@ def subset(hosts: Sequence[str], nodes: int, repetition: int) -> tuple[str, ...]
 
 @dataclass(frozen=True)
 class Mpiexec:
-    """MPICH's process manager."""
+    """The program of a process manager."""
 
     path: str
     version: str
 
 
-def candidates(search: str | None = None) -> list[str]:
-    """What may be hydra, in order: on PATH, or beside our Python (it comes with the lock); with `search` only in these
-    directories, for ranks of one MPI are not those of another. Starts nothing."""
-    places = [("mpiexec.hydra", search), ("mpiexec", search)]
-    if search is None:
+def candidates(search: str | None = None, manager: Manager | None = HYDRA) -> list[str]:
+    """What may be the manager's program, in order: on PATH, or hydra beside our Python (it comes with the lock); with
+    `search` only in these directories, for ranks of one MPI are not those of another. Starts nothing."""
+    names, folders = manager.names if manager else (), search.split(os.pathsep) if search else os.get_exec_path()
+    places = [(name, folder) for name in names for folder in folders]
+    if search is None and manager is HYDRA:
         places.append(("mpiexec", sysconfig.get_path("scripts")))
-    return [path for name, folder in places if (path := shutil.which(name, path=folder))]
+    return list(dict.fromkeys(path for name, folder in places if (path := shutil.which(name, path=folder))))
 
 
 @cache
-def mpiexec(search: str | None = None) -> Mpiexec | Obstacle:
-    """The first hydra there is, or why there is none. `search`: as for `candidates`."""
+def mpiexec(search: str | None = None, manager: Manager = HYDRA) -> Mpiexec | Obstacle:
+    """The first program of the manager, or why there is none. `search`: as for `candidates`."""
     seen = []
-    for path in candidates(search):
+    for path in candidates(search, manager):
         try:
             printed = subprocess.run(
                 [path, "--version"], capture_output=True, text=True, timeout=30, check=False
             ).stdout
         except (OSError, subprocess.TimeoutExpired, UnicodeDecodeError):
             printed = ""
-        if "HYDRA" in printed:
-            version = next((line.split(":", 1)[1].strip() for line in printed.splitlines() if "Version:" in line), "")
-            return Mpiexec(str(Path(path)), version)
+        if found := re.search(manager.says, printed):
+            return Mpiexec(str(Path(path)), found[1] or "")
         seen.append(path)
-    found = f" ({', '.join(seen)} is another's)" if seen else ""
+    others = f" ({', '.join(seen)} is another's)" if seen else ""
+    kind = f"{manager.names[-1]} of {manager.mpi}"
     if search is not None:
-        return Obstacle(f"there is no mpiexec of MPICH with the tools{found}")
-    remedy = "`make venv` installs one, as do apt-get install mpich and Spack"
-    return Obstacle(f"there is no mpiexec of MPICH{found}", remedy)
+        return Obstacle(f"there is no {kind} with the tools{others}")
+    return Obstacle(f"there is no {kind}{others}", manager.remedy)

@@ -134,7 +134,8 @@ def _remote_agents(request: Request) -> AbstractContextManager[RemoteAgents | No
 def _measure(setup: Setup) -> None:
     store = setup.store
     found = binaries.find_all(setup)
-    here = remaining.Here(found.hashes(), setup.request.launcher, mpiexec=candidates(setup.search))
+    launcher = setup.request.launcher
+    here = remaining.Here(found.hashes(), launcher, mpiexec=candidates(setup.search, launcher.manager))
     work = Work(setup, here, store.results())
     setup.note(*store.named())
     if not work.left():

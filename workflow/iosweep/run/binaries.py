@@ -53,7 +53,7 @@ def find_all(setup: Setup) -> Binaries:
             return Missing(Needs(tool=point.tool, sha256=sha), program.reason)
         if tools()[point.tool].mpi and isinstance(mpiexec, Obstacle):
             reason = f"the launcher {launcher.name} cannot be used: {mpiexec}"
-            return Missing(Needs(mpiexec=tuple(candidates(search))), reason)
+            return Missing(Needs(mpiexec=tuple(candidates(search, launcher.manager))), reason)
         return None
 
     stored = setup.store.missing()

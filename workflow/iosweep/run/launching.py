@@ -15,6 +15,7 @@ import msgspec
 
 from iosweep.errors import AllocationError, ExitCode, Obstacle, Unanswered
 from iosweep.files import safe_paths
+from iosweep.hostlist import folded
 from iosweep.node import load, monitor, process, progress
 from iosweep.node.cpu_record import Load, Looks
 from iosweep.node.cpus import NO_CPUS, listed
@@ -23,7 +24,7 @@ from iosweep.node.pinning import Binding, Pinning
 from iosweep.node.process import Completed
 from iosweep.node.sampling import Wanted
 from iosweep.node.watching import Watched
-from iosweep.plan.launchers import SLURM_LAUNCHERS, Launcher, Mpiexec, mpiexec
+from iosweep.plan.launchers import OPEN_MPI, SLURM_LAUNCHERS, Launcher, Mpiexec, mpiexec
 from iosweep.programs.find import Program, mpi
 from iosweep.run import remote_agent
 from iosweep.run.remote import RemoteAgents, lost
@@ -79,8 +80,19 @@ class Commands:
             exact += tool.bound(binding.ranks)
         if tool.mpi and self.launcher.allocated and process.TOKEN in os.environ:
             exact = ["/usr/bin/env", "-u", process.TOKEN, *exact]  # srun needs it, ranks must not have it
-        hydra = self.mpiexec.path if self.mpiexec else "mpiexec"
-        return self.launcher.argv(exact, tool.mpi, tasks, hydra, hosts, binding)
+        manager = self.mpiexec.path if self.mpiexec else "mpiexec"
+        argv = self.launcher.argv(exact, tool.mpi, tasks, manager, hosts, binding)
+        if (
+            tool.mpi and self.launcher.manager is OPEN_MPI and self.remote
+        ):  # of Slurm's variables it needs more than we keep
+            there, slots = self.remote.hosts, tasks // len(hosts)
+            job = (
+                f"SLURM_JOBID={self.job}",
+                f"SLURM_NODELIST={folded(there)}",
+                f"SLURM_TASKS_PER_NODE={slots}(x{len(there)})",
+            )
+            argv = ["/usr/bin/env", *job, *argv]
+        return argv
 
     def binding(self, tool: Tool, tasks: int, hosts: Sequence[str]) -> Binding | None:
         """The CPUs of each node's ranks or workers; None if they are not bound."""
@@ -346,9 +358,9 @@ def _wait_for(there: Callable[[], bool]) -> None:
 def needs_mpiexec(launcher: Launcher, tools: Sequence[Tool], search: str | None = None) -> Mpiexec | Obstacle | None:
     """The mpiexec for these tools; None if none is needed, or the reason why there is none. `search`: directories in
     place of PATH."""
-    if launcher.ranks is not None or launcher.pmi or not any(tool.mpi for tool in tools):
+    if launcher.manager is None or not any(tool.mpi for tool in tools):
         return None
-    return mpiexec(search)
+    return mpiexec(search, launcher.manager)
 
 
 class SeenOnNodes(NamedTuple):
