@@ -71,12 +71,18 @@ def head(state: Path, name: str) -> None:
     # Last: what anybody mounts here from now on is mounted on every node, as a file system of a cluster is.
     run("mount", "--make-rshared", "/")
 
-    munge = (f"--key-file={state}/munge.key", f"--seed-file={state}/munge.seed")
-    munged = start("munged", "--foreground", "--force", *munge)
-    wait(munged, lambda: Path("/run/munge/munge.socket.2").is_socket())
+    munge(state, name)
     if (state / "db").exists():
         accounting(state)
     wait(start("slurmctld", "-D"), lambda: listens(6817))
+
+
+def munge(state: Path, name: str) -> None:
+    """A munged of its own: one that two nodes share takes the second that asks for a credential for an attacker, and
+    Slurm from 23.11 on then starts no step on two nodes."""
+    files = (f"--key-file={state}/munge.key", f"--seed-file={state}/munge-{name}.seed")
+    munged = start("munged", "--foreground", "--force", *files)
+    wait(munged, lambda: Path("/run/munge/munge.socket.2").is_socket())
 
 
 def accounting(state: Path) -> None:
@@ -92,8 +98,10 @@ def accounting(state: Path) -> None:
 
 
 def node(state: Path, name: str) -> None:
-    """One link to the bridge, and slurmd."""
+    """One link to the bridge, munged and slurmd."""
     link(state, name)
+    run("mount", "-t", "tmpfs", "-o", "mode=0755", "tmpfs", "/run/munge")
+    munge(state, name)
     wait(start("slurmd", "-D"), lambda: listens(6818))
 
 
