@@ -10,7 +10,7 @@ LEAST: dict[str, object] = {"scheduler": "slurm", "launcher": "srun"}
 
 def test_jobs_of_many_nodes_may_ask_for_something_else() -> None:
     found = profile.of(
-        LEAST | {"slurm_partition": "a,b", "runtime": "24h", "mem": "64G", "qos": 7, "wckey": None,
+        LEAST | {"slurm_partition": "a,b", "runtime": "24h", "mem_mb": "64000", "qos": 7, "wckey": None,
                  "from_65_nodes": "runtime=6h reservation=", "from_17_nodes": "slurm_partition=large runtime=12h"},
         slurm=True,
     )  # fmt: skip

@@ -91,7 +91,7 @@ def test_the_command_that_submits_a_job() -> None:
     assert {"--time=30", "--time-min=2", "--exclude=n[1-3],n9"} < set(sbatch(1, least=2, exclude="n[1-3]"))
     assert not any("--time-min" in option for option in sbatch(1, least=30))
     assert "comment of the site" in sbatch(1, comment="of the site")
-    given = {"slurm_account": 4711, "constraint": "ib&(a|b)", "mem": "9G", "qos": "", "licenses": "pfs:1"}
+    given = {"slurm_account": 4711, "constraint": "ib&(a|b)", "mem_mb": "9000", "qos": "", "licenses": "pfs:1"}
     assert sbatch(1, **given)[-4:] == ["--account=4711", "--constraint=ib&(a|b)", "--licenses=pfs:1", "--mem=9000"]
 
 

@@ -105,7 +105,7 @@ def test_what_the_login_node_knows_of_the_tools_of_the_nodes(tmp_path: Path, mon
 
 
 def test_an_unknown_point_and_too_short_jobs_are_refused(tmp_path: Path) -> None:
-    short = {"site": replace(SRUN, given={**SRUN.given, "runtime": 0})}
+    short = {"site": replace(SRUN, given={**SRUN.given, "runtime": -1})}
     for arguments, where in (({"only": "qd2"}, "only"), (short, "default-resources.runtime")):
         with pytest.raises(ConfigError) as caught:
             load(tmp_path, **arguments)

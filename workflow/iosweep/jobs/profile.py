@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -29,7 +28,7 @@ LONGEST_POLL_S = 20
 
 
 class _Key(NamedTuple):
-    """A default resource that becomes an option of sbatch: what its value has to be, and an example."""
+    """A default resource: the option of sbatch that it becomes if it does, what its value has to be, and an example."""
 
     option: str
     form: str
@@ -38,8 +37,8 @@ class _Key(NamedTuple):
 
 _NAME, _NODES = r"[\w.@+-]+", r"[\w.,\[\]-]+"
 _LIST = rf"{_NAME}(,{_NAME})*"
-#: In the order of the command.
-_OPTIONS = {
+#: Those of sbatch in the order of the command.
+_KEYS = {
     "slurm_partition": _Key("partition", _LIST, "compute, or a,b for the first that can"),
     "slurm_account": _Key("account", _NAME, "one of yours (`sacctmgr show associations user=$USER`)"),
     "qos": _Key("qos", _LIST, "one that `sacctmgr show qos` has"),
@@ -48,6 +47,7 @@ _OPTIONS = {
     "gres": _Key("gres", r"[\w.:,/=-]+", "gpu:2"),
     "gpus": _Key("gpus", r"[\w.:,-]+", "4"),
     "licenses": _Key("licenses", rf"{_NAME}(:\d{{1,6}})?(,{_NAME}(:\d{{1,6}})?)*", "one of `scontrol show licenses`"),
+    "mem_mb": _Key("mem", r"\d+", "a number of MB, such as 64000"),
     "mem_mb_per_cpu": _Key("mem-per-cpu", r"\d+", "a number of MB"),
     "exclude": _Key("exclude", _NODES, "nodes, such as n[1-3],n7"),
     "nodelist": _Key("nodelist", _NODES, "nodes, such as n[1-3],n7"),
@@ -56,10 +56,13 @@ _OPTIONS = {
     "wckey": _Key("wckey", rf"\*?{_NAME}", "one of yours"),
     "mail_user": _Key("mail-user", r"[\w.@+,-]+", "an address"),
     "mail_type": _Key("mail-type", r"\w+(,\w+)*", "END,FAIL"),
+    "comment": _Key("", r"[^|\x00-\x1f\x7f]*", "text on one line, without |"),
+    "runtime": _Key("", r"[1-9]\d*", "minutes, or for example 12h"),
+    "launcher": _Key("", "|".join(SLURM_LAUNCHERS), f"one of {', '.join(SLURM_LAUNCHERS)}"),
+    "tools": _Key("", "spack|path", "spack or path"),
+    "scheduler": _Key("", "slurm", '"slurm": without, the workflow would take the cluster for one machine'),
 }
-#: Other names in a profile's default-resources: those that a site fills in, and Snakemake's.
-_OTHERS = ("runtime", "mem_mb", "mem", "launcher", "tools", "scheduler", "comment", *("disk_mb", "disk", "tmpdir"))
-_KNOWN = (*_OPTIONS, *_OTHERS, "from_17_nodes")
+_KNOWN = (*_KEYS, "disk_mb", "disk", "tmpdir", "from_17_nodes")  # Snakemake adds the first of these
 #: What differs for jobs of so many nodes and more, as `slurm_partition=large qos=long`.
 _FROM = re.compile(r"from_([1-9]\d*)_nodes")
 _SAME_FOR_ALL = ("launcher", "tools", "scheduler")
@@ -70,13 +73,12 @@ _OURS = (
     *("nodes", "slurm_extra", "mpi", "tasks", "ntasks", "tasks_per_node", "tasks_per_gpu", "cpus_per_task"),
     *("exclusive", "overcommit", "dependency", "job_name", "output"),
 )
+_NEEDED = ("launcher", "scheduler")
 #: Keys beside default-resources that are ours (ExecutorSettings).
 _OF_EXECUTOR = ("iosweep-poll-seconds",)
-#: Where tools come from, if the configuration does not say it.
-PROVIDERS = ("spack", "path")
 #: What people write, where the nearest name is another one.
 _MEANT = {"time": "runtime", "walltime": "runtime", "time_limit": "runtime", "memory": "mem_mb"} | {
-    "slurm_qos": "qos", "queue": "slurm_partition", "feature": "constraint", "mpirun": "mpiexec", "hydra": "mpiexec"
+    "slurm_qos": "qos", "queue": "slurm_partition", "feature": "constraint"
 }  # fmt: skip
 
 
@@ -120,13 +122,12 @@ class Profile:
     @property
     def limit_min(self) -> int | None:
         """The longest wall time of one job, in minutes."""
-        limit = self.given.get("runtime")
-        return limit if isinstance(limit, int) else None
+        return int(self._text("runtime") or 0) or None
 
     @property
     def memory_mb(self) -> int:
         """On each node; 0 asks for none."""
-        return int(str(self.given.get("mem_mb") or 0))
+        return int(self._text("mem_mb") or 0)
 
     @property
     def launcher(self) -> str:
@@ -140,12 +141,8 @@ class Profile:
     @property
     def options(self) -> list[str]:
         """Options of sbatch, except those by which jobs differ."""
-        found = [f"--{key.option}={value}" for name, key in _OPTIONS.items() if (value := self._text(name))]
-        return [*found, f"--mem={self.memory_mb}"] if self.memory_mb and not self._text("mem_mb_per_cpu") else found
-
-    def wrong(self, name: str) -> bool:
-        """Whether a default resource is, so that nothing can be said of what depends on it."""
-        return any(problem.where == f"default-resources.{name}" for problem in self.problems)
+        given = {key.option: self._text(name) for name, key in _KEYS.items() if key.option}
+        return [f"--{option}={value}" for option, value in given.items() if value]
 
 
 def of(resources: Mapping[str, object], slurm: bool, file: str = "profile", text: str = "") -> Profile:
@@ -153,7 +150,7 @@ def of(resources: Mapping[str, object], slurm: bool, file: str = "profile", text
     found = _converted(resources)
     given = {name: value for name, value in found.items() if not _FROM.fullmatch(name)}
     larger = {int(m[1]): _converted(_split(value)) for name, value in found.items() if (m := _FROM.fullmatch(name))}
-    checked = (*given, "launcher", "scheduler") if slurm else [name for name in ("launcher", "tools") if name in given]
+    checked = (*given, *_NEEDED) if slurm else [name for name in ("launcher", "tools") if name in given]
     wrong = {name: why for name in checked if (why := _wrong(name, given.get(name), slurm))}
     for least, differs in larger.items():
         for name, value in differs.items():
@@ -193,14 +190,10 @@ def read(directory: Path) -> Profile:
 
 
 def _converted(resources: Mapping[str, object]) -> dict[str, object]:
-    """Without quotes, `runtime` in minutes, and `mem` as MB; as they are where that fails."""
+    """Without quotes, numbers as such, and `runtime` in minutes; as they are where that fails."""
     found = {str(k): v.strip().strip("\"'") if isinstance(v, str) else v for k, v in resources.items()}
-    if (limit := found.get("runtime")) is not None:
-        found["runtime"] = minutes(limit) or limit
-    if memory := _mb(found.get("mem")):
-        del found["mem"]
-        found["mem_mb"] = memory
-    return found
+    found = {name: int(v) if isinstance(v, str) and v.isdecimal() else v for name, v in found.items()}
+    return found if "runtime" not in found else found | {"runtime": minutes(found["runtime"]) or found["runtime"]}
 
 
 def _split(value: object) -> dict[str, object]:
@@ -210,28 +203,16 @@ def _split(value: object) -> dict[str, object]:
 
 def _wrong(name: str, value: object, slurm: bool) -> Obstacle | None:
     """What is wrong with a default resource, and what would be right; None if nothing is."""
-    text = "" if value is None else str(value)
     if why := _unknown(name):
         return why
-    if name == "launcher" and text not in (known := SLURM_LAUNCHERS if slurm else LAUNCHERS):
-        return _known(f"unknown launcher `{text}`" if text else "there is none", text, tuple(known))
-    if name == "tools" and text not in PROVIDERS:
-        return _known(f"`{text}` is unknown", text, PROVIDERS)
-    if name == "scheduler" and text != "slurm":
-        return Obstacle('write scheduler="slurm"', "the workflow would take the cluster for one machine")
-    if not text:
+    key, text = _KEYS.get(name), "" if value is None else str(value)
+    if name == "launcher" and not slurm:
+        key = _Key("", "|".join(LAUNCHERS), f"one of {', '.join(LAUNCHERS)}")
+    if key is None or re.fullmatch(key.form, text, re.ASCII) or not (text or name in _NEEDED):
         return None
-    if name == "runtime" and not (isinstance(value, int) and value > 0):
-        means = slurm_minutes(text)
-        example = f"write runtime={spelt(means)}" if means else "write minutes, or for example runtime=12h"
-        return Obstacle(f"`{text}` is not a time", example)
-    if name in ("mem_mb", "mem") and not text.isdigit():
-        return Obstacle(f"`{text}` is not a number of MB", "write for example mem_mb=64000, or mem=64G")
-    if name == "comment" and ("|" in text or not text.isprintable()):
-        return Obstacle("it has a | or a character that cannot be printed", "leave that out")
-    if (key := _OPTIONS.get(name)) and not re.fullmatch(key.form, text, re.ASCII):
-        return Obstacle(f"sbatch --{key.option} takes no `{text}`", f"write {key.example}")
-    return None
+    means = slurm_minutes(text) if name == "runtime" else None
+    example = spelt(means) if means else key.example
+    return Obstacle(f"it cannot be `{text}`" if text else "there is none", f"write {example}")
 
 
 def _unknown(name: str) -> Obstacle | None:
@@ -243,19 +224,10 @@ def _unknown(name: str) -> Obstacle | None:
         return Obstacle(lost, "leave it out, and set SLURM_CLUSTERS to that cluster where snakemake is called")
     if name in _KNOWN or _FROM.fullmatch(name):
         return None
-    near = _near(name, _KNOWN)
-    return Obstacle("unknown", near) if near else _known("unknown", name, _KNOWN)
-
-
-def _known(what: str, name: str, known: tuple[str, ...]) -> Obstacle:
-    near, names = _near(name, known), f"(known: {', '.join(known)})"
-    return Obstacle(what, f"{near} {names}") if near else Obstacle(f"{what} {names}")
-
-
-def _near(name: str, known: tuple[str, ...]) -> str:
     plain = name.replace("-", "_").removeprefix("slurm_").removeprefix("iosweep_")
-    meant = next((one for one in (_MEANT.get(name), plain, f"slurm_{plain}") if one in known), None)
-    return (f"; did you mean `{meant}`?" if meant else did_you_mean(name, known)).removeprefix("; ")
+    meant = next((one for one in (_MEANT.get(name), plain, f"slurm_{plain}") if one in _KNOWN), None)
+    near = f"did you mean `{meant}`?" if meant else did_you_mean(name, _KNOWN).removeprefix("; ")
+    return Obstacle("unknown", near or f"known are {', '.join(_KNOWN)}")
 
 
 def _line(text: str, name: str) -> int:
@@ -297,12 +269,3 @@ def _file(directory: Path) -> Path | None:
     except OSError:
         return None
     return max(((int(m[2] or 0), m[1] == "profile", file) for m, file in named if m), default=(0, False, None))[2]
-
-
-def _mb(size: object) -> int:
-    """`64G`, as Snakemake takes `mem`, in MB; 0 without."""
-    match = re.fullmatch(r"([\d.]+)\s*([KMGT])?(i?)B?", str(size), re.IGNORECASE)
-    if not match:
-        return 0
-    unit = float((1024 if match[3] else 1000) ** " KMGT".index((match[2] or "M").upper()))
-    return math.ceil(float(match[1]) * unit / 1e6)
