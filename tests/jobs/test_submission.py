@@ -53,15 +53,6 @@ def test_slurm_may_shorten_a_job_to_its_longest_repetition(tmp_path: Path) -> No
     assert submission.least_minutes(plan, "1-node", (), 12) == 12
 
 
-def test_more_ranks_than_a_node_has_cpus_are_known_before(tmp_path: Path) -> None:
-    for given, cpus, few in (
-        ({}, 8, False), ({}, 7, True), ({"cpus": {"reserved": "0-1"}}, 9, True), ({"pinning": "verify"}, 1, False),
-        ({"cpus": {"oversubscribe": True}}, 1, False),
-    ):  # fmt: skip
-        ior = document(tool="ior", phases=["seq_read"], axes={"threads_per_node": [1, 8]}, options={"file_size": "16m"})
-        assert (submission.crowded(make(tmp_path, ior | given), cpus) is not None) == few, (given, cpus)
-
-
 def test_what_does_not_fit_a_job_is_known_before() -> None:
     """A phase or the whole of a repetition: each is measured in one job, which keeps 10 s to end in."""
     phase, whole = Longest("p", 7201, 7200), Longest("p", 7202, 1800)

@@ -56,7 +56,7 @@ _KEYS = {
     "wckey": _Key("wckey", rf"\*?{_NAME}", "one of yours"),
     "mail_user": _Key("mail-user", r"[\w.@+,-]+", "an address"),
     "mail_type": _Key("mail-type", r"\w+(,\w+)*", "END,FAIL"),
-    "comment": _Key("", r"[^|\x00-\x1f\x7f]*", "text on one line, without |"),
+    "comment": _Key("", r"(?!(.*\s)?[A-Z]\w*=)[^|\x00-\x1f\x7f]*", "one line, without | and Name="),
     "runtime": _Key("", r"[1-9]\d*", "minutes, or for example 12h"),
     "launcher": _Key("", "|".join(SLURM_LAUNCHERS), f"one of {', '.join(SLURM_LAUNCHERS)}"),
     "tools": _Key("", "spack|path", "spack or path"),

@@ -9,8 +9,6 @@ from dataclasses import dataclass, replace
 
 from iosweep.errors import Obstacle, Problem
 from iosweep.jobs.profile import Profile, slurm_minutes, spelt
-from iosweep.node import pinning
-from iosweep.node.cpus import parse
 from iosweep.plan import forecast
 from iosweep.plan.forecast import Longest
 from iosweep.plan.launchers import Launcher
@@ -18,7 +16,6 @@ from iosweep.plan.model import Plan, Point
 from iosweep.results.campaign_documents import Refusal
 from iosweep.slurm import query
 from iosweep.text import human_count, printable
-from iosweep.tools import tools
 from iosweep.units import human_duration
 
 #: More than the forecast, which knows neither how slow data sets are written nor how many repetitions `until` takes,
@@ -281,21 +278,6 @@ def meaning(said: str, memory_mb: int = 0) -> str:
     if memory_mb and query.is_without_nodes(said):
         return f"mem_mb={memory_mb} in the profile may be more than a node has (`sinfo --format=%n,%m`); or {_FEWER}"
     return change
-
-
-def crowded(made: Plan, cpus: int) -> Obstacle | None:
-    """Why points of a plan cannot be measured on nodes with so many CPUs; None if all can. Pure.
-
-    CPUs that the nodes keep for themselves are known to them only.
-    """
-    usable = cpus - len(parse(made.cpus.reserved or ""))
-    if pinning.mode(made.cpus, allocated=True) not in pinning.BINDS or made.cpus.oversubscribe:
-        return None
-    ranks = {p.id: p.tasks // p.nodes for p in made.points if tools()[p.tool].mpi}
-    if not (many := [count for count in ranks.values() if count > usable]):
-        return None
-    what = f"{human_count(len(many), 'point')} with up to {max(many)} ranks on a node of {usable} usable CPUs"
-    return Obstacle(f"{what} will be missing", pinning.FEWER_RANKS)
 
 
 def open_port(points: Iterable[Point], launcher: Launcher, uid: int) -> str | None:

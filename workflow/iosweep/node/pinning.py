@@ -30,8 +30,6 @@ _T = TypeVar("_T")
 Mode = Literal["off", "verify", "enforce", "strict"]
 #: Modes in which ranks and workers are bound.
 BINDS: tuple[Mode, ...] = ("enforce", "strict")
-#: What to do where a node has fewer CPUs than ranks.
-FEWER_RANKS = "fewer threads_per_node, or `cpus: {oversubscribe: true}`, or `pinning: verify`"
 
 
 class CpuSettings(Part, frozen=True, kw_only=True):
@@ -96,7 +94,10 @@ class Pinning:
         if self.mode not in BINDS or ranks <= len(self.usable) or self.settings.oversubscribe:
             return None
         have = f"{human_count(len(self.usable), 'usable CPU')} ({listed(self.usable)})"
-        return f"{human_count(ranks, 'rank')} on a node with {have}: {FEWER_RANKS}"
+        return (
+            f"{human_count(ranks, 'rank')} on a node with {have}: fewer threads_per_node, or `cpus: {{oversubscribe:"
+            " true}`, or `pinning: verify`"
+        )
 
     def record(self, binding: Binding | None, seen: Mapping[str, Looks] | None, mpi: bool = True) -> CpuRecord | None:
         """What a result keeps of a command (docs/store.md). `seen`: host -> Sampler.end(). None: not sampled."""
