@@ -58,6 +58,8 @@ class Slurm:
     scripts: list[str | None] = field(default_factory=list)
     answers: bool = True
     refuses: str = ""
+    #: sbatch takes this many jobs without saying so
+    silent: int = 0
 
     def ask(self, argv: list[str], deadline_s: float = 0, both: bool = False, script: str | None = None) -> str:
         self.asked.append(list(argv))
@@ -70,7 +72,7 @@ class Slurm:
             )
             return "\n".join(rows)
         if argv[0] == "sbatch":
-            if self.refuses and ("--test-only" in argv or script):
+            if self.refuses:
                 raise Unanswered(f"sbatch failed (exit code 1): {self.refuses}", self.refuses)
             if "--test-only" in argv:
                 return ""
@@ -78,10 +80,14 @@ class Slurm:
             self.comments[number] = argv[argv.index("--comment") + 1]
             self.jobs[number] = ["PENDING", "Resources"]
             self.scripts.append(script)
+            if self.silent:
+                self.silent -= 1
+                raise Unanswered("sbatch did not answer within 120 s")
             return f"{number};cluster\n"
         if argv[0] == "scancel":
-            for number in argv[1:]:
-                self.jobs[number][0] = "CANCELLED"
+            for number, job in self.jobs.items():
+                if number in argv or argv[1].startswith("--name=iosweep_"):
+                    job[0] = "CANCELLED"
             return ""
         raise Unanswered(f"{argv[0]} is not here")
 
@@ -158,6 +164,7 @@ class Run:
 
     def start(self) -> None:
         self.make().run_jobs(set(self.jobs))
+        wait_for(lambda: len(self.slurm.jobs) == 2)
 
     def over(self, *jobs: Job) -> None:
         """Wait until these are reported as failed."""
@@ -214,6 +221,7 @@ def test_a_manifest_ends_a_job_though_slurm_does_not_answer(run: Run) -> None:
     run.make()
     run.slurm.answers = False
     run.executor.run_jobs(set(run.jobs))
+    wait_for(lambda: len(run.slurm.jobs) == 2)
     small = run.jobs[1]
     small.measured()
     wait_for(lambda: run.done == [small])
@@ -239,7 +247,7 @@ def test_a_job_that_can_never_start_is_canceled_and_not_tried_again(run: Run, sa
     large = run.jobs[0]
     run.over(large)
     assert said().count("(PartitionNodeLimit)") == 1
-    assert run.slurm.of("scancel") == [["scancel", "8"]]
+    assert run.slurm.of("scancel", "8")
     refusal = run.store.documents(Refusal)["2-node"]
     assert (refusal.lasting, "PartitionNodeLimit" in refusal.reason) == (True, True)
     assert large.attempt > large.restart_times + 1
@@ -256,6 +264,7 @@ def test_the_reason_of_a_job_that_failed_is_told_and_the_next_is_kept_off_its_no
     assert (small.errors, small.attempt) == ([], 2)  # in place of Snakemake's page
     assert run.attempts.bad_nodes("1-node") == {"n1"}
     run.executor.run_jobs([small])
+    wait_for(lambda: len(run.slurm.jobs) == 3)
     assert "--exclude=n1" in run.slurm.of("--parsable")[-1]
 
 
@@ -283,10 +292,47 @@ def test_what_jobs_of_an_earlier_run_have_measured_is_not_submitted(run: Run) ->
         run.make()
     run.executor.run_jobs(set(run.jobs))
     assert (run.done, run.campaign.settled) == ([small], ["1-node"])
+    wait_for(lambda: len(run.slurm.jobs) == 1)
     assert list(run.slurm.comments.values())[1:] == ["iosweep_weka_2-node"]
 
 
-def test_ctrl_c_cancels_every_job(run: Run) -> None:
+def test_ctrl_c_cancels_every_job_and_none_is_submitted_later(run: Run) -> None:
     run.start()
     run.executor.cancel_jobs([])  # the list of the base class is empty during a look
-    assert run.slurm.of("scancel") == [["scancel", "7", "8"]]
+    assert {state for state, _ in run.slurm.jobs.values()} == {"CANCELLED"}
+    run.executor.run_jobs(set(run.jobs))
+    assert not run.executor.wait_thread.is_alive()
+
+
+def test_too_many_queued_jobs_are_waited_for_and_cost_no_retry(run: Run, said: Said) -> None:
+    """Slurm is asked once for an answer of squeue, about the first job alone; it is told once."""
+    run.slurm.refuses = "QOSMaxSubmitJobPerUserLimit; Batch job submission failed: Job violates accounting/QOS policy"
+    run.make().run_jobs(set(run.jobs))
+    wait_for(lambda: len(run.slurm.of("squeue")) > 5)
+    asked = run.slurm.of("sbatch")[2:]
+    assert {argv[argv.index("--comment") + 1] for argv in asked} == {"iosweep_weka_1-node"}
+    assert len(asked) <= 1 + len(run.slurm.of("squeue"))
+    assert (said().count("QOSMaxSubmitJobPerUserLimit"), run.failed) == (1, [])
+    run.slurm.refuses = ""
+    wait_for(lambda: len(run.slurm.jobs) == 2)
+    assert list(run.slurm.comments.values()) == ["iosweep_weka_1-node", "iosweep_weka_2-node"]
+    assert {job.attempt for job in run.jobs} == {1}
+
+
+def test_what_slurm_has_taken_without_saying_so_is_found_and_not_submitted_again(run: Run) -> None:
+    run.slurm.silent = 1
+    run.start()
+    run.slurm.jobs = {id: ["COMPLETED", "None"] for id in run.slurm.jobs}
+    wait_for(lambda: set(run.done) == set(run.jobs))
+    assert (len(run.slurm.jobs), run.failed) == (2, [])
+
+
+def test_what_sbatch_refuses_is_tried_again_once_slurm_says_that_it_has_no_such_job(run: Run, said: Said) -> None:
+    run.make()
+    run.slurm.refuses, run.slurm.answers = "Socket timed out on send/recv operation", False
+    run.executor.run_jobs(set(run.jobs))
+    wait_for(lambda: "squeue failed" in said())
+    assert run.failed == []
+    run.slurm.answers = True
+    run.over(run.jobs[1])
+    assert run.jobs[1].attempt == 2

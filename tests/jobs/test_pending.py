@@ -48,6 +48,20 @@ def test_only_reasons_that_nothing_ends_are_taken_for_such() -> None:
     assert [reason for reason in PASSING if pending.remedy(reason)] == []
 
 
+def test_more_nodes_than_a_user_may_have_at_a_time_are_never_given(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The numbers are those of the job's QOS and its partition's; of two, the larger one may be what counts."""
+    job = replace(WAITS, reason="QOSMaxNodePerUserLimit", nodes=3)
+    limits = (
+        "QOS=a GrpTRES=cpu=N(0),node=1(0) User Limits= ann(9)={MaxJobsPU=N(0) MaxTRESPU=cpu=N(0),node=%s(0),mem=N(0)}\n"
+    )
+    for of_job, of_partition, waits in ((2, "N", False), (3, "N", True), (2, 4, True), ("N", "N", True)):
+        printed = {"job": "JobId=12 QOS=a Partition=p", "partition": "PartitionName=p QoS=b"}
+        printed["assoc_mgr"] = limits % of_job + limits % of_partition
+        monkeypatch.setattr(query, "ask", lambda argv, printed=printed: printed[argv[3]])
+        assert (pending.too_many_nodes(job) is None) == waits, (of_job, of_partition)
+        assert pending.too_many_nodes(replace(job, reason="Priority")) is None
+
+
 def test_what_waits_for_ever_is_ended_once_that_lasts() -> None:
     watch, bad = Watch("weka", "/d"), replace(WAITS, reason="PartitionConfig")
     assert watch.look([bad], 0) == ([], [])
@@ -55,7 +69,7 @@ def test_what_waits_for_ever_is_ended_once_that_lasts() -> None:
     assert watch.look([bad], 6) == ([], [])
     [(job, why)], told = watch.look([bad], 12)
     assert (job, told) == (bad, [])
-    assert "PartitionConfig" in why
+    assert why == pending.remedy("PartitionConfig")
     lists = Watch("weka", "/d", lists=True)  # squeue shows why one of several partitions does not take it
     assert [lists.look([bad], now_s)[0] for now_s in (0, 6, 12)] == [[], [], []]
 
@@ -129,7 +143,8 @@ def test_what_slurm_would_refuse_or_never_start_is_told_before_anything_is_submi
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """What has to wait for nodes that are down is not refused."""
-    no = {word: Unanswered("failed", word) for word in ("Invalid license specification", TOO_MANY)}
+    full = "QOSMaxSubmitJobPerUserLimit"
+    no = {word: Unanswered("failed", word) for word in ("Invalid license specification", TOO_MANY, full)}
     cases: list[tuple[dict[str, str | Unanswered], int, str | None, str]] = [
         ({"scontrol": PARTITIONS, "sbatch": ""}, 100, "4 nodes at most", ""),
         ({"scontrol": PARTITIONS, "sbatch": ""}, 4, None, ""),
@@ -139,6 +154,7 @@ def test_what_slurm_would_refuse_or_never_start_is_told_before_anything_is_submi
         ({"scontrol": PARTITIONS, "sbatch": no["Invalid license specification"]}, 4, "set licenses", ""),
         ({"scontrol": PARTITIONS, "sbatch": no[TOO_MANY], "sinfo": "6|drained\n2|idle\n"}, 4, None, "6 drained"),
         ({"scontrol": PARTITIONS, "sbatch": no[TOO_MANY]}, 4, "mem_mb=9 ", ""),
+        ({"scontrol": PARTITIONS, "sbatch": no[full]}, 4, None, ""),
     ]
     for says, nodes, why, note in cases:
         slurm = Slurm(says)

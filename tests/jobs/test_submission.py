@@ -105,6 +105,9 @@ def test_what_a_partition_would_let_wait_for_ever(snapshot: SnapshotAssertion) -
         (4, 61, SMALL, True),
         (4, 61, replace(SMALL, limit_min=20), True),  # where a repetition would not fit
         (1, 1, replace(SMALL, state="DOWN"), True),
+        (1, 1, replace(SMALL, least_nodes=2), True),
+        (1, 1, replace(SMALL, shared="FORCE:4"), True),
+        (1, 1, replace(SMALL, shared="YES:4"), False),
     ):
         found = submission.beyond(nodes, minutes, Longest("p", 1500, 300), limits)
         assert (found is not None) == waits, (nodes, minutes, limits)
@@ -121,7 +124,33 @@ REFUSED = (
     "sbatch: error: Memory specification can not be satisfied",
     "allocation failure: Invalid qos specification",
     "something new",
+    "Node count specification invalid",
+    # a greeting, a limit of the QOS, and the verdict on it; the last that says something counts
+    *(
+        f"Welcome, your account has 9 h; {limit}; Batch job submission failed: Job violates accounting/QOS policy"
+        " (job submit limit, user's size and/or time limits)"
+        for limit in ("QOSMinNode", "QOSMaxNodePerUserLimit", "AssocMaxWallDurationPerJobLimit", "QOSMaxCpuPerJobLimit")
+    ),
 )
+#: What many queued jobs are the reason of (22.05 to 26.05), and what not.
+FULL = (
+    *("QOSMaxSubmitJobPerUserLimit", "AssocMaxSubmitJobLimit", "QOSGrpSubmitJobsLimit", "MaxSubmitJobsPerAccount"),
+    "Slurm temporarily unable to accept job, sleeping and retrying", "Slurm job queue full, sleeping and retrying",
+    "allocation failure: Resource temporarily unavailable", "MaxJobCount limit reached",
+)  # fmt: skip
+FEDERATION = (
+    "Federation: fed\nSelf:       lab:10.77.0.1:6817 ID:1 FedState:ACTIVE Features:\nSibling:    lab2:::0 ID:2\n"
+)
+
+
+def test_only_too_many_queued_jobs_are_waited_for() -> None:
+    assert [said for said in FULL if not submission.is_full(f"hello; {said}")] == []
+    assert [said for said in REFUSED if submission.is_full(said)] == []
+
+
+def test_a_federation_is_known_by_its_name_and_this_cluster() -> None:
+    assert submission.federated("") is None
+    assert "SLURM_CLUSTERS=lab`" in (submission.federated(FEDERATION) or "")
 
 
 def test_what_to_do_when_sbatch_refuses(snapshot: SnapshotAssertion) -> None:

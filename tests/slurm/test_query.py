@@ -42,7 +42,7 @@ class Says:
         self.printed: str | Unanswered = ""
         self.asked: list[list[str]] = []
 
-    def ask(self, argv: Sequence[str]) -> str:
+    def ask(self, argv: Sequence[str], *_: object, **__: object) -> str:
         self.asked.append(list(argv))
         if isinstance(self.printed, Unanswered):
             raise self.printed
@@ -72,8 +72,14 @@ def test_a_job_that_runs_and_one_that_waits(says: Says) -> None:
 
 def test_a_job_lives_until_slurm_says_that_it_is_over(says: Says) -> None:
     """A job that cannot be seen is not over; one that Slurm does not know is."""
-    alive = ("PENDING", "RUNNING", "SUSPENDED", "CONFIGURING", "COMPLETING", "STAGE_OUT", "REQUEUED", "REQUEUE_HOLD")
-    over = ("COMPLETED", "CANCELLED", "FAILED", "TIMEOUT", "NODE_FAIL", "PREEMPTED", "BOOT_FAIL", "OUT_OF_MEMORY", "")
+    alive = (
+        *("PENDING", "RUNNING", "SUSPENDED", "CONFIGURING", "COMPLETING", "STAGE_OUT", "REQUEUED", "REQUEUE_HOLD"),
+        *("STOPPED", "SIGNALING", "REQUEUE_FED", "RESIZING", "SPECIAL_EXIT", "RESV_DEL_HOLD", "EXPEDITING", "REVOKED"),
+    )
+    over = (
+        *("COMPLETED", "CANCELLED", "FAILED", "TIMEOUT", "NODE_FAIL", "PREEMPTED", "BOOT_FAIL", "OUT_OF_MEMORY"),
+        *("DEADLINE", "(null)"),
+    )
     for state in (*alive, *over):
         says.printed = RUNNING.replace("RUNNING", state)
         assert query.lives("1") is (state in alive), state
@@ -82,6 +88,32 @@ def test_a_job_lives_until_slurm_says_that_it_is_over(says: Says) -> None:
     says.printed = Unanswered("failed", "slurm_load_jobs error: Unable to contact slurm controller")
     with pytest.raises(Unanswered):
         query.lives("1")
+
+
+def test_the_reason_of_a_refusal_is_found_behind_what_a_site_prints() -> None:
+    """`slurm.log_user` of job_submit.lua prints as an error where a job is refused."""
+    hello, no = "sbatch: error: Welcome, your account has 9 h\n", "Invalid license specification"
+    node = "allocation failure: Requested node configuration is not available\n"
+    for stderr, said in (
+        (f"sbatch: error: {no}\n", no), (f"*** hello ***\n\nsbatch: error: {no}\nsbatch: error: {no}\n", no),
+        (f"{hello}{node}", f"Welcome, your account has 9 h; {node.strip()}"), (" hello\n of two\n", "hello; of two"),
+        ("slurm_load_jobs error: Invalid job id specified\n", "slurm_load_jobs error: Invalid job id specified"),
+    ):  # fmt: skip
+        assert query.reason(stderr) == said
+    assert query.is_without_nodes(query.reason(hello + node))
+
+
+def test_of_what_sbatch_prints_the_line_that_is_a_number_is_the_job(says: Says) -> None:
+    for printed, number in (
+        ("12\n", "12"), ("12;lab\n", "12"), ("----\n 2 nodes of 128\nquota 12 of 99\n12\nbye\n", "12"),
+        ("hello\n", None), ("", None), ("9\n12\n", None),
+    ):  # fmt: skip
+        says.printed = printed
+        if number:
+            assert query.submit(["sbatch"], "") == number
+        else:
+            with pytest.raises(Unanswered):
+                query.submit(["sbatch"], "")
 
 
 def test_all_jobs_whatever_their_users_have_written_in_them(says: Says) -> None:
@@ -156,7 +188,7 @@ def test_a_command_of_slurm_is_asked_in_its_own_words_and_within_a_deadline(
     squeue('echo "$SLURM_TIME_FORMAT $LC_ALL $SLURM_CONF $*"; cat; echo e >&2')  # without a script there is no input
     assert query.ask(["squeue", "-a b"]) == "%s C /etc/other -a b\n"
     assert query.ask(["squeue"], both=True, script="in\n") == "%s C /etc/other \nin\ne\n"
-    for printed, said in ((r"\n  why \nmore\n", "why"), ("", "it says nothing")):
+    for printed, said in ((r"\n  why \nmore\n", "why; more"), ("", "it says nothing")):
         squeue(f"echo partly; printf '{printed}' >&2; exit 3")
         with pytest.raises(Unanswered) as failed:
             query.ask(["squeue", "-a"])

@@ -58,7 +58,7 @@ class ConfigError(Exception):
 class Unanswered(Exception):
     """A command of Slurm or WEKA gave no answer.
 
-    `said`: the command's own first line about it, empty if the command did not start or did not end in time.
+    `said`: the command's own words about it, empty if the command did not start or did not end in time.
     """
 
     def __init__(self, message: str, said: str = ""):

@@ -10,13 +10,13 @@ import os
 import shlex
 import time
 import uuid
-from collections.abc import AsyncGenerator, Collection, Iterable, Mapping
+from collections.abc import AsyncGenerator, Collection, Iterable
 from functools import partial
 from pathlib import Path
-from typing import Protocol
 
 from snakemake_interface_executor_plugins.executors.base import SubmittedJobInfo
 from snakemake_interface_executor_plugins.executors.remote import RemoteExecutor
+from snakemake_interface_executor_plugins.jobs import SingleJobExecutorInterface as MeasureJob
 
 from iosweep.errors import ConfigError, Unanswered
 from iosweep.jobs import attempts, pending, submission
@@ -45,38 +45,13 @@ exec {command}
 """
 
 
-class MeasureJob(Protocol):
-    """What is used of a job of Snakemake's."""
-
-    attempt: int
-    restart_times: int
-
-    @property
-    def name(self) -> str: ...
-
-    @property
-    def wildcards_dict(self) -> Mapping[str, str]: ...
-
-    @property
-    def input(self) -> Iterable[str]: ...
-
-    @property
-    def output(self) -> Iterable[str]: ...
-
-    @property
-    def log(self) -> Iterable[str]: ...
-
-    @property
-    def shellcmd(self) -> str: ...
-
-
 def script(job: MeasureJob, plan: Path) -> str:
     files = " ".join(shlex.quote(str(file)) for file in (plan, *job.input))
     return _SCRIPT.format(inputs=files, command=job.shellcmd.strip())
 
 
 def allocation_of(job: MeasureJob) -> str:
-    return job.wildcards_dict["allocation"]
+    return str(job.wildcards_dict["allocation"])
 
 
 def _manifest(job: MeasureJob) -> Path:
@@ -102,6 +77,8 @@ class _Ended(SystemExit):
 class Executor(RemoteExecutor):  # type: ignore[misc]  # Snakemake has no types
     """The executor of the profile for Slurm."""
 
+    _unsent: dict[str, MeasureJob] = {}  # noqa: RUF012  # the base class looks for jobs before `__post_init__`
+
     def __post_init__(self) -> None:
         """Before any rule runs: wait for jobs of an earlier run, and try what would be submitted."""
         found = attempts.handed_over()
@@ -114,11 +91,16 @@ class Executor(RemoteExecutor):  # type: ignore[misc]  # Snakemake has no types
         self._campaign = found.campaign.results.name
         self._run = f"iosweep_{uuid.uuid4()}"  # the name of all its jobs: singleton serializes them by it
         self._poller, self._next_s, self._pause_s, self._silent = Poller(), 0.0, FIRST_POLL_S, False
-        self._about: frozenset[str] = frozenset()  # jobs that were submitted before Slurm was asked
+        #: Allocation -> job to be submitted, in order. Of these: those that sbatch has refused (Slurm may have them
+        #: nevertheless); and whether it refuses them for now, and when that was told.
+        self._unsent = {}
+        self._unsure: set[str] = set()
+        self._full, self._told_s = False, -pending.AGAIN_S
+        self._jobs: dict[str, MeasureJob] = {}  # all that were submitted, by number
+        self._about: frozenset[str] = frozenset()  # jobs, and unsure ones, of before Slurm was asked
         jobs = [job for job in self.dag.needrun_jobs() if job.name == RULE]
         lists = any("," in (found.asks(allocation_of(job))[0].partition or "") for job in jobs)
         self._watch = pending.Watch(self._campaign, os.path.realpath(Path.cwd()), lists)
-        self._live: dict[str, MeasureJob] = {}
         self._explained: set[str | None] = set()
         self._next: dict[MeasureJob, Next] = {}
         if "SLURM_JOB_ID" in os.environ:  # its options would become those of our jobs
@@ -152,11 +134,17 @@ class Executor(RemoteExecutor):  # type: ignore[misc]  # Snakemake has no types
             raise _Ended("\n".join([*lines, "nothing was submitted"]))
         self._attempts.begin(map(allocation_of, jobs))
 
+    def _allocation(self, job: Job) -> str:
+        return query.allocation_of(job.comment, self._campaign) or ""
+
+    def _log(self, job: MeasureJob) -> Path:
+        name = f"{self._campaign}_{allocation_of(job)}"
+        return Path(".snakemake/slurm_logs", f"rule_{RULE}", name, "%j.log").absolute()
+
     def sbatch(self, job: MeasureJob, avoid: Collection[str] = ()) -> list[str]:
         """The command that submits a job. `avoid`: nodes that it must not get."""
-        allocation = allocation_of(job)
-        log = Path(".snakemake/slurm_logs", f"rule_{RULE}", f"{self._campaign}_{allocation}", "%j.log")
-        comment, out = query.comment(self._campaign, allocation), str(log.absolute())
+        allocation, out = allocation_of(job), str(self._log(job))
+        comment = query.comment(self._campaign, allocation)
         least, after = self._attempts.least_minutes(allocation), self._attempts.after(allocation)
         return submission.sbatch(
             *self._attempts.asks(allocation), self._run, comment, out, str(Path.cwd()),
@@ -178,68 +166,115 @@ class Executor(RemoteExecutor):  # type: ignore[misc]  # Snakemake has no types
                 self.report_job_success(SubmittedJobInfo(job))
 
     def run_job(self, job: MeasureJob) -> None:
-        argv = self._keep_off(job)
+        """Have a job submitted, by the thread that watches: nothing is while jobs are canceled."""
+        self._unsent[allocation_of(job)] = job
+
+    def _send(self, answer: list[Job] | None) -> None:
+        """Submit what is to be, in order. What sbatch has failed to submit is looked for in Slurm's answer first; where
+        too many jobs are queued, it is asked again with the next answer."""
+        for name, job in list(self._unsent.items()):
+            if name in self._unsure:
+                if answer is None or name not in self._about:
+                    return
+                found = (one.id for one in answer if one.id not in self._jobs and self._allocation(one) == name)
+                if number := next(found, None):
+                    self._submitted(job, number)
+                else:
+                    self._drop(name)
+                    self._explained.add(None)
+                    self._decide(job, "FAILED")
+                    self.report_job_error(SubmittedJobInfo(job))
+            elif (self._full and answer is None) or not self._submit(job):
+                return
+
+    def _submit(self, job: MeasureJob) -> bool:
+        """Submit a job; whether Slurm has it for sure."""
+        name = allocation_of(job)
         try:
-            for file in (argv[argv.index("--output") + 1], *job.output, *job.log):
+            argv = self._tried(job)
+            for file in (self._log(job), *job.output, *job.log):
                 Path(file).parent.mkdir(parents=True, exist_ok=True)
             _manifest(job).unlink(missing_ok=True)
-            printed = query.ask(argv, SUBMISSION_DEADLINE_S, script=script(job, self._attempts.campaign.plan_file))
-            number = printed.strip().partition(";")[0]
-            if not number.isdigit():
-                raise Unanswered(f"sbatch printed `{number}` in place of the number of a job")
+            number = query.submit(argv, script(job, self._attempts.campaign.plan_file), SUBMISSION_DEADLINE_S)
         except (OSError, Unanswered) as error:
-            said = str(error)
-            pending.say(f"{submission.spoken(allocation_of(job))}: {said}; {submission.meaning(said)}")
-            self._explained.add(None)
-            self._decide(job, "FAILED")
-            self.report_job_error(SubmittedJobInfo(job))
-            return
-        pending.say(f"{submission.spoken(allocation_of(job))}: job {number} was submitted")
-        self._live[number] = job
-        self._next_s, self._pause_s = time.monotonic() + FIRST_POLL_S, FIRST_POLL_S
-        log = Path(argv[argv.index("--output") + 1].replace("%j", number))
-        self.report_job_submission(SubmittedJobInfo(job, external_jobid=number, aux={"log": str(log)}))
+            said = getattr(error, "said", "") or str(error)
+            if submission.is_full(said):
+                self._full, now_s = True, time.monotonic()
+                if now_s - self._told_s >= pending.AGAIN_S:
+                    self._told_s = now_s
+                    why = f"too many jobs are queued ({said})"
+                    pending.say(f"{submission.spoken(name)}: {why}; it is submitted when others are over")
+            else:
+                pending.say(f"{submission.spoken(name)}: {said}; {submission.meaning(said)}")
+                self._unsure.add(name)
+                self._soon()
+            return False
+        self._submitted(job, number)
+        return True
 
-    def _keep_off(self, job: MeasureJob) -> list[str]:
-        """The command, without the nodes that could not work on the target, as far as Slurm has enough others."""
-        if not (nodes := self._attempts.bad_nodes(allocation_of(job))):
-            return self.sbatch(job)
-        names, without = ",".join(sorted(nodes)), self.sbatch(job, nodes)
-        try:
-            query.ask([*without, *submission.TRIAL])
-        except Unanswered:
-            pending.say(f"note: the next job may get {names} again, because Slurm has too few nodes without")
-            return self.sbatch(job)
-        pending.say(f"note: the next job is kept off {names}")
-        return without
+    def _submitted(self, job: MeasureJob, number: str) -> None:
+        self._drop(allocation_of(job))
+        pending.say(f"{submission.spoken(allocation_of(job))}: job {number} was submitted")
+        self._jobs[number] = job
+        self._soon()
+        self.report_job_submission(SubmittedJobInfo(job, external_jobid=number))
+
+    def _drop(self, name: str) -> None:
+        self._full = False
+        self._unsure.discard(name)
+        del self._unsent[name]
+
+    def _soon(self) -> None:
+        """Ask Slurm soon, and then less and less often."""
+        self._next_s, self._pause_s = time.monotonic() + FIRST_POLL_S, FIRST_POLL_S
+
+    def _tried(self, job: MeasureJob) -> list[str]:
+        """The command, without the nodes that could not work on the target, as far as Slurm has enough others. Raises
+        Unanswered where too many jobs are queued: sbatch itself may wait 2 minutes for room."""
+        nodes = self._attempts.bad_nodes(allocation_of(job))
+        names, argv = ",".join(sorted(nodes)), self.sbatch(job, nodes)
+        if nodes or self._full:
+            try:
+                query.ask([*argv, *submission.TRIAL])
+            except Unanswered as error:
+                if submission.is_full(error.said):
+                    raise
+                if nodes:
+                    pending.say(f"note: the next job may get {names} again, because Slurm has too few nodes without")
+                return self.sbatch(job)
+            if nodes:
+                pending.say(f"note: the next job is kept off {names}")
+        return argv
 
     async def sleep(self) -> None:
         await asyncio.sleep(LOOK_S)
 
     async def check_active_jobs(self, active_jobs: list[SubmittedJobInfo]) -> AsyncGenerator[SubmittedJobInfo, None]:
         """Report jobs that have ended; yield the others. A manifest ends a job without a question to Slurm."""
-        answer = self._answer() if active_jobs else None
-        states = {job.id: job.state for job in answer or ()}
+        if not (active_jobs or self._unsent):
+            return
+        answer = self._answer() if active_jobs or self._unsure or self._full else None
+        self._send(answer)
+        found = {job.id: job for job in answer or ()}
         for info in active_jobs:
             number = str(info.external_jobid)
-            state = states.get(number)
+            job = found.get(number)
             judged = answer is not None and number in self._about
+            state = job.state if job else None
             if written(info.job) or state == "COMPLETED":
-                self._live.pop(number, None)
                 self.report_job_success(info)
-            elif not judged or state in query.ALIVE:
+            elif not judged or (job and job.alive):
                 yield info
             else:
-                self._live.pop(number, None)
                 self._tell(info, state)
                 self._decide(info.job, state)
-                self.report_job_error(info, aux_logs=[info.aux["log"]])
+                self.report_job_error(info, aux_logs=[str(self._log(info.job)).replace("%j", number)])
 
     def _answer(self) -> list[Job] | None:
         """The jobs of this run, once Slurm has answered; asks again after a while."""
         now_s = time.monotonic()
         if not self._poller.asking and now_s >= self._next_s:
-            self._about = frozenset(self._live)
+            self._about = frozenset([*self._jobs, *self._unsure])
             self._poller.ask(partial(pending.own, self._run))
         jobs = self._poller.answer()
         if jobs is None:
@@ -254,17 +289,22 @@ class Executor(RemoteExecutor):  # type: ignore[misc]  # Snakemake has no types
         self._silent = False
         end, tell = self._watch.look(jobs, now_s)
         for job in tell:
-            pending.say(self._watch.sentence(job))
-        for job, why in end:
-            self._give_up(job, why)
+            if change := pending.too_many_nodes(job):
+                end.append((job, change))
+            else:
+                pending.say(self._watch.sentence(job))
+        for job, change in end:
+            self._give_up(job, change)
         return jobs
 
-    def _give_up(self, job: Job, why: str) -> None:
+    def _give_up(self, job: Job, change: str) -> None:
         """Cancel a job that cannot start. First the reason, for the report, and so that it is not tried again."""
+        name = self._allocation(job)
+        why = f"{submission.spoken(name)} would wait forever ({job.reason}): {change}"
         try:
-            self._attempts.give_up(allocation_of(self._live[job.id]), f"job {job.id} was cancelled: {why}")
+            self._attempts.give_up(name, f"job {job.id} was cancelled: {why}")
             query.ask(["scancel", job.id])
-        except (KeyError, OSError, Unanswered) as error:
+        except (OSError, Unanswered) as error:
             pending.say(f"job {job.id} for {why}; it could not be cancelled: {error}")
         else:
             self._explained.add(job.id)
@@ -299,9 +339,10 @@ class Executor(RemoteExecutor):  # type: ignore[misc]  # Snakemake has no types
             super().print_job_error(job_info, msg, **kwargs)
 
     def cancel_jobs(self, active_jobs: list[SubmittedJobInfo]) -> None:
-        """Cancel all jobs. The base class's list lacks those that are looked at in this moment."""
-        if numbers := sorted(self._live):
+        """Submit no more jobs, and cancel all, by their name: the number of one may not be known yet."""
+        self.shutdown()
+        if self._jobs or self._unsent:
             try:
-                query.ask(["scancel", *numbers], SUBMISSION_DEADLINE_S)
+                query.ask(["scancel", f"--name={self._run}"], SUBMISSION_DEADLINE_S)
             except Unanswered as error:
-                pending.say(f"{error}; the jobs may live on: `scancel {' '.join(numbers)}`")
+                pending.say(f"{error}; the jobs may live on: `scancel --name={self._run}`")

@@ -8,47 +8,21 @@ from __future__ import annotations
 import contextlib
 import enum
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 from iosweep.errors import ConfigError
 from iosweep.files import logged
 from iosweep.jobs import submission
 from iosweep.jobs.profile import Profile
-from iosweep.plan.forecast import Longest
 from iosweep.results.campaign_documents import Refusal
 from iosweep.results.store import Store
 from iosweep.text import printable
 
-
-class Campaign(Protocol):
-    """A campaign and what is left of it (`iosweep.dag.Dag`). `left_s`: allocation -> seconds, where something is."""
-
-    @property
-    def results(self) -> Path: ...
-
-    @property
-    def plan_file(self) -> Path: ...
-
-    @property
-    def left_s(self) -> Mapping[str, float]: ...
-
-    @property
-    def site(self) -> Profile: ...
-
-    def text(self, allocation: str, minutes: int | None = None) -> str: ...
-
-    def settle(self, allocation: str) -> None: ...
-
-    def nodes(self, allocation: str) -> int: ...
-
-    def minutes(self, allocation: str, attempt: int = 1) -> int: ...
-
-    def least_minutes(self, allocation: str) -> int: ...
-
-    def longest(self, allocation: str) -> Longest | None: ...
+if TYPE_CHECKING:
+    from iosweep.dag import Dag
 
 
 class Next(enum.Enum):
@@ -78,7 +52,7 @@ class _Tried:
 class Attempts:
     """The jobs of a campaign in one run. `again`: looks at the store once more; raises ConfigError."""
 
-    def __init__(self, campaign: Campaign, again: Callable[[], Campaign]):
+    def __init__(self, campaign: Dag, again: Callable[[], Dag]):
         self.campaign = campaign
         self._again = again
         self._tried: dict[str, _Tried] = defaultdict(_Tried)
@@ -139,7 +113,7 @@ class Attempts:
                 found.add(f"{rule}: {_last_line(log)}")
         return [printable(sentence) for sentence in sorted(found)]
 
-    def measured_since(self, before: Campaign) -> bool:
+    def measured_since(self, before: Dag) -> bool:
         """Whether less is left than was, by the store."""
         self.look_again()
         return self.campaign.left_s != before.left_s

@@ -25,21 +25,18 @@ BELIEVED_S = 5.0
 #: Least seconds between two messages about a job whose reason changes, and until an unchanged reason is repeated.
 SOON_S, AGAIN_S = 120.0, 1800.0
 
-#: Reasons that neither time nor the end of another job removes, and what to change. From the list of
+#: Reasons that neither time nor the end of another job removes. From the list of
 #: https://slurm.schedmd.com/job_reason_codes.html and what Slurm 22.05 showed. Not here, because they end by themselves
 #: or an administrator ends them: limits of a group, a user, an account or used minutes (AssocGrp*, QOSGrp*, *PerUser,
 #: *PerAccount), nodes that are down, drained or reserved (ReqNodeNotAvail), a partition that is down, a hold.
-_FOREVER = (
-    (r"PartitionTimeLimit", submission.meaning("time limit")),
-    (r"PartitionNodeLimit|PartitionConfig|BadConstraints|Constraints", submission.meaning("node configuration")),
-    (r"(Assoc|QOS)MaxWall\w*PerJob\w*", "your account or QOS allows less time; set runtime in the profile to that"),
-    (r"(Assoc|QOS)Max\w*Per(Job|Node)\w*|MaxMemPerLimit", "your account or QOS allows a job less than that"),
-    (r"QOSMin\w*", "the QOS is for larger jobs; take another (qos in the profile)"),
-    (r"AccountNotAllowed|InvalidAccount|Job's account not .*", submission.meaning("account")),
-    (r"QOSNotAllowed|InvalidQOS|Job's QOS not .*", submission.meaning("qos")),
-    (r"ReservationDeleted|ReservationInvalid", submission.meaning("reservation")),
-    (r"DependencyNeverSatisfied", "it depends on a job that failed"),
+_FOREVER = re.compile(
+    r"Partition(TimeLimit|NodeLimit|Config)|(Bad)?Constraints|(Assoc|QOS)Max\w*Per(Job|Node)\w*|MaxMemPerLimit|QOSMin\w*"
+    r"|(Account|QOS)NotAllowed|Invalid(Account|QOS)|Job's (account|QOS) not .*|Reservation(Deleted|Invalid)"
+    r"|DependencyNeverSatisfied"
 )
+#: Limits on the nodes of all jobs together: a job that asks for more than that never starts. Reason -> in
+#: `scontrol show assoc_mgr`.
+_NODES = {"QOSMaxNodePerUserLimit": "MaxTRESPU", "MaxNodePerAccount": "MaxTRESPA", "QOSGrpNodeLimit": "GrpTRES"}
 #: What a person wants to know of the others.
 _WORDS = (
     (r"None", "Slurm has not looked at it yet"),
@@ -57,14 +54,14 @@ _WORDS = (
     (r"(Assoc|QOS)Grp.*|\w+Per(User|Account)\w*", "a limit of your account is reached ({reason})"),
 )
 #: Not reported: a state of a moment, or a message about the preceding allocation says it.
-_NOTHING = ("", "None", "(null)", "WaitingForScheduling", "Prolog", "BeginTime", "Cleaning", "Dependency")
+_NOTHING = ("", "None", "WaitingForScheduling", "Prolog", "BeginTime", "Cleaning", "Dependency")
 #: Reasons that mean the same to a person, and alternate.
 _QUEUED = {"Priority": "Resources"}
 
 
 def remedy(reason: str) -> str | None:
     """What to change when a job waits for a reason that does not end by itself; None if it does."""
-    return next((change for pattern, change in _FOREVER if re.fullmatch(pattern, reason)), None)
+    return submission.meaning(reason) if _FOREVER.fullmatch(reason) else None
 
 
 def words(job: Job) -> str:
@@ -106,7 +103,8 @@ class Watch:
     _hint_given: bool = False
 
     def look(self, jobs: Iterable[Job], now_s: float) -> tuple[list[tuple[Job, str]], list[Job]]:
-        """Jobs to cancel, each with the reason; and those to report, which wait or run. `now_s` must not go back."""
+        """Jobs that would wait forever, each with what to change; and those to report, which wait or run. `now_s` must
+        not go back."""
         cancel, report = [], []
         for job in jobs:
             name = submission.allocation(job, self.campaign, self.directory)
@@ -117,7 +115,7 @@ class Watch:
             change = remedy(job.reason) if job.state == "PENDING" and of_one else None
             if change:
                 if now_s - seen.since >= BELIEVED_S:
-                    cancel.append((job, f"{submission.spoken(name)} would wait forever ({job.reason}): {change}"))
+                    cancel.append((job, change))
             elif seen.due(now_s) if job.state == "PENDING" else not seen.reported:
                 seen.reported, seen.last = True, now_s
                 report.append(job)
@@ -162,6 +160,10 @@ def refused(sbatch: Sequence[str], asks: Profile, nodes: int, asked_min: int, lo
 
     Tells where it will have to wait for nodes that are down.
     """
+    with contextlib.suppress(Unanswered):
+        alone = "SLURM_CLUSTERS" in os.environ
+        if not alone and (why := submission.federated(query.ask(["scontrol", "show", "federation"]))):
+            return why
     limits = _limits(asks.partition or os.environ.get("SBATCH_PARTITION"))
     if limits and all(wrong := [submission.beyond(nodes, asked_min, longest, one) or "" for one in limits]):
         return "; or: ".join(wrong)
@@ -169,6 +171,8 @@ def refused(sbatch: Sequence[str], asks: Profile, nodes: int, asked_min: int, lo
         query.ask([*sbatch, *submission.TRIAL])
     except Unanswered as error:
         said = error.said or str(error)
+        if submission.is_full(said):  # it is waited for
+            return None
         for one in limits:
             with contextlib.suppress(Unanswered):
                 sinfo = query.ask(["sinfo", "--noheader", f"--partition={one.name}", "--format=%D|%T"])
@@ -185,6 +189,19 @@ def _limits(names: str | None) -> list[submission.Partition]:
         return submission.partitions(query.ask(["scontrol", "--all", "--oneliner", "show", "partition"]), names)
     except Unanswered:
         return []
+
+
+def too_many_nodes(job: Job) -> str | None:
+    """What to change if a job asks for more nodes than all jobs of its user together may have; None if it does not, or
+    that is not known."""
+    if limit := _NODES.get(job.reason):
+        with contextlib.suppress(Unanswered):
+            known = query.fields(query.ask(["scontrol", "--oneliner", "show", "job", job.id]))
+            place = query.fields(query.ask(["scontrol", "--oneliner", "show", "partition", known.get("Partition", "")]))
+            names = ",".join(qos for qos in (known.get("QOS"), place.get("QoS")) if qos)
+            asked = ["scontrol", "--oneliner", "show", "assoc_mgr", "flags=qos", f"qos={names}"]
+            return submission.over(job.nodes, names, re.findall(rf"\b{limit}=\S*\bnode=(\d+)", query.ask(asked)))
+    return None
 
 
 def earlier(campaign: str) -> list[Job]:

@@ -167,7 +167,8 @@ def allocation(job: query.Job, campaign: str, directory: str) -> str | None:
 
 @dataclass(frozen=True)
 class Partition:
-    """What scontrol says of a partition; None: no limit. `default`: jobs that name none go there."""
+    """What scontrol says of a partition; None: no limit. `default`: jobs that name none go there. `shared`: its
+    OverSubscribe."""
 
     name: str
     state: str
@@ -175,6 +176,8 @@ class Partition:
     most_nodes: int | None
     limit_min: int | None
     default: bool = False
+    least_nodes: int = 0
+    shared: str = "NO"
 
 
 def partition(line: str) -> Partition:
@@ -188,6 +191,8 @@ def partition(line: str) -> Partition:
         int(most) if most.isdigit() else None,
         slurm_minutes(found.get("MaxTime", "")),
         found.get("Default") == "YES",
+        int(found.get("MinNodes") or 0),
+        found.get("OverSubscribe", "NO"),
     )
 
 
@@ -214,16 +219,42 @@ def usable(printed: str) -> tuple[int, str]:
     return able, ", ".join(not_able)
 
 
-def beyond(nodes: int, asked_min: int, longest: Longest | None, limits: Partition) -> str | None:
-    """Why a partition would let a job wait forever, and what to change; None if it would not. Not every Slurm refuses
-    such a job (EnforcePartLimits). `longest`: of what the job is for."""
+def unusable(limits: Partition) -> Obstacle | None:
+    """What is wrong with a partition for any job of ours; None if nothing is."""
     if limits.state not in ("UP", ""):
-        return f"the partition {limits.name} is {limits.state.lower()}; {_ELSEWHERE}, or wait until it is up"
+        return Obstacle(f"the partition {limits.name} is {limits.state}", f"{_ELSEWHERE}, or wait until it is UP")
+    if limits.shared.startswith("FORCE"):
+        shares = f"shares nodes whatever a job asks for (OverSubscribe={limits.shared}): others would disturb"
+        return Obstacle(f"the partition {limits.name} {shares}", _ELSEWHERE)
+    return None
+
+
+def beyond(nodes: int, asked_min: int, longest: Longest | None, limits: Partition) -> str | None:
+    """Why a job should not be sent to a partition, where it may wait forever, and what to change; None if it may. Not
+    every Slurm refuses such a job (EnforcePartLimits). `longest`: of what the job is for."""
+    if why := unusable(limits):
+        return str(why)
+    if nodes < limits.least_nodes:
+        return f"the partition {limits.name} gives a job {human_count(limits.least_nodes, 'node')} at least; {_MORE}"
     if nodes > (most := min(limits.nodes, limits.most_nodes or limits.nodes)):
         return f"the partition {limits.name} gives a job {human_count(most, 'node')} at most; {_FEWER}"
     if limits.limit_min is not None and asked_min > limits.limit_min:
         allows = f"the partition {limits.name} allows {human_duration(limits.limit_min * 60)} at most"
         return f"{allows}; {less_time(longest, limits.limit_min)}"
+    return None
+
+
+def over(nodes: int, qos: str, limits: Iterable[str]) -> str | None:
+    """What to change if a job has more nodes than its QOS allows all jobs together, the largest of `limits`."""
+    most = max(map(int, limits), default=nodes)
+    return f"the QOS {qos} allows {human_count(most, 'node')} at a time; {_FEWER}" if nodes > most else None
+
+
+def federated(printed: str) -> str | None:
+    """Why jobs cannot be watched in a federation, and what to do; None without one. `scontrol show federation`."""
+    if found := re.search(r"^Federation: *(\S+)\nSelf: *([^:\s]+)", printed, re.MULTILINE):
+        where = f"the cluster is one of the federation {found[1]}, of which any may run a job, unseen here"
+        return f"{where}; `export SLURM_CLUSTERS={found[2]}` keeps jobs on this one"
     return None
 
 
@@ -252,29 +283,45 @@ def for_now(refusal: str, nodes: int, limits: Partition, sinfo: str) -> str | No
 
 _ELSEWHERE = "take another slurm_partition in the profile"
 _FEWER = f"ask for fewer nodes in the configuration (axes: nodes), or {_ELSEWHERE}"
-_ACCOUNT = "set slurm_account in the profile to one of yours (`sacctmgr show associations user=$USER`)"
-_LICENSE = "set licenses in the profile to what `scontrol show licenses` has, and to no more of it than there are"
-_RESERVATION = "see `scontrol show reservations` for reservation in the profile"
-_QOS = "see `sacctmgr show qos` for qos in the profile"
-#: Part of what sbatch says (slurm_strerror), and what to do then. The first that fits counts.
+_MORE = f"ask for more nodes in the configuration (axes: nodes), or {_ELSEWHERE}"
+#: What sbatch (slurm_strerror) or squeue (job_state_reason_string) says, and what to do then. The first that fits
+#: counts. `accounting/QOS policy` says nothing: the policy is named before it.
 _MEANINGS = (
-    ("time limit", "set runtime in the profile to what is allowed; repetitions that do not fit go on in another job"),
-    ("account", _ACCOUNT),
-    ("reservation", _RESERVATION),
-    ("license", _LICENSE),
-    ("qos", _QOS),
+    (
+        r"time ?limit\b|MaxWall",
+        "set runtime in the profile to what is allowed; repetitions that do not fit go on in another job",
+    ),
+    (r"QOSMin|MinNode", f"{_MORE}, or another qos"),
+    (
+        r"memory|MaxMem\w*Per",
+        "set mem_mb in the profile to what a node has and a job may have (0: what the site gives)",
+    ),
+    (r"(Max|Grp)Node|node config|PartitionConfig|Constraints", _FEWER),
+    (r"node ?count|NodeLimit", f"ask for another number of nodes in the configuration (axes: nodes), or {_ELSEWHERE}"),
+    (r"(Max|Grp)\w+Per[A-Z]", "your account or QOS allows a job less than that"),
+    (r"account(?!ing)", "set slurm_account in the profile to one of yours (`sacctmgr show associations user=$USER`)"),
+    ("reservation", "see `scontrol show reservations` for reservation in the profile"),
+    (
+        "license",
+        "set licenses in the profile to what `scontrol show licenses` has, and to no more of it than there are",
+    ),
+    (r"qos(?! policy)", "see `sacctmgr show qos` for qos in the profile"),
     ("invalid partition", f"{_ELSEWHERE}: `sinfo` shows them"),
     ("partition", _ELSEWHERE),
-    ("memory", "set mem_mb in the profile to what a node has (0: what the site gives)"),
-    ("node configuration", _FEWER),
-    ("node count", _FEWER),
     ("controller", "is Slurm's controller up (`scontrol ping`)?"),
+    ("dependency", "it depends on a job that failed"),
 )
 
 
+def is_full(said: str) -> bool:
+    """Whether sbatch refuses a job because too many are queued: of a user, an account, a QOS, or all (MaxJobCount)."""
+    return bool(re.search("SubmitJob|MaxJobCount|job queue full|temporarily (unable|unavailable|disabled)", said))
+
+
 def meaning(said: str, memory_mb: int = 0) -> str:
-    """What to do when sbatch refuses a job. `memory_mb`: what the profile asks for on each node."""
-    change = next((change for part, change in _MEANINGS if part in said.lower()), "ask the people who run the cluster")
+    """What to do when sbatch refuses a job, or it waits. `memory_mb`: what the profile asks for on each node."""
+    fits = (change for line in reversed(said.split("; ")) for part, change in _MEANINGS if re.search(part, line, re.I))
+    change = next(fits, "ask the people who run the cluster")
     if memory_mb and query.is_without_nodes(said):
         return f"mem_mb={memory_mb} in the profile may be more than a node has (`sinfo --format=%n,%m`); or {_FEWER}"
     return change

@@ -17,16 +17,18 @@ from dataclasses import dataclass
 
 from iosweep import hostlist
 from iosweep.errors import Unanswered
+from iosweep.text import shortened
 
 #: A controller under load may take some seconds.
 DEADLINE_S = 30.0
 #: Time after which steps that were killed are left alone.
 _STEPS_END_S = 10.0
-#: States of a job that has not ended.
-ALIVE = frozenset(
+#: States of a job that has ended, in every Slurm from 22.05 to 26.05 (job_state_string). Others say what happens to one
+#: that has not, and come with new versions: EXPEDITING with 26.05. REVOKED: a sibling in a federation has it.
+_ENDED = frozenset(
     {
-        *("PENDING", "RUNNING", "SUSPENDED", "STOPPED", "CONFIGURING", "COMPLETING", "STAGE_OUT", "SIGNALING"),
-        *("REQUEUED", "REQUEUE_HOLD", "REQUEUE_FED", "RESIZING", "SPECIAL_EXIT", "RESV_DEL_HOLD"),
+        *("COMPLETED", "CANCELLED", "FAILED", "TIMEOUT", "NODE_FAIL", "PREEMPTED", "BOOT_FAIL", "DEADLINE"),
+        *("OUT_OF_MEMORY", ""),
     }
 )
 #: Variables without which Slurm's commands do not find the cluster, or do not know who we are.
@@ -60,7 +62,7 @@ class Job:
     @property
     def alive(self) -> bool:
         """Whether it waits, runs or is about to end."""
-        return self.state in ALIVE
+        return self.state not in _ENDED
 
 
 def forget_options() -> None:
@@ -89,9 +91,25 @@ def ask(argv: Sequence[str], deadline_s: float = DEADLINE_S, both: bool = False,
     except subprocess.TimeoutExpired:
         raise Unanswered(f"{argv[0]} did not answer within {deadline_s:g} s") from None
     if done.returncode:
-        said = next((line.strip() for line in done.stderr.splitlines() if line.strip()), "it says nothing")
-        raise Unanswered(f"{' '.join(argv[:3])} failed (exit code {done.returncode}): {said}", said)
+        said = reason(done.stderr) or "it says nothing"
+        raise Unanswered(f"{argv[0]} failed (exit code {done.returncode}): {said}", said)
     return done.stdout + done.stderr * both
+
+
+def reason(stderr: str) -> str:
+    """Why a command failed: its errors, the verdict last, or all that it says. A site's greeting may stand before."""
+    lines = list(dict.fromkeys(line.strip() for line in stderr.splitlines() if line.strip()))
+    errors = [line for line in lines if re.search(r"\b(error|fatal): |^allocation failure: ", line)]
+    return "; ".join(re.sub(r"^\w+: (error|fatal): ", "", line) for line in errors or lines)
+
+
+def submit(argv: Sequence[str], script: str, deadline_s: float = DEADLINE_S) -> str:
+    """Submit a job with sbatch; returns its number. Raises Unanswered; Slurm may have taken the job nevertheless."""
+    printed = ask(argv, deadline_s, script=script)
+    found = set(re.findall(r"^\s*(\d+)(?:;\S*)?\s*$", printed, re.MULTILINE))  # a site's banner may stand around it
+    if len(found) != 1:
+        raise Unanswered(f"sbatch printed no number of a job, but `{shortened(' '.join(printed.split()), 80)}`")
+    return str(found.pop())
 
 
 def job(id: str) -> Job | None:
@@ -115,7 +133,7 @@ def job(id: str) -> Job | None:
         hosts=hostnames(found.get("NodeList", "")),
         starts=_time(found.get("StartTime", "")),
         ends=_time(found.get("EndTime", "")),
-        licenses=_given(found.get("Licenses", "")),
+        licenses=found.get("Licenses", ""),
         submitted=_time(found.get("SubmitTime", "")),
     )
 
@@ -154,17 +172,17 @@ def jobs(users: Sequence[str] = (), name: str = "") -> list[Job]:
     for line in printed.splitlines():
         if len(parts := line.strip().split("|", 11)) < 12 or "|" not in parts[-1]:
             continue
-        id, state, user, nodes, hosts, submitted, starts, ends, licenses, reason, name, rest = parts
+        id, state, user, nodes, hosts, submitted, starts, ends, licenses, why, name, rest = map(given, parts)
         directory, _, comment = rest.rpartition("|")  # a directory may have any character
         end = _time(ends)
         found.append(
             Job(
-                *(id, name, state, reason, user, _given(comment), directory),
+                *(id, name, state, why, user, given(comment), directory),
                 int(nodes) if nodes.isdigit() else 0,
                 hostnames(hosts),
                 _time(starts),
                 end if state != "PENDING" else None,
-                _given(licenses),
+                licenses,
                 _time(submitted),
             )
         )
@@ -232,12 +250,12 @@ def _steps(job: str) -> list[str]:
 def fields(line: str) -> dict[str, str]:
     """`A=1 B=two words C=3`, as scontrol prints it, as a mapping. A value with ` X=` in it is cut there."""
     parts = re.split(r"(?:^|\s)([A-Z][A-Za-z/:_]*)=", line.strip())
-    return dict(zip(parts[1::2], (value.strip() for value in parts[2::2]), strict=True))
+    return {key: value for key, text in zip(parts[1::2], parts[2::2], strict=True) if (value := given(text))}
 
 
 def hostnames(nodes: str) -> tuple[str, ...]:
     """`n[1-2],b7` -> n1, n2, b7, in Slurm's order."""
-    if not (nodes := _given(nodes)):
+    if not nodes:
         return ()
     try:
         return hostlist.unfolded(nodes)
@@ -245,9 +263,10 @@ def hostnames(nodes: str) -> tuple[str, ...]:
         return tuple(ask(["scontrol", "show", "hostnames", nodes]).split())
 
 
-def _given(text: str) -> str:
+def given(text: str) -> str:
+    """What Slurm prints, empty where there is nothing."""
     text = text.strip()
-    return "" if text in ("(null)", "None", "N/A") else text
+    return "" if text in ("(null)", "N/A") else text
 
 
 def _time(text: str) -> float | None:

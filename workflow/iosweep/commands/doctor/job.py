@@ -38,8 +38,7 @@ def look(sbatch: Callable[[str], Sequence[str]], doctor: Sequence[str], wait_s: 
         script = f"#!/bin/sh\nexec {shlex.join([*doctor, '--lines', str(place / LINES)])}\n"
         number = ""
         try:
-            printed = query.ask(sbatch(str(place / LOG)), script=script)
-            number = printed.strip().partition(";")[0]
+            number = query.submit(sbatch(str(place / LOG)), script)
             return _wait(number, place, wait_s)
         except Unanswered as error:
             return [unchecked("nodes", str(error))]

@@ -9,7 +9,7 @@ from iosweep.findings import Line, ok, unchecked, warning, wrong
 from iosweep.jobs import submission
 from iosweep.jobs.profile import LONGEST_POLL_S, Profile
 from iosweep.plan.forecast import Longest
-from iosweep.slurm.query import fields
+from iosweep.slurm import query
 from iosweep.text import human_count
 from iosweep.units import human_duration, human_size
 
@@ -42,13 +42,13 @@ def controller(output: str) -> Line:
 
 def config(text: str) -> dict[str, str]:
     """`scontrol show config` as a mapping; also the keys of its section on cgroups."""
-    return {m[1]: m[2].strip() for m in re.finditer(r"^(\S+)\s*= ?(.*)$", text, re.MULTILINE)}
+    return {m[1]: query.given(m[2]) for m in re.finditer(r"^(\S+)\s*= ?(.*)$", text, re.MULTILINE)}
 
 
 def partition_line(lines: Sequence[str], name: str | None) -> str | None:
     """The line of a partition in `scontrol --oneliner show partition`; the default one where none is named."""
     for line in lines:
-        found = fields(line)
+        found = query.fields(line)
         if found.get("PartitionName") == name if name else found.get("Default") == "YES":
             return line
     return None
@@ -61,19 +61,14 @@ def partition(name: str | None, lines: Sequence[str]) -> Line:
     """
     line = partition_line(lines, name)
     if line is None:
-        names = ", ".join(fields(line).get("PartitionName", "?") for line in lines) or "none"
+        names = ", ".join(query.fields(line).get("PartitionName", "?") for line in lines) or "none"
         absent = f"no partition {name}" if name else "no default partition, and the profile names none"
         seen = f"there is {absent} (there are: {names})"
         return wrong("partition", seen, f"set slurm_partition {_PROFILE} to one of these")
-    limits, shared = submission.partition(line), fields(line).get("OverSubscribe") or "NO"
-    chosen = f"{limits.name}{'' if name else ' (the default one)'}"
-    another = f"take another slurm_partition {_PROFILE}"
-    if limits.state != "UP":
-        return wrong("partition", f"{chosen} is {limits.state}", f"{another}, or wait until it is UP")
-    if shared.startswith("FORCE"):
-        seen = f"{chosen} shares nodes whatever a job asks for (OverSubscribe={shared})"
-        return wrong("partition", seen, f"others would disturb; {another}")
-    return ok("partition", f"{chosen} is UP, OverSubscribe={shared}")
+    limits = submission.partition(line)
+    if why := submission.unusable(limits):
+        return wrong("partition", *why)
+    return ok("partition", f"{limits.name}{'' if name else ' (the default one)'} is UP, OverSubscribe={limits.shared}")
 
 
 def wall_time(p: Profile, limits: submission.Partition, longest: Longest | None = None) -> Line:
@@ -114,7 +109,7 @@ def nodes(needed: int | None, limits: submission.Partition, states: str) -> Line
 
 def license(asked_for: str, output: str) -> Line:
     """`asked_for`: as `pfs:1,other:2`. `output`: `scontrol --oneliner show licenses`."""
-    have = {one.get("LicenseName", ""): one for one in map(fields, output.splitlines()) if one}
+    have = {one.get("LicenseName", ""): one for one in map(query.fields, output.splitlines()) if one}
     for asked in asked_for.split(","):
         name, _, count = asked.partition(":")
         if name not in have:
@@ -156,7 +151,7 @@ def memory(p: Profile, settings: Mapping[str, str], line: str, node_list: str) -
     if not sizes:
         return unchecked("memory", "sinfo shows no nodes of the partition")
     cpus, mb = min(sizes, key=lambda size: size[1])
-    of_partition, given = fields(line), None
+    of_partition, given = query.fields(line), None
     for key, count in (("DefMemPerNode", 1), ("DefMemPerCPU", cpus)):
         values = (of_partition.get(key, ""), settings.get(key, ""))  # that of the partition counts
         if given is None and (value := next((v for v in values if v.isdigit() and int(v)), None)):
