@@ -21,9 +21,11 @@ from iosweep.jobs import attempts, submission
 
 def jobs(snakefile: str, profile: str, configuration: str) -> list[dict]:
     _, asked = parse_args(["--profile", profile, "--dry-run"])
+    given = {"default_resources": asked.default_resources, "overwrite_resources": asked.set_resources}
+    resources = ResourceSettings(cores=asked.cores, nodes=asked.jobs, **given)
     with SnakemakeApi(OutputSettings(quiet={Quietness.ALL})) as api:
         found = api.workflow(
-            ResourceSettings(cores=asked.cores, nodes=asked.jobs, default_resources=asked.default_resources),
+            resources,
             ConfigSettings(configfiles=[Path(configuration)]),
             snakefile=Path(snakefile),
         )

@@ -77,6 +77,7 @@ def filled(directory: Path) -> Path:
     profile.mkdir()
     (profile / "profile.v9+.yaml").write_text(
         text.replace("runtime=24h", "runtime=1h").replace("mem_mb=0", "mem_mb=9000")
+        + "set-resources: {measure: {wckey: tonight}}\n"
     )
     return profile
 
@@ -164,7 +165,7 @@ def test_the_exact_command_of_a_site_that_filled_everything_in(jobs, directory):
             f" --dependency=singleton --chdir={directory}/place"
             f" --partition={'large' if nodes == 64 else 'compute'} --account=project"
             f" --qos={'long' if nodes == 64 else 'benchmark'} --reservation=maintenance --constraint=ib"
-            " --licenses=pfs --mem=9000"
+            " --licenses=pfs --mem=9000 --wckey=tonight"
         )
         assert job["retries"] == 3 - 1 + 3
 

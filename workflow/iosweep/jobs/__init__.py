@@ -2,7 +2,7 @@
 
 In the order of a run:
 
-    profile        reads the site's profile: partition, account, limits, license, launcher
+    profile        what the site's profile says: partition, account, limits, launcher ..., by the number of nodes
     submission     what an allocation asks Slurm for, the command of sbatch, and what Slurm's refusals mean
     pending        tries a submission, waits for jobs of an earlier run, explains and ends jobs that wait
     attempts       what the next job of an allocation asks for after the last one failed

@@ -183,8 +183,8 @@ def read(directory: Path) -> Profile:
         pairs = (str(one).partition("=") for one in given) if isinstance(given, list) else ()
         given = {name.strip(): value for name, _, value in pairs}
     chosen = of(given, found.get("executor") == "iosweep", str(file), text)
-    strange = [str(key) for key in found if str(key).startswith("iosweep-") and key not in _OF_EXECUTOR]
-    lost = Obstacle("unknown", 'what jobs ask for is in default-resources, such as `- qos="benchmark"`')
+    lost = Obstacle("it is not for here", 'what jobs ask for is in default-resources, such as `- qos="benchmark"`')
+    strange = [str(key) for key in found if re.match("iosweep-|set-resources$", str(key)) and key not in _OF_EXECUTOR]
     more = [Problem(str(file), _line(text, key), key, *lost) for key in strange]
     return replace(chosen, problems=(*chosen.problems, *more))
 
