@@ -127,3 +127,25 @@ def test_the_key_of_a_document_depends_on_its_content_alone() -> None:
     assert key(fio=program(), ior=ior) == key(ior=ior, fio=program())
     assert key(fio=program(), ior=ior) != key(fio=program(sha256="cd" * 32), ior=ior)
     assert builds.key({"mpi": None, "provider": "path", "tools": {}}) == "89a1a420b264"  # and is the same tomorrow
+
+
+# What it is linked with
+
+
+@pytest.mark.parametrize(
+    ("printed", "mpi", "absent"),
+    [
+        ("\tlibmpi.so.40 => /lib/libmpi.so.40 (0x7f)", "Open MPI", []),
+        ("\tlibmpi.so.12 => not found\n\tlibm.so.6 => /lib/libm.so.6 (0x7f)", "MPICH", ["libmpi.so.12"]),
+        ("\tlibmpich.so.12 => /lib/libmpich.so.12 (0x7f)", "MPICH", []),
+        ("\tlibmpi_cray.so.12 => /opt/cray/libmpi_cray.so.12 (0x7f)", "MPICH", []),
+        ("x: /lib/libfabric.so.1: version `FABRIC_1.9' not found (required by x)", None,
+         ["/lib/libfabric.so.1 with FABRIC_1.9"]),
+        ("\tnot a dynamic executable", None, []),
+    ],
+)  # fmt: skip
+def test_the_loader_tells_the_mpi_of_a_program_and_the_libraries_that_a_node_lacks(
+    printed: str, mpi: str | None, absent: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(find, "libraries", lambda path: f"\tlinux-vdso.so.1 (0x7f)\n{printed}\n")
+    assert (find.mpi("/x/ior"), find.absent("/x/ior")) == (mpi, absent)

@@ -25,6 +25,17 @@ def test_marked_lines_are_all_lines_that_are_not_empty(monkeypatch: pytest.Monke
     assert list(marked("", ["error"])) == []
 
 
+def test_the_cause_of_a_failure_is_no_notice_no_rule_and_of_a_stack_the_last_line() -> None:
+    notice = "srun: cluster configuration lacks support for cpu binding"
+    stack = "internal_Init(70)...: MPI_Init failed\nMPIR_init_comm(5)...: no memory"
+    for printed, cause in (
+        (f"{notice}\n-----\n An ORTE daemon failed\nx", "An ORTE daemon failed"),
+        (f"Abort(7)\n{stack}\nx", "MPIR_init_comm(5)...: no memory"),
+        (notice, ""),
+    ):
+        assert messages.cause_in(printed.encode()) == cause
+
+
 def test_every_line_is_looked_at_and_judged_by_what_it_says() -> None:
     for severity, line in SAID:
         assert any(word in line.lower() for word in WORDS) or severity == "note", line

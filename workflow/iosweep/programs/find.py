@@ -63,12 +63,13 @@ def libraries(path: str) -> str:
         done = subprocess.run(["ldd", path], capture_output=True, text=True, errors="replace", timeout=30, check=False)
     except (OSError, subprocess.TimeoutExpired):
         return ""
-    return done.stdout
+    return done.stdout + done.stderr
 
 
 def absent(path: str) -> list[str]:
-    """Libraries that a program needs and that are not on this node."""
-    return re.findall(r"^\s*(\S+) => not found", libraries(path), re.MULTILINE)
+    """Libraries that a program needs and that are not on this node, or not in the version that it needs."""
+    found = re.findall(r"^\s*(\S+) => not found|(\S+): version `(\S+)' not found", libraries(path), re.MULTILINE)
+    return [name or f"{older} with {version}" for name, older, version in found]
 
 
 #: MPI -> what the names of its libraries begin with. MPICH, MVAPICH and Intel MPI share theirs.

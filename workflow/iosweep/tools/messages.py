@@ -99,7 +99,7 @@ def notice(low: str) -> bool:
 
 def cause_in(output: bytes) -> str:
     """The first line that is no notice; where MPICH prints the stack of an error, its last line."""
-    lines = [line.strip() for line in output.decode("utf-8", "replace").splitlines() if line.strip()]
+    lines = [line.strip() for line in output.decode("utf-8", "replace").splitlines() if line.strip(" -\t")]
     stack = [line for line in lines if re.match(r"\w+\(\d+\)\.*: \S", line)]
     return next((line for line in (*stack[-1:], *lines) if not notice(line.lower())), "")[:200]
 
