@@ -3,15 +3,19 @@
 import os
 import socket
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
 from iosweep.errors import Unanswered
+from iosweep.jobs.submission import Partition, partition
 from iosweep.slurm import query
 from iosweep.slurm.query import Job
 
+#: A file of each version: what scontrol printed on the test cluster.
+SAMPLES = Path(__file__).resolve().parents[1] / "samples/slurm"
 #: `scontrol --oneliner show job` of 22.05.8, with SLURM_TIME_FORMAT=%s, shortened in the middle.
 RUNNING = (
     "JobId=1 JobName=a b|c=d E=f UserId=ann(1000) GroupId=ann(1000) MCS_label=N/A Priority=4294901759 Nice=0"
@@ -20,11 +24,6 @@ RUNNING = (
     " Deadline=N/A Partition=small AllocNode:Sid=head:128 ReqNodeList=(null) ExcNodeList=(null) NodeList=n[1-2]"
     " BatchHost=n1 NumNodes=2 NumCPUs=4 CPUs/Task=1 ReqB:S:C:T=0:0:*:* Licenses=pfs:1 Network=(null) Command=(null)"
     " WorkDir=/home/a b Comment=x|y StdErr=/dev/null StdIn=/dev/null StdOut=/dev/null Power= \n"
-)
-PENDING = (
-    "JobId=2 JobName=two UserId=ann(1000) JobState=PENDING Reason=Priority Dependency=(null) TimeLimit=01:00:00"
-    " StartTime=Unknown EndTime=Unknown ReqNodeList=(null) NodeList= NumNodes=2-3 NumCPUs=1 Licenses=(null)"
-    " Command=(null) WorkDir=/tmp StdErr=/dev/null StdIn=/dev/null StdOut=/dev/null Power= \n"
 )
 JOBS = """\
 2|PENDING|ann|1-2||1795320981|N/A|N/A|pfs:1|Priority|two|/tmp|(null)
@@ -56,7 +55,7 @@ def says(monkeypatch: pytest.MonkeyPatch) -> Says:
     return made
 
 
-def test_a_job_that_runs_and_one_that_waits(says: Says) -> None:
+def test_a_job_whatever_its_user_has_written_in_it(says: Says) -> None:
     says.printed = RUNNING
     assert query.job("1") == Job(
         id="1", name="a b|c=d", state="RUNNING", reason="None", user="ann", comment="x|y", directory="/home/a b",
@@ -64,10 +63,27 @@ def test_a_job_that_runs_and_one_that_waits(says: Says) -> None:
         submitted=1795320981.0,
     )  # fmt: skip
     assert says.asked == [["scontrol", "--oneliner", "show", "job", "1"]]
-    says.printed = PENDING
-    found = query.job("2")
-    assert found
-    assert (found.nodes, found.hosts, found.starts, found.ends, found.licenses) == (2, (), None, None, "")
+
+
+@pytest.mark.parametrize("recorded", sorted(SAMPLES.glob("*.txt")), ids=lambda file: file.stem)
+def test_every_slurm_is_understood_alike(says: Says, recorded: Path) -> None:
+    """A job that runs and one that waits, and two partitions, as scontrol of each version prints them in one line."""
+    running, pending, small, big = recorded.read_text().splitlines()
+    says.printed = running
+    job = query.job("1")
+    assert job
+    assert job.submitted and job.starts and job.ends == job.starts + 300
+    assert replace(job, submitted=None, starts=None, ends=None) == Job(
+        id="1", name="a b", state="RUNNING", reason="None", user="root", comment="iosweep_x_2-nodes a|b", nodes=2,
+        directory="/tmp", hosts=("n1", "n2"), starts=None, ends=None, licenses="pfs:1",
+    )  # fmt: skip
+    says.printed = pending
+    job = query.job("2")
+    assert job
+    assert (job.state, job.reason, job.nodes, job.hosts, job.licenses) == ("PENDING", "Resources", 2, (), "")
+    assert [replace(partition(line), shared="") for line in (small, big)] == [  # 26.05: Exclusive=NODE
+        Partition("small", "UP", 2, None, 60, default=True, shared=""), Partition("big", "UP", 2, None, 60, shared=""),
+    ]  # fmt: skip
 
 
 def test_a_job_lives_until_slurm_says_that_it_is_over(says: Says) -> None:

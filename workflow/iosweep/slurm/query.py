@@ -120,7 +120,8 @@ def job(id: str) -> Job | None:
         if _is_unknown_job(error.said):
             return None
         raise
-    found = fields(printed)
+    # without its command line, which may say anything and is there from 26.05 on
+    found = fields(re.sub(r"\sSubmitLine=.*(?=\sWorkDir=)", "", printed, flags=re.DOTALL))
     return Job(
         id=found.get("JobId", id),
         name=found.get("JobName", ""),
