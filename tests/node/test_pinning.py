@@ -178,7 +178,7 @@ def test_near_the_interface_that_is_named_or_mounted_or_fastest(snapshot: Snapsh
 def sampled(mask: str = "0", **changes: Any) -> Looks:
     one = {"masks": [mask], "thread_masks": [mask], "early": "", "ran_on": mask}
     known = {"expected": 1, "seen": 1, "looks": 6, "gap_s": 0.2, "cost_s": 0.01, "wall_s": 1.0}
-    return msgspec.convert(known | {"processes": [{"role": "rank", "count": 1, "threads": 2, **one}]} | changes, Looks)
+    return msgspec.convert(known | {"processes": [{"role": "rank", "count": 1, **one}]} | changes, Looks)
 
 
 def test_what_was_planned_and_seen_is_recorded() -> None:

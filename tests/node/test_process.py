@@ -151,6 +151,12 @@ def test_a_time_limit_ends_the_whole_tree_and_keeps_what_was_printed(tmp_path: P
     wait_for(lambda: not any(map(lives, pids)))
 
 
+def test_how_long_a_command_has_printed_nothing(tmp_path: Path) -> None:
+    for says, silent_s in (("echo first;", 0.0), ("echo >&2;", 90.0)):
+        done = apart(stubborn, tmp_path / f"{silent_s}", f"{says}{STUBBORN}sleep 60", 90.0, 90.0)
+        assert done.silent_s == silent_s
+
+
 def test_what_holds_the_output_is_not_waited_for() -> None:
     # it left the session, and would write on for ten minutes
     done = sh("echo out; echo err >&2; setsid sleep 600 & exit 3", 300)

@@ -38,7 +38,7 @@ EVIDENCE: dict[str, Any] = {
 CPUS: dict[str, Any] = {
     "hosts": ["n1"], "usable": "0-1", "reserved": "2", "by": ["weka", "/proc/mounts"], "problems": [], "expected": 2,
     "seen": 2, "looks": 6, "gap_s": 0.1, "cost_s": 0.001, "wall_s": 10.4,
-    "processes": [{"role": "worker", "count": 1, "threads": 1, "masks": [c], "thread_masks": [c], "early": "0-1",
+    "processes": [{"role": "worker", "count": 1, "masks": [c], "thread_masks": [c], "early": "0-1",
                    "ran_on": c} for c in "01"],
 }  # fmt: skip
 #: What was read back of random data.

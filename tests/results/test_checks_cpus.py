@@ -24,7 +24,7 @@ def process(
     role: str, masks: list[str], count: int = 1, threads: list[str] | None = None, ran: str = "", early: str = ""
 ) -> Record:
     own = masks if threads is None else threads
-    return {"role": role, "count": count, "threads": count * len(own), "masks": masks, "thread_masks": own,
+    return {"role": role, "count": count, "masks": masks, "thread_masks": own,
             "early": early, "ran_on": ran}  # fmt: skip
 
 
@@ -99,6 +99,12 @@ def test_processes_that_are_as_planned_in_other_ways() -> None:
     shared = node(processes=[process("worker", ["0-3"], 192), AGENT], expected=192, seen=192)
     for cpus in (both, record(shared, planned={"0-3": 192})):
         assert found("pinned", cpus).outcome == PASS
+
+
+def test_what_a_rank_could_use_before_it_measured_is_a_note() -> None:
+    cpus = record(node(processes=[process("rank", ["0"], early="0,5"), *RANKS[1:], AGENT]))
+    for finding in (found("pinned", cpus), found("reserved_cpus", cpus)):
+        assert (finding.outcome, "CPU 5" in finding.evidence) == (PASS, True)
 
 
 def test_too_few_looks_prove_nothing() -> None:

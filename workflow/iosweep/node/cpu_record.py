@@ -16,7 +16,6 @@ class Processes(Part, frozen=True, kw_only=True):
     masks: tuple[str, ...]
     thread_masks: tuple[str, ...]
     count: Count = 0
-    threads: Count = 0
     early: str = ""
     ran_on: str = ""
 

@@ -125,14 +125,14 @@ class Pinning:
 
 
 def _together(nodes: Sequence[NodesCpus]) -> tuple[NodesCpus, ...]:
-    """Nodes share an entry if they differ only in how often they were examined, in the CPUs that their processes were
-    on, and in threads. It has the worst of their looks, and all of their CPUs."""
+    """Nodes share an entry if they differ only in how often they were examined, and in the CPUs that their processes
+    were on. It has the worst of their looks, and all of their CPUs."""
     found: dict[NodesCpus, NodesCpus] = {}
     for node in nodes:
         alike = structs.replace(
             node,
             **{"hosts": (), "looks": 0, "gap_s": 0.0, "cost_s": 0.0, "wall_s": 0.0},
-            processes=tuple(structs.replace(p, threads=0, early="", ran_on="") for p in node.processes),
+            processes=tuple(structs.replace(p, early="", ran_on="") for p in node.processes),
         )
         found[alike] = _both(found[alike], node) if alike in found else node
     return tuple(found.values())
@@ -147,7 +147,6 @@ def _both(one: NodesCpus, other: NodesCpus) -> NodesCpus:
         processes=tuple(
             structs.replace(
                 a,
-                threads=max(a.threads, b.threads),
                 early=listed(parse(a.early) | parse(b.early)),
                 ran_on=listed(parse(a.ran_on) | parse(b.ran_on)),
             )

@@ -46,9 +46,10 @@ class Completed:
     """What a command did. `exit_code` is negative for a signal, as in subprocess.
 
     argv: what was executed; argvs: the commands of all nodes, or of a client and its servers, where there were several.
-    watched: what the node did that ran it, None where nobody looked; load, cpus, moved (by host), monitor, progress: of
-    all nodes. storage_read_bytes, storage_written_bytes: of the command and all that it started here and waited for
-    (getrusage). left_behind: its processes that could not be killed, as `fio (pid 7)`.
+    silent_s: for how long it had printed nothing. watched: what the node did that ran it, None where nobody looked;
+    load, cpus, moved (by host), monitor, progress: of all nodes. storage_read_bytes, storage_written_bytes: of the
+    command and all that it started here and waited for (getrusage). left_behind: its processes that could not be
+    killed, as `fio (pid 7)`.
     """
 
     argv: tuple[str, ...]
@@ -56,6 +57,7 @@ class Completed:
     timed_out: bool
     flooded: bool  # it was ended because it printed more than MOST_BYTES
     wall_s: float
+    silent_s: float = 0.0
     left_behind: tuple[str, ...] = ()
     ran_on: Mapping[str, int] | None = None  # node of a Slurm job -> ranks that were seen there at once
     load: Load | None = None
@@ -136,7 +138,7 @@ def run(
                 cwd=directory,
                 env=None if token else without_token(),
             )
-        why = _wait(process, timeout_s, (stdout, stderr), asker)
+        why, silent_s = _wait(process, timeout_s, (stdout, stderr), asker)
         wall_s = time.monotonic() - began
         if why:
             _end(process)
@@ -155,6 +157,7 @@ def run(
         why == "timed out",
         why == "flooded",
         wall_s,
+        silent_s,
         left,
         storage_read_bytes=_BLOCK * (after.ru_inblock - before.ru_inblock) if _COUNTS_BLOCKS else None,
         storage_written_bytes=_BLOCK * (after.ru_oublock - before.ru_oublock) if _COUNTS_BLOCKS else None,
@@ -182,31 +185,36 @@ def keep_to(cpus: Collection[int]) -> None:
             os.sched_setaffinity(int(thread.name), cpus)
 
 
-#: Interval between looks at the size of the output.
-_LOOK_S = 0.1
+#: Looks at the size of the output are apart by this share of the time since the start, at least and at most so long.
+_LOOKS, _SOON_S, _LOOK_S = 1 / 40, 0.01, 0.1
 
 
-def _wait(process: subprocess.Popen[bytes], timeout_s: float, printed: Sequence[int], asker: int) -> str | None:
-    """Wait for the end; why it was not waited for any longer, or None. On a pidfd: Popen.wait looks every 50 ms."""
-    end = time.monotonic() + timeout_s
+def _wait(process: subprocess.Popen[bytes], timeout_s: float, printed: Sequence[int], asker: int) -> tuple[str, float]:
+    """Wait for the end; why it was not waited for any longer, and how long the first of `printed` was empty. On a
+    pidfd: Popen.wait looks every 50 ms."""
+    began, silent_s = time.monotonic(), 0.0
     try:
         handle = os.pidfd_open(process.pid)
     except OSError:  # Linux before 5.3
         handle = -1
     try:
         while True:
-            rest = end - time.monotonic()
-            if rest <= 0:
-                return "timed out"
+            passed_s = time.monotonic() - began
+            sizes = [os.fstat(output).st_size for output in printed]
+            if not sizes[0]:
+                silent_s = passed_s
+            if passed_s >= timeout_s:
+                return "timed out", silent_s
+            if max(sizes) > MOST_BYTES:
+                return "flooded", silent_s
             watched = [asker] if handle < 0 else [handle, asker]
-            ready, _, _ = select.select(watched, [], [], min(rest, _LOOK_S if handle >= 0 else 0.02))
+            pause_s = min(max(_SOON_S, passed_s * _LOOKS), _LOOK_S if handle >= 0 else 0.02)
+            ready, _, _ = select.select(watched, [], [], min(timeout_s - passed_s, pause_s))
             if handle in ready or (handle < 0 and process.poll() is not None):
                 process.wait()
-                return None
+                return "", silent_s
             if asker in ready:
-                return "abandoned"
-            if max(os.fstat(output).st_size for output in printed) > MOST_BYTES:
-                return "flooded"
+                return "abandoned", silent_s
     finally:
         if handle >= 0:
             os.close(handle)

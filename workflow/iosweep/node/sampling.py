@@ -11,10 +11,11 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 from iosweep.node import procfs
 from iosweep.node.cpu_record import Looks, Processes
-from iosweep.node.cpus import CpuSet, listed
+from iosweep.node.cpus import NO_CPUS, CpuSet, listed
 from iosweep.node.procfs import with_descendants
 from iosweep.node.progress import Progress
 
@@ -27,6 +28,8 @@ _LOOKS, _LONGEST_S, _SHARE, _LEAST_S = 6, 10.0, 1 / 40, 0.02
 #: Maximum CPU time of a look, as a share of the interval to the next. It is exceeded if the phase would otherwise get
 #: fewer than three looks.
 _COST = 1 / 150
+#: Looks since the command has printed something that make those before not count.
+_ENOUGH = 3
 #: Masks before that do not count: fio's workers bind themselves after all of them were started. On a node that is
 #: overloaded one, or who starts them, may still wait for a CPU by then, but hardly for so much longer.
 _SETTLED_S, _STARVED_S = 0.2, 2.0
@@ -60,12 +63,19 @@ class Wanted:
 class _Process:
     parent: str
     since: float
-    own: bool  # of the program, and not only started by it
-    masks: set[CpuSet] = field(default_factory=set)
-    thread_masks: set[CpuSet] = field(default_factory=set)
+    own: bool = False  # of the program, and not only started by it
+    masks: dict[CpuSet, float] = field(default_factory=dict)  # with the time when each was seen last
+    thread_masks: dict[CpuSet, float] = field(default_factory=dict)
+    ran_on: dict[CpuSet, float] = field(default_factory=dict)
     early: set[int] = field(default_factory=set)
-    ran_on: set[int] = field(default_factory=set)
-    threads: int = 0
+
+    def began(self, at_s: float) -> None:
+        """What it had before is of its first moments, unless it had nothing since."""
+        for seen in (self.masks, self.thread_masks, self.ran_on):
+            before = {cpus for cpus, last_s in seen.items() if last_s <= at_s}
+            for cpus in before if len(before) < len(seen) else ():
+                self.early |= cpus
+                del seen[cpus]
 
 
 class Sampler:
@@ -81,8 +91,8 @@ class Sampler:
         self.most = 0  # of the program's own ranks, at once
         # of a single timed phase: a rank's bytes are those of all phases
         self.progress = Progress() if wanted.ranks and wanted.time_s is not None else None
-        self._seen, self._looks, self._gap_s, self._cost_s = 0, 0, 0.0, 0.0
-        self._first = self._last = 0.0
+        self._seen, self._cost_s = 0, 0.0
+        self._looks: list[float] = []
         self._real = False  # the program itself was seen
         self._unsettled_s = 0.0  # until all have settled, where all are there
         self._began = time.monotonic()
@@ -90,18 +100,26 @@ class Sampler:
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()
 
-    def end(self) -> Looks:
-        """Stop looking; what was seen."""
+    def end(self, silent_s: float = 0.0) -> Looks:
+        """Stop looking; what was seen. `silent_s`: for how long the command had printed nothing.
+
+        IOR and mdtest print after MPI_Init, where libraries bind a rank to other CPUs for a while (psm2: to CPU 0 for
+        0.2 s), and before they measure. If they print at the end only, too few looks are left, and all count.
+        """
         self._stop.set()
         self._thread.join()
-        now = time.monotonic()
-        if self._looks:
-            self._gap_s = max(self._gap_s, now - self._last)
+        now, looks = time.monotonic(), self._looks
+        begun_s = self._began + silent_s
+        since = [at_s for at_s in looks if at_s > begun_s]
+        if self._wanted.ranks and len(since) >= _ENOUGH:
+            looks = since
+            for process in self._found.values():
+                process.began(begun_s)
         return Looks(
             expected=self._wanted.processes,
             seen=self._seen,
-            looks=self._looks,
-            gap_s=round(self._gap_s, 3),
+            looks=len(looks),
+            gap_s=round(max((b - a for a, b in pairwise([*looks, now])), default=0.0), 3),
             cost_s=round(self._cost_s, 4),
             wall_s=round(now - self._began, 3),
             processes=(*self._grouped(), _ourselves()),
@@ -135,7 +153,7 @@ class Sampler:
             evenly_s = min(often_s, _LONGEST_S)
             drawn_s = evenly_s * random.uniform(0.6, 1.0)  # what comes and goes evenly must not be missed evenly
             return min(three_s, max(dear_s, drawn_s))
-        return max(dear_s, (time.monotonic() - self._first) * _SHARE)
+        return max(dear_s, (time.monotonic() - self._looks[0]) * _SHARE)
 
     def _look(self) -> bool:
         """Whether all that are to be there are, with masks that have settled."""
@@ -158,12 +176,13 @@ class Sampler:
         settled, youngest = 0, now - _SETTLED_S
         newest = max((self._found[pid].since if pid in self._found else now for pid in chosen), default=now)
         for pid in self._all_of(ours, parents):
-            process = self._found.setdefault(pid, _Process(parents[pid], now, pid in ours))
+            process = self._found.setdefault(pid, _Process(parents[pid], now))
+            process.own |= pid in ours  # it may have been taskset before
             age = now - process.since
             settling = now - newest < _SETTLED_S and pid in chosen
             starved = settling or _may_not_have_begun(there[pid][1], there.get(parents[pid], ("", []))[1])
             counts = age >= _STARVED_S or (age >= _SETTLED_S and not starved)
-            if self._read(pid, there[pid][1], process, counts):
+            if self._read(pid, there[pid][1], process, now if counts else None):
                 settled += pid in chosen
             elif pid in chosen and not counts:
                 youngest = max(youngest, process.since)
@@ -176,11 +195,7 @@ class Sampler:
             if len(chosen) >= self._wanted.processes:
                 self._unsettled_s = youngest + _SETTLED_S - now + 0.001  # not to be there a rounding too early
             return False
-        if self._looks:
-            self._gap_s = max(self._gap_s, now - self._last)
-        else:
-            self._first = now
-        self._looks, self._last = self._looks + 1, now
+        self._looks.append(now)
         if self.progress and self._real:
             self.progress.look(now, chosen)
         return True
@@ -206,7 +221,7 @@ class Sampler:
         self._real = True
         self._found.clear()
         self._parents.clear()
-        self._seen, self._looks, self._gap_s = 0, 0, 0.0
+        self._seen, self._looks = 0, []
 
     def _path(self, pid: str) -> str | None:
         """The executable of a process; None if it is not part of the tool, or not yet."""
@@ -218,9 +233,9 @@ class Sampler:
         return path
 
     @staticmethod
-    def _read(pid: str, leader: list[bytes], process: _Process, settled: bool) -> bool:
-        """Note the masks and last CPUs of a process's threads; whether they count."""
-        masks, last, count = {}, set(), 0
+    def _read(pid: str, leader: list[bytes], process: _Process, at_s: float | None) -> bool:
+        """Note the masks and last CPUs of a process's threads; whether they count, which they do if there is a time."""
+        masks, last = {}, set()
         for thread in procfs.threads(pid):
             try:
                 masks[thread] = frozenset(os.sched_getaffinity(int(thread)))
@@ -228,17 +243,15 @@ class Sampler:
                 continue
             fields = leader if thread == pid else procfs.stat(f"{pid}/task/{thread}")
             if len(fields) > 36 and fields[0] != b"Z":
-                last.add(int(fields[36]))
-                count += 1
-        if not count:
+                last.add(frozenset([int(fields[36])]))
+        if not last:
             return False
-        process.threads = max(process.threads, count)
-        if not settled:
+        if at_s is None:
             process.early.update(*masks.values())
             return False
-        process.masks |= {mask for thread, mask in masks.items() if thread == pid}
-        process.thread_masks |= set(masks.values())
-        process.ran_on |= last
+        process.masks |= {mask: at_s for thread, mask in masks.items() if thread == pid}
+        process.thread_masks |= dict.fromkeys(masks.values(), at_s)
+        process.ran_on |= dict.fromkeys(last, at_s)
         return True
 
     def _grouped(self) -> list[Processes]:
@@ -279,9 +292,9 @@ _PYTHON = os.path.realpath(sys.executable)
 
 def _ourselves() -> Processes:
     """This process, as one of the list."""
-    process = _Process("", 0.0, own=False)
+    process = _Process("", 0.0)
     pid = str(os.getpid())
-    Sampler._read(pid, _leader(pid), process, settled=True)
+    Sampler._read(pid, _leader(pid), process, 0.0)
     return _together("agent", [process])
 
 
@@ -290,11 +303,10 @@ def _together(role: str, found: Sequence[_Process]) -> Processes:
     return Processes(
         role=role,
         count=len(found),
-        threads=sum(process.threads for process in found),
         masks=_listed(found[0].masks),
         thread_masks=_listed(found[0].thread_masks),
         early=listed({cpu for process in found for cpu in process.early}),
-        ran_on=listed({cpu for process in found for cpu in process.ran_on}),
+        ran_on=listed(NO_CPUS.union(*(cpus for process in found for cpus in process.ran_on))),
     )
 
 

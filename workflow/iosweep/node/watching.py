@@ -102,8 +102,8 @@ class Watch:
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()
 
-    def end(self) -> Watched:
-        """Stop looking; what was seen."""
+    def end(self, silent_s: float = 0.0) -> Watched:
+        """Stop looking; what was seen. `silent_s`: as for Sampler.end."""
         moved = self._counters.moved(self._before, self._counters.read())
         self._stop.set()
         self._thread.join()
@@ -119,7 +119,7 @@ class Watch:
                 found = structs.replace(found, throttled=cgroup.throttled(self._quotas, cgroup.quotas()))
             watched = structs.replace(watched, load=found, monitor=self._monitor.stream())
         if self._sampler:
-            cpus, progress = self._sampler.end(), self._sampler.progress
+            cpus, progress = self._sampler.end(silent_s), self._sampler.progress
             ranks = progress.stream() if progress else b""
             watched = structs.replace(watched, ranks=self._sampler.most, cpus=cpus, progress=ranks)
         return watched

@@ -127,7 +127,7 @@ class Commands:
         elif self.remote:
             self._watch(self.remote, hosts, wanted, binding)
             done = self.agent.run(argv, timeout_s, self.scratch, cpus)
-            nodes = self._seen(self.remote, hosts)
+            nodes = self._seen(self.remote, hosts, done)
             own = {host: done.with_own_bytes(moved) for host, moved in nodes.moved.items()}
             done = nodes._replace(moved=own).onto(done)
         else:
@@ -236,7 +236,7 @@ class Commands:
                     left = query.end_steps(self.job, self.remote.step)
         if left:
             done = replace(done, left_behind=(*done.left_behind, *self._left(self.remote, hosts)))
-        nodes = self._seen(self.remote, hosts)
+        nodes = self._seen(self.remote, hosts, done)
         seen = nodes.ranks
         refusal = _NOT_STARTED.search(done.stderr.decode("utf-8", "replace")) if done.exit_code else None
         if refusal and not any(seen.values()):
@@ -253,9 +253,9 @@ class Commands:
         return tuple(named) or ("ranks that Slurm cannot end",)
 
     @staticmethod
-    def _seen(remote: RemoteAgents, hosts: Sequence[str]) -> SeenOnNodes:
-        """What was seen on each host since `_watch`."""
-        return of_nodes(remote.call(remote_agent.seen, each=dict.fromkeys(hosts, ())))
+    def _seen(remote: RemoteAgents, hosts: Sequence[str], done: Completed) -> SeenOnNodes:
+        """What was seen on each host since `_watch`, while a command ran."""
+        return of_nodes(remote.call(remote_agent.seen, each=dict.fromkeys(hosts, (done.silent_s,))))
 
     def _each(
         self,
@@ -327,7 +327,7 @@ class Commands:
         finally:
             remote.call(remote_agent.end_servers, each=dict.fromkeys(hosts, ()))
         streams = {"stdout": done.stdout, "stderr": done.stderr, "hosts": msgspec.json.encode(nodes)}
-        seen = self._seen(remote, hosts)
+        seen = self._seen(remote, hosts, done)
         return replace(seen.onto(done), argvs=(done.argv, *map(tuple, exact))), streams
 
     def _prepare(self) -> None:

@@ -105,11 +105,11 @@ def watch(wanted: Wanted | None, bound: list[str], runner: int | None) -> None:
     _watch = Watch(around, mounts.of_mount(around.mount, around.fstype), Job.from_now(runner), wanted, new)
 
 
-def seen() -> Watched:
+def seen(silent_s: float) -> Watched:
     global _watch
     assert _watch
     ended, _watch = _watch, None
-    return ended.end()
+    return ended.end(silent_s)
 
 
 def left_ranks() -> list[str]:
@@ -199,7 +199,7 @@ def run(timeout_s: float) -> Ran:
         started = time.time()
         done = process.run(staged.argv, timeout_s, scratch, stdout.fileno(), stderr.fileno(), asker=0, cpus=staged.cpus)
         ended = time.time()
-        watched = seen() if staged.watched else None
+        watched = seen(done.silent_s) if staged.watched else None
         printed = []
         for stream in (stdout, stderr):
             stream.seek(0)

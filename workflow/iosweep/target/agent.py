@@ -284,14 +284,15 @@ def execute(
 ) -> process.Completed:
     """Run a command for Agent.run. `stdout`, `stderr`: descriptors that came with the request; `asker`: the
     connection."""
-    watch = None
+    watch, silent_s = None, 0.0
     if around:
         of_target = mounts.of_mount(around.mount, around.fstype)
         watch = Watch(around, of_target, wanted=wanted, among=lambda: procfs.below(str(os.getpid())))
     try:
         done = process.run(argv, timeout_s, directory, stdout, stderr, asker, cpus, token)
+        silent_s = done.silent_s
     finally:
-        watched = watch.end() if watch else None
+        watched = watch.end(silent_s) if watch else None
     if watched:
         watched = structs.replace(watched, moved=done.with_own_bytes(watched.moved))
     return replace(done, watched=watched)

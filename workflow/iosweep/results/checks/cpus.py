@@ -11,7 +11,7 @@ from functools import lru_cache
 
 from iosweep.hostlist import hosts as named_hosts
 from iosweep.node.cpu_record import NodesCpus, Processes
-from iosweep.node.cpus import CpuSet, listed, named, parse
+from iosweep.node.cpus import NO_CPUS, CpuSet, listed, named, parse
 from iosweep.results.checks.finding import NOT_APPLICABLE, SHOWN_NODES, Finding, Seen, failed, passed, unchecked
 from iosweep.text import human_count
 from iosweep.tools import tools
@@ -159,12 +159,15 @@ def _too_little(s: Seen, nodes: Sequence[NodesCpus]) -> str | None:
 
 def _looked(nodes: Sequence[NodesCpus]) -> str:
     found: Counter[str] = Counter()
+    began: CpuSet = NO_CPUS
     for node in nodes:
         for process in node.processes:
             found[process.role] += process.count * len(node.hosts) if process.masks else 0
+            began |= parse(process.early) - _union(*process.masks) if process.role == "rank" else NO_CPUS
     kinds = [human_count(found[kind], kind) for kind in ("rank", "worker", "helper") if found[kind]]
     looks, hosts = min(n.looks for n in nodes), sum(len(n.hosts) for n in nodes)
-    return f"{' and '.join(kinds)} on {human_count(hosts, 'node')} looked at {human_count(looks, 'time')} or more"
+    note = f" (before they measured, ranks could use {named(began)}, too)" if began else ""
+    return f"{' and '.join(kinds)} on {human_count(hosts, 'node')} looked at {human_count(looks, 'time')} or more{note}"
 
 
 def _planned(planned: Mapping[str, int]) -> str:
