@@ -200,13 +200,15 @@ def test_the_environment_of_spack_is_ours():
     assert (found["SPACK_DISABLE_LOCAL_CONFIG"], found["SPACK_USER_CACHE_PATH"]) == ("1", "/r/cache")
 
 
-def test_spack_keeps_all_below_one_directory():
-    wanted = Environment(Path("spack.yaml"), frozenset(), Pin("u", "v1"), "0", Path("/r"))
+def test_spack_keeps_all_below_one_directory_and_the_repositories_in_their_order():
+    repos = {"site": "/s", "builtin": {"git": "u", "tag": "v1"}}
+    wanted = Environment(Path("spack.yaml"), frozenset(), Pin("u", "v1"), repos, "0", Path("/r"))
     found = configuration(wanted, Path("/r"), Path("/r/packages/v1"))
     config = found["config"]
     places = (config["install_tree"]["root"], *config["build_stage:"], config["source_cache"], config["misc_cache"])
     assert all(Path(place).is_relative_to("/r") for place in places)
-    assert found["repos"] == {"builtin": {"git": "u", "destination": "/r/packages/v1"}}
+    repos["builtin"] = {"git": "u", "destination": "/r/packages/v1"}
+    assert [*found["repos"].items()] == [*repos.items()]  # in this order: a site's own packages come before Spack's
 
 
 def test_packages_are_read_from_the_list_of_spack():

@@ -268,7 +268,8 @@ def configuration(environment: Environment, root: Path, packages: Path) -> dict[
         }
     }
     if isinstance(pin := environment.packages, Pin):
-        found["repos"] = {"builtin": {"git": pin.url, "destination": str(packages)}}
+        # all, in their order: what stands here comes first, and a package is that of the first which has it
+        found["repos"] = {**environment.repos, "builtin": {"git": pin.url, "destination": str(packages)}}
     return found
 
 

@@ -40,12 +40,14 @@ class Environment:
     """An environment of Spack: its spack.yaml, and where it is built below `root` (tools.directory).
 
     `specs`: names of the packages that it asks for. `packages`: the packages repository, or a checkout of it.
-    `digest`: of what spack.yaml says. `root` is as configured; Spack gets absolute paths.
+    `repos`: all repositories, as spack.yaml has them. `digest`: of what spack.yaml says. `root` is as configured; Spack
+    gets absolute paths.
     """
 
     yaml: Path
     specs: frozenset[str]
     packages: Pin | Path
+    repos: Mapping[str, object]
     digest: str
     root: Path
 
@@ -100,7 +102,7 @@ def read(configured: Config) -> Environment:
         raise ConfigError(problems)
     digest = hashlib.sha256(msgspec.json.encode(document.data, order="deterministic")).hexdigest()[:12]
     names = frozenset(re.split(r"[^\w-]", spec.strip(), maxsplit=1)[0] for spec in specs if isinstance(spec, str))
-    return Environment(Path(document.file), names, packages, digest, Path(tools.directory))
+    return Environment(Path(document.file), names, packages, spack["repos"], digest, Path(tools.directory))
 
 
 class _Digest(Part, frozen=True):
