@@ -143,7 +143,7 @@ def test_a_refusal_of_sbatch_is_wrong_unless_nodes_are_out_of_service() -> None:
         (limits.nodes, None, why, drained, "not checked"),  # the campaign does run, once it is back
         (limits.nodes, None, "Invalid account", drained, "wrong"),
     ):  # fmt: skip
-        assert judge_slurm.accepted(asked, printed, refusal, 0, limits, states).outcome == outcome, refusal
+        assert judge_slurm.accepted(asked, printed, refusal, PROFILE, limits, states).outcome == outcome, refusal
 
 
 def test_less_memory_than_a_node_has_is_a_warning() -> None:

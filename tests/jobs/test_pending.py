@@ -153,7 +153,7 @@ def test_what_slurm_would_refuse_or_never_start_is_told_before_anything_is_submi
         ({"sbatch": ""}, 5, None, ""),
         ({"scontrol": PARTITIONS, "sbatch": no["Invalid license specification"]}, 4, "set licenses", ""),
         ({"scontrol": PARTITIONS, "sbatch": no[TOO_MANY], "sinfo": "6|drained\n2|idle\n"}, 4, None, "6 drained"),
-        ({"scontrol": PARTITIONS, "sbatch": no[TOO_MANY]}, 4, "mem_mb=9 ", ""),
+        ({"scontrol": PARTITIONS, "sbatch": no[TOO_MANY]}, 4, "mem_mb in the profile", ""),
         ({"scontrol": PARTITIONS, "sbatch": no[full]}, 4, None, ""),
     ]
     for says, nodes, why, note in cases:

@@ -123,6 +123,10 @@ REFUSED = (
     "allocation failure: Invalid license specification",
     "sbatch: error: Memory specification can not be satisfied",
     "allocation failure: Invalid qos specification",
+    "allocation failure: Invalid feature specification",
+    "sbatch: error: Invalid generic resource (gres) specification",
+    "allocation failure: Invalid node name specified",
+    "sbatch: error: Invalid --mail-type specification",
     "something new",
     "Node count specification invalid",
     # a greeting, a limit of the QOS, and the verdict on it; the last that says something counts
@@ -155,5 +159,6 @@ def test_a_federation_is_known_by_its_name_and_this_cluster() -> None:
 
 def test_what_to_do_when_sbatch_refuses(snapshot: SnapshotAssertion) -> None:
     assert "\n".join(f"{said}: {submission.meaning(said)}" for said in REFUSED) == snapshot
-    by_memory = [said for said in REFUSED if submission.meaning(said, 64000).startswith("mem_mb=64000 ")]
-    assert by_memory == [REFUSED[0]]
+    narrow = profile.Profile(given={"exclude": "n[1-3]", "mem_mb": 64000, "qos": "q"})
+    by_profile = [said for said in REFUSED if submission.meaning(said, narrow).startswith("mem_mb, exclude in ")]
+    assert by_profile == [REFUSED[0]]

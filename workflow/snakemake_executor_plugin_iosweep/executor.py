@@ -205,7 +205,9 @@ class Executor(RemoteExecutor):  # type: ignore[misc]  # Snakemake has no types
                     why = f"too many jobs are queued ({said})"
                     pending.say(f"{submission.spoken(name)}: {why}; it is submitted when others are over")
             else:
-                pending.say(f"{submission.spoken(name)}: {said}; {submission.meaning(said)}")
+                pending.say(
+                    f"{submission.spoken(name)}: {said}; {submission.meaning(said, self._attempts.asks(name)[0])}"
+                )
                 self._unsure.add(name)
                 self._soon()
             return False

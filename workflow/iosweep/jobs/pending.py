@@ -179,7 +179,7 @@ def refused(sbatch: Sequence[str], asks: Profile, nodes: int, asked_min: int, lo
                 if note := submission.for_now(said, nodes, one, sinfo):
                     say(f"note: {note}")
                     return None
-        return f"{said}; {submission.meaning(said, asks.memory_mb)}"
+        return f"{said}; {submission.meaning(said, asks)}"
     return None
 
 

@@ -306,6 +306,11 @@ _MEANINGS = (
         "set licenses in the profile to what `scontrol show licenses` has, and to no more of it than there are",
     ),
     (r"qos(?! policy)", "see `sacctmgr show qos` for qos in the profile"),
+    ("feature", "set constraint in the profile to features that `sinfo --format=%f` has"),
+    (r"\bgres\b", "set gres in the profile to what `sinfo --format=%G` has, and gpus to no more than that"),
+    ("node name", "see nodelist and exclude in the profile (`sinfo --Node`)"),
+    ("wckey", "set wckey in the profile to one of yours (`sacctmgr show wckey`)"),
+    ("invalid --", "correct that key in the profile"),
     ("invalid partition", f"{_ELSEWHERE}: `sinfo` shows them"),
     ("partition", _ELSEWHERE),
     ("controller", "is Slurm's controller up (`scontrol ping`)?"),
@@ -313,17 +318,21 @@ _MEANINGS = (
 )
 
 
+#: Keys of the profile by which nodes are none that a job can have.
+_NARROW = ("mem_mb", "mem_mb_per_cpu", "constraint", "gres", "gpus", "exclude", "nodelist", "reservation")
+
+
 def is_full(said: str) -> bool:
     """Whether sbatch refuses a job because too many are queued: of a user, an account, a QOS, or all (MaxJobCount)."""
     return bool(re.search("SubmitJob|MaxJobCount|job queue full|temporarily (unable|unavailable|disabled)", said))
 
 
-def meaning(said: str, memory_mb: int = 0) -> str:
-    """What to do when sbatch refuses a job, or it waits. `memory_mb`: what the profile asks for on each node."""
+def meaning(said: str, asks: Profile | None = None) -> str:
+    """What to do when sbatch refuses a job, or it waits. `asks`: what the profile says of it."""
     fits = (change for line in reversed(said.split("; ")) for part, change in _MEANINGS if re.search(part, line, re.I))
     change = next(fits, "ask the people who run the cluster")
-    if memory_mb and query.is_without_nodes(said):
-        return f"mem_mb={memory_mb} in the profile may be more than a node has (`sinfo --format=%n,%m`); or {_FEWER}"
+    if asks and query.is_without_nodes(said) and (narrow := [key for key in _NARROW if asks.given.get(key)]):
+        return f"{', '.join(narrow)} in the profile may leave no nodes (`sinfo --format='%n %c %m %f %G'`); or {change}"
     return change
 
 

@@ -177,7 +177,7 @@ def _submission(asks: Profile, count: int, place: _Partition | None) -> Line:
         output = query.ask([*argv, *submission.TRIAL], ANSWER_S, both=True)
     except Unanswered as error:
         refused = error.said or str(error)
-    return judge_slurm.accepted(count, output, refused, asks.memory_mb, limits, place.states if place else "")
+    return judge_slurm.accepted(count, output, refused, asks, limits, place.states if place else "")
 
 
 def _nodes(wanted: _Wanted, command: Sequence[str], wait_s: float) -> list[Line]:

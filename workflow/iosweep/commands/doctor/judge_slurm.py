@@ -127,11 +127,11 @@ def license(asked_for: str, output: str) -> Line:
 
 
 def accepted(
-    nodes: int, output: str | None, refused: str, memory_mb: int, limits: submission.Partition | None, states: str
+    nodes: int, output: str | None, refused: str, asks: Profile, limits: submission.Partition | None, states: str
 ) -> Line:
     """`output`: what `sbatch --test-only` prints; None if it fails, then `refused` says why.
 
-    `memory_mb`: what is asked for on each node. `limits`, `states`: of the partition, and of `sinfo --format=%D|%T`;
+    `asks`: what the profile says of as many nodes. `limits`, `states`: of the partition, and of `sinfo --format=%D|%T`;
     None, "" where it is not known.
     """
     asked = human_count(nodes, "whole node")
@@ -139,7 +139,7 @@ def accepted(
         _, not_able = submission.usable(states)
         return unchecked("submission", f"sbatch finds no {asked} now, as nodes are out of service ({not_able})")
     if output is None:
-        return wrong("submission", f"Slurm refuses {asked}: {refused}", submission.meaning(refused, memory_mb))
+        return wrong("submission", f"Slurm refuses {asked}: {refused}", submission.meaning(refused, asks))
     where = re.search(r"on nodes (\S+)", output)
     return ok("submission", f"Slurm takes a job of {asked}" + (f" on {where[1]}" if where else ""))
 
