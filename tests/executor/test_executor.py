@@ -130,7 +130,7 @@ class Run:
         self.failed: list[Job] = []
         self.errors: list[Exception] = []
         self.attempts = attempts.Attempts(self.campaign, self.again)
-        attempts.hand_over(self.attempts)
+        attempts.of_this_run = self.attempts
         self.executor: Executor
 
     def again(self) -> Campaign:
@@ -184,7 +184,7 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Run]:
     yield made
     if hasattr(made, "executor"):
         made.executor.shutdown()
-    attempts._handed_over = None
+    attempts.of_this_run = None
     assert made.errors == []
 
 

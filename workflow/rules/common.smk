@@ -39,7 +39,7 @@ for handler in logger.handlers:
         handler.addFilter(dag.Told())
 # The executor plugin takes it from there.
 ATTEMPTS = attempts.Attempts(CAMPAIGN, ASKED.load)
-attempts.hand_over(ATTEMPTS)
+attempts.of_this_run = ATTEMPTS
 
 
 def stale(file):

@@ -81,7 +81,7 @@ class Executor(RemoteExecutor):  # type: ignore[misc]  # Snakemake has no types
 
     def __post_init__(self) -> None:
         """Before any rule runs: wait for jobs of an earlier run, and try what would be submitted."""
-        found = attempts.handed_over()
+        found = attempts.of_this_run
         if found is None:
             raise _Ended("the executor iosweep runs the workflow iosweep only")
         if not found.campaign.site.slurm:  # --default-resources took the place of all that the profile has there
@@ -215,8 +215,8 @@ class Executor(RemoteExecutor):  # type: ignore[misc]  # Snakemake has no types
         return True
 
     def _submitted(self, job: MeasureJob, number: str) -> None:
-        self._drop(allocation_of(job))
-        pending.say(f"{submission.spoken(allocation_of(job))}: job {number} was submitted")
+        self._drop(name := allocation_of(job))
+        pending.say(f"{submission.spoken(name)}: job {number} was submitted")
         self._jobs[number] = job
         self._soon()
         self.report_job_submission(SubmittedJobInfo(job, external_jobid=number))

@@ -1,6 +1,6 @@
 """The jobs of one run of Snakemake: what the next job of an allocation asks for after the last one failed.
 
-The Snakefile makes one `Attempts` and hands it over; the executor plugin, in the same process, takes it from here.
+The Snakefile makes one `Attempts`; the executor plugin, in the same process, takes it from here.
 """
 
 from __future__ import annotations
@@ -174,15 +174,5 @@ def _last_line(log: Path) -> str:
     return f"see {log}"
 
 
-_handed_over: Attempts | None = None
-
-
-def hand_over(attempts: Attempts) -> None:
-    """What the Snakefile calls, before the executor is made."""
-    global _handed_over
-    _handed_over = attempts
-
-
-def handed_over() -> Attempts | None:
-    """The jobs of this run; None where another workflow runs."""
-    return _handed_over
+#: The jobs of this run: the Snakefile sets it before the executor is made. None where another workflow runs.
+of_this_run: Attempts | None = None

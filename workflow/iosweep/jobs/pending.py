@@ -200,7 +200,9 @@ def too_many_nodes(job: Job) -> str | None:
             place = query.fields(query.ask(["scontrol", "--oneliner", "show", "partition", known.get("Partition", "")]))
             names = ",".join(qos for qos in (known.get("QOS"), place.get("QoS")) if qos)
             asked = ["scontrol", "--oneliner", "show", "assoc_mgr", "flags=qos", f"qos={names}"]
-            return submission.over(job.nodes, names, re.findall(rf"\b{limit}=\S*\bnode=(\d+)", query.ask(asked)))
+            most = max(map(int, re.findall(rf"\b{limit}=\S*\bnode=(\d+)", query.ask(asked))), default=job.nodes)
+            if job.nodes > most:
+                return f"the QOS {names} gives {most} nodes at a time; {submission.meaning(job.reason)}"
     return None
 
 

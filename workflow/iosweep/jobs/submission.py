@@ -244,12 +244,6 @@ def beyond(nodes: int, asked_min: int, longest: Longest | None, limits: Partitio
     return None
 
 
-def over(nodes: int, qos: str, limits: Iterable[str]) -> str | None:
-    """What to change if a job has more nodes than its QOS allows all jobs together, the largest of `limits`."""
-    most = max(map(int, limits), default=nodes)
-    return f"the QOS {qos} allows {human_count(most, 'node')} at a time; {_FEWER}" if nodes > most else None
-
-
 def federated(printed: str) -> str | None:
     """Why jobs cannot be watched in a federation, and what to do; None without one. `scontrol show federation`."""
     if found := re.search(r"^Federation: *(\S+)\nSelf: *([^:\s]+)", printed, re.MULTILINE):
@@ -289,22 +283,16 @@ _MORE = f"ask for more nodes in the configuration (axes: nodes), or {_ELSEWHERE}
 _MEANINGS = (
     (
         r"time ?limit\b|MaxWall",
-        "set runtime in the profile to what is allowed; repetitions that do not fit go on in another job",
+        "set runtime in the profile to what is allowed; the rest goes on in another job",
     ),
     (r"QOSMin|MinNode", f"{_MORE}, or another qos"),
-    (
-        r"memory|MaxMem\w*Per",
-        "set mem_mb in the profile to what a node has and a job may have (0: what the site gives)",
-    ),
+    (r"memory|MaxMem\w*Per", "set mem_mb in the profile to what a job may have of a node (0: what the site gives)"),
     (r"(Max|Grp)Node|node config|PartitionConfig|Constraints", _FEWER),
     (r"node ?count|NodeLimit", f"ask for another number of nodes in the configuration (axes: nodes), or {_ELSEWHERE}"),
     (r"(Max|Grp)\w+Per[A-Z]", "your account or QOS allows a job less than that"),
     (r"account(?!ing)", "set slurm_account in the profile to one of yours (`sacctmgr show associations user=$USER`)"),
     ("reservation", "see `scontrol show reservations` for reservation in the profile"),
-    (
-        "license",
-        "set licenses in the profile to what `scontrol show licenses` has, and to no more of it than there are",
-    ),
+    ("license", "set licenses in the profile to some that `scontrol show licenses` has, and to no more than there are"),
     (r"qos(?! policy)", "see `sacctmgr show qos` for qos in the profile"),
     ("feature", "set constraint in the profile to features that `sinfo --format=%f` has"),
     (r"\bgres\b", "set gres in the profile to what `sinfo --format=%G` has, and gpus to no more than that"),

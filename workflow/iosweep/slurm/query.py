@@ -77,15 +77,9 @@ def ask(argv: Sequence[str], deadline_s: float = DEADLINE_S, both: bool = False,
     environment = {**os.environ, "SLURM_TIME_FORMAT": "%s", "LC_ALL": "C"}
     try:
         done = subprocess.run(
-            list(argv),
-            input=script or "",
-            capture_output=True,
-            text=True,
-            errors="replace",
-            timeout=deadline_s,
-            check=False,
-            env=environment,
-        )
+            list(argv), input=script or "", capture_output=True, text=True, errors="replace", timeout=deadline_s,
+            check=False, env=environment,
+        )  # fmt: skip
     except OSError as error:
         raise Unanswered(f"{argv[0]} cannot be run: {error.strerror}") from None
     except subprocess.TimeoutExpired:
@@ -117,7 +111,7 @@ def job(id: str) -> Job | None:
     try:
         printed = ask(["scontrol", "--oneliner", "show", "job", id])
     except Unanswered as error:
-        if _is_unknown_job(error.said):
+        if "Invalid job id" in error.said:  # `slurm_load_jobs error: Invalid job id specified`
             return None
         raise
     # without its command line, which may say anything and is there from 26.05 on
@@ -193,11 +187,6 @@ def jobs(users: Sequence[str] = (), name: str = "") -> list[Job]:
 # Cases that only the text of a command distinguishes. `said`: Unanswered.said, as Slurm 22.05 and 23.11 print it.
 
 
-def _is_unknown_job(said: str) -> bool:
-    """`slurm_load_jobs error: Invalid job id specified`, from `scontrol show job`."""
-    return "Invalid job id" in said
-
-
 def has_no_cluster(said: str) -> bool:
     """Slurm's commands are installed, and no cluster is configured: `scontrol: error: resolve_ctls_from_dns_srv:
     res_nsearch error: Unknown host`, `scontrol: fatal: Could not establish a configuration source`."""
@@ -218,9 +207,8 @@ def addresses(hosts: Sequence[str]) -> dict[str, str]:
         try:
             found[host] = str(socket.getaddrinfo(names.get(host) or host, None, type=socket.SOCK_STREAM)[0][4][0])
         except OSError as error:
-            raise Unanswered(
-                f"the address {names.get(host)} of node {host} is not known here: {error.strerror}"
-            ) from None
+            where = f"the address {names.get(host)} of node {host}"
+            raise Unanswered(f"{where} is not known here: {error.strerror}") from None
         if ipaddress.ip_address(found[host].partition("%")[0]).is_unspecified:  # a server would listen everywhere
             raise Unanswered(f"the address {found[host]} of node {host} is that of no machine")
     return found
