@@ -23,6 +23,7 @@ from iosweep.commands import plan
 from iosweep.config import models, sweeps
 from iosweep.config.sweeps import Repetitions
 from iosweep.errors import ConfigError
+from iosweep.jobs.profile import Profile
 from iosweep.plan import forecast
 from iosweep.plan.expand import make_plan
 from iosweep.plan.launchers import LAUNCHERS
@@ -111,7 +112,7 @@ def test_a_suite_is_planned_at_full_size_without_touching_the_target(tmp_path: P
         found = list(plan.commands(made, launcher))
         assert len(found) == sum(p.repetitions.min * len(p.steps()) for p in made.points)
         assert all(isinstance(word, str) for _, _, argv in found for word in argv)
-        left = dag.load(tmp_path / "x.yaml", tmp_path / "results", launcher=key).left
+        left = dag.load(tmp_path / "x.yaml", tmp_path / "results", Profile(given={"launcher": key}, slurm=False)).left
         reached = {a.name for a in made.allocations if any(launcher.lacks(point) is None for point in a.points)}
         assert set(left) == reached, key
     assert sorted(f.name for f in tmp_path.iterdir()) == ["x.yaml"]
