@@ -21,12 +21,10 @@ from iosweep.commands.doctor import judge_slurm, nodes
 from iosweep.config import sweep_file
 from iosweep.errors import Refused, TargetError, TargetHangs, Unusable
 from iosweep.findings import Line
-from iosweep.jobs import submission
 from iosweep.jobs.profile import Profile, read
 from iosweep.node.node_facts import NodeFacts, ReservedSource
 from iosweep.node.reserved import resolve
 from iosweep.plan.expand import make_plan
-from iosweep.plan.forecast import Longest
 from iosweep.plan.model import Plan
 from iosweep.run.remote_agent import NodeAnswer
 from slurm import Cluster
@@ -49,10 +47,6 @@ def altered(line: str, **fields: str) -> str:
         before = next(word for word in line.split() if word.startswith(f"{name}="))
         line = line.replace(before, f"{name}={value}", 1)
     return line
-
-
-def partition(name: str | None = None, line: str = SMALL) -> Line:
-    return judge_slurm.partition(name, [line, *PARTITIONS[1:]])
 
 
 # --- the profile
@@ -91,39 +85,6 @@ def test_a_wrong_profile_is_told_by_line_and_key(tmp_path: Path) -> None:
 # --- what Slurm says
 
 
-def test_a_partition_that_runs_no_job_or_shares_nodes_is_wrong() -> None:
-    outcomes = [
-        partition(), partition("big"), partition(line=altered(SMALL, State="DOWN")),
-        partition(line=altered(SMALL, OverSubscribe="FORCE:4")), partition("huge"),
-        partition(line=altered(SMALL, Default="NO")),
-    ]  # fmt: skip
-    assert [line.outcome for line in outcomes] == ["ok", "ok", "wrong", "wrong", "wrong", "wrong"]
-
-
-def test_a_wall_time_above_that_of_the_partition_is_wrong() -> None:
-    limits, short, unlimited = (
-        submission.partition(altered(SMALL, MaxTime=time)) for time in ("01:00:00", "00:30:00", "UNLIMITED")
-    )
-    for profile, limit, outcome in (
-        (PROFILE, limits, "ok"), (PROFILE, short, "wrong"), (asking(runtime=None), short, "warning"),
-        (asking(runtime=10**6), unlimited, "ok"),
-    ):  # fmt: skip
-        assert judge_slurm.wall_time(profile, limit).outcome == outcome
-    for profile, limit in ((PROFILE, limits), (PROFILE, short), (asking(runtime=None), short)):
-        found = judge_slurm.wall_time(profile, limit, Longest("p", 7200, 7200))
-        assert "a phase of 2 h does not fit" in f"{found.seen}{found.change}" and "set runtime=" not in found.change
-
-
-def test_more_nodes_than_a_job_can_get_are_wrong_and_nodes_out_of_service_a_warning() -> None:
-    for needed, fields, states, outcome in (
-        (2, {}, "2|idle", "ok"), (None, {}, "2|idle", "ok"), (3, {}, "2|idle", "wrong"),
-        (2, {"MaxNodes": "1"}, "2|idle", "wrong"), (2, {}, "1|idle\n1|down*", "warning"),
-        (2, {}, "1|mixed\n1|allocated", "ok"),
-    ):  # fmt: skip
-        found = judge_slurm.nodes(needed, submission.partition(altered(SMALL, **fields)), states)
-        assert found.outcome == outcome, (needed, fields, states)
-
-
 def test_a_license_that_is_not_there_or_not_all_of_it_is_told() -> None:
     said = (SAMPLES / "licenses.txt").read_text()
     for asked, text, outcome in (
@@ -131,19 +92,6 @@ def test_a_license_that_is_not_there_or_not_all_of_it_is_told() -> None:
         ("pfs", altered(said, Total="8"), "warning"),
     ):  # fmt: skip
         assert judge_slurm.license(asked, text).outcome == outcome, asked
-
-
-def test_a_refusal_of_sbatch_is_wrong_unless_nodes_are_out_of_service() -> None:
-    said = (SAMPLES / "test-only.txt").read_text()
-    limits = submission.partition(SMALL)
-    healthy, drained = f"{limits.nodes}|idle", f"1|drained\n{limits.nodes - 1}|idle"
-    why = "allocation failure: Requested node configuration is not available"
-    for asked, printed, refusal, states, outcome in (
-        (2, said, "", healthy, "ok"), (9, None, why, healthy, "wrong"),
-        (limits.nodes, None, why, drained, "not checked"),  # the campaign does run, once it is back
-        (limits.nodes, None, "Invalid account", drained, "wrong"),
-    ):  # fmt: skip
-        assert judge_slurm.accepted(asked, printed, refusal, PROFILE, limits, states).outcome == outcome, refusal
 
 
 def test_less_memory_than_a_node_has_is_a_warning() -> None:
@@ -302,8 +250,8 @@ def test_what_is_wrong_in_profile_and_configuration_is_named(here: Site) -> None
     here.profile(slurm_partition="short", runtime=60, licenses="gpfs")
     here.configure(nodes=3)
     found = outcomes(here.doctor())
-    assert {"wall time", "node count", "submission", "license"} <= {k for k, v in found.items() if v == "wrong"}
-    here.profile("iosweep-poll-seconds: 9\n", runtime="01:00:00", launcher="mpirun", licence="pfs")
+    assert {"submission", "license"} <= {k for k, v in found.items() if v == "wrong"}
+    here.profile("iosweep-poll-seconds: 9\n", runtime="01:00:00", launcher="hydra", licence="pfs")
     wrong = here.doctor()["profile"]
     assert [line.outcome for line in wrong] == ["wrong"] * 3
     assert [re.search(r":(\d+): default-resources\.(\w+)", line.seen).groups() for line in wrong] == [  # type: ignore[union-attr]
@@ -337,10 +285,9 @@ def test_it_does_not_wait_for_busy_or_drained_nodes(here: Site) -> None:
         here.cluster.run(["scontrol", "update", "nodename=n2", "state=drain", "reason=test"])
         found = here.doctor("--wait", "1s", code=0)
         assert [line.outcome for line in found["nodes"]] == ["not checked"]
-        assert found["node count"][0].outcome == "warning"
+        assert "not checked" in [line.outcome for line in found["submission"]]
         here.cluster.cancel()
         found = here.doctor("--wait", "10min")  # the lock is on the target's file system on this machine
-        assert found["submission"][0].outcome == "not checked"
         seen, absent = found["nodes"]
         assert seen.seen.startswith("n1 ") and absent.outcome == "not checked"
     finally:

@@ -136,15 +136,16 @@ PARTITIONS = (
     "PartitionName=small State=UP TotalNodes=8 MaxNodes=4 MaxTime=01:00:00 Default=YES\n"
     "PartitionName=big State=UP TotalNodes=99 MaxNodes=UNLIMITED MaxTime=UNLIMITED\n"
 )
+FEATURE = "Invalid feature specification"
 TOO_MANY = "allocation failure: Requested node configuration is not available"
 
 
 def test_what_slurm_would_refuse_or_never_start_is_told_before_anything_is_submitted(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """What has to wait for nodes that are down is not refused."""
     full = "QOSMaxSubmitJobPerUserLimit"
-    no = {word: Unanswered("failed", word) for word in ("Invalid license specification", TOO_MANY, full)}
+    no = {word: Unanswered("failed", word) for word in ("Invalid license specification", TOO_MANY, full, FEATURE)}
     cases: list[tuple[dict[str, str | Unanswered], int, str | None, str]] = [
         ({"scontrol": PARTITIONS, "sbatch": ""}, 100, "4 nodes at most", ""),
         ({"scontrol": PARTITIONS, "sbatch": ""}, 4, None, ""),
@@ -155,14 +156,16 @@ def test_what_slurm_would_refuse_or_never_start_is_told_before_anything_is_submi
         ({"scontrol": PARTITIONS, "sbatch": no[TOO_MANY], "sinfo": "6|drained\n2|idle\n"}, 4, None, "6 drained"),
         ({"scontrol": PARTITIONS, "sbatch": no[TOO_MANY]}, 4, "mem_mb in the profile", ""),
         ({"scontrol": PARTITIONS, "sbatch": no[full]}, 4, None, ""),
+        ({"scontrol": PARTITIONS, "sbatch": no[FEATURE]}, 4, "set constraint", ""),
+        ({"scontrol": PARTITIONS.replace("=UP", "=UP OverSubscribe=FORCE:4"), "sbatch": ""}, 4, "FORCE:4", ""),
     ]
     for says, nodes, why, note in cases:
         slurm = Slurm(says)
         monkeypatch.setattr(query, "ask", slurm.ask)
         asks = {"mem_mb": 9} | ({"slurm_partition": "small,big"} if nodes > 5 else {})
-        found = pending.refused(["sbatch", f"--nodes={nodes}"], Profile(given=asks), nodes, 60, None)
-        assert (why in found) if why and found else found is why, (says, nodes)
-        assert (note in (err := capsys.readouterr().err)) and bool(note) == bool(err), (says, nodes)
+        found = pending.tried(["sbatch", f"--nodes={nodes}"], Profile(given=asks), nodes, 60, None)
+        assert (why in found.refusal) if why and found.refusal else found.refusal is why, (says, nodes)
+        assert note in (found.note or "") and bool(note) == bool(found.note), (says, nodes)
         tried = [argv for argv in slurm.asked if argv[0] == "sbatch"]
         assert all(argv[-3:] == ["--test-only", "--wrap", "true"] for argv in tried)
 

@@ -125,13 +125,14 @@ class Executor(RemoteExecutor):  # type: ignore[misc]  # Snakemake has no types
         for job in self._in_order(jobs):
             asks, nodes, minutes = self._attempts.asks(allocation_of(job))
             longest = self._attempts.campaign.longest(allocation_of(job))
-            if self._attempts.left(allocation_of(job)) and (
-                refusal := pending.refused(self.sbatch(job), asks, nodes, minutes, longest)
-            ):
-                wrong.setdefault(refusal, []).append(submission.asks_for(nodes, minutes))
+            if self._attempts.left(allocation_of(job)):
+                trial = pending.tried(self.sbatch(job), asks, nodes, minutes, longest)
+                if trial.refusal:
+                    wrong.setdefault(trial.refusal, []).append(submission.asks_for(nodes, minutes))
+                if trial.note:
+                    pending.say(f"note: {trial.note}")
         if wrong:
-            lines = [f"Slurm would not run the job that {' or the one that '.join(a)}: {w}" for w, a in wrong.items()]
-            raise _Ended("\n".join([*lines, "nothing was submitted"]))
+            raise _Ended("\n".join([*submission.refusals(wrong), "nothing was submitted"]))
         self._attempts.begin(map(allocation_of, jobs))
 
     def _allocation(self, job: Job) -> str:

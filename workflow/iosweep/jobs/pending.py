@@ -10,6 +10,7 @@ import time
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import NamedTuple
 
 from iosweep.errors import Unanswered
 from iosweep.hostlist import hosts
@@ -155,32 +156,36 @@ def say(text: str) -> None:
     print(printable(f"iosweep: {text}"), file=sys.stderr, flush=True)
 
 
-def refused(sbatch: Sequence[str], asks: Profile, nodes: int, asked_min: int, longest: Longest | None) -> str | None:
-    """Why Slurm would not take a job, or would let it wait forever, and what to change; None if neither.
+class Trial(NamedTuple):
+    """What is known of a job before it is submitted. `refusal`: why Slurm would not take it, or would let it wait
+    forever, and what to change. `note`: which nodes it will wait for."""
 
-    Tells where it will have to wait for nodes that are down.
-    """
+    refusal: str | None = None
+    note: str | None = None
+
+
+def tried(sbatch: Sequence[str], asks: Profile, nodes: int, asked_min: int, longest: Longest | None) -> Trial:
+    """Try a job: by the limits of its partitions, then by Slurm itself."""
     with contextlib.suppress(Unanswered):
         alone = "SLURM_CLUSTERS" in os.environ
         if not alone and (why := submission.federated(query.ask(["scontrol", "show", "federation"]))):
-            return why
+            return Trial(why)
     limits = _limits(asks.partition or os.environ.get("SBATCH_PARTITION"))
     if limits and all(wrong := [submission.beyond(nodes, asked_min, longest, one) or "" for one in limits]):
-        return "; or: ".join(wrong)
+        return Trial("; or: ".join(wrong))
     try:
         query.ask([*sbatch, *submission.TRIAL])
     except Unanswered as error:
         said = error.said or str(error)
         if submission.is_full(said):  # it is waited for
-            return None
+            return Trial()
         for one in limits:
             with contextlib.suppress(Unanswered):
                 sinfo = query.ask(["sinfo", "--noheader", f"--partition={one.name}", "--format=%D|%T"])
                 if note := submission.for_now(said, nodes, one, sinfo):
-                    say(f"note: {note}")
-                    return None
-        return f"{said}; {submission.meaning(said, asks)}"
-    return None
+                    return Trial(note=note)
+        return Trial(f"{said}; {submission.meaning(said, asks)}")
+    return Trial()
 
 
 def _limits(names: str | None) -> list[submission.Partition]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Collection, Container, Iterable
+from collections.abc import Collection, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from iosweep.errors import Obstacle, Problem
@@ -117,6 +117,11 @@ def retries(time_s: float, limit_min: int | None) -> int:
 def asks_for(nodes: int, asked_min: int) -> str:
     """`asks for 2 nodes for 35 min`"""
     return f"asks for {human_count(nodes, 'node')} for {human_duration(asked_min * 60)}"
+
+
+def refusals(wrong: Mapping[str, Sequence[str]]) -> list[str]:
+    """Sentences on jobs that Slurm would not run. `wrong`: why -> what they ask for (`asks_for`)."""
+    return [f"Slurm would not run the job that {' or the one that '.join(asks)}: {why}" for why, asks in wrong.items()]
 
 
 def spoken(allocation: str) -> str:

@@ -12,19 +12,21 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
+from typing import NamedTuple
 
 from iosweep.commands.doctor import job, judge_slurm, this_machine
-from iosweep.commands.doctor.this_machine import SpackTools
 from iosweep.commands.terminal import working
 from iosweep.errors import Unanswered, Unusable
 from iosweep.findings import Line, ok, show, unchecked, wrong
-from iosweep.jobs import submission
+from iosweep.jobs import pending, submission
 from iosweep.jobs.profile import Profile, read
 from iosweep.plan import forecast
 from iosweep.plan.model import Plan
 from iosweep.slurm import query
+from iosweep.text import human_count
+from iosweep.units import human_duration
 
 #: Time limits in seconds: for an answer of Slurm, and for a free node.
 ANSWER_S, FREE_S = 15.0, 20.0
@@ -50,34 +52,25 @@ def doctor(directory: Path, configuration: Path | None, wait_s: float | None, as
     return show(lines, as_json)
 
 
-@dataclass(frozen=True)
-class _Wanted:
-    """A profile, with the plan and the tools of a configuration, which are None where there is none."""
+class _Job(NamedTuple):
+    """A job of the campaign: its nodes, the minutes that it asks for, and the longest of what it measures."""
 
-    profile: Profile
-    made: Plan | None
-    built: SpackTools | None
-
-    @property
-    def counts(self) -> list[int]:
-        """The node counts of the configuration; those that ask for the same by the largest of them."""
-        counts = sorted(a.nodes for a in self.made.allocations) if self.made else [1]
-        return list({tuple(self.profile.at(count).options): count for count in counts}.values())
-
-    @property
-    def longest(self) -> forecast.Longest | None:
-        """The longest repetition of the configuration."""
-        return forecast.longest(self.made, {point.id for point in self.made.points}) if self.made else None
+    nodes: int
+    minutes: int
+    longest: forecast.Longest | None = None
 
 
-@dataclass(frozen=True)
-class _Partition:
-    """A partition: its line of scontrol, the limits in it, and `sinfo` by state and by node."""
-
-    line: str
-    limits: submission.Partition
-    states: str
-    node_list: str
+def _jobs(chosen: Profile, made: Plan | None) -> list[_Job]:
+    """Those of a whole campaign, the smallest first; one of a node without a configuration."""
+    if made is None:
+        return [_Job(1, chosen.at(1).limit_min or job.MINUTES)]
+    found = []
+    for name, points in forecast.planned(made).items():
+        nodes = next(a.nodes for a in made.allocations if a.name == name)
+        time_s = forecast.of(made, {name: points}).time_s
+        minutes = submission.minutes(time_s, 1, chosen.at(nodes).limit_min)
+        found.append(_Job(nodes, minutes, forecast.longest(made, points)))
+    return sorted(found)
 
 
 def _examine(found: dict[str, str | None], directory: Path, configuration: Path | None, wait_s: float) -> list[Line]:
@@ -94,48 +87,47 @@ def _examine(found: dict[str, str | None], directory: Path, configuration: Path 
     if chosen is None:
         return [*lines, unchecked("the rest", "without a profile it is not known what a job asks for")]
     built = this_machine.look_for_tools(configured, chosen.tools) if configured else None
-    wanted = _Wanted(chosen, made, built)
-    lines += _slurm(wanted)
-    if any(line.outcome == "wrong" for line in lines if line.check in ("partition", "submission")):
-        return [*lines, unchecked("nodes", "no job of ours can run now; see above")]
+    jobs = _jobs(chosen, made)
+    for problem in submission.too_long(made, {point.id for point in made.points}, chosen) if made else ():
+        lines.append(wrong("wall time", problem.message, problem.remedy))
+    lines += [*([built.line] if built else []), *_slurm(chosen, jobs)]
+    if any(line.outcome == "wrong" for line in lines if line.check == "submission"):
+        return [*lines, unchecked("nodes", "see submission")]
     command = [sys.executable, "-P", "-X", "utf8", "-m", "iosweep", "doctor", "--profile", str(directory.absolute())]
     command += ["--configfile", str(configuration.absolute())] if configuration else []
-    return list(dict.fromkeys(lines + _nodes(wanted, command, wait_s)))
+    return list(dict.fromkeys(lines + _nodes(chosen, jobs[-1].nodes, command, wait_s)))
 
 
-def _slurm(wanted: _Wanted) -> list[Line]:
+def _slurm(chosen: Profile, jobs: Sequence[_Job]) -> list[Line]:
     """Checks by answers of Slurm."""
     settings = judge_slurm.config(_ask(["scontrol", "show", "config"]) or "")
-    printed = _partitions()
-    lines: list[Line] = []
-    for count in wanted.counts:
-        asks = wanted.profile.at(count)
-        lines += [judge_slurm.partition(name or None, printed) for name in (asks.partition or "").split(",")]
-        place = _partition(printed, asks.partition)
-        if place:
-            lines.append(judge_slurm.wall_time(asks, place.limits, wanted.longest))
-            lines.append(judge_slurm.nodes(count if wanted.made else None, place.limits, place.states))
-            lines.append(judge_slurm.memory(asks, settings, place.line, place.node_list))
-        lines.append(_submission(asks, count, place))
+    printed = (_ask(["scontrol", "--oneliner", "show", "partition"]) or "").splitlines()
+    lines = _submissions(chosen, jobs)
+    for asks in (chosen.at(one.nodes) for one in jobs):
         if asks.license:
             licenses = _ask(["scontrol", "--oneliner", "show", "licenses"]) or ""
             lines.append(judge_slurm.license(asks.license, licenses))
-    lines += [wanted.built.line] if wanted.built else []
+        if place := judge_slurm.partition_line(printed, asks.partition):
+            sinfo = ["sinfo", "--noheader", f"--partition={submission.partition(place).name}", "--Node"]
+            lines.append(judge_slurm.memory(asks, settings, place, _ask([*sinfo, "--format=%N|%T|%c|%m"]) or ""))
     return list(dict.fromkeys([*lines, judge_slurm.settings(settings)]))
 
 
-def _partitions() -> list[str]:
-    return (_ask(["scontrol", "--oneliner", "show", "partition"]) or "").splitlines()
-
-
-def _partition(printed: Sequence[str], name: str | None) -> _Partition | None:
-    """A partition, or the default one; None where there is none, or where Slurm chooses from several."""
-    if (line := judge_slurm.partition_line(printed, name)) is None:
-        return None
-    limits = submission.partition(line)
-    sinfo = ["sinfo", "--noheader", f"--partition={limits.name}"]
-    states = _ask([*sinfo, "--format=%D|%T"]) or ""
-    return _Partition(line, limits, states, _ask([*sinfo, "--Node", "--format=%N|%T|%c|%m"]) or "")
+def _submissions(chosen: Profile, jobs: Sequence[_Job]) -> list[Line]:
+    """Whether Slurm would take the jobs of the campaign, as the campaign itself asks before it submits them."""
+    wrongs: dict[str, list[str]] = {}
+    lines, fit = [], []
+    for nodes, minutes, longest in jobs:
+        asks = chosen.at(nodes)
+        trial = pending.tried(_sbatch(asks, nodes, minutes, os.devnull), asks, nodes, minutes, longest)
+        if trial.refusal:
+            wrongs.setdefault(trial.refusal, []).append(submission.asks_for(nodes, minutes))
+        elif trial.note:
+            lines.append(unchecked("submission", trial.note))
+        else:
+            fit.append(f"{human_count(nodes, 'node')} for {human_duration(60 * minutes)}")
+    lines += [wrong("submission", text, "") for text in submission.refusals(wrongs)]
+    return [*([ok("submission", f"Slurm takes jobs of {', '.join(fit)}")] if fit else []), *lines]
 
 
 def _ping() -> str:
@@ -163,29 +155,17 @@ def _profile(directory: Path) -> tuple[Profile | None, list[Line]]:
     return chosen, [ok("profile", " ".join([f"{chosen.file}:", f"launcher {chosen.launcher}", *chosen.options]))]
 
 
-def _sbatch(asks: Profile, nodes: int, limit_min: int | None, log: str) -> list[str]:
+def _sbatch(asks: Profile, nodes: int, minutes: int, log: str) -> list[str]:
     """The command of a job that asks for what the campaign's jobs ask."""
-    minutes = min(filter(None, (asks.limit_min, limit_min)), default=1)
     return submission.sbatch(asks, nodes, minutes, _NAME, _NAME, log, str(Path.cwd()))
 
 
-def _submission(asks: Profile, count: int, place: _Partition | None) -> Line:
-    limits = place.limits if place else None
-    argv = _sbatch(asks, count, limits.limit_min if limits else None, os.devnull)
-    output, refused = None, ""
-    try:
-        output = query.ask([*argv, *submission.TRIAL], ANSWER_S, both=True)
-    except Unanswered as error:
-        refused = error.said or str(error)
-    return judge_slurm.accepted(count, output, refused, asks, limits, place.states if place else "")
-
-
-def _nodes(wanted: _Wanted, command: Sequence[str], wait_s: float) -> list[Line]:
+def _nodes(chosen: Profile, count: int, command: Sequence[str], wait_s: float) -> list[Line]:
     """Checks on the nodes, by a job like the campaign's largest. `command`: the doctor there."""
-    count = max(wanted.counts)
-    asks = wanted.profile.at(count)
-    name = asks.partition or next((p.name for p in map(submission.partition, _partitions()) if p.default), "")
-    sinfo = _ask(["sinfo", "--noheader", f"--partition={name}", "--format=%D|%T"]) or ""
+    asks = chosen.at(count)
+    place = submission.partitions(_ask(["scontrol", "--oneliner", "show", "partition"]) or "", asks.partition)
+    names = ",".join(one.name for one in place)
+    sinfo = _ask(["sinfo", "--noheader", f"--partition={names}", "--format=%D|%T"]) or ""
     in_service, not_able = submission.usable(sinfo)
     able = min(count, in_service)  # waiting does not bring a drained node back
     if not able:

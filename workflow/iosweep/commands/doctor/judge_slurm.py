@@ -6,12 +6,9 @@ import re
 from collections.abc import Mapping, Sequence
 
 from iosweep.findings import Line, ok, unchecked, warning, wrong
-from iosweep.jobs import submission
 from iosweep.jobs.profile import LONGEST_POLL_S, Profile
-from iosweep.plan.forecast import Longest
 from iosweep.slurm import query
-from iosweep.text import human_count
-from iosweep.units import human_duration, human_size
+from iosweep.units import human_size
 
 #: Commands that are needed.
 COMMANDS = ("sbatch", "srun", "squeue", "scontrol", "sinfo", "scancel")
@@ -54,59 +51,6 @@ def partition_line(lines: Sequence[str], name: str | None) -> str | None:
     return None
 
 
-def partition(name: str | None, lines: Sequence[str]) -> Line:
-    """A partition, None: the default one; whether we may use it, sbatch says.
-
-    `lines`: of `scontrol --oneliner show partition`.
-    """
-    line = partition_line(lines, name)
-    if line is None:
-        names = ", ".join(query.fields(line).get("PartitionName", "?") for line in lines) or "none"
-        absent = f"no partition {name}" if name else "no default partition, and the profile names none"
-        seen = f"there is {absent} (there are: {names})"
-        return wrong("partition", seen, f"set slurm_partition {_PROFILE} to one of these")
-    limits = submission.partition(line)
-    if why := submission.unusable(limits):
-        return wrong("partition", *why)
-    return ok("partition", f"{limits.name}{'' if name else ' (the default one)'} is UP, OverSubscribe={limits.shared}")
-
-
-def wall_time(p: Profile, limits: submission.Partition, longest: Longest | None = None) -> Line:
-    """The longest job of the profile against that of the partition. `longest`: of the configuration."""
-    most = limits.limit_min
-    allows = "any time" if most is None else human_duration(most * 60)
-    less = f"set runtime {_PROFILE}" if most is None else submission.less_time(longest, most)
-    if p.limit_min is None:
-        return warning("wall time", f"no runtime {_PROFILE}; the partition allows {allows}", less)
-    asked = human_duration(p.limit_min * 60) if p.limit_min % 60 else f"{p.limit_min // 60} h"
-    if most is not None and p.limit_min > most:
-        seen = f"runtime {asked} {_PROFILE}; {limits.name} allows {allows}"
-        return wrong("wall time", seen, less)
-    if why := submission.runtime(longest, p.limit_min):
-        return wrong("wall time", *why)
-    return ok("wall time", f"runtime {asked} at most; {limits.name} allows {allows}")
-
-
-def nodes(needed: int | None, limits: submission.Partition, states: str) -> Line:
-    """The largest node count of the configuration. `states`: of `sinfo --format=%D|%T`."""
-    able, not_able = submission.usable(states)
-    counts = ", ".join(line.replace("|", " ") for line in states.split())
-    have = f"{limits.name} has {human_count(limits.nodes, 'node')} ({counts})"
-    most = min(limits.nodes, limits.most_nodes or limits.nodes)
-    if most < limits.nodes:
-        have += f", {most} at most for a job"
-    if needed is None:
-        return ok("node count", f"{have}; which are needed is not known without a configuration")
-    asked = f"the configuration asks for {needed}"
-    if needed > most:
-        fewer = "ask for fewer nodes in the configuration (axes: nodes), or take another slurm_partition"
-        return wrong("node count", f"{asked}; {have}", f"{fewer} {_PROFILE}")
-    if needed > able:
-        seen = f"{asked}; {have}, {able} of use now"
-        return warning("node count", seen, f"jobs wait until more are back ({not_able})")
-    return ok("node count", f"{asked}; {have}")
-
-
 def license(asked_for: str, output: str) -> Line:
     """`asked_for`: as `pfs:1,other:2`. `output`: `scontrol --oneliner show licenses`."""
     have = {one.get("LicenseName", ""): one for one in map(query.fields, output.splitlines()) if one}
@@ -124,24 +68,6 @@ def license(asked_for: str, output: str) -> Line:
             seen = f"there are {total} of {name}, and a campaign takes {count or 1}: others run beside it"
             return warning("license", seen, f'take all of them: set licenses="{name}:{total}" {_PROFILE}')
     return ok("license", f"{asked_for}: one campaign at a time holds it")
-
-
-def accepted(
-    nodes: int, output: str | None, refused: str, asks: Profile, limits: submission.Partition | None, states: str
-) -> Line:
-    """`output`: what `sbatch --test-only` prints; None if it fails, then `refused` says why.
-
-    `asks`: what the profile says of as many nodes. `limits`, `states`: of the partition, and of `sinfo --format=%D|%T`;
-    None, "" where it is not known.
-    """
-    asked = human_count(nodes, "whole node")
-    if output is None and limits and submission.for_now(refused, nodes, limits, states):
-        _, not_able = submission.usable(states)
-        return unchecked("submission", f"sbatch finds no {asked} now, as nodes are out of service ({not_able})")
-    if output is None:
-        return wrong("submission", f"Slurm refuses {asked}: {refused}", submission.meaning(refused, asks))
-    where = re.search(r"on nodes (\S+)", output)
-    return ok("submission", f"Slurm takes a job of {asked}" + (f" on {where[1]}" if where else ""))
 
 
 def memory(p: Profile, settings: Mapping[str, str], line: str, node_list: str) -> Line:
