@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import NamedTuple
@@ -74,12 +74,11 @@ _OURS = (
     *("exclusive", "overcommit", "dependency", "job_name", "output"),
 )
 _NEEDED = ("launcher", "scheduler")
-#: Keys beside default-resources that are ours (ExecutorSettings).
-_OF_EXECUTOR = ("iosweep-poll-seconds",)
 #: What people write, where the nearest name is another one.
-_MEANT = {"time": "runtime", "walltime": "runtime", "time_limit": "runtime", "memory": "mem_mb"} | {
-    "slurm_qos": "qos", "queue": "slurm_partition", "feature": "constraint"
-}  # fmt: skip
+_MEANT = {
+    **dict.fromkeys(("time", "walltime", "time_limit"), "runtime"),
+    **{"memory": "mem_mb", "queue": "slurm_partition", "feature": "constraint"},
+}
 
 
 @dataclass(frozen=True)
@@ -116,10 +115,6 @@ class Profile:
         return self._text("licenses")
 
     @property
-    def comment(self) -> str | None:
-        return self._text("comment")
-
-    @property
     def limit_min(self) -> int | None:
         """The longest wall time of one job, in minutes."""
         return int(self._text("runtime") or 0) or None
@@ -149,7 +144,11 @@ def of(resources: Mapping[str, object], slurm: bool, file: str = "profile", text
     """From default resources as they are written, and the text that has them, for the lines. Pure."""
     found = _converted(resources)
     given = {name: value for name, value in found.items() if not _FROM.fullmatch(name)}
-    larger = {int(m[1]): _converted(_split(value)) for name, value in found.items() if (m := _FROM.fullmatch(name))}
+    larger = {
+        int(m[1]): _converted(_pairs(str(value).split()))
+        for name, value in found.items()
+        if (m := _FROM.fullmatch(name))
+    }
     checked = (*given, *_NEEDED) if slurm else [name for name in ("launcher", "tools") if name in given]
     wrong = {name: why for name in checked if (why := _wrong(name, given.get(name), slurm))}
     for least, differs in larger.items():
@@ -180,11 +179,11 @@ def read(directory: Path) -> Profile:
         raise Unusable(f"{file} has no keys", "write for example `executor: iosweep`")
     given = found.get("default-resources")
     if not isinstance(given, dict):
-        pairs = (str(one).partition("=") for one in given) if isinstance(given, list) else ()
-        given = {name.strip(): value for name, _, value in pairs}
+        given = _pairs(given if isinstance(given, list) else ())
     chosen = of(given, found.get("executor") == "iosweep", str(file), text)
     lost = Obstacle("it is not for here", 'what jobs ask for is in default-resources, such as `- qos="benchmark"`')
-    strange = [str(key) for key in found if re.match("iosweep-|set-resources$", str(key)) and key not in _OF_EXECUTOR]
+    ours = re.compile("iosweep-(?!poll-seconds$)|set-resources$")  # ExecutorSettings
+    strange = [str(key) for key in found if ours.match(str(key))]
     more = [Problem(str(file), _line(text, key), key, *lost) for key in strange]
     return replace(chosen, problems=(*chosen.problems, *more))
 
@@ -196,9 +195,8 @@ def _converted(resources: Mapping[str, object]) -> dict[str, object]:
     return found if "runtime" not in found else found | {"runtime": minutes(found["runtime"]) or found["runtime"]}
 
 
-def _split(value: object) -> dict[str, object]:
-    pairs = (one.partition("=") for one in str(value).split())
-    return {name: text for name, _, text in pairs}
+def _pairs(given: Iterable[object]) -> dict[str, object]:
+    return {name.strip(): value for name, _, value in (str(one).partition("=") for one in given)}
 
 
 def _wrong(name: str, value: object, slurm: bool) -> Obstacle | None:

@@ -25,8 +25,6 @@ MARGIN, BESIDES_MIN = 1.5, 5
 SPARE_JOBS = 3
 #: The runner stops this long before the job's time limit, to clean up and to write the manifest.
 JOB_RESERVE_S = 10.0
-#: The minutes that a job needs at least beside a repetition: nodes are prepared and checked.
-START_MIN = 1
 #: The share of the time asked for to which Slurm may shorten a job. Up to 24.11, a job that backfill starts gets no
 #: more than that, however long the gap is: a campaign would go to pieces.
 LEAST_SHARE = 0.25
@@ -45,11 +43,11 @@ def minutes(time_s: float, attempt: int, limit_min: int | None, besides_min: int
 
 
 def least_minutes(made: Plan, allocation: str, points: Container[str], asked_min: int) -> int:
-    """The wall time to which Slurm may shorten a job: enough for its longest repetition and that one's data set."""
+    """The wall time to which Slurm may shorten a job: for its longest repetition, that one's data set, a minute."""
     if (longest := forecast.longest(made, points)) is None:
         return asked_min
     alone = forecast.of(made, {allocation: {longest.point: 1}})
-    return max(minutes(alone.time_s + JOB_RESERVE_S, 1, asked_min, START_MIN), math.ceil(asked_min * LEAST_SHARE))
+    return max(minutes(alone.time_s + JOB_RESERVE_S, 1, asked_min, besides_min=1), math.ceil(asked_min * LEAST_SHARE))
 
 
 def no_fit(longest: Longest | None, limit_min: int | None) -> str | None:
@@ -158,7 +156,7 @@ def sbatch(
     first = f",afterany:{after}" if after and after.isdigit() else ""
     return [
         *("sbatch", "--parsable", "--job-name", name, "--output", log, "--export=ALL"),
-        *("--comment", f"{comment} {asks.comment}" if asks.comment else comment),
+        *("--comment", f"{comment} {asks.given.get('comment') or ''}".strip()),
         *(f"--time={minutes}", *([f"--time-min={least}"] if least and least < minutes else [])),
         *(f"--nodes={nodes}", f"--ntasks={tasks(nodes)}", "--exclusive", "--overcommit"),
         *("--no-requeue", f"--dependency=singleton{first}", f"--chdir={directory}", *asks.options),
