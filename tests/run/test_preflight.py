@@ -136,9 +136,8 @@ def test_a_target_that_no_node_has_is_a_lasting_refusal(job: Job) -> None:
 def test_a_tool_whose_ranks_the_launcher_cannot_start_is_missing_and_the_others_are_measured(job: Job) -> None:
     job.made.configure(sweeps=[TWO, TWO | {"name": "i", "tool": "ior"}])
     for rank, linked, remedies in (
-        ("echo IOR-4.0.0: alone", "libmpi.so.40", {"srun-pmix"}),
+        ("echo IOR-4.0.0: alone", "libmpi.so.40", {"srun-pmix", "mpirun"}),
         ("echo 'OPAL ERROR: Unreachable' >&2; exit 1", "libmpi.so.12", {"mpiexec"}),
-        ("exit 1", "libc.so.6", {"srun-pmix", "mpiexec"}),
     ):
         script(job.place / "bin/ldd", f"printf '\\t{linked} => /lib/{linked} (0x00007f)\\n'")
         script(job.place / "bin/ior", f'[ -z "$SLURM_PROCID" ] || {{ {rank}; exit; }}; echo IOR-4.0.0: one')
