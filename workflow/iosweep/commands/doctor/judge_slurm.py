@@ -93,7 +93,9 @@ def memory(p: Profile, settings: Mapping[str, str], line: str, node_list: str) -
     caches = "the page cache counts, so caches are smaller than the node's"
     effect = caches if enforced else "it may be killed if it takes more"
     seen = f"a job has {human_size(given[0] << 20)} of the {whole} ({given[1]}); {effect}"
-    return warning("memory", seen, f"set mem_mb={mb} {_PROFILE}")
+    caps = (of_partition.get("MaxMemPerNode", ""), settings.get("MaxMemPerNode", ""))
+    most = min(mb, next((int(v) for v in caps if v.isdigit() and int(v)), mb))
+    return warning("memory", seen, f"set mem_mb={most} {_PROFILE}" if most > given[0] else "the site allows no more")
 
 
 def settings(s: Mapping[str, str]) -> Line:

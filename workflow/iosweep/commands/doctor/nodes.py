@@ -96,8 +96,9 @@ def _campaign(configured: Config, made: Plan, profile: Profile, job: str, remote
         if len(nodes) == len(answers):
             line, pinned = judge_cpus(made, nodes)
             lines.append(line)
-            ranks = [tool for tool in used if tool.mpi and tool.name in programs]
-            if pinned and ranks and not isinstance(hydra, Obstacle):
+            ranks = [tool for tool in used if tool.mpi]
+            usable = all(line.outcome == "ok" for line in lines if line.check == "tools")
+            if pinned and ranks and usable and not isinstance(hydra, Obstacle):
                 with tempfile.TemporaryDirectory(prefix=".iosweep-doctor-", dir=Path.cwd()) as place:
                     scratch = Path(place) / allocation.SCRATCH
                     commands = Commands(agent, launcher, scratch, hydra, programs, job, remote, pinned)
