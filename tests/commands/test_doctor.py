@@ -101,7 +101,8 @@ def test_less_memory_than_a_node_has_is_a_warning() -> None:
         ({"DefMemPerCPU": "1000"}, {}, 0, "warning"),  # of 2 CPUs
         ({"DefMemPerCPU": "2000"}, {}, 0, "ok"),
         ({"DefMemPerNode": "1000"}, {"DefMemPerNode": "4000"}, 0, "ok"),  # that of the partition counts
-        ({}, {}, 1000, "warning"), ({"MaxMemPerNode": "500"}, {}, 1000, "warning"), ({"DefMemPerNode": "1000", "SelectTypeParameters": "CR_CORE"}, {}, 0, "ok"),
+        ({}, {}, 1000, "warning"), ({"MaxMemPerNode": "500"}, {}, 1000, "warning"),
+        ({"DefMemPerNode": "1000", "SelectTypeParameters": "CR_CORE"}, {}, 0, "ok"),
     ):  # fmt: skip
         profile = asking(mem_mb=asked_mb)
         found = judge_slurm.memory(profile, CONFIG | settings, altered(SMALL, **fields), node_list)
