@@ -76,7 +76,7 @@ def test_the_command_that_submits_a_job() -> None:
         "sbatch --parsable --job-name run --output %j.log --export=ALL --comment comment"
         f" --time=30 --nodes=3 --ntasks=3 {whole} --chdir=/d"
     )
-    assert {"--nodes=1", "--ntasks=2"} < set(sbatch(1))
+    assert {"--nodes=1", "--ntasks=1"} < set(sbatch(1))
     assert "--dependency=singleton,afterany:77" in sbatch(1, "77")
     assert sbatch(1, "1;id") == sbatch(1)
     assert {"--time=30", "--time-min=2", "--exclude=n[1-3],n9"} < set(sbatch(1, least=2, exclude="n[1-3]"))

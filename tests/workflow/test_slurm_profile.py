@@ -150,7 +150,7 @@ def test_the_exact_commands_that_submit(jobs, configurations, directory):
             [command] = [j["command"] for j in jobs["slurm", file.name] if nodes_of(j) == nodes]
             assert " ".join(command) == (
                 "sbatch --parsable --job-name iosweep --output %j.log --export=ALL --comment iosweep"
-                f" --time={minutes} --nodes={nodes} --ntasks={max(2, nodes)} --exclusive --overcommit --no-requeue"
+                f" --time={minutes} --nodes={nodes} --ntasks={nodes} --exclusive --overcommit --no-requeue"
                 f" --dependency=singleton --chdir={directory}/place"
             )
 
@@ -161,7 +161,7 @@ def test_the_exact_command_of_a_site_that_filled_everything_in(jobs, directory):
         [job] = [j for j in jobs["filled", "nodes.yaml"] if nodes_of(j) == nodes]
         assert " ".join(job["command"]) == (
             "sbatch --parsable --job-name iosweep --output %j.log --export=ALL --comment iosweep"
-            f" --time=60 --nodes={nodes} --ntasks={max(2, nodes)} --exclusive --overcommit --no-requeue"
+            f" --time=60 --nodes={nodes} --ntasks={nodes} --exclusive --overcommit --no-requeue"
             f" --dependency=singleton --chdir={directory}/place"
             f" --partition={'large' if nodes == 64 else 'compute'} --account=project"
             f" --qos={'long' if nodes == 64 else 'benchmark'} --reservation=maintenance --constraint=ib"

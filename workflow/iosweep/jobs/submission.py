@@ -127,11 +127,6 @@ def spoken(allocation: str) -> str:
     return allocation.replace("-", " ")
 
 
-def tasks(nodes: int) -> int:
-    """Slurm gives each node at least one. Ranks are placed inside, and --overcommit lets two be on one CPU."""
-    return max(2, nodes)
-
-
 def sbatch(
     asks: Profile,
     nodes: int,
@@ -158,7 +153,7 @@ def sbatch(
         *("sbatch", "--parsable", "--job-name", name, "--output", log, "--export=ALL"),
         *("--comment", f"{comment} {asks.given.get('comment') or ''}".strip()),
         *(f"--time={minutes}", *([f"--time-min={least}"] if least and least < minutes else [])),
-        *(f"--nodes={nodes}", f"--ntasks={tasks(nodes)}", "--exclusive", "--overcommit"),
+        *(f"--nodes={nodes}", f"--ntasks={nodes}", "--exclusive", "--overcommit"),
         *("--no-requeue", f"--dependency=singleton{first}", f"--chdir={directory}", *asks.options),
     ]
 
