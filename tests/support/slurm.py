@@ -340,11 +340,9 @@ class Cluster:
             assert line, f"slurm.conf has no line NodeName={name}"
             conf.write_text(f"{before}{line}{options} {after}")
         for setting in self._settings:  # of two lines the last would count, but for some that may stand twice
-            name = setting.partition("=")[0]
-            kept = [line for line in conf.read_text().splitlines() if not line.startswith(f"{name}=")]
-            conf.write_text(
-                "\n".join([setting, *(kept if name not in _SEVERAL else conf.read_text().splitlines()), ""])
-            )
+            name, lines = setting.partition("=")[0], conf.read_text().splitlines()
+            kept = [line for line in lines if name in _SEVERAL or not line.startswith(f"{name}=")]
+            conf.write_text("\n".join([setting, *kept, ""]))
         addresses = ADDRESSES | {name: _address(k) for k, name in enumerate(self.workers)}
         hosts = "".join(f"{address} {name}\n" for name, address in addresses.items())
         (self.state / "hosts").write_text(f"127.0.0.1 localhost\n{hosts}")
