@@ -124,6 +124,7 @@ REFUSED = (
     "sbatch: error: Memory specification can not be satisfied",
     "allocation failure: Invalid qos specification",
     "allocation failure: Invalid feature specification",
+    "You must request --constraint=ib",
     "sbatch: error: Invalid generic resource (gres) specification",
     "allocation failure: Invalid node name specified",
     "sbatch: error: Invalid --mail-type specification",

@@ -292,7 +292,7 @@ _MEANINGS = (
     ("reservation", "see `scontrol show reservations` for reservation in the profile"),
     ("license", "set licenses in the profile to some that `scontrol show licenses` has, and to no more than there are"),
     (r"qos(?! policy)", "see `sacctmgr show qos` for qos in the profile"),
-    ("feature", "set constraint in the profile to features that `sinfo --format=%f` has"),
+    ("feature|constraint", "set constraint in the profile to features that `sinfo --format=%f` has"),
     (r"\bgres\b", "set gres in the profile to what `sinfo --format=%G` has, and gpus to no more than that"),
     ("node name", "see nodelist and exclude in the profile (`sinfo --Node`)"),
     ("wckey", "set wckey in the profile to one of yours (`sacctmgr show wckey`)"),
