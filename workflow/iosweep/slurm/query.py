@@ -1,6 +1,6 @@
 """What Slurm says: about a job and its allocation, and about what waits and runs. Its commands, with a deadline each.
 
-Of a job only its number is taken from the environment; the rest is asked of scontrol.
+Of a job only its number is taken from the environment; the rest is asked of squeue.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _KEPT = ("SLURM_JOB_ID", "SLURM_CLUSTER_NAME", *ACCESS)
 
 @dataclass(frozen=True)
 class Job:
-    """A job as squeue and scontrol show it. `hosts` are empty while it waits.
+    """A job as squeue shows it. `hosts` are empty while it waits.
 
     `submitted`, `starts`, `ends`: in seconds since the epoch, None if Slurm does not show it. `starts`: when it began,
     or is expected to begin. `ends`: when its time limit is reached; None while it waits, or without a limit.
@@ -71,13 +71,13 @@ def forget_options() -> None:
         del os.environ[name]
 
 
-def ask(argv: Sequence[str], deadline_s: float = DEADLINE_S, both: bool = False, script: str | None = None) -> str:
-    """What one of Slurm's commands prints; `both`: on stderr, too. `script`: for its stdin. Raises Unanswered."""
+def ask(argv: Sequence[str], deadline_s: float = DEADLINE_S, script: str = "") -> str:
+    """What one of Slurm's commands prints. `script`: for its stdin. Raises Unanswered."""
     # times in seconds: the local zone of a login node need not be that of the nodes
     environment = {**os.environ, "SLURM_TIME_FORMAT": "%s", "LC_ALL": "C"}
     try:
         done = subprocess.run(
-            list(argv), input=script or "", capture_output=True, text=True, errors="replace", timeout=deadline_s,
+            list(argv), input=script, capture_output=True, text=True, errors="replace", timeout=deadline_s,
             check=False, env=environment,
         )  # fmt: skip
     except OSError as error:
@@ -85,9 +85,9 @@ def ask(argv: Sequence[str], deadline_s: float = DEADLINE_S, both: bool = False,
     except subprocess.TimeoutExpired:
         raise Unanswered(f"{argv[0]} did not answer within {deadline_s:g} s") from None
     if done.returncode:
-        said = reason(done.stderr) or "it says nothing"
+        said = reason(done.stderr) or done.stdout.strip().partition("\n")[0] or "it says nothing"
         raise Unanswered(f"{argv[0]} failed (exit code {done.returncode}): {said}", said)
-    return done.stdout + done.stderr * both
+    return done.stdout
 
 
 def reason(stderr: str) -> str:
@@ -109,28 +109,11 @@ def submit(argv: Sequence[str], script: str, deadline_s: float = DEADLINE_S) -> 
 def job(id: str) -> Job | None:
     """A job by its number; None where Slurm does not know it (any more). Raises Unanswered."""
     try:
-        printed = ask(["scontrol", "--oneliner", "show", "job", id])
+        return next(iter(_jobs([f"--jobs={id}", "--states=all"])), None)
     except Unanswered as error:
         if "Invalid job id" in error.said:  # `slurm_load_jobs error: Invalid job id specified`
             return None
         raise
-    # without its command line, which may say anything and is there from 26.05 on
-    found = fields(re.sub(r"\sSubmitLine=.*(?=\sWorkDir=)", "", printed, flags=re.DOTALL))
-    return Job(
-        id=found.get("JobId", id),
-        name=found.get("JobName", ""),
-        state=found.get("JobState", ""),
-        reason=found.get("Reason", "").replace("_", " "),  # as squeue prints it
-        user=found.get("UserId", "").partition("(")[0],
-        comment=found.get("Comment", ""),
-        directory=found.get("WorkDir", ""),
-        nodes=int(re.match(r"\d*", found.get("NumNodes", ""))[0] or 0),  # type: ignore[index]  # it always matches
-        hosts=hostnames(found.get("NodeList", "")),
-        starts=_time(found.get("StartTime", "")),
-        ends=_time(found.get("EndTime", "")),
-        licenses=found.get("Licenses", ""),
-        submitted=_time(found.get("SubmitTime", "")),
-    )
 
 
 def comment(campaign: str, allocation: str) -> str:
@@ -160,9 +143,12 @@ def jobs(users: Sequence[str] = (), name: str = "") -> list[Job]:
     `name`: those of that name only, and those that have ended, too, until Slurm forgets them.
     """
     whose = f"--user={','.join(users)}" if users else "--me"
-    named = ["--states=all", f"--name={name}"] if name else []
+    return _jobs([whose, *(["--states=all", f"--name={name}"] if name else [])])
+
+
+def _jobs(which: Sequence[str]) -> list[Job]:
     # what a user may write freely comes last
-    printed = ask(["squeue", whose, *named, "--noheader", "--format=%A|%T|%u|%D|%N|%V|%S|%e|%W|%r|%j|%Z|%k"])
+    printed = ask(["squeue", *which, "--noheader", "--format=%A|%T|%u|%D|%N|%V|%S|%e|%W|%r|%j|%Z|%k"])
     found = []
     for line in printed.splitlines():
         if len(parts := line.strip().split("|", 11)) < 12 or "|" not in parts[-1]:
