@@ -14,11 +14,8 @@ from iosweep.text import human_count, printable
 if TYPE_CHECKING:  # Rich is not imported on nodes that measure
     from rich.table import Table
 
-Outcome = Literal["ok", "warning", "wrong", "not checked", "not applicable"]
-_STYLES = {
-    **{"ok": "green", "warning": "yellow", "wrong": "bold red"},
-    **{"not checked": "bright_black", "not applicable": "bright_black"},
-}
+Outcome = Literal["ok", "warning", "wrong", "not checked"]
+_STYLES = {"ok": "green", "warning": "yellow", "wrong": "bold red", "not checked": "bright_black"}
 
 
 @dataclass(frozen=True)
@@ -49,11 +46,6 @@ def wrong(check: str, seen: str, change: str) -> Line:
 def unchecked(check: str, why: str, change: str = "") -> Line:
     """It is not known."""
     return Line(check, "not checked", printable(why), printable(change))
-
-
-def inapplicable(check: str, why: str) -> Line:
-    """The check does not apply here."""
-    return Line(check, "not applicable", printable(why))
 
 
 def show(lines: Sequence[Line], as_json: bool) -> int:

@@ -170,8 +170,8 @@ def tried(sbatch: Sequence[str], asks: Profile, nodes: int, asked_min: int, long
         alone = "SLURM_CLUSTERS" in os.environ
         if not alone and (why := submission.federated(query.ask(["scontrol", "show", "federation"]))):
             return Trial(why)
-    limits = _limits(asks.partition or os.environ.get("SBATCH_PARTITION"))
-    if limits and all(wrong := [submission.beyond(nodes, asked_min, longest, one) or "" for one in limits]):
+    partitions = limits(asks.partition)
+    if partitions and all(wrong := [submission.beyond(nodes, asked_min, longest, one) or "" for one in partitions]):
         return Trial("; or: ".join(wrong))
     try:
         query.ask([*sbatch, *submission.TRIAL])
@@ -179,7 +179,7 @@ def tried(sbatch: Sequence[str], asks: Profile, nodes: int, asked_min: int, long
         said = error.said or str(error)
         if submission.is_full(said):  # it is waited for
             return Trial()
-        for one in limits:
+        for one in partitions:
             with contextlib.suppress(Unanswered):
                 sinfo = query.ask(["sinfo", "--noheader", f"--partition={one.name}", "--format=%D|%T"])
                 if note := submission.for_now(said, nodes, one, sinfo):
@@ -188,8 +188,9 @@ def tried(sbatch: Sequence[str], asks: Profile, nodes: int, asked_min: int, long
     return Trial()
 
 
-def _limits(names: str | None) -> list[submission.Partition]:
-    """Of some partitions, or the default one; sbatch tells which are not there."""
+def limits(names: str | None) -> list[submission.Partition]:
+    """Of the partitions of a profile, or those that sbatch would take; sbatch tells which are not there."""
+    names = names or os.environ.get("SBATCH_PARTITION")
     try:
         return submission.partitions(query.ask(["scontrol", "--all", "--oneliner", "show", "partition"]), names)
     except Unanswered:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Collection, Container, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from iosweep.errors import Obstacle, Problem
 from iosweep.jobs.profile import Profile, slurm_minutes, spelt
@@ -59,20 +59,14 @@ def no_fit(longest: Longest | None, limit_min: int | None) -> str | None:
     return f"a {what} of {human_duration(time_s)} does not fit a job of {human_duration(60 * limit_min)}"
 
 
-def runtime(points: Longest | None, limit_min: int | None) -> Obstacle | None:
-    """What is wrong with the runtime of a profile; None if nothing is."""
-    if points is None or not (why := no_fit(points, limit_min)):
-        return None
-    return Obstacle(f"{why} ({points.point})", "raise it, or shorten the phases")
-
-
 def too_long(made: Plan, points: Collection[str], site: Profile) -> list[Problem]:
     """What is wrong with the runtime of a profile for some points of a plan, by allocation. Pure."""
     found = {}
     for allocation in made.allocations:
         longest = forecast.longest(made, {point.id for point in allocation.points}.intersection(points))
-        if why := runtime(longest, site.at(allocation.nodes).limit_min):
-            found[str(why)] = Problem(site.file, 0, "default-resources.runtime", *why)
+        if longest and (why := no_fit(longest, site.at(allocation.nodes).limit_min)):
+            why = f"{why} ({longest.point})"
+            found[why] = Problem(site.file, 0, "default-resources.runtime", why, "raise it, or shorten the phases")
     return list(found.values())
 
 
@@ -166,7 +160,7 @@ def allocation(job: query.Job, campaign: str, directory: str) -> str | None:
 @dataclass(frozen=True)
 class Partition:
     """What scontrol says of a partition; None: no limit. `default`: jobs that name none go there. `shared`: its
-    OverSubscribe."""
+    OverSubscribe. `said`: all of it, by its names."""
 
     name: str
     state: str
@@ -176,6 +170,7 @@ class Partition:
     default: bool = False
     least_nodes: int = 0
     shared: str = "NO"
+    said: Mapping[str, str] = field(default_factory=dict, compare=False)
 
 
 def partition(line: str) -> Partition:
@@ -191,6 +186,7 @@ def partition(line: str) -> Partition:
         found.get("Default") == "YES",
         int(found.get("MinNodes") or 0),
         found.get("OverSubscribe", "NO"),
+        found,
     )
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import subprocess
 import sys
 from collections.abc import Sequence
 from contextlib import nullcontext
@@ -78,7 +77,7 @@ def _examine(found: dict[str, str | None], directory: Path, configuration: Path 
     lines = [judge_slurm.commands(found, version or "")]
     if any(line.outcome == "wrong" for line in lines):
         return lines
-    controller = judge_slurm.controller(_ping())
+    controller = _controller()
     chosen, of_profile = _profile(directory)
     configured, made, of_configuration = this_machine.plan(configuration)
     lines += [controller, *of_profile, of_configuration, *this_machine.working_directory(submits=True)]
@@ -98,18 +97,22 @@ def _examine(found: dict[str, str | None], directory: Path, configuration: Path 
     return list(dict.fromkeys(lines + _nodes(chosen, jobs[-1].nodes, command, wait_s)))
 
 
+def _controller() -> Line:
+    try:
+        return ok("controller", query.ask(["scontrol", "ping"], ANSWER_S).strip().splitlines()[0])
+    except Unanswered as error:
+        change = "try again when `scontrol ping` says UP; tell the people who run the cluster"
+        return wrong("controller", str(error), change)
+
+
 def _slurm(chosen: Profile, jobs: Sequence[_Job]) -> list[Line]:
     """Checks by answers of Slurm."""
     settings = judge_slurm.config(_ask(["scontrol", "show", "config"]) or "")
-    printed = (_ask(["scontrol", "--oneliner", "show", "partition"]) or "").splitlines()
     lines = _submissions(chosen, jobs)
     for asks in (chosen.at(one.nodes) for one in jobs):
-        if asks.license:
-            licenses = _ask(["scontrol", "--oneliner", "show", "licenses"]) or ""
-            lines.append(judge_slurm.license(asks.license, licenses))
-        if place := judge_slurm.partition_line(printed, asks.partition):
-            sinfo = ["sinfo", "--noheader", f"--partition={submission.partition(place).name}", "--Node"]
-            lines.append(judge_slurm.memory(asks, settings, place, _ask([*sinfo, "--format=%N|%T|%c|%m"]) or ""))
+        for place in pending.limits(asks.partition):
+            sinfo = ["sinfo", "--noheader", f"--partition={place.name}", "--Node", "--format=%N|%T|%c|%m"]
+            lines.append(judge_slurm.memory(asks, settings, place.said, _ask(sinfo) or ""))
     return list(dict.fromkeys([*lines, judge_slurm.settings(settings)]))
 
 
@@ -128,17 +131,6 @@ def _submissions(chosen: Profile, jobs: Sequence[_Job]) -> list[Line]:
             fit.append(f"{human_count(nodes, 'node')} for {human_duration(60 * minutes)}")
     lines += [wrong("submission", text, "") for text in submission.refusals(wrongs)]
     return [*([ok("submission", f"Slurm takes jobs of {', '.join(fit)}")] if fit else []), *lines]
-
-
-def _ping() -> str:
-    """The output of `scontrol ping`, also when it fails: it names the controller that is down."""
-    try:
-        done = subprocess.run(
-            ["scontrol", "ping"], capture_output=True, text=True, errors="replace", timeout=ANSWER_S, check=False
-        )
-    except subprocess.TimeoutExpired:
-        return f"scontrol ping did not answer within {ANSWER_S:g} s"
-    return done.stdout + done.stderr
 
 
 def _profile(directory: Path) -> tuple[Profile | None, list[Line]]:
@@ -163,8 +155,7 @@ def _sbatch(asks: Profile, nodes: int, minutes: int, log: str) -> list[str]:
 def _nodes(chosen: Profile, count: int, command: Sequence[str], wait_s: float) -> list[Line]:
     """Checks on the nodes, by a job like the campaign's largest. `command`: the doctor there."""
     asks = chosen.at(count)
-    place = submission.partitions(_ask(["scontrol", "--oneliner", "show", "partition"]) or "", asks.partition)
-    names = ",".join(one.name for one in place)
+    names = ",".join(one.name for one in pending.limits(asks.partition))
     sinfo = _ask(["sinfo", "--noheader", f"--partition={names}", "--format=%D|%T"]) or ""
     in_service, not_able = submission.usable(sinfo)
     able = min(count, in_service)  # waiting does not bring a drained node back

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import json
 import shlex
-import shutil
 import signal
 import sys
 import tempfile
@@ -15,6 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from iosweep.errors import Unanswered
+from iosweep.files import logged
 from iosweep.findings import Line, unchecked, wrong
 from iosweep.hostlist import hosts
 from iosweep.jobs import pending
@@ -34,7 +34,11 @@ def look(sbatch: Callable[[str], Sequence[str]], doctor: Sequence[str], wait_s: 
 
     `wait_s`: for free nodes; then the job is cancelled. Raises OSError if the working directory cannot be written to.
     """
-    with _ended_by_signals(), _directory() as place:
+    with (
+        _ended_by_signals(),
+        tempfile.TemporaryDirectory(prefix=".iosweep-doctor-", dir=Path.cwd(), ignore_cleanup_errors=True) as made,
+    ):
+        place = Path(made)
         script = f"#!/bin/sh\nexec {shlex.join([*doctor, '--lines', str(place / LINES)])}\n"
         number = ""
         try:
@@ -72,20 +76,10 @@ def _wait(number: str, place: Path, wait_s: float) -> list[Line]:
 
 
 def _last_words(log: Path) -> str:
-    with contextlib.suppress(OSError):
-        if lines := log.read_text(encoding="utf-8", errors="replace").split("\n"):
-            return next((line.strip() for line in reversed(lines) if line.strip()), "it printed nothing")
-    return "its output is not here"
-
-
-@contextmanager
-def _directory() -> Iterator[Path]:
-    """A directory for the job's files, removed in the end."""
-    made = tempfile.mkdtemp(prefix=".iosweep-doctor-", dir=Path.cwd())
     try:
-        yield Path(made)
-    finally:
-        shutil.rmtree(made, ignore_errors=True)
+        return logged.last_line(log.parent, log.name) or "it printed nothing"
+    except OSError:
+        return "its output is not here"
 
 
 @contextmanager

@@ -160,11 +160,12 @@ def judge_cpus(made: Plan, nodes: Mapping[str, NodeAnswer]) -> tuple[Line, pinni
 
 def _exclusion(license: str | None, directory: str | None, on_target: str | None, remote: RemoteAgents) -> Line:
     """Whether two campaigns at once are kept apart. `directory`: target.lock; `on_target`: what is wrong with it."""
-    change = "set target.lock to a directory that all nodes share, or a license in the profile"
-    if (by := lock.by_license(license or "", lock.Exclusion(False, ""))).enforced:
+    change = "set target.lock to a directory that all nodes share, or take all of a license in the profile"
+    beside = "two campaigns of two users can measure one file system at the same time"
+    if (by := lock.by_license(license or "", lock.Exclusion(False, beside))).enforced:
         return ok("exclusion", by.evidence)
     if not directory:
-        return warning("exclusion", "two campaigns of two users can measure one file system at the same time", change)
+        return warning("exclusion", by.evidence, change)
     if on_target:
         return wrong("exclusion", f"target.lock: {on_target}", "name a directory that all nodes share")
     file = Path(directory) / f".iosweep-doctor-{uuid.uuid4().hex}.lock"

@@ -10,7 +10,7 @@ from iosweep.commands import campaigns
 from iosweep.config import sweep_file
 from iosweep.config.sweeps import Config
 from iosweep.errors import ConfigError, Obstacle, TargetError, TargetHangs, Unusable
-from iosweep.findings import Line, inapplicable, ok, unchecked, warning, wrong
+from iosweep.findings import Line, ok, unchecked, warning, wrong
 from iosweep.jobs import submission
 from iosweep.node.collect_facts import of_cpus
 from iosweep.node.cpus import named
@@ -48,7 +48,7 @@ def _cpus(configured: Config | None) -> list[Line]:
     if found.unasked and found.configured is None:
         why = f"nothing here says that CPUs are reserved, but {found.unasked}"
         return [*lines, unchecked("reserved CPUs", why, "ask as root, or name them with cpus.reserved")]
-    return [*lines, ok("reserved CPUs", f"none ({said})") if said else inapplicable("reserved CPUs", "none")]
+    return [*lines, ok("reserved CPUs", f"none ({said})" if said else "none")]
 
 
 def plan(configuration: Path | None) -> tuple[Config | None, Plan | None, Line]:
@@ -125,11 +125,10 @@ def space(made: Plan) -> Line:
 
 @dataclass(frozen=True)
 class SpackTools:
-    """`search`: where the nodes find them, None if they are not built yet. `directory`: what all nodes must see."""
+    """`search`: where the nodes find them, None if they are not built yet."""
 
     line: Line
     search: str | None = None
-    directory: str | None = None
 
 
 def look_for_tools(configured: Config, provider: str) -> SpackTools | None:
@@ -143,10 +142,9 @@ def look_for_tools(configured: Config, provider: str) -> SpackTools | None:
         return SpackTools(wrong("Spack", str(error.problems[0]), "fix it"))
     except Unusable as error:
         return SpackTools(wrong("Spack", *error.obstacle))
-    directory = str(place.root.absolute()) if place.root.is_dir() else None
     if there is None:
         why = f"{place.file} is not there: the first run builds the tools, which may take an hour"
-        return SpackTools(unchecked("Spack", why, "`snakemake tools` builds them alone"), directory=directory)
+        return SpackTools(unchecked("Spack", why, "`snakemake tools` builds them alone"))
     tools = there.content.tools
     names = ", ".join(f"{name} {(tool.version or '').removeprefix(f'{name}-')}" for name, tool in sorted(tools.items()))
-    return SpackTools(ok("Spack", printable(f"{names}, built in {place.file.parent}")), there.search, directory)
+    return SpackTools(ok("Spack", printable(f"{names}, built in {place.file.parent}")), there.search)
