@@ -19,7 +19,7 @@ from iosweep.jobs.profile import Profile
 from iosweep.plan.forecast import Longest
 from iosweep.slurm import query
 from iosweep.slurm.query import Job
-from iosweep.text import printable
+from iosweep.text import human_count, printable
 
 #: A reason counts if it was seen twice, this many seconds apart: while Slurm plans, it shows others for a moment.
 BELIEVED_S = 5.0
@@ -208,7 +208,8 @@ def too_many_nodes(job: Job) -> str | None:
             asked = ["scontrol", "--oneliner", "show", "assoc_mgr", "flags=qos", f"qos={names}"]
             most = max(map(int, re.findall(rf"\b{limit}=\S*\bnode=(\d+)", query.ask(asked))), default=job.nodes)
             if job.nodes > most:
-                return f"the QOS {names} gives {most} nodes at a time; {submission.meaning(job.reason)}"
+                allows = f"the QOS {names} allows {human_count(most, 'node')} at a time"
+                return f"{allows}; {submission.meaning(job.reason)}"
     return None
 
 
