@@ -58,8 +58,9 @@ class Slurm:
     scripts: list[str | None] = field(default_factory=list)
     answers: bool = True
     refuses: str = ""
-    #: sbatch takes this many jobs without saying so
+    #: sbatch takes this many jobs without saying so; what it says in its place
     silent: int = 0
+    says: str = ""
 
     def ask(self, argv: list[str], deadline_s: float = 0, both: bool = False, script: str | None = None) -> str:
         self.asked.append(list(argv))
@@ -82,7 +83,7 @@ class Slurm:
             self.scripts.append(script)
             if self.silent:
                 self.silent -= 1
-                raise Unanswered("sbatch did not answer within 120 s")
+                raise Unanswered("sbatch did not answer within 120 s", self.says)
             return f"{number};cluster\n"
         if argv[0] == "scancel":
             for number, job in self.jobs.items():
@@ -319,8 +320,9 @@ def test_too_many_queued_jobs_are_waited_for_and_cost_no_retry(run: Run, said: S
     assert {job.attempt for job in run.jobs} == {1}
 
 
-def test_what_slurm_has_taken_without_saying_so_is_found_and_not_submitted_again(run: Run) -> None:
-    run.slurm.silent = 1
+@pytest.mark.parametrize("says", ["", "Slurm temporarily unable to accept job, sleeping and retrying"])
+def test_what_slurm_has_taken_without_saying_so_is_found_and_not_submitted_again(run: Run, says: str) -> None:
+    run.slurm.silent, run.slurm.says = 1, says
     run.start()
     run.slurm.jobs = {id: ["COMPLETED", "None"] for id in run.slurm.jobs}
     wait_for(lambda: set(run.done) == set(run.jobs))

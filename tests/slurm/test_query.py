@@ -192,8 +192,9 @@ def test_a_command_of_slurm_is_asked_in_its_own_words_and_within_a_deadline(
         with pytest.raises(Unanswered) as failed:
             query.ask(["squeue", "-a"])
         assert failed.value.said == said
-    squeue("exec sleep 600")
-    with pytest.raises(Unanswered):
-        query.ask(["squeue"], 0.2)
+    squeue("echo waiting >&2; exec sleep 600")
+    with pytest.raises(Unanswered) as failed:
+        query.ask(["squeue"], 1.0)
+    assert failed.value.said == "waiting"
     with pytest.raises(Unanswered):
         query.ask(["no-such-command-of-slurm"])

@@ -180,12 +180,15 @@ class Executor(RemoteExecutor):  # type: ignore[misc]  # Snakemake has no types
                 found = (one.id for one in answer if one.id not in self._jobs and self._allocation(one) == name)
                 if number := next(found, None):
                     self._submitted(job, number)
-                else:
+                    continue
+                if not self._full:
                     self._drop(name)
                     self._explained.add(None)
                     self._decide(job, "FAILED")
                     self.report_job_error(SubmittedJobInfo(job))
-            elif (self._full and answer is None) or not self._submit(job):
+                    continue
+                self._unsure.discard(name)
+            if not self._submit(job):
                 return
 
     def _submit(self, job: MeasureJob) -> bool:
@@ -199,8 +202,9 @@ class Executor(RemoteExecutor):  # type: ignore[misc]  # Snakemake has no types
             number = query.submit(argv, script(job, self._attempts.campaign.plan_file), SUBMISSION_DEADLINE_S)
         except (OSError, Unanswered) as error:
             said = getattr(error, "said", "") or str(error)
-            if submission.is_full(said):
-                self._full, now_s = True, time.monotonic()
+            self._unsure.add(name)
+            self._full, now_s = submission.is_full(said), time.monotonic()
+            if self._full:
                 if now_s - self._told_s >= pending.AGAIN_S:
                     self._told_s = now_s
                     why = f"too many jobs are queued ({said})"
@@ -209,7 +213,6 @@ class Executor(RemoteExecutor):  # type: ignore[misc]  # Snakemake has no types
                 pending.say(
                     f"{submission.spoken(name)}: {said}; {submission.meaning(said, self._attempts.asks(name)[0])}"
                 )
-                self._unsure.add(name)
                 self._soon()
             return False
         self._submitted(job, number)
@@ -256,7 +259,7 @@ class Executor(RemoteExecutor):  # type: ignore[misc]  # Snakemake has no types
         """Report jobs that have ended; yield the others. A manifest ends a job without a question to Slurm."""
         if not (active_jobs or self._unsent):
             return
-        answer = self._answer() if active_jobs or self._unsure or self._full else None
+        answer = self._answer() if active_jobs or self._unsure else None
         self._send(answer)
         found = {job.id: job for job in answer or ()}
         for info in active_jobs:

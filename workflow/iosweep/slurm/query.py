@@ -82,8 +82,9 @@ def ask(argv: Sequence[str], deadline_s: float = DEADLINE_S, script: str = "") -
         )  # fmt: skip
     except OSError as error:
         raise Unanswered(f"{argv[0]} cannot be run: {error.strerror}") from None
-    except subprocess.TimeoutExpired:
-        raise Unanswered(f"{argv[0]} did not answer within {deadline_s:g} s") from None
+    except subprocess.TimeoutExpired as error:  # sbatch itself waits for room, and says so
+        said = reason((error.stderr or b"").decode("utf-8", "replace"))
+        raise Unanswered(f"{argv[0]} did not answer within {deadline_s:g} s", said) from None
     if done.returncode:
         said = reason(done.stderr) or done.stdout.strip().partition("\n")[0] or "it says nothing"
         raise Unanswered(f"{argv[0]} failed (exit code {done.returncode}): {said}", said)
