@@ -27,7 +27,6 @@ from iosweep.results import remaining
 pytestmark = pytest.mark.local
 
 SHIPPED = sorted([ROOT / "config/sweep.yaml", *(ROOT / "config/examples").glob("*.yaml")])
-SUITES = sorted(file.stem for file in (ROOT / "config/suites").glob("*.yaml"))
 PROFILES = {name: ROOT / "profiles" / name for name in ("local", "slurm")}
 #: What a site may fill in, each an example behind a # in the profile.
 FILLED = {
@@ -40,20 +39,6 @@ def made(file: Path) -> Plan:
     return make_plan(sweep_file.read(file))
 
 
-def suites(directory: Path) -> list[Path]:
-    """A configuration of each suite, with the upper bounds that it needs."""
-    files = []
-    for name in SUITES:
-        files.append(directory / f"suite-{name}.yaml")
-        limits = {"bytes_written": "9000t"}
-        files[-1].write_text(
-            yaml.safe_dump(
-                {"campaign": name, "target": {"directory": "/t"}, "limits": limits, "sweeps": [{"suite": name}]}
-            )
-        )
-    return files
-
-
 @pytest.fixture(scope="module")
 def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("profiles")
@@ -64,7 +49,7 @@ def configurations(directory: Path) -> list[Path]:
     nodes = directory / "nodes.yaml"
     sweep = document(axes={"nodes": [1, 2, 64]}, phase_time="40min", repetitions=2)
     nodes.write_text(yaml.safe_dump(sweep | {"campaign": "scaling_1.0"}))
-    return [*SHIPPED, nodes, *suites(directory)]
+    return [*SHIPPED, nodes]
 
 
 @pytest.fixture(scope="module")
@@ -102,7 +87,7 @@ def jobs(directory: Path, configurations: list[Path], filled: Path) -> dict[tupl
 
 
 def test_each_allocation_is_one_job_and_only_those_of_slurm_build_tools(jobs, configurations):
-    assert len(jobs) == 3 * len(configurations) >= 3 * (7 + len(SUITES))
+    assert len(jobs) == 3 * len(configurations)
     for file in configurations:
         allocations = [a.nodes for a in made(file).allocations]
         others = {"tables": 1, "report": 1, "figures": 1, "all": 1}
@@ -110,8 +95,9 @@ def test_each_allocation_is_one_job_and_only_those_of_slurm_build_tools(jobs, co
             found = Counter(job["rule"] for job in jobs[profile, file.name])
             built = int(sweep_file.read(file).tools.provider != "path")
             assert +found == +Counter(others | {"tools": built, "measure": len(allocations)}), file
-        found = Counter(job["rule"] for job in jobs["local", file.name])
-        assert +found == +Counter(others | {"measure": len(allocations)}), file
+        here = jobs["local", file.name]
+        assert Counter(job["rule"] for job in here) == Counter(others | {"measure": len(allocations)}), file
+        assert {(job["retries"], job["command"]) for job in here} == {(0, None)}
 
 
 def to_come(whole: Plan) -> dict[str, dict[str, int]]:
@@ -133,22 +119,12 @@ def nodes_of(job: dict[str, Any]) -> int | None:
     return next((int(o.removeprefix("--nodes=")) for o in job["command"] or () if o.startswith("--nodes=")), None)
 
 
-def test_a_job_asks_for_what_the_forecast_says_and_half_more(jobs, configurations):
+def test_the_exact_commands_that_submit_ask_for_what_the_forecast_says_and_half_more(jobs, configurations, directory):
     for file in configurations:
-        expected = asked(file, limit_min=24 * 60)
-        found = [job for job in jobs["slurm", file.name] if job["rule"] == "measure"]
-        assert {nodes_of(job) for job in found} == set(expected)
-        for job in found:
-            minutes, left = expected[nodes_of(job)]
+        for nodes, (minutes, left) in asked(file, limit_min=24 * 60).items():
+            [job] = [j for j in jobs["slurm", file.name] if nodes_of(j) == nodes]
             assert left in job["message"]
-            assert f"--time={minutes}" in job["command"]
-
-
-def test_the_exact_commands_that_submit(jobs, configurations, directory):
-    for file in configurations:
-        for nodes, (minutes, _) in asked(file, limit_min=24 * 60).items():
-            [command] = [j["command"] for j in jobs["slurm", file.name] if nodes_of(j) == nodes]
-            assert " ".join(command) == (
+            assert " ".join(job["command"]) == (
                 "sbatch --parsable --job-name iosweep --output %j.log --export=ALL --comment iosweep"
                 f" --time={minutes} --nodes={nodes} --ntasks={nodes} --exclusive --overcommit --no-requeue"
                 f" --dependency=singleton --chdir={directory}/place"
@@ -168,20 +144,6 @@ def test_the_exact_command_of_a_site_that_filled_everything_in(jobs, directory):
             " --licenses=pfs --mem=9000 --wckey=tonight"
         )
         assert job["retries"] == 3 - 1 + 3
-
-
-def test_on_this_machine_nothing_is_asked_for(jobs, configurations):
-    for file in configurations:
-        whole = made(file)
-        for job in jobs["local", file.name]:
-            assert (job["retries"], job["command"]) == (0, None)
-        said = [job["message"] for job in jobs["local", file.name]]
-        for allocation in whole.allocations:
-            todo = to_come(whole)[allocation.name]
-            if allocation.nodes == 1:
-                assert f"measure {forecast.sentence(forecast.of(whole, {allocation.name: todo}), 1)}" in said
-            else:
-                assert any(text.startswith(f"measure {allocation.nodes} nodes: missing") for text in said)
 
 
 def test_both_profiles_agree_where_nothing_is_slurms():
