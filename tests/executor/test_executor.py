@@ -55,14 +55,14 @@ class Slurm:
     jobs: dict[str, list[str]] = field(default_factory=dict)
     comments: dict[str, str] = field(default_factory=dict)
     asked: list[list[str]] = field(default_factory=list)
-    scripts: list[str | None] = field(default_factory=list)
+    scripts: list[str] = field(default_factory=list)
     answers: bool = True
     refuses: str = ""
     #: sbatch takes this many jobs without saying so; what it says in its place
     silent: int = 0
     says: str = ""
 
-    def ask(self, argv: list[str], deadline_s: float = 0, both: bool = False, script: str | None = None) -> str:
+    def ask(self, argv: list[str], deadline_s: float = 0, script: str = "") -> str:
         self.asked.append(list(argv))
         if argv[0] == "squeue":
             if not self.answers:
@@ -212,7 +212,7 @@ def test_jobs_are_submitted_smallest_first_with_the_command_alone(run: Run) -> N
     comments, names = ([argv[argv.index(name) + 1] for argv in sent] for name in ("--comment", "--job-name"))
     assert comments == ["iosweep_weka_1-node", "iosweep_weka_2-node"]
     assert len({*names}) == 1  # singleton goes by it
-    first = run.slurm.scripts[0] or ""
+    first = run.slurm.scripts[0]
     assert "for file in plan 'tools/a b/tools.json'; do" in first
     assert first.endswith("\nexec iosweep measure --allocation 1-node --works-for $PPID\n")
     assert subprocess.run(["sh", "-n"], input=first, text=True, check=False).returncode == 0
