@@ -11,40 +11,10 @@ from iosweep.errors import ExitCode
 from iosweep.node.node_facts import NodeFacts
 from iosweep.plan.launchers import SLURM_LAUNCHERS
 from iosweep.results.campaign_documents import Needs, Refusal
-from iosweep.run.nodes import differs
 from iosweep.target import lock
 from locks import left
 from records import plain_records_of
 from two_nodes import TWO, Job
-
-HERE = {"fstype": "lustre", "source": "10.0.0.1@tcp:/scratch", "writable": True, "fsid": "1"}
-NFS = HERE | {"fstype": "nfs4", "source": "server:/export"}
-BUILDS = {"fio": "a", "ior": "b"}
-
-
-@pytest.mark.parametrize(
-    ("here", "there", "found", "why"),
-    [
-        (HERE, {}, BUILDS, None),
-        (HERE, {"fsid": "2", "device": 7}, BUILDS | {"mdtest": None}, None),  # another number after each mount of NFS
-        (HERE, {"source": "10.0.0.2@tcp:10.0.0.1@tcp:/scratch"}, BUILDS, None),  # another NID of one server
-        (NFS, {"source": "10.0.0.9:/export"}, BUILDS, None),  # another address of one server
-        (HERE, {"fstype": "ext4", "source": "/dev/sda1"}, BUILDS, "/dev/sda1 (ext4)"),
-        (HERE, {"source": "10.0.0.1@tcp:/home"}, BUILDS, "10.0.0.1@tcp:/home (lustre)"),
-        (NFS, {"source": "server:/home"}, BUILDS, "server:/home (nfs4)"),
-        (NFS, {"fstype": "nfs"}, BUILDS, "(nfs)"),
-        (HERE, {"writable": False}, BUILDS, "written"),
-        (HERE, {}, BUILDS | {"ior": "c"}, "ior"),
-        (HERE, {}, {"fio": "a", "ior": None}, "ior"),
-        (HERE, {}, {"fio": "a"}, "ior"),
-    ],
-)
-def test_a_node_with_another_target_or_build_differs(here: Any, there: Any, found: Any, why: str | None) -> None:
-    said = differs(here, here | there, BUILDS, found)
-    assert said is None if why is None else said and why in said
-
-
-# The runner
 
 
 @pytest.fixture

@@ -270,33 +270,3 @@ def test_on_no_node_a_tool_outlives_its_agents(held: Held, what: str) -> None:
         assert [held.alive("^sleep 4321", node) for node in held.hosts] == [[], []]
     for node in held.hosts:
         wait_for(lambda node=node: not held.alive(f"^sleep 4321|{AGENT}", node))
-
-
-COUNTED = """
-import subprocess
-from iosweep.node.sampling import Wanted
-from iosweep.run import remote_agent
-from iosweep.run.remote import RemoteAgents
-program, words = given
-with RemoteAgents(job, hosts, 600) as agents:
-    wanted = Wanted(program, 3, ranks=True, masks=False)
-    agents.call(remote_agent.watch, each=dict.fromkeys(hosts, (wanted, (), None)))
-    foreign = subprocess.Popen([program, "-c", "read it"], stdin=-1, env=os.environ | {"SLURM_JOB_ID": job + "0"})
-    ranks = ("--nodes=2", "--ntasks=4", "--ntasks-per-node=2")
-    subprocess.run(["srun", "--overlap", "--overcommit", *ranks, "--cpu-bind=none", program, *words], check=True)
-    answer = {host: one.ranks for host, one in agents.call(remote_agent.seen).items()}
-    foreign.communicate()
-"""
-
-
-def test_ranks_of_this_job_are_counted_once_on_each_node(held: Held, tmp_path: Path) -> None:
-    """Not those of another job, nor what a rank has forked."""
-    program, link = tmp_path / "a b", tmp_path / "link"
-    program.write_bytes(Path("/bin/dash").read_bytes())
-    program.chmod(0o755)
-    link.symlink_to(program)
-    for lives_s in (2, 20, 200):  # until it is long enough for all to be there at once, and to be seen
-        counted = held.python(COUNTED, str(link), ["-c", f"(sleep {lives_s}; :) & wait"])
-        if min(counted.values()) >= 2:
-            break
-    assert counted == {"n1": 2, "n2": 2}

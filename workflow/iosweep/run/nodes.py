@@ -51,7 +51,7 @@ def inspect(setup: Setup, target: FileSystem, binaries: Binaries) -> Nodes:
         for name, libraries in one.absent.items():
             lacks = f"{name} cannot run on {host}: {', '.join(libraries)} is not found there"
             raise AllocationError(ExitCode.REFUSED, lacks, nodes=[host])
-        if wrong := differs(target, one.target, hashes, one.builds):
+        if wrong := other_target(target, one.target) or other_build(hashes, one.builds):
             if setup.built and one.builds != hashes:
                 wrong += f"; is tools.directory ({setup.built.file.parent.parent}) mounted there?"
             # another job may be given other nodes
@@ -72,16 +72,6 @@ def _check_results(setup: Setup, remote: RemoteAgents) -> None:
             " snakemake runs in",
             nodes=away,
         )
-
-
-def differs(
-    here: FileSystem, there: FileSystem, builds: Mapping[str, str], found: Mapping[str, str | None]
-) -> str | None:
-    """Why a node cannot measure with the first one, or None. Pure.
-
-    here, there: target.identify on the first node and on it. builds, found: tool -> hash of its binary there.
-    """
-    return other_target(here, there) or other_build(builds, found)
 
 
 def other_target(here: FileSystem, there: FileSystem) -> str | None:
