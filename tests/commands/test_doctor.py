@@ -7,6 +7,8 @@ import os
 import re
 import shutil
 import sys
+from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,7 +19,7 @@ from msgspec import structs
 import iosweep
 import scripted
 from iosweep.commands import cli
-from iosweep.commands.doctor import judge_slurm, nodes
+from iosweep.commands.doctor import job, judge_slurm, nodes
 from iosweep.config import sweep_file
 from iosweep.errors import Refused, TargetError, TargetHangs, Unusable
 from iosweep.findings import Line
@@ -157,6 +159,21 @@ def plan_of(place: Path, pinning: str | None, threads: int) -> Plan:
 
 
 # --- on the machine
+
+
+@pytest.mark.parametrize(("log", "asked"), [("log", ["sbatch", "scancel"]), ("/dev/full", [])])
+def test_a_job_whose_number_is_unknown_is_ended_and_none_is_submitted_on_a_full_disk(
+    log: str, asked: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[Sequence[str]] = []
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(query, "ask", lambda argv, *_, **__: str(seen.append(argv)))
+    monkeypatch.setattr(job, "LOG", log)
+    with pytest.raises(OSError, match="space") if not asked else nullcontext():
+        job.look(lambda _: ["sbatch", job.NAME], [], 1.0)
+    assert [argv[0] for argv in seen] == asked
+    assert [argv[-1].removeprefix("--name=") for argv in seen] == [job.NAME] * len(asked)
+    assert not list(tmp_path.iterdir())
 
 
 def test_a_machine_without_slurm_is_told_in_one_line(

@@ -29,8 +29,6 @@ from iosweep.units import human_duration
 
 #: Time limits in seconds: for an answer of Slurm, and for a free node.
 ANSWER_S, FREE_S = 15.0, 20.0
-#: The name and the comment of the doctor's job.
-_NAME = "iosweep-doctor"
 
 
 def doctor(directory: Path, configuration: Path | None, wait_s: float | None, as_json: bool) -> int:
@@ -149,7 +147,7 @@ def _profile(directory: Path) -> tuple[Profile | None, list[Line]]:
 
 def _sbatch(asks: Profile, nodes: int, minutes: int, log: str) -> list[str]:
     """The command of a job that asks for what the campaign's jobs ask."""
-    return submission.sbatch(asks, nodes, minutes, _NAME, _NAME, log, str(Path.cwd()))
+    return submission.sbatch(asks, nodes, minutes, job.NAME, job.NAME, log, str(Path.cwd()))
 
 
 def _nodes(chosen: Profile, count: int, command: Sequence[str], wait_s: float) -> list[Line]:

@@ -9,6 +9,7 @@ import signal
 import sys
 import tempfile
 import time
+import uuid
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -20,6 +21,8 @@ from iosweep.hostlist import hosts
 from iosweep.jobs import pending
 from iosweep.slurm import query
 
+#: Its name, another one for each doctor: it is cancelled by it, for sbatch may not have said the job's number.
+NAME = f"iosweep-doctor-{uuid.uuid4()}"
 #: Its time limit in minutes, and time limits in seconds: for what it does, and for its file to appear here (NFS).
 MINUTES, WORK_S, SEEN_S = 5, 240.0, 35.0
 #: Pauses between two questions to Slurm.
@@ -40,15 +43,14 @@ def look(sbatch: Callable[[str], Sequence[str]], doctor: Sequence[str], wait_s: 
     ):
         place = Path(made)
         script = f"#!/bin/sh\nexec {shlex.join([*doctor, '--lines', str(place / LINES)])}\n"
-        number = ""
+        (place / LOG).write_text("\n")  # a full disk is seen here
         try:
-            number = query.submit(sbatch(str(place / LOG)), script)
-            return _wait(number, place, wait_s)
+            return _wait(query.submit(sbatch(str(place / LOG)), script), place, wait_s)
         except Unanswered as error:
             return [unchecked("nodes", str(error))]
         finally:
             with contextlib.suppress(Unanswered):
-                query.ask(["scancel", "--quiet", number])
+                query.ask(["scancel", "--quiet", f"--name={NAME}"])
 
 
 def _wait(number: str, place: Path, wait_s: float) -> list[Line]:
