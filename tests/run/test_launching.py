@@ -19,7 +19,8 @@ from iosweep.plan.launchers import LAUNCHERS, SLURM_LAUNCHERS
 from iosweep.programs.find import Program
 from iosweep.run import remote_agent
 from iosweep.run.launching import Commands, together
-from iosweep.run.remote import Clock, RanOn, RemoteAgents
+from iosweep.run.remote import Clock, RemoteAgents
+from iosweep.run.remote_agent import Ran
 from iosweep.slurm import query
 from iosweep.target.agent import Agent
 from iosweep.tools import Step, Tool, tools
@@ -142,13 +143,13 @@ class Agents:
         cpus: frozenset[int] | None,
         outputs: dict[str, str],
         watched: dict[str, Any],
-    ) -> dict[str, RanOn]:
+    ) -> dict[str, Ran]:
         self.asked = commands, timeout_s, cpus, outputs
         self.watched = list(watched)
         machine = (MachineCounters(1, 2, 3), MachineCounters(1, 4, 5))
         load = NodeLoad(busy=0.5, ours=0.25, steal=0.0, client=0.0, user_only=False, window_s=1.5, machine=machine)
         return {
-            host: RanOn(completed(argv=tuple(argv)), 105.0, 107.0, {"log": b"x"}, Watched(load=one, moved=Moved()))
+            host: Ran(completed(argv=tuple(argv)), 105.0, 107.0, {"log": b"x"}, Watched(load=one, moved=Moved()))
             for (host, argv), one in zip(commands.items(), (load, None), strict=True)
         }
 

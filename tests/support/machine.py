@@ -260,7 +260,7 @@ class Agents:
         cpus: Any = None,
         outputs: Any = None,
         watched: Any = None,
-    ) -> dict[str, remote.RanOn]:
+    ) -> dict[str, remote_agent.Ran]:
         found, clock, rules = {}, self.machine.clock, self.machine.rules
         began = ended = clock.now_s
         for host, argv in commands.items():
@@ -270,7 +270,7 @@ class Agents:
                 done = self.machine.run(argv, timeout_s, Path(place), around, wanted)  # type: ignore[arg-type]
                 with safe_paths.folder(Path(place)) as folder:
                     files = remote_agent.collected(folder, outputs)
-            found[host] = remote.RanOn(replace(done, watched=None), began, clock.now_s, files, done.watched)
+            found[host] = remote_agent.Ran(replace(done, watched=None), began, clock.now_s, files, done.watched)
             ended = max(ended, clock.now_s)
         clock.now_s, self.machine.rules = ended, rules
         return found

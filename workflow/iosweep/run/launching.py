@@ -191,8 +191,7 @@ class Commands:
         self, remote: RemoteAgents, hosts: Sequence[str], wanted: Wanted | None, binding: Binding | None
     ) -> None:
         watched = self._watching(remote, hosts, wanted, binding)
-        each = {host: (one.wanted, one.bound, one.runner) for host, one in watched.items()}
-        remote.call(remote_agent.watch, each=each)
+        remote.call(remote_agent.watch, each={host: (one,) for host, one in watched.items()})
 
     def _watching(
         self, remote: RemoteAgents, hosts: Sequence[str], wanted: Wanted | None, binding: Binding | None
@@ -272,18 +271,18 @@ class Commands:
         done = remote.run(argvs, timeout_s, binding.union if binding else None, outputs, watched)
         streams: dict[str, bytes] = {}
         nodes = []
-        for k, (host, (one, started, ended, files, _)) in enumerate(done.items()):
-            streams |= {f"stdout@{k}": one.stdout, f"stderr@{k}": one.stderr}
-            streams |= {f"{stream}@{k}": content for stream, content in files.items()}
+        for k, (host, ran) in enumerate(done.items()):
+            streams |= {f"stdout@{k}": ran.done.stdout, f"stderr@{k}": ran.done.stderr}
+            streams |= {f"{stream}@{k}": content for stream, content in ran.files.items()}
             clock = clocks[host]
             nodes.append(
                 {
                     "host": host,
-                    "started": started - clock.offset_s,
-                    "ended": ended - clock.offset_s,
+                    "started": ran.started - clock.offset_s,
+                    "ended": ran.ended - clock.offset_s,
                     "clock_offset_s": clock.offset_s,
                     "clock_error_s": clock.error_s,
-                    "exit_code": one.exit_code,
+                    "exit_code": ran.done.exit_code,
                 }
             )
         whole = together({host: ran.done for host, ran in done.items()})

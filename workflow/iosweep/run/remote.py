@@ -17,19 +17,18 @@ import subprocess
 import sys
 import tempfile
 import time
+import zlib
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import NamedTuple, Self, TypeVar
+from typing import Self, TypeVar
 
 from msgspec import convert, to_builtins
 
 from iosweep import hostlist
 from iosweep.errors import AllocationError, ExitCode, Refused, TargetError, TargetHangs, Unanswered
-from iosweep.node import process
-from iosweep.node.watching import Watched
 from iosweep.run import remote_agent
-from iosweep.run.remote_agent import Request, Watching
+from iosweep.run.remote_agent import Ran, Request, Watching
 from iosweep.slurm import broadcast, fan_out, query
 from iosweep.target import protocol
 from iosweep.target.protocol import Answer
@@ -63,17 +62,6 @@ class Clock:
         aged = replace(self, error_s=self.error_s + _DRIFT * after_s)
         was_set = abs(later.offset_s - aged.offset_s) > later.error_s + aged.error_s
         return later if was_set or later.error_s <= aged.error_s else aged
-
-
-class RanOn(NamedTuple):
-    """What a command did on a node, when it started and ended on the node's clock, in seconds, the streams of the files
-    that it wrote, and what was watched."""
-
-    done: process.Completed
-    started: float
-    ended: float
-    files: dict[str, bytes]
-    watched: Watched | None
 
 
 class Silent(TargetHangs):
@@ -209,7 +197,7 @@ class RemoteAgents:
         cpus: Collection[int] | None = None,
         outputs: Mapping[str, str] = MappingProxyType({}),
         watched: Mapping[str, Watching] = MappingProxyType({}),
-    ) -> dict[str, RanOn]:
+    ) -> dict[str, Ran]:
         """Run a command on each of some nodes, all started at once, as `process.run` does.
 
         `outputs`: files that it writes, as Tool.outputs. `watched`: host -> what is watched on it meanwhile.
@@ -219,13 +207,7 @@ class RemoteAgents:
         self.call(remote_agent.stage, each=staged)
         each = dict.fromkeys(commands, (timeout_s,))
         answers = self.call(remote_agent.run, each=each, deadline_s=timeout_s + _SLACK_S)
-        found = {}
-        for host, ran in answers.items():
-            stdout, stderr = fan_out.unpacked(ran.stdout), fan_out.unpacked(ran.stderr)
-            files = {stream: fan_out.unpacked(content) for stream, content in ran.files.items()}
-            done = replace(ran.done, stdout=stdout, stderr=stderr)
-            found[host] = RanOn(done, ran.started, ran.ended, files, ran.watched)
-        return found
+        return {host: remote_agent.coded(ran, zlib.decompress) for host, ran in answers.items()}
 
     def _send(self, data: bytes, end: float) -> None:
         """Send a request, unless srun does not read it before `end` (monotonic): then there will be no answer."""

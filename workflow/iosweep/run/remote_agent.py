@@ -18,7 +18,8 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator, Mapping
+import zlib
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -26,6 +27,7 @@ from typing import NoReturn
 
 import msgspec
 import psutil
+from msgspec import structs
 
 from iosweep.files import safe_paths
 from iosweep.files.safe_paths import Folder
@@ -65,7 +67,8 @@ class NodeAnswer(msgspec.Struct, frozen=True):
 
 
 class Watching(msgspec.Struct, frozen=True):
-    """The arguments of `watch`."""
+    """What is watched. `wanted`: None to watch the node only; `bound`: the CPUs of each rank or worker, none where they
+    may use all; `runner`: the process id of the runner, if it is on this node."""
 
     wanted: Wanted | None
     bound: list[str]
@@ -73,15 +76,13 @@ class Watching(msgspec.Struct, frozen=True):
 
 
 class Ran(msgspec.Struct, frozen=True):
-    """What a command did, when it started and ended on the node's clock, and its output (fan_out.packed); files: the
-    same of the files that it wrote, by stream; and what was watched meanwhile."""
+    """What a command did, when it started and ended on the node's clock, in seconds, the streams of the files that it
+    wrote, and what was watched meanwhile. Compressed on its way: what it printed, and the streams."""
 
     done: process.Completed
     started: float
     ended: float
-    stdout: str
-    stderr: str
-    files: dict[str, str] = {}
+    files: dict[str, bytes] = {}
     watched: Watched | None = None
 
 
@@ -89,9 +90,8 @@ _around = load.Around()
 _watch: Watch | None = None
 
 
-def watch(wanted: Wanted | None, bound: list[str], runner: int | None) -> None:
-    """Begin to watch. `wanted`: None to watch the node only; `bound`: the CPUs of each rank or worker, none where they
-    may use all; `runner`: the process id of the runner, if it is on this node."""
+def watch(watching: Watching) -> None:
+    """Begin to watch."""
     global _watch
     if _watch:
         _watch.end()
@@ -101,8 +101,8 @@ def watch(wanted: Wanted | None, bound: list[str], runner: int | None) -> None:
         """Ranks are children of Slurm, not ours, but belong to our job."""
         return [pid for pid in procfs.pids() if pid not in there and procfs.is_of_job(pid)]
 
-    around = replace(_around, bound=tuple(bound))
-    _watch = Watch(around, mounts.of_mount(around.mount, around.fstype), Job.from_now(runner), wanted, new)
+    around, job = replace(_around, bound=tuple(watching.bound)), Job.from_now(watching.runner)
+    _watch = Watch(around, mounts.of_mount(around.mount, around.fstype), job, watching.wanted, new)
 
 
 def seen(silent_s: float) -> Watched:
@@ -185,7 +185,7 @@ def stage(argv: list[str], cpus: list[int] | None, outputs: dict[str, str], watc
     global _staged
     _staged = _Staged(argv, cpus, outputs, watching is not None)
     if watching:
-        watch(watching.wanted, watching.bound, watching.runner)
+        watch(watching)
 
 
 def run(timeout_s: float) -> Ran:
@@ -208,8 +208,15 @@ def run(timeout_s: float) -> Ran:
         if scratch and scratch != _NOWHERE:
             with safe_paths.folder(Path(scratch)) as place:
                 files = collected(place, staged.outputs)
-    written = {stream: fan_out.packed(content) for stream, content in files.items()}
-    return Ran(done, started, ended, fan_out.packed(printed[0]), fan_out.packed(printed[1]), written, watched)
+    return coded(
+        Ran(replace(done, stdout=printed[0], stderr=printed[1]), started, ended, files, watched), zlib.compress
+    )
+
+
+def coded(ran: Ran, by: Callable[[bytes], bytes]) -> Ran:
+    """With other bytes in place of what was printed and written."""
+    done = replace(ran.done, stdout=by(ran.done.stdout), stderr=by(ran.done.stderr))
+    return structs.replace(ran, done=done, files={stream: by(content) for stream, content in ran.files.items()})
 
 
 #: Where nothing can be written: a tool goes without its files then.
@@ -304,7 +311,8 @@ def main() -> None:
         for line in lines:
             request = msgspec.convert(broadcast.request(line), Request)
             if request.each is None or name in request.each:
-                arguments = broadcast.arguments(request.arguments, (request.each or {}).get(name, ()))
+                arguments = broadcast.changed(request.arguments, (request.each or {}).get(name, ()))
+                assert isinstance(arguments, list)
                 with _Reply(request, name) as reply:
                     try:
                         reply.send(protocol.answer(OPERATIONS[request.operation], arguments))

@@ -47,13 +47,6 @@ def changed(common: object, found: Sequence[Change]) -> object:
     return common
 
 
-def arguments(common: list[object], found: Sequence[Change]) -> list[object]:
-    """The arguments of a node."""
-    own = changed(common, found)
-    assert isinstance(own, list)
-    return own
-
-
 def _put(into: object, place: Sequence[int], value: object) -> object:
     if not place:
         return value

@@ -2,9 +2,7 @@
 
 srun cuts lines of more than 1,024 bytes, and may mix those of two nodes. So a message, any JSON value, is sent as short
 lines `<number> <who> <i>/<n> <piece>`: pieces of base64 of its compressed text. `number` is the question's; `who` is
-the node or the task that answers. Lines of another form, such as a site's greeting, are no messages.
-
-Only the standard library is imported: the doctor sends this text to nodes that may not have the package.
+the node that answers. Lines of another form, such as a site's greeting, are no messages.
 """
 
 from __future__ import annotations

@@ -155,9 +155,9 @@ def take(file: Path, mine: Owner, what: str, shared: bool = False) -> Lock:
 
 
 @contextmanager
-def hold(file: Path, mine: Owner, what: str, shared: bool = False) -> Iterator[Lock]:
+def hold(file: Path, mine: Owner, what: str) -> Iterator[Lock]:
     """`take` it for the time of a block."""
-    lock = take(file, mine, what, shared)
+    lock = take(file, mine, what)
     try:
         yield lock
     finally:
