@@ -54,7 +54,7 @@ def point(tool: str, nodes: int = 1, threads: int = 1) -> Point:
          [*STEP, "--mpi=pmix", "--nodes=3", "--nodelist=b[7,1,9]", "--ntasks=3", "--ntasks-per-node=1"]),
         (SLURM_LAUNCHERS["mpiexec"], 4, ("n1", "n2"), [*HYDRA, "-hosts", "n1,n2", "-ppn", "2", "-n", "4"]),
         (SLURM_LAUNCHERS["mpirun"], 4, ("n1", "n2"),
-         ["/x/mpiexec", "--map-by", "slot", "--bind-to", "none", "--host", "n1:2,n2:2", "-n", "4"]),
+         ["/x/mpiexec", "--map-by", "slot", "--bind-to", "none", "--host", "n1:2,n2:2", "-n", "4", "stdbuf", "-o4096"]),
     ],
 )  # fmt: skip
 def test_ranks_are_started_by_the_launcher_and_fio_as_it_is(

@@ -91,7 +91,7 @@ class Launcher:
         bound = ["/bin/sh", "-c", _BIND % rank, " ".join(map(listed, binding.ranks))] if binding else []
         if self.manager is OPEN_MPI:
             over = ("--host", ",".join(f"{host}:{per_node}" for host in hosts), "-n", str(tasks))
-            return [mpiexec, "--map-by", "slot", "--bind-to", "none", *over, *bound, *command]
+            return [mpiexec, "--map-by", "slot", "--bind-to", "none", *over, *_BUFFERED, *bound, *command]
         return ["srun", *_STEP, f"--mpi={self.pmi}", *placed, f"--ntasks-per-node={per_node}", *bound, *command]
 
     def opens_port(self, point: Point) -> bool:
@@ -126,6 +126,8 @@ _ALLOCATED = ("-launcher", "slurm", "-rmk", "user")
 #: A step of srun's beside that of the agents (--overlap; no -c, which would give it CPUs of its own). Many sites count
 #: cores (--overcommit). Ranks are dealt out node by node, so that the tools' shift of ranks reaches another node.
 _STEP = ("--overlap", "--overcommit", "--distribution=block", "--cpu-bind=none", "--kill-on-bad-exit=1")
+#: On mpirun's terminals ranks print at once, IOR a line before MPI_Init, and looks at CPUs count from the first output.
+_BUFFERED = ("stdbuf", "-o4096")
 #: Binds a rank, and becomes the command: rank k of a node gets the CPU list k of $0. Not by srun's --cpu-bind: without
 #: TaskPlugin=task/affinity, as many sites have it, that does nothing and says so to nobody.
 _BIND = 'k=$%s; for cpus in $0; do [ $k = 0 ] && exec taskset -c $cpus "$@"; k=$((k-1)); done; exit 1'

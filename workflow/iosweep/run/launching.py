@@ -166,10 +166,10 @@ class Commands:
         linked = f", whose MPI is {library}" if library else ""
         others = [one for one in SLURM_LAUNCHERS.values() if one.name != self.launcher.name]
         fitting = " or ".join(one.name for one in others if library in (None, one.mpi))
-        return (
-            f"the launcher {self.launcher.name} cannot start {tool.name}{linked}: set it to {fitting} in the profile"
-            f" ({said})"
-        )
+        remedy = f"set launcher to {fitting} in the profile"
+        if "run as root" in said:
+            remedy = "be another user, or export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1"
+        return f"the launcher {self.launcher.name} cannot start {tool.name}{linked}: {remedy} ({said})"
 
     def _wanted(self, tool: Tool, tasks: int, hosts: Sequence[str], step: Step | None) -> Wanted | None:
         """The processes that sampling looks for on each node; None if there is nothing to look for."""
