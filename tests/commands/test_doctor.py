@@ -21,9 +21,9 @@ import scripted
 from iosweep.commands import cli
 from iosweep.commands.doctor import job, judge_slurm, nodes
 from iosweep.config import sweep_file
-from iosweep.errors import Refused, TargetError, TargetHangs, Unusable
+from iosweep.errors import Refused, TargetError, TargetHangs
 from iosweep.findings import Line
-from iosweep.jobs.profile import Profile, read
+from iosweep.jobs.profile import Profile
 from iosweep.node.node_facts import NodeFacts, ReservedSource
 from iosweep.node.reserved import resolve
 from iosweep.plan.expand import make_plan
@@ -41,39 +41,6 @@ SMALL = query.fields((SAMPLES / "partitions.txt").read_text().splitlines()[0])
 
 def asking(**given: object) -> Profile:
     return replace(PROFILE, given={**PROFILE.given, **given})
-
-
-# --- the profile
-
-
-def test_the_profiles_that_we_ship_have_no_problem(root: Path) -> None:
-    shipped = read(root / "profiles/slurm")
-    assert shipped.options == []
-    assert (bool(shipped.limit_min), shipped.launcher, shipped.slurm, shipped.problems) == (True, "srun", True, ())
-    local = read(root / "profiles/local")
-    assert (local.slurm, local.launcher, local.problems) == (False, "mpiexec", ())
-
-
-def test_a_wrong_profile_is_told_by_line_and_key(tmp_path: Path) -> None:
-    head, file = "executor: iosweep\n", tmp_path / "profile.v9+.yaml"
-    for text in (None, "executor: [", ""):
-        if text is not None:
-            file.write_text(text)
-        with pytest.raises(Unusable):
-            read(tmp_path)
-    cases = {
-        "default-resources: {runtime: soon}": (2, "runtime"),
-        "default-resources:\n\n  - runtime=1:00:00": (4, "runtime"),
-        "default-resources:\n  - 'licenses=\"a b\"'": (3, "licenses"),
-        "\ndefault-resources:\n  license: pfs": (4, "license"),
-        "default-resources:\n  - mem_mb=64G": (3, "mem_mb"),
-        "jobs: 1\ndefault-resources:\n  - mem_mb=0": (3, "launcher"),
-    }
-    for text, (line, key) in cases.items():
-        file.write_text(head + text)
-        found = {(one.line, one.where.partition(".")[2]) for one in read(tmp_path).problems}
-        assert (line, key) in found, text
-        assert {name for _, name in found} <= {key, "launcher", "scheduler"}, text  # there are none in these
 
 
 # --- what Slurm says

@@ -113,6 +113,9 @@ def test_a_wrong_configuration_or_profile_plans_nothing(capsys: Capture, place: 
         cluster(place, resource)
         assert refused("--profile", "there", "x.yaml")[0] == where
     assert refused("--profile", "absent", "x.yaml")
+    for unreadable in ("executor: [", ""):
+        (place / "there/profile.v9+.yaml").write_text(unreadable)
+        assert refused("--profile", "there", "x.yaml")
     (place / "x.yaml").write_text(TEXT.replace("axes:", "axis:").replace("phase_time: 1s", "phase_time: 1"))
     assert refused("x.yaml")[:2] == ["x.yaml:7: sweeps[0].axis", "x.yaml:9: sweeps[0].phase_time"]
 

@@ -60,10 +60,6 @@ def test_a_job_is_tried_again_and_its_reason_is_removed(case: Case) -> None:
     assert case.jobs.minutes(NAME) == 10
 
 
-def test_a_lasting_reason_is_not_tried_again(case: Case) -> None:
-    assert case.fails(reason="it is not ours", lasting=True) is Next.NONE
-
-
 def test_a_reason_that_all_nodes_had_twice_is_not_tried_again(case: Case) -> None:
     assert case.fails(reason="on n1, n2: gone", nodes=["n1", "n2"]) is Next.RETRY
     assert case.jobs.bad_nodes(NAME) == {"n1", "n2"}

@@ -7,21 +7,19 @@ import sys
 import sysconfig
 from collections import Counter
 from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from campaign import document, make
-from iosweep.config.sweeps import Repetitions
 from iosweep.errors import Obstacle
 from iosweep.hostlist import folded
 from iosweep.node.cpus import parse
 from iosweep.node.pinning import Binding
 from iosweep.plan import launchers as launch
 from iosweep.plan.launchers import LAUNCHERS, SLURM_LAUNCHERS, Launcher, Mpiexec, subset
-from iosweep.plan.model import Point, seed_of
+from iosweep.plan.model import seed_of
 from iosweep.run.repetition import places, tool_commands
 from iosweep.tools import tools
 
@@ -33,14 +31,6 @@ LOCAL = ["/x/mpiexec", "-launcher", "fork", "-rmk", "user", "-localhost", "127.0
 HYDRA = ["/x/mpiexec", "-launcher", "slurm", "-rmk", "user"]
 #: A step of srun's whose ranks are not bound.
 STEP = ["srun", "--overlap", "--overcommit", "--distribution=block", "--cpu-bind=none", "--kill-on-bad-exit=1"]
-
-
-def point(tool: str, nodes: int = 1, threads: int = 1) -> Point:
-    """One point of the tool's first phase, all options at their defaults."""
-    known = tools()[tool]
-    options: dict[str, Any] = {name: option.default for name, option in known.options.items()}
-    phase = next(iter(known.phases))
-    return Point("p", tool, (phase,), nodes, options | {"threads_per_node": threads}, None, Repetitions(1, 1), ("s",))
 
 
 @pytest.mark.parametrize(
@@ -62,22 +52,6 @@ def test_ranks_are_started_by_the_launcher_and_fio_as_it_is(
 ) -> None:
     assert launcher.argv(IOR, True, tasks, "/x/mpiexec", hosts) == [*expected, *IOR]
     assert launcher.argv(FIO, False, tasks, "/x/mpiexec", hosts) == FIO  # once on each node, by the agents
-
-
-@pytest.mark.parametrize(
-    ("launcher", "tool", "nodes", "threads", "lacks"),
-    [
-        (DIRECT, "ior", 1, 1, None),
-        (DIRECT, "fio", 2, 1, {"nodes": 2}),
-        (MPIEXEC, "ior", 4, 1, {"nodes": 4}),
-        (DIRECT, "ior", 1, 4, {"ranks": 4}),
-    ],
-)
-def test_a_launcher_names_what_a_point_needs_and_it_does_not_have(
-    launcher: Launcher, tool: str, nodes: int, threads: int, lacks: dict[str, int] | None
-) -> None:
-    found = launcher.lacks(point(tool, nodes, threads))
-    assert (found and found[0]) == lacks
 
 
 # How they are bound
