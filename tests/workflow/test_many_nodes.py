@@ -78,13 +78,6 @@ def test_a_campaign_over_all_nodes_asks_slurm_no_more_than_one_over_two(
     assert folded(many.hosts) in (job.made.results / "report.html").read_text()
 
 
-def test_one_node_without_the_target_is_named(many: Held, tmp_path: Path) -> None:
-    job = a_job(many, tmp_path)
-    job.mount("w5", "-t", "tmpfs", "tmpfs", job.place / "target")
-    assert job.refusal().nodes == ("w5",)
-    job.end()
-
-
 def test_one_dead_node_is_named(many: Held, tmp_path: Path) -> None:
     """Last: the job goes on without it."""
     job = a_job(many, tmp_path, {"sleep_s": 600})

@@ -190,15 +190,6 @@ def test_no_two_campaigns_measure_one_file_system_at_once(stage: Stage) -> None:
 
 
 @story()
-def test_what_slurm_would_not_run_is_refused_before_anything_is_submitted(stage: Stage) -> None:
-    campaign = SlurmCampaign(stage, [WRITES | {"axes": {"nodes": [1, 3]}}])
-    run = campaign.start("--until", "tables")
-    assert run.end() == 1
-    assert "nothing was submitted" in run.said()
-    assert not stage.squeue() and not campaign.results.exists()
-
-
-@story()
 def test_what_another_node_refuses_too_is_not_tried_a_third_time(stage: Stage) -> None:
     campaign = SlurmCampaign(stage, [ONE])
     campaign.target.rmdir()
@@ -210,19 +201,6 @@ def test_what_another_node_refuses_too_is_not_tried_a_third_time(stage: Stage) -
     [refusal] = campaign.store.documents(Refusal).values()
     assert not refusal.lasting
     assert (campaign.results / "report.html").exists()
-
-
-@story()
-def test_a_drained_node_is_waited_for(stage: Stage) -> None:
-    cluster, node = stage.cluster, stage.nodes[1]
-    cluster.run(["scontrol", "update", f"nodename={node}", "state=drain", "reason=test"])
-    campaign = SlurmCampaign(stage, [WRITES])
-    with mounted(cluster, campaign.target):
-        run = campaign.start("--until", "tables")
-        until(lambda: [job.state for job in stage.squeue()] == ["PENDING"], campaign.over)
-        cluster.run(["scontrol", "update", f"nodename={node}", "state=resume"])
-        assert run.end() == 0, run.said()
-        campaign.complete()
 
 
 @story(nodes=4)
