@@ -27,11 +27,14 @@ def test_marked_lines_are_all_lines_that_are_not_empty(monkeypatch: pytest.Monke
 
 def test_the_cause_of_a_failure_is_no_notice_no_rule_and_of_a_stack_the_last_line() -> None:
     notice = "srun: cluster configuration lacks support for cpu binding"
+    ended = "srun: error: n2: task 1: Exited with exit code 127"
     stack = "internal_Init(70)...: MPI_Init failed\nMPIR_init_comm(5)...: no memory"
     for printed, cause in (
         (f"{notice}\n-----\n An ORTE daemon failed\nx", "An ORTE daemon failed"),
         (f"Abort(7)\n{stack}\nx", "MPIR_init_comm(5)...: no memory"),
         (notice, ""),
+        (f"{ended}\nsrun: Terminating StepId=4.2\nsh: 1: taskset: not found\nx", "sh: 1: taskset: not found"),
+        (f"{notice}\n{ended}", ended),
     ):
         assert messages.cause_in(printed.encode()) == cause
 

@@ -97,11 +97,17 @@ def notice(low: str) -> bool:
     return bool(_NOTICE.match(low.strip()))
 
 
+#: What srun says of all its tasks when one has failed, before or after that one's own words.
+_SRUN = re.compile("srun: (error: .* with exit code|Terminating StepId|Job step aborted)")
+
+
 def cause_in(output: bytes) -> str:
-    """The first line that is no notice; where MPICH prints the stack of an error, its last line."""
+    """The first line that is no notice, those of srun on its tasks last; of the stack of an error of MPICH, the last
+    line."""
     lines = [line.strip() for line in output.decode("utf-8", "replace").splitlines() if line.strip(" -\t")]
+    lines = sorted((line for line in lines if not notice(line.lower())), key=lambda line: bool(_SRUN.match(line)))
     stack = [line for line in lines if re.match(r"\w+\(\d+\)\.*: \S", line)]
-    return next((line for line in (*stack[-1:], *lines) if not notice(line.lower())), "")[:200]
+    return next(iter((*stack[-1:], *lines)), "")[:200]
 
 
 def about_the_end(line: str) -> bool:
