@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby, product
 from typing import NamedTuple
 
@@ -73,6 +73,14 @@ def hosts(names: Iterable[str]) -> str:
         together.setdefault((before, after, bool(number)), []).append(name)
     texts = [one.text(_MOST_RANGES) for alike in together.values() for one in _lists(alike)]
     return ", ".join(texts if len(texts) <= _MOST_LISTS else [*texts[:_MOST_LISTS], f"... {len(ordered):,} in all"])
+
+
+def alike(told: Mapping[str, object]) -> list[str]:
+    """What is told of nodes, those with the same together: `n1, n2: no such file`."""
+    grouped: dict[str, list[str]] = {}
+    for host, what in told.items():
+        grouped.setdefault(str(what), []).append(host)
+    return [f"{hosts(these)}: {what}" for what, these in grouped.items()]
 
 
 def natural(name: str) -> list[tuple[int, str]]:

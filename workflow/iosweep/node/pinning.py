@@ -17,6 +17,7 @@ from msgspec import structs
 
 from iosweep.errors import Conflict
 from iosweep.files.fields import Part
+from iosweep.hostlist import alike
 from iosweep.hostlist import hosts as named_hosts
 from iosweep.node.cpu_record import CpuRecord, Looks, NodesCpus
 from iosweep.node.cpus import NO_CPUS, CpuSet, Topology, listed, named, parse
@@ -129,12 +130,12 @@ def _together(nodes: Sequence[NodesCpus]) -> tuple[NodesCpus, ...]:
     were on. It has the worst of their looks, and all of their CPUs."""
     found: dict[NodesCpus, NodesCpus] = {}
     for node in nodes:
-        alike = structs.replace(
+        same = structs.replace(
             node,
             **{"hosts": (), "looks": 0, "gap_s": 0.0, "cost_s": 0.0, "wall_s": 0.0},
             processes=tuple(structs.replace(p, early="", ran_on="") for p in node.processes),
         )
-        found[alike] = _both(found[alike], node) if alike in found else node
+        found[same] = _both(found[same], node) if same in found else node
     return tuple(found.values())
 
 
@@ -168,7 +169,7 @@ def decide(settings: CpuSettings, nodes: Mapping[str, NodeFacts], slurm: bool) -
     notes = [f"note: {host}: {told}" for host, facts in nodes.items() for told in Reserved.of_node(facts).problems]
     notes += [f"note: {host}: {told}" for host, facts in nodes.items() if (told := Reserved.of_node(facts).unasked)]
     overlaps = _overlaps(nodes, slurm, chosen == "strict") if chosen in BINDS else {}
-    notes += [f"note: {said}" for said in _alike(overlaps)]
+    notes += [f"note: {said}" for said in alike(overlaps)]
     near, chosen_nic = _near(settings, first)
     if not slurm and (allowed := _allowed(first)) != topology.cpus:
         notes.append(f"note: only {named(allowed)} of {listed(topology.cpus)} may be used here")
@@ -193,14 +194,6 @@ def _overlaps(nodes: Mapping[str, NodeFacts], slurm: bool, strict: bool) -> dict
     return {host: one for host, one in of.items() if one}
 
 
-def _alike(overlaps: Mapping[str, Overlap]) -> list[str]:
-    """What is wrong, the nodes that have the same problem together."""
-    alike: dict[str, list[str]] = {}
-    for host, one in overlaps.items():
-        alike.setdefault(str(one), []).append(host)
-    return [f"{named_hosts(hosts)}: {said}" for said, hosts in alike.items()]
-
-
 def _shape(facts: NodeFacts) -> tuple[object, ...]:
     return facts.cores, facts.socket_cpus, [one.cpus for one in facts.numa or ()]
 
@@ -208,7 +201,7 @@ def _shape(facts: NodeFacts) -> tuple[object, ...]:
 def _without_conflict(overlaps: Mapping[str, Overlap], count: int) -> None:
     """Raises Conflict where an overlap is fatal."""
     fatal = {host: one for host, one in overlaps.items() if one.fatal}
-    if told := _alike(fatal):
+    if told := alike(fatal):
         more = f"; and {len(told) - 3} other reasons" if told[3:] else ""
         raise Conflict("; ".join(told[:3]) + more, lasting=len(fatal) == count)
 

@@ -18,6 +18,7 @@ from msgspec.structs import asdict
 from iosweep.config.sweeps import Config
 from iosweep.errors import AllocationError, ExitCode, Problem, Refused, TargetError, TargetHangs
 from iosweep.findings import Line, ok, unchecked, wrong
+from iosweep.hostlist import alike
 from iosweep.hostlist import hosts as named
 from iosweep.node import process, procfs
 from iosweep.plan.forecast import Forecast
@@ -331,15 +332,11 @@ def check_shared(directory: CampaignDirectory, remote: RemoteAgents) -> None:
 
 def unfit(answers: Mapping[str, Answer]) -> AllocationError | None:
     """The error that the nodes' answers amount to; None if all nodes can work on the target. Pure."""
-    reasons: dict[str, list[str]] = {}
-    for host, answer in answers.items():
-        if answer is not None:
-            reasons.setdefault(_sentence(answer), []).append(host)
-    if not reasons:
+    bad = {host: _sentence(answer) for host, answer in answers.items() if answer is not None}
+    if not bad:
         return None
-    fit = [host for host, answer in answers.items() if answer is None]
-    bad = [host for host, answer in answers.items() if answer is not None]
-    message = "; ".join(f"on {named(hosts)}: {reason}" for reason, hosts in reasons.items())
+    fit = [host for host in answers if host not in bad]
+    message = "; ".join(f"on {each}" for each in alike(bad))
     if fit:
         message += f"; {named(fit)} can work there"
     hangs = any(isinstance(answer, TargetHangs) for answer in answers.values())
@@ -348,7 +345,7 @@ def unfit(answers: Mapping[str, Answer]) -> AllocationError | None:
         ExitCode.HANGS if hangs else ExitCode.REFUSED,
         message,
         lasting=refused and len(bad) > 1,  # of a single node it is unknown whether the node or the target is at fault
-        nodes=() if len(bad) > 1 and not fit else bad,
+        nodes=() if len(bad) > 1 and not fit else list(bad),
     )
 
 

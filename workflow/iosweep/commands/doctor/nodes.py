@@ -14,7 +14,7 @@ from iosweep.commands.doctor import this_machine
 from iosweep.config.sweeps import Config
 from iosweep.errors import AllocationError, Conflict, Obstacle, Refused, TargetError, TargetHangs, Unusable
 from iosweep.findings import Line, ok, unchecked, warning, wrong
-from iosweep.hostlist import hosts
+from iosweep.hostlist import alike, hosts
 from iosweep.jobs.profile import Profile, read
 from iosweep.node import pinning
 from iosweep.plan.launchers import SLURM_LAUNCHERS
@@ -69,7 +69,7 @@ def _directories(remote: RemoteAgents) -> Line:
         except OSError as error:
             return wrong("directory", f"{place} cannot be written to: {error.strerror}", "work in another")
         if away := {host: "a file that was made there is not seen" for host, a in answers.items() if a != expected}:
-            return wrong("directory", f"{place} is not shared: {_each(away)}", _SHARED)
+            return wrong("directory", f"{place} is not shared: {'; '.join(alike(away))}", _SHARED)
     return ok("directory", f"{', '.join(map(str, places))}: the same on {_all(remote.hosts)}")
 
 
@@ -126,7 +126,7 @@ def judge_target(answers: Mapping[str, NodeAnswer | Exception]) -> Line:
     seen = {host: answer.target for host, answer in answers.items() if isinstance(answer, NodeAnswer)}
     first = next(iter(seen.values()))
     if unlike := {host: why for host, one in seen.items() if (why := run_nodes.other_target(first, one))}:
-        return wrong("target", _each(unlike), "it must be one file system on all nodes, where you may write")
+        return wrong("target", "; ".join(alike(unlike)), "it must be one file system on all nodes, where you may write")
     return ok("target", f"{identify.identity(first)} on {_all(seen)}, writable")
 
 
@@ -136,10 +136,10 @@ def judge_builds(here: Line, hashes: Mapping[str, str], nodes: Mapping[str, Node
         host: f"{name} needs {', '.join(those)}" for host, one in nodes.items() for name, those in one.absent.items()
     }
     if lacks:
-        return wrong("tools", f"{_each(lacks)}, which is not found there", "install it on all nodes")
+        return wrong("tools", f"{'; '.join(alike(lacks))}, which is not found there", "install it on all nodes")
     unlike = {host: why for host, one in nodes.items() if (why := run_nodes.other_build(hashes, one.builds))}
     if here.outcome == "ok" and unlike:
-        return wrong("tools", _each(unlike), "have the same build on all nodes, under the same path")
+        return wrong("tools", "; ".join(alike(unlike)), "have the same build on all nodes, under the same path")
     return here
 
 
@@ -154,8 +154,8 @@ def judge_cpus(made: Plan, nodes: Mapping[str, NodeAnswer]) -> tuple[Line, pinni
         return wrong("CPUs", few, ""), decided
     if decided.notes:
         return warning("CPUs", "; ".join(note.removeprefix("note: ") for note in decided.notes), ""), decided
-    usable = _each({host: f"{len(cpus)} usable" for host, cpus in decided.usable_of.items()})
-    return ok("CPUs", usable), decided
+    usable = alike({host: f"{len(cpus)} usable" for host, cpus in decided.usable_of.items()})
+    return ok("CPUs", "; ".join(usable)), decided
 
 
 def _exclusion(license: str | None, directory: str | None, on_target: str | None, remote: RemoteAgents) -> Line:
@@ -179,14 +179,6 @@ def _exclusion(license: str | None, directory: str | None, on_target: str | None
     if unseen := [host for host, owner in seen.items() if not isinstance(owner, lock.Owner)]:
         return warning("exclusion", f"{hosts(unseen)}: a lock in target.lock is not seen there", change)
     return ok("exclusion", f"a lock in target.lock is seen on {_all(seen)}")
-
-
-def _each(of_nodes: Mapping[str, object]) -> str:
-    """`n1, n2: no such file; n3: another one`"""
-    grouped: dict[object, list[str]] = {}
-    for node, what in of_nodes.items():
-        grouped.setdefault(what, []).append(node)
-    return "; ".join(f"{hosts(nodes)}: {what}" for what, nodes in grouped.items())
 
 
 def _all(nodes: Sequence[str] | Mapping[str, object]) -> str:
