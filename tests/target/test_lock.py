@@ -262,13 +262,10 @@ def test_all_users_may_lock_whatever_the_umask(other: Callable[..., Other]) -> N
 
 # Licenses
 
-#: `scontrol show licenses` of 22.05.8, with a second and a remote one.
-PRINTED = """LicenseName=matlab
-    Total=40 Used=3 Free=37 Reserved=0 Remote=no
-LicenseName=pfs
-    Total=1 Used=1 Free=0 Reserved=0 Remote=no
-LicenseName=pfs2@slurmdb
-    Total=2 Used=0 Free=2 Reserved=0 Remote=yes
+#: `scontrol --oneliner show licenses` of 22.05.8, with a second and a remote one.
+PRINTED = """LicenseName=matlab Total=40 Used=3 Free=37 Reserved=0 Remote=no
+LicenseName=pfs Total=1 Used=1 Free=0 Reserved=0 Remote=no
+LicenseName=pfs2@slurmdb Total=2 Used=0 Free=2 Reserved=0 Remote=yes
 """
 NOT = Exclusion(False, "evidence")
 

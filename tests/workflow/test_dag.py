@@ -90,7 +90,7 @@ def test_what_the_login_node_knows_of_the_tools_of_the_nodes(tmp_path: Path, mon
     store.own()
     store.set_missing(point, Missing(Needs(tool="fio", sha256=None), "fio is not on PATH"))
     for here in (None, "0f3a"):  # what the login node has does not say what nodes have
-        monkeypatch.setattr(dag, "builds", lambda _, here=here: {"fio": here})
+        monkeypatch.setattr(dag, "sha256", lambda _, here=here: here)
         assert load(tmp_path, **cluster).text("1-node").startswith("1 node: 1 point, ")
     assert load(tmp_path, **cluster).unmeasured() == []  # of its sweep another point can be measured
     store.set_missing(point, None)  # `iosweep rerun --missing`

@@ -28,7 +28,7 @@ from iosweep.plan.expand import make_plan
 from iosweep.plan.launchers import Launcher, candidates, launchers
 from iosweep.plan.model import Allocation, Plan
 from iosweep.programs import spack_environment
-from iosweep.programs.find import builds
+from iosweep.programs.find import sha256
 from iosweep.programs.spack_environment import Built, Environment
 from iosweep.results import manifest, merged_tables, remaining
 from iosweep.results.store import RUN_LOCK, Store, name_taken
@@ -461,7 +461,7 @@ def _here(
         return remaining.Here(dict.fromkeys(names, _NOT_BUILT), launcher, None if on_nodes else [_NOT_BUILT])
     if on_nodes:  # what was missing there stays missing until `iosweep rerun`
         return remaining.Here({}, launcher, None)
-    return remaining.Here(builds(names), launcher, candidates())
+    return remaining.Here({name: sha256(name) for name in names}, launcher, candidates())
 
 
 def lock(results: Path) -> None:

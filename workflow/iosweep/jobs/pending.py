@@ -213,15 +213,6 @@ def too_many_nodes(job: Job) -> str | None:
     return None
 
 
-def earlier(campaign: str) -> list[Job]:
-    """Jobs that measure a campaign from this directory. Raises Unanswered.
-
-    Before a run has submitted any: Snakemake was killed, and its jobs live on. What they will have measured is not to
-    be measured beside them.
-    """
-    return of_campaign(own(), campaign, [os.path.realpath(Path.cwd())])
-
-
 def of_campaign(jobs: Iterable[Job], campaign: str, directories: Collection[str]) -> list[Job]:
     """Jobs that wait or run and measure a campaign from one of some directories. Pure."""
     return [
@@ -232,9 +223,12 @@ def of_campaign(jobs: Iterable[Job], campaign: str, directories: Collection[str]
 
 
 def wait(campaign: str, every_s: float = 5.0) -> bool:
-    """Wait until no job of an earlier run measures a campaign; returns whether there was one. Raises Unanswered."""
-    reported = False
-    while found := earlier(campaign):
+    """Wait until no job of an earlier run measures a campaign from this directory; returns whether there was one.
+
+    Where Snakemake was killed, its jobs live on; what they measure is not measured again. Raises Unanswered.
+    """
+    reported, here = False, [os.path.realpath(Path.cwd())]
+    while found := of_campaign(own(), campaign, here):
         if not reported:
             say(f"{waiting(found, campaign)}. This run goes on when they are over; Ctrl-C ends the waiting.")
             reported = True

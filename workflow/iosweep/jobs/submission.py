@@ -213,21 +213,14 @@ def usable(printed: str) -> tuple[int, str]:
     return able, ", ".join(not_able)
 
 
-def unusable(limits: Partition) -> Obstacle | None:
-    """What is wrong with a partition for any job of ours; None if nothing is."""
-    if limits.state not in ("UP", ""):
-        return Obstacle(f"the partition {limits.name} is {limits.state}", f"{_ELSEWHERE}, or wait until it is UP")
-    if limits.shared.startswith("FORCE"):
-        shares = f"shares nodes whatever a job asks for (OverSubscribe={limits.shared}): others would disturb"
-        return Obstacle(f"the partition {limits.name} {shares}", _ELSEWHERE)
-    return None
-
-
 def beyond(nodes: int, asked_min: int, longest: Longest | None, limits: Partition) -> str | None:
     """Why a job should not be sent to a partition, where it may wait forever, and what to change; None if it may. Not
     every Slurm refuses such a job (EnforcePartLimits). `longest`: of what the job is for."""
-    if why := unusable(limits):
-        return str(why)
+    if limits.state not in ("UP", ""):
+        return f"the partition {limits.name} is {limits.state}; {_ELSEWHERE}, or wait until it is UP"
+    if limits.shared.startswith("FORCE"):
+        shares = f"shares nodes whatever a job asks for (OverSubscribe={limits.shared}): others would disturb"
+        return f"the partition {limits.name} {shares}; {_ELSEWHERE}"
     if nodes < limits.least_nodes:
         return f"the partition {limits.name} gives a job {human_count(limits.least_nodes, 'node')} at least; {_MORE}"
     if nodes > (most := min(limits.nodes, limits.most_nodes or limits.nodes)):

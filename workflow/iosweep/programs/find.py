@@ -6,7 +6,7 @@ import hashlib
 import re
 import shutil
 import subprocess
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -80,11 +80,6 @@ def mpi(path: str) -> str | None:
     """The MPI that a program is linked with, a key of _MPI; None if that cannot be told."""
     found = libraries(path)
     return next((name for name, library in _MPI.items() if re.search(rf"^\s*({library})", found, re.MULTILINE)), None)
-
-
-def builds(names: Iterable[str]) -> dict[str, str | None]:
-    """tool -> hash of its binary, as for remaining.Here."""
-    return {name: sha256(name) for name in names}
 
 
 @dataclass(frozen=True)

@@ -306,7 +306,7 @@ def by_license(asked: str, without: Exclusion) -> Exclusion:
     if not asked:
         return without
     try:
-        totals = license_totals(query.ask(["scontrol", "show", "licenses"]))
+        totals = license_totals(query.ask(["scontrol", "--oneliner", "show", "licenses"]))
     except Unanswered:
         return without
     return judge_licenses(asked, totals, without)
@@ -323,13 +323,6 @@ def judge_licenses(asked: str, totals: Mapping[str, int], without: Exclusion) ->
 
 
 def license_totals(printed: str) -> dict[str, int]:
-    """license -> how many there are, from `scontrol show licenses`."""
-    found: dict[str, int] = {}
-    name = ""
-    for word in printed.split():
-        key, _, value = word.partition("=")
-        if key == "LicenseName":
-            name = value
-        elif key == "Total" and value.isdigit():
-            found[name] = int(value)
-    return found
+    """license -> how many there are, from `scontrol --oneliner show licenses`."""
+    every = map(query.fields, printed.splitlines())
+    return {one["LicenseName"]: int(one["Total"]) for one in every if one.get("Total", "").isdigit()}
