@@ -66,6 +66,11 @@ def test_a_reason_that_all_nodes_had_twice_is_not_tried_again(case: Case) -> Non
     assert case.fails(reason="on n3, n4: gone", nodes=["n3", "n4"]) is Next.NONE
 
 
+def test_a_reason_that_one_node_had_twice_because_slurm_has_no_other_is_not_tried_again(case: Case) -> None:
+    for node, then in (("n1", Next.RETRY), ("n2", Next.RETRY), ("n2", Next.NONE)):
+        assert case.fails(reason=f"on {node}: gone", nodes=[node]) is then
+
+
 def test_only_a_job_that_was_too_short_makes_the_next_one_longer(case: Case) -> None:
     assert case.jobs.least_minutes(NAME) == 3
     case.fails("TIMEOUT")

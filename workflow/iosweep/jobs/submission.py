@@ -84,14 +84,13 @@ def avoidable(refusal: Refusal | None) -> list[str]:
 
 
 def repeated(refusal: Refusal | None, before: Refusal | None, nodes: int) -> bool:
-    """Whether two jobs in a row failed for one reason on all of their nodes: a third one would fail, too.
-
-    `nodes`: how many a job has.
-    """
+    """Whether two jobs in a row failed for one reason on all of their nodes, or on the same ones, which the second was
+    not kept off, as Slurm has no others: a third one would fail, too. `nodes`: how many a job has."""
     if not (refusal and before):
         return False
     bad, bad_before = avoidable(refusal), avoidable(before)
-    return len(bad) == len(bad_before) == nodes and _without(refusal.reason, bad) == _without(before.reason, bad_before)
+    where = len(bad) == len(bad_before) == nodes or (bad and bad == bad_before)
+    return bool(where) and _without(refusal.reason, bad) == _without(before.reason, bad_before)
 
 
 def _without(reason: str, nodes: Iterable[str]) -> str:

@@ -58,7 +58,7 @@ def memory(p: Profile, settings: Mapping[str, str], of_partition: Mapping[str, s
     seen = f"a job has {human_size(given[0] << 20)} of the {whole} ({given[1]}); {effect}"
     caps = (of_partition.get("MaxMemPerNode", ""), settings.get("MaxMemPerNode", ""))
     most = min(mb, next((int(v) for v in caps if v.isdigit() and int(v)), mb))
-    return warning("memory", seen, f"set mem_mb={most} {_PROFILE}" if most > given[0] else "the site allows no more")
+    return warning("memory", seen, f"set mem_mb={most} {_PROFILE}" if most != given[0] else "the site allows no more")
 
 
 def settings(s: Mapping[str, str]) -> Line:
