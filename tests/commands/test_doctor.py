@@ -12,6 +12,7 @@ from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from msgspec import structs
@@ -21,7 +22,7 @@ import scripted
 from iosweep.commands import cli
 from iosweep.commands.doctor import job, judge_slurm, nodes
 from iosweep.config import sweep_file
-from iosweep.errors import Refused, TargetError, TargetHangs
+from iosweep.errors import Refused, TargetError, TargetHangs, Unanswered
 from iosweep.findings import Line
 from iosweep.jobs.profile import Profile
 from iosweep.node.node_facts import NodeFacts, ReservedSource
@@ -141,6 +142,17 @@ def test_a_job_whose_number_is_unknown_is_ended_and_none_is_submitted_on_a_full_
     assert [argv[0] for argv in seen] == asked
     assert [argv[-1].removeprefix("--name=") for argv in seen] == [job.NAME] * len(asked)
     assert not list(tmp_path.iterdir())
+
+
+def test_a_doctor_that_finds_too_many_jobs_in_the_queue_says_what_to_do(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for said, helped in (("QOSMaxSubmitJobPerUserLimit", True), ("Invalid account", False)):
+        monkeypatch.setattr(query, "submit", Mock(side_effect=Unanswered(said, said)))
+        monkeypatch.setattr(query, "ask", Mock())
+        [line] = job.look(lambda _: ["sbatch"], [], 1.0)
+        assert bool(line.change) == helped
 
 
 def test_a_machine_without_slurm_is_told_in_one_line(

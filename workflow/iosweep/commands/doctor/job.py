@@ -18,7 +18,7 @@ from iosweep.errors import Unanswered
 from iosweep.files import logged
 from iosweep.findings import Line, unchecked, wrong
 from iosweep.hostlist import hosts
-from iosweep.jobs import pending
+from iosweep.jobs import pending, submission
 from iosweep.slurm import query
 
 #: Its name, another one for each doctor: it is cancelled by it, for sbatch may not have said the job's number.
@@ -47,7 +47,8 @@ def look(sbatch: Callable[[str], Sequence[str]], doctor: Sequence[str], wait_s: 
         try:
             return _wait(query.submit(sbatch(str(place / LOG)), script), place, wait_s)
         except Unanswered as error:
-            return [unchecked("nodes", str(error))]
+            change = "ask again when other jobs of yours are over" if submission.is_full(error.said) else ""
+            return [unchecked("nodes", str(error), change)]
         finally:
             with contextlib.suppress(Unanswered):
                 query.ask(["scancel", "--quiet", f"--name={NAME}"])
