@@ -30,7 +30,7 @@ WRONG: list[dict[str, object]] = [
     *({name: "x"} for name in ("partition", "licence", "xyzzy", "slurm_reservation", "slurm_cluster", "nodes", "time")),
     *({name: "x"} for name in ("slurm_extra", "ntasks", "slurm_qos", "exlude", "queue", "from_0_nodes")),
     *({name: "a b"} for name in ("slurm_account", "constraint", "reservation", "exclude", "switches", "begin")),
-    *({"from_2_nodes": bad} for bad in ("large", "partition=large", "runtime=1:00:00", "launcher=srun")),
+    *({"from_2_nodes": bad} for bad in ("large", "qos", "partition=large", "runtime=1:00:00", "launcher=srun")),
     {"mem_mb": "64G"}, {"scheduler": None}, {"comment": "a|b"}, {"comment": "project=a JobState=b"},
 ]  # fmt: skip
 

@@ -156,6 +156,9 @@ def of(resources: Mapping[str, object], slurm: bool, file: str = "profile", text
             same = Obstacle("it is one for all jobs", "write it without a number of nodes")
             if why := same if name in _SAME_FOR_ALL or _FROM.fullmatch(name) else _wrong(name, value, slurm):
                 wrong[f"from_{least}_nodes"] = Obstacle(f"{name}: {why.what}", why.remedy)
+    for name, value in found.items():
+        if _FROM.fullmatch(name) and (bare := [word for word in str(value).split() if "=" not in word]):
+            wrong[name] = Obstacle(f"`{bare[0]}` has no value", "write for example slurm_partition=large qos=long")
     problems = sorted((_line(text, name) if text else 0, name, why) for name, why in wrong.items())
     return Profile(
         file,
