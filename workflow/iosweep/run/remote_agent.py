@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
-import re
 import shutil
 import signal
 import socket
@@ -31,6 +30,7 @@ from msgspec import structs
 
 from iosweep.files import safe_paths
 from iosweep.files.safe_paths import Folder
+from iosweep.hostlist import natural
 from iosweep.node import collect_facts, load, process, procfs
 from iosweep.node.node_facts import NodeFacts
 from iosweep.node.process import MOST_BYTES
@@ -339,7 +339,7 @@ def collected(place: Folder, outputs: Mapping[str, str]) -> dict[str, bytes]:
                 streams[stream] = place.read(wanted, MOST_BYTES)
                 continue
             room, parts = MOST_BYTES, []
-            for name in sorted((name for name in names if fnmatchcase(name, wanted)), key=_by_number):
+            for name in sorted((name for name in names if fnmatchcase(name, wanted)), key=natural):
                 parts.append(f"==> {name} <==\n".encode() + place.read(name, room))
                 room -= len(parts[-1])
                 if room <= 0:
@@ -348,10 +348,6 @@ def collected(place: Folder, outputs: Mapping[str, str]) -> dict[str, bytes]:
                 if parts:
                     streams[stream] = b"".join(parts)
     return streams
-
-
-def _by_number(name: str) -> list[tuple[int, str]]:
-    return [(int(part), "") if part.isdigit() else (-1, part) for part in re.split(r"(\d+)", name)]
 
 
 if __name__ == "__main__":
