@@ -103,7 +103,7 @@ def _allocations(made: Plan, where: Where) -> Iterator[str]:
             own = where.site.at(allocation.nodes)
             asked = submission.minutes(cost.time_s, 1, own.limit_min)
             least = submission.least_minutes(made, allocation.name, points, asked)
-            shorter = f" ({human_duration(60 * least)} in a gap)" if least < asked else ""
+            shorter = f", or {human_duration(60 * least)} to fit a gap" if least < asked else ""
             asks = f"; asks for {human_duration(60 * asked)}{shorter}" + escape(
                 "".join(f" {each}" for each in own.options)
             )
