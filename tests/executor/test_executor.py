@@ -306,7 +306,7 @@ def test_ctrl_c_cancels_every_job_and_none_is_submitted_later(run: Run) -> None:
 
 
 def test_too_many_queued_jobs_are_waited_for_and_cost_no_retry(run: Run, said: Said) -> None:
-    """Slurm is asked once for an answer of squeue, about the first job alone; it is told once."""
+    """After each answer of squeue one job is submitted again, the first; the run says once that it waits."""
     run.slurm.refuses = "QOSMaxSubmitJobPerUserLimit; Batch job submission failed: Job violates accounting/QOS policy"
     run.make().run_jobs(set(run.jobs))
     wait_for(lambda: len(run.slurm.of("squeue")) > 5)

@@ -1,4 +1,4 @@
-"""What a profile says of the jobs, and what is told where it says it wrongly. The words are in a snapshot."""
+"""What jobs ask for by a profile, and the errors of a wrong one. Their words are in a snapshot."""
 
 from syrupy.assertion import SnapshotAssertion
 

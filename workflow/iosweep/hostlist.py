@@ -76,7 +76,7 @@ def hosts(names: Iterable[str]) -> str:
 
 
 def alike(told: Mapping[str, object]) -> list[str]:
-    """What is told of nodes, those with the same together: `n1, n2: no such file`."""
+    """Joins messages about nodes; nodes with the same message share it: `n1, n2: no such file`."""
     grouped: dict[str, list[str]] = {}
     for host, what in told.items():
         grouped.setdefault(str(what), []).append(host)

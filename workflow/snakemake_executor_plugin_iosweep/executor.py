@@ -91,8 +91,8 @@ class Executor(RemoteExecutor):  # type: ignore[misc]  # Snakemake has no types
         self._campaign = found.campaign.results.name
         self._run = f"iosweep_{uuid.uuid4()}"  # the name of all its jobs: singleton serializes them by it
         self._poller, self._next_s, self._pause_s, self._silent = Poller(), 0.0, FIRST_POLL_S, False
-        #: Allocation -> job to be submitted, in order. Of these: those that sbatch has refused (Slurm may have them
-        #: nevertheless); and whether it refuses them for now, and when that was told.
+        #: Allocation -> job to be submitted, in order. `_unsure`: sbatch failed, but Slurm may have the job.
+        #: `_full`: too many jobs are queued; `_told_s`: when the run last said so.
         self._unsent = {}
         self._unsure: set[str] = set()
         self._full, self._told_s = False, -pending.AGAIN_S
@@ -171,8 +171,8 @@ class Executor(RemoteExecutor):  # type: ignore[misc]  # Snakemake has no types
         self._unsent[allocation_of(job)] = job
 
     def _send(self, answer: list[Job] | None) -> None:
-        """Submit what is to be, in order. What sbatch has failed to submit is looked for in Slurm's answer first; where
-        too many jobs are queued, it is asked again with the next answer."""
+        """Submit the unsent jobs in order. A job that sbatch failed to submit is first looked for in Slurm's answer.
+        Where too many jobs are queued, one job is tried after each answer."""
         for name, job in list(self._unsent.items()):
             if name in self._unsure:
                 if answer is None or name not in self._about:

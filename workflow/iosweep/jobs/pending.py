@@ -177,7 +177,7 @@ def tried(sbatch: Sequence[str], asks: Profile, nodes: int, asked_min: int, long
         query.ask([*sbatch, *submission.TRIAL])
     except Unanswered as error:
         said = error.said or str(error)
-        if submission.is_full(said):  # it is waited for
+        if submission.is_full(said):  # the job is submitted later
             return Trial()
         for one in partitions:
             with contextlib.suppress(Unanswered):

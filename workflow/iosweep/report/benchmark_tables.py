@@ -154,7 +154,7 @@ def _stacked(result: Result | None) -> Cell:
 #: The suites that hold WEKA's tests.
 _SUITES = ("weka", "everything")
 
-#: Title, sweep of the suite, phases of which the first that it has is meant, and what is told of it.
+#: Title, sweep of the suite, phases (the first one that the sweep has counts), and the figures that the table shows.
 _TESTS = (
     ("Read throughput", "read-throughput", ("seq_read", "rand_read"), "throughput"),
     ("Write throughput", "write-throughput", ("seq_write", "rand_write"), "throughput"),
@@ -177,7 +177,7 @@ def weka(campaign: Campaign, results: Sequence[Result]) -> list[Table]:
 
 def _weka(campaign: Campaign, results: Sequence[Result], suite: str) -> Table | None:
     sweeps = {s.name.removeprefix(f"{suite}."): s for s in campaign.about.sweeps if s.suite == suite}
-    tests = []  # (title, what is told, scaled, results)
+    tests = []  # (title, figures, scaled, results)
     for title, name, phases, told in _TESTS:
         if name in sweeps:
             points = set(sweeps[name].points)
