@@ -21,10 +21,10 @@ from iosweep.node.cpu_record import Load
 from iosweep.plan.expand import make_plan
 from iosweep.plan.launchers import LAUNCHERS
 from iosweep.plan.model import Allocation, Plan, Point
-from iosweep.results.committed import Result
-from iosweep.results.store import Store, unpack
 from iosweep.run import allocation
 from iosweep.run.request import Reporter, Request
+from iosweep.store.committed import Result
+from iosweep.store.store import Store, unpack
 from measure import CannotRun
 
 #: For a child that is to know the tools in benchmarks/tools, as we do. The others plan and check as always.

@@ -19,7 +19,7 @@ import numpy
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from iosweep.results import change_points
+from iosweep.judge import change_points
 
 Figures = NDArray[numpy.float64]
 

@@ -8,9 +8,10 @@ from pathlib import Path
 from unittest import mock
 
 import campaigns
-from iosweep.results import judging, merge
-from iosweep.results.checks import CHECKS
-from iosweep.results.checks.finding import Check, Finding, Seen
+from iosweep.judge import judging
+from iosweep.judge.checks import CHECKS
+from iosweep.judge.checks.finding import Check, Finding, Seen
+from iosweep.tables import merge
 from measure import Row, Size
 
 #: Rows that are judged, and how often each check judges them all.

@@ -19,8 +19,8 @@ from typing import Any
 import campaigns
 from iosweep.plan.launchers import SLURM_LAUNCHERS
 from iosweep.plan.model import Plan
-from iosweep.results.store import Store
 from iosweep.run.repetition import tool_commands
+from iosweep.store.store import Store
 from measure import IOSWEEP, ROOT, CannotRun, Row, Size, in_turn, mean, seconds
 
 sys.path.append(str(ROOT / "tests/support"))

@@ -37,7 +37,7 @@ import campaigns
 from iosweep.target import identify; from iosweep.plan import forecast
 from iosweep.target.agent import Agent
 from iosweep.run.campaign_directory import CampaignDirectory
-from iosweep.results.store import Store
+from iosweep.store.store import Store
 
 work, directories, files = pathlib.Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
 made = campaigns.planned(work, "removal", [campaigns.fio_sweep({"queue_depth": [1]})])

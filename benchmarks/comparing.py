@@ -27,8 +27,8 @@ from iosweep.analysis.aggregate import Result, Statistics
 from iosweep.analysis.comparison import ALPHA, AT_LEAST, Comparison, compare
 from iosweep.analysis.data import Row as ResultRow
 from iosweep.analysis.matching import match
-from iosweep.results import precision
-from iosweep.results.precision import Sample
+from iosweep.judge import precision
+from iosweep.judge.precision import Sample
 from iosweep.tools import parameters
 from iosweep.units import parse_share
 from measure import Row, Size

@@ -16,9 +16,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 
-from iosweep.results import precision, statistics
-from iosweep.results.precision import Sample
-from iosweep.results.statistics import GRADES
+from iosweep.judge import precision, statistics
+from iosweep.judge.precision import Sample
+from iosweep.judge.statistics import GRADES
 from measure import Row, Size
 
 LEAST, MOST, UNTIL = 5, 10, 0.05

@@ -16,7 +16,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import campaigns
-from iosweep.results.committed import Result
+from iosweep.store.committed import Result
 from measure import Row, Size, interval
 
 #: What repeats best is what the device bounds, not the latency of single I/Os: see benchmarks/README.md.

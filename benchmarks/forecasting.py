@@ -14,7 +14,7 @@ import msgspec
 import campaigns
 import cluster
 from iosweep.plan.model import Plan
-from iosweep.results.store import Store
+from iosweep.store.store import Store
 from measure import IOSWEEP, Row, Size
 
 AFTER, WITHIN = 3, 0.3

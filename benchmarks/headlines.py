@@ -16,9 +16,9 @@ from statistics import fmean
 
 import numpy
 
-from iosweep.results import precision
-from iosweep.results.best import best, candidate
-from iosweep.results.precision import Sample
+from iosweep.judge import precision
+from iosweep.judge.best import best, candidate
+from iosweep.judge.precision import Sample
 
 TRUTHS: Mapping[str, float] = {"all alike": 1.0, "1 % apart": 1.01, "each twice the one before": 2.0}
 

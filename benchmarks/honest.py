@@ -23,9 +23,9 @@ from typing import Any
 import pyarrow.parquet
 
 import campaigns
+from iosweep.judge.checks import CHECKS
 from iosweep.plan.model import Plan
-from iosweep.results import merge
-from iosweep.results.checks import CHECKS
+from iosweep.tables import merge
 from measure import IOSWEEP, CannotRun, Row, Size, child
 
 _SHORT = {

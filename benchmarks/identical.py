@@ -24,7 +24,7 @@ from iosweep.analysis.comparison import ALPHA, AT_LEAST, compare, told
 from iosweep.analysis.data import Row as ResultRow
 from iosweep.analysis.data import load
 from iosweep.analysis.matching import match
-from iosweep.results import merge
+from iosweep.tables import merge
 from measure import IOSWEEP, CannotRun, Row, Size, child
 
 #: Smallest changes that matter, which campaigns are compared with.

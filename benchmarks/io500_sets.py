@@ -15,7 +15,7 @@ import time
 from pathlib import Path
 
 from iosweep.ingest import io500, outputs
-from iosweep.results.ingested import Io500Run
+from iosweep.store.ingested import Io500Run
 from iosweep.tools.reading import Reading
 
 #: Scores that differ by less are the same.

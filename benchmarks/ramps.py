@@ -28,9 +28,9 @@ import campaigns
 from iosweep.analysis import knees
 from iosweep.analysis.aggregate import summarize
 from iosweep.analysis.data import load
-from iosweep.results import merge
-from iosweep.results.knee import SHARE, deviation, knee
-from iosweep.results.ramps import decided, reached
+from iosweep.judge.knee import SHARE, deviation, knee
+from iosweep.judge.ramps import decided, reached
+from iosweep.tables import merge
 from measure import IOSWEEP, ROOT, child
 
 #: Of the device of the simulation.

@@ -29,8 +29,8 @@ import campaigns
 import cluster
 from iosweep.plan.launchers import SLURM_LAUNCHERS
 from iosweep.plan.model import Plan
-from iosweep.results.store import Store, unpack
 from iosweep.run.repetition import tool_commands
+from iosweep.store.store import Store, unpack
 from measure import IOSWEEP, CannotRun, Row, Size, child, seconds
 
 sys.path.append(str(cluster.ROOT / "tests/support"))

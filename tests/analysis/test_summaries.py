@@ -20,14 +20,15 @@ from iosweep.analysis.aggregate import (
     summarize,
 )
 from iosweep.analysis.data import CheckRow, Row
+from iosweep.judge import remaining
+from iosweep.judge.best import fresh_numbers
+from iosweep.judge.reasons import FOLLOWS
+from iosweep.judge.statistics import interval
 from iosweep.plan.contests import contests
 from iosweep.plan.model import Point
-from iosweep.results import columns, remaining
-from iosweep.results.best import fresh_numbers
-from iosweep.results.committed import Result as Committed
-from iosweep.results.reasons import FOLLOWS
-from iosweep.results.record import Archive, Target
-from iosweep.results.statistics import interval
+from iosweep.store.committed import Result as Committed
+from iosweep.store.record import Archive, Target
+from iosweep.tables import columns
 from iosweep.tools import tools
 from results_factory import G, check, row, sweep_facts
 

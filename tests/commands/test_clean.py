@@ -15,8 +15,8 @@ import locks
 from iosweep.commands import cli
 from iosweep.errors import Busy, TargetHangs, Unanswered
 from iosweep.files import documents
-from iosweep.results.store import Store
 from iosweep.slurm import query
+from iosweep.store.store import Store
 from iosweep.target import directory as directories
 from iosweep.target import identify, lock, removal, trees
 from iosweep.target.agent import Agent

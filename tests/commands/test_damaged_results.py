@@ -11,8 +11,8 @@ from syrupy.assertion import SnapshotAssertion
 from campaign import FOUR_AND_EIGHT, Made, document, keep_plan, make
 from iosweep.commands import cli, outcome
 from iosweep.commands.watch.snapshot import Campaign
-from iosweep.results import remaining
-from iosweep.results.store import Store
+from iosweep.judge import remaining
+from iosweep.store.store import Store
 
 Capture = pytest.CaptureFixture[str]
 
@@ -123,6 +123,6 @@ def test_results_that_are_closed_are_named(
     def refused(*_: object, **__: object) -> None:
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(results / ".campaign.json.7.tmp"))
 
-    monkeypatch.setattr("iosweep.results.merge.merge", refused)
+    monkeypatch.setattr("iosweep.tables.merge.merge", refused)
     assert "results/quick has mode 0" in told("report", "quick")
     assert run("report", "quick") == 1

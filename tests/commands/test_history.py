@@ -17,7 +17,7 @@ from syrupy.assertion import SnapshotAssertion
 import results_factory
 from iosweep.analysis.history import Line, Step
 from iosweep.commands import cli
-from iosweep.results import merged_tables
+from iosweep.tables import merged_tables
 
 Capture = pytest.CaptureFixture[str]
 SWEEPS = [results_factory.sweep("s", ["seq_read", "rand_read"], {"threads_per_node": [1, 8]})]

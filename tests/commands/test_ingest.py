@@ -13,8 +13,9 @@ from syrupy.assertion import SnapshotAssertion
 from iosweep.analysis.data import load
 from iosweep.commands import cli, outcome
 from iosweep.report import page
-from iosweep.results import ingested, merged_tables
-from iosweep.results.store import Store
+from iosweep.store import ingested
+from iosweep.store.store import Store
+from iosweep.tables import merged_tables
 
 SAMPLES = Path(__file__).parents[1] / "samples"
 IOR = SAMPLES / "ior" / "4.0.0" / "posix_fpp_seq_1m_np2_i3_JSON.summary.json"

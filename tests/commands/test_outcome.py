@@ -16,9 +16,9 @@ from iosweep.commands import cli, outcome
 from iosweep.commands.watch import snapshot as watched
 from iosweep.files import documents
 from iosweep.plan.model import Plan, read_plan
-from iosweep.results import merge, merged_tables
-from iosweep.results.campaign_documents import Missing, Needs, Refusal
-from iosweep.results.store import Store
+from iosweep.store.campaign_documents import Missing, Needs, Refusal
+from iosweep.store.store import Store
+from iosweep.tables import merge, merged_tables
 
 Capture = pytest.CaptureFixture[str]
 Verdicts = dict[tuple[str, int], tuple[str, str]]

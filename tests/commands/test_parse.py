@@ -14,7 +14,7 @@ import pytest
 from syrupy.assertion import SnapshotAssertion
 
 from iosweep.commands import cli
-from iosweep.results.columns import result_columns
+from iosweep.tables.columns import result_columns
 from iosweep.tools import tools
 from iosweep.tools.reading import Reading, ReadingProblem
 

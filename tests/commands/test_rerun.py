@@ -11,9 +11,9 @@ import pytest
 import records
 import results_factory
 from iosweep.commands import cli
-from iosweep.results import columns
-from iosweep.results.campaign_documents import Missing, Needs
-from iosweep.results.store import Store
+from iosweep.store.campaign_documents import Missing, Needs
+from iosweep.store.store import Store
+from iosweep.tables import columns
 
 Capture = pytest.CaptureFixture[str]
 SWEEP = results_factory.sweep("s", ["seq_write", "rand_read"], {"threads_per_node": [1, 2]})

@@ -24,9 +24,9 @@ from iosweep.commands.safe_console import SafeConsole
 from iosweep.commands.watch import screen
 from iosweep.commands.watch.snapshot import Campaign, Seen, Snapshot
 from iosweep.files import documents
+from iosweep.judge.time_to_go import Ran, pace, ran, to_go_s
 from iosweep.plan.model import Plan
-from iosweep.results.campaign_documents import DataSet, Missing, Needs, Refusal
-from iosweep.results.time_to_go import Ran, pace, ran, to_go_s
+from iosweep.store.campaign_documents import DataSet, Missing, Needs, Refusal
 from machine import Scripted
 from slurm import Cluster
 from waiting import wait_for

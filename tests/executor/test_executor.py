@@ -14,9 +14,9 @@ from snakemake_interface_executor_plugins.settings import SharedFSUsage
 from iosweep.errors import Unanswered
 from iosweep.jobs import attempts, pending
 from iosweep.jobs.profile import Profile
-from iosweep.results.campaign_documents import Refusal
-from iosweep.results.store import Store
 from iosweep.slurm import query
+from iosweep.store.campaign_documents import Refusal
+from iosweep.store.store import Store
 from snakemake_executor_plugin_iosweep import ExecutorSettings, common_settings, executor
 from snakemake_executor_plugin_iosweep.executor import Executor
 from waiting import wait_for

@@ -8,8 +8,8 @@ import pytest
 
 from iosweep.jobs.attempts import Attempts, Next
 from iosweep.jobs.profile import Profile
-from iosweep.results.campaign_documents import Refusal
-from iosweep.results.store import Store
+from iosweep.store.campaign_documents import Refusal
+from iosweep.store.store import Store
 
 NAME = "2-nodes"
 

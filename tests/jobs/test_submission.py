@@ -9,8 +9,8 @@ from campaign import document, make
 from iosweep.jobs import profile, submission
 from iosweep.jobs.submission import Partition
 from iosweep.plan.forecast import Longest
-from iosweep.results.campaign_documents import Refusal
 from iosweep.slurm import query
+from iosweep.store.campaign_documents import Refusal
 
 JOB = query.Job(
     id="12", name="iosweep_0f", state="PENDING", reason="Resources", user="me", directory="/home/me/dir",

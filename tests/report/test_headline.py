@@ -12,7 +12,7 @@ from iosweep.analysis.aggregate import summarize
 from iosweep.analysis.data import CheckRow, Row, load
 from iosweep.report import headline, quality
 from iosweep.report.headline import Entry
-from iosweep.results import columns
+from iosweep.tables import columns
 from results_factory import DATA_PHASES, K, M, check, loaded, row, sweep
 
 

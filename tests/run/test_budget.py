@@ -15,8 +15,8 @@ from iosweep.errors import AllocationError, ExitCode
 from iosweep.plan.expand import make_plan
 from iosweep.plan.forecast import LEAST_LATENCY_S, Fastest, repetition_cost
 from iosweep.plan.model import Plan, Point
-from iosweep.results.campaign_documents import TotalSpent
 from iosweep.run.budget import Budget
+from iosweep.store.campaign_documents import TotalSpent
 
 GIB = 1 << 30
 #: Four points: 4 KiB in flight to 4 MiB in flight on one node; phases of 1 s.

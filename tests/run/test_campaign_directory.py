@@ -18,11 +18,11 @@ from iosweep.config.sweep_file import read
 from iosweep.errors import ExitCode, Refused
 from iosweep.plan import forecast
 from iosweep.plan.expand import make_plan
-from iosweep.results.campaign_documents import ClaimedTarget
-from iosweep.results.record import Target
-from iosweep.results.store import Store
 from iosweep.run import campaign_directory as directories
 from iosweep.run.campaign_directory import CampaignDirectory
+from iosweep.store.campaign_documents import ClaimedTarget
+from iosweep.store.record import Target
+from iosweep.store.store import Store
 from iosweep.target.agent import OPERATIONS
 from machine import Scripted
 from records import plain_records_of

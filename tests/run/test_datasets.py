@@ -11,12 +11,12 @@ from msgspec import structs
 from campaign import document, make
 from iosweep.node.process import Completed
 from iosweep.plan import forecast
-from iosweep.results.campaign_documents import DataSet
-from iosweep.results.store import Store
 from iosweep.run.budget import Budget
 from iosweep.run.campaign_directory import CampaignDirectory
 from iosweep.run.datasets import DataSets
 from iosweep.run.launching import together
+from iosweep.store.campaign_documents import DataSet
+from iosweep.store.store import Store
 from iosweep.target import identify
 from iosweep.target.agent import Agent
 from iosweep.tools import FileSet, Streams, Tool

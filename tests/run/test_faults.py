@@ -28,8 +28,8 @@ from iosweep.commands import cli
 from iosweep.errors import ExitCode
 from iosweep.files.documents import dump
 from iosweep.node import process
-from iosweep.results.campaign_documents import Refusal
-from iosweep.results.store import Store
+from iosweep.store.campaign_documents import Refusal
+from iosweep.store.store import Store
 from iosweep.target import directory as directories
 from iosweep.target import identify, lock
 from machine import Scripted

@@ -22,7 +22,7 @@ import mounts
 import scripted
 from campaign import COMMITS, SWEEP, Allocation, Campaign
 from iosweep.errors import ExitCode
-from iosweep.results.store import Store
+from iosweep.store.store import Store
 from iosweep.target import directory as directories
 from stopped import all_stopped
 from tables import damaged

@@ -22,7 +22,7 @@ import pytest
 import mounts
 import scripted
 from campaign import COMMITS, SIX, Allocation, Campaign
-from iosweep.results.store import Store
+from iosweep.store.store import Store
 from stopped import all_killed, all_stopped
 from tables import damaged
 from waiting import PATIENCE_S

@@ -6,10 +6,10 @@ from pathlib import Path
 from syrupy.assertion import SnapshotAssertion
 
 from campaign import make
-from iosweep.results.committed import Result
-from iosweep.results.record import Archive, Target
 from iosweep.run.progress_lines import Lines
 from iosweep.run.request import Judged
+from iosweep.store.committed import Result
+from iosweep.store.record import Archive, Target
 
 
 def lines(tmp_path: Path, *finished: tuple[Result, dict[str, Judged]]) -> list[str]:

@@ -10,9 +10,9 @@ import pytest
 import scripted
 from campaign import SWEEP
 from iosweep.commands.plan import commands
+from iosweep.judge import remaining
 from iosweep.plan.launchers import LAUNCHERS, Mpiexec, Obstacle, mpiexec
-from iosweep.results import remaining
-from iosweep.results.campaign_documents import Needs
+from iosweep.store.campaign_documents import Needs
 from iosweep.target.agent import Agent
 from machine import HYDRA, Scripted
 from records import plain_records_of

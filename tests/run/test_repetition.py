@@ -10,16 +10,16 @@ from msgspec import structs
 
 from campaign import document, read
 from iosweep.errors import AllocationError, ExitCode, LeftBehind, TargetHangs
+from iosweep.judge import remaining
 from iosweep.node.process import Completed
 from iosweep.plan.expand import make_plan
 from iosweep.plan.launchers import LAUNCHERS
-from iosweep.results import remaining
-from iosweep.results.campaign_documents import TotalSpent
-from iosweep.results.record import Files
 from iosweep.run import allocation, repetition
 from iosweep.run.budget import Budget, Spent
 from iosweep.run.request import Request, Setup
 from iosweep.run.work import Work
+from iosweep.store.campaign_documents import TotalSpent
+from iosweep.store.record import Files
 
 
 def executed(*argvs: str) -> Completed:

@@ -19,7 +19,7 @@ from iosweep.node import node_facts, process
 from iosweep.node.node_facts import NodeFacts
 from iosweep.node.stopping import Stopped
 from iosweep.plan.model import seed_of
-from iosweep.results.campaign_documents import DataSet, Refusal
+from iosweep.store.campaign_documents import DataSet, Refusal
 from machine import Scripted
 from records import plain_records_of
 

@@ -27,9 +27,9 @@ from iosweep.jobs.profile import Profile
 from iosweep.plan.expand import make_plan
 from iosweep.plan.model import Plan, Point
 from iosweep.programs import find
-from iosweep.results import merge
-from iosweep.results.record import Record
-from iosweep.results.store import Store
+from iosweep.store.record import Record
+from iosweep.store.store import Store
+from iosweep.tables import merge
 from iosweep.tools import tools
 from waiting import PATIENCE_S
 

@@ -4,7 +4,7 @@ import sys
 from itertools import count
 from pathlib import Path
 
-from iosweep.results.store import Store
+from iosweep.store.store import Store
 from records import record
 
 store = Store(Path(sys.argv[1]))

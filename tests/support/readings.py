@@ -4,9 +4,9 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 from iosweep.config.sweeps import Repetitions
+from iosweep.judge import judging
+from iosweep.judge.checks.finding import Seen
 from iosweep.plan.model import Point
-from iosweep.results import judging
-from iosweep.results.checks.finding import Seen
 from iosweep.tools import Parsed, Phase, Step
 from iosweep.tools.reading import Reading
 from records import ON_TARGET, phase_run

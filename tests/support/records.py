@@ -7,9 +7,9 @@ from typing import Any
 import msgspec
 
 from iosweep.plan.model import TargetSettings
-from iosweep.results.committed import Result
-from iosweep.results.record import PhaseRun, Record
-from iosweep.results.store import Store
+from iosweep.store.committed import Result
+from iosweep.store.record import PhaseRun, Record
+from iosweep.store.store import Store
 
 BEGAN = "2026-11-01T00:00:00+00:00"
 TARGET = {"directory": "/t", "source": "/dev/x", "fstype": "ext4", "layout": None, "layout_is": "none"}

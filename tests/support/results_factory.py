@@ -25,8 +25,8 @@ from iosweep.files.documents import dump
 from iosweep.histogram import FACTOR
 from iosweep.plan.sweep_facts import RepetitionFacts, SweepFacts
 from iosweep.programs import builds
-from iosweep.results import columns, merged_tables
-from iosweep.results.campaign_form import CampaignForm
+from iosweep.tables import columns, merged_tables
+from iosweep.tables.campaign_form import CampaignForm
 
 K, M, G = 2**10, 2**20, 2**30
 DATA_PHASES = ["seq_write", "seq_read", "rand_write", "rand_read"]

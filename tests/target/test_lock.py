@@ -16,8 +16,8 @@ from typing import Any
 import pytest
 
 from iosweep.errors import Busy, Unanswered, Unusable
-from iosweep.results.store import Store
 from iosweep.slurm import query
+from iosweep.store.store import Store
 from iosweep.target import lock, mounts
 from iosweep.target.lock import Exclusion, Owner
 from locks import left

@@ -18,7 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from syrupy.assertion import SnapshotAssertion
 
-from iosweep.results.columns import result_columns
+from iosweep.tables.columns import result_columns
 from iosweep.tools import Parsed, Step, tools
 from iosweep.tools.fio.output import read
 from iosweep.tools.fio.records import merged_percentiles

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from syrupy.assertion import SnapshotAssertion
 
 from campaign import document, make, problems
-from iosweep.results.columns import result_columns
+from iosweep.tables.columns import result_columns
 from iosweep.tools import Parsed, Step, tools
 from iosweep.tools.mdtest.options import ROWS as PHASES
 from iosweep.tools.mdtest.output import read

@@ -23,10 +23,10 @@ from iosweep.config import sweep_file
 from iosweep.errors import ConfigError
 from iosweep.files import documents
 from iosweep.jobs.profile import Profile
+from iosweep.judge.remaining import Remaining
 from iosweep.programs import spack_environment
-from iosweep.results.campaign_documents import Missing, Needs
-from iosweep.results.remaining import Remaining
-from iosweep.results.store import Store
+from iosweep.store.campaign_documents import Missing, Needs
+from iosweep.store.store import Store
 from spack import spack_yaml
 
 SRUN, HERE = Profile(given={"launcher": "srun"}), Profile(slurm=False)

@@ -19,10 +19,10 @@ import yaml
 
 from campaign import PLUGINS_OF_USERS, ROOT, document
 from iosweep.config import sweep_file
+from iosweep.judge import remaining
 from iosweep.plan import forecast
 from iosweep.plan.expand import make_plan
 from iosweep.plan.model import Plan
-from iosweep.results import remaining
 
 pytestmark = pytest.mark.local
 

@@ -23,6 +23,7 @@ from iosweep.errors import Busy, ConfigError, ExitCode, Obstacle, Problem, Refus
 from iosweep.files import safe_paths
 from iosweep.jobs import profile, submission
 from iosweep.jobs.profile import Profile
+from iosweep.judge import remaining
 from iosweep.plan import criteria, forecast
 from iosweep.plan.expand import make_plan
 from iosweep.plan.launchers import Launcher, candidates, launchers
@@ -30,14 +31,15 @@ from iosweep.plan.model import Allocation, Plan
 from iosweep.programs import spack_environment
 from iosweep.programs.find import sha256
 from iosweep.programs.spack_environment import Built, Environment
-from iosweep.results import manifest, merged_tables, remaining
-from iosweep.results.store import RUN_LOCK, Store, name_taken
+from iosweep.store import manifest
+from iosweep.store.store import RUN_LOCK, Store, name_taken
+from iosweep.tables import merged_tables
 from iosweep.target.lock import Lock, Owner, take
 from iosweep.text import human_count, printable
 
 #: Modules that make the tables and the report, with all that they import, and other files of the report. A change of
 #: them makes tables or report again, and measures nothing.
-_TABLES_CODE = ("iosweep.results.merge",)
+_TABLES_CODE = ("iosweep.tables.merge",)
 _REPORT_CODE, _REPORT_FILES = ("iosweep.report.page", "iosweep.report.figure_files"), ("report/**/*",)
 #: Folders of the results that rules name. Snakemake writes into them, also through links.
 RULE_FOLDERS = ("logs", "manifests", "plans")

@@ -21,13 +21,13 @@ from iosweep.analysis.data import Campaign
 from iosweep.config import published
 from iosweep.config.criteria import DECIMAL, Criterion
 from iosweep.config.selectors import Selector, Subject, matches
+from iosweep.judge import statistics
+from iosweep.judge.precision import COUNTED
+from iosweep.judge.reasons import REASONS
+from iosweep.judge.statistics import ENOUGH, MOST_REPETITIONS, Interval
 from iosweep.plan import criteria
 from iosweep.plan.contests import load
-from iosweep.results import statistics
-from iosweep.results.columns import NOT_YET
-from iosweep.results.precision import COUNTED
-from iosweep.results.reasons import REASONS
-from iosweep.results.statistics import ENOUGH, MOST_REPETITIONS, Interval
+from iosweep.tables.columns import NOT_YET
 from iosweep.text import human_count
 from iosweep.tools import parameters
 

@@ -13,12 +13,12 @@ from dataclasses import dataclass, field, replace
 from statistics import fmean, median
 
 from iosweep.analysis.data import PhaseOutcome, Row, Value
+from iosweep.judge import precision
+from iosweep.judge import statistics as statistics_of
+from iosweep.judge.precision import COUNTED, Sample
+from iosweep.judge.reasons import REASONS
+from iosweep.judge.statistics import ENOUGH, Grade, Interval, grade
 from iosweep.plan.sweep_facts import SweepFacts
-from iosweep.results import precision
-from iosweep.results import statistics as statistics_of
-from iosweep.results.precision import COUNTED, Sample
-from iosweep.results.reasons import REASONS
-from iosweep.results.statistics import ENOUGH, Grade, Interval, grade
 from iosweep.tools import phases
 
 #: From best to worst.

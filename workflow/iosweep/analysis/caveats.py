@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from iosweep.analysis.aggregate import Repetitions, Result
 from iosweep.analysis.formats import hosts, listing
 from iosweep.analysis.titles import tool, version
-from iosweep.results.precision import COUNTED
-from iosweep.results.reasons import REASONS, bare, cause, first_of, ranked, without_processes
+from iosweep.judge.precision import COUNTED
+from iosweep.judge.reasons import REASONS, bare, cause, first_of, ranked, without_processes
 from iosweep.text import human_count
 
 #: Reasons that all repetitions of a campaign share, which are named once: their causes without numbers.

@@ -10,7 +10,7 @@ from iosweep.analysis.aggregate import count_repetitions, repetitions
 from iosweep.analysis.data import Campaign, Node, Row
 from iosweep.config import yaml_lines
 from iosweep.errors import ConfigError
-from iosweep.results.campaign_form import Build
+from iosweep.store.campaign_documents import Build
 from iosweep.text import shortened
 from iosweep.units import human_size
 

@@ -11,11 +11,11 @@ from iosweep.analysis import caveats, titles
 from iosweep.analysis.aggregate import Result, Statistics, counted, worst
 from iosweep.analysis.caveats import Shared
 from iosweep.analysis.data import PRECISE, CheckRow, Row
+from iosweep.judge import statistics
+from iosweep.judge.best import Candidate, best, candidate
+from iosweep.judge.reasons import REASONS
+from iosweep.judge.statistics import Interval
 from iosweep.plan.contests import load
-from iosweep.results import statistics
-from iosweep.results.best import Candidate, best, candidate
-from iosweep.results.reasons import REASONS
-from iosweep.results.statistics import Interval
 from iosweep.text import human_count, some
 
 #: Points that are named.

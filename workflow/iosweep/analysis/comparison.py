@@ -19,10 +19,10 @@ from iosweep.analysis.aggregate import Result, phase_order
 from iosweep.analysis.changes import Changed, changes, lasting
 from iosweep.analysis.data import Campaign, Value
 from iosweep.analysis.matching import Hint, Matching, Pair, hint, match
+from iosweep.judge import precision, statistics
+from iosweep.judge.statistics import ALPHA, Change, Noise
 from iosweep.plan import contests
 from iosweep.plan.contests import Conditions
-from iosweep.results import precision, statistics
-from iosweep.results.statistics import ALPHA, Change, Noise
 from iosweep.tools import parameters
 
 #: A change of the figures, or none that is larger than the least one that matters, or neither is certain.

@@ -16,10 +16,11 @@ from iosweep import histogram
 from iosweep.files.fields import Part
 from iosweep.histogram import Histogram
 from iosweep.node.node_facts import NodeFacts
-from iosweep.results import merged_tables
-from iosweep.results.campaign_form import Build, CampaignForm
-from iosweep.results.columns import result_columns
 from iosweep.series import Series
+from iosweep.store.campaign_documents import Build
+from iosweep.tables import merged_tables
+from iosweep.tables.campaign_form import CampaignForm
+from iosweep.tables.columns import result_columns
 from iosweep.tools import parameters, tools
 
 #: The check that looks at all repetitions of a point's phase together. Its finding is in the row of each of them.

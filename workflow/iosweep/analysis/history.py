@@ -15,10 +15,10 @@ from iosweep.analysis import changes, choice, comparison, formats, titles
 from iosweep.analysis.aggregate import Result, Statistics, phase_order, summarize
 from iosweep.analysis.changes import Changed
 from iosweep.analysis.data import Campaign
+from iosweep.judge import change_points, statistics
+from iosweep.judge.change_points import LEAST, Split
+from iosweep.judge.statistics import Interval
 from iosweep.plan import contests
-from iosweep.results import change_points, statistics
-from iosweep.results.change_points import LEAST, Split
-from iosweep.results.statistics import Interval
 from iosweep.text import human_count, printable, some
 
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 from iosweep.analysis import titles
 from iosweep.analysis.aggregate import Result
+from iosweep.judge.knee import SHARE, Knee, knee
+from iosweep.judge.ramps import reached
 from iosweep.plan.sweep_facts import SweepFacts
-from iosweep.results.knee import SHARE, Knee, knee
-from iosweep.results.ramps import reached
 from iosweep.tools import parameters
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from iosweep.analysis.aggregate import Result, distinct
 from iosweep.analysis.choice import Compared
 from iosweep.analysis.data import Value
-from iosweep.results.statistics import Interval
+from iosweep.judge.statistics import Interval
 from iosweep.tools import parameters
 
 #: Share of the best figure that counts as nearly all of it.

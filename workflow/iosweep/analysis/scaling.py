@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from iosweep.analysis.aggregate import Result
 from iosweep.analysis.choice import Compared
-from iosweep.results.statistics import Interval
+from iosweep.judge.statistics import Interval
 
 #: Columns whose values are workers, so that the double of it could do the double.
 COLUMNS = ("nodes", "threads_per_node")

@@ -17,10 +17,10 @@ from iosweep.analysis.choice import Choice, Compared, Failed
 from iosweep.analysis.data import Value
 from iosweep.analysis.lines import Line, Place
 from iosweep.analysis.scaling import Scaling
+from iosweep.judge.statistics import Interval
 from iosweep.plan import contests
 from iosweep.plan.contests import LATENCY_PHASES
 from iosweep.plan.sweep_facts import SweepFacts
-from iosweep.results.statistics import Interval
 from iosweep.text import human_count
 from iosweep.tools import parameters, phases
 

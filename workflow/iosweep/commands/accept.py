@@ -22,7 +22,7 @@ from iosweep.config import criteria, published, yaml_lines
 from iosweep.errors import CommandError, ConfigError
 from iosweep.files import documents
 from iosweep.plan import criteria as planned
-from iosweep.results.campaign_form import CampaignForm
+from iosweep.tables.campaign_form import CampaignForm
 from iosweep.text import human_count, printable
 
 #: Exit code where nothing can be decided: wrong arguments or criteria, no tables.

@@ -53,7 +53,7 @@ def known() -> list[Path]:
 
 def refuse_ingested(results: Path, why: str) -> None:
     """Raises CommandError where others measured a campaign. `why`: what a command needs that there is not."""
-    from iosweep.results import ingested  # late: `iosweep --help` does without
+    from iosweep.store import ingested  # late: `iosweep --help` does without
 
     if ingested.there(results):
         raise CommandError(f"{results} was ingested from outputs of others: {why}")
@@ -84,7 +84,7 @@ def find_point(wanted: str, found: Sequence[Path], advice: str = "") -> tuple[Pa
     """The results and the id of the one stored point that a user means: this id, or else one that begins so up to a
     dot, since `qd1` is not the beginning of `qd16`. Raises CommandError; `advice`: what it says to do
     where there are several."""
-    from iosweep.results.store import Store  # late: `iosweep --help` does without
+    from iosweep.store.store import Store  # late: `iosweep --help` does without
 
     stored = [(path, point) for path in found for point in Store(path).results()]
     fits = [one for one in stored if one[1] == wanted] or [one for one in stored if one[1].startswith(f"{wanted}.")]

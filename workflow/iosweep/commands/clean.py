@@ -24,9 +24,9 @@ from iosweep.commands import campaigns
 from iosweep.commands.terminal import prose
 from iosweep.errors import Busy, Refused, TargetError, TargetHangs, Unanswered, Unusable
 from iosweep.jobs import pending
-from iosweep.results.campaign_documents import ClaimedTarget
-from iosweep.results.store import Store
 from iosweep.slurm import query
+from iosweep.store.campaign_documents import ClaimedTarget
+from iosweep.store.store import Store
 from iosweep.target import directory, identify, lock, removal, trees
 from iosweep.target.agent import Agent
 from iosweep.target.directory import Place

@@ -13,7 +13,8 @@ from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 from pydantic_core.core_schema import WithDefaultSchema
 
 from iosweep.config import models, sections
-from iosweep.results import checks, columns
+from iosweep.judge import checks
+from iosweep.tables import columns
 from iosweep.tools import Option, Tool, tools
 from iosweep.tools.axes import NODES
 

@@ -17,9 +17,9 @@ from iosweep.commands.terminal import prose, say
 from iosweep.errors import Busy, CommandError, Refused
 from iosweep.files import safe_paths
 from iosweep.files.fields import NAME
-from iosweep.results import ingested
-from iosweep.results.ingested import Ingested, IngestedFacts
-from iosweep.results.store import Store
+from iosweep.store import ingested
+from iosweep.store.ingested import Ingested, IngestedFacts
+from iosweep.store.store import Store
 from iosweep.text import human_count
 from iosweep.units import human_size
 

@@ -15,11 +15,11 @@ from iosweep.files.logged import ENDED, opened
 from iosweep.node.stopping import Stopped
 from iosweep.plan.launchers import launchers
 from iosweep.plan.model import read_plan
-from iosweep.results.campaign_documents import Refusal
-from iosweep.results.store import Store
 from iosweep.run import allocation, outcome
 from iosweep.run.progress_lines import DetachedStream, Lines
 from iosweep.run.request import Request
+from iosweep.store.campaign_documents import Refusal
+from iosweep.store.store import Store
 from iosweep.text import printable
 
 

@@ -18,12 +18,14 @@ from iosweep.commands import campaigns
 from iosweep.commands.terminal import working
 from iosweep.errors import CommandError
 from iosweep.files import documents
+from iosweep.judge import remaining
+from iosweep.judge.reasons import REASONS, bare, rank
 from iosweep.plan.model import Plan, plan_files, read_plan
-from iosweep.results import ingested, merged_tables, remaining
-from iosweep.results.campaign_form import CampaignForm
-from iosweep.results.committed import RESULT_FILE
-from iosweep.results.reasons import REASONS, bare, rank
-from iosweep.results.store import Store
+from iosweep.store import ingested
+from iosweep.store.committed import RESULT_FILE
+from iosweep.store.store import Store
+from iosweep.tables import merged_tables
+from iosweep.tables.campaign_form import CampaignForm
 from iosweep.text import human_count, some
 
 #: Verdicts with which a campaign fails `iosweep check`.

@@ -25,9 +25,9 @@ from iosweep.plan import forecast
 from iosweep.plan.expand import make_plan
 from iosweep.plan.launchers import LAUNCHERS, SLURM_LAUNCHERS, Launcher
 from iosweep.plan.model import Plan
-from iosweep.results.store import Store, name_taken
 from iosweep.run import target_check
 from iosweep.run.repetition import tool_commands
+from iosweep.store.store import Store, name_taken
 from iosweep.target.directory import directory_of
 from iosweep.tools import tools
 

@@ -19,7 +19,8 @@ from iosweep.commands.terminal import say, working
 from iosweep.errors import CommandError
 from iosweep.files import documents, safe_paths
 from iosweep.plan.model import plan_files
-from iosweep.results import ingested, merged_tables
+from iosweep.store import ingested
+from iosweep.tables import merged_tables
 
 
 def add_arguments(parser: ArgumentParser) -> None:

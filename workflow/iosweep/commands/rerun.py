@@ -15,9 +15,9 @@ from pathlib import Path
 from iosweep.commands import campaigns, outcome
 from iosweep.commands.terminal import say
 from iosweep.errors import CommandError
-from iosweep.results import merged_tables
-from iosweep.results.committed import Result
-from iosweep.results.store import Store
+from iosweep.store.committed import Result
+from iosweep.store.store import Store
+from iosweep.tables import merged_tables
 from iosweep.text import human_count
 
 _VERDICTS = ("suspect", "invalid")

@@ -21,13 +21,13 @@ from iosweep.commands import accept, campaigns, outcome
 from iosweep.commands.terminal import Printer, prose, say, table, to_json, working
 from iosweep.errors import CommandError
 from iosweep.files import documents
+from iosweep.judge.time_to_go import set_name
 from iosweep.plan.model import Point, file_set, plan_files, read_plan
 from iosweep.report import headline
 from iosweep.report.results_table import ordered
-from iosweep.results.campaign_documents import DataSet
-from iosweep.results.record import PhaseRun, Record
-from iosweep.results.store import Store
-from iosweep.results.time_to_go import set_name
+from iosweep.store.campaign_documents import DataSet
+from iosweep.store.record import PhaseRun, Record
+from iosweep.store.store import Store
 from iosweep.text import printable, some
 
 #: The least width of a column of reasons, in characters.

@@ -13,7 +13,7 @@ from iosweep.commands.terminal import working
 from iosweep.errors import CommandError, Refused
 from iosweep.files import safe_paths
 from iosweep.plan.model import read_plan
-from iosweep.results.store import Store
+from iosweep.store.store import Store
 from iosweep.target import identify
 
 T = TypeVar("T")
@@ -38,7 +38,7 @@ def make_tables(plan: Path, results: Path) -> None:
         raise CommandError(str(error)) from None
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # numpy would start threads that are not used
     with making("tables", results):
-        from iosweep.results import merge
+        from iosweep.tables import merge
 
         merge.merge(made, results)
 

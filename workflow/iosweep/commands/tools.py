@@ -17,8 +17,8 @@ from iosweep.plan import launchers
 from iosweep.plan.expand import make_plan
 from iosweep.programs import builds, spack, spack_environment
 from iosweep.programs.find import Program, find
-from iosweep.results.campaign_documents import Refusal
-from iosweep.results.store import Store
+from iosweep.store.campaign_documents import Refusal
+from iosweep.store.store import Store
 from iosweep.target.agent import Agent
 from iosweep.text import printable
 from iosweep.tools import tools

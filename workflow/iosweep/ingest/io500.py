@@ -13,7 +13,7 @@ import re
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from iosweep.results.ingested import Io500Figure, Io500Run, Io500Score, difference, same
+from iosweep.store.ingested import Io500Figure, Io500Run, Io500Score, difference, same
 from iosweep.text import shortened
 from iosweep.tools.reading import Reading
 

@@ -18,14 +18,14 @@ from typing import NamedTuple
 import msgspec
 
 from iosweep.ingest import io500
+from iosweep.judge import judging
+from iosweep.judge.checks import CHECKS
+from iosweep.judge.checks.finding import Finding, failed, passed, unchecked
+from iosweep.judge.judging import Row, Values
+from iosweep.judge.reasons import REASONS
 from iosweep.plan.sweep_facts import RepetitionFacts, SweepFacts
-from iosweep.results import judging
-from iosweep.results.checks import CHECKS
-from iosweep.results.checks.finding import Finding, failed, passed, unchecked
-from iosweep.results.columns import result_columns
-from iosweep.results.ingested import IngestedFile
-from iosweep.results.judging import Row, Values
-from iosweep.results.reasons import REASONS
+from iosweep.store.ingested import IngestedFile
+from iosweep.tables.columns import result_columns
 from iosweep.text import printable
 from iosweep.tools import Option, parameters, phases, tools
 from iosweep.tools.axes import PHASE_TIME

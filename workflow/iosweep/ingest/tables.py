@@ -16,9 +16,9 @@ import iosweep
 from iosweep.files import documents, safe_paths
 from iosweep.ingest import io500, outputs
 from iosweep.ingest.rows import Made, campaign_rows
-from iosweep.results import ingested
-from iosweep.results.ingested import INGESTED, IO500, RAW, Ingested, IngestedFacts, IngestedFile
-from iosweep.results.table_writer import CampaignTables
+from iosweep.store import ingested
+from iosweep.store.ingested import INGESTED, IO500, RAW, Ingested, IngestedFacts, IngestedFile
+from iosweep.tables.table_writer import CampaignTables
 from iosweep.text import shortened
 from iosweep.tools.reading import Reading
 

@@ -17,8 +17,8 @@ from iosweep.errors import ConfigError
 from iosweep.files import logged
 from iosweep.jobs import submission
 from iosweep.jobs.profile import Profile
-from iosweep.results.campaign_documents import Refusal
-from iosweep.results.store import Store
+from iosweep.store.campaign_documents import Refusal
+from iosweep.store.store import Store
 from iosweep.text import printable
 
 if TYPE_CHECKING:

@@ -13,8 +13,8 @@ from iosweep.plan import forecast
 from iosweep.plan.forecast import Longest
 from iosweep.plan.launchers import Launcher
 from iosweep.plan.model import Plan, Point
-from iosweep.results.campaign_documents import Refusal
 from iosweep.slurm import query
+from iosweep.store.campaign_documents import Refusal
 from iosweep.text import human_count, printable
 from iosweep.units import human_duration
 

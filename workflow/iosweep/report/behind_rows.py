@@ -15,8 +15,8 @@ from iosweep.analysis.aggregate import Result
 from iosweep.analysis.data import OwnRateRow, Run, SeriesRow
 from iosweep.analysis.formats import Unit
 from iosweep.histogram import Histogram
-from iosweep.results.precision import COUNTED
-from iosweep.results.series import coarser, summed
+from iosweep.judge.precision import COUNTED
+from iosweep.judge.series import coarser, summed
 from iosweep.series import Series
 
 #: Bounds of what the page carries: values of a line, lines of a figure, rows of a table of rates, bytes of everything.

@@ -13,7 +13,7 @@ from iosweep.files import safe_paths
 from iosweep.files.safe_paths import Folder
 from iosweep.report import figures, scaling_figures, vega_lite
 from iosweep.report.figures import Figure
-from iosweep.results import merged_tables
+from iosweep.tables import merged_tables
 from iosweep.text import printable_lines
 
 #: The file beside the figures that lists them. Snakemake removes figures.done, an output, before it runs us.

@@ -17,8 +17,8 @@ from iosweep.analysis.formats import Unit
 from iosweep.analysis.knees import Bend
 from iosweep.analysis.scaling import strangers
 from iosweep.analysis.slices import Slice, slices
+from iosweep.judge.knee import SHARE
 from iosweep.report import captions
-from iosweep.results.knee import SHARE
 from iosweep.tools import parameters
 
 #: What a figure shows -> its lines: name -> column. A rate has one line, without a name: the phase's own metric.

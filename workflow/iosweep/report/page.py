@@ -30,7 +30,7 @@ from iosweep.report import (
     vega_lite,
 )
 from iosweep.report.figures import Figure
-from iosweep.results import merged_tables
+from iosweep.tables import merged_tables
 
 #: In the order in which they run: each uses those before it.
 _SCRIPTS = ("page.js", "behind_rows.js", "results_table.js", "switches.js", "charts.js")

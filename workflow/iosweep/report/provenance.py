@@ -12,8 +12,8 @@ from iosweep.analysis.aggregate import Result
 from iosweep.analysis.data import Campaign, Row
 from iosweep.plan.sweep_facts import RepetitionFacts
 from iosweep.programs.builds import BuiltProgram
-from iosweep.results import campaign_form
-from iosweep.results.campaign_form import Checkout
+from iosweep.store import campaign_documents
+from iosweep.store.campaign_documents import Checkout
 
 
 @dataclass(frozen=True)
@@ -83,7 +83,7 @@ def programs(campaign: Campaign) -> list[str]:
 
 
 def _build(
-    tool: str, name: str, rows: Sequence[Row], builds: dict[str, campaign_form.Build], results: Sequence[Result]
+    tool: str, name: str, rows: Sequence[Row], builds: dict[str, campaign_documents.Build], results: Sequence[Result]
 ) -> Build:
     keys = tuple(dict.fromkeys(row.build for row in rows if row.build in builds))
     document = builds[keys[0]] if keys else None
@@ -100,7 +100,7 @@ def _build(
     )
 
 
-def _origin(build: campaign_form.Build, program: BuiltProgram) -> Iterator[str]:
+def _origin(build: campaign_documents.Build, program: BuiltProgram) -> Iterator[str]:
     if build.provider == "spack":
         yield f"Spack: {program.package}"
     else:
@@ -108,7 +108,7 @@ def _origin(build: campaign_form.Build, program: BuiltProgram) -> Iterator[str]:
         yield _package(program.package)
 
 
-def _mpi(build: campaign_form.Build | None) -> Iterator[str]:
+def _mpi(build: campaign_documents.Build | None) -> Iterator[str]:
     mpi = build.mpi if build else None
     if build is None or mpi is None:
         yield "not known"
@@ -121,7 +121,7 @@ def _package(name: str | None) -> str:
     return f"package {name}" if name else "of no package"
 
 
-def _spack_builds(builds: dict[str, campaign_form.Build]) -> Iterator[SpackBuild]:
+def _spack_builds(builds: dict[str, campaign_documents.Build]) -> Iterator[SpackBuild]:
     for key, build in builds.items():
         if build.provider == "spack" and build.spack and build.repository:
             spack, packages = build.spack, build.repository

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from iosweep.analysis import caveats
 from iosweep.analysis.aggregate import Result
 from iosweep.analysis.data import PRECISE, CheckRow
+from iosweep.judge.reasons import ROOTS
 from iosweep.plan.sweep_facts import SweepFacts
-from iosweep.results.reasons import ROOTS
 
 #: Outcomes of a point, those that need attention last.
 _OUTCOMES = ("valid", "unneeded", "left", "missing", "suspect", "invalid")

@@ -10,9 +10,9 @@ from iosweep.analysis import caveats, formats, titles
 from iosweep.analysis.aggregate import Result, worst
 from iosweep.analysis.data import Campaign
 from iosweep.analysis.data import Node as NodeRow
+from iosweep.judge.outliers import ENOUGH, Comparison, Standing, compare
+from iosweep.judge.precision import COUNTED
 from iosweep.report.benchmark_tables import Cell, Table, TableRow
-from iosweep.results.outliers import ENOUGH, Comparison, Standing, compare
-from iosweep.results.precision import COUNTED
 from iosweep.text import human_count, some
 from iosweep.tools.axes import TRANSFER_SIZE
 

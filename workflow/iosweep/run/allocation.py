@@ -24,15 +24,13 @@ from iosweep.errors import (
 )
 from iosweep.files import safe_paths
 from iosweep.jobs.submission import open_port
+from iosweep.judge import remaining
 from iosweep.node import environment, node_facts, process
 from iosweep.node.stopping import stoppable
 from iosweep.plan import forecast
 from iosweep.plan.launchers import candidates
 from iosweep.programs import spack_environment
 from iosweep.programs.spack_environment import Built
-from iosweep.results import manifest, remaining
-from iosweep.results.campaign_documents import Missing, Needs
-from iosweep.results.store import Store
 from iosweep.run import binaries, nodes, target_check
 from iosweep.run.binaries import Binaries
 from iosweep.run.budget import Budget
@@ -46,6 +44,9 @@ from iosweep.run.repetition import measure as measure_repetition
 from iosweep.run.request import Request, Setup
 from iosweep.run.work import Work
 from iosweep.slurm import query
+from iosweep.store import manifest
+from iosweep.store.campaign_documents import Missing, Needs
+from iosweep.store.store import Store
 from iosweep.target import identify, lock, removal
 from iosweep.target.agent import Agent
 from iosweep.text import human_count

@@ -8,15 +8,15 @@ from dataclasses import dataclass
 import msgspec
 
 from iosweep.errors import AllocationError, ExitCode, Obstacle
+from iosweep.judge import remaining
 from iosweep.plan.launchers import Mpiexec, candidates
 from iosweep.plan.model import Point
 from iosweep.programs import builds
 from iosweep.programs.find import Program, UnusableTool, find, sha256
-from iosweep.results import remaining
-from iosweep.results.campaign_documents import Missing, Needs
-from iosweep.results.store import BESIDE_BUILD, fits_build
 from iosweep.run.launching import Commands, needs_mpiexec
 from iosweep.run.request import Setup
+from iosweep.store.campaign_documents import Missing, Needs
+from iosweep.store.store import BESIDE_BUILD, fits_build
 from iosweep.tools import tools
 
 

@@ -9,12 +9,12 @@ from dataclasses import dataclass, field
 from iosweep.errors import AllocationError, ExitCode
 from iosweep.files.documents import Damaged
 from iosweep.jobs.submission import JOB_RESERVE_S
+from iosweep.judge.time_to_go import set_rate
 from iosweep.plan.forecast import LEAST_LATENCY_S, NODE_BANDWIDTH, Cost, Fastest
 from iosweep.plan.model import Plan, Point
-from iosweep.results.campaign_documents import DataSet, TotalSpent
-from iosweep.results.store import Store
-from iosweep.results.time_to_go import set_rate
 from iosweep.slurm import query
+from iosweep.store.campaign_documents import DataSet, TotalSpent
+from iosweep.store.store import Store
 from iosweep.units import human_duration, human_size
 
 #: What follows from damage of spent.json.

@@ -16,9 +16,9 @@ from iosweep.errors import Refused, TargetError
 from iosweep.node import node_facts, procfs
 from iosweep.plan.forecast import Forecast
 from iosweep.plan.model import Plan
-from iosweep.results.campaign_documents import ClaimedTarget
-from iosweep.results.record import Target
-from iosweep.results.store import Store
+from iosweep.store.campaign_documents import ClaimedTarget
+from iosweep.store.record import Target
+from iosweep.store.store import Store
 from iosweep.target import directory, identify, layout, removal, space, trees
 from iosweep.target.agent import Agent
 from iosweep.target.directory import Place

@@ -12,15 +12,15 @@ import msgspec
 from msgspec import structs
 
 from iosweep.errors import TargetError
+from iosweep.judge.time_to_go import set_name
 from iosweep.node import fs_types, io_record, process
 from iosweep.plan.forecast import PREPARE_BANDWIDTH, data_sets
 from iosweep.plan.model import Point
-from iosweep.results.campaign_documents import DataSet
-from iosweep.results.record import Files
-from iosweep.results.store import Store
-from iosweep.results.time_to_go import set_name
 from iosweep.run.budget import Budget
 from iosweep.run.campaign_directory import CampaignDirectory
+from iosweep.store.campaign_documents import DataSet
+from iosweep.store.record import Files
+from iosweep.store.store import Store
 from iosweep.target import contents, trees
 from iosweep.target.agent import Agent
 from iosweep.target.contents import Sample

@@ -12,11 +12,11 @@ from iosweep.hostlist import hosts
 from iosweep.node import collect_facts, pinning, process
 from iosweep.node.node_facts import NodeFacts
 from iosweep.programs.find import hash_of
-from iosweep.results.campaign_documents import Missing, Needs
 from iosweep.run import remote_agent, target_check
 from iosweep.run.binaries import Binaries
 from iosweep.run.remote import RemoteAgents
 from iosweep.run.request import Setup
+from iosweep.store.campaign_documents import Missing, Needs
 from iosweep.target import identify
 from iosweep.target.identify import FileSystem, may_be_one, volume
 from iosweep.tools import tools

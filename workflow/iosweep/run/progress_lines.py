@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from typing import Any, TextIO
 
 from iosweep.plan.model import Allocation
-from iosweep.results.committed import Result
 from iosweep.run.request import Judged
+from iosweep.store.committed import Result
 from iosweep.text import human_count, printable
 from iosweep.tools import tools
 from iosweep.units import human_duration, human_rate, local_time

@@ -12,16 +12,22 @@ from msgspec import structs
 import iosweep
 from iosweep.causes import Cause, cause
 from iosweep.errors import AllocationError, ExitCode, LeftBehind, Refused, TargetError, TargetHangs
+from iosweep.judge import judging
+from iosweep.judge.checks import CHECKS
 from iosweep.node import node_facts, pinning
 from iosweep.node.process import Completed
 from iosweep.plan.forecast import METADATA_RATE, PREPARE_BANDWIDTH, fresh_bytes
 from iosweep.plan.launchers import subset
 from iosweep.plan.model import Plan, Point, file_set, seed_of
 from iosweep.programs import find as programs
-from iosweep.results import judging
-from iosweep.results.checks import CHECKS
-from iosweep.results.committed import Result
-from iosweep.results.record import (
+from iosweep.run import datasets, target_check
+from iosweep.run.budget import Spent
+from iosweep.run.campaign_directory import FRESH, CampaignDirectory
+from iosweep.run.datasets import DataSets
+from iosweep.run.launching import Commands
+from iosweep.run.request import Judged
+from iosweep.store.committed import Result
+from iosweep.store.record import (
     Exclusive,
     Files,
     Launcher,
@@ -31,13 +37,7 @@ from iosweep.results.record import (
     Target,
     ToolBuild,
 )
-from iosweep.results.store import Store
-from iosweep.run import datasets, target_check
-from iosweep.run.budget import Spent
-from iosweep.run.campaign_directory import FRESH, CampaignDirectory
-from iosweep.run.datasets import DataSets
-from iosweep.run.launching import Commands
-from iosweep.run.request import Judged
+from iosweep.store.store import Store
 from iosweep.target import identify, trees
 from iosweep.target.agent import Agent
 from iosweep.target.lock import Enforced

@@ -7,15 +7,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
+from iosweep.judge.judging import Verdict
 from iosweep.plan.launchers import Launcher
 from iosweep.plan.model import Allocation, Plan
 from iosweep.programs.spack_environment import Built
-from iosweep.results.campaign_documents import Missing
-from iosweep.results.committed import Result
-from iosweep.results.judging import Verdict
-from iosweep.results.store import Store
 from iosweep.run.remote import RemoteAgents
 from iosweep.slurm import query
+from iosweep.store.campaign_documents import Missing
+from iosweep.store.committed import Result
+from iosweep.store.store import Store
 from iosweep.target.agent import Agent
 
 #: Verdict and reasons.

@@ -7,12 +7,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
+from iosweep.judge import remaining
 from iosweep.plan.forecast import Cost, repetition_cost
 from iosweep.plan.model import Point
 from iosweep.programs.find import Program
-from iosweep.results import remaining
-from iosweep.results.committed import Result
 from iosweep.run.request import Setup
+from iosweep.store.committed import Result
 from iosweep.text import human_count
 
 #: point -> repetition -> its result, and point -> repetitions that are left.

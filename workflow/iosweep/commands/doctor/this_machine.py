@@ -21,8 +21,8 @@ from iosweep.plan.launchers import Mpiexec, mpiexec
 from iosweep.plan.model import Plan
 from iosweep.programs import find, spack_environment
 from iosweep.programs.find import Program, UnusableTool
-from iosweep.results.store import Store, name_taken
 from iosweep.run import target_check
+from iosweep.store.store import Store, name_taken
 from iosweep.target.agent import Agent
 from iosweep.text import printable
 from iosweep.tools import tools

@@ -16,15 +16,15 @@ from typing import Literal
 from iosweep.files import documents, logged
 from iosweep.files.documents import Damaged, cure
 from iosweep.jobs.at_work import Queue, why
+from iosweep.judge import remaining
+from iosweep.judge.reasons import ranked
+from iosweep.judge.time_to_go import Ran, pace, ran, to_go_s
 from iosweep.plan.model import Allocation, Plan, Point, plan_files, read_plan
-from iosweep.results import remaining
-from iosweep.results.campaign_documents import DataSet, Refusal, TotalSpent
-from iosweep.results.committed import Result
-from iosweep.results.reasons import ranked
-from iosweep.results.record import Archive, Target
-from iosweep.results.store import Store
-from iosweep.results.time_to_go import Ran, pace, ran, to_go_s
 from iosweep.slurm.query import Job
+from iosweep.store.campaign_documents import DataSet, Refusal, TotalSpent
+from iosweep.store.committed import Result
+from iosweep.store.record import Archive, Target
+from iosweep.store.store import Store
 from iosweep.target import lock
 from iosweep.text import printable
 

@@ -1,0 +1,149 @@
+"""Ramps: how far an axis is climbed, and where it bends."""
+
+import random
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from judge.test_remaining import HERE, depth, left, measured, result
+
+from campaign import document, make
+from iosweep.judge.knee import knee
+from iosweep.judge.ramps import Reached, climbs, decided, reached
+from iosweep.judge.remaining import find, wanted
+from iosweep.plan.model import Plan
+from iosweep.store.campaign_documents import Missing, Needs
+from iosweep.store.committed import Result
+
+DEPTHS = [1, 2, 4, 8, 16, 32]
+RAMP = "queue_depth"
+
+
+@pytest.fixture
+def plan(tmp_path: Path) -> Plan:
+    return make(tmp_path, document(axes={"queue_depth": DEPTHS}, repetitions=2, ramp=RAMP))
+
+
+def steps(*figures: list[float] | None) -> list[dict[str, list[float]] | None]:
+    return [None if values is None else {"p": values} for values in figures]
+
+
+@pytest.mark.parametrize(
+    ("figures", "found"),
+    [
+        ([[10], [20], [20.5], [20.1], None], Reached(4, top=1)),  # two steps gained less than 10 %
+        ([[10], [20], [20.5], [19], [80]], Reached(4, top=1)),  # what is beyond the end does not count
+        ([[10, 10], [10.4, 10.4], [10.8, 10.8], [11.3, 11.3]], Reached(4)),  # more than 3 %, and no noise
+        ([[10, 10], [10.2, 10.2], [10.3, 10.3], [11.3, 11.3]], Reached(3, top=0)),
+        ([[9, 11], [10, 12], [11, 10], [9, 13]], Reached(3, top=0)),  # the noise explains it
+        ([[10], [], [20], [20]], Reached(4)),  # a step without a figure neither gains nor stays behind
+        ([[10], [20], [39, 43], [41, 40], [40, 41]], Reached(5, top=2)),  # the noise of all steps, not of the first two
+    ],
+)
+def test_a_ramp_ends_after_two_steps_without_a_gain(figures: list[list[float] | None], found: Reached) -> None:
+    assert reached(steps(*figures)) == found
+
+
+def test_a_climb_goes_on_while_any_phase_gains() -> None:
+    known = [{"read": [10.0], "write": [10.0 * n]} for n in (1, 2, 4, 8)]
+    assert reached(known) == Reached(4)
+    assert reached([*known, {"read": [9.0], "write": [80.0]}, {"read": [9.0], "write": [80.0]}]) == Reached(6, top=3)
+
+
+def test_it_is_climbed_step_by_step(plan: Plan) -> None:
+    stored: dict[str, dict[int, Result]] = {}
+    order = []
+    while todo := left(plan, stored, {}, HERE).get("1-node"):
+        number = min(numbers[0] for numbers in todo.values())
+        for point in [p for p, numbers in todo.items() if numbers[0] == number]:
+            value = next(p.options["queue_depth"] for p in plan.points if p.id == point)
+            order.append((value, number))
+            stored.setdefault(point, {})[number] = result(point, number, min(value, 4.0))
+    assert order[:5] == [(1, 1), (2, 1), (4, 1), (8, 1), (16, 1)]
+    assert sorted(order[5:]) == [(d, 2) for d in (4, 8, 16)]  # the others have half of the peak at most
+    assert find(plan, stored, {}, HERE).expected == {}
+
+
+def test_what_is_not_needed_has_a_reason(plan: Plan) -> None:
+    found = wanted(plan, measured(plan, {1: [1.0], 2: [2.0] * 2, 4: [2.0] * 2, 8: [2.0] * 2}), ())
+    above = {depth(plan, d): "not needed: no certain gain above queue depth 2" for d in (16, 32)}
+    assert found.unneeded == {depth(plan, 1): "not needed: far below 95 % of the peak", **above}
+    assert (found.now, found.later) == ({}, {})
+
+
+@pytest.mark.parametrize(
+    ("figures", "far"),
+    [
+        ([[70], [80], [100], None], [True, False, False, False]),  # nothing is known of the noise
+        ([[50, 52], [60], [100, 104], [102, 101]], [True, True, False, False]),
+        ([[50, 52], [60], [70, 140], [102, 101]], [False, False, False, False]),  # the noise may explain them
+        ([[74, 74], [76, 76], [100, 100]], [True, False, False]),  # no noise at all
+        ([[20], [100], [40]], [True, False, True]),  # beyond the peak, too
+        ([[0], [100]], [False, False]),
+    ],
+)
+def test_steps_that_are_far_below(figures: list[list[float] | None], far: list[bool]) -> None:
+    assert decided(steps(*figures)) == far
+
+
+def test_a_step_is_far_below_in_all_phases() -> None:
+    read, write = [10.0, 50.0, 100.0, 100.0], [10.0, 10.0, 10.0, 10.0]
+    found = [{"read": [r], "write": [w]} for r, w in zip(read, write, strict=True)]
+    assert decided(found) == [False] * 4
+    assert decided([{"read": [10.0]}, {"read": [50.0], "write": [1.0]}, *found[2:]]) == [False, True, False, False]
+
+
+def test_a_point_that_another_sweep_asks_for_is_measured(tmp_path: Path) -> None:
+    text = document(axes={"queue_depth": DEPTHS}, repetitions=1, ramp=RAMP)
+    text["sweeps"].append(text["sweeps"][0] | {"name": "whole", "axes": {"queue_depth": [32]}})
+    del text["sweeps"][1]["ramp"]
+    plan = make(tmp_path, text)
+    assert left(plan, {}, {}, HERE) == {"1-node": {depth(plan, 1): [1], depth(plan, 32): [1]}}
+    found = wanted(plan, measured(plan, {d: [1.0] for d in (1, 2, 4, 32)}), ())
+    assert set(found.unneeded) == {depth(plan, 8), depth(plan, 16)}
+
+
+def test_each_combination_of_the_others_has_its_climb(tmp_path: Path) -> None:
+    axes = {"queue_depth": [4, 1, 2], "threads_per_node": [1, 2]}
+    plan = make(tmp_path, document(axes=axes, repetitions=1, ramp=RAMP))
+    assert [climb.values for climb in climbs(plan)] == [(1, 2, 4)] * 2
+    assert len(left(plan, {}, {}, HERE)["1-node"]) == 2
+
+
+def test_over_nodes_each_job_decides_by_what_is_stored(tmp_path: Path) -> None:
+    plan = make(tmp_path, document(axes={"nodes": [1, 2, 4, 8]}, repetitions=1, ramp="nodes"))
+    points = [a.points[0].id for a in plan.allocations]
+    here = replace(HERE, launcher=None)
+    assert list(left(plan, {}, {}, here)) == ["1-node", "2-nodes", "4-nodes", "8-nodes"]  # all may be submitted
+    stored = {point: {1: result(point, 1, 5.0)} for point in points[:3]}
+    assert left(plan, stored, {}, here) == {}
+    assert wanted(plan, stored, ()).unneeded == {points[3]: "not needed: no certain gain above 1 node"}
+
+
+def test_a_step_that_cannot_be_measured_is_passed_over(plan: Plan) -> None:
+    missing = {depth(plan, 1): Missing(Needs(tool="fio"), "fio is not installed")}
+    here = replace(HERE, tools={"fio": None})
+    assert left(plan, {}, missing, here) == {"1-node": {depth(plan, 2): [1, 2]}}
+
+
+def test_the_knee_is_the_first_step_that_reaches_the_peak() -> None:
+    exact = knee([[1.0, 1.0], [2.0, 2.0], [4.0, 4.0], [4.0, 4.0]])
+    assert exact is not None
+    assert (exact.step, exact.low, exact.high, exact.peak) == (2, 2, 2, 2)
+    for second, step in ((3.7, 2), (3.85, 1)):  # 92 and 96 % of the peak
+        near = knee([[1.0], [second], [4.0]])
+        assert near is not None and near.step == step
+    assert knee([[1.0]]) is None
+    noisy = [[100.0, 90.0, 110.0], [190.0, 205.0, 200.0], [220.0, 180.0, 215.0], [205.0, 215.0, 190.0]]
+    found = knee(noisy)
+    assert found is not None and (found.low, found.high) == (1, 3)
+
+
+def test_the_interval_of_a_knee_holds_it() -> None:
+    draw, held, near = random.Random(1), 0, 0
+    for _ in range(100):
+        found = knee([[min(d, 4) * draw.lognormvariate(0, 0.05) for _ in range(3)] for d in DEPTHS[:5]])
+        assert found is not None and found.low is not None and found.high is not None
+        held += found.low <= 2 <= found.high
+        near += abs(found.step - 2) <= 1
+    assert min(held, near) >= 95

@@ -1,0 +1,293 @@
+"""Intervals over repetitions, their grades, differences, and what the check `precise` makes of them."""
+
+from __future__ import annotations
+
+import math
+import random
+
+import pytest
+from scipy import stats
+from syrupy.assertion import SnapshotAssertion
+
+from iosweep.judge import change_points
+from iosweep.judge.change_points import ALPHA, LEAST
+from iosweep.judge.checks import CHECKS
+from iosweep.judge.checks.finding import NOT_APPLICABLE, Finding
+from iosweep.judge.checks.repetitions import precise
+from iosweep.judge.judging import Row, agreements, compare_row, headline
+from iosweep.judge.precision import Sample, alike, intervals
+from iosweep.judge.statistics import (
+    Noise,
+    change,
+    common_change,
+    grade,
+    holm,
+    interval,
+    pooled,
+)
+
+pytestmark = pytest.mark.unit
+
+FIVE = [0.95, 1.0, 1.05, 1.02, 0.98]
+A, B = [98.0, 101.0, 103.0, 99.0], [90.0, 93.0, 91.0, 95.0, 92.0]
+
+
+def lognormal(seed: int, points: int, sd: float, n: int = 5) -> list[list[float]]:
+    draw = random.Random(seed)
+    return [[100 * draw.lognormvariate(0, sd) for _ in range(n)] for _ in range(points)]
+
+
+# Intervals
+
+
+def test_without_two_values_above_zero_there_is_no_interval() -> None:
+    for values in ([], [1.0], [0.0, 1.0, 2.0], [-1.0, 1.0, 2.0]):
+        assert interval(values) is None, values
+    assert grade(None) is None
+    assert grade(interval([100.0, 100.0])) is None  # two repetitions have no grade
+
+
+def test_the_grade_is_how_far_the_interval_reaches() -> None:
+    for step, expected in ((0.0, "A"), (0.04, "A"), (0.06, "B"), (0.12, "C"), (0.24, None)):
+        assert grade(interval([math.exp(step * x) for x in (-1, -0.5, 0, 0.5, 1)])) == expected, step
+
+
+def test_the_interval_is_students_on_logarithms() -> None:
+    found = interval([math.exp(x) for x in (0.0, 0.01, 0.02, 0.03, 0.04)])
+    assert found is not None
+    student = 2.776445 * math.sqrt(0.00025) / math.sqrt(5)  # tables: t of 4 degrees of freedom
+    assert found.center == pytest.approx(math.exp(0.02))
+    assert found.half_width_share == pytest.approx(math.expm1(student), rel=1e-5)
+    assert (found.low * found.high) == pytest.approx(found.center**2)
+
+
+def test_intervals_hold_the_figure_in_95_of_100_cases_and_not_in_more() -> None:
+    """A small version of benchmarks/coverage.py. Those that other points widen hold it somewhat more often."""
+    draw, held, alone, count = random.Random(8), 0, 0, 0
+    for _ in range(500):
+        points = [[draw.lognormvariate(0, 0.05) for _ in range(draw.choice((3, 5)))] for _ in range(6)]
+        noise = pooled(points)
+        for point in points:
+            among, own = interval(point, noise), interval(point)
+            assert among and own
+            held, alone, count = held + (not among.excludes(1.0)), alone + (not own.excludes(1.0)), count + 1
+    assert 0.94 <= alone / count <= 0.96
+    assert 0.95 <= held / count <= 0.99
+
+
+def test_a_point_that_looks_quiet_by_luck_is_not_believed_among_noisy_ones() -> None:
+    lucky = [99.0, 100.0, 101.0, 100.0, 100.0]
+    points = [lucky, *lognormal(1, 23, 0.10)]
+    alone, among = interval(lucky), interval(lucky, pooled(points))
+    assert alone and among
+    assert grade(alone) == "A"
+    assert 0.07 < among.half_width_share < 0.15
+    many = lucky * 3  # of more than ten, their own scatter is known
+    assert interval(many, pooled(points)) == interval(many)
+
+
+def test_other_points_never_narrow_an_interval() -> None:
+    points = [*lognormal(3, 23, 0.01), [60.0, 100.0, 140.0, 90.0, 120.0]]
+    noise = pooled(points)
+    for point in points:
+        found, alone = interval(point, noise), interval(point)
+        assert found and alone and found.half_width_share >= alone.half_width_share
+    assert grade(interval(points[-1], noise)) is None
+
+
+def test_one_noisy_point_does_not_set_the_noise_of_its_phase() -> None:
+    quiet = lognormal(4, 8, 0.001)
+    with_one, without = pooled([*quiet, [60.0, 100.0, 140.0, 90.0, 120.0]]), pooled(quiet)
+    assert with_one and without
+    assert with_one.variance < 2 * without.variance
+
+
+# Differences
+
+
+def test_without_others_it_is_welchs_test_on_logarithms() -> None:
+    found = change(B, A, (None, None))
+    assert found is not None
+    expected = stats.ttest_ind([math.log(x) for x in B], [math.log(x) for x in A], equal_var=False)
+    assert found.p == pytest.approx(float(expected.pvalue))
+    low, high = expected.confidence_interval()
+    assert found.within() == pytest.approx((math.expm1(low), math.expm1(high)))
+    assert found.share < 0
+
+
+def test_with_equal_numbers_it_is_welchs_test_of_the_rounds_means() -> None:
+    draw = random.Random(4)
+    sides = [[[draw.lognormvariate(0, 0.1) for _ in range(5)] for _ in range(3)] for _ in "ab"]
+    means = [[sum(math.log(point[r]) for point in side) / 3 for r in range(5)] for side in sides]
+    expected = stats.ttest_ind(*means, equal_var=False)
+    found = common_change([(dict(enumerate(a)), dict(enumerate(b))) for a, b in zip(*sides, strict=True)])
+    assert found is not None
+    assert found.p == pytest.approx(float(expected.pvalue))
+
+
+def test_a_single_point_has_no_common_change() -> None:
+    assert common_change([({1: 1.0, 2: 2.0}, {1: 1.0, 2: 2.0})]) is None
+
+
+def test_p_values_of_many_comparisons_are_raised_as_holm_does() -> None:
+    assert holm([0.01, 0.04, 0.03, 0.005]) == pytest.approx([0.03, 0.06, 0.06, 0.02])
+    assert holm([]) == []
+    assert holm([0.9, 0.8]) == [1.0, 1.0]
+
+
+# Changes of level in rows of nights
+
+
+def nightly(nights: int, noise: float, seed: int, **losses: float) -> list[float]:
+    """Nightly figures around 100; losses: n18=0.05, from night 18 on."""
+    draw, level, made = random.Random(seed), 100.0, []
+    for night in range(nights):
+        level *= 1 - losses.get(f"n{night}", 0.0)
+        made.append(level * (1 + noise * draw.gauss(0, 1)))
+    return made
+
+
+def test_a_loss_is_found_with_its_night_and_size() -> None:
+    [split] = change_points.found({"a": nightly(30, 0.01, 1, n18=0.05)})["a"]
+    assert abs(split.at - 18) <= 1
+    low, high = split.change.within()
+    assert low < -0.05 < high < 0
+    assert split.change.p < ALPHA
+
+
+def test_two_changes_have_their_nights() -> None:
+    splits = change_points.found({"a": nightly(60, 0.01, 2, n20=0.06, n40=-0.06), "b": nightly(60, 0.01, 3)})
+    assert [abs(split.at - at) <= 1 for split, at in zip(splits["a"], (20, 40), strict=True)] == [True, True]
+    assert [split.change.share > 0 for split in splits["a"]] == [False, True]
+    assert splits["b"] == []
+
+
+def test_nothing_that_changed_is_found_in_few_histories() -> None:
+    """A smaller version of benchmarks/changes.py: histories of ten headlines in which nothing changed."""
+    alarms = sum(
+        any(change_points.found({str(n): nightly(20, 0.02, 100 * k + n) for n in range(10)}).values())
+        for k in range(200)
+    )
+    assert alarms / 200 <= 0.05
+
+
+def test_few_nights_and_a_night_alone_are_no_change() -> None:
+    for nights in range(1, 2 * LEAST):
+        assert change_points.found({"a": [100.0] * (nights - 1) + [1.0]}) == {"a": []}, nights
+    figures = nightly(20, 0.01, 4)
+    figures[-1] *= 0.5
+    assert change_points.found({"a": figures})["a"] == []
+
+
+# Repetitions that agree, and those that do not
+
+
+def found(values: list[float], alike: bool = True) -> Finding:
+    sample = Sample(("fio", 1), "rand_read", values, alike)
+    return precise(sample, interval(values))
+
+
+def test_repetitions_that_do_not_repeat_are_found(snapshot: SnapshotAssertion) -> None:
+    told = []
+    for values, outcome in (
+        ([100.0, 100.1, 100.2, 100.1, 100.0], "pass"),
+        ([100.0, 105.0, 100.0, 105.0, 100.0], "pass"),
+        ([7.2, 63.5, 28.0], "fail"),
+        ([100.0, 160.0, 80.0], "fail"),
+        ([100.0, 104.0, 98.0], "pass"),
+        ([100.0], "not checked"),
+        ([100.0, 101.0], "not checked"),
+        ([100.0, 0.0, 101.0], "not checked"),
+        ([], "not applicable"),
+    ):
+        assert found(values).outcome == outcome, values
+        told.append(f"{values}: {found(values).evidence}")
+    # a point may have both kinds, each with a width of its own
+    fresh = [100.0, 160.0, 80.0]
+    told.append(f"fresh: {precise(Sample(('fio', 1), 'rand_read', fresh, confirms=True), interval(fresh)).evidence}")
+    assert "\n".join(told) == snapshot
+
+
+def test_repetitions_on_different_nodes_are_not_of_one_thing() -> None:
+    assert found([100.0, 101.0, 102.0], alike=False).outcome == "not checked"
+    assert intervals([Sample(("fio", 1), "rand_read", [100.0, 101.0, 102.0], alike=False)]) == [None]
+
+
+def test_repetitions_of_the_same_nodes_or_of_one_job_are_alike() -> None:
+    for ran, same in (
+        ([("n1", None), ("n1", None)], True),
+        ([("n1,n2", "1"), ("n2,n1", "2")], True),
+        ([("n1", "1"), ("n2", "2")], False),
+        ([("n1", "1"), ("n2", "1"), ("n1", "1")], True),  # a job dealt them out
+        ([(None, None)], True),
+    ):
+        assert alike(ran) == same, ran
+
+
+def test_noisy_points_of_the_phase_make_few_repetitions_undecided_not_suspect() -> None:
+    own = [100.0, 101.0, 100.0]
+    wide = interval(own, Noise(0.04, 30))
+    assert precise(Sample(("fio", 1), "rand_read", own), wide).outcome == "not checked"
+
+
+def test_neither_fresh_repetitions_nor_those_of_other_nodes_change_the_intervals_of_points() -> None:
+    draw = random.Random(3)
+    chose = [Sample(("fio", 1), "rand_read", [draw.lognormvariate(0, 0.02) for _ in range(5)]) for _ in range(6)]
+    for more in ({"confirms": True}, {"alike": False}):
+        wild = Sample(("fio", 1), "rand_read", [1.0, 1.9, 0.6], **more)
+        assert intervals([*chose, wild])[:-1] == intervals(chose), more
+
+
+def rows(values: list[float], verdict: str = "valid", **more: object) -> list[Row]:
+    shared: dict[str, object] = {
+        "point": "p",
+        "phase": "rand_read",
+        "tool": "fio",
+        "nodes": 1,
+        "metric": "ops_per_s",
+        "hosts": "n1",
+        "confirms": False,
+    }
+    return [
+        Row({**shared, "verdict": verdict, "ops_per_s": value, **more}, [NOT_APPLICABLE] * len(CHECKS))
+        for value in values
+    ]
+
+
+def judged(found: list[Row]) -> None:
+    together = agreements(map(headline, found))
+    for row in found:
+        compare_row(row, together)
+
+
+def test_the_verdict_of_every_repetition_that_counts_says_whether_they_agree() -> None:
+    apart, agreeing = rows([7.2, 63.5, 28.0]), rows([100.0, 101.0, 100.0, 101.0, 100.0], point="q")
+    judged([*apart, *agreeing])
+    assert [row.values["verdict"] for row in apart] == ["suspect"] * 3
+    assert {row.values.get("precision_grade") for row in apart} == {None}
+    assert {row.values["checks_failed"] for row in apart} == {1}
+    assert [row.values["verdict"] for row in agreeing] == ["valid"] * 5
+    assert {row.values["precision_grade"] for row in agreeing} == {"A"}
+    assert len({row.values["ci95_half_width_share"] for row in agreeing}) == 1
+
+
+def test_an_invalid_repetition_has_no_part() -> None:
+    wrong = rows([1e9])
+    wrong[0].findings[0] = Finding("fail", "x")
+    wrong[0].values["verdict"] = "invalid"
+    judged([*(good := rows([100.0, 101.0, 100.0, 101.0, 100.0])), *wrong])
+    assert wrong[0].findings[-1] == NOT_APPLICABLE
+    assert "precision_grade" not in wrong[0].values
+    assert {row.values["precision_grade"] for row in good} == {"A"}
+
+
+def test_honest_repetitions_are_not_called_unrepeatable() -> None:
+    """Of 4,000 points that scatter by 5 %, at most 1 % with 5 repetitions; one that scatters by 40 % is, mostly."""
+    draw = random.Random(2)
+
+    def share(sd: float) -> float:
+        fails = sum(found([draw.lognormvariate(0, sd) for _ in range(5)]).outcome == "fail" for _ in range(2000))
+        return fails / 2000
+
+    assert share(0.05) <= 0.01
+    assert share(0.40) > 0.9

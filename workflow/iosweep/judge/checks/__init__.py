@@ -1,0 +1,71 @@
+"""The validity checks, in the order in which the tables and docs/report.md list them. Pure."""
+
+from iosweep.judge.checks import (
+    amounts,
+    asked,
+    caches,
+    contents,
+    cpus,
+    evenness,
+    files,
+    interference,
+    nodes,
+    output,
+    reached,
+    repetitions,
+    timing,
+)
+from iosweep.judge.checks.finding import Check
+
+CHECKS: tuple[Check, ...] = (
+    Check("invalid", output.exit_status),
+    Check("invalid", output.output),
+    Check("invalid", output.tool_errors),
+    Check("suspect", output.tool_doubts),
+    Check("invalid", asked.as_asked),
+    Check("invalid", amounts.direction),
+    Check("invalid", amounts.arithmetic),
+    Check("invalid", asked.in_flight),
+    Check("invalid", nodes.workers),
+    Check("invalid", amounts.volume),
+    Check("invalid", timing.duration),
+    Check("invalid", asked.clock),
+    Check("suspect", timing.long_enough),
+    Check("suspect", timing.overtime),
+    Check("suspect", timing.common_window),
+    Check("suspect", evenness.steady),
+    Check("suspect", evenness.even),
+    Check("suspect", amounts.queue_depth),
+    Check("invalid", files.data_complete),
+    Check("invalid", files.no_holes),
+    Check("invalid", files.unchanged),
+    Check("suspect", files.stayed_new),
+    Check("invalid", files.file_count),
+    Check("suspect", reached.reached),
+    Check("suspect", caches.client_cache),
+    Check("suspect", caches.server_cache),
+    Check("suspect", files.durable),
+    Check("suspect", contents.incompressible),
+    Check("suspect", caches.other_reader),
+    Check("suspect", amounts.plausible),
+    Check("suspect", interference.other_load),
+    Check("suspect", interference.cpu_quota),
+    Check("suspect", interference.io_limit),
+    Check("suspect", interference.other_io),
+    Check("suspect", nodes.exclusive),
+    Check("invalid", cpus.pinned),
+    Check("invalid", cpus.reserved_cpus),
+    Check("suspect", cpus.reserved_agree),
+)
+
+#: The check that looks at all repetitions of a point's phase, and is made by merge.
+PRECISE = Check("suspect", repetitions.precise)
+#: The checks of a row of the results, in order.
+OF_A_ROW = (*CHECKS, PRECISE)
+
+
+def markdown() -> str:
+    """The table of checks in docs/report.md."""
+    rows = [f"| `{c.name}` | {c.severity} | {c.doc} |" for c in OF_A_ROW]
+    head = ["| check | a fail makes it | what must hold |", "|---|---|---|"]
+    return "\n".join([*head, *rows]) + "\n"

@@ -1,0 +1,187 @@
+"""Planned and reserved CPUs, compared with the affinity masks that were read back while the tool ran.
+
+One look proves that something is wrong; a pass needs `LOOKS` looks on every node.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
+
+from iosweep.hostlist import hosts as named_hosts
+from iosweep.judge.checks.finding import NOT_APPLICABLE, SHOWN_NODES, Finding, Seen, failed, passed, unchecked
+from iosweep.node.cpu_record import NodesCpus, Processes
+from iosweep.node.cpus import NO_CPUS, CpuSet, listed, named, parse
+from iosweep.text import human_count
+from iosweep.tools import tools
+
+#: Minimum number of looks at every rank and worker of a node in each phase.
+LOOKS = 3
+#: Looks at a long phase are ten seconds apart.
+_LONG_S = 30.0
+
+
+def pinned(s: Seen) -> Finding:
+    """Every rank and worker ran on the CPUs planned for it, according to the affinity masks of its threads."""
+    record = s.run.cpus
+    if not record:
+        return unchecked("masks were not looked at")
+    if record.planned is None:
+        return unchecked(f"nothing was bound (pinning: {record.pinning})")
+    if wrong := _sentence((_hosts(n), seen) for n in record.nodes for seen in _not_as_planned(n, record.planned)):
+        return failed(wrong)
+    if little := _too_little(s, record.nodes):
+        return unchecked(little)
+    return passed(f"{_looked(record.nodes)}, each on the CPUs planned for it: {_planned(record.planned)}")
+
+
+def reserved_cpus(s: Seen) -> Finding:
+    """No thread of the tool or of iosweep was allowed on a CPU that the file system reserves."""
+    record = s.run.cpus
+    if not record:
+        return unchecked("masks were not looked at")
+    nodes = record.nodes
+    if unknown := [n for n in nodes if n.reserved is None]:
+        return unchecked(f"{_hosts(unknown[0])}: unknown which CPUs {', '.join(unknown[0].by)} keeps")
+    if not any(n.reserved for n in nodes):
+        return NOT_APPLICABLE
+    if wrong := _sentence((_hosts(n), seen) for n in nodes for seen in _on_reserved(n)):
+        return failed(wrong)
+    if little := _too_little(s, nodes):
+        return unchecked(little)
+    reserved = (f"{named(parse(n.reserved))} ({', '.join(n.by)})" for n in nodes[:SHOWN_NODES])
+    return passed(f"{_looked(nodes)}, none of them allowed on {', '.join(dict.fromkeys(reserved))}")
+
+
+def reserved_agree(s: Seen) -> Finding:
+    """All sources of reserved CPUs (WEKA, mounts, cgroups, the configuration) agree."""
+    record = s.run.cpus
+    if not record:
+        return unchecked("reserved CPUs were not looked for")
+    if wrong := _sentence((_hosts(n), seen) for n in record.nodes for seen in n.problems):
+        return failed(wrong)
+    sources = list(dict.fromkeys(source for n in record.nodes for source in n.by))
+    return passed(f"{' and '.join(sources)} agree") if len(sources) > 1 else NOT_APPLICABLE
+
+
+def _not_as_planned(node: NodesCpus, planned: Mapping[str, int]) -> Iterator[str]:
+    """Ranks, workers or helpers of a node that were allowed elsewhere than planned, one sentence each."""
+    at_all = [p for p in node.processes if p.role in ("rank", "worker") and p.masks]
+    for process in at_all:
+        mask, right = process.masks[0], len(process.masks) == 1
+        if right and mask in planned and process.thread_masks == process.masks:
+            continue
+        many = human_count(process.count, process.role)
+        if not right:
+            yield f"{many} changed CPUs on the way: {' then '.join(process.masks)}"
+        elif mask not in planned:
+            why = _why(parse(mask), {parse(cpus) for cpus in planned})
+            yield f"{many} could run on {named(parse(mask))}, {_planned(planned)} was planned{why}"
+        elif beyond := [t for t in process.thread_masks if parse(t) - parse(mask)]:
+            yield f"threads of {many} on {named(parse(mask))} could run on {named(parse(beyond[0]))}"
+    for (kind, mask), count in _bound(at_all).items():
+        if mask in planned and count > planned[mask]:
+            many, were = human_count(count, kind), human_count(planned[mask], kind)
+            yield f"{many} could run on {named(parse(mask))}, {were} {'was' if planned[mask] == 1 else 'were'} planned"
+    usable = parse(node.usable)
+    for process in node.processes:
+        allowed = _allowed(process)
+        if process.role in ("helper", "agent") and allowed - usable:
+            yield f"{_many(process)} could run on {named(allowed)}, usable are {named(usable)}"
+
+
+def _bound(processes: Sequence[Processes]) -> Counter[tuple[str, str]]:
+    """(role, first mask) -> number of ranks or workers."""
+    found: Counter[tuple[str, str]] = Counter()
+    for process in processes:
+        found[process.role, process.masks[0]] += process.count
+    return found
+
+
+def _why(mask: CpuSet, planned: set[CpuSet]) -> str:
+    if any(mask > one for one in planned):
+        return ": it was not bound, or its mask was widened"
+    if any(mask < one for one in planned):
+        return ": its mask was narrowed (by a cpuset?)"
+    return ": something else has bound it"
+
+
+def _on_reserved(node: NodesCpus) -> Iterator[str]:
+    """One sentence on the processes of a node that were allowed on reserved CPUs."""
+    kept = parse(node.reserved or "")
+    hits = {k: hit for k, p in enumerate(node.processes) if (hit := _allowed(p) & kept)}
+    if hits:
+        who = [_many(node.processes[k]) for k in hits]
+        cpus = frozenset().union(*hits.values())
+        ran = any(parse(node.processes[k].ran_on) & kept for k in hits)
+        whoever = ", ".join(who[:-1]) + " and " * bool(who[1:]) + who[-1]
+        is_ = "it is" if len(cpus) == 1 else "they are"
+        could = f"could run on {named(cpus)}{', and did' if ran else ''}"
+        yield f"{whoever} {could}; {is_} reserved ({', '.join(node.by)})"
+
+
+def _many(process: Processes) -> str:
+    return "our agent" if process.role == "agent" else human_count(process.count, process.role)
+
+
+def _allowed(process: Processes) -> CpuSet:
+    # short-lived processes that never settle count with their early mask; ranks are still being bound at that time
+    passing = not process.masks and process.role != "rank" and process.count >= LOOKS
+    return _union(*process.masks, *process.thread_masks, process.early if passing else "")
+
+
+@lru_cache(10_000)
+def _union(*masks: str) -> CpuSet:
+    return frozenset().union(*map(parse, masks))
+
+
+def _too_little(s: Seen, nodes: Sequence[NodesCpus]) -> str | None:
+    """Why the looks prove nothing, or None if they do."""
+    runtime_s = s.parsed.figures.get("runtime_s")
+    for node in nodes:
+        if node.seen < node.expected:
+            return f"{_hosts(node)}: {node.seen} of {node.expected} ranks or workers were seen at once"
+        proven = sum(p.count for p in node.processes if p.role in ("rank", "worker") and p.masks)
+        if proven < node.expected:
+            return f"{_hosts(node)}: masks of {proven} of {node.expected} ranks or workers were read"
+        if node.looks < LOOKS:
+            return f"{_hosts(node)}: looked at {human_count(node.looks, 'time')} only; {LOOKS} looks are needed"
+        if runtime_s is not None and node.gap_s > max(_LONG_S, runtime_s / 2):
+            return f"{_hosts(node)}: no look for {node.gap_s:g} s of {runtime_s:g} s"
+        # several phases in one command: three looks must fall into this phase even with the longest pause between looks
+        if tools()[s.point.tool].together and (runtime_s is None or runtime_s < LOOKS * node.gap_s):
+            took = "its duration is unknown" if runtime_s is None else f"it took {runtime_s:.3g} s"
+            apart = f"looks are up to {node.gap_s:g} s apart"
+            return f"{_hosts(node)}: the phase is too short to be looked at {LOOKS} times: {took}, {apart}"
+    return None
+
+
+def _looked(nodes: Sequence[NodesCpus]) -> str:
+    found: Counter[str] = Counter()
+    began: CpuSet = NO_CPUS
+    for node in nodes:
+        for process in node.processes:
+            found[process.role] += process.count * len(node.hosts) if process.masks else 0
+            began |= parse(process.early) - _union(*process.masks) if process.role == "rank" else NO_CPUS
+    kinds = [human_count(found[kind], kind) for kind in ("rank", "worker", "helper") if found[kind]]
+    looks, hosts = min(n.looks for n in nodes), sum(len(n.hosts) for n in nodes)
+    note = f" (before they measured, ranks could use {named(began)}, too)" if began else ""
+    return f"{' and '.join(kinds)} on {human_count(hosts, 'node')} looked at {human_count(looks, 'time')} or more{note}"
+
+
+def _planned(planned: Mapping[str, int]) -> str:
+    """The planned CPUs: `CPUs 0-3` where all share them, else one CPU or one core for each."""
+    if len(planned) == 1:
+        return named(parse(next(iter(planned))))
+    every = frozenset().union(*map(parse, planned))
+    one_each = all(len(parse(cpus)) == 1 for cpus in planned)
+    return f"one of CPUs {listed(every)}" if one_each else f"a core of CPUs {listed(every)}"
+
+
+def _hosts(node: NodesCpus) -> str:
+    return named_hosts(node.hosts)
+
+
+def _sentence(found: Iterator[tuple[str, str]]) -> str:
+    return "; ".join(list(dict.fromkeys(f"{hosts}: {wrong}" for hosts, wrong in found))[:SHOWN_NODES])

@@ -1,0 +1,185 @@
+"""What disturbed the nodes: others on their CPUs, a hypervisor or a quota that withheld them, others on the target."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from iosweep.judge.checks.finding import NOT_APPLICABLE, SHOWN_NODES, Finding, Seen, failed, passed, unchecked
+from iosweep.judge.checks.reached import trusts
+from iosweep.node import fs_types
+from iosweep.node.cpu_record import Load, Other
+from iosweep.node.io_record import Moved
+from iosweep.units import human_size
+
+#: Share of a node's CPU time that others may use while a phase runs, and of the CPUs of one rank or worker.
+OTHER_LOAD = 0.25
+#: Share of its periods in which a CPU quota may stop the tool, and of the time.
+_STOPPED, _STOPPED_TIME = 0.05, 0.02
+#: What others may move, as a share of the tool's own bytes; and beside it in all, and per second: logs, and what a
+#: desktop does.
+OTHER_IO, _BYTES, _BYTES_PER_S = 0.25, 16 << 20, 4 << 20
+#: Copies that a mirror writes at most, by what its device counted while a data set was written.
+_COPIES = 4.0
+#: What a write costs in metadata at most (journal, inode, bitmaps), and what a client may read for a small read.
+_WRITE_BYTES, _READ_BYTES = 16 << 10, 64 << 10
+
+
+def other_load(s: Seen) -> Finding:
+    """No node was busy with anything but the tool and the target's client, nor any CPU that a rank or worker was bound
+    to, and no hypervisor withheld CPU time."""
+    load = s.run.load
+    short = "it takes runs of half a second"
+    if not load:
+        return unchecked(f"the node's load was not read ({short})")
+    if load.steal > OTHER_LOAD:
+        return failed(f"the hypervisor withheld {load.steal:.0%} of the CPU time", True)
+    where = _on(s, load.host)
+    if used := _too_much(s, load):
+        if load.client is None:
+            why = "its processes were not found"
+            return unchecked(f"others used {used}, and the client of {s.fstype} may be one of them: {why}")
+        return failed(f"other processes used {used}", True)
+    if unread := load.unread:
+        return unchecked(f"the load of {', '.join(unread[:SHOWN_NODES])} was not read ({short})")
+    if load.user_only and load.other + load.unknown > OTHER_LOAD:
+        return unchecked(
+            f"others used {load.other:.0%} of the CPU time in user mode, and {load.unknown:.0%} in kernel mode are"
+            " theirs or of the kernel's threads, which are hidden here"
+        )
+    by_client = f", the target's client {load.client:.0%}" if load.client else ""
+    user_only = " (others in user mode only: the kernel's threads are hidden here)" if load.user_only else ""
+    others = f"others used {load.other:.0%}{where}{_named(load.top)}{by_client}"
+    bound = f"; at most {load.bound.other:.0%} of the CPUs of a rank or worker" if load.bound else ""
+    return passed(f"{others}, the hypervisor withheld {load.steal:.0%} of the CPU time{user_only}{bound}")
+
+
+def _too_much(s: Seen, load: Load) -> str:
+    """What others used, if that is too much of a node or of the CPUs of a rank or worker; else nothing."""
+    if load.other > OTHER_LOAD:
+        return f"{load.other:.0%} of the CPU time{_on(s, load.host)}{_named(load.top)}"
+    if (bound := load.bound) and bound.other > OTHER_LOAD:
+        which = f"CPU{'' if bound.cpus.isdecimal() else 's'} {bound.cpus}"
+        return f"{bound.other:.0%} of {which}{_on(s, bound.host)}, where a rank or worker was bound{_named(bound.top)}"
+    return ""
+
+
+def _on(s: Seen, host: str) -> str:
+    return f" on {host}" if s.point.nodes > 1 and host else ""
+
+
+def _named(top: Sequence[Other]) -> str:
+    """The processes of others that used most."""
+    each = (f"{one.name}{f' of {one.user}' if one.user else ''} {one.share:.0%}" for one in top)
+    return f" ({', '.join(each)})" if top else ""
+
+
+def cpu_quota(s: Seen) -> Finding:
+    """No CPU quota stopped the tool's control group in more than 5 % of its periods and more than 2 % of the time."""
+    if not (load := s.run.load):
+        return unchecked("what CPU quotas did was not read (it takes runs of half a second)")
+    if not (found := load.throttled):
+        return unchecked("the control groups of a node could not be read")
+    if not found.stopped:
+        return passed("no CPU quota stopped anything")
+    periods = f"{found.stopped} of {found.periods} periods"
+    told = f"a CPU quota stopped what ran{_on(s, found.host)} in {periods}, for {found.stopped_s:.2f} s in all"
+    if found.stopped > _STOPPED * found.periods and found.stopped_s > _STOPPED_TIME * load.window_s:
+        return failed(told)
+    return passed(told)
+
+
+def io_limit(s: Seen) -> Finding:
+    """No control group limits I/O on the block devices below the target: the limit would be what is measured."""
+    if not fs_types.of(s.fstype).local:
+        return NOT_APPLICABLE
+    for host, moved in s.run.moved.items():
+        if moved.io_limit:
+            return failed(f"a control group limits I/O on {moved.device}{_on(s, host)}: {moved.io_limit}")
+    devices = ", ".join(dict.fromkeys(one.device for one in s.run.moved.values() if one.device))
+    if not devices:
+        return unchecked("the block devices below the target are not known")
+    return passed(f"no control group limits I/O on {devices}")
+
+
+class _Way(NamedTuple):
+    """One direction of what a counter saw: all bytes, the tool's own, and what others may have moved."""
+
+    verb: str
+    seen: int
+    own: float
+    allowed: float
+
+
+def other_io(s: Seen) -> Finding:
+    """Others moved little on the target: what its block device or client counted exceeds what the tool moved by at most
+    25 % (of what small writes cost in metadata, and of what waited in memory before, it may be more)."""
+    if s.phase.kind == "metadata":
+        return unchecked("a file system writes a journal and inodes of its own, which no counter tells from others")
+    kind = fs_types.of(s.fstype)
+    counter = "device" if kind.local else "client"
+    if kind.memory:
+        return unchecked(f"the target is memory ({s.fstype}): no counter sees what others do")
+    if not s.run.moved or not trusts(s, counter):
+        return unchecked(f"no counter is known to see all I/O on {s.fstype or 'an unknown file system'}")
+    ways, evidence = 0, []
+    for host, moved in _works(s):
+        name = moved[0].device if kind.local else f"the client ({moved[0].client})"
+        for way in _ways(s, counter, host, moved):
+            ways += 1
+            others = max(0.0, way.seen - way.own)
+            told = f"others {way.verb} {human_size(round(others))} of {human_size(way.seen)} on {name}{_on(s, host)}"
+            if others > way.allowed:
+                return failed(told, True)
+            if way.seen:
+                evidence.append(told)
+    if not ways:
+        return unchecked("what the tool or the target moved was not counted, or cannot be told from the file system's")
+    return passed("; ".join(evidence[: 2 * SHOWN_NODES]) or f"the {counter} counted no bytes that may be others'")
+
+
+def _works(s: Seen) -> list[tuple[str, list[Moved]]]:
+    """Each node's counters where the tool tells nodes apart; else those of all nodes together."""
+    of_hosts = s.run.moved
+    if nodes := s.parsed.evidence.each_node:
+        return [(host, [of_hosts[host]]) for host in nodes if host in of_hosts]
+    return [("", list(of_hosts.values()))]
+
+
+def _ways(s: Seen, counter: str, host: str, moved: Sequence[Moved]) -> Iterator[_Way]:
+    parsed = s.parsed.evidence.each_node.get(host, s.parsed) if s.parsed.evidence.each_node else s.parsed
+    alone = any([one.name for one in step.phases] == [s.phase.name] for step in s.point.steps())
+    transfer = max(1, int(s.point.options.get("transfer_size") or 1))
+    floor = sum(_BYTES + _BYTES_PER_S * one.window_s for one in moved)
+    copied: float = getattr(s.run.files.counted, counter, None) or 1.0
+    if counter == "device" and not _copies(s, moved):
+        copied = 1.0
+    for verb, key in (("read", "read_bytes"), ("wrote", "written_bytes")):
+        seen, tool = _sum(moved, f"{counter}_{key}"), _sum(moved, f"tool_{key}")
+        told = parsed.figures.get(f"bytes_{key.removesuffix('_bytes')}", 0.0) if alone else None
+        if seen is None or (tool is None and told is None):
+            continue
+        own = max(tool or 0.0, told or 0.0)
+        allowed = OTHER_IO * own + floor
+        if verb == "read":
+            if counter == "client" and not s.point.options.get("o_direct"):  # it reads ahead, and no less than a page
+                allowed += max(own, own / transfer * _READ_BYTES)
+        elif s.fstype in fs_types.COPY_ON_WRITE and own:
+            continue
+        else:
+            waiting = _sum(moved, "dirty_bytes")
+            own *= min(_COPIES, max(1.0, copied))
+            allowed = OTHER_IO * own + floor + own / transfer * _WRITE_BYTES + (waiting or 0)
+        yield _Way(verb, seen, own, allowed)
+
+
+def _copies(s: Seen, moved: Sequence[Moved]) -> bool:
+    """Whether a local file system may write everything more than once: to several devices, or to its journal first.
+    Elsewhere, what the device counted beyond a data set was written by others, who may be at work still."""
+    return any("," in one.device for one in moved) or "data=journal" in (s.mount or "")
+
+
+def _sum(moved: Sequence[Moved], name: str) -> int | None:
+    counts: list[int | None] = [getattr(one, name) for one in moved]
+    known = [count for count in counts if count is not None]
+    return sum(known) if known and len(known) == len(counts) else None

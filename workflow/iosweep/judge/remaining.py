@@ -1,0 +1,259 @@
+"""Which repetitions are left to measure: plan + store -> numbers. Pure, and decided only here."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from iosweep.judge import best, precision, ramps, statistics
+from iosweep.judge.precision import Headline
+from iosweep.node.pinning import bound
+from iosweep.plan.contests import contests
+from iosweep.plan.launchers import Launcher
+from iosweep.plan.model import Allocation, Plan, Point
+from iosweep.store.campaign_documents import Missing
+from iosweep.store.committed import Result
+from iosweep.store.record import Target
+from iosweep.target.identify import other_disk, volume
+from iosweep.tools import tools
+
+#: Repetitions of an allocation that may be tried a second time even if limits.retried allows fewer (0 allows none).
+#: There is a limit because on a node that is always busy a second try cures nothing.
+RETRIED_LEAST = 3
+
+
+@dataclass(frozen=True)
+class Here:
+    """What this machine offers. Unknown identities are not compared.
+
+    tools: tool -> sha256 of its binary, None if it is absent. mpiexec: paths of programs that may be MPICH's mpiexec,
+    None if that cannot be seen from here. target: facts that identify the file system, as for identify.volume.
+    """
+
+    tools: Mapping[str, str | None] = field(default_factory=dict)
+    launcher: Launcher | None = None
+    mpiexec: Sequence[str] | None = ()
+    target: Mapping[str, object] | None = None
+
+
+@dataclass(frozen=True)
+class Remaining:
+    """What is left of a plan, by allocation and point; without empty entries.
+
+    left: numbers of the repetitions that can be measured as things are, in order. expected: how many are still to
+    come, as far as it can be said: besides those the steps that ramps may still climb, and the confirmation of points
+    that are not chosen yet. unneeded: why ramps do not need the rest of a point's repetitions.
+    """
+
+    left: dict[str, dict[str, list[int]]]
+    expected: dict[str, dict[str, int]]
+    unneeded: dict[str, dict[str, str]]
+
+
+def find(
+    plan: Plan,
+    results: Mapping[str, Mapping[int, Result]],
+    missing: Mapping[str, Missing],
+    here: Here,
+    only: str | None = None,
+) -> Remaining:
+    """Which repetitions remain, of the points that `only` chooses.
+
+    A repetition with an outcome is done, whatever its verdict. Failures that another try may cure stay open within a
+    budget of tries; results of another tool build or file system and damaged ones are measured again. A missing point
+    is not left while what it needs is still absent, and neither is one that a ramp has found not to be needed.
+    """
+    counted: dict[str, dict[int, Result]] = {}
+    absent: set[str] = set()
+    for allocation in plan.allocations:
+        budget = _retries(plan, allocation, results)
+        for point in allocation.points:
+            have, curable = _have(plan, point, results.get(point.id, {}), here)
+            counted[point.id] = have
+            if lacking(missing.get(point.id), here, plan) or (here.launcher and here.launcher.lacks(point)):
+                absent.add(point.id)
+                continue
+            for number in curable[: max(0, budget)]:
+                del have[number]
+                budget -= 1
+    aside = {point.id for point in plan.points if not chosen(only, point)} if only else set[str]()
+    found = wanted(plan, counted, absent, aside)
+    expected = Counter({point: len(numbers) for point, numbers in found.now.items()}) + Counter(found.later)
+    return Remaining(
+        _by_allocation(plan, found.now, aside),
+        _by_allocation(plan, expected, aside),
+        _by_allocation(plan, found.unneeded, aside),
+    )
+
+
+_Found = TypeVar("_Found")
+
+
+def _by_allocation(plan: Plan, found: Mapping[str, _Found], aside: Collection[str]) -> dict[str, dict[str, _Found]]:
+    """The points of each allocation that are not aside; without empty entries."""
+    grouped = {
+        a.name: {p.id: found[p.id] for p in a.points if p.id in found and p.id not in aside} for a in plan.allocations
+    }
+    return {allocation: points for allocation, points in grouped.items() if points}
+
+
+def _retries(plan: Plan, allocation: Allocation, results: Mapping[str, Mapping[int, Result]]) -> int:
+    """Number of repetitions of an allocation that may still be tried again."""
+    share = plan.limits.retried
+    planned = sum(p.repetitions.min for p in allocation.points)
+    spent = sum(r.retried for p in allocation.points for r in results.get(p.id, {}).values())
+    return max(RETRIED_LEAST, int(share * planned)) - spent if share else 0
+
+
+def chosen(only: str, point: Point) -> bool:
+    """Whether `only` is in the point's id, or in the name of one of its sweeps."""
+    return only in point.id or any(only in sweep for sweep in point.sweeps)
+
+
+def lacking(missing: Missing | None, here: Here, plan: Plan) -> bool:
+    """Whether what a missing point needs is still not there."""
+    if missing is None:
+        return False
+    needs = missing.needs
+    if needs.time_s is not None:
+        return out_of_time(missing, plan)
+    if needs.cpus is not None:  # the nodes cannot be seen from here: other settings may cure it
+        return needs.cpus == plan.cpus
+    if needs.tool is not None:
+        return here.tools.get(needs.tool) in (None, needs.sha256)  # it is not there, or is the one that did not run
+    if needs.mpiexec is not None:
+        # where it cannot be seen from here, the launcher itself says what it lacks
+        return here.mpiexec is None or needs.mpiexec == tuple(here.mpiexec)
+    return needs.launcher is not None and here.launcher is not None and here.launcher.name == needs.launcher
+
+
+def out_of_time(missing: Missing, plan: Plan) -> bool:
+    """Whether limits.time, which a point was left out for (limits.over_time: trim), has not been raised since."""
+    limits, spent_s = plan.limits, missing.needs.time_s
+    return spent_s is not None and limits.over_time == "trim" and limits.time is not None and limits.time <= spent_s
+
+
+def _have(plan: Plan, point: Point, results: Mapping[int, Result], here: Here) -> tuple[dict[int, Result], list[int]]:
+    """The stored repetitions that count, and the numbers of those that another try may cure."""
+    have = {number: result for number, result in results.items() if current(result, plan, point, here)}
+    return have, [number for number, r in have.items() if r.retry and not r.retried]
+
+
+def current(result: Result, plan: Plan, point: Point, here: Here) -> bool:
+    """Whether a result is intact, from this target and tool build, with ranks bound as they would be now."""
+    if not result.intact or not measures(result.target, plan):
+        return False
+    build = here.tools.get(point.tool)
+    if build is not None and result.tool_sha256 != build:
+        return False
+    if here.launcher and result.bound != bound(plan.cpus, here.launcher.allocated, tools()[point.tool].mpi):
+        return False
+    return not elsewhere(result, here)
+
+
+def measures(target: Target, plan: Plan) -> bool:
+    """Whether a result's target is the directory of the plan, with the layout of the plan."""
+    return (target.directory, target.layout) == (plan.target.directory, plan.target.layout)
+
+
+def elsewhere(result: Result, here: Here) -> bool:
+    """Whether a result comes from another file system than the one to be measured now."""
+    then, now = result.target.facts, here.target
+    return now is not None and (volume(then) != volume(now) or other_disk(then, now))
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What a plan still needs. now: point -> numbers of the repetitions that can be measured as things are; later:
+    point -> how many more there will be, where that depends on results; unneeded: point -> why the rest of its
+    repetitions is not needed."""
+
+    now: Mapping[str, list[int]]
+    later: Mapping[str, int]
+    unneeded: Mapping[str, str]
+
+
+def wanted(
+    plan: Plan,
+    counted: Mapping[str, Mapping[int, Result]],
+    absent: Collection[str],
+    aside: Collection[str] = (),
+) -> Wanted:
+    """What a plan still needs besides the results that count. absent: points that cannot be measured; aside: points
+    that are not measured now, which no ramp waits for. Pure.
+
+    First the repetitions that choose, as far as ramps need them; once an allocation has all of these, those that
+    confirm its best points.
+    """
+    chose = {p.id: best.selection(p, counted.get(p.id, {})) for p in plan.points}
+    figures = {point: ramps.figures(found.values()) if found else None for point, found in chose.items()}
+    climbed = ramps.state(plan, figures, {*absent, *aside})
+    drawn = contests(plan.points)
+    now: dict[str, list[int]] = {}
+    later: dict[str, int] = {}
+    for allocation in plan.allocations:
+        asked = [p for p in allocation.points if p.id not in absent and p.id not in climbed.unneeded]
+        own = still_wanted(allocation, chose, asked)
+        waiting = {point: len(numbers) for point, numbers in own.items() if point in climbed.waiting}
+        later |= waiting
+        now |= {point: numbers for point, numbers in own.items() if point not in waiting}
+        fresh = best.fresh_numbers(plan, allocation, drawn, counted, absent, climbed.unneeded)
+        if not own:
+            now |= fresh
+        else:  # as things stand: another point may still become the best one
+            for point, numbers in fresh.items():
+                later[point] = later.get(point, 0) + len(numbers)
+    return Wanted(now, later, climbed.unneeded)
+
+
+def still_wanted(
+    allocation: Allocation, have: Mapping[str, Mapping[int, Result]], points: Sequence[Point]
+) -> dict[str, list[int]]:
+    """point -> numbers of the repetitions that it still needs besides those in `have`; at most the next one where the
+    interval decides. Without empty entries.
+
+    have: those that count of all points of the allocation, which tell how a phase scatters; without those that confirm.
+    """
+    found, open_ = {}, []
+    for point in points:
+        wanted, own = point.repetitions, have.get(point.id, {})
+        if numbers := [n for n in range(1, wanted.min + 1) if n not in own]:
+            found[point.id] = numbers
+        elif wanted.half_width is not None and len(own) < wanted.max:
+            open_.append(point)
+    widths = _widths(allocation, have) if open_ else {}
+    for point in open_:
+        share = point.repetitions.half_width
+        if share is not None and any(width > share for width in widths.get(point.id, ())):
+            found[point.id] = [next(n for n in range(1, point.repetitions.max + 1) if n not in have[point.id])]
+    return {point.id: found[point.id] for point in points if point.id in found}
+
+
+def _widths(allocation: Allocation, have: Mapping[str, Mapping[int, Result]]) -> dict[str, list[float]]:
+    """point -> half width of the interval of its phases, as a share, as merge and the report will have it; infinite
+    with too few repetitions for a grade.
+
+    Phases that more repetitions do not help are left out: those that failed as often as not, and those whose
+    repetitions cannot have an interval, because they ran on unlike nodes or one has a figure of zero.
+    """
+    counted = (one for p in allocation.points for r in have.get(p.id, {}).values() for one in _headlines(p, r))
+    samples = precision.samples(counted)
+    found: dict[str, list[float]] = {}
+    for ((point, *_), sample), interval in zip(samples.items(), precision.intervals([*samples.values()]), strict=True):
+        number = len(sample.values)
+        if number < statistics.ENOUGH:
+            if sample.alike and number > len(have[point]) - number:
+                found.setdefault(point, []).append(math.inf)
+        elif interval:
+            found.setdefault(point, []).append(interval.half_width_share)
+    return found
+
+
+def _headlines(point: Point, result: Result) -> Iterator[Headline]:
+    """The phases of a repetition that count. Those that confirm are not asked for."""
+    for (phase, figure), verdict in zip(result.headlines, result.verdicts, strict=True):
+        if verdict in precision.COUNTED:
+            yield Headline(point.id, phase, False, (point.tool, point.nodes), figure, result.ran)

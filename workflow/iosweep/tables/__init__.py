@@ -1,0 +1,9 @@
+"""The tables of a campaign: their columns, how they are written from the store, and how they are read.
+
+| module | what it does |
+|---|---|
+| columns.py | the columns of the tables |
+| merge.py | store -> tables and campaign.json, with rows for what is missing |
+| table_writer.py | rows -> the files of all tables |
+| merged_tables.py, campaign_form.py | tables and campaign.json -> rows; damage in them |
+"""

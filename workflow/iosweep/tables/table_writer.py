@@ -1,0 +1,239 @@
+"""Writes the tables of a campaign, of a store (merge.py) or of what others measured (ingest/tables.py): parquet, the
+results as CSV, too, and campaign.json with the size and hash of each file."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import re
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+from operator import attrgetter
+from pathlib import Path
+from types import TracebackType
+from typing import Any, BinaryIO, Self
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet
+from pyarrow import compute
+
+from iosweep.files import documents, safe_paths
+from iosweep.files.safe_paths import Folder
+from iosweep.histogram import FACTOR
+from iosweep.judge.checks import OF_A_ROW
+from iosweep.judge.judging import Beside, Row
+from iosweep.tables import merged_tables
+from iosweep.tables.campaign_form import Table
+from iosweep.tables.columns import TABLES, Column, arrow_schema
+
+#: Rows of a row group, of a table with lists, and checks: memory does not grow with the campaign.
+_BATCH, _LIST_BATCH, _CHECKS_BATCH = 10_000, 1_000, 100_000
+#: The values of a row of parts.parquet after its key.
+_own_values = attrgetter(*(column.name for column in TABLES["parts.parquet"]()[4:]))
+
+#: Ignored by spreadsheets at the start of a cell: control, blank and zero-width characters (for Python and RE2).
+_DROPPED = r"\x00-\x20\x7f-\xa0\xad" + "\u1680\u180e\u2000-\u200f\u2028-\u202f\u205f-\u2064\u3000\ufeff"
+_SIGNS = "-=+@\N{FULLWIDTH EQUALS SIGN}\N{FULLWIDTH PLUS SIGN}\N{FULLWIDTH COMMERCIAL AT}\N{FULLWIDTH HYPHEN-MINUS}"
+#: The start of a formula (OWASP).
+_FORMULA = re.compile(rf"^(?:[{_DROPPED}]*[{_SIGNS}]|[\t\r\n])")
+_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
+
+
+class _Hashed(io.RawIOBase):
+    """A file that is written, with its size and hash."""
+
+    def __init__(self, file: BinaryIO, path: Path):
+        self._file, self._path, self._hash, self._size, self._over = file, path, hashlib.sha256(), 0, False
+
+    def writable(self) -> bool:
+        return True
+
+    def ignore(self) -> None:
+        """Ignore further writes: a failed pyarrow writer writes again when it is garbage-collected."""
+        self._over = True
+
+    def write(self, data: Any) -> int:
+        with memoryview(data) as view:
+            if self._over:
+                return view.nbytes
+            with safe_paths.named(self._path):
+                self._file.write(view)
+            self._hash.update(view)
+            self._size += view.nbytes
+            return view.nbytes
+
+    def described(self) -> Table:
+        """The entry of the file in campaign.json."""
+        return Table(self._size, self._hash.hexdigest())
+
+
+class TableWriter:
+    """Context manager that writes a parquet file, and optionally the same rows as CSV, renamed into place on exit."""
+
+    def __init__(
+        self, place: Folder, parquet: str, columns: tuple[Column, ...], csv: str | None = None, batch: int | None = None
+    ):
+        self.schema, self.names = arrow_schema(columns), [column.name for column in columns]
+        self._batch = batch or _BATCH
+        self._rows: list[tuple[Any, ...]] = []
+        self._place, self._file_names = place, [parquet, *([csv] if csv else [])]
+
+    def __enter__(self) -> Self:
+        with ExitStack() as files:
+            self._files = [
+                _Hashed(files.enter_context(self._place.replaced(name)), self._place.path / name)
+                for name in self._file_names
+            ]
+            for file in self._files:
+                files.callback(file.ignore)
+            self._writers: list[Any] = []  # one that was made may not be collected before its file ignores it
+            for make, file in zip((pa.parquet.ParquetWriter, pa.csv.CSVWriter), self._files, strict=False):
+                self._writers.append(make(file, self.schema))
+            self._stack = files.pop_all()
+        return self
+
+    def add(self, row: tuple[Any, ...]) -> None:
+        """Add a row, its values in the order of `names`."""
+        self._rows.append(row)
+        if len(self._rows) >= self._batch:
+            self._flush()
+
+    def finish(self) -> dict[str, Table]:
+        """Write the remaining rows; returns file name -> its size and hash."""
+        self._flush()
+        for writer in self._writers:
+            writer.close()
+        return {name: file.described() for name, file in zip(self._file_names, self._files, strict=True)}
+
+    def _flush(self) -> None:
+        if self._rows:
+            self._write(_arrays(self._rows, list(self.schema)))
+            self._rows.clear()
+
+    def _write(self, arrays: Sequence[pa.Array]) -> None:
+        """Write a row group."""
+        parquet, *csv = self._writers
+        parquet.write_table(pa.Table.from_arrays(arrays, schema=self.schema))
+        for writer in csv:
+            writer.write_table(pa.Table.from_arrays(list(map(harmless_array, arrays)), schema=self.schema))
+
+    def __exit__(self, *error: Any) -> None:
+        self._stack.__exit__(*error)
+
+
+class ChecksWriter(TableWriter):
+    """Writes the table of checks. Arrow repeats five of its seven columns, at a third of the time of Python."""
+
+    def __init__(self, place: Folder, parquet: str, columns: tuple[Column, ...]):
+        super().__init__(place, parquet, columns)
+        self._found: list[tuple[str, str]] = []  # outcome and evidence of all checks of each row
+
+    def add_findings(self, row: Row) -> None:
+        """Add the findings of a row: those of all checks in order, or none where nothing was measured."""
+        if row.findings:
+            self._rows.append((row.values["point"], row.values["repetition"], row.values["phase"]))
+            self._found += [finding[:2] for finding in row.findings]
+        if len(self._found) >= _CHECKS_BATCH:
+            self._flush()
+
+    def _flush(self) -> None:
+        if not self._rows:
+            return
+        rows, each = len(self._rows), len(OF_A_ROW)
+        which = pa.array(np.repeat(np.arange(rows, dtype=np.int32), each))
+        keys = [key.take(which) for key in _arrays(self._rows, list(self.schema)[:3])]
+        check = pa.array(np.tile(np.arange(each, dtype=np.int32), rows))
+        names = pa.array([c.name for c in OF_A_ROW]).take(check)
+        severities = pa.array([c.severity for c in OF_A_ROW]).take(check)
+        outcomes, evidence = (pa.array(values, pa.string()) for values in zip(*self._found, strict=True))
+        self._write([*keys, names, outcomes, severities, evidence])
+        self._rows.clear()
+        self._found.clear()
+
+
+class CampaignTables:
+    """Context manager: the files take their names at the end of the block, campaign.json last, or none of them does.
+
+    `finish` must be the last call in the block.
+    """
+
+    def __init__(self, results: Path):
+        self._results = results
+        self.built: Counter[object] = Counter()  # key of a build document -> rows
+
+    def __enter__(self) -> Self:
+        with ExitStack() as files:  # entered first, renamed last: campaign.json describes the tables
+            place = files.enter_context(safe_paths.folder(self._results, make=True))
+            self._about = files.enter_context(place.replaced(merged_tables.ABOUT))
+
+            def table(name: str, csv: str | None = None, batch: int | None = None) -> TableWriter:
+                return files.enter_context(TableWriter(place, name, TABLES[name](), csv, batch))
+
+            self._rows = table("results.parquet", "results.csv")
+            self._checks = files.enter_context(ChecksWriter(place, "checks.parquet", TABLES["checks.parquet"]()))
+            self._nodes = table("nodes.parquet")
+            self._series = table("series.parquet", batch=_LIST_BATCH)
+            self._parts = table("parts.parquet")
+            self._histograms = table("histograms.parquet", batch=_LIST_BATCH)
+            self._files = files.pop_all()
+        return self
+
+    def add(self, row: Row) -> None:
+        """Add a row of the results with its findings."""
+        self.built[row.values.get("build")] += 1
+        self._rows.add(tuple(map(row.values.get, self._rows.names)))
+        self._checks.add_findings(row)
+
+    def add_beside(self, found: Beside) -> None:
+        """Add what the companion tables have of a row."""
+        for one in found.series:
+            self._series.add((*found.key, one.host, one.worker, one.name, one.begin_s, one.interval_s, one.values))
+        for own in found.own_rates:
+            self._parts.add((*found.key, *_own_values(own)))
+        if latencies := found.latencies:
+            self._histograms.add((*found.key, latencies.lowest_s, FACTOR, latencies.counts))
+
+    def add_node(self, name: str, known: Mapping[str, object]) -> None:
+        """Add the facts of a node."""
+        self._nodes.add((name, *map(known.get, self._nodes.names[1:])))
+
+    def finish(self, about: Callable[[], Mapping[str, object]]) -> None:
+        """Write what remains, and campaign.json: `about` with the sizes and hashes of the tables."""
+        tables = {
+            name: table
+            for writer in (self._rows, self._checks, self._nodes, self._series, self._parts, self._histograms)
+            for name, table in writer.finish().items()
+        }
+        self._about.write(documents.dump({**about(), "tables": tables}, indent=True))
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._files.__exit__(kind, error, trace)
+
+
+def _arrays(rows: Sequence[tuple[Any, ...]], fields: Sequence[pa.Field]) -> list[pa.Array]:
+    """Rows as Arrow arrays, one per column; what is not a number is null."""
+    return [
+        pa.array(values, field.type, from_pandas=True)
+        for values, field in zip(zip(*rows, strict=True), fields, strict=True)
+    ]
+
+
+def harmless(cell: object) -> object:
+    """A cell with an apostrophe in front if its text begins like a formula and is not a number."""
+    if isinstance(cell, str) and _FORMULA.match(cell) and not _NUMBER.fullmatch(cell):
+        return f"'{cell}"
+    return cell
+
+
+def harmless_array(column: pa.Array) -> pa.Array:
+    """The same for an Arrow array of any type."""
+    if not pa.types.is_string(column.type):
+        return column
+    if not compute.any(compute.match_substring_regex(column, _FORMULA.pattern)).as_py():
+        return column
+    return pa.array(map(harmless, column.to_pylist()), column.type)
