@@ -10,7 +10,7 @@ from syrupy.assertion import SnapshotAssertion
 
 from campaign import FOUR_AND_EIGHT, Made, document, keep_plan, make
 from iosweep.commands import cli, outcome
-from iosweep.commands.watch.snapshot import Campaign
+from iosweep.commands.watch import WatchedCampaign
 from iosweep.judge import remaining
 from iosweep.store.store import Store
 
@@ -70,7 +70,7 @@ def test_a_damaged_newest_try_is_left_for_every_command(made: Made, harm: str, t
     for _ in range(2):
         found = outcome.of(made.results)
         assert (found.left, found.fails()) == (1, True)
-        assert [one.repetitions_left for one in Campaign(made.results).look().allocations] == [1]
+        assert [one.repetitions_left for one in WatchedCampaign(made.results).read().allocations] == [1]
         [row] = [row for row in made.table() if row["left"]]  # and once the tables are made again
         assert (row["point"], row["repetition"], row["verdict"]) == (point, 1, "missing")
     made.measured(0, 1)

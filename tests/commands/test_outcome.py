@@ -12,8 +12,7 @@ import records
 import results_factory
 from campaign import TEXT, keep_plan, make
 from iosweep.analysis.data import PhaseOutcome
-from iosweep.commands import cli, outcome
-from iosweep.commands.watch import snapshot as watched
+from iosweep.commands import cli, outcome, watch
 from iosweep.files import documents
 from iosweep.plan.model import Plan, read_plan
 from iosweep.store.campaign_documents import Missing, Needs, Refusal
@@ -142,7 +141,7 @@ def test_what_is_left_is_counted_alike_everywhere(place: Path) -> None:
     assert found.reasons["left"][0][:2] == ("SIGTERM", 11)
     assert found.reasons["missing"] == [("no fio", 1, [lacks.id])]
     assert outcome.left(made, store) == 11
-    seen = watched.Campaign(results).look().allocations
+    seen = watch.WatchedCampaign(results).read().allocations
     assert [sum(a.repetitions_left for a in seen), sum(a.repetitions_missing for a in seen)] == [11, 1]
 
 

@@ -15,7 +15,6 @@ from rich.text import Text
 
 import results_factory
 from iosweep.commands import cli, terminal
-from iosweep.commands.safe_console import SafeConsole
 from iosweep.files.documents import Damaged, dump, read
 
 EVIL = "\x1b]0;pwn\x9b\u202e[/x]"
@@ -32,7 +31,7 @@ def test_lines_and_tables_are_escaped_and_nothing_is_taken_for_markup(capsys: py
     table.add_column("x")
     table.add_row(EVIL)
     file = io.StringIO()
-    SafeConsole(file=file, width=200).print(EVIL, Text(EVIL), table)
+    terminal.safe_console(file=file, width=200).print(EVIL, Text(EVIL), table)
     assert file.getvalue().count(SHOWN) == 2  # in the table it is cut to the width that Rich measures
     assert not unsafe(file.getvalue())
     terminal.say(f"a\n{EVIL}")

@@ -39,11 +39,11 @@ def test_a_change_makes_only_what_depends_on_it_again(tmp_path: Path, monkeypatc
         return sources.digest(dag._TABLES_CODE), sources.digest(dag._REPORT_CODE, dag._REPORT_FILES)
 
     made_again = {
-        "results/checks/cpus.py": (True, False),
+        "judge/checks/cpus.py": (True, False),
         "tools/fio/output.py": (True, True),
         "report/page.css": (False, True),
         "report/page.py": (False, True),
-        "commands/watch/screen.py": (False, False),
+        "commands/watch.py": (False, False),
     }
     found = {}
     for changed in made_again:

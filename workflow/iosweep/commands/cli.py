@@ -23,7 +23,7 @@ from iosweep.errors import ExitCode
 COMMANDS = {
     "plan": ("plan", "show what a configuration will measure, and the time and space that takes"),
     "doctor": ("doctor.command", "check this machine, or with --slurm a cluster, before a campaign"),
-    "watch": ("watch.screen", "follow the progress of a campaign"),
+    "watch": ("watch", "follow the progress of a campaign"),
     "show": ("show", "show the results of a campaign"),
     "compare": ("compare", "compare campaigns: what changed, and which figures got worse or better"),
     "history": ("history", "show campaigns of one configuration over time: changes, and what changed then"),

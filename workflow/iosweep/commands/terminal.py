@@ -1,6 +1,7 @@
 """Printing for a person: as wide as the terminal; in a file or a pipe, lines are as long as they are.
 
-Rich is imported late: most commands of the rules print nothing through it.
+Text from stored files cannot drive the terminal: control characters are escaped, and it is not taken for markup. Rich
+is imported late, because most commands of the rules print nothing through it.
 """
 
 from __future__ import annotations
@@ -10,14 +11,15 @@ import sys
 import textwrap
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, TextIO
+from typing import IO, TYPE_CHECKING, TextIO
 
 import msgspec
 
 from iosweep.text import printable_lines
 
 if TYPE_CHECKING:
-    from rich.console import RenderableType
+    from rich.console import Console, ConsoleOptions, RenderableType
+    from rich.segment import Segment
     from rich.table import Table
 
 #: Wider than any line, so that nothing is wrapped.
@@ -39,7 +41,7 @@ def prose(text: str, file: TextIO | None = None) -> None:
 
 
 def say(text: str, file: TextIO | None = None) -> None:
-    """Print lines as they are, with control characters escaped: names and reasons may come from stored files."""
+    """Print lines without wrapping them."""
     print(printable_lines(text), file=file)
 
 
@@ -55,23 +57,36 @@ def to_json(document: object) -> str:
 
 
 def table(*columns: str, right: Collection[str] = (), wrapped: Collection[str] = ()) -> Table:
-    """A table with bold headings and without lines. `right`: columns that are aligned so; `wrapped`: may be wrapped."""
+    """A table with bold headings and without lines. `right`: aligned right; `wrapped`: may be wrapped."""
     from rich.table import Table
 
-    found = Table(box=None, pad_edge=False, header_style="bold")
+    made = Table(box=None, pad_edge=False, header_style="bold")
     for name in columns:
-        found.add_column(name, justify="right" if name in right else "left", no_wrap=name not in wrapped)
-    return found
+        made.add_column(name, justify="right" if name in right else "left", no_wrap=name not in wrapped)
+    return made
 
 
 def facts() -> Table:
-    """A table without headings: names of facts, which are dim, and what is known."""
+    """A table of two columns without headings: dim names, and their values."""
     from rich.table import Table
 
-    found = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, show_header=False)
-    found.add_column(no_wrap=True, style="dim")
-    found.add_column(overflow="fold")
-    return found
+    made = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, show_header=False)
+    made.add_column(no_wrap=True, style="dim")
+    made.add_column(overflow="fold")
+    return made
+
+
+def safe_console(markup: bool = False, width: int | None = None, file: IO[str] | None = None) -> Console:
+    """A console that escapes control characters in all text that it renders. `markup`: text is Rich's markup."""
+    from rich.console import Console
+    from rich.segment import Segment
+
+    class SafeConsole(Console):
+        def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterator[Segment]:
+            for segment in super().render(renderable, options):  # Rich's own control codes stay
+                yield segment if segment.control else Segment(printable_lines(segment.text), segment.style)
+
+    return SafeConsole(markup=markup, width=width, file=file, emoji=False, highlight=False)
 
 
 class Printer:
@@ -81,22 +96,20 @@ class Printer:
     """
 
     def __init__(self, markup: bool = False) -> None:
-        from iosweep.commands.safe_console import SafeConsole
-
-        self._console = SafeConsole(markup=markup)
+        self._console = safe_console(markup)
         if not self._console.is_terminal:
-            self._console = SafeConsole(markup=markup, width=_UNLIMITED)
+            self._console = safe_console(markup, _UNLIMITED)
 
     def excess(self, table: Table) -> int:
         """The number of characters by which a table is wider than the terminal; 0 or less where it fits."""
         whole = self._console.options.update(width=_UNLIMITED)
         return self._console.measure(table, options=whole).maximum - self._console.width
 
-    def print(self, *parts: RenderableType, highlight: bool = False, soft_wrap: bool = False) -> None:
+    def print(self, *parts: RenderableType, soft_wrap: bool = False) -> None:
         """Print lines and tables, one below the other."""
         for part in parts:
             if self._console.is_terminal:
-                self._console.print(part, highlight=highlight, soft_wrap=soft_wrap)
+                self._console.print(part, soft_wrap=soft_wrap)
                 continue
             with self._console.capture() as captured:
                 self._console.print(part, soft_wrap=soft_wrap)
@@ -104,18 +117,13 @@ class Printer:
 
 
 @contextmanager
-def working(what: str) -> Iterator[None]:
-    """Show `what` on stderr until the block ends, if stderr is a terminal. The block must print nothing else."""
+def working(text: str) -> Iterator[None]:
+    """Show a text on stderr until the block ends, if stderr is a terminal. The block must print nothing else."""
     if sys.stderr is None or not sys.stderr.isatty():
         yield
         return
     from rich.console import Console
     from rich.text import Text
 
-    console = Console(stderr=True)
-    if console.is_dumb_terminal:
-        console.print(what, highlight=False, markup=False, soft_wrap=True)
-        yield
-        return
-    with console.status(Text(what, overflow="ellipsis", no_wrap=True)):
+    with Console(stderr=True).status(Text(text, overflow="ellipsis", no_wrap=True)):
         yield
