@@ -17,7 +17,7 @@ import added_tools  # noqa: F401
 from iosweep.commands import plan
 from iosweep.config import sweep_file
 from iosweep.files import safe_paths
-from iosweep.node.cpu_record import Load
+from iosweep.node.load import Load
 from iosweep.plan.expand import make_plan
 from iosweep.plan.launchers import LAUNCHERS
 from iosweep.plan.model import Allocation, Plan, Point

@@ -23,12 +23,12 @@ from msgspec import structs
 import campaigns
 from fidelity import BAND, SWEEP
 from iosweep.commands import plan
-from iosweep.node import collect_facts, pinning, procfs
-from iosweep.node.cpu_record import Looks
+from iosweep.node import pinning, procfs
+from iosweep.node.facts import collect
 from iosweep.node.load import Around
+from iosweep.node.monitor import Watch
 from iosweep.node.process import Completed
-from iosweep.node.sampling import Wanted
-from iosweep.node.watching import Watch
+from iosweep.node.ranks import Looks, Wanted
 from iosweep.plan.launchers import LAUNCHERS
 from iosweep.plan.model import Plan
 from iosweep.programs.find import Program
@@ -111,7 +111,7 @@ class _Blind(Agent):
 def _commands(made: Plan, agent: Agent, mode: pinning.Mode, work: Path) -> Commands:
     """What starts commands, and looks at masks as `mode` says."""
     directory = made.target.directory
-    facts = collect_facts.facts(agent.call(identify.identify, directory), agent.call(identify.space, directory), {})
+    facts = collect(agent.call(identify.identify, directory), agent.call(identify.space, directory), {})
     fio = Program(shutil.which("fio") or "fio", "", "", ())
     started = Commands(agent, LAUNCHERS["direct"], work / "scratch", None, {"fio": fio})
     settings = structs.replace(made.cpus, pinning=mode)

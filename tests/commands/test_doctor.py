@@ -25,8 +25,8 @@ from iosweep.config import sweep_file
 from iosweep.errors import Refused, TargetError, TargetHangs, Unanswered
 from iosweep.findings import Line
 from iosweep.jobs.profile import Profile
-from iosweep.node.node_facts import NodeFacts, ReservedSource
-from iosweep.node.reserved import resolve
+from iosweep.node.cpus import ReservedSource, resolve
+from iosweep.node.facts import NodeFacts
 from iosweep.plan.expand import make_plan
 from iosweep.plan.model import Plan
 from iosweep.run.remote_agent import NodeAnswer

@@ -6,7 +6,7 @@ import pytest
 from syrupy.assertion import SnapshotAssertion
 
 from campaign import document, make, problems
-from iosweep.node import environment, node_facts
+from iosweep.node import environment
 
 #: What a rank, its launcher or a client of a file system does not work without, somewhere.
 _PLAIN = """
@@ -44,7 +44,7 @@ WITHHELD = dict.fromkeys(_NAMES.split(), "x") | {
 
 def test_tools_get_what_they_need_and_no_secret() -> None:
     assert environment.passed(NEEDED | WITHHELD) == NEEDED
-    recorded = dict.fromkeys(node_facts.ENVIRONMENT, "x")
+    recorded = dict.fromkeys(environment.RECORDED, "x")
     assert environment.passed(recorded) == recorded
 
 
@@ -73,12 +73,12 @@ def test_the_configuration_names_variables_and_no_secrets(tmp_path: Path, snapsh
 
 def test_the_environment_that_is_recorded_has_nothing_else(monkeypatch: pytest.MonkeyPatch) -> None:
     secrets = ("AWS_SECRET_ACCESS_KEY", "GITHUB_TOKEN", "PATH_TOKEN", "UCX_TOKEN", "ROMIO_HINTS_KEY", "path", "LD_")
-    for name in node_facts.ENVIRONMENT:
+    for name in environment.RECORDED:
         monkeypatch.setenv(name, f"value of {name}")
     for name in secrets:
         monkeypatch.setenv(name, "hunter2")
-    assert node_facts.environment() == {name: f"value of {name}" for name in node_facts.ENVIRONMENT}
-    for name in node_facts.ENVIRONMENT:
+    assert environment.recorded() == {name: f"value of {name}" for name in environment.RECORDED}
+    for name in environment.RECORDED:
         monkeypatch.delenv(name)
     monkeypatch.setenv("TZ", "")  # set, and empty
-    assert node_facts.environment() == {"TZ": ""}
+    assert environment.recorded() == {"TZ": ""}

@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from iosweep.node.io_counters import Bytes, IoCounters, Mounted, disk, interfaces, mountstats, osc_stats
-from iosweep.node.io_record import Moved
+from iosweep.node.counters import Bytes, IoCounters, Mounted, Moved, disk, interfaces, mountstats, osc_stats
 
 pytestmark = pytest.mark.unit
 

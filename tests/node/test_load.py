@@ -8,12 +8,31 @@ from typing import Any
 import msgspec
 import pytest
 
-from iosweep.node import io_counters, load, monitor, procfs, watching
-from iosweep.node.cgroup import io_limits, quotas, throttled
-from iosweep.node.cpu_record import Bound, Load, MachineCounters, NodeLoad, Other, Throttled
-from iosweep.node.io_counters import IoCounters, Mounted
-from iosweep.node.load import Around, Cpu, Cpus, Look, OnCpu, Ticks, of_nodes, shares
-from iosweep.node.watching import Job, Reader, Watch
+from iosweep.node import counters as io_counters
+from iosweep.node import load, monitor, procfs
+from iosweep.node.counters import IoCounters, Mounted
+from iosweep.node.load import (
+    Around,
+    Bound,
+    Cpu,
+    Cpus,
+    Job,
+    Load,
+    Look,
+    MachineCounters,
+    NodeLoad,
+    OnCpu,
+    Other,
+    Reader,
+    Throttled,
+    Ticks,
+    io_limits,
+    of_nodes,
+    quotas,
+    shares,
+    throttled,
+)
+from iosweep.node.monitor import Watch
 
 STAT = b"""cpu  99 99 99 99 99 99 99 99 0 0
 cpu0 100 10 50 800 20 5 5 10 0 0
@@ -218,12 +237,12 @@ class Proc:
 @pytest.fixture
 def proc(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Proc]:
     monkeypatch.setattr(procfs, "PROC", str(tmp_path))
-    monkeypatch.setattr(watching.os, "getpid", lambda: ME)
-    monkeypatch.setattr(watching.os, "getppid", lambda: RUNNER)
+    monkeypatch.setattr(load.os, "getpid", lambda: ME)
+    monkeypatch.setattr(load.os, "getppid", lambda: RUNNER)
     monkeypatch.setenv("SLURM_JOB_ID", "7")
     yield Proc(tmp_path)
-    watching._strangers.clear()
-    watching._clients.clear()
+    load._strangers.clear()
+    load._clients.clear()
 
 
 def pids(keys: Collection[tuple[str, bytes]]) -> set[int]:
@@ -295,7 +314,7 @@ def test_the_daemon_of_a_fuse_mount_is_known_by_its_mount_point(proc: Proc) -> N
         ("fuse", "/mnt/3", {63}),
         ("fuse", "/mnt/none", {60, 61, 63}),
     ):
-        watching._clients.clear()
+        load._clients.clear()
         assert pids(Reader(Around(fstype, mount)).look().client) == daemons, (fstype, mount)
 
 
@@ -326,11 +345,11 @@ def test_a_node_is_looked_at_from_a_moment_after_the_start_to_the_end(
     proc.add(2, "kthreadd", 0, flags=0x200000)
     for lasts_s, window_s in ((0.19, None), (100.2, 100.0)):
         time = Time(lasts_s)
-        for module in (watching, monitor, io_counters):
+        for module in (load, monitor, io_counters):
             monkeypatch.setattr(module, "time", time)
-        monkeypatch.setattr(watching, "threading", time)
+        monkeypatch.setattr(monitor, "threading", time)
         busy = lambda *_: Cpus(Ticks(round(60 * time.now), 0), round(100 * time.now), 0)  # noqa: B023, E731
-        monkeypatch.setattr(watching, "cpus", busy)
+        monkeypatch.setattr(load, "cpus", busy)
         seen = Watch(Around(), IoCounters(Mounted("/mnt", "0:9", "tmpfs", ""), lambda _: None)).end().load
         assert (seen and (seen.busy, seen.ours, seen.window_s)) == (window_s and (0.6, 0.0, window_s))
 

@@ -9,8 +9,7 @@ from types import MappingProxyType
 from msgspec.structs import replace
 from syrupy.assertion import SnapshotAssertion
 
-from iosweep.node import collect_facts, node_facts
-from iosweep.node.node_facts import NodeFacts
+from iosweep.node.facts import NodeFacts, collect, node_key
 
 TARGET = {"source": "/dev/x", "fstype": "ext4", "mount": "/dev/x on /t type ext4 (rw)", "fsid": "1", "device": 1}
 SPACE = {"used_bytes": 300, "free_bytes": 700, "used_inodes": 5, "free_inodes": 95}
@@ -86,7 +85,7 @@ def server(directory: Path, changes: Mapping[str, str | None] = MappingProxyType
             del kept[name]
             if text is not None:
                 kept[name] = text
-    return collect_facts.facts(TARGET, SPACE, {"fio": ("/usr/bin/fio", "fio-3.36")}, tree(directory, kept))
+    return collect(TARGET, SPACE, {"fio": ("/usr/bin/fio", "fio-3.36")}, tree(directory, kept))
 
 
 def test_facts_of_a_server_have_their_units(tmp_path: Path, snapshot: SnapshotAssertion) -> None:
@@ -104,7 +103,7 @@ def test_facts_of_a_server_have_their_units(tmp_path: Path, snapshot: SnapshotAs
 
 
 def test_what_cannot_be_read_is_not_recorded(tmp_path: Path) -> None:
-    found = collect_facts.facts(TARGET, root=tmp_path).row()
+    found = collect(TARGET, root=tmp_path).row()
     known = {"host", "cpu_model", "fstype", "mount", "read_at"}
     assert {n for n, value in found.items() if value not in (None, [], "")} == known
     assert found["host"] == os.uname().nodename  # never without a name
@@ -116,7 +115,7 @@ def test_another_run_is_the_same_node(tmp_path: Path) -> None:
     changes["node1/meminfo"] = "Node 1 MemTotal: 66000000 kB"
     later = server(tmp_path / "b", changes)
     later = replace(later, target_free_bytes=1, target_free_inodes=1, tools=(), read_at="2030-01-01T00:00:00+01:00")
-    assert node_facts.key(found) == node_facts.key(later)
+    assert node_key(found) == node_key(later)
 
 
 def test_what_tells_nodes_apart(tmp_path: Path) -> None:
@@ -129,5 +128,5 @@ def test_what_tells_nodes_apart(tmp_path: Path) -> None:
         {"status": "Cpus_allowed_list: 0-3"},
     ]
     for number, change in enumerate(changes):
-        assert node_facts.key(server(tmp_path / str(number), change)) != node_facts.key(found), change
-    assert node_facts.key(replace(found, mount="/dev/x on /t type ext4 (rw,sync)")) != node_facts.key(found)
+        assert node_key(server(tmp_path / str(number), change)) != node_key(found), change
+    assert node_key(replace(found, mount="/dev/x on /t type ext4 (rw,sync)")) != node_key(found)

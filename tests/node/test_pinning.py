@@ -8,11 +8,10 @@ import pytest
 from syrupy.assertion import SnapshotAssertion
 
 from iosweep.errors import Conflict
-from iosweep.node.cpu_record import Looks
-from iosweep.node.cpus import NO_CPUS, CpuSet, listed, parse
-from iosweep.node.node_facts import NodeFacts, ReservedSource
+from iosweep.node.cpus import CONFIGURATION, NO_CPUS, CpuSet, ReservedSource, listed, parse, resolve
+from iosweep.node.facts import NodeFacts
 from iosweep.node.pinning import CpuSettings, Pinning, bound, decide, mode
-from iosweep.node.reserved import CONFIGURATION, resolve
+from iosweep.node.ranks import Looks
 from topologies import HYPER_96, INTERLEAVED_64, WEKA_56, Machine, machine
 
 CLIENT = "weka local resources -C client0"

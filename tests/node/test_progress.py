@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from iosweep.node import progress
-from iosweep.node.progress import Progress, of_nodes, rates
+from iosweep.node import ranks
+from iosweep.node.ranks import Progress, of_nodes, rates
 
 MIB = 1 << 20
 
@@ -63,7 +63,7 @@ class Proc:
 
 @pytest.fixture
 def proc(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Proc:
-    monkeypatch.setattr(progress.procfs, "PROC", str(tmp_path))
+    monkeypatch.setattr(ranks.procfs, "PROC", str(tmp_path))
     return Proc(tmp_path)
 
 

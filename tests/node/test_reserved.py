@@ -13,10 +13,8 @@ import pytest
 from syrupy.assertion import SnapshotAssertion
 
 from iosweep.errors import Unanswered
-from iosweep.node import weka
-from iosweep.node.cpus import Topology, listed, parse
-from iosweep.node.reserved import Reserved, overlap
-from iosweep.node.weka import find
+from iosweep.node import cpus
+from iosweep.node.cpus import Reserved, Topology, find, listed, overlap, parse
 from topologies import AWS_192, HYPER_96, INTERLEAVED_64, WEKA_56, Machine, machine, no_weka, silent_weka
 from waiting import PATIENCE_S
 
@@ -66,16 +64,16 @@ def said(found: Reserved) -> list[tuple[str, str | None]]:
 
 
 def test_what_weka_says_of_its_containers() -> None:
-    assert weka.containers(PS) == [("client0", "Running")]
-    assert weka.containers("") == []
-    assert weka.containers("drives0\ncompute0\n") == [("drives0", ""), ("compute0", "")]
+    assert cpus.containers(PS) == [("client0", "Running")]
+    assert cpus.containers("") == []
+    assert cpus.containers("drives0\ncompute0\n") == [("drives0", ""), ("compute0", "")]
     for none in ("", "null", "[]", "{}", '{"nodes": 3}', "Error: no such container"):
         with pytest.raises(ValueError, match=r".+"):
-            weka.resources(CLIENT, none)
+            cpus.resources(CLIENT, none)
     for shared in (resources(24, 25, dedicate=False), resources(24, 25, mode="NONE")):
-        assert [source.cpus for source in weka.resources(CLIENT, shared)] == [""]
+        assert [source.cpus for source in cpus.resources(CLIENT, shared)] == [""]
     # which cores WEKA chooses itself is not known
-    assert [source.cpus for source in weka.resources(CLIENT, resources(24, AUTOMATIC, AUTOMATIC))] == ["24", None]
+    assert [source.cpus for source in cpus.resources(CLIENT, resources(24, AUTOMATIC, AUTOMATIC))] == ["24", None]
 
 
 #: Options of a mount, and the CPUs that they name: "" reserves none, None does not tell.
@@ -90,12 +88,12 @@ OPTIONS = {
 
 
 def test_what_the_options_of_a_mount_say(tmp_path: Path) -> None:
-    for options, cpus in OPTIONS.items():
+    for options, named in OPTIONS.items():
         line = f"backend0/default /mnt/my\\040weka wekafs {options} 0 0\n"
-        [source] = weka.mounts(line + line.replace("my", "other") + "x /core=1 ext4 rw,core=1 0 0\n")
+        [source] = cpus.mounts(line + line.replace("my", "other") + "x /core=1 ext4 rw,core=1 0 0\n")
         assert source.source == "/proc/mounts /mnt/my\\040weka and 1 more"
-        assert source.cpus == cpus, options
-        if cpus == "":
+        assert source.cpus == named, options
+        if named == "":
             for ask in (no_weka, silent_weka, weka_with(client0=resources(24, mode="NONE"))):
                 assert find(node(tmp_path, mounts=options), None, tmp_path, ask).listed == "", (options, ask)
 
@@ -229,7 +227,7 @@ def test_the_command_of_weka_is_asked_within_a_deadline(tmp_path: Path, monkeypa
     monkeypatch.setenv("SLURM_JWT", "x")
     monkeypatch.setenv("PATH", str(tmp_path))
     assert find(topology, None, tmp_path).sources == ()
-    monkeypatch.setattr(weka, "DEADLINE_S", PATIENCE_S)
+    monkeypatch.setattr(cpus, "DEADLINE_S", PATIENCE_S)
     monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}/usr/bin:/bin")
     standin(
         f"case \"$SLURM_JWT$*\" in 'local ps') echo 'client0 Running';;\n"
@@ -237,7 +235,7 @@ def test_the_command_of_weka_is_asked_within_a_deadline(tmp_path: Path, monkeypa
     )
     assert find(topology, None, tmp_path).cpus == {1}
     with pytest.raises(Unanswered, match="exit code 1, why"):
-        weka.ask_weka(["weka", "x"])
+        cpus.ask_weka(["weka", "x"])
     standin("exec sleep 600")
-    monkeypatch.setattr(weka, "DEADLINE_S", 0.2)
+    monkeypatch.setattr(cpus, "DEADLINE_S", 0.2)
     assert find(node(tmp_path, mounts="rw"), None, tmp_path).cpus is None

@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 
-from iosweep.node import sampling
+from iosweep.node import ranks
 from iosweep.node.cpus import CpuSet, listed, parse
-from iosweep.node.sampling import Sampler, Wanted
+from iosweep.node.ranks import Sampler, Wanted
 from records import plain
 from waiting import wait_for
 
@@ -87,10 +87,10 @@ class World:
     def sampled(self, wanted: Wanted, silent_s: float = 0.0) -> dict[str, Any]:
         """What the Sampler says at the end."""
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(sampling, "procfs", self)
-            patch.setattr(sampling, "time", SimpleNamespace(monotonic=self.clock, thread_time=self.clock))
-            patch.setattr(sampling, "threading", SimpleNamespace(Event=lambda: self, Thread=Immediately))
-            patch.setattr(sampling, "random", random.Random(1))
+            patch.setattr(ranks, "procfs", self)
+            patch.setattr(ranks, "time", SimpleNamespace(monotonic=self.clock, thread_time=self.clock))
+            patch.setattr(ranks, "threading", SimpleNamespace(Event=lambda: self, Thread=Immediately))
+            patch.setattr(ranks, "random", random.Random(1))
             patch.setattr(os, "sched_getaffinity", self.affinity)
             sampler = Sampler(wanted, self.among)
             self.now = max(self.now, self.lasts_s)

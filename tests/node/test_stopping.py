@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 import pytest
 
-from iosweep.node.stopping import STOPPING, Stopped, stoppable
+from iosweep.node.process import STOPPING, Stopped, stoppable
 from waiting import PATIENCE_S
 
 

@@ -11,10 +11,10 @@ import pytest
 
 import local_srun
 from held_job import Held
-from iosweep.node.cpu_record import Load, MachineCounters, NodeLoad
-from iosweep.node.io_record import Moved
+from iosweep.node.counters import Moved
+from iosweep.node.load import Load, MachineCounters, NodeLoad
+from iosweep.node.monitor import Watched
 from iosweep.node.process import Completed
-from iosweep.node.watching import Watched
 from iosweep.plan.launchers import LAUNCHERS, SLURM_LAUNCHERS
 from iosweep.programs.find import Program
 from iosweep.run import remote_agent

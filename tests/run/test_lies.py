@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import pytest
 
 import scripted
-from iosweep.node.cpu_record import Bound, Throttled
+from iosweep.node.load import Bound, Throttled
 from machine import Scripted
 
 READS: dict[str, Any] = {

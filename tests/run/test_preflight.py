@@ -8,7 +8,7 @@ import pytest
 
 from held_job import Held
 from iosweep.errors import ExitCode
-from iosweep.node.node_facts import NodeFacts
+from iosweep.node.facts import NodeFacts
 from iosweep.plan.launchers import SLURM_LAUNCHERS
 from iosweep.store.campaign_documents import Needs, Refusal
 from iosweep.target import lock

@@ -15,9 +15,9 @@ import scripted
 from campaign import MANY_FILES, SWEEP
 from iosweep.causes import AGENT_ENDED
 from iosweep.errors import ExitCode, TargetError
-from iosweep.node import node_facts, process
-from iosweep.node.node_facts import NodeFacts
-from iosweep.node.stopping import Stopped
+from iosweep.node import environment, process
+from iosweep.node.facts import NodeFacts
+from iosweep.node.process import Stopped
 from iosweep.plan.model import seed_of
 from iosweep.store.campaign_documents import DataSet, Refusal
 from machine import Scripted
@@ -78,7 +78,7 @@ def test_a_record_says_what_was_run_and_a_row_what_it_did(done: Scripted) -> Non
     record = next(record for result, record in plain_records_of(done.store, point.id) if result.repetition == 2)
     assert (record["tool"]["path"], record["tool"]["version"]) == (program, "fio-3.33")
     assert record["target"]["directory"] == str(done.target)
-    assert set(record["environment"]) <= set(node_facts.ENVIRONMENT)
+    assert set(record["environment"]) <= set(environment.RECORDED)
     assert record["node"] in done.store.documents(NodeFacts)
     assert [run["phase"] for run in record["phases"]] == ["seq_write", "rand_read"]
     for run in record["phases"]:

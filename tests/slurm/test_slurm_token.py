@@ -12,7 +12,7 @@ import pytest
 
 import scripted
 from held_job import Held
-from iosweep.node import environment, process
+from iosweep.node import environment
 from iosweep.target.agent import Agent
 from two_nodes import TWO, Job
 
@@ -48,7 +48,7 @@ def test_the_token_stays_with_us_and_is_not_handed_to_tools(monkeypatch: pytest.
     monkeypatch.setattr(os, "environ", dict.fromkeys(names, "x"))
     environment.reduce(["ASKED_FOR"])
     assert list(os.environ) == ["SLURM_JWT", "SLURM_CONF", "ASKED_FOR"]
-    assert "SLURM_JWT" not in process.without_token()
+    assert "SLURM_JWT" not in environment.without_token()
 
 
 @pytest.mark.local

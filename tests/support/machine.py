@@ -26,12 +26,11 @@ from campaign import SWEEP, Allocation
 from iosweep.commands import cli
 from iosweep.files import safe_paths
 from iosweep.node import process
-from iosweep.node.cpu_record import Looks, MachineCounters, NodeLoad, Processes
+from iosweep.node.counters import Moved
 from iosweep.node.cpus import listed
-from iosweep.node.io_record import Moved
-from iosweep.node.load import Around
-from iosweep.node.sampling import Wanted
-from iosweep.node.watching import Watched
+from iosweep.node.load import Around, MachineCounters, NodeLoad
+from iosweep.node.monitor import Watched
+from iosweep.node.ranks import Looks, Processes, Wanted
 from iosweep.plan import launchers
 from iosweep.plan.launchers import Mpiexec, Obstacle
 from iosweep.programs import builds, find

@@ -15,7 +15,7 @@ import msgspec
 from iosweep import histogram
 from iosweep.files.fields import Part
 from iosweep.histogram import Histogram
-from iosweep.node.node_facts import NodeFacts
+from iosweep.node.facts import NodeFacts
 from iosweep.series import Series
 from iosweep.store.campaign_documents import Build
 from iosweep.tables import merged_tables

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from iosweep.errors import AllocationError, ExitCode, MeasuredElsewhere, Refused
 from iosweep.files.logged import ENDED, opened
-from iosweep.node.stopping import Stopped
+from iosweep.node.process import Stopped
 from iosweep.plan.launchers import launchers
 from iosweep.plan.model import read_plan
 from iosweep.run import allocation, outcome

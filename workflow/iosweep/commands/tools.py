@@ -11,8 +11,7 @@ from pathlib import Path
 from iosweep.commands import campaigns
 from iosweep.config import sweep_file
 from iosweep.errors import BuildError, Obstacle, Refused, Unusable
-from iosweep.node.process import adopt_orphans
-from iosweep.node.stopping import Stopped, stoppable
+from iosweep.node.process import Stopped, adopt_orphans, stoppable
 from iosweep.plan import launchers
 from iosweep.plan.expand import make_plan
 from iosweep.programs import builds, spack, spack_environment

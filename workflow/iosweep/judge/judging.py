@@ -30,7 +30,7 @@ from iosweep.judge.reasons import REASONS, chained
 from iosweep.judge.remaining import measures
 from iosweep.judge.statistics import Interval
 from iosweep.node import monitor
-from iosweep.node.cpu_record import CpuRecord
+from iosweep.node.pinning import CpuRecord
 from iosweep.own_rate import OwnRate
 from iosweep.plan.model import Plan, Point
 from iosweep.series import Series

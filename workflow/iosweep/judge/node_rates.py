@@ -9,7 +9,7 @@ from statistics import fmean, median
 from typing import NamedTuple
 
 from iosweep.judge.series import summed
-from iosweep.node import progress
+from iosweep.node import ranks
 from iosweep.own_rate import OwnRate
 from iosweep.tools import Evidence, Parsed
 
@@ -72,7 +72,7 @@ def rates_of_run(parsed: Parsed, streams: Mapping[str, bytes], hosts: Sequence[s
     """
     known = parsed.evidence.own_rates
     if not known:
-        return _counted(parsed, progress.rates(streams.get("progress", b"")), hosts)
+        return _counted(parsed, ranks.rates(streams.get("progress", b"")), hosts)
     if len(hosts) < 2 or any(one.host or one.worker is None for one in known) or len(known) % len(hosts):
         return known
     per_node = len(known) // len(hosts)

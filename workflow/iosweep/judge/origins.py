@@ -8,8 +8,8 @@ from functools import lru_cache
 import msgspec
 from msgspec.structs import replace
 
-from iosweep.node.cpu_record import NodesCpus
 from iosweep.node.cpus import listed, parse
+from iosweep.node.pinning import NodesCpus
 from iosweep.plan.model import Point
 from iosweep.store.record import Record
 

@@ -1,18 +1,18 @@
 """One machine: its CPUs, what a file system reserves of them, where ranks are placed, its facts, processes and load.
 
-CPU pinning, in the order in which it is decided:
+| module | what it does |
+|---|---|
+| cpus.py | sets of CPUs and their notation; the topology; which CPUs WEKA or the configuration reserves |
+| facts.py | what a record keeps of a node, and how it is read |
+| pinning.py | `pinning` and `cpus` of a campaign -> the CPU of each rank or worker, or Conflict |
+| environment.py | the variables that tools get |
+| process.py | starting and ending programs; stopping cleanly |
+| monitor.py | watches a node while a command runs: with ranks.py, load.py, counters.py, and once a second by itself |
+| ranks.py | the masks of every thread of ranks and workers, and the bytes that MPI ranks moved |
+| load.py | who used the CPUs; CPU quotas |
+| counters.py | the bytes that devices, clients and networks moved |
+| fs_types.py | what is known of types of file systems |
+| procfs.py | processes and small files of the kernel |
 
-    cpus             sets of CPUs and their notation; the topology of cores, sockets and NUMA nodes
-    weka             which CPUs WEKA keeps here, from its command, its mounts and its cgroups
-    reserved         the reserved CPUs of a node from all sources; whether a job may use them
-    pinning          what a campaign asks for (`pinning`, `cpus`) -> the CPU of each rank or worker, or Conflict
-    sampling         the masks of every thread, read while a tool runs
-    (results/checks/cpus judges these masks; report/cpus shows them)
-
-While a tool runs: watching (one class for all agents), sampling, load (who used the CPUs), cgroup (CPU quotas),
-monitor (the node once a second), progress (what each MPI rank had moved), io_counters (the bytes that were moved);
-cpu_record and io_record are what a result keeps of it.
-
-Other facts: node_facts (what a result keeps of a node), collect_facts (reads it), environment, fs_types (what is known
-of types of file systems), process and stopping (starting and ending programs), procfs (processes, small files).
+Masks that were read while a tool ran are judged in judge/checks/cpus.py, and drawn in report/cpus.py.
 """

@@ -1,19 +1,29 @@
-"""Sets of CPUs, and the topology of a node. Pure, except Topology.read.
+"""The CPUs of a node: sets and their notation, the topology, and which of them a file system's client reserves.
 
-CPUs are named by the kernel's numbers (hwloc's P#), as WEKA and taskset take them. Slurm's
-CpuSpecList counts in another order, hwloc's L#.
+CPUs are named by the kernel's numbers (hwloc's P#), as WEKA and taskset take them. Slurm's CpuSpecList counts in
+another order, hwloc's L#. Sources of reserved CPUs: WEKA itself (its command, its mounts, its cgroups), and the
+configuration for any other file system. Only `Topology.read` and `find` read the node; the rest is pure.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping
+import shutil
+import subprocess
+import time
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
+import msgspec
+
+from iosweep.errors import Unanswered
+from iosweep.files.fields import Part
+from iosweep.node.environment import without_token
 from iosweep.node.procfs import text
-from iosweep.text import shortened
+from iosweep.text import printable, shortened, some
 
 CpuSet = frozenset[int]
 NO_CPUS: CpuSet = frozenset()
@@ -144,3 +154,336 @@ class Topology:
 def _of_stat(stat: str) -> CpuSet:
     """The CPUs of which /proc/stat counts the time: those online."""
     return frozenset(int(number) for number in re.findall(r"^cpu(\d+) ", stat, re.MULTILINE))
+
+
+class ReservedSource(Part, frozen=True):
+    """What one source says of CPUs that a file system's client keeps. cpus: empty: none; None: not known which."""
+
+    source: str
+    cpus: str | None = None
+    says: str = ""
+
+
+CONFIGURATION = "the configuration (cpus.reserved)"
+#: The first words of sources that WEKA's command has answered for.
+_WEKA = "weka local"
+#: The first words of what is said of a source that could not be asked.
+FAILED = "cannot be asked: "
+
+
+@dataclass(frozen=True)
+class Reserved:
+    """The reserved CPUs of a node. `cpus`: with siblings; None if some are reserved and it is not known which."""
+
+    topology: Topology
+    sources: tuple[ReservedSource, ...]
+    cpus: CpuSet | None
+
+    @property
+    def listed(self) -> str | None:
+        """`cpus` as it is stored."""
+        return None if self.cpus is None else listed(self.cpus)
+
+    @property
+    def configured(self) -> CpuSet | None:
+        """The CPUs that the configuration names, with siblings; None if the key is not set."""
+        given = next((one for one in self.sources if one.source == CONFIGURATION), None)
+        return None if given is None else self._here([given])
+
+    @property
+    def found(self) -> CpuSet:
+        """The CPUs that sources on the node name, with siblings."""
+        return self._here(self._on_node)
+
+    @property
+    def why(self) -> str:
+        """Which sources keep CPUs without naming them, or could not be asked; empty if all are known."""
+        unclear = [one for one in self._on_node if one.cpus is None or one.says.startswith(FAILED)]
+        return _said(unclear) if self.cpus is None else ""
+
+    @property
+    def unasked(self) -> str:
+        """Which sources could not be asked, and why; empty if all answered."""
+        return _said([one for one in self.sources if one.says.startswith(FAILED)])
+
+    @property
+    def problems(self) -> tuple[str, ...]:
+        """One sentence for each source that names CPUs which another one does not, or which this node does not have."""
+        return tuple(dict.fromkeys((*self._absent(), *self._disagreements())))
+
+    @property
+    def counting(self) -> tuple[ReservedSource, ...]:
+        """The sources that name CPUs in `cpus`, or do not say which they keep."""
+        return tuple(one for one in self.sources if one.cpus is None or self._here([one]) & (self.cpus or NO_CPUS))
+
+    def owners(self, cpus: Collection[int]) -> str:
+        """Which sources on the node name some of these CPUs, and what they say of them."""
+        return _said([one for one in self._on_node if self._here([one]) & set(cpus)]) or CONFIGURATION
+
+    @property
+    def _on_node(self) -> list[ReservedSource]:
+        return [one for one in self.sources if one.source != CONFIGURATION]
+
+    def _here(self, sources: Iterable[ReservedSource]) -> CpuSet:
+        """What sources name, with siblings, and only CPUs that this node has."""
+        whole = self.topology.with_siblings(NO_CPUS.union(*(parse(one.cpus or "") for one in sources)))
+        return whole & self.topology.cpus if self.topology.cpus else whole
+
+    def _absent(self) -> Iterator[str]:
+        for one in self.sources:
+            if self.topology.cpus and (absent := parse(one.cpus or "") - self.topology.cpus):
+                yield f"{one.source} names {named(absent)}, and this node has {listed(self.topology.cpus)}"
+
+    def _disagreements(self) -> Iterator[str]:
+        asked = [one for one in self._on_node if one.source.startswith(_WEKA)]
+        if asked and all(one.cpus is not None and not one.says.startswith(FAILED) for one in asked):
+            for one in self._on_node:
+                if more := self._here([one]) - self._here(asked):
+                    yield f"{one.source} names {named(more)}, which WEKA itself does not"
+        if self.configured is not None and (more := self.found - self.configured):
+            yield f"{CONFIGURATION} leaves out {named(more)} ({self.owners(more)})"
+
+
+def _said(sources: Sequence[ReservedSource]) -> str:
+    return "; ".join(f"{one.source}: {one.says}" for one in sources)
+
+
+def resolve(topology: Topology, sources: Iterable[ReservedSource], configured: str | None = None) -> Reserved:
+    """The configured CPUs (the key cpus.reserved) if there are any, else the union of all sources; with siblings.
+
+    A source that does not say which CPUs it keeps is covered by one of another kind that names some.
+    """
+    every = list(sources)
+    if configured is not None:
+        every.append(ReservedSource(CONFIGURATION, listed(parse(configured)), f'"{configured}"'))
+    found = Reserved(topology, tuple(every), NO_CPUS)
+    if found.configured is not None:
+        return Reserved(topology, found.sources, found.configured)
+    naming = {_kind(one) for one in every if one.cpus}
+    clear = all(one.cpus is not None or naming - {_kind(one)} for one in every)
+    return Reserved(topology, found.sources, found.found if clear else None)
+
+
+def _kind(one: ReservedSource) -> str:
+    """`weka`, `/proc/mounts`, or a cgroup."""
+    return one.source.partition(" ")[0]
+
+
+@dataclass(frozen=True)
+class Overlap:
+    """A problem of the CPUs that a job may use on a node. `change`: what to do.
+
+    fatal: ranks cannot be bound, or (`pinning: strict`) must not be.
+    """
+
+    seen: str
+    change: str
+    fatal: bool
+
+    def __str__(self) -> str:
+        return f"{self.seen}; {self.change}"
+
+
+def overlap(allowed: Collection[int], found: Reserved, slurm: bool = True, strict: bool = False) -> Overlap | None:
+    """Compare the CPUs that a job may use on a node with the reserved ones; None if there is no problem.
+
+    Reserved CPUs that the job may use are avoided by the masks of ranks, unless the configuration leaves them out, or
+    `strict`.
+    """
+    may = frozenset(allowed)
+    if found.cpus is None:
+        seen = f"CPUs are reserved, and it is not known which ({found.why or 'the node was not looked at'})"
+        return Overlap(seen, 'name them with cpus.reserved ("" if there are none)', fatal=True)
+    exposed = (found.found - (found.configured or NO_CPUS)) & may
+    are = "is" if len(exposed) == 1 else "are"
+    seen = f"this job may use {named(exposed)}, which {are} reserved ({found.owners(exposed)})"
+    name = f'name all reserved CPUs with cpus.reserved: "{listed(found.found | (found.configured or NO_CPUS))}"'
+    if exposed and found.configured is not None:
+        return Overlap(f"{seen}, and {CONFIGURATION} leaves that out", name, fatal=True)
+    keep_off = [slurm_conf(found.topology, found.found)] if slurm else []
+    if exposed and strict:
+        change = "; or ".join([*keep_off, name, "set `pinning: enforce`"])
+        return Overlap(f"{seen}; `pinning: strict` refuses that", change, fatal=True)
+    if not may - found.cpus:
+        seen = f"no usable CPU is left: the job may use {named(may)}, and all are reserved ({found.owners(may)})"
+        return Overlap(seen, "give the job other CPUs, or correct cpus.reserved", fatal=True)
+    if not exposed:
+        return None
+    return Overlap(f"{seen}; ranks and workers are kept off by their masks", "".join(keep_off) or name, fatal=False)
+
+
+def slurm_conf(topology: Topology, cpus: CpuSet) -> str:
+    """What to write in slurm.conf to keep jobs off CPUs."""
+    numbers = f"CpuSpecList={listed(topology.to_slurm(cpus))} on the node's line of slurm.conf (in Slurm's numbering)"
+    return f"to keep all jobs off, write {numbers}, with TaskPlugin=task/affinity,task/cgroup and ConstrainCores=yes"
+
+
+#: The core id of a core that WEKA chooses itself.
+_AUTOMATIC = 4294967295
+#: Deadline of one question to WEKA; after it no further question is asked.
+DEADLINE_S = 5.0
+#: Names of protocol containers; they own no core and have no such resources.
+_PROTOCOLS = re.compile(r"(ganesha|samba|smb|smbw|s3|envoy|nfs|nfsw|dataserv)\d*$")
+
+Ask = Callable[[Sequence[str]], str]
+
+
+def find(topology: Topology, configured: str | None, root: Path = Path("/"), ask: Ask | None = None) -> Reserved:
+    """The reserved CPUs of this node. `configured`: the key `cpus.reserved`.
+
+    `ask` runs a command of WEKA's and returns its output; it raises Unanswered, or FileNotFoundError without WEKA.
+    """
+    mounted = mounts(text(root / "proc/mounts") or "")
+    confined = cgroups(root, topology.cpus)
+    try:
+        asked = _ask_weka(ask or ask_weka)
+    except FileNotFoundError:
+        asked = []
+    except Unanswered as error:
+        unmounted = re.search(r"^wekafs", text(root / "proc/modules") or "", re.MULTILINE) and not mounted
+        asked = [_unasked("weka local ps", None if unmounted else "", error)]
+    else:  # what a mount does not say, WEKA has said
+        mounted = [one for one in mounted if one.cpus is not None]
+    return resolve(topology, [*asked, *mounted, *confined], configured)
+
+
+def _ask_weka(ask: Ask) -> list[ReservedSource]:
+    """The CPUs of its containers. Raises what `ask` raises if the containers cannot be listed."""
+    end = time.monotonic() + DEADLINE_S
+
+    def asked(*words: str) -> str:
+        if time.monotonic() > end:
+            raise Unanswered(f"WEKA took more than {DEADLINE_S:g} s")
+        return ask(["weka", "local", *words])
+
+    found = containers(asked("ps"))
+    sources = [] if found else [ReservedSource("weka local ps", "", "no container is here")]
+    for container, state in found:
+        name, words = f"weka local resources -C {container}", ("resources", "-C", container, "--stable")
+        if _PROTOCOLS.match(container):
+            continue
+        if state.lower() == "stopped":
+            sources.append(ReservedSource(name, "", "the container is stopped: reserves none"))
+            continue
+        try:
+            sources += resources(name, asked(*words, "-J"))
+        except (Unanswered, ValueError) as error:
+            sources.append(_unasked(name, None, error))
+    return sources
+
+
+def _unasked(name: str, cpus: str | None, error: Exception) -> ReservedSource:
+    return ReservedSource(name, cpus, f"{FAILED}{error}")
+
+
+def ask_weka(argv: Sequence[str]) -> str:
+    """The output of a command of WEKA's. Raises Unanswered, FileNotFoundError."""
+    if not shutil.which(argv[0]):
+        raise FileNotFoundError(argv[0])
+    try:
+        done = subprocess.run(
+            list(argv),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=DEADLINE_S,
+            check=False,
+            env={**without_token(), "LC_ALL": "C"},
+        )
+    except subprocess.TimeoutExpired:
+        raise Unanswered(f"no answer within {DEADLINE_S:g} s") from None
+    except OSError as error:
+        raise Unanswered(str(error.strerror)) from None
+    if done.returncode:
+        reason = next((line.strip() for line in (done.stderr + done.stdout).splitlines() if line.strip()), "no reason")
+        raise Unanswered(f"exit code {done.returncode}, {printable(reason)[:200]}")
+    return done.stdout
+
+
+def containers(text: str) -> list[tuple[str, str]]:
+    """The output of `weka local ps` -> name and state of each container (`client0`, `Running`)."""
+    rows = [line.split() for line in text.splitlines() if line.strip()]
+    return [(printable(row[0]), row[1] if row[1:] else "") for row in rows if row[0] not in ("CONTAINER", "NAME")]
+
+
+def resources(name: str, text: str) -> list[ReservedSource]:
+    """The output of `weka local resources -C <container> --stable -J`. Raises ValueError."""
+    document = msgspec.json.decode(text)
+    nodes = document.get("nodes") if isinstance(document, dict) else None
+    if not isinstance(nodes, dict):
+        raise ValueError("its resources have no `nodes`")
+    fixed, automatic, shared = Counter[str](), Counter[str](), Counter[str]()
+    cores = set()
+    for node in nodes.values():
+        roles = "+".join(str(role) for role in node.get("roles") or ()) or "?"
+        core = int(node.get("core_id", _AUTOMATIC))
+        dedicated = node.get("dedicate_core", roles != "MANAGEMENT")
+        if not dedicated or str(node.get("dedicated_mode") or "FULL").upper() == "NONE":
+            shared[roles] += roles != "MANAGEMENT"
+        elif core == _AUTOMATIC:
+            automatic[roles] += 1
+        else:
+            fixed[roles] += 1
+            cores.add(core)
+    sources = []
+    if fixed:
+        sources.append(ReservedSource(name, listed(cores), f"{_counted(fixed)}, dedicated"))
+    if automatic:
+        says = f"{_counted(automatic)}, dedicated, which WEKA chooses itself (automatic)"
+        sources.append(ReservedSource(name, None, says))
+    if not sources:
+        says = f"{_counted(shared)}, not dedicated" if shared.total() else "no core of its own"
+        sources.append(ReservedSource(name, "", f"{says}: reserves none"))
+    return sources
+
+
+def _counted(roles: Counter[str]) -> str:
+    """`4 FRONTEND cores`, `1 COMPUTE and 2 DRIVES cores`"""
+    counts = " and ".join(f"{count} {role}" for role, count in sorted(roles.items()) if count)
+    return f"{counts} core{'s' if roles.total() > 1 else ''}"
+
+
+def mounts(text: str) -> list[ReservedSource]:
+    """What WEKA's lines of /proc/mounts say of CPUs, those that say the same together."""
+    found: dict[tuple[str | None, str], list[str]] = {}
+    for line in text.splitlines():
+        if len(words := line.split(" ")) >= 4 and words[2] == "wekafs":
+            found.setdefault(_of_options(words[3]), []).append(printable(words[1]))
+    return [ReservedSource(f"/proc/mounts {some(where, 1)}", *said) for said, where in found.items()]
+
+
+def _of_options(options: str) -> tuple[str | None, str]:
+    """The CPUs that mount options name, None where they do not, and the options."""
+    pairs = [(name, value) for name, _, value in (one.partition("=") for one in options.split(","))]
+    given = dict(pairs)
+    for name, value in (("net", "udp"), ("dedicated_mode", "none"), ("num_cores", "0")):
+        if given.get(name, "").lower() == value:
+            return "", f"{name}={value}: reserves none"
+    cores = [value for name, value in pairs if name == "core"]
+    if cores and all(value.isdecimal() for value in cores):
+        return listed(map(int, cores)), ",".join(f"core={value}" for value in cores)
+    if "num_cores" in given:
+        return None, f"num_cores={given['num_cores']}, and not which"
+    return None, "does not say which cores, or that it owns none (net=udp)"
+
+
+def cgroups(root: Path, online: CpuSet) -> list[ReservedSource]:
+    """The CPUs that cgroups (v1 or v2) confine WEKA to."""
+    top = root / "sys/fs/cgroup"
+    found: dict[Path, ReservedSource] = {}
+    for folder in (top / "cpuset", top, top / "unified", top / "system.slice", top / "unified/system.slice"):
+        for group in (g for pattern in ("weka*", "weka*/*") for g in sorted(folder.glob(pattern)) if g.is_dir()):
+            cpus = parsed(_cpuset(group))
+            if cpus and group not in found and not (online and cpus >= online):  # else it confines nothing
+                own = listed(cpus)
+                found[group] = ReservedSource(f"/{group.relative_to(root)}", own, f"its cpuset is {own}")
+    return list(found.values())
+
+
+def _cpuset(group: Path) -> str | None:
+    """The CPUs of a cgroup; None where it has no set of its own: what is effective then is its parent's."""
+    if text(group / "cpuset.cpus") == "":
+        return None
+    names = ("cpuset.cpus.effective", "cpuset.effective_cpus", "cpuset.cpus")
+    return next(filter(None, (text(group / name) for name in names)), None)

@@ -1,4 +1,4 @@
-"""The environment of tools: only variables that tools, MPI, networks and Slurm need.
+"""The environment of tools, and what a record keeps of it: only variables that tools, MPI, networks and Slurm need.
 
 What a tool does not have it cannot print, and what it prints is stored. A list of secrets can never be complete, so
 this is a list of what is passed; `tools.variables` of the configuration adds to it. Pure, but for `reduce`.
@@ -10,7 +10,10 @@ import os
 import re
 from collections.abc import Collection, Mapping
 
-from iosweep.node.process import TOKEN
+from iosweep.text import printable
+
+#: What Slurm's commands authenticate with where a site uses auth/jwt: needed by those that we run, withheld from tools.
+TOKEN = "SLURM_JWT"  # noqa: S105 - its name
 
 #: Passed by their names.
 NAMES = frozenset(
@@ -106,3 +109,28 @@ def reduce(more: Collection[str] = ()) -> None:
     kept = passed(os.environ, more)
     for name in set(os.environ) - set(kept) - {TOKEN}:
         del os.environ[name]
+
+
+#: Variables that may change what a tool does, MPI's choice of network and MPI-IO's hints among them. Nothing else is
+#: stored, and nothing by its prefix: an environment holds secrets.
+RECORDED = (
+    *("PATH", "LANG", "LC_ALL", "LD_LIBRARY_PATH", "LD_PRELOAD", "OMP_NUM_THREADS", "TZ"),
+    *("HWLOC_COMPONENTS", "FI_PROVIDER", "HYDRA_IFACE", "UCX_NET_DEVICES", "UCX_TLS"),
+    *("MPICH_MPIIO_HINTS", "ROMIO_FSTYPE_FORCE", "ROMIO_HINTS"),
+)
+
+
+def recorded() -> dict[str, str]:
+    """The allow-listed variables that are set."""
+    return {name: printable(os.environ[name]) for name in RECORDED if name in os.environ}
+
+
+def keep_hwloc_still() -> None:
+    """Have MPI libraries learn what the CPUs are like without binding themselves to one after the other, as hwloc does
+    while MPI starts: to those, too, that a file system keeps for itself. What the site has set stays."""
+    os.environ.setdefault("HWLOC_COMPONENTS", "-x86")
+
+
+def without_token() -> dict[str, str]:
+    """Our environment as a tool gets it."""
+    return {name: value for name, value in os.environ.items() if name != TOKEN}

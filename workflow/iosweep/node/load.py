@@ -6,23 +6,140 @@ threads, which work for everybody, and of the target's client. What is left belo
 of others would miss what ends between two looks, and all that /proc hides (hidepid, PID namespaces).
 
 CPUs that ranks or workers are bound to are judged by themselves as well, each by what it was busy with while these
-lived: of 128 CPUs another process uses 0.8 %, and halves the worker whose CPU that is. Pure; watching.py looks.
+lived: of 128 CPUs another process uses 0.8 %, and halves the worker whose CPU that is.
 """
 
 from __future__ import annotations
 
+import contextlib
+import os
 import re
+import time
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
+from pathlib import Path
 from typing import NamedTuple
 
 from msgspec import structs
 
-from iosweep.node.cpu_record import Bound, Load, MachineCounters, NodeLoad, Other
-from iosweep.node.cpus import NO_CPUS, CpuSet, listed
-from iosweep.node.node_facts import NodeFacts
+from iosweep.files.fields import Count, Number, Part, Seconds
+from iosweep.node import fs_types, procfs
+from iosweep.node.cpus import NO_CPUS, CpuSet, listed, parsed
+from iosweep.node.facts import NodeFacts
+
+
+class Other(Part, frozen=True):
+    """Processes of others: their name, the user of that which used most, and their share of the same CPU time."""
+
+    name: str
+    user: str
+    share: Number
+
+
+class Throttled(Part, frozen=True):
+    """What the CPU quota of a control group did: periods in which something ran, those in which it stopped that, and
+    for how long on all CPUs together."""
+
+    periods: Count
+    stopped: Count
+    stopped_s: Seconds
+    host: str = ""
+
+
+class Bound(Part, frozen=True):
+    """CPUs that ranks or workers were bound to, as a list, and the share of their time that others used."""
+
+    cpus: str
+    other: Number
+    host: str = ""
+    top: tuple[Other, ...] = ()
+
+
+class Load(Part, frozen=True, kw_only=True):
+    """Shares of the CPU time of all CPUs that are not reserved, the largest of any node.
+
+    other: neither the tool, iosweep, the kernel's threads nor the target's client; client: None where its processes
+    were not found; steal: withheld by the hypervisor; user_only: the kernel's threads could not be seen, and others
+    count in user mode only; unknown: what may then be the kernel's threads or others in kernel mode; window_s: the time
+    that was covered; host: where others used most; top: those of others that used most there; bound: the CPUs with a
+    rank or worker of which others used most, None where that is not known; throttled: by the CPU
+    quota that stopped longest on any node, None where control groups could not be read; unread: hosts without a load.
+    """
+
+    other: Number
+    steal: Number
+    client: Number | None = 0.0
+    user_only: bool = False
+    unknown: Number = 0.0
+    window_s: Seconds = 0.0
+    host: str = ""
+    top: tuple[Other, ...] = ()
+    bound: Bound | None = None
+    throttled: Throttled | None = None
+    unread: tuple[str, ...] = ()
+
+
+class MachineCounters(Part, frozen=True):
+    """Identifies a machine: when it was booted (in seconds since the epoch), and counts since then."""
+
+    booted_s: int
+    switches: int
+    forks: int
+
+
+class NodeLoad(Part, frozen=True, kw_only=True):
+    """One node's shares of the CPU time of its CPUs that are not reserved, of which `Load` keeps the largest.
+
+    busy: less the kernel's threads, where they can be seen; in user mode only where they cannot, and `system` in kernel
+    mode. ours: of the tool, the runner and the agents; ours_system: in kernel mode, with the client's, beside `system`.
+    machine: its counters at the first and the last look. top, bound, throttled: as for `Load`.
+    """
+
+    busy: float
+    ours: float
+    client: float | None
+    steal: float
+    user_only: bool
+    window_s: float
+    machine: tuple[MachineCounters, MachineCounters]
+    system: float = 0.0
+    ours_system: float = 0.0
+    top: tuple[Other, ...] = ()
+    bound: Bound | None = None
+    throttled: Throttled | None = None
+
+
+#: The flag of the kernel's threads (PF_KTHREAD in `flags` of /proc/<pid>/stat).
+_KERNEL = 0x200000
+#: Starts the ranks of a job as root, and waits for them.
+_STEP = b"slurmstepd"
+
+
+@dataclass(frozen=True)
+class Job:
+    """Which processes of a Slurm job are ours on this node, with all that is below them: the runner, if it is here, and
+    what steps have started since we began to look. The job's others, such as what its batch script runs beside us, use
+    the node as anybody else's would.
+
+    began: in the kernel's ticks since the node was started.
+    """
+
+    runner: str
+    began: int
+
+    @classmethod
+    def from_now(cls, runner: int | None) -> Job:
+        return cls(str(runner), int(time.clock_gettime(time.CLOCK_BOOTTIME) * os.sysconf("SC_CLK_TCK")))
+
+    def is_new(self, key: Key) -> bool:
+        """Whether a process was started since."""
+        return int(key[1]) >= self.began
+
+    def owns(self, key: Key) -> bool:
+        return key[0] == self.runner or (self.is_new(key) and procfs.is_of_step(key[0]))
+
 
 #: Shorter windows are too few ticks of 10 ms; those of one CPU are more easily too few.
 _LEAST_S, _LEAST_TICKS = 0.2, 50
@@ -310,3 +427,197 @@ def cpus(stat: bytes, reserved: CpuSet = NO_CPUS) -> Cpus:
         total, steal = total + sum(values), steal + values[7]
         each[int(match[1])] = Cpu(Ticks(values[0] + values[1], values[2]), sum(values))
     return Cpus(Ticks(user, system), total, steal, MachineCounters(*machine.values()), each)
+
+
+#: Where control groups are mounted: version 2, alone and beside version 1; the controllers of version 1.
+_MOUNTS = {"": ("", "unified"), "cpu": ("cpu,cpuacct", "cpu"), "blkio": ("blkio",)}
+_LIMITS = ("io.max", *(f"blkio.throttle.{way}_{unit}_device" for way in ("read", "write") for unit in ("bps", "iops")))
+_ROOT = Path("/sys/fs/cgroup")
+
+
+def quotas(membership: str | None = None, root: Path = _ROOT) -> dict[Path, Throttled]:
+    """What each control group of this process has counted since it was made, by its cpu.stat. `membership`: the text of
+    /proc/self/cgroup."""
+    files = (folder / "cpu.stat" for folder in _groups("cpu", membership, root))
+    return {file: _counts(text) for file in files if (text := procfs.text(file)) is not None}
+
+
+def _groups(controller: str, membership: str | None, root: Path) -> Iterator[Path]:
+    """Where the groups of this process are, by both versions, and those above them: schedulers and container engines
+    set their limits there, and a group shows its own only."""
+    if membership is None:
+        membership = procfs.read("self", "cgroup").decode("utf-8", "replace")
+    for controllers, path in re.findall(rf"^\d+:(|[^:]*\b{controller}\b[^:]*):(/.*)$", membership, re.MULTILINE):
+        inner = Path("/" if ".." in Path(path).parts else path)  # `..`: above what this container sees
+        for mount in _MOUNTS[controller if controllers else ""]:
+            for group in (inner, *inner.parents):
+                yield root / mount / str(group).lstrip("/")
+
+
+def _counts(stat: str) -> Throttled:
+    """Zeros where no quota can hold. Version 1 counts in nanoseconds, version 2 in microseconds."""
+    of = {name: int(count) for name, count in re.findall(r"^(\w+) (\d+)$", stat, re.MULTILINE)}
+    stopped_s = of.get("throttled_usec", 0) / 1e6 + of.get("throttled_time", 0) / 1e9
+    return Throttled(of.get("nr_periods", 0), of.get("nr_throttled", 0), stopped_s)
+
+
+def throttled(before: Mapping[Path, Throttled], after: Mapping[Path, Throttled]) -> Throttled | None:
+    """Of the group that was stopped longest between two readings; None where none could be read. Pure."""
+    since = (
+        Throttled(b.periods - a.periods, b.stopped - a.stopped, round(b.stopped_s - a.stopped_s, 3))
+        for a, b in ((before[file], after[file]) for file in before.keys() & after.keys())
+    )
+    return max(since, key=lambda one: one.stopped_s, default=None)
+
+
+def io_limits(devices: Collection[str], membership: str | None = None, root: Path = _ROOT) -> str:
+    """The limits of I/O that control groups of this process set on block devices (`8:0`); empty without."""
+    found = []
+    for folder in _groups("blkio", membership, root) if devices else ():
+        for name in _LIMITS:
+            lines = (procfs.text(folder / name) or "").splitlines()
+            found += [f"{name} {line}" for line in lines if line.partition(" ")[0] in devices]
+    return ", ".join(dict.fromkeys(found))
+
+
+#: Processes that are known not to be a job's, or the client: to ask again takes longer than all else.
+_strangers: set[Key] = set()
+_clients: dict[Key, str] = {}
+
+
+class Reader:
+    """Reads /proc. `job` as for Watch."""
+
+    def __init__(self, around: Around, job: Job | None = None):
+        self._around, self._job = around, job
+        self._reserved: CpuSet = parsed(around.reserved)
+        self._type = fs_types.of(around.fstype)
+        self._bound = bool(around.bound)
+        self.client_is_process = bool(self._type.clients) or self._type is fs_types.FUSE
+
+    def look(self) -> Look:
+        look = Look(time.monotonic(), cpus(procfs.read("", "stat"), self._reserved))
+        there: dict[str, tuple[Key, list[bytes], bytes]] = {}
+        for pid in procfs.pids():
+            text = procfs.read(pid, "stat")
+            fields = text.rpartition(b")")[2].split()
+            if len(fields) < 37:  # it is gone
+                continue
+            key = pid, fields[19]
+            if int(fields[6]) & _KERNEL:
+                look.kernel[key] = _ticks(fields)
+                if self._bound:
+                    look.on_known[key] = _on(fields)
+            else:
+                there[pid] = key, fields, text.partition(b"(")[2].rpartition(b")")[0]
+        ours = self._ours({pid: (key, fields[1].decode(), name) for pid, (key, fields, name) in there.items()})
+        clients = self._of_client({key: name for pid, (key, _, name) in there.items() if pid not in ours})
+        for pid, (key, fields, name) in there.items():
+            user, system, below_user, below_system = map(int, fields[11:15])
+            if pid in ours:
+                whole = ours[pid]
+                look.ours[key] = Ticks(user + below_user * whole, system + below_system * whole)
+                look.parents[pid] = fields[1].decode()
+                if self._bound:
+                    look.on_ours |= _threads(key, fields)
+            elif key in clients:
+                look.client[key] = self._beside_reserved(pid) if self._reserved else _ticks(fields)
+                if self._bound:
+                    look.on_known |= _threads(key, fields)
+            else:
+                look.rest[key] = Ticks(user + below_user, system + below_system)
+                look.on_others[key] = _on(fields, name.decode("utf-8", "replace"))
+        return look
+
+    def _ours(self, there: Mapping[str, tuple[Key, str, bytes]]) -> dict[str, bool]:
+        """Ours -> whether the children that they waited for are, too."""
+        me = str(os.getpid())
+        roots = {me: True}
+        if not self._job:
+            roots[str(os.getppid())] = False  # the runner, which may have waited for anything before
+        else:
+            _strangers.intersection_update({key for key, _, _ in there.values()})
+            for pid, (key, parent, name) in there.items():
+                if key in _strangers:
+                    continue
+                if self._job.owns(key):
+                    roots[pid] = True
+                    if parent in there and there[parent][2] == _STEP and self._job.is_new(there[parent][0]):
+                        roots[parent] = True
+                elif name != _STEP:  # it becomes a rank when it executes its program
+                    _strangers.add(key)
+        parents = {pid: parent for pid, (_, parent, _) in there.items()}
+        below = procfs.with_descendants((pid for pid, whole in roots.items() if whole), parents)
+        roots |= dict.fromkeys(below, True)
+        return {pid: whole for pid, whole in roots.items() if pid in there}
+
+    def _of_client(self, there: Mapping[Key, bytes]) -> set[Key]:
+        if self._type.clients:
+            return {key for key, name in there.items() if name.decode(errors="replace").startswith(self._type.clients)}
+        if self._type is not fs_types.FUSE:
+            return set()
+        for key in _clients.keys() - there.keys():
+            del _clients[key]
+        for key in there.keys() - _clients.keys():
+            _clients[key] = _fuse_role(key[0], there[key], self._around)
+        named = {key for key, role in _clients.items() if role == "named"}
+        return named or {key for key, role in _clients.items() if role == "open"}
+
+    def _beside_reserved(self, pid: str) -> Ticks:
+        """What a process has used, without its threads on reserved CPUs: their time is not in that of all CPUs."""
+        stats = (procfs.stat(f"{pid}/task/{thread}") for thread in procfs.threads(pid))
+        return total_of(
+            _ticks(fields) for fields in stats if len(fields) > 36 and int(fields[36]) not in self._reserved
+        )
+
+
+def _ticks(fields: list[bytes]) -> Ticks:
+    return Ticks(int(fields[11]), int(fields[12]))
+
+
+def _on(fields: list[bytes], name: str = "") -> OnCpu:
+    return OnCpu(int(fields[36]), _ticks(fields), name)
+
+
+def _threads(key: Key, fields: list[bytes]) -> dict[Key, OnCpu]:
+    """The threads of a process, each with the CPU that it was on last."""
+    if int(fields[17]) == 1:
+        return {key: _on(fields)}
+    found = {}
+    for thread in procfs.threads(key[0]):
+        own = procfs.stat(f"{key[0]}/task/{thread}")
+        if len(own) > 36:
+            found[thread, own[19]] = _on(own)
+    return found
+
+
+def _fuse_role(pid: str, name: bytes, around: Around) -> str:
+    """`named`: the target's mount point is among its arguments; `open`: it serves some FUSE mount; or neither.
+
+    Open files can be seen of our own user's processes only. Arguments are read of few, because that waits for a process
+    which hangs.
+    """
+    kind = around.fstype.partition(".")[2].encode()
+    serves = _has_open(pid, "/dev/fuse")
+    if serves is False or (serves is None and kind[:15] not in name):
+        return ""
+    mount, command = os.fsencode(around.mount.rstrip("/")), procfs.read(pid, "cmdline")
+    # MooseFS writes "mfsmount (mounted on: /mnt)" over its arguments
+    if mount in (one.rstrip(b"/") for one in command.split(b"\0")[1:]) or b" on: %b)" % mount in command:
+        return "named"
+    return "open" if serves else ""
+
+
+def _has_open(pid: str, path: str) -> bool | None:
+    """Whether a process has a file open; None where that cannot be seen."""
+    try:
+        files = list(Path(procfs.PROC, pid, "fd").iterdir())
+    except PermissionError:
+        return None
+    except OSError:
+        return False
+    for file in files:
+        with contextlib.suppress(OSError):
+            if str(file.readlink()) == path:
+                return True
+    return False

@@ -1,7 +1,8 @@
-"""What a node did while a command runs, once a second: CPUs, memory, network, the target's block devices and client.
+"""What a node did while a command runs: `Watch` looks at its ranks or workers (ranks.py), at who uses its CPUs
+(load.py), and, once a second, at CPUs, memory, network, the target's block devices and client (`Monitor`).
 
-`Monitor` reads a few files of the kernel's, and nothing on the target. What it has seen is kept as a stream: for each
-node a line of JSON, and the values as 32-bit floats, one quantity after the other. `series` reads it.
+Nothing on the target is read. What `Monitor` has seen is kept as a stream: for each node a line of JSON, and the values
+as 32-bit floats, one quantity after the other. `series` reads it.
 """
 
 from __future__ import annotations
@@ -10,17 +11,22 @@ import math
 import os
 import re
 import sys
+import threading
 import time
 from array import array
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
 import msgspec
+from msgspec import structs
 
-from iosweep.node.cpus import NO_CPUS, CpuSet
-from iosweep.node.io_counters import Bytes, IoCounters, Reading
+from iosweep.node import load, procfs
+from iosweep.node.counters import Bytes, IoCounters, Moved, Reading
+from iosweep.node.cpus import NO_CPUS, CpuSet, parsed
+from iosweep.node.load import Around, Job, Look, NodeLoad, Reader
+from iosweep.node.ranks import Looks, Sampler, Wanted
 from iosweep.series import Series
 
 #: Seconds between readings; they become twice as many whenever there are this many readings.
@@ -288,3 +294,91 @@ def _series(blocks: Iterable[tuple[_Head, array[float]]]) -> Iterator[Series]:
                 continue
             own = values[k * head.count : (k + 1) * head.count]
             yield Series(name, tuple(own), head.interval_s, head.begin_s, head.host)
+
+
+#: The first look comes after this time: shorter commands are too few ticks, and need not wait for a look.
+_BEGIN_S = 0.2
+#: Looks are apart by this factor of the time since the start, at most by this time; and take this share of one CPU.
+_APART, _LONGEST_S, _COST = 0.5, 10.0, 1 / 150
+
+
+class Watched(msgspec.Struct, frozen=True, kw_only=True):
+    """What a node did while a command ran.
+
+    moved: bytes by its counters; ranks: the most that were there at once; load: None where the command was too short;
+    cpus: what Sampler.end saw; monitor, progress: streams of monitor.py and progress.py.
+    """
+
+    moved: Moved
+    ranks: int = 0
+    load: NodeLoad | None = None
+    cpus: Looks | None = None
+    monitor: bytes = b""
+    progress: bytes = b""
+
+
+class Watch:
+    """Looks on while a command runs.
+
+    This process is ours, with all that is below it, and in a job what `job` says. `counters`: those of the target.
+    `wanted`: the ranks or workers to look at, `among` these processes; None to watch the node only.
+    """
+
+    def __init__(
+        self,
+        around: Around,
+        counters: IoCounters,
+        job: Job | None = None,
+        wanted: Wanted | None = None,
+        among: Callable[[], Iterable[str]] = tuple,
+    ) -> None:
+        self._sampler = Sampler(wanted, among) if wanted else None
+        self._counters, self._before = counters, counters.read()
+        self._bound = tuple(dict.fromkeys(map(parsed, around.bound)))
+        # outside of a job all that ends is waited for by us, so that two looks tell everything but who was on a CPU
+        self._between = job is not None or bool(self._bound)
+        self._reader = Reader(around, job)
+        self._monitor = Monitor(NO_CPUS.union(*self._bound), counters)
+        self._quotas = load.quotas()
+        self._looks: list[Look] = []
+        self._began = time.monotonic()
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
+
+    def end(self, silent_s: float = 0.0) -> Watched:
+        """Stop looking; what was seen. `silent_s`: as for Sampler.end."""
+        moved = self._counters.moved(self._before, self._counters.read())
+        self._stop.set()
+        self._thread.join()
+        if self._looks:
+            self._monitor.sample()
+        moved = structs.replace(moved, dirty_bytes=self._monitor.dirty_bytes(), still_s=self._monitor.still_s())
+        moved = structs.replace(moved, io_limit=load.io_limits(self._counters.disks()))
+        watched = Watched(moved=moved)
+        if self._looks:
+            self._looks.append(self._reader.look())
+            found = load.shares(self._looks, self._reader.client_is_process, self._bound, procfs.user)
+            if found:
+                found = structs.replace(found, throttled=load.throttled(self._quotas, load.quotas()))
+            watched = structs.replace(watched, load=found, monitor=self._monitor.stream())
+        if self._sampler:
+            cpus, progress = self._sampler.end(silent_s), self._sampler.progress
+            ranks = progress.stream() if progress else b""
+            watched = structs.replace(watched, ranks=self._sampler.most, cpus=cpus, progress=ranks)
+        return watched
+
+    def _run(self) -> None:
+        self._monitor.sample()
+        sampled_s, look_s = self._began, self._began + _BEGIN_S
+        while not self._stop.wait(max(0.0, min(sampled_s + self._monitor.interval_s, look_s) - time.monotonic())):
+            now = time.monotonic()
+            if now >= sampled_s + self._monitor.interval_s:
+                self._monitor.sample()
+                sampled_s += (now - sampled_s) // self._monitor.interval_s * self._monitor.interval_s
+            if now >= look_s:
+                used_s = time.thread_time()
+                self._looks.append(self._reader.look())
+                cost_s = time.thread_time() - used_s
+                pause_s = max(min(_APART * (now - self._began), _LONGEST_S), cost_s / _COST)
+                look_s = now + pause_s if self._between else math.inf

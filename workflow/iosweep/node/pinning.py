@@ -1,6 +1,6 @@
 """`pinning`: which CPUs the ranks and workers of an allocation are bound to, and what is stored of it. Pure.
 
-Facts of the nodes come from node_facts.py, the masks that were seen while a command ran from sampling.py;
+Facts of the nodes come from facts.py, the masks that were seen while a command ran from ranks.py;
 results/checks/cpus.py compares the two.
 """
 
@@ -16,13 +16,12 @@ from typing import Literal, TypeVar
 from msgspec import structs
 
 from iosweep.errors import Conflict
-from iosweep.files.fields import Part
+from iosweep.files.fields import Count, Part
 from iosweep.hostlist import alike
 from iosweep.hostlist import hosts as named_hosts
-from iosweep.node.cpu_record import CpuRecord, Looks, NodesCpus
-from iosweep.node.cpus import NO_CPUS, CpuSet, Topology, listed, named, parse
-from iosweep.node.node_facts import NodeFacts
-from iosweep.node.reserved import Overlap, Reserved, overlap
+from iosweep.node.cpus import NO_CPUS, CpuSet, Overlap, Topology, listed, named, overlap, parse
+from iosweep.node.facts import NodeFacts
+from iosweep.node.ranks import Looks
 from iosweep.text import human_count
 
 Policy = Literal["spread", "pack", "near_nic"]
@@ -31,6 +30,28 @@ _T = TypeVar("_T")
 Mode = Literal["off", "verify", "enforce", "strict"]
 #: Modes in which ranks and workers are bound.
 BINDS: tuple[Mode, ...] = ("enforce", "strict")
+
+
+class NodesCpus(Looks, frozen=True, kw_only=True):
+    """Nodes that are alike. usable, reserved: CPU lists, None where it is not known what is reserved; by: the sources
+    of `reserved`, problems: how they disagree."""
+
+    hosts: tuple[str, ...]
+    usable: str = ""
+    reserved: str | None = None
+    by: tuple[str, ...] = ()
+    problems: tuple[str, ...] = ()
+
+
+class CpuRecord(Part, frozen=True, kw_only=True):
+    """The CPUs of a phase. planned: CPU list -> how many ranks or workers of a node were to have it; None where nothing
+    was bound."""
+
+    nodes: tuple[NodesCpus, ...]
+    pinning: str
+    placement: str | None = None
+    width: str | None = None
+    planned: dict[str, Count] | None = None
 
 
 class CpuSettings(Part, frozen=True, kw_only=True):
@@ -114,7 +135,7 @@ class Pinning:
 
     def _node(self, host: str, looks: Looks) -> NodesCpus:
         facts = self.nodes[host]
-        reserved = Reserved.of_node(facts)
+        reserved = facts.reserved
         return NodesCpus(
             **structs.asdict(looks),
             hosts=(host,),
@@ -166,8 +187,8 @@ def decide(settings: CpuSettings, nodes: Mapping[str, NodeFacts], slurm: bool) -
     topology = first.topology
     usable_of = {host: _usable(facts) for host, facts in nodes.items()}
     shared, differing = common(usable_of)
-    notes = [f"note: {host}: {told}" for host, facts in nodes.items() for told in Reserved.of_node(facts).problems]
-    notes += [f"note: {host}: {told}" for host, facts in nodes.items() if (told := Reserved.of_node(facts).unasked)]
+    notes = [f"note: {host}: {told}" for host, facts in nodes.items() for told in facts.reserved.problems]
+    notes += [f"note: {host}: {told}" for host, facts in nodes.items() if (told := facts.reserved.unasked)]
     overlaps = _overlaps(nodes, slurm, chosen == "strict") if chosen in BINDS else {}
     notes += [f"note: {said}" for said in alike(overlaps)]
     near, chosen_nic = _near(settings, first)
@@ -190,7 +211,7 @@ def decide(settings: CpuSettings, nodes: Mapping[str, NodeFacts], slurm: bool) -
 
 def _overlaps(nodes: Mapping[str, NodeFacts], slurm: bool, strict: bool) -> dict[str, Overlap]:
     """host -> what is wrong with the CPUs that the job may use there."""
-    of = {host: overlap(_allowed(facts), Reserved.of_node(facts), slurm, strict) for host, facts in nodes.items()}
+    of = {host: overlap(_allowed(facts), facts.reserved, slurm, strict) for host, facts in nodes.items()}
     return {host: one for host, one in of.items() if one}
 
 

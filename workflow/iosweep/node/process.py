@@ -1,6 +1,6 @@
-"""Running one command: with limits of its time and output, and without orphans.
+"""Running one command: with limits of its time and output, and without orphans; and stopping ourselves cleanly.
 
-This is what the agent does for the runner (agent.py). The agent is the parent of the tools and adopts what they leave
+`run` is what the agent does for the runner (agent.py). The agent is the parent of the tools and adopts what they leave
 (`adopt_orphans`), so all that a command ever started stays below it, however it is started, and can be ended.
 """
 
@@ -14,23 +14,26 @@ import resource
 import select
 import signal
 import subprocess
+import threading
 import time
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from types import FrameType
 from typing import BinaryIO
 
 from msgspec import structs
 
 from iosweep.node import procfs
-from iosweep.node.cpu_record import Load, Looks
-from iosweep.node.io_record import Moved
-from iosweep.node.watching import Watched
+from iosweep.node.counters import Moved
+from iosweep.node.environment import without_token
+from iosweep.node.load import Load
+from iosweep.node.monitor import Watched
+from iosweep.node.ranks import Looks
 
 #: Descendants of a command that are looked at before it is killed, about.
 _MANY = 1000
-#: What Slurm's commands authenticate with where a site uses auth/jwt: needed by those that we run, withheld from tools.
-TOKEN = "SLURM_JWT"  # noqa: S105 - its name
 #: The limit of open files is raised no further: some programs close all that they might have open.
 _MOST_FILES = 1 << 20
 #: Bytes of a block in getrusage.
@@ -76,11 +79,6 @@ class Completed:
         """What its node moved, with the bytes of the command itself."""
         own = {"tool_read_bytes": self.storage_read_bytes, "tool_written_bytes": self.storage_written_bytes}
         return structs.replace(moved, **own)
-
-
-def without_token() -> dict[str, str]:
-    """Our environment as a tool gets it."""
-    return {name: value for name, value in os.environ.items() if name != TOKEN}
 
 
 class Abandoned(Exception):
@@ -302,3 +300,69 @@ def _signal_all(pids: Iterable[int], number: signal.Signals) -> None:
 
 def _children(pid: int) -> set[int]:
     return set(map(int, procfs.children(str(pid))))
+
+
+#: Ctrl-C, a scheduler that ends a job, a terminal that is closed, a scheduler that warns or a person.
+STOPPING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1)
+
+
+class Stopped(BaseException):
+    """We were asked to stop; the message says by what. BaseException, so that nothing on the way takes it for a
+    failure."""
+
+
+@contextmanager
+def stoppable(works_for: Sequence[int] = ()) -> Iterator[None]:
+    """Turn the first of those signals into Stopped, and ignore what follows while we end cleanly.
+
+    `works_for`: processes that need the result; the end of one of them stops us, too.
+    """
+    why = [""]
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        for each in STOPPING:
+            signal.signal(each, signal.SIG_IGN)
+        raise Stopped(why[0] or signal.Signals(number).name)
+
+    def gone(pid: int) -> None:
+        why[0] = f"the end of process {pid}, which had started it"
+        signal.pthread_kill(main, signal.SIGUSR1)  # not os.kill: the handler runs where it interrupts what waits
+
+    # what is ignored stays ignored (nohup); ours is never
+    before = {
+        each: signal.signal(each, stop)
+        for each in STOPPING
+        if signal.getsignal(each) != signal.SIG_IGN or each == signal.SIGUSR1
+    }
+    main = threading.get_ident()
+    ours, theirs = os.pipe()
+    watch = threading.Thread(target=_watch, args=(works_for, ours, gone), daemon=True)
+    watch.start()
+    try:
+        yield
+    finally:
+        os.close(theirs)
+        watch.join()
+        os.close(ours)
+        for each, handler in before.items():
+            signal.signal(each, handler)
+
+
+def _watch(pids: Sequence[int], until: int, gone: Callable[[int], None]) -> None:
+    """Call `gone` with the first of some processes that ends; return at the end of the descriptor `until`."""
+
+    handles: dict[int, int] = {}
+    try:
+        for pid in pids:
+            try:
+                handles[os.pidfd_open(pid)] = pid
+            except ProcessLookupError:  # already
+                return gone(pid)
+            except OSError:  # Linux before 5.3: we end with the signals alone
+                continue
+        ready, _, _ = select.select([until, *handles], [], [])
+        if until not in ready:
+            gone(handles[ready[0]])
+    finally:
+        for handle in handles:
+            os.close(handle)

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 
 from iosweep.analysis import formats
 from iosweep.analysis.data import Campaign, CheckRow, Node, Row
-from iosweep.node.cpus import NO_CPUS, CpuSet, Topology, listed, named, parse
-from iosweep.node.reserved import CONFIGURATION, Overlap, Reserved, overlap
+from iosweep.node.cpus import CONFIGURATION, NO_CPUS, CpuSet, Overlap, Topology, listed, named, overlap, parse
 from iosweep.text import human_count
 
 #: Pictures that are shown; other nodes are described in words.
@@ -202,7 +201,7 @@ def _overlaps(campaign: Campaign) -> dict[Overlap, list[str]]:
     """Reserved CPUs that a job may use -> nodes."""
     found: dict[Overlap, list[str]] = {}
     for node in campaign.nodes:
-        if node.cpus_allowed and (one := overlap(parse(node.cpus_allowed), Reserved.of_node(node))):
+        if node.cpus_allowed and (one := overlap(parse(node.cpus_allowed), node.reserved)):
             found.setdefault(one, []).append(node.host)
     return found
 

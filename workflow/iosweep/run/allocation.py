@@ -25,8 +25,9 @@ from iosweep.errors import (
 from iosweep.files import safe_paths
 from iosweep.jobs.submission import open_port
 from iosweep.judge import remaining
-from iosweep.node import environment, node_facts, process
-from iosweep.node.stopping import stoppable
+from iosweep.node import environment, process
+from iosweep.node.facts import node_key
+from iosweep.node.process import stoppable
 from iosweep.plan import forecast
 from iosweep.plan.launchers import candidates
 from iosweep.programs import spack_environment
@@ -71,7 +72,7 @@ def measure(request: Request) -> None:
     process.adopt_orphans()
     lacking = environment.lacking(os.environ, plan.variables)
     environment.reduce(plan.variables)
-    node_facts.keep_hwloc_still()
+    environment.keep_hwloc_still()
     # tools are started in another directory, where relative directories on PATH would be other ones
     os.environ["PATH"] = os.pathsep.join(str(Path(directory).absolute()) for directory in os.get_exec_path())
     with ending(job), stoppable(request.works_for), Agent(plan.target.deadline) as agent:
@@ -226,7 +227,7 @@ def prepare(
     target_check.check(directory, setup.remote)
     directory.seen([place.volume, identify.volume(place.facts), *seen.volumes])
     for known in seen.facts.values():
-        setup.store.put("nodes", node_facts.key(known), known)
+        setup.store.put("nodes", node_key(known), known)
     sets = DataSets(
         setup.agent,
         directory,

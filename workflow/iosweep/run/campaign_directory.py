@@ -13,7 +13,8 @@ from collections.abc import Sequence
 from msgspec.structs import asdict, replace
 
 from iosweep.errors import Refused, TargetError
-from iosweep.node import node_facts, procfs
+from iosweep.node import procfs
+from iosweep.node.facts import host_name
 from iosweep.plan.forecast import Forecast
 from iosweep.plan.model import Plan
 from iosweep.store.campaign_documents import ClaimedTarget
@@ -115,7 +116,7 @@ class CampaignDirectory:
             "uuid": self.uuid,
             "uid": os.getuid(),
             "user": procfs.user_name(os.getuid()),
-            "host": node_facts.host(),
+            "host": host_name(),
             "results": str(self._store.path.absolute()),
             "campaign": self._campaign,
         }

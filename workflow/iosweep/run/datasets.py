@@ -13,7 +13,7 @@ from msgspec import structs
 
 from iosweep.errors import TargetError
 from iosweep.judge.time_to_go import set_name
-from iosweep.node import fs_types, io_record, process
+from iosweep.node import counters, fs_types, process
 from iosweep.plan.forecast import PREPARE_BANDWIDTH, data_sets
 from iosweep.plan.model import Point
 from iosweep.run.budget import Budget
@@ -74,7 +74,7 @@ class DataSets:
         for tool, members in by_tool.items():  # tools share no sets
             self._wanted |= {directory: (files, tool) for directory, files in data_sets(members).items()}
         self._known: dict[str, _Known] = {}
-        self._written: dict[str, io_record.Counted | None] | None = None  # by the name of their document, once read
+        self._written: dict[str, counters.Counted | None] | None = None  # by the name of their document, once read
 
     def ready(self, files: FileSet, tool: str, hosts: Sequence[str] = ("",)) -> Files:
         """Check that a set, or that of each host, is complete; prepare it if not.
@@ -108,7 +108,7 @@ class DataSets:
             holes="found" if "found" in holes else next(iter(holes - {"none"}), "none"),
             sample=None if unread or not known else reduce(add, (k.sample for k in known if k.sample)),
             unread=unread,
-            counted=io_record.least(self._counted(share) for share in shares),
+            counted=counters.least(self._counted(share) for share in shares),
         )
 
     def again(self, files: FileSet, found: Files, hosts: Sequence[str]) -> Files:
@@ -143,7 +143,7 @@ class DataSets:
     def _seen_again(self, known: _Known, now: Examined) -> None:
         known.seen, known.at_ns = {**now, "holes": known.seen["holes"]}, time.time_ns()
 
-    def _counted(self, files: FileSet) -> io_record.Counted | None:
+    def _counted(self, files: FileSet) -> counters.Counted | None:
         """What counters saw of a set when it was written; None where another campaign wrote it."""
         if self._written is None:
             self._written = {name: known.counted for name, known in self._store.documents(DataSet).items()}
@@ -269,7 +269,7 @@ class DataSets:
                 names, end = list(files.files), files.file_size_bytes
                 self._agent.call(trees.cut, self._directory.place, files.directory, names, end)
         self._directory.recount()
-        counted, self._written = io_record.counted(done.moved or {}, size), None
+        counted, self._written = counters.counted(done.moved or {}, size), None
         trouble = {}
         # each node has its own exit code if it had a command of its own
         codes = {known["host"]: known["exit_code"] for known in msgspec.json.decode(streams.get("hosts", b"[]"))}

@@ -16,14 +16,14 @@ import msgspec
 from iosweep.errors import AllocationError, ExitCode, Obstacle, Unanswered
 from iosweep.files import safe_paths
 from iosweep.hostlist import folded
-from iosweep.node import load, monitor, process, progress
-from iosweep.node.cpu_record import Load, Looks
+from iosweep.node import environment, load, monitor, ranks
+from iosweep.node.counters import Moved
 from iosweep.node.cpus import NO_CPUS, listed
-from iosweep.node.io_record import Moved
+from iosweep.node.load import Load
+from iosweep.node.monitor import Watched
 from iosweep.node.pinning import Binding, Pinning
 from iosweep.node.process import Completed
-from iosweep.node.sampling import Wanted
-from iosweep.node.watching import Watched
+from iosweep.node.ranks import Looks, Wanted
 from iosweep.plan.launchers import OPEN_MPI, SLURM_LAUNCHERS, Launcher, Mpiexec, mpiexec
 from iosweep.programs.find import Program, mpi
 from iosweep.run import remote_agent
@@ -78,8 +78,8 @@ class Commands:
         exact = [self.programs[tool.name].path if command[0] == tool.program else command[0], *command[1:]]
         if binding:
             exact += tool.bound(binding.ranks)
-        if tool.mpi and self.launcher.allocated and process.TOKEN in os.environ:
-            exact = ["/usr/bin/env", "-u", process.TOKEN, *exact]  # srun needs it, ranks must not have it
+        if tool.mpi and self.launcher.allocated and environment.TOKEN in os.environ:
+            exact = ["/usr/bin/env", "-u", environment.TOKEN, *exact]  # srun needs it, ranks must not have it
         manager = self.mpiexec.path if self.mpiexec else "mpiexec"
         argv = self.launcher.argv(exact, tool.mpi, tasks, manager, hosts, binding)
         if (
@@ -385,7 +385,7 @@ def of_nodes(seen: Mapping[str, Watched]) -> SeenOnNodes:
         cpus={host: one.cpus for host, one in seen.items() if one.cpus} or None,
         moved={host: one.moved for host, one in seen.items()},
         monitor=monitor.of_nodes({host: one.monitor for host, one in seen.items()}),
-        progress=progress.of_nodes({host: one.progress for host, one in seen.items()}),
+        progress=ranks.of_nodes({host: one.progress for host, one in seen.items()}),
     )
 
 

@@ -9,8 +9,8 @@ from msgspec import structs
 
 from iosweep.errors import AllocationError, ExitCode
 from iosweep.hostlist import hosts
-from iosweep.node import collect_facts, pinning, process
-from iosweep.node.node_facts import NodeFacts
+from iosweep.node import pinning, process
+from iosweep.node.facts import NodeFacts, collect
 from iosweep.programs.find import hash_of
 from iosweep.run import remote_agent, target_check
 from iosweep.run.binaries import Binaries
@@ -39,7 +39,7 @@ def inspect(setup: Setup, target: FileSystem, binaries: Binaries) -> Nodes:
     programs = binaries.versions()
     if (remote := setup.remote) is None:
         space = setup.agent.call(identify.space, directory)
-        known = collect_facts.facts(target, space, programs, reserved_cpus=kept)
+        known = collect(target, space, programs, reserved_cpus=kept)
         return Nodes({known.host: known})
     answers = remote.answers(remote_agent.facts, directory, programs, kept)
     failed = {host: answer if isinstance(answer, Exception) else None for host, answer in answers.items()}

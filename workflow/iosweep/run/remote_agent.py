@@ -31,11 +31,12 @@ from msgspec import structs
 from iosweep.files import safe_paths
 from iosweep.files.safe_paths import Folder
 from iosweep.hostlist import natural
-from iosweep.node import collect_facts, load, process, procfs
-from iosweep.node.node_facts import NodeFacts
+from iosweep.node import environment, load, process, procfs
+from iosweep.node.facts import NodeFacts, collect
+from iosweep.node.load import Job
+from iosweep.node.monitor import Watch, Watched
 from iosweep.node.process import MOST_BYTES
-from iosweep.node.sampling import Wanted
-from iosweep.node.watching import Job, Watch, Watched
+from iosweep.node.ranks import Wanted
 from iosweep.programs.find import absent, hash_of
 from iosweep.slurm import broadcast, fan_out
 from iosweep.target import directory, identify, lock, mounts, protocol
@@ -161,7 +162,7 @@ def facts(directory: str, programs: dict[str, tuple[str, str]], reserved_cpus: s
     target, space = identify.identify(directory), identify.space(directory)
     builds = {name: hash_of(path) for name, (path, _) in programs.items()}
     lacks = {name: found for name, (path, _) in programs.items() if (found := absent(path))}
-    known = collect_facts.facts(target, space, programs, reserved_cpus=reserved_cpus)
+    known = collect(target, space, programs, reserved_cpus=reserved_cpus)
     global _around
     _around = load.Around.of_node(known)
     return NodeAnswer(target, builds, lacks, known)
@@ -301,7 +302,7 @@ def main() -> None:
     """Answer one request after the other until stdin ends. With an argument: `_sweep`."""
     if len(sys.argv) > 1:
         return _sweep(sys.argv[1])
-    os.environ.pop(process.TOKEN, None)  # of the srun that started us: we start tools, and never ask Slurm
+    os.environ.pop(environment.TOKEN, None)  # of the srun that started us: we start tools, and never ask Slurm
     process.adopt_orphans()
     process.allow_files()
     signal.signal(signal.SIGTERM, _leave)

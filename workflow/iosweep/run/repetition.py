@@ -14,7 +14,8 @@ from iosweep.causes import Cause, cause
 from iosweep.errors import AllocationError, ExitCode, LeftBehind, Refused, TargetError, TargetHangs
 from iosweep.judge import judging
 from iosweep.judge.checks import CHECKS
-from iosweep.node import node_facts, pinning
+from iosweep.node import environment, pinning
+from iosweep.node.facts import NodeFacts, node_key
 from iosweep.node.process import Completed
 from iosweep.plan.forecast import METADATA_RATE, PREPARE_BANDWIDTH, fresh_bytes
 from iosweep.plan.launchers import subset
@@ -64,7 +65,7 @@ class Context:
     sets: DataSets
     commands: Commands
     programs: Mapping[str, programs.Program]
-    nodes: Mapping[str, node_facts.NodeFacts]  # host -> its facts, the first is ours
+    nodes: Mapping[str, NodeFacts]  # host -> its facts, the first is ours
     target: Target
     exclusive: Callable[[], Enforced]  # whether others are kept off now
     pinning: pinning.Pinning
@@ -208,9 +209,9 @@ def _record(
         started=started,
         ended=datetime.now(UTC),
         host=hosts[0],
-        node=node_facts.key(c.nodes[hosts[0]]),
+        node=node_key(c.nodes[hosts[0]]),
         hosts=tuple(hosts),
-        nodes={host: node_facts.key(c.nodes[host]) for host in hosts},
+        nodes={host: node_key(c.nodes[host]) for host in hosts},
         launcher=Launcher(c.commands.launcher.name, *((hydra.path, hydra.version) if hydra else ())),
         slurm=SlurmJob(c.commands.job, c.commands.launcher.name, tuple(c.nodes)) if c.commands.job else None,
         session=c.session,
@@ -218,7 +219,7 @@ def _record(
         build=c.build,
         tool=ToolBuild(program.sha256, program.version, program.path),
         target=c.target,
-        environment=node_facts.environment(),
+        environment=environment.recorded(),
         phases=tuple(found.runs),
         retry=found.retry,
         retried=retried,

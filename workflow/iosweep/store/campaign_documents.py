@@ -8,8 +8,8 @@ from pathlib import Path
 
 from iosweep.files.documents import Document
 from iosweep.files.fields import Count, Deadline, Integer, Name, Number, Part, PathText, Seconds
-from iosweep.node.io_record import Counted
-from iosweep.node.node_facts import NodeFacts
+from iosweep.node.counters import Counted
+from iosweep.node.facts import NodeFacts
 from iosweep.node.pinning import CpuSettings
 from iosweep.programs.builds import BuiltMpi, BuiltProgram
 from iosweep.target.directory import name_of

@@ -8,8 +8,9 @@ from msgspec import Meta, field
 
 from iosweep.files.documents import Document
 from iosweep.files.fields import Count, Integer, Moment, Name, Number, Part, Seconds, TryNumber
-from iosweep.node.cpu_record import CpuRecord, Load
-from iosweep.node.io_record import Counted, Moved
+from iosweep.node.counters import Counted, Moved
+from iosweep.node.load import Load
+from iosweep.node.pinning import CpuRecord
 from iosweep.target.contents import Sample
 
 

@@ -334,7 +334,7 @@ NODE_COLUMNS: tuple[Column, ...] = (
     ),
     Column("fstype", "string", "Type of the target's file system."),
     Column("mount", "string", "The target's mount line."),
-    # these may differ between runs: node_facts.VOLATILE
+    # these may differ between runs: facts.VOLATILE
     Column("memory_available_bytes", "int", f"Memory that programs can get. {_NEWEST}"),
     Column("load_1_min", "float", f"Load average over 1 minute, before anything is measured. {_NEWEST}"),
     Column("load_5_min", "float", f"Over 5 minutes. {_NEWEST}"),

@@ -41,7 +41,7 @@ from iosweep.judge.judging import (
 from iosweep.judge.origins import Origins
 from iosweep.judge.precision import Headline
 from iosweep.judge.remaining import Wanted, still_wanted, wanted
-from iosweep.node.node_facts import NodeFacts
+from iosweep.node.facts import NodeFacts
 from iosweep.plan.model import Allocation, Plan, Point
 from iosweep.programs import builds
 from iosweep.store.campaign_documents import Build, Missing, Refusal

@@ -35,8 +35,8 @@ from iosweep.causes import AGENT_ENDED
 from iosweep.errors import Refused, TargetError, TargetHangs
 from iosweep.node import process, procfs
 from iosweep.node.load import Around
-from iosweep.node.sampling import Wanted
-from iosweep.node.watching import Watch
+from iosweep.node.monitor import Watch
+from iosweep.node.ranks import Wanted
 from iosweep.target import contents, directory, identify, layout, mounts, protocol, removal, space, trees
 from iosweep.target.directory import Place
 from iosweep.target.protocol import Answer

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from iosweep.errors import Refused
 from iosweep.node import procfs
-from iosweep.node.io_counters import IoCounters, Mounted
+from iosweep.node.counters import IoCounters, Mounted
 from iosweep.text import printable
 
 

@@ -12,9 +12,8 @@ from iosweep.config.sweeps import Config
 from iosweep.errors import ConfigError, Obstacle, TargetError, TargetHangs, Unusable
 from iosweep.findings import Line, ok, unchecked, warning, wrong
 from iosweep.jobs import submission
-from iosweep.node.collect_facts import of_cpus
-from iosweep.node.cpus import named
-from iosweep.node.reserved import Reserved, overlap
+from iosweep.node.cpus import named, overlap
+from iosweep.node.facts import collect_cpus
 from iosweep.plan import forecast
 from iosweep.plan.expand import make_plan
 from iosweep.plan.launchers import Mpiexec, mpiexec
@@ -38,7 +37,7 @@ def look(configured: Config | None, made: Plan | None) -> list[Line]:
 
 def _cpus(configured: Config | None) -> list[Line]:
     """Which CPUs of this machine are reserved."""
-    found = Reserved.of_node(of_cpus(configured.cpus.reserved if configured else None))
+    found = collect_cpus(configured.cpus.reserved if configured else None).reserved
     lines = [warning("reserved CPUs", problem, "all of them are kept free") for problem in found.problems]
     if found.cpus is None and (problem := overlap((), found)):
         return [*lines, wrong("reserved CPUs", problem.seen, problem.change)]

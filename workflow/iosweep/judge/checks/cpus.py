@@ -11,8 +11,9 @@ from functools import lru_cache
 
 from iosweep.hostlist import hosts as named_hosts
 from iosweep.judge.checks.finding import NOT_APPLICABLE, SHOWN_NODES, Finding, Seen, failed, passed, unchecked
-from iosweep.node.cpu_record import NodesCpus, Processes
 from iosweep.node.cpus import NO_CPUS, CpuSet, listed, named, parse
+from iosweep.node.pinning import NodesCpus
+from iosweep.node.ranks import Processes
 from iosweep.text import human_count
 from iosweep.tools import tools
 

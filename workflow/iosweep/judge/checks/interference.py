@@ -8,8 +8,8 @@ from typing import NamedTuple
 from iosweep.judge.checks.finding import NOT_APPLICABLE, SHOWN_NODES, Finding, Seen, failed, passed, unchecked
 from iosweep.judge.checks.reached import trusts
 from iosweep.node import fs_types
-from iosweep.node.cpu_record import Load, Other
-from iosweep.node.io_record import Moved
+from iosweep.node.counters import Moved
+from iosweep.node.load import Load, Other
 from iosweep.units import human_size
 
 #: Share of a node's CPU time that others may use while a phase runs, and of the CPUs of one rank or worker.

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from iosweep.judge.checks.finding import NO_OUTPUT, NOT_APPLICABLE, Finding, Seen, failed, passed, unchecked
 from iosweep.node import fs_types
-from iosweep.node.io_record import Counted, Moved
+from iosweep.node.counters import Counted, Moved
 from iosweep.tools import Parsed
 from iosweep.units import human_size
 

@@ -1,23 +1,57 @@
-"""Looks at what runs on this node while a command runs: how many ranks or workers there are at once, the CPUs that each
-of their threads may use, and the one that it was on last. Read back from the kernel, whatever was asked for.
+"""Ranks or workers on this node while a command runs: how many there are at once, the CPUs that each of their threads
+may use and was on last, read back from the kernel, whatever was asked for; and what each MPI rank had moved.
 """
 
 from __future__ import annotations
 
 import os
 import random
+import re
 import sys
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
+from statistics import median
+from typing import Annotated
 
+import msgspec
+
+from iosweep.files.fields import Count, Part, Seconds
 from iosweep.node import procfs
-from iosweep.node.cpu_record import Looks, Processes
 from iosweep.node.cpus import NO_CPUS, CpuSet, listed
 from iosweep.node.procfs import with_descendants
-from iosweep.node.progress import Progress
+from iosweep.own_rate import MOST
+
+
+class Processes(Part, frozen=True, kw_only=True):
+    """Processes with the same role (rank, worker, helper, agent) and the same masks, each mask a CPU list.
+
+    masks, thread_masks: those of the processes and of their threads when they were looked at. early: the CPUs of their
+    first moments, ran_on: those that they were on.
+    """
+
+    role: str
+    masks: tuple[str, ...]
+    thread_masks: tuple[str, ...]
+    count: Count = 0
+    early: str = ""
+    ran_on: str = ""
+
+
+class Looks(Part, frozen=True, kw_only=True):
+    """What was seen on one node. gap_s: the longest time between two looks; cost_s: CPU time that looking took of
+    `wall_s`; expected, seen: ranks or workers, at once."""
+
+    looks: Count
+    processes: tuple[Processes, ...]
+    expected: Count = 0
+    seen: Count = 0
+    gap_s: Seconds = 0.0
+    cost_s: Seconds = 0.0
+    wall_s: Seconds = 0.0
+
 
 #: Seconds between looks until every process was seen, because a short-lived one could be missed; after which the search
 #: for the first one ends, because looking costs CPU time; and between looks after that.
@@ -312,3 +346,115 @@ def _together(role: str, found: Sequence[_Process]) -> Processes:
 
 def _listed(masks: Iterable[CpuSet]) -> tuple[str, ...]:
     return tuple(sorted(map(listed, masks)))
+
+
+#: Looks that are kept; if there are more, every other one goes.
+_MOST = 24
+#: Who has started a rank, and numbered it. Slurm comes last: hydra's ranks have its number of their proxy.
+_NUMBERS = ("PMI_RANK", "PMIX_RANK", "SLURM_PROCID")
+#: A look counts from when ranks move, together, at this share of their usual rate: before, they start.
+_MOVING = 0.1
+#: Whole intervals between looks that a rate takes.
+_LEAST = 3
+#: The largest stream that is read: one of 10,000 ranks.
+_MOST_BYTES = 16 << 20
+#: The kernel's counts have 64 bits, but no process moves as much.
+_Count = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
+_Rank = Annotated[str, msgspec.Meta(pattern=r"\A[0-9]{1,9}\Z")]
+_COUNTS = re.compile(rb"^[rw]char: (\d+)$", re.MULTILINE)
+
+
+class _Looks(msgspec.Struct):
+    """moved_bytes: of each rank at each look, as many as at_s."""
+
+    host: str
+    at_s: list[float]
+    moved_bytes: dict[_Rank, list[_Count]]
+
+
+class Progress:
+    """The looks at the ranks of this node."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[str, str] = {}
+        self._looks: list[tuple[float, dict[str, int]]] = []
+
+    def look(self, at_s: float, pids: Iterable[str]) -> None:
+        """Read what ranks have moved; a look without one of them does not count."""
+        found: dict[str, int] = {}
+        for pid in pids:
+            counts = _COUNTS.findall(procfs.read(pid, "io"))
+            number = self._number(pid)
+            if len(counts) != 2 or not number:
+                return
+            found[number] = sum(map(int, counts))
+        self._looks.append((at_s, found))
+        if len(self._looks) > _MOST:
+            del self._looks[1::2]
+
+    def _number(self, pid: str) -> str:
+        if pid not in self._numbers:
+            known = (procfs.variable(pid, name) for name in _NUMBERS)
+            self._numbers[pid] = next((number for number in known if number.isdecimal()), "")
+        return self._numbers[pid]
+
+    def stream(self) -> bytes:
+        """What was seen, for `of_nodes`; empty where that is nothing."""
+        every = [found for _, found in self._looks]
+        ranks = every[-1].keys() if every else set()
+        whole = [(at_s, found) for at_s, found in self._looks if found.keys() == ranks]
+        if len(whole) < 2:
+            return b""
+        moved = {rank: [found[rank] for _, found in whole] for rank in sorted(ranks, key=int)}
+        return _line(_Looks("", [round(at_s - whole[0][0], 3) for at_s, _ in whole], moved))
+
+
+def _line(looks: _Looks) -> bytes:
+    return msgspec.json.encode(looks) + b"\n"
+
+
+def of_nodes(streams: Mapping[str, bytes]) -> bytes:
+    """One stream of those of several nodes, by their hosts. Pure."""
+    made = []
+    for host, stream in streams.items():
+        for looks in _read(stream):
+            looks.host = host
+            made.append(_line(looks))
+    return b"".join(made)
+
+
+def _read(stream: bytes) -> Iterator[_Looks]:
+    """The nodes of a stream, without what is not one."""
+    for line in stream.splitlines() if len(stream) <= _MOST_BYTES else ():
+        try:
+            looks = msgspec.json.decode(line, type=_Looks)
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            continue
+        if all(len(own) == len(looks.at_s) for own in looks.moved_bytes.values()):
+            yield looks
+
+
+def rates(stream: bytes) -> dict[str, dict[int, float]]:
+    """host -> rank -> its bytes per second while all ranks of the node moved data; none of a node with too few looks.
+
+    Pure. The first and the last interval in which they moved are left out, because the phase began and ended there.
+    """
+    return {looks.host: own for looks in _read(stream) if (own := _of_node(looks))}
+
+
+def _of_node(looks: _Looks) -> dict[int, float]:
+    at_s, ranks = looks.at_s, looks.moved_bytes
+    together = [sum(own[k] for own in ranks.values()) for k in range(len(at_s))]
+    if any(after <= before for before, after in pairwise(at_s)):
+        return {}
+    each = [(together[k + 1] - together[k]) / (at_s[k + 1] - at_s[k]) for k in range(len(at_s) - 1)]
+    usual = median(each) if each else 0.0
+    moving = [k for k, rate in enumerate(each) if rate > _MOVING * usual and rate > 0]
+    if not moving:
+        return {}
+    begin, end = moving[0] + 1, moving[-1]  # looks
+    if end - begin < _LEAST:
+        return {}
+    lasted_s = at_s[end] - at_s[begin]
+    found = {int(rank): (own[end] - own[begin]) / lasted_s for rank, own in ranks.items()}
+    return found if all(0 <= rate <= MOST for rate in found.values()) else {}

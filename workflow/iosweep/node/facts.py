@@ -1,20 +1,134 @@
-"""Facts of the node that measures, read from /proc, /sys and /etc, none of them from the target."""
+"""Facts of a node that measures, as they are stored and compared, read from /proc, /sys and /etc, none from the target.
+
+What cannot be read (in a container, a virtual machine) is None.
+"""
 
 from __future__ import annotations
 
+import hashlib
 import platform
+import socket
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TypedDict
 
+import msgspec
 from msgspec import structs
 
-from iosweep.node import weka
-from iosweep.node.cpus import Topology, listed, parsed
-from iosweep.node.node_facts import Nic, NodeFacts, NumaNode, ToolOfNode, host
+from iosweep.files.documents import Document
+from iosweep.files.fields import Count, Integer, Number, Part
+from iosweep.node.cpus import Reserved, ReservedSource, Topology, find, listed, parse, parsed
 from iosweep.node.procfs import entries, field, number, value
 from iosweep.text import printable
 from iosweep.units import local_time
+
+
+class NumaNode(Part, frozen=True):
+    """A NUMA node, its CPUs as a list (`0-3`), its memory."""
+
+    node: Count
+    cpus: str | None = None
+    memory_bytes: Count | None = None
+
+
+class Nic(Part, frozen=True):
+    """A network interface, or a port of an InfiniBand adapter. `cpus`, `numa_node`: those near it, where it matters."""
+
+    name: str
+    state: str | None = None
+    speed_bits_per_s: Count | None = None
+    driver: str | None = None
+    numa_node: Integer | None = None
+    cpus: str | None = None
+
+
+class ToolOfNode(Part, frozen=True):
+    """A program that measures."""
+
+    name: str
+    path: str
+    version: str
+
+
+class NodeFacts(Document, frozen=True):
+    """The fields are columns.NODE_COLUMNS, without `node` and `used_cpus`, which merge adds."""
+
+    host: str
+    kernel: str | None = None
+    os: str | None = None
+    cpu_model: str | None = None
+    cpus: Count | None = None
+    sockets: Count | None = None
+    threads_per_core: Count | None = None
+    cpus_allowed: str | None = None
+    cores: str | None = None
+    socket_cpus: str | None = None
+    reserved_cpus: str | None = None
+    reserved_sources: tuple[ReservedSource, ...] | None = None
+    numa: tuple[NumaNode, ...] | None = None
+    governor: str | None = None
+    clocksource: str | None = None
+    transparent_hugepages: str | None = None
+    memory_bytes: Count | None = None
+    nics: tuple[Nic, ...] | None = None
+    fstype: str | None = None
+    mount: str | None = None
+    # from here on: VOLATILE
+    memory_available_bytes: Count | None = None
+    load_1_min: Number | None = None
+    load_5_min: Number | None = None
+    load_15_min: Number | None = None
+    read_at: str | None = None
+    target_bytes: Count | None = None
+    target_free_bytes: Count | None = None
+    target_inodes: Count | None = None
+    target_free_inodes: Count | None = None
+    tools: tuple[ToolOfNode, ...] | None = None
+
+    def __post_init__(self) -> None:
+        sources = (one.cpus for one in self.reserved_sources or ())
+        for text in (self.cpus_allowed, self.cores, self.socket_cpus, self.reserved_cpus, *sources):
+            parse(text or "")
+        for one in self.numa or ():
+            parse(one.cpus or "")
+
+    @property
+    def topology(self) -> Topology:
+        numa = ((one.node, one.cpus) for one in self.numa or ())
+        return Topology.of_texts(self.cores, self.socket_cpus, numa)
+
+    @property
+    def reserved(self) -> Reserved:
+        """Its reserved CPUs; of a node that was not examined it is not known which these are."""
+        cpus = None if self.reserved_cpus is None else parse(self.reserved_cpus)
+        return Reserved(self.topology, self.reserved_sources or (), cpus)
+
+    def row(self) -> dict[str, object]:
+        """The facts as a row of the table of nodes: every column, of lists the entries with every key."""
+        return {
+            name: [msgspec.structs.asdict(one) for one in value] if isinstance(value, tuple) else value
+            for name, value in msgspec.structs.asdict(self).items()
+        }
+
+
+#: Facts that may change from run to run on the same node. The rest identifies a node.
+VOLATILE = NodeFacts.__struct_fields__[NodeFacts.__struct_fields__.index("memory_available_bytes") :]
+
+
+def host_name() -> str:
+    return printable(socket.gethostname())
+
+
+def node_key(node: NodeFacts) -> str:
+    """Hash of the facts that stay the same from run to run: the key of the table `nodes`."""
+    # a reboot moves the total by a few pages, and a virtual machine may get the memory of its NUMA nodes later
+    stable = msgspec.structs.replace(
+        node,
+        memory_bytes=round((node.memory_bytes or 0) / 2**30),
+        numa=tuple(NumaNode(one.node, one.cpus) for one in node.numa or ()),
+        **dict.fromkeys(VOLATILE),
+    )
+    return hashlib.sha256(msgspec.json.encode(stable)).hexdigest()[:12]
 
 
 class Mounted(TypedDict):
@@ -24,12 +138,12 @@ class Mounted(TypedDict):
     mount: str
 
 
-def of_cpus(reserved_cpus: str | None = None, root: Path = Path("/")) -> NodeFacts:
+def collect_cpus(reserved_cpus: str | None = None, root: Path = Path("/")) -> NodeFacts:
     """The CPUs of this node, and which of them are reserved. reserved_cpus: the key cpus.reserved."""
     topology = Topology.read(root)
-    kept = weka.find(topology, reserved_cpus, root)
+    kept = find(topology, reserved_cpus, root)
     return NodeFacts(
-        host=printable(value(root / "proc/sys/kernel/hostname") or "") or host(),
+        host=printable(value(root / "proc/sys/kernel/hostname") or "") or host_name(),
         cpus_allowed=_cpu_list(field(root / "proc/self/status", "Cpus_allowed_list")),
         cores=topology.facts()["cores"],
         socket_cpus=topology.facts()["socket_cpus"],
@@ -39,7 +153,7 @@ def of_cpus(reserved_cpus: str | None = None, root: Path = Path("/")) -> NodeFac
     )
 
 
-def facts(
+def collect(
     target: Mounted,
     space: Mapping[str, int] | None = None,
     tools: Mapping[str, tuple[str, str]] | None = None,
@@ -55,7 +169,7 @@ def facts(
     loads = [*map(number, (value(root / "proc/loadavg") or "").split()[:3]), None, None, None]
     total, free, inodes, free_inodes = _space(space)
     return structs.replace(
-        of_cpus(reserved_cpus, root),
+        collect_cpus(reserved_cpus, root),
         kernel=value(root / "proc/sys/kernel/osrelease"),
         os=_os_name(root),
         cpu_model=_cpu_model(root),
