@@ -26,8 +26,8 @@ from msgspec import structs
 import coverage
 from iosweep.analysis import acceptance
 from iosweep.analysis.acceptance import Decision
-from iosweep.analysis.aggregate import summarize
 from iosweep.analysis.data import Campaign, Row, row
+from iosweep.analysis.summary import summarize
 from iosweep.config import selectors
 from iosweep.config.criteria import Criterion, Threshold
 from iosweep.tables.campaign_form import CampaignForm, Target

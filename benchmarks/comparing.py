@@ -23,10 +23,10 @@ from statistics import fmean
 
 import msgspec
 
-from iosweep.analysis.aggregate import Result, Statistics
 from iosweep.analysis.comparison import ALPHA, AT_LEAST, Comparison, compare
 from iosweep.analysis.data import Row as ResultRow
 from iosweep.analysis.matching import match
+from iosweep.analysis.summary import Metric, PointSummary
 from iosweep.judge import precision
 from iosweep.judge.precision import Sample
 from iosweep.tools import parameters
@@ -194,7 +194,7 @@ def _compared(draw: Random, cell: Cell, losses: dict[int, float], at_least: floa
     return compare(match(*sides), sides, at_least=at_least, like=like)
 
 
-def _campaign(draw: Random, cell: Cell, losses: dict[int, float]) -> list[Result]:
+def _campaign(draw: Random, cell: Cell, losses: dict[int, float]) -> list[PointSummary]:
     logs = cell.noise(draw, cell.sd, cell.points, cell.n or MOST)
     figures = [[math.exp(log) * (1 - losses.get(i, 0)) for log in own] for i, own in enumerate(logs)]
     if cell.n is None:
@@ -215,14 +215,14 @@ def _until_narrow(figures: Sequence[Sequence[float]]) -> list[list[float]]:
             numbers[i] += 1
 
 
-def _result(point: str, values: Sequence[float], parameters: Mapping[str, int]) -> Result:
+def _result(point: str, values: Sequence[float], parameters: Mapping[str, int]) -> PointSummary:
     rows = tuple(
         msgspec.structs.replace(_ROW, repetition=i, figures={"ops_per_s": own}) for i, own in enumerate(values)
     )
     mean = fmean(values)
-    figures = {"ops_per_s": Statistics(len(values), mean, mean, min(values), max(values), None, tuple(values))}
+    figures = {"ops_per_s": Metric(len(values), mean, mean, min(values), max(values), None, tuple(values))}
     own = {**_ROW.parameters, **parameters}
-    return Result(point, "rand_read", "data", "fio", "ops_per_s", own, "valid", (), figures, rows)
+    return PointSummary(point, "rand_read", "data", "fio", "ops_per_s", own, "valid", (), figures, rows)
 
 
 #: Parameters of each point.

@@ -18,12 +18,12 @@ from random import Random
 from statistics import fmean, median
 
 import campaigns
-from iosweep.analysis import choice
-from iosweep.analysis.aggregate import Result, summarize
+from iosweep.analysis import headline
 from iosweep.analysis.comparison import ALPHA, AT_LEAST, compare, told
 from iosweep.analysis.data import Row as ResultRow
 from iosweep.analysis.data import load
 from iosweep.analysis.matching import match
+from iosweep.analysis.summary import PointSummary, summarize
 from iosweep.tables import merge
 from measure import IOSWEEP, CannotRun, Row, Size, child
 
@@ -104,7 +104,7 @@ def run(size: Size, work: Path) -> Iterator[Row]:
     )
 
 
-def _with_sessions(measured: Sequence[Sequence[Result]], draw: Random) -> Iterator[Row]:
+def _with_sessions(measured: Sequence[Sequence[PointSummary]], draw: Random) -> Iterator[Row]:
     """How often a campaign is found changed from several others. Draws share campaigns, so that they are not
     independent, and nothing is promised of their number."""
     for count in _SESSIONS:
@@ -180,10 +180,10 @@ def _campaign(size: Size, work: Path, name: str) -> Path:
 def _headlines(results: Path) -> dict[str, Told]:
     """Phase -> what the first screen of the report says."""
     campaign = load(results)
-    summary, fails = summarize(campaign.rows), choice.failed(campaign.checks)
+    summary, fails = summarize(campaign.rows), headline.failed_checks(campaign.checks)
     found = {}
     for phase in dict.fromkeys(one.phase for one in summary):
-        best = choice.highest([one for one in summary if one.phase == phase], fails)
+        best = headline.highest([one for one in summary if one.phase == phase], fails)
         if best and (interval := best.figure.interval):
             told = Told(best.figure.mean, interval.low, interval.high, best.verdict, best.result.point)
             found[phase] = told

@@ -25,9 +25,9 @@ from pathlib import Path
 from statistics import fmean
 
 import campaigns
-from iosweep.analysis import knees
-from iosweep.analysis.aggregate import summarize
+from iosweep.analysis import axes
 from iosweep.analysis.data import load
+from iosweep.analysis.summary import summarize
 from iosweep.judge.knee import SHARE, deviation, knee
 from iosweep.judge.ramps import decided, reached
 from iosweep.tables import merge
@@ -105,7 +105,7 @@ class Device:
         merge.merge(made, results)
         campaign = load(results)
         measured = summarize(campaign.rows)
-        (bend,) = knees.of(measured, campaign.about.sweeps)
+        (bend,) = axes.bends(measured, campaign.about.sweeps)
         assert bend.knee.low is not None and bend.knee.high is not None
         self._verdicts.update(row.verdict for row in campaign.rows if row.verdict != "missing")
         self._logs += [list(map(math.log, result.values(result.metric))) for result in measured if result.used]

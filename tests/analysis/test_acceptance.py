@@ -10,9 +10,9 @@ from syrupy.assertion import SnapshotAssertion
 
 from iosweep.analysis import acceptance
 from iosweep.analysis.acceptance import Decision, Outcome
-from iosweep.analysis.aggregate import summarize
-from iosweep.analysis.caveats import Why
 from iosweep.analysis.data import PRECISE, Row
+from iosweep.analysis.findings import Why
+from iosweep.analysis.summary import summarize
 from iosweep.config import selectors
 from iosweep.config.criteria import Criterion, Threshold
 from results_factory import check, loaded, row, sweep_facts

@@ -12,11 +12,11 @@ from syrupy.assertion import SnapshotAssertion
 
 import results_factory as factory
 from iosweep.analysis import comparison_words as words
-from iosweep.analysis.aggregate import Result, summarize
 from iosweep.analysis.changes import NOT_KNOWN, Changed, changes
 from iosweep.analysis.comparison import Comparison, compare, most_elsewhere, told
 from iosweep.analysis.data import Campaign
 from iosweep.analysis.matching import NeverMixed, hint, ignored, match
+from iosweep.analysis.summary import PointSummary, summarize
 
 K = factory.K
 BLOCKS, THREADS = (4 * K, 64 * K), (1, 2, 4)
@@ -24,7 +24,7 @@ BLOCKS, THREADS = (4 * K, 64 * K), (1, 2, 4)
 Speed = Callable[[int, int], float]
 
 
-def campaign(seed: int, sd: float = 0.01, n: int = 5, speed: Speed = lambda *_: 1.0, **more: Any) -> list[Result]:
+def campaign(seed: int, sd: float = 0.01, n: int = 5, speed: Speed = lambda *_: 1.0, **more: Any) -> list[PointSummary]:
     draw = random.Random(seed)
     rows = [
         factory.row(
@@ -40,7 +40,7 @@ def campaign(seed: int, sd: float = 0.01, n: int = 5, speed: Speed = lambda *_: 
     return summarize(rows)
 
 
-def compared(a: Sequence[Result], b: Sequence[Result], **more: Any) -> Comparison:
+def compared(a: Sequence[PointSummary], b: Sequence[PointSummary], **more: Any) -> Comparison:
     return compare(match(a, b), (a, b), **more)
 
 
@@ -71,7 +71,7 @@ def test_what_is_said_of_a_comparison(snapshot: SnapshotAssertion) -> None:
     def reason(size: int, threads: int, number: int) -> str:
         return f"other processes used {70 + number}% of the CPU time"
 
-    def suspect(verdict: Callable[..., str]) -> list[Result]:
+    def suspect(verdict: Callable[..., str]) -> list[PointSummary]:
         return campaign(2, speed=first_lost, verdict=verdict, reasons=reason)
 
     def first_lost(*at: int) -> float:
@@ -171,7 +171,7 @@ def test_a_single_repetition_is_compared_with_the_noise_of_the_other_points() ->
     assert [one.pairs[0].a.point for one in found.singles if one.verdict == "regression"] == [f"{4 * K}.1"]
 
 
-def system(seed: int, session: float, speed: Speed = lambda *_: 1.0) -> list[Result]:
+def system(seed: int, session: float, speed: Speed = lambda *_: 1.0) -> list[PointSummary]:
     """A campaign whose session makes all its figures faster or slower, with this standard deviation."""
     by = random.Random(f"session {seed}").lognormvariate(0, session)
     return campaign(seed, speed=lambda *at: by * speed(*at))
@@ -212,7 +212,7 @@ USUAL = {"nodes": 1, "threads_per_node": 1, "transfer_size_bytes": 4 * K, "queue
 SIZES: list[Point] = [("a", {}), ("b", {"transfer_size_bytes": 64 * K})]
 
 
-def of(points: list[Point]) -> list[Result]:
+def of(points: list[Point]) -> list[PointSummary]:
     return summarize([factory.row(point=point, **{**USUAL, **values}) for point, values in points])
 
 

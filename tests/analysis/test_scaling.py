@@ -5,15 +5,15 @@ from typing import Any
 import pytest
 from msgspec import structs
 
-from iosweep.analysis import choice, scaling, slices
-from iosweep.analysis.aggregate import Result, summarize
+from iosweep.analysis import axes, headline
+from iosweep.analysis.summary import PointSummary, summarize
 from iosweep.report import figures, scaling_figures
 from results_factory import loaded, row, sweep_facts
 
 
 def line(
     rates: dict[int, float], hosts: dict[int, str] | None = None, repetitions: int = 3
-) -> list[tuple[int, Result]]:
+) -> list[tuple[int, PointSummary]]:
     rows = [
         row(point=f"p{count}", nodes=count, repetition=i + 1, ops_per_s=rate * factor, hosts=(hosts or {}).get(count))
         for count, rate in rates.items()
@@ -22,8 +22,8 @@ def line(
     return [(result.nodes, result) for result in summarize(rows)]
 
 
-def scaled(own: list[tuple[int, Result]]) -> scaling.Scaling:
-    found = scaling.of_line("nodes", own, choice.compared([result for _, result in own], "ops_per_s", {}))
+def scaled(own: list[tuple[int, PointSummary]]) -> axes.Scaling:
+    found = axes.scale("nodes", own, headline.rivals([result for _, result in own], "ops_per_s", {}))
     assert found
     return found
 
@@ -35,7 +35,7 @@ def test_efficiency_is_the_share_of_linear_growth() -> None:
     assert found.smallest == 2
     assert [step.speedup for step in found.steps] == pytest.approx([1.8, 3.0])
     assert [step.efficiency for step in found.steps] == pytest.approx([0.9, 0.75])
-    ratio = choice.compared([result for _, result in own], "ops_per_s", {}).ratio(own[2][1], own[0][1])
+    ratio = headline.rivals([result for _, result in own], "ops_per_s", {}).ratio(own[2][1], own[0][1])
     assert ratio
     assert found.steps[1].range == pytest.approx((ratio.low / 4, ratio.high / 4))
     assert found.steps[1].range[0] < 0.75 < found.steps[1].range[1]
@@ -48,7 +48,7 @@ def test_without_repetitions_there_is_no_interval() -> None:
 def test_nothing_scales_from_one_count_or_from_nothing() -> None:
     for rates in ({4: 10.0}, {1: 0.0, 2: 10.0}):
         own = line(rates)
-        assert scaling.of_line("nodes", own, choice.compared([r for _, r in own], "ops_per_s", {})) is None
+        assert axes.scale("nodes", own, headline.rivals([r for _, r in own], "ops_per_s", {})) is None
 
 
 def test_counts_without_the_nodes_of_the_smallest_are_marked() -> None:
@@ -78,5 +78,5 @@ def test_what_has_no_place_on_an_axis_is_shown_and_counted() -> None:
     facts = structs.replace(sweep_facts(1, *sizes), axes={"file_size": (0, 3901)}, tool="mdtest")
     (figure,) = figures.figures(loaded(rows, sweeps=[structs.asdict(facts)]), summarize(rows))
     assert (figure.x_column, "1" in figure.notes[-1]) == ("file_size_bytes", True)
-    found = {fixed["file_size_bytes"]: len(own) for fixed, own in slices.split(summarize(rows), ["file_size_bytes"])}
+    found = {fixed["file_size_bytes"]: len(own) for fixed, own in axes.split(summarize(rows), ["file_size_bytes"])}
     assert found == {0: 1, 3901: 1, None: 1}

@@ -6,9 +6,9 @@ from typing import Any
 from msgspec import structs
 from syrupy.assertion import SnapshotAssertion
 
-from iosweep.analysis import caveats, choice, formats, sentences
-from iosweep.analysis.aggregate import summarize
+from iosweep.analysis import findings, formats, headline, sentences
 from iosweep.analysis.data import Row
+from iosweep.analysis.summary import summarize
 from results_factory import row, sweep_facts
 
 K, M, G = 2**10, 2**20, 2**30
@@ -30,7 +30,7 @@ def points(axis: str, rates: Mapping[Any, float | None], noise: Sequence[float] 
     return found
 
 
-def said(rows: Sequence[Row], fails: choice.Failed | None = None) -> list[str]:
+def said(rows: Sequence[Row], fails: headline.Failed | None = None) -> list[str]:
     names = dict.fromkeys(one.point for one in rows)
     told = sentences.of(summarize(rows), [sweep_facts(1, *names)], fails or {})
     return [sentence.text for one in told for sentence in one.sentences]
@@ -80,7 +80,7 @@ def test_a_reason_that_all_repetitions_share_is_named_once() -> None:
     rows = [structs.replace(one, reasons=reasons[number], verdict="suspect")
             for number in (1, 2) for one in points("threads_per_node", {number: number * G})]  # fmt: skip
     results, facts = summarize(rows), sweep_facts(1, *dict.fromkeys(one.point for one in rows))
-    shared = caveats.shared(results)
+    shared = findings.shared(results)
     assert len(shared) == 2
     ((told,),) = [one.sentences for one in sentences.of(results, [facts], {}, shared=shared)]
     assert told.opening.endswith(" (suspect: also too short)")

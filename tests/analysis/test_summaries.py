@@ -10,8 +10,9 @@ import pytest
 from msgspec import structs
 
 from campaign import document, make
-from iosweep.analysis import caveats, choice, formats, knees, titles
-from iosweep.analysis.aggregate import (
+from iosweep.analysis import axes, findings, formats, headline
+from iosweep.analysis.data import CheckRow, Row
+from iosweep.analysis.summary import (
     OUTCOMES,
     VERDICTS,
     count_repetitions,
@@ -19,7 +20,6 @@ from iosweep.analysis.aggregate import (
     statistics,
     summarize,
 )
-from iosweep.analysis.data import CheckRow, Row
 from iosweep.judge import remaining
 from iosweep.judge.best import fresh_numbers
 from iosweep.judge.reasons import FOLLOWS
@@ -84,7 +84,7 @@ class TestSummary:
         counts = count_repetitions(found)
         assert counts == {"valid": 27, "suspect": 1, "invalid": 1, "missing": 6, "left": 60, "unneeded": 1}
         assert list(counts) == list(OUTCOMES)
-        assert (caveats.why(found, "left"), caveats.why(found, "invalid")) == (columns.NOT_YET, "no")
+        assert (findings.why(found, "left"), findings.why(found, "invalid")) == (columns.NOT_YET, "no")
 
     def test_only_valid_and_suspect_repetitions_are_in_the_mean(self) -> None:
         rows = [row(repetition=i, verdict=v, ops_per_s=10.0**i) for i, v in enumerate(VERDICTS[:3])]
@@ -100,13 +100,13 @@ class TestSummary:
 
     def test_phases_have_titles_and_stand_in_the_order_in_which_they_run(self) -> None:
         for tool in tools().values():
-            assert all(titles.phase(phase) != phase for phase in tool.phases)
+            assert all(formats.phase(phase) != phase for phase in tool.phases)
             found = summarize([row(phase=phase) for phase in ("zeta", *reversed(tool.phases))])
             assert [result.phase for result in found] == [*tool.phases, "zeta"]
 
 
 def reasons(*rows: Row, most: int = 3) -> str:
-    return caveats.reasons(summarize(rows), most=most)
+    return findings.reasons(summarize(rows), most=most)
 
 
 def suspect(point: str, reason: str, **more: Any) -> Row:
@@ -170,8 +170,8 @@ def rows(rates: dict[int, list[float]] = RATES, confirms: bool = False, **more: 
     ]  # fmt: skip
 
 
-def best(found: list[Row], checks: list[CheckRow] | None = None) -> choice.Choice:
-    made = choice.highest(summarize(found), choice.failed(checks or []))
+def best(found: list[Row], checks: list[CheckRow] | None = None) -> headline.Best:
+    made = headline.highest(summarize(found), headline.failed_checks(checks or []))
     assert made is not None
     return made
 
@@ -241,7 +241,7 @@ def test_the_runner_and_the_report_agree_on_the_best_point_and_on_when_to_stop(t
         chose = {id: {n: own for n, own in results.items() if n < 7} for id, (results, _) in known.items()}
         summary = summarize([one for _, rows in known.values() for one in rows])
         for contest, members in contests(plan.points).items():
-            best = choice.lowest_latency(summary, {}) if contest.latency else choice.highest(summary, {})
+            best = headline.lowest_latency(summary, {}) if contest.latency else headline.highest(summary, {})
             fresh = fresh_numbers(plan, allocation, {contest: members}, chose, ())
             assert best and {best.result.point: [7]} == fresh
             seen["suspect"] += any(one.verdict == "suspect" and not one.confirms for one in best.result.rows)
@@ -284,11 +284,11 @@ def _repetitions_of(draw: random.Random, point: Point) -> tuple[dict[int, Commit
 class TestKnees:
     """Of a ramp over threads per node."""
 
-    def of(self, place: Path, found: list[Row], *threads: int) -> knees.Bend:
+    def of(self, place: Path, found: list[Row], *threads: int) -> axes.Bend:
         made = make(place, document(axes={"threads_per_node": [*threads]}, ramp="threads_per_node"))
         facts = structs.replace(made.sweeps[0], points=tuple(f"p{count}" for count in threads))
-        assert knees.of(summarize(found), [structs.replace(facts, ramp=None)]) == []
-        (bend,) = knees.of(summarize(found), [facts])
+        assert axes.bends(summarize(found), [structs.replace(facts, ramp=None)]) == []
+        (bend,) = axes.bends(summarize(found), [facts])
         return bend
 
     def test_the_knee_is_where_95_percent_of_the_peak_are_reached(self, tmp_path: Path) -> None:

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 import results_factory as factory
-from iosweep.analysis.aggregate import Result, summarize
 from iosweep.analysis.data import OwnRateRow, SeriesRow, load, load_latencies
+from iosweep.analysis.summary import PointSummary, summarize
 from iosweep.report import behind_rows
 from results_factory import row, sweep
 
@@ -65,14 +65,14 @@ def test_rates_of_nodes_and_workers_have_the_slowest_first_and_a_bound() -> None
 
 
 @pytest.fixture(scope="module")
-def measured(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Result]:
+def measured(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, PointSummary]:
     one = sweep("one", ["rand_read"], {"threads_per_node": [1]})
     directory = factory.make(tmp_path_factory.mktemp("measured"), [one])
     (result,) = summarize(load(directory).rows)
     return directory, result
 
 
-def test_latencies_by_percentile_are_those_of_all_repetitions_that_count(measured: tuple[Path, Result]) -> None:
+def test_latencies_by_percentile_are_those_of_all_repetitions_that_count(measured: tuple[Path, PointSummary]) -> None:
     directory, result = measured
     known = load_latencies(directory, behind_rows.counted([result]))
     found: Any = behind_rows.latencies([result], known)

@@ -9,11 +9,11 @@ import pytest
 import results_factory as factory
 import seed_figures as seeds
 from iosweep.analysis import acceptance
-from iosweep.analysis.aggregate import Result
 from iosweep.analysis.data import Campaign
+from iosweep.analysis.summary import PointSummary
 from iosweep.config import published
 from iosweep.plan.criteria import suites_of
-from iosweep.report import benchmark_tables, figures, headline
+from iosweep.report import answer, benchmark_tables, figures
 from iosweep.report.benchmark_tables import Cell, Table
 from results_factory import sweep
 
@@ -88,7 +88,7 @@ class TestWeka:
         }
 
 
-def shares(campaign: Campaign, results: Sequence[Result], system: str = "") -> list[float]:
+def shares(campaign: Campaign, results: Sequence[PointSummary], system: str = "") -> list[float]:
     """Each published figure of the suite that one of the results compares with, as what ours is of it."""
     suites = suites_of(campaign.about.sweeps)
     (suite,) = set(suites.values())
@@ -101,7 +101,7 @@ def shares(campaign: Campaign, results: Sequence[Result], system: str = "") -> l
     ]
 
 
-def over_depth(campaign: Campaign, results: Sequence[Result]) -> dict[tuple[str, object, str], str | None]:
+def over_depth(campaign: Campaign, results: Sequence[PointSummary]) -> dict[tuple[str, object, str], str | None]:
     """(phase, queue depth, measure) -> the value of its mark, of the figures over queue depth."""
     return {
         (figure.panels[mark.panel].title, mark.x, mark.measure): mark.value
@@ -134,7 +134,7 @@ class TestSources:
     def test_wekas_small_write_latency_is_reproduced(self) -> None:
         campaign, results = seeds.campaign(seeds.small_write(), "weka-small-write-latency", nodes=[1])
         assert shares(campaign, results) == pytest.approx([1.0] * 8)
-        rate, latency = headline.groups(results)[0].entries
+        rate, latency = answer.groups(results)[0].entries
         assert (rate.value, latency.value) == ("1,879 IOPS", "531 µs")
 
     def test_wekas_table_of_mdtest_is_reproduced(self) -> None:

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from msgspec import structs
 
 import results_factory as factory
-from iosweep.analysis import titles
-from iosweep.analysis.aggregate import summarize
+from iosweep.analysis import formats
+from iosweep.analysis.summary import summarize
 from iosweep.report import captions, figure_files, figures, results_table, vega_lite
 from iosweep.report.figures import Figure
 from iosweep.tools import tools
@@ -42,7 +42,7 @@ class TestWhichFiguresThereAre:
             "data": ["random", "tool_default"],
         }
         campaign, results = factory.measured(sweep("mixed", ["seq_write", "seq_read"], axes), repetitions=1)
-        conditions = titles.conditions(results)
+        conditions = formats.conditions(results)
         found = figures.figures(campaign, results)
         assert len(found) == len({figure.name for figure in found}) == 8
         for figure in found:

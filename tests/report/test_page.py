@@ -13,9 +13,9 @@ import pytest
 from syrupy.assertion import SnapshotAssertion
 
 import results_factory as factory
-from iosweep.analysis.aggregate import summarize
 from iosweep.analysis.comparison import AT_LEAST, Side, Versus, like, versus
 from iosweep.analysis.data import load
+from iosweep.analysis.summary import summarize
 from iosweep.files import embedded
 from iosweep.files.documents import Damaged
 from iosweep.report import comparison_page, html, page

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 import results_factory as factory
-from iosweep.analysis.aggregate import summarize
 from iosweep.analysis.comparison import AT_LEAST, Side, versus
 from iosweep.analysis.data import load
+from iosweep.analysis.summary import summarize
 from iosweep.files import embedded
 from iosweep.report import behind_rows, comparison_page
 from iosweep.report import page as report

@@ -3,8 +3,8 @@
 import pytest
 
 import results_factory as factory
-from iosweep.analysis.aggregate import Result, summarize
 from iosweep.analysis.data import Row
+from iosweep.analysis.summary import PointSummary, summarize
 from iosweep.report import results_table
 from results_factory import DATA_PHASES, K, M, row, sweep
 
@@ -16,7 +16,7 @@ def columns(*rows: Row) -> dict[str, set[object]]:
 
 
 @pytest.fixture(scope="module")
-def results() -> list[Result]:
+def results() -> list[PointSummary]:
     """Of a sweep of each tool, in the order of the table."""
     axes = {"threads_per_node": [1, 2], "transfer_size": [4 * K, M]}
     alike = {"file_size_bytes": 256 * M, "data": "tool_default", "phase_time_s": 1.0}
@@ -32,7 +32,9 @@ def results() -> list[Result]:
     return list(found)
 
 
-def test_parameters_that_vary_have_a_column_and_the_others_stand_once_for_each_tool(results: list[Result]) -> None:
+def test_parameters_that_vary_have_a_column_and_the_others_stand_once_for_each_tool(
+    results: list[PointSummary],
+) -> None:
     assert results_table.varying(results) == ["nodes", "threads_per_node", "transfer_size_bytes"]
     same = results_table.constant(results)
     assert list(same) == ["fio data", "IOR data", "mdtest metadata", "fio metadata"]

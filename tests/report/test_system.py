@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 import results_factory as factory
-from iosweep.analysis import caveats
-from iosweep.analysis.aggregate import Result
+from iosweep.analysis import findings
 from iosweep.analysis.data import Campaign
+from iosweep.analysis.summary import PointSummary
 from iosweep.programs import builds as documents
-from iosweep.report import cpus, figures, headline, provenance, results_table, system
+from iosweep.report import answer, cpus, figures, provenance, results_table, system
 from iosweep.report.cpus import Cpus, Picture
 from iosweep.report.system import NodeCheck, Nodes
 from report_nodes import node
@@ -108,7 +108,7 @@ class TestNodeCheck:
 
 
 class TestUnlikeNodes:
-    def of(self, count: int, nodes: Sequence[int], **options: Any) -> tuple[Campaign, list[Result]]:
+    def of(self, count: int, nodes: Sequence[int], **options: Any) -> tuple[Campaign, list[PointSummary]]:
         one = sweep("scaling", ["seq_read"], {"nodes": [*nodes]}, threads_per_node=8)
         return factory.measured(one, nodes=factory.nodes(count), **options)
 
@@ -119,7 +119,7 @@ class TestUnlikeNodes:
         assert (result.headline.n, result.headline.interval, result.headline.ci95_share) == (6, None, None)
         assert result.headline.low < result.headline.high / 3
         assert [in_turn for in_turn, _ in system.unlike(campaign, [result])] == [False]
-        (entry,) = headline.groups([result])[0].entries
+        (entry,) = answer.groups([result])[0].entries
         assert entry.spread.endswith("(n = 6), 2 nodes")
         shown = results_table.payload([result], [])
         assert shown.rows[0][[column.key for column in shown.columns].index("hosts")] == 2
@@ -139,7 +139,7 @@ class TestUnlikeNodes:
             return str(repetition // 3), own[first : first + count]
 
         _, found = self.of(4, [1, 2, 4], place=place)
-        assert [(r.host_sets, r.in_turn, caveats.over_hosts(r)) for r in found] == [
+        assert [(r.host_sets, r.in_turn, findings.over_hosts(r)) for r in found] == [
             (2, False, "2 nodes"), (2, False, "2 sets of nodes"), (1, False, ""),
         ]  # fmt: skip
         assert [result.headline and result.headline.interval is None for result in found] == [True, True, False]
@@ -252,7 +252,7 @@ class TestBuilds:
             return factory.PATH if row["queue_depth"] == 4 else factory.SPACK
 
         campaign, results = factory.measured(FIO, IOR, build=build)
-        assert caveats.several_builds(results) == ["fio"]
+        assert findings.several_builds(results) == ["fio"]
         section = provenance.builds(campaign, results)
         assert section and {(row.tool, row.name): row.results for row in section.rows} == {
             ("fio", SPACK): 2, ("fio", PATH): 1, ("IOR", SPACK): 8
@@ -262,12 +262,12 @@ class TestBuilds:
         shown = results_table.payload(results, ())
         place = [column.key for column in shown.columns].index("build")
         assert [row[place] for row in shown.rows[:3]] == [SPACK, SPACK, PATH]
-        best = [entry for group in headline.groups(results) for entry in group.entries]
+        best = [entry for group in answer.groups(results) for entry in group.entries]
         assert best[0].place.endswith(f"build {PATH}")
         assert "build" not in best[-1].place  # of IOR there is one
 
         _, results = factory.measured(FIO)
-        assert caveats.several_builds(results) == []
+        assert findings.several_builds(results) == []
         assert "build" not in [column.key for column in results_table.payload(results, ()).columns]
 
     def test_a_build_is_its_binary_and_its_mpi_whatever_else_was_built_with_it(self) -> None:
@@ -275,11 +275,11 @@ class TestBuilds:
         campaign, results = factory.measured(
             IOR, build=lambda row: other if row["threads_per_node"] == 8 else factory.SPACK
         )
-        assert caveats.several_builds(results) == []
+        assert findings.several_builds(results) == []
         section = provenance.builds(campaign, results)
         assert section and [set(row.documents) for row in section.rows] == [{SPACK, documents.key(other)}]
         # the binary is the same where the system's MPI was updated below it; fio has none
         other = self.changed(factory.PATH, mpi={"version": "4.1.0"})
         _, results = factory.measured(IOR, FIO, build=lambda row: other if row["repetition"] == 2 else factory.PATH)
-        assert caveats.several_builds(results) == ["ior"]
+        assert findings.several_builds(results) == ["ior"]
         assert all(len(result.builds) == 2 for result in results if result.tool == "ior")

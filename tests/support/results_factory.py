@@ -20,7 +20,7 @@ import pyarrow.parquet as parquet
 
 from iosweep import histogram
 from iosweep.analysis import data
-from iosweep.analysis.aggregate import Result, summarize
+from iosweep.analysis.summary import PointSummary, summarize
 from iosweep.files.documents import dump
 from iosweep.histogram import FACTOR
 from iosweep.plan.sweep_facts import RepetitionFacts, SweepFacts
@@ -164,7 +164,7 @@ def make(directory: Path, sweeps: Sequence[Sweep] = DEMO, repetitions: int = 3, 
     return directory
 
 
-def measured(*sweeps: Sweep, **options: Any) -> tuple[data.Campaign, list[Result]]:
+def measured(*sweeps: Sweep, **options: Any) -> tuple[data.Campaign, list[PointSummary]]:
     """The same in memory, as the report has it: a campaign and its results."""
     made = _make(sweeps, **options)
     checks = tuple(msgspec.convert(one, data.CheckRow) for one in made.checks)

@@ -12,7 +12,7 @@ from typing import Any
 
 import results_factory as factory
 from iosweep.analysis import data
-from iosweep.analysis.aggregate import Result, summarize
+from iosweep.analysis.summary import PointSummary, summarize
 from iosweep.tools import parameters, tools
 from results_factory import USED_BY
 
@@ -63,7 +63,7 @@ def output(tool: str, sample: str, sweep: str, **known: Any) -> list[data.Row]:
 
 def campaign(
     rows: Sequence[data.Row], suite: str | None = None, **axes: Sequence[Any]
-) -> tuple[data.Campaign, list[Result]]:
+) -> tuple[data.Campaign, list[PointSummary]]:
     """A campaign of these rows, with a sweep for each name in them, and its results."""
     sweeps: dict[str, dict[str, Any]] = {}
     for one in rows:

@@ -12,12 +12,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from iosweep.analysis import caveats, choice, formats, titles
-from iosweep.analysis.aggregate import Result, Statistics, is_percentile, of_points
-from iosweep.analysis.aggregate import outcome as outcome_of
-from iosweep.analysis.caveats import Why
-from iosweep.analysis.choice import Choice, Failed
+from iosweep.analysis import findings, formats, headline
 from iosweep.analysis.data import Campaign
+from iosweep.analysis.findings import Why
+from iosweep.analysis.headline import Best, Failed
+from iosweep.analysis.summary import Metric, PointSummary, is_percentile, of_points
+from iosweep.analysis.summary import outcome as outcome_of
 from iosweep.config import published
 from iosweep.config.criteria import DECIMAL, Criterion
 from iosweep.config.selectors import Selector, Subject, matches
@@ -60,7 +60,7 @@ class Decision:
     value: float | None = None
     interval: Interval | None = None
     limit: float | None = None
-    results: tuple[Result, ...] = ()
+    results: tuple[PointSummary, ...] = ()
     repetitions: int | None = None
     notes: tuple[str, ...] = ()
 
@@ -90,7 +90,7 @@ class Decision:
     @property
     def place(self) -> str:
         """Where it was measured; of a scaling where it is high, and where it is low."""
-        return " against ".join(titles.brief(result, one=True) for result in reversed(self.results))
+        return " against ".join(formats.brief(result, one=True) for result in reversed(self.results))
 
     def _shown(self, value: float, like: float | None = None) -> tuple[str, str]:
         """A value and its unit, which is the one that suits another value."""
@@ -105,15 +105,15 @@ class Decision:
         return formats.number(value / unit.size), f" {unit.name}"
 
 
-def of(campaign: Campaign, results: Sequence[Result]) -> list[Decision]:
+def of(campaign: Campaign, results: Sequence[PointSummary]) -> list[Decision]:
     """The decisions on the criteria that a campaign was planned with."""
     return decide(campaign.about.accept, campaign, results)
 
 
-def decide(wanted: Iterable[Criterion], campaign: Campaign, results: Sequence[Result]) -> list[Decision]:
+def decide(wanted: Iterable[Criterion], campaign: Campaign, results: Sequence[PointSummary]) -> list[Decision]:
     """The decision on each criterion, by the results of a campaign (`summarize`)."""
     asked = _Asked(
-        choice.failed(campaign.checks),
+        headline.failed_checks(campaign.checks),
         criteria.suites_of(campaign.about.sweeps),
         again=campaign.about.ingested is None,
     )
@@ -121,7 +121,7 @@ def decide(wanted: Iterable[Criterion], campaign: Campaign, results: Sequence[Re
     return [_decide(one, known, asked) for one in wanted]
 
 
-def subjects(results: Sequence[Result]) -> list[Subject]:
+def subjects(results: Sequence[PointSummary]) -> list[Subject]:
     """What selectors are matched against."""
     options = {column: option.name for column, option in parameters().items()}
     return [
@@ -206,7 +206,7 @@ def document(one: Decision) -> dict[str, object]:
 class _Undecided(Exception):
     """There is nothing to compare. The message says why. result: the point that a figure should have come from."""
 
-    def __init__(self, why: Why | str, results: tuple[Result, ...] = (), value: float | None = None):
+    def __init__(self, why: Why | str, results: tuple[PointSummary, ...] = (), value: float | None = None):
         self.results, self.value = results, value
         self.why = Why(why) if isinstance(why, str) else why
         super().__init__(self.why.text())
@@ -227,20 +227,20 @@ class _Side:
     """A figure that is compared, or one of two. absent: points without a figure, of which one may be better; at: which
     of two, else ""."""
 
-    choice: Choice
-    figure: Statistics
+    best: Best
+    figure: Metric
     interval: Interval
     value: float
-    absent: tuple[Result, ...]
+    absent: tuple[PointSummary, ...]
     at: str
 
     @property
     def alike(self) -> int:
         """Of how many points that cannot be told apart the figure is the best, and may be so by luck."""
-        return 1 if self.choice.confirmed else 1 + len(self.choice.alike)
+        return 1 if self.best.confirmed else 1 + len(self.best.alike)
 
 
-_Known = Sequence[tuple[Result, Subject]]
+_Known = Sequence[tuple[PointSummary, Subject]]
 
 
 def _decide(criterion: Criterion, known: _Known, asked: _Asked) -> Decision:
@@ -262,7 +262,7 @@ def _decide(criterion: Criterion, known: _Known, asked: _Asked) -> Decision:
 
 def _limit(
     criterion: Criterion, suites: Mapping[str, str], own: Sequence[_Known]
-) -> tuple[float, Sequence[Sequence[Result]]]:
+) -> tuple[float, Sequence[Sequence[PointSummary]]]:
     """The threshold, and the results that are compared with it: of a published figure, those measured in its way. Of
     several systems the best one counts."""
     threshold, scaling = criterion.threshold, criterion.selector.scaling
@@ -282,11 +282,11 @@ def _limit(
     return threshold.value * value, [alike]
 
 
-def _side(selector: Selector, results: Sequence[Result], asked: _Asked, named: bool) -> _Side:
+def _side(selector: Selector, results: Sequence[PointSummary], asked: _Asked, named: bool) -> _Side:
     """The figure of the best of some points, as headlines are chosen. Raises _Undecided without an interval."""
     column, lowest = selector.about.column, selector.about.lowest
     fails = asked.fails
-    found = choice.lowest_latency(results, fails) if lowest else choice.highest(results, fails, column)
+    found = headline.lowest_latency(results, fails) if lowest else headline.highest(results, fails, column)
     if found is None:
         raise _Undecided(_why(results).after("no figure: "), tuple(results[:1]) if len(results) == 1 else ())
     figure = found.figures.get(column)
@@ -304,16 +304,16 @@ def _side(selector: Selector, results: Sequence[Result], asked: _Asked, named: b
     return _Side(found, figure, figure.interval, value, absent, selector.where[-1].text if named else "")
 
 
-def _why(results: Sequence[Result]) -> Why:
+def _why(results: Sequence[PointSummary]) -> Why:
     """Why points have no figure: `not measured yet`, `2 points invalid: ...`."""
     states = Counter(result.state for result in results)
     if set(states) == {"left"}:
-        why = caveats.why_of(results, NOT_YET)
+        why = findings.why_of(results, NOT_YET)
         return Why(NOT_YET) if [text for text, _ in why.causes] == [NOT_YET] else why
-    return caveats.why_of(results, ", ".join(f"{human_count(n, 'point')} {state}" for state, n in states.items()))
+    return findings.why_of(results, ", ".join(f"{human_count(n, 'point')} {state}" for state, n in states.items()))
 
 
-def _no_interval(found: Choice, figure: Statistics, again: bool) -> Why:
+def _no_interval(found: Best, figure: Metric, again: bool) -> Why:
     if figure.n < ENOUGH:
         kind, counts = ("fresh repetition" if found.confirmed else "repetition"), "counts" if figure.n == 1 else "count"
         few = f"{human_count(figure.n, kind)} that {counts}, and an interval needs {ENOUGH}"
@@ -325,7 +325,7 @@ def _no_interval(found: Choice, figure: Statistics, again: bool) -> Why:
     return Why("a repetition has a figure of zero, so there is no interval")
 
 
-def _absent(found: Choice) -> Why | None:
+def _absent(found: Best) -> Why | None:
     """What becomes of the repetitions that a figure lacks: `the next run measures more`, or which limit has stopped the
     campaign; None where it lacks none."""
     own = [row for row in found.result.rows if row.verdict == "missing" and bool(row.confirms) == found.confirmed]
@@ -333,10 +333,10 @@ def _absent(found: Choice) -> Why | None:
     reasons = [(row.reasons or "").split(REASONS) for row in rows if row.reasons and row.reasons != NOT_YET]
     if not reasons:
         return Why("the next run measures more") if rows else None
-    return Why(f"{human_count(len(reasons), 'repetition')} missing", caveats.causes(reasons))
+    return Why(f"{human_count(len(reasons), 'repetition')} missing", findings.causes(reasons))
 
 
-def _set(found: Choice, repetitions: int) -> str:
+def _set(found: Best, repetitions: int) -> str:
     return f"set `{'confirm' if found.confirmed else 'repetitions'}` to {repetitions:,} or more"
 
 
@@ -358,7 +358,7 @@ def _compared(criterion: Criterion, sides: Sequence[_Side], asked: _Asked, limit
     if outcome == "undecided":
         needed = None if _at(found, limit) else statistics.enough(found, limit, alike)
         weakest = max(sides, key=lambda side: side.interval.half_width_share)
-        more = _more(weakest.choice, found, needed, limit, asked.again)
+        more = _more(weakest.best, found, needed, limit, asked.again)
         why = (doubt or Why(more)).after(f"{reason}; ")
         notes += [more] if doubt else []
     elif doubt:
@@ -366,7 +366,7 @@ def _compared(criterion: Criterion, sides: Sequence[_Side], asked: _Asked, limit
     notes += [note for side in reversed(sides) for note in _notes(side)]
     if alike > 1:
         notes.append(f"interval for the best of {alike} that cannot be told apart")
-    results = tuple(side.choice.result for side in sides)
+    results = tuple(side.best.result for side in sides)
     return Decision(criterion, outcome, why, value, wide, limit, results, needed, tuple(notes))
 
 
@@ -396,24 +396,24 @@ def _overturned(criterion: Criterion, outcome: Outcome) -> bool:
 def _doubt(sides: Sequence[_Side], fails: Failed, overturned: bool) -> Why | None:
     """Why the outcome of the interval does not hold; None if it does."""
     for side in sides:
-        if suspect := _suspect(side.choice, fails):
+        if suspect := _suspect(side.best, fails):
             return suspect
         if side.absent and overturned:
             return _why(side.absent).after("another point may be better: ")
     return None
 
 
-def _suspect(found: Choice, fails: Failed) -> Why | None:
+def _suspect(found: Best, fails: Failed) -> Why | None:
     """`2 of 3 repetitions suspect`, and why; None where none of a figure is."""
     rows = [row for row in found.result.rows if row.verdict in COUNTED and bool(row.confirms) == found.confirmed]
-    suspect = [row for row in rows if not choice.valid(row, fails)]
+    suspect = [row for row in rows if not headline.valid(row, fails)]
     if not suspect:
         return None
-    causes = caveats.causes((row.reasons or "").split(REASONS) for row in suspect)
+    causes = findings.causes((row.reasons or "").split(REASONS) for row in suspect)
     return Why(f"{len(suspect)} of {human_count(len(rows), 'repetition')} suspect", causes)
 
 
-def _more(found: Choice, interval: Interval, needed: int | None, limit: float, again: bool) -> str:
+def _more(found: Best, interval: Interval, needed: int | None, limit: float, again: bool) -> str:
     """What would decide. again: whether the campaign can measure more."""
     if _at(interval, limit):
         return "the figure is the threshold, so no number of repetitions would decide"
@@ -425,10 +425,10 @@ def _more(found: Choice, interval: Interval, needed: int | None, limit: float, a
 
 def _notes(side: _Side) -> Iterator[str]:
     """What a reader has to know of a figure: how it was chosen, what is missing of it."""
-    found = side.choice
+    found = side.best
     at = f"{side.at}: " if side.at else ""
     if found.in_brief:
         yield at + found.in_brief
-    if not found.confirmed and (lacking := caveats.incomplete(found.result)):  # of fresh ones, `in_brief` says it
+    if not found.confirmed and (lacking := findings.incomplete(found.result)):  # of fresh ones, `in_brief` says it
         absent = _absent(found)
         yield at + "; ".join([lacking, *([absent.text()] if absent else [])])

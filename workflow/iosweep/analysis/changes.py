@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from iosweep.analysis import formats, titles
-from iosweep.analysis.aggregate import count_repetitions, repetitions
+from iosweep.analysis import formats
 from iosweep.analysis.data import Campaign, Node, Row
+from iosweep.analysis.summary import count_repetitions, repetitions
 from iosweep.config import yaml_lines
 from iosweep.errors import ConfigError
 from iosweep.store.campaign_documents import Build
@@ -63,9 +63,9 @@ def _tools(campaign: Campaign) -> dict[str, str]:
         if not row.tool_version:
             continue
         build = builds.get(row.build) if row.build else None
-        found.setdefault(titles.tool(row.tool), []).append(titles.version(row.tool, row.tool_version))
+        found.setdefault(formats.tool(row.tool), []).append(formats.version(row.tool, row.tool_version))
         if row.tool_sha256:
-            found.setdefault(f"{titles.tool(row.tool)} binary", []).append(f"sha256 {row.tool_sha256[:12]}")
+            found.setdefault(f"{formats.tool(row.tool)} binary", []).append(f"sha256 {row.tool_sha256[:12]}")
         if build:
             for what, text in _built(build, row):
                 found.setdefault(what, []).append(text)
@@ -75,8 +75,8 @@ def _tools(campaign: Campaign) -> dict[str, str]:
 def _built(build: Build, row: Row) -> Iterator[tuple[str, str]]:
     program = build.tools.get(row.tool)
     if program and program.package:
-        yield f"{titles.tool(row.tool)} package", program.package
-    if build.mpi and titles.is_mpi(row.tool):
+        yield f"{formats.tool(row.tool)} package", program.package
+    if build.mpi and formats.is_mpi(row.tool):
         yield "MPI", " ".join(filter(None, (build.mpi.package, build.mpi.version)))
 
 

@@ -15,10 +15,10 @@ from pathlib import Path
 from statistics import fmean
 from typing import Literal
 
-from iosweep.analysis.aggregate import Result, phase_order
 from iosweep.analysis.changes import Changed, changes, lasting
 from iosweep.analysis.data import Campaign, Value
 from iosweep.analysis.matching import Hint, Matching, Pair, hint, match
+from iosweep.analysis.summary import PointSummary, phase_order
 from iosweep.judge import precision, statistics
 from iosweep.judge.statistics import ALPHA, Change, Noise
 from iosweep.plan import contests
@@ -164,10 +164,10 @@ def told(found: Comparison) -> list[Finding]:
 
 def compare(
     matching: Matching,
-    results: tuple[Sequence[Result], Sequence[Result]],
+    results: tuple[Sequence[PointSummary], Sequence[PointSummary]],
     column: str = "",
     at_least: float = AT_LEAST,
-    like: Sequence[Sequence[Result]] = (),
+    like: Sequence[Sequence[PointSummary]] = (),
 ) -> Comparison:
     """Compare the pairs of two campaigns. results: all of each, which tell how a phase scatters; column: the figure to
     compare, "" for each phase's own; at_least: the smallest change that matters, as a share; like: results of other
@@ -237,8 +237,8 @@ class _Sessions:
 
 def _sessions(
     singles: Sequence[Finding],
-    first: Sequence[Result],
-    like: Sequence[Sequence[Result]],
+    first: Sequence[PointSummary],
+    like: Sequence[Sequence[PointSummary]],
     ignore: frozenset[str] | None,
     column: str,
 ) -> dict[Kind, _Sessions]:
@@ -260,9 +260,9 @@ def _sessions(
 
 
 def partners(
-    first: Sequence[Result], other: Sequence[Result], ignore: frozenset[str] | None, column: str
-) -> dict[int, Result]:
-    """Result of a campaign (its identity) -> the same one of another campaign, where that has a figure."""
+    first: Sequence[PointSummary], other: Sequence[PointSummary], ignore: frozenset[str] | None, column: str
+) -> dict[int, PointSummary]:
+    """PointSummary of a campaign (its identity) -> the same one of another campaign, where that has a figure."""
     found = {}
     for pair in match(first, other, ignore).pairs:
         sample = pair.b.sample(column or pair.a.metric)
@@ -271,7 +271,7 @@ def partners(
     return found
 
 
-def _log(result: Result, column: str) -> float:
+def _log(result: PointSummary, column: str) -> float:
     return fmean(map(math.log, result.values(column or result.metric)))
 
 
@@ -291,8 +291,8 @@ def _beyond_sessions(one: Finding, sessions: Mapping[Kind, _Sessions], column: s
     return replace(one, change=beyond, sessions=known.count)
 
 
-def _noises(results: Sequence[Result], column: str) -> dict[int, Noise | None]:
-    """Result (its identity) -> how its phase scatters."""
+def _noises(results: Sequence[PointSummary], column: str) -> dict[int, Noise | None]:
+    """PointSummary (its identity) -> how its phase scatters."""
     known = [result for result in results if (column or result.metric) in result.statistics]
     samples = [result.sample(column or result.metric) for result in known]
     return {id(result): noise for result, noise in zip(known, precision.noises(samples), strict=True)}
@@ -360,7 +360,7 @@ class Side:
     name: str
     path: Path
     campaign: Campaign
-    results: tuple[Result, ...]
+    results: tuple[PointSummary, ...]
 
 
 @dataclass(frozen=True)

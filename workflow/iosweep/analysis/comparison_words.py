@@ -8,8 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 
-from iosweep.analysis import caveats, formats, titles
-from iosweep.analysis.aggregate import distinct
+from iosweep.analysis import findings, formats
 from iosweep.analysis.changes import sessions
 from iosweep.analysis.comparison import (
     Comparison,
@@ -25,6 +24,7 @@ from iosweep.analysis.comparison import (
 from iosweep.analysis.data import Campaign, Value
 from iosweep.analysis.formats import listing
 from iosweep.analysis.matching import Hint, Unmatched
+from iosweep.analysis.summary import distinct
 from iosweep.text import human_count, percent_change, some
 from iosweep.tools import parameters, phases
 
@@ -57,7 +57,7 @@ def _doubted(found: Comparison) -> str:
     which = f"{len(doubted):,} of {human_count(len(found.singles), 'result')}"
     if whole:
         which = f"all {human_count(len(doubted), 'result')}" if len(doubted) > 1 else "the result"
-    reason, count = caveats.most_frequent(one.reasons for one in doubted)
+    reason, count = findings.most_frequent(one.reasons for one in doubted)
     in_how_many = "" if count == len(doubted) else f" (in {count:,})"
     return f"{which} {'is' if len(doubted) == 1 else 'are'} in doubt: {reason}{in_how_many}"
 
@@ -137,14 +137,14 @@ def _name(found: Comparison, one: Finding) -> str:
     if found.column:
         name = f"{_figure(found.column)} of {name.removesuffix(' rate')}"
     if len({other.conditions for other in found.singles if other.phase == one.phase}) > 1:
-        name += f" ({titles.describe(one.conditions, one.pairs[0].a.kind, [one.phase])})"
+        name += f" ({formats.describe(one.conditions, one.pairs[0].a.kind, [one.phase])})"
     return name
 
 
 def where(found: Comparison, one: Finding) -> str:
     """The parameters that tell a finding from the others of its phase, with their values: `4 KiB, queue depth 16`; ""
     where none do."""
-    return ", ".join(titles.named(name, value) for name, value in parameters_of(found, one).items())
+    return ", ".join(formats.named(name, value) for name, value in parameters_of(found, one).items())
 
 
 def parameters_of(found: Comparison, one: Finding) -> dict[str, Value]:
@@ -167,8 +167,8 @@ def brief(found: Comparison, one: Finding) -> str:
 def _brief(column: str, value: Value, one: Finding) -> str:
     option = parameters()[column]
     if column == "threads_per_node" and isinstance(value, int):
-        return human_count(value, "rank" if titles.is_mpi(one.pairs[0].a.tool) else "thread")
-    return option.brief.format(titles.parameter(column, value)) if option.brief else titles.named(column, value)
+        return human_count(value, "rank" if formats.is_mpi(one.pairs[0].a.tool) else "thread")
+    return option.brief.format(formats.parameter(column, value)) if option.brief else formats.named(column, value)
 
 
 def effect(one: Finding, column: str) -> str:

@@ -1,6 +1,6 @@
 """Campaigns of one configuration over time: each headline's figures, its changes of level, and what changed then. Pure.
 
-A headline of a history is that of the campaigns (choice.py), but of one point: that which is the best in most of them.
+A headline of a history is that of the campaigns (best.py), but of one point: that which is the best in most of them.
 The best of each night would be a maximum that jumps from point to point, and too high by what chose it.
 """
 
@@ -11,10 +11,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from iosweep.analysis import changes, choice, comparison, formats, titles
-from iosweep.analysis.aggregate import Result, Statistics, phase_order, summarize
+from iosweep.analysis import changes, comparison, formats, headline
 from iosweep.analysis.changes import Changed
 from iosweep.analysis.data import Campaign
+from iosweep.analysis.summary import Metric, PointSummary, phase_order, summarize
 from iosweep.judge import change_points, statistics
 from iosweep.judge.change_points import LEAST, Split
 from iosweep.judge.statistics import Interval
@@ -29,7 +29,7 @@ class Night:
     name: str
     began: datetime
     campaign: Campaign
-    results: tuple[Result, ...]
+    results: tuple[PointSummary, ...]
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class Figure:
     """A headline of one night. index: of the night; statistics: of the repetitions that count, in the column's unit."""
 
     index: int
-    statistics: Statistics
+    statistics: Metric
     suspect: bool
 
     @property
@@ -63,7 +63,7 @@ class Line:
     last change."""
 
     name: str
-    result: Result
+    result: PointSummary
     column: str
     figures: tuple[Figure, ...]
     steps: tuple[Step, ...]
@@ -168,7 +168,7 @@ def history(nights: Sequence[Night], at_least: float) -> History:
         if len(figures) > 1:
             rows[key] = point, figures
         else:
-            without.append(f"{titles.phase(key[1])} ({titles.describe(key[0], 'data', [key[1]])})")
+            without.append(f"{formats.phase(key[1])} ({formats.describe(key[0], 'data', [key[1]])})")
     splits = change_points.found({str(key): [one.value for one in own] for key, (_, own) in rows.items()})
     lines = [_line(nights, key, point, own, splits[str(key)], marks, at_least) for key, (point, own) in rows.items()]
     return History(tuple(nights), tuple(lines), marks, tuple(without))
@@ -190,15 +190,15 @@ def _usual(points: Sequence[str]) -> str:
 
 
 def _best(one: Night) -> Iterator[tuple[_Key, str]]:
-    fails = choice.failed(one.campaign.checks)
-    conditions = titles.conditions(one.results)
-    slots: dict[tuple[contests.Conditions, str], list[Result]] = {}
+    fails = headline.failed_checks(one.campaign.checks)
+    conditions = formats.conditions(one.results)
+    slots: dict[tuple[contests.Conditions, str], list[PointSummary]] = {}
     for result in one.results:
         slots.setdefault((contests.of_phase(conditions[result.point], result.phase), result.phase), []).append(result)
     for (condition, phase), results in slots.items():
-        if found := choice.highest(results, fails):
+        if found := headline.highest(results, fails):
             yield (condition, phase, found.column), found.result.point
-        if phase in contests.LATENCY_PHASES and (lowest := choice.lowest_latency(results, fails)):
+        if phase in contests.LATENCY_PHASES and (lowest := headline.lowest_latency(results, fails)):
             yield (condition, phase, lowest.column), lowest.result.point
 
 
@@ -233,9 +233,9 @@ def _line(
         steps.append(Step(at, split, better <= -at_least, better >= at_least, changed))
     present = figures[splits[-1].at :] if splits else figures
     values = [one.value for one in present]
-    name = titles.phase(key[1]) + (" latency" if comparison.lower_is_better(column) else "")
+    name = formats.phase(key[1]) + (" latency" if comparison.lower_is_better(column) else "")
     return Line(
-        name=f"{name}, {titles.describe(key[0], last.kind, [key[1]])}",
+        name=f"{name}, {formats.describe(key[0], last.kind, [key[1]])}",
         result=last,
         column=column,
         figures=tuple(figures),

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from iosweep.analysis.aggregate import Result
 from iosweep.analysis.data import Value
+from iosweep.analysis.summary import PointSummary
 from iosweep.text import did_you_mean
 from iosweep.tools import parameters, tools
 
@@ -28,8 +28,8 @@ class NeverMixed(Exception):
 class Pair:
     """The same phase of the same point in two campaigns."""
 
-    a: Result
-    b: Result
+    a: PointSummary
+    b: PointSummary
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class Unmatched:
     """A result that is not compared. side: 0, of the first campaign; 1, of the other."""
 
     side: int
-    result: Result
+    result: PointSummary
     why: str
 
 
@@ -80,7 +80,7 @@ def ignored(names: Iterable[str]) -> frozenset[str]:
     return frozenset(found)
 
 
-def match(a: Sequence[Result], b: Sequence[Result], ignore: frozenset[str] | None = None) -> Matching:
+def match(a: Sequence[PointSummary], b: Sequence[PointSummary], ignore: frozenset[str] | None = None) -> Matching:
     """Pair the results of two campaigns: by the ids of their points, or, unless `ignore` is None, by all parameters but
     the ignored columns. Results without a figure are paired, too."""
     keyed = [_keyed(results, ignore) for results in (a, b)]
@@ -99,7 +99,7 @@ def match(a: Sequence[Result], b: Sequence[Result], ignore: frozenset[str] | Non
     return Matching(tuple(pairs), tuple(unmatched), ignore)
 
 
-def hint(a: Sequence[Result], b: Sequence[Result], ignore: frozenset[str] | None) -> Hint | None:
+def hint(a: Sequence[PointSummary], b: Sequence[PointSummary], ignore: frozenset[str] | None) -> Hint | None:
     """What keeps the results of two campaigns that have a figure apart; None where no parameter does."""
     counted = [[result for result in side if result.statistics] for side in (a, b)]
     phases = {result.phase for result in counted[0]} & {result.phase for result in counted[1]}
@@ -122,18 +122,18 @@ def hint(a: Sequence[Result], b: Sequence[Result], ignore: frozenset[str] | None
     return Hint(tuple(names) or ((OTHER_PHASES,) if matched else ()), tuple(known[c].name for c in conditions), matched)
 
 
-def _values(results: Sequence[Result], column: str) -> set[tuple[str, Value | None]]:
+def _values(results: Sequence[PointSummary], column: str) -> set[tuple[str, Value | None]]:
     return {(result.phase, result.parameters[column]) for result in results}
 
 
-def _keyed(results: Sequence[Result], ignore: Collection[str] | None) -> Mapping[object, list[Result]]:
-    found: dict[object, list[Result]] = {}
+def _keyed(results: Sequence[PointSummary], ignore: Collection[str] | None) -> Mapping[object, list[PointSummary]]:
+    found: dict[object, list[PointSummary]] = {}
     for result in results:
         found.setdefault(_key(result, ignore), []).append(result)
     return found
 
 
-def _key(result: Result, ignore: Collection[str] | None) -> object:
+def _key(result: PointSummary, ignore: Collection[str] | None) -> object:
     if ignore is None:
         return result.point, result.phase
     own = tuple((name, value) for name, value in result.parameters.items() if name not in ignore)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from iosweep.analysis import acceptance
-from iosweep.analysis.aggregate import Result
+from iosweep.analysis.summary import PointSummary
 from iosweep.config import published
 from iosweep.config.published import Published
 from iosweep.plan.criteria import suites_of
@@ -32,7 +32,7 @@ Known = Mapping[tuple[str, str], Compared]
 NOTHING: Known = {}
 
 
-def of(results: Sequence[Result], sweeps: Iterable[SweepFacts]) -> Known:
+def of(results: Sequence[PointSummary], sweeps: Iterable[SweepFacts]) -> Known:
     """Of several published figures: that of the column which a phase is measured by, of the best system."""
     suites = suites_of(sweeps)
     known = [figure for suite in dict.fromkeys(suites.values()) for figure in published.of_suite(suite)]

@@ -10,13 +10,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from iosweep.analysis import caveats, choice, formats, knees, lines, scaling, titles
-from iosweep.analysis.aggregate import Result, Statistics, of_points, phase_order
-from iosweep.analysis.caveats import Shared
-from iosweep.analysis.choice import Choice, Compared, Failed
+from iosweep.analysis import axes, findings, formats, headline
+from iosweep.analysis.axes import Line, Place, Scaling
 from iosweep.analysis.data import Value
-from iosweep.analysis.lines import Line, Place
-from iosweep.analysis.scaling import Scaling
+from iosweep.analysis.findings import Shared
+from iosweep.analysis.headline import Best, Failed, Rivals
+from iosweep.analysis.summary import Metric, PointSummary, of_points, phase_order
 from iosweep.judge.statistics import Interval
 from iosweep.plan import contests
 from iosweep.plan.contests import LATENCY_PHASES
@@ -53,7 +52,7 @@ class Told:
 
 
 def of(
-    results: Sequence[Result],
+    results: Sequence[PointSummary],
     sweeps: Sequence[SweepFacts],
     fails: Failed,
     skip: str = "",
@@ -61,7 +60,7 @@ def of(
 ) -> list[Told]:
     """What each sweep has shown, in their order. skip: a suite that has a sentence of its own; shared: reasons that are
     named elsewhere, once for all."""
-    points: dict[str, list[Result]] = {}
+    points: dict[str, list[PointSummary]] = {}
     for result in of_points(results):
         points.setdefault(result.point, []).append(result)
     found = []
@@ -73,18 +72,18 @@ def of(
     return found
 
 
-def _of_sweep(sweep: SweepFacts, results: Sequence[Result], fails: Failed, shared: Shared) -> Iterator[Sentence]:
-    conditions = titles.conditions(results)
-    groups: dict[tuple[str, contests.Conditions, Value | None], list[Result]] = {}
+def _of_sweep(sweep: SweepFacts, results: Sequence[PointSummary], fails: Failed, shared: Shared) -> Iterator[Sentence]:
+    conditions = formats.conditions(results)
+    groups: dict[tuple[str, contests.Conditions, Value | None], list[PointSummary]] = {}
     for result in sorted(results, key=lambda result: phase_order(result.phase)):
         size = result.parameters["file_size_bytes"] if result.kind == "metadata" else None
         key = result.phase, contests.of_phase(conditions[result.point], result.phase), size
         groups.setdefault(key, []).append(result)
     for (phase, condition, size), own in groups.items():
         several = [key for key in groups if key[0] == phase]
-        words = [titles.describe(condition, own[0].kind, [phase])] if len({key[1] for key in several}) > 1 else []
+        words = [formats.describe(condition, own[0].kind, [phase])] if len({key[1] for key in several}) > 1 else []
         if len({key[2] for key in several}) > 1:  # outputs of others may not tell it
-            words.append("file size not known" if size is None else titles.named("file_size_bytes", size))
+            words.append("file size not known" if size is None else formats.named("file_size_bytes", size))
         subject = _subject(phase) + (f" ({', '.join(words)})" if words else "")
         yield _rate(subject, own, sweep, fails, shared)
         if phase in LATENCY_PHASES and (told := _latency(own, fails, shared)):
@@ -98,41 +97,43 @@ def _subject(phase: str) -> str:
     return text[0].upper() + text[1:]
 
 
-def _rate(subject: str, results: Sequence[Result], sweep: SweepFacts, fails: Failed, shared: Shared) -> Sentence:
+def _rate(subject: str, results: Sequence[PointSummary], sweep: SweepFacts, fails: Failed, shared: Shared) -> Sentence:
     measured = [result for result in results if result.headline]
     if not measured:
         state = results[0].state
-        return Sentence(f"{subject} have no figure: {caveats.reasons(results, most=1)}", "", state)
-    compared = choice.compared(measured, measured[0].metric, fails)
+        return Sentence(f"{subject} have no figure: {findings.reasons(results, most=1)}", "", state)
+    compared = headline.rivals(measured, measured[0].metric, fails)
     found = compared.choose()
     assert found is not None  # each that was measured is a candidate
-    axes = lines.through(found.result, results, compared)
+    through = axes.lines_through(found.result, results, compared)
     figure = _figure(found, formats.units_of(found.column, found.result.kind))
-    opening = _opening(subject, figure, found.result, results, axes) + _doubt(found, fails, shared)
+    opening = _opening(subject, figure, found.result, results, through) + _doubt(found, fails, shared)
     clauses: list[str] = []
-    for line in axes[:_AXES]:
-        clauses += _of_axis(line, results, sweep, compared, leads=line is axes[0])
-    if axes and not any(line.known for line in axes):
+    for line in through[:_AXES]:
+        clauses += _of_axis(line, results, sweep, compared, leads=line is through[0])
+    if through and not any(line.known for line in through):
         clauses.append("repetitions are too few to tell points apart")
     clauses += _gaps(results, found)
     return Sentence(opening, "; ".join(clauses), found.verdict)
 
 
-def _opening(subject: str, figure: str, best: Result, results: Sequence[Result], axes: Sequence[Line]) -> str:
+def _opening(
+    subject: str, figure: str, best: PointSummary, results: Sequence[PointSummary], through: Sequence[Line]
+) -> str:
     """`Sequential reads peak at 16 threads per node with 1 MiB: 1.29 GiB/s ± 2.0 %`"""
-    if not axes:
+    if not through:
         if len(results) == 1:
-            return f"{subject} reach {figure} ({titles.brief(best, one=False)})"
-        place = titles.brief(best)
+            return f"{subject} reach {figure} ({formats.brief(best, one=False)})"
+        place = formats.brief(best)
         return f"{subject} are highest{f' with {place}' if place else ''}: {figure}"
-    lead, *others = axes
+    lead, *others = through
     varying = [line.column for line in others]
     varying += [c for c in _unlike(results) if c != lead.column and c not in varying]
-    rest = [titles.named(c, best.parameters[c]) for c in varying if best.parameters[c] is not None]
+    rest = [formats.named(c, best.parameters[c]) for c in varying if best.parameters[c] is not None]
     if not lead.ordered:
-        place, more = f"with {formats.listing([titles.named(lead.column, lead.best.value), *rest])}", ""
+        place, more = f"with {formats.listing([formats.named(lead.column, lead.best.value), *rest])}", ""
     else:
-        place = f"at {titles.named(lead.column, lead.best.value)}"
+        place = f"at {formats.named(lead.column, lead.best.value)}"
         more = f" with {formats.listing(rest)}" if rest else ""
     first, last = lead.run
     if not (lead.ordered and lead.known):
@@ -144,26 +145,26 @@ def _opening(subject: str, figure: str, best: Result, results: Sequence[Result],
     return f"{subject} {'peak' if lead.at else 'are highest'} {place}{more}: {figure}"
 
 
-def _unlike(results: Sequence[Result]) -> Iterator[str]:
+def _unlike(results: Sequence[PointSummary]) -> Iterator[str]:
     for column, option in parameters().items():
         values = {result.parameters[column] for result in results if result.headline} - {None}
         if option.role != "condition" and len(values) > 1:
             yield column
 
 
-def _figure(found: Choice, units: Sequence[formats.Unit]) -> str:
+def _figure(found: Best, units: Sequence[formats.Unit]) -> str:
     """`1.29 GiB/s ± 2.0 %`"""
     return f"{formats.quantity(found.figure.mean, units)}{_sureness(found.figure, units)}"
 
 
-def _doubt(found: Choice, fails: Failed, shared: Shared) -> str:
-    if not choice.doubted(found, fails):
+def _doubt(found: Best, fails: Failed, shared: Shared) -> str:
+    if not headline.doubted(found, fails):
         return ""
-    why = choice.reason(found, fails, shared)
+    why = headline.reason(found, fails, shared)
     return f" ({found.in_doubt}: {why})" if why else f" ({found.in_doubt})"
 
 
-def _sureness(statistics: Statistics, units: Sequence[formats.Unit]) -> str:
+def _sureness(statistics: Metric, units: Sequence[formats.Unit]) -> str:
     if statistics.n == 1:
         return f" ({formats.single(statistics, units)})"
     if statistics.repeatable and statistics.ci95_share is not None:
@@ -173,17 +174,17 @@ def _sureness(statistics: Statistics, units: Sequence[formats.Unit]) -> str:
 
 
 def _of_axis(
-    line: Line, results: Sequence[Result], sweep: SweepFacts, compared: Compared, leads: bool
+    line: Line, results: Sequence[PointSummary], sweep: SweepFacts, compared: Rivals, leads: bool
 ) -> Iterator[str]:
     """What one axis does, in clauses."""
     if sweep.ramp and parameters()[line.column].name == sweep.ramp:
-        own = [result for _, result in lines.alone(line.column, line.best.result, results)]
-        yield from (bend.where for bend in knees.of(own, [sweep]))
+        own = [result for _, result in axes.along(line.column, line.best.result, results)]
+        yield from (bend.where for bend in axes.bends(own, [sweep]))
         return
     rises = leads and line.run == (len(line.places) - 1,) * 2
-    grown = scaling.of_line(line.column, _counts(line), compared) if line.column in scaling.COLUMNS else None
+    grown = axes.scale(line.column, _counts(line), compared) if line.column in axes.WORKERS else None
     before = line.reaching
-    if grown and (line.column == "nodes" or (rises and before and before.share < lines.MOST)):
+    if grown and (line.column == "nodes" or (rises and before and before.share < axes.MOST)):
         yield _scaling(grown, leads)
     elif line.column != "transfer_size_bytes" or compared.column != "ops_per_s":  # larger ones are fewer
         yield from _shares(line)
@@ -191,7 +192,7 @@ def _of_axis(
         yield from _alike(line)
 
 
-def _counts(line: Line) -> list[tuple[int, Result]]:
+def _counts(line: Line) -> list[tuple[int, PointSummary]]:
     return [(place.value, place.result) for place in line.places if isinstance(place.value, int)]
 
 
@@ -210,21 +211,21 @@ def _shares(line: Line) -> Iterator[str]:
     """`8 threads per node reach 92 % (89 to 95 %)`, of values on both sides of the best one."""
     if not line.ordered:
         yield from (_share(line, place) for place in line.others if not place.alike)
-        alike = [titles.named(line.column, place.value) for place in line.others if place.alike]
+        alike = [formats.named(line.column, place.value) for place in line.others if place.alike]
         if alike:
-            best = titles.named(line.column, line.best.value)
+            best = formats.named(line.column, line.best.value)
             yield f"no difference between {formats.listing([best, *alike])} can be shown"
         return
     if before := line.reaching:
         yield _share(line, before)
     last = line.places[-1]
-    if last.share < lines.MOST and line.run[1] < len(line.places) - 1 and last is not before:
+    if last.share < axes.MOST and line.run[1] < len(line.places) - 1 and last is not before:
         yield _share(line, last)
 
 
 def _share(line: Line, place: Place) -> str:
     reach = "reach" if parameters()[line.column].singular and place.value != 1 else "reaches"
-    return f"{titles.named(line.column, place.value)} {reach} {formats.percent(place.share, _ends(place.interval))}"
+    return f"{formats.named(line.column, place.value)} {reach} {formats.percent(place.share, _ends(place.interval))}"
 
 
 def _ends(interval: Interval | None) -> tuple[float, float] | None:
@@ -238,19 +239,19 @@ def _alike(line: Line) -> Iterator[str]:
         return
     low, high = line.places[first].value, line.places[last].value
     if first > 0 and last == len(line.places) - 1:
-        yield f"from {titles.named(line.column, low)} on no difference can be shown"
+        yield f"from {formats.named(line.column, low)} on no difference can be shown"
     else:
         yield f"no difference can be shown between {_span(line.column, low, high, ' and ')}"
 
 
 def _span(column: str, low: Value, high: Value, between: str) -> str:
     """`1 to 4 nodes`, `queue depth 1 to 8`, `4 KiB and 1 MiB`."""
-    option, (a, b) = parameters()[column], (titles.parameter(column, value) for value in (low, high))
+    option, (a, b) = parameters()[column], (formats.parameter(column, value) for value in (low, high))
     before = "" if option.singular or option.labels is not None else f"{option.shown} "
     return f"{before}{a}{between}{b}{f' {option.shown}' if option.singular else ''}"
 
 
-def _gaps(results: Sequence[Result], found: Choice) -> Iterator[str]:
+def _gaps(results: Sequence[PointSummary], found: Best) -> Iterator[str]:
     """What is not in the sentence because it has no figure."""
     bare = [result for result in results if not result.headline and result.state != "unneeded"]
     if bare:
@@ -261,20 +262,22 @@ def _gaps(results: Sequence[Result], found: Choice) -> Iterator[str]:
         yield found.passed_over
 
 
-def _latency(results: Sequence[Result], fails: Failed, shared: Shared) -> Sentence | None:
+def _latency(results: Sequence[PointSummary], fails: Failed, shared: Shared) -> Sentence | None:
     """`Random read latency is lowest at queue depth 1: 84.0 µs ± 1.2 %, p99 140 µs; I/Os queue from ...`"""
-    found = choice.lowest_latency(results, fails)
+    found = headline.lowest_latency(results, fails)
     if found is None:
         return None
     best, tail = found.result, found.figures.get("latency_p99_s")
     p99 = f", p99 {formats.quantity(tail.median, formats.LATENCY)}" if tail else ""
-    compared = choice.compared(results, found.column, fails)
+    compared = headline.rivals(results, found.column, fails)
     load = [c for c in ("queue_depth", "threads_per_node") if c in set(_unlike(results))]
-    place = [titles.named(c, best.parameters[c]) for c in _unlike(results) if best.parameters[c] is not None]
+    place = [formats.named(c, best.parameters[c]) for c in _unlike(results) if best.parameters[c] is not None]
     where = f" at {formats.listing(place)}" if place else ""
-    text = f"{titles.phase(best.phase)} latency is lowest{where}" if place else f"{titles.phase(best.phase)} latency is"
+    text = (
+        f"{formats.phase(best.phase)} latency is lowest{where}" if place else f"{formats.phase(best.phase)} latency is"
+    )
     text += f"{':' if place else ''} {_figure(found, formats.LATENCY)}{p99}{_doubt(found, fails, shared)}"
-    queued = [told for c in load[:1] if (told := _queueing(lines.through(best, results, compared), c))]
+    queued = [told for c in load[:1] if (told := _queueing(axes.lines_through(best, results, compared), c))]
     return Sentence(text, "; ".join(queued), found.verdict)
 
 
@@ -287,6 +290,6 @@ def _queueing(axes: Sequence[Line], column: str) -> str | None:
     for place in above:
         if place.interval and place.interval.low > limit:
             share, low, high = (f"{own:.2f}" for own in (place.share, place.interval.low, place.interval.high))
-            return f"I/Os queue from {titles.named(column, place.value)} on: {share}x ({low} to {high})"
-    last = titles.named(column, above[-1].value)
+            return f"I/Os queue from {formats.named(column, place.value)} on: {share}x ({low} to {high})"
+    last = formats.named(column, above[-1].value)
     return f"no queueing can be shown up to {last}"

@@ -13,8 +13,8 @@ from xml.etree import ElementTree as Xml
 
 from iosweep.analysis import acceptance
 from iosweep.analysis.acceptance import Decision, Outcome
-from iosweep.analysis.aggregate import summarize
 from iosweep.analysis.data import Campaign
+from iosweep.analysis.summary import summarize
 from iosweep.commands import campaigns, outcome
 from iosweep.commands.report import write_output
 from iosweep.commands.terminal import Printer, prose, to_json

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 
 from iosweep.analysis import comparison_words as words
 from iosweep.analysis import matching
-from iosweep.analysis.aggregate import FIGURES, Result, summarize
 from iosweep.analysis.changes import Changed
 from iosweep.analysis.comparison import (
     AT_LEAST,
@@ -25,6 +24,7 @@ from iosweep.analysis.comparison import (
     told,
     versus,
 )
+from iosweep.analysis.summary import FIGURES, PointSummary, summarize
 from iosweep.commands import campaigns, outcome
 from iosweep.commands.report import write_output
 from iosweep.commands.terminal import Printer, prose, say, table, to_json
@@ -289,7 +289,7 @@ def _finding(one: Finding, of: Versus) -> dict[str, object]:
     }
 
 
-def _figure(result: Result, column: str) -> dict[str, object]:
+def _figure(result: PointSummary, column: str) -> dict[str, object]:
     """n: repetitions that enter the figure, which is their geometric mean."""
     values = result.values(column)
     return {"point": result.point, "verdict": result.verdict, "n": len(values), "figure": result.center(column)}

@@ -8,7 +8,7 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from iosweep.analysis import formats, titles
+from iosweep.analysis import formats
 from iosweep.analysis import history as words
 from iosweep.analysis.changes import Changed
 from iosweep.analysis.data import load
@@ -137,7 +137,7 @@ def _show(found: History) -> None:
         mark = "▼ " if line.regressed else "▲ " if line.steps and line.steps[-1].better else "  "
         whole.add_row(
             mark + line.name,
-            titles.brief(line.result),
+            formats.brief(line.result),
             formats.quantity(line.last.value, line.units),
             words.level(line),
         )
@@ -145,7 +145,7 @@ def _show(found: History) -> None:
     for line in found.lines:
         for step in line.steps:
             at = words.when(found, step.night)
-            prose(f"\n{line.name}, {titles.brief(line.result)}: {words.moved(step)} on {at}, {words.verdict(step)}")
+            prose(f"\n{line.name}, {formats.brief(line.result)}: {words.moved(step)} on {at}, {words.verdict(step)}")
             prose(f"  changed then: {words.changed(step.changed)}")
     if found.without:
         prose(f"\nfewer than two campaigns have a figure: {'; '.join(found.without)}")

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import msgspec
 
-from iosweep.analysis.aggregate import OUTCOMES, VERDICTS, Repetitions, count_repetitions, repetitions
 from iosweep.analysis.data import Campaign, PhaseOutcome, load
+from iosweep.analysis.summary import OUTCOMES, VERDICTS, Repetitions, count_repetitions, repetitions
 from iosweep.commands import campaigns
 from iosweep.commands.terminal import working
 from iosweep.errors import CommandError

@@ -12,18 +12,18 @@ from dataclasses import asdict
 from itertools import groupby
 from pathlib import Path
 
-from iosweep.analysis import acceptance, caveats, choice, formats, knees, published, sentences
-from iosweep.analysis.aggregate import Result, Statistics, count_results, summarize
-from iosweep.analysis.choice import Choice
+from iosweep.analysis import acceptance, axes, findings, formats, headline, published, sentences
 from iosweep.analysis.data import Campaign, load
+from iosweep.analysis.headline import Best
 from iosweep.analysis.published import Compared
+from iosweep.analysis.summary import Metric, PointSummary, count_results, summarize
 from iosweep.commands import accept, campaigns, outcome
 from iosweep.commands.terminal import Printer, prose, say, table, to_json, working
 from iosweep.errors import CommandError
 from iosweep.files import documents
 from iosweep.judge.time_to_go import set_name
 from iosweep.plan.model import Point, file_set, plan_files, read_plan
-from iosweep.report import headline
+from iosweep.report import answer
 from iosweep.report.results_table import ordered
 from iosweep.store.campaign_documents import DataSet
 from iosweep.store.record import PhaseRun, Record
@@ -145,7 +145,7 @@ def _show_headline(results: Path, name: str) -> _Shown:
     with working(f"reading {results} ..."):
         campaign = load(results)
         summary = summarize(campaign.rows)
-        best = headline.table(campaign, summary)
+        best = answer.table(campaign, summary)
         found = outcome.of(results)
     printer = Printer()
     printer.print(best)
@@ -170,7 +170,7 @@ def _show_results(results: Path, form: str) -> _Shown:
     return known, [documents.sentence(f"{results}/{file}", reason) for file, reason in campaign.about.damaged.items()]
 
 
-def _table(found: Sequence[Result], ingested: bool) -> None:
+def _table(found: Sequence[PointSummary], ingested: bool) -> None:
     """Print results as a table; on a terminal that leaves too little for its reasons, each as a block.
 
     `ingested`: with the file of each, which tells those apart whose parameters are equal.
@@ -186,7 +186,7 @@ def _table(found: Sequence[Result], ingested: bool) -> None:
         several = headline is not None and headline.n > 1
         median = formats.quantity(headline.median, units) if headline and several else ""
         span = formats.span_of(headline, units) if headline and several else ""
-        verdict = f"{caveats.VERDICT_SYMBOLS[result.state]} {result.state}"
+        verdict = f"{findings.VERDICT_SYMBOLS[result.state]} {result.state}"
         reasons = printable("; ".join(result.reasons))
         spread = formats.spread(headline, units) if headline else ""
         grade = (headline.grade or "") if headline else ""
@@ -205,12 +205,12 @@ def _table(found: Sequence[Result], ingested: bool) -> None:
             prose(f"    {text}")
 
 
-def _files(result: Result) -> str:
+def _files(result: PointSummary) -> str:
     """The files of an ingested result: the first, and how many more there are."""
     return printable(some(list(dict.fromkeys(row.raw for row in result.rows if row.raw)), 1))
 
 
-def _document(campaign: Campaign, found: Sequence[Result], known: outcome.Outcome) -> dict[str, object]:
+def _document(campaign: Campaign, found: Sequence[PointSummary], known: outcome.Outcome) -> dict[str, object]:
     """`show --json`: SI units, as in the column names; `figures`: column -> statistics over the repetitions."""
     shares = published.of(found, campaign.about.sweeps)
     return {
@@ -222,20 +222,20 @@ def _document(campaign: Campaign, found: Sequence[Result], known: outcome.Outcom
         "verdicts": count_results(found),
         "acceptance": [acceptance.document(one) for one in acceptance.of(campaign, found)],
         "headlines": [
-            _headline(group.title, entry.choice)
-            for group in headline.groups(found, campaign.checks)
+            _headline(group.title, entry.best)
+            for group in answer.groups(found, campaign.checks)
             for entry in group.entries
-            if entry.choice
+            if entry.best
         ],
         "sentences": [
             {"sweep": told.sweep, "sentence": one.text, "verdict": one.verdict}
-            for told in sentences.of(found, campaign.about.sweeps, choice.failed(campaign.checks))
+            for told in sentences.of(found, campaign.about.sweeps, headline.failed_checks(campaign.checks))
             for one in told.sentences
         ],
         "knees": [
             {"sweep": b.sweep, "phase": b.phase, "axis": b.column, "values": list(b.values), **asdict(b.knee)}
             | {"saturated": b.saturated, "sentence": b.sentence}
-            for b in knees.of(found, campaign.about.sweeps)
+            for b in axes.bends(found, campaign.about.sweeps)
         ],
         "results": [
             {
@@ -271,7 +271,7 @@ def _published(one: Compared | None) -> dict[str, object] | None:
     }
 
 
-def _headline(conditions: str, found: Choice) -> dict[str, object]:
+def _headline(conditions: str, found: Best) -> dict[str, object]:
     """A headline figure. `figure`: of the fresh repetitions where they confirm it, else of those that chose it."""
     return {
         "conditions": conditions,
@@ -287,7 +287,7 @@ def _headline(conditions: str, found: Choice) -> dict[str, object]:
     }
 
 
-def _statistics(one: Statistics) -> dict[str, object]:
+def _statistics(one: Metric) -> dict[str, object]:
     return {
         "n": one.n,
         "mean": one.mean,

@@ -3,7 +3,7 @@
 | module | what it does |
 |---|---|
 | page.py | everything -> one HTML file (page.html, sections/*.html, page.css, the scripts) |
-| headline.py | the first screen: counts, remarks, sentences, the cards of the best figures; the same for a terminal |
+| answer.py | the first screen: counts, remarks, sentences, the cards of the best figures; the same for a terminal |
 | figures.py, captions.py | results -> figures and their captions (pure) |
 | scaling_figures.py | results -> figures of scaling efficiency (pure) |
 | vega_lite.py, figure_files.py | a figure -> Vega-Lite -> SVG and PNG |

@@ -11,9 +11,9 @@ import msgspec
 from msgspec import Struct
 
 from iosweep.analysis import formats
-from iosweep.analysis.aggregate import Result
 from iosweep.analysis.data import OwnRateRow, Run, SeriesRow
 from iosweep.analysis.formats import Unit
+from iosweep.analysis.summary import PointSummary
 from iosweep.histogram import Histogram
 from iosweep.judge.precision import COUNTED
 from iosweep.judge.series import coarser, summed
@@ -79,7 +79,7 @@ class OfResult(Struct, frozen=True, omit_defaults=True):
     none: str = ""
 
 
-def chosen(results: Iterable[Result]) -> dict[tuple[str, str], int]:
+def chosen(results: Iterable[PointSummary]) -> dict[tuple[str, str], int]:
     """(point, phase) -> the repetition whose headline is nearest to the median; the first where none counts."""
     found = {}
     for result in results:
@@ -95,7 +95,7 @@ def chosen(results: Iterable[Result]) -> dict[tuple[str, str], int]:
 
 
 def series(
-    results: Sequence[Result], read: Iterable[SeriesRow], rates: Iterable[OwnRateRow], most: int = MOST_BYTES
+    results: Sequence[PointSummary], read: Iterable[SeriesRow], rates: Iterable[OwnRateRow], most: int = MOST_BYTES
 ) -> list[OfResult]:
     """For each result what is behind its row, or why there is nothing. read, rates: of the chosen repetitions."""
     lines, own = _by_run(read), _by_run(rates)
@@ -116,7 +116,7 @@ def series(
     return found
 
 
-def _why_none(result: Result) -> str:
+def _why_none(result: PointSummary) -> str:
     """Why a result has no series. Which quantities a machine or a tool can give is not known here."""
     if not result.measured:
         return "nothing was measured"
@@ -226,13 +226,13 @@ def _quantity(value: float | None, units: Sequence[Unit]) -> str:
     return "" if value is None else formats.quantity(value, units)
 
 
-def counted(results: Sequence[Result]) -> set[tuple[str, str, int]]:
+def counted(results: Sequence[PointSummary]) -> set[tuple[str, str, int]]:
     """(point, phase, repetition) of the repetitions whose latencies are in the report."""
     rows = (row for result in results for row in result.rows if "latency_mean_s" in row.figures)
     return {(r.point, r.phase, r.repetition) for r in rows if r.verdict in COUNTED and r.repetition and not r.confirms}
 
 
-def latencies(results: Sequence[Result], known: Mapping[tuple[str, str], Histogram]) -> dict[str, object]:
+def latencies(results: Sequence[PointSummary], known: Mapping[tuple[str, str], Histogram]) -> dict[str, object]:
     """For the page's script: the percents, and for each result its latencies in seconds there (none: an empty list)."""
     found = [known.get((result.point, result.phase)) for result in results]
     return {

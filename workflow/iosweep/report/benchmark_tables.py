@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from iosweep.analysis import caveats, formats, titles
-from iosweep.analysis.aggregate import Result, Statistics, distinct, known_or_not, of_points, phase_order
+from iosweep.analysis import findings, formats
+from iosweep.analysis.axes import axes_of, split
 from iosweep.analysis.data import Campaign, Value
-from iosweep.analysis.slices import axes_of, split
+from iosweep.analysis.summary import Metric, PointSummary, distinct, known_or_not, of_points, phase_order
 from iosweep.text import human_count
 from iosweep.tools.axes import NODES
 from iosweep.tools.mdtest.options import OPTIONS, ROWS
@@ -53,9 +53,9 @@ _NOTHING = Cell("", (), "")
 # mdtest
 
 
-def metadata(campaign: Campaign, results: Sequence[Result]) -> list[Table]:
+def metadata(campaign: Campaign, results: Sequence[PointSummary]) -> list[Table]:
     """Rates of mdtest: operations down, an axis across; a table for each sweep and each combination of other axes."""
-    conditions = titles.conditions(results)
+    conditions = formats.conditions(results)
     columns = _mdtest_columns()
     found = []
     for sweep in campaign.about.sweeps:
@@ -66,7 +66,7 @@ def metadata(campaign: Campaign, results: Sequence[Result]) -> list[Table]:
             varying = [axis for axis in columns if axis in axes_of(sweep) and len(distinct(own, axis)) > 1]
             across = varying[0] if varying else "nodes"
             for fixed, part in split(own, varying[1:]):
-                table = _metadata(sweep.name, titles.describe(condition, "metadata"), part, across, fixed)
+                table = _metadata(sweep.name, formats.describe(condition, "metadata"), part, across, fixed)
                 found += [table] if table else []
     return joined(found)
 
@@ -78,14 +78,14 @@ def _mdtest_columns() -> list[str]:
 
 
 def _metadata(
-    sweep: str, condition: str, results: Sequence[Result], across: str, fixed: Mapping[str, Value | None]
+    sweep: str, condition: str, results: Sequence[PointSummary], across: str, fixed: Mapping[str, Value | None]
 ) -> Table | None:
     values = known_or_not(results, across)
     shown = [value for value in values if any(_at(r, across, value) and r.headline for r in results)]
     if not shown:
         return None  # the first screen says why there are no figures
     alone = len(shown) == 1
-    columns = tuple(titles.named(across, value) for value in shown)
+    columns = tuple(formats.named(across, value) for value in shown)
     if alone:
         columns = tuple(
             name for name, figure in _APART.items() if any((f := r.headline) and figure(f) for r in results)
@@ -95,15 +95,15 @@ def _metadata(
         own = [result for result in results if result.phase == phase]
         here = [next((result for result in own if _at(result, across, value)), None) for value in shown]
         cells = tuple(_apart(here[0], name) for name in columns) if alone else tuple(map(_stacked, here))
-        rows.append(TableRow(ROWS.get(phase, titles.phase(phase)), cells))
+        rows.append(TableRow(ROWS.get(phase, formats.phase(phase)), cells))
     place = {name: known_or_not(results, name) for name in _mdtest_columns() if name != across and name not in fixed}
     if alone:
         place = {across: shown, **place}
     same = ((name, found[0]) for name, found in place.items() if len(found) == 1)
-    told = (titles.named(name, value) for name, value in same if value is not None or name == across)
+    told = (formats.named(name, value) for name, value in same if value is not None or name == across)
     return Table(
         sources=(sweep,),
-        title=", ".join(titles.named(name, value) for name, value in fixed.items()),
+        title=", ".join(formats.named(name, value) for name, value in fixed.items()),
         about="; ".join([condition, *told]),
         columns=columns,
         rows=tuple(rows),
@@ -112,7 +112,7 @@ def _metadata(
 
 
 #: Columns of a table of one value of its axis: those of mdtest, and what tells how sure the mean is.
-_APART: dict[str, Callable[[Statistics], str]] = {
+_APART: dict[str, Callable[[Metric], str]] = {
     "max": lambda found: formats.number(found.high) if found.sd is not None else "",
     "min": lambda found: formats.number(found.low) if found.sd is not None else "",
     "mean": lambda found: formats.number(found.mean),
@@ -122,7 +122,7 @@ _APART: dict[str, Callable[[Statistics], str]] = {
 }
 
 
-def _apart(result: Result | None, name: str) -> Cell:
+def _apart(result: PointSummary | None, name: str) -> Cell:
     """The cell of one of _APART. The mean carries the verdict."""
     if name == "mean":
         return replace(_stacked(result), lines=())
@@ -130,7 +130,7 @@ def _apart(result: Result | None, name: str) -> Cell:
     return Cell(_APART[name](found), (), "", minor=True) if found else _NOTHING
 
 
-def _stacked(result: Result | None) -> Cell:
+def _stacked(result: PointSummary | None) -> Cell:
     """The mean, and below it the confidence interval, smallest, largest and standard deviation."""
     if result is None:
         return _NOTHING
@@ -170,12 +170,12 @@ _TESTS = (
 _GIB, _US = 2**30, 1e-6
 
 
-def weka(campaign: Campaign, results: Sequence[Result]) -> list[Table]:
+def weka(campaign: Campaign, results: Sequence[PointSummary]) -> list[Table]:
     """The summary of WEKA's performance tests: a table for each suite that has them, node counts across."""
     return joined([table for suite in _SUITES if (table := _weka(campaign, results, suite))])
 
 
-def _weka(campaign: Campaign, results: Sequence[Result], suite: str) -> Table | None:
+def _weka(campaign: Campaign, results: Sequence[PointSummary], suite: str) -> Table | None:
     sweeps = {s.name.removeprefix(f"{suite}."): s for s in campaign.about.sweeps if s.suite == suite}
     tests = []  # (title, figures, scaled, results)
     for title, name, phases, told in _TESTS:
@@ -188,7 +188,7 @@ def _weka(campaign: Campaign, results: Sequence[Result], suite: str) -> Table | 
     nodes = sorted({result.nodes for result in everything if result.headline})
     if not nodes:
         return None  # the first screen says why there are no figures
-    conditions = titles.conditions(results)
+    conditions = formats.conditions(results)
     rows = []
     for title, told, scaled, own in tests:
         for condition in dict.fromkeys(conditions[result.point] for result in own):
@@ -207,10 +207,10 @@ def _weka(campaign: Campaign, results: Sequence[Result], suite: str) -> Table | 
     )
 
 
-def _test(title: str, told: str, scaled: bool, results: Sequence[Result], nodes: Iterable[int]) -> TableRow:
+def _test(title: str, told: str, scaled: bool, results: Sequence[PointSummary], nodes: Iterable[int]) -> TableRow:
     """A row of what was measured in one way; where points differ in more than their nodes, each cell names its own."""
-    condition = titles.conditions(results)[results[0].point]
-    places = dict.fromkeys(titles.brief(result, nodes=False) for result in results)
+    condition = formats.conditions(results)[results[0].point]
+    places = dict.fromkeys(formats.brief(result, nodes=False) for result in results)
     column = {"throughput": "bandwidth_bytes_per_s", "latency": "latency_mean_s"}.get(told, "ops_per_s")
     found = {count: [result for result in results if result.nodes == count] for count in nodes}
     best = {count: _best(told, column, here) for count, here in found.items()}
@@ -224,20 +224,20 @@ def _test(title: str, told: str, scaled: bool, results: Sequence[Result], nodes:
             lines.insert(-1, _per_client(shown, best.get(1), column))
         if len(places) > 1:
             of = f"best of {len(here)}: " if len(here) > 1 else ""
-            lines.append(of + titles.brief(shown, nodes=False))
+            lines.append(of + formats.brief(shown, nodes=False))
         cells.append(Cell(value, tuple(lines), shown.verdict))
-    about = titles.describe(condition, results[0].kind, {result.phase for result in results})
+    about = formats.describe(condition, results[0].kind, {result.phase for result in results})
     return TableRow(title, tuple(cells), about if len(places) > 1 else f"{about}; {next(iter(places))}", scaled)
 
 
-def _best(told: str, column: str, results: Sequence[Result]) -> Result | None:
+def _best(told: str, column: str, results: Sequence[PointSummary]) -> PointSummary | None:
     """The best valid result; the best of the others only where none is valid."""
     sign = -1 if told == "latency" else 1
     measured = [result for result in results if column in result.statistics]
     return max(measured, key=lambda r: (r.verdict == "valid", sign * r.statistics[column].mean), default=None)
 
 
-def _per_client(result: Result, alone: Result | None, column: str) -> str:
+def _per_client(result: PointSummary, alone: PointSummary | None, column: str) -> str:
     """`9.70 GiB/s per client, 91 % of one alone`: the share is the scaling efficiency."""
     each = result.statistics[column].mean / result.nodes
     unit, size = ("GiB/s", _GIB) if column == "bandwidth_bytes_per_s" else ("ops/s", 1)
@@ -245,17 +245,17 @@ def _per_client(result: Result, alone: Result | None, column: str) -> str:
     return f"{formats.number(each / size)} {unit} per client{share}"
 
 
-def _throughput(_: Result, found: Statistics) -> tuple[str, ...]:
+def _throughput(_: PointSummary, found: Metric) -> tuple[str, ...]:
     return f"{formats.number(found.mean / _GIB)} GiB/s", formats.spread(found, formats.THROUGHPUT)
 
 
-def _iops(result: Result, found: Statistics) -> tuple[str, ...]:
+def _iops(result: PointSummary, found: Metric) -> tuple[str, ...]:
     sampled = result.typical("sampled_ops_per_s")
     beside = [] if sampled is None else [f"(fio's iops avg: {formats.number(sampled)})"]
     return f"{formats.number(found.mean)} ops/s", *beside, formats.spread(found, formats.OPS)
 
 
-def _latency(result: Result, found: Statistics) -> tuple[str, ...]:
+def _latency(result: PointSummary, found: Metric) -> tuple[str, ...]:
     """What a caller waits; below it fio's clat, which WEKA's page gives as latency."""
     mean, tail = (result.typical(f"completion_latency_{name}_s") for name in ("mean", "p99_5"))
     below = [] if mean is None else [f"completion (clat): {formats.number(mean / _US)} µs avg."]
@@ -263,7 +263,7 @@ def _latency(result: Result, found: Statistics) -> tuple[str, ...]:
     return f"{formats.number(found.mean / _US)} µs avg.", *below, formats.spread(found, formats.LATENCY)
 
 
-_TOLD: dict[str, Callable[[Result, Statistics], tuple[str, ...]]] = {
+_TOLD: dict[str, Callable[[PointSummary, Metric], tuple[str, ...]]] = {
     "throughput": _throughput,
     "iops": _iops,
     "latency": _latency,
@@ -280,17 +280,17 @@ def joined(tables: Iterable[Table]) -> list[Table]:
     return [replace(table, sources=sources) for table, sources in found.items()]
 
 
-def _at(result: Result, column: str, value: Value | None) -> bool:
+def _at(result: PointSummary, column: str, value: Value | None) -> bool:
     return result.parameters[column] == value
 
 
-def notes(results: Sequence[Result]) -> Iterator[str]:
+def notes(results: Sequence[PointSummary]) -> Iterator[str]:
     """What is not valid, and why; and what is a mean over unlike things."""
-    for _, text in caveats.unlike_hosts(results):
+    for _, text in findings.unlike_hosts(results):
         yield text
-    for text in caveats.unlike_builds(results):
+    for text in findings.unlike_builds(results):
         yield text[0].upper() + text[1:]
     for verdict in ("suspect", "invalid", "missing"):
         own = [result for result in results if result.verdict == verdict]
         if own:
-            yield f"{caveats.VERDICT_SYMBOLS[verdict]} {len(own)} {verdict} ({caveats.reasons(own)})."
+            yield f"{findings.VERDICT_SYMBOLS[verdict]} {len(own)} {verdict} ({findings.reasons(own)})."

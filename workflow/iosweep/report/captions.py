@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from iosweep.analysis import caveats, formats, titles
-from iosweep.analysis.aggregate import OUTCOMES, Result, distinct
-from iosweep.analysis.slices import Slice
+from iosweep.analysis import findings, formats
+from iosweep.analysis.axes import Slice
+from iosweep.analysis.summary import OUTCOMES, PointSummary, distinct
 from iosweep.text import human_count
 from iosweep.tools import parameters, tools
 
@@ -50,26 +50,26 @@ def title(cut: Slice, quantity: str, phase: str | None) -> str:
         metrics = _metrics(cut, phase)
         what = " and ".join(text for metric, text in rates.items() if metric in metrics)
     against = f"{what} against {parameters()[cut.x].shown}"
-    return f"{titles.phase(phase)}: {against}" if phase else against[0].upper() + against[1:]
+    return f"{formats.phase(phase)}: {against}" if phase else against[0].upper() + against[1:]
 
 
 def subtitle(cut: Slice, phase: str | None = None) -> str:
     """Conditions, and the parameters that do not vary; of one phase, or of all, those that apply to it."""
     drawn = {result.phase for result in cut.results if phase in (None, result.phase)}
-    parts = [titles.describe(cut.condition, cut.kind, drawn)]
+    parts = [formats.describe(cut.condition, cut.kind, drawn)]
     options = tools()[cut.condition.tool].options if cut.condition.tool in tools() else {}
     for column, option in parameters().items():
         if (own := options.get(option.name)) and own.phases is not None and not own.phases & drawn:
             continue
-        found = distinct([result for result in cut.results if titles.applies(column, result.parameters)], column)
+        found = distinct([result for result in cut.results if formats.applies(column, result.parameters)], column)
         if cut.kind in option.captions and len(found) == 1 and column not in (cut.x, cut.color, cut.facet):
-            parts.append(titles.named(column, found[0]))
+            parts.append(formats.named(column, found[0]))
     return "; ".join(parts)
 
 
 def notes(
-    results: Sequence[Result],
-    drawable: Sequence[Result],
+    results: Sequence[PointSummary],
+    drawable: Sequence[PointSummary],
     bars: str,
     quantity: str,
     strangers: Sequence[set[str]] | None,
@@ -83,9 +83,9 @@ def notes(
         yield BARS[bars]
         if quantity == "latency" and bars != "none":
             yield "p99: median of the repetitions' 99th percentiles."
-    for _, text in caveats.unlike_hosts(drawable):
+    for _, text in findings.unlike_hosts(drawable):
         yield text
-    for text in caveats.unlike_builds(drawable):
+    for text in findings.unlike_builds(drawable):
         yield text[0].upper() + text[1:]
     if strangers:
         ran = f"Diamonds: {human_count(len(strangers), 'result')} of nodes that the largest count did not have"
@@ -99,17 +99,17 @@ def notes(
     yield from of_verdicts(results, drawable)
 
 
-def of_verdicts(results: Sequence[Result], drawable: Sequence[Result]) -> Iterator[str]:
+def of_verdicts(results: Sequence[PointSummary], drawable: Sequence[PointSummary]) -> Iterator[str]:
     """What is hollow, and what is not drawn, with the reasons."""
     hollow = [result for result in drawable if result.verdict != "valid"]
     if hollow:
-        yield f"Hollow: {len(hollow)} not valid ({caveats.reasons(hollow)})."
+        yield f"Hollow: {len(hollow)} not valid ({findings.reasons(hollow)})."
     # A result that counts but lacks this figure is the tool's doing, not a verdict.
     unused = [result for result in results if not result.used]
     for state in OUTCOMES:
         own = [result for result in unused if result.state == state]
         if own:
-            yield f"Not drawn: {len(own)} {state} ({caveats.reasons(own)})."
+            yield f"Not drawn: {len(own)} {state} ({findings.reasons(own)})."
 
 
 def without_place(cut: Slice, phase: str | None = None) -> Iterator[str]:

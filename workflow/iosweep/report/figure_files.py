@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from iosweep.analysis.aggregate import Result, summarize
 from iosweep.analysis.data import Campaign, load
+from iosweep.analysis.summary import PointSummary, summarize
 from iosweep.files import safe_paths
 from iosweep.files.safe_paths import Folder
 from iosweep.report import figures, scaling_figures, vega_lite
@@ -23,7 +23,7 @@ _NAME, _LIST_BYTES = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,250}\.(svg|png)")
 _PNG_SCALE = 2  # sharp in a document and on a screen with many dots
 
 
-def drawings(campaign: Campaign, results: Sequence[Result]) -> list[Figure]:
+def drawings(campaign: Campaign, results: Sequence[PointSummary]) -> list[Figure]:
     """All figures of a campaign, sweep by sweep, with distinct names."""
     found = [*figures.figures(campaign, results), *scaling_figures.figures(campaign, results)]
     order = [sweep.name for sweep in campaign.about.sweeps]

@@ -10,13 +10,11 @@ from typing import NamedTuple
 
 from msgspec import Struct, structs
 
-from iosweep.analysis import caveats, formats, knees, titles
-from iosweep.analysis.aggregate import Result, Statistics, distinct, known_or_not, phase_order
+from iosweep.analysis import axes, findings, formats
+from iosweep.analysis.axes import Bend, Slice, slices, strangers
 from iosweep.analysis.data import Campaign, Value
 from iosweep.analysis.formats import Unit
-from iosweep.analysis.knees import Bend
-from iosweep.analysis.scaling import strangers
-from iosweep.analysis.slices import Slice, slices
+from iosweep.analysis.summary import Metric, PointSummary, distinct, known_or_not, phase_order
 from iosweep.judge.knee import SHARE
 from iosweep.report import captions
 from iosweep.tools import parameters
@@ -104,13 +102,13 @@ class Figure:
     notes: tuple[str, ...]
 
 
-def figures(campaign: Campaign, results: Sequence[Result]) -> list[Figure]:
+def figures(campaign: Campaign, results: Sequence[PointSummary]) -> list[Figure]:
     """The figures of a campaign, sweep by sweep, with distinct names.
 
     Panels are phases, unless a third axis varies: then there is a figure per phase, with a panel per value.
     """
     found: list[Figure] = []
-    origin, ramps = titles.origin(campaign), {sweep.name: sweep.ramp for sweep in campaign.about.sweeps}
+    origin, ramps = formats.origin(campaign), {sweep.name: sweep.ramp for sweep in campaign.about.sweeps}
     for cut in slices(campaign, results):
         phases = _phases(cut.results) if cut.facet else [None]
         for quantity, phase in product(_quantities(cut), phases):
@@ -140,7 +138,7 @@ def _figure(cut: Slice, quantity: str, phase: str | None, origin: str, ramp: str
     bars = _bars(drawable, quantity)
     ends = _ends(cut, drawable) if cut.x == "nodes" else None
     foreign = None if ends is None else [s for r in drawable if (s := strangers(r, ends[_line(r, cut)][1]))]
-    several = bool(caveats.several_builds(drawable))
+    several = bool(findings.several_builds(drawable))
     bends = {} if quantity == "latency" else _knees(cut, results, ramp)
     panels: list[Panel] = []
     marks: list[Mark] = []
@@ -184,15 +182,15 @@ class _Knee(NamedTuple):
     label: str | None
 
 
-def _knees(cut: Slice, results: Sequence[Result], ramp: str | None) -> dict[tuple[str, str], _Knee]:
+def _knees(cut: Slice, results: Sequence[PointSummary], ramp: str | None) -> dict[tuple[str, str], _Knee]:
     """(point, phase) -> its mark, of those that are a knee. ramp: the axis that the sweep climbs; its knees are always
     marked, those of other axes only where they can be shown."""
     option = parameters()[cut.x]
     if option.role != "x":
         return {}
-    panels: dict[tuple[object, ...], list[tuple[Bend, list[Result]]]] = {}
+    panels: dict[tuple[object, ...], list[tuple[Bend, list[PointSummary]]]] = {}
     for line in _results_of_lines(cut, results).values():
-        bend = knees.of_line(cut.sweep, cut.x, line, line)
+        bend = axes.bend_of(cut.sweep, cut.x, line, line)
         if bend and (bend.shown or option.name == ramp):
             place = (line[0].phase, cut.facet and line[0].parameters[cut.facet])
             panels.setdefault(place, []).append((bend, line))
@@ -207,36 +205,36 @@ def _knees(cut: Slice, results: Sequence[Result], ramp: str | None) -> dict[tupl
     return found
 
 
-def _results_of_lines(cut: Slice, results: Sequence[Result]) -> Mapping[tuple[object, ...], list[Result]]:
-    found: dict[tuple[object, ...], list[Result]] = {}
+def _results_of_lines(cut: Slice, results: Sequence[PointSummary]) -> Mapping[tuple[object, ...], list[PointSummary]]:
+    found: dict[tuple[object, ...], list[PointSummary]] = {}
     for result in results:
         found.setdefault(_line(result, cut), []).append(result)
     return found
 
 
 #: A line of a figure against nodes -> its results of the fewest and of the most nodes.
-Ends = Mapping[tuple[object, ...], tuple[Result, Result]]
+Ends = Mapping[tuple[object, ...], tuple[PointSummary, PointSummary]]
 
 
-def _line(result: Result, cut: Slice) -> tuple[object, ...]:
+def _line(result: PointSummary, cut: Slice) -> tuple[object, ...]:
     return result.phase, *(result.parameters[axis] for axis in (cut.color, cut.facet) if axis)
 
 
-def _ends(cut: Slice, drawable: Sequence[Result]) -> Ends:
-    found: dict[tuple[object, ...], tuple[Result, Result]] = {}
+def _ends(cut: Slice, drawable: Sequence[PointSummary]) -> Ends:
+    found: dict[tuple[object, ...], tuple[PointSummary, PointSummary]] = {}
     for result in sorted(drawable, key=lambda result: result.nodes):
         line = _line(result, cut)
         found[line] = (found.get(line, (result, result))[0], result)
     return found
 
 
-def _scaling(result: Result, ends: tuple[Result, Result], column: str) -> tuple[str, str, bool]:
+def _scaling(result: PointSummary, ends: tuple[PointSummary, PointSummary], column: str) -> tuple[str, str, bool]:
     """In a figure against nodes: `Mark.where`, `Mark.scaling` and `Mark.apart`.
 
     `on node02, among the 4 nodes`, `on node[01-04]`; `92 % of 4 × 1 node`.
     """
     smallest, largest = ends
-    fewest, most = (titles.named("nodes", end.nodes) for end in ends)
+    fewest, most = (formats.named("nodes", end.nodes) for end in ends)
     apart = bool(strangers(result, largest))
     where = f"on {formats.hosts(result.hosts)}" + (" in turn" if result.in_turn else "")
     if result is not largest:
@@ -248,18 +246,18 @@ def _scaling(result: Result, ends: tuple[Result, Result], column: str) -> tuple[
     return where, scaling, apart
 
 
-def _panels(cut: Slice, results: Sequence[Result], phase: str | None) -> Iterator[tuple[str, list[Result]]]:
+def _panels(cut: Slice, results: Sequence[PointSummary], phase: str | None) -> Iterator[tuple[str, list[PointSummary]]]:
     if phase is None or cut.facet is None:
         for own in _phases(results):
-            yield titles.phase(own), [result for result in results if result.phase == own]
+            yield formats.phase(own), [result for result in results if result.phase == own]
     else:
         for value in known_or_not(results, cut.facet):
             inside = [result for result in results if result.parameters[cut.facet] == value]
-            yield titles.named(cut.facet, value), inside
+            yield formats.named(cut.facet, value), inside
 
 
 def _panel(
-    title: str, results: Sequence[Result], quantity: str, lines: Mapping[str, str], bars: str
+    title: str, results: Sequence[PointSummary], quantity: str, lines: Mapping[str, str], bars: str
 ) -> tuple[Panel, Unit]:
     found = [s for result in results for _, s in _statistics(result, lines)]
     ends = [interval(s, bars) for s in found]
@@ -274,7 +272,7 @@ def _panel(
 
 
 def _marks(
-    result: Result,
+    result: PointSummary,
     cut: Slice,
     lines: Mapping[str, str],
     bars: str,
@@ -290,7 +288,7 @@ def _marks(
     mark = Mark(
         panel=panel,
         x=result.parameters[cut.x],
-        series=titles.parameter(cut.color, result.parameters[cut.color]) if cut.color else "",
+        series=formats.parameter(cut.color, result.parameters[cut.color]) if cut.color else "",
         measure="",
         verdict=result.verdict,
         phase=result.phase,
@@ -300,9 +298,9 @@ def _marks(
         yield from (structs.replace(mark, measure=measure) for measure in lines)
     units = _units(result, lines)
     axes = [axis for axis in (cut.x, cut.color, cut.facet) if axis]
-    what = [titles.named(axis, result.parameters[axis]) for axis in axes]
+    what = [formats.named(axis, result.parameters[axis]) for axis in axes]
     if several:
-        what.append(caveats.of_builds(result))
+        what.append(findings.of_builds(result))
     for measure, statistics in found:
         low, high = interval(statistics, bars)
         y = statistics.median if measure == "p99" else statistics.mean
@@ -336,14 +334,14 @@ def _bent(mark: Mark, knee: _Knee | None) -> Mark:
     return structs.replace(mark, knee=knee.text, label=knee.label) if knee else mark
 
 
-def interval(statistics: Statistics, bars: str) -> tuple[float, float]:
+def interval(statistics: Metric, bars: str) -> tuple[float, float]:
     """Ends of the error bar, in the column's unit."""
     if bars == "ci95" and statistics.interval is not None:
         return statistics.interval.low, statistics.interval.high
     return statistics.low, statistics.high
 
 
-def _bars(drawable: Sequence[Result], quantity: str) -> str:
+def _bars(drawable: Sequence[PointSummary], quantity: str) -> str:
     """Which error bars all results of a figure can have: where an interval says nothing, what was seen.
 
     A percentile has no interval.
@@ -370,26 +368,26 @@ def log_ticks(smallest: float, largest: float) -> tuple[float, ...]:
     return tuple(10.0**power for power in range(first, last + 1))
 
 
-def _statistics(result: Result, lines: Mapping[str, str]) -> list[tuple[str, Statistics]]:
+def _statistics(result: PointSummary, lines: Mapping[str, str]) -> list[tuple[str, Metric]]:
     found = ((name, result.statistics.get(column or result.metric)) for name, column in lines.items())
     return [(name, statistics) for name, statistics in found if statistics]
 
 
-def _units(result: Result, lines: Mapping[str, str]) -> tuple[Unit, ...]:
+def _units(result: PointSummary, lines: Mapping[str, str]) -> tuple[Unit, ...]:
     return formats.units_of(next(iter(lines.values())) or result.metric, result.kind)
 
 
-def _phases(results: Sequence[Result]) -> list[str]:
+def _phases(results: Sequence[PointSummary]) -> list[str]:
     return sorted({result.phase for result in results}, key=phase_order)
 
 
-def _series_names(results: Sequence[Result], color: str | None) -> tuple[str, ...]:
+def _series_names(results: Sequence[PointSummary], color: str | None) -> tuple[str, ...]:
     """Names of the lines in the order of their values; results without a value come first."""
     if color is None:
         return ("",)
     found = {result.parameters[color] for result in results}
     ordered = sorted(found, key=lambda value: (value is not None, value))
-    return tuple(titles.parameter(color, value) for value in ordered)
+    return tuple(formats.parameter(color, value) for value in ordered)
 
 
 def distinct_names(found: Sequence[Figure]) -> list[Figure]:

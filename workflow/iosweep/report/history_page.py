@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from itertools import pairwise
 
-from iosweep.analysis import formats, titles
+from iosweep.analysis import formats
 from iosweep.analysis import history as words
 from iosweep.analysis.history import History, Line
 from iosweep.report import html
@@ -103,7 +103,7 @@ def _drawn(found: History, line: Line) -> Drawn:
         dots.append(Dot(x(one.index), y(one.value), y(low), y(high), one.suspect, name))
     return Drawn(
         line,
-        titles.brief(line.result),
+        formats.brief(line.result),
         formats.quantity(line.last.value, line.units),
         words.level(line),
         "invalid" if line.regressed else "valid",

@@ -11,17 +11,17 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from iosweep import collector
-from iosweep.analysis import acceptance, caveats, formats, published, titles
-from iosweep.analysis.aggregate import Result, summarize
+from iosweep.analysis import acceptance, findings, formats, published
 from iosweep.analysis.data import Campaign, load, load_latencies, load_series
 from iosweep.analysis.published import Known
+from iosweep.analysis.summary import PointSummary, summarize
 from iosweep.files import safe_paths
 from iosweep.report import (
+    answer,
     behind_rows,
     benchmark_tables,
     cpus,
     figure_files,
-    headline,
     html,
     provenance,
     quality,
@@ -71,17 +71,16 @@ def _page(results: Path, campaign: Campaign) -> str:
             style=Markup(style),  # noqa: S704  our own file
             scripts=[Markup(script) for script in scripts],  # noqa: S704  our own files and the library's
             data=Markup(html.data(_data(results, campaign, summary, drawings, specified, known))),  # noqa: S704  base64
-            titles=titles,
             formats=formats,
-            symbols=caveats.VERDICT_SYMBOLS,
+            symbols=findings.VERDICT_SYMBOLS,
             outcomes=acceptance.SYMBOLS,
-            **headline.answer(campaign, summary, known),
+            **answer.answer(campaign, summary, known),
             **_sections(campaign, summary, drawings),
         )
     )
 
 
-def _sections(campaign: Campaign, results: Sequence[Result], drawings: Sequence[Figure]) -> dict[str, object]:
+def _sections(campaign: Campaign, results: Sequence[PointSummary], drawings: Sequence[Figure]) -> dict[str, object]:
     """The values of the sections below the first screen."""
     about = campaign.about
     return {
@@ -95,7 +94,7 @@ def _sections(campaign: Campaign, results: Sequence[Result], drawings: Sequence[
         "metadata": benchmark_tables.metadata(campaign, results),
         "checks": quality.summarize_checks(campaign.checks),
         "coverage": quality.coverage(about.sweeps, results),
-        "meanings": caveats.VERDICT_MEANINGS,
+        "meanings": findings.VERDICT_MEANINGS,
         "cpus": cpus.of(campaign),
         "nodes": system.of(campaign),
         "builds": provenance.builds(campaign, results),
@@ -107,7 +106,7 @@ def _sections(campaign: Campaign, results: Sequence[Result], drawings: Sequence[
 def _data(
     results: Path,
     campaign: Campaign,
-    summary: Sequence[Result],
+    summary: Sequence[PointSummary],
     drawings: Sequence[Figure],
     specified: Mapping[str, vega_lite.Specification],
     known: Known,
@@ -118,7 +117,7 @@ def _data(
     places = {(result.point, result.phase): place for place, result in enumerate(summary)}
     return {
         "campaign": campaign.about.campaign,
-        "symbols": caveats.VERDICT_SYMBOLS,
+        "symbols": findings.VERDICT_SYMBOLS,
         "table": results_table.payload(summary, campaign.checks, known),
         "latencies": behind_rows.latencies(summary, latencies),
         "series": behind_rows.series(summary, series, rates),

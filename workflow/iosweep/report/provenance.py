@@ -7,9 +7,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from iosweep.analysis import formats, titles
-from iosweep.analysis.aggregate import Result
+from iosweep.analysis import formats
 from iosweep.analysis.data import Campaign, Row
+from iosweep.analysis.summary import PointSummary
 from iosweep.plan.sweep_facts import RepetitionFacts
 from iosweep.programs.builds import BuiltProgram
 from iosweep.store import campaign_documents
@@ -53,7 +53,7 @@ class Builds:
         return any(row.mpi for row in self.rows)
 
 
-def builds(campaign: Campaign, results: Sequence[Result]) -> Builds | None:
+def builds(campaign: Campaign, results: Sequence[PointSummary]) -> Builds | None:
     """The builds that results are of, tool by tool; None where nothing was measured."""
     measured: dict[tuple[str, str], list[Row]] = {}  # (tool, name of the build) -> rows
     for row in campaign.rows:
@@ -75,7 +75,7 @@ def programs(campaign: Campaign) -> list[str]:
     """Tools with their versions for the first screen: `fio 3.37 (Spack)`."""
     spack = {key for key, build in campaign.about.builds.items() if build.provider == "spack"}
     found = dict.fromkeys(
-        titles.program(row.tool, row.tool_version) + (" (Spack)" if row.build in spack else "")
+        formats.program(row.tool, row.tool_version) + (" (Spack)" if row.build in spack else "")
         for row in campaign.rows
         if row.tool_version is not None
     )
@@ -83,17 +83,21 @@ def programs(campaign: Campaign) -> list[str]:
 
 
 def _build(
-    tool: str, name: str, rows: Sequence[Row], builds: dict[str, campaign_documents.Build], results: Sequence[Result]
+    tool: str,
+    name: str,
+    rows: Sequence[Row],
+    builds: dict[str, campaign_documents.Build],
+    results: Sequence[PointSummary],
 ) -> Build:
     keys = tuple(dict.fromkeys(row.build for row in rows if row.build in builds))
     document = builds[keys[0]] if keys else None
     program = document.tools.get(tool) if document else None
     return Build(
         name=name,
-        tool=titles.tool(tool),
-        version=titles.version(tool, rows[0].tool_version or ""),
+        tool=formats.tool(tool),
+        version=formats.version(tool, rows[0].tool_version or ""),
         origin=tuple(_origin(document, program)) if document and program else ("not recorded",),
-        mpi=tuple(_mpi(document)) if titles.is_mpi(tool) else (),
+        mpi=tuple(_mpi(document)) if formats.is_mpi(tool) else (),
         sha256=rows[0].tool_sha256 or "",
         results=sum(result.tool == tool and name in result.builds for result in results),
         documents=keys,

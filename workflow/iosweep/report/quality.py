@@ -6,9 +6,9 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from iosweep.analysis import caveats
-from iosweep.analysis.aggregate import Result
+from iosweep.analysis import findings
 from iosweep.analysis.data import PRECISE, CheckRow
+from iosweep.analysis.summary import PointSummary
 from iosweep.judge.reasons import ROOTS
 from iosweep.plan.sweep_facts import SweepFacts
 
@@ -39,7 +39,7 @@ def summarize_checks(checks: Iterable[CheckRow]) -> list[Check]:
     """Per check how often it passed, failed, could not be made or did not apply: causes of failures first, then the
     most doubtful."""
     by_name: dict[str, list[CheckRow]] = {}
-    for row in findings(checks):
+    for row in once_each(checks):
         by_name.setdefault(row.check, []).append(row)
     found = [
         Check(
@@ -62,11 +62,11 @@ def summarize_checks(checks: Iterable[CheckRow]) -> list[Check]:
 
 def not_checked(checks: Iterable[CheckRow]) -> tuple[int, int]:
     """How many checks could not be made, of how many that applied."""
-    outcomes = Counter(row.outcome for row in findings(checks))
+    outcomes = Counter(row.outcome for row in once_each(checks))
     return outcomes["not checked"], outcomes.total() - outcomes["not applicable"]
 
 
-def findings(checks: Iterable[CheckRow]) -> Iterator[CheckRow]:
+def once_each(checks: Iterable[CheckRow]) -> Iterator[CheckRow]:
     """What the checks have found, each once: that ten repetitions do not agree is one finding, not ten."""
     seen = set()
     for row in checks:
@@ -78,7 +78,7 @@ def findings(checks: Iterable[CheckRow]) -> Iterator[CheckRow]:
 
 
 def _commonest(rows: Iterable[CheckRow], outcome: str) -> tuple[tuple[str, int], ...]:
-    return tuple(caveats.commonest(row.evidence or "" for row in rows if row.outcome == outcome)[:3])
+    return tuple(findings.commonest(row.evidence or "" for row in rows if row.outcome == outcome)[:3])
 
 
 def open_checks(checks: Iterable[CheckRow], texts: dict[str, int]) -> dict[Phase, list[int]]:
@@ -103,20 +103,20 @@ class Coverage:
     reasons: Mapping[str, str]
 
 
-def coverage(sweeps: Iterable[SweepFacts], results: Iterable[Result]) -> list[Coverage]:
+def coverage(sweeps: Iterable[SweepFacts], results: Iterable[PointSummary]) -> list[Coverage]:
     """The points of each sweep by outcome."""
-    phases: dict[str, list[Result]] = {}
+    phases: dict[str, list[PointSummary]] = {}
     for result in results:
         phases.setdefault(result.point, []).append(result)
     states = {point: max((one.state for one in own), key=_OUTCOMES.index) for point, own in phases.items()}
     return [_coverage(sweep, phases, states) for sweep in sweeps]
 
 
-def _coverage(sweep: SweepFacts, phases: Mapping[str, Sequence[Result]], states: Mapping[str, str]) -> Coverage:
+def _coverage(sweep: SweepFacts, phases: Mapping[str, Sequence[PointSummary]], states: Mapping[str, str]) -> Coverage:
     counts = Counter(states[point] for point in sweep.points if point in states)
     reasons = {}
     for state in _OUTCOMES[:0:-1]:
         own = [one for point in sweep.points if states.get(point) == state for one in phases[point]]
         if own := [one for one in own if one.state == state]:
-            reasons[state] = caveats.reasons(own)
+            reasons[state] = findings.reasons(own)
     return Coverage(sweep.name, counts, reasons)

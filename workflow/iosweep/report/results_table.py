@@ -7,10 +7,10 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 from msgspec import Struct
 
-from iosweep.analysis import caveats, formats, titles
-from iosweep.analysis.aggregate import OUTCOMES, Result, Statistics, hosts_of, of_points, outcome, phase_order
+from iosweep.analysis import findings, formats
 from iosweep.analysis.data import CheckRow, Row, Value
 from iosweep.analysis.published import NOTHING, Known
+from iosweep.analysis.summary import OUTCOMES, Metric, PointSummary, hosts_of, of_points, outcome, phase_order
 from iosweep.plan.sweep_facts import SweepFacts
 from iosweep.report import quality
 from iosweep.report.quality import Phase
@@ -30,7 +30,7 @@ _FIGURES = {
     "latency_p99_9_s": ("p99.9", "µs", 1e-6),
 }
 #: What is shown of the repetitions' operations per second beside their mean.
-_OF_OPS: Mapping[str, Callable[[Statistics], float]] = {
+_OF_OPS: Mapping[str, Callable[[Metric], float]] = {
     "median": lambda found: found.median,
     "min": lambda found: found.low,
     "max": lambda found: found.high,
@@ -121,7 +121,7 @@ class Quantity(Struct, frozen=True):
     high: list[float | None]
 
 
-def ordered(results: Iterable[Result], sweeps: Iterable[SweepFacts]) -> list[Result]:
+def ordered(results: Iterable[PointSummary], sweeps: Iterable[SweepFacts]) -> list[PointSummary]:
     """Results by sweep, then by parameters and phase: neighbours in the table differ as little as they can."""
     place: dict[str, int] = {}
     for number, sweep in enumerate(sweeps):
@@ -139,7 +139,7 @@ def ordered(results: Iterable[Result], sweeps: Iterable[SweepFacts]) -> list[Res
     return [listed[i] for i in sorted(range(len(listed)), key=key)]
 
 
-def payload(results: Sequence[Result], checks: Iterable[CheckRow], known: Known = NOTHING) -> Payload:
+def payload(results: Sequence[PointSummary], checks: Iterable[CheckRow], known: Known = NOTHING) -> Payload:
     """The table for the page's script. known: published figures that results compare with."""
     texts: dict[str, int] = {}
     open_checks = quality.open_checks(checks, texts)
@@ -167,9 +167,9 @@ def names(points: Collection[str]) -> dict[str, str]:
     }
 
 
-def varying(results: Sequence[Result]) -> list[str]:
+def varying(results: Sequence[PointSummary]) -> list[str]:
     """Parameters that get a column: those that vary among the results of a kind. `constant` has the others."""
-    kinds: dict[str, list[Result]] = {}
+    kinds: dict[str, list[PointSummary]] = {}
     for result in results:
         kinds.setdefault(result.kind, []).append(result)
     return [
@@ -186,7 +186,7 @@ def _is_words(option: Option) -> bool:
     return option.kind in ("flag", "choice")
 
 
-def constant(results: Sequence[Result]) -> dict[str, str]:
+def constant(results: Sequence[PointSummary]) -> dict[str, str]:
     """The other parameters in words, by kind of phase: `data`, `metadata`; `IOR data` where several tools measured."""
     shown = varying(results)
     texts = {}
@@ -196,28 +196,28 @@ def constant(results: Sequence[Result]) -> dict[str, str]:
         for tool in tools:
             own = [result for result in of_kind if result.tool == tool]
             values = {name: _found(own, name) for name in parameters() if name not in shown}
-            parts = [" or ".join(titles.named(name, v) for v in found) for name, found in values.items() if found]
+            parts = [" or ".join(formats.named(name, v) for v in found) for name, found in values.items() if found]
             if parts:
-                texts[f"{titles.tool(tool)} {kind}" if len(tools) > 1 else kind] = ", ".join(parts)
+                texts[f"{formats.tool(tool)} {kind}" if len(tools) > 1 else kind] = ", ".join(parts)
     return texts
 
 
-def _found(results: Iterable[Result], name: str) -> dict[Value, None]:
+def _found(results: Iterable[PointSummary], name: str) -> dict[Value, None]:
     """Distinct values of a parameter where it has an effect, in order of appearance."""
     return dict.fromkeys(
         value
         for result in results
-        if (value := result.parameters[name]) is not None and titles.applies(name, result.parameters)
+        if (value := result.parameters[name]) is not None and formats.applies(name, result.parameters)
     )
 
 
-def having(results: Iterable[Result]) -> dict[str, int]:
+def having(results: Iterable[PointSummary]) -> dict[str, int]:
     """Outcome -> how many results have a repetition with it."""
     counts = Counter(one for result in results for one in result.outcomes)
     return {one: counts[one] for one in OUTCOMES}
 
 
-def _columns(results: Sequence[Result], known: Known) -> list[Column]:
+def _columns(results: Sequence[PointSummary], known: Known) -> list[Column]:
     columns = [_column("verdict", "verdict", "verdict"), _column("phase", "phase", "phase")]
     if len({result.tool for result in results}) > 1:
         columns.append(_column("tool", "text", "tool"))
@@ -231,7 +231,7 @@ def _columns(results: Sequence[Result], known: Known) -> list[Column]:
         columns.append(_column("of", "count", "planned"))
     if any(result.host_sets > 1 for result in results):
         columns.append(_column("hosts", "count", "hosts"))
-    if caveats.several_builds(results):
+    if findings.several_builds(results):
         columns.append(_column("build", "text", "build"))
     for name, (title, unit, _) in _FIGURES.items():
         if any(name in result.statistics for result in results):
@@ -250,12 +250,12 @@ def _column(title: str, kind: str, key: str, unit: str = "") -> Column:
     return Column(title, kind, key, unit, rank=_RANKS.get(key, 0))
 
 
-def _cell(result: Result, key: str, known: Known) -> Cell:
+def _cell(result: PointSummary, key: str, known: Known) -> Cell:
     if option := parameters().get(key):
         value = result.parameters[key]
-        if value is None or not titles.applies(key, result.parameters):
+        if value is None or not formats.applies(key, result.parameters):
             return None
-        return titles.parameter(key, value) if _is_words(option) else value  # numbers stay numbers, to sort as such
+        return formats.parameter(key, value) if _is_words(option) else value  # numbers stay numbers, to sort as such
     if key in _FIGURES:
         return _scaled(result.typical(key), _FIGURES[key][2])
     if key == "ci95":
@@ -269,8 +269,8 @@ def _cell(result: Result, key: str, known: Known) -> Cell:
         "published": beside.published.text if beside else None,
         "share": _scaled(beside.share, 0.01) if beside else None,
         "verdict": result.state,
-        "phase": titles.phase(result.phase),
-        "tool": titles.tool(result.tool),
+        "phase": formats.phase(result.phase),
+        "tool": formats.tool(result.tool),
         "n": result.used,
         "planned": result.measured + result.lacking if result.measured else None,
         "hosts": len(result.hosts) or None,
@@ -281,7 +281,7 @@ def _cell(result: Result, key: str, known: Known) -> Cell:
     return cells[key]
 
 
-def _details(result: Result, open_checks: Mapping[Phase, list[int]], texts: dict[str, int]) -> Details:
+def _details(result: PointSummary, open_checks: Mapping[Phase, list[int]], texts: dict[str, int]) -> Details:
     first = result.rows[0]
     return Details(
         sweeps=first.sweeps,
@@ -303,9 +303,9 @@ def _details(result: Result, open_checks: Mapping[Phase, list[int]], texts: dict
     )
 
 
-def _each(result: Result) -> bool:
+def _each(result: PointSummary) -> bool:
     """Whether its command is that of the first of several nodes, on each of which the tool was started by itself."""
-    return result.nodes > 1 and not titles.is_mpi(result.tool) and "--client=" not in (result.rows[0].command or "")
+    return result.nodes > 1 and not formats.is_mpi(result.tool) and "--client=" not in (result.rows[0].command or "")
 
 
 def _repetition_columns() -> list[Column]:
@@ -367,7 +367,7 @@ def _scaled(value: float | None, unit: float) -> float | None:
     return None if value is None else float(f"{value / unit:.6g}")
 
 
-def quantities(results: Sequence[Result]) -> dict[str, Quantity]:
+def quantities(results: Sequence[PointSummary]) -> dict[str, Quantity]:
     """The quantities that any result has, for the switches."""
     found = {}
     for key, (title, column) in QUANTITIES.items():

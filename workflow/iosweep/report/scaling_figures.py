@@ -7,12 +7,11 @@ from dataclasses import dataclass
 
 from msgspec import structs
 
-from iosweep.analysis import choice, formats, scaling, titles
-from iosweep.analysis.aggregate import Result, distinct, phase_order
-from iosweep.analysis.choice import Failed
+from iosweep.analysis import axes, formats, headline
+from iosweep.analysis.axes import Scaling, Slice, slices
 from iosweep.analysis.data import Campaign, Value
-from iosweep.analysis.scaling import Scaling
-from iosweep.analysis.slices import Slice, slices
+from iosweep.analysis.headline import Failed
+from iosweep.analysis.summary import PointSummary, distinct, phase_order
 from iosweep.report import captions
 from iosweep.report.figures import Figure, Mark, Panel, linear_ticks
 from iosweep.text import human_count
@@ -33,16 +32,16 @@ class Grown:
     color: Value | None
     facet: Value | None
     scaling: Scaling
-    without: tuple[Result, ...]
+    without: tuple[PointSummary, ...]
 
     @property
-    def drawn(self) -> list[Result]:
+    def drawn(self) -> list[PointSummary]:
         return [self.scaling.base, *(step.result for step in self.scaling.steps)]
 
 
-def figures(campaign: Campaign, results: Sequence[Result]) -> list[Figure]:
+def figures(campaign: Campaign, results: Sequence[PointSummary]) -> list[Figure]:
     """A figure for each slice over node counts."""
-    fails, origin = choice.failed(campaign.checks), titles.origin(campaign)
+    fails, origin = headline.failed_checks(campaign.checks), formats.origin(campaign)
     found = []
     for cut in slices(campaign, results):
         if cut.x == "nodes" and (lines := [*_lines(cut, fails)]):
@@ -53,17 +52,17 @@ def figures(campaign: Campaign, results: Sequence[Result]) -> list[Figure]:
 def _lines(cut: Slice, fails: Failed) -> Iterator[Grown]:
     for phase in sorted({result.phase for result in cut.results}, key=phase_order):
         own = [result for result in cut.results if result.phase == phase and result.headline]
-        compared = choice.compared(own, own[0].metric, fails) if own else None
-        groups: dict[tuple[Value | None, Value | None], list[tuple[int, Result]]] = {}
+        compared = headline.rivals(own, own[0].metric, fails) if own else None
+        groups: dict[tuple[Value | None, Value | None], list[tuple[int, PointSummary]]] = {}
         for result in own:
             color, facet = (result.parameters[axis] if axis else None for axis in (cut.color, cut.facet))
             groups.setdefault((color, facet), []).append((result.count(cut.x) or 1, result))
         for (color, facet), members in groups.items():
             line = sorted(members, key=lambda one: one[0])
-            if compared and (found := scaling.of_line(cut.x, line, compared)):
-                axes = {axis: value for axis, value in ((cut.color, color), (cut.facet, facet)) if axis}
+            if compared and (found := axes.scale(cut.x, line, compared)):
+                fixed = {axis: value for axis, value in ((cut.color, color), (cut.facet, facet)) if axis}
                 without = (r for r in cut.results if r.phase == phase and not r.headline)
-                broken = tuple(r for r in without if all(r.parameters[axis] == axes[axis] for axis in axes))
+                broken = tuple(r for r in without if all(r.parameters[axis] == fixed[axis] for axis in fixed))
                 yield Grown(phase, color, facet, found, broken)
 
 
@@ -111,12 +110,12 @@ def _notes(cut: Slice, lines: Sequence[Grown]) -> Iterator[str]:
 
 
 def _panel(cut: Slice, line: Grown) -> str:
-    facet = titles.named(cut.facet, line.facet) if cut.facet else ""
-    return ", ".join(filter(None, (titles.phase(line.phase) if cut.color else "", facet)))
+    facet = formats.named(cut.facet, line.facet) if cut.facet else ""
+    return ", ".join(filter(None, (formats.phase(line.phase) if cut.color else "", facet)))
 
 
 def _series(cut: Slice, line: Grown) -> str:
-    return titles.parameter(cut.color, line.color) if cut.color else titles.phase(line.phase)
+    return formats.parameter(cut.color, line.color) if cut.color else formats.phase(line.phase)
 
 
 def _place(line: Grown) -> tuple[bool, Value]:
@@ -125,7 +124,7 @@ def _place(line: Grown) -> tuple[bool, Value]:
 
 
 def _marks(cut: Slice, line: Grown, panel: int, end: float) -> Iterator[Mark]:
-    found, smallest = line.scaling, titles.named(cut.x, line.scaling.smallest)
+    found, smallest = line.scaling, formats.named(cut.x, line.scaling.smallest)
     base = Mark(panel=panel, x=found.smallest, series=_series(cut, line), measure="", verdict=found.base.verdict)
     yield _named(structs.replace(base, y=100.0), found.base, "100 %", f"{smallest}, which the others are compared with")
     for step in found.steps:
@@ -146,6 +145,6 @@ def _marks(cut: Slice, line: Grown, panel: int, end: float) -> Iterator[Mark]:
         yield structs.replace(base, x=result.parameters[cut.x], verdict=result.verdict)
 
 
-def _named(mark: Mark, result: Result, value: str, scaled: str) -> Mark:
+def _named(mark: Mark, result: PointSummary, value: str, scaled: str) -> Mark:
     where = f"on {formats.hosts(result.hosts)}" if result.hosts else None
     return structs.replace(mark, value=value, scaling=scaled, where=where)

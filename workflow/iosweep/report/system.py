@@ -6,10 +6,10 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from iosweep.analysis import caveats, formats, titles
-from iosweep.analysis.aggregate import Result, worst
+from iosweep.analysis import findings, formats
 from iosweep.analysis.data import Campaign
 from iosweep.analysis.data import Node as NodeRow
+from iosweep.analysis.summary import PointSummary, worst
 from iosweep.judge.outliers import ENOUGH, Comparison, Standing, compare
 from iosweep.judge.precision import COUNTED
 from iosweep.report.benchmark_tables import Cell, Table, TableRow
@@ -201,7 +201,7 @@ class NodeCheck:
     table: Table
 
 
-def node_check(campaign: Campaign, results: Sequence[Result]) -> NodeCheck | None:
+def node_check(campaign: Campaign, results: Sequence[PointSummary]) -> NodeCheck | None:
     """The node check of a campaign, or None where it has none or nothing of it is measured."""
     points = _points(campaign)
     own = [result for result in results if result.point in points]
@@ -223,18 +223,18 @@ def node_check(campaign: Campaign, results: Sequence[Result]) -> NodeCheck | Non
     return NodeCheck(" ".join([_verdict(hosts, odd, tests), *_without(hosts, tests)]), tuple(odd), table)
 
 
-def unlike(campaign: Campaign, results: Sequence[Result]) -> list[tuple[bool, str]]:
+def unlike(campaign: Campaign, results: Sequence[PointSummary]) -> list[tuple[bool, str]]:
     """What is to know of means over other nodes each, and whether it is as it was meant to be. Those of the node check
     are compared node by node."""
     points = _points(campaign)
-    return list(caveats.unlike_hosts(result for result in results if result.point not in points))
+    return list(findings.unlike_hosts(result for result in results if result.point not in points))
 
 
 def _points(campaign: Campaign) -> set[str]:
     return {point for sweep in campaign.about.sweeps if sweep.suite == SUITE for point in sweep.points}
 
 
-def _measured(results: Sequence[Result]) -> Iterator[tuple[str, str, str, float]]:
+def _measured(results: Sequence[PointSummary]) -> Iterator[tuple[str, str, str, float]]:
     for result in results:
         for row in result.rows:
             if row.verdict in COUNTED and row.host and (value := row.figures.get(result.metric)):
@@ -242,10 +242,10 @@ def _measured(results: Sequence[Result]) -> Iterator[tuple[str, str, str, float]
 
 
 #: A phase of the suite, and the nodes that have a figure of it.
-Tests = Sequence[tuple[Result, Comparison | None]]
+Tests = Sequence[tuple[PointSummary, Comparison | None]]
 
 
-def _standings(tests: Tests) -> Iterator[tuple[Result, Standing]]:
+def _standings(tests: Tests) -> Iterator[tuple[PointSummary, Standing]]:
     for result, comparison in tests:
         for standing in comparison.standings if comparison else ():
             yield result, standing
@@ -267,7 +267,7 @@ def _verdict(hosts: Sequence[str], odd: Sequence[str], tests: Tests) -> str:
     return f"None of {len(hosts)} nodes stands out; the furthest from the nodes' median is {off}."
 
 
-def _furthest(host: str, standings: Sequence[tuple[Result, Standing]]) -> str:
+def _furthest(host: str, standings: Sequence[tuple[PointSummary, Standing]]) -> str:
     """node06 (34 % in sequential write 1 MiB, and 1 other test)"""
     own = [(result, standing) for result, standing in standings if standing.host == host and standing.outlier]
     result, standing = max(own, key=lambda pair: abs(pair[1].ratio - 1))
@@ -305,14 +305,14 @@ def _without(hosts: Sequence[str], tests: Tests) -> Iterator[str]:
         yield f"No figure: {some(named, 4)}."
 
 
-def _median(result: Result, comparison: Comparison | None) -> Cell:
+def _median(result: PointSummary, comparison: Comparison | None) -> Cell:
     if comparison is None:
         return Cell("", (), "")
     allowed = () if comparison.allowed is None else (f"± {_percent(comparison.allowed)} allowed",)
     return Cell(_quantity(result, comparison.median), allowed, "", minor=True)
 
 
-def _cell(host: str, result: Result, comparison: Comparison | None) -> Cell:
+def _cell(host: str, result: PointSummary, comparison: Comparison | None) -> Cell:
     verdicts = [row.verdict for row in result.rows if row.host == host]
     verdict = worst(verdicts) if verdicts else ""
     found = next((s for s in comparison.standings if s.host == host), None) if comparison else None
@@ -322,13 +322,13 @@ def _cell(host: str, result: Result, comparison: Comparison | None) -> Cell:
     return Cell(_quantity(result, found.value), (f"{odd}{_percent(found.ratio)}",), verdict)
 
 
-def _title(result: Result) -> str:
+def _title(result: PointSummary) -> str:
     """random read 4 KiB"""
     size = result.count(TRANSFER_SIZE.column)
-    return titles.phase(result.phase).lower() + (f" {formats.size(size)}" if size else "")
+    return formats.phase(result.phase).lower() + (f" {formats.size(size)}" if size else "")
 
 
-def _quantity(result: Result, value: float) -> str:
+def _quantity(result: PointSummary, value: float) -> str:
     return formats.quantity(value, formats.units_of(result.metric, result.kind))
 
 

@@ -7,7 +7,7 @@ import textwrap
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from iosweep.analysis import titles
+from iosweep.analysis import formats
 from iosweep.report.figures import Figure, Panel
 
 if TYPE_CHECKING:
@@ -87,7 +87,7 @@ def _panel(figure: Figure, panel: Panel, number: int) -> Specification:
 
     x = alt.X("x:Q", title=figure.x_title, scale=_x_scale(figure.x_values), axis=_x_axis(figure))
     y = alt.Y(
-        "y:Q", title=titles.y_title(panel.quantity, panel.unit, panel.log), scale=_y_scale(panel), axis=_y_axis(panel)
+        "y:Q", title=formats.y_title(panel.quantity, panel.unit, panel.log), scale=_y_scale(panel), axis=_y_axis(panel)
     )
     color = alt.Color(
         "series:N",
@@ -200,7 +200,7 @@ def _x_scale(values: Sequence[float]) -> alt.Scale:
 def _x_axis(figure: Figure) -> alt.Axis:
     import altair as alt
 
-    labels = json.dumps({value: titles.parameter(figure.x_column, value) for value in figure.x_values})
+    labels = json.dumps({value: formats.parameter(figure.x_column, value) for value in figure.x_values})
     return alt.Axis(values=list(figure.x_values), labelExpr=f"({labels})[datum.value]", grid=False)
 
 

@@ -6,9 +6,8 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from iosweep.analysis.aggregate import Repetitions, Result
-from iosweep.analysis.formats import hosts, listing
-from iosweep.analysis.titles import tool, version
+from iosweep.analysis.formats import hosts, listing, tool, version
+from iosweep.analysis.summary import PointSummary, Repetitions
 from iosweep.judge.precision import COUNTED
 from iosweep.judge.reasons import REASONS, bare, cause, first_of, ranked, without_processes
 from iosweep.text import human_count
@@ -51,7 +50,7 @@ class Why:
         return max(0, sum(text not in apart for text, _ in self.causes) - 1)
 
 
-def unlike_hosts(results: Iterable[Result]) -> Iterator[tuple[bool, str]]:
+def unlike_hosts(results: Iterable[PointSummary]) -> Iterator[tuple[bool, str]]:
     """Sentences about means over repetitions that ran on different nodes, and whether the nodes took turns."""
     mixed = [result for result in results if result.host_sets > 1]
     for in_turn in (False, True):
@@ -66,7 +65,7 @@ def unlike_hosts(results: Iterable[Result]) -> Iterator[tuple[bool, str]]:
                 yield False, f"{over}, which may differ: there is no confidence interval."
 
 
-def unlike_builds(results: Sequence[Result]) -> Iterator[str]:
+def unlike_builds(results: Sequence[PointSummary]) -> Iterator[str]:
     """What is to know of results of several builds of a tool."""
     for name in several_builds(results):
         own = [result for result in results if result.tool == name]
@@ -80,7 +79,7 @@ def unlike_builds(results: Sequence[Result]) -> Iterator[str]:
         yield f"results of {len(counts)} builds of {tool(name)}, which may differ: {which}.{means}"
 
 
-def several_builds(results: Iterable[Result]) -> list[str]:
+def several_builds(results: Iterable[PointSummary]) -> list[str]:
     """Tools whose results are of several builds."""
     found: dict[str, set[str]] = {}
     for result in results:
@@ -88,12 +87,12 @@ def several_builds(results: Iterable[Result]) -> list[str]:
     return [name for name, builds in found.items() if len(builds) > 1]
 
 
-def of_builds(result: Result) -> str:
+def of_builds(result: PointSummary) -> str:
     """`build 3fa9c1d2e0ab`; "" where it is not known."""
     return " and ".join(f"build {name}" for name in result.builds)
 
 
-def over_hosts(result: Result) -> str:
+def over_hosts(result: PointSummary) -> str:
     """On which kind of nodes the repetitions ran, where not all on the same: `2 nodes`, `nodes in turn`."""
     if result.host_sets < 2:
         return ""
@@ -111,21 +110,21 @@ def commonest(texts: Iterable[str]) -> list[tuple[str, int]]:
     return [(first_of(alike), len(alike)) for alike in ordered]
 
 
-def reasons(results: Sequence[Result], most: int = 3) -> str:
+def reasons(results: Sequence[PointSummary], most: int = 3) -> str:
     """The reasons of some results, causes first: `2 × fio is not installed; 1 × too short`. One alone has no count."""
     return summed(_of_results(results), most)
 
 
-def why_of(results: Sequence[Result], clause: str) -> Why:
+def why_of(results: Sequence[PointSummary], clause: str) -> Why:
     """A clause with the reasons of some results."""
     return Why(clause, causes(_of_results(results)))
 
 
-def _of_results(results: Iterable[Result]) -> Iterator[list[str]]:
+def _of_results(results: Iterable[PointSummary]) -> Iterator[list[str]]:
     return (REASONS.join(result.reasons).split(REASONS) for result in results)
 
 
-def shared(results: Iterable[Result]) -> Shared:
+def shared(results: Iterable[PointSummary]) -> Shared:
     """The reasons that all repetitions with a figure have, where there are several points and none is valid."""
     rows = [row for result in results for row in result.rows if row.verdict in COUNTED]
     if any(row.verdict == "valid" for row in rows) or len({row.point for row in rows}) < 2:
@@ -157,7 +156,7 @@ def measured(counts: Mapping[str, int]) -> str:
     return f"{planned - counts['missing'] - counts['left']:,} of {human_count(planned, 'repetition')} measured"
 
 
-def incomplete(result: Result) -> str:
+def incomplete(result: PointSummary) -> str:
     """How many of its repetitions a figure has, where not all: `2 of 3 repetitions, 1 invalid`; "" where all count."""
     planned, invalid = result.measured + result.lacking, result.invalid
     if not (result.lacking or invalid):

@@ -7,10 +7,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import fmean
 
-from iosweep.analysis import caveats, titles
-from iosweep.analysis.aggregate import Result, Statistics, counted, worst
-from iosweep.analysis.caveats import Shared
+from iosweep.analysis import findings, formats
 from iosweep.analysis.data import PRECISE, CheckRow, Row
+from iosweep.analysis.findings import Shared
+from iosweep.analysis.summary import Metric, PointSummary, counted, worst
 from iosweep.judge import statistics
 from iosweep.judge.best import Candidate, best, candidate
 from iosweep.judge.reasons import REASONS
@@ -26,7 +26,7 @@ Failed = Mapping[tuple[str, int | None, str], set[str]]
 
 
 @dataclass(frozen=True)
-class Choice:
+class Best:
     """A headline figure. of: points that it is the best of; figure: of the fresh repetitions if there are some, else
     the point's in the tables, suspect repetitions among them; suspect, invalid: number of fresh ones with this verdict;
     alike: other points that cannot be told apart from it by what chose, the closest first; better: those whose figure
@@ -34,22 +34,22 @@ class Choice:
     repetitions, theirs or its own.
     """
 
-    result: Result
+    result: PointSummary
     column: str
     of: int
     confirmed: bool
     verdict: str
-    alike: tuple[Result, ...]
-    better: tuple[Result, ...] = ()
+    alike: tuple[PointSummary, ...]
+    better: tuple[PointSummary, ...] = ()
     suspect: int = 0
     invalid: int = 0
 
     @property
-    def figures(self) -> Mapping[str, Statistics]:
+    def figures(self) -> Mapping[str, Metric]:
         return self.result.confirmed if self.confirmed else self.result.statistics
 
     @property
-    def figure(self) -> Statistics:
+    def figure(self) -> Metric:
         return self.figures[self.column]
 
     @property
@@ -112,7 +112,7 @@ class Choice:
         return f"cannot be told apart from {what}{some(names, _NAMED, separator='; ')}"
 
 
-def failed(checks: Iterable[CheckRow]) -> Failed:
+def failed_checks(checks: Iterable[CheckRow]) -> Failed:
     """The checks that failed, by row."""
     found: dict[tuple[str, int | None, str], set[str]] = {}
     for row in checks:
@@ -121,13 +121,13 @@ def failed(checks: Iterable[CheckRow]) -> Failed:
     return found
 
 
-def highest(results: Sequence[Result], fails: Failed, column: str | None = None) -> Choice | None:
+def highest(results: Sequence[PointSummary], fails: Failed, column: str | None = None) -> Best | None:
     """The highest rate of a phase, or figure of another column; None without a figure."""
     measured = [result for result in results if (column or result.metric) in result.statistics]
     return _choose(measured, column or measured[0].metric, fails) if measured else None
 
 
-def lowest_latency(results: Sequence[Result], fails: Failed) -> Choice | None:
+def lowest_latency(results: Sequence[PointSummary], fails: Failed) -> Best | None:
     """The lowest mean latency of a phase at the lowest queue depth, on the fewest nodes: what one I/O costs when
     nothing is in its way."""
     measured = [result for result in results if "latency_mean_s" in result.statistics]
@@ -136,11 +136,11 @@ def lowest_latency(results: Sequence[Result], fails: Failed) -> Choice | None:
     return _choose([r for r in measured if loads[r.point] == least], "latency_mean_s", fails, lowest=True)
 
 
-def _choose(results: Sequence[Result], column: str, fails: Failed, lowest: bool = False) -> Choice | None:
-    return compared(results, column, fails).choose(lowest)
+def _choose(results: Sequence[PointSummary], column: str, fails: Failed, lowest: bool = False) -> Best | None:
+    return rivals(results, column, fails).choose(lowest)
 
 
-def doubted(found: Choice, fails: Failed) -> list[Row]:
+def doubted(found: Best, fails: Failed) -> list[Row]:
     """The repetitions with the worst verdict of those for which a figure is not valid. That repetitions do not agree,
     which the interval says, is no reason."""
     rows = [row for row in found.rows if row.verdict != "missing" and not valid(row, fails)]
@@ -148,7 +148,7 @@ def doubted(found: Choice, fails: Failed) -> list[Row]:
     return [row for row in rows if worst([row.verdict]) == verdict]
 
 
-def reason(found: Choice, fails: Failed, shared: Shared = frozenset()) -> str:
+def reason(found: Best, fails: Failed, shared: Shared = frozenset()) -> str:
     """Why a figure is not valid, the commonest reason first, beside the reasons that all repetitions of the campaign
     share; of invalid repetitions that which makes them so. "" where there is no (other) reason."""
     groups = []
@@ -156,22 +156,22 @@ def reason(found: Choice, fails: Failed, shared: Shared = frozenset()) -> str:
         own = (row.reasons or "").split(REASONS)
         # what makes a row invalid comes first (results/judging.py)
         groups.append(own[:1] if row.verdict == "invalid" else own)
-    others = [own for group in groups if (own := caveats.others(group, shared))]
-    return f"{'also ' if shared else ''}{caveats.summed(others, most=1)}" if others else ""
+    others = [own for group in groups if (own := findings.others(group, shared))]
+    return f"{'also ' if shared else ''}{findings.summed(others, most=1)}" if others else ""
 
 
 @dataclass(frozen=True)
-class Compared:
+class Rivals:
     """Points that compete with a figure of a phase: the values that choose among them, and how these scatter."""
 
     column: str
-    results: Mapping[str, Result]  # by point
+    results: Mapping[str, PointSummary]  # by point
     candidates: Mapping[str, Candidate]
     noise: statistics.Noise | None  # without it three repetitions at the double rate tell nothing
     # point -> its own interval: a point is compared with many
     intervals: dict[str, Interval | None] = field(default_factory=dict, compare=False, repr=False)
 
-    def ratio(self, one: Result, to: Result) -> Interval | None:
+    def ratio(self, one: PointSummary, to: PointSummary) -> Interval | None:
         """The 95 % interval of the ratio of two points' figures, by the repetitions that choose; None where they are
         too few, or of one point on different nodes."""
         if not all(result.host_sets < 2 or result.in_turn for result in (one, to)):
@@ -184,11 +184,11 @@ class Compared:
             self.intervals[point] = statistics.of_mean(self.candidates[point].values, self.noise)
         return self.intervals[point]
 
-    def share(self, one: Result, to: Result) -> float:
+    def share(self, one: PointSummary, to: PointSummary) -> float:
         """The ratio itself, of the means that chose."""
         return fmean(self.candidates[one.point].values) / (fmean(self.candidates[to.point].values) or math.inf)
 
-    def choose(self, lowest: bool = False) -> Choice | None:
+    def choose(self, lowest: bool = False) -> Best | None:
         """The best of them; None without any."""
         candidates = [*self.candidates.values()]
         winner = best(candidates, lowest)
@@ -202,7 +202,7 @@ class Compared:
         sign = 1 if lowest else -1
         better = [one for one in candidates if sign * (fmean(one.figures) - fmean(winner.figures)) < 0]
         better.sort(key=lambda one: sign * fmean(one.figures))
-        return Choice(
+        return Best(
             result,
             self.column,
             len(known),
@@ -220,14 +220,14 @@ class Compared:
         return found is not None and found.excludes(1.0)
 
 
-def compared(results: Sequence[Result], column: str, fails: Failed) -> Compared:
+def rivals(results: Sequence[PointSummary], column: str, fails: Failed) -> Rivals:
     """The results that have this figure, for comparison."""
     known = {result.point: result for result in results if column in result.statistics}
     candidates = {point: one for point, result in known.items() if (one := _candidate(result, column, fails))}
-    return Compared(column, known, candidates, statistics.pooled([one.values for one in candidates.values()]))
+    return Rivals(column, known, candidates, statistics.pooled([one.values for one in candidates.values()]))
 
 
-def _candidate(result: Result, column: str, fails: Failed) -> Candidate | None:
+def _candidate(result: PointSummary, column: str, fails: Failed) -> Candidate | None:
     chose = (row for row in result.rows if row.verdict != "missing" and not row.confirms)
     return candidate(result.point, ((counted(row, column), valid(row, fails)) for row in chose))
 
@@ -238,8 +238,8 @@ def valid(row: Row, fails: Failed) -> bool:
     return row.verdict == "valid" or fails.get((row.point, row.repetition, row.phase)) == {PRECISE}
 
 
-def _difference(result: Result, other: Result) -> str:
+def _difference(result: PointSummary, other: PointSummary) -> str:
     """What a point has that another one has not: `16 threads per node`; all that it has, where that has no words."""
     own = {name: value for name, value in result.parameters.items() if value != other.parameters[name]}
-    told = [titles.named(name, value) for name, value in own.items() if value is not None]
-    return " × ".join(filter(None, told)) or titles.brief(result)
+    told = [formats.named(name, value) for name, value in own.items() if value is not None]
+    return " × ".join(filter(None, told)) or formats.brief(result)

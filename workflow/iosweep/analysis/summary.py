@@ -45,7 +45,7 @@ FIGURES = (
 
 
 @dataclass(frozen=True)
-class Statistics:
+class Metric:
     """One figure over the repetitions that count, in the column's unit."""
 
     n: int
@@ -77,7 +77,7 @@ class Statistics:
 
 
 @dataclass(frozen=True)
-class Result:
+class PointSummary:
     """What is known of one point's phase."""
 
     point: str
@@ -89,12 +89,12 @@ class Result:
     verdict: str  # the worst of its repetitions that were measured; missing if none was
     reasons: tuple[str, ...]  # distinct, in order of appearance; of repetitions that a ramp leaves out only if all are
     # FIGURES that have a value in a repetition that counts, of those that choose the best point: points stay comparable
-    statistics: Mapping[str, Statistics]
+    statistics: Mapping[str, Metric]
     rows: tuple[Row, ...]  # its repetitions, or the one row that says why there is none
-    confirmed: Mapping[str, Statistics] = field(default_factory=dict)  # the same of those that confirm a best point
+    confirmed: Mapping[str, Metric] = field(default_factory=dict)  # the same of those that confirm a best point
 
     @property
-    def headline(self) -> Statistics | None:
+    def headline(self) -> Metric | None:
         """The phase's own figure (column `metric`), or None if no repetition counts."""
         return self.statistics.get(self.metric)
 
@@ -236,7 +236,7 @@ def count_repetitions(found: Iterable[Repetitions]) -> dict[str, int]:
     return counts
 
 
-def summarize(rows: Iterable[Row]) -> list[Result]:
+def summarize(rows: Iterable[Row]) -> list[PointSummary]:
     """One result per (point, phase), in the order of the rows' points and of their tools' phases."""
     groups: dict[tuple[str, str], list[Row]] = {}
     for row in rows:
@@ -256,9 +256,9 @@ class _Columns:
 
     def __init__(self, parts: Sequence[Sequence[Row]]):
         self._parts = parts
-        self._known: dict[str, list[Statistics | None]] = {}
+        self._known: dict[str, list[Metric | None]] = {}
 
-    def of(self, column: str) -> list[Statistics | None]:
+    def of(self, column: str) -> list[Metric | None]:
         """One for each part, None where it has no value."""
         if column not in self._known:
             samples = [_sample(rows, column) if rows else None for rows in self._parts]
@@ -272,7 +272,7 @@ class _Columns:
         return self._known[column]
 
 
-def _of_iterations(found: Statistics, rows: Sequence[Row]) -> Statistics:
+def _of_iterations(found: Metric, rows: Sequence[Row]) -> Metric:
     """With the range of the iterations that the tool itself summarizes, where that is all there is."""
     number, *others = (row.iterations or 1 for row in rows if row.verdict in COUNTED)
     if others or number < 2:
@@ -282,7 +282,7 @@ def _of_iterations(found: Statistics, rows: Sequence[Row]) -> Statistics:
     return replace(found, low=low, high=high, sd=own.get("stddev_ops_per_s"), iterations=number)
 
 
-class _Figures(Mapping[str, Statistics]):
+class _Figures(Mapping[str, Metric]):
     """Column -> the figure of one part, of FIGURES that have a value."""
 
     __slots__ = ("_columns", "_place")
@@ -290,7 +290,7 @@ class _Figures(Mapping[str, Statistics]):
     def __init__(self, columns: _Columns, place: int):
         self._columns, self._place = columns, place
 
-    def __getitem__(self, column: str) -> Statistics:
+    def __getitem__(self, column: str) -> Metric:
         found = self._columns.of(column)[self._place] if column in FIGURES else None
         if found is None:
             raise KeyError(column)
@@ -310,10 +310,10 @@ def _sample(rows: Sequence[Row], column: str) -> Sample:
     return Sample(like, first.phase, values, precision.alike(_ran(rows)), bool(first.confirms))
 
 
-def _result(rows: Sequence[Row], figures: Mapping[str, Statistics], confirmed: Mapping[str, Statistics]) -> Result:
+def _result(rows: Sequence[Row], figures: Mapping[str, Metric], confirmed: Mapping[str, Metric]) -> PointSummary:
     first = rows[0]
     asked = [row for row in rows if outcome(row) != "unneeded"] or rows
-    return Result(
+    return PointSummary(
         point=first.point,
         phase=first.phase,
         kind=first.kind,
@@ -328,7 +328,7 @@ def _result(rows: Sequence[Row], figures: Mapping[str, Statistics], confirmed: M
     )
 
 
-def of_points(results: Sequence[Result]) -> list[Result]:
+def of_points(results: Sequence[PointSummary]) -> list[PointSummary]:
     """The results with the parameters that other phases of their point have."""
     known: dict[str, dict[str, Value | None]] = {}
     for result in results:
@@ -336,12 +336,12 @@ def of_points(results: Sequence[Result]) -> list[Result]:
     return [replace(result, parameters={**result.parameters, **known[result.point]}) for result in results]
 
 
-def distinct(results: Iterable[Result], column: str) -> list[Value]:
+def distinct(results: Iterable[PointSummary], column: str) -> list[Value]:
     """Distinct values of a parameter, in order; an absent one is left out."""
     return sorted({value for result in results if (value := result.parameters[column]) is not None})
 
 
-def known_or_not(results: Sequence[Result], column: str) -> list[Value | None]:
+def known_or_not(results: Sequence[PointSummary], column: str) -> list[Value | None]:
     """The distinct values of a parameter, and last None where a result does not have it: outputs of others do not tell
     every parameter."""
     unknown = any(result.parameters[column] is None for result in results)
@@ -362,10 +362,10 @@ def _ran(rows: Iterable[Row]) -> list[tuple[str | None, str | None]]:
     return [(row.hosts, row.slurm_job) for row in _placed(rows)]
 
 
-def statistics(values: Sequence[float], interval: Interval | None = None) -> Statistics:
-    """Statistics of at least one value, with their interval."""
+def statistics(values: Sequence[float], interval: Interval | None = None) -> Metric:
+    """Metric of at least one value, with their interval."""
     n = len(values)
-    return Statistics(
+    return Metric(
         n=n,
         mean=fmean(values),
         median=median(values),
@@ -382,7 +382,7 @@ def worst(verdicts: Iterable[str]) -> str:
     return max((v if v in VERDICTS else "invalid" for v in verdicts), key=VERDICTS.index)
 
 
-def count_results(results: Iterable[Result]) -> dict[str, int]:
+def count_results(results: Iterable[PointSummary]) -> dict[str, int]:
     """Verdict -> number of results (a point's phases count one by one)."""
     counts = Counter(result.verdict for result in results)
     return {verdict: counts[verdict] for verdict in VERDICTS}

@@ -6,12 +6,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from iosweep.analysis import acceptance, caveats, choice, formats, knees, published, sentences, titles
-from iosweep.analysis.aggregate import OUTCOMES, Result, count_repetitions, phase_order, repetitions
-from iosweep.analysis.caveats import Shared
-from iosweep.analysis.choice import Choice, Failed
+from iosweep.analysis import acceptance, axes, findings, formats, headline, published, sentences
 from iosweep.analysis.data import Campaign, CheckRow
+from iosweep.analysis.findings import Shared
+from iosweep.analysis.headline import Best, Failed
 from iosweep.analysis.published import Known
+from iosweep.analysis.summary import OUTCOMES, PointSummary, count_repetitions, phase_order, repetitions
 from iosweep.node import fs_types
 from iosweep.plan import contests
 from iosweep.plan.contests import LATENCY_PHASES
@@ -52,23 +52,23 @@ class Entry:
     place: str  # the point's parameters in brief
     verdict: str
     point: str
-    choice: Choice | None = None
+    best: Best | None = None
     reason: str = ""  # why it is not valid, unless `spread` says it
     published: str = ""  # its share of a published figure
 
     @property
     def doubt(self) -> str:
         """`Stat files is suspect: ...`, `Stat files: 1 repetition is invalid, and not in the figure: ...`, or ""."""
-        if not (self.reason and self.choice):
+        if not (self.reason and self.best):
             return ""
-        why = self.choice.in_doubt
+        why = self.best.in_doubt
         return f"{self.label}{' is ' if why == self.verdict else ': '}{why}: {self.reason}"
 
     @property
     def notes(self) -> tuple[str, ...]:
         """How the point was chosen, which ones are better in the tables, which it cannot be told apart from, and its
         share of a published figure."""
-        found = self.choice
+        found = self.best
         return tuple(filter(None, (found.chosen, found.not_chosen, found.doubt, self.published))) if found else ()
 
 
@@ -80,17 +80,19 @@ class Group:
     entries: tuple[Entry, ...]
 
 
-def groups(results: Sequence[Result], checks: Iterable[CheckRow] = (), shared: Shared = frozenset()) -> list[Group]:
+def groups(
+    results: Sequence[PointSummary], checks: Iterable[CheckRow] = (), shared: Shared = frozenset()
+) -> list[Group]:
     """The headline, per conditions: nothing is the best of things that do not compare. Pure.
 
     shared: reasons that are named elsewhere, once for all.
     """
-    fails = choice.failed(checks)
-    conditions, files = titles.conditions(results), _files(results)
-    one, several = _over_nodes(results), caveats.several_builds(results)
+    fails = headline.failed_checks(checks)
+    conditions, files = formats.conditions(results), _files(results)
+    one, several = _over_nodes(results), findings.several_builds(results)
 
-    def place(result: Result) -> str:
-        parts = titles.brief(result, one=one), caveats.of_builds(result) if result.tool in several else ""
+    def place(result: PointSummary) -> str:
+        parts = formats.brief(result, one=one), findings.of_builds(result) if result.tool in several else ""
         return ", ".join(filter(None, parts))
 
     found = []
@@ -101,7 +103,7 @@ def groups(results: Sequence[Result], checks: Iterable[CheckRow] = (), shared: S
         homes = {key: _home(key, distinct_keys) for key in distinct_keys}
         for home in dict.fromkeys(homes.values()):
             own = [r for r, key in zip(of_kind, keys, strict=True) if homes[key] == home]
-            title = titles.describe(home[0], kind, [r.phase for r in own]) + (f", {home[1]}" if home[1] else "")
+            title = formats.describe(home[0], kind, [r.phase for r in own]) + (f", {home[1]}" if home[1] else "")
             found.append(Group(title, tuple(_entries(own, place, fails, shared))))
     return found
 
@@ -110,8 +112,8 @@ def beside_published(groups: Iterable[Group], known: Known) -> list[Group]:
     """The groups with the published figures that their entries compare with. Pure."""
 
     def told(entry: Entry) -> Entry:
-        one = known.get((entry.point, entry.choice.result.phase)) if entry.choice else None
-        same = one and entry.choice and one.published.lowest == ("latency" in entry.choice.column)
+        one = known.get((entry.point, entry.best.result.phase)) if entry.best else None
+        same = one and entry.best and one.published.lowest == ("latency" in entry.best.column)
         return replace(entry, published=one.text) if one and same else entry
 
     return [replace(group, entries=tuple(map(told, group.entries))) for group in groups]
@@ -123,19 +125,19 @@ _Key = tuple[contests.Conditions, str | None]
 
 def _home(key: _Key, keys: Iterable[_Key]) -> _Key:
     """The key of the group that shows a figure, of those with the same files."""
-    return titles.home(key[0], [other for other, files in keys if files == key[1]]), key[1]
+    return formats.home(key[0], [other for other, files in keys if files == key[1]]), key[1]
 
 
 #: Where a figure was measured, in words.
-Place = Callable[[Result], str]
+Place = Callable[[PointSummary], str]
 
 
-def _over_nodes(results: Sequence[Result]) -> bool:
+def _over_nodes(results: Sequence[PointSummary]) -> bool:
     """Whether something was measured on several nodes at once."""
     return any(result.nodes > 1 for result in results)
 
 
-def _files(results: Sequence[Result]) -> dict[str, str]:
+def _files(results: Sequence[PointSummary]) -> dict[str, str]:
     """Point -> the files that it makes, where points make unlike ones: creating empty files is another thing."""
     sizes = {
         r.point: size for r in results if r.kind == "metadata" and (size := r.count("file_size_bytes")) is not None
@@ -145,57 +147,57 @@ def _files(results: Sequence[Result]) -> dict[str, str]:
     return {point: f"files of {formats.size(size)}" if size else "empty files" for point, size in sizes.items()}
 
 
-def _entries(results: Sequence[Result], place: Place, fails: Failed, shared: Shared) -> Iterator[Entry]:
+def _entries(results: Sequence[PointSummary], place: Place, fails: Failed, shared: Shared) -> Iterator[Entry]:
     phases = sorted({result.phase for result in results}, key=phase_order)
     for phase in phases:
         yield _rate([result for result in results if result.phase == phase], place, fails, shared)
     for phase in phases:
         if phase in LATENCY_PHASES and (
-            found := choice.lowest_latency([result for result in results if result.phase == phase], fails)
+            found := headline.lowest_latency([result for result in results if result.phase == phase], fails)
         ):
             yield _latency(found, place, fails, shared)
 
 
-def _rate(results: Sequence[Result], place: Place, fails: Failed, shared: Shared) -> Entry:
-    label = titles.phase(results[0].phase)
-    found = choice.highest(results, fails)
+def _rate(results: Sequence[PointSummary], place: Place, fails: Failed, shared: Shared) -> Entry:
+    label = formats.phase(results[0].phase)
+    found = headline.highest(results, fails)
     if found is None:
-        reason = caveats.reasons(results, most=1)
+        reason = findings.reasons(results, most=1)
         return Entry(label, "", "", "", "", reason, results[0].state, results[0].point)
     best = found.result
     units = formats.units_of(best.metric, best.kind)
     each = f"{formats.quantity(found.figure.mean / best.nodes, units)} per node" if best.nodes > 1 else ""
-    return _entry(label, found, units, each, place, choice.reason(found, fails, shared))
+    return _entry(label, found, units, each, place, headline.reason(found, fails, shared))
 
 
-def _latency(found: Choice, place: Place, fails: Failed, shared: Shared) -> Entry:
+def _latency(found: Best, place: Place, fails: Failed, shared: Shared) -> Entry:
     tail = found.figures.get("latency_p99_s")
     more = "" if tail is None else f"p99 {formats.quantity(tail.median, formats.LATENCY)}"
-    label, why = f"{titles.phase(found.result.phase)} latency", choice.reason(found, fails, shared)
+    label, why = f"{formats.phase(found.result.phase)} latency", headline.reason(found, fails, shared)
     return _entry(label, found, formats.LATENCY, more, place, why)
 
 
-def _entry(label: str, found: Choice, units: Sequence[formats.Unit], more: str, place: Place, reason: str) -> Entry:
+def _entry(label: str, found: Best, units: Sequence[formats.Unit], more: str, place: Place, reason: str) -> Entry:
     statistics, result = found.figure, found.result
-    incomplete = "" if found.confirmed else caveats.incomplete(result)
+    incomplete = "" if found.confirmed else findings.incomplete(result)
     spread = formats.spread(statistics, units) if statistics.n > 1 or not incomplete else ""
     return Entry(
         label=label,
         value=formats.quantity(statistics.mean, units),
         more=more,
-        spread=", ".join(filter(None, (spread, caveats.over_hosts(result)))),
+        spread=", ".join(filter(None, (spread, findings.over_hosts(result)))),
         incomplete=incomplete,
         place=place(result),
         verdict=found.verdict,
         point=result.point,
-        choice=found,
+        best=found,
         reason=reason,
     )
 
 
-def answer(campaign: Campaign, results: Sequence[Result], known: Known) -> dict[str, object]:
+def answer(campaign: Campaign, results: Sequence[PointSummary], known: Known) -> dict[str, object]:
     """What the first screen of the page shows."""
-    shared = caveats.shared(results)
+    shared = findings.shared(results)
     found = repetitions(campaign.rows, campaign.about.sweeps)
     counts = count_repetitions(found)
     decisions = acceptance.of(campaign, results)
@@ -206,10 +208,10 @@ def answer(campaign: Campaign, results: Sequence[Result], known: Known) -> dict[
         "targets": _targets(campaign),
         "tools": provenance.programs(campaign),
         "counts": {one: count for one, count in counts.items() if count or one not in ("left", "unneeded")},
-        "progress": caveats.measured(counts),
+        "progress": findings.measured(counts),
         "shares": _shares(counts),
         "absent": {
-            one: caveats.why(found, one, shared)
+            one: findings.why(found, one, shared)
             for one in ("left", "missing", "unneeded", "invalid", "suspect")
             if counts[one]
         },
@@ -219,20 +221,20 @@ def answer(campaign: Campaign, results: Sequence[Result], known: Known) -> dict[
         "pinned": cpus.in_brief(campaign),
         "remarks": remarks(campaign),
         "unlike": system.unlike(campaign, results),
-        "unlike_builds": list(caveats.unlike_builds(results)),
+        "unlike_builds": list(findings.unlike_builds(results)),
         "acceptance": decisions,
         "acceptance_shared": acceptance.shared(decisions),
         "accepted": (acceptance.worst(decisions), acceptance.sentence(decisions)) if decisions else None,
         **_told(campaign, results, shared),
         "headline": beside_published(groups(results, campaign.checks, shared), known),
-        "knees": knees.of(results, campaign.about.sweeps),
+        "knees": axes.bends(results, campaign.about.sweeps),
         "latencies": any("latency_mean_s" in result.statistics for result in results),
     }
 
 
-def _told(campaign: Campaign, results: Sequence[Result], shared: caveats.Shared) -> dict[str, object]:
+def _told(campaign: Campaign, results: Sequence[PointSummary], shared: findings.Shared) -> dict[str, object]:
     """The sentences of the sweeps: those that are seen at once, whole sweeps, and those that a click shows."""
-    fails = choice.failed(campaign.checks)
+    fails = headline.failed_checks(campaign.checks)
     found = sentences.of(results, campaign.about.sweeps, fails, system.SUITE, shared)
     shown, lines = 0, 0
     for told in found:
@@ -249,7 +251,7 @@ def _targets(campaign: Campaign) -> list[tuple[str | None, str]]:
     return list(dict.fromkeys(known))
 
 
-def _hosts(results: Sequence[Result]) -> str:
+def _hosts(results: Sequence[PointSummary]) -> str:
     """All nodes that measured; "" where none has."""
     names = {host for result in results for host in result.hosts}
     return f"{len(names):,} nodes: {formats.hosts(names)}" if len(names) > 3 else formats.hosts(names)
@@ -298,14 +300,14 @@ def remarks(campaign: Campaign) -> list[str]:
 # in a terminal
 
 
-def table(campaign: Campaign, summary: Sequence[Result]) -> RenderableType:
+def table(campaign: Campaign, summary: Sequence[PointSummary]) -> RenderableType:
     """What `iosweep show` prints, for a terminal of at least 80 columns."""
     from rich.console import Group as Lines
     from rich.padding import Padding
     from rich.table import Table
     from rich.text import Text
 
-    shared = caveats.shared(summary)
+    shared = findings.shared(summary)
     parts: list[RenderableType] = [_title(campaign, summary), _verdicts(campaign, shared)]
     parts += [Text(text, style="yellow") for text in remarks(campaign)]
     parts += [Text(text, style="yellow") for text in scaled(campaign.about.sweeps)]
@@ -315,8 +317,8 @@ def table(campaign: Campaign, summary: Sequence[Result]) -> RenderableType:
         parts.append(Text(f"CPUs: {pinned[1]}", style="red" if pinned[0] else ""))
     for in_turn, text in system.unlike(campaign, summary):
         parts.append(Text(text, style="" if in_turn else "yellow"))
-    parts += [Text(f"Unlike builds: {text}", style="yellow") for text in caveats.unlike_builds(summary)]
-    fails = choice.failed(campaign.checks)
+    parts += [Text(f"Unlike builds: {text}", style="yellow") for text in findings.unlike_builds(summary)]
+    fails = headline.failed_checks(campaign.checks)
     for said in sentences.of(summary, campaign.about.sweeps, fails, system.SUITE, shared):
         parts.append(Text(f"\n{said.sweep}", style="italic"))
         parts += [Padding(Text(one.text), (0, 0, 0, 2)) for one in said.sentences]
@@ -337,7 +339,7 @@ def table(campaign: Campaign, summary: Sequence[Result]) -> RenderableType:
             doubts += [Text(entry.doubt)] if entry.doubt else []
         notes = [Text(f"{entry.label}: {'; '.join(entry.notes)}") for entry in group.entries if entry.notes]
         parts += [Text(f"\n{group.title}", style="italic"), Padding(Lines(grid, *doubts, *notes), (0, 0, 0, 2))]
-    if bends := knees.of(summary, campaign.about.sweeps):
+    if bends := axes.bends(summary, campaign.about.sweeps):
         parts += [Text("\nRamps", style="italic"), *(Text(f"  {bend.sentence}") for bend in bends)]
     return Lines(*parts)
 
@@ -359,7 +361,7 @@ def scaled(sweeps: Sequence[SweepFacts]) -> list[str]:
     return texts
 
 
-def _title(campaign: Campaign, results: Sequence[Result]) -> Text:
+def _title(campaign: Campaign, results: Sequence[PointSummary]) -> Text:
     from rich.text import Text
 
     about, hosts = campaign.about, {host for result in results for host in result.hosts}
@@ -372,12 +374,12 @@ def _verdicts(campaign: Campaign, shared: Shared) -> Text:
 
     found = repetitions(campaign.rows, campaign.about.sweeps)
     counts = count_repetitions(found)
-    line = Text(f"{caveats.measured(counts)}: ")
+    line = Text(f"{findings.measured(counts)}: ")
     shown = {one: count for one, count in counts.items() if count or one != "unneeded"}
     line.append_text(Text("   ").join(_verdict(one, f"{count:,} {one}") for one, count in shown.items()))
     for outcome in ("left", "missing", "unneeded", "invalid", "suspect"):
         if counts[outcome]:
-            line.append(f"\n{counts[outcome]:,} {outcome}: {caveats.why(found, outcome, shared)}")
+            line.append(f"\n{counts[outcome]:,} {outcome}: {findings.why(found, outcome, shared)}")
     left_open, applicable = quality.not_checked(campaign.checks)
     if applicable:  # there is none where everything is missing
         line.append(f"\n{left_open:,} of {human_count(applicable, 'check')} not checked")
@@ -387,4 +389,4 @@ def _verdicts(campaign: Campaign, shared: Shared) -> Text:
 def _verdict(verdict: str, text: str | None = None) -> Text:
     from rich.text import Text
 
-    return Text(f"{caveats.VERDICT_SYMBOLS[verdict]} {text or verdict}", style=_STYLES[verdict])
+    return Text(f"{findings.VERDICT_SYMBOLS[verdict]} {text or verdict}", style=_STYLES[verdict])

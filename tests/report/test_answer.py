@@ -8,16 +8,16 @@ from rich.console import Console
 from syrupy.assertion import SnapshotAssertion
 
 import results_factory as factory
-from iosweep.analysis.aggregate import summarize
 from iosweep.analysis.data import CheckRow, Row, load
-from iosweep.report import headline, quality
-from iosweep.report.headline import Entry
+from iosweep.analysis.summary import summarize
+from iosweep.report import answer, quality
+from iosweep.report.answer import Entry
 from iosweep.tables import columns
 from results_factory import DATA_PHASES, K, M, check, loaded, row, sweep
 
 
 def groups(*rows: Row) -> dict[str, list[Entry]]:
-    return {group.title: [*group.entries] for group in headline.groups(summarize(rows))}
+    return {group.title: [*group.entries] for group in answer.groups(summarize(rows))}
 
 
 def entries(*rows: Row) -> list[Entry]:
@@ -108,7 +108,7 @@ class TestRemarks:
     def of(self, fstype: str = "ext4", mount: str = "", port: bool = False, **about: Any) -> str:
         rows = [row(target_fstype=fstype, client_server=port, verdict=about.pop("verdict", "valid"))]
         nodes = [factory.NODE | {"mount": mount}]
-        return " ".join(headline.remarks(loaded(rows, nodes=nodes, **about)))
+        return " ".join(answer.remarks(loaded(rows, nodes=nodes, **about)))
 
     def test_a_storage_system_with_its_results_elsewhere_has_none(self) -> None:
         assert self.of("wekafs", "default on /mnt/weka type wekafs (rw)") == ""
@@ -151,7 +151,7 @@ class TestChecks:
 def shown(results: Path, width: int) -> str:
     console = Console(width=width, record=True, file=io.StringIO())
     campaign = load(results)
-    console.print(headline.table(campaign, summarize(campaign.rows)))
+    console.print(answer.table(campaign, summarize(campaign.rows)))
     text = console.export_text()
     assert max(map(len, text.splitlines())) <= width
     return "\n".join(line.rstrip() for line in text.splitlines())
