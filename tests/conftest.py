@@ -27,7 +27,7 @@ import slurm as clusters
 from held_job import Held
 from iosweep.node import fs_types
 from iosweep.plan import launchers
-from iosweep.programs import find
+from iosweep.programs import path as programs
 from iosweep.target import identify
 from slurm_campaign import NODES as STORY_NODES
 from slurm_campaign import Stories, is_story
@@ -236,7 +236,7 @@ def own_mounts() -> None:
 
 
 #: Functions that remember programs of this PATH. A test may replace them.
-_CACHED = (find.sha256, launchers.mpiexec)
+_CACHED = (programs.sha256, launchers.mpiexec)
 
 
 @pytest.fixture(autouse=True)

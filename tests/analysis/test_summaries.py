@@ -24,7 +24,7 @@ from iosweep.judge import remaining
 from iosweep.judge.best import fresh_numbers
 from iosweep.judge.reasons import FOLLOWS
 from iosweep.judge.statistics import interval
-from iosweep.plan.contests import contests
+from iosweep.plan.headline_groups import headline_groups
 from iosweep.plan.model import Point
 from iosweep.store.committed import Result as Committed
 from iosweep.store.record import Archive, Target
@@ -240,7 +240,7 @@ def test_the_runner_and_the_report_agree_on_the_best_point_and_on_when_to_stop(t
         known = {point.id: _repetitions_of(draw, point) for point in plan.points}
         chose = {id: {n: own for n, own in results.items() if n < 7} for id, (results, _) in known.items()}
         summary = summarize([one for _, rows in known.values() for one in rows])
-        for contest, members in contests(plan.points).items():
+        for contest, members in headline_groups(plan.points).items():
             best = headline.lowest_latency(summary, {}) if contest.latency else headline.highest(summary, {})
             fresh = fresh_numbers(plan, allocation, {contest: members}, chose, ())
             assert best and {best.result.point: [7]} == fresh

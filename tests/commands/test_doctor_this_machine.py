@@ -12,8 +12,8 @@ from iosweep.commands.doctor import this_machine
 from iosweep.errors import Obstacle, TargetHangs
 from iosweep.findings import Line
 from iosweep.plan.launchers import Mpiexec
-from iosweep.programs import find
-from iosweep.programs.find import Program, UnusableTool
+from iosweep.programs import path as programs
+from iosweep.programs.path import Program, UnusableTool
 from iosweep.target.agent import Agent
 from machine import InProcess
 
@@ -51,7 +51,7 @@ class Here:
 @pytest.fixture
 def machine_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Here:
     found = {"fio": Program("/x/fio", "ab", "fio-3.33", ()), "ior": Program("/x/ior", "ab", "IOR-4.0.0", ())}
-    monkeypatch.setattr(find, "find", lambda tool, *_: found[tool.name])
+    monkeypatch.setattr(programs, "find", lambda tool, *_: found[tool.name])
     monkeypatch.setattr(this_machine, "mpiexec", lambda *_: Mpiexec("/x/mpiexec", "4.3.0"))
     monkeypatch.setattr(Agent, "call", InProcess.call)
     monkeypatch.delenv("SLURM_JOB_ID", raising=False)

@@ -13,7 +13,7 @@ from iosweep.judge import remaining
 from iosweep.judge.best import Candidate, best, candidate
 from iosweep.judge.remaining import Here, find
 from iosweep.plan import forecast
-from iosweep.plan.contests import contests
+from iosweep.plan.headline_groups import headline_groups
 from iosweep.plan.launchers import LAUNCHERS, SLURM_LAUNCHERS, Launcher
 from iosweep.plan.model import Plan, Point
 from iosweep.store.campaign_documents import Missing, Needs
@@ -330,9 +330,9 @@ def test_each_allocation_confirms_its_own_best_point(tmp_path: Path) -> None:
 
 def test_files_of_unlike_sizes_do_not_compete(tmp_path: Path) -> None:
     text = document(**METADATA | {"tool": "mdtest", "axes": {"file_size": [0, "4k"]}, "confirm": 1})
-    assert contests(make(tmp_path, text).points) == {}
+    assert headline_groups(make(tmp_path, text).points) == {}
     text["sweeps"][0]["axes"]["threads_per_node"] = [1, 2]
-    assert {len(members) for members in contests(make(tmp_path, text).points).values()} == {2}
+    assert {len(members) for members in headline_groups(make(tmp_path, text).points).values()} == {2}
 
 
 def test_equal_points_have_one_winner() -> None:

@@ -16,8 +16,7 @@ import spack as standin
 from campaign import SMALL, Allocation, Campaign
 from iosweep.commands import cli
 from iosweep.programs import spack
-from iosweep.programs.spack import configuration, installed, variables
-from iosweep.programs.spack_environment import Environment, Pin
+from iosweep.programs.spack import Environment, Pin, configuration, installed, variables
 from slurm_campaign import Marked
 from waiting import PATIENCE_S, over, wait_for
 

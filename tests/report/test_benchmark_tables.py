@@ -11,8 +11,8 @@ import seed_figures as seeds
 from iosweep.analysis import acceptance
 from iosweep.analysis.data import Campaign
 from iosweep.analysis.summary import PointSummary
-from iosweep.config import published
-from iosweep.plan.criteria import suites_of
+from iosweep.config import criteria
+from iosweep.plan.headline_groups import suites_of
 from iosweep.report import answer, benchmark_tables, figures
 from iosweep.report.benchmark_tables import Cell, Table
 from results_factory import sweep
@@ -94,9 +94,9 @@ def shares(campaign: Campaign, results: Sequence[PointSummary], system: str = ""
     (suite,) = set(suites.values())
     return [
         ours / figure.value
-        for figure in published.of_suite(suite)
+        for figure in criteria.published_of_suite(suite)
         for result, subject in zip(results, acceptance.subjects(results), strict=True)
-        if figure.system == system and published.compares(figure, subject, suites)
+        if figure.system == system and criteria.compares(figure, subject, suites)
         if (ours := result.typical(figure.column)) is not None
     ]
 

@@ -16,7 +16,7 @@ from iosweep.node.load import Load, MachineCounters, NodeLoad
 from iosweep.node.monitor import Watched
 from iosweep.node.process import Completed
 from iosweep.plan.launchers import LAUNCHERS, SLURM_LAUNCHERS
-from iosweep.programs.find import Program
+from iosweep.programs.path import Program
 from iosweep.run import remote_agent
 from iosweep.run.launching import Commands, together
 from iosweep.run.remote import Clock, RemoteAgents
@@ -256,7 +256,7 @@ import types
 from pathlib import Path
 from iosweep.node import process
 from iosweep.plan.launchers import SLURM_LAUNCHERS
-from iosweep.programs.find import Program
+from iosweep.programs.path import Program
 from iosweep.run.launching import Commands
 from iosweep.run.remote import RemoteAgents
 from iosweep.slurm import query

@@ -16,7 +16,7 @@ import local_srun
 from held_job import Held
 from iosweep.errors import ExitCode, Refused, TargetError, TargetHangs
 from iosweep.node import process
-from iosweep.programs.find import hash_of
+from iosweep.programs.path import hash_of
 from iosweep.run import remote as agents
 from iosweep.run import remote_agent
 from iosweep.run.remote import Clock, RemoteAgents

@@ -26,7 +26,7 @@ from iosweep.errors import ConfigError, Problem
 from iosweep.jobs.profile import Profile
 from iosweep.plan.expand import make_plan
 from iosweep.plan.model import Plan, Point
-from iosweep.programs import find
+from iosweep.programs import path as programs
 from iosweep.store.record import Record
 from iosweep.store.store import Store
 from iosweep.tables import merge
@@ -384,9 +384,9 @@ class Campaign(Allocation):
         """What the Snakefile learns, in this process."""
         with pytest.MonkeyPatch.context() as patch:
             patch.setenv("PATH", self.path)
-            find.sha256.cache_clear()
+            programs.sha256.cache_clear()
             found = dag.load(self.file, self.results.parent, Profile(given={"launcher": "mpiexec"}, slurm=False))
-        find.sha256.cache_clear()
+        programs.sha256.cache_clear()
         return found
 
     def settled(self) -> bool:

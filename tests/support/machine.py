@@ -33,7 +33,8 @@ from iosweep.node.monitor import Watched
 from iosweep.node.ranks import Looks, Processes, Wanted
 from iosweep.plan import launchers
 from iosweep.plan.launchers import Mpiexec, Obstacle
-from iosweep.programs import builds, find
+from iosweep.programs import builds
+from iosweep.programs import path as programs
 from iosweep.run import allocation, budget, campaign_directory, launching, remote, remote_agent, repetition
 from iosweep.slurm import query
 from iosweep.target import protocol
@@ -310,7 +311,7 @@ class Scripted(Allocation):
         job = query.Job("7", "c", "RUNNING", "", "me", "", "/", len(hosts), hosts, clock.now_s, None, "")
         os.environ["PATH"], os.environ["COLUMNS"] = self.path, "300"
         os.chdir(self.place)
-        find.sha256.cache_clear()  # a runner remembers no program of another one
+        programs.sha256.cache_clear()  # a runner remembers no program of another one
         try:
             with pytest.MonkeyPatch.context() as patch:
                 patch.setattr(sys, "stderr", said)

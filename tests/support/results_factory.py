@@ -23,7 +23,7 @@ from iosweep.analysis import data
 from iosweep.analysis.summary import PointSummary, summarize
 from iosweep.files.documents import dump
 from iosweep.histogram import FACTOR
-from iosweep.plan.sweep_facts import RepetitionFacts, SweepFacts
+from iosweep.plan.model import RepetitionFacts, SweepFacts
 from iosweep.programs import builds
 from iosweep.tables import columns, merged_tables
 from iosweep.tables.campaign_form import CampaignForm

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from syrupy.assertion import SnapshotAssertion
 
 from iosweep.tools import Parsed, Step, tools
-from iosweep.tools.fio import client_server, records, series_log
+from iosweep.tools.fio import nodes, records, series
 from readings import judged
 
 FIO = tools()["fio"]
@@ -243,14 +243,14 @@ def test_reports_of_servers_are_put_together_and_their_sum_is_not_trusted() -> N
 def test_a_job_asks_for_what_a_command_asks_for() -> None:
     for phase in (name for name, phase in FIO.phases.items() if phase.kind == "data"):
         of = step(phase, client_server=True, data="random")
-        argv, files = client_server.client_argv(of, [("10.0.0.1", 8765, 7), ("fe80::2", 9000, 8)])
+        argv, files = nodes.client_argv(of, [("10.0.0.1", 8765, 7), ("fe80::2", 9000, 8)])
         assert argv == [
             *("fio", "--eta=never", "--output-format=json+"),
             *("--client=ip:10.0.0.1,8765", "job0.fio", "--client=ip6:fe80::2,9000", "job1.fio"),
         ]
         section, *lines = files["job1.fio"].splitlines()
         left_out = {"fio", "--directory=/t", f"--name={phase}", "--eta=never", "--output-format=json+"}
-        left_out |= set(series_log.options(of))
+        left_out |= set(series.options(of))
         assert section == f"[{phase}]"
         assert [f"--{line}" for line in lines] == [word for word in FIO.argv(of, "/t", 8) if word not in left_out]
 
@@ -258,8 +258,8 @@ def test_a_job_asks_for_what_a_command_asks_for() -> None:
 def test_client_and_servers_are_for_data_on_request_and_work_where_the_files_are() -> None:
     """A server listens at one address: nobody else reaches it. test_launching.py has the real ones."""
     asked = [step("rand_read", client_server=True), step("rand_read"), step("create", client_server=True)]
-    assert [client_server.asked_for(one) for one in asked] == [True, False, False]
-    argv = client_server.server_argv("/t/a;b", "10.0.0.1", 8765)
+    assert [nodes.asked_for(one) for one in asked] == [True, False, False]
+    argv = nodes.server_argv("/t/a;b", "10.0.0.1", 8765)
     assert argv == ["env", "--chdir=/t/a;b", "fio", "--server=ip:10.0.0.1,8765"]
 
 

@@ -4,7 +4,7 @@ import pytest
 
 from iosweep.judge.node_rates import slowest, workers
 from iosweep.tools import Evidence, Parsed, Step, tools
-from iosweep.tools.fio import nodes, series_log
+from iosweep.tools.fio import nodes, series
 
 FIO = tools()["fio"]
 MIB = 1 << 20
@@ -22,7 +22,7 @@ def logs(*entries: Entries) -> bytes:
 
 def values(stream: bytes, moved_mib: float) -> list[float]:
     """MiB/s of the node in each interval of 2 s."""
-    found = series_log.read(stream, 2.0, 2.0, moved_mib * MIB)
+    found = series.read(stream, 2.0, 2.0, moved_mib * MIB)
     assert found
     return [round(value / MIB, 3) for value in found.node.values]
 
@@ -42,12 +42,12 @@ def test_a_look_that_was_late_stands_for_its_time_and_a_gap_for_a_standstill_whe
 
 
 def test_a_worker_without_an_entry_did_nothing_while_others_did() -> None:
-    found = series_log.read(logs(STEADY, [(1000, 1024, 0)], []), 2.0, 2.0, 2.1 * MIB)
+    found = series.read(logs(STEADY, [(1000, 1024, 0)], []), 2.0, 2.0, 2.1 * MIB)
     assert found
     assert [round(moved / MIB, 2) for moved in found.moved_bytes] == [2.0, 0.1, 0.0]
-    one = series_log.read(logs([], [(10, 1024, 0)]), 0.2, 0.01, 10 * MIB)  # a phase of one interval
+    one = series.read(logs([], [(10, 1024, 0)]), 0.2, 0.01, 10 * MIB)  # a phase of one interval
     assert one and [own.values for own in one.workers] == [(0.0,), (MIB,)]
-    assert series_log.read(b"", 2.0, 2.0, 1.0 * MIB) is series_log.read(logs([]), 2.0, 2.0, 1.0 * MIB) is None
+    assert series.read(b"", 2.0, 2.0, 1.0 * MIB) is series.read(logs([]), 2.0, 2.0, 1.0 * MIB) is None
 
 
 def test_what_fio_does_not_write_gives_no_series() -> None:
@@ -56,11 +56,11 @@ def test_what_fio_does_not_write_gives_no_series() -> None:
         "200, 5, 0, 0, 0\n100, 5, 0, 0, 0\n", "1, 2\n", "9" * 40 + ", 5, 0, 0, 0\n",
         "==> series_bw.1.log <==\n100, 5, 0, 0, 0\n",
     ):  # fmt: skip
-        with pytest.raises(series_log.Unreadable):
-            series_log.read(logs([]) + text.encode(), 2.0, 2.0, 1.0 * MIB)
+        with pytest.raises(series.Unreadable):
+            series.read(logs([]) + text.encode(), 2.0, 2.0, 1.0 * MIB)
     for stream in (b"x", b"x" + logs(STEADY), logs(STEADY) + b"\n" * (16 << 20)):
-        with pytest.raises(series_log.Unreadable):
-            series_log.read(stream, 2.0, 2.0, 1.0 * MIB)
+        with pytest.raises(series.Unreadable):
+            series.read(stream, 2.0, 2.0, 1.0 * MIB)
 
 
 def with_rates(stream: bytes, moved_mib: float, runtime_s: float = 2.0) -> Evidence:

@@ -24,7 +24,7 @@ from iosweep.errors import ConfigError
 from iosweep.files import documents
 from iosweep.jobs.profile import Profile
 from iosweep.judge.remaining import Remaining
-from iosweep.programs import spack_environment
+from iosweep.programs import spack
 from iosweep.store.campaign_documents import Missing, Needs
 from iosweep.store.store import Store
 from spack import spack_yaml
@@ -149,7 +149,7 @@ class Site:
 
     def build(self, **hashes: str) -> Path:
         """Write what the rule does; the binary of a tool is one that is there."""
-        file = spack_environment.read(sweep_file.read(Path("x.yaml"))).file
+        file = spack.read(sweep_file.read(Path("x.yaml"))).file
         (self.place / "tools/store").mkdir(parents=True, exist_ok=True)
         file.parent.mkdir(parents=True, exist_ok=True)
         tools = {name: {"path": "/bin/true", "sha256": digest} for name, digest in hashes.items()}
@@ -277,7 +277,7 @@ def test_each_environment_is_built_in_its_own_place(site: Site, tmp_path: Path) 
     site.configure()
     site.own.unlink()  # the one that comes with it
     shipped = site.load().tools
-    assert shipped and shipped.yaml == spack_environment.SHIPPED and shipped.specs == {"fio", "ior", "mpich"}
+    assert shipped and shipped.yaml == spack.SHIPPED and shipped.specs == {"fio", "ior", "mpich"}
 
 
 def line_of(key: str) -> int:

@@ -24,13 +24,14 @@ from iosweep.files import safe_paths
 from iosweep.jobs import profile, submission
 from iosweep.jobs.profile import Profile
 from iosweep.judge import remaining
-from iosweep.plan import criteria, forecast
+from iosweep.plan import forecast
 from iosweep.plan.expand import make_plan
+from iosweep.plan.headline_groups import criteria_lines
 from iosweep.plan.launchers import Launcher, candidates, launchers
 from iosweep.plan.model import Allocation, Plan
-from iosweep.programs import spack_environment
-from iosweep.programs.find import sha256
-from iosweep.programs.spack_environment import Built, Environment
+from iosweep.programs import spack
+from iosweep.programs.path import sha256
+from iosweep.programs.spack import Built, Environment
 from iosweep.store import manifest
 from iosweep.store.store import RUN_LOCK, Store, name_taken
 from iosweep.tables import merged_tables
@@ -141,7 +142,7 @@ class Dag:
         room = no_room(self) if self.site.slurm else None
         aside = human_count(self.aside, "stored repetition is", "stored repetitions are")
         leave = f"{aside} of points that the configuration does not have now: kept, and not in tables and report"
-        return [*criteria.lines(self.plan, fstype), *([room] if room else []), *([leave] if self.aside else [])]
+        return [*criteria_lines(self.plan, fstype), *([room] if room else []), *([leave] if self.aside else [])]
 
     def _allocation(self, name: str) -> Allocation:
         return next(a for a in self.plan.allocations if a.name == name)
@@ -328,9 +329,9 @@ def load(
         raise ConfigError(problems)
     place, there = None, None
     if (configured.tools.provider or site.tools) == "spack":
-        place = spack_environment.read(configured)
+        place = spack.read(configured)
         try:
-            there = spack_environment.read_built(place.file)
+            there = spack.read_built(place.file)
         except Unusable as error:
             raise ConfigError([Problem(str(file), 1, "tools", str(error))]) from None
     found = _of(configured, made, results, launcher, only, site, place, there)

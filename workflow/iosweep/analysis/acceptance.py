@@ -18,15 +18,14 @@ from iosweep.analysis.findings import Why
 from iosweep.analysis.headline import Best, Failed
 from iosweep.analysis.summary import Metric, PointSummary, is_percentile, of_points
 from iosweep.analysis.summary import outcome as outcome_of
-from iosweep.config import published
+from iosweep.config import criteria
 from iosweep.config.criteria import DECIMAL, Criterion
 from iosweep.config.selectors import Selector, Subject, matches
 from iosweep.judge import statistics
 from iosweep.judge.precision import COUNTED
 from iosweep.judge.reasons import REASONS
 from iosweep.judge.statistics import ENOUGH, MOST_REPETITIONS, Interval
-from iosweep.plan import criteria
-from iosweep.plan.contests import load
+from iosweep.plan.headline_groups import load, suites_of, unfit
 from iosweep.tables.columns import NOT_YET
 from iosweep.text import human_count
 from iosweep.tools import parameters
@@ -114,7 +113,7 @@ def decide(wanted: Iterable[Criterion], campaign: Campaign, results: Sequence[Po
     """The decision on each criterion, by the results of a campaign (`summarize`)."""
     asked = _Asked(
         headline.failed_checks(campaign.checks),
-        criteria.suites_of(campaign.about.sweeps),
+        suites_of(campaign.about.sweeps),
         again=campaign.about.ingested is None,
     )
     known = list(zip(results, subjects(results), strict=True))
@@ -246,7 +245,7 @@ _Known = Sequence[tuple[PointSummary, Subject]]
 def _decide(criterion: Criterion, known: _Known, asked: _Asked) -> Decision:
     selector = criterion.selector
     try:
-        if wrong := criteria.unfit(selector, [subject for _, subject in known]):
+        if wrong := unfit(selector, [subject for _, subject in known]):
             raise _Undecided(wrong)
         own = [[one for one in known if matches(side, one[1])] for side in selector.sides()]
         limit, compared = _limit(criterion, asked.suites, own)
@@ -272,8 +271,8 @@ def _limit(
         return threshold.value * growth, results
     found = [
         (figure.value, alike)
-        for figure in published.named(threshold.of, criterion.selector)
-        if (alike := [result for result, subject in own[0] if published.compares(figure, subject, suites)])
+        for figure in criteria.published_named(threshold.of, criterion.selector)
+        if (alike := [result for result, subject in own[0] if criteria.compares(figure, subject, suites)])
     ]
     if not found:
         raise _Undecided(f"nothing is measured as {threshold.of} was: a test of that suite, not scaled")

@@ -15,7 +15,7 @@ from iosweep.analysis.summary import PointSummary, distinct, known_or_not, of_po
 from iosweep.judge.knee import SHARE, Knee, knee
 from iosweep.judge.ramps import reached
 from iosweep.judge.statistics import Interval
-from iosweep.plan.sweep_facts import SweepFacts
+from iosweep.plan.model import SweepFacts
 from iosweep.tools import parameters
 
 

@@ -21,8 +21,8 @@ from iosweep.analysis.matching import Hint, Matching, Pair, hint, match
 from iosweep.analysis.summary import PointSummary, phase_order
 from iosweep.judge import precision, statistics
 from iosweep.judge.statistics import ALPHA, Change, Noise
-from iosweep.plan import contests
-from iosweep.plan.contests import Conditions
+from iosweep.plan import headline_groups
+from iosweep.plan.headline_groups import Conditions
 from iosweep.tools import parameters
 
 #: A change of the figures, or none that is larger than the least one that matters, or neither is certain.
@@ -319,7 +319,7 @@ def _single(pair: Pair, column: str, noises: Sequence[Mapping[int, Noise | None]
             why = "one repetition, and no others that tell how it scatters" if few else "a figure of zero"
     else:
         why = "its repetitions ran on different nodes"
-    conditions = contests.of_phase(contests.conditions(pair.a.tool, pair.a.parameters), pair.a.phase)
+    conditions = headline_groups.of_phase(headline_groups.conditions(pair.a.tool, pair.a.parameters), pair.a.phase)
     return Finding(pair.a.phase, conditions, (pair,), change, {}, why=why)
 
 

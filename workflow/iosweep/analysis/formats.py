@@ -10,8 +10,8 @@ from iosweep.analysis.data import Campaign, Value
 from iosweep.analysis.summary import Metric, PointSummary, of_points
 from iosweep.hostlist import hosts as hosts
 from iosweep.hostlist import natural as natural
-from iosweep.plan import contests
-from iosweep.plan.contests import Conditions as Conditions
+from iosweep.plan import headline_groups
+from iosweep.plan.headline_groups import Conditions as Conditions
 from iosweep.text import human_count
 from iosweep.tools import parameters, phases, tools
 
@@ -234,7 +234,7 @@ def version(name: str, printed: str) -> str:
 
 def conditions(results: Sequence[PointSummary]) -> dict[str, Conditions]:
     """Point -> its conditions. They belong to the point: a phase that does not write has no write mode of its own."""
-    return {r.point: contests.conditions(r.tool, r.parameters) for r in of_points(results)}
+    return {r.point: headline_groups.conditions(r.tool, r.parameters) for r in of_points(results)}
 
 
 def home(condition: Conditions, known: Iterable[Conditions]) -> Conditions:
@@ -253,7 +253,7 @@ def describe(condition: Conditions, kind: str, drawn: Iterable[str] = ()) -> str
     drawn: phases that they stand above, so that nothing is said of writes above reads alone; above both it is
     `fio, O_DIRECT; writes: overwrite, random data`.
     """
-    applying = {contests.of_phase(condition, phase) for phase in drawn} or {condition}
+    applying = {headline_groups.of_phase(condition, phase) for phase in drawn} or {condition}
     least, *more = sorted((_words(own) for own in applying), key=len)
     if kind == "metadata" and condition.tool in tools() and tools()[condition.tool].own_metadata:
         return tools()[condition.tool].own_metadata
@@ -264,8 +264,8 @@ def describe(condition: Conditions, kind: str, drawn: Iterable[str] = ()) -> str
 def _words(condition: Conditions) -> list[str]:
     name = tool(condition.tool)
     words: dict[object, str] = {"new": "new files", "random": "random data", "tool_default": f"{name}'s own data"}
-    direct = {True: "O_DIRECT", False: "through the page cache", contests.NOT_TOLD: "O_DIRECT not told"}
-    flushed = {False: "not flushed", contests.NOT_TOLD: "flush not told"}
+    direct = {True: "O_DIRECT", False: "through the page cache", headline_groups.NOT_TOLD: "O_DIRECT not told"}
+    flushed = {False: "not flushed", headline_groups.NOT_TOLD: "flush not told"}
     told = [
         direct.get(condition.o_direct),
         *(words.get(value, value) for value in (condition.write_mode, condition.data)),

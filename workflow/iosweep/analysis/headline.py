@@ -15,7 +15,7 @@ from iosweep.judge import statistics
 from iosweep.judge.best import Candidate, best, candidate
 from iosweep.judge.reasons import REASONS
 from iosweep.judge.statistics import Interval
-from iosweep.plan.contests import load
+from iosweep.plan.headline_groups import load
 from iosweep.text import human_count, some
 
 #: Points that are named.

@@ -18,7 +18,7 @@ from iosweep.analysis.summary import Metric, PointSummary, phase_order, summariz
 from iosweep.judge import change_points, statistics
 from iosweep.judge.change_points import LEAST, Split
 from iosweep.judge.statistics import Interval
-from iosweep.plan import contests
+from iosweep.plan import headline_groups
 from iosweep.text import human_count, printable, some
 
 
@@ -104,7 +104,7 @@ class History:
 
 
 #: What a headline is of: conditions, phase, column.
-_Key = tuple[contests.Conditions, str, str]
+_Key = tuple[headline_groups.Conditions, str, str]
 
 
 def night(name: str, campaign: Campaign) -> Night | str:
@@ -192,13 +192,15 @@ def _usual(points: Sequence[str]) -> str:
 def _best(one: Night) -> Iterator[tuple[_Key, str]]:
     fails = headline.failed_checks(one.campaign.checks)
     conditions = formats.conditions(one.results)
-    slots: dict[tuple[contests.Conditions, str], list[PointSummary]] = {}
+    slots: dict[tuple[headline_groups.Conditions, str], list[PointSummary]] = {}
     for result in one.results:
-        slots.setdefault((contests.of_phase(conditions[result.point], result.phase), result.phase), []).append(result)
+        slots.setdefault((headline_groups.of_phase(conditions[result.point], result.phase), result.phase), []).append(
+            result
+        )
     for (condition, phase), results in slots.items():
         if found := headline.highest(results, fails):
             yield (condition, phase, found.column), found.result.point
-        if phase in contests.LATENCY_PHASES and (lowest := headline.lowest_latency(results, fails)):
+        if phase in headline_groups.LATENCY_PHASES and (lowest := headline.lowest_latency(results, fails)):
             yield (condition, phase, lowest.column), lowest.result.point
 
 

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 from iosweep.analysis import acceptance
 from iosweep.analysis.summary import PointSummary
-from iosweep.config import published
-from iosweep.config.published import Published
-from iosweep.plan.criteria import suites_of
-from iosweep.plan.sweep_facts import SweepFacts
+from iosweep.config import criteria
+from iosweep.config.criteria import Published
+from iosweep.plan.headline_groups import suites_of
+from iosweep.plan.model import SweepFacts
 
 
 @dataclass(frozen=True)
@@ -35,10 +35,10 @@ NOTHING: Known = {}
 def of(results: Sequence[PointSummary], sweeps: Iterable[SweepFacts]) -> Known:
     """Of several published figures: that of the column which a phase is measured by, of the best system."""
     suites = suites_of(sweeps)
-    known = [figure for suite in dict.fromkeys(suites.values()) for figure in published.of_suite(suite)]
+    known = [figure for suite in dict.fromkeys(suites.values()) for figure in criteria.published_of_suite(suite)]
     found: dict[tuple[str, str], Compared] = {}
     for result, subject in zip(results, acceptance.subjects(results), strict=True) if known else ():
-        alike = [one for one in known if published.compares(one, subject, suites) and one.column in result.statistics]
+        alike = [one for one in known if criteria.compares(one, subject, suites) and one.column in result.statistics]
         if not alike:
             continue
         column = result.metric if any(one.column == result.metric for one in alike) else alike[0].column

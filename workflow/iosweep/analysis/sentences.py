@@ -17,9 +17,9 @@ from iosweep.analysis.findings import Shared
 from iosweep.analysis.headline import Best, Failed, Rivals
 from iosweep.analysis.summary import Metric, PointSummary, of_points, phase_order
 from iosweep.judge.statistics import Interval
-from iosweep.plan import contests
-from iosweep.plan.contests import LATENCY_PHASES
-from iosweep.plan.sweep_facts import SweepFacts
+from iosweep.plan import headline_groups
+from iosweep.plan.headline_groups import LATENCY_PHASES
+from iosweep.plan.model import SweepFacts
 from iosweep.text import human_count
 from iosweep.tools import parameters, phases
 
@@ -74,10 +74,10 @@ def of(
 
 def _of_sweep(sweep: SweepFacts, results: Sequence[PointSummary], fails: Failed, shared: Shared) -> Iterator[Sentence]:
     conditions = formats.conditions(results)
-    groups: dict[tuple[str, contests.Conditions, Value | None], list[PointSummary]] = {}
+    groups: dict[tuple[str, headline_groups.Conditions, Value | None], list[PointSummary]] = {}
     for result in sorted(results, key=lambda result: phase_order(result.phase)):
         size = result.parameters["file_size_bytes"] if result.kind == "metadata" else None
-        key = result.phase, contests.of_phase(conditions[result.point], result.phase), size
+        key = result.phase, headline_groups.of_phase(conditions[result.point], result.phase), size
         groups.setdefault(key, []).append(result)
     for (phase, condition, size), own in groups.items():
         several = [key for key in groups if key[0] == phase]

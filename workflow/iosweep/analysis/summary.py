@@ -18,7 +18,7 @@ from iosweep.judge import statistics as statistics_of
 from iosweep.judge.precision import COUNTED, Sample
 from iosweep.judge.reasons import REASONS
 from iosweep.judge.statistics import ENOUGH, Grade, Interval, grade
-from iosweep.plan.sweep_facts import SweepFacts
+from iosweep.plan.model import SweepFacts
 from iosweep.tools import phases
 
 #: From best to worst.

@@ -18,10 +18,10 @@ from iosweep.analysis.summary import summarize
 from iosweep.commands import campaigns, outcome
 from iosweep.commands.report import write_output
 from iosweep.commands.terminal import Printer, prose, to_json
-from iosweep.config import criteria, published, yaml_lines
+from iosweep.config import criteria, yaml_lines
 from iosweep.errors import CommandError, ConfigError
 from iosweep.files import documents
-from iosweep.plan import criteria as planned
+from iosweep.plan.headline_groups import unfit as not_measured
 from iosweep.tables.campaign_form import CampaignForm
 from iosweep.text import human_count, printable
 
@@ -82,7 +82,7 @@ def _decide(campaign: Campaign, file: Path | None) -> list[Decision]:
     document = yaml_lines.load(file)
     wanted = criteria.load(document)
     measured = acceptance.subjects(results)
-    unfit = [(one, published.unknown(one) or planned.unfit(one.selector, measured)) for one in wanted]
+    unfit = [(one, criteria.unknown_reference(one) or not_measured(one.selector, measured)) for one in wanted]
     problems = [document.problem((criteria.SECTION, one.name), why) for one, why in unfit if why]
     if problems:
         raise ConfigError(problems)

@@ -16,7 +16,7 @@ from iosweep import collector
 from iosweep.commands import campaigns, plan_table
 from iosweep.commands.plan_table import Where
 from iosweep.config import sweep_file
-from iosweep.config.scalars import unknown
+from iosweep.config.sections import unknown
 from iosweep.errors import ConfigError, Problem, Unusable
 from iosweep.jobs import profile, submission
 from iosweep.jobs.profile import Profile

@@ -14,11 +14,12 @@ from iosweep.config.sweeps import Config
 from iosweep.errors import ConfigError, Obstacle, Refused, TargetError, TargetHangs, Unusable
 from iosweep.jobs import submission
 from iosweep.jobs.profile import Profile
-from iosweep.plan import criteria, forecast
+from iosweep.plan import forecast
+from iosweep.plan.headline_groups import criteria_lines
 from iosweep.plan.launchers import Launcher
 from iosweep.plan.model import Plan, Point
-from iosweep.programs import spack_environment
-from iosweep.programs.find import sha256
+from iosweep.programs import spack
+from iosweep.programs.path import sha256
 from iosweep.report import system
 from iosweep.run import target_check
 from iosweep.target import identify
@@ -58,7 +59,7 @@ def show(made: Plan, where: Where, spack: Collection[str] | None = None, look: b
     printer = Printer(markup=True)
     printer.print(f"[bold]{made.campaign}[/bold]  target {escape(made.target.directory)}", _sweeps(made), "")
     printer.print(*_allocations(made, where), "", _cost(made, cost))
-    for line in criteria.lines(made, target_check.fstype(made.target.directory) if made.accept and look else ""):
+    for line in criteria_lines(made, target_check.fstype(made.target.directory) if made.accept and look else ""):
         prose(line)
     given = made.target.node_bandwidth
     printer.print(
@@ -172,7 +173,7 @@ def _node_check(made: Plan) -> Iterator[str]:
 def spack_tools(configured: Config) -> Collection[str]:
     """Tools that Spack has built; none before that. Raises ConfigError."""
     try:
-        there = spack_environment.read_built(spack_environment.read(configured).file)
+        there = spack.read_built(spack.read(configured).file)
     except Unusable as error:
         raise ConfigError([configured.documents[0].problem(("tools",), str(error))]) from None
     return there.hashes() if there else ()

@@ -14,8 +14,8 @@ from iosweep.errors import BuildError, Obstacle, Refused, Unusable
 from iosweep.node.process import Stopped, adopt_orphans, stoppable
 from iosweep.plan import launchers
 from iosweep.plan.expand import make_plan
-from iosweep.programs import builds, spack, spack_environment
-from iosweep.programs.find import Program, find
+from iosweep.programs import builds, spack
+from iosweep.programs.path import Program, find
 from iosweep.store.campaign_documents import Refusal
 from iosweep.store.store import Store
 from iosweep.target.agent import Agent
@@ -55,9 +55,9 @@ def show(arguments: Namespace) -> int:
             else:
                 _print(name, "", "", str(one) if isinstance(one, Obstacle) else one.reason)
         return 0 if any(isinstance(one, Program) for one in found.values()) else 1
-    wanted = spack_environment.read(configured)
+    wanted = spack.read(configured)
     try:
-        built = spack_environment.read_built(wanted.file)
+        built = spack.read_built(wanted.file)
     except Unusable as error:
         print(f"iosweep: {error}", file=sys.stderr)
         return 1
@@ -81,7 +81,7 @@ def _say(text: str) -> None:
 def build(arguments: Namespace) -> int:
     """Build the tools; why that fails is shown, and stored for the report, which has nothing else to say."""
     configured = sweep_file.read(arguments.configfile, campaigns.overrides(arguments))
-    wanted, plan = spack_environment.read(configured), make_plan(configured)
+    wanted, plan = spack.read(configured), make_plan(configured)
     store = Store(campaigns.RESULTS / plan.campaign)
     try:
         adopt_orphans()

@@ -20,21 +20,24 @@ from pydantic import (
     create_model,
 )
 
-from iosweep.config.scalars import (
+from iosweep.config.sections import (
     MOST_VALUES,
     Count,
+    Cpus,
+    Limits,
     Name,
     PhaseTime,
     Share,
     Size,
     Strict,
+    Target,
     TimeOfAPhase,
+    Tools,
     UnknownName,
     count,
     size,
     unknown,
 )
-from iosweep.config.sections import Cpus, Limits, Target, Tools
 from iosweep.tools import Option, Tool, parameters, tools
 from iosweep.tools.axes import NODES
 

@@ -23,7 +23,7 @@ from iosweep.judge.checks import CHECKS
 from iosweep.judge.checks.finding import Finding, failed, passed, unchecked
 from iosweep.judge.judging import Row, Values
 from iosweep.judge.reasons import REASONS
-from iosweep.plan.sweep_facts import RepetitionFacts, SweepFacts
+from iosweep.plan.model import RepetitionFacts, SweepFacts
 from iosweep.store.ingested import IngestedFile
 from iosweep.tables.columns import result_columns
 from iosweep.text import printable

@@ -11,8 +11,8 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
-from iosweep.plan.contests import Contest
 from iosweep.plan.forecast import longest_of
+from iosweep.plan.headline_groups import HeadlineGroup
 from iosweep.plan.model import Allocation, Plan, Point
 from iosweep.store.committed import Result
 
@@ -62,7 +62,7 @@ def selection(point: Point, counted: Mapping[int, Result]) -> dict[int, Result]:
 def fresh_numbers(
     plan: Plan,
     allocation: Allocation,
-    drawn: Mapping[Contest, Sequence[Point]],
+    drawn: Mapping[HeadlineGroup, Sequence[Point]],
     counted: Mapping[str, Mapping[int, Result]],
     absent: Collection[str],
     unneeded: Collection[str] = (),
@@ -92,7 +92,7 @@ def fresh_numbers(
     return found
 
 
-def _candidate(contest: Contest, point: Point, counted: Mapping[int, Result]) -> Candidate | None:
+def _candidate(contest: HeadlineGroup, point: Point, counted: Mapping[int, Result]) -> Candidate | None:
     found = []
     for _, result in sorted(selection(point, counted).items()):
         phases = zip(result.headlines, result.latencies, result.verdicts, strict=True)

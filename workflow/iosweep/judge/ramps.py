@@ -12,8 +12,7 @@ from statistics import fmean
 
 from iosweep.judge import statistics
 from iosweep.judge.knee import SHARE, deviation, far_below
-from iosweep.plan.model import Plan, Point
-from iosweep.plan.sweep_facts import SweepFacts
+from iosweep.plan.model import Plan, Point, SweepFacts
 from iosweep.store.committed import Result
 from iosweep.tools import Value, parameters
 

@@ -11,7 +11,7 @@ from typing import TypeVar
 from iosweep.judge import best, precision, ramps, statistics
 from iosweep.judge.precision import Headline
 from iosweep.node.pinning import bound
-from iosweep.plan.contests import contests
+from iosweep.plan.headline_groups import headline_groups
 from iosweep.plan.launchers import Launcher
 from iosweep.plan.model import Allocation, Plan, Point
 from iosweep.store.campaign_documents import Missing
@@ -191,7 +191,7 @@ def wanted(
     chose = {p.id: best.selection(p, counted.get(p.id, {})) for p in plan.points}
     figures = {point: ramps.figures(found.values()) if found else None for point, found in chose.items()}
     climbed = ramps.state(plan, figures, {*absent, *aside})
-    drawn = contests(plan.points)
+    drawn = headline_groups(plan.points)
     now: dict[str, list[int]] = {}
     later: dict[str, int] = {}
     for allocation in plan.allocations:

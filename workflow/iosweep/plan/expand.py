@@ -17,10 +17,18 @@ from iosweep.config.sweeps import Config, Repetitions, Sweep
 from iosweep.errors import ConfigError, Problem
 from iosweep.files.fields import MOST_REPETITIONS
 from iosweep.node.pinning import CpuSettings
-from iosweep.plan import criteria
 from iosweep.plan.forecast import over_limits
-from iosweep.plan.model import Allocation, LimitSettings, Plan, Point, TargetSettings
-from iosweep.plan.sweep_facts import ConfigurationFile, RepetitionFacts, SweepFacts
+from iosweep.plan.headline_groups import criteria_problems
+from iosweep.plan.model import (
+    Allocation,
+    ConfigurationFile,
+    LimitSettings,
+    Plan,
+    Point,
+    RepetitionFacts,
+    SweepFacts,
+    TargetSettings,
+)
 from iosweep.tools import Option, Value, parameters, tools
 
 #: Where a sweep does not say how often it repeats: the most of (min, max) that the limits allow.
@@ -71,7 +79,7 @@ def _plan(config: Config) -> Plan:
     if not problems and number > MOST_REPETITIONS:
         wrong = f"{number:,} repetitions are planned, and a campaign may have {MOST_REPETITIONS:,}; give fewer"
         problems.append(config.sweeps[0].problem(wrong, "repetitions"))
-    problems = problems or list(criteria.problems(config, points.values()))
+    problems = problems or list(criteria_problems(config, points.values()))
     if problems:
         raise ConfigError(list(dict.fromkeys(problems)))
     layout = config.target.layout

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from iosweep.errors import ConfigError, Problem
-from iosweep.plan.contests import contests
+from iosweep.plan.headline_groups import headline_groups
 from iosweep.plan.model import Plan, Point
 from iosweep.text import human_count
 from iosweep.tools import FileSet, Step, tools
@@ -233,7 +233,7 @@ def of(plan: Plan, left: Mapping[str, Mapping[str, int]] | None = None) -> Forec
 def planned(plan: Plan, most: bool = False) -> dict[str, dict[str, int]]:
     """allocation -> point -> repetitions of the whole plan: the fewest, or the most that it allows. Those that confirm
     best points are counted at the points that take longest, one for each phase, because the best ones are not known."""
-    drawn = contests(plan.points)
+    drawn = headline_groups(plan.points)
     found = {}
     for allocation in plan.allocations:
         own = {p.id: p.repetitions.max if most else p.repetitions.min for p in allocation.points}

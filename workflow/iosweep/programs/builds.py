@@ -22,7 +22,7 @@ from iosweep.tools import tools
 
 if TYPE_CHECKING:  # who reads tables needs the forms alone
     from iosweep.plan.launchers import Mpiexec
-    from iosweep.programs.find import Program
+    from iosweep.programs.path import Program
 
 #: Time limit of a package manager.
 _ANSWER_S = 10.0

@@ -13,9 +13,9 @@ from iosweep.analysis.headline import Best, Failed
 from iosweep.analysis.published import Known
 from iosweep.analysis.summary import OUTCOMES, PointSummary, count_repetitions, phase_order, repetitions
 from iosweep.node import fs_types
-from iosweep.plan import contests
-from iosweep.plan.contests import LATENCY_PHASES
-from iosweep.plan.sweep_facts import SweepFacts
+from iosweep.plan import headline_groups
+from iosweep.plan.headline_groups import LATENCY_PHASES
+from iosweep.plan.model import SweepFacts
 from iosweep.report import cpus, provenance, quality, system
 from iosweep.target.identify import on_root
 from iosweep.text import human_count, some
@@ -98,7 +98,7 @@ def groups(
     found = []
     for kind in ("data", "metadata"):
         of_kind = [result for result in results if result.kind == kind]
-        keys = [(contests.of_phase(conditions[r.point], r.phase), files.get(r.point)) for r in of_kind]
+        keys = [(headline_groups.of_phase(conditions[r.point], r.phase), files.get(r.point)) for r in of_kind]
         distinct_keys = dict.fromkeys(keys)
         homes = {key: _home(key, distinct_keys) for key in distinct_keys}
         for home in dict.fromkeys(homes.values()):
@@ -120,7 +120,7 @@ def beside_published(groups: Iterable[Group], known: Known) -> list[Group]:
 
 
 #: Conditions of a headline figure, and the files that its points make where these differ.
-_Key = tuple[contests.Conditions, str | None]
+_Key = tuple[headline_groups.Conditions, str | None]
 
 
 def _home(key: _Key, keys: Iterable[_Key]) -> _Key:

@@ -11,7 +11,7 @@ from iosweep.analysis.data import Campaign, Value
 from iosweep.analysis.summary import Metric, PointSummary, distinct, known_or_not, of_points, phase_order
 from iosweep.text import human_count
 from iosweep.tools.axes import NODES
-from iosweep.tools.mdtest.options import OPTIONS, ROWS
+from iosweep.tools.mdtest.command import OPTIONS, ROWS
 
 
 @dataclass(frozen=True)

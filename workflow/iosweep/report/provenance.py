@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from iosweep.analysis import formats
 from iosweep.analysis.data import Campaign, Row
 from iosweep.analysis.summary import PointSummary
-from iosweep.plan.sweep_facts import RepetitionFacts
+from iosweep.plan.model import RepetitionFacts
 from iosweep.programs.builds import BuiltProgram
 from iosweep.store import campaign_documents
 from iosweep.store.campaign_documents import Checkout

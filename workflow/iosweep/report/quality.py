@@ -10,7 +10,7 @@ from iosweep.analysis import findings
 from iosweep.analysis.data import PRECISE, CheckRow
 from iosweep.analysis.summary import PointSummary
 from iosweep.judge.reasons import ROOTS
-from iosweep.plan.sweep_facts import SweepFacts
+from iosweep.plan.model import SweepFacts
 
 #: Outcomes of a point, those that need attention last.
 _OUTCOMES = ("valid", "unneeded", "left", "missing", "suspect", "invalid")

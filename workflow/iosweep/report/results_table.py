@@ -11,7 +11,7 @@ from iosweep.analysis import findings, formats
 from iosweep.analysis.data import CheckRow, Row, Value
 from iosweep.analysis.published import NOTHING, Known
 from iosweep.analysis.summary import OUTCOMES, Metric, PointSummary, hosts_of, of_points, outcome, phase_order
-from iosweep.plan.sweep_facts import SweepFacts
+from iosweep.plan.model import SweepFacts
 from iosweep.report import quality
 from iosweep.report.quality import Phase
 from iosweep.text import human_count

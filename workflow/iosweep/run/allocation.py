@@ -30,8 +30,8 @@ from iosweep.node.facts import node_key
 from iosweep.node.process import stoppable
 from iosweep.plan import forecast
 from iosweep.plan.launchers import candidates
-from iosweep.programs import spack_environment
-from iosweep.programs.spack_environment import Built
+from iosweep.programs import spack
+from iosweep.programs.spack import Built
 from iosweep.run import binaries, nodes, target_check
 from iosweep.run.binaries import Binaries
 from iosweep.run.budget import Budget
@@ -97,7 +97,7 @@ def _built(file: Path | None) -> Built | None:
     if file is None:
         return None
     try:
-        found = spack_environment.read_built(file)
+        found = spack.read_built(file)
     except Unusable as error:
         raise AllocationError(ExitCode.REFUSED, str(error)) from None
     if not found:

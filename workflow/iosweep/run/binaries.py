@@ -12,7 +12,7 @@ from iosweep.judge import remaining
 from iosweep.plan.launchers import Mpiexec, candidates
 from iosweep.plan.model import Point
 from iosweep.programs import builds
-from iosweep.programs.find import Program, UnusableTool, find, sha256
+from iosweep.programs.path import Program, UnusableTool, find, sha256
 from iosweep.run.launching import Commands, needs_mpiexec
 from iosweep.run.request import Setup
 from iosweep.store.campaign_documents import Missing, Needs

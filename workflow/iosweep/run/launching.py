@@ -25,14 +25,14 @@ from iosweep.node.pinning import Binding, Pinning
 from iosweep.node.process import Completed
 from iosweep.node.ranks import Looks, Wanted
 from iosweep.plan.launchers import OPEN_MPI, SLURM_LAUNCHERS, Launcher, Mpiexec, mpiexec
-from iosweep.programs.find import Program, mpi
+from iosweep.programs.path import Program, mpi
 from iosweep.run import remote_agent
 from iosweep.run.remote import RemoteAgents, lost
 from iosweep.run.remote_agent import Watching
 from iosweep.slurm import query
 from iosweep.target.agent import Agent
 from iosweep.tools import Step, Streams, Tool
-from iosweep.tools.messages import cause_in
+from iosweep.tools.logs import cause_in
 
 #: Time limit for a file that a rank wrote on another node to become visible here (NFS caches names).
 _SEEN_S = 10.0

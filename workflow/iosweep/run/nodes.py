@@ -11,7 +11,7 @@ from iosweep.errors import AllocationError, ExitCode
 from iosweep.hostlist import hosts
 from iosweep.node import pinning, process
 from iosweep.node.facts import NodeFacts, collect
-from iosweep.programs.find import hash_of
+from iosweep.programs.path import hash_of
 from iosweep.run import remote_agent, target_check
 from iosweep.run.binaries import Binaries
 from iosweep.run.remote import RemoteAgents

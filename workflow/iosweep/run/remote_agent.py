@@ -37,7 +37,7 @@ from iosweep.node.load import Job
 from iosweep.node.monitor import Watch, Watched
 from iosweep.node.process import MOST_BYTES
 from iosweep.node.ranks import Wanted
-from iosweep.programs.find import absent, hash_of
+from iosweep.programs.path import absent, hash_of
 from iosweep.slurm import broadcast, fan_out
 from iosweep.target import directory, identify, lock, mounts, protocol
 

@@ -20,7 +20,7 @@ from iosweep.node.process import Completed
 from iosweep.plan.forecast import METADATA_RATE, PREPARE_BANDWIDTH, fresh_bytes
 from iosweep.plan.launchers import subset
 from iosweep.plan.model import Plan, Point, file_set, seed_of
-from iosweep.programs import find as programs
+from iosweep.programs import path as programs
 from iosweep.run import datasets, target_check
 from iosweep.run.budget import Spent
 from iosweep.run.campaign_directory import FRESH, CampaignDirectory

@@ -10,7 +10,7 @@ from typing import Protocol
 from iosweep.judge.judging import Verdict
 from iosweep.plan.launchers import Launcher
 from iosweep.plan.model import Allocation, Plan
-from iosweep.programs.spack_environment import Built
+from iosweep.programs.spack import Built
 from iosweep.run.remote import RemoteAgents
 from iosweep.slurm import query
 from iosweep.store.campaign_documents import Missing

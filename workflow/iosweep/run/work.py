@@ -10,7 +10,7 @@ from functools import cached_property
 from iosweep.judge import remaining
 from iosweep.plan.forecast import Cost, repetition_cost
 from iosweep.plan.model import Point
-from iosweep.programs.find import Program
+from iosweep.programs.path import Program
 from iosweep.run.request import Setup
 from iosweep.store.committed import Result
 from iosweep.text import human_count

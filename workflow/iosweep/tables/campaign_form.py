@@ -5,7 +5,7 @@ from __future__ import annotations
 from msgspec import field
 
 from iosweep.files.fields import Count, Integer, Moment, Part
-from iosweep.plan.sweep_facts import ConfigurationFile, PlanFacts
+from iosweep.plan.model import ConfigurationFile, PlanFacts
 from iosweep.store.campaign_documents import Build
 from iosweep.store.ingested import IngestedFacts
 

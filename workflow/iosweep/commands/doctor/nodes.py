@@ -19,8 +19,8 @@ from iosweep.jobs.profile import Profile, read
 from iosweep.node import pinning
 from iosweep.plan.launchers import SLURM_LAUNCHERS
 from iosweep.plan.model import Plan
-from iosweep.programs import find
-from iosweep.programs.find import Program
+from iosweep.programs import path as programs
+from iosweep.programs.path import Program
 from iosweep.run import allocation, remote_agent, target_check
 from iosweep.run import nodes as run_nodes
 from iosweep.run.launching import Commands, needs_mpiexec
@@ -64,8 +64,8 @@ def _directories(remote: RemoteAgents) -> Line:
             with tempfile.NamedTemporaryFile(prefix=".iosweep-doctor-", dir=place) as file:
                 file.write(uuid.uuid4().bytes)
                 file.flush()
-                answers = remote.answers(find.hash_of, file.name)
-                expected = find.hash_of(file.name)
+                answers = remote.answers(programs.hash_of, file.name)
+                expected = programs.hash_of(file.name)
         except OSError as error:
             return wrong("directory", f"{place} cannot be written to: {error.strerror}", "work in another")
         if away := {host: "a file that was made there is not seen" for host, a in answers.items() if a != expected}:
@@ -81,7 +81,7 @@ def _campaign(configured: Config, made: Plan, profile: Profile, job: str, remote
     used = [tools()[name] for name in sorted({point.tool for point in made.points})] if not built or search else []
     lines = [built.line] if built else []
     with Agent(this_machine.VERSION_S) as agent:
-        found = {tool.name: find.find(tool, agent.run, search) for tool in used}
+        found = {tool.name: programs.find(tool, agent.run, search) for tool in used}
         hydra = needs_mpiexec(launcher, used, search)
         on_target = target_check.lock_problem(agent, made.target.directory, made.target.lock)
         programs = {name: one for name, one in found.items() if isinstance(one, Program)}

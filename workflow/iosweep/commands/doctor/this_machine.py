@@ -18,8 +18,9 @@ from iosweep.plan import forecast
 from iosweep.plan.expand import make_plan
 from iosweep.plan.launchers import Mpiexec, mpiexec
 from iosweep.plan.model import Plan
-from iosweep.programs import find, spack_environment
-from iosweep.programs.find import Program, UnusableTool
+from iosweep.programs import path as programs
+from iosweep.programs import spack
+from iosweep.programs.path import Program, UnusableTool
 from iosweep.run import target_check
 from iosweep.store.store import Store, name_taken
 from iosweep.target.agent import Agent
@@ -99,7 +100,7 @@ def _tools(made: Plan, search: str | None) -> Line:
     found: dict[str, Program | UnusableTool] = {}
     try:
         with Agent(VERSION_S) as agent:
-            found = {tool.name: find.find(tool, agent.run, search) for tool in used}
+            found = {tool.name: programs.find(tool, agent.run, search) for tool in used}
     except (TargetError, TargetHangs) as error:
         return unchecked("tools", str(error))
     return judged(found, mpiexec(search) if any(tool.mpi for tool in used) and search is None else None)
@@ -135,8 +136,8 @@ def look_for_tools(configured: Config, provider: str) -> SpackTools | None:
     if (configured.tools.provider or provider) != "spack":
         return None
     try:
-        place = spack_environment.read(configured)
-        there = spack_environment.read_built(place.file)
+        place = spack.read(configured)
+        there = spack.read_built(place.file)
     except ConfigError as error:
         return SpackTools(wrong("Spack", str(error.problems[0]), "fix it"))
     except Unusable as error:

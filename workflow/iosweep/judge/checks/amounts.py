@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from iosweep.judge.checks.finding import NO_OUTPUT, NOT_APPLICABLE, Finding, Seen, failed, passed, per_node, unchecked
-from iosweep.tools import Parsed, littles_law
+from iosweep.tools import Parsed, reading
 from iosweep.units import human_size
 
 
@@ -100,7 +100,7 @@ def _few_in_flight(s: Seen, depth: int) -> str:
     worker_s = s.parsed.evidence.worker_seconds / workers or runtime_s
     issuing_s = min(worker_s, time_s) if time_s else worker_s
     computing = s.parsed.evidence.computing if depth == 1 else 0.0
-    return littles_law.too_few(s.parsed.figures["ops"] * mean_s, workers * depth, issuing_s, computing)
+    return reading.too_few_in_flight(s.parsed.figures["ops"] * mean_s, workers * depth, issuing_s, computing)
 
 
 def _waits(s: Seen) -> Finding:
@@ -111,7 +111,7 @@ def _waits(s: Seen) -> Finding:
     if whole_s is None or after_s is None:
         return unchecked(unknown)
     workers = int(s.point.options["threads_per_node"] or 1) * s.point.nodes
-    if waiting := littles_law.waits(figures["ops_per_s"], whole_s, after_s, workers):
+    if waiting := reading.waits_at_submission(figures["ops_per_s"], whole_s, after_s, workers):
         return failed(waiting)
     return unchecked(unknown)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from iosweep.judge.checks.finding import NO_OUTPUT, NOT_APPLICABLE, Finding, Seen, failed, passed, per_node, unchecked
-from iosweep.tools import Parsed, littles_law, wall_clock
+from iosweep.tools import Parsed, reading
 from iosweep.units import human_duration
 
 #: Seconds that start-up and end may take on a busy node, and of ranks that a launcher starts; and more for each file
@@ -48,7 +48,7 @@ def in_flight(s: Seen) -> Finding:
         return unchecked("the tool does not time single I/Os")
     asked = int(s.point.options["threads_per_node"] or 1) * s.point.nodes * int(s.point.options.get("queue_depth") or 1)
     runtime_s, clock_s = s.parsed.figures["runtime_s"], s.parsed.evidence.clock_s
-    if wrong := littles_law.too_many(rate, latency_s, asked, runtime_s, clock_s):
+    if wrong := reading.too_many_in_flight(rate, latency_s, asked, runtime_s, clock_s):
         return failed(f"rate and latency contradict each other: {wrong}")
     return passed(f"{rate * latency_s:.2f} in flight on average, {asked} at most were asked for")
 
@@ -60,19 +60,19 @@ def clock(s: Seen) -> Finding:
     if seen.timed_s is None:
         return NO_OUTPUT if s.parsed == Parsed() else unchecked("the tool does not say how long it took")
     timed_s, wall_s = seen.timed_s, s.run.wall_s if seen.wall_s is None else seen.wall_s
-    if wrong := wall_clock.fast(timed_s, wall_s):
+    if wrong := reading.clock_too_fast(timed_s, wall_s):
         return failed(wrong)
     o = s.point.options
     workers = int(o["threads_per_node"] or 1) * s.point.nodes
     files = workers * int(o.get("files_per_thread") or 1)
     most_s = (LAUNCH_S if seen.mpi else START_S) + WORKER_S * workers + FILE_S * files
     beside = f"the tool timed {timed_s:.2f} s of the {wall_s:.2f} s of its process"
-    match wall_clock.slow(timed_s, wall_s - timed_s - seen.untimed_s, most_s):
+    match reading.clock_slow(timed_s, wall_s - timed_s - seen.untimed_s, most_s):
         case None:
             return unchecked(f"{beside}, which is too short beside its start-up (up to {human_duration(most_s)})")
         case True:
             still_s = max((moved.still_s for moved in s.run.moved.values()), default=0.0)
-            if not wall_clock.slow(timed_s, wall_s - timed_s - seen.untimed_s - still_s, most_s):
+            if not reading.clock_slow(timed_s, wall_s - timed_s - seen.untimed_s - still_s, most_s):
                 return failed(f"{beside}: our agent there stood still for {still_s:.2f} s (stopped?)", curable=True)
             return failed(f"{beside}: its clock is slow, or it did not time all that it did")
     return passed(beside)

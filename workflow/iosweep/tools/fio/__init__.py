@@ -6,10 +6,9 @@ from collections.abc import Mapping, Sequence
 
 from iosweep.node.cpus import CpuSet
 from iosweep.tools import ClientServer, FileSet, Parsed, Phase, Step, Streams, Tool, Value
-from iosweep.tools.fio import argv as _argv
-from iosweep.tools.fio import client_server as _client_server
-from iosweep.tools.fio import nodes, output, series_log
-from iosweep.tools.fio.options import OPTIONS, PHASES
+from iosweep.tools.fio import command as _command
+from iosweep.tools.fio import nodes, output, series
+from iosweep.tools.fio.command import OPTIONS, PHASES
 from iosweep.tools.reading import Reading, Signs
 
 
@@ -24,25 +23,25 @@ class Fio(Tool):
     too_old = (r"fio-([12]\.|3\.(\d|1[0-7])(\D|$))", "{} is too old; 3.18 or newer is needed")
     latency = True
     own_metadata = "fio metadata (filecreate, filestat, filedelete); not comparable with mdtest"
-    outputs: Mapping[str, str] = {series_log.STREAM: series_log.FILES}
-    client_server: ClientServer | None = _client_server
+    outputs: Mapping[str, str] = {series.STREAM: series.FILES}
+    client_server: ClientServer | None = nodes
     signs = Signs(lines=(rb'"fio version"\s*:', rb": \(groupid=\d+, jobs=\d+\): err="))
     options = OPTIONS
     phases = PHASES
 
     def check(self, options: Mapping[str, Value], phases: Sequence[str], time_s: float | None) -> str | None:
-        return _argv.check(options, phases)
+        return _command.check(options, phases)
 
     def file_set(self, step: Step, fresh: str) -> FileSet:
         """Those of one node; each has its own."""
-        return _argv.file_set(step, fresh)
+        return _command.file_set(step, fresh)
 
     def argv(self, step: Step, directory: str, seed: int) -> list[str]:
         """The command of one node, with that node's directory and seed."""
-        return _argv.command(step, directory, seed)
+        return _command.command(step, directory, seed)
 
     def bound(self, workers: Sequence[CpuSet]) -> list[str]:
-        return _argv.bound(workers)
+        return _command.bound(workers)
 
     def parse(self, streams: Streams, step: Step, phase: Phase) -> Parsed:
         return nodes.parse(streams, step, phase)

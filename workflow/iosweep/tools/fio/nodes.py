@@ -6,6 +6,8 @@ node's first I/O to the last node's last: rates of different windows do not add 
 
 from __future__ import annotations
 
+import ipaddress
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
@@ -13,13 +15,15 @@ from typing import NamedTuple
 import msgspec
 
 from iosweep.histogram import summed
+from iosweep.node.cpus import CpuSet
 from iosweep.own_rate import OwnRate
 from iosweep.series import Series
 from iosweep.tools import Evidence, Parsed, Phase, Step, Streams
-from iosweep.tools.fio import argv, client_server, output, series_log
+from iosweep.tools.fio import output, series
+from iosweep.tools.fio.command import bound, command
 from iosweep.tools.fio.output import Node, Options, together
-from iosweep.tools.fio.records import UNREADABLE, Host, reason
-from iosweep.tools.fio.series_log import Log, Unreadable
+from iosweep.tools.fio.records import ALL_CLIENTS, UNREADABLE, Host, read_document, reason
+from iosweep.tools.fio.series import Log, Unreadable
 from iosweep.units import human_size
 
 #: Shares of what fio moved by which its logs may add up to more, and to less, what came after the last entry aside. Of
@@ -41,17 +45,17 @@ class Window(NamedTuple):
 
 def parse(streams: Streams, step: Step, phase: Phase) -> Parsed:
     """Figures of one phase on as many nodes as the step has. Raises nothing, whatever the streams hold."""
-    asked_for = client_server.asked_for(step)
-    asked = output.asked_for(argv.command(step, "", 0))
-    if step.nodes == 1 and not asked_for:
+    by_client = asked_for(step)
+    asked = output.asked_for(command(step, "", 0))
+    if step.nodes == 1 and not by_client:
         parsed = output.parse(streams.get("stdout", streams.get("stdout@0", b"")), phase, asked)[0]
-        logs = streams.get(series_log.STREAM, streams.get(f"{series_log.STREAM}@0", b""))
+        logs = streams.get(series.STREAM, streams.get(f"{series.STREAM}@0", b""))
         return _with_rates(_with_tasks(parsed, logs), logs, step)
     hosts, wrong = _hosts(streams.get("hosts", b""), step.nodes)
     if wrong:
         return Parsed(evidence=Evidence(), problems=[wrong])
-    if asked_for:
-        version, nodes, problems = client_server.reported(streams.get("stdout", b""), hosts, phase, asked)
+    if by_client:
+        version, nodes, problems = reported(streams.get("stdout", b""), hosts, phase, asked)
     else:
         nodes = {host.host: _node(streams, k, host, phase, asked) for k, host in enumerate(hosts)}
         problems = [f"{name}: {problem}" for name, (parsed, _) in nodes.items() for problem in parsed.problems]
@@ -82,7 +86,7 @@ def parse(streams: Streams, step: Step, phase: Phase) -> Parsed:
     evidence = replace(
         evidence, errors=errors, each_node=each_node, windows=windows, windows_error_s=error_s, latencies=latencies
     )
-    each = [] if asked_for else [streams.get(f"{series_log.STREAM}@{k}", b"") for k in range(len(hosts))]
+    each = [] if by_client else [streams.get(f"{series.STREAM}@{k}", b"") for k in range(len(hosts))]
     evidence = _with_rates_of_all(evidence, each, step)
     return Parsed(version, figures, evidence, [])
 
@@ -94,13 +98,13 @@ def _window_s(windows: Mapping[str, Window]) -> float | None:
 
 
 def _with_tasks(parsed: Parsed, logs: bytes) -> Parsed:
-    return replace(parsed, evidence=replace(parsed.evidence, tasks=series_log.workers(logs)))
+    return replace(parsed, evidence=replace(parsed.evidence, tasks=series.workers(logs)))
 
 
 def _node(streams: Streams, k: int, host: Host, phase: Phase, asked: Options) -> Node:
     """What a node reported, and how long its process was there by our clock."""
     parsed, parts = output.parse(streams.get(f"stdout@{k}", b""), phase, asked)
-    parsed = _with_tasks(parsed, streams.get(f"{series_log.STREAM}@{k}", b""))
+    parsed = _with_tasks(parsed, streams.get(f"{series.STREAM}@{k}", b""))
     if host.started is None or host.ended is None:
         return parsed, parts
     return replace(parsed, evidence=replace(parsed.evidence, wall_s=host.ended - host.started)), parts
@@ -184,16 +188,16 @@ def _with_rates_of_all(evidence: Evidence, logs: Sequence[bytes], step: Step) ->
 
 def _rates_of_all(evidence: Evidence, logs: Sequence[bytes], step: Step) -> Evidence:
     first_s = min((begin for begin, _ in evidence.windows.values()), default=0.0)
-    series, rates = [], []
+    every, rates = [], []
     for k, (host, parsed) in enumerate(evidence.each_node.items()):
         window = evidence.windows.get(host)
         began_s = window[0] - first_s if window else 0.0
         rates.append(OwnRate(host, None, *map(parsed.figures.get, ("bandwidth_bytes_per_s", "ops_per_s"))))
         log = _log(parsed, logs[k], step, host) if logs else None
         if log is not None:
-            series += [replace(one, begin_s=began_s) for one in _series(log)]
+            every += [replace(one, begin_s=began_s) for one in _series(log)]
             rates += _workers(log, parsed, host)
-    return replace(evidence, series=series, own_rates=rates)
+    return replace(evidence, series=every, own_rates=rates)
 
 
 def _log(parsed: Parsed, logs: bytes, step: Step, host: str) -> Log | None:
@@ -203,7 +207,7 @@ def _log(parsed: Parsed, logs: bytes, step: Step, host: str) -> Log | None:
         return None
     on = f"on {host} " if host else ""
     try:
-        log = series_log.read(logs, step.time_s, runtime_s, moved, host)
+        log = series.read(logs, step.time_s, runtime_s, moved, host)
     except Unreadable as why:
         raise Unreadable(f"{on}{why}") from None
     if log is None:
@@ -232,3 +236,79 @@ def _workers(log: Log, parsed: Parsed, host: str) -> list[OwnRate]:
         OwnRate(host, one.worker, bytes_ / log.covered_s, bytes_ * each / log.covered_s)
         for one, bytes_ in zip(log.workers, log.moved_bytes, strict=True)
     ]
+
+
+#: Lines of the client and of servers that may say what went wrong; the others are notes on jobs.
+_MAY_BE_ERROR = re.compile(r"fio: |\berror\b|err=|^client", re.IGNORECASE)
+#: Options of the client, not of a job; where a server works, which is where it was started; and logs, which a server
+#: would write there.
+_NOT_IN_JOBS = ("--eta=", "--output-format=", "--name=", "--directory=", "--write_bw_log=", "--log_avg_msec=",
+                "--per_job_logs=")  # fmt: skip
+
+
+def asked_for(step: Step) -> bool:
+    return step.phase.kind == "data" and bool(step.options.get("client_server"))
+
+
+def server_argv(directory: str, address: str, port: int) -> list[str]:
+    """A node's server, which listens on one address of the node only.
+
+    It works in the absolute `directory` of the node's files because job files cannot name every directory: fio cuts
+    their lines at ; and #, and replaces ${...} and $ncpus. With a `directory` it would also put the node's address
+    before the names of files, and not find those that were prepared. env changes the directory after the start: where
+    the file system hangs, nothing but the server hangs.
+    """
+    return ["env", f"--chdir={directory}", "fio", f"--server={_server(address, port)}"]
+
+
+def client_argv(
+    step: Step, servers: Sequence[tuple[str, int, int]], workers: Sequence[CpuSet] = ()
+) -> tuple[list[str], dict[str, str]]:
+    """The client's command for servers (address, port, seed), and the job files (name -> text) that it reads from the
+    directory where it is started."""
+    argv, files = ["fio", "--eta=never", "--output-format=json+"], {}
+    for k, (address, port, seed) in enumerate(servers):
+        files[f"job{k}.fio"] = _job(step, seed, workers)
+        argv += [f"--client={_server(address, port)}", f"job{k}.fio"]
+    return argv, files
+
+
+def _server(address: str, port: int) -> str:
+    return f"{'ip6' if ipaddress.ip_address(address).version == 6 else 'ip'}:{address},{port}"
+
+
+def _job(step: Step, seed: int, workers: Sequence[CpuSet]) -> str:
+    """What `command` asks for, as a job file."""
+    argv = [*command(step, ".", seed)[1:], *(bound(workers) if workers else [])]
+    lines = [a.removeprefix("--") for a in argv if not a.startswith(_NOT_IN_JOBS)]
+    return "\n".join([f"[{step.phase.name}]", *lines]) + "\n"
+
+
+def reported(
+    stdout: bytes, hosts: Sequence[Host], phase: Phase, asked: Options
+) -> tuple[str | None, dict[str, Node], list[str]]:
+    """(version, node -> its report, problems) of a client's output."""
+    lines, found, problem = read_document(stdout)
+    errors = [line.strip() for line in lines if _MAY_BE_ERROR.search(line)][:3]
+    if found is None:
+        return None, {}, [problem, *errors]
+    version = found.version or None
+    if found.client_stats is None:
+        return version, {}, ["fio's JSON has no client_stats"]
+    names = {(host.address, host.port): host.host for host in hosts}
+    nodes: dict[str, Node] = {}
+    problems = []
+    for entry in found.client_stats:
+        if entry.jobname == ALL_CLIENTS:
+            continue
+        name = names.get((entry.hostname, entry.port))
+        if name is None or name in nodes or entry.jobname != phase.name:
+            problems.append(f"a report that was not asked for: {entry.jobname} of {entry.hostname}, port {entry.port}")
+            continue
+        nodes[name] = output.of_entry(entry, found.version, phase, [], asked)
+        problems += [f"{name}: {wrong}" for wrong in nodes[name][0].problems]
+    for (address, port), name in names.items():
+        if name not in nodes:
+            problems.append(f"{name} ({address}, port {port}) did not report")
+    nodes = {name: nodes[name] for name in names.values() if name in nodes}  # they come as they end
+    return version, nodes, [*problems, *errors] if problems else []

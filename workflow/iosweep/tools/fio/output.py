@@ -10,28 +10,41 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
-from itertools import pairwise
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
-import msgspec
-
-from iosweep.files.documents import misfit
-from iosweep.tools import CLOCK_S, Echo, Evidence, Parsed, Phase, littles_law, wall_clock
-from iosweep.tools.fio.options import ENGINE, PHASES, RW
+from iosweep.tools import CLOCK_S, Echo, Evidence, Parsed, Phase
+from iosweep.tools.fio.command import ENGINE, PHASES, RW
 from iosweep.tools.fio.records import (
     ALL_CLIENTS,
+    DOCUMENT,
     LAST_BIN_NS,
+    OF_FILES,
     UNREADABLE,
     Direction,
     Document,
     Entry,
     Latencies,
     Wrong,
+    decoded,
     latency_columns,
     latency_histogram,
+    no_document,
+    read_document,
     reason,
+    split_documents,
 )
-from iosweep.tools.reading import Cell, Reading, ReadingProblem, too_short, too_short_to_be_steady
+from iosweep.tools.reading import (
+    Cell,
+    Reading,
+    ReadingProblem,
+    iso_date,
+    parse_date,
+    too_few_in_flight,
+    too_many_in_flight,
+    too_short,
+    too_short_to_be_steady,
+    waits_at_submission,
+)
 from iosweep.units import MOST_BYTES
 
 #: Direction (`read`, `write`) -> fio's block of it; only those that the phase asks for.
@@ -39,18 +52,6 @@ Parts = Mapping[str, Direction]
 #: What a node reported: its own figures and evidence, and fio's blocks that they come from.
 Node = tuple[Parsed, Parts]
 Options = Mapping[str, str]
-Kind = TypeVar("Kind")
-
-_decoder = msgspec.json.Decoder(Document)
-#: wekatester's: a document for each of its job files.
-_of_files = msgspec.json.Decoder(dict[str, Document])
-#: fio indents its JSON, so that only the document itself begins and ends with a brace in the first column; others may
-#: write it into one line.
-_BEGIN = re.compile(rb"^\{", re.MULTILINE)
-_END = re.compile(rb"(?:\n|^\{.*)\}[ \t]*\r?$", re.MULTILINE)
-_VERSION = re.compile(rb'"fio version"\s*:\s*"(fio-(\d{1,6})\.(\d{1,6})[^"\n\x80-\xff]{0,40})"')
-_OLDEST = (3, 18)
-_TEXT_REPORT = re.compile(rb": \(groupid=\d+, jobs=\d+\): err=")
 
 
 def parse(stdout: bytes, phase: Phase, asked: Options | None = None) -> Node:
@@ -60,7 +61,7 @@ def parse(stdout: bytes, phase: Phase, asked: Options | None = None) -> Node:
     err=28/...`) and kept as evidence `messages`.
     Percentiles are those of fio's own histogram, or, for a mixed phase, of the two histograms added up.
     """
-    lines, found, problem = document(stdout)
+    lines, found, problem = read_document(stdout)
     messages = lines[:20]
     if found is None:
         return Parsed(evidence=Evidence(messages=messages), problems=[problem, *messages[:3]]), {}
@@ -69,51 +70,6 @@ def parse(stdout: bytes, phase: Phase, asked: Options | None = None) -> Node:
         wrong = f"expected one group of jobs in fio's JSON, found {len(jobs)}"
         return Parsed(found.version or None, {}, Evidence(messages=messages), [wrong]), {}
     return of_entry(jobs[0], found.version, phase, messages, asked)
-
-
-def document(stdout: bytes) -> tuple[list[str], Document | None, str]:
-    """(lines around the one JSON document, the document or None, what is wrong with it)"""
-    lines, parts = _parts(stdout)
-    if len(parts) > 1:
-        return lines, None, "more than one JSON document in fio's output"
-    if not parts:
-        return lines, None, _no_document(stdout)
-    found = _decoded(parts[0], _decoder)
-    return (lines, None, found) if isinstance(found, str) else (lines, found, "")
-
-
-def _parts(text: bytes) -> tuple[list[str], list[bytes]]:
-    """(the lines of a text that are outside of JSON documents, the documents)"""
-    begins = [match.start() for match in _BEGIN.finditer(text)] or [0] * text.lstrip().startswith(b"{")
-    lines, parts = _lines(text[: begins[0]] if begins else text), []
-    for begin, end in pairwise([*begins, len(text)]):
-        last = _END.search(text, begin, end)
-        parts.append(text[begin : last.end() if last else end])
-        lines += _lines(text[last.end() : end]) if last else []
-    return lines, parts
-
-
-def _no_document(text: bytes) -> str:
-    if _TEXT_REPORT.search(text):
-        return "not read: a text report of fio, and no JSON"
-    return "no JSON in fio's output" if text.strip() else "fio printed nothing"
-
-
-def _decoded(part: bytes, decoder: msgspec.json.Decoder[Kind]) -> Kind | str:
-    """A JSON document, or why it cannot be read."""
-    version = _VERSION.search(part)
-    if version and (int(version[2]), int(version[3])) < _OLDEST:
-        return f"not read: JSON of {version[1].decode()}; that of fio-3.18 and newer is"
-    try:
-        return decoder.decode(part)
-    except msgspec.ValidationError as error:
-        return f"fio's JSON has another form: {misfit(error)}"
-    except (ValueError, RecursionError):
-        return "fio's JSON is cut or damaged"
-
-
-def _lines(text: bytes) -> list[str]:
-    return [line for line in text.decode("utf-8", "replace").splitlines() if line.strip()]
 
 
 def of_entry(
@@ -317,10 +273,10 @@ def read(data: bytes) -> Reading:
     Reports of workers (without group_reporting) and of clients that did the same at the same time are one row: counts
     and rates are added up, and percentiles come from the histograms of json+, added up bin by bin.
     """
-    lines, parts = _parts(data)
+    lines, parts = split_documents(data)
     spoiled = [f"fio says: {line.strip()[:200]}" for line in dict.fromkeys(lines) if _SPOILED.search(line)][:3]
     sections = _sections(lines)
-    found = [one for part in parts if b'"fio version"' in part for one in _documents(part)] or [_no_document(data)]
+    found = [one for part in parts if b'"fio version"' in part for one in _documents(part)] or [no_document(data)]
     rows: list[Row] = []
     problems: list[ReadingProblem] = []
     for one in found:
@@ -331,10 +287,10 @@ def read(data: bytes) -> Reading:
 
 
 def _documents(part: bytes) -> Iterable[Document | str]:
-    found = _decoded(part, _decoder)
+    found = decoded(part, DOCUMENT)
     if isinstance(found, str) or found.version:
         return [found]
-    several = _decoded(part, _of_files)
+    several = decoded(part, OF_FILES)
     return [several] if isinstance(several, str) else several.values()
 
 
@@ -616,17 +572,17 @@ def _doubts(row: Row, reports: Sequence[_Report]) -> Iterator[str]:
     if limits or _given(options, "ramp_time") or not (rate and isinstance(latency_s, float)):
         return
     workers, rate = int(row["tasks"]), float(rate)
-    if wrong := littles_law.too_many(rate, latency_s, workers * depth, ran_s, CLOCK_S):
+    if wrong := too_many_in_flight(rate, latency_s, workers * depth, ran_s, CLOCK_S):
         raise Wrong(f"rate and latency contradict each other: {wrong}")
     completion_s = row.get("completion_latency_mean_s")
     flushed = first.phase.writes and any(_given(options, name) for name in ("end_fsync", "fsync_on_close"))
     if depth > 1 and engine == "libaio" and not row["o_direct"] and isinstance(completion_s, float):
-        yield littles_law.waits(rate, latency_s, completion_s, workers)
+        yield waits_at_submission(rate, latency_s, completion_s, workers)
     elif _given(options, "time_based") or not (flushed or (depth == 1 and options.get("nrfiles", "1") != "1")):
         seconds = min(ran_s, asked_s) if asked_s else ran_s
         taken_s = float(row["ops"]) * latency_s + sum(block.mean * block.count for block in _flushes(reports)) / 1e9
         computing = min(_computing(one.entry) for one in reports) if depth == 1 else 0.0
-        yield littles_law.too_few(taken_s, workers * depth, seconds, computing)
+        yield too_few_in_flight(taken_s, workers * depth, seconds, computing)
 
 
 def _notes(reports: Sequence[_Report]) -> Iterator[str]:
@@ -659,7 +615,7 @@ def _asked_s(options: Options) -> float | None:
 
 def _dates(found: Document, entries: Sequence[Entry]) -> Row:
     """`ended_local`: the date of the report. `started`, in UTC: of the first job, which fio prints from 3.36 on."""
-    ended = wall_clock.iso(wall_clock.date(found.time))
+    ended = iso_date(parse_date(found.time))
     dates: Row = {"ended_local": ended} if ended else {}
     starts = [entry.job_start for entry in entries if entry.job_start]
     if not starts or max(starts) > 253_402_300_799_000:  # of the last year that a date can have

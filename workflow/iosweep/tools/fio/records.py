@@ -8,12 +8,15 @@ submitted.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
+from itertools import pairwise
 from typing import Annotated, TypeVar
 
 import msgspec
 
+from iosweep.files.documents import misfit
 from iosweep.histogram import Histogram, bin_of, made
 
 #: Largest whole number of the tables.
@@ -251,3 +254,60 @@ def merged_percentiles(histograms: Sequence[Mapping[str, int]]) -> dict[str, flo
         while wanted and seen >= wanted[0][1]:
             found[wanted.pop(0)[0]] = value
     return found
+
+
+DOCUMENT = msgspec.json.Decoder(Document)
+#: wekatester's: a document for each of its job files.
+OF_FILES = msgspec.json.Decoder(dict[str, Document])
+#: fio indents its JSON, so that only the document itself begins and ends with a brace in the first column; others may
+#: write it into one line.
+_BEGIN = re.compile(rb"^\{", re.MULTILINE)
+_END = re.compile(rb"(?:\n|^\{.*)\}[ \t]*\r?$", re.MULTILINE)
+_VERSION = re.compile(rb'"fio version"\s*:\s*"(fio-(\d{1,6})\.(\d{1,6})[^"\n\x80-\xff]{0,40})"')
+_OLDEST = (3, 18)
+_TEXT_REPORT = re.compile(rb": \(groupid=\d+, jobs=\d+\): err=")
+
+
+def read_document(stdout: bytes) -> tuple[list[str], Document | None, str]:
+    """(lines around the one JSON document, the document or None, what is wrong with it)"""
+    lines, parts = split_documents(stdout)
+    if len(parts) > 1:
+        return lines, None, "more than one JSON document in fio's output"
+    if not parts:
+        return lines, None, no_document(stdout)
+    found = decoded(parts[0], DOCUMENT)
+    return (lines, None, found) if isinstance(found, str) else (lines, found, "")
+
+
+def split_documents(text: bytes) -> tuple[list[str], list[bytes]]:
+    """(the lines of a text that are outside of JSON documents, the documents)"""
+    begins = [match.start() for match in _BEGIN.finditer(text)] or [0] * text.lstrip().startswith(b"{")
+    lines, parts = _lines(text[: begins[0]] if begins else text), []
+    for begin, end in pairwise([*begins, len(text)]):
+        last = _END.search(text, begin, end)
+        parts.append(text[begin : last.end() if last else end])
+        lines += _lines(text[last.end() : end]) if last else []
+    return lines, parts
+
+
+def no_document(text: bytes) -> str:
+    if _TEXT_REPORT.search(text):
+        return "not read: a text report of fio, and no JSON"
+    return "no JSON in fio's output" if text.strip() else "fio printed nothing"
+
+
+def decoded(part: bytes, decoder: msgspec.json.Decoder[Kind]) -> Kind | str:
+    """A JSON document, or why it cannot be read."""
+    version = _VERSION.search(part)
+    if version and (int(version[2]), int(version[3])) < _OLDEST:
+        return f"not read: JSON of {version[1].decode()}; that of fio-3.18 and newer is"
+    try:
+        return decoder.decode(part)
+    except msgspec.ValidationError as error:
+        return f"fio's JSON has another form: {misfit(error)}"
+    except (ValueError, RecursionError):
+        return "fio's JSON is cut or damaged"
+
+
+def _lines(text: bytes) -> list[str]:
+    return [line for line in text.decode("utf-8", "replace").splitlines() if line.strip()]

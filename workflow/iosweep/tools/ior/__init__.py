@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from iosweep.tools import FileSet, Parsed, Phase, Step, Streams, Tool, Value
-from iosweep.tools.ior import argv as _argv
+from iosweep.tools.ior import command as _command
 from iosweep.tools.ior import output
-from iosweep.tools.ior.options import OPTIONS, PHASES
+from iosweep.tools.ior.command import OPTIONS, PHASES
 from iosweep.tools.reading import Reading, Signs
 
 
@@ -23,7 +23,7 @@ class Ior(Tool):
     version_pattern = r"^IOR-(\S+?):"
     too_old = (r"[0-3]\.", "IOR {} has neither minTimeDuration nor random data; 4.0 or newer is needed")
     mpi = True
-    outputs: Mapping[str, str] = {"summary": _argv.SUMMARY, "ranks": _argv.RANKS}
+    outputs: Mapping[str, str] = {"summary": _command.SUMMARY, "ranks": _command.RANKS}
     signs = Signs(
         lines=(rb"IOR-\S{0,80}: MPI Coordinated", rb"access[ ,]{1,20}bw\(MiB/s\)[ ,]", rb'"bwMiB"\s*:'),
         rows=rb"\n *(?:write|read)[ ,]{1,99}\d",
@@ -36,16 +36,16 @@ class Ior(Tool):
     phases = PHASES
 
     def check(self, options: Mapping[str, Value], phases: Sequence[str], time_s: float | None) -> str | None:
-        return _argv.check(options, phases, time_s)
+        return _command.check(options, phases, time_s)
 
     def check_directory(self, directory: str) -> str | None:
-        return _argv.check_directory(directory)
+        return _command.check_directory(directory)
 
     def file_set(self, step: Step, fresh: str) -> FileSet:
-        return _argv.file_set(step, fresh)
+        return _command.file_set(step, fresh)
 
     def argv(self, step: Step, directory: str, seed: int) -> list[str]:
-        return _argv.command(step, directory, seed)
+        return _command.command(step, directory, seed)
 
     def parse(self, streams: Streams, step: Step, phase: Phase) -> Parsed:
         return output.parse(streams, step, phase)

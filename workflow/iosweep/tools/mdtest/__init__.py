@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from iosweep.tools import FileSet, Parsed, Phase, Step, Streams, Tool, Value
-from iosweep.tools.mdtest import argv as _argv
+from iosweep.tools.mdtest import command as _command
 from iosweep.tools.mdtest import output
-from iosweep.tools.mdtest.options import OPTIONS, PHASES
+from iosweep.tools.mdtest.command import OPTIONS, PHASES
 from iosweep.tools.reading import Reading, Signs
 
 
@@ -23,7 +23,7 @@ class Mdtest(Tool):
     too_old = (r"[0-3]\.", "mdtest {} averages its ranks' own rates; 4.0 or newer is needed")
     mpi = True
     together = True
-    outputs: Mapping[str, str] = {"ranks": _argv.RANKS}
+    outputs: Mapping[str, str] = {"ranks": _command.RANKS}
     signs = Signs(
         lines=(
             rb"mdtest-\S{0,80} was launched with \d{1,9} total task",
@@ -43,16 +43,16 @@ class Mdtest(Tool):
     phases = PHASES
 
     def check(self, options: Mapping[str, Value], phases: Sequence[str], time_s: float | None) -> str | None:
-        return _argv.check(options, phases)
+        return _command.check(options, phases)
 
     def check_directory(self, directory: str) -> str | None:
-        return _argv.check_directory(directory)
+        return _command.check_directory(directory)
 
     def file_set(self, step: Step, fresh: str) -> FileSet:
         return FileSet(fresh, "fresh", of_all_nodes=True)
 
     def argv(self, step: Step, directory: str, seed: int) -> list[str]:
-        return _argv.command(step, directory)
+        return _command.command(step, directory)
 
     def parse(self, streams: Streams, step: Step, phase: Phase) -> Parsed:
         return output.parse(streams, step, phase)

@@ -10,7 +10,7 @@ from syrupy.assertion import SnapshotAssertion
 from iosweep.files import safe_paths
 from iosweep.run.remote_agent import collected
 from iosweep.tools import Step, tools
-from iosweep.tools.fio import client_server, series_log
+from iosweep.tools.fio import nodes, series
 
 FIO = tools()["fio"]
 DATA: dict[str, Any] = {
@@ -189,7 +189,7 @@ def test_fio_takes_the_command_of_every_phase_and_says_what_was_asked(fio: Path,
         stdout = subprocess.run(argv, cwd=logs, stdout=subprocess.PIPE, check=True, timeout=300).stdout
         with safe_paths.folder(logs) as place:
             streams = collected(place, FIO.outputs) | {"stdout": stdout}
-        assert streams.get(series_log.STREAM, b"").count(b"==> ") == 2 * is_data, name
+        assert streams.get(series.STREAM, b"").count(b"==> ") == 2 * is_data, name
         parsed = FIO.parse(streams, of, phase)
         echo = parsed.evidence.echo
         assert parsed.problems == [] and parsed.figures["ops"] > 0, name
@@ -197,7 +197,7 @@ def test_fio_takes_the_command_of_every_phase_and_says_what_was_asked(fio: Path,
         for left in logs.iterdir():
             left.unlink()
         if is_data:
-            _, jobs = client_server.client_argv(of, [("10.0.0.1", 8765, 7)])
+            _, jobs = nodes.client_argv(of, [("10.0.0.1", 8765, 7)])
             (logs / "job0.fio").write_text(jobs["job0.fio"])
             subprocess.run(["fio", "--parse-only", "job0.fio"], cwd=logs, check=True, capture_output=True, timeout=300)
             (logs / "job0.fio").unlink()

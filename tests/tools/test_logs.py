@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from iosweep.tools import messages
-from iosweep.tools.messages import WORDS, judged, marked
+from iosweep.tools import logs
+from iosweep.tools.logs import WORDS, judged, marked
 
 #: How runs and launchers speak of what makes a figure invalid or suspect, and what is only a note: (severity, line).
 with (Path(__file__).resolve().parents[1] / "samples/messages.tsv").open() as _file:
@@ -18,7 +18,7 @@ def test_marked_lines_are_all_lines_that_are_not_empty(monkeypatch: pytest.Monke
     text = "a\n\nAn ERROR\n\r\nlast error"
     expected = [("a", False), ("An ERROR", True), ("\r", False), ("last error", True)]
     for size in (1, 3, 1 << 18):
-        monkeypatch.setattr(messages, "_CHUNK", size)
+        monkeypatch.setattr(logs, "_CHUNK", size)
         assert list(marked(text, ["error"])) == expected
         assert list(marked(text + "\n", ["error"])) == expected
         assert list(marked("İ error\nx", ["error"])) == [("İ error", True), ("x", False)]
@@ -36,7 +36,7 @@ def test_the_cause_of_a_failure_is_no_notice_no_rule_and_of_a_stack_the_last_lin
         (f"{ended}\nsrun: Terminating StepId=4.2\nsh: 1: taskset: not found\nx", "sh: 1: taskset: not found"),
         (f"{notice}\n{ended}", ended),
     ):
-        assert messages.cause_in(printed.encode()) == cause
+        assert logs.cause_in(printed.encode()) == cause
 
 
 def test_every_line_is_looked_at_and_judged_by_what_it_says() -> None:

@@ -1,16 +1,127 @@
-"""The exact fio commands. Pure: options in, argv out."""
+"""fio's options and phases as data: argv, schema, validation and documentation come from these two tables."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import cache
 from typing import Literal
 
 from iosweep.node.cpus import CpuSet, listed
-from iosweep.tools import FileSet, Step, Streams, Value
-from iosweep.tools.fio import output, series_log
-from iosweep.tools.fio.options import ENGINE, MIXED, PHASES, RW
+from iosweep.tools import FileSet, Option, Phase, Step, Streams, Value, axes
+from iosweep.tools.fio import series
+from iosweep.tools.fio.records import read_document
 from iosweep.units import size_name
+
+#: Phases that read and write.
+MIXED = frozenset({"seq_mixed", "rand_mixed"})
+_WRITING = frozenset({"seq_write", "rand_write", *MIXED})
+
+OPTIONS: dict[str, Option] = {
+    o.name: o
+    for o in (
+        replace(axes.THREADS_PER_NODE, help="Workers on each node (numjobs)."),
+        replace(axes.TRANSFER_SIZE, help="Bytes of one I/O (bs).", minimum=512),
+        replace(axes.QUEUE_DEPTH, help="I/Os in flight per worker (iodepth)."),
+        replace(axes.FILE_SIZE, help="Size of each file (size / nrfiles)."),
+        replace(axes.FILES_PER_THREAD, help="Files of each worker (nrfiles)."),
+        Option(
+            "read_percent",
+            "count",
+            70,
+            "Share of reads in the phases seq_mixed and rand_mixed (rwmixread).",
+            "%",
+            axes.DATA,
+            maximum=99,
+            phases=MIXED,
+            title="reads",
+            color_order=7,
+            captions=frozenset(),
+            brief="",
+        ),
+        replace(axes.O_DIRECT, help="Bypass the client's page cache with O_DIRECT (direct)."),
+        replace(axes.FSYNC, help="Make writes durable inside the timing (end_fsync).", phases=_WRITING),
+        replace(
+            axes.WRITE_MODE,
+            help="Write over complete files, or create new ones. The two measure different things and share no figure.",
+            phases=_WRITING,
+        ),
+        replace(
+            axes.WRITTEN_DATA,
+            default="tool_default",
+            help="What is written: fio's own buffers, or fresh random ones for every I/O (refill_buffers; caps fio at"
+            " about 4.7 GiB/s per core). What read phases read is always incompressible.",
+            choices=("tool_default", "random"),
+            phases=_WRITING,
+        ),
+        Option(
+            "ioengine",
+            "choice",
+            "libaio",
+            "How I/O is submitted. psync and sync have one I/O in flight per worker.",
+            kinds=axes.DATA,
+            choices=("libaio", "io_uring", "posixaio", "psync", "sync"),
+            title="I/O engine",
+            labels={},
+            color_order=7,
+            captions=frozenset(),
+            brief="",
+        ),
+        Option(
+            "client_server",
+            "flag",
+            None,  # and not False: ids of points from before it was there stay
+            "Start fio in its client/server mode, as WEKA's documentation does, and not once on each node. Its port"
+            " has no password: whoever can reach it can run commands as you while a phase runs. `allow_open_port: true`"
+            " must allow it.",
+            kinds=axes.DATA,
+            title="fio's start",
+            labels={True: "client/server mode", False: "on each node"},
+            color_order=7,
+        ),
+    )
+}
+
+PHASES: dict[str, Phase] = {
+    p.name: p
+    for p in (
+        axes.SEQ_WRITE,
+        axes.SEQ_READ,
+        axes.RAND_WRITE,
+        axes.RAND_READ,
+        replace(
+            axes.SEQ_WRITE,
+            name="seq_mixed",
+            reads=True,
+            help="sequential reads and writes on the same files",
+            title="Sequential mixed",
+        ),
+        replace(
+            axes.RAND_WRITE,
+            name="rand_mixed",
+            reads=True,
+            help="random reads and writes on the same files",
+            title="Random mixed",
+        ),
+        replace(axes.CREATE, help="create empty files (fio's filecreate)"),
+        replace(axes.STAT, help="stat the files that create made (fio's filestat)"),
+        replace(axes.DELETE, help="delete them (fio's filedelete)"),
+    )
+}
+
+#: fio's `rw` of each data phase.
+RW = {
+    "seq_write": "write",
+    "seq_read": "read",
+    "rand_write": "randwrite",
+    "rand_read": "randread",
+    "seq_mixed": "rw",
+    "rand_mixed": "randrw",
+}
+
+#: fio's engine of each metadata phase.
+ENGINE = {"create": "filecreate", "stat": "filestat", "delete": "filedelete"}
+
 
 #: Both save start-up time and are harmless: no /sys look-ups per device, no calibration of the CPU clock.
 _QUICK = ("--disk_util=0", "--clocksource=clock_gettime")
@@ -87,10 +198,10 @@ def _names(threads: int, count: int) -> tuple[str, ...]:
 
 def _prepared(streams: Streams, size: int) -> str | None:
     """What is wrong with the output of `_prepare`, or None."""
-    parsed, _ = output.parse(streams["stdout"], PHASES["seq_write"])
-    if parsed.problems:
-        return "; ".join(parsed.problems)
-    written = parsed.figures.get("bytes_written")
+    _, document, problem = read_document(streams["stdout"])
+    if document is None:
+        return problem
+    written = sum(job.write.io_bytes for job in document.jobs or () if job.write)
     return f"wrote {written} of {size} bytes" if written != size else None
 
 
@@ -163,7 +274,7 @@ def command(step: Step, directory: str, seed: int) -> list[str]:
                 argv.append("--refill_buffers=1")
         if phase.reads or options["write_mode"] == "overwrite":
             argv.append("--allow_file_create=0")  # fio silently creates or extends what is missing
-    return [*argv, *_QUICK, *_OUTPUT, *series_log.options(step)]
+    return [*argv, *_QUICK, *_OUTPUT, *series.options(step)]
 
 
 def bound(workers: Sequence[CpuSet]) -> list[str]:

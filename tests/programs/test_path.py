@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from iosweep.plan.launchers import Mpiexec
-from iosweep.programs import builds, find
-from iosweep.programs.find import Program, UnusableTool
+from iosweep.programs import builds
+from iosweep.programs import path as programs
+from iosweep.programs.path import Program, UnusableTool
 from iosweep.target.agent import Agent
 from iosweep.tools import tools
 
@@ -18,7 +19,7 @@ def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """PATH with nothing but what a test puts there."""
     (tmp_path / "bin").mkdir()
     monkeypatch.setenv("PATH", str(tmp_path / "bin"))
-    monkeypatch.setattr(find, "sha256", find.sha256.__wrapped__)  # asked once for each process
+    monkeypatch.setattr(programs, "sha256", programs.sha256.__wrapped__)  # asked once for each process
     return tmp_path / "bin"
 
 
@@ -30,7 +31,7 @@ def put(path: Path, name: str, script: str) -> Path:
 
 def found(name: str = "fio") -> Program | UnusableTool:
     with Agent() as agent:
-        return find.find(tools()[name], agent.run)
+        return programs.find(tools()[name], agent.run)
 
 
 # Programs
@@ -40,18 +41,18 @@ def test_a_program_is_known_by_its_hash_or_by_size_and_time_where_it_cannot_be_r
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fio = put(path, "fio", "")
-    assert find.sha256("fio") == hashlib.sha256(fio.read_bytes()).hexdigest()
+    assert programs.sha256("fio") == hashlib.sha256(fio.read_bytes()).hexdigest()
 
     def refused(path: Path) -> bytes:
         raise PermissionError(13, "Permission denied", str(path))
 
     monkeypatch.setattr(Path, "read_bytes", refused)
-    before = find.sha256("fio")
+    before = programs.sha256("fio")
     assert before == f"unreadable, {fio.stat().st_size} bytes of {fio.stat().st_mtime_ns}"
     os.utime(fio, ns=(0, 0))
-    assert find.sha256("fio") != before
+    assert programs.sha256("fio") != before
     fio.unlink()
-    assert find.sha256("fio") is None
+    assert programs.sha256("fio") is None
 
 
 @pytest.mark.local
@@ -147,5 +148,5 @@ def test_the_key_of_a_document_depends_on_its_content_alone() -> None:
 def test_the_loader_tells_the_mpi_of_a_program_and_the_libraries_that_a_node_lacks(
     printed: str, mpi: str | None, absent: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(find, "libraries", lambda path: f"\tlinux-vdso.so.1 (0x7f)\n{printed}\n")
-    assert (find.mpi("/x/ior"), find.absent("/x/ior")) == (mpi, absent)
+    monkeypatch.setattr(programs, "libraries", lambda path: f"\tlinux-vdso.so.1 (0x7f)\n{printed}\n")
+    assert (programs.mpi("/x/ior"), programs.absent("/x/ior")) == (mpi, absent)

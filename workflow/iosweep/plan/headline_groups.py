@@ -1,0 +1,181 @@
+"""Which points compete for a headline figure: those that compare, for each phase. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from msgspec import structs
+
+from iosweep.config import criteria
+from iosweep.config.criteria import Criterion
+from iosweep.config.selectors import Selector, Subject, Where, lacks, matches
+from iosweep.config.sweeps import Config
+from iosweep.errors import Problem
+from iosweep.node import fs_types
+from iosweep.plan.model import Plan, Point, SweepFacts
+from iosweep.text import human_count
+from iosweep.tools import phases, tools
+
+#: Phases whose headline has a latency too: what one I/O costs when nothing is in its way.
+LATENCY_PHASES = ("rand_read", "rand_write")
+
+
+#: Value of an option; of columns of the tables too.
+Value = bool | int | float | str
+
+
+#: In place of a condition that outputs of others do not tell: the tool had one.
+NOT_TOLD = "not told"
+
+
+class Conditions(NamedTuple):
+    """Conditions that no headline mixes. None: it does not apply."""
+
+    tool: str
+    write_mode: Value | None
+    data: Value | None
+    o_direct: Value | None
+    fsync: Value | None
+    other_options: Value | None = None  # of outputs of others
+
+
+class HeadlineGroup(NamedTuple):
+    """What a headline figure is the best of. file_size: of metadata phases (creating empty files is another thing);
+    latency: the lowest latency wins, among the points with the lowest load; else the highest rate."""
+
+    conditions: Conditions
+    kind: str
+    file_size: Value | None
+    phase: str
+    latency: bool = False
+
+
+def conditions(tool: str, values: Mapping[str, Value | None]) -> Conditions:
+    """The conditions of a point with these options."""
+    options = tools()[tool].options if tool in tools() else {}
+    told = {
+        name: NOT_TOLD if values.get(name) is None and name in options else values.get(name)
+        for name in ("o_direct", "fsync")
+    }
+    others = values.get("other_options")
+    return Conditions(tool, values.get("write_mode"), values.get("data"), other_options=others, **told)
+
+
+def of_phase(own: Conditions, phase: str) -> Conditions:
+    """What of the conditions of a point applies to one of its phases: of one that only reads, nothing of writes."""
+    options = tools()[own.tool].options if own.tool in tools() else {}
+
+    def applies(name: str) -> bool:
+        option = options.get(name)
+        return option is None or option.phases is None or phase in option.phases
+
+    return own._replace(
+        write_mode=own.write_mode if applies("write_mode") else None,
+        data=own.data if applies("data") else None,
+        fsync=own.fsync if applies("fsync") else None,
+    )
+
+
+def headline_groups(points: Sequence[Point]) -> dict[HeadlineGroup, list[Point]]:
+    """Each contest of a plan with its points, those with the fewest that may be confirmed first: where points stand for
+    best ones that are not known yet, each contest finds one of its own. Contests of a single point choose nothing, and
+    are left out; there are none where nothing is to be confirmed."""
+    if not any(point.repetitions.confirm for point in points):
+        return {}
+    found: dict[HeadlineGroup, list[Point]] = {}
+    for point in points:
+        own = conditions(point.tool, point.options)
+        for phase in point.measured():
+            size = point.options.get("file_size") if phase.kind == "metadata" else None
+            contest = HeadlineGroup(of_phase(own, phase.name), phase.kind, size, phase.name)
+            found.setdefault(contest, []).append(point)
+            if phase.name in LATENCY_PHASES and tools()[point.tool].latency:
+                found.setdefault(contest._replace(latency=True), []).append(point)
+    for contest, members in found.items():
+        if contest.latency:
+            least = min(map(_load, members))
+            found[contest] = [point for point in members if _load(point) == least]
+    several = [(contest, members) for contest, members in found.items() if len(members) > 1]
+    return dict(sorted(several, key=lambda one: sum(p.repetitions.confirm > 0 for p in one[1])))
+
+
+def _load(point: Point) -> tuple[int, int]:
+    return load(point.options.get("queue_depth"), point.nodes)
+
+
+def load(queue_depth: Value | None, nodes: int) -> tuple[int, int]:
+    """What latencies are compared at: the lowest of these."""
+    return (queue_depth if isinstance(queue_depth, int) else 1, nodes)
+
+
+#: Conditions that no figure mixes: keys of `at`.
+_CONDITIONS = (*Conditions._fields, "file_size")
+
+
+def criteria_problems(config: Config, points: Iterable[Point]) -> Iterator[Problem]:
+    """Criteria whose figures the points do not have, or have in several ways that do not compare."""
+    if config.accept:
+        planned = list(subjects(points))
+        for criterion in config.accept:
+            if wrong := unfit(criterion.selector, planned):
+                yield config.criterion_problem(criterion, wrong)
+
+
+def criteria_lines(plan: Plan, fstype: str = "") -> list[str]:
+    """What a plan says of its criteria; nothing without any. fstype: of the target, "" where it is not known."""
+    if not plan.accept:
+        return []
+    found = [f"accept: {human_count(len(plan.accept), 'criterion', 'criteria')}"]
+    for one in plan.accept:
+        found.append(f"  {one.text}")
+        if one.threshold.of and not _compares(one, plan):
+            found.append(f"    will be undecided: nothing planned is measured as {one.threshold.of} was")
+    if fs_types.of(fstype).memory and plan.target.type != fstype:  # each repetition will be suspect (checks/reached.py)
+        found.append(f"  all criteria will be undecided: the target is memory ({fstype})")
+    return found
+
+
+def suites_of(sweeps: Iterable[SweepFacts]) -> dict[str, str]:
+    """Sweep -> the suite that it is of, without those that were scaled: they compare with nothing published."""
+    return {sweep.name: sweep.suite for sweep in sweeps if sweep.suite and not sweep.scaled}
+
+
+def _compares(criterion: Criterion, plan: Plan) -> bool:
+    """Whether a planned point is measured as a published figure was that a criterion names."""
+    figures = criteria.published_named(criterion.threshold.of or "", criterion.selector)
+    suites = suites_of(plan.sweeps)
+    return any(criteria.compares(figure, one, suites) for one in subjects(plan.points) for figure in figures)
+
+
+def subjects(points: Iterable[Point]) -> Iterator[Subject]:
+    """Each phase of each point."""
+    for point in points:
+        values = {"nodes": point.nodes, **point.options}
+        for phase in point.phases:
+            yield Subject(point.tool, phase, point.sweeps, values)
+
+
+def unfit(selector: Selector, subjects: Sequence[Subject]) -> str | None:
+    """Why a selector does not name one figure of these, or None."""
+    if wrong := lacks(selector, subjects):
+        return wrong
+    found = {_conditions(one): None for side in selector.sides() for one in subjects if matches(side, one)}
+    if len(found) < 2:
+        return None
+    ways = {
+        name: [value for value in dict.fromkeys(own) if value is not None]
+        for name, *own in zip(_CONDITIONS, *found, strict=True)
+        if len(set(own)) > 1
+    }
+    named = structs.replace(selector, where=(*selector.where, *(Where(name, own[0]) for name, own in ways.items())))
+    several = "; ".join(f"{name} {' or '.join(Where(name, one).shown for one in own)}" for name, own in ways.items())
+    return f"{selector.phase} is measured in ways that do not compare ({several}); name one: `{named.text}`"
+
+
+def _conditions(subject: Subject) -> tuple[Value | None, ...]:
+    """What tells the contest of a phase of a point from others (contests.py)."""
+    known = {name: value for name, value in subject.values.items() if isinstance(value, Value)}
+    own = of_phase(conditions(subject.tool, known), subject.phase)
+    size = known.get("file_size") if phases()[subject.phase].kind == "metadata" else None
+    return (*own, size)
