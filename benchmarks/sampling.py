@@ -33,7 +33,7 @@ from iosweep.plan.launchers import LAUNCHERS
 from iosweep.plan.model import Plan
 from iosweep.programs.path import Program
 from iosweep.run.launching import Commands
-from iosweep.target import identify, mounts
+from iosweep.target import identify
 from iosweep.target.agent import Agent
 from iosweep.tools import tools
 from measure import Row, Size, interval
@@ -150,8 +150,8 @@ def _share(agent: Agent, count: int, time_s: int, rounds: int) -> Row:
 
 def _watching(work: Path, cpus: tuple[str, ...], rounds: int) -> Row:
     """What it takes to watch this node, with ranks that are bound to some CPUs, while nothing else is done."""
-    place = mounts.at(str(work), mounts.table())
-    target = mounts.of_mount(place.point, place.fstype)
+    place = identify.mount_at(str(work), identify.read_mounts())
+    target = identify.counters_of(place.point, place.fstype)
     shares = []
     for _ in range(rounds):
         used_s, began = time.process_time(), time.monotonic()

@@ -18,13 +18,13 @@ from iosweep import dag
 from iosweep.commands import cli
 from iosweep.commands.doctor import this_machine
 from iosweep.errors import ConfigError
-from iosweep.files import embedded
 from iosweep.jobs.profile import Profile
 from iosweep.node import process
 from iosweep.report import html as report_html
 from iosweep.report import page
 from iosweep.target import directory as directories
 from machine import Scripted
+from tables import page_data
 
 #: Text that a person can read: names of files may be like this, and descriptions.
 READABLE = (
@@ -217,7 +217,7 @@ def test_a_report_shows_text(printed: Printed, monkeypatch: pytest.MonkeyPatch) 
     assert len(text) < 1 << 20
     assert not re.search(r"<(img|b>alert|i>|script>alert)|[\x00-\x08\x0b-\x1f\x7f-\x9f]", text)
     for shows in (EVIL_SHOWN, "<img/src=x/onerror=alert(3)>", "=1+1", "{{ 7 * 7 }}", str(printed.target)):
-        assert shows in html.unescape(body) or shows in embedded.data(text).decode(), shows
+        assert shows in html.unescape(body) or shows in page_data(text).decode(), shows
 
 
 # Through Snakemake

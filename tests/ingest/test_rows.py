@@ -7,7 +7,7 @@ import pytest
 
 from iosweep.ingest import outputs
 from iosweep.ingest.outputs import readings
-from iosweep.ingest.rows import Made, campaign_rows
+from iosweep.ingest.tables import Made, campaign_rows
 from iosweep.judge.checks import OF_A_ROW
 from iosweep.store.ingested import IngestedFile
 from iosweep.tools.reading import Cell, Reading, ReadingProblem

@@ -10,8 +10,8 @@ import pytest
 from msgspec import structs
 from syrupy.assertion import SnapshotAssertion
 
-from iosweep.causes import cause
 from iosweep.config.sweeps import Repetitions
+from iosweep.errors import cause
 from iosweep.judge import judging, reasons
 from iosweep.judge.checks import CHECKS
 from iosweep.judge.checks.finding import NOT_APPLICABLE, Check, Seen, failed, passed, unchecked

@@ -16,11 +16,11 @@ import results_factory as factory
 from iosweep.analysis.comparison import AT_LEAST, Side, Versus, like, versus
 from iosweep.analysis.data import load
 from iosweep.analysis.summary import summarize
-from iosweep.files import embedded
 from iosweep.files.documents import Damaged
 from iosweep.report import comparison_page, html, page
 from report_nodes import node
 from results_factory import DATA_PHASES, METADATA_PHASES, K, M, sweep
+from tables import page_data
 from topologies import WEKA_56
 
 EVIL = "</script><script>alert(1)</script><img src=x onerror=alert(2)>'\"&"
@@ -123,14 +123,14 @@ def test_hostile_names_stay_text(tmp_path: Path) -> None:
     assert body.count("&lt;img src=x onerror=alert(2)&gt;") > 20
     assert "<script>alert" not in text
     assert "<img" not in body
-    assert json.loads(embedded.data(text))["campaign"] == EVIL
+    assert json.loads(page_data(text))["campaign"] == EVIL
 
 
 def test_the_same_results_make_the_same_page_and_its_data_are_those_of_its_table(tmp_path: Path) -> None:
     results = factory.make(tmp_path, SMALL)
     text = page.render(results)
     assert page.render(results) == text
-    carried = json.loads(embedded.data(text))
+    carried = json.loads(page_data(text))
     assert [len(carried[part]) for part in ("series", "kinds")] == [len(carried["table"]["rows"])] * 2 == [2, 2]
     assert [*carried["figures"]] == re.findall(r'class="chart" data-figure="([^"]*)"', text[: text.index("<script")])
     assert "<svg" in text[: text.index("<script")]  # also without a script

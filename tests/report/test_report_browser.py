@@ -12,10 +12,10 @@ import results_factory as factory
 from iosweep.analysis.comparison import AT_LEAST, Side, versus
 from iosweep.analysis.data import load
 from iosweep.analysis.summary import summarize
-from iosweep.files import embedded
-from iosweep.report import behind_rows, comparison_page
+from iosweep.report import behind_rows, comparison_page, html
 from iosweep.report import page as report
 from results_factory import DATA_PHASES, METADATA_PHASES, K, M, sweep
+from tables import page_data
 
 pytestmark = pytest.mark.local
 
@@ -107,9 +107,9 @@ def evil(tmp_path_factory: pytest.TempPathFactory) -> Path:
     factory.add_series(results, series, parts)
     page = report.write(results)
     text = page.read_text(encoding="utf-8")
-    carried = json.loads(embedded.data(text))
+    carried = json.loads(page_data(text))
     carried["table"]["details"][0]["command"] = FORMULA  # the first word of a command is the path of a tool
-    changed = text.replace(embedded.element(embedded.data(text)), embedded.element(json.dumps(carried).encode()))
+    changed = re.sub(html.data({}).partition(">")[0] + ".*?</script>", html.data(carried), text)
     page.write_text(changed, encoding="utf-8")
     return page
 

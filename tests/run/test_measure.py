@@ -13,8 +13,8 @@ import pytest
 
 import scripted
 from campaign import SWEEP, Allocation, Campaign
-from iosweep.files import embedded
 from records import plain_records_of
+from tables import page_data
 
 pytestmark = pytest.mark.local
 ONE = SWEEP | {"axes": {}}
@@ -93,7 +93,7 @@ def contents(directory: Path) -> Iterator[tuple[str, bytes]]:
                 with zipfile.ZipFile(io.BytesIO(data)) as archive:
                     yield from ((f"{path}: {name}", archive.read(name)) for name in archive.namelist())
             if path.suffix == ".html":
-                yield f"{path}: its data", embedded.opened(data.decode()).encode()
+                yield f"{path}: its data", page_data(data.decode())
             if path.suffix == ".parquet":
                 yield f"{path}: its rows", repr(pyarrow.parquet.read_table(path).to_pylist()).encode()
 

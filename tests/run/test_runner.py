@@ -13,8 +13,7 @@ import pytest
 
 import scripted
 from campaign import MANY_FILES, SWEEP
-from iosweep.causes import AGENT_ENDED
-from iosweep.errors import ExitCode, TargetError
+from iosweep.errors import AGENT_ENDED, ExitCode, TargetError
 from iosweep.node import environment, process
 from iosweep.node.facts import NodeFacts
 from iosweep.node.process import Stopped

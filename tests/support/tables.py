@@ -1,12 +1,21 @@
-"""Whether what merge and the report have written is whole."""
+"""Whether what merge and the report have written is whole, and the data of a page."""
 
+import base64
 import contextlib
 import json
+import re
+import zlib
 from collections.abc import Callable
 from pathlib import Path
 
 import pyarrow.csv
 import pyarrow.parquet
+
+
+def page_data(page: str) -> bytes:
+    """The data that a page carries for its scripts."""
+    found = re.search('id="report-data">([0-9A-Za-z+/=]*)</script>', page)
+    return zlib.decompress(base64.b64decode(found[1])) if found else b""
 
 
 def damaged(results: Path) -> list[Path]:

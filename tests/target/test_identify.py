@@ -8,7 +8,6 @@ import pytest
 from iosweep.errors import Refused
 from iosweep.node import procfs
 from iosweep.target import identify
-from iosweep.target import mounts as tables
 from iosweep.target.identify import identity, known_as, lock_name, may_be_one, same_as_claimed, same_now, volume
 from targets import as_root, mounted
 
@@ -182,7 +181,7 @@ MOUNTS = rb"""22 1 254:0 / / rw - ext4 /dev/vda rw
 
 
 def test_a_path_leads_to_the_last_mount_on_its_way() -> None:
-    table = tables.parsed(MOUNTS)
+    table = identify.parse_mounts(MOUNTS)
     for path, expected in (
         ("/", ("254:0", "/")),
         ("/tmp", ("0:30", "")),
@@ -190,17 +189,17 @@ def test_a_path_leads_to_the_last_mount_on_its_way() -> None:
         ("/tmpx", ("254:0", "/tmpx")),
         ("/mnt/a b\\\n/c", ("254:0", "/srv/a b/c")),
     ):
-        assert tables.leads_to(path, table) == expected
-    table = tables.parsed(MOUNTS + b"30 24 0:31 /u /tmp rw - tmpfs tmpfs rw\n")
-    assert tables.leads_to("/tmp/x", table) == ("0:31", "/u/x")
+        assert identify.leads_to(path, table) == expected
+    table = identify.parse_mounts(MOUNTS + b"30 24 0:31 /u /tmp rw - tmpfs tmpfs rw\n")
+    assert identify.leads_to("/tmp/x", table) == ("0:31", "/u/x")
 
 
 def test_a_private_directory_is_seen_where_the_machine_is_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tables, "_PROC", tmp_path)
+    monkeypatch.setattr(identify, "_PROC", tmp_path)
     for pid, table in (("self", MOUNTS), ("1", MOUNTS.replace(b"0:30", b"0:31"))):
         (tmp_path / pid / "ns").mkdir(parents=True)
         (tmp_path / pid / "mountinfo").write_bytes(table)
-    assert tables.private("/tmp") is None
+    assert identify.is_private("/tmp") is None
     (tmp_path / "self/ns/pid").symlink_to(procfs.FIRST_PID_NAMESPACE)
-    assert tables.private("/tmp")
-    assert tables.private("/") is False
+    assert identify.is_private("/tmp")
+    assert identify.is_private("/") is False

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from iosweep.errors import Refused
-from iosweep.target import layout
+from iosweep.target import directory as layout
 from targets import at, marked
 
 
@@ -65,9 +65,9 @@ NO_LAYOUTS = {
 
 def test_only_options_of_a_layout_are_handed_on() -> None:
     for arguments in LAYOUTS:
-        assert layout.refused(shlex.split(arguments)) is None, arguments
+        assert layout.layout_refused(shlex.split(arguments)) is None, arguments
     for arguments, wrong in NO_LAYOUTS.items():
-        assert str(layout.refused(shlex.split(arguments))).startswith(f"`{wrong}`"), arguments
+        assert str(layout.layout_refused(shlex.split(arguments))).startswith(f"`{wrong}`"), arguments
     assert [layout.unsettable(fstype) is None for fstype in ("lustre", "beegfs", "ext4", "gpfs")] == [True, True, False,
                                                                                                   False]  # fmt: skip
 

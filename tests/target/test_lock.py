@@ -18,7 +18,7 @@ import pytest
 from iosweep.errors import Busy, Unanswered, Unusable
 from iosweep.slurm import query
 from iosweep.store.store import Store
-from iosweep.target import lock, mounts
+from iosweep.target import identify, lock
 from iosweep.target.lock import Exclusion, Owner
 from locks import left
 from targets import NOBODY, as_root, everybodys
@@ -238,7 +238,7 @@ def test_a_lock_keeps_off_only_those_who_see_it(
 ) -> None:  # fmt: skip
     there = lock.identify.identify(str(tmp_path)) | {"fstype": mount.split()[4], "mount": mount}
     monkeypatch.setattr(lock.identify, "identify", lambda _: there)
-    monkeypatch.setattr(mounts, "private", lambda _: private)
+    monkeypatch.setattr(identify, "is_private", lambda _: private)
     monkeypatch.setattr(lock, "MACHINE", str(tmp_path))
     for directory in (str(tmp_path), None):
         with lock.exclude(directory, facts, MINE) as found:

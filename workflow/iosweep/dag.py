@@ -7,16 +7,17 @@ measure, it also checks that the target exists.
 from __future__ import annotations
 
 import getpass
+import hashlib
 import logging
 import os
 import re
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from iosweep import collector, sources
+from iosweep import collector
 from iosweep.config import sweep_file
 from iosweep.config.sweeps import Config
 from iosweep.errors import Busy, ConfigError, ExitCode, Obstacle, Problem, Refused, Unusable
@@ -38,16 +39,15 @@ from iosweep.tables import merged_tables
 from iosweep.target.lock import Lock, Owner, take
 from iosweep.text import human_count, printable
 
-#: Modules that make the tables and the report, with all that they import, and other files of the report. A change of
-#: them makes tables or report again, and measures nothing.
-_TABLES_CODE = ("iosweep.tables.merge",)
-_REPORT_CODE, _REPORT_FILES = ("iosweep.report.page", "iosweep.report.figure_files"), ("report/**/*",)
+#: Rooms that make neither tables nor reports, and those that make no tables. A change of the others makes tables or the
+#: report again, and measures nothing.
+_NOT_REPORT = frozenset({"__main__.py", "commands", "dag.py", "jobs", "run", "slurm", "target"})
+_NOT_TABLES = _NOT_REPORT | {"analysis", "report"}
 #: Folders of the results that rules name. Snakemake writes into them, also through links.
 RULE_FOLDERS = ("logs", "manifests", "plans")
 #: Folders of the results that runs write into, by handles. These refuse a link or a file, but only when there is
-#: something to store; a mount point would be written to.
+#: something to store.
 _STORED_FOLDERS = ("builds", "figures", "nodes", "points", "refusals", "sets")
-_MOUNT = "a mount point"
 #: In place of the hash of a tool that is not built yet: no result has it.
 _NOT_BUILT = "not built yet"
 #: Options of Snakemake with which it looks, or changes its own records, and runs no job.
@@ -419,11 +419,21 @@ def _of(
         tools=place,
         plan_damaged=plan_damaged,
         stale=frozenset(stale),
-        tables_code=sources.digest(_TABLES_CODE),
-        report_code=sources.digest(_REPORT_CODE, _REPORT_FILES),
+        tables_code=_code_digest(_NOT_TABLES),
+        report_code=_code_digest(_NOT_REPORT),
         damaged=(*store.named(), *lost),
         aside=sum(len(found) for point, found in stored.items() if point not in planned),
     )
+
+
+def _code_digest(without: Collection[str]) -> str:
+    """Hash of the files of this package, but those in some rooms."""
+    package, total = Path(__file__).parent, hashlib.sha256()
+    names = (file.relative_to(package) for file in package.rglob("*") if file.is_file())
+    for name in sorted(n for n in names if n.parts[0] not in without and "__pycache__" not in n.parts):
+        data = (package / name).read_bytes()
+        total.update(b"%b %d " % (os.fsencode(name), len(data)) + data)
+    return total.hexdigest()[:12]
 
 
 def _unwritable(file: Path, error: OSError) -> Problem:
@@ -439,14 +449,12 @@ def _obstacles(folder: Path) -> list[Problem]:
         return []
     except OSError as error:
         return [Problem(str(folder), 0, "", f"the results cannot be read: {error.strerror}")]
-    cure = {_MOUNT: "unmount it"}
     return [
         Problem(
             str(folder / name),
             0,
             "",
-            f"it is {what}, where a run writes; {cure.get(what, 'move it away')}: it has to be"
-            " a directory, or not there",
+            f"it is {what}, where a run writes; move it away: it has to be a directory, or not there",
         )
         for name, what in found.items()
     ]

@@ -13,7 +13,7 @@ from typing import TypeVar
 import msgspec
 
 from iosweep import histogram
-from iosweep.files.fields import Part
+from iosweep.files.documents import Part
 from iosweep.histogram import Histogram
 from iosweep.node.facts import NodeFacts
 from iosweep.series import Series

@@ -124,7 +124,7 @@ def _run(arguments: argparse.Namespace) -> int:
 
 def _log(arguments: argparse.Namespace) -> contextlib.AbstractContextManager[None]:
     """The log of a rule's command: a copy of what it prints. `measure` writes its own."""
-    from iosweep.files.logged import logged
+    from iosweep.files.safe_paths import logged
 
     log: Path | None = getattr(arguments, "log", None)
     return logged(log, log.parent.parent) if log else contextlib.nullcontext()

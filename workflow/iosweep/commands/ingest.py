@@ -16,7 +16,7 @@ from iosweep.commands.tables import make_tables_of
 from iosweep.commands.terminal import prose, say
 from iosweep.errors import Busy, CommandError, Refused
 from iosweep.files import safe_paths
-from iosweep.files.fields import NAME
+from iosweep.files.documents import NAME
 from iosweep.store import ingested
 from iosweep.store.ingested import Ingested, IngestedFacts
 from iosweep.store.store import Store

@@ -11,7 +11,7 @@ from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
 from iosweep.errors import AllocationError, ExitCode, MeasuredElsewhere, Refused
-from iosweep.files.logged import ENDED, opened
+from iosweep.files.safe_paths import ENDED, open_log
 from iosweep.node.process import Stopped
 from iosweep.plan.launchers import launchers
 from iosweep.plan.model import read_plan
@@ -47,7 +47,7 @@ def run(arguments: Namespace) -> int:
     sys.stderr = DetachedStream(sys.stderr or io.StringIO())  # it may be closed (`2>&-`)
     works_for = [os.getppid(), *([arguments.works_for] if arguments.works_for else [])]
     try:
-        with opened(arguments.own_log, results) as log:
+        with open_log(arguments.own_log, results) as log:
             allocation.measure(
                 Request(
                     made,
@@ -83,7 +83,7 @@ def run(arguments: Namespace) -> int:
     line = printable(f"{ENDED}{why}")
     print(line, file=sys.stderr)
     if _are_ours(results):
-        with contextlib.suppress(OSError), opened(arguments.own_log, results) as log:
+        with contextlib.suppress(OSError), open_log(arguments.own_log, results) as log:
             print(line, file=log)
     return code
 

@@ -23,7 +23,7 @@ from rich.text import Text
 
 from iosweep.commands import campaigns
 from iosweep.commands.terminal import facts, safe_console, to_json, working
-from iosweep.files import documents, logged
+from iosweep.files import documents, safe_paths
 from iosweep.files.documents import Damaged, cure
 from iosweep.hostlist import hosts
 from iosweep.jobs.at_work import Queue, why
@@ -361,7 +361,7 @@ class WatchedCampaign:
         file = self._store.path / "logs" / f"{allocation.name}.log"
         self._store.damaged.pop(str(file), None)
         try:
-            return logged.why_ended(self._store.path, f"logs/{file.name}")
+            return safe_paths.why_ended(self._store.path, f"logs/{file.name}")
         except FileNotFoundError:
             return None
         except OSError as error:

@@ -15,7 +15,7 @@ from msgspec import Meta
 from iosweep.config import selectors
 from iosweep.config.selectors import Selector, SelectorError, Subject, matches
 from iosweep.errors import ConfigError, Problem
-from iosweep.files.fields import Part
+from iosweep.files.documents import Part
 from iosweep.text import did_you_mean, shortened
 
 if TYPE_CHECKING:

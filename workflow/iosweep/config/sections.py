@@ -19,7 +19,7 @@ from pydantic import (
 
 from iosweep import text, units
 from iosweep.node import cpus, environment
-from iosweep.target import layout
+from iosweep.target.directory import layout_refused
 from iosweep.tools.reading import SHORTEST_STEADY_S
 
 #: The phase time of phases that a volume bounds.
@@ -97,7 +97,7 @@ def _layout(value: object) -> list[str] | None:
         return None
     if isinstance(value, list) and value and all(isinstance(v, str) and v for v in value):
         arguments = [str(v) for v in value]
-        if wrong := layout.refused(arguments):
+        if wrong := layout_refused(arguments):
             raise ValueError(f"not a layout: {wrong}")
         return arguments
     raise ValueError(

@@ -14,7 +14,7 @@ from typing import Literal, NamedTuple
 
 from msgspec import structs
 
-from iosweep.files.fields import Integer, Name, Part
+from iosweep.files.documents import Integer, Name, Part
 from iosweep.text import did_you_mean, shortened, some
 from iosweep.tools import Option, Phase, phases, tools
 from iosweep.tools.axes import NODES

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal
 
 from iosweep.config.criteria import Criterion
 from iosweep.errors import Problem
-from iosweep.files.fields import Count, Part, Share, Some
+from iosweep.files.documents import Count, Part, Share, Some
 from iosweep.tools import Value
 
 if TYPE_CHECKING:  # jobs and merge work from the plan alone, and start sooner without the models

@@ -11,12 +11,16 @@ import contextlib
 import errno
 import os
 import re
+import shutil
 import stat
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO, TextIO
+from typing import Any, BinaryIO, TextIO
+
+from iosweep.text import printable
 
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 #: What `Folder.replaced` calls a file until it has its name.
@@ -24,12 +28,9 @@ TEMPORARY = re.compile(r"\.(?P<name>.+)\.(?P<writer>[1-9][0-9]*)\.tmp", re.DOTAL
 _KINDS = {
     stat.S_IFLNK: "a symbolic link, which is not followed",
     stat.S_IFDIR: "a directory, not a file",
-    stat.S_IFIFO: "a pipe, not a file",
-    stat.S_IFSOCK: "a socket, not a file",
-    stat.S_IFCHR: "a device, not a file",
-    stat.S_IFBLK: "a device, not a file",
+    stat.S_IFREG: "a file, not a directory",
 }
-_MOUNTED = "a mount point, which is left alone"
+_OTHER_KIND = "a pipe, socket or device, not a file"
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,17 +53,11 @@ class Folder:
             return None
 
     def obstacle(self, name: str) -> str | None:
-        """What is in place of a directory on this mount, as `a symbolic link`; None where there is one, or nothing."""
+        """What is in place of a directory, as `a symbolic link`; None where there is one, or nothing."""
         status = self.status(name)
-        if status is None:
+        if status is None or stat.S_ISDIR(status.st_mode):
             return None
-        if not stat.S_ISDIR(status.st_mode):
-            return _KINDS.get(stat.S_IFMT(status.st_mode), "a file").partition(",")[0]
-        handle = os.open(name, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=self.handle)
-        try:
-            return "a mount point" if _mount(handle) != _mount(self.handle) else None
-        finally:
-            os.close(handle)
+        return _KINDS.get(stat.S_IFMT(status.st_mode), _OTHER_KIND).partition(",")[0]
 
     def size(self, name: str) -> int | None:
         """The size of a regular file; None where there is none."""
@@ -84,17 +79,16 @@ class Folder:
             raise self._in_the_way(name, error) from None
         if (kind := stat.S_IFMT(os.fstat(handle).st_mode)) != stat.S_IFREG:
             os.close(handle)
-            raise OSError(errno.EINVAL, _KINDS.get(kind, "not a file"), path)
+            raise OSError(errno.EINVAL, _KINDS.get(kind, _OTHER_KIND), path)
         return handle
 
     def read(self, name: str, most: int | None = None) -> bytes:
         """A whole file. With `most`, a larger one raises OSError (EFBIG) before it is read."""
         with os.fdopen(self.open(name), "rb") as file:
             size = os.fstat(file.fileno()).st_size
-            data = b"" if most is not None and size > most else file.read() if most is None else file.read(most + 1)
-        if most is not None and max(size, len(data)) > most:
-            raise OSError(errno.EFBIG, f"{size:,} bytes, and at most {most:,} are read", str(self.path / name))
-        return data
+            if most is not None and size > most:
+                raise OSError(errno.EFBIG, f"{size:,} bytes, and at most {most:,} are read", str(self.path / name))
+            return file.read()
 
     def write(self, name: str, data: bytes) -> None:
         """Write a file whole: temporary name, sync, rename, sync of the directory."""
@@ -102,10 +96,10 @@ class Folder:
             file.write(data)
 
     @contextmanager
-    def replaced(self, name: str, synced: bool = True) -> Iterator[BinaryIO]:
+    def replaced(self, name: str) -> Iterator[BinaryIO]:
         """A new file that is synced and takes its name at the end of the block, or disappears if that raises.
 
-        A link of this name is replaced and not followed. synced: otherwise a crash of the machine may lose it.
+        A link of this name is replaced and not followed.
         """
         temporary = f".{name}.{os.getpid()}.tmp"
         self.remove(temporary)  # of a killed process with our number
@@ -116,8 +110,7 @@ class Folder:
             ):
                 yield file
                 file.flush()
-                if synced:
-                    os.fsync(file.fileno())
+                os.fsync(file.fileno())
             try:
                 os.replace(temporary, name, src_dir_fd=self.handle, dst_dir_fd=self.handle)
             except OSError as error:
@@ -126,8 +119,7 @@ class Folder:
             with contextlib.suppress(OSError):
                 os.unlink(temporary, dir_fd=self.handle)
             raise
-        if synced:
-            os.fsync(self.handle)
+        os.fsync(self.handle)
 
     def append(self, name: str) -> TextIO:
         """A text file to add to."""
@@ -145,75 +137,35 @@ class Folder:
             os.unlink(self._entry(name), dir_fd=self.handle)
 
     def remove_tree(self, name: str) -> None:
-        """Remove an entry with all that is below it. Mount points are left alone, which raises OSError (EBUSY).
-
-        Folders are moved up before they are emptied, so that any depth takes two handles.
-        """
+        """Remove an entry with all that is below it, if it is there. Links are removed themselves."""
         status = self.status(name)
         if status is None or not stat.S_ISDIR(status.st_mode):
             self.remove(name)
-            return
-        with self.folder(name, same_mount=True) as top:
-            number = 0
-            while names := top.names():
-                for entry in names:
-                    below = top.status(entry)
-                    if below is None or not stat.S_ISDIR(below.st_mode):
-                        top.remove(entry)
-                        continue
-                    with top.folder(entry, same_mount=True) as inner:
-                        for each in inner.names():
-                            found = inner.status(each)
-                            if found is None or not stat.S_ISDIR(found.st_mode):
-                                inner.remove(each)
-                                continue
-                            with inner.folder(each, same_mount=True):  # a closed folder cannot be moved
-                                while top.status(f".{number}"):
-                                    number += 1
-                                os.rename(each, f".{number}", src_dir_fd=inner.handle, dst_dir_fd=top.handle)
-                    os.rmdir(entry, dir_fd=top.handle)
-        os.rmdir(name, dir_fd=self.handle)
+        else:
+            shutil.rmtree(name, dir_fd=self.handle)
 
     @contextmanager
-    def folder(self, name: str, make: bool = False, same_mount: bool = False) -> Iterator[Folder]:
-        """A directory in it. make: if it is not there. same_mount: raises OSError (EBUSY) at a mount point; and a
-        directory of ours that was closed to us is opened."""
-        found = self._folder(name, make, same_mount)
+    def folder(self, name: str, make: bool = False) -> Iterator[Folder]:
+        """A directory in it. make: if it is not there."""
+        found = self._folder(name, make)
         try:
             yield found
         finally:
             os.close(found.handle)
 
-    def _folder(self, name: str, make: bool, same_mount: bool) -> Folder:
+    def _folder(self, name: str, make: bool) -> Folder:
         path = self.path / name
         try:
-            handle = self._open_folder(name, make)
-        except PermissionError:
-            if not same_mount:
-                raise
-            self._permit(name)
-            handle = self._open_folder(name, make=False)
-        if same_mount:
-            if _mount(handle) != _mount(self.handle):
-                os.close(handle)
-                raise OSError(errno.EBUSY, _MOUNTED, str(path))
-            if os.fstat(handle).st_mode & stat.S_IRWXU != stat.S_IRWXU:
-                with contextlib.suppress(PermissionError):
-                    os.fchmod(handle, stat.S_IRWXU)
-        return Folder(handle, path)
-
-    def _open_folder(self, name: str, make: bool) -> int:
-        try:
-            return os.open(self._entry(name), _DIRECTORY | os.O_NOFOLLOW, dir_fd=self.handle)
+            return Folder(os.open(self._entry(name), _DIRECTORY | os.O_NOFOLLOW, dir_fd=self.handle), path)
         except FileNotFoundError:
             if not make:
-                raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(self.path / name)) from None
+                raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(path)) from None
         except OSError as error:
             raise self._in_the_way(name, error, folder=True) from None
         with contextlib.suppress(FileExistsError):
             os.mkdir(name, 0o775, dir_fd=self.handle)
             os.fsync(self.handle)  # the name of a new one must survive a power failure, as its files do
-        return self._open_folder(name, make=False)
+        return self._folder(name, make=False)
 
     def _entry(self, name: str) -> str:
         """The name, if a file can have it. A document may name any."""
@@ -222,25 +174,13 @@ class Folder:
                 return name
         raise OSError(errno.EINVAL, "no file can have this name", str(self.path / name))
 
-    def _permit(self, name: str) -> None:
-        """Open a directory to ourselves. By a handle that needs no permission, for a link's aim must not be changed."""
-        handle = os.open(name, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=self.handle)
-        try:
-            Path(f"/proc/self/fd/{handle}").chmod(stat.S_IRWXU)
-        finally:
-            os.close(handle)
-
     def _in_the_way(self, name: str, error: OSError, folder: bool = False) -> OSError:
         """The error with its path, and with what is there where that is the reason."""
         why = error.strerror or str(error)
-        if error.errno == errno.EBUSY:  # only a mount keeps an entry from being replaced
-            return type(error)(error.errno, _MOUNTED, str(self.path / name))
         status = self.status(name) if error.errno in WRONG_KIND else None
-        kind = stat.S_IFMT(status.st_mode) if status else 0
-        if kind == stat.S_IFREG and folder:
-            why = "a file, not a directory"
-        elif kind != stat.S_IFDIR or not folder:
-            why = _KINDS.get(kind, why)
+        kind = stat.S_IFMT(status.st_mode) if status else None
+        if kind is not None and kind != (stat.S_IFDIR if folder else stat.S_IFREG):
+            why = _KINDS.get(kind, _OTHER_KIND)
         return type(error)(error.errno, why, str(self.path / name))
 
 
@@ -263,14 +203,12 @@ def remedy(error: OSError) -> str:
     """What to do so that a file can be read or written, as `make room`; empty if that is not known."""
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         return "make room"
-    if error.errno == errno.EBUSY:
-        return "unmount it"
     return "move it away" if error.errno in (*WRONG_KIND, errno.EINVAL) else ""
 
 
 @contextmanager
-def folder(root: Path, below: str | Path = "", make: bool = False, same_mount: bool = False) -> Iterator[Folder]:
-    """A directory below `root`. make: with those above it. same_mount: raises OSError where it is on another mount."""
+def folder(root: Path, below: str | Path = "", make: bool = False) -> Iterator[Folder]:
+    """A directory below `root`. make: with those above it."""
     parts = Path(below).parts
     if ".." in parts or Path(below).is_absolute():
         raise ValueError(f"`{below}` is not below {root}")
@@ -281,7 +219,7 @@ def folder(root: Path, below: str | Path = "", make: bool = False, same_mount: b
         for name in parts:
             above = found
             try:
-                found = above._folder(name, make, same_mount)
+                found = above._folder(name, make)
             finally:
                 if found is not above:
                     os.close(above.handle)
@@ -305,13 +243,6 @@ def read(root: Path, name: str | Path, most: int | None = None) -> bytes:
     """A whole file below `root`, see Folder.read."""
     with folder(root, Path(name).parent) as place:
         return place.read(Path(name).name, most)
-
-
-def end(root: Path, name: str | Path, most: int) -> bytes:
-    """The last `most` bytes of a file below `root`."""
-    with folder(root, Path(name).parent) as place, os.fdopen(place.open(Path(name).name), "rb") as file:
-        file.seek(max(0, os.fstat(file.fileno()).st_size - most))
-        return file.read(most)
 
 
 def write(root: Path, name: str | Path, data: bytes) -> None:
@@ -344,7 +275,62 @@ def _make(directory: Path) -> None:
             os.close(handle)
 
 
-def _mount(handle: int) -> bytes:
-    """The mount that an open file is on. A bind mount has the device number of its source, so that tells nothing."""
-    lines = Path(f"/proc/self/fdinfo/{handle}").read_bytes().splitlines()
-    return next(line for line in lines if line.startswith(b"mnt_id:"))
+# Logs of commands
+
+#: The beginning of the last line of a log whose command ended before all was done: the reason follows.
+ENDED = "iosweep: "
+#: Bytes that are read of a log: its last line is in them.
+_LAST_BYTES = 2000
+
+
+def why_ended(results: Path, log: str) -> str:
+    """The reason with which a command ended early, by the last line of its log; empty if that is another line: a
+    result, a note. Raises OSError."""
+    line = last_line(results, log)
+    return printable(line.removeprefix(ENDED)) if line.startswith(ENDED) else ""
+
+
+def last_line(root: Path, log: str) -> str:
+    """The last line of a log that is not blank. Raises OSError."""
+    with folder(root, Path(log).parent) as place, os.fdopen(place.open(Path(log).name), "rb") as file:
+        file.seek(max(0, os.fstat(file.fileno()).st_size - _LAST_BYTES))
+        return file.read(_LAST_BYTES).decode("utf-8", "replace").strip().rpartition("\n")[2]
+
+
+def open_log(log: Path, results: Path) -> TextIO:
+    """A log to add to. Below the results no symbolic link is followed. Raises OSError."""
+    if log.is_relative_to(results):
+        return append(results, log.relative_to(results))
+    return append(log.parent, log.name)
+
+
+@contextmanager
+def logged(log: Path, results: Path) -> Iterator[None]:
+    """Write what is printed to a new log as well. A link or a pipe in its place is replaced."""
+    if log.is_relative_to(results):
+        remove(results, log.relative_to(results))
+    file = open_log(log, results)
+    before = sys.stdout, sys.stderr
+    sys.stdout, sys.stderr = (_Both(stream, file) for stream in before)
+    try:
+        yield
+    finally:
+        sys.stdout, sys.stderr = before
+        with contextlib.suppress(OSError):  # a full disk
+            file.close()
+
+
+class _Both:
+    """A stream whose text also goes to a file."""
+
+    def __init__(self, stream: TextIO, file: TextIO):
+        self._stream, self._file = stream, file
+
+    def write(self, text: str) -> int:
+        with contextlib.suppress(OSError):  # a full disk must not hide what is said
+            self._file.write(text)
+            self._file.flush()
+        return self._stream.write(text)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)

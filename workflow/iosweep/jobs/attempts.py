@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from iosweep.errors import ConfigError
-from iosweep.files import logged
+from iosweep.files import safe_paths
 from iosweep.jobs import submission
 from iosweep.jobs.profile import Profile
 from iosweep.store.campaign_documents import Refusal
@@ -169,7 +169,7 @@ class Attempts:
 
 def _last_line(log: Path) -> str:
     with contextlib.suppress(OSError):
-        if line := logged.last_line(log.parent, log.name):
+        if line := safe_paths.last_line(log.parent, log.name):
             return line
     return f"see {log}"
 

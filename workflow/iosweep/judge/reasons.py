@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-from iosweep import causes
+from iosweep.errors import names_cause
 
 #: Separates the reasons of a row; tools' messages that contain it are changed.
 REASONS = " | "
@@ -79,7 +79,7 @@ def without_processes(text: str) -> str:
 
 def rank(reason: str) -> int:
     """Sort key of a reason: 0 if the operating system named its cause, 1 if it has consequences, else 2."""
-    return 0 if causes.named(reason) else 1 if FOLLOWS in reason else 2
+    return 0 if names_cause(reason) else 1 if FOLLOWS in reason else 2
 
 
 def _text(alike: Sequence[str]) -> str:

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from msgspec import structs
 
-from iosweep.files.fields import Count, Number, Part, Seconds
+from iosweep.files.documents import Count, Number, Part, Seconds
 from iosweep.node import fs_types
 from iosweep.node.procfs import entries, text
 

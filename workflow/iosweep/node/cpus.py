@@ -20,7 +20,7 @@ from pathlib import Path
 import msgspec
 
 from iosweep.errors import Unanswered
-from iosweep.files.fields import Part
+from iosweep.files.documents import Part
 from iosweep.node.environment import without_token
 from iosweep.node.procfs import text
 from iosweep.text import printable, shortened, some

@@ -15,8 +15,7 @@ from typing import TypedDict
 import msgspec
 from msgspec import structs
 
-from iosweep.files.documents import Document
-from iosweep.files.fields import Count, Integer, Number, Part
+from iosweep.files.documents import Count, Document, Integer, Number, Part
 from iosweep.node.cpus import Reserved, ReservedSource, Topology, find, listed, parse, parsed
 from iosweep.node.procfs import entries, field, number, value
 from iosweep.text import printable

@@ -24,7 +24,7 @@ from typing import NamedTuple
 
 from msgspec import structs
 
-from iosweep.files.fields import Count, Number, Part, Seconds
+from iosweep.files.documents import Count, Number, Part, Seconds
 from iosweep.node import fs_types, procfs
 from iosweep.node.cpus import NO_CPUS, CpuSet, listed, parsed
 from iosweep.node.facts import NodeFacts

@@ -16,7 +16,7 @@ from typing import Literal, TypeVar
 from msgspec import structs
 
 from iosweep.errors import Conflict
-from iosweep.files.fields import Count, Part
+from iosweep.files.documents import Count, Part
 from iosweep.hostlist import alike
 from iosweep.hostlist import hosts as named_hosts
 from iosweep.node.cpus import NO_CPUS, CpuSet, Overlap, Topology, listed, named, overlap, parse

@@ -18,7 +18,7 @@ from typing import Annotated
 
 import msgspec
 
-from iosweep.files.fields import Count, Part, Seconds
+from iosweep.files.documents import Count, Part, Seconds
 from iosweep.node import procfs
 from iosweep.node.cpus import NO_CPUS, CpuSet, listed
 from iosweep.node.procfs import with_descendants

@@ -15,7 +15,7 @@ from msgspec import structs
 
 from iosweep.config.sweeps import Config, Repetitions, Sweep
 from iosweep.errors import ConfigError, Problem
-from iosweep.files.fields import MOST_REPETITIONS
+from iosweep.files.documents import MOST_REPETITIONS
 from iosweep.node.pinning import CpuSettings
 from iosweep.plan.forecast import over_limits
 from iosweep.plan.headline_groups import criteria_problems

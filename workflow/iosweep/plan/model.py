@@ -19,7 +19,7 @@ from msgspec import Meta
 from iosweep.config.criteria import Criterion
 from iosweep.config.sweeps import Repetitions
 from iosweep.files import documents, safe_paths
-from iosweep.files.fields import Count, Deadline, Integer, Name, Number, Part, PathText, Seconds, Share, Some
+from iosweep.files.documents import Count, Deadline, Integer, Name, Number, Part, PathText, Seconds, Share, Some
 from iosweep.node.pinning import CpuSettings
 from iosweep.tools import FileSet, Phase, Step, Value, tools
 from iosweep.tools.reading import SHORTEST_STEADY_S

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from iosweep.files.fields import Part
+from iosweep.files.documents import Part
 from iosweep.tools import tools
 
 if TYPE_CHECKING:  # who reads tables needs the forms alone

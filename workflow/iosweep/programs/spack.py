@@ -24,8 +24,7 @@ from iosweep.config.sweeps import Config
 from iosweep.config.yaml_lines import load
 from iosweep.errors import BuildError, ConfigError, Obstacle, Problem, Unusable
 from iosweep.files import documents, safe_paths
-from iosweep.files.documents import Damaged, Document
-from iosweep.files.fields import Part
+from iosweep.files.documents import Damaged, Document, Part
 from iosweep.node import process
 from iosweep.plan import launchers
 from iosweep.programs import builds

@@ -37,7 +37,7 @@ def export(results: Path) -> list[Path]:
     written. Raises FileNotFoundError when merge has not written to `results`, Damaged.
     """
     campaign = load(results)
-    with safe_paths.folder(results, merged_tables.FIGURES, make=True, same_mount=True) as folder:
+    with safe_paths.folder(results, merged_tables.FIGURES, make=True) as folder:
         made = _export(campaign, folder)
         for name in _made_before(folder) - {*made}:
             folder.remove(name)

@@ -20,7 +20,7 @@ from iosweep.plan.model import Plan
 from iosweep.store.campaign_documents import ClaimedTarget
 from iosweep.store.record import Target
 from iosweep.store.store import Store
-from iosweep.target import directory, identify, layout, removal, space, trees
+from iosweep.target import directory, identify, removal, space, trees
 from iosweep.target.agent import Agent
 from iosweep.target.directory import Place
 from iosweep.target.removal import Removed
@@ -69,7 +69,7 @@ class CampaignDirectory:
                 f"this campaign has left {mine.directory} on another target; `iosweep clean {self._campaign} --yes`"
                 " removes it, or take another campaign name"
             )
-        if unsettable := self._target.layout and layout.unsettable(fstype):
+        if unsettable := self._target.layout and directory.unsettable(fstype):
             raise Refused(str(unsettable))
         there = mine if mine and self._agent.call(directory.ours, self.path, mine.uuid) else None
         if there:
@@ -104,11 +104,11 @@ class CampaignDirectory:
                 tidied=False,
             ),
         )
-        if layout.has_trash(volume):
-            self._agent.call(layout.keep_nothing, self.place)  # where it fails, `_too_much` says what became of space
+        if directory.has_trash(volume):
+            self._agent.call(directory.keep_nothing, self.place)
         if self._target.layout:
-            self._agent.call(layout.set_layout, self.place, fstype, list(self._target.layout))
-        self.layout = self._agent.call(layout.read_layout, self.place, fstype)
+            self._agent.call(directory.set_layout, self.place, fstype, list(self._target.layout))
+        self.layout = self._agent.call(directory.read_layout, self.place, fstype)
         self.remove(FRESH)  # files of an interrupted repetition
 
     def _owner(self) -> dict[str, object]:

@@ -21,10 +21,9 @@ from iosweep.run.campaign_directory import CampaignDirectory
 from iosweep.store.campaign_documents import DataSet
 from iosweep.store.record import Files
 from iosweep.store.store import Store
-from iosweep.target import contents, trees
+from iosweep.target import trees
 from iosweep.target.agent import Agent
-from iosweep.target.contents import Sample
-from iosweep.target.trees import Examined, Look
+from iosweep.target.trees import Examined, Look, Sample
 from iosweep.text import human_count
 from iosweep.tools import FileSet, Step, Streams, Tool, tools
 from iosweep.tools.logs import cause_in
@@ -221,7 +220,7 @@ class DataSets:
     def _samples(self, groups: list[list[str]], transfer: int, from_begin: bool) -> list[tuple[Sample | None, str]]:
         """For each group of directories what `sample` returns."""
         try:
-            found = self._agent.call(contents.sample, self._directory.place, groups, transfer, from_begin)
+            found = self._agent.call(trees.sample, self._directory.place, groups, transfer, from_begin)
         except TargetError as error:
             return [(None, f"blocks of the files could not be read: {error.strerror}")] * len(groups)
         return [

@@ -6,8 +6,8 @@ import errno
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from iosweep import causes
 from iosweep.errors import (
+    SERVER_ERRORS,
     AllocationError,
     Busy,
     Conflict,
@@ -18,6 +18,7 @@ from iosweep.errors import (
     TargetHangs,
     Unanswered,
     Unusable,
+    cause_of_number,
 )
 from iosweep.slurm import query
 
@@ -35,7 +36,7 @@ def ending(job: query.Job | None) -> Iterator[None]:
         raise AllocationError(ExitCode.HANGS, f"{where}{error}", nodes=error.nodes or first) from None
     except TargetError as error:
         where = f"on {first[0]}: " if first and not error.node else ""
-        nodes = ((error.node,) if error.node else first) if error.errno in causes.SERVER_ERRORS else ()
+        nodes = ((error.node,) if error.node else first) if error.errno in SERVER_ERRORS else ()
         raise AllocationError(ExitCode.REFUSED, f"{where}{target_error(error)}", nodes=nodes) from None
     except Unanswered as error:
         raise AllocationError(ExitCode.REFUSED, str(error)) from None
@@ -51,7 +52,7 @@ def ending(job: query.Job | None) -> Iterator[None]:
 
 def target_error(error: TargetError) -> str:
     """A sentence on an error of the target: what its number means, then the system's words."""
-    known = causes.of_number(error.errno)
+    known = cause_of_number(error.errno)
     return f"{known.text}: {error.strerror}" if known else str(error.strerror)
 
 

@@ -39,7 +39,7 @@ from iosweep.node.process import MOST_BYTES
 from iosweep.node.ranks import Wanted
 from iosweep.programs.path import absent, hash_of
 from iosweep.slurm import broadcast, fan_out
-from iosweep.target import directory, identify, lock, mounts, protocol
+from iosweep.target import directory, identify, lock, protocol
 
 #: Time limit for a tool's server to listen.
 _SERVER_S = 10.0
@@ -103,7 +103,7 @@ def watch(watching: Watching) -> None:
         return [pid for pid in procfs.pids() if pid not in there and procfs.is_of_job(pid)]
 
     around, job = replace(_around, bound=tuple(watching.bound)), Job.from_now(watching.runner)
-    _watch = Watch(around, mounts.of_mount(around.mount, around.fstype), job, watching.wanted, new)
+    _watch = Watch(around, identify.counters_of(around.mount, around.fstype), job, watching.wanted, new)
 
 
 def seen(silent_s: float) -> Watched:

@@ -10,8 +10,7 @@ from pathlib import Path
 from msgspec import structs
 
 import iosweep
-from iosweep.causes import Cause, cause
-from iosweep.errors import AllocationError, ExitCode, LeftBehind, Refused, TargetError, TargetHangs
+from iosweep.errors import AllocationError, Cause, ExitCode, LeftBehind, Refused, TargetError, TargetHangs, cause
 from iosweep.judge import judging
 from iosweep.judge.checks import CHECKS
 from iosweep.node import environment, pinning

@@ -29,7 +29,7 @@ from iosweep.run.remote import RemoteAgents, Silent
 from iosweep.run.request import Setup
 from iosweep.run.work import Done
 from iosweep.target import directory as campaign_directory
-from iosweep.target import identify, layout, space, trees
+from iosweep.target import identify, space, trees
 from iosweep.target.agent import Agent
 from iosweep.target.directory import Place
 from iosweep.tools import tools
@@ -137,7 +137,7 @@ def fits(made: Plan, cost: Forecast, measures_here: bool = True) -> Line:
     obstacle = space.too_much(room["space"], present, cost.peak_bytes, cost.inodes, asdict(made.limits))
     obstacle = obstacle or space.over_quota(room["quotas"], max(0, cost.peak_bytes - present), cost.inodes)
     if made.target.layout:
-        obstacle = layout.unsettable(room["file_system"]["fstype"]) or obstacle
+        obstacle = campaign_directory.unsettable(room["file_system"]["fstype"]) or obstacle
     if obstacle:
         return wrong(check, f"does not fit {target}: {obstacle.what}", obstacle.remedy)
     return ok(check, f"fits ({human_size(room['space']['free_bytes'])} free)")

@@ -6,8 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from iosweep.files.documents import Document
-from iosweep.files.fields import Count, Deadline, Integer, Name, Number, Part, PathText, Seconds
+from iosweep.files.documents import Count, Deadline, Document, Integer, Name, Number, Part, PathText, Seconds
 from iosweep.node.counters import Counted
 from iosweep.node.facts import NodeFacts
 from iosweep.node.pinning import CpuSettings

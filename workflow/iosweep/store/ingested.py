@@ -15,8 +15,7 @@ from pathlib import Path
 from typing import Literal
 
 from iosweep.files import documents, safe_paths
-from iosweep.files.documents import Damaged, Document
-from iosweep.files.fields import Count, Moment, Name, Number, Part, Sha256
+from iosweep.files.documents import Count, Damaged, Document, Moment, Name, Number, Part, Sha256
 from iosweep.text import human_count, percent_change
 
 INGESTED, RAW = "ingested.json", "ingested.zip"

@@ -6,12 +6,11 @@ from typing import Annotated
 
 from msgspec import Meta, field
 
-from iosweep.files.documents import Document
-from iosweep.files.fields import Count, Integer, Moment, Name, Number, Part, Seconds, TryNumber
+from iosweep.files.documents import Count, Document, Integer, Moment, Name, Number, Part, Seconds, TryNumber
 from iosweep.node.counters import Counted, Moved
 from iosweep.node.load import Load
 from iosweep.node.pinning import CpuRecord
-from iosweep.target.contents import Sample
+from iosweep.target.trees import Sample
 
 
 class Archive(Part, frozen=True):

@@ -26,7 +26,7 @@ from typing import TypeVar
 from msgspec import structs
 
 from iosweep.errors import Refused
-from iosweep.files import documents, fields, safe_paths
+from iosweep.files import documents, safe_paths
 from iosweep.files.documents import Damaged, Document
 from iosweep.plan.model import Plan
 from iosweep.store import ingested
@@ -161,8 +161,8 @@ class Store:
                     place.remove(left)
             tries = (match for match in map(_ANY_TRY.match, names) if match)
             attempt = 1 + max((int(m[2]) for m in tries if int(m[1]) == repetition), default=0)
-            if attempt > fields.MOST_TRIES:
-                last = self._file(point, file_name(repetition, fields.MOST_TRIES, "*"))
+            if attempt > documents.MOST_TRIES:
+                last = self._file(point, file_name(repetition, documents.MOST_TRIES, "*"))
                 raise OSError(errno.EFBIG, "no higher number is left for another try; remove that file", last)
             name = file_name(repetition, attempt, "zip")
             stored = Archive(name, hashlib.sha256(archive).hexdigest(), len(archive))

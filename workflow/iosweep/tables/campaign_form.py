@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec import field
 
-from iosweep.files.fields import Count, Integer, Moment, Part
+from iosweep.files.documents import Count, Integer, Moment, Part
 from iosweep.plan.model import ConfigurationFile, PlanFacts
 from iosweep.store.campaign_documents import Build
 from iosweep.store.ingested import IngestedFacts

@@ -31,13 +31,12 @@ from typing import ParamSpec, TypeVar
 import msgspec
 from msgspec import structs
 
-from iosweep.causes import AGENT_ENDED
-from iosweep.errors import Refused, TargetError, TargetHangs
+from iosweep.errors import AGENT_ENDED, Refused, TargetError, TargetHangs
 from iosweep.node import process, procfs
 from iosweep.node.load import Around
 from iosweep.node.monitor import Watch
 from iosweep.node.ranks import Wanted
-from iosweep.target import contents, directory, identify, layout, mounts, protocol, removal, space, trees
+from iosweep.target import directory, identify, protocol, removal, space, trees
 from iosweep.target.directory import Place
 from iosweep.target.protocol import Answer
 
@@ -286,7 +285,7 @@ def execute(
     connection."""
     watch, silent_s = None, 0.0
     if around:
-        of_target = mounts.of_mount(around.mount, around.fstype)
+        of_target = identify.counters_of(around.mount, around.fstype)
         watch = Watch(around, of_target, wanted=wanted, among=lambda: procfs.below(str(os.getpid())))
     try:
         done = process.run(argv, timeout_s, directory, stdout, stderr, asker, cpus, token)
@@ -311,10 +310,10 @@ OPERATIONS = protocol.by_name(
             trees.count,
             trees.examine,
             trees.cut,
-            contents.sample,
+            trees.sample,
         ),
         *(removal.remove, removal.remove_all),
-        *(layout.set_layout, layout.read_layout, layout.keep_nothing, process.keep_to, execute),
+        *(directory.set_layout, directory.read_layout, directory.keep_nothing, process.keep_to, execute),
     ]
 )
 

@@ -31,7 +31,7 @@ from typing import TypedDict
 from iosweep.errors import Busy, Unanswered, Unusable
 from iosweep.node import fs_types, procfs
 from iosweep.slurm import query
-from iosweep.target import identify, mounts
+from iosweep.target import identify
 from iosweep.text import printable
 from iosweep.units import local_time
 
@@ -293,7 +293,7 @@ def _unreached(place: Path, machine: bool, local: bool) -> str | None:
     if apart and not local:
         remedy = "; set target.lock to a directory that all nodes see" if machine else ""
         return f"exclusion not checked: only campaigns on this machine are kept off, {shown} is on {apart}{remedy}"
-    if apart and mounts.private(str(place)) is not False:
+    if apart and identify.is_private(str(place)) is not False:
         return f"exclusion not checked: others on this machine may see another directory at {shown} (a container)"
     return None
 

@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from iosweep.errors import Unanswered
-from iosweep.files import logged
+from iosweep.files import safe_paths
 from iosweep.findings import Line, unchecked, wrong
 from iosweep.hostlist import hosts
 from iosweep.jobs import pending, submission
@@ -80,7 +80,7 @@ def _wait(number: str, place: Path, wait_s: float) -> list[Line]:
 
 def _last_words(log: Path) -> str:
     try:
-        return logged.last_line(log.parent, log.name) or "it printed nothing"
+        return safe_paths.last_line(log.parent, log.name) or "it printed nothing"
     except OSError:
         return "its output is not here"
 

@@ -7,7 +7,7 @@ import math
 from msgspec import structs
 
 from iosweep.judge.checks.finding import NOT_APPLICABLE, Finding, Seen, failed, passed, unchecked
-from iosweep.target.contents import Sample, first_bytes
+from iosweep.target.trees import Sample, first_bytes
 from iosweep.text import human_count
 from iosweep.units import human_size
 

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import signal
 
-from iosweep.causes import Cause, cause, of_several_servers
+from iosweep.errors import Cause, cause
 from iosweep.judge.checks.finding import NO_OUTPUT, NOT_APPLICABLE, REASON_LENGTH, Finding, Seen, failed, passed
 from iosweep.judge.reasons import REASONS
-from iosweep.node import fs_types
 from iosweep.node.process import MOST_BYTES
 from iosweep.text import printable, some
 from iosweep.tools import Parsed
@@ -35,8 +34,6 @@ def exit_status(s: Seen) -> Finding:
     if run.exit_code:
         printed = [run.stderr, *(s.parsed.evidence.errors or ()), *s.parsed.evidence.messages]
         why = cause("\n".join([*printed, *s.parsed.problems]))
-        if fs_types.of_network(s.fstype or ""):
-            why = of_several_servers(why)
         return failed(
             f"{_because(why)}the tool ended with exit code {run.exit_code}{_first(run.stderr)}",
             curable=bool(why and why.curable),
