@@ -7,6 +7,7 @@ import pwd
 import re
 import shutil
 import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -494,3 +495,31 @@ def test_another_configuration_under_a_used_name_is_refused(site: Site) -> None:
     assert not found
     with pytest.raises(ConfigError, match="campaign `quick`"):
         dag.load(Path("x.yaml"), Path("results"))
+
+
+LOADED = """
+import importlib, sys
+for name in sys.argv[1:]: importlib.import_module(name)
+from iosweep.tools import tools
+tools()
+for name, module in list(sys.modules.items()):
+    if name.partition(".")[0] == "iosweep": print(module.__file__)
+"""
+
+
+@pytest.mark.local
+@pytest.mark.parametrize(
+    ("modules", "without"),
+    [
+        (["iosweep.tables.merge"], dag._NOT_TABLES),
+        (["iosweep.report.page", "iosweep.report.figure_files"], dag._NOT_REPORT),
+    ],
+)
+def test_a_change_of_any_module_that_makes_tables_or_the_report_makes_them_again(
+    modules: list[str], without: frozenset[str]
+) -> None:
+    done = subprocess.run([sys.executable, "-c", LOADED, *modules], stdout=subprocess.PIPE, text=True, check=True)
+    package = Path(dag.__file__).parent
+    rooms = {Path(file).relative_to(package).parts[0] for file in done.stdout.splitlines()}
+    assert "tools" in rooms
+    assert not rooms & without

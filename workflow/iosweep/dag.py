@@ -41,7 +41,7 @@ from iosweep.text import human_count, printable
 
 #: Rooms that make neither tables nor reports, and those that make no tables. A change of the others makes tables or the
 #: report again, and measures nothing.
-_NOT_REPORT = frozenset({"__main__.py", "commands", "dag.py", "jobs", "run", "slurm", "target"})
+_NOT_REPORT = frozenset({"__main__.py", "commands", "dag.py", "jobs", "run"})
 _NOT_TABLES = _NOT_REPORT | {"analysis", "report"}
 #: Folders of the results that rules name. Snakemake writes into them, also through links.
 RULE_FOLDERS = ("logs", "manifests", "plans")
