@@ -9,7 +9,7 @@ import pytest
 from syrupy.assertion import SnapshotAssertion
 
 from campaign import FOUR_AND_EIGHT, Made, document, keep_plan, make
-from iosweep.commands import cli, outcome
+from iosweep.commands import check, cli
 from iosweep.commands.watch import WatchedCampaign
 from iosweep.judge import remaining
 from iosweep.store.store import Store
@@ -68,7 +68,7 @@ def test_a_damaged_newest_try_is_left_for_every_command(made: Made, harm: str, t
     record.write_bytes(b"") if harm == "record is empty" else record.with_suffix(".zip").unlink()
     assert left(made) == {"1-node": {point: [1]}}
     for _ in range(2):
-        found = outcome.of(made.results)
+        found = check.read_outcome(made.results)
         assert (found.left, found.fails()) == (1, True)
         assert [one.repetitions_left for one in WatchedCampaign(made.results).read().allocations] == [1]
         [row] = [row for row in made.table() if row["left"]]  # and once the tables are made again
@@ -76,7 +76,7 @@ def test_a_damaged_newest_try_is_left_for_every_command(made: Made, harm: str, t
     made.measured(0, 1)
     assert made.store.results()[point][1].attempt == tries + 1
     made.table()
-    assert (outcome.of(made.results).left, outcome.of(made.results).damaged) == (0, [])
+    assert (check.read_outcome(made.results).left, check.read_outcome(made.results).damaged) == (0, [])
 
 
 @pytest.mark.parametrize("counts", [1, 2])
@@ -93,12 +93,12 @@ def test_a_changed_archive_is_set_aside_with_its_tables(made: Made, counts: int)
     kept = {file.name for file in archive.parent.glob("r001-*")}
     assert kept == {"r001-1.zip", "r001-2.zip", f"r001-{counts}.damaged.json", f"r001-{3 - counts}.superseded.json"}
     assert left(made) == {"1-node": {point: [1]}}
-    found = outcome.of(made.results)
+    found = check.read_outcome(made.results)
     assert (found.left, found.again, found.damaged, found.fails()) == (1, 0, [], True)
     assert archive.name in found.reasons["left"][0][0]
     made.measured(0, 1)
     made.table()
-    assert (outcome.of(made.results).left, outcome.of(made.results).again) == (0, 0)
+    assert (check.read_outcome(made.results).left, check.read_outcome(made.results).again) == (0, 0)
 
 
 def test_show_names_damaged_files(results: Path, capsys: Capture, snapshot: SnapshotAssertion) -> None:

@@ -11,7 +11,7 @@ import pytest
 from syrupy.assertion import SnapshotAssertion
 
 from iosweep.analysis.data import load
-from iosweep.commands import cli, outcome
+from iosweep.commands import check, cli
 from iosweep.report import page
 from iosweep.store import ingested
 from iosweep.store.store import Store
@@ -105,7 +105,7 @@ def test_without_a_usable_result_nothing_is_written_and_check_does_not_pass(plac
     assert cli.main(["report", "weka"]) == 0  # from what was kept
     assert {row.phase for row in load(Path("results/weka")).rows} == {"rand_write", "rand_mixed"}
     for valid in (0, 1):
-        assert outcome.Outcome("c", place, {"valid": valid, "suspect": 0, "invalid": 0, "missing": 0}).fails() != valid
+        assert check.Outcome("c", place, {"valid": valid, "suspect": 0, "invalid": 0, "missing": 0}).fails() != valid
 
 
 def test_report_reads_the_outputs_again(seen: Path, outputs: Path) -> None:
@@ -115,10 +115,10 @@ def test_report_reads_the_outputs_again(seen: Path, outputs: Path) -> None:
         (seen / name).unlink()
     assert cli.main(["report", "seen"]) == 0
     assert load(seen).rows == before
-    assert not outcome.of(seen).stale
+    assert not check.read_outcome(seen).stale
     about = merged_tables.documents.read(seen / merged_tables.ABOUT) | {"plan_digest": "other"}
     (seen / merged_tables.ABOUT).write_bytes(merged_tables.documents.dump(about))
-    assert outcome.of(seen).stale
+    assert check.read_outcome(seen).stale
 
 
 def test_changed_lost_or_linked_outputs_are_damage_and_make_no_tables(seen: Path, capsys: Capture) -> None:
@@ -148,7 +148,7 @@ def test_what_cannot_be_is_refused_before_anything_is_done(outputs: Path, capsys
     before = sorted(Path().rglob("*"))
     for arguments, code in (
         (["outputs/notes.txt", "--as", "x"], 1), (["gone.txt", "--as", "x"], 2), (["outputs", "--as", "../x"], 2),
-        (["outputs", "--as", "x", "--results", "outputs"], 2), (["outputs", "--as", "measured"], 2),
+        ([".", "--as", "x"], 2), (["outputs", "--as", "measured"], 2),
     ):  # fmt: skip
         assert ingest(*arguments) == code, arguments
         assert capsys.readouterr().err
@@ -162,7 +162,7 @@ def test_replace_replaces_what_was_ingested(outputs: Path) -> None:
     assert len(ingested.load(Path("results/seen"))[0].files) == 3  # the old one is whole
     assert ingest(outputs / IOR.name, "--as", "seen", "--replace") == 0
     assert len(ingested.load(Path("results/seen"))[0].files) == 1
-    assert outcome.of(Path("results/seen")).damaged == []
+    assert check.read_outcome(Path("results/seen")).damaged == []
 
 
 def test_text_of_others_cannot_draw_or_run(place: Path, capsys: Capture) -> None:

@@ -34,7 +34,7 @@ def test_report_makes_what_show_shows(made: campaign.Made, capsys: Capture, monk
     monkeypatch.setattr("iosweep.commands.report.make_figures", lambda _: None)  # seconds of rendering
     monkeypatch.setattr(page, "render", lambda _: "<html></html>")
     assert run("show", "quick") == 1
-    assert "iosweep report quick" in capsys.readouterr().err
+    assert "iosweep report results/quick" in capsys.readouterr().err
     assert run("report", "quick") == 0
     assert capsys.readouterr().out.splitlines()[-1] == "report: results/quick/report.html"
     # the plan of the tables is kept, although another one is newer

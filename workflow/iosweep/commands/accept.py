@@ -15,9 +15,10 @@ from iosweep.analysis import acceptance
 from iosweep.analysis.acceptance import Decision, Outcome
 from iosweep.analysis.data import Campaign
 from iosweep.analysis.summary import summarize
-from iosweep.commands import campaigns, outcome
-from iosweep.commands.report import write_output
-from iosweep.commands.terminal import Printer, prose, to_json
+from iosweep.commands import campaigns
+from iosweep.commands.check import read_outcome
+from iosweep.commands.report import damage_in_tables, write_output
+from iosweep.commands.terminal import Printer, prose
 from iosweep.config import criteria, yaml_lines
 from iosweep.errors import CommandError, ConfigError
 from iosweep.files import documents
@@ -28,7 +29,6 @@ from iosweep.text import human_count, printable
 #: Exit code where nothing can be decided: wrong arguments or criteria, no tables.
 _USAGE = 2
 _EXIT: dict[Outcome, int] = {"pass": 0, "fail": 1, "undecided": 3}
-_STDOUT = Path("-")
 _STYLES: dict[Outcome, str] = {"pass": "green", "fail": "red", "undecided": "yellow"}
 #: Elements of JUnit. Undecided is an `error`, and not `skipped`: a CI job must not take it for a pass.
 _ELEMENTS: dict[Outcome, str] = {"fail": "failure", "undecided": "error"}
@@ -48,27 +48,23 @@ def add_arguments(parser: ArgumentParser) -> None:
         help="the section `accept` of this file, not the campaign's",
     )
     parser.add_argument("--all", action="store_true", help="print every reason, and every note on the figures, too")
-    parser.add_argument("--junit", type=Path, metavar="FILE", help="write JUnit XML; `-`: to stdout, and nothing else")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write JSON; `-`: to stdout, and nothing else")
+    parser.add_argument("--junit", type=Path, metavar="FILE", help="also write JUnit XML")
 
 
 def run(arguments: Namespace) -> int:
-    if arguments.junit == arguments.json == _STDOUT:
-        arguments.refuse("only one of --junit and --json can go to stdout")
-    results, campaign = outcome.loaded(arguments.campaign, _USAGE)
+    results = campaigns.find(arguments.campaign, _USAGE)
+    campaign = campaigns.load_tables(results, _USAGE)
     try:
-        found = _decide(campaign, arguments.criteria)
+        decisions = _decide(campaign, arguments.criteria)
     except ConfigError as error:
         raise CommandError(f"nothing was decided\n{error}", _USAGE) from None
-    _refuse_old_tables(results, arguments.campaign)
-    damaged = [documents.sentence(f"{results}/{file}", why) for file, why in campaign.about.damaged.items()]
-    for line in documents.few(damaged):
+    _refuse_old_tables(results)
+    for line in documents.few(damage_in_tables(results, campaign.about)):
         prose(line, sys.stderr)
-    _write(arguments.junit, _junit(campaign.about, found))
-    _write(arguments.json, to_json(_document(campaign, found)).encode())
-    if _STDOUT not in (arguments.junit, arguments.json):
-        show(found, arguments.all)
-    return _EXIT[acceptance.worst(found)]
+    if arguments.junit:
+        write_output(arguments.junit, lambda: _junit(campaign.about, decisions), _USAGE)
+    show(decisions, arguments.all)
+    return _EXIT[acceptance.worst(decisions)]
 
 
 def _decide(campaign: Campaign, file: Path | None) -> list[Decision]:
@@ -89,15 +85,15 @@ def _decide(campaign: Campaign, file: Path | None) -> list[Decision]:
     return acceptance.decide(wanted, campaign, results)
 
 
-def _refuse_old_tables(results: Path, name: str) -> None:
-    """Raises CommandError where tables are not of what is stored now: a repetition may have been superseded."""
+def _refuse_old_tables(results: Path) -> None:
+    """Raises CommandError where tables do not show the store as it is now: a repetition may have been superseded."""
     try:
-        stale = outcome.of(results).stale
-    except outcome.Unreadable:  # the tables alone were kept
+        stale = read_outcome(results).stale
+    except CommandError:  # the tables alone were kept
         return
     if stale:
         wrong = "the campaign has changed since its tables were made, so nothing is decided"
-        raise CommandError(f"{wrong}; `iosweep report {shlex.quote(name)}` makes them again", _USAGE)
+        raise CommandError(f"{wrong}; `iosweep report {shlex.quote(str(results))}` makes them again", _USAGE)
 
 
 def show(decisions: Sequence[Decision], every: bool = False) -> None:
@@ -160,22 +156,3 @@ def _test(suite: Xml.Element, campaign: str, one: Decision) -> None:
         found.text = "\n".join(map(printable, one.notes)) or None
     if measured:
         Xml.SubElement(test, "system-out").text = "\n".join(map(printable, measured.split("\n")))
-
-
-def _document(campaign: Campaign, found: Sequence[Decision]) -> dict[str, object]:
-    return {
-        "campaign": campaign.about.campaign,
-        "target": campaign.about.target.directory,
-        "tables_made": campaign.about.made.isoformat(),
-        "plan_digest": campaign.about.plan_digest,
-        "outcome": acceptance.worst(found),
-        "sentence": acceptance.sentence(found),
-        "criteria": [acceptance.document(one) for one in found],
-    }
-
-
-def _write(file: Path | None, content: bytes) -> None:
-    if file == _STDOUT:
-        sys.stdout.write(content.decode())
-    elif file is not None:
-        write_output(file, lambda: content, _USAGE)

@@ -1,16 +1,24 @@
-"""The campaigns below results/, and the arguments of commands that name one."""
+"""Campaigns by name: their results, plans and tables, and the arguments that several commands have."""
 
 from __future__ import annotations
 
+import contextlib
 import os
-import sys
+import shlex
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from iosweep.commands.terminal import say
+from iosweep.analysis.data import Campaign, load
+from iosweep.commands.terminal import working
 from iosweep.errors import CommandError
+from iosweep.files import documents
+from iosweep.plan.model import plan_files, read_plan
+from iosweep.store import ingested
+from iosweep.store.store import Store
+from iosweep.tables import merged_tables
 from iosweep.text import shortened, some
+from iosweep.units import parse_duration, parse_share
 
 RESULTS = Path("results")
 CONFIG = Path("config/sweep.yaml")
@@ -24,14 +32,19 @@ _POINTS = 5
 NAMED = "name of the campaign, or path of its results"
 
 
-def find(name: str) -> Path | None:
-    """The results of a campaign, named by its name or by their path; None, with a message, where there are none."""
-    if (found := there(name)) is None:
-        say(not_known(name), file=sys.stderr)
-    return found
+# --- results
 
 
-def find_begun(name: str) -> Path | None:
+def find(name: str, exit_code: int = 1) -> Path:
+    """The results of a campaign, named by its name or by their path. Raises CommandError with this exit code."""
+    if (results := there(name)) is None:
+        known_names = some([path.name for path in known()], _NAMED)
+        hint = f" (there are: {known_names})" if known_names else ""
+        raise CommandError(f"no results of a campaign `{shortened(name, _CHARACTERS)}` in {RESULTS}/{hint}", exit_code)
+    return results
+
+
+def find_begun(name: str) -> Path:
     """The same, also before the campaign has a plan."""
     begun = (path for path in (RESULTS / name, Path(name)) if _is_folder(path))
     return there(name) or next(begun, None) or find(name)
@@ -42,56 +55,105 @@ def there(name: str) -> Path | None:
     return next((path for path in (RESULTS / name, Path(name)) if _holds_results(path)), None)
 
 
-def _holds_results(path: Path) -> bool:
-    return any(os.path.lexists(path / name) for name in _OF_RESULTS)
-
-
 def known() -> list[Path]:
     """The results of all campaigns below results/."""
     return sorted(filter(_holds_results, RESULTS.glob("*")))
 
 
-def refuse_ingested(results: Path, why: str) -> None:
-    """Raises CommandError where others measured a campaign. `why`: what a command needs that there is not."""
-    from iosweep.store import ingested  # late: `iosweep --help` does without
+def find_all(name: str, exit_code: int) -> list[Path]:
+    """The results of a campaign, or of all campaigns in a directory. Raises CommandError with this exit code."""
+    directory = Path(name)
+    if _is_folder(directory) and not _holds_results(directory):
+        try:
+            if below := [path for path in sorted(directory.iterdir()) if _holds_results(path)]:
+                return below
+        except OSError as error:
+            raise CommandError(f"{directory} cannot be read: {error.strerror}", exit_code) from None
+    return [find(name, exit_code)]
 
-    if ingested.there(results):
-        raise CommandError(f"{results} was ingested from outputs of others: {why}")
 
-
-def below(directory: Path) -> list[Path]:
-    """The results in a directory that holds several campaigns; none of one that holds results. Raises CommandError."""
-    if _holds_results(directory) or not _is_folder(directory):
-        return []
-    try:
-        return [path for path in sorted(directory.iterdir()) if _holds_results(path)]
-    except OSError as error:
-        raise CommandError(f"{directory} cannot be read: {error.strerror}") from None
+def _holds_results(path: Path) -> bool:
+    return any(os.path.lexists(path / name) for name in _OF_RESULTS)
 
 
 def _is_folder(path: Path) -> bool:
     return os.path.isdir(path)  # noqa: PTH112  Path.is_dir raises for a name that is too long
 
 
-def not_known(name: str) -> str:
-    """That there are no results of a campaign, as a sentence, with those that there are."""
-    there = some([path.name for path in known()], _NAMED)
-    hint = f" (there are: {there})" if there else ""
-    return f"no results of a campaign `{shortened(name, _CHARACTERS)}` in {RESULTS}/{hint}"
+def refuse_ingested(results: Path, why: str) -> None:
+    """Raises CommandError where others measured a campaign. `why`: what it lacks for the command."""
+    if ingested.there(results):
+        raise CommandError(f"{results} was ingested from outputs of others: {why}")
 
 
-def find_point(wanted: str, found: Sequence[Path], advice: str = "") -> tuple[Path, str]:
-    """The results and the id of the one stored point that a user means: this id, or else one that begins so up to a
-    dot, since `qd1` is not the beginning of `qd16`. Raises CommandError; `advice`: what it says to do
-    where there are several."""
-    from iosweep.store.store import Store  # late: `iosweep --help` does without
-
-    stored = [(path, point) for path in found for point in Store(path).results()]
+def find_point(wanted: str, campaigns: Sequence[Path], advice: str = "") -> tuple[Path, str]:
+    """The results and the id of a stored point: with this id, or else the only one that begins so up to a dot, since
+    `qd1` is not the beginning of `qd16`. Raises CommandError; `advice`: what to do where there are several."""
+    stored = [(path, point) for path in campaigns for point in Store(path).results()]
     fits = [one for one in stored if one[1] == wanted] or [one for one in stored if one[1].startswith(f"{wanted}.")]
     if len(fits) != 1:
         several = some([f"{point} in {path}" for path, point in sorted(fits)], _POINTS, separator="; ")
         raise CommandError(f"{wanted}: {f'is not one point: {several}{advice}' if fits else 'has no result'}")
     return fits[0]
+
+
+# --- plans and tables
+
+
+def load_tables(results: Path, exit_code: int = 1) -> Campaign:
+    """The tables of a campaign. Raises CommandError with this exit code."""
+    try:
+        with working(f"reading {results} ..."):
+            return load(results)
+    except FileNotFoundError:
+        raise CommandError(no_tables(results), exit_code) from None
+    except documents.Damaged as error:
+        raise CommandError(f"{error}; {_remedy(results)}", exit_code) from None
+
+
+def plan_file(results: Path) -> Path:
+    """The plan of the tables; without readable tables, the newest. Raises FileNotFoundError, documents.Damaged."""
+    files = plan_files(results)
+    if not files:
+        documents.see(str(results / "plans"))
+        raise FileNotFoundError(2, "no plan", str(results / "plans"))
+    with contextlib.suppress(FileNotFoundError, documents.Damaged):
+        digest = merged_tables.about(results).plan_digest
+        files = [file for file in files if file.stem == digest] or files
+    return files[-1]
+
+
+def no_plan(results: Path) -> str | None:
+    """Why tables cannot be made again, as a sentence; None where they can."""
+    if ingested.there(results):
+        return "; ".join(ingested.damage(results)) or None
+    try:
+        read_plan(plan_file(results))
+    except documents.Damaged as error:
+        return f"{error}{documents.cure(error.path)}"
+    except FileNotFoundError:
+        return f"{results} has results but no plan{documents.cure(str(results / 'plans' / '*.json'))}"
+    return None
+
+
+def no_tables(results: Path) -> str:
+    """Why not all tables are there, as a sentence."""
+    files = [results / file for file in (*merged_tables.FILES, merged_tables.ABOUT)]
+    gone = [file for file in files if not file.exists()]
+    if len(gone) == len(files):
+        return (
+            no_plan(results) or f"{results} has no tables yet; `iosweep report {shlex.quote(str(results))}` makes them"
+        )
+    # none is gone any more if merge has just replaced them
+    return f"{f'{gone[0]} is gone' if gone else f'{results} was being made anew'}; {_remedy(results)}"
+
+
+def _remedy(results: Path) -> str:
+    """What makes tables again, or why nothing does."""
+    return no_plan(results) or f"`iosweep report {shlex.quote(str(results))}` makes it again"
+
+
+# --- arguments
 
 
 def add_configfile(parser: ArgumentParser) -> None:
@@ -112,21 +174,15 @@ def overrides(arguments: Namespace) -> dict[str, str]:
     return {name: value for name, value in values.items() if value is not None}
 
 
-def share(text: str) -> float:
-    """The share of an argument such as `3%`."""
-    from iosweep.units import parse_share
+def _parsed_by(parse: Callable[[str], float]) -> Callable[[str], float]:
+    def parsed(text: str) -> float:
+        try:
+            return parse(text)
+        except ValueError as error:
+            raise ArgumentTypeError(f"`{text}` is {error}") from None
 
-    try:
-        return parse_share(text)
-    except ValueError as error:
-        raise ArgumentTypeError(f"`{text}` is {error}") from None
+    return parsed
 
 
-def duration(text: str) -> float:
-    """The seconds of an argument such as `10min`."""
-    from iosweep.units import parse_duration
-
-    try:
-        return parse_duration(text)
-    except ValueError as error:
-        raise ArgumentTypeError(f"`{text}` is {error}") from None
+#: The type of an argument such as `3%`, and of one such as `10min`, in seconds.
+share, duration = _parsed_by(parse_share), _parsed_by(parse_duration)

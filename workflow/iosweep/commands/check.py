@@ -1,14 +1,43 @@
-"""`iosweep check`: whether campaigns are complete and valid, for scripts and for a glance."""
+"""`iosweep check`: whether campaigns are complete and valid, for scripts and for a glance.
+
+The tables say what became of the repetitions, the store says what is left.
+"""
 
 from __future__ import annotations
 
+import contextlib
+import os
+import shlex
 import sys
 from argparse import ArgumentParser, Namespace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 
-from iosweep.commands import campaigns, outcome
+import msgspec
+
+from iosweep.analysis.data import PhaseOutcome
+from iosweep.analysis.summary import OUTCOMES, VERDICTS, Repetitions, count_repetitions, repetitions
+from iosweep.commands import campaigns
 from iosweep.commands.terminal import prose
 from iosweep.errors import CommandError
+from iosweep.files import documents
+from iosweep.judge import remaining
+from iosweep.judge.reasons import REASONS, bare, cause, ranked
+from iosweep.plan.model import Plan, plan_files, read_plan
+from iosweep.store import ingested
+from iosweep.store.store import Store
+from iosweep.tables import merged_tables
+from iosweep.tables.campaign_form import CampaignForm
+from iosweep.text import human_count, some
+
+#: Verdicts with which a campaign fails.
+_FAILING = ("invalid", "missing")
+#: Points that are named behind a reason.
+_NAMED = 3
+#: A reason, its repetitions, and their points.
+Reason = tuple[str, int, list[str]]
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -17,21 +46,181 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def run(arguments: Namespace) -> int:
+    """Exit codes: 0 complete and valid; 1 something is invalid, missing, left or damaged, or nothing is valid, or the
+    tables are stale."""
     found = [campaigns.find(name) for name in arguments.campaign] or campaigns.known()
     if not found:
         raise CommandError("no campaigns here; snakemake measures one")
-    return max(1 if results is None else _check(results, arguments.suspect) for results in found)
+    return max(_check(results, arguments.suspect) for results in found)
 
 
 def _check(results: Path, suspect: bool) -> int:
-    """Print what became of a campaign; 1 if something is invalid, missing, left or damaged, or nothing is valid, or the
-    tables are stale."""
     try:
-        found = outcome.of(results)
-    except outcome.Unreadable as error:
-        for line in error.lines:
-            prose(line, sys.stderr)
+        outcome = read_outcome(results)
+    except CommandError as error:
+        prose(str(error), sys.stderr)
         return 1
-    for line in outcome.lines(found):
+    for line in _lines(outcome):
         prose(line)
-    return int(found.fails(suspect))
+    return int(outcome.fails(suspect))
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """The repetitions of a campaign. The verdict of a repetition is the worst of its phases.
+
+    `verdicts`: verdict -> repetitions. `left`: repetitions that the next run measures, counted in the tables, or in the
+    store where the tables are absent or stale. `reasons`: by verdict, or `left`.
+    `stale`: the campaign has changed since the tables were made.
+    `again`: repetitions with a verdict that the next run tries once more; they are not counted as left.
+    `damaged`: damaged files, as sentences.
+    """
+
+    campaign: str
+    results: Path
+    verdicts: Mapping[str, int] | None  # None: no readable tables
+    left: int = 0
+    again: int = 0
+    reasons: Mapping[str, list[Reason]] = field(default_factory=dict)
+    stale: bool = False
+    damaged: Sequence[str] = ()
+
+    def fails(self, suspect: bool = False) -> bool:
+        """Whether `iosweep check` exits with 1. `suspect`: suspect results fail, too."""
+        if self.verdicts is None or self.stale or self.left or self.again or self.damaged:
+            return True
+        failing = (*_FAILING, "suspect") if suspect else _FAILING
+        return not self.verdicts["valid"] or any(self.verdicts[verdict] for verdict in failing)
+
+
+def read_outcome(results: Path) -> Outcome:
+    """The outcome of a campaign; from its tables alone where its plan cannot be read. Raises CommandError where there
+    is neither."""
+    store, tables, plan, digest = Store(results), None, None, None
+    with contextlib.suppress(FileNotFoundError, documents.Damaged):
+        tables = merged_tables.about(results)
+    with contextlib.suppress(FileNotFoundError, documents.Damaged):
+        if ingested.there(results):
+            digest = ingested.load(results)[1]
+        else:
+            plan = read_plan(campaigns.plan_file(results))
+    damaged = list(dict.fromkeys([*_damage(results, store), *_damage_of_tables(results)]))
+    if tables is None and plan is None:
+        raise CommandError("\n".join(damaged) or campaigns.no_tables(results))
+    name = tables.campaign if tables else plan.campaign if plan else ""
+    outcome = Outcome(name, results, None, left=count_left(plan, store) if plan else 0, damaged=damaged)
+    try:
+        return _counted(outcome, tables, plan, store, digest) if tables else outcome
+    except (FileNotFoundError, documents.Damaged):  # the table, which is named as damaged
+        return outcome
+
+
+def _counted(
+    outcome: Outcome, tables: CampaignForm, plan: Plan | None, store: Store, ingested_digest: str | None
+) -> Outcome:
+    """The outcome with what the tables count. Raises FileNotFoundError, documents.Damaged."""
+    read, columns = partial(msgspec.convert, type=PhaseOutcome), PhaseOutcome.__struct_fields__
+    found = repetitions(merged_tables.rows(outcome.results, "results.parquet", read, columns), tables.sweeps)
+    counts, reasons = count_repetitions(found), _reasons(found)
+    verdicts = {verdict: counts[verdict] for verdict in VERDICTS}
+    if ingested_digest or not plan:
+        stale = tables.plan_digest != ingested_digest if ingested_digest else _stale(store, tables, plan)
+        return replace(outcome, verdicts=verdicts, left=counts["left"], reasons=reasons, stale=stale)
+    if _stale(store, tables, plan):  # the store knows better what is left
+        reasons.pop("left", None)
+        return replace(outcome, verdicts=verdicts, reasons=reasons, stale=True)
+    again = max(0, outcome.left - counts["left"])
+    return replace(outcome, verdicts=verdicts, left=counts["left"], again=again, reasons=reasons)
+
+
+def count_left(plan: Plan, store: Store) -> int:
+    """Repetitions without a result. Points that lack something (a tool, CPUs) are not left: they are missing."""
+    missing = store.missing()
+    left = remaining.find(plan, store.results(), {}, remaining.Here()).left
+    return sum(len(n) for points in left.values() for id, n in points.items() if id not in missing)
+
+
+def _stale(store: Store, tables: CampaignForm, plan: Plan | None) -> bool:
+    """Whether something was stored or damaged, or another plan was written, since the tables were made."""
+    results = store.path
+    points = {point.id for point in plan.points} if plan else set()
+    for file in map(Path, store.damaged):
+        if file.parent.name in points and os.path.relpath(file, results) not in tables.damaged:
+            return True
+    other_plans = [file for file in plan_files(results) if file.stem != tables.plan_digest]
+    made_ns = (results / "results.parquet").stat().st_mtime_ns
+    for file in (*other_plans, *map(store.point, store.points())):
+        with contextlib.suppress(FileNotFoundError):  # it may get another name meanwhile
+            if file.lstat().st_mtime_ns > made_ns:
+                return True
+    return False
+
+
+def _reasons(found: Sequence[Repetitions]) -> dict[str, list[Reason]]:
+    """Verdict or `left` -> reasons, causes first, then by frequency. Reasons that differ in numbers only are one."""
+    reasons: dict[str, list[Reason]] = {}
+    for outcome in OUTCOMES[1:]:
+        given = [
+            (one, REASONS.join(one.reasons or ("no reason given",)).split(REASONS))
+            for one in found
+            if one.outcome == outcome
+        ]
+        kinds = [(one.point, {bare(cause(text)) for text in texts}) for one, texts in given]
+        for text, count in ranked(texts for one, texts in given for _ in range(one.count)):
+            points = list(dict.fromkeys(point for point, kind in kinds if bare(cause(text)) in kind))
+            reasons.setdefault(outcome, []).append((text, count, points))
+    return reasons
+
+
+def _damage(results: Path, store: Store) -> list[str]:
+    """Damage of the plan, the outputs of others, the results and the documents, as sentences with remedies."""
+    if ingested.there(results):
+        return ingested.damage(results)
+    if not (lost := campaigns.no_plan(results)):
+        return store.damage()
+    cure = documents.cure(str(results / merged_tables.ABOUT))  # needs a plan
+    return [lost, *(line.removesuffix(cure) for line in store.damage())]
+
+
+def _damage_of_tables(results: Path) -> list[str]:
+    about = results / merged_tables.ABOUT
+    if os.path.lexists(about):
+        lines = merged_tables.damage(results)
+    else:
+        lines = [f"{about} is gone"] if any((results / name).exists() for name in merged_tables.FILES) else []
+    again = "" if campaigns.no_plan(results) else f"; `iosweep report {shlex.quote(str(results))}` makes it again"
+    return [line + again for line in lines]
+
+
+def sentence(outcome: Outcome) -> str:
+    """`quick: 27 repetitions: 20 valid, 0 suspect, 4 invalid, 0 missing, 3 left`"""
+    if outcome.verdicts is None:
+        tables = (outcome.results / name for name in ("results.parquet", merged_tables.ABOUT))
+        why = "tables that cannot be read" if any(file.exists() for file in tables) else "no tables yet"
+        return f"{outcome.campaign}: {why}; {human_count(outcome.left, 'repetition')} left"
+    counts = {**outcome.verdicts, "left": outcome.left}
+    many = ", ".join(f"{count:,} {verdict}" for verdict, count in counts.items())
+    if outcome.stale:  # what is left may be in the tables, too
+        measured = human_count(sum(outcome.verdicts.values()), "repetition")
+        return f"{outcome.campaign}: {measured} in the tables: {many}"
+    return f"{outcome.campaign}: {human_count(sum(counts.values()), 'repetition')}: {many}"
+
+
+def _lines(outcome: Outcome) -> Iterable[str]:
+    """The sentence, and each reason with its number of repetitions and some of their points."""
+    yield sentence(outcome)
+    for verdict in reversed(OUTCOMES[1:]):
+        for reason, count, points in outcome.reasons.get(verdict, ()):
+            yield f"  {count:,} {verdict}: {reason} ({some(points, _NAMED)})"
+    if outcome.verdicts is None or outcome.stale:
+        newer = "the campaign has changed since the tables were made, or was copied without the times of its files"
+        why = newer if outcome.stale else "there are no readable tables"
+        yield f"  not checked: {why}; `iosweep report {outcome.campaign}` makes them"
+    elif not outcome.verdicts["valid"]:
+        yield "  none is valid"
+    yield from (f"  {line}" for line in outcome.damaged)
+    if outcome.left:
+        yield "  left: the same snakemake command measures them"
+    if outcome.again:
+        many = human_count(outcome.again, "repetition")
+        yield f"  {many} will be measured again by the same snakemake command"

@@ -1,7 +1,7 @@
-"""`iosweep clean`: show or remove what a campaign left on the target.
+"""`iosweep clean`: show or remove the files that a campaign left on the target.
 
-The results, not the configuration, say where that is and which UUID proves that it is ours. They are not changed. Only
-the agent touches the target.
+The results, not the configuration, say where they are and which UUID proves that they are ours. The results are not
+changed. Only the agent touches the target.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import os
 import shutil
 import sys
 import time
-from argparse import ArgumentParser, ArgumentTypeError, Namespace
+from argparse import ArgumentParser, Namespace
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -22,7 +22,7 @@ from rich.console import Console
 
 from iosweep.commands import campaigns
 from iosweep.commands.terminal import prose
-from iosweep.errors import Busy, Refused, TargetError, TargetHangs, Unanswered, Unusable
+from iosweep.errors import Busy, CommandError, Refused, TargetError, TargetHangs, Unanswered, Unusable
 from iosweep.jobs import pending
 from iosweep.slurm import query
 from iosweep.store.campaign_documents import ClaimedTarget
@@ -33,10 +33,10 @@ from iosweep.target.directory import Place
 from iosweep.text import human_count, printable
 from iosweep.units import human_duration, human_size
 
-#: Exit codes; 0: nothing is left, or --yes would leave nothing.
-WRONG, HANGS, OUT_OF_TIME, INTERRUPTED = 1, 4, 6, 130
+#: Exit codes beside 0 (nothing is left, or --yes would leave nothing) and 1.
+HANGS, INTERRUPTED = 4, 130
 
-#: Directories in the campaign's directory, and what they hold.
+#: Directories in the campaign's directory, and their contents.
 _PARTS = {
     "sets": "data sets, reused by the next run",
     "fresh": "files of an interrupted repetition",
@@ -44,14 +44,6 @@ _PARTS = {
 }
 #: Seconds between updates of the progress.
 _SLICE_S = 1.0
-
-
-class _Done(Exception):
-    """Ends a command early: its exit code, and lines for the user."""
-
-    def __init__(self, code: int, *lines: str):
-        self.code = code
-        super().__init__("\n".join(map(printable, lines)))
 
 
 @dataclass(frozen=True)
@@ -71,126 +63,105 @@ class _Directory:
 def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("campaign", nargs="+", help=campaigns.NAMED)
     parser.add_argument("--yes", action="store_true", help="remove the files; without this they are only listed")
-    time_limit = "stop after this time, for example 10min"
-    parser.add_argument("--time", type=campaigns.duration, metavar="TIME", help=time_limit)
-    parser.add_argument(
-        "--workers", type=_workers, metavar="N", default=8, help="threads that remove files; default: 8"
-    )
-
-
-def _workers(text: str) -> int:
-    if text.isascii() and text.isdigit() and 1 <= int(text) <= 64:
-        return int(text)
-    raise ArgumentTypeError(f"`{text}` is not a number from 1 to 64")
 
 
 def run(arguments: Namespace) -> int:
-    found = [results for name in arguments.campaign if (results := campaigns.find(name))]
-    if len(found) < len(arguments.campaign):
-        return 1
-    end = None if arguments.time is None else time.monotonic() + arguments.time
     code = 0
-    for results in found:
-        done = _clean(results, arguments.yes, end, arguments.workers)
-        code = max(code, done)
-        if done == INTERRUPTED:
-            break
+    for results in [campaigns.find(name) for name in arguments.campaign]:
+        try:
+            _clean(results, arguments.yes)
+        except CommandError as error:
+            prose(str(error), sys.stderr)
+            code = max(code, error.exit_code)
+            if code == INTERRUPTED:
+                break
     return code
 
 
-def _clean(results: Path, remove: bool, end: float | None, workers: int) -> int:
-    """Show or remove what one campaign left, until `end` on the monotonic clock. Returns the exit code."""
-    try:
-        with _found(results) as ours:
-            if not remove:
-                _show(ours)
-                return 0
-            with _alone(ours, results):
-                _remove(ours, end, workers)
-    except _Done as done:
-        prose(str(done), sys.stderr if done.code else sys.stdout)
-        if done.code or not remove:
-            return done.code
+def _clean(results: Path, remove: bool) -> None:
+    """Show or remove the files of a campaign. Raises CommandError."""
     store = Store(results)
-    if known := store.claimed():
-        store.put("", "target", structs.replace(known, tidied=True))  # the next run may use another target
-    return 0
+    try:
+        known = store.claimed()
+    except Refused as error:
+        raise CommandError(f"{error}. Nothing was removed") from None
+    if known is None:
+        prose(f"{results} has nothing on a target: without its target.json nothing was measured")
+        return
+    try:
+        with Agent(known.deadline) as agent:
+            if (ours := _directory(agent, known, store)) and remove:
+                with _alone(ours, results):
+                    _remove(ours)
+            elif ours:
+                _show(ours)
+    except TargetHangs as error:
+        raise CommandError(str(error), HANGS) from None
+    except (Refused, TargetError) as error:
+        raise CommandError(str(error)) from None
+    except KeyboardInterrupt:
+        stopped = f"stopped; run it again to remove what is left in {known.directory}"
+        raise CommandError(stopped, INTERRUPTED) from None
+    if remove:  # the next run may use another target
+        store.put("", "target", structs.replace(known, tidied=True))
+
+
+def _directory(agent: Agent, known: ClaimedTarget, store: Store) -> _Directory | None:
+    """The campaign's directory; None, with a message, where it is gone. Raises Refused where it is not ours."""
+    place = known.directory
+    facts = agent.call(identify.identify, str(Path(place).parent))
+    owner = agent.call(directory.owner_of, place)
+    if owner is None:
+        was = known.file_system
+        if was != identify.identity(facts):
+            raise Refused(f"{place} is not there, and was on {was}; is that mounted? (Now: {facts['mount']})")
+        prose(f"nothing is left: {place} is not there (its place is on {facts['mount']})")
+        return None
+    if identify.holds(facts, place, store.path):
+        raise Refused(f"the results {store.path} are inside {place}, and would go with it; move them")
+    whose = directory.whose(owner)
+    if owner.get("uuid") != known.uuid:
+        raise Refused(f"{place} belongs to another campaign ({whose}); it is left alone")
+    store.check_original(place, str(owner.get("results")))
+    if not identify.same_as_claimed(facts, known.file_system):
+        raise Refused(known.elsewhere(identify.identity(facts)))
+    return _Directory(agent, known, whose, facts)
 
 
 def _show(ours: _Directory) -> None:
     """List what is there."""
     parts = ours.agent.call(trees.parts, ours.place)  # first, because it refuses what is not ours
-    prose(f"{printable(ours.known.directory)} ({ours.whose})")
+    prose(f"{ours.known.directory} ({ours.whose})")
     for name in parts:
         size = ours.agent.call(trees.usage, ours.place, name)
-        what = f"{human_count(size['files'], 'file')} of {human_size(size['bytes'])}"
-        prose(f"  {printable(name):<6} {what:>28}  {_PARTS.get(name, 'not known to iosweep')}")
+        amount = f"{human_count(size['files'], 'file')} of {human_size(size['bytes'])}"
+        prose(f"  {printable(name):<6} {amount:>28}  {_PARTS.get(name, 'not known to iosweep')}")
     prose("nothing was removed; --yes removes what iosweep made")
 
 
-def _remove(ours: _Directory, end: float | None, workers: int) -> None:
+def _remove(ours: _Directory) -> None:
+    """Raises CommandError where something stays."""
     began = time.monotonic()
-    gone, more = Counter[str](), True
+    gone, left = Counter[str](), True
     with Console(stderr=True).status("") as status:
-        while more:
-            rest_s = _SLICE_S if end is None else min(_SLICE_S, end - time.monotonic())
-            answer = ours.agent.call(removal.remove_all, ours.place, rest_s, workers)
-            for what in ("files", "directories", "bytes", "linked"):
-                gone[what] += answer[what]
+        while left:
+            answer = ours.agent.call(removal.remove_all, ours.place, _SLICE_S)
+            for counted in ("files", "directories", "bytes", "linked"):
+                gone[counted] += answer[counted]
             removed = f"{human_count(gone['files'], 'file')} of {human_size(gone['bytes'])}"
             status.update(f"removing: {removed}")
-            more = answer["left"] and (end is None or time.monotonic() < end)
+            left = answer["left"]
     prose(
-        f"{printable(ours.known.directory)}: removed {removed} and"
+        f"{ours.known.directory}: removed {removed} and"
         f" {human_count(gone['directories'], 'directory', 'directories')} in {human_duration(time.monotonic() - began)}"
     )
     if gone["linked"]:
         prose(f"{human_count(gone['linked'], 'file')} had another name (hard link) that stays")
-    if answer["left"]:
-        left = ", ".join(ours.agent.call(trees.parts, ours.place))
-        raise _Done(OUT_OF_TIME, f"the time limit is reached; left in {ours.known.directory}: {left}; run it again")
     if answer["wrong"]:
         lines = [f"not removed: {wrong}" for wrong in answer["wrong"]]
         if answer["foreign"]:
             lines.append(f"{removal.foreign(answer['foreign'])}; remove that by hand, then run this command again")
-        raise _Done(WRONG, *lines)
-
-
-@contextmanager
-def _found(results: Path) -> Iterator[_Directory]:
-    """The campaign's directory. Raises _Done, also for errors of the block."""
-    store = Store(results)
-    try:
-        known = store.claimed()
-    except Refused as error:
-        raise _Done(WRONG, f"{error}. Nothing was removed") from None
-    if known is None:
-        raise _Done(0, f"{results} has nothing on a target: without its target.json nothing was measured")
-    place = known.directory
-    try:
-        with Agent(known.deadline) as agent:
-            facts = agent.call(identify.identify, str(Path(place).parent))
-            there = agent.call(directory.owner_of, place)
-            if there is None:
-                was = known.file_system
-                if was != identify.identity(facts):
-                    raise Refused(f"{place} is not there, and was on {was}; is that mounted? (Now: {facts['mount']})")
-                raise _Done(0, f"nothing is left: {place} is not there (its place is on {facts['mount']})")
-            if identify.holds(facts, place, results):
-                raise Refused(f"the results {results} are inside {place}, and would go with it; move them")
-            whose = directory.whose(there)
-            if there.get("uuid") != known.uuid:
-                raise Refused(f"{place} belongs to another campaign ({whose}); it is left alone")
-            store.check_original(place, str(there.get("results")))
-            if not identify.same_as_claimed(facts, known.file_system):
-                raise Refused(known.elsewhere(identify.identity(facts)))
-            yield _Directory(agent, known, whose, facts)
-    except TargetHangs as error:
-        raise _Done(HANGS, str(error)) from None
-    except (Refused, TargetError) as error:
-        raise _Done(WRONG, str(error)) from None
-    except KeyboardInterrupt:
-        raise _Done(INTERRUPTED, f"stopped; run it again to remove what is left in {place}") from None
+        raise CommandError("\n".join(lines))
 
 
 @contextmanager
@@ -205,16 +176,16 @@ def _alone(ours: _Directory, results: Path) -> Iterator[None]:
             found = held.enter_context(lock.exclude(ours.known.lock, ours.facts, mine))
             _note(None if found.enforced else found.evidence)
         except Busy as error:
-            raise _Done(WRONG, str(error)) from None
+            raise CommandError(str(error)) from None
         except Unusable as error:  # the campaign may be old, and the directory of the lock gone
             _note(f"exclusion not checked: {error}")
         except OSError as error:
-            raise _Done(WRONG, f"{results} cannot be locked: {error.strerror}") from None
+            raise CommandError(f"{results} cannot be locked: {error.strerror}") from None
         yield
 
 
 def _see_no_jobs(results: Path, campaign: str) -> str | None:
-    """Raise Busy if Slurm has jobs of the campaign: those that wait hold no lock yet. Returns why it is not asked, or
+    """Raise Busy if Slurm has jobs of the campaign: waiting jobs hold no lock yet. Returns why that is not known, or
     None."""
     if shutil.which("squeue") is None:
         return None
@@ -238,4 +209,4 @@ def _see_no_jobs(results: Path, campaign: str) -> str | None:
 
 def _note(text: str | None) -> None:
     if text:
-        prose(printable(f"note: {text}"), sys.stderr)
+        prose(f"note: {text}", sys.stderr)

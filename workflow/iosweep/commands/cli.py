@@ -49,8 +49,6 @@ def main(argv: Sequence[str] | None = None) -> int:
 
     Exit codes: 0 done; 1 wrong configuration, or problems found; 2 usage; 130 Ctrl-C. `measure`: errors.ExitCode.
     """
-    if sys.flags.optimize > 1:
-        sys.exit("iosweep: Python has stripped docstrings, which Altair needs; run it without -OO (PYTHONOPTIMIZE=2)")
     os.umask(os.umask(0o077) | 0o002)  # results are not for everybody to write, whatever the umask is
     try:
         Path.home()

@@ -25,7 +25,7 @@ from iosweep.analysis.comparison import (
     versus,
 )
 from iosweep.analysis.summary import FIGURES, PointSummary, summarize
-from iosweep.commands import campaigns, outcome
+from iosweep.commands import campaigns
 from iosweep.commands.report import write_output
 from iosweep.commands.terminal import Printer, prose, say, table, to_json
 from iosweep.config import selectors
@@ -104,7 +104,8 @@ def run(arguments: Namespace) -> int:
 
 def _sides(named: Sequence[str]) -> list[Side]:
     """All campaigns, in their order. Raises CommandError."""
-    loaded = [outcome.loaded(name, NOT_COMPARABLE) for name in named]
+    paths = [campaigns.find(name, NOT_COMPARABLE) for name in named]
+    loaded = [(results, campaigns.load_tables(results, NOT_COMPARABLE)) for results in paths]
     forms = names([(results.name, campaign) for results, campaign in loaded])
     return [
         Side(name, results, campaign, tuple(summarize(campaign.rows)))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 import sys
 from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator, Sequence
@@ -11,13 +10,11 @@ from pathlib import Path
 from iosweep.analysis import formats
 from iosweep.analysis import history as words
 from iosweep.analysis.changes import Changed
-from iosweep.analysis.data import load
 from iosweep.analysis.history import History, Line, Night, groups, history, night, unlike
-from iosweep.commands import campaigns, outcome
+from iosweep.commands import campaigns
 from iosweep.commands.report import write_output
-from iosweep.commands.terminal import Printer, prose, say, table, to_json, working
+from iosweep.commands.terminal import Printer, prose, say, table, to_json
 from iosweep.errors import CommandError
-from iosweep.files import documents
 from iosweep.text import human_count, some
 
 #: The smallest loss that matters, as a share, where nothing is said.
@@ -80,14 +77,12 @@ def _nights(names: Sequence[str]) -> tuple[list[Night], list[str]]:
     """The campaigns that were named, and sentences on those that cannot be used."""
     nights: list[Night] = []
     skipped = []
-    for results in dict.fromkeys(_paths(names)):
+    paths = [path for name in names for path in campaigns.find_all(name, _NOT_COMPARABLE)]
+    for results in dict.fromkeys(paths):
         try:
-            with working(f"reading {results} ..."):
-                campaign = load(results)
-        except FileNotFoundError:
-            skipped.append(f"left out: {outcome.no_tables(results, str(results))}")
-        except documents.Damaged as error:
-            skipped.append(f"left out: {error}; `iosweep report {shlex.quote(str(results))}` makes it again")
+            campaign = campaigns.load_tables(results)
+        except CommandError as error:
+            skipped.append(f"left out: {error}")
         else:
             one = night(results.name, campaign)
             if isinstance(one, str):
@@ -106,19 +101,6 @@ def _left_out(grouped: Sequence[Sequence[Night]], chosen: Sequence[Night]) -> It
                 reasons.setdefault(unlike(one, chosen[0]), []).append(one.name)
     for why, names in reasons.items():
         yield f"left out: {some(names, _NAMED_LEFT_OUT)}: {why}"
-
-
-def _paths(names: Sequence[str]) -> Iterator[Path]:
-    """The results that names mean. Raises CommandError."""
-    for name in names:
-        try:
-            below = campaigns.below(Path(name))
-        except CommandError as error:
-            raise CommandError(str(error), _NOT_COMPARABLE) from None
-        found = below or [path for path in [campaigns.there(name)] if path]
-        if not found:
-            raise CommandError(campaigns.not_known(name), _NOT_COMPARABLE)
-        yield from found
 
 
 def _nothing(grouped: Sequence[Sequence[Night]]) -> str:

@@ -10,7 +10,8 @@ from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from iosweep.commands import campaigns, outcome
+from iosweep.commands import campaigns
+from iosweep.commands.check import read_outcome, sentence
 from iosweep.commands.report import make_figures, make_page
 from iosweep.commands.tables import make_tables_of
 from iosweep.commands.terminal import prose, say
@@ -38,9 +39,6 @@ def add_arguments(parser: ArgumentParser) -> None:
     )
     parser.add_argument("--as", dest="name", required=True, metavar="NAME", help="name of the campaign")
     parser.add_argument(
-        "--results", type=Path, default=campaigns.RESULTS, metavar="DIR", help=f"default: {campaigns.RESULTS}/"
-    )
-    parser.add_argument(
         "--job-file",
         type=Path,
         action="append",
@@ -58,7 +56,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 def run(arguments: Namespace) -> int:
     from iosweep.ingest import tables  # late: `--help` does without
 
-    results = arguments.results / arguments.name
+    results = campaigns.RESULTS / arguments.name
     if why := _cannot_be(arguments, results) or _taken(results, arguments.replace):
         raise CommandError(why, USAGE)
     try:
@@ -121,7 +119,7 @@ def _print(results: Path, document: Ingested, facts: IngestedFacts) -> None:
         prose(f"IO500 in {run.directory or '.'}: {published}, {own}")
         for text in (*(f"{one.phase}: {one.difference}" for one in run.figures if one.difference), *run.remarks):
             prose(f"  {text}")
-    prose(outcome.sentence(outcome.of(results)))
+    prose(sentence(read_outcome(results)))
     prose(f"report: {make_page(results)}")  # of thousands of results it takes minutes: the rest is printed before
     make_figures(results)
 
@@ -133,7 +131,7 @@ def _cannot_be(arguments: Namespace, results: Path) -> str | None:
     if gone := [path for path in arguments.path if not os.path.lexists(path)]:
         return f"{gone[0]}: there is no such file or directory; nothing was read"
     if inside := [path for path in arguments.path if _within(results, path)]:
-        return f"{results} would be inside {inside[0]}, which is read: choose another --results"
+        return f"{results} would be inside {inside[0]}, which is read: run it elsewhere"
     return None
 
 

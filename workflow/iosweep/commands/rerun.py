@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
-from iosweep.commands import campaigns, outcome
+from iosweep.commands import campaigns
 from iosweep.commands.terminal import say
 from iosweep.errors import CommandError
 from iosweep.store.committed import Result
@@ -41,11 +41,10 @@ def run(arguments: Namespace) -> int:
         arguments.refuse("--suspect and --invalid go neither with points nor with --missing")
     if not arguments.campaign:
         stores = [Store(path) for path in campaigns.known()]
-    elif results := campaigns.find(arguments.campaign):
+    else:
+        results = campaigns.find(arguments.campaign)
         campaigns.refuse_ingested(results, "nothing can be measured again")
         stores = [Store(results)]
-    else:
-        return 1
     if not verdicts:
         return _open_named(arguments, stores)
     if len(stores) > 1:
@@ -89,7 +88,7 @@ def _open_chosen(arguments: Namespace, store: Store, verdicts: Sequence[str]) ->
     try:
         chosen, newer = choose(store.path, verdicts)
     except OSError:
-        raise CommandError(outcome.no_tables(store.path, _name(arguments, store))) from None
+        raise CommandError(campaigns.no_tables(store.path)) from None
     counts = Counter(result.point for result in chosen)
     for result in chosen:
         _supersede(store, result)

@@ -8,18 +8,18 @@ import shlex
 import sys
 from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict
 from itertools import groupby
 from pathlib import Path
 
-from iosweep.analysis import acceptance, axes, findings, formats, headline, published, sentences
-from iosweep.analysis.data import Campaign, load
+from iosweep.analysis import acceptance, findings, formats, published
+from iosweep.analysis.data import Campaign
 from iosweep.analysis.headline import Best
 from iosweep.analysis.published import Compared
 from iosweep.analysis.summary import Metric, PointSummary, count_results, summarize
-from iosweep.commands import accept, campaigns, outcome
+from iosweep.commands import accept, campaigns
+from iosweep.commands.check import Outcome, read_outcome
+from iosweep.commands.report import damage_in_tables
 from iosweep.commands.terminal import Printer, prose, say, table, to_json, working
-from iosweep.errors import CommandError
 from iosweep.files import documents
 from iosweep.judge.time_to_go import set_name
 from iosweep.plan.model import Point, file_set, plan_files, read_plan
@@ -47,30 +47,31 @@ def add_arguments(parser: ArgumentParser) -> None:
 def run(arguments: Namespace) -> int:
     if arguments.commands:
         return _show_commands(Path(arguments.campaign))
-    if (results := campaigns.find(arguments.campaign)) is None:
-        return 1
-    form = next((name for name in ("all", "json") if getattr(arguments, name)), None)
-    try:
-        found, before = _show_results(results, form) if form else _show_headline(results, arguments.campaign)
-    except FileNotFoundError:
-        say(outcome.no_tables(results, arguments.campaign), file=sys.stderr)
-        return 1
-    except documents.Damaged as error:
-        lost = outcome.no_plan(results)
-        again = f"`iosweep report {arguments.campaign}` makes the tables and the report again"
-        raise CommandError(f"{error}; {lost or again}") from None
-    # of what is damaged still, the outcome has what to do as well
-    others = [line for line in before if not any(one.startswith(line) for one in found.damaged)]
-    for line in documents.few([*found.damaged, *others]):
+    results = campaigns.find(arguments.campaign)
+    campaign = campaigns.load_tables(results)
+    with working(f"reading {results} ..."):
+        outcome, summary = read_outcome(results), summarize(campaign.rows)
+    if arguments.json:
+        sys.stdout.write(to_json(_document(campaign, ordered(summary, campaign.about.sweeps), outcome)))
+    elif arguments.all:
+        _show_table(ordered(summary, campaign.about.sweeps), campaign.about.ingested is not None)
+    else:
+        _show_headline(campaign, summary, outcome)
+    # the outcome names damage that is there still, with its remedy
+    damaged = damage_in_tables(results, campaign.about)
+    others = [line for line in damaged if not any(one.startswith(line) for one in outcome.damaged)]
+    for line in documents.few([*outcome.damaged, *others]):
         prose(line, sys.stderr)
     return 0
 
 
+# --- --commands
+
+
 def _show_commands(wanted: Path) -> int:
     """Print what a point ran. `wanted`: its id, or its folder in the store. Raises CommandError."""
-    inside = wanted.parent.name == "points"
-    found = [wanted.parent.parent] if inside else campaigns.known()
-    results, name = campaigns.find_point(wanted.name, found, "; name one as results/CAMPAIGN/points/ID")
+    searched = [wanted.parent.parent] if wanted.parent.name == "points" else campaigns.known()
+    results, name = campaigns.find_point(wanted.name, searched, "; name one as results/CAMPAIGN/points/ID")
     store = Store(results)
     *_, (_, record) = store.records_of(name)
     if point := _planned(results, name):
@@ -88,15 +89,15 @@ def _planned(results: Path, name: str) -> Point | None:
     with contextlib.suppress(OSError, documents.Damaged):
         for file in reversed(plan_files(results)):
             with contextlib.suppress(OSError, documents.Damaged):
-                if found := next((point for point in read_plan(file).points if point.id == name), None):
-                    return found
+                if point := next((point for point in read_plan(file).points if point.id == name), None):
+                    return point
     return None
 
 
 def _preparations(point: Point, record: Record, sets: Mapping[str, DataSet]) -> Iterator[str]:
-    """What makes the directories and data sets that a repetition works on, which target.keep may have removed. Pure.
+    """Commands that make the directories and data sets of a repetition, which target.keep may have removed. Pure.
 
-    The campaign's directory is that of the commands. Sets of several nodes have the command of each.
+    They use the campaign's directory that is in the commands of the repetition.
     """
     commands = [argv for run in record.phases for argv in (run.argvs or (run.argv,))]
     # fio's arguments have a backslash before each colon
@@ -137,40 +138,22 @@ def _cpus(run: PhaseRun, host: str) -> str:
     return f"CPUs {','.join(run.cpus.planned or [usable])}"
 
 
-#: The outcome of a campaign, and what was damaged when its tables were made, as sentences.
-_Shown = tuple[outcome.Outcome, Sequence[str]]
+# --- results
 
 
-def _show_headline(results: Path, name: str) -> _Shown:
-    with working(f"reading {results} ..."):
-        campaign = load(results)
-        summary = summarize(campaign.rows)
-        best = answer.table(campaign, summary)
-        found = outcome.of(results)
-    printer = Printer()
-    printer.print(best)
+def _show_headline(campaign: Campaign, summary: Sequence[PointSummary], outcome: Outcome) -> None:
+    results, printer = outcome.results, Printer()
+    printer.print(answer.table(campaign, summary))
     if campaign.about.accept:
         accept.show(acceptance.of(campaign, summary))
-    if found.stale:
-        prose(f"the campaign has changed since these tables were made; `iosweep report {name}` makes them again")
+    if outcome.stale:
+        again = f"`iosweep report {shlex.quote(str(results))}` makes them again"
+        prose(f"the campaign has changed since these tables were made; {again}")
     if (results / "report.html").exists():
         printer.print(f"report: {results / 'report.html'}", soft_wrap=True)
-    return found, ()
 
 
-def _show_results(results: Path, form: str) -> _Shown:
-    """Print every result of a campaign. `form`: all (for a person) or json. Raises FileNotFoundError."""
-    campaign = load(results)
-    known = outcome.of(results)
-    found = ordered(summarize(campaign.rows), campaign.about.sweeps)
-    if form == "json":
-        sys.stdout.write(to_json(_document(campaign, found, known)))
-    else:
-        _table(found, campaign.about.ingested is not None)
-    return known, [documents.sentence(f"{results}/{file}", reason) for file, reason in campaign.about.damaged.items()]
-
-
-def _table(found: Sequence[PointSummary], ingested: bool) -> None:
+def _show_table(found: Sequence[PointSummary], ingested: bool) -> None:
     """Print results as a table; on a terminal that leaves too little for its reasons, each as a block.
 
     `ingested`: with the file of each, which tells those apart whose parameters are equal.
@@ -210,15 +193,15 @@ def _files(result: PointSummary) -> str:
     return printable(some(list(dict.fromkeys(row.raw for row in result.rows if row.raw)), 1))
 
 
-def _document(campaign: Campaign, found: Sequence[PointSummary], known: outcome.Outcome) -> dict[str, object]:
+def _document(campaign: Campaign, found: Sequence[PointSummary], outcome: Outcome) -> dict[str, object]:
     """`show --json`: SI units, as in the column names; `figures`: column -> statistics over the repetitions."""
     shares = published.of(found, campaign.about.sweeps)
     return {
         "campaign": campaign.about.campaign,
         "target": campaign.about.target.directory,
-        "results_directory": str(known.results),
+        "results_directory": str(outcome.results),
         "tables_made": campaign.about.made.isoformat(),
-        "tables_out_of_date": known.stale,
+        "tables_out_of_date": outcome.stale,
         "verdicts": count_results(found),
         "acceptance": [acceptance.document(one) for one in acceptance.of(campaign, found)],
         "headlines": [
@@ -226,16 +209,6 @@ def _document(campaign: Campaign, found: Sequence[PointSummary], known: outcome.
             for group in answer.groups(found, campaign.checks)
             for entry in group.entries
             if entry.best
-        ],
-        "sentences": [
-            {"sweep": told.sweep, "sentence": one.text, "verdict": one.verdict}
-            for told in sentences.of(found, campaign.about.sweeps, headline.failed_checks(campaign.checks))
-            for one in told.sentences
-        ],
-        "knees": [
-            {"sweep": b.sweep, "phase": b.phase, "axis": b.column, "values": list(b.values), **asdict(b.knee)}
-            | {"saturated": b.saturated, "sentence": b.sentence}
-            for b in axes.bends(found, campaign.about.sweeps)
         ],
         "results": [
             {

@@ -66,8 +66,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 def run(arguments: Namespace) -> int:
     """Show progress until the campaign ends, or Ctrl-C. Without a terminal, print it once."""
-    if (results := campaigns.find_begun(arguments.campaign)) is None:
-        return 1
+    results = campaigns.find_begun(arguments.campaign)
     campaigns.refuse_ingested(results, "it has no plan, and nothing is measured")
     watched, console = WatchedCampaign(results), safe_console()
     if arguments.json:

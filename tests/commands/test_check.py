@@ -12,7 +12,7 @@ import records
 import results_factory
 from campaign import TEXT, keep_plan, make
 from iosweep.analysis.data import PhaseOutcome
-from iosweep.commands import cli, outcome, watch
+from iosweep.commands import check, cli, watch
 from iosweep.files import documents
 from iosweep.plan.model import Plan, read_plan
 from iosweep.store.campaign_documents import Missing, Needs, Refusal
@@ -87,7 +87,7 @@ def told(capsys: Capture) -> Callable[..., tuple[int, str]]:
 
 def test_check_fails_for_invalid_results_and_for_suspect_ones_if_told(place: Path) -> None:
     campaign(place, {}, "valid")
-    found = outcome.of(campaign(place, INVALID, "invalid"))
+    found = check.read_outcome(campaign(place, INVALID, "invalid"))
     assert found.verdicts == {"valid": 2, "suspect": 0, "invalid": 2, "missing": 0}
     [(reason, count, points)] = found.reasons["invalid"]
     assert (reason, count, len(points)) == (LONG, 2, 1)
@@ -116,15 +116,15 @@ def test_check_fails_for_what_is_left_or_tried_again(place: Path, capsys: Captur
     results = campaign(place, {})
     made, store = opened(results), Store(results)
     (results / "results.parquet").touch()  # the tables have a verdict of it
-    found = outcome.of(results)
+    found = check.read_outcome(results)
     assert (found.left, found.again, found.stale, found.fails()) == (0, 1, False, True)
     os.utime(results / "results.parquet", (0, 0))  # they do not know of it yet
-    found = outcome.of(results)
+    found = check.read_outcome(results)
     assert (found.left, found.stale, found.fails()) == (1, True, True)
     assert found.verdicts == {"valid": 4, "suspect": 0, "invalid": 0, "missing": 0}
     # what lacks a tool is missing, and not left
     store.set_missing(made.points[0].id, Missing(Needs(tool="fio"), "fio is not on PATH"))
-    assert outcome.left(made, store) == 0
+    assert check.count_left(made, store) == 0
     assert run("check", "quick") == 1
 
 
@@ -136,11 +136,11 @@ def test_what_is_left_is_counted_alike_everywhere(place: Path) -> None:
     store.set_refusal(made.allocations[0].name, Refusal("SIGTERM", stopped=True))
     store.set_missing(lacks.id, Missing(Needs(tool="fio"), "no fio"))
     merge.merge(made, results)
-    found = outcome.of(results)
+    found = check.read_outcome(results)
     assert (found.verdicts, found.left) == ({"valid": 0, "suspect": 0, "invalid": 0, "missing": 1}, 11)
     assert found.reasons["left"][0][:2] == ("SIGTERM", 11)
     assert found.reasons["missing"] == [("no fio", 1, [lacks.id])]
-    assert outcome.left(made, store) == 11
+    assert check.count_left(made, store) == 11
     seen = watch.WatchedCampaign(results).read().allocations
     assert [sum(a.repetitions_left for a in seen), sum(a.repetitions_missing for a in seen)] == [11, 1]
 
@@ -149,7 +149,7 @@ def test_check_fails_if_the_tables_are_older_than_the_store_or_not_there(place: 
     results = campaign(place, {})
     file = results / "results.parquet"
     os.utime(file, (0, 0))
-    assert (outcome.of(results).stale, run("check", "quick"), run("show", "quick")) == (True, 1, 0)
+    assert (check.read_outcome(results).stale, run("check", "quick"), run("show", "quick")) == (True, 1, 0)
     file.touch()
     (results / "plans" / "0.json").write_text("{}")  # another configuration, of which there are no tables yet
     os.utime(results / "plans" / "0.json", (file.stat().st_mtime + 1,) * 2)
@@ -157,34 +157,34 @@ def test_check_fails_if_the_tables_are_older_than_the_store_or_not_there(place: 
     (results / "plans" / "0.json").unlink()
     for made in (*results.glob("*.parquet"), results / "results.csv", results / "campaign.json"):
         made.unlink()
-    assert (outcome.of(results).verdicts, run("check", "quick")) == (None, 1)
+    assert (check.read_outcome(results).verdicts, run("check", "quick")) == (None, 1)
 
 
 @pytest.fixture
-def of_rows(place: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., outcome.Outcome]:
+def of_rows(place: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., check.Outcome]:
     """The outcome of rows: (repetition, phase, verdict, reasons)."""
     results = campaign(place, {})
 
-    def of_rows(*rows: tuple[int, str, str, str]) -> outcome.Outcome:
+    def of_rows(*rows: tuple[int, str, str, str]) -> check.Outcome:
         made = [
             PhaseOutcome(point="p", phase=phase, repetition=number, verdict=verdict, reasons=reasons, left=False)
             for number, phase, verdict, reasons in rows
         ]
         monkeypatch.setattr(merged_tables, "rows", lambda *_: made)
-        return outcome.of(results)
+        return check.read_outcome(results)
 
     return of_rows
 
 
 def test_a_repetition_counts_once_with_its_worst_verdict_and_each_reason(
-    of_rows: Callable[..., outcome.Outcome],
+    of_rows: Callable[..., check.Outcome],
 ) -> None:
     found = of_rows((1, "x", "valid", ""), (2, "x", "missing", ""))
     assert (found.verdicts, found.fails()) == ({"valid": 1, "suspect": 0, "invalid": 0, "missing": 1}, True)
     found = of_rows((1, "x", "suspect", "load 86%"), (1, "y", "suspect", "load 12%"), (1, "z", "invalid", "I/O"))
     assert (found.verdicts["suspect"], found.verdicts["invalid"]) == (0, 1)
     found = of_rows((1, "x", "suspect", "load 86%"), (1, "y", "suspect", "load 12%"))
-    assert found.reasons["suspect"] == [("load 86%", 1, ["p"])]  # another number is the same reason
+    assert found.reasons["suspect"] == [("load 12%", 1, ["p"])]  # another number is the same reason
     found = of_rows(
         (1, "x", "suspect", "short"), (2, "x", "suspect", "short | load 40%"), (3, "x", "suspect", "load 9%")
     )
@@ -233,7 +233,7 @@ def test_the_tables_are_shown_where_the_plan_is_damaged_or_gone(
     file.write_bytes(b"")
     os.utime(file, (0, 0))
     assert told("show", "quick")[0] == 0
-    found = outcome.of(results)
+    found = check.read_outcome(results)
     assert found.verdicts == {"valid": 4, "suspect": 0, "invalid": 0, "missing": 0}
     assert sum(f"plans/{file.name}" in line for line in found.damaged) == 1
     assert told("check", "quick")[0] == 1
@@ -244,7 +244,7 @@ def test_the_tables_are_shown_where_the_plan_is_damaged_or_gone(
 def test_no_command_promises_tables_without_a_plan(place: Path, told: Callable[..., tuple[int, str]]) -> None:
     results = campaign(place, {})
     (results / "campaign.json").write_bytes(b"")
-    assert "`iosweep report quick`" in told("show", "quick")[1]
+    assert "`iosweep report results/quick`" in told("show", "quick")[1]
     assert told("check", "quick")[0] == 1
     [file] = (results / "plans").iterdir()
     file.write_bytes(b"")
