@@ -22,7 +22,7 @@ from iosweep.plan.expand import make_plan
 from iosweep.plan.launchers import LAUNCHERS
 from iosweep.plan.model import Allocation, Plan, Point
 from iosweep.run import allocation
-from iosweep.run.request import Reporter, Request
+from iosweep.run.work import Reporter, Request
 from iosweep.store.committed import Result
 from iosweep.store.store import Store, unpack
 from measure import CannotRun

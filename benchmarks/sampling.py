@@ -32,7 +32,7 @@ from iosweep.node.ranks import Looks, Wanted
 from iosweep.plan.launchers import LAUNCHERS
 from iosweep.plan.model import Plan
 from iosweep.programs.path import Program
-from iosweep.run.launching import Commands
+from iosweep.run.launch import Commands
 from iosweep.target import identify
 from iosweep.target.agent import Agent
 from iosweep.tools import tools

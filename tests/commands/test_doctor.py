@@ -29,7 +29,7 @@ from iosweep.node.cpus import ReservedSource, resolve
 from iosweep.node.facts import NodeFacts
 from iosweep.plan.expand import make_plan
 from iosweep.plan.model import Plan
-from iosweep.run.remote_agent import NodeAnswer
+from iosweep.run.agents import NodeAnswer
 from iosweep.slurm import query
 from slurm import Cluster
 from topologies import machine

@@ -10,7 +10,7 @@ import pytest
 
 import local_srun
 from campaign import Allocation
-from iosweep.run import remote
+from iosweep.run import agents
 from iosweep.slurm import query
 from machine import Scripted
 from waiting import PATIENCE_S, wait_for
@@ -33,7 +33,7 @@ def local_job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     monkeypatch.setenv("SLURM_JOB_ID", number)
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
     monkeypatch.setattr(query, "ask", lambda argv, *_: ask(argv, PATIENCE_S) if argv[0] == "srun" else "")
-    monkeypatch.setattr(remote, "_START_S", PATIENCE_S)
+    monkeypatch.setattr(agents, "_START_S", PATIENCE_S)
     local_srun.install(tmp_path)
     yield number
     wait_for(lambda: not local_srun.of(number))

@@ -14,7 +14,7 @@ from iosweep.plan import forecast
 from iosweep.run.budget import Budget
 from iosweep.run.campaign_directory import CampaignDirectory
 from iosweep.run.datasets import DataSets
-from iosweep.run.launching import together
+from iosweep.run.launch import together
 from iosweep.store.campaign_documents import DataSet
 from iosweep.store.store import Store
 from iosweep.target import identify

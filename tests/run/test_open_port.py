@@ -14,7 +14,7 @@ from iosweep.jobs.profile import Profile
 from iosweep.jobs.submission import open_port
 from iosweep.plan.launchers import SLURM_LAUNCHERS
 from iosweep.run import allocation
-from iosweep.run.request import Request
+from iosweep.run.work import Request
 from iosweep.slurm import query
 
 ROOT = Path(__file__).parents[2]

@@ -16,8 +16,7 @@ from iosweep.plan.expand import make_plan
 from iosweep.plan.launchers import LAUNCHERS
 from iosweep.run import allocation, repetition
 from iosweep.run.budget import Budget, Spent
-from iosweep.run.request import Request, Setup
-from iosweep.run.work import Work
+from iosweep.run.work import Request, Setup, Work
 from iosweep.store.campaign_documents import TotalSpent
 from iosweep.store.record import Files
 

@@ -16,7 +16,7 @@ from iosweep.node import process
 from iosweep.node.procfs import user_name
 from iosweep.plan.expand import make_plan
 from iosweep.run import target_check
-from iosweep.run.remote import Silent
+from iosweep.run.agents import Silent
 from iosweep.run.target_check import Answer, before_tools, check, unfit
 from iosweep.target import directory as directories
 from iosweep.target import identify
@@ -76,7 +76,7 @@ class Directory:
 
 
 class RemoteAgents:
-    """As iosweep.run.remote.RemoteAgents: nodes with these answers."""
+    """As iosweep.run.agents.RemoteAgents: nodes with these answers."""
 
     def __init__(self, answers: dict[str, Answer]):
         self.hosts, self._others = ("n1", *answers), answers

@@ -35,7 +35,8 @@ from iosweep.plan import launchers
 from iosweep.plan.launchers import Mpiexec, Obstacle
 from iosweep.programs import builds
 from iosweep.programs import path as programs
-from iosweep.run import allocation, budget, campaign_directory, launching, remote, remote_agent, repetition
+from iosweep.run import agents as node_agent
+from iosweep.run import allocation, budget, campaign_directory, launch, repetition
 from iosweep.slurm import query
 from iosweep.target import protocol
 from iosweep.target.agent import Agent
@@ -220,7 +221,7 @@ class InProcess(Agent):
 
 
 class Agents:
-    """The agents of a job's nodes (run.remote.RemoteAgents), which are this process: for tools without MPI. What a tool
+    """The agents of a job's nodes (run.agents.RemoteAgents), which are this process: for tools without MPI. What a tool
     does on a node is played by the rules with its `node`, and by those that have none."""
 
     machine: Machine
@@ -250,8 +251,8 @@ class Agents:
             raise errors[0]
         return found
 
-    def clocks(self) -> dict[str, remote.Clock]:
-        return dict.fromkeys(self.hosts, remote.Clock(0.0, 1e-4))
+    def clocks(self) -> dict[str, node_agent.Clock]:
+        return dict.fromkeys(self.hosts, node_agent.Clock(0.0, 1e-4))
 
     def run(
         self,
@@ -260,7 +261,7 @@ class Agents:
         cpus: Any = None,
         outputs: Any = None,
         watched: Any = None,
-    ) -> dict[str, remote_agent.Ran]:
+    ) -> dict[str, node_agent.Ran]:
         found, clock, rules = {}, self.machine.clock, self.machine.rules
         began = ended = clock.now_s
         for host, argv in commands.items():
@@ -269,8 +270,8 @@ class Agents:
                 around, wanted = SimpleNamespace(bound=watched[host].bound), watched[host].wanted
                 done = self.machine.run(argv, timeout_s, Path(place), around, wanted)  # type: ignore[arg-type]
                 with safe_paths.folder(Path(place)) as folder:
-                    files = remote_agent.collected(folder, outputs)
-            found[host] = remote_agent.Ran(replace(done, watched=None), began, clock.now_s, files, done.watched)
+                    files = node_agent.collected(folder, outputs)
+            found[host] = node_agent.Ran(replace(done, watched=None), began, clock.now_s, files, done.watched)
             ended = max(ended, clock.now_s)
         clock.now_s, self.machine.rules = ended, rules
         return found
@@ -324,10 +325,10 @@ class Scripted(Allocation):
                 patch.setattr(repetition, "datetime", clock)
                 patch.setattr(process, "keep_to", _keep_to)
                 patch.setattr(process, "adopt_orphans", lambda: None)
-                for module in (launchers, launching):
+                for module in (launchers, launch):
                     patch.setattr(module, "mpiexec", lambda *_: machine.mpiexec)
                 patch.setattr(builds, "_output", lambda *_: "")  # no package manager knows the scripted tools
-                patch.setattr(remote_agent, "absent", lambda path: [])  # they have no libraries
+                patch.setattr(node_agent, "absent", lambda path: [])  # they have no libraries
                 yield
         finally:
             sys.stderr = stderr

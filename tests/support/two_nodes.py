@@ -57,7 +57,7 @@ class Job:
             assert self.made.files() == before
             assert not self.made.ours.exists()  # nothing was written to the target
         for node in self.held.hosts:
-            assert self.held.alive("iosweep.run.remote_agent", node) == []
+            assert self.held.alive("iosweep.run.agents", node) == []
         return refusal
 
     def mount(self, node: str, *arguments: Any) -> None:

@@ -8,7 +8,7 @@ import pytest
 from syrupy.assertion import SnapshotAssertion
 
 from iosweep.files import safe_paths
-from iosweep.run.remote_agent import collected
+from iosweep.run.agents import collected
 from iosweep.tools import Step, tools
 from iosweep.tools.fio import nodes, series
 

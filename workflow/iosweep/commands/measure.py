@@ -15,9 +15,9 @@ from iosweep.files.safe_paths import ENDED, open_log
 from iosweep.node.process import Stopped
 from iosweep.plan.launchers import launchers
 from iosweep.plan.model import read_plan
-from iosweep.run import allocation, outcome
-from iosweep.run.progress_lines import DetachedStream, Lines
-from iosweep.run.request import Request
+from iosweep.run import allocation
+from iosweep.run.progress import DetachedStream, Lines
+from iosweep.run.work import Request
 from iosweep.store.campaign_documents import Refusal
 from iosweep.store.store import Store
 from iosweep.text import printable
@@ -79,7 +79,7 @@ def run(arguments: Namespace) -> int:
             with contextlib.suppress(OSError):
                 Store(results).set_refusal(arguments.allocation, Refusal(f"its job was {why}", stopped=True))
     except OSError as error:  # of the log, which is with the results
-        why, code = outcome.cannot_be_written(error), ExitCode.STORE_FAILED
+        why, code = allocation.cannot_be_written(error), ExitCode.STORE_FAILED
     line = printable(f"{ENDED}{why}")
     print(line, file=sys.stderr)
     if _are_ours(results):

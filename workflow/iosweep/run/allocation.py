@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import random
-from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
 from iosweep.errors import (
+    SERVER_ERRORS,
     AllocationError,
     Busy,
+    Conflict,
     ExitCode,
     LeftBehind,
+    MeasuredElsewhere,
     Refused,
     TargetError,
     TargetHangs,
@@ -32,18 +36,16 @@ from iosweep.plan import forecast
 from iosweep.plan.launchers import candidates
 from iosweep.programs import spack
 from iosweep.programs.spack import Built
-from iosweep.run import binaries, nodes, target_check
-from iosweep.run.binaries import Binaries
+from iosweep.run import nodes, target_check
+from iosweep.run.agents import RemoteAgents
 from iosweep.run.budget import Budget
 from iosweep.run.campaign_directory import FRESH, CampaignDirectory
 from iosweep.run.datasets import DataSets
-from iosweep.run.launching import Commands
-from iosweep.run.outcome import ending
-from iosweep.run.remote import RemoteAgents
+from iosweep.run.launch import Commands
+from iosweep.run.nodes import Binaries
 from iosweep.run.repetition import Context
 from iosweep.run.repetition import measure as measure_repetition
-from iosweep.run.request import Request, Setup
-from iosweep.run.work import Work
+from iosweep.run.work import Request, Setup, Work
 from iosweep.slurm import query
 from iosweep.store import manifest
 from iosweep.store.campaign_documents import Missing, Needs
@@ -135,7 +137,7 @@ def _remote_agents(request: Request) -> AbstractContextManager[RemoteAgents | No
 
 def _measure(setup: Setup) -> None:
     store = setup.store
-    found = binaries.find_all(setup)
+    found = nodes.find_all(setup)
     launcher = setup.request.launcher
     here = remaining.Here(found.hashes(), launcher, mpiexec=candidates(setup.search, launcher.manager))
     work = Work(setup, here, store.results())
@@ -215,7 +217,7 @@ def prepare(
         pinned,
     )
     if setup.remote:
-        binaries.start(setup, commands, {work.points[point].tool for point in work.left()})
+        nodes.start(setup, commands, {work.points[point].tool for point in work.left()})
     todo = work.left()
     counts = work.expected()
     for text in work.outdated(todo, found.programs):
@@ -249,7 +251,7 @@ def prepare(
         target=directory.recorded(place.facts, place.volume),
         exclusive=exclusion.now,
         pinning=pinned,
-        build=binaries.keep_build(setup, found),
+        build=nodes.keep_build(setup, found),
         spent=budget.spent,
         session=commands.job or datetime.now(UTC).isoformat(timespec="seconds"),
     )
@@ -357,3 +359,39 @@ class Loop:
                 f"{human_size(stays)} stay on the target for the next run;"
                 f" `iosweep clean {self._setup.plan.campaign}` removes them"
             )
+
+
+@contextmanager
+def ending(job: query.Job | None) -> Iterator[None]:
+    """Raise AllocationError for what ends an allocation; in a job, its message names the node where it happened."""
+    first = job.hosts[:1] if job else ()
+    try:
+        yield
+    except Busy as error:
+        raise MeasuredElsewhere(ExitCode.REFUSED, str(error), after=error.job) from None
+    except TargetHangs as error:
+        where = f"on {first[0]}: " if first and not error.nodes else ""
+        raise AllocationError(ExitCode.HANGS, f"{where}{error}", nodes=error.nodes or first) from None
+    except TargetError as error:
+        where = f"on {first[0]}: " if first and not error.node else ""
+        nodes = ((error.node,) if error.node else first) if error.errno in SERVER_ERRORS else ()
+        raise AllocationError(ExitCode.REFUSED, f"{where}{target_check.target_error(error)}", nodes=nodes) from None
+    except Unanswered as error:
+        raise AllocationError(ExitCode.REFUSED, str(error)) from None
+    except Refused as error:
+        raise AllocationError(ExitCode.REFUSED, str(error), lasting=error.lasting) from None
+    except Conflict as error:
+        raise AllocationError(ExitCode.REFUSED, f"pinning: {error}", lasting=error.lasting) from None
+    except Unusable as error:
+        raise AllocationError(ExitCode.REFUSED, str(error), lasting=True) from None
+    except OSError as error:  # of the results' disk: errors of the target are TargetErrors
+        raise AllocationError(ExitCode.STORE_FAILED, cannot_be_written(error), lasting=True) from None
+
+
+def cannot_be_written(error: OSError) -> str:
+    """A sentence on an error of the disk that the results are on."""
+    room = ": make room" if error.errno in (errno.ENOSPC, errno.EDQUOT) else ""
+    return (
+        f"the results ({error.filename or 'on a disk of their own'}) cannot be written: {error.strerror or error}"
+        f"{room}; what was stored before is on disk, and the next run goes on from there"
+    )

@@ -24,8 +24,8 @@ from iosweep.run import datasets, target_check
 from iosweep.run.budget import Spent
 from iosweep.run.campaign_directory import FRESH, CampaignDirectory
 from iosweep.run.datasets import DataSets
-from iosweep.run.launching import Commands
-from iosweep.run.request import Judged
+from iosweep.run.launch import Commands
+from iosweep.run.work import Judged
 from iosweep.store.committed import Result
 from iosweep.store.record import (
     Exclusive,

@@ -16,18 +16,24 @@ from pathlib import Path
 from msgspec.structs import asdict
 
 from iosweep.config.sweeps import Config
-from iosweep.errors import AllocationError, ExitCode, Problem, Refused, TargetError, TargetHangs
+from iosweep.errors import (
+    AllocationError,
+    ExitCode,
+    Problem,
+    Refused,
+    TargetError,
+    TargetHangs,
+    cause_of_number,
+)
 from iosweep.findings import Line, ok, unchecked, wrong
 from iosweep.hostlist import alike
 from iosweep.hostlist import hosts as named
 from iosweep.node import process, procfs
 from iosweep.plan.forecast import Forecast
 from iosweep.plan.model import Plan
+from iosweep.run.agents import RemoteAgents, Silent
 from iosweep.run.campaign_directory import CampaignDirectory
-from iosweep.run.outcome import target_error
-from iosweep.run.remote import RemoteAgents, Silent
-from iosweep.run.request import Setup
-from iosweep.run.work import Done
+from iosweep.run.work import Done, Setup
 from iosweep.target import directory as campaign_directory
 from iosweep.target import identify, space, trees
 from iosweep.target.agent import Agent
@@ -354,3 +360,9 @@ def _sentence(answer: str | Exception) -> str:
     if isinstance(answer, Silent):
         return f"the target, or the agent there, does not answer: {answer}"
     return target_error(answer) if isinstance(answer, TargetError) else str(answer)
+
+
+def target_error(error: TargetError) -> str:
+    """A sentence on an error of the target: what its number means, then the system's words."""
+    known = cause_of_number(error.errno)
+    return f"{known.text}: {error.strerror}" if known else str(error.strerror)

@@ -21,11 +21,11 @@ from iosweep.plan.launchers import SLURM_LAUNCHERS
 from iosweep.plan.model import Plan
 from iosweep.programs import path as programs
 from iosweep.programs.path import Program
-from iosweep.run import allocation, remote_agent, target_check
+from iosweep.run import agents as node_agent
+from iosweep.run import allocation, target_check
 from iosweep.run import nodes as run_nodes
-from iosweep.run.launching import Commands, needs_mpiexec
-from iosweep.run.remote import RemoteAgents
-from iosweep.run.remote_agent import NodeAnswer
+from iosweep.run.agents import NodeAnswer, RemoteAgents
+from iosweep.run.launch import Commands, needs_mpiexec
 from iosweep.target import identify, lock
 from iosweep.target.agent import Agent
 from iosweep.tools import Tool, tools
@@ -86,7 +86,7 @@ def _campaign(configured: Config, made: Plan, profile: Profile, job: str, remote
         on_target = target_check.lock_problem(agent, made.target.directory, made.target.lock)
         programs = {name: one for name, one in found.items() if isinstance(one, Program)}
         versions = {name: (one.path, one.version) for name, one in programs.items()}
-        answers = remote.answers(remote_agent.facts, made.target.directory, versions, made.cpus.reserved)
+        answers = remote.answers(node_agent.facts, made.target.directory, versions, made.cpus.reserved)
         lines.append(judge_target(answers))
         lines.append(this_machine.space(made) if lines[-1].outcome == "ok" else unchecked("space", "see target"))
         nodes = {host: answer for host, answer in answers.items() if isinstance(answer, NodeAnswer)}

@@ -26,9 +26,8 @@ from iosweep.node.process import Completed
 from iosweep.node.ranks import Looks, Wanted
 from iosweep.plan.launchers import OPEN_MPI, SLURM_LAUNCHERS, Launcher, Mpiexec, mpiexec
 from iosweep.programs.path import Program, mpi
-from iosweep.run import remote_agent
-from iosweep.run.remote import RemoteAgents, lost
-from iosweep.run.remote_agent import Watching
+from iosweep.run import agents
+from iosweep.run.agents import RemoteAgents, Watching, lost
 from iosweep.slurm import query
 from iosweep.target.agent import Agent
 from iosweep.tools import Step, Streams, Tool
@@ -143,7 +142,7 @@ class Commands:
                 if any(name in word for word in argv):
                     _wait_for((self.scratch / name).is_file)
         with contextlib.suppress(OSError), safe_paths.folder(self.scratch.parent, self.scratch.name) as place:
-            streams |= remote_agent.collected(place, tool.outputs)
+            streams |= agents.collected(place, tool.outputs)
         return done, streams
 
     def no_start(self, tool: Tool) -> str | None:
@@ -191,7 +190,7 @@ class Commands:
         self, remote: RemoteAgents, hosts: Sequence[str], wanted: Wanted | None, binding: Binding | None
     ) -> None:
         watched = self._watching(remote, hosts, wanted, binding)
-        remote.call(remote_agent.watch, each={host: (one,) for host, one in watched.items()})
+        remote.call(agents.watch, each={host: (one,) for host, one in watched.items()})
 
     def _watching(
         self, remote: RemoteAgents, hosts: Sequence[str], wanted: Wanted | None, binding: Binding | None
@@ -247,14 +246,14 @@ class Commands:
     @staticmethod
     def _left(remote: RemoteAgents, hosts: Sequence[str]) -> tuple[str, ...]:
         """Ranks that are still there though they were killed."""
-        answers = remote.answers(remote_agent.left_ranks, each=dict.fromkeys(hosts, ()))
+        answers = remote.answers(agents.left_ranks, each=dict.fromkeys(hosts, ()))
         named = [f"{one} on {host}" for host, found in answers.items() if isinstance(found, list) for one in found]
         return tuple(named) or ("ranks that Slurm cannot end",)
 
     @staticmethod
     def _seen(remote: RemoteAgents, hosts: Sequence[str], done: Completed) -> SeenOnNodes:
         """What was seen on each host since `_watch`, while a command ran."""
-        return of_nodes(remote.call(remote_agent.seen, each=dict.fromkeys(hosts, (done.silent_s,))))
+        return of_nodes(remote.call(agents.seen, each=dict.fromkeys(hosts, (done.silent_s,))))
 
     def _each(
         self,
@@ -301,7 +300,7 @@ class Commands:
         assert tool.client_server and self.remote
         remote, program = self.remote, self.programs[tool.name].path
         addresses = query.addresses(hosts)
-        ports = remote.call(remote_agent.free_port, each={host: [addresses[host]] for host in hosts})
+        ports = remote.call(agents.free_port, each={host: [addresses[host]] for host in hosts})
         exact = [
             [program if word == tool.program else word for word in tool.client_server.server_argv(directory, at, port)]
             for (directory, _), at, port in zip(places, addresses.values(), ports.values(), strict=True)
@@ -320,11 +319,11 @@ class Commands:
         ]
         try:
             listens = {h: [a, addresses[h], ports[h]] for h, a in zip(hosts, exact, strict=True)}
-            remote.call(remote_agent.serve, each=listens)
+            remote.call(agents.serve, each=listens)
             self._watch(remote, hosts, self._wanted(tool, step.tasks, hosts, step), binding)
             done = self.agent.run([program, *command[1:]], timeout_s, self.scratch)
         finally:
-            remote.call(remote_agent.end_servers, each=dict.fromkeys(hosts, ()))
+            remote.call(agents.end_servers, each=dict.fromkeys(hosts, ()))
         streams = {"stdout": done.stdout, "stderr": done.stderr, "hosts": msgspec.json.encode(nodes)}
         seen = self._seen(remote, hosts, done)
         return replace(seen.onto(done), argvs=(done.argv, *map(tuple, exact))), streams

@@ -6,8 +6,8 @@ from pathlib import Path
 from syrupy.assertion import SnapshotAssertion
 
 from campaign import make
-from iosweep.run.progress_lines import Lines
-from iosweep.run.request import Judged
+from iosweep.run.progress import Lines
+from iosweep.run.work import Judged
 from iosweep.store.committed import Result
 from iosweep.store.record import Archive, Target
 

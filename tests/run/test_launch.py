@@ -17,10 +17,9 @@ from iosweep.node.monitor import Watched
 from iosweep.node.process import Completed
 from iosweep.plan.launchers import LAUNCHERS, SLURM_LAUNCHERS
 from iosweep.programs.path import Program
-from iosweep.run import remote_agent
-from iosweep.run.launching import Commands, together
-from iosweep.run.remote import Clock, RemoteAgents
-from iosweep.run.remote_agent import Ran
+from iosweep.run import agents
+from iosweep.run.agents import Clock, Ran, RemoteAgents
+from iosweep.run.launch import Commands, together
 from iosweep.slurm import query
 from iosweep.target.agent import Agent
 from iosweep.tools import Step, Tool, tools
@@ -100,7 +99,7 @@ def test_no_link_in_the_scratch_directory_is_followed_to_read_or_remove(commands
 
 
 def test_a_file_that_is_too_large_is_not_read(commands: Commands, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(remote_agent, "MOST_BYTES", 1000)
+    monkeypatch.setattr(agents, "MOST_BYTES", 1000)
     found = run(commands, "head -c 1000 /dev/zero > log; head -c 1001 /dev/zero > summary.json")
     assert found == {"stdout": b"", "stderr": b"", "log": bytes(1000)}
 
@@ -257,8 +256,8 @@ from pathlib import Path
 from iosweep.node import process
 from iosweep.plan.launchers import SLURM_LAUNCHERS
 from iosweep.programs.path import Program
-from iosweep.run.launching import Commands
-from iosweep.run.remote import RemoteAgents
+from iosweep.run.launch import Commands
+from iosweep.run.agents import RemoteAgents
 from iosweep.slurm import query
 from iosweep.target.agent import Agent
 query._STEPS_END_S = 600

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any, TextIO
 
 from iosweep.plan.model import Allocation
-from iosweep.run.request import Judged
+from iosweep.run.work import Judged
 from iosweep.store.committed import Result
 from iosweep.text import human_count, printable
 from iosweep.tools import tools

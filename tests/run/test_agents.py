@@ -17,9 +17,9 @@ from held_job import Held
 from iosweep.errors import ExitCode, Refused, TargetError, TargetHangs
 from iosweep.node import process
 from iosweep.programs.path import hash_of
-from iosweep.run import remote as agents
-from iosweep.run import remote_agent
-from iosweep.run.remote import Clock, RemoteAgents
+from iosweep.run import agents
+from iosweep.run import agents as node_agent
+from iosweep.run.agents import Clock, RemoteAgents
 from iosweep.slurm import fan_out
 from iosweep.target import directory as directories
 from iosweep.target.protocol import Answer
@@ -27,7 +27,7 @@ from local_srun import of
 from waiting import PATIENCE_S, wait_for
 
 HOSTS = ("n1", "n2")
-AGENT = "iosweep.run.remote_agent"
+AGENT = "iosweep.run.agents"
 
 
 def remote(job: str, deadline_s: float = PATIENCE_S) -> RemoteAgents:
@@ -42,20 +42,20 @@ def test_every_node_answers_and_an_error_names_its_node(local_job: str, tmp_path
     words = "echo Welcome; echo '1 n1 0/1 x' | tr 1 7; printf 'to this site'; echo warning >&2"
     local_srun.install(tmp_path, words)
     with remote(local_job) as made:
-        assert set(made.call(remote_agent.hello)) == {"n1", "n2"}
+        assert set(made.call(node_agent.hello)) == {"n1", "n2"}
         assert made.step.startswith(f"{local_job}.")
-        assert [*made.call(remote_agent.free_port, each={"n2": ["127.0.0.2"]})] == ["n2"]
+        assert [*made.call(node_agent.free_port, each={"n2": ["127.0.0.2"]})] == ["n2"]
         assert made.call(hash_of, sys.executable) == dict.fromkeys(HOSTS, hash_of(sys.executable))
         with pytest.raises(Refused, match="on n1: "):
-            made.call(remote_agent.facts, f"{tmp_path}/none", {})
+            made.call(node_agent.facts, f"{tmp_path}/none", {})
         for call in (
-            lambda: made.call(remote_agent.free_port, each={"n1": ["127.0.0.1"], "n2": ["192.0.2.1"]}),
+            lambda: made.call(node_agent.free_port, each={"n1": ["127.0.0.1"], "n2": ["192.0.2.1"]}),
             lambda: made.run({"n1": ["/bin/true"], "n2": ["/nonexistent/tool"]}, PATIENCE_S),
         ):
             with pytest.raises(TargetError) as caught:
                 call()
             assert caught.value.node == "n2"
-        assert made.call(remote_agent.hello)  # none of that ends them
+        assert made.call(node_agent.hello)  # none of that ends them
 
 
 @pytest.mark.local
@@ -97,7 +97,7 @@ def test_a_node_that_does_not_answer_is_named_and_its_agent_ended(local_job: str
             one.suspend()
         for deadline_s in (0.5, 5, 50):  # until it is long enough for the other one
             with pytest.raises(TargetHangs) as caught:
-                made.call(remote_agent.hello, deadline_s=deadline_s)
+                made.call(node_agent.hello, deadline_s=deadline_s)
             if caught.value.nodes == ("n2",):
                 break
         assert caught.value.nodes == ("n2",)
@@ -107,7 +107,7 @@ def test_an_agent_reports_what_it_waits_for(monkeypatch: pytest.MonkeyPatch) -> 
     """The kernel does not let go of it; only another thread can answer, once."""
     sent: list[Answer] = []
     monkeypatch.setattr(fan_out, "send", lambda number, who, value: sent.append(convert(value, Answer)))
-    with remote_agent._Reply(remote_agent.Request(3, "check", [], None, 0.05), "n2") as reply:
+    with node_agent._Reply(node_agent.Request(3, "check", [], None, 0.05), "n2") as reply:
         wait_for(lambda: sent)
         reply.send(Answer(value=None))
     assert len(sent) == 1 and "no progress for 0.05 s" in (sent[0].hangs or "")
@@ -136,18 +136,18 @@ def test_servers_listen_on_the_address_of_their_node_alone_and_all_of_them_are_e
     addresses = {"n1": "127.0.0.1", "n2": "127.0.0.2"}
     with remote(local_job) as made:
         for fails in (False, True):
-            ports = made.call(remote_agent.free_port, each={host: [at] for host, at in addresses.items()})
+            ports = made.call(node_agent.free_port, each={host: [at] for host, at in addresses.items()})
             commands = {host: [sys.executable, "-c", SERVER, at, str(ports[host])] for host, at in addresses.items()}
             if fails:
                 commands["n2"] = ["sh", "-c", "echo no license >&2; exit 3"]
             each = {host: [commands[host], at, ports[host]] for host, at in addresses.items()}
             if fails:
                 with pytest.raises(TargetError, match="n2: no license"):
-                    made.call(remote_agent.serve, each=each)
+                    made.call(node_agent.serve, each=each)
             else:
-                made.call(remote_agent.serve, each=each)
+                made.call(node_agent.serve, each=each)
                 assert listening(local_job) == {(at, ports[host]) for host, at in addresses.items()}
-            made.call(remote_agent.end_servers)
+            made.call(node_agent.end_servers)
             assert not listening(local_job)
             assert not of(local_job, "4321.5")
 
@@ -156,13 +156,13 @@ def test_servers_listen_on_the_address_of_their_node_alone_and_all_of_them_are_e
 @pytest.mark.parametrize("argv", [["sleep", "4321.6"], ["sh", "-c", "exit 0"]])
 def test_a_server_that_does_not_listen(monkeypatch: pytest.MonkeyPatch, argv: list[str]) -> None:
     """Not even where another process listens there: it would get the client's jobs."""
-    monkeypatch.setattr(remote_agent, "_SERVER_S", 0.1 if argv[0] == "sleep" else PATIENCE_S)
-    monkeypatch.setattr(remote_agent.process, "end_descendants", lambda: 0)  # ours are pytest's
+    monkeypatch.setattr(node_agent, "_SERVER_S", 0.1 if argv[0] == "sleep" else PATIENCE_S)
+    monkeypatch.setattr(node_agent.process, "end_descendants", lambda: 0)  # ours are pytest's
     with socket.create_server(("127.0.0.1", 0)) as theirs:
         with pytest.raises(OSError, match="does not listen" if argv[0] == "sleep" else "it ended") as caught:
-            remote_agent.serve(argv, *theirs.getsockname())
+            node_agent.serve(argv, *theirs.getsockname())
         assert caught.value.filename == argv[0]
-        remote_agent.end_servers()
+        node_agent.end_servers()
 
 
 # Clocks
@@ -216,13 +216,13 @@ NOISE = [
 ]  # fmt: skip
 TALK = """
 import random, sys, time
-from iosweep.run import remote_agent
-from iosweep.run.remote import RemoteAgents
+from iosweep.run import agents as node_agent
+from iosweep.run.agents import RemoteAgents
 from iosweep.slurm import query
 with RemoteAgents(job, hosts, 600) as agents:
     ran = agents.run(dict.fromkeys(hosts, given[0]), 600)
     answer = {
-        "step": agents.step, "steps": query._steps(job), "hello": agents.call(remote_agent.hello),
+        "step": agents.step, "steps": query._steps(job), "hello": agents.call(node_agent.hello),
         "whole": {host: [getattr(one.done, name) == random.Random(host + name).randbytes(1 << 20)
                          for name in ("stdout", "stderr")] for host, one in ran.items()},
         "clocks": [abs(clock.offset_s) <= clock.error_s for clock in agents.clocks().values()],
@@ -245,7 +245,7 @@ def test_agents_over_a_real_srun_answer_whole(held: Held) -> None:
 
 SLEEPING = """
 from iosweep.errors import AllocationError
-from iosweep.run.remote import RemoteAgents
+from iosweep.run.agents import RemoteAgents
 with RemoteAgents(job, hosts, 600) as agents:
     try:
         agents.run(dict.fromkeys(hosts, ["sh", "-c", "setsid sleep 4321.3 & sleep 4321.4"]), 600)
