@@ -24,7 +24,7 @@ from iosweep.commands.terminal import prose
 from iosweep.errors import CommandError
 from iosweep.files import documents
 from iosweep.judge import remaining
-from iosweep.judge.reasons import REASONS, bare, cause, ranked
+from iosweep.judge.reasons import REASONS, bare, rank
 from iosweep.plan.model import Plan, plan_files, read_plan
 from iosweep.store import ingested
 from iosweep.store.store import Store
@@ -158,18 +158,19 @@ def _stale(store: Store, tables: CampaignForm, plan: Plan | None) -> bool:
 
 def _reasons(found: Sequence[Repetitions]) -> dict[str, list[Reason]]:
     """Verdict or `left` -> reasons, causes first, then by frequency. Reasons that differ in numbers only are one."""
+    alike: dict[tuple[str, str], dict[int, str]] = {}  # outcome and reason without its numbers -> index -> reason
+    for index, one in enumerate(found):
+        if one.outcome in OUTCOMES[1:]:
+            for text in REASONS.join(one.reasons or ("no reason given",)).split(REASONS):
+                alike.setdefault((one.outcome, bare(text)), {}).setdefault(index, text)
     reasons: dict[str, list[Reason]] = {}
-    for outcome in OUTCOMES[1:]:
-        given = [
-            (one, REASONS.join(one.reasons or ("no reason given",)).split(REASONS))
-            for one in found
-            if one.outcome == outcome
-        ]
-        kinds = [(one.point, {bare(cause(text)) for text in texts}) for one, texts in given]
-        for text, count in ranked(texts for one, texts in given for _ in range(one.count)):
-            points = list(dict.fromkeys(point for point, kind in kinds if bare(cause(text)) in kind))
-            reasons.setdefault(outcome, []).append((text, count, points))
-    return reasons
+    for (outcome, _), texts in alike.items():
+        count = sum(found[index].count for index in texts)
+        points = dict.fromkeys(found[index].point for index in texts)
+        reasons.setdefault(outcome, []).append((next(iter(texts.values())), count, list(points)))
+    return {
+        outcome: sorted(listed, key=lambda reason: (rank(reason[0]), -reason[1])) for outcome, listed in reasons.items()
+    }
 
 
 def _damage(results: Path, store: Store) -> list[str]:
