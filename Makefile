@@ -72,7 +72,7 @@ lint: ## style, types, schema and workflow
 	@$(RUN) mypy
 	@$(RUN) lint-imports
 	@$(RUN) snakefmt --check Snakefile workflow/rules
-	@$(RUN) iosweep generate --check
+	@$(RUN) python scripts/generate --check
 	@$(RUN) python scripts/lint-workflow
 	@$(RUN) python scripts/draw-rooms --check
 	@scripts/docs

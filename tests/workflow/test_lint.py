@@ -18,7 +18,7 @@ CHECKS = {
     "types": [BIN / "mypy"],
     "rooms": [BIN / "lint-imports"],
     "rules": [BIN / "snakefmt", "--check", "Snakefile", "workflow/rules"],
-    "generated files": [BIN / "iosweep", "generate", "--check"],
+    "generated files": [sys.executable, "scripts/generate", "--check"],
     "workflow": [sys.executable, "scripts/lint-workflow"],
     "picture of the rooms": [sys.executable, "scripts/draw-rooms", "--check"],
     "documentation": ["scripts/docs"],

@@ -35,7 +35,6 @@ COMMANDS = {
     "parse": ("parse", "convert output of fio, IOR and mdtest, in files and directories, to JSON"),
     "ingest": ("ingest", "make a campaign of outputs of fio, IOR, mdtest or IO500 that others made"),
     "tools": ("tools", "list the benchmark tools"),
-    "generate": ("generate", "update the schema and the generated parts of the documentation"),
 }
 #: Commands that the rules of the workflow call. `iosweep --help` does not list them.
 RULES = {

@@ -426,7 +426,7 @@ def markdown() -> str:
     parts = [
         "# Columns\n",
         "For readers of `results.parquet` and `results.csv`: every column, with its type and unit.\n",
-        "Made by `iosweep generate` from `workflow/iosweep/tables/columns.py`. "
+        "Made by `scripts/generate` from `workflow/iosweep/tables/columns.py`. "
         "An absent value is null in the parquet file and an empty field in the CSV, never 0. "
         "In the CSV, text that begins with `=`, `+`, `-`, `@` (or their full-width forms), also behind blanks and "
         "invisible characters, or with a tab or a line break, and is not a number, has an apostrophe in front, because "

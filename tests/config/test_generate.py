@@ -1,6 +1,7 @@
 """What is generated from the code's tables: the schema and parts of the documentation, and that drift is noticed."""
 
 import json
+import types
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,10 +11,13 @@ import pytest
 import yaml
 
 from campaign import METADATA, TEXT, document
-from iosweep.commands import cli, generate
 from iosweep.config import models
 
 Validate = Callable[[Any], None]
+SCRIPT = Path(__file__).parents[2] / "scripts/generate"
+generate = types.ModuleType("generate")
+generate.__file__ = str(SCRIPT)
+exec(compile(SCRIPT.read_text(), SCRIPT, "exec"), generate.__dict__)  # noqa: S102
 
 
 @pytest.fixture(scope="module")
@@ -23,11 +27,6 @@ def validate() -> Validate:
     jsonschema.Draft202012Validator.check_schema(found)
     validator = jsonschema.Draft202012Validator(found)
     return validator.validate
-
-
-def test_what_is_committed_is_what_the_code_says() -> None:
-    # if this fails: `iosweep generate`
-    assert generate.generate(check=True) == []
 
 
 def test_drift_is_named_and_repaired_and_what_is_written_by_hand_stays(
@@ -42,14 +41,14 @@ def test_drift_is_named_and_repaired_and_what_is_written_by_hand_stays(
     whole.write_text(whole.read_text().replace('"type"', '"kind"', 1))
     page.write_text("before\n" + page.read_text().replace("| `output`", "| `x`") + "after\n")
     harmed = [whole.read_text(), page.read_text()]
-    assert cli.main(["generate", "--check"]) == 1
+    assert generate.main(check=True) == 1
     said = capsys.readouterr().out.splitlines()
     assert [line.split()[0] for line in said] == [made[0][0], "docs/report.md"]
     assert [whole.read_text(), page.read_text()] == harmed  # a check changes nothing
-    assert cli.main(["generate"]) == 0
+    assert generate.main(check=False) == 0
     assert whole.read_text() == made[0][1]
     assert page.read_text() == f"before\n{dict(made)['docs/report.md']}after\n"
-    assert cli.main(["generate", "--check"]) == 0
+    assert generate.main(check=True) == 0
     page.write_text("no marks\n")
     with pytest.raises(ValueError, match=r"docs/report\.md"):
         generate.generate(check=True)
