@@ -11,13 +11,12 @@ from msgspec import structs
 from syrupy.assertion import SnapshotAssertion
 
 from iosweep.config.sweeps import Repetitions
+from iosweep.details import NodeRate, Series
 from iosweep.errors import cause
 from iosweep.judge import judging, reasons
 from iosweep.judge.checks import CHECKS
 from iosweep.judge.checks.finding import NOT_APPLICABLE, Check, Seen, failed, passed, unchecked
-from iosweep.own_rate import OwnRate
 from iosweep.plan.model import Point
-from iosweep.series import Series
 from iosweep.tools import Echo, Evidence, Parsed, tools
 from records import ON_TARGET, phase_run
 
@@ -189,7 +188,7 @@ def series(values: Sequence[float] = (4e6,) * 20, interval_s: float = 0.5, host:
 
 def ranks(*rates: float, usable: str = "0-7") -> dict[str, Any]:
     """Ranks of one node with these rates, and the CPUs that they may use."""
-    own_rates = [OwnRate("", k, rate * 1e6) for k, rate in enumerate(rates)]
+    own_rates = [NodeRate("", k, rate * 1e6) for k, rate in enumerate(rates)]
     return {"own_rates": own_rates, "threads_per_node": len(rates), "cpus": cpus(usable=usable)}
 
 
@@ -411,9 +410,9 @@ CASES: list[tuple[str, str, dict[str, Any]]] = [
     ("steady", FAIL, {"series": [series(20 * [4e6], host="n1"), series(10 * [4e6] + 10 * [1e6], host="n2"),
      *(series(20 * [4e6], host=f"n{k}") for k in range(3, 9))]}),
     ("steady", UNCHECKED, {"series": [series(20 * [0.5, 1.5], 0.25)], "ops_per_s": 2.0}),
-    ("even", PASS, {"own_rates": [OwnRate("", k, rate) for k, rate in enumerate((4e5, 4e6))]}),
-    ("even", FAIL, {"own_rates": [OwnRate("", k, rate) for k, rate in enumerate((1e5, 4e6))]}),
-    ("even", UNCHECKED, {"own_rates": [OwnRate("", k, 4e5 if k == 5 else 4e6) for k in range(8)], "ops": 700}),
+    ("even", PASS, {"own_rates": [NodeRate("", k, rate) for k, rate in enumerate((4e5, 4e6))]}),
+    ("even", FAIL, {"own_rates": [NodeRate("", k, rate) for k, rate in enumerate((1e5, 4e6))]}),
+    ("even", UNCHECKED, {"own_rates": [NodeRate("", k, 4e5 if k == 5 else 4e6) for k in range(8)], "ops": 700}),
     ("even", FAIL, ranks(100, 10, 100) | ONE_PASS),
     ("even", PASS, ranks(100, 100, 100, 100, 100, 10, 10, 10) | ONE_PASS),  # so many are no stragglers
     ("even", UNCHECKED, ranks(100, 10, 100, usable="0-1") | ONE_PASS),

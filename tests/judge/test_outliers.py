@@ -7,10 +7,10 @@ from statistics import median
 import pytest
 from syrupy.assertion import SnapshotAssertion
 
+from iosweep.details import NodeRate
 from iosweep.judge.node_rates import rates_of_run
 from iosweep.judge.outliers import Comparison, Measured, compare
 from iosweep.judge.steadiness import shape, stall
-from iosweep.own_rate import OwnRate
 from iosweep.tools import Evidence, Parsed
 
 MIB = 1 << 20
@@ -92,23 +92,23 @@ def test_error_rates_of_the_rule(nodes: int, scatter: float, wrong: float, caugh
 # Ranks by their nodes
 
 
-def own(*rates: OwnRate) -> Parsed:
+def own(*rates: NodeRate) -> Parsed:
     return Parsed(evidence=Evidence(own_rates=rates))
 
 
 def test_ranks_are_dealt_out_in_blocks() -> None:
-    found = rates_of_run(own(*(OwnRate("", k, 10.0 + k, 1.0) for k in range(4))), {}, ["n1", "n2"])
+    found = rates_of_run(own(*(NodeRate("", k, 10.0 + k, 1.0) for k in range(4))), {}, ["n1", "n2"])
     assert found == [
-        OwnRate("n1", None, 21.0, 2.0), OwnRate("n1", 0, 10.0, 1.0), OwnRate("n1", 1, 11.0, 1.0),
-        OwnRate("n2", None, 25.0, 2.0), OwnRate("n2", 0, 12.0, 1.0), OwnRate("n2", 1, 13.0, 1.0),
+        NodeRate("n1", None, 21.0, 2.0), NodeRate("n1", 0, 10.0, 1.0), NodeRate("n1", 1, 11.0, 1.0),
+        NodeRate("n2", None, 25.0, 2.0), NodeRate("n2", 0, 12.0, 1.0), NodeRate("n2", 1, 13.0, 1.0),
     ]  # fmt: skip
 
 
 def test_rates_that_need_not_be_dealt_out_stay() -> None:
-    one_each = [OwnRate("", 0, None, 1.0), OwnRate("", 1, None, 2.0)]
+    one_each = [NodeRate("", 0, None, 1.0), NodeRate("", 1, None, 2.0)]
     for rates, hosts, expected in (
-        (one_each, ["n1", "n2"], [OwnRate("n1", None, None, 1.0), OwnRate("n2", None, None, 2.0)]),
-        ([OwnRate("", 0, 1.0), OwnRate("", 1, 1.0), OwnRate("", 2, 1.0)], ["n1", "n2"], None),
+        (one_each, ["n1", "n2"], [NodeRate("n1", None, None, 1.0), NodeRate("n2", None, None, 2.0)]),
+        ([NodeRate("", 0, 1.0), NodeRate("", 1, 1.0), NodeRate("", 2, 1.0)], ["n1", "n2"], None),
     ):
         assert list(rates_of_run(own(*rates), {}, hosts)) == (expected or rates)
 
@@ -132,7 +132,7 @@ def test_where_the_tool_tells_none_the_kernel_does() -> None:
         ("n2", None, 5 * MIB), ("n2", 0, 4 * MIB), ("n2", 1, MIB),
     ]  # fmt: skip
     assert [one.ops_per_s for one in found[:3]] == [64.0, 32.0, 32.0]
-    assert rates_of_run(own(OwnRate("n9", None, 1.0)), streams, ["n1", "n2"]) == (OwnRate("n9", None, 1.0),)
+    assert rates_of_run(own(NodeRate("n9", None, 1.0)), streams, ["n1", "n2"]) == (NodeRate("n9", None, 1.0),)
 
 
 def test_not_all_ranks_are_none() -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import results_factory as factory
-from iosweep.analysis.data import OwnRateRow, SeriesRow, load, load_latencies
+from iosweep.analysis.data import NodeRateRow, SeriesRow, load, load_latencies
 from iosweep.analysis.summary import PointSummary, summarize
 from iosweep.report import behind_rows
 from results_factory import row, sweep
@@ -54,8 +54,8 @@ def test_lines_are_short_and_rounded_and_have_gaps_where_nothing_was_read() -> N
 
 def test_rates_of_nodes_and_workers_have_the_slowest_first_and_a_bound() -> None:
     key: Any = {"point": "p", "phase": "rand_read", "repetition": 3}
-    nodes = [OwnRateRow(**key, host=f"n{n}", bandwidth_bytes_per_s=n * MIB) for n in (3.0, 1.0, 2.0)]
-    workers = [OwnRateRow(**key, host="n3.0", worker=n, ops_per_s=100.0 - n) for n in range(20)]
+    nodes = [NodeRateRow(**key, host=f"n{n}", bandwidth_bytes_per_s=n * MIB) for n in (3.0, 1.0, 2.0)]
+    workers = [NodeRateRow(**key, host="n3.0", worker=n, ops_per_s=100.0 - n) for n in range(20)]
     [found] = behind_rows.series([RESULT], [], [*nodes, *workers])
     assert [rate[:2] for rate in found.rates[:3]] == [(f"n{n}.0", f"{n}.00 MiB/s") for n in (1, 2, 3)]
     assert found.rates[3] == ("n3.0, worker 19", "", "81.0 IOPS")

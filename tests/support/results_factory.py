@@ -18,11 +18,10 @@ import msgspec
 import pyarrow as pa
 import pyarrow.parquet as parquet
 
-from iosweep import histogram
 from iosweep.analysis import data
 from iosweep.analysis.summary import PointSummary, summarize
+from iosweep.details import FACTOR, bin_of
 from iosweep.files.documents import dump
-from iosweep.histogram import FACTOR
 from iosweep.plan.model import RepetitionFacts, SweepFacts
 from iosweep.programs import builds
 from iosweep.tables import columns, merged_tables
@@ -233,7 +232,7 @@ def _histograms(rows: Sequence[Row]) -> Iterator[Row]:
     """Of rows with latencies: log-normal around the median, with a tail."""
     for row in rows:
         if row["latency_p50_s"] and row["ops"]:
-            first = histogram.bin_of(row["latency_p50_s"] * 1e9 / 2)
+            first = bin_of(row["latency_p50_s"] * 1e9 / 2)
             shape = [exp(-((number - 8) ** 2) / 12) + 2e-3 * exp(-abs(number - 24) / 6) for number in range(48)]
             counts = [float(round(row["ops"] * share / sum(shape))) for share in shape]
             key = {name: row[name] for name in ("point", "repetition", "phase")}

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from iosweep.own_rate import OwnRate
+from iosweep.details import NodeRate
 from iosweep.tools import Step, logs, tools
 
 SAMPLES = Path(__file__).parents[1] / "samples"
@@ -34,8 +34,8 @@ def test_each_rank_of_ior_has_its_rate() -> None:
     found = of_ior(streams("ior_one_pass"))
     assert not found.echo.contradictions
     assert list(found.own_rates) == [
-        OwnRate("", 0, 6.0729722606e08, pytest.approx(6.0729722606e08 / (1 << 20))),
-        OwnRate("", 1, 6.0519758654e08, pytest.approx(6.0519758654e08 / (1 << 20))),
+        NodeRate("", 0, 6.0729722606e08, pytest.approx(6.0729722606e08 / (1 << 20))),
+        NodeRate("", 1, 6.0519758654e08, pytest.approx(6.0519758654e08 / (1 << 20))),
     ]
     shared = of_ior(streams("ior_one_pass_read"), "seq_read", api="MPIIO", file_per_process=False, file_size=4 << 20)
     assert [one.worker for one in shared.own_rates] == [0, 1] and not shared.echo.contradictions

@@ -12,11 +12,9 @@ from typing import TypeVar
 
 import msgspec
 
-from iosweep import histogram
+from iosweep.details import Histogram, Series
 from iosweep.files.documents import Part
-from iosweep.histogram import Histogram
 from iosweep.node.facts import NodeFacts
-from iosweep.series import Series
 from iosweep.store.campaign_documents import Build
 from iosweep.tables import merged_tables
 from iosweep.tables.campaign_form import CampaignForm
@@ -122,7 +120,7 @@ class SeriesRow(Run, frozen=True, kw_only=True):
         return Series(self.quantity, values, self.interval_s, self.begin_s, self.host, self.worker)
 
 
-class OwnRateRow(Run, frozen=True, kw_only=True):
+class NodeRateRow(Run, frozen=True, kw_only=True):
     """A row of parts.parquet."""
 
     bandwidth_bytes_per_s: float | None = None
@@ -169,14 +167,14 @@ def load(results: Path) -> Campaign:
     )
 
 
-def load_series(results: Path, repetitions: Mapping[tuple[str, str], int]) -> tuple[list[SeriesRow], list[OwnRateRow]]:
+def load_series(results: Path, repetitions: Mapping[tuple[str, str], int]) -> tuple[list[SeriesRow], list[NodeRateRow]]:
     """The series and own rates of one repetition of each (point, phase): all of a campaign's can be gigabytes.
 
     Raises FileNotFoundError, documents.Damaged.
     """
     return (
         _of_repetitions(results, "series.parquet", SeriesRow, repetitions),
-        _of_repetitions(results, "parts.parquet", OwnRateRow, repetitions),
+        _of_repetitions(results, "parts.parquet", NodeRateRow, repetitions),
     )
 
 
@@ -190,8 +188,8 @@ def load_latencies(results: Path, counted: Collection[tuple[str, str, int]]) -> 
     def read(values: Mapping[str, object]) -> None:
         if (values["point"], values["phase"], values["repetition"]) in counted:
             row = msgspec.convert(values, HistogramRow)
-            own, key = histogram.read(row.lowest_s, row.factor, row.counts), (row.point, row.phase)
-            if both := histogram.summed(filter(None, (found.get(key), own))):
+            own, key = Histogram.of_table(row.lowest_s, row.factor, row.counts), (row.point, row.phase)
+            if both := Histogram.merged(filter(None, (found.get(key), own))):
                 found[key] = both
 
     merged_tables.rows(results, "histograms.parquet", read, points=[*{point for point, _, _ in counted}])

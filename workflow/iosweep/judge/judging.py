@@ -17,7 +17,7 @@ from functools import cache, lru_cache
 from pathlib import Path
 from typing import Literal, NamedTuple
 
-from iosweep.histogram import Histogram
+from iosweep.details import Histogram, NodeRate, Series
 from iosweep.judge import node_rates, precision, series, statistics
 from iosweep.judge.checks import CHECKS, OF_A_ROW, caches
 from iosweep.judge.checks.files import data_complete, no_holes
@@ -31,9 +31,7 @@ from iosweep.judge.remaining import measures
 from iosweep.judge.statistics import Interval
 from iosweep.node import monitor
 from iosweep.node.pinning import CpuRecord
-from iosweep.own_rate import OwnRate
 from iosweep.plan.model import Plan, Point
-from iosweep.series import Series
 from iosweep.store.committed import Result
 from iosweep.store.record import PhaseRun, Record, Target
 from iosweep.store.store import Store
@@ -68,7 +66,7 @@ class Beside(NamedTuple):
 
     key: tuple[str, int, int, str]
     series: Sequence[Series]
-    own_rates: Sequence[OwnRate]
+    own_rates: Sequence[NodeRate]
     latencies: Histogram | None
 
 

@@ -8,16 +8,16 @@ from dataclasses import replace
 from statistics import fmean, median
 from typing import NamedTuple
 
+from iosweep.details import NodeRate
 from iosweep.judge.series import summed
 from iosweep.node import ranks
-from iosweep.own_rate import OwnRate
 from iosweep.tools import Evidence, Parsed
 
 
 class Slowest(NamedTuple):
     """The slowest of the nodes or of the workers, and its rate as a fraction of the median of all."""
 
-    one: OwnRate
+    one: NodeRate
     share: float
 
     @property
@@ -28,20 +28,20 @@ class Slowest(NamedTuple):
         return f"{self.one.host}/{self.one.worker}" if self.one.host else str(self.one.worker)
 
 
-def rate(one: OwnRate) -> float:
+def rate(one: NodeRate) -> float:
     """Its bytes per second, or operations where it moves none."""
     return one.bandwidth_bytes_per_s or one.ops_per_s or 0.0
 
 
-def nodes(rates: Sequence[OwnRate]) -> list[OwnRate]:
+def nodes(rates: Sequence[NodeRate]) -> list[NodeRate]:
     return [one for one in rates if one.worker is None]
 
 
-def workers(rates: Sequence[OwnRate]) -> list[OwnRate]:
+def workers(rates: Sequence[NodeRate]) -> list[NodeRate]:
     return [one for one in rates if one.worker is not None]
 
 
-def slowest(rates: Sequence[OwnRate]) -> Slowest | None:
+def slowest(rates: Sequence[NodeRate]) -> Slowest | None:
     """The slowest; None of fewer than two, or where most did nothing."""
     if len(rates) < 2:
         return None
@@ -65,7 +65,7 @@ def columns(evidence: Evidence) -> Mapping[str, str | float | None]:
     return found
 
 
-def rates_of_run(parsed: Parsed, streams: Mapping[str, bytes], hosts: Sequence[str]) -> Sequence[OwnRate]:
+def rates_of_run(parsed: Parsed, streams: Mapping[str, bytes], hosts: Sequence[str]) -> Sequence[NodeRate]:
     """The own rates that the tool reports, those of ranks by their nodes; or else what the kernel counted of each rank.
 
     hosts: the nodes of the run in their order, over which launchers deal ranks in blocks.
@@ -79,25 +79,25 @@ def rates_of_run(parsed: Parsed, streams: Mapping[str, bytes], hosts: Sequence[s
     return _by_node({host: known[k * per_node : (k + 1) * per_node] for k, host in enumerate(hosts)})
 
 
-def _counted(parsed: Parsed, rates: Mapping[str, Mapping[int, float]], hosts: Sequence[str]) -> Sequence[OwnRate]:
+def _counted(parsed: Parsed, rates: Mapping[str, Mapping[int, float]], hosts: Sequence[str]) -> Sequence[NodeRate]:
     """Those of ranks whose bytes the kernel counted; none unless every rank of every node was."""
     if rates.keys() != set(hosts) or sum(map(len, rates.values())) != parsed.evidence.tasks:
         return ()
     moved, ops = parsed.evidence.transferred_bytes or 0, parsed.figures.get("ops", 0.0)
     each = ops / moved if moved else 0.0  # all I/Os of a phase have one size
     return _by_node(
-        {host: [OwnRate("", k, rate, rate * each) for k, rate in sorted(rates[host].items())] for host in hosts}
+        {host: [NodeRate("", k, rate, rate * each) for k, rate in sorted(rates[host].items())] for host in hosts}
     )
 
 
-def _by_node(ranks: Mapping[str, Sequence[OwnRate]]) -> Sequence[OwnRate]:
+def _by_node(ranks: Mapping[str, Sequence[NodeRate]]) -> Sequence[NodeRate]:
     """Each node with the sum of its ranks, and these with their numbers on it; of a single node its ranks."""
     if len(ranks) == 1:
         return next(iter(ranks.values()))
     found = []
     for host, own in ranks.items():
         bandwidth, ops = _sum([one.bandwidth_bytes_per_s for one in own]), _sum([one.ops_per_s for one in own])
-        found.append(OwnRate(host, None, bandwidth, ops))
+        found.append(NodeRate(host, None, bandwidth, ops))
         found += [replace(one, host=host, worker=k) for k, one in enumerate(own)] if len(own) > 1 else []
     return found
 

@@ -6,8 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 
-from iosweep.own_rate import OwnRate
-from iosweep.series import Series
+from iosweep.details import NodeRate, Series
 
 #: Values of a series, and workers of a node with rows of their own: the slowest and the fastest.
 MOST_VALUES, MOST_WORKERS = 300, 64
@@ -19,7 +18,7 @@ def kept(series: Sequence[Series]) -> list[Series]:
     return [coarser(one) for one in series if one.worker is None or (one.host, one.worker) in chosen]
 
 
-def kept_rates(rates: Sequence[OwnRate]) -> list[OwnRate]:
+def kept_rates(rates: Sequence[NodeRate]) -> list[NodeRate]:
     """The rates that the table has."""
     chosen = _workers([(one.host, one.worker, one.bandwidth_bytes_per_s or one.ops_per_s or 0.0) for one in rates])
     return [one for one in rates if one.worker is None or (one.host, one.worker) in chosen]

@@ -22,12 +22,12 @@ from typing import NamedTuple
 import msgspec
 from msgspec import structs
 
+from iosweep.details import Series
 from iosweep.node import load, procfs
 from iosweep.node.counters import Bytes, IoCounters, Moved, Reading
 from iosweep.node.cpus import NO_CPUS, CpuSet, parsed
 from iosweep.node.load import Around, Job, Look, NodeLoad, Reader
 from iosweep.node.ranks import Looks, Sampler, Wanted
-from iosweep.series import Series
 
 #: Seconds between readings; they become twice as many whenever there are this many readings.
 INTERVAL_S, _MOST = 1.0, 1200

@@ -18,11 +18,11 @@ from typing import Annotated
 
 import msgspec
 
+from iosweep.details import LARGEST_RATE
 from iosweep.files.documents import Count, Part, Seconds
 from iosweep.node import procfs
 from iosweep.node.cpus import NO_CPUS, CpuSet, listed
 from iosweep.node.procfs import with_descendants
-from iosweep.own_rate import MOST
 
 
 class Processes(Part, frozen=True, kw_only=True):
@@ -457,4 +457,4 @@ def _of_node(looks: _Looks) -> dict[int, float]:
         return {}
     lasted_s = at_s[end] - at_s[begin]
     found = {int(rank): (own[end] - own[begin]) / lasted_s for rank, own in ranks.items()}
-    return found if all(0 <= rate <= MOST for rate in found.values()) else {}
+    return found if all(0 <= rate <= LARGEST_RATE for rate in found.values()) else {}

@@ -11,13 +11,12 @@ import msgspec
 from msgspec import Struct
 
 from iosweep.analysis import formats
-from iosweep.analysis.data import OwnRateRow, Run, SeriesRow
+from iosweep.analysis.data import NodeRateRow, Run, SeriesRow
 from iosweep.analysis.formats import Unit
 from iosweep.analysis.summary import PointSummary
-from iosweep.histogram import Histogram
+from iosweep.details import Histogram, Series
 from iosweep.judge.precision import COUNTED
 from iosweep.judge.series import coarser, summed
-from iosweep.series import Series
 
 #: Bounds of what the page carries: values of a line, lines of a figure, rows of a table of rates, bytes of everything.
 MOST_VALUES, MOST_LINES, MOST_RATES, MOST_BYTES = 60, 8, 16, 350_000
@@ -95,7 +94,7 @@ def chosen(results: Iterable[PointSummary]) -> dict[tuple[str, str], int]:
 
 
 def series(
-    results: Sequence[PointSummary], read: Iterable[SeriesRow], rates: Iterable[OwnRateRow], most: int = MOST_BYTES
+    results: Sequence[PointSummary], read: Iterable[SeriesRow], rates: Iterable[NodeRateRow], most: int = MOST_BYTES
 ) -> list[OfResult]:
     """For each result what is behind its row, or why there is nothing. read, rates: of the chosen repetitions."""
     lines, own = _by_run(read), _by_run(rates)
@@ -131,7 +130,7 @@ def _by_run(rows: Iterable[Kind]) -> dict[tuple[str, str], list[Kind]]:
 
 
 def _of_result(
-    repetition: int, rows: Sequence[SeriesRow], rates: Sequence[OwnRateRow], operations: Sequence[Unit]
+    repetition: int, rows: Sequence[SeriesRow], rates: Sequence[NodeRateRow], operations: Sequence[Unit]
 ) -> OfResult:
     series = [row.series() for row in rows]
     drawings = [*_rates(series), *_of_nodes(series)]
@@ -198,7 +197,7 @@ def _read(series: Series) -> list[float]:
     return [value for value in series.values if not math.isnan(value)]
 
 
-def _own_rates(rates: Sequence[OwnRateRow], operations: Sequence[Unit]) -> list[tuple[str, str, str]]:
+def _own_rates(rates: Sequence[NodeRateRow], operations: Sequence[Unit]) -> list[tuple[str, str, str]]:
     """(node or worker, throughput, operations) of each, slowest first: nodes where there are several, then workers."""
     nodes = [one for one in rates if one.worker is None]
     workers = [one for one in rates if one.worker is not None]

@@ -20,9 +20,9 @@ import pyarrow.csv
 import pyarrow.parquet
 from pyarrow import compute
 
+from iosweep.details import FACTOR
 from iosweep.files import documents, safe_paths
 from iosweep.files.safe_paths import Folder
-from iosweep.histogram import FACTOR
 from iosweep.judge.checks import OF_A_ROW
 from iosweep.judge.judging import Beside, Row
 from iosweep.tables import merged_tables

@@ -18,10 +18,8 @@ from typing import Literal, Protocol
 
 import msgspec
 
-from iosweep.histogram import Histogram
+from iosweep.details import Histogram, NodeRate, Series
 from iosweep.node.cpus import CpuSet
-from iosweep.own_rate import OwnRate
-from iosweep.series import Series
 from iosweep.tools.reading import Reading, Signs
 from iosweep.units import MOST_BYTES, size_name
 
@@ -239,7 +237,7 @@ class Evidence:
     windows: Mapping[str, tuple[float, float]] = field(default_factory=dict)  # host -> first and last I/O, on one clock
     windows_error_s: float = 0.0  # by how much their difference may be wrong
     series: Sequence[Series] = ()  # rates over time that the tool itself logged
-    own_rates: Sequence[OwnRate] = ()  # of each node and worker
+    own_rates: Sequence[NodeRate] = ()  # of each node and worker
     latencies: Histogram | None = None  # of what its callers waited
     lost: str = ""  # why series and own rates are not there, or not all of them, though they were recorded
     messages: Sequence[str] = ()  # lines beside the figures

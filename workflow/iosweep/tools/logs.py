@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from iosweep.own_rate import MOST
+from iosweep.details import LARGEST_RATE
 from iosweep.tools.reading import ProblemSeverity
 
 _CHUNK = 1 << 18
@@ -293,7 +293,7 @@ def rank_column(document: bytes, name: str, tasks: int, access: str = "") -> lis
         except (KeyError, ValueError):
             continue
         rank = cells.get("rank", "")
-        if rank in found or not 0 < value <= MOST:
+        if rank in found or not 0 < value <= LARGEST_RATE:
             return []
         found[rank] = value
     found.pop("all", None)  # mdtest's line of all ranks together

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from functools import partial
 from statistics import fmean, median
 
+from iosweep.details import NodeRate, Series
 from iosweep.judge import node_rates, steadiness
 from iosweep.judge.checks.finding import (
     NO_OUTPUT,
@@ -20,8 +21,6 @@ from iosweep.judge.checks.finding import (
 from iosweep.judge.series import summed
 from iosweep.judge.steadiness import JUDGED_S, Shape
 from iosweep.node.cpus import parsed
-from iosweep.own_rate import OwnRate
-from iosweep.series import Series
 from iosweep.tools.reading import too_short_to_be_steady
 from iosweep.units import human_rate
 
@@ -167,7 +166,7 @@ def _share_cpus(s: Seen) -> bool:
     return any(len(parsed(cpus)) < s.point.tasks // s.point.nodes for cpus in usable)
 
 
-def _stragglers(what: str, known: Sequence[OwnRate]) -> list[str]:
+def _stragglers(what: str, known: Sequence[NodeRate]) -> list[str]:
     """Those that are far slower than the others, in words, the slowest first."""
     middle = median(map(node_rates.rate, known))
     if len(known) == 2:
@@ -183,7 +182,7 @@ def _stragglers(what: str, known: Sequence[OwnRate]) -> list[str]:
             for one in sorted(slow, key=node_rates.rate)]  # fmt: skip
 
 
-def _named(what: str, one: OwnRate) -> str:
+def _named(what: str, one: NodeRate) -> str:
     if what == "node":
         return f"node {one.host}"
     return f"worker {one.worker}" + (f" on {one.host}" if one.host else "")

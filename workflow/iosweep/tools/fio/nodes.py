@@ -14,10 +14,8 @@ from typing import NamedTuple
 
 import msgspec
 
-from iosweep.histogram import summed
+from iosweep.details import Histogram, NodeRate, Series
 from iosweep.node.cpus import CpuSet
-from iosweep.own_rate import OwnRate
-from iosweep.series import Series
 from iosweep.tools import Evidence, Parsed, Phase, Step, Streams
 from iosweep.tools.fio import output, series
 from iosweep.tools.fio.command import bound, command
@@ -82,7 +80,7 @@ def parse(streams: Streams, step: Step, phase: Phase) -> Parsed:
         figures["start_skew_s"] = max(begins) - min(begins)
     each_node = {name: parsed for name, (parsed, _) in nodes.items()}
     own = [parsed.evidence.latencies for parsed in each_node.values()]
-    latencies = None if None in own else summed(one for one in own if one)
+    latencies = None if None in own else Histogram.merged(one for one in own if one)
     evidence = replace(
         evidence, errors=errors, each_node=each_node, windows=windows, windows_error_s=error_s, latencies=latencies
     )
@@ -192,7 +190,7 @@ def _rates_of_all(evidence: Evidence, logs: Sequence[bytes], step: Step) -> Evid
     for k, (host, parsed) in enumerate(evidence.each_node.items()):
         window = evidence.windows.get(host)
         began_s = window[0] - first_s if window else 0.0
-        rates.append(OwnRate(host, None, *map(parsed.figures.get, ("bandwidth_bytes_per_s", "ops_per_s"))))
+        rates.append(NodeRate(host, None, *map(parsed.figures.get, ("bandwidth_bytes_per_s", "ops_per_s"))))
         log = _log(parsed, logs[k], step, host) if logs else None
         if log is not None:
             every += [replace(one, begin_s=began_s) for one in _series(log)]
@@ -226,14 +224,14 @@ def _series(log: Log) -> list[Series]:
     return [log.node, *(log.workers if len(log.workers) > 1 else ())]
 
 
-def _workers(log: Log, parsed: Parsed, host: str) -> list[OwnRate]:
+def _workers(log: Log, parsed: Parsed, host: str) -> list[NodeRate]:
     """The workers' rates while fio logged; a single worker's is the node's."""
     if len(log.workers) < 2:
         return []
     moved, ops = parsed.evidence.transferred_bytes or 0, parsed.figures.get("ops", 0.0)
     each = ops / moved if moved else 0.0  # all I/Os of a phase have one size
     return [
-        OwnRate(host, one.worker, bytes_ / log.covered_s, bytes_ * each / log.covered_s)
+        NodeRate(host, one.worker, bytes_ / log.covered_s, bytes_ * each / log.covered_s)
         for one, bytes_ in zip(log.workers, log.moved_bytes, strict=True)
     ]
 

@@ -16,8 +16,8 @@ from typing import Annotated, TypeVar
 
 import msgspec
 
+from iosweep.details import Histogram, bin_of
 from iosweep.files.documents import misfit
-from iosweep.histogram import Histogram, bin_of, made
 
 #: Largest whole number of the tables.
 LARGEST = 2**63 - 1
@@ -179,7 +179,7 @@ def latency_histogram(parts: Iterable[Direction], files: bool) -> Histogram | No
             return None
         for number, count in zip(map(_bin, block.bins), block.bins.values(), strict=True):
             counts[number] = counts.get(number, 0) + count
-    return made(counts)
+    return Histogram.of_bins(counts)
 
 
 @lru_cache(4096)  # fio has 1,856

@@ -17,7 +17,7 @@ from typing import Annotated, NamedTuple
 
 import msgspec
 
-from iosweep.series import Series
+from iosweep.details import Series
 from iosweep.tools import Step
 
 #: Stream of the logs, and the names of their files, with `*` for the number of the worker, from 1.

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
-from iosweep.own_rate import OwnRate
+from iosweep.details import NodeRate
 from iosweep.tools import CLOCK_S as COARSEST_S
 from iosweep.tools import Echo, Evidence, Parsed, Phase, Step, Streams, logs
 from iosweep.tools.ior import command
@@ -492,12 +492,12 @@ def _evidence(run: Run, step: Step, messages: list[str]) -> Evidence:
     )
 
 
-def _of_ranks(document: bytes, access: str, step: Step) -> list[OwnRate]:
+def _of_ranks(document: bytes, access: str, step: Step) -> list[NodeRate]:
     """The rate of each rank, over its own time from the open to the close."""
     if not command.times_tell_rates(step):
         return []
     rates = logs.rank_column(document, "throughput-withopenclose", step.tasks, access)
-    return [OwnRate("", k, rate, rate / step.number("transfer_size")) for k, rate in enumerate(rates)]
+    return [NodeRate("", k, rate, rate / step.number("transfer_size")) for k, rate in enumerate(rates)]
 
 
 def _messages(stdout: bytes) -> list[str]:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import NamedTuple
 
-from iosweep.own_rate import OwnRate
+from iosweep.details import NodeRate
 from iosweep.tools import Echo, Evidence, Parsed, Phase, Step, Streams, logs
 from iosweep.tools.logs import FRAME, NOT_REMOVED, WORDS, Heard, about_the_end, marked, quote, said
 from iosweep.tools.mdtest import command
@@ -501,10 +501,10 @@ def parse(streams: Streams, step: Step, phase: Phase) -> Parsed:
     return Parsed(run.version, figures, evidence, [], row)
 
 
-def _of_ranks(document: bytes, row: str, tasks: int) -> list[OwnRate]:
+def _of_ranks(document: bytes, row: str, tasks: int) -> list[NodeRate]:
     """The rate of each rank, over the time until it was through."""
     rates = logs.rank_column(document, f"rate-{row}", tasks)
-    return [OwnRate("", rank, None, rate) for rank, rate in enumerate(rates)]
+    return [NodeRate("", rank, None, rate) for rank, rate in enumerate(rates)]
 
 
 def _timed_s(run: Run, step: Step) -> float | None:

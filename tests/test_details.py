@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from iosweep import histogram
-from iosweep.histogram import FACTOR, Histogram
+from iosweep.details import FACTOR, Histogram, bin_of
 
 LATENCIES = st.lists(st.integers(0, 10**12), min_size=1, max_size=60)
 
@@ -15,21 +14,21 @@ LATENCIES = st.lists(st.integers(0, 10**12), min_size=1, max_size=60)
 def of(latencies: list[int]) -> Histogram:
     counts: dict[int, int] = {}
     for one in latencies:
-        counts[histogram.bin_of(one)] = counts.get(histogram.bin_of(one), 0) + 1
-    found = histogram.made(counts)
+        counts[bin_of(one)] = counts.get(bin_of(one), 0) + 1
+    found = Histogram.of_bins(counts)
     assert found
     return found
 
 
 @given(st.integers(1, 2**62))
 def test_a_latency_is_in_its_bin(latency_ns: int) -> None:
-    number = histogram.bin_of(latency_ns)
+    number = bin_of(latency_ns)
     assert FACTOR ** (number - 1) * (1 - 1e-6) <= latency_ns <= FACTOR**number * (1 + 1e-6)
 
 
 @given(LATENCIES, LATENCIES)
 def test_sums_are_exact(some: list[int], others: list[int]) -> None:
-    assert histogram.summed([of(some), of(others)]) == of(some + others)
+    assert Histogram.merged([of(some), of(others)]) == of(some + others)
 
 
 @given(LATENCIES, st.floats(1, 99))
@@ -44,15 +43,15 @@ def test_percentiles_end_where_few_are_beyond() -> None:
 
 
 def test_nothing_has_no_histogram() -> None:
-    assert histogram.made({}) is histogram.made({3: 0}) is histogram.summed([]) is None
+    assert Histogram.of_bins({}) is Histogram.of_bins({3: 0}) is Histogram.merged([]) is None
 
 
 def test_it_is_read_as_it_was_written_and_nothing_else_is() -> None:
     one = of([90_000, 110_000, 2_000_000])
-    assert histogram.read(one.lowest_s, FACTOR, one.counts) == one
+    assert Histogram.of_table(one.lowest_s, FACTOR, one.counts) == one
     wrong: list[tuple[float, float, list[float | None]]] = [
         (0.0, FACTOR, [1.0]), (1e-6, 2.0, [1.0]), (1e-6, FACTOR, [-1.0]), (1e-6, FACTOR, [None]),
     ]  # fmt: skip
     for lowest_s, factor, counts in wrong:
         with pytest.raises(ValueError, match="merge"):
-            histogram.read(lowest_s, factor, counts)
+            Histogram.of_table(lowest_s, factor, counts)

@@ -1,0 +1,117 @@
+"""What is known of a phase beyond its figures: `NodeRate`, `Series` over time, `Histogram` of latencies."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+#: Bytes or operations per second: a tool that reports more is wrong. Many of these can still be added up.
+LARGEST_RATE = float(1 << 50)
+#: Bins in which a latency doubles: each is 9 % wide.
+BINS_PER_OCTAVE = 8
+#: How much larger the upper bound of a bin is than that of the one before.
+FACTOR = 2 ** (1 / BINS_PER_OCTAVE)
+
+
+@dataclass(frozen=True)
+class NodeRate:
+    """The rate of a node, or of one of its workers. None: the tool does not report it.
+
+    host: empty where the tool does not tell nodes apart; worker: its number on that node, or the rank where the tool
+    does not tell nodes apart; None for the whole node.
+    """
+
+    host: str
+    worker: int | None = None
+    bandwidth_bytes_per_s: float | None = None
+    ops_per_s: float | None = None
+
+
+@dataclass(frozen=True)
+class Series:
+    """A quantity of one node, or of one of its workers, at even intervals of a phase.
+
+    name: the quantity with its unit, as a column has it (`ops_per_s`, `page_cache_bytes`); values: one for each
+    interval of `interval_s` seconds, NaN where nothing was read; begin_s: when the first interval began, in seconds
+    since the command's start; host, worker: as in NodeRate.
+    """
+
+    name: str
+    values: tuple[float, ...]
+    interval_s: float
+    begin_s: float = 0.0
+    host: str = ""
+    worker: int | None = None
+
+
+@dataclass(frozen=True)
+class Histogram:
+    """Counts of I/Os by latency, in bins that are even on a logarithmic scale.
+
+    first: number of the first bin; bin b reaches to FACTOR**b nanoseconds; counts: of this bin and those after it.
+    """
+
+    first: int
+    counts: tuple[int, ...]
+
+    @staticmethod
+    def of_bins(bins: Mapping[int, int]) -> Histogram | None:
+        """Number of bin -> count; None without any I/O."""
+        full = {number: count for number, count in bins.items() if count}
+        if not full:
+            return None
+        first, last = min(full), max(full)
+        return Histogram(first, tuple(full.get(number, 0) for number in range(first, last + 1)))
+
+    @staticmethod
+    def of_table(lowest_s: float, factor: float, counts: Sequence[float | None]) -> Histogram:
+        """From a row of the table of latencies. Raises ValueError for bins that iosweep does not write."""
+        valid = lowest_s > 0 and abs(factor - FACTOR) < 1e-9
+        if not valid or not all(count is not None and count >= 0 for count in counts):
+            raise ValueError("a histogram has bins or counts that merge does not write")
+        first = round(BINS_PER_OCTAVE * math.log2(lowest_s * 1e9))
+        return Histogram(first, tuple(int(count or 0) for count in counts))
+
+    @staticmethod
+    def merged(histograms: Iterable[Histogram]) -> Histogram | None:
+        """The exact sum; None of no histograms."""
+        bins: dict[int, int] = {}
+        for histogram in histograms:
+            for number, count in enumerate(histogram.counts, histogram.first):
+                bins[number] = bins.get(number, 0) + count
+        return Histogram.of_bins(bins)
+
+    @property
+    def lowest_s(self) -> float:
+        """Upper bound of the first bin in seconds."""
+        return float(FACTOR**self.first * 1e-9)
+
+    @property
+    def total(self) -> int:
+        """Number of I/Os."""
+        return sum(self.counts)
+
+    def percentiles(self, wanted: Sequence[float], beyond: int) -> list[float]:
+        """Latencies in seconds below which these percents of the I/Os are; `wanted` ascends.
+
+        Interpolated inside a bin on its logarithmic scale. The list ends where fewer than `beyond` I/Os are slower.
+        """
+        found: list[float] = []
+        total, seen, bin_ = self.total, 0, -1
+        for percent in wanted:
+            target = percent / 100 * total
+            if total - target < beyond - 1e-9 * total:
+                break
+            while seen < target and bin_ + 1 < len(self.counts):
+                bin_ += 1
+                seen += self.counts[bin_]
+            count = self.counts[bin_] if bin_ >= 0 else 0
+            part = 1 - (seen - target) / count if count else 1.0
+            found.append(FACTOR ** (self.first + max(bin_, 0) - 1 + part) * 1e-9)
+        return found
+
+
+def bin_of(latency_ns: float) -> int:
+    """The number of the bin that holds a latency."""
+    return math.ceil(BINS_PER_OCTAVE * math.log2(latency_ns) - 1e-9) if latency_ns > 1 else 0
