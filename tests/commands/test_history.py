@@ -1,4 +1,4 @@
-"""`iosweep history`: what is said of nights, for a person, as JSON, and as a page."""
+"""`iosweep history`: what is said of nights, for a person and as a page."""
 
 import re
 import shutil
@@ -7,7 +7,6 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import cast
 
-import msgspec
 import pyarrow as pa
 import pyarrow.compute
 import pyarrow.parquet
@@ -73,29 +72,6 @@ def test_a_loss_is_said_with_what_changed_then(twelve: Path, capsys: Capture, sn
     assert cli.main(["history", str(twelve), "--fail-on", "regression", "--at-least", "30%"]) == 0
 
 
-def test_json_has_every_campaign_and_change(twelve: Path, capsys: Capture) -> None:
-    assert cli.main(["history", *map(str, sorted(twelve.iterdir(), reverse=True)), "--json"]) == 0
-    found = msgspec.json.decode(capsys.readouterr().out)
-    assert [one["name"] for one in found["campaigns"]] == [f"night-{n:02}" for n in range(8)]
-    assert found["campaigns"][4]["changed"][0]["what"] == "kernel"
-    by_name = {(one["phase"], one["column"]): one for one in found["headlines"]}
-    reads = by_name["rand_read", "ops_per_s"]
-    assert reads["regressed"]
-    assert not by_name["seq_read", "bandwidth_bytes_per_s"]["regressed"]
-    assert len(reads["figures"]) == 8
-    [step] = reads["changes"]
-    assert (step["campaign"], step["verdict"]) == ("night-04", "worse")
-    assert step["share"] == pytest.approx(-0.12, abs=0.02)
-
-
-def test_a_night_of_a_suspect_repetition_is_marked(nights: Path, capsys: Capture) -> None:
-    night(nights, 8, spoil=lambda row: ("suspect", "other load") if row["phase"] == "rand_read" else None)
-    assert cli.main(["history", str(nights), "--json"]) == 0
-    headlines = msgspec.json.decode(capsys.readouterr().out)["headlines"]
-    marked = {one["phase"]: [figure["suspect"] for figure in one["figures"]] for one in headlines}
-    assert marked == {"seq_read": [False] * 9, "rand_read": [False] * 8 + [True]}
-
-
 def test_two_nights_are_too_few_to_find_a_change(tmp_path: Path, capsys: Capture) -> None:
     both = [str(night(tmp_path, 0)), str(night(tmp_path, 1, 0.5, "second", hours=1))]
     assert cli.main(["history", *both]) == 0
@@ -124,9 +100,9 @@ def test_what_is_no_history_or_no_part_of_it(nights: Path, capsys: Capture) -> N
     for number in (30, 31):  # other configurations are left out and named
         night(nights, number, name=f"other-{number}", sweeps=other)
     (nights / "night-02" / "results.parquet").write_bytes(b"x")
-    assert cli.main(["history", str(nights), "--json"]) == 0
+    assert cli.main(["history", str(nights)]) == 0
     captured = capsys.readouterr()
-    assert len(msgspec.json.decode(captured.out)["campaigns"]) == 7
+    assert "7 campaigns" in captured.out
     assert "left out: other-30, other-31: " in captured.err and "night-02" in captured.err
     assert cli.main(["history", str(nights / "other-30"), str(nights / "night-01")]) == 2
 
@@ -157,7 +133,7 @@ def test_nights_of_another_target_are_left_out(nights: Path, capsys: Capture) ->
     file = nights / "night-07" / merged_tables.ABOUT
     about = merged_tables.documents.read(file) | {"target": {"directory": "/mnt/other"}}
     file.write_bytes(merged_tables.documents.dump(about, indent=True))
-    assert cli.main(["history", str(nights), "--json"]) == 0
+    assert cli.main(["history", str(nights)]) == 0
     captured = capsys.readouterr()
-    assert len(msgspec.json.decode(captured.out)["campaigns"]) == 7
+    assert "7 campaigns" in captured.out
     assert "night-07: measured another target, /mnt/other" in captured.err

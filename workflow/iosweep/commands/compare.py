@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -219,74 +219,36 @@ def _comparison(one: Versus) -> dict[str, object]:
     absent = [(one.names[lone.side], lone.result, lone.why) for lone in found.matching.unmatched]
     absent += [(one.names[side], pair.a, why) for pair, side, why in found.without]
     return {
-        "first": _campaign(one.a),
-        "other": _campaign(one.b),
+        **{key: {"name": side.name, "results": str(side.path)} for key, side in (("first", one.a), ("other", one.b))},
         "sentence": words.sentence(found),
-        "sessions_known": words.sessions_known(one),
-        "sessions": None
-        if found.learned is None
-        else [
-            {
-                "subject": words.phase_name(found, own),
-                "tool": own.conditions.tool,
-                "phase": own.phase,
-                "sessions": own.sessions,
-                "sd_share": own.sd_share,
-            }
-            for own in found.learned
-        ],
-        "like": [_campaign(own.side) | {"results": own.results, "changes": _changed(own.changes)} for own in one.like],
-        "changes": _changed(one.changes),
-        "compared": len(found.singles),
+        "changes": [asdict(change) for change in one.changes],
         "counts": {verdict: found.count(verdict) for verdict, _ in words.counted(found.at_least)},
-        "groups": [_finding(own, one) for own in found.groups],
-        "results": [_finding(own, one) for own in found.singles],
+        "groups": [_finding(group, one) for group in found.groups],
+        "results": [_finding(single, one) for single in found.singles],
         "not_compared": [
             {"campaign": name, "point": result.point, "phase": result.phase, "why": why} for name, result, why in absent
         ],
-        "hint": {"ignore": one.hint.differ, "conditions": one.hint.conditions, "results": one.hint.matched}
-        if one.hint
-        else None,
-        "limits": list(words.limits(one.a.campaign, one.b.campaign, found)),
     }
 
 
-def _changed(changes: Sequence[Changed]) -> list[dict[str, str]]:
-    return [{"topic": own.topic, "what": own.what, "first": own.a, "other": own.b} for own in changes]
-
-
-def _campaign(side: Side) -> dict[str, object]:
-    about = side.campaign.about
+def _finding(finding: Finding, versus: Versus) -> dict[str, object]:
+    pair, change = finding.pairs[0], finding.change
+    column = versus.found.column or pair.a.metric
     return {
-        "name": side.name,
-        "campaign": about.campaign,
-        "target": about.target.directory,
-        "results_directory": str(side.path),
-        "iosweep_version": about.iosweep_version,
-    }
-
-
-def _finding(one: Finding, of: Versus) -> dict[str, object]:
-    pair, change = one.pairs[0], one.change
-    column = of.found.column or pair.a.metric
-    return {
-        "subject": words.subject(of.found, one),
+        "subject": words.subject(versus.found, finding),
         "tool": pair.a.tool,
-        "phase": one.phase,
-        "where": words.parameters_of(of.found, one),
+        "phase": finding.phase,
+        "where": words.parameters_of(versus.found, finding),
         "column": column,
-        "results": len(one.pairs),
-        "first": _figure(pair.a, column) if one.single else None,
-        "other": _figure(pair.b, column) if one.single else None,
+        "first": _figure(pair.a, column) if finding.single else None,
+        "other": _figure(pair.b, column) if finding.single else None,
         "change_share": change.share if change else None,
         "ci95_share": change.within() if change else None,
         "p": change.p if change else None,
-        "p_holm": one.p if change else None,
-        "verdict": one.verdict,
-        "more_repetitions": one.more,
-        "sessions": one.sessions,
-        "suspect": one.suspect,
-        "why": one.why,
+        "p_holm": finding.p if change else None,
+        "verdict": finding.verdict,
+        "suspect": finding.suspect,
+        "why": finding.why,
     }
 
 
