@@ -37,7 +37,7 @@ def ior(phase: str, old: bytes = b"", new: bytes = b"") -> Echo:
     tool, stem = tools()["ior"], SAMPLES / f"ior/own/ior_{phase}_fpp"
     document = stem.with_suffix(".summary.json").read_bytes()
     assert old in document
-    run = ior_output.summary(document.replace(old, new), stem.with_suffix(".out").read_bytes())
+    run, _ = ior_output.summary(document.replace(old, new), stem.with_suffix(".out").read_bytes())
     echo = ior_output.compared(tool.argv(Step(IOR, (tool.phases[phase],), 1, 1.0), "/mnt/with a -F blank", 7), run)
     assert echo
     return echo

@@ -7,22 +7,22 @@ from pathlib import Path
 import pytest
 
 from iosweep.tools import logs
-from iosweep.tools.logs import WORDS, judged, marked
+from iosweep.tools.logs import WORDS, Messages, judged
 
 #: How runs and launchers speak of what makes a figure invalid or suspect, and what is only a note: (severity, line).
 with (Path(__file__).resolve().parents[1] / "samples/messages.tsv").open() as _file:
     SAID = [line.rstrip("\n").split("\t") for line in _file]
 
 
-def test_marked_lines_are_all_lines_that_are_not_empty(monkeypatch: pytest.MonkeyPatch) -> None:
-    text = "a\n\nAn ERROR\n\r\nlast error"
-    expected = [("a", False), ("An ERROR", True), ("\r", False), ("last error", True)]
-    for size in (1, 3, 1 << 18):
-        monkeypatch.setattr(logs, "_CHUNK", size)
-        assert list(marked(text, ["error"])) == expected
-        assert list(marked(text + "\n", ["error"])) == expected
-        assert list(marked("İ error\nx", ["error"])) == [("İ error", True), ("x", False)]
-    assert list(marked("", ["error"])) == []
+def test_each_kind_of_line_and_each_meaning_is_one_message() -> None:
+    found = Messages()
+    for rank in range(3):
+        found.take(f"WARNING: task {rank}, partial write(), 7 of 9 bytes at offset 0x{rank:x}")
+        found.take(f"ERROR: open({rank}) failed")
+    found.take("[n1] ERROR: x FAILED in y")
+    found.take("all is well")
+    assert [(one.severity, one.count) for one in found] == [("suspect", 3), ("invalid", 3), ("suspect", 1)]
+    assert str([*found][1]).endswith("ERROR: open(0) failed (first of 3 such lines)")
 
 
 def test_the_cause_of_a_failure_is_no_notice_no_rule_and_of_a_stack_the_last_line() -> None:

@@ -398,3 +398,17 @@ def parameters() -> dict[str, Option]:
         for option in tool.options.values():
             found.setdefault(option.column, replace(option, meaning=option.meaning or f"{tool.name}: {option.help}"))
     return {**found, PHASE_TIME.column: PHASE_TIME}
+
+
+def contradictions(tool: str, asked: Mapping[str, str], told: Mapping[str, str]) -> list[str]:
+    """Where the options that a tool repeats are not those of its command: option -> value, "" of a flag."""
+    found = []
+    for name in sorted(asked.keys() | told.keys()):
+        wanted, used = asked.get(name), told.get(name)
+        if wanted is None:
+            found.append(f"{tool} ran with {name} {used}".rstrip() + ", which was not asked for")
+        elif used is None:
+            found.append(f"{tool} ran without {name} {wanted}".rstrip())
+        elif used != wanted:
+            found.append(f"{tool} ran with {name} {used}, asked for was {wanted}")
+    return found

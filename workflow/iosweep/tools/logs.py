@@ -1,20 +1,18 @@
-"""Lines of a log of IOR or mdtest that say something beside the results: they make figures invalid or suspect, or are a
-note. Both tools are one program, and say the same. Found in time proportional to the log: some have 100 MB of messages.
+"""What IOR and mdtest print beside their results, and their files with a line for each rank. Pure.
+
+A line makes figures invalid or suspect, or is a note. Both tools are one program, and print the same messages; logs of
+100 MB exist.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from iosweep.details import LARGEST_RATE
 from iosweep.tools.reading import ProblemSeverity
-
-_CHUNK = 1 << 18
-#: Digits, and the letters of hexadecimal numbers, are all 0. Of bytes: str.translate takes ten times as long.
-_NUMBERS = bytes.maketrans(b"123456789abcdef", b"0" * 15)
 
 #: What a launcher puts before each line: `3: ` (srun -l) or `[1,3]<stderr>:` (mpirun --tag-output), in lower case.
 _LABEL = r"(?:\d{1,9}: ?|\[\d{1,9},\d{1,9}\]<std(?:out|err)>: ?)?"
@@ -48,47 +46,6 @@ _NOTICE = re.compile(
     r"|(?:srun|slurmstepd): error: [a-z_][a-z0-9_]*=.{0,200} invalid\. ignoring\.\.\.$"
     ")"
 )
-#: How a launcher ends, in lower case.
-_ENDS = (
-    "termination", "exited on signal", "noticed that process", "mpi_abort", "abort(", "aborted", "killed", "terminated",
-    "segmentation fault", "bus error", "due to time limit", "oom-kill", "oom_kill", "oom kill", "out of memory",
-    "srun: error", "slurmstepd: error", "cancelled at", "process received signal",
-)  # fmt: skip
-
-
-def marked(text: str, words: Sequence[str]) -> Iterator[tuple[str, bool]]:
-    """Each line of the text that is not empty, and whether it contains one of the lower-case words, in any case.
-
-    A word is looked for in single lines only where it is in the 256 KiB around them.
-    """
-    for chunk in _chunks(text):
-        lower = chunk.lower()
-        present = [word for word in words if word in lower]
-        if not present:
-            for line in chunk.split("\n"):
-                if line:
-                    yield line, False
-            continue
-        for line, low in zip(chunk.split("\n"), lower.split("\n"), strict=True):
-            if not line:
-                continue
-            found = False
-            for word in present:
-                if word in low:
-                    found = True
-                    break
-            yield line, found
-
-
-def _chunks(text: str) -> Iterator[str]:
-    """The text in parts that end at the end of a line, without that line's newline."""
-    at = 0
-    while at < len(text):
-        end = text.find("\n", at + _CHUNK)
-        if end < 0:
-            end = len(text)
-        yield text[at:end]
-        at = end + 1
 
 
 def notice(low: str) -> bool:
@@ -112,42 +69,56 @@ def cause_in(output: bytes) -> str:
     return next(iter((*stack[-1:], *lines)), "")[:200]
 
 
-def about_the_end(line: str) -> bool:
-    """Whether a line says how processes ended: it is about the run before it, although that has printed its last."""
-    low = line.lower()
-    return any(word in low for word in _ENDS) and not notice(low)
+#: Digits, and the letters of hexadecimal numbers, are all 0: lines that differ in them are of one kind.
+_NUMBERS = bytes.maketrans(b"123456789abcdef", b"0" * 15)
 
 
 @dataclass
-class Said:
-    """A line and what it says, and how many of its kind there are: as many ranks say the same."""
+class Message:
+    """A line beside the results, what it means, and how many lines of its kind there are: many ranks say the same."""
 
     severity: ProblemSeverity
     line: str
     meaning: str
     count: int = 1
 
+    def __str__(self) -> str:
+        more = f" (first of {self.count:,} such lines)" if self.count > 1 else ""
+        return f"{self.meaning}: {quote(self.line)}{more}"
 
-class Heard:
-    """Judges lines one after the other. A kind of line, numbers aside, is judged and kept once."""
+
+class Messages:
+    """The messages among some lines, one for each kind of line and each meaning."""
 
     def __init__(self) -> None:
-        self._said: dict[bytes, Said | None] = {}
+        self._kinds: dict[bytes, Message | None] = {}
 
     def take(self, line: str) -> None:
+        """Judge a line that is no part of a result."""
+        low = line.lower()
+        if not any(word in low for word in WORDS):
+            return
         kind = line.encode("utf-8", "replace").translate(_NUMBERS)
-        if kind not in self._said:
-            found = judged(line)
-            self._said[kind] = Said(found[0], line, found[1]) if found else None
-        elif said := self._said[kind]:
-            said.count += 1
+        if kind in self._kinds:
+            if known := self._kinds[kind]:
+                known.count += 1
+            return
+        found = judged(line)
+        self._kinds[kind] = Message(found[0], line, found[1]) if found else None
 
-    def add(self, other: Heard) -> None:
-        """Take what others said that was not said here."""
-        self._said = {**other._said, **self._said}
+    def add(self, other: Messages) -> None:
+        """Take the messages of other lines."""
+        self._kinds = {**other._kinds, **self._kinds}
 
-    def __iter__(self) -> Iterator[Said]:
-        return iter([said for said in self._said.values() if said])
+    def __iter__(self) -> Iterator[Message]:
+        """One message for each meaning: the first, with the count of all."""
+        found: dict[str, Message] = {}
+        for message in filter(None, self._kinds.values()):
+            if known := found.get(message.meaning):
+                known.count += message.count
+            else:
+                found[message.meaning] = replace(message)
+        return iter(found.values())
 
 
 #: A line that says anything contains one of these, in any case.
@@ -166,8 +137,6 @@ _HARMLESS = re.compile(
     r'|The file ".*" exists already and will be (?:overwritten|deleted)$'
     r"|(?:Expected|Stat\(\) of) aggregate file size|Using actual aggregate bytes moved|[Mm]aybe caused by deadline)"
 )
-#: Open MPI frames its own messages by lines of dashes
-FRAME = re.compile(r"-{60,}")
 #: in lower case, from the start of the line: a path inside another message cannot match
 _NOTE = re.compile(
     _LABEL + r"(?:(?:ior )?warning: )?(?:could not read (?:back the )?stonewall|cannot open hints file"
@@ -176,93 +145,61 @@ _NOTE = re.compile(
 )
 
 
-def _apart(first: str, second: str) -> str:
-    """A pattern for `first` and somewhere after it `second`, which reads a line of many `first` only once."""
-    return f"{first}(?:(?!{first}).)*{second}"
-
-
 #: Of directories alone: each file that is not removed has a line of its own.
 NOT_REMOVED = "directories were not removed, because something is left in them"
 _ENDED = "processes ended before their time"
-_SIGNS: tuple[tuple[str, re.Pattern[str]], ...] = (
-    (
-        "options were not understood",
-        re.compile(r"[Ii]nvalid argument: -|[Ii]nvalid options|Error, argument|[Uu]nrecognized parameter"),
+#: Meaning of a line that makes figures invalid -> its pattern; the first that is found counts.
+_INVALID = {
+    "options were not understood": r"[Ii]nvalid argument: -|[Ii]nvalid options|Error, argument|[Uu]nrecognized param",
+    "directories of an earlier run were in the way, or could not be made": (
+        r"[Cc]ould not create|WARNING: unable to create (?:tree )?directory"
     ),
-    (
-        "directories of an earlier run were in the way, or could not be made",
-        re.compile(r"[Cc]ould not create|WARNING: unable to create (?:tree )?directory"),
+    "the test directory could not be made": r"Unable to create test directory",
+    "data was read back wrong": r"ERROR: verifying the data|[Ii]ncorrect data|[Dd]ata check error|FAILED comparison",
+    NOT_REMOVED: r"WARNING: [Uu]nable to remove directory ",
+    "operations failed that are counted all the same": (
+        r"WARNING: unable to (?:stat|create|open|read|write|remove|rename|mknode|verify) "
+        r"|WARNING: Unable to (?:create|remove) |[Tt]oo many retries|(?:unlink|rename)\(\) of file .* failed"
     ),
-    ("the test directory could not be made", re.compile(r"Unable to create test directory")),
-    (
-        "data was read back wrong",
-        re.compile(r"ERROR: verifying the data|[Ii]ncorrect data|[Dd]ata check error|FAILED comparison"),
+    "data was not made durable": r"fsync\([^()]*\) failed",
+    "reads were not whole": r"returned EOF",
+    "the run failed": r"^(?:ior )?ERROR\b|: FAILED in |[Mm]ore tasks requested",
+    _ENDED: (
+        r"BAD TERMINATION|MPI_Abort|MPI_ABORT|\bAbort(?:ed)?\(|\b[Aa]ssert(?:ion)?\b.*[Ff]ail|\bassert \("
+        r"|Segmentation fault|Bus error|Killed \(signal|exited on signal|noticed that process|[Ff]atal error"
+        r"|[Pp]rocess received signal|DUE TO TIME LIMIT|CANCELLED AT|oom.kill|Out Of Memory"
+        r"|\b(?:Killed|Terminated|Aborted)$"
     ),
-    (NOT_REMOVED, re.compile(r"WARNING: [Uu]nable to remove directory ")),
-    (
-        "operations failed that are counted all the same",
-        re.compile(
-            r"WARNING: unable to (?:stat|create|open|read|write|remove|rename|mknode|verify) "
-            r"|WARNING: Unable to (?:create|remove) |[Tt]oo many retries"
-            "|" + _apart(r"(?:unlink|rename)\(\) of file ", " failed"),
-        ),
+    "the system refused operations": (
+        r"No space left on device|Disk quota exceeded|(?:Remote I/O|Input/output) error|Stale file handle"
+        r"|Read-only file system|Transport endpoint is not connected|Permission denied|Invalid argument"
     ),
-    ("data was not made durable", re.compile(r"fsync\([^()]*\) failed")),
-    ("reads were not whole", re.compile(r"returned EOF")),
-    ("the run failed", re.compile(r"^(?:ior )?ERROR\b|: FAILED in |[Mm]ore tasks requested")),
-    (
-        _ENDED,
-        re.compile(
-            r"BAD TERMINATION|MPI_Abort|MPI_ABORT|\bAbort(?:ed)?\(|\b[Aa]ssert(?:ion)?\b.*[Ff]ail|\bassert \("
-            r"|Segmentation fault|Bus error|Killed \(signal|exited on signal|noticed that process|[Ff]atal error"
-            r"|[Pp]rocess received signal|DUE TO TIME LIMIT|CANCELLED AT|oom.kill|Out Of Memory"
-            r"|\b(?:Killed|Terminated|Aborted)$"
-        ),
-    ),
-    (
-        "the system refused operations",
-        re.compile(
-            r"No space left on device|Disk quota exceeded|(?:Remote I/O|Input/output) error|Stale file handle"
-            r"|Read-only file system|Transport endpoint is not connected|Permission denied|Invalid argument"
-        ),
-    ),
-)
-#: Notices of a launcher have these, too.
-_OF_LAUNCHERS = re.compile(_apart("srun: error: ", "task") + "|slurmstepd: error|Connection timed out")
-_PARTIAL = "reads or writes were not whole at first, and were gone on with"
+}
+_SIGNS = {meaning: re.compile(pattern) for meaning, pattern in _INVALID.items()}
+#: How launchers speak of a failed run; notices begin alike.
+_OF_LAUNCHERS = re.compile(r"srun: error: .*task|slurmstepd: error|Connection timed out")
+_PARTIAL = re.compile(r"partial (?:read|write)\(\)|inconsistent file size", re.IGNORECASE)
 _WARNING = re.compile(r"^(?:ior )?WARNING: ")
-_FAILED = re.compile(r"\b(?:errors?|fail(?:ed|ure))\b")
+_FAILED = re.compile(r"\b(?:errors?|fail(?:ed|ure))\b", re.IGNORECASE)
 
 
 def judged(line: str) -> tuple[ProblemSeverity, str] | None:
-    """The severity of a line that is no part of a result, and what it means; None where it says nothing."""
+    """The severity of a line that is no part of a result, and its meaning; None where it says nothing."""
     if _HARMLESS.match(line):
         return None
-    low = line.lower()
-    for meaning, pattern in _SIGNS:
+    for meaning, pattern in _SIGNS.items():
         if pattern.search(line):
             return "invalid", meaning
+    low = line.lower()
     if _NOTE.match(low.strip()) or notice(low):
         return "note", "beside the figures is"
     if _OF_LAUNCHERS.search(line):
         return "invalid", _ENDED
-    if "partial read()" in low or "partial write()" in low or "inconsistent file size" in low:
-        return "suspect", _PARTIAL
+    if _PARTIAL.search(line):
+        return "suspect", "reads or writes were not whole at first, and were gone on with"
     if _WARNING.match(line):
         return "suspect", "a warning"
-    speaks = ("error" in low or "fail" in low) and _FAILED.search(low)
-    return ("suspect", "the output speaks of errors") if speaks else None
-
-
-def said(heard: Iterable[Said]) -> Iterator[tuple[ProblemSeverity, str]]:
-    """What lines say, a severity and a sentence for each kind."""
-    seen: dict[str, list[Said]] = {}
-    for one in heard:
-        seen.setdefault(one.meaning, []).append(one)
-    for meaning, found in seen.items():
-        count = sum(one.count for one in found)
-        more = f" (first of {count:,} such lines)" if count > 1 else ""
-        yield found[0].severity, f"{meaning}: {quote(found[0].line)}{more}"
+    return ("suspect", "the output speaks of errors") if _FAILED.search(line) else None
 
 
 def quote(line: str) -> str:
