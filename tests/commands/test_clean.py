@@ -196,14 +196,6 @@ def test_foreign_entries_are_left_alone_and_named(left: Left, capsys: Capture) -
     assert not directory.exists()
 
 
-def test_other_names_of_a_file_stay(left: Left, tmp_path: Path, capsys: Capture) -> None:
-    other = tmp_path / "saved"
-    os.link(Path(left.directory) / "kept" / "p-r1" / "0.0", other)
-    assert clean("--yes", "c") == 0
-    assert "hard link" in capsys.readouterr().out
-    assert other.stat().st_size == 1 << 20
-
-
 @as_root
 def test_what_belongs_to_another_user_is_left_alone(left: Left, capsys: Capture, refuses: Callable[..., str]) -> None:
     inside = Path(left.directory) / "sets" / "fio-read-1m-1"
@@ -362,19 +354,6 @@ def test_of_a_target_that_hangs_nothing_is_removed(left: Left, monkeypatch: pyte
     assert marker_in(left.directory)
 
 
-def test_ctrl_c_spares_the_next_campaign(left: Left, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    other, stops = Left(tmp_path, "d"), [KeyboardInterrupt]
-
-    def interrupted(agent: Agent, operation: Any, *arguments: Any, **more: Any) -> Any:
-        if operation is removal.remove_all and stops:
-            raise stops.pop()
-        return InProcess.call(agent, operation, *arguments, **more)
-
-    monkeypatch.setattr(Agent, "call", interrupted)
-    assert clean("--yes", "c", "d") == 130
-    assert marker_in(other.directory)
-
-
 def test_results_and_target_are_locked_while_files_go(left: Left, monkeypatch: pytest.MonkeyPatch) -> None:
     facts, seen = identify.identify(str(left.target)), []
 
@@ -388,25 +367,3 @@ def test_results_and_target_are_locked_while_files_go(left: Left, monkeypatch: p
     monkeypatch.setattr(Agent, "call", call)
     assert clean("--yes", "c") == 0
     assert seen and all(seen)
-
-
-@as_root
-def test_root_sees_the_jobs_of_the_owner_of_the_results(
-    left: Left, squeue: Callable[..., None], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    asked: list[Any] = []
-    squeue()
-    monkeypatch.setattr(query, "jobs", lambda users, **_: asked.extend(users) or [])
-    os.chown(left.results, 12345, 12345)
-    assert clean("--yes", "c") == 0
-    assert sorted(asked) == ["0", "12345"]
-
-
-def test_jobs_are_seen_of_results_that_are_reached_by_a_link(
-    left: Left, tmp_path: Path, squeue: Callable[..., None]
-) -> None:
-    (tmp_path / "link").mkdir()
-    (tmp_path / "link" / "c").symlink_to(left.results)
-    squeue(f"12|PENDING|me|2||N/A|N/A|N/A|(null)|Priority|x|{left.results.parent}|{COMMENT}")
-    assert clean("--yes", str(tmp_path / "link" / "c")) == 1
-    assert marker_in(left.directory)

@@ -1,8 +1,6 @@
 """What all commands have in common: usage, help, what they import, and how they end."""
 
-import io
 import os
-import pwd
 import subprocess
 import sys
 from pathlib import Path
@@ -44,19 +42,6 @@ def test_every_command_has_help_and_what_only_the_rules_call_is_not_listed(
     listed = {line.split()[0] for line in said.splitlines() if line.startswith("    ")}
     assert {*cli.COMMANDS} <= listed and not {*cli.RULES} & listed
     assert said.partition("\npositional")[2] == snapshot
-
-
-def test_neither_a_missing_home_nor_an_encoding_without_our_symbols_ends_a_command(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    said = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
-    monkeypatch.setattr(sys, "stdout", said)
-    monkeypatch.setattr(pwd, "getpwuid", lambda uid: {}[uid])
-    monkeypatch.delenv("HOME")
-    assert ends("--version") == 0
-    print("●", file=said, flush=True)
-    assert said.buffer.getvalue().endswith(b"\\u25cf\n")  # type: ignore[attr-defined]
-    assert Path.home() == Path("/")
 
 
 def test_an_output_replaces_a_file_and_goes_into_a_pipe(tmp_path: Path) -> None:

@@ -1,7 +1,5 @@
 """What commands say of results that are damaged, or of which a part is gone."""
 
-import errno
-import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -115,14 +113,3 @@ def test_show_names_damaged_files(results: Path, capsys: Capture, snapshot: Snap
         (results / "sets" / f"{number}.json").write_bytes(b"")
     assert run("show", "quick") == 0
     assert capsys.readouterr().err.endswith(" more files are damaged\n")
-
-
-def test_results_that_are_closed_are_named(
-    results: Path, told: Callable[..., str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def refused(*_: object, **__: object) -> None:
-        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(results / ".campaign.json.7.tmp"))
-
-    monkeypatch.setattr("iosweep.tables.merge.merge", refused)
-    assert "results/quick has mode 0" in told("report", "quick")
-    assert run("report", "quick") == 1

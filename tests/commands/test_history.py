@@ -4,8 +4,6 @@ import re
 import shutil
 from datetime import timedelta
 from pathlib import Path
-from types import SimpleNamespace
-from typing import cast
 
 import pyarrow as pa
 import pyarrow.compute
@@ -14,7 +12,6 @@ import pytest
 from syrupy.assertion import SnapshotAssertion
 
 import results_factory
-from iosweep.analysis.history import Line, Step
 from iosweep.commands import cli
 from iosweep.tables import merged_tables
 
@@ -120,20 +117,3 @@ def test_the_page_runs_nothing(nights: Path, tmp_path: Path) -> None:
     assert (text.count("<circle"), text.count('class="mark"')) == (3 * 8, 3)
     assert "kernel 6.1 -&gt; 6.9" in text
     assert len(text) < 100_000
-
-
-def test_a_loss_that_was_made_good_is_no_regression() -> None:
-    for steps in ((True, False), (False, True), ()):
-        made = cast(tuple[Step, ...], tuple(SimpleNamespace(worse=worse) for worse in steps))
-        line = Line("reads", None, "ops_per_s", (), made, None)  # type: ignore[arg-type]
-        assert line.regressed is (steps[-1:] == (True,))
-
-
-def test_nights_of_another_target_are_left_out(nights: Path, capsys: Capture) -> None:
-    file = nights / "night-07" / merged_tables.ABOUT
-    about = merged_tables.documents.read(file) | {"target": {"directory": "/mnt/other"}}
-    file.write_bytes(merged_tables.documents.dump(about, indent=True))
-    assert cli.main(["history", str(nights)]) == 0
-    captured = capsys.readouterr()
-    assert "7 campaigns" in captured.out
-    assert "night-07: measured another target, /mnt/other" in captured.err

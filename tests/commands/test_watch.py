@@ -18,7 +18,7 @@ import pytest
 from rich.console import Console, Group
 from syrupy.assertion import SnapshotAssertion
 
-from campaign import BEGAN, SWEEP, Made, document, iso, keep_plan, make
+from campaign import BEGAN, SWEEP, Made, iso, keep_plan, make
 from iosweep.commands import cli, watch
 from iosweep.commands.terminal import safe_console
 from iosweep.commands.watch import AllocationProgress, Progress, WatchedCampaign
@@ -165,18 +165,6 @@ def test_only_what_is_new_is_read_and_nothing_new_is_missed(made: Watched, monke
     assert looked()[0] == 10
 
 
-def test_the_plan_that_is_measured(tmp_path: Path, made: Watched) -> None:
-    other = make(tmp_path, document(axes={"threads_per_node": [3]}))
-    file = made.results / "plans" / f"{other.digest}.json"
-    file.write_bytes(other.document())
-    os.utime(made.results / "plans" / f"{made.plan.digest}.json", (BEGAN - 60, BEGAN - 60))
-    os.utime(file, (BEGAN, BEGAN))
-    campaign = WatchedCampaign(made.results)
-    assert campaign.read().plan == other.digest  # the newest
-    os.utime(made.results / "plans" / f"{made.plan.digest}.json", (BEGAN + 1, BEGAN + 1))
-    assert campaign.read().plan == made.plan.digest  # an older one that was taken up again
-
-
 def test_an_allocation_that_ended_says_why(made: Watched) -> None:
     def state() -> tuple[str, str]:
         [a] = made.read().allocations
@@ -287,21 +275,3 @@ def test_looking_at_a_campaign_changes_nothing(tmp_path: Path, capsys: pytest.Ca
     assert sum(found["verdicts"].values()) == 1  # repetitions; it has two phases
     assert {f["phase"] for f in found["newest"]} == {"seq_write", "rand_read"}
     assert {f: f.stat().st_mtime_ns for f in campaign.results.rglob("*")} == before
-
-
-def test_a_repetition_is_as_bad_as_its_worst_phase(made: Watched) -> None:
-    good = {"phase": "rand_read", "started": iso(made.clock), "wall_s": 1.4, "headline": 5.0e6}
-    good |= {"argv": ["fio"], "verdict": "valid"}
-    bad = good | {"phase": "rand_write", "verdict": "invalid", "reasons": ["x"]}
-    made.measure(made.plan.points[0], phases=[good, bad])
-    assert made.read().verdicts == {"valid": 0, "suspect": 0, "invalid": 1, "missing": 0}
-
-
-def test_an_allocation_runs_under_its_own_lock(made: Watched) -> None:
-    with made.store.locked(allocation="2-nodes"):
-        assert made.read().allocations[0].state == "not begun"
-
-
-def test_a_campaign_is_over_when_no_allocation_lives() -> None:
-    for state, over in (("done", True), ("ending", False), ("measuring", False)):
-        assert Progress("c", "r", BEGAN, plan="p", allocations=(AllocationProgress("1-node", 1, state),)).over is over

@@ -49,10 +49,6 @@ def main(argv: Sequence[str] | None = None) -> int:
     Exit codes: 0 done; 1 wrong configuration, or problems found; 2 usage; 130 Ctrl-C. `measure`: errors.ExitCode.
     """
     os.umask(os.umask(0o077) | 0o002)  # results are not for everybody to write, whatever the umask is
-    try:
-        Path.home()
-    except RuntimeError:  # a user without an entry in passwd: Altair asks for it
-        os.environ["HOME"] = "/"
     for stream in (sys.stdout, sys.stderr):  # a locale or PYTHONIOENCODING may lack our symbols
         if isinstance(stream, io.TextIOWrapper) and stream.errors == "strict":
             stream.reconfigure(errors="backslashreplace")
