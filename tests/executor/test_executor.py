@@ -99,13 +99,16 @@ class Slurm:
 @dataclass
 class Campaign:
     results: Path
-    left_s: dict[str, float]
+    left: dict[str, float]
     plan_file: Path = Path("plan")
     site: Profile = field(default_factory=Profile)
     settled: list[str] = field(default_factory=list)
 
     def nodes(self, allocation: str) -> int:
         return int(allocation.partition("-")[0])
+
+    def left_s(self, allocation: str) -> float:
+        return self.left.get(allocation, 0.0)
 
     def minutes(self, allocation: str, attempt: int = 1) -> int:
         return 6 * attempt
@@ -135,7 +138,7 @@ class Run:
         self.executor: Executor
 
     def again(self) -> Campaign:
-        return replace(self.campaign, left_s=dict(self.campaign.left_s))
+        return replace(self.campaign, left=dict(self.campaign.left))
 
     def make(self) -> Executor:
         workflow = SimpleNamespace(
@@ -286,7 +289,7 @@ def test_what_jobs_of_an_earlier_run_have_measured_is_not_submitted(run: Run) ->
 
     def ends(seconds: float) -> None:
         run.slurm.jobs.clear()
-        run.campaign.left_s.pop("1-node")
+        run.campaign.left.pop("1-node")
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(pending, "time", SimpleNamespace(**vars(time) | {"sleep": ends}))

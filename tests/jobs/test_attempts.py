@@ -1,6 +1,5 @@
 """What the next job of an allocation asks for, after what became of the last one."""
 
-import os
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -17,12 +16,18 @@ NAME = "2-nodes"
 @dataclass(frozen=True)
 class Campaign:
     results: Path
-    left_s: dict[str, float] = field(default_factory=lambda: {NAME: 60.0})
+    left: dict[str, float] = field(default_factory=lambda: {NAME: 60.0})
     plan_file: Path = Path("plan")
     site: Profile = field(default_factory=lambda: Profile(slurm=False))
 
     def text(self, allocation: str) -> str:
-        return f"{self.left_s[allocation]} left"
+        return f"{self.left[allocation]} left"
+
+    def left_s(self, allocation: str) -> float:
+        return self.left[allocation]
+
+    def report(self) -> bool:
+        return False
 
     def nodes(self, allocation: str) -> int:
         return int(allocation.partition("-")[0])
@@ -81,7 +86,7 @@ def test_only_a_job_that_was_too_short_makes_the_next_one_longer(case: Case) -> 
 
 
 def test_to_have_measured_something_is_free(case: Case) -> None:
-    case.now = replace(case.now, left_s={NAME: 30.0})
+    case.now = replace(case.now, left={NAME: 30.0})
     assert case.fails("TIMEOUT") is Next.FREE
     assert case.jobs.minutes(NAME) == 10
 
@@ -94,29 +99,14 @@ def test_another_campaign_is_waited_for_once(case: Case) -> None:
     assert case.jobs.after(NAME) is None
 
 
-def test_the_reasons_at_the_end_of_a_run(case: Case, tmp_path: Path) -> None:
-    log = tmp_path / "merge.log"
-    failed = [("measure", NAME, log), ("merge", None, log)]
-    assert [str(log) in reason for reason in case.jobs.reasons(failed)] == [True, True]
-    log.write_text("Traceback\n  more\nOSError: disk full\n\n")
+def test_a_run_ends_with_each_reason_once_and_how_it_goes_on(case: Case) -> None:
+    case.now = replace(case.now, left={NAME: 30.0, "4-nodes": 60.0, "8-nodes": 60.0})
+    with pytest.raises(SystemExit, match=r"iosweep: what was measured is stored; the same command goes on from there$"):
+        case.jobs.fail(["log"])
+    again = "the same command tries again"
+    assert case.jobs.last_words(False) == ["30.0 left", "60.0 left", again]
     case.store.set_refusal(NAME, Refusal("it is not ours", lasting=True))
-    assert case.jobs.reasons(failed) == ["2 nodes: it is not ours", "merge: OSError: disk full"]
-    log.unlink()
-    os.mkfifo(log)  # nobody writes to it
-    assert case.jobs.reasons([("merge", None, log)]) == [f"merge: see {log}"]
-    assert case.jobs.reasons([("tools", None, log)]) == ["it is not ours"]
-    assert case.jobs.reasons([]) == []
-
-
-def test_a_run_ends_with_each_reason_once_and_how_it_goes_on(case: Case, tmp_path: Path) -> None:
-    begun, failed = case.jobs.campaign, [("measure", NAME, tmp_path / "log")]
-    assert not case.jobs.measured_since(begun)
-    assert case.jobs.end(failed, False) == ["the same command tries again"]  # the runner's own words are above
-    assert case.jobs.end([], False) == ["60.0 left", "the same command goes on from there"]  # Ctrl-C
-    case.now = replace(case.now, left_s={NAME: 30.0})
-    assert case.jobs.measured_since(begun)
-    last = "what was measured is stored; the same command goes on from there"
-    assert case.jobs.end([], True) == ["30.0 left", last]
-    assert case.jobs.end(failed, True) == [f"2 nodes: see {tmp_path / 'log'}", last]
-    case.jobs.campaign = replace(case.now, site=Profile())
-    assert case.jobs.end(failed, False)[:-1] == [f"2 nodes: see {tmp_path / 'log'}"]
+    assert case.jobs.last_words(False) == ["2 nodes: it is not ours", "60.0 left", again]
+    for name in case.now.left:
+        case.store.set_refusal(name, Refusal("the tools are not built", not_built=True))
+    assert case.jobs.last_words(False) == ["the tools are not built", again]

@@ -12,6 +12,7 @@ from syrupy.assertion import SnapshotAssertion
 from campaign import MANY_FILES, TEXT, document, problems, read
 from iosweep import dag
 from iosweep.errors import AllocationError, ConfigError, ExitCode, Refused, TargetError, TargetHangs
+from iosweep.jobs.profile import Profile
 from iosweep.node import process
 from iosweep.node.procfs import user_name
 from iosweep.plan.expand import make_plan
@@ -201,13 +202,18 @@ def test_types_of_a_file_system_are_the_same_by_its_family() -> None:
         assert (identify.wrong_type("/t", fstype, "x on /t", wanted) is None) == same, (fstype, wanted)
 
 
-def test_the_workflow_looks_only_where_it_is_asked_to(tmp_path: Path) -> None:
+def test_the_machine_that_measures_needs_the_target_and_a_login_node_does_not(tmp_path: Path) -> None:
     read(tmp_path, TEXT)
-    file, results = tmp_path / "x.yaml", tmp_path / "results"
-    assert dag.load(file, results).left  # a login node need not have the target
+    here, login = (
+        dag.load(
+            tmp_path / "x.yaml", tmp_path / "results", Profile(given={"launcher": "srun"} if slurm else {}, slurm=slurm)
+        )
+        for slurm in (False, True)
+    )
+    assert any("target.directory" in line for line in here.notes()) and not login.notes()
     with pytest.raises(ConfigError, match=r"target\.directory"):
-        dag.load(file, results, look=True)
-    assert not results.exists()
+        here.start()
+    assert not (tmp_path / "results").exists()
 
 
 @pytest.mark.local

@@ -19,6 +19,7 @@ from iosweep import dag
 from iosweep.commands import cli
 from iosweep.files import documents
 from iosweep.files.documents import Damaged
+from iosweep.jobs.profile import Profile
 from iosweep.judge import remaining
 from iosweep.programs import builds
 from iosweep.store.campaign_documents import Missing, Needs, Refusal
@@ -117,8 +118,9 @@ def test_what_is_left_is_what_was_damaged(stored: Stored, kind: str, capsys: pyt
     cli.main(["check", stored.plan.campaign])
     assert name in "".join("".join(capsys.readouterr()).split())
     if name.startswith("plans"):  # a run makes it again
-        found = dag.load(Path("x.yaml"), Path("results"))
-        found.mend()
+        found = dag.load(Path("x.yaml"), Path("results"), Profile(given={"launcher": "srun"}))
+        assert found.remake
+        found.start()
         assert file.read_bytes() == stored.plan.document()
         return
     merge.merge(stored.plan, stored.results)

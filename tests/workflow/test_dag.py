@@ -8,8 +8,11 @@ import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import msgspec
@@ -18,7 +21,7 @@ import yaml
 
 import mounts
 import records
-from campaign import document, errors, read
+from campaign import TEXT, document, errors, read
 from iosweep import dag
 from iosweep.config import sweep_file
 from iosweep.errors import ConfigError
@@ -41,7 +44,7 @@ def load(directory: Path, *, nodes: tuple[int, ...] = (1,), **arguments: Any) ->
 def test_everything_is_left_at_first(tmp_path: Path) -> None:
     found = load(tmp_path)
     assert set(found.left) == {"1-node"}
-    assert found.text("1-node") == found.left["1-node"]
+    assert found.text("1-node") == found.left["1-node"].text
     assert found.text("1-node").startswith("1 node: 2 points, 2 repetitions left, ")
     assert not (tmp_path / "results").exists()
 
@@ -145,8 +148,7 @@ class Site:
 
     def left(self, **arguments: Any) -> int:
         """How many points are left."""
-        [left] = list(self.load(**arguments).left.values()) or ["1 node: 0 points"]
-        return int(left.removeprefix("1 node: ").partition(" ")[0])
+        return sum(len(left.points) for left in self.load(**arguments).left.values())
 
     def build(self, **hashes: str) -> Path:
         """Write what the rule does; the binary of a tool is one that is there."""
@@ -342,7 +344,7 @@ def test_a_build_that_cannot_be_used(site: Site, content: str | None, said: str)
 def test_the_folders_that_rules_name() -> None:
     rules = Path(dag.__file__).parents[1] / "rules"
     text = "".join(file.read_text() for file in rules.glob("*.smk"))
-    named = re.findall(r'(?:CAMPAIGN\.results|"{campaign}")\s*/\s*"([^"]+)"\s*/', text)
+    named = re.findall(r'RESULTS / "([^"]+)" /', text)
     assert {*named, "plans"} == set(dag.RULE_FOLDERS)
 
 
@@ -359,22 +361,32 @@ def test_nothing_is_written_where_a_folder_of_the_results_is_something_else(tmp_
         place.unlink()
 
 
-def test_a_plan_that_cannot_be_written_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    file = load(tmp_path).plan_file
-    Store(file.parent.parent).own()
-    file.mkdir(parents=True)
-    said = f"{re.escape(str(file))}: it cannot be written: "
+def test_a_plan_that_cannot_be_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = load(tmp_path, site=SRUN)
+    Store(found.results).own()
+    found.plan_file.mkdir(parents=True)
+    said = f"{re.escape(str(found.plan_file))}: it cannot be written: "
     with pytest.raises(ConfigError, match=f"{said}a directory"):
-        load(tmp_path).mend()
+        found.start()
 
     def full(*_: object) -> None:
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(file))
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(found.plan_file))
 
-    file.rmdir()
-    file.touch()
     monkeypatch.setattr("iosweep.files.safe_paths.write", full)
     with pytest.raises(ConfigError, match=f"{said}No space"):
-        load(tmp_path).mend()
+        found.start()
+
+
+@pytest.mark.parametrize("name", ["plan", "report.html"])
+def test_outputs_that_a_power_cut_has_emptied_are_made_again(tmp_path: Path, name: str) -> None:
+    found = load(tmp_path, site=SRUN)
+    assert not found.remake
+    found.start()
+    page = found.results / "report.html"
+    page.write_text("<html></html>\n")
+    assert not load(tmp_path).remake
+    os.truncate(found.plan_file if name == "plan" else page, 0)
+    assert load(tmp_path).remake
 
 
 @pytest.mark.local
@@ -400,37 +412,17 @@ def test_results_that_are_reached_through_a_link_are_taken(tmp_path: Path) -> No
 
 
 @pytest.mark.local
-def test_a_target_without_room_is_seen_in_a_dry_run(tmp_path: Path) -> None:
+def test_a_target_without_room_is_a_line_in_a_dry_run_and_refused_where_it_is_measured(tmp_path: Path) -> None:
     (tmp_path / "target").mkdir()
     target = {"directory": str(tmp_path / "target")}
     read(tmp_path, document(axes=None) | {"target": target, "limits": {"share_of_free": "0%"}})
-    file, results = tmp_path / "x.yaml", tmp_path / "results"
-    elsewhere = dag.load(file, results, SRUN)  # may see another file system
-    assert str(dag.no_room(elsewhere)).startswith(f"does not fit {tmp_path}/target: up to ")
-    with pytest.raises(ConfigError, match=r"x\.yaml:\d+: target\.directory: does not fit .*share_of"):
-        dag.load(file, results, look=True)
-    with pytest.raises(ConfigError, match="does not fit"):
-        dag.see_target(file, dag.load(file, results))
+    for site in (SRUN, HERE):
+        found = dag.load(tmp_path / "x.yaml", tmp_path / "results", site)
+        assert re.search(r"x\.yaml:\d+: target\.directory: does not fit .*share_of", "".join(found.notes()))
+        with nullcontext() if site.slurm else pytest.raises(ConfigError, match="does not fit"):
+            found.start()  # a login node may see another file system
+        assert replace(found, left={}).target_problem() is None
     assert not list((tmp_path / "target").iterdir())
-
-
-def test_a_target_that_is_not_seen_has_no_known_lack_of_room(tmp_path: Path) -> None:
-    nothing_left = load(tmp_path)
-    assert dag.no_room(replace(nothing_left, left={})) is None
-
-
-@pytest.mark.parametrize(
-    ("words", "runs"),
-    [
-        ("--cores 1 --until measure --config campaign=a", True),
-        ("--report x.html --report-after-run", True),
-        ("--report x.html", False),
-        ("--profile profiles/local --unlock", False),
-        *((word, False) for word in ("--list-rules", "-l", "--summary", "--dag", "--touch")),
-    ],
-)
-def test_what_runs_no_job_removes_nothing(words: str, runs: bool) -> None:
-    assert dag.runs_jobs(["snakemake", *words.split()]) is runs
 
 
 def test_a_user_without_a_name_has_a_number(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -452,12 +444,40 @@ def test_an_end_that_a_command_explains_itself_is_not_told_again_by_snakemake() 
     }  # fmt: skip
     cases = {error + end: shown for end, shown in ends.items()} | {"MissingOutputException in rule measure": True}
     for said, shown in cases.items():
-        told = dag.Told()
+        told = dag.Unexplained()
         of_an_error = [logging.makeLogRecord({"msg": said, "event": "error"})]
         of_an_error += [logging.makeLogRecord({"event": "job_error"}) for _ in range(2)]
         of_an_error[-1].thread = -1  # of another job
         assert [bool(told.filter(record)) for record in of_an_error] == [shown, shown, True], said
         assert told.filter(logging.makeLogRecord({"msg": said}))
+
+
+def workflow(*config: str, files: Sequence[str] = ("x.yaml",), **resources: str) -> Any:
+    """As much of Snakemake's as the Snakefile reads."""
+    given = {name: SimpleNamespace(raw=value) for name, value in resources.items()}
+    settings = SimpleNamespace(default_resources=given, overwrite_resources={})
+    return SimpleNamespace(
+        config_settings=SimpleNamespace(configfiles=[Path(file).absolute() for file in files], config_args=config),
+        resource_settings=settings,
+    )
+
+
+def test_the_command_line_of_snakemake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    read(tmp_path, TEXT)
+    found = dag.read(workflow("campaign=007", "only=qd4", "target=/a=b", launcher="mpiexec", disk="none"))
+    assert (str(found.results), found.only, found.plan.target.directory) == ("results/007", "qd4", "/a=b")
+    assert (str(found.file), found.launcher.name) == ("x.yaml", "mpiexec")
+    assert found.overrides == ["--campaign=007", "--target=/a=b"]
+    for wrong, where in (
+        (workflow("onyl=qd4"), "--config"),
+        (workflow(files=("x.yaml", "y.yaml")), "--configfile"),
+        (workflow(launcher="srun", scheduler="slurm", runtime="1:00:00"), "default-resources.runtime"),
+    ):
+        with pytest.raises(ConfigError) as caught:
+            dag.read(wrong)
+        [problem] = caught.value.problems
+        assert where in (problem.file, problem.where)
 
 
 # --- the name of a campaign -------------------------------------------------------------------------------------------
@@ -489,7 +509,7 @@ def test_another_configuration_under_a_used_name_is_refused(site: Site) -> None:
         found = errors(site.place, "", lambda *_: dag.load(Path("x.yaml"), Path("results")))
         assert [problem.where for problem in found] == ["campaign"] * taken, name
     read(site.place, document() | {"sweeps": [sweep | {"axes": {"queue_depth": [16]}}]})
-    assert [note[:1] for note in site.load().notes() if "stored" in note] == ["1"]  # of the other point
+    assert [note[:1] for note in replace(site.load(), left={}).notes()] == ["1"]  # of the other point
     shutil.copytree("results/quick", "results/copy")  # whose figures would be shown as those of the copy's campaign
     found = errors(site.place, document() | {"campaign": "copy"})
     assert not found

@@ -152,6 +152,31 @@ def test_both_profiles_agree_where_nothing_is_slurms():
         assert local[key] == slurm[key]
 
 
+SUITES = sorted(file.stem for file in (ROOT / "config/suites").glob("*.yaml"))
+
+
+@pytest.mark.parametrize("profile", PROFILES)
+@pytest.mark.parametrize("name", [*(file.name for file in SHIPPED), "suites"])
+def test_a_dry_run_of_every_configuration_works_anywhere(name, profile, tmp_path):
+    """Without target, Slurm, Spack and tools: a target that is not there is a line where this machine would measure."""
+    file = next((shipped for shipped in SHIPPED if shipped.name == name), tmp_path / "suites.yaml")
+    if name == "suites":
+        sweeps = [{"suite": suite} for suite in SUITES]
+        file.write_text(yaml.safe_dump({"campaign": "all", "limits": {"bytes_written": "9p"}, "sweeps": sweeps,
+                                        "target": {"directory": "/nosuch"}}))  # fmt: skip
+    (tmp_path / "which").symlink_to(str(shutil.which("which")))
+    done = subprocess.run(
+        [sys.executable, "-m", "snakemake", "-n", "-s", ROOT / "Snakefile", "-d", tmp_path / "work",
+         "--profile", PROFILES[profile], "--configfile", file, "--config", f"target={tmp_path}/nosuch"],
+        env={"PATH": str(tmp_path), "HOME": str(tmp_path), "LANG": "C.UTF-8"} | PLUGINS_OF_USERS,
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=600, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout
+    assert set(re.findall(r"^Job \d+: (\w+)", done.stdout, re.MULTILINE)) >= {"measure", "tables", "report", "all"}
+    assert ("nosuch" in done.stdout) == (profile == "local"), done.stdout
+    assert not (tmp_path / "work/results").exists()
+
+
 def test_what_a_profile_may_not_say_is_told(directory, tmp_path):
     text = (PROFILES["slurm"] / "profile.v9+.yaml").read_text()
     (tmp_path / "profile.v9+.yaml").write_text(
@@ -163,4 +188,4 @@ def test_what_a_profile_may_not_say_is_told(directory, tmp_path):
         cwd=tmp_path, env=os.environ | PLUGINS_OF_USERS, capture_output=True, text=True, timeout=600, check=False,
     )  # fmt: skip
     assert done.returncode == 1
-    assert re.search(r"profile\.v9\+\.yaml:\d+: default-resources\.runtime: .*`1:00:00`", done.stdout + done.stderr)
+    assert re.search(r"^profile: default-resources\.runtime: .*`1:00:00`", done.stdout + done.stderr, re.MULTILINE)

@@ -15,9 +15,6 @@ import pytest
 
 from campaign import ROOT, Campaign
 from iosweep.commands import cli
-from iosweep.config import sweep_file
-from iosweep.plan import forecast
-from iosweep.plan.expand import make_plan
 from waiting import PATIENCE_S, over, wait_for
 
 pytestmark = pytest.mark.local
@@ -122,11 +119,15 @@ def test_what_a_power_cut_has_emptied_is_made_again_and_looking_removes_nothing(
         os.truncate(file, 0)
     stored = again.stored()
     before = {f: f.read_bytes() for f in again.results.rglob("*") if f.is_file()}
-    assert "measure" not in rules_of(again.dry("--until", "tables"))
+    assert rules_of(again.dry("--until", "tables")) == {"damaged", "tables"}
     assert {f: f.read_bytes() for f in again.results.rglob("*") if f.is_file()} == before
     again.tables()
     assert all(file.stat().st_size for file in emptied)
-    assert (again.stored(), again.loaded().stale) == (stored, set())
+    assert (again.stored(), again.loaded().remake, rules_of(again.dry("--until", "report"))) == (
+        stored,
+        False,
+        {"report"},
+    )
 
 
 def test_one_changed_bit_of_a_table_is_noticed(again: Campaign) -> None:
@@ -138,9 +139,9 @@ def test_one_changed_bit_of_a_table_is_noticed(again: Campaign) -> None:
         file.write_bytes(data)
         found = again.loaded()
         assert [line for line in found.damaged if str(file) in line], name
-        assert found.stale == {again.results / "results.parquet"}, name
+        assert found.remake, name
         file.write_bytes(whole)
-    assert again.loaded().stale == set()
+    assert not again.loaded().remake
 
 
 def test_growth_measures_only_new_points_and_shrinking_keeps_the_others(again: Campaign) -> None:
@@ -237,27 +238,6 @@ def test_a_missing_tool_is_a_reason_and_nothing_is_left(tmp_path: Path) -> None:
     assert campaign.left() == {}
     (tmp_path / "fio").rename(tmp_path / "scripted/fio")
     assert left_of(campaign) == "2 points, 4 repetitions left"
-
-
-def test_a_dry_run_needs_no_tools_and_agrees_with_the_plan(tmp_path: Path) -> None:
-    """Without fio, Slurm and results, and with profiles/slurm without the target: on PATH is only what Python needs."""
-    campaign = Campaign(tmp_path)
-    there_is_room = "\nlimits: {share_of_free: 100%, fill: 100%}\n"  # on every machine's disk
-    text = (ROOT / "config/sweep.yaml").read_text().replace("file_size: 1g", "file_size: 1m")
-    campaign.file.write_text(text + there_is_room)
-    [allocation] = (made := make_plan(sweep_file.read(campaign.file))).allocations
-    cost = forecast.of(made, {allocation.name: {p.id: p.repetitions.min for p in allocation.points}})
-    (tmp_path / "links").mkdir()
-    (tmp_path / "links/which").symlink_to(str(shutil.which("which")))
-    environment = {"PATH": str(tmp_path / "links"), "HOME": str(tmp_path), "LANG": "C.UTF-8"}
-    here = ["--config", "campaign=007", f"target={campaign.target}"]  # 007 is a name, and not the number 7
-    for profile, given, name in (("local", here, "007"), ("slurm", [], made.campaign)):
-        output = campaign.snakemake("-n", "--profile", str(ROOT / "profiles" / profile), *given, env=environment)
-        assert forecast.sentence(cost, 1) in output
-        assert f"results/{name}/" in output
-        built = {"tools"} if profile == "slurm" else set()
-        assert rules_of(output) == {"measure", "tables", "report", "figures", "all"} | built
-    assert not (tmp_path / "results").exists()
 
 
 def started(campaign: Campaign, number: int) -> subprocess.Popen[str]:

@@ -1,29 +1,29 @@
-# One job per allocation. Its output is the manifest, which is stale where something is left to measure.
+# A job for each allocation with something left: it runs this command and no Snakemake, so that it measures what it was
+# sent for. The profiles force this rule: the manifest, its output, may be there from an earlier run.
 
 
-# A job runs this command and no Snakemake, so that it measures what it was sent for. A parameter that takes `output` is
-# a derived one for Snakemake: a change of it runs nothing again.
+# A parameter that takes `output` is a derived one for Snakemake: a change of it runs nothing again.
 rule measure:
     input:
         tools=[CAMPAIGN.tools.file] if CAMPAIGN.tools else [],
     output:
-        CAMPAIGN.results / "manifests" / "{allocation}.jsonl",
+        RESULTS / "manifests" / "{allocation}.jsonl",
     log:
-        CAMPAIGN.results / "logs" / "{allocation}.log",
+        RESULTS / "logs" / "{allocation}.log",
     wildcard_constraints:
-        allocation="|".join(a.name for a in CAMPAIGN.plan.allocations),
+        allocation="|".join(CAMPAIGN.to_run) or "(?!)",
     retries: CAMPAIGN.retries
     resources:
         text=lambda wildcards: ATTEMPTS.text(wildcards.allocation),
     params:
-        iosweep=lambda _: IOSWEEP,
         launcher=SITE.launcher,
-        scheduler=SCHEDULER,
+        scheduler=["--scheduler", "slurm"] if SITE.slurm else [],
         plan=lambda wildcards, output: CAMPAIGN.plan_file,
-        only=lambda wildcards, output: (["--only", ASKED.only] if ASKED.only else []),
-        stale=lambda wildcards: stale(CAMPAIGN.manifest(wildcards.allocation)),
+        only=lambda wildcards, output: (
+            ["--only", CAMPAIGN.only] if CAMPAIGN.only else []
+        ),
     message:
         "measure {resources.text}"
     shell:
-        "{params.iosweep:q} {rule} {params.plan:q} --tools {input.tools:q} --allocation {wildcards.allocation:q} --manifest {output:q}"
+        "{IOSWEEP:q} {rule} {params.plan:q} --tools {input.tools:q} --allocation {wildcards.allocation:q} --manifest {output:q}"
         " --launcher {params.launcher:q} {params.scheduler:q} {params.only:q} --log {log:q} --works-for $PPID"

@@ -1,71 +1,65 @@
-# Store -> tables -> report. Made again when the manifests or the code that makes them change, or they are stale.
+# Store -> tables -> report. Made again when the plan, a manifest or the code that makes them changes, or one is damaged.
+
+
+# The profiles force this rule, too: of damaged tables it is a new input. (A rule with a wildcard is no target.)
+rule damaged:
+    output:
+        temp(touch(RESULTS / "damaged.{what}")),
+    localrule: True
+    message:
+        "damaged: tables and report are made again"
 
 
 rule tables:
     input:
         CAMPAIGN.manifests,
+        [RESULTS / "damaged.outputs"] if CAMPAIGN.remake else [],
     output:
-        CAMPAIGN.results / "results.parquet",
-        report(
-            CAMPAIGN.results / "results.csv",
-            caption="../report/table.rst",
-            category=NAME,
-            labels={"what": "table of results"},
-        ),
-        CAMPAIGN.results / "checks.parquet",
-        CAMPAIGN.results / "nodes.parquet",
-        CAMPAIGN.results / "campaign.json",
+        RESULTS / "results.parquet",
+        RESULTS / "campaign.json",
+        report(RESULTS / "results.csv", caption="../report/table.rst", category=NAME),
     log:
-        CAMPAIGN.results / "logs" / "tables.log",
+        RESULTS / "logs" / "tables.log",
     localrule: True
     params:
-        iosweep=lambda _: IOSWEEP,
         code=CAMPAIGN.tables_code,
         digest=CAMPAIGN.plan.digest,
         plan=lambda wildcards, output: CAMPAIGN.plan_file,
-        stale=stale(CAMPAIGN.results / "results.parquet"),
     message:
         "tables: raw output to tables"
     shell:
-        "{params.iosweep:q} {rule} {params.plan:q} --log {log:q}"
+        "{IOSWEEP:q} {rule} {params.plan:q} --log {log:q}"
 
 
 rule report:
     input:
         rules.tables.output,
     output:
-        report(
-            CAMPAIGN.results / "report.html",
-            caption="../report/page.rst",
-            category=NAME,
-            labels={"what": "report"},
-        ),
+        report(RESULTS / "report.html", caption="../report/page.rst", category=NAME),
     log:
-        CAMPAIGN.results / "logs" / "report.log",
+        RESULTS / "logs" / "report.log",
     localrule: True
     params:
-        iosweep=lambda _: IOSWEEP,
         code=CAMPAIGN.report_code,
-        results=lambda wildcards, output: CAMPAIGN.results,
+        results=lambda wildcards, output: RESULTS,
     message:
         "report: {output}"
     shell:
-        "{params.iosweep:q} {rule} --page {params.results:q} --log {log:q}"
+        "{IOSWEEP:q} {rule} --page {params.results:q} --log {log:q}"
 
 
 rule figures:
     input:
         rules.tables.output,
     output:
-        CAMPAIGN.results / "figures.done",
+        RESULTS / "figures.done",
     log:
-        CAMPAIGN.results / "logs" / "figures.log",
+        RESULTS / "logs" / "figures.log",
     localrule: True
     params:
-        iosweep=lambda _: IOSWEEP,
         code=CAMPAIGN.report_code,
-        results=lambda wildcards, output: CAMPAIGN.results,
+        results=lambda wildcards, output: RESULTS,
     message:
         "figures: SVG and PNG in {params.results}/figures"
     shell:
-        "{params.iosweep:q} report --figures {params.results:q} --log {log:q}"
+        "{IOSWEEP:q} report --figures {params.results:q} --log {log:q}"

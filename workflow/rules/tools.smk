@@ -2,8 +2,8 @@
 
 if CAMPAIGN.tools:
 
-    # Not an input: a checkout gives spack.yaml a new time. `update`: what did not change keeps its time, and no result of
-    # a job counts as older than its tools. No parameters: what is built depends on neither profile nor sweeps.
+    # spack.yaml is no input: a checkout gives it a new time. `update`: what did not change keeps its time, and no result
+    # of a job counts as older than its tools. What is built depends on neither profile nor sweeps.
     rule tools:
         output:
             update(CAMPAIGN.tools.file),
@@ -11,11 +11,10 @@ if CAMPAIGN.tools:
             CAMPAIGN.tools.log,
         localrule: True
         params:
-            iosweep=lambda _: IOSWEEP,
-            config=lambda wildcards, output: str(ASKED.config),
-            given=lambda wildcards, output: ASKED.overrides,
+            config=lambda wildcards, output: str(CAMPAIGN.file),
+            given=lambda wildcards, output: CAMPAIGN.overrides,
             root=lambda wildcards, output: CAMPAIGN.tools.root,
         message:
             "tools: with Spack, in {params.root}"
         shell:
-            "{params.iosweep:q} tools build {params.config:q} {params.given:q} --works-for $PPID"
+            "{IOSWEEP:q} {rule} build {params.config:q} {params.given:q} --works-for $PPID"

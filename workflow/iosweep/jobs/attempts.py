@@ -5,16 +5,14 @@ The Snakefile makes one `Attempts`; the executor plugin, in the same process, ta
 
 from __future__ import annotations
 
-import contextlib
 import enum
+import sys
 from collections import defaultdict
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 from iosweep.errors import ConfigError
-from iosweep.files import safe_paths
 from iosweep.jobs import submission
 from iosweep.jobs.profile import Profile
 from iosweep.store.campaign_documents import Refusal
@@ -88,7 +86,7 @@ class Attempts:
         return frozenset(self._tried[allocation].bad)
 
     def left(self, allocation: str) -> bool:
-        return allocation in self.campaign.left_s
+        return allocation in self.campaign.left
 
     def begin(self, allocations: Iterable[str]) -> None:
         """Remove the refusals of an earlier run."""
@@ -99,37 +97,28 @@ class Attempts:
         """Why the last job could not go on, if its runner stored that."""
         return self._store.documents(Refusal).get(allocation)
 
-    def reasons(self, failed: Iterable[tuple[str, str | None, Path]]) -> list[str]:
-        """Why jobs of Snakemake failed, sorted sentences. `failed`: rule, allocation if it has one, and log of each."""
-        stored = self._store.documents(Refusal)
-        found = set()
-        for rule, allocation, log in failed:
-            if allocation is not None:
-                why = stored[allocation].reason if allocation in stored else f"see {log}"
-                found.add(f"{submission.spoken(allocation)}: {why}")
-            elif rule == "tools" and stored:  # what could not be built is stored for each allocation
-                found |= {refusal.reason for refusal in stored.values()}
-            else:
-                found.add(f"{rule}: {_last_line(log)}")
-        return [printable(sentence) for sentence in sorted(found)]
-
-    def measured_since(self, before: Dag) -> bool:
-        """Whether less is left than was, by the store."""
+    def fail(self, logs: Iterable[str]) -> NoReturn:
+        """End a run that failed or was stopped: with a report of what is stored, and the reasons."""
+        begun, reported = self.campaign, self.campaign.report()
         self.look_again()
-        return self.campaign.left_s != before.left_s
+        measured = self.campaign.left != begun.left
+        if reported and measured:
+            begun.show_headline()
+        lines = [*(f"complete log: {log}" for log in logs), *self.last_words(measured)]
+        sys.exit("\n".join(printable(f"iosweep: {line}") for line in lines))
 
-    def end(self, failed: Iterable[tuple[str, str | None, Path]], measured: bool) -> list[str]:
-        """The last lines of a run that failed or was stopped. `measured`: whether it has measured anything."""
-        failed = list(failed)
-        # On one machine, the reason of a runner that measured nothing stands right above.
-        lines = self.reasons(job for job in failed if self.campaign.site.slurm or measured or job[1] is None)
-        if not failed:  # stopped
-            lines = [self.campaign.text(allocation) for allocation in sorted(self.campaign.left_s)]
-        stored = "what was measured is stored; " if measured else ""
-        return [
-            *lines,
-            f"{stored}the same command {'tries again' if failed and not measured else 'goes on from there'}",
-        ]
+    def last_words(self, measured: bool) -> list[str]:
+        """Why allocations are left, and how the run goes on. `measured`: whether it has measured anything."""
+        refusals, lines = self._store.documents(Refusal), []
+        for allocation in sorted(self.campaign.left):
+            if refusal := refusals.get(allocation):
+                # what could not be built is stored for each allocation
+                where = "" if refusal.not_built else f"{submission.spoken(allocation)}: "
+                lines.append(f"{where}{refusal.reason}")
+            else:
+                lines.append(self.campaign.text(allocation))
+        stored, again = "what was measured is stored; ", "the same command goes on from there"
+        return [*dict.fromkeys(lines), stored + again if measured else "the same command tries again"]
 
     def give_up(self, allocation: str, why: str) -> None:
         """Store that a job was canceled, and that another one would not help. Raises OSError."""
@@ -153,25 +142,18 @@ class Attempts:
             return Next.NONE
         self._store.set_refusal(allocation, None)  # the next job has reasons of its own
         after = tried.after = refusal.after if refusal else None
-        before_s = self.campaign.left_s.get(allocation, 0.0)
+        before_s = self.campaign.left_s(allocation)
         self.look_again()
         # To wait for another job, or to have measured something, is not a failure. Once for each job that is waited
         # for: Slurm may not know it (another cluster's), or it has ended and left its lock.
         waits = after is not None and after not in tried.waited
-        progress = self.campaign.left_s.get(allocation, 0.0) < before_s
+        progress = self.campaign.left_s(allocation) < before_s
         if not (waits or progress) and submission.too_short(state, refusal):
             tried.attempt += 1
         tried.bad.update(submission.avoidable(refusal))
         if after is not None:
             tried.waited.add(after)
         return Next.FREE if waits or progress else Next.RETRY
-
-
-def _last_line(log: Path) -> str:
-    with contextlib.suppress(OSError):
-        if line := safe_paths.last_line(log.parent, log.name):
-            return line
-    return f"see {log}"
 
 
 #: The jobs of this run: the Snakefile sets it before the executor is made. None where another workflow runs.
