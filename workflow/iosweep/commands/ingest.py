@@ -113,12 +113,10 @@ def _print(results: Path, document: Ingested, facts: IngestedFacts) -> None:
     _print_reasons("file", "not taken", facts.refused)
     _print_reasons("file", "kept, and without a usable result", facts.without_rows)
     _print_reasons("row", "not in the tables", facts.left_out)
-    for run in facts.io500:  # both scores, and the phases whose two figures differ; the page has all
+    for run in facts.io500:  # the page has the phases whose two figures differ
         published = f"published score {run.published.total:.6g}" if run.published else "no published score"
-        own = f"from its outputs {run.score.total:.6g}" if run.score else "none from its outputs"
-        prose(f"IO500 in {run.directory or '.'}: {published}, {own}")
-        for text in (*(f"{one.phase}: {one.difference}" for one in run.figures if one.difference), *run.remarks):
-            prose(f"  {text}")
+        score = f"from its outputs {run.score.total:.6g}" if run.score else "none from its outputs"
+        prose(f"IO500 in {run.directory or '.'}: {published}, {score}")
     prose(sentence(read_outcome(results)))
     prose(f"report: {make_page(results)}")  # of thousands of results it takes minutes: the rest is printed before
     make_figures(results)

@@ -8,13 +8,13 @@ import shlex
 import sys
 from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
 from itertools import groupby
 from pathlib import Path
 
 from iosweep.analysis import acceptance, findings, formats, published
 from iosweep.analysis.data import Campaign
 from iosweep.analysis.headline import Best
-from iosweep.analysis.published import Compared
 from iosweep.analysis.summary import Metric, PointSummary, count_results, summarize
 from iosweep.commands import accept, campaigns
 from iosweep.commands.check import Outcome, read_outcome
@@ -29,9 +29,6 @@ from iosweep.store.campaign_documents import DataSet
 from iosweep.store.record import PhaseRun, Record
 from iosweep.store.store import Store
 from iosweep.text import printable, some
-
-#: The least width of a column of reasons, in characters.
-_REASON_WIDTH = 40
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -153,44 +150,35 @@ def _show_headline(campaign: Campaign, summary: Sequence[PointSummary], outcome:
         printer.print(f"report: {results / 'report.html'}", soft_wrap=True)
 
 
-def _show_table(found: Sequence[PointSummary], ingested: bool) -> None:
-    """Print results as a table; on a terminal that leaves too little for its reasons, each as a block.
-
-    `ingested`: with the file of each, which tells those apart whose parameters are equal.
-    """
-    numbers = ["figure", "median", "range"]
-    more = ["file"] if ingested else []
-    columns = ["point", "phase", *numbers, "spread", "grade", "verdict", *more, "reason"]
-    whole = table(*columns, right=numbers, wrapped=["reason"])
-    rows = []
-    for result in found:
+def _show_table(summary: Sequence[PointSummary], ingested: bool) -> None:
+    """Print a line for each result. `ingested`: with its files, which tell results with equal parameters apart."""
+    columns = [
+        "point",
+        "phase",
+        "figure",
+        "median",
+        "spread",
+        "grade",
+        "verdict",
+        *(["file"] if ingested else []),
+        "reason",
+    ]
+    whole = table(*columns, right=["figure", "median"])
+    for result in summary:
         headline, units = result.headline, formats.units_of(result.metric, result.kind)
-        figure = formats.quantity(headline.mean, units) if headline else "-"
-        several = headline is not None and headline.n > 1
-        median = formats.quantity(headline.median, units) if headline and several else ""
-        span = formats.span_of(headline, units) if headline and several else ""
-        verdict = f"{findings.VERDICT_SYMBOLS[result.state]} {result.state}"
-        reasons = printable("; ".join(result.reasons))
-        spread = formats.spread(headline, units) if headline else ""
-        grade = (headline.grade or "") if headline else ""
-        files = [_files(result)] if ingested else []
-        rows.append((result.point, result.phase, figure, median, span, spread, grade, verdict, *files, reasons))
-        whole.add_row(*rows[-1])
-    printer = Printer()
-    if printer.excess(whole) <= max(0, max((len(row[-1]) for row in rows), default=0) - _REASON_WIDTH):
-        printer.print(whole)
-        return
-    for point, phase, figure, median, span, spread, graded, verdict, *files, reasons in rows:
-        prose(f"{point}  {phase}")
-        described = (f"median {median}" if median else "", span, f"grade {graded}" if graded else "")
-        prose("  " + "  ".join(filter(None, (verdict, figure, spread, *described))))
-        for text in filter(None, (*files, reasons)):
-            prose(f"    {text}")
-
-
-def _files(result: PointSummary) -> str:
-    """The files of an ingested result: the first, and how many more there are."""
-    return printable(some(list(dict.fromkeys(row.raw for row in result.rows if row.raw)), 1))
+        outputs = some(list(dict.fromkeys(row.raw for row in result.rows if row.raw)), 1)
+        whole.add_row(
+            result.point,
+            result.phase,
+            formats.quantity(headline.mean, units) if headline else "-",
+            formats.quantity(headline.median, units) if headline and headline.n > 1 else "",
+            formats.spread(headline, units) if headline else "",
+            (headline.grade or "") if headline else "",
+            f"{findings.VERDICT_SYMBOLS[result.state]} {result.state}",
+            *([printable(outputs)] if ingested else []),
+            printable("; ".join(result.reasons)),
+        )
+    Printer(wide=True).print(whole)
 
 
 def _document(campaign: Campaign, found: Sequence[PointSummary], outcome: Outcome) -> dict[str, object]:
@@ -222,25 +210,11 @@ def _document(campaign: Campaign, found: Sequence[PointSummary], outcome: Outcom
                 "reasons": list(result.reasons),
                 "repetitions": {"measured": result.measured, "used": result.used, "missing": result.lacking},
                 "metric": result.metric,
-                "figures": {column: _statistics(one) for column, one in result.statistics.items()},
-                "published": _published(shares.get((result.point, result.phase))),
+                "figures": {column: _metric(metric) for column, metric in result.statistics.items()},
+                "published": asdict(share) if (share := shares.get((result.point, result.phase))) else None,
             }
             for result in found
         ],
-    }
-
-
-def _published(one: Compared | None) -> dict[str, object] | None:
-    if one is None:
-        return None
-    figure = one.published
-    return {
-        "suite": figure.suite,
-        "system": figure.system or None,
-        "column": figure.column,
-        "figure": figure.value,
-        "printed": figure.printed,
-        "share": one.share,
     }
 
 
@@ -254,22 +228,23 @@ def _headline(conditions: str, found: Best) -> dict[str, object]:
         "best_of": found.of,
         "confirmed": found.confirmed,
         "verdict": found.verdict,
-        "figure": _statistics(found.figure),
+        "figure": _metric(found.figure),
         "not_told_apart_from": [other.point for other in found.alike],
         "better_in_tables": [other.point for other in found.better],
     }
 
 
-def _statistics(one: Metric) -> dict[str, object]:
+def _metric(metric: Metric) -> dict[str, object]:
+    interval = metric.interval
     return {
-        "n": one.n,
-        "mean": one.mean,
-        "median": one.median,
-        "min": one.low,
-        "max": one.high,
-        "sd": one.sd,
-        "ci95_low": one.interval.low if one.interval else None,
-        "ci95_high": one.interval.high if one.interval else None,
-        "ci95_half_width_share": one.interval.half_width_share if one.interval else None,
-        "grade": one.grade,
+        "n": metric.n,
+        "mean": metric.mean,
+        "median": metric.median,
+        "min": metric.low,
+        "max": metric.high,
+        "sd": metric.sd,
+        "ci95_low": interval.low if interval else None,
+        "ci95_high": interval.high if interval else None,
+        "ci95_half_width_share": interval.half_width_share if interval else None,
+        "grade": metric.grade,
     }

@@ -90,25 +90,21 @@ def safe_console(markup: bool = False, width: int | None = None, file: IO[str] |
 
 
 class Printer:
-    """Prints what Rich renders. Without a terminal, no line is wrapped, and no line ends with blanks.
+    """Prints what Rich renders. Without a terminal or with `wide`, no line is wrapped.
 
     `markup`: text is Rich's markup, and must be escaped where it is not ours.
     """
 
-    def __init__(self, markup: bool = False) -> None:
+    def __init__(self, markup: bool = False, wide: bool = False) -> None:
         self._console = safe_console(markup)
-        if not self._console.is_terminal:
+        self._as_is = self._console.is_terminal and not wide
+        if not self._as_is:
             self._console = safe_console(markup, _UNLIMITED)
-
-    def excess(self, table: Table) -> int:
-        """The number of characters by which a table is wider than the terminal; 0 or less where it fits."""
-        whole = self._console.options.update(width=_UNLIMITED)
-        return self._console.measure(table, options=whole).maximum - self._console.width
 
     def print(self, *parts: RenderableType, soft_wrap: bool = False) -> None:
         """Print lines and tables, one below the other."""
         for part in parts:
-            if self._console.is_terminal:
+            if self._as_is:
                 self._console.print(part, soft_wrap=soft_wrap)
                 continue
             with self._console.capture() as captured:
