@@ -119,8 +119,6 @@ def test_columns_are_those_of_the_options() -> None:
     [
         (lambda job: job.update(error=5), "invalid", "error 5"),
         (lambda job: job["read"].update(short_ios=2), "invalid", "2 short"),
-        (lambda job: job["read"].update(bw_bytes=1), "invalid", "do not agree"),
-        (lambda job: job["read"].update(io_bytes=1 << 20), "invalid", "do not agree"),
         (lambda job: job["job options"].update(rw="randwrite"), "invalid", "no write"),
         (lambda job: job["job options"].update(rw="trim"), "invalid", "rw=trim"),
         (lambda job: job["job options"].update(ioengine="dirstat"), "invalid", "ioengine=dirstat"),
@@ -131,25 +129,15 @@ def test_columns_are_those_of_the_options() -> None:
         (lambda job: job["job options"].update(rate_iops="100"), "suspect", "rate_iops=100"),
         (lambda job: job["job options"].update(runtime="9"), "suspect", "interrupted"),
         (lambda job: job["job options"].update(runtime="900ms"), "suspect", "of 0.90 s"),
-        (lambda job: job["read"]["lat_ns"].update(min=1e3, mean=1e4), "suspect", "in flight"),
-        (lambda job: job["job options"].update(iodepth="1") or job["read"]["lat_ns"].update(min=1e3, mean=5e3),
-         "suspect", "in flight"),
-        (lambda job: job["job options"].update(numjobs="4"), "invalid", "others did not run"),
-        (lambda job: job["read"]["clat_ns"]["percentile"].update({"1.000000": 9e6}), "invalid", "contradict"),
-        (lambda job: job["read"]["clat_ns"].update(mean=5e4), "invalid", "contradict"),
-        (lambda job: job["read"]["clat_ns"].update(mean=2e5), "invalid", "contradict"),
-        (lambda job: job.update(write=job["read"]) or job["job options"].update(rw="randrw", verify="crc32c"),
-         "invalid", "verify"),
         (lambda job: job.update({"iodepth_level": {"1": 100.0}}), "suspect", "depth 4"),
         (lambda job: job["job options"].update(rw="randread:8"), "invalid", "randread:8"),
         (lambda job: job["job options"].update(percentage_random="0"), "invalid", "percentage_random=0"),
         (lambda job: job.pop("read"), "invalid", "unified_rw_reporting"),
         (lambda job: job["job options"].update(flow="8"), "suspect", "flow=8"),
-        (lambda job: job.update(job_runtime=2800) or job["job options"].update(numjobs="4", runtime="0"),
-         "suspect", "group_reporting"),
-        (lambda job: job.update(job_runtime=9000) or job["read"].update(io_bytes=1), "invalid", "group_reporting"),
+        (lambda job: job["job options"].update(latency_target="2ms"), "invalid", "latency_target=2ms"),
         (lambda job: job.update(write=job["read"], job_runtime=4000)
-         or job["job options"].update(rw="randwrite", verify="md5", verify_backlog="8"), "suspect", "verify_backlog"),
+         or job["job options"].update(rw="randwrite", verify="md5", numjobs="4"), "suspect", "verify=md5"),
+        (lambda job: job.update(job_runtime=9000) or job["read"].update(io_bytes=1), "invalid", "group_reporting"),
     ],
 )  # fmt: skip
 def test_what_makes_a_row_invalid_or_suspect(
@@ -172,10 +160,6 @@ def test_what_makes_a_row_invalid_or_suspect(
         ({"rw": "randrw", "rwmixread": "60", "rwmixwrite": "30"}, {"read_percent": 70}),
         ({"rw": "randrw", "rwmixwrite": "0"}, {"phase": "rand_read"}),
         ({"bs": "4KiB"}, {"transfer_size_bytes": 4000}),
-        ({"kb_base": "1000", "bs": "4k"}, {"transfer_size_bytes": 4000}),
-        ({"kb_base": "1000", "bs": "4KiB"}, {"transfer_size_bytes": 4096}),
-        ({"bs": "4k", "kb_base": "1000"}, {"transfer_size_bytes": 4096}),
-        ({"kb_base": "1000"}, {"transfer_size_bytes": 4096}),
         ({}, {"phase": "seq_read"}),
         (None, {"phase": "seq_read", "o_direct": False}),
     ],
@@ -224,16 +208,6 @@ def test_sections_of_unlike_options_are_never_added_up(short_runs_are_good: None
         assert [(row["label"], row["tasks"]) for row in rows] == [("rand_read", 2), ("two", 2)], option
 
 
-def test_reports_that_began_at_other_times_are_never_added_up(short_runs_are_good: None) -> None:
-    for apart_ms, verdict in ((2, "valid"), (100, "suspect"), (1001, "invalid")):
-        document = json.loads(FILES["own_rand_read"])
-        job = document["jobs"][0] | {"job_runtime": 1000, "iodepth_level": {"8": 100.0}}
-        job["job options"] |= {"iodepth": "8"}
-        document["jobs"] = [job | {"job_start": 10**12 + late} for late in (0, apart_ms)]
-        found = read(json.dumps(document, indent=2).encode())
-        assert (len(found.rows), found.verdict(0)) == (1, verdict), apart_ms
-
-
 LAST_BIN = dict.fromkeys(("50.000000", "99.000000"), 17_112_760_320)
 
 
@@ -242,24 +216,20 @@ LAST_BIN = dict.fromkeys(("50.000000", "99.000000"), 17_112_760_320)
     [
         (lambda job: job["job options"].update(verify="0", ramp_time="0"), {"phase": "rand_read"}),
         (lambda job: job["job options"].update(rw="randrw", rwmixread="100"), {"phase": "rand_read"}),
-        (lambda job: job.update(write=job["read"], job_runtime=4000, sync={"lat_ns": job["read"]["lat_ns"]})
+        (lambda job: job.update(write=job["read"], job_runtime=4000)
          or job["job options"].update(rw="readwrite", fdatasync="1", numjobs="4"),
          {"phase": "seq_mixed", "fsync": True}),
         (lambda job: job.update(write=job["read"], job_runtime=4000) or job["job options"].update(rw="rw", numjobs="4"),
          {"phase": "seq_mixed", "fsync": False}),
-        (lambda job: job["read"].update(total_ios=job["read"]["total_ios"] + 64)
-         or job.update(latency_depth=4) or job["job options"].update(iodepth="64", latency_target="2ms", runtime="30"),
-         {"queue_depth": 4, "phase_time_s": None}),
         (lambda job: job["read"]["clat_ns"].update(max=4e10, mean=1e10, percentile=LAST_BIN, bins=None),
          {"completion_latency_p50_s": None, "completion_latency_mean_s": 10.0}),
     ],
 )  # fmt: skip
-def test_what_makes_no_row_suspect_is_a_column_or_a_note(
-    short_runs_are_good: None, change: Callable[[Any], object], columns: dict[str, object], snapshot: SnapshotAssertion
+def test_what_makes_no_row_suspect_is_a_column(
+    short_runs_are_good: None, change: Callable[[Any], object], columns: dict[str, object]
 ) -> None:
     found = edited(change)
     assert (texts(found), [{name: row.get(name) for name in columns} for row in found.rows]) == ([], [columns])
-    assert said(found) == snapshot
 
 
 def test_every_whole_document_of_a_text_is_read(short_runs_are_good: None) -> None:

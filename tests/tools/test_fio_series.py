@@ -68,7 +68,7 @@ def with_rates(stream: bytes, moved_mib: float, runtime_s: float = 2.0) -> Evide
     step = Step({"threads_per_node": 2}, (FIO.phases["seq_write"],), 1, 2.0)
     figures = {"runtime_s": runtime_s, "bandwidth_bytes_per_s": moved_mib * MIB / runtime_s, "ops": moved_mib * 256}
     parsed = Parsed(figures=figures, evidence=Evidence(transferred_bytes=round(moved_mib * MIB)))
-    found = nodes._with_rates(parsed, stream, step).evidence
+    found = nodes.with_logs(parsed.evidence, {"": parsed}, [stream], step)
     assert bool(found.lost) != bool(found.series)
     return found
 

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
-from iosweep.node.cpus import CpuSet
-from iosweep.tools import ClientServer, FileSet, Parsed, Phase, Step, Streams, Tool, Value
-from iosweep.tools.fio import command as _command
-from iosweep.tools.fio import nodes, output, series
+from iosweep.tools import ClientServer, Step, Tool
+from iosweep.tools.fio import command, nodes, output, series
 from iosweep.tools.fio.command import OPTIONS, PHASES
-from iosweep.tools.reading import Reading, Signs
+from iosweep.tools.reading import Signs
 
 
 class Fio(Tool):
@@ -29,25 +27,13 @@ class Fio(Tool):
     options = OPTIONS
     phases = PHASES
 
-    def check(self, options: Mapping[str, Value], phases: Sequence[str], time_s: float | None) -> str | None:
-        return _command.check(options, phases)
-
-    def file_set(self, step: Step, fresh: str) -> FileSet:
-        """Those of one node; each has its own."""
-        return _command.file_set(step, fresh)
-
-    def argv(self, step: Step, directory: str, seed: int) -> list[str]:
-        """The command of one node, with that node's directory and seed."""
-        return _command.command(step, directory, seed)
-
-    def bound(self, workers: Sequence[CpuSet]) -> list[str]:
-        return _command.bound(workers)
-
-    def parse(self, streams: Streams, step: Step, phase: Phase) -> Parsed:
-        return nodes.parse(streams, step, phase)
-
-    def read(self, data: bytes) -> Reading:
-        return output.read(data)
+    # of one node: each has its own directory, files and seed
+    check = staticmethod(command.check)
+    file_set = staticmethod(command.file_set)
+    argv = staticmethod(command.argv)
+    bound = staticmethod(command.bound)
+    parse = staticmethod(nodes.parse)
+    read = staticmethod(output.read)
 
     def leftover(self, step: Step) -> int | None:
         """Of all nodes together: each has a directory of its own, whose files add up to it."""

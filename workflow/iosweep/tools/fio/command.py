@@ -137,7 +137,8 @@ MOST_FILES = 1_000_000
 SYNCHRONOUS = ("psync", "sync")
 
 
-def check(options: Mapping[str, Value], phases: Sequence[str]) -> str | None:
+def check(options: Mapping[str, Value], phases: Sequence[str], time_s: float | None) -> str | None:
+    """What is wrong with a combination of options, or None."""
     if "create" not in phases and any(p in ENGINE for p in phases):
         return "stat and delete work on the files that create made; put create first"
     order = [p for p in phases if p in ENGINE]
@@ -232,9 +233,9 @@ def _directory(path: str) -> str:
     return "--directory=" + path.replace(":", "\\:")
 
 
-def command(step: Step, directory: str, seed: int) -> list[str]:
+def argv(step: Step, directory: str, seed: int) -> list[str]:
     options, phase, count = step.options, step.phase, step.number("files_per_thread")
-    argv = [
+    words = [
         "fio",
         f"--name={phase.name}",
         _directory(directory),
@@ -243,7 +244,7 @@ def command(step: Step, directory: str, seed: int) -> list[str]:
         f"--nrfiles={count}",
     ]
     if phase.kind == "metadata":
-        argv += [
+        words += [
             f"--ioengine={ENGINE[phase.name]}",
             "--filesize=4k",
             "--bs=4k",
@@ -254,7 +255,7 @@ def command(step: Step, directory: str, seed: int) -> list[str]:
             "--fallocate=none",
         ]
     else:
-        argv += [
+        words += [
             *_TIMED,
             f"--rw={RW[phase.name]}",
             f"--bs={options['transfer_size']}",
@@ -266,15 +267,15 @@ def command(step: Step, directory: str, seed: int) -> list[str]:
             f"--randseed={seed}",  # or every repetition and node replays one pattern
         ]
         if phase.name in MIXED:
-            argv.append(f"--rwmixread={options['read_percent']}")
+            words.append(f"--rwmixread={options['read_percent']}")
         if phase.writes:
             # fio would preallocate: a write would then measure unwritten extents
-            argv += ["--fallocate=none", f"--end_fsync={int(bool(options['fsync']))}"]
+            words += ["--fallocate=none", f"--end_fsync={int(bool(options['fsync']))}"]
             if options["data"] == "random":
-                argv.append("--refill_buffers=1")
+                words.append("--refill_buffers=1")
         if phase.reads or options["write_mode"] == "overwrite":
-            argv.append("--allow_file_create=0")  # fio silently creates or extends what is missing
-    return [*argv, *_QUICK, *_OUTPUT, *series.options(step)]
+            words.append("--allow_file_create=0")  # fio silently creates or extends what is missing
+    return [*words, *_QUICK, *_OUTPUT, *series.options(step)]
 
 
 def bound(workers: Sequence[CpuSet]) -> list[str]:

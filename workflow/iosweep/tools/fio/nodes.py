@@ -18,7 +18,7 @@ from iosweep.details import Histogram, NodeRate, Series
 from iosweep.node.cpus import CpuSet
 from iosweep.tools import Evidence, Parsed, Phase, Step, Streams
 from iosweep.tools.fio import output, series
-from iosweep.tools.fio.command import bound, command
+from iosweep.tools.fio.command import argv, bound
 from iosweep.tools.fio.output import Node, Options, together
 from iosweep.tools.fio.records import ALL_CLIENTS, UNREADABLE, Host, read_document, reason
 from iosweep.tools.fio.series import Log, Unreadable
@@ -44,11 +44,12 @@ class Window(NamedTuple):
 def parse(streams: Streams, step: Step, phase: Phase) -> Parsed:
     """Figures of one phase on as many nodes as the step has. Raises nothing, whatever the streams hold."""
     by_client = asked_for(step)
-    asked = output.asked_for(command(step, "", 0))
+    asked = output.asked_for(argv(step, "", 0))
     if step.nodes == 1 and not by_client:
         parsed = output.parse(streams.get("stdout", streams.get("stdout@0", b"")), phase, asked)[0]
         logs = streams.get(series.STREAM, streams.get(f"{series.STREAM}@0", b""))
-        return _with_rates(_with_tasks(parsed, logs), logs, step)
+        evidence = replace(parsed.evidence, tasks=series.workers(logs))
+        return replace(parsed, evidence=with_logs(evidence, {"": parsed}, [logs], step))
     hosts, wrong = _hosts(streams.get("hosts", b""), step.nodes)
     if wrong:
         return Parsed(evidence=Evidence(), problems=[wrong])
@@ -85,8 +86,7 @@ def parse(streams: Streams, step: Step, phase: Phase) -> Parsed:
         evidence, errors=errors, each_node=each_node, windows=windows, windows_error_s=error_s, latencies=latencies
     )
     each = [] if by_client else [streams.get(f"{series.STREAM}@{k}", b"") for k in range(len(hosts))]
-    evidence = _with_rates_of_all(evidence, each, step)
-    return Parsed(version, figures, evidence, [])
+    return Parsed(version, figures, with_logs(evidence, each_node, each, step), [])
 
 
 def _window_s(windows: Mapping[str, Window]) -> float | None:
@@ -95,17 +95,12 @@ def _window_s(windows: Mapping[str, Window]) -> float | None:
     return max(ends) - min(begins) if windows and max(ends) > min(begins) else None
 
 
-def _with_tasks(parsed: Parsed, logs: bytes) -> Parsed:
-    return replace(parsed, evidence=replace(parsed.evidence, tasks=series.workers(logs)))
-
-
 def _node(streams: Streams, k: int, host: Host, phase: Phase, asked: Options) -> Node:
     """What a node reported, and how long its process was there by our clock."""
     parsed, parts = output.parse(streams.get(f"stdout@{k}", b""), phase, asked)
-    parsed = _with_tasks(parsed, streams.get(f"{series.STREAM}@{k}", b""))
-    if host.started is None or host.ended is None:
-        return parsed, parts
-    return replace(parsed, evidence=replace(parsed.evidence, wall_s=host.ended - host.started)), parts
+    wall_s = None if host.started is None or host.ended is None else host.ended - host.started
+    tasks = series.workers(streams.get(f"{series.STREAM}@{k}", b""))
+    return replace(parsed, evidence=replace(parsed.evidence, tasks=tasks, wall_s=wall_s)), parts
 
 
 _hosts_decoder = msgspec.json.Decoder(list[Host])
@@ -160,42 +155,36 @@ def _begin_from_end(host: Host, parsed: Parsed) -> float | None:
     return None if host.ended is None else host.ended - parsed.figures["runtime_s"]
 
 
-def _with_rates(parsed: Parsed, logs: bytes, step: Step) -> Parsed:
-    """What one node reported, with what its logs say."""
-    try:
-        log = _log(parsed, logs, step, "")
-    except Unreadable as why:
-        return replace(parsed, evidence=replace(parsed.evidence, lost=f"fio's logs are damaged: {why}"))
-    if log is None:
-        return parsed
-    rates = _workers(log, parsed, "")
-    return replace(parsed, evidence=replace(parsed.evidence, series=_series(log), own_rates=rates))
-
-
-def _with_rates_of_all(evidence: Evidence, logs: Sequence[bytes], step: Step) -> Evidence:
-    """The evidence of several nodes, with each node's own rate, and what its logs say (none: there are no logs).
+def with_logs(evidence: Evidence, nodes: Mapping[str, Parsed], logs: Sequence[bytes], step: Step) -> Evidence:
+    """The evidence with rates over time, and of each node and worker; `logs` of each node, none in client mode.
 
     Series begin when the first node's does. Where the logs of one node are damaged, those of the others are not used:
-    their sum would not be that of all.
+    their sum would not be that of all. `nodes` has one without a name where there is no other.
     """
-    try:
-        return _rates_of_all(evidence, logs, step)
-    except Unreadable as why:
-        return replace(_rates_of_all(evidence, (), step), lost=f"fio's logs are damaged: {why}")
-
-
-def _rates_of_all(evidence: Evidence, logs: Sequence[bytes], step: Step) -> Evidence:
     first_s = min((begin for begin, _ in evidence.windows.values()), default=0.0)
-    every, rates = [], []
-    for k, (host, parsed) in enumerate(evidence.each_node.items()):
-        window = evidence.windows.get(host)
-        began_s = window[0] - first_s if window else 0.0
-        rates.append(NodeRate(host, None, *map(parsed.figures.get, ("bandwidth_bytes_per_s", "ops_per_s"))))
-        log = _log(parsed, logs[k], step, host) if logs else None
-        if log is not None:
-            every += [replace(one, begin_s=began_s) for one in _series(log)]
-            rates += _workers(log, parsed, host)
-    return replace(evidence, series=every, own_rates=rates)
+    rates = [
+        NodeRate(host, None, *map(parsed.figures.get, ("bandwidth_bytes_per_s", "ops_per_s")))
+        for host, parsed in nodes.items()
+        if host
+    ]
+    every: list[Series] = []
+    workers: list[NodeRate] = []
+    for (host, parsed), text in zip(nodes.items(), logs, strict=False):
+        try:
+            log = _log(parsed, text, step, host)
+        except Unreadable as why:
+            on = f"on {host} " if host else ""
+            return replace(evidence, own_rates=rates, lost=f"fio's logs are damaged: {on}{why}")
+        if log:
+            several = log.workers if len(log.workers) > 1 else ()  # a single worker's rate is the node's
+            begin_s = evidence.windows[host][0] - first_s if host in evidence.windows else 0.0
+            every += [replace(one, begin_s=begin_s) for one in (log.node, *several)]
+            moved, ops = parsed.evidence.transferred_bytes or 0, parsed.figures.get("ops", 0.0)
+            each = ops / moved if moved else 0.0  # all I/Os of a phase have one size
+            for one, bytes_ in zip(several, log.moved_bytes, strict=False):
+                rate = bytes_ / log.covered_s
+                workers.append(NodeRate(host, one.worker, rate, rate * each))
+    return replace(evidence, series=every, own_rates=[*rates, *workers])
 
 
 def _log(parsed: Parsed, logs: bytes, step: Step, host: str) -> Log | None:
@@ -203,38 +192,24 @@ def _log(parsed: Parsed, logs: bytes, step: Step, host: str) -> Log | None:
     runtime_s, moved = parsed.figures.get("runtime_s"), parsed.evidence.transferred_bytes or 0
     if not logs or not runtime_s or step.time_s is None:
         return None
-    on = f"on {host} " if host else ""
-    try:
-        log = series.read(logs, step.time_s, runtime_s, moved, host)
-    except Unreadable as why:
-        raise Unreadable(f"{on}{why}") from None
+    log = series.read(logs, step.time_s, runtime_s, moved, host)
     if log is None:
         return None
     if len(log.workers) != (workers := step.number("threads_per_node")):
-        raise Unreadable(f"{on}{len(log.workers)} of {workers} workers have one")
+        raise Unreadable(f"{len(log.workers)} of {workers} workers have one")
     logged = sum(log.moved_bytes)
     rest = max(log.node.values) * (max(0.0, runtime_s - log.covered_s) + log.node.interval_s)
     if logged > (1 + _MORE) * moved or logged + rest < (1 - _LESS) * moved:
-        raise Unreadable(f"{on}they add up to {human_size(round(logged))}, and fio moved {human_size(moved)}")
+        raise Unreadable(f"they add up to {human_size(round(logged))}, and fio moved {human_size(moved)}")
     return log
 
 
-def _series(log: Log) -> list[Series]:
-    """Of the node first; a single worker's is the node's."""
-    return [log.node, *(log.workers if len(log.workers) > 1 else ())]
-
-
-def _workers(log: Log, parsed: Parsed, host: str) -> list[NodeRate]:
-    """The workers' rates while fio logged; a single worker's is the node's."""
-    if len(log.workers) < 2:
-        return []
-    moved, ops = parsed.evidence.transferred_bytes or 0, parsed.figures.get("ops", 0.0)
-    each = ops / moved if moved else 0.0  # all I/Os of a phase have one size
-    return [
-        NodeRate(host, one.worker, bytes_ / log.covered_s, bytes_ * each / log.covered_s)
-        for one, bytes_ in zip(log.workers, log.moved_bytes, strict=True)
-    ]
-
+# -- fio's own client and servers --------------------------------------------------------------------------------------
+#
+# As WEKA's documentation uses them: one fio sends a job to a server on each node. On request only (`allow_open_port`),
+# and never as root: a server's port knows no password, and a job can run commands. A server is bound to its node's
+# address and ends with the step. fio's exit code is 0 where a host refused, and its row "All clients" adds up whatever
+# came: what counts is one report of each node that was asked.
 
 #: Lines of the client and of servers that may say what went wrong; the others are notes on jobs.
 _MAY_BE_ERROR = re.compile(r"fio: |\berror\b|err=|^client", re.IGNORECASE)
@@ -264,11 +239,11 @@ def client_argv(
 ) -> tuple[list[str], dict[str, str]]:
     """The client's command for servers (address, port, seed), and the job files (name -> text) that it reads from the
     directory where it is started."""
-    argv, files = ["fio", "--eta=never", "--output-format=json+"], {}
+    words, files = ["fio", "--eta=never", "--output-format=json+"], {}
     for k, (address, port, seed) in enumerate(servers):
         files[f"job{k}.fio"] = _job(step, seed, workers)
-        argv += [f"--client={_server(address, port)}", f"job{k}.fio"]
-    return argv, files
+        words += [f"--client={_server(address, port)}", f"job{k}.fio"]
+    return words, files
 
 
 def _server(address: str, port: int) -> str:
@@ -276,9 +251,9 @@ def _server(address: str, port: int) -> str:
 
 
 def _job(step: Step, seed: int, workers: Sequence[CpuSet]) -> str:
-    """What `command` asks for, as a job file."""
-    argv = [*command(step, ".", seed)[1:], *(bound(workers) if workers else [])]
-    lines = [a.removeprefix("--") for a in argv if not a.startswith(_NOT_IN_JOBS)]
+    """What `argv` asks for, as a job file."""
+    words = [*argv(step, ".", seed)[1:], *(bound(workers) if workers else [])]
+    lines = [a.removeprefix("--") for a in words if not a.startswith(_NOT_IN_JOBS)]
     return "\n".join([f"[{step.phase.name}]", *lines]) + "\n"
 
 

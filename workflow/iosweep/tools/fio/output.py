@@ -12,18 +12,16 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import NamedTuple
 
-from iosweep.tools import CLOCK_S, Echo, Evidence, Parsed, Phase
+from iosweep.tools import CLOCK_S, Echo, Evidence, Parsed, Phase, contradictions
 from iosweep.tools.fio.command import ENGINE, PHASES, RW
 from iosweep.tools.fio.records import (
     ALL_CLIENTS,
     DOCUMENT,
-    LAST_BIN_NS,
     OF_FILES,
     UNREADABLE,
     Direction,
     Document,
     Entry,
-    Latencies,
     Wrong,
     decoded,
     latency_columns,
@@ -39,7 +37,6 @@ from iosweep.tools.reading import (
     ReadingProblem,
     iso_date,
     parse_date,
-    too_few_in_flight,
     too_many_in_flight,
     too_short,
     too_short_to_be_steady,
@@ -200,21 +197,13 @@ def compared(asked: Options | None, told: Options | None) -> Echo | None:
     """How `job options` differ from what was asked for; None where fio printed none (some servers in client mode)."""
     if asked is None or told is None:
         return None
-    # most runs are as asked, and sets are compared in a tenth of the time
-    wrong = [
-        f"fio ran with {name}={told[name]}, asked for was {value}"
-        if name in told
-        else f"fio ran without {name}={value}"
-        for name, value in sorted(asked.items() - told.items())
-    ]
     # a flag has no value: it is printed in client mode only
-    more = sorted(name for name in told.keys() - asked.keys() - _NOT_COMPARED if told[name])
-    wrong += [f"fio ran with {name}={told[name]}, which was not asked for" for name in more]
+    used = {name: value for name, value in told.items() if name in asked or (value and name not in _NOT_COMPARED)}
     confirmed = frozenset(own for own, name in _CONFIRMS.items() if told.get(name) == "1")
-    return Echo(tuple(wrong), confirmed, len(asked), told.get("directory"))
+    return Echo(contradictions("fio", asked, used), confirmed, len(asked), told.get("directory"))
 
 
-# -- files of others -----------------------------------------------------------------------------------------------
+# -- files of others ---------------------------------------------------------------------------------------------------
 
 Row = dict[str, Cell]
 #: What fio prints when a run is spoiled, also where its exit code is 0.
@@ -233,10 +222,6 @@ _NO_GROUP = 0xFFFFFFFF
 _DIRECTORIES = ("dircreate", "dirstat", "dirdelete")
 #: A timed run that is shorter or longer than this share of what was asked for was interrupted, or waited.
 _SHORTEST, _LONGEST = 0.98, 1.05
-#: Least share of the time of all workers that timed ones must have run for.
-_FEWER = 0.9
-#: The same of workers that a size ends, which end one by one.
-_ENDED_EARLY = 0.75
 #: Options that make writes durable inside the timing.
 _FLUSHING = ("end_fsync", "fsync", "fdatasync", "fsync_on_close", "sync")
 _OFF = re.compile(r"(?:0[a-z]*,?)+|none")
@@ -253,9 +238,8 @@ _NO_CONDITIONS = _NOT_COMPARED | frozenset(
      "status_interval", "bwavgtime", "iopsavgtime", "unified_rw_reporting", "kb_base", "unit_base")
 )  # fmt: skip
 #: Options that hold a job's rate down.
-_LIMITS = ("rate", "rate_iops", "thinktime", "read_iolog", "flow")
+_LIMITS = ("rate", "rate_iops", "thinktime", "read_iolog", "flow", "verify")
 _SECONDS = {"us": 1e-6, "ms": 1e-3, "": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
-_OF_CAMPAIGNS = ("sum_of_rates_ops_per_s", "sum_of_rates_bytes_per_s")
 
 
 class _Report(NamedTuple):
@@ -276,20 +260,20 @@ def read(data: bytes) -> Reading:
     lines, parts = split_documents(data)
     spoiled = [f"fio says: {line.strip()[:200]}" for line in dict.fromkeys(lines) if _SPOILED.search(line)][:3]
     sections = _sections(lines)
-    found = [one for part in parts if b'"fio version"' in part for one in _documents(part)] or [no_document(data)]
+    documents = [one for part in parts if b'"fio version"' in part for one in _documents(part)] or [no_document(data)]
     rows: list[Row] = []
     problems: list[ReadingProblem] = []
-    for one in found:
+    for one in documents:
         problems += [ReadingProblem("invalid", one)] if isinstance(one, str) else _read_document(one, sections, rows)
     problems += [ReadingProblem("suspect" if rows else "invalid", text) for text in spoiled]
-    version = next((one.version for one in found if isinstance(one, Document)), None)
+    version = next((one.version for one in documents if isinstance(one, Document)), None)
     return Reading(version or None, rows, problems)
 
 
 def _documents(part: bytes) -> Iterable[Document | str]:
-    found = decoded(part, DOCUMENT)
-    if isinstance(found, str) or found.version:
-        return [found]
+    document = decoded(part, DOCUMENT)
+    if isinstance(document, str) or document.version:
+        return [document]
     several = decoded(part, OF_FILES)
     return [several] if isinstance(several, str) else several.values()
 
@@ -297,44 +281,41 @@ def _documents(part: bytes) -> Iterable[Document | str]:
 def _sections(lines: Iterable[str]) -> dict[str, Options]:
     """The sections of job files, without [global], which is in the JSON; none that is there twice and differs."""
     found: dict[str, list[dict[str, str]]] = {}
-    own: dict[str, str] | None = None
+    section: dict[str, str] | None = None
     for line in lines:
         if match := _SECTION.match(line):
-            own = {}
-            found.setdefault(match[1], []).append(own)
-        elif own is not None and (match := _OPTION.match(line)):
-            own[_ALIASES.get(match[1], match[1])] = match[2] or ""
+            section = {}
+            found.setdefault(match[1], []).append(section)
+        elif section is not None and (match := _OPTION.match(line)):
+            section[_ALIASES.get(match[1], match[1])] = match[2] or ""
     return {name: every[0] for name, every in found.items() if every.count(every[0]) == len(every)}
 
 
-def _read_document(found: Document, sections: Mapping[str, Options], rows: list[Row]) -> list[ReadingProblem]:
+def _read_document(document: Document, sections: Mapping[str, Options], rows: list[Row]) -> list[ReadingProblem]:
     """Its problems; its rows are added to `rows`."""
     problems: list[ReadingProblem] = []
-    before = len(rows)
-    entries = found.jobs if found.client_stats is None else found.client_stats
+    first = len(rows)
+    entries = document.jobs if document.client_stats is None else document.client_stats
     used = [entry for entry in entries or () if entry.groupid != _NO_GROUP or entry.jobname]
-    for own in _workloads(found, [entry for entry in used if entry.jobname != ALL_CLIENTS], sections):
-        labels = list(dict.fromkeys(entry.jobname for entry in own.entries))
-        identity: Row = {"tool": "fio", "tool_version": found.version, "label": ", ".join(labels[:3]), "nodes": 1}
-        if hosts := list(dict.fromkeys(entry.hostname for entry in own.entries if entry.hostname)):
+    for work in _workloads(document, [entry for entry in used if entry.jobname != ALL_CLIENTS], sections):
+        labels = list(dict.fromkeys(entry.jobname for entry in work.entries))
+        identity: Row = {"tool": "fio", "tool_version": document.version, "label": ", ".join(labels[:3]), "nodes": 1}
+        if hosts := list(dict.fromkeys(entry.hostname for entry in work.entries if entry.hostname)):
             identity |= {"host": hosts[0], "hosts": ",".join(hosts), "nodes": len(hosts)}
-        identity |= _dates(found, own.entries)
         doubts: list[str] = []
         try:
-            if own.wrong:
-                raise Wrong(own.wrong)
-            row = _row(own.reports, doubts)
+            if work.wrong:
+                raise Wrong(work.wrong)
+            row = _row(work.reports, doubts)
         except UNREADABLE as error:
-            row = own.reports[0].parameters if own.reports else {}
+            row = work.reports[0].parameters if work.reports else {}
             problems.append(ReadingProblem("invalid", f"{labels[0]}: {reason(error)}", len(rows)))
         problems += [ReadingProblem("suspect", f"{labels[0]}: {text}", len(rows)) for text in doubts if text]
-        problems += [ReadingProblem("note", f"{labels[0]}: {text}", len(rows)) for text in _notes(own.reports)]
-        rows.append(identity | row)
-    if len(rows) == before:
+        rows.append(identity | _dates(document, work.entries) | row)
+    if len(rows) == first:
         problems.append(ReadingProblem("invalid", "no job was reported"))
-    own_rows = range(before, len(rows))
-    for text in _missing(found, used):
-        problems += [ReadingProblem("suspect", text, row) for row in own_rows] or [ReadingProblem("invalid", text)]
+    for text in _lost_hosts(document, used):
+        problems += [ReadingProblem("suspect", text, row) for row in range(first, len(rows))]
     return problems
 
 
@@ -346,11 +327,11 @@ class _Workload(NamedTuple):
     wrong: str = ""
 
 
-def _workloads(found: Document, entries: Sequence[Entry], sections: Mapping[str, Options]) -> Iterator[_Workload]:
+def _workloads(document: Document, entries: Sequence[Entry], sections: Mapping[str, Options]) -> Iterator[_Workload]:
     alike: dict[object, list[_Report]] = {}
     for entry in entries:
         try:
-            report = _report(found, entry, sections.get(entry.jobname, {}))
+            report = _report(document, entry, sections.get(entry.jobname, {}))
         except UNREADABLE as error:
             yield _Workload([entry], wrong=reason(error))
             continue
@@ -362,64 +343,70 @@ def _workloads(found: Document, entries: Sequence[Entry], sections: Mapping[str,
         yield _Workload([report.entry for report in reports], reports)
 
 
-def _report(found: Document, entry: Entry, section: Options) -> _Report:
+def _report(document: Document, entry: Entry, section: Options) -> _Report:
     """`section`: its options in a job file, for client mode, where fio prints those of the first section only."""
-    if found.client_stats is not None and not entry.options and not section:
+    if document.client_stats is not None and not entry.options and not section:
         raise Wrong(
             "fio did not print the options of this job: what ran is not known; put its job file before the JSON"
             " (`iosweep ingest --job-file`)"
         )
-    shared = found.global_options
+    shared = document.global_options
     if isinstance(shared, list):  # from 3.39 on, one for each host
-        own = (entry.hostname, entry.port)
-        shared = next((one for one in shared if (one.get("hostname"), one.get("port")) == own), {})
-    own_options = entry.options or section
+        host = entry.hostname, entry.port
+        shared = next((one for one in shared if (one.get("hostname"), one.get("port")) == host), {})
+    job = entry.options or section
     # in the order in which fio takes them
-    options = {**{name: str(value) for name, value in shared.items() if name not in own_options}, **own_options}
+    options = {**{name: str(value) for name, value in shared.items() if name not in job}, **job}
     engine = options.get("ioengine", "")
     if engine in ENGINE.values():
-        phase = PHASES[next(name for name, own in ENGINE.items() if own == engine)]
+        phase = PHASES[next(name for name, known in ENGINE.items() if known == engine)]
         parameters: Row = {"phase": phase.name, "kind": "metadata", "metric": phase.metric, "ioengine": engine}
-        return _Report(entry, options, phase, parameters | {"other_options": _others(options, parameters)})
-    rw = options.get("rw", "read").replace("readwrite", "rw")
-    if engine in _DIRECTORIES or rw not in RW.values():  # `randread:8` is mostly sequential
-        raise Wrong(f"not read: jobs with {f'ioengine={engine}' if engine in _DIRECTORIES else f'rw={rw}'}")
+    else:
+        phase = _data_phase(options)
+        parameters = _parameters(options, phase)
+    told = _NO_CONDITIONS | {name for name, column in _COLUMNS.items() if column in parameters}
+    others = sorted((name, value) for name, value in options.items() if name not in told)
+    # what changes I/O and is in no column: sections or runs that differ in it are not one
+    parameters["other_options"] = " ".join(f"{name}={value}" if value else name for name, value in others)
+    return _Report(entry, options, phase, parameters)
+
+
+def _data_phase(options: Options) -> Phase:
+    """Raises Wrong for what is not read."""
+    rw, engine = options.get("rw", "read").replace("readwrite", "rw"), options.get("ioengine")
     share = options.get("percentage_random", "100")
+    strange = {"latency_target": options["latency_target"]} if _given(options, "latency_target") else {}
+    if engine in _DIRECTORIES:
+        strange["ioengine"] = engine
+    if rw not in RW.values():  # `randread:8` is mostly sequential
+        strange["rw"] = rw
     if rw.startswith("rand") and set(share.split(",")) != {"100"}:
-        raise Wrong(f"not read: jobs with rw={rw} of which percentage_random={share}")
+        strange["percentage_random"] = share
+    for name, value in strange.items():
+        raise Wrong(f"not read: jobs with {name}={value}")
     if rw.endswith("rw") and (alone := {"100": "read", "0": "write"}.get(str(_read_percent(options)))):
         rw = rw.replace("rw", alone)  # a mix of one is none
-    phase = PHASES[next(name for name, own in RW.items() if own == rw)]
-    parameters = _parameters(entry, options, phase)
-    return _Report(entry, options, phase, parameters | {"other_options": _others(options, parameters)})
+    return PHASES[next(name for name, known in RW.items() if known == rw)]
 
 
-def _parameters(entry: Entry, options: Options, phase: Phase) -> Row:
+def _parameters(options: Options, phase: Phase) -> Row:
     """Columns of a data job, with fio's own defaults for what its options do not have."""
     split = "bssplit" in options or "bsrange" in options
-    files = max(_size(options, "nrfiles") or 1, 1)
-    size = _size(options, "filesize")
-    whole = _size(options, "size")
+    size, whole = _size(options, "filesize"), _size(options, "size")
     last = _last(options, "direct", "buffered")
     found: Mapping[str, Cell | None] = {
         "phase": phase.name,
         "kind": "data",
         "metric": phase.metric,
         "transfer_size_bytes": None if split else _size(options, "bs", 4096),
-        "queue_depth": entry.latency_depth if _given(options, "latency_target") else _size(options, "iodepth", 1),
-        "file_size_bytes": size or (whole // files if whole else None),
+        "queue_depth": _size(options, "iodepth", 1),
+        "file_size_bytes": size or (whole // max(_size(options, "nrfiles") or 1, 1) if whole else None),
         "ioengine": options.get("ioengine"),
         "o_direct": _given(options, last) == (last == "direct"),
         "fsync": any(_given(options, name) for name in _FLUSHING) if phase.writes else None,
         "read_percent": _read_percent(options) if phase.reads and phase.writes else None,
     }
     return {name: value for name, value in found.items() if value is not None}
-
-
-def _others(options: Options, parameters: Row) -> str:
-    """What changes I/O and is in no column: sections or runs that differ in it are not one."""
-    told = _NO_CONDITIONS | {name for name, column in _COLUMNS.items() if column in parameters}
-    return " ".join(f"{name}={value}" if value else name for name, value in sorted(options.items()) if name not in told)
 
 
 def _last(options: Options, name: str, other: str) -> str:
@@ -434,172 +421,13 @@ def _read_percent(options: Options) -> int | None:
 
 
 def _size(options: Options, name: str, default: int | None = None) -> int | None:
-    """A size or a count; None for a range, a split, a percentage, or a size for each direction.
-
-    What `k` and `kib` are depends on kb_base, where that is given before: one is 1024 and the other 1000.
-    """
+    """A size or a count; None for a range, a split, a percentage, or a size for each direction. `kib` is 1000."""
     if name not in options:
         return default
     if not (match := re.fullmatch(r"(\d{1,19})(?:([kmgtp])(ib|i|b)?)?", options[name].lower())):
         return None
-    thousand = options.get("kb_base") == "1000" and "kb_base" in [*options][: [*options].index(name)]
-    unit = 1000 if thousand != (match[3] == "ib") else 1024
-    size = int(match[1]) * unit ** " kmgtp".index(match[2] or " ")
+    size = int(match[1]) * (1000 if match[3] == "ib" else 1024) ** " kmgtp".index(match[2] or " ")
     return size if size <= MOST_BYTES else None
-
-
-def _row(reports: Sequence[_Report], doubts: list[str]) -> Row:
-    """The columns of a workload; why they may not be what they seem goes to `doubts`. Raises Wrong."""
-    first = reports[0]
-    options, phase, parameters = first.options, first.phase, first.parameters
-    each_host = Counter((one.entry.hostname, one.entry.port) for one in reports)
-    most, jobs = max(each_host.values()), len({one.entry.jobname for one in reports})
-    numjobs = _size(options, "numjobs") or 1
-    own = numjobs if most == 1 else 1  # workers of an entry
-    if most > 1 and any(count != numjobs * jobs for count in each_host.values()):
-        doubts.append(f"{most} reports of workers, where numjobs={numjobs}")
-    nodes: dict[str, Node] = {}
-    for number, one in enumerate(reports):
-        nodes[str(number)] = _checked(one, own)
-    if len(nodes) == 1:
-        figures = dict(nodes["0"][0].figures)
-    else:
-        figures = {name: value for name, value in together(nodes, phase).items() if name not in _OF_CAMPAIGNS}
-        runtimes = [parsed.figures["runtime_s"] for parsed, _ in nodes.values()]
-        starts = [one.entry.job_start / 1000 for one in reports if one.entry.job_start]  # of one clock
-        apart_s = max(starts) - min(starts) if starts and len(each_host) == 1 else 0.0
-        if apart_s > 0.02 * max(runtimes):
-            why = f"the {len(nodes)} reports began {apart_s:.2f} s apart: their rates, of other times, do not add up"
-            if apart_s > 0.5 * min(runtimes):
-                raise Wrong(why)
-            doubts.append(why)
-        if max(runtimes) - min(runtimes) > 0.02 * max(runtimes):
-            span = f"{min(runtimes):.2f} to {max(runtimes):.2f} s"
-            doubts.append(
-                f"the {len(nodes)} reports ran for {span}: their rates, which are added up, are of other times"
-            )
-    workers = own * len(reports)
-    hosts = len({one.entry.hostname for one in reports})
-    row: Row = {**parameters, **figures, "tasks": workers}
-    row |= {} if workers % hosts else {"threads_per_node": workers // hosts}
-    timed = _given(options, "time_based") and not _given(options, "latency_target")
-    if (asked_s := _asked_s(options)) and (timed or figures["runtime_s"] >= _SHORTEST * asked_s):
-        row["phase_time_s"] = asked_s
-    if severity := too_short(figures["runtime_s"], CLOCK_S):
-        why = f"ran for {figures['runtime_s'] * 1000:.0f} ms, of which fio counts whole ones: too short for a rate"
-        if severity == "invalid":
-            raise Wrong(why)
-        doubts.append(why)
-    doubts += _doubts(row, reports)
-    return row
-
-
-def _checked(report: _Report, workers: int) -> Node:
-    """An entry's figures. Raises Wrong where they cannot be used."""
-    entry, options, phase, parameters = report
-    if entry.error:
-        raise Wrong(f"fio reports error {entry.error}")
-    node = parsed, parts = of_entry(entry, "", phase, [], None)
-    seen, figures = parsed.evidence, parsed.figures
-    if wrong := [*parsed.problems, *(seen.errors or ())]:
-        raise Wrong(wrong[0])
-    if seen.silent_directions:
-        raise Wrong(f"no {' and no '.join(seen.silent_directions)} was done")
-    verifies = _given(options, "verify")
-    if verifies and phase.reads and phase.writes:
-        raise Wrong("verify reads what was written, and fio counts that among the reads of the mix")
-    if seen.unasked_directions and not verifies:
-        raise Wrong(f"{' and '.join(seen.unasked_directions)} was done that the job does not ask for")
-    window = max(part.runtime for part in parts.values())
-    if verifies:  # which reads after the writes
-        window = entry.direction("read").runtime + entry.direction("write").runtime
-    total, asked_s = entry.job_runtime or 0, _asked_s(options)
-    about = f"the entry adds up the time of about {total / max(window, 1):.1f} workers, and numjobs is {workers}"
-    if total > workers * (window + 1) * 1.01 + 1:
-        raise Wrong(f"{about}: group_reporting merged sections, whose options may differ")
-    moved, slack = seen.transferred_bytes or 0, 0.01 + 2 * CLOCK_S / max(figures["runtime_s"], CLOCK_S)
-    size = parameters.get("transfer_size_bytes")
-    by_ops = figures["ops"] * size if isinstance(size, int) else moved
-    if _given(options, "latency_target") and isinstance(size, int):  # ends with I/Os in flight, which are counted
-        by_ops = max(by_ops - workers * size * (_size(options, "iodepth") or 1), min(by_ops, moved))
-    if any(abs(other - moved) > slack * moved for other in (seen.rate_times_runtime_bytes, by_ops)):
-        raise Wrong("bytes, operations, rate and time do not agree")
-    each = _FEWER * min(window, 1000 * asked_s) if asked_s and window >= _SHORTEST * 1000 * asked_s else 0
-    if workers > 1 and entry.job_runtime is not None and total < max(workers * each, 1.01 * window - 2):
-        raise Wrong(f"{about}: others did not run, or are not in it")
-    return node
-
-
-def _doubts(row: Row, reports: Sequence[_Report]) -> Iterator[str]:
-    """Why figures may not be what they seem. Raises Wrong where rate and latency contradict each other."""
-    first = reports[0]
-    options, ran_s, asked_s = first.options, float(row["runtime_s"]), _asked_s(first.options)
-    limits = [f"{name}={options[name]}" for name in _LIMITS if _given(options, name)]
-    if limits:
-        yield f"{', '.join(limits)[:100]} limits the rate"
-    if _given(options, "verify") and _given(options, "verify_backlog"):
-        yield "verify_backlog: the time is shared with reads that verify"
-    workers_s = sum(one.entry.job_runtime or ran_s * 1000 for one in reports) / 1000
-    if len(reports) == 1 and workers_s < _ENDED_EARLY * ran_s * int(row["tasks"]):
-        yield (
-            f"{row['tasks']} workers ran for {workers_s:.2f} s together, of which one did for {ran_s:.2f} s: others"
-            " ended early, or group_reporting merged sections"
-        )
-    if asked_s and ran_s > _LONGEST * asked_s:
-        yield f"ran for {ran_s:.2f} s of {asked_s:.2f} s"
-    elif asked_s and ran_s < _SHORTEST * asked_s:
-        moved = int(row.get("bytes_read", 0)) + int(row.get("bytes_written", 0))
-        whole = _size(options, "io_size" if "io_size" in options else "size")
-        whole = whole and whole * (_size(options, "loops") or 1)  # without one, of the files, whose sizes are not told
-        complete = whole is None or moved in (whole * len(reports), whole * int(row["tasks"]))
-        complete &= not _given(options, "time_based")
-        ended = first.entry.steadystate.attained == 1 or _given(options, "latency_target")
-        if not complete and not ended:
-            yield f"ran for {ran_s:.2f} s of {asked_s:.2f} s: interrupted"
-    if first.phase.kind == "metadata":
-        return
-    if isinstance(phase_time_s := row.get("phase_time_s"), float):
-        yield too_short_to_be_steady(phase_time_s)
-    depth, engine = row.get("queue_depth"), options.get("ioengine", "the engine")
-    levels = first.entry.iodepth_level
-    if not isinstance(depth, int) or not levels:
-        return
-    level = min(1 << (depth.bit_length() - 1), 64)
-    reached = sum(percent for name, percent in levels.items() if int(name.lstrip(">=")) >= level)
-    if depth > 1 and reached < 50:
-        yield f"asked for depth {depth}, which {engine} had in {reached:.0f} % of its I/O"
-    rate, latency_s = row.get("ops_per_s"), row.get("latency_mean_s")
-    if limits or _given(options, "ramp_time") or not (rate and isinstance(latency_s, float)):
-        return
-    workers, rate = int(row["tasks"]), float(rate)
-    if wrong := too_many_in_flight(rate, latency_s, workers * depth, ran_s, CLOCK_S):
-        raise Wrong(f"rate and latency contradict each other: {wrong}")
-    completion_s = row.get("completion_latency_mean_s")
-    flushed = first.phase.writes and any(_given(options, name) for name in ("end_fsync", "fsync_on_close"))
-    if depth > 1 and engine == "libaio" and not row["o_direct"] and isinstance(completion_s, float):
-        yield waits_at_submission(rate, latency_s, completion_s, workers)
-    elif _given(options, "time_based") or not (flushed or (depth == 1 and options.get("nrfiles", "1") != "1")):
-        seconds = min(ran_s, asked_s) if asked_s else ran_s
-        taken_s = float(row["ops"]) * latency_s + sum(block.mean * block.count for block in _flushes(reports)) / 1e9
-        computing = min(_computing(one.entry) for one in reports) if depth == 1 else 0.0
-        yield too_few_in_flight(taken_s, workers * depth, seconds, computing)
-
-
-def _notes(reports: Sequence[_Report]) -> Iterator[str]:
-    """What a reader of the figures should know, and nothing against them."""
-    if flushes := _flushes(reports):
-        mean_s = sum(one.mean * one.count for one in flushes) / sum(one.count for one in flushes) / 1e9
-        yield f"a flush took {mean_s * 1000:.3g} ms on average: that is fio's sync latency, and not in latency_*"
-    if reports and _given(reports[0].options, "latency_target"):
-        yield f"latency_target chose depth {reports[0].entry.latency_depth}"
-    blocks = [block for one in reports for part in (one.entry.read, one.entry.write) if part
-              for block in (part.lat_ns, part.clat_ns) if block]  # fmt: skip
-    if any(value >= LAST_BIN_NS for block in blocks for value in block.percentile.values()):
-        yield f"percentiles of {LAST_BIN_NS / 1e9:.1f} s or more, the last bin of fio's histogram, are left out"
-
-
-def _flushes(reports: Sequence[_Report]) -> list[Latencies]:
-    return [block for one in reports if (block := one.entry.sync.lat_ns) and block.count]
 
 
 def _given(options: Options, name: str) -> bool:
@@ -613,9 +441,96 @@ def _asked_s(options: Options) -> float | None:
     return float(match[1]) * _SECONDS[match[2]] or None if match else None
 
 
-def _dates(found: Document, entries: Sequence[Entry]) -> Row:
+def _row(reports: Sequence[_Report], doubts: list[str]) -> Row:
+    """The columns of a workload; why they may not be what they seem goes to `doubts`. Raises Wrong."""
+    options, phase, parameters = reports[0].options, reports[0].phase, reports[0].parameters
+    each_host = Counter((one.entry.hostname, one.entry.port) for one in reports)
+    workers = (_size(options, "numjobs") or 1) if max(each_host.values()) == 1 else 1  # of an entry
+    nodes = {str(number): _checked(one, workers) for number, one in enumerate(reports)}
+    if len(nodes) == 1:
+        figures = dict(nodes["0"][0].figures)
+    else:
+        figures = {name: value for name, value in together(nodes, phase).items() if not name.startswith("sum_of_")}
+        runtimes = [parsed.figures["runtime_s"] for parsed, _ in nodes.values()]
+        if max(runtimes) - min(runtimes) > 0.02 * max(runtimes):
+            span = f"{min(runtimes):.2f} to {max(runtimes):.2f} s"
+            doubts.append(
+                f"the {len(nodes)} reports ran for {span}: their rates, which are added up, are of other times"
+            )
+    tasks, hosts = workers * len(reports), len({one.entry.hostname for one in reports})
+    row: Row = {**parameters, **figures, "tasks": tasks}
+    row |= {} if tasks % hosts else {"threads_per_node": tasks // hosts}
+    asked_s, ran_s = _asked_s(options), figures["runtime_s"]
+    if asked_s and (_given(options, "time_based") or ran_s >= _SHORTEST * asked_s):
+        row["phase_time_s"] = asked_s
+    if severity := too_short(ran_s, CLOCK_S):
+        why = f"ran for {ran_s * 1000:.0f} ms, of which fio counts whole ones: too short for a rate"
+        if severity == "invalid":
+            raise Wrong(why)
+        doubts.append(why)
+    doubts += _doubts(row, reports[0])
+    return row
+
+
+def _checked(report: _Report, workers: int) -> Node:
+    """An entry's figures. Raises Wrong where they cannot be used."""
+    entry = report.entry
+    if entry.error:
+        raise Wrong(f"fio reports error {entry.error}")
+    node = parsed, parts = of_entry(entry, "", report.phase, [], None)
+    if wrong := [*parsed.problems, *(parsed.evidence.errors or ())]:
+        raise Wrong(wrong[0])
+    if silent := parsed.evidence.silent_directions:
+        raise Wrong(f"no {' and no '.join(silent)} was done")
+    unasked = parsed.evidence.unasked_directions
+    if unasked and not _given(report.options, "verify"):
+        raise Wrong(f"{' and '.join(unasked)} was done that the job does not ask for")
+    window, total = max(part.runtime for part in parts.values()), entry.job_runtime or 0
+    if total > workers * (window + 1) * 1.01 + 1:
+        raise Wrong(
+            f"the entry adds up the time of about {total / max(window, 1):.1f} workers, and numjobs is {workers}:"
+            " group_reporting merged sections, whose options may differ"
+        )
+    return node
+
+
+def _doubts(row: Row, first: _Report) -> Iterator[str]:
+    """Why figures may not be what they seem. Raises Wrong where rate and latency contradict each other."""
+    options, ran_s, asked_s = first.options, float(row["runtime_s"]), _asked_s(first.options)
+    limits = [f"{name}={options[name]}" for name in _LIMITS if _given(options, name)]
+    if limits:
+        yield f"{', '.join(limits)[:100]} limits the rate"
+    if asked_s and ran_s > _LONGEST * asked_s:
+        yield f"ran for {ran_s:.2f} s of {asked_s:.2f} s"
+    timed = _given(options, "time_based") and not first.entry.steadystate.attained
+    if asked_s and timed and ran_s < _SHORTEST * asked_s:
+        yield f"ran for {ran_s:.2f} s of {asked_s:.2f} s: interrupted"
+    if first.phase.kind == "metadata":
+        return
+    if isinstance(phase_time_s := row.get("phase_time_s"), float):
+        yield too_short_to_be_steady(phase_time_s)
+    depth, engine, levels = row.get("queue_depth"), options.get("ioengine", "the engine"), first.entry.iodepth_level
+    if not isinstance(depth, int) or not levels:
+        return
+    level = min(1 << (depth.bit_length() - 1), 64)
+    reached = sum(percent for name, percent in levels.items() if int(name.lstrip(">=")) >= level)
+    if depth > 1 and reached < 50:
+        yield f"asked for depth {depth}, which {engine} had in {reached:.0f} % of its I/O"
+    rate, latency_s, completion_s = (
+        row.get(name) for name in ("ops_per_s", "latency_mean_s", "completion_latency_mean_s")
+    )
+    if limits or _given(options, "ramp_time") or not (isinstance(rate, float) and isinstance(latency_s, float)):
+        return
+    tasks = int(row["tasks"])
+    if wrong := too_many_in_flight(rate, latency_s, tasks * depth, ran_s, CLOCK_S):
+        raise Wrong(f"rate and latency contradict each other: {wrong}")
+    if depth > 1 and engine == "libaio" and not row["o_direct"] and isinstance(completion_s, float):
+        yield waits_at_submission(rate, latency_s, completion_s, tasks)
+
+
+def _dates(document: Document, entries: Sequence[Entry]) -> Row:
     """`ended_local`: the date of the report. `started`, in UTC: of the first job, which fio prints from 3.36 on."""
-    ended = iso_date(parse_date(found.time))
+    ended = iso_date(parse_date(document.time))
     dates: Row = {"ended_local": ended} if ended else {}
     starts = [entry.job_start for entry in entries if entry.job_start]
     if not starts or max(starts) > 253_402_300_799_000:  # of the last year that a date can have
@@ -623,16 +538,9 @@ def _dates(found: Document, entries: Sequence[Entry]) -> Row:
     return dates | {"started": datetime.fromtimestamp(min(starts) / 1000, UTC).isoformat(timespec="milliseconds")}
 
 
-def _missing(found: Document, used: Sequence[Entry]) -> Iterator[str]:
-    """What speaks against every host being there, in client mode: fio ends with exit code 0 where one refused."""
-    if found.client_stats is None:
-        return
-    hosts = found.global_options if isinstance(found.global_options, list) else []
+def _lost_hosts(document: Document, used: Sequence[Entry]) -> list[str]:
+    """Hosts that did not report, as fio tells from 3.39 on: it ends with exit code 0 where a host refused."""
+    hosts = document.global_options if isinstance(document.global_options, list) else []
     there = {(entry.hostname, entry.port) for entry in used}
-    lost = sorted(f"{one.get('hostname')} (port {one.get('port')}) did not report" for one in hosts
-                  if (one.get("hostname"), one.get("port")) not in there)  # fmt: skip
-    yield from lost
-    # fio sums up as soon as every host has reported, if there is more than one report
-    sums = sum(entry.jobname == ALL_CLIENTS for entry in used)
-    if not lost and used and sums != (len(used) - sums > 1):
-        yield "fio's sum over all clients is missing, or is of other reports: not every host reported"
+    lost = [(one.get("hostname"), one.get("port")) for one in hosts]
+    return sorted(f"{host} (port {port}) did not report" for host, port in lost if (host, port) not in there)

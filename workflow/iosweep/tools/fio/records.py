@@ -7,7 +7,6 @@ submitted.
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
@@ -61,12 +60,6 @@ class Direction(msgspec.Struct, frozen=True):
     iops_samples: Count = 0
 
 
-class Flushes(msgspec.Struct, frozen=True):
-    """`sync` of an entry."""
-
-    lat_ns: Latencies | None = None
-
-
 class SteadyState(msgspec.Struct, frozen=True):
     attained: int = 0
 
@@ -85,8 +78,6 @@ class Entry(msgspec.Struct, frozen=True):
     write: Direction | None = None
     iodepth_level: dict[str, Number] | None = None  # `1`, `2` ... `>=64` -> percent
     steadystate: SteadyState = SteadyState()
-    sync: Flushes = Flushes()
-    latency_depth: Count | None = None  # that latency_target chose
     usr_cpu: Number = 0.0  # percent of job_runtime
     sys_cpu: Number = 0.0
     options: dict[str, str] | None = msgspec.field(default=None, name="job options")
@@ -141,8 +132,6 @@ PERCENTILES = {
 }
 #: The last bin of fio's histogram: a percentile in it is this or more.
 LAST_BIN_NS = 17_112_760_320
-#: Share by which a latency may differ from that of its bin, of which 64 are an octave.
-_BIN = 0.02
 #: I/Os that must be slower than a percentile: of fewer, it is the luck of a few.
 _BEYOND = 10
 #: column suffix -> I/Os that tell the percentile: p99.9 needs 10,000.
@@ -200,8 +189,6 @@ def _of(blocks: Sequence[Latencies | None]) -> dict[str, float]:
         return {}
     if any(block.bins is not None and sum(block.bins.values()) != block.count for block in timed):
         raise Wrong("the histogram does not hold every I/O")
-    if any(map(_contradicted, timed)):
-        raise Wrong("the percentiles of a latency contradict its minimum, mean or maximum")
     total = sum(block.count for block in timed)
     if len(timed) == 1:
         mean, stddev = timed[0].mean, timed[0].stddev
@@ -222,22 +209,6 @@ def _of(blocks: Sequence[Latencies | None]) -> dict[str, float]:
             if total >= _LEAST[name] and value < LAST_BIN_NS
         },
     }
-
-
-def _contradicted(block: Latencies) -> bool:
-    """Whether no latencies have these percentiles, this mean and these bounds."""
-    least = most = 0.0  # of their sum
-    shortest, before = block.min, 0
-    percentiles = sorted((float(key), value) for key, value in block.percentile.items())
-    for percent, value in (*percentiles, (100.0, block.max)):
-        longest = block.max if value >= LAST_BIN_NS else value
-        if value > block.max * (1 + _BIN) + 1 or longest < shortest * (1 - _BIN) - 1:
-            return True
-        upto = math.floor(percent / 100 * block.count + 1e-6)
-        least += (upto - before) * shortest
-        most += (upto - before) * longest
-        shortest, before = value, upto
-    return not least * (1 - _BIN) - block.count <= block.mean * block.count <= most * (1 + _BIN) + block.count
 
 
 def merged_percentiles(histograms: Sequence[Mapping[str, int]]) -> dict[str, float]:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
-from iosweep.tools import FileSet, Parsed, Phase, Step, Streams, Tool, Value
-from iosweep.tools.ior import command as _command
-from iosweep.tools.ior import output
+from iosweep.tools import Step, Tool
+from iosweep.tools.ior import command, output
 from iosweep.tools.ior.command import OPTIONS, PHASES
-from iosweep.tools.reading import Reading, Signs
+from iosweep.tools.reading import Signs
 
 
 class Ior(Tool):
@@ -23,7 +22,7 @@ class Ior(Tool):
     version_pattern = r"^IOR-(\S+?):"
     too_old = (r"[0-3]\.", "IOR {} has neither minTimeDuration nor random data; 4.0 or newer is needed")
     mpi = True
-    outputs: Mapping[str, str] = {"summary": _command.SUMMARY, "ranks": _command.RANKS}
+    outputs: Mapping[str, str] = {"summary": command.SUMMARY, "ranks": command.RANKS}
     signs = Signs(
         lines=(rb"IOR-\S{0,80}: MPI Coordinated", rb"access[ ,]{1,20}bw\(MiB/s\)[ ,]", rb'"bwMiB"\s*:'),
         rows=rb"\n *(?:write|read)[ ,]{1,99}\d",
@@ -35,23 +34,12 @@ class Ior(Tool):
     options = OPTIONS
     phases = PHASES
 
-    def check(self, options: Mapping[str, Value], phases: Sequence[str], time_s: float | None) -> str | None:
-        return _command.check(options, phases, time_s)
-
-    def check_directory(self, directory: str) -> str | None:
-        return _command.check_directory(directory)
-
-    def file_set(self, step: Step, fresh: str) -> FileSet:
-        return _command.file_set(step, fresh)
-
-    def argv(self, step: Step, directory: str, seed: int) -> list[str]:
-        return _command.command(step, directory, seed)
-
-    def parse(self, streams: Streams, step: Step, phase: Phase) -> Parsed:
-        return output.parse(streams, step, phase)
-
-    def read(self, data: bytes) -> Reading:
-        return output.read(data)
+    check = staticmethod(command.check)
+    check_directory = staticmethod(command.check_directory)
+    file_set = staticmethod(command.file_set)
+    argv = staticmethod(command.argv)
+    parse = staticmethod(output.parse)
+    read = staticmethod(output.read)
 
     def inodes(self, step: Step) -> int:
         new = step.phase.writes and step.options["write_mode"] == "new"

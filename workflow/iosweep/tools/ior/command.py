@@ -201,39 +201,39 @@ def _prepared(streams: Streams) -> str | None:
     return next((line.strip() for line in said if line.startswith("ERROR")), None)
 
 
-def command(step: Step, directory: str, seed: int) -> list[str]:
+def argv(step: Step, directory: str, seed: int) -> list[str]:
     options, phase, seed = step.options, step.phase, 1 + seed % _SEEDS
     random, separate = phase.name in RANDOM, bool(options["file_per_process"])
-    argv = ["ior", "-a", str(options["api"])]
+    words = ["ior", "-a", str(options["api"])]
     if separate:
-        argv.append("-F")
+        words.append("-F")
     if options["o_direct"]:
-        argv.append("--posix.odirect")
+        words.append("--posix.odirect")
     if options["collective"]:
-        argv.append("-c")
-    argv += ["-b", str(step.number("file_size")), "-t", str(step.number("transfer_size")), "-k"]
+        words.append("-c")
+    words += ["-b", str(step.number("file_size")), "-t", str(step.number("transfer_size")), "-k"]
     if random:
         # or it is the second of the clock, one for all ranks
-        argv += ["-z", f"--random-offset-seed={seed}"]
+        words += ["-z", f"--random-offset-seed={seed}"]
     if phase.reads:
-        argv.append("-r")
+        words.append("-r")
         if separate or not random:  # on a shared file random offsets are anybody's, and IOR refuses both
-            argv.append("-C")
+            words.append("-C")
     else:
-        argv.append("-w")
+        words.append("-w")
         if options["write_mode"] == "overwrite":
-            argv.append("-E")  # or the file is unlinked first, and its blocks are allocated anew
+            words.append("-E")  # or the file is unlinked first, and its blocks are allocated anew
         if options["fsync"]:
-            argv.append("-e")
+            words.append("-e")
         if options["data"] == "random":
-            argv += ["-l", "random", "-G", str(seed)]  # without a seed every run writes the same
+            words += ["-l", "random", "-G", str(seed)]  # without a seed every run writes the same
     if step.time_s is not None:
         # The deadline alone ends early when the files are through; the least duration alone runs to their end.
-        argv += ["-D", str(int(step.time_s)), "-O", f"minTimeDuration={int(step.time_s)}"]
-    argv += ["-o", f"{directory}/{NAME}", *_OUTPUT]
+        words += ["-D", str(int(step.time_s)), "-O", f"minTimeDuration={int(step.time_s)}"]
+    words += ["-o", f"{directory}/{NAME}", *_OUTPUT]
     if times_tell_rates(step):
-        argv[-1] += f",saveRankPerformanceDetailsCSV={RANKS}"
-    return argv
+        words[-1] += f",saveRankPerformanceDetailsCSV={RANKS}"
+    return words
 
 
 def times_tell_rates(step: Step) -> bool:

@@ -220,7 +220,7 @@ def _evidence(run: Run, judged: Judged, step: Step, messages: list[str]) -> Evid
         repeats=f"IOR's random data begins anew after {human_size(distinct)} of a file" if repeats else "",
         not_flushed=run.off.get("fsync", ""),
         messages=messages,
-        echo=compared(command.command(step, "", 0), run),
+        echo=compared(command.argv(step, "", 0), run),
     )
 
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
-from iosweep.tools import FileSet, Parsed, Phase, Step, Streams, Tool, Value
-from iosweep.tools.mdtest import command as _command
-from iosweep.tools.mdtest import output
+from iosweep.tools import FileSet, Step, Tool
+from iosweep.tools.mdtest import command, output
 from iosweep.tools.mdtest.command import OPTIONS, PHASES
-from iosweep.tools.reading import Reading, Signs
+from iosweep.tools.reading import Signs
 
 
 class Mdtest(Tool):
@@ -23,7 +22,7 @@ class Mdtest(Tool):
     too_old = (r"[0-3]\.", "mdtest {} averages its ranks' own rates; 4.0 or newer is needed")
     mpi = True
     together = True
-    outputs: Mapping[str, str] = {"ranks": _command.RANKS}
+    outputs: Mapping[str, str] = {"ranks": command.RANKS}
     signs = Signs(
         lines=(
             rb"mdtest-\S{0,80} was launched with \d{1,9} total task",
@@ -42,23 +41,14 @@ class Mdtest(Tool):
     options = OPTIONS
     phases = PHASES
 
-    def check(self, options: Mapping[str, Value], phases: Sequence[str], time_s: float | None) -> str | None:
-        return _command.check(options, phases)
-
-    def check_directory(self, directory: str) -> str | None:
-        return _command.check_directory(directory)
+    check = staticmethod(command.check)
+    check_directory = staticmethod(command.check_directory)
+    argv = staticmethod(command.argv)
+    parse = staticmethod(output.parse)
+    read = staticmethod(output.read)
 
     def file_set(self, step: Step, fresh: str) -> FileSet:
         return FileSet(fresh, "fresh", of_all_nodes=True)
-
-    def argv(self, step: Step, directory: str, seed: int) -> list[str]:
-        return _command.command(step, directory)
-
-    def parse(self, streams: Streams, step: Step, phase: Phase) -> Parsed:
-        return output.parse(streams, step, phase)
-
-    def read(self, data: bytes) -> Reading:
-        return output.read(data)
 
     def leftover(self, step: Step) -> int | None:
         names = {phase.name for phase in step.phases}

@@ -97,7 +97,7 @@ FLAGS = {"create": "-C", "stat": "-T", "read": "-E", "delete": "-r"}
 RANKS = "ranks.csv"
 
 
-def check(options: Mapping[str, Value], phases: Sequence[str]) -> str | None:
+def check(options: Mapping[str, Value], phases: Sequence[str], time_s: float | None) -> str | None:
     if list(phases) != [phase for phase in PHASES if phase in phases]:
         return f"mdtest's phases go in the order {', '.join(PHASES)}"
     directories, files = _operations(phases)
@@ -121,8 +121,8 @@ def check_directory(directory: str) -> str | None:
     return None
 
 
-def command(step: Step, directory: str) -> list[str]:
-    """The exact argv of a step below the absolute `directory`, which is empty.
+def argv(step: Step, directory: str, seed: int) -> list[str]:
+    """The exact command of a step below the absolute `directory`, which is empty.
 
     One call measures all phases, as the field does it: `Directory rename` cannot be had otherwise. `-i 1`, because
     repetitions are ours; `-N 1`: since 3.3 it counts nodes, and each rank works on the files of a rank on the
@@ -130,20 +130,20 @@ def command(step: Step, directory: str) -> list[str]:
     """
     phases = [phase.name for phase in step.phases]
     directories, files = _operations(phases)
-    argv = ["mdtest", "-i", "1", "-n", str(step.number("files_per_thread")), "-N", "1"]
+    words = ["mdtest", "-i", "1", "-n", str(step.number("files_per_thread")), "-N", "1"]
     if not directories:
-        argv.append("-F")
+        words.append("-F")
     if not files:
-        argv.append("-D")
+        words.append("-D")
     if not _complete(phases):
-        argv += [flag for operation, flag in FLAGS.items() if operation in directories | files]
+        words += [flag for operation, flag in FLAGS.items() if operation in directories | files]
     if step.options["unique_directory"]:
-        argv.append("-u")
+        words.append("-u")
     if size := step.options.get("file_size"):
-        argv += ["-w", str(size)]
+        words += ["-w", str(size)]
         if "read" in files:
-            argv += ["-e", str(size)]
-    return [*argv, f"--saveRankPerformanceDetails={RANKS}", "-d", directory]
+            words += ["-e", str(size)]
+    return [*words, f"--saveRankPerformanceDetails={RANKS}", "-d", directory]
 
 
 def _operations(phases: Sequence[str]) -> tuple[set[str], set[str]]:

@@ -383,7 +383,7 @@ def parse(streams: Streams, step: Step, phase: Phase) -> Parsed:
         return Parsed(problems=[why])
     (run,), row = found, ROWS[phase.name]
     ops = step.tasks * step.number("files_per_thread")
-    asked = parse_command(command.command(step, ""), release(run.version or ""))
+    asked = parse_command(command.argv(step, "", 0), release(run.version or ""))
     own_rates = logs.rank_column(streams.get("ranks", b""), f"rate-{row}", step.tasks)
     evidence = Evidence(
         errors=list(run.problems),
