@@ -40,13 +40,8 @@ def add_arguments(parser: ArgumentParser) -> None:
         " wrong arguments or criteria, no criteria, no tables or old ones."
     )
     parser.add_argument("campaign", help=campaigns.NAMED)
-    parser.add_argument(
-        "--with",
-        dest="criteria",
-        type=Path,
-        metavar="FILE",
-        help="the section `accept` of this file, not the campaign's",
-    )
+    section = "the section `accept` of this file, not the campaign's"
+    parser.add_argument("--with", dest="criteria", type=Path, metavar="FILE", help=section)
     parser.add_argument("--all", action="store_true", help="print every reason, and every note on the figures, too")
     parser.add_argument("--junit", type=Path, metavar="FILE", help="also write JUnit XML")
 

@@ -6,8 +6,7 @@ import os
 import sys
 from argparse import ArgumentParser, Namespace
 from collections import Counter
-from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from collections.abc import Mapping
 from pathlib import Path
 
 from iosweep.commands import campaigns
@@ -15,7 +14,7 @@ from iosweep.commands.check import read_outcome, sentence
 from iosweep.commands.report import make_figures, make_page
 from iosweep.commands.tables import make_tables_of
 from iosweep.commands.terminal import prose, say
-from iosweep.errors import Busy, CommandError, Refused
+from iosweep.errors import Busy, CommandError, Obstacle, Refused
 from iosweep.files import safe_paths
 from iosweep.files.documents import NAME
 from iosweep.store import ingested
@@ -31,21 +30,11 @@ _SHOWN = 12
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    parser.add_argument(
-        "path",
-        nargs="+",
-        type=Path,
-        help="output of fio, IOR or mdtest, or a directory with such, also of IO500",
-    )
+    outputs = "output of fio, IOR or mdtest, or a directory with such, also of IO500"
+    parser.add_argument("path", nargs="+", type=Path, help=outputs)
     parser.add_argument("--as", dest="name", required=True, metavar="NAME", help="name of the campaign")
-    parser.add_argument(
-        "--job-file",
-        type=Path,
-        action="append",
-        default=[],
-        metavar="FILE",
-        help="job file of fio, for outputs of its client mode, which have the options of the first section only",
-    )
+    job_file = "job file of fio, for outputs of its client mode, which have the options of the first section only"
+    parser.add_argument("--job-file", type=Path, action="append", default=[], metavar="FILE", help=job_file)
     parser.add_argument("--replace", action="store_true", help="replace a campaign of that name that was ingested")
     parser.epilog = (
         "Exit codes: 0 a campaign was made, whatever its verdicts (`iosweep check` judges these); 1 nothing usable was"
@@ -57,7 +46,7 @@ def run(arguments: Namespace) -> int:
     from iosweep.ingest import tables  # late: `--help` does without
 
     results = campaigns.RESULTS / arguments.name
-    if why := _cannot_be(arguments, results) or _taken(results, arguments.replace):
+    if why := _impossible(arguments, results) or _taken(results, arguments.replace):
         raise CommandError(why, USAGE)
     try:
         job_files = b"".join(path.read_bytes() + b"\n" for path in arguments.job_file)
@@ -69,37 +58,21 @@ def run(arguments: Namespace) -> int:
         _print_reasons("file", "not usable", refused)
         say("iosweep: no usable output of fio, IOR or mdtest; nothing was written", file=sys.stderr)
         return NOTHING
-    with _locked(results):
-        if why := _taken(results, arguments.replace):  # by an ingest that has just ended
-            raise CommandError(why, USAGE)
-        try:
+    try:
+        with Store(results).locked() as note:
+            if note:
+                say(f"iosweep: {note}", file=sys.stderr)
+            if why := _taken(results, arguments.replace):  # by an ingest that has just ended
+                raise CommandError(why, USAGE)
             document, digest = tables.store(results, arguments.name, arguments.path, taken, refused)
-        except OSError as error:
-            raise CommandError(_not_written(results, error)) from None
-        facts = make_tables_of(results, lambda: tables.make(results, document, digest, taken))
-        _print(results, document, facts)
+            facts = make_tables_of(results, lambda: tables.make(results, document, digest, taken))
+    except Busy as error:
+        raise CommandError(f"{error}, or choose another name", USAGE) from None
+    except OSError as error:
+        why = f"{error.filename or results} cannot be written: {error.strerror or error}"
+        raise CommandError(str(Obstacle(why, safe_paths.remedy(error)))) from None
+    _print(results, document, facts)
     return 0
-
-
-@contextmanager
-def _locked(results: Path) -> Iterator[None]:
-    """Keep other processes off a campaign: its lock ends with its owner. Raises CommandError where another has it."""
-    with ExitStack() as held:
-        try:
-            note = held.enter_context(Store(results).locked())
-        except Busy as error:
-            raise CommandError(f"{error}, or choose another name", USAGE) from None
-        except OSError as error:
-            raise CommandError(_not_written(results, error)) from None
-        if note:
-            say(f"iosweep: {note}", file=sys.stderr)
-        yield
-
-
-def _not_written(results: Path, error: OSError) -> str:
-    remedy = safe_paths.remedy(error)
-    why = f"{error.filename or results}: {error.strerror or error}"
-    return f"{why}; nothing was ingested{f'; {remedy}' if remedy else ''}"
 
 
 def _print(results: Path, document: Ingested, facts: IngestedFacts) -> None:
@@ -122,13 +95,14 @@ def _print(results: Path, document: Ingested, facts: IngestedFacts) -> None:
     make_figures(results)
 
 
-def _cannot_be(arguments: Namespace, results: Path) -> str | None:
-    """Why a command line can be of no use, or None."""
+def _impossible(arguments: Namespace, results: Path) -> str | None:
+    """Why a command line is of no use, or None."""
     if not NAME.fullmatch(arguments.name):
         return f"--as {arguments.name}: a name has letters, digits, and `._+-` behind the first"
     if gone := [path for path in arguments.path if not os.path.lexists(path)]:
         return f"{gone[0]}: there is no such file or directory; nothing was read"
-    if inside := [path for path in arguments.path if _within(results, path)]:
+    above = results.resolve().parents
+    if inside := [path for path in arguments.path if path.is_dir() and path.resolve() in above]:
         return f"{results} would be inside {inside[0]}, which is read: run it elsewhere"
     return None
 
@@ -148,14 +122,10 @@ def _taken(results: Path, replace: bool) -> str | None:
     return None
 
 
-def _within(results: Path, path: Path) -> bool:
-    return path.is_dir() and path.resolve() in results.resolve().parents
-
-
-def _print_reasons(what: str, became: str, reasons: Mapping[str, int]) -> None:
+def _print_reasons(noun: str, fate: str, reasons: Mapping[str, int]) -> None:
     if not reasons:
         return
-    prose(f"{human_count(sum(reasons.values()), what)} {became}:")
+    prose(f"{human_count(sum(reasons.values()), noun)} {fate}:")
     for reason, count in Counter(reasons).most_common(_SHOWN):
         prose(f"  {count:,}: {reason}")
     if (more := len(reasons) - _SHOWN) > 0:
