@@ -4,7 +4,6 @@ is harmed, that what was measured stays as it was, and that the next run complet
 import errno
 import fcntl
 import hashlib
-import json
 import os
 import shutil
 import signal
@@ -26,7 +25,6 @@ import mounts
 import scripted
 from iosweep.commands import cli
 from iosweep.errors import ExitCode
-from iosweep.files.documents import dump
 from iosweep.node import process
 from iosweep.store.campaign_documents import Refusal
 from iosweep.store.store import Store
@@ -51,7 +49,6 @@ SWEEP: dict[str, Any] = {
 ONE = SWEEP | {"axes": {}}
 #: Two points that read the files of one set.
 READS = SWEEP | {"phases": ["rand_read"], "options": {"file_size": "256k", "transfer_size": "4k"}}
-CREATES = ONE | {"phases": ["create"], "options": {"files_per_thread": 8000}, "phase_time": None}
 WRITING, READING, PREPARING = "--name=seq_write", "--name=rand_read", "--name=prepare"
 Do = Callable[[], Any]
 
@@ -262,12 +259,6 @@ def rubbish_printed(case: Case) -> Iterator[None]:
     yield
 
 
-@fault(check="output")
-def output_cut_short(case: Case) -> Iterator[None]:
-    case.play({"times": 1, "ops_per_s": 6}, {"cut": 1500, "times": 1})
-    yield
-
-
 @fault(check="exit_status")
 def tool_beyond_its_time(case: Case) -> Iterator[None]:
     case.play({"times": 1, "ops_per_s": 6}, {"wall_s": 10_000, "times": 1})
@@ -291,13 +282,6 @@ def tool_replaced(case: Case) -> Iterator[None]:
 # The target, at the start
 
 
-@refused(sweep=ONE, still=False, word="does not exist")
-def target_not_mounted(case: Case) -> Iterator[None]:
-    mounts.unmount(case.mount)
-    yield
-    mounts.mount_image(case.mount)
-
-
 @refused(still=False, word="is that mounted?")
 def root_file_system_there(case: Case) -> Iterator[None]:
     case.at_call(f"umount -l {case.mount}")
@@ -307,12 +291,6 @@ def root_file_system_there(case: Case) -> Iterator[None]:
         case.target.mkdir()
         yield
     mounts.mount_image(case.mount)
-
-
-@refused(sweep=ONE, target={"type": "lustre"}, word="target.type")
-def target_of_another_type(case: Case) -> Iterator[None]:
-    yield
-    case.reset(target={"type": "ext4"})
 
 
 @refused(sweep=ONE, word="read-only")
@@ -327,17 +305,6 @@ def directory_of_somebody_else(case: Case) -> Iterator[None]:
     case.theirs = True
     case.ours.mkdir()
     (case.ours / "precious").write_text("x")
-    yield
-    shutil.rmtree(case.ours)
-    case.theirs = False
-
-
-@refused(sweep=ONE, word="another campaign")
-def directory_of_another_campaign(case: Case) -> Iterator[None]:
-    case.theirs = True
-    (case.ours / "sets").mkdir(parents=True)
-    marker = {"uuid": "7", "uid": 1, "host": "elsewhere", "results": "/r", "campaign": "c"}
-    (case.ours / "iosweep.json").write_text(json.dumps(marker))
     yield
     shutil.rmtree(case.ours)
     case.theirs = False
@@ -385,13 +352,6 @@ def link_in_its_place(case: Case) -> Iterator[None]:
     case.theirs = False
 
 
-@refused(sweep=ONE, word="0777")
-def target_that_everybody_may_write_to(case: Case) -> Iterator[None]:
-    case.target.chmod(0o777)
-    yield
-    case.target.chmod(0o755)
-
-
 # The target, in the middle
 
 
@@ -415,12 +375,6 @@ def unmounted_in_the_middle(case: Case) -> Iterator[None]:
     case.at_call(f"umount -l {case.mount}")
     yield
     mounts.mount_image(case.mount)
-
-
-@refused(word="no longer there")
-def directory_removed_in_the_middle(case: Case) -> Iterator[None]:
-    case.at_call(f"rm -r {case.ours}")
-    yield
 
 
 @refused(on=mounts.fuse, still=False, word=os.strerror(errno.ENOTCONN))
@@ -453,26 +407,6 @@ def directory_swapped(case: Case) -> Iterator[None]:
     assert (case.ours / "fresh").is_dir()
     shutil.rmtree(case.ours)
     shutil.move(away, case.ours)
-
-
-@refused(word="mount point")
-def directory_mounted_over(case: Case) -> Iterator[None]:
-    """Somebody shows another directory of the same file system there, with a copy of the marker."""
-    theirs = case.place / "theirs"
-    (theirs / "fresh").mkdir(parents=True)
-    (theirs / "fresh" / "precious").write_text("x")
-    case.at_call(f"cp {case.ours}/iosweep.json {theirs}; mount --bind {theirs} {case.ours}", after=True, fails=True)
-    yield
-    assert (case.ours / "fresh" / "precious").read_text() == "x"
-    mounts.unmount(case.ours)
-
-
-@refused(sweep=READS, word="mount point")
-def file_mounted_over_a_set(case: Case) -> Iterator[None]:
-    """Somebody shows a file of theirs in the place of one of a set."""
-    between(case, f"mount --bind {case.beside}/foreign/precious {{}}")
-    yield
-    mounts.unmount(case.ours / "sets" / "fio-read-256k-1" / "0.0")
 
 
 @refused(sweep=READS, word="mount point")
@@ -518,20 +452,6 @@ def set_that_leads_elsewhere(case: Case) -> Iterator[None]:
 
 
 # Space
-
-
-@refused(sweep=ONE, word="share_of_free")
-def does_not_fit(case: Case) -> Iterator[None]:
-    case.reset(limits={"share_of_free": "0%"})
-    yield
-    case.reset()
-
-
-@refused(sweep=CREATES, word="inodes")
-def too_many_files(case: Case) -> Iterator[None]:
-    case.reset(limits={"share_of_free": "10%"})
-    yield
-    case.reset()
 
 
 @refused(limits={"fill": "50%"}, still=False, word="limits.fill")
@@ -595,19 +515,6 @@ def results_read_only(case: Case) -> Iterator[None]:
     mounts.unmount(case.results)
 
 
-@unstored(sweep=ONE, word="scratch")
-def scratch_is_a_mount_point(case: Case) -> Iterator[None]:
-    case.plan_now()
-    scratch, theirs = case.results / "scratch", case.place / "mounted"
-    scratch.mkdir(parents=True)
-    theirs.mkdir()
-    (theirs / "precious").write_bytes(b"theirs")
-    mounts.run("mount", "--bind", str(theirs), str(scratch))
-    yield
-    assert (theirs / "precious").read_bytes() == b"theirs"
-    mounts.unmount(scratch)
-
-
 @unstored()
 def results_removed_in_the_middle(case: Case) -> Iterator[None]:
     case.at_call(f"rm -r {case.results}", after=True)
@@ -615,22 +522,7 @@ def results_removed_in_the_middle(case: Case) -> Iterator[None]:
     shutil.rmtree(case.ours)  # by hand: nothing says any more whose it is
 
 
-@refused(sweep=ONE, word="target.json")
-def target_file_damaged(case: Case) -> Iterator[None]:
-    """Whose directory is on the target is not known any more, and that does not mean that there is none."""
-    case.plan_now()
-    (case.results / "target.json").touch()
-    yield
-    (case.results / "target.json").unlink()
-
-
 # Limits
-
-
-@fault(limits={"time": "10s", "over_time": "trim"})
-def time_spent_and_trimmed(case: Case) -> Iterator[None]:
-    yield
-    case.reset(limits={"time": None})
 
 
 @fault(ExitCode.OUT_OF_TIME, limits={"time": "10s"}, word="limits.time")
@@ -639,39 +531,7 @@ def time_spent(case: Case) -> Iterator[None]:
     case.reset(limits={"time": None})
 
 
-@fault(ExitCode.OUT_OF_TIME, limits={"bytes_written": "1g"}, word="limits.bytes_written")
-def bytes_spent(case: Case) -> Iterator[None]:
-    case.plan_now()
-    (case.results / "spent.json").write_bytes(dump({"spent_s": 1.0, "bytes_written": 1073741000}))
-    yield
-    case.reset(limits={"bytes_written": None})
-
-
-@refused(limits={"time": "1h"}, word="spent.json")
-def spent_damaged(case: Case) -> Iterator[None]:
-    case.plan_now()
-    (case.results / "spent.json").write_bytes(b"")
-    yield
-    (case.results / "spent.json").unlink()
-
-
 # Others
-
-
-@unstored(sweep=ONE)
-def lock_of_the_results_leads_elsewhere(case: Case) -> Iterator[None]:
-    case.plan_now()
-    file = case.results / "lock"
-    file.symlink_to(case.beside / "foreign" / "precious")
-    yield
-    file.unlink()
-
-
-@refused(sweep=ONE, word="being measured")
-def measured_already(case: Case) -> Iterator[None]:
-    case.plan_now()
-    with case.store.locked("", "1-node"):
-        yield
 
 
 @refused(sweep=ONE, word="being measured")
@@ -682,13 +542,6 @@ def file_system_measured_by_another(case: Case) -> Iterator[None]:
         fcntl.flock(held, fcntl.LOCK_EX)
         yield
     assert not case.store.documents(Refusal)  # it ends by itself, and is no news for the report
-
-
-@refused(sweep=ONE, word="target.lock")
-def lock_on_the_target(case: Case) -> Iterator[None]:
-    case.reset(target={"lock": str(case.target)})
-    yield
-    case.reset()
 
 
 # at the end of the module: every fault is registered by now
