@@ -30,8 +30,8 @@ from iosweep.analysis.data import Campaign, Row, row
 from iosweep.analysis.summary import summarize
 from iosweep.config import selectors
 from iosweep.config.criteria import Criterion, Threshold
-from iosweep.tables.campaign_form import CampaignForm, Target
 from iosweep.tables.columns import result_columns
+from iosweep.tables.reader import CampaignForm, Target
 
 #: Thresholds as shares of the true figure: below it a pass is right, above it a fail.
 THRESHOLDS = (0.90, 0.95, 0.98, 1.0, 1.02, 1.05, 1.10)

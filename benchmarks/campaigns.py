@@ -23,7 +23,7 @@ from iosweep.plan.launchers import LAUNCHERS
 from iosweep.plan.model import Allocation, Plan, Point
 from iosweep.run import allocation
 from iosweep.run.work import Reporter, Request
-from iosweep.store.committed import Result
+from iosweep.store.record import Record
 from iosweep.store.store import Store, unpack
 from measure import CannotRun
 
@@ -43,7 +43,7 @@ class Silent:
 
     def begin(self, allocation: Allocation, repetitions: int, cost_s: float) -> None: ...
     def say(self, text: str) -> None: ...
-    def finished(self, result: Result, verdicts: Mapping[str, str], cost_s: float) -> None: ...
+    def finished(self, record: Record, cost_s: float) -> None: ...
     def more(self, repetitions: int, cost_s: float) -> None: ...
 
 

@@ -8,10 +8,12 @@ from pathlib import Path
 from unittest import mock
 
 import campaigns
-from iosweep.judge import judging
+from iosweep.judge import verdict
 from iosweep.judge.checks import CHECKS
-from iosweep.judge.checks.finding import Check, Finding, Seen
-from iosweep.tables import merge
+from iosweep.judge.checks.finding import Check, Seen
+from iosweep.plan.model import Plan
+from iosweep.store.record import Finding
+from iosweep.tables.make import make_tables
 from measure import Row, Size
 
 #: Rows that are judged, and how often each check judges them all.
@@ -34,17 +36,17 @@ def run(_: Size, work: Path) -> Iterator[Row]:
               budget=f"≤ {MOST_S * 1e6:.0f} µs", met=whole_s <= MOST_S)  # fmt: skip
 
 
-def _judged(made: merge.Plan, results: Path) -> list[Seen]:
+def _judged(made: Plan, results: Path) -> list[Seen]:
     """What the checks look at, of each row that merge makes."""
     rows: list[Seen] = []
-    judge = judging.judge
+    judge_phase = verdict.judge_phase
 
-    def noted(seen: Seen) -> list[tuple[Check, Finding]]:
+    def noted(seen: Seen) -> dict[str, Finding]:
         rows.append(seen)
-        return judge(seen)
+        return judge_phase(seen)
 
-    with mock.patch.object(judging, "judge", noted):
-        merge.merge(made, results)
+    with mock.patch.object(verdict, "judge_phase", noted):
+        make_tables(made, results, judge_again=True)
     return rows
 
 

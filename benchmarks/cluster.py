@@ -164,7 +164,7 @@ def _measured_s(results: Path, points: int) -> float:
     """Seconds from the begin of the first repetition to the end of the last. Every point must have a figure: what fails
     takes no time."""
     store = Store(results)
-    records = [record for point in store.results() for _, record in store.records_of(point)]
+    records = [record for point in store.repetitions() for _, record in store.records_of(point)]
     figures = sum(run.headline is not None for record in records for run in record.phases)
     if figures != points:
         said = [reason for record in records for run in record.phases for reason in run.reasons]

@@ -16,7 +16,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import campaigns
-from iosweep.store.committed import Result
+from iosweep.store.record import Record
 from measure import Row, Size, interval
 
 #: What repeats best is what the device bounds, not the latency of single I/Os: see benchmarks/README.md.
@@ -40,11 +40,11 @@ class _Rounds(campaigns.Silent):
         self.by_hand: dict[int, list[float]] = {number: [] for number in commands}
         self.through: dict[int, float | None] = {}
 
-    def finished(self, result: Result, verdicts: Mapping[str, str], cost_s: float) -> None:
-        number = result.repetition
-        if result.attempt > 1:  # tried again because the machine was busy: its round is over
+    def finished(self, record: Record, cost_s: float) -> None:
+        number = record.repetition
+        if record.attempt > 1:  # tried again because the machine was busy: its round is over
             return
-        self.through[number] = result.headlines[0][1]
+        self.through[number] = record.rows[0].headline
         if number > 1:
             self._run(number, 2 - self._before[number])
         self._run(number + 1, self._before.get(number + 1, 0))

@@ -98,7 +98,7 @@ def _measured(up: cluster.slurm.Cluster, work: Path, made: Plan, plan_file: Path
     while not cluster.over(up):
         pass
     store = Store(results)
-    ended = max(record.ended.timestamp() for point in store.results() for _, record in store.records_of(point))
+    ended = max(record.ended.timestamp() for point in store.repetitions() for _, record in store.records_of(point))
     (seen,) = said["allocations"]
     if seen["state"] != "measuring":
         raise RuntimeError(f"watch did not see the job of {made.campaign}: {seen}")

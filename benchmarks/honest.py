@@ -25,7 +25,7 @@ import pyarrow.parquet
 import campaigns
 from iosweep.judge.checks import CHECKS
 from iosweep.plan.model import Plan
-from iosweep.tables import merge
+from iosweep.tables.make import make_tables
 from measure import IOSWEEP, CannotRun, Row, Size, child
 
 _SHORT = {
@@ -111,7 +111,7 @@ def _campaign(size: Size, work: Path, machine: str) -> list[dict[str, Any]]:
     print(f"{name}: {_busy()}", file=sys.stderr)
     child([*command, "--manifest", results / "m.jsonl", "--log", results / "m.log"], work)
     print(f"{name}: {_busy()}", file=sys.stderr)
-    merge.merge(made, results)
+    make_tables(made, results)
     return list(_judged(made, results))
 
 

@@ -24,7 +24,7 @@ from iosweep.analysis.data import Row as ResultRow
 from iosweep.analysis.data import load
 from iosweep.analysis.matching import match
 from iosweep.analysis.summary import PointSummary, summarize
-from iosweep.tables import merge
+from iosweep.tables.make import make_tables
 from measure import IOSWEEP, CannotRun, Row, Size, child
 
 #: Smallest changes that matter, which campaigns are compared with.
@@ -170,7 +170,7 @@ def _campaign(size: Size, work: Path, name: str) -> Path:
     results = plan_file.parent.parent
     command = [*IOSWEEP, "measure", plan_file, "--allocation", made.allocations[0].name]
     child([*command, "--manifest", results / "m.jsonl", "--log", results / "m.log"], work)
-    merge.merge(made, results)
+    make_tables(made, results)
     for phase, one in _headlines(results).items():
         shown = f"{one.figure:.4g} ({one.low:.4g} to {one.high:.4g}) {one.verdict}, {one.point}"
         print(f"{name} {phase}: {shown}", file=sys.stderr)

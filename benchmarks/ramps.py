@@ -30,7 +30,7 @@ from iosweep.analysis.data import load
 from iosweep.analysis.summary import summarize
 from iosweep.judge.knee import SHARE, deviation, knee
 from iosweep.judge.ramps import decided, reached
-from iosweep.tables import merge
+from iosweep.tables.make import make_tables
 from measure import IOSWEEP, ROOT, child
 
 #: Of the device of the simulation.
@@ -102,7 +102,7 @@ class Device:
         child(
             [*command, "--manifest", results / "m.jsonl", "--log", results / "m.log"], self._work, campaigns.WITH_OURS
         )
-        merge.merge(made, results)
+        make_tables(made, results)
         campaign = load(results)
         measured = summarize(campaign.rows)
         (bend,) = axes.bends(measured, campaign.about.sweeps)

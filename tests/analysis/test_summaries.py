@@ -26,8 +26,7 @@ from iosweep.judge.reasons import FOLLOWS
 from iosweep.judge.statistics import interval
 from iosweep.plan.headline_groups import headline_groups
 from iosweep.plan.model import Point
-from iosweep.store.committed import Result as Committed
-from iosweep.store.record import Archive, Target
+from iosweep.store.record import Outcome, Repetition, SlurmJob, Target, ToolBuild
 from iosweep.tables import columns
 from iosweep.tools import tools
 from results_factory import G, check, row, sweep_facts
@@ -255,7 +254,7 @@ def test_the_runner_and_the_report_agree_on_the_best_point_and_on_when_to_stop(t
     assert min(seen[kind] for kind in ("suspect", "wanted", "enough", "no interval")) > 10
 
 
-def _repetitions_of(draw: random.Random, point: Point) -> tuple[dict[int, Committed], list[Row]]:
+def _repetitions_of(draw: random.Random, point: Point) -> tuple[dict[int, Repetition], list[Row]]:
     """What the runner and what the report know of the same repetitions of a point, of which some are fresh: some are
     suspect or invalid, have no latency or a rate of zero, or ran on another node."""
     count, elsewhere = draw.randint(3, 5), draw.random() < 0.2
@@ -268,10 +267,10 @@ def _repetitions_of(draw: random.Random, point: Point) -> tuple[dict[int, Commit
         latency = None if draw.random() < 0.1 else draw.uniform(1, 2)
         host, job = ("n2", "2") if elsewhere and number == 2 else ("n1", "1")
         counts = verdict != "invalid"
-        results[number] = Committed(
-            point.id, number, 1, True, Archive("", "", 0), "build", target, None, None, False,
-            headlines=(("rand_read", rate if counts else None),), latencies=(latency if counts else None,),
-            verdicts=(verdict,), ran=(host, job),
+        figures = {"headline": rate, "latency_mean_s": latency} if counts else {}
+        results[number] = Repetition(
+            point=point.id, repetition=number, tool=ToolBuild("build", ""), target=target, host=host,
+            slurm=SlurmJob(job), rows=(Outcome(phase="rand_read", verdict=verdict, **figures),),
         )  # fmt: skip
         rows.append(
             row(point=point.id, phase="rand_read", repetition=number, confirms=number == 7, verdict=verdict, nodes=1,

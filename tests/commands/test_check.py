@@ -17,7 +17,8 @@ from iosweep.files import documents
 from iosweep.plan.model import Plan, read_plan
 from iosweep.store.campaign_documents import Missing, Needs, Refusal
 from iosweep.store.store import Store
-from iosweep.tables import merge, merged_tables
+from iosweep.tables import reader
+from iosweep.tables.make import make_tables
 
 Capture = pytest.CaptureFixture[str]
 Verdicts = dict[tuple[str, int], tuple[str, str]]
@@ -64,7 +65,7 @@ def opened(results: Path) -> Plan:
     """The plan of a campaign, whose first repetition is opened again."""
     [file] = (results / "plans").iterdir()
     made, store = read_plan(file), Store(results)
-    store.supersede(store.results_of(made.points[0].id)[1])
+    store.supersede(store.repetitions_of(made.points[0].id)[1])
     return made
 
 
@@ -135,7 +136,7 @@ def test_what_is_left_is_counted_alike_everywhere(place: Path) -> None:
     store, lacks = Store(results), made.points[-1]
     store.set_refusal(made.allocations[0].name, Refusal("SIGTERM", stopped=True))
     store.set_missing(lacks.id, Missing(Needs(tool="fio"), "no fio"))
-    merge.merge(made, results)
+    make_tables(made, results)
     found = check.read_outcome(results)
     assert (found.verdicts, found.left) == ({"valid": 0, "suspect": 0, "invalid": 0, "missing": 1}, 11)
     assert found.reasons["left"][0][:2] == ("SIGTERM", 11)
@@ -170,7 +171,7 @@ def of_rows(place: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., check
             PhaseOutcome(point="p", phase=phase, repetition=number, verdict=verdict, reasons=reasons, left=False)
             for number, phase, verdict, reasons in rows
         ]
-        monkeypatch.setattr(merged_tables, "rows", lambda *_: made)
+        monkeypatch.setattr(reader, "rows", lambda *_: made)
         return check.read_outcome(results)
 
     return of_rows

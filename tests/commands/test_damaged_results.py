@@ -11,6 +11,7 @@ from iosweep.commands import check, cli
 from iosweep.commands.watch import WatchedCampaign
 from iosweep.judge import remaining
 from iosweep.store.store import Store
+from iosweep.tables.make import make_tables
 
 Capture = pytest.CaptureFixture[str]
 
@@ -52,7 +53,7 @@ def told(capsys: Capture) -> Callable[..., str]:
 
 def left(made: Made) -> dict[str, dict[str, list[int]]]:
     """What `snakemake -n` says."""
-    return remaining.find(made.plan, Store(made.results).results(), {}, remaining.Here()).left
+    return remaining.find(made.plan, Store(made.results).repetitions(), {}, remaining.Here()).left
 
 
 @pytest.mark.parametrize(("harm", "tries"), [("record is empty", 2), ("archive is gone", 1)])
@@ -79,15 +80,15 @@ def test_a_damaged_newest_try_is_left_for_every_command(made: Made, harm: str, t
 
 @pytest.mark.parametrize("counts", [1, 2])
 def test_a_changed_archive_is_set_aside_with_its_tables(made: Made, counts: int) -> None:
-    """Its content is looked at when tables are made. No other try counts in its place; the next run measures it."""
+    """Its content is read when it is judged again. No other try counts in its place; the next run measures it."""
     made.table()
     point = made.plan.points[0].id
     # a second try without a figure does not count
     made.measured(0, 1, record={"retried": True}, headline=1.0 if counts == 2 else None)
     archive = made.results / "points" / point / f"r001-{counts}.zip"
     archive.write_bytes(bytes(archive.stat().st_size))
-    assert Store(made.results).results()[point][1].attempt == counts
-    made.table()
+    assert Store(made.results).repetitions()[point][1].attempt == counts
+    make_tables(made.plan, made.results, judge_again=True)
     kept = {file.name for file in archive.parent.glob("r001-*")}
     assert kept == {"r001-1.zip", "r001-2.zip", f"r001-{counts}.damaged.json", f"r001-{3 - counts}.superseded.json"}
     assert left(made) == {"1-node": {point: [1]}}

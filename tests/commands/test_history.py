@@ -13,7 +13,7 @@ from syrupy.assertion import SnapshotAssertion
 
 import results_factory
 from iosweep.commands import cli
-from iosweep.tables import merged_tables
+from iosweep.tables import reader
 
 Capture = pytest.CaptureFixture[str]
 SWEEPS = [results_factory.sweep("s", ["seq_read", "rand_read"], {"threads_per_node": [1, 8]})]
@@ -107,9 +107,9 @@ def test_what_is_no_history_or_no_part_of_it(nights: Path, capsys: Capture) -> N
 def test_the_page_runs_nothing(nights: Path, tmp_path: Path) -> None:
     evil = "</style><script>alert(1)</script>"
     for results in nights.iterdir():
-        about = merged_tables.documents.read(results / merged_tables.ABOUT)
+        about = reader.documents.read(results / reader.ABOUT)
         about["target"] = {"directory": f"/mnt/{evil}"}
-        (results / merged_tables.ABOUT).write_bytes(merged_tables.documents.dump(about, indent=True))
+        (results / reader.ABOUT).write_bytes(reader.documents.dump(about, indent=True))
     assert cli.main(["history", str(nights), "--html", str(tmp_path / "h.html")]) == 0
     text = (tmp_path / "h.html").read_text()
     assert "<script" not in text

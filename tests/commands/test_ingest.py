@@ -15,7 +15,7 @@ from iosweep.commands import check, cli
 from iosweep.report import page
 from iosweep.store import ingested
 from iosweep.store.store import Store
-from iosweep.tables import merged_tables
+from iosweep.tables import reader
 
 SAMPLES = Path(__file__).parents[1] / "samples"
 IOR = SAMPLES / "ior" / "4.0.0" / "posix_fpp_seq_1m_np2_i3_JSON.summary.json"
@@ -65,7 +65,7 @@ def test_a_directory_becomes_a_campaign(outputs: Path, capsys: Capture, snapshot
     assert {row.tool for row in campaign.rows} == {"fio", "ior", "mdtest"}
     assert campaign.about.ingested
     assert campaign.about.ingested.files == {"fio": 1, "ior": 1, "mdtest": 1}
-    assert merged_tables.damage(results) == []
+    assert reader.damage(results) == []
     (one,) = {row.checks_passed for row in campaign.rows if row.verdict == "valid"}
     assert one == 2
     # rows name their file and its hash, and the file is kept
@@ -111,13 +111,13 @@ def test_without_a_usable_result_nothing_is_written_and_check_does_not_pass(plac
 def test_report_reads_the_outputs_again(seen: Path, outputs: Path) -> None:
     before = load(seen).rows
     shutil.rmtree(outputs)
-    for name in (*merged_tables.FILES, merged_tables.ABOUT):
+    for name in (*reader.FILES, reader.ABOUT):
         (seen / name).unlink()
     assert cli.main(["report", "seen"]) == 0
     assert load(seen).rows == before
     assert not check.read_outcome(seen).stale
-    about = merged_tables.documents.read(seen / merged_tables.ABOUT) | {"plan_digest": "other"}
-    (seen / merged_tables.ABOUT).write_bytes(merged_tables.documents.dump(about))
+    about = reader.documents.read(seen / reader.ABOUT) | {"plan_digest": "other"}
+    (seen / reader.ABOUT).write_bytes(reader.documents.dump(about))
     assert check.read_outcome(seen).stale
 
 

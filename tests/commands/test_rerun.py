@@ -52,7 +52,7 @@ def left(store: Store) -> set[tuple[str, int]]:
     """(threads, repetition) of the stored results."""
     return {
         ("t1" if re.search(r"[-.](t1|1t)\b", point) else "t2", n)
-        for point, found in store.results().items()
+        for point, found in store.repetitions().items()
         for n in found
     }
 
@@ -70,7 +70,7 @@ def test_repetitions_are_opened_by_their_verdict_and_kept(store: Store) -> None:
 
 
 def test_a_try_that_the_tables_do_not_know_is_left_alone(store: Store, capsys: Capture) -> None:
-    [point] = [point for point in store.results() if re.search(r"[-.](t1|1t)\b", point)]
+    [point] = [point for point in store.repetitions() if re.search(r"[-.](t1|1t)\b", point)]
     commit(store, point, 2, b"another try")
     assert cli.main(["rerun", "--suspect", "--invalid"]) == 0
     assert "1 repetition is newer" in capsys.readouterr().out
@@ -109,9 +109,9 @@ def rerun(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., int]
 def test_a_point_is_opened_alone_and_its_results_are_kept(rerun: Callable[..., int]) -> None:
     made = stored("quick", "fio.a.1", "fio.b.1")
     assert rerun("fio.a.1", "nothing") == 1  # a name is wrong: nothing is opened
-    assert list(made.results()) == ["fio.a.1", "fio.b.1"]
+    assert list(made.repetitions()) == ["fio.a.1", "fio.b.1"]
     assert rerun("fio.a.1") == 0
-    assert list(made.results()) == ["fio.b.1"]
+    assert list(made.repetitions()) == ["fio.b.1"]
     assert len(list(made.point("fio.a.1").glob("*.superseded.json"))) == 2
     assert rerun("fio.a.1") == 1
 
@@ -119,18 +119,18 @@ def test_a_point_is_opened_alone_and_its_results_are_kept(rerun: Callable[..., i
 def test_a_name_without_its_hash_is_one_point_and_no_more(rerun: Callable[..., int]) -> None:
     made = stored("quick", "fio.qd1.aa", "fio.qd16.bb", "fio.qd2", "fio.qd2.cc", "xfio.qd1.dd")
     assert rerun("fio.qd1") == 0  # and not qd16
-    assert sorted(made.results()) == ["fio.qd16.bb", "fio.qd2", "fio.qd2.cc", "xfio.qd1.dd"]
+    assert sorted(made.repetitions()) == ["fio.qd16.bb", "fio.qd2", "fio.qd2.cc", "xfio.qd1.dd"]
     assert rerun("fio.qd2") == 0  # a whole name, although another one begins with it
     assert all(rerun(name) == 1 for name in ("fio", "fio.qd", "fio.qd16.b", "fio.qd16.", "x"))
-    assert sorted(made.results()) == ["fio.qd16.bb", "fio.qd2.cc", "xfio.qd1.dd"]
+    assert sorted(made.repetitions()) == ["fio.qd16.bb", "fio.qd2.cc", "xfio.qd1.dd"]
 
 
 def test_a_point_of_two_campaigns_needs_the_name_of_one(rerun: Callable[..., int]) -> None:
     one, two = stored("one", "fio.a.1"), stored("two", "fio.a.1")
     assert rerun("fio.a.1") == 1
-    assert one.results() == two.results() != {}
+    assert one.repetitions() == two.repetitions() != {}
     assert rerun("fio.a.1", "--campaign", "two") == 0
-    assert (len(one.results()), len(two.results())) == (1, 0)
+    assert (len(one.repetitions()), len(two.repetitions())) == (1, 0)
     assert rerun("fio.a.1", "--campaign", "three") == 1
 
 

@@ -161,7 +161,7 @@ def test_only_what_is_new_is_read_and_nothing_new_is_missed(made: Watched, monke
     made.measure(made.plan.points[10])
     for _ in range(2):
         assert looked() == (11, {made.plan.points[10].id})
-    made.store.supersede(made.store.results_of(made.plan.points[0].id)[1])
+    made.store.supersede(made.store.repetitions_of(made.plan.points[0].id)[1])
     assert looked()[0] == 10
 
 

@@ -13,7 +13,7 @@ from syrupy.assertion import SnapshotAssertion
 from iosweep.config.sweeps import Repetitions
 from iosweep.details import NodeRate, Series
 from iosweep.errors import cause
-from iosweep.judge import judging, reasons
+from iosweep.judge import reasons, verdict
 from iosweep.judge.checks import CHECKS
 from iosweep.judge.checks.finding import NOT_APPLICABLE, Check, Seen, failed, passed, unchecked
 from iosweep.plan.model import Point
@@ -448,7 +448,7 @@ def test_ranks_were_seen_where_they_were_asked_for() -> None:
     ):
         told = seen(tasks=4, nodes=2, ran_on=2, tool="ior")
         run = replace(told, run=structs.replace(told.run, ran_on=ran_on))
-        assert [f.outcome for c, f in judging.judge(run) if c.name == "workers"] == [outcome], ran_on
+        assert verdict.judge_phase(run)["workers"].outcome == outcome, ran_on
 
 
 def test_a_pass_needs_evidence() -> None:
@@ -460,14 +460,13 @@ def test_a_verdict_is_that_of_the_worst_check_with_the_cause_before_its_conseque
     slow, cut, error = ("durable", failed("slow")), ("output", failed("cut → off")), ("tool_errors", failed("EIO"))
     fine = [("output", passed("x")), ("durable", unchecked("y")), ("workers", NOT_APPLICABLE)]
     for chosen, expected in (
-        (fine, ("valid", [])),
-        ([slow], ("suspect", ["slow"])),
-        ([cut, slow], ("invalid", ["cut > off", "slow"])),
+        (fine, ("valid", ())),
+        ([slow], ("suspect", ("slow",))),
+        ([cut, slow], ("invalid", ("cut > off", "slow"))),
         # a failure of the run explains what its output lacks, and nothing else
-        ([slow, cut, error, ("exit_status", failed("exit"))], ("invalid", ["exit → cut > off → EIO", "slow"])),
+        ([slow, cut, error, ("exit_status", failed("exit"))], ("invalid", ("exit → cut > off → EIO", "slow"))),
     ):
-        known = [(check, finding) for name, finding in chosen for check in CHECKS if check.name == name]
-        assert judging.verdict(known) == expected
+        assert verdict.verdict_of(dict(chosen)) == expected
     assert reasons.CONSEQUENCES | set(reasons.ROOTS) <= {check.name for check in CHECKS}
 
 
@@ -484,7 +483,7 @@ def test_only_what_another_try_can_cure_is_tried_again() -> None:
         ({"timed_out": True}, True),
         ({"load": {"other": 0.0, "steal": 0.5}}, True),
     ):
-        found = judging.retry(finding for _, finding in judging.judge(seen(**changes)))
+        found = verdict.retry(verdict.judge_phase(seen(**changes)).values())
         assert bool(found) == again, changes
 
 
@@ -500,9 +499,9 @@ def test_the_cause_of_an_error_says_whether_another_try_may_help() -> None:
 def test_what_was_not_run_passes_nothing() -> None:
     # exit code 0 is what a run has that never was; it says nothing about O_DIRECT
     run = phase_run(RUN | {"not_run": "not run: no space"})
-    found = judging.judge(Seen(seen().point, PHASES["rand_write"], run, Parsed(), ON_TARGET, {"n1": GIB}))
-    assert judging.verdict(found) == ("invalid", ["not run: no space"])
-    assert {f.outcome for c, f in found if c.name != "exit_status"} == {NO}
+    found = verdict.judge_phase(Seen(seen().point, PHASES["rand_write"], run, Parsed(), ON_TARGET, {"n1": GIB}))
+    assert verdict.verdict_of(found) == ("invalid", ("not run: no space",))
+    assert set(found) == {"exit_status"}
     # but the reason why not
-    found = judging.judge(seen(not_run="not run: 0.0 has unwritten extents", files=files(wrong=["0.0"], holes="found")))
-    assert {c.name for c, f in found if f.outcome != NO} == {"data_complete", "no_holes"}
+    wrong = seen(not_run="not run: 0.0 has unwritten extents", files=files(wrong=["0.0"], holes="found"))
+    assert set(verdict.judge_phase(wrong)) == {"data_complete", "no_holes"}

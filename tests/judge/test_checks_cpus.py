@@ -8,7 +8,7 @@ from syrupy.assertion import SnapshotAssertion
 from iosweep.config.sweeps import Repetitions
 from iosweep.judge.checks.cpus import LOOKS, pinned, reserved_agree, reserved_cpus
 from iosweep.judge.checks.finding import Finding, Seen
-from iosweep.judge.judging import judge, verdict
+from iosweep.judge.verdict import judge_phase, verdict_of
 from iosweep.plan.model import Point
 from iosweep.tools import Parsed, tools
 from records import ON_TARGET, phase_run
@@ -161,8 +161,11 @@ def test_a_mask_that_is_wrong_makes_the_verdict_invalid() -> None:
         (with_rank("0-5"), ("invalid", {"pinned", "reserved_cpus"})),
         (record(node(problems=["they differ"])), ("suspect", {"reserved_agree"})),
     ):
-        judged = [(check, finding) for check, finding in judge(seen(cpus)) if check.name in CHECKS]
-        assert (verdict(judged)[0], {check.name for check, finding in judged if finding.outcome == FAIL}) == expected
+        judged = {check: finding for check, finding in judge_phase(seen(cpus)).items() if check in CHECKS}
+        assert (
+            verdict_of(judged)[0],
+            {check for check, finding in judged.items() if finding.outcome == FAIL},
+        ) == expected
 
 
 def test_nothing_passes_without_a_mask_of_every_rank_and_worker() -> None:

@@ -13,7 +13,7 @@ from iosweep.judge.ramps import Reached, climbs, decided, reached
 from iosweep.judge.remaining import find, wanted
 from iosweep.plan.model import Plan
 from iosweep.store.campaign_documents import Missing, Needs
-from iosweep.store.committed import Result
+from iosweep.store.record import Repetition
 
 DEPTHS = [1, 2, 4, 8, 16, 32]
 RAMP = "queue_depth"
@@ -51,7 +51,7 @@ def test_a_climb_goes_on_while_any_phase_gains() -> None:
 
 
 def test_it_is_climbed_step_by_step(plan: Plan) -> None:
-    stored: dict[str, dict[int, Result]] = {}
+    stored: dict[str, dict[int, Repetition]] = {}
     order = []
     while todo := left(plan, stored, {}, HERE).get("1-node"):
         number = min(numbers[0] for numbers in todo.values())

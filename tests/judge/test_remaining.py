@@ -7,9 +7,10 @@ from typing import Any
 
 import msgspec
 import pytest
+from msgspec import structs
 
 from campaign import METADATA, Made, document, make
-from iosweep.judge import remaining
+from iosweep.judge import remaining, verdict
 from iosweep.judge.best import Candidate, best, candidate
 from iosweep.judge.remaining import Here, find
 from iosweep.plan import forecast
@@ -17,14 +18,13 @@ from iosweep.plan.headline_groups import headline_groups
 from iosweep.plan.launchers import LAUNCHERS, SLURM_LAUNCHERS, Launcher
 from iosweep.plan.model import Plan, Point
 from iosweep.store.campaign_documents import Missing, Needs
-from iosweep.store.committed import Result
-from iosweep.store.record import Archive, Target
+from iosweep.store.record import Outcome, Repetition, Target, ToolBuild
 
 MOUNT = {"source": "/dev/x", "fstype": "ext4"}
 HERE = Here(tools={"fio": "build"}, launcher=LAUNCHERS["direct"], target=MOUNT)
 CPUS = {"pinning": None, "reserved": None, "placement": "spread", "nic": None, "width": "cpu", "oversubscribe": False}
 
-Stored = dict[str, dict[int, Result]]
+Stored = dict[str, dict[int, Repetition]]
 
 
 def left(*arguments: Any) -> dict[str, dict[str, list[int]]]:
@@ -35,34 +35,24 @@ def place(**more: Any) -> Target:
     return Target(**{"directory": "/scratch/me", "layout_is": "", **MOUNT, **more})
 
 
-def result(point: str, number: int = 1, value: float | None = 100.0, **more: Any) -> Result:
+def result(point: str, number: int = 1, value: float | None = 100.0, **more: Any) -> Repetition:
     """A stored repetition with this rate; None: it failed for good."""
-    made = Result(
-        point,
-        number,
-        attempt=1,
-        intact=True,
-        raw=Archive("", "", 0),
-        tool_sha256="build",
-        target=place(fsid="01"),
-        bound=None,
-        retry=None,
-        retried=False,
-        headlines=(("rand_read", value),),
-        latencies=(None if value is None else 1 / value if value else None,),
-        verdicts=("invalid" if value is None else "valid",),
+    latency_s = 1 / value if value else None
+    row = Outcome(
+        phase="rand_read", verdict="invalid" if value is None else "valid", headline=value, latency_mean_s=latency_s
     )
-    return replace(made, **more)
+    known: dict[str, Any] = {"tool": ToolBuild("build", ""), "target": place(fsid="01"), "rows": (row,)}
+    return Repetition(point=point, repetition=number, host="h", **known | more)
 
 
-def stored(*results: Result) -> Stored:
+def stored(*results: Repetition) -> Stored:
     found: Stored = {}
     for each in results:
         found.setdefault(each.point, {})[each.repetition] = each
     return found
 
 
-def complete(plan: Plan, **more: Any) -> list[Result]:
+def complete(plan: Plan, **more: Any) -> list[Repetition]:
     return [result(p.id, n, **more) for p in plan.points for n in range(1, p.repetitions.min + 1)]
 
 
@@ -90,8 +80,8 @@ def test_what_is_stale_is_measured_again(plan: Plan) -> None:
     for change, here, again in (
         ({}, HERE, False),
         ({"intact": False}, HERE, True),
-        ({"tool_sha256": "older"}, HERE, True),
-        ({"tool_sha256": "older"}, replace(HERE, tools={}), False),  # what is not known is not compared
+        ({"tool": ToolBuild("older", "")}, HERE, True),
+        ({"tool": ToolBuild("older", "")}, replace(HERE, tools={}), False),  # what is not known is not compared
         ({"target": place(directory="/elsewhere")}, HERE, True),
         ({"target": place(layout=("-c", "4"))}, HERE, True),
         ({"target": place(fsid="02")}, HERE, False),  # not known here
@@ -100,7 +90,7 @@ def test_what_is_stale_is_measured_again(plan: Plan) -> None:
         ({"target": place(fstype="xfs")}, replace(HERE, target=None), False),
     ):
         results = complete(plan)
-        results[4] = replace(results[4], **change)
+        results[4] = structs.replace(results[4], **change)
         found = left(plan, stored(*results), {}, here)
         assert found == ({"1-node": {plan.points[1].id: [2]}} if again else {}), (change, here)
     # another server may be another cluster's, unless the marker proved that it has the volume
@@ -111,12 +101,12 @@ def test_what_is_stale_is_measured_again(plan: Plan) -> None:
 
 def test_what_another_try_may_cure_is_tried_once_more(plan: Plan) -> None:
     results = complete(plan)
-    results[2] = replace(results[2], retry="killed")
+    results[2] = structs.replace(results[2], retry="killed")
     assert left(plan, stored(*results), {}, HERE) == {"1-node": {plan.points[0].id: [3]}}
-    results[2] = replace(results[2], retried=True)
+    results[2] = structs.replace(results[2], retried=True)
     assert left(plan, stored(*results), {}, HERE) == {}
     # a second attempt that is no second try: measured again for `iosweep rerun`, or with another build
-    results[2] = replace(results[2], retried=False, attempt=2)
+    results[2] = structs.replace(results[2], retried=False, attempt=2)
     assert left(plan, stored(*results), {}, HERE) == {"1-node": {plan.points[0].id: [3]}}
 
 
@@ -133,7 +123,7 @@ def test_tries_have_a_budget(tmp_path: Path) -> None:
         plan = make(tmp_path, sweep | {"limits": {"retried": share}})
         results = complete(plan)
         for index in range(failing):
-            results[index] = replace(results[index], retry="busy", retried=index < spent, attempt=7)
+            results[index] = structs.replace(results[index], retry="busy", retried=index < spent, attempt=7)
         found = left(plan, stored(*results), {}, HERE).get("1-node", {})
         assert sum(map(len, found.values())) == tried, (share, points, failing, spent)
 
@@ -245,8 +235,15 @@ def test_as_often_as_the_interval_asks(tmp_path: Path) -> None:
     # every phase must be narrow
     for last, narrow in (((100, 100), True), ((100, 200), False)):
         both = [
-            result(point, number, headlines=(("seq_read", a), ("rand_read", b)), verdicts=("valid", "valid"))
-            for number, (a, b) in enumerate(((100, 100), (100, 100), last), 1)
+            result(
+                point,
+                number,
+                rows=tuple(
+                    Outcome(phase=phase, verdict="valid", headline=rate)
+                    for phase, rate in zip(("seq_read", "rand_read"), rates, strict=True)
+                ),
+            )
+            for number, rates in enumerate(((100, 100), (100, 100), last), 1)
         ]
         assert (left(plan, stored(*both), {}, HERE) == {}) == narrow, last
 
@@ -300,7 +297,7 @@ def test_the_best_point_is_confirmed_once_all_points_are_measured(depths: Plan) 
         assert found.get("1-node", {}) == {depth(depths, qd): numbers for qd, numbers in wanted.items()}, rates
     for number, change in ((2, {"retry": "killed"}), (4, {"intact": False})):
         stored = measured(depths, CHOSEN | {2: [30, 31, 30, 30, 30]})
-        stored[depth(depths, 2)][number] = replace(stored[depth(depths, 2)][number], **change)
+        stored[depth(depths, 2)][number] = structs.replace(stored[depth(depths, 2)][number], **change)
         assert left(depths, stored, {}, HERE) == {"1-node": {depth(depths, 2): [number]}}, change
 
 
@@ -377,7 +374,8 @@ def store(made: Made, point: Point, number: int, **figures: dict[str, Any]) -> N
         {"phase": run.phase, "started": str(run.started), "wall_s": 1.0, "argv": ["fio"]} | figures[run.phase]
         for run in record.phases
     ]
-    made.store.commit(point.id, number, made.record(point, phases=phases), {"x.stdout": b"y"})
+    record = made.record(point, phases=phases, judged=verdict.key(made.plan, point))
+    made.store.commit(point.id, number, record, {"x.stdout": b"y"})
 
 
 PLANS: dict[str, dict[str, Any]] = {
@@ -405,15 +403,15 @@ def test_the_table_and_the_plan_agree_on_what_is_left(tmp_path: Path, kind: str)
                 if draw.random() < (held if number <= point.repetitions.max else held / 4):
                     figures = {}
                     for phase in point.phases:
-                        verdict = draw.choices(("valid", "suspect", "invalid"), (6, 2, 1))[0]
+                        outcome = draw.choices(("valid", "suspect", "invalid"), (6, 2, 1))[0]
                         rate = load * draw.lognormvariate(0, 0.05)
-                        own = {"headline": rate, "latency_mean_s": 1 / rate} if verdict != "invalid" else {}
-                        figures[phase] = own | {"verdict": verdict}
+                        own = {"headline": rate, "latency_mean_s": 1 / rate} if outcome != "invalid" else {}
+                        figures[phase] = own | {"verdict": outcome}
                     store(made, point, number, **figures)
         for archive in made.store.path.glob("points/*/*.zip"):
             if draw.random() < 0.05:  # a peak that is gone has to be measured again
                 archive.unlink()
-        results, missing = made.store.results(), made.store.missing()
+        results, missing = made.store.repetitions(), made.store.missing()
         still = remaining.find(made.plan, results, missing, ANYWHERE)
         now = {point: set(numbers) for points in still.left.values() for point, numbers in points.items()}
         later = {point for points in still.expected.values() for point in points}

@@ -4,18 +4,25 @@ from __future__ import annotations
 
 import math
 import random
+from typing import Any
 
 import pytest
 from scipy import stats
 from syrupy.assertion import SnapshotAssertion
 
 from iosweep.judge import change_points
+from iosweep.judge.agreement import (
+    COUNTED,
+    Headline,
+    Sample,
+    agree,
+    agreements,
+    alike,
+    intervals,
+    precise,
+    verdict_columns,
+)
 from iosweep.judge.change_points import ALPHA, LEAST
-from iosweep.judge.checks import CHECKS
-from iosweep.judge.checks.finding import NOT_APPLICABLE, Finding
-from iosweep.judge.checks.repetitions import precise
-from iosweep.judge.judging import Row, agreements, compare_row, headline
-from iosweep.judge.precision import Sample, alike, intervals
 from iosweep.judge.statistics import (
     Noise,
     change,
@@ -25,6 +32,7 @@ from iosweep.judge.statistics import (
     interval,
     pooled,
 )
+from iosweep.store.record import Finding, Verdict
 
 pytestmark = pytest.mark.unit
 
@@ -238,47 +246,40 @@ def test_neither_fresh_repetitions_nor_those_of_other_nodes_change_the_intervals
         assert intervals([*chose, wild])[:-1] == intervals(chose), more
 
 
-def rows(values: list[float], verdict: str = "valid", **more: object) -> list[Row]:
-    shared: dict[str, object] = {
-        "point": "p",
-        "phase": "rand_read",
-        "tool": "fio",
-        "nodes": 1,
-        "metric": "ops_per_s",
-        "hosts": "n1",
-        "confirms": False,
-    }
-    return [
-        Row({**shared, "verdict": verdict, "ops_per_s": value, **more}, [NOT_APPLICABLE] * len(CHECKS))
+def judged(*points: tuple[str, list[float], Verdict]) -> dict[str, list[dict[str, Any]]]:
+    """The verdict columns of each repetition of some points: (id, figures, verdict without the check)."""
+    counted = [
+        Headline(point, "rand_read", False, ("fio", 1), value, ("n1", None))
+        for point, values, verdict in points
         for value in values
+        if verdict in COUNTED
     ]
-
-
-def judged(found: list[Row]) -> None:
-    together = agreements(map(headline, found))
-    for row in found:
-        compare_row(row, together)
+    known = agreements(counted)
+    rows: dict[str, list[dict[str, Any]]] = {}
+    for point, values, verdict in points:
+        for _ in values:
+            row: dict[str, Any] = {"point": point, "phase": "rand_read", **verdict_columns(verdict, (), {})}
+            agree(row, known)
+            rows.setdefault(f"{point} {verdict}", []).append(row)
+    return rows
 
 
 def test_the_verdict_of_every_repetition_that_counts_says_whether_they_agree() -> None:
-    apart, agreeing = rows([7.2, 63.5, 28.0]), rows([100.0, 101.0, 100.0, 101.0, 100.0], point="q")
-    judged([*apart, *agreeing])
-    assert [row.values["verdict"] for row in apart] == ["suspect"] * 3
-    assert {row.values.get("precision_grade") for row in apart} == {None}
-    assert {row.values["checks_failed"] for row in apart} == {1}
-    assert [row.values["verdict"] for row in agreeing] == ["valid"] * 5
-    assert {row.values["precision_grade"] for row in agreeing} == {"A"}
-    assert len({row.values["ci95_half_width_share"] for row in agreeing}) == 1
+    apart, agreeing = judged(
+        ("p", [7.2, 63.5, 28.0], "valid"), ("q", [100.0, 101.0, 100.0, 101.0, 100.0], "valid")
+    ).values()
+    assert [row["verdict"] for row in apart] == ["suspect"] * 3
+    assert {row.get("precision_grade") for row in apart} == {None}
+    assert {row["checks_failed"] for row in apart} == {1}
+    assert [row["verdict"] for row in agreeing] == ["valid"] * 5
+    assert {row["precision_grade"] for row in agreeing} == {"A"}
+    assert len({row["ci95_half_width_share"] for row in agreeing}) == 1
 
 
 def test_an_invalid_repetition_has_no_part() -> None:
-    wrong = rows([1e9])
-    wrong[0].findings[0] = Finding("fail", "x")
-    wrong[0].values["verdict"] = "invalid"
-    judged([*(good := rows([100.0, 101.0, 100.0, 101.0, 100.0])), *wrong])
-    assert wrong[0].findings[-1] == NOT_APPLICABLE
-    assert "precision_grade" not in wrong[0].values
-    assert {row.values["precision_grade"] for row in good} == {"A"}
+    good, [wrong] = judged(("p", [100.0, 101.0, 100.0, 101.0, 100.0], "valid"), ("p", [1e9], "invalid")).values()
+    assert (wrong["verdict"], wrong["checks_passed"], "precision_grade" in wrong) == ("invalid", 0, False)
+    assert {row["precision_grade"] for row in good} == {"A"}
 
 
 def test_honest_repetitions_are_not_called_unrepeatable() -> None:

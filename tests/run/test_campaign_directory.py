@@ -92,7 +92,7 @@ def test_time_to_settle_after_a_deletion_and_only_then(made: Scripted) -> None:
     settled = [
         run["settled_s"]
         for point in made.plan.points
-        for _, r in plain_records_of(made.store, point.id)
+        for r in plain_records_of(made.store, point.id)
         for run in r["phases"]
     ]
     assert settled.count(None) == 1  # the first: nothing had been deleted

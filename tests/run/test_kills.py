@@ -22,6 +22,7 @@ import mounts
 import scripted
 from campaign import COMMITS, SWEEP, Allocation, Campaign
 from iosweep.errors import ExitCode
+from iosweep.store.record import Record
 from iosweep.store.store import Store
 from iosweep.target import directory as directories
 from stopped import all_stopped
@@ -307,13 +308,13 @@ def test_a_store_killed_at_any_moment_has_what_it_announced(
             time.sleep(draw.uniform(0, 0.1))
             process.kill()
             told = max(map(int, (first + process.stdout.read()).split()))
-        found = {result.repetition: (result, record) for result, record in store.records_of("p")}
+        found = {record.repetition: record for record in store.records_of("p", Record)}
         # what was committed and not told any more is written again, as another try
         assert set(found) in (set(range(1, told + 1)), set(range(1, told + 2)))
-        for number, (result, record) in found.items():
-            assert result.intact
+        for number, record in found.items():
+            assert record.intact
             assert record.campaign == str(number)
-            assert store.raw(result)
+            assert store.raw(record)
         assert len(list(store.point("p").glob(".*"))) <= 1
 
 

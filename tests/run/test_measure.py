@@ -38,7 +38,7 @@ def test_a_campaign_with_the_real_fio(allocation: Allocation, fio: Path) -> None
     assert allocation.files() == [f"{id}/r001-1.{kind}" for id in sorted(points) for kind in ("json", "zip")]
     assert not allocation.ours.exists()
     for id, point in points.items():
-        [(_, record)] = plain_records_of(allocation.store, id)
+        [record] = plain_records_of(allocation.store, id)
         assert [run["phase"] for run in record["phases"]] == list(point.phases)
         for run in record["phases"]:
             assert (run["argv"][0], run["exit_code"], run["left_behind"]) == (str(fio), 0, [])
@@ -60,7 +60,7 @@ def test_the_program_that_is_started_is_the_one_whose_hash_is_stored(allocation:
     allocation.fake('case "$*" in *--name=*) ls -A >&2; echo x > left.behind;; esac; exec "$fio" "$@"')
     allocation.path = os.pathsep.join(["bin", *allocation.path.split(os.pathsep)[1:]])
     allocation.measure()
-    [(_, record)] = plain_records_of(allocation.store, allocation.plan.points[0].id)
+    [record] = plain_records_of(allocation.store, allocation.plan.points[0].id)
     assert record["tool"]["sha256"] == hashlib.sha256((allocation.place / "bin" / "fio").read_bytes()).hexdigest()
     assert [(run["exit_code"], run["stderr"]) for run in record["phases"]] == [(0, "")] * 2
     assert not (allocation.results / "scratch").exists()

@@ -55,7 +55,7 @@ def planned(job: Job) -> dict[str, Any]:
     """tool -> the CPUs of its first phase as planned, in the stored result."""
     found: dict[str, Any] = {}
     for point in job.made.plan.points:
-        for _, record in plain_records_of(job.made.store, point.id):
+        for record in plain_records_of(job.made.store, point.id):
             found[point.tool] = record["phases"][0]["cpus"]["planned"]
     return found
 

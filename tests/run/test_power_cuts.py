@@ -22,6 +22,7 @@ import pytest
 import mounts
 import scripted
 from campaign import COMMITS, SIX, Allocation, Campaign
+from iosweep.store.record import Record
 from iosweep.store.store import Store
 from stopped import all_killed, all_stopped
 from tables import damaged
@@ -84,13 +85,13 @@ def test_a_power_cut_takes_nothing_that_the_store_announced(disk: Path, rounds: 
                 others_sync(disk)
             power_cut(disk, process)
             told = max(map(int, (first + process.stdout.read()).split()))
-        found = {result.repetition: (result, record) for result, record in store.records_of("p")}
+        found = {record.repetition: record for record in store.records_of("p", Record)}
         assert set(range(1, told + 1)) <= set(found)
         assert set(found) <= set(range(1, told + 2))
-        for number, (result, record) in found.items():
-            assert result.intact
+        for number, record in found.items():
+            assert record.intact
             assert record.campaign == str(number)
-            assert store.raw(result)
+            assert store.raw(record)
 
 
 class Cut(Allocation):
@@ -113,7 +114,7 @@ class Cut(Allocation):
 
     def there(self) -> set[tuple[str, int]]:
         """The same of what is stored."""
-        return {(point, n) for point, found in self.store.results().items() for n in found if found[n].intact}
+        return {(point, n) for point, found in self.store.repetitions().items() for n in found if found[n].intact}
 
 
 @pytest.mark.soak
@@ -140,7 +141,7 @@ def test_a_power_cut_takes_no_repetition_that_was_announced(
     wanted = {(point.id, n) for point in cut.plan.points for n in range(1, repetitions + 1)}
     assert cut.there() == wanted
     # nothing that was there was measured again
-    assert all(cut.store.results()[point][n].attempt == 1 for point, n in done)
+    assert all(cut.store.repetitions()[point][n].attempt == 1 for point, n in done)
     assert not list(cut.ours.glob("*"))
     assert {row["verdict"] for row in cut.rows()} <= {"valid", "suspect"}
 

@@ -35,8 +35,8 @@ def test_a_smaller_point_runs_on_each_node_in_turn_and_all_is_recorded(job: Job)
     job.measure()
     hosts = {}
     for point in job.made.plan.points:
-        for result, record in plain_records_of(job.made.store, point.id):
-            hosts[point.nodes, result.repetition] = record["hosts"]
+        for record in plain_records_of(job.made.store, point.id):
+            hosts[point.nodes, record["repetition"]] = record["hosts"]
             assert record["slurm"] == {"job": job.held.job, "launcher": "srun", "allocation_hosts": ["n1", "n2"]}
             assert (record["host"], record["node"]) == (record["hosts"][0], record["nodes"][record["hosts"][0]])
             assert set(record["nodes"]) == set(record["hosts"])

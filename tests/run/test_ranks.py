@@ -102,7 +102,7 @@ def test_the_commands_are_those_of_the_plan(campaign: Scripted) -> None:
 
 
 def test_the_record_says_what_started_the_ranks_and_a_second_run_starts_none(campaign: Scripted) -> None:
-    [(_, record)] = plain_records_of(campaign.store, campaign.plan.points[0].id)
+    [record] = plain_records_of(campaign.store, campaign.plan.points[0].id)
     assert record["launcher"] == {"name": "mpiexec", "path": HYDRA.path, "version": HYDRA.version}
     before = len(campaign.machine.ran)
     campaign.measure("--launcher", "mpiexec")
@@ -131,7 +131,7 @@ def test_without_mpiexec_ranks_are_missing_until_there_may_be_one(made: Scripted
     assert seen is not None
     for found, left in ((seen, {}), ([*seen, "/new/mpiexec"], {"1-node": {ior.id: [1]}})):
         here = remaining.Here(launcher=LAUNCHERS["mpiexec"], mpiexec=found)
-        assert remaining.find(made.plan, made.store.results(), missing, here).left == left
+        assert remaining.find(made.plan, made.store.repetitions(), missing, here).left == left
 
 
 # With the mpiexec of the lock, and ranks that are processes

@@ -42,7 +42,7 @@ def before(allocation: Allocation, call: str, act: str) -> None:
 def phases(allocation: Allocation) -> list[dict[str, Any]]:
     """What is recorded of each phase of each repetition."""
     points, store = allocation.plan.points, allocation.store
-    return [run for point in points for _, record in plain_records_of(store, point.id) for run in record["phases"]]
+    return [run for point in points for record in plain_records_of(store, point.id) for run in record["phases"]]
 
 
 def working(allocation: Allocation) -> dict[int, int]:

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from msgspec import structs
 
+import records
 from campaign import document, read
 from iosweep.errors import AllocationError, ExitCode, LeftBehind, TargetHangs
 from iosweep.judge import remaining
@@ -75,8 +76,9 @@ def test_nothing_is_stored_where_processes_hang(tmp_path: Path, monkeypatch: pyt
     point = context.plan.points[0]
     run, _ = repetition._step(context, point, point.steps()[0], 1, ["n1"])
     run = structs.replace(run, timed_out=True, wall_s=15.0, left_behind=("fio (pid 7) on n2",))
-    found = repetition._Try(("n1", "n2"), [run], judged={run.phase: ("invalid", [])})
-    monkeypatch.setattr(repetition, "_try", lambda *_: (found, None))
+    record = records.record(point.id, headline=None)
+    tried = repetition._Try(structs.replace(record, phases=(run,)), {})
+    monkeypatch.setattr(repetition, "_try", lambda *_: tried)
     context.agent = SimpleNamespace(hurry=lambda: None, call=hangs)
     context.store = SimpleNamespace()  # whatever is asked of it fails
     with pytest.raises(LeftBehind) as caught:

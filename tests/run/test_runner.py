@@ -74,7 +74,7 @@ def test_every_repetition_is_stored_and_in_the_manifest(done: Scripted) -> None:
 
 def test_a_record_says_what_was_run_and_a_row_what_it_did(done: Scripted) -> None:
     point, program = done.plan.points[1], f"{done.place}/bin/fio"
-    record = next(record for result, record in plain_records_of(done.store, point.id) if result.repetition == 2)
+    record = next(record for record in plain_records_of(done.store, point.id) if record["repetition"] == 2)
     assert (record["tool"]["path"], record["tool"]["version"]) == (program, "fio-3.33")
     assert record["target"]["directory"] == str(done.target)
     assert set(record["environment"]) <= set(environment.RECORDED)
@@ -267,7 +267,7 @@ def test_a_server_that_fails_once_uses_no_try(made: Scripted) -> None:
     first, second = records(made)
     assert first["retry"] and [first["retried"], second["retried"]] == [False, False]
     [point] = made.plan.points
-    assert made.store.results()[point.id][1].attempt == 2
+    assert made.store.repetitions()[point.id][1].attempt == 2
     assert verdicts(made) == ["valid"]
 
 

@@ -24,7 +24,7 @@ from iosweep.judge import remaining
 from iosweep.programs import builds
 from iosweep.store.campaign_documents import Missing, Needs, Refusal
 from iosweep.store.store import Store
-from iosweep.tables import merge
+from iosweep.tables.make import make_tables
 
 POINT = "fio.a"
 #: Beside the document of a build: what was asked of Spack, and what it made of that.
@@ -65,7 +65,7 @@ class Stored:
         store.put("", "target", TARGET)
         store.put("", "spent", {"spent_s": 5.0, "bytes_written": 7})
         keep_plan(self.plan, self.results)
-        merge.merge(self.plan, self.results)
+        make_tables(self.plan, self.results)
 
     def rows(self) -> dict[tuple[str, int | None], str]:
         """(point, repetition) -> its verdict with its figure, as the tables have them."""
@@ -111,7 +111,7 @@ def test_what_is_left_is_what_was_damaged(stored: Stored, kind: str, capsys: pyt
     data[len(data) // 2] ^= 1
     file.write_bytes(data[:-1] if name.endswith(".zip") else data)
     store = Store(stored.results)
-    left = remaining.find(stored.plan, store.results(), store.missing(), remaining.Here(tools={"fio": None})).left
+    left = remaining.find(stored.plan, store.repetitions(), store.missing(), remaining.Here(tools={"fio": None})).left
     numbers = {(p, n) for found in left.values() for p, ns in found.items() for n in ns}
     assert {key for key in numbers if key[0] != absent} == ({hit} if hit else set())
     assert (absent in {p for p, _ in numbers}) == name.endswith("missing.json")
@@ -123,7 +123,7 @@ def test_what_is_left_is_what_was_damaged(stored: Stored, kind: str, capsys: pyt
         found.start()
         assert file.read_bytes() == stored.plan.document()
         return
-    merge.merge(stored.plan, stored.results)
+    make_tables(stored.plan, stored.results)
     after = stored.rows()
     changed = {key for key in before.keys() | after if before.get(key) != after.get(key)}
     assert changed <= {hit, (absent, None)}
@@ -173,11 +173,11 @@ def test_a_result_of_wrong_types_is_damaged(tmp_path: Path) -> None:
     file = store.point(POINT) / "r001-1.json"
     whole = documents.read(file)
     changes: list[dict[str, Any]] = [
-        {"phases": []}, {"target": {}}, {"started": "yesterday"}, {"attempt": 7}, {"point": "fio.b"},
+        {"rows": [5]}, {"target": {}}, {"raw": "x.zip"}, {"attempt": 7}, {"point": "fio.b"},
     ]  # fmt: skip
     for change in changes:
         file.write_bytes(documents.dump(whole | change))
-        assert (list(store.results()[POINT]), list(store.damaged)) == ([2], [str(file)]), change
+        assert (list(store.repetitions()[POINT]), list(store.damaged)) == ([2], [str(file)]), change
 
 
 def test_a_damaged_result_is_measured_again_and_kept(tmp_path: Path) -> None:
@@ -185,10 +185,10 @@ def test_a_damaged_result_is_measured_again_and_kept(tmp_path: Path) -> None:
     store.commit(POINT, 1, records.record(POINT), {"x": b"y"})
     file = store.point(POINT) / "r001-1.json"
     file.write_bytes(damaged := file.read_bytes().replace(b"5.0", b"6.0"))
-    assert store.results() == {}
+    assert store.repetitions() == {}
     again = store.commit(POINT, 1, records.record(POINT), {"x": b"y"})
     assert again.attempt == 2
-    assert store.results() == {POINT: {1: again}}
+    assert store.repetitions() == {POINT: {1: again.lightened()}}
     assert file.with_suffix(".damaged.json").read_bytes() == damaged
     assert store.named() == []
 
@@ -199,11 +199,11 @@ def test_a_damaged_try_that_a_later_one_replaced_does_not_matter(tmp_path: Path)
     later = store.commit(POINT, 1, records.record(POINT, retried=True), {"x": b"y"})
     file = store.point(POINT) / "r001-1.json"
     file.write_bytes(b"")
-    assert store.results() == {POINT: {1: later}}
+    assert store.repetitions() == {POINT: {1: later.lightened()}}
     assert store.damage() == []
     # while the later one is not whole, there is none that replaces it
     (store.point(POINT) / "r001-2.json").write_bytes(b"")
-    store.results()
+    store.repetitions()
     assert str(file) in store.damaged
 
 
@@ -215,7 +215,7 @@ def test_links_below_the_results_are_named_and_not_followed(tmp_path: Path) -> N
     (store.path / "points").mkdir(parents=True)
     store.point(POINT).symlink_to(other.point(POINT))
     (store.path / "refusals").symlink_to(other.path / "refusals")
-    assert store.results() == store.results_of(POINT) == {}
+    assert store.repetitions() == store.repetitions_of(POINT) == {}
     with pytest.raises(OSError, match="symbolic link"):
         store.commit(POINT, 1, records.record(POINT), {"x": b"y"})
     # nor is what they lead to removed

@@ -16,8 +16,7 @@ from iosweep.errors import Refused
 from iosweep.files import documents
 from iosweep.store import store as store_module
 from iosweep.store.campaign_documents import ClaimedTarget, Missing, Needs, Refusal
-from iosweep.store.committed import Result
-from iosweep.store.record import Record
+from iosweep.store.record import Record, Repetition
 from iosweep.store.store import Store, unpack
 
 POINT = "fio.rand_read.1n.1t.4k.qd1.a7067cebd59e"
@@ -28,14 +27,14 @@ def record(number: int = 0, **more: Any) -> Record:
     return records.record(POINT, campaign=str(number), **more)
 
 
-def number(store: Store, result: Result) -> int:
-    """What the tests tell results apart by."""
-    return int(record_of(store, result).campaign)
+def number(store: Store, stored: Repetition) -> int:
+    """What the tests tell repetitions apart by."""
+    return int(record_of(store, stored).campaign)
 
 
-def record_of(store: Store, result: Result) -> Record:
-    """The whole JSON of a result."""
-    return next(record for found, record in store.records_of(result.point) if found == result)
+def record_of(store: Store, stored: Repetition) -> Record:
+    """The whole record of a repetition."""
+    return store.record(stored.point, stored.repetition, stored.attempt)
 
 
 @pytest.fixture
@@ -43,11 +42,11 @@ def store(tmp_path: Path) -> Store:
     return Store(tmp_path / "results" / "c")
 
 
-def only(store: Store) -> Result:
-    """The one result that is stored."""
-    [(_, repetitions)] = store.results().items()
-    [result] = repetitions.values()
-    return result
+def only(store: Store) -> Repetition:
+    """The one repetition that is stored."""
+    [(_, repetitions)] = store.repetitions().items()
+    [stored] = repetitions.values()
+    return stored
 
 
 def files(store: Store) -> list[str]:
@@ -85,14 +84,14 @@ def test_a_copy_of_results_has_no_directory_on_the_target(store: Store, tmp_path
 def test_what_is_committed_is_found(store: Store) -> None:
     committed = store.commit(POINT, 1, record(number=5, retry="busy", retried=True), RAW)
     found = only(store)
-    assert found == committed
+    assert found == committed.lightened()
     assert (found.point, found.repetition, found.attempt, found.intact) == (POINT, 1, 1, True)
     assert number(store, found) == 5
-    assert (found.tool_sha256, found.target.directory) == ("t", "/t")
+    assert (found.tool.sha256, found.target.directory) == ("t", "/t")
     assert (found.retry, found.retried) == ("busy", True)
-    assert found.headlines == (("rand_read", 5.0),)
-    assert store.results_of(POINT) == {1: found}
-    assert store.results_of("another") == {}
+    assert [(row.phase, row.headline) for row in found.rows] == [("rand_read", 5.0)]
+    assert store.repetitions_of(POINT) == {1: found}
+    assert store.repetitions_of("another") == {}
     archive = store.raw(found)
     assert archive is not None
     # what is parsed: not standard error, whose first lines are in the result
@@ -106,7 +105,7 @@ def test_the_highest_try_counts(store: Store) -> None:
     for attempt in (1, 2, 3):
         assert store.commit(POINT, 1, record(number=attempt), RAW).attempt == attempt
     store.commit(POINT, 12, record(number=4), RAW)
-    found = store.results()[POINT]
+    found = store.repetitions()[POINT]
     assert {n: (r.attempt, number(store, r)) for n, r in found.items()} == {1: (3, 3), 12: (1, 4)}
 
 
@@ -140,7 +139,7 @@ def test_a_crash_at_any_step_commits_nothing_or_all(store: Store, monkeypatch: p
     assert (found.attempt, number(store, found), found.intact) == ((2, 2, True) if renamed else (1, 1, True))
     # the next try does not write over what may be there
     again = store.commit(POINT, 1, record(number=3), RAW)
-    assert only(store) == again
+    assert only(store) == again.lightened()
     assert not [name for name in files(store) if name.endswith(".tmp")]
 
 
@@ -149,7 +148,7 @@ def test_a_file_left_by_a_kill_is_no_result(store: Store) -> None:
     # SIGKILL leaves the temporary file of a process that is gone
     (store.point(POINT) / ".r002-1.json.4711.tmp").write_bytes(b'{"poi')
     (store.point(POINT) / "r002-1.zip").write_bytes(b"archive without a result")
-    assert list(store.results()[POINT]) == [1]
+    assert list(store.repetitions()[POINT]) == [1]
     assert store.commit(POINT, 2, record(), RAW).attempt == 1
     assert sorted(f.name for f in store.point(POINT).iterdir()) == [
         f"r00{n}-1.{s}" for n in (1, 2) for s in ("json", "zip")
@@ -165,7 +164,7 @@ def test_results_that_are_removed_while_they_are_measured(store: Store) -> None:
             store.commit(POINT, 2, record(), RAW)
         with Store(store.path).locked(), pytest.raises(OSError, match="removed or replaced"):
             store.commit(POINT, 2, record(), RAW)
-    assert store.results() == {}
+    assert store.repetitions() == {}
 
 
 def test_no_space_commits_nothing_and_says_so(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -211,7 +210,7 @@ def test_superseding_keeps_the_results_and_opens_the_repetition(store: Store) ->
     written = record_of(store, second)
     kept = store.supersede(second)
     assert documents.read_as(kept, Record) == written
-    assert store.results() == {}  # the first does not count again
+    assert store.repetitions() == {}  # the first does not count again
     again = store.commit(POINT, 1, record(number=3), RAW)
     assert again.attempt == 3  # the old archives stay the old results'
     assert files(store) == [
@@ -236,7 +235,7 @@ def test_what_is_missing_or_refused_is_stored_until_it_is_there_again(store: Sto
     store.set_refusal("1-node", Refusal("another"))
     store.set_refusal("1-node", refusal)
     store.set_refusal("2-nodes", other := Refusal("no target", nodes=("n1",), short_of_time=True))
-    assert (store.missing(), store.results()) == ({POINT: missing}, {})
+    assert (store.missing(), store.repetitions()) == ({POINT: missing}, {})
     assert store.documents(Refusal) == {"1-node": refusal, "2-nodes": other}
     store.set_missing(POINT, None)
     store.set_refusal("1-node", None)

@@ -29,7 +29,7 @@ from iosweep.plan.model import Plan, Point
 from iosweep.programs import path as programs
 from iosweep.store.record import Record
 from iosweep.store.store import Store
-from iosweep.tables import merge
+from iosweep.tables.make import make_tables
 from iosweep.tools import tools
 from waiting import PATIENCE_S
 
@@ -190,7 +190,7 @@ class Made:
 
 
 def merged(plan: Plan, results: Path, name: str = "results") -> list[dict[str, Any]]:
-    merge.merge(plan, results)
+    make_tables(plan, results)
     rows: list[dict[str, Any]] = pyarrow.parquet.read_table(results / f"{name}.parquet").to_pylist()
     return rows
 

@@ -4,7 +4,7 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 from iosweep.config.sweeps import Repetitions
-from iosweep.judge import judging
+from iosweep.judge import verdict
 from iosweep.judge.checks.finding import Seen
 from iosweep.plan.model import Point
 from iosweep.tools import Parsed, Phase, Step
@@ -39,5 +39,5 @@ def judged(
     known = {"exit_code": 0, "timed_out": False, "wall_s": 1.5, "stderr": "", "files": files, "argv": [tool, *place]}
     memory = {f"n{k + 1}": 1 << 30 for k in range(step.nodes)}
     seen = Seen(point, phase, phase_run(known | run), parsed, ON_TARGET, memory, "ext4")
-    found = [(check, finding) for check, finding in judging.judge(seen) if check.name not in but]
-    return judging.verdict(found)[0], [check.name for check, finding in found if finding.outcome == "fail"]
+    findings = {check: finding for check, finding in verdict.judge_phase(seen).items() if check not in but}
+    return verdict.verdict_of(findings)[0], [check for check, f in findings.items() if f.outcome == "fail"]

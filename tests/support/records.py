@@ -7,7 +7,6 @@ from typing import Any
 import msgspec
 
 from iosweep.plan.model import TargetSettings
-from iosweep.store.committed import Result
 from iosweep.store.record import PhaseRun, Record
 from iosweep.store.store import Store
 
@@ -23,9 +22,16 @@ def record(
     headline: float | None = 5.0,
     **more: Any,
 ) -> Record:
-    """A record of a point. `phases`: their names, or all that is recorded of each; `more` replaces keys of the record,
-    and `target` and `tool` keys of theirs."""
-    verdict = "invalid" if headline is None else "valid"
+    """A record of a point. `phases`: their names, or all that is recorded of each, with keys of its row among them;
+    `more` replaces keys of the record, and `target` and `tool` keys of theirs."""
+    runs = [{"phase": each} if isinstance(each, str) else dict(each) for each in phases]
+    rows = []
+    for run in runs:
+        known = {"headline": headline, "started": run.get("started", BEGAN)} | {
+            name: run.pop(name) for name in ("headline", "latency_mean_s", "verdict", "reasons") if name in run
+        }
+        known.setdefault("verdict", "invalid" if known["headline"] is None else "valid")
+        rows.append({"phase": run["phase"], "values": {"wall_s": run.get("wall_s", 1.5)}} | known)
     made: dict[str, Any] = {
         "point": point,
         "started": BEGAN,
@@ -34,12 +40,8 @@ def record(
         "node": "n",
         "retry": None,
         "retried": False,
-        "phases": [
-            {"phase": each, "headline": headline, "verdict": verdict, "started": BEGAN, "wall_s": 1.5, "argv": ["fio"]}
-            if isinstance(each, str)
-            else each
-            for each in phases
-        ],
+        "phases": [{"started": BEGAN, "wall_s": 1.5, "argv": ["fio"]} | run for run in runs],
+        "rows": rows,
     }
     given = {"target": TARGET, "tool": {"path": "/usr/bin/fio", "sha256": "t", "version": "fio-3.33"}}
     return msgspec.convert(made | {name: known | more.pop(name, {}) for name, known in given.items()} | more, Record)
@@ -56,10 +58,10 @@ def plain(value: Any) -> Any:
     return value.isoformat() if isinstance(value, datetime) else value
 
 
-def plain_records_of(store: Store, point: str) -> Iterator[tuple[Result, dict[str, Any]]]:
-    """The results of a point with their records as dictionaries."""
-    for result, record in store.records_of(point):
-        yield result, plain(record)
+def plain_records_of(store: Store, point: str) -> Iterator[dict[str, Any]]:
+    """The records of a point as dictionaries."""
+    for stored in store.records_of(point, Record):
+        yield plain(stored)
 
 
 def phase_run(known: Mapping[str, Any]) -> PhaseRun:

@@ -24,8 +24,8 @@ from iosweep.details import FACTOR, bin_of
 from iosweep.files.documents import dump
 from iosweep.plan.model import RepetitionFacts, SweepFacts
 from iosweep.programs import builds
-from iosweep.tables import columns, merged_tables
-from iosweep.tables.campaign_form import CampaignForm
+from iosweep.tables import columns, reader
+from iosweep.tables.reader import CampaignForm
 
 K, M, G = 2**10, 2**20, 2**30
 DATA_PHASES = ["seq_write", "seq_read", "rand_write", "rand_read"]
@@ -280,7 +280,7 @@ def loaded(
 def describe_again(results: Path) -> None:
     """Make campaign.json say what its tables are, after a test has changed them."""
     about = json.loads((results / "campaign.json").read_bytes())
-    contents = {name: (results / name).read_bytes() for name in merged_tables.FILES}
+    contents = {name: (results / name).read_bytes() for name in reader.FILES}
     about["tables"] = {
         name: {"bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()}
         for name, content in contents.items()

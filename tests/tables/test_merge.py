@@ -16,11 +16,12 @@ import pytest
 from campaign import FOUR_AND_EIGHT, Made, document, make
 from iosweep.analysis import data
 from iosweep.files import documents
-from iosweep.judge import judging
 from iosweep.judge.reasons import REASONS
 from iosweep.programs import builds
 from iosweep.store.campaign_documents import Missing, Needs, Refusal
-from iosweep.tables import columns, merge, table_writer
+from iosweep.tables import columns, writer
+from iosweep.tables import make as maker
+from iosweep.tables.make import make_tables
 from iosweep.tools import Parsed, tools
 
 NODE = {"host": "h", "kernel": "6.1", "os": "Debian", "cpu_model": "x", "cpus": 2, "cpus_allowed": "0-1",
@@ -148,7 +149,7 @@ def test_batches_do_not_show(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     campaign = measurable(tmp_path, axes={"queue_depth": [4, 8, 16]}, repetitions=1)
     campaign.measured(1)
     for batch in (1, 2):
-        monkeypatch.setattr(table_writer, "_BATCH", batch)
+        monkeypatch.setattr(writer, "_BATCH", batch)
         rows = campaign.table()
         assert [(r["queue_depth"], r["verdict"] == "missing") for r in rows] == [
             (p.options["queue_depth"], p != campaign.plan.points[1]) for p in campaign.plan.points
@@ -165,9 +166,9 @@ def test_a_merge_that_fails_leaves_the_old_tables(campaign: Made, monkeypatch: p
     def fails(*_: Any) -> None:
         raise RuntimeError("halfway")
 
-    monkeypatch.setattr(judging, "base_values", fails)
+    monkeypatch.setattr(maker, "_base_values", fails)
     with pytest.raises(RuntimeError, match="halfway"):
-        merge.merge(campaign.plan, campaign.results)
+        make_tables(campaign.plan, campaign.results)
     assert gc.isenabled()  # as it was before
     assert {f.name: f.read_bytes() for f in campaign.results.iterdir() if f.is_file()} == before
 
@@ -182,6 +183,7 @@ def test_what_describes_the_tables_is_there_after_them(campaign: Made, monkeypat
         real(temporary, name, **handles)
 
     campaign.measured()
+    campaign.table()  # judges it
     monkeypatch.setattr(os, "replace", noted)
     campaign.table()
     assert names[-1] == "campaign.json"
@@ -279,7 +281,7 @@ def test_a_figure_that_no_table_can_hold_is_a_reason(campaign: Made, monkeypatch
     for number in (1e308, float("inf"), float("nan"), 1 << 64):
         monkeypatch.setattr(tools()["fio"], "parse", lambda *_, n=number: Parsed("fio-3.33", {"ops_per_s": n}))
         row = campaign.table()[0]
-        assert (row["verdict"], row["ops_per_s"], "ops_per_s" in row["reasons"]) == ("missing", None, True), number
+        assert (row["verdict"], row["ops_per_s"], "ops_per_s" in row["reasons"]) == ("invalid", None, True), number
 
 
 def test_what_was_not_counted_is_null(campaign: Made) -> None:
@@ -300,6 +302,5 @@ def test_several_processes_make_the_same_rows(campaign: Made, monkeypatch: pytes
     campaign.measured(1)
     names = ("checks", "series", "histograms")
     held = [campaign.table(), *(again(campaign, name) for name in names)]
-    monkeypatch.setattr(merge, "_processes", lambda *_: 2)
-    monkeypatch.setattr(merge, "_CHUNK", 1)
+    monkeypatch.setattr(maker, "_WORTH_PROCESSES", 1)
     assert [campaign.table(), *(again(campaign, name) for name in names)] == held

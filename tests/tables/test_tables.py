@@ -18,9 +18,9 @@ import results_factory
 from iosweep.commands import cli
 from iosweep.files.documents import Damaged, dump, read
 from iosweep.files.safe_paths import Folder
-from iosweep.tables import merged_tables
+from iosweep.tables import reader
 from iosweep.tables.columns import CHECK_COLUMNS, NODE_COLUMNS, result_columns
-from iosweep.tables.table_writer import ChecksWriter, TableWriter, harmless, harmless_array
+from iosweep.tables.writer import ChecksWriter, TableWriter, harmless, harmless_array
 
 POINTS = [results_factory.sweep("a", ["rand_read"], {"threads_per_node": [1, 2]})]
 PLACE = Path("results/c")
@@ -50,16 +50,16 @@ def test_what_is_not_the_file_that_merge_wrote_is_damaged_and_nothing_waits_for_
         for harm, done in harms.items():
             file.unlink()
             done(file, data)
-            [said] = merged_tables.damage(results)
+            [said] = reader.damage(results)
             assert said.startswith(f"{file} is damaged ("), harm
             with pytest.raises(Damaged):
-                merged_tables.rows(results, "results.parquet", dict)
+                reader.rows(results, "results.parquet", dict)
             file.rmdir() if harm == "directory" else file.unlink()
             file.write_bytes(data)
-    for name in merged_tables.FILES:
+    for name in reader.FILES:
         data = (results / name).read_bytes()
         (results / name).unlink()
-        assert merged_tables.damage(results) == [f"{results / name} is gone"]
+        assert reader.damage(results) == [f"{results / name} is gone"]
         (results / name).write_bytes(data)
 
 
@@ -73,12 +73,12 @@ def test_a_table_of_other_columns_is_rejected_also_where_its_digest_is_right(res
         parquet.write_table(forged, file)
         results_factory.describe_again(results)
         with pytest.raises(Damaged, match=column):
-            merged_tables.rows(results, "results.parquet", dict)
+            reader.rows(results, "results.parquet", dict)
     about = read(results / "campaign.json")
     for key in ("sweeps", "tables", "target", "builds"):
         (results / "campaign.json").write_bytes(dump(about | {key: 5}))
         with pytest.raises(Damaged, match=key):
-            merged_tables.about(results)
+            reader.about(results)
 
 
 # What a rule writes

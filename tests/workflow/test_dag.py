@@ -27,6 +27,7 @@ from iosweep.config import sweep_file
 from iosweep.errors import ConfigError
 from iosweep.files import documents
 from iosweep.jobs.profile import Profile
+from iosweep.judge import verdict
 from iosweep.judge.remaining import Remaining
 from iosweep.programs import spack
 from iosweep.store.campaign_documents import Missing, Needs
@@ -531,11 +532,12 @@ for name, module in list(sys.modules.items()):
 @pytest.mark.parametrize(
     ("modules", "without"),
     [
-        (["iosweep.tables.merge"], dag._NOT_TABLES),
-        (["iosweep.report.page", "iosweep.report.figure_files"], dag._NOT_REPORT),
+        (["iosweep.judge.verdict"], verdict.NOT_JUDGING),
+        (["iosweep.tables.make"], verdict.NOT_TABLES),
+        (["iosweep.report.page", "iosweep.report.figure_files"], verdict.NOT_REPORT),
     ],
 )
-def test_a_change_of_any_module_that_makes_tables_or_the_report_makes_them_again(
+def test_a_change_of_any_module_that_judges_or_makes_tables_or_the_report_makes_them_again(
     modules: list[str], without: frozenset[str]
 ) -> None:
     done = subprocess.run([sys.executable, "-c", LOADED, *modules], stdout=subprocess.PIPE, text=True, check=True)

@@ -13,13 +13,12 @@ with, so `read` takes from Snakemake's workflow:
 from __future__ import annotations
 
 import getpass
-import hashlib
 import logging
 import os
 import re
 import subprocess
 import sys
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
@@ -31,7 +30,7 @@ from iosweep.errors import Busy, ConfigError, ExitCode, Obstacle, Problem, Refus
 from iosweep.files import safe_paths
 from iosweep.jobs import profile, submission
 from iosweep.jobs.profile import Profile
-from iosweep.judge import remaining
+from iosweep.judge import remaining, verdict
 from iosweep.plan import forecast
 from iosweep.plan.expand import make_plan
 from iosweep.plan.headline_groups import criteria_lines
@@ -42,14 +41,10 @@ from iosweep.programs.path import sha256
 from iosweep.programs.spack import Built, Environment
 from iosweep.store import manifest
 from iosweep.store.store import RUN_LOCK, Store, name_taken
-from iosweep.tables import merged_tables
+from iosweep.tables import reader
 from iosweep.target.lock import Lock, Owner, take
 from iosweep.text import human_count, printable
 
-#: Rooms that make neither tables nor reports, and those that make no tables. A change of the others makes tables or the
-#: report again, and measures nothing.
-_NOT_REPORT = frozenset({"__main__.py", "commands", "dag.py", "jobs", "run"})
-_NOT_TABLES = _NOT_REPORT | {"analysis", "report"}
 #: Folders of the results that rules name. Snakemake writes into them, also through links.
 RULE_FOLDERS = ("logs", "manifests", "plans")
 #: Folders of the results that runs write into, which refuse links only when there is something to store.
@@ -186,7 +181,7 @@ class Dag:
     def succeed(self) -> None:
         """End a run without a failed job. A sweep that is missing as a whole is no success, as where its tool is not
         there: ends this process with its reason."""
-        if _modified(self.results / merged_tables.ABOUT) != self.tables_made:  # not of tables of an earlier run
+        if _modified(self.results / reader.ABOUT) != self.tables_made:  # not of tables of an earlier run
             self.show_headline()
         if unmeasured := self.unmeasured():
             sys.exit("\n".join(f"iosweep: {line}" for line in unmeasured))
@@ -194,7 +189,7 @@ class Dag:
     def unmeasured(self) -> list[str]:
         """Sweeps of which no point could be measured, and why, as sentences."""
         store = Store(self.results)
-        missing, stored = store.missing(), store.results()
+        missing, stored = store.missing(), store.repetitions()
         by_reason: dict[str, list[str]] = {}
         for sweep in self.plan.sweeps:
             reasons = [missing[p].reason for p in sweep.points if p in missing and not stored.get(p)]
@@ -317,7 +312,7 @@ def load(
     if obstacles := _obstacles(folder):
         raise ConfigError(obstacles)
     store = Store(folder)
-    stored = store.results()
+    stored = store.repetitions()
     if taken := name_taken(store, plan, stored):
         raise ConfigError([config.documents[0].problem(("campaign",), taken)])
     still = remaining.find(plan, stored, store.missing(), _here(plan, launcher, site.slurm, tools, built), only)
@@ -335,8 +330,8 @@ def load(
         except Refused as error:
             raise ConfigError([Problem(str(folder), 0, "", str(error))]) from None
     store.look()
-    store.damaged.pop(str(folder / merged_tables.ABOUT), None)  # it is among the outputs
-    outputs = [*merged_tables.damage(folder), *_damage_of_page(folder / merged_tables.REPORT)]
+    store.damaged.pop(str(folder / reader.ABOUT), None)  # it is among the outputs
+    outputs = [*reader.damage(folder), *_damage_of_page(folder / reader.REPORT)]
     plan_whole = store.whole(folder / "plans" / f"{plan.digest}.json", plan.document())
     planned = {point.id for point in plan.points}
     return Dag(
@@ -350,23 +345,13 @@ def load(
         launcher=launcher,
         site=site,
         tools=tools,
-        tables_code=_code_digest(_NOT_TABLES),
-        report_code=_code_digest(_NOT_REPORT),
+        tables_code=verdict.code_digest(verdict.NOT_TABLES),
+        report_code=verdict.code_digest(verdict.NOT_REPORT),
         damaged=(*store.named(), *outputs),
         remake=bool(outputs) or not plan_whole,
-        tables_made=_modified(folder / merged_tables.ABOUT),
+        tables_made=_modified(folder / reader.ABOUT),
         aside=sum(len(found) for point, found in stored.items() if point not in planned),
     )
-
-
-def _code_digest(without: Collection[str]) -> str:
-    """Hash of the files of this package, but those in some rooms."""
-    package, total = Path(__file__).parent, hashlib.sha256()
-    names = (file.relative_to(package) for file in package.rglob("*") if file.is_file())
-    for name in sorted(n for n in names if n.parts[0] not in without and "__pycache__" not in n.parts):
-        data = (package / name).read_bytes()
-        total.update(b"%b %d " % (os.fsencode(name), len(data)) + data)
-    return total.hexdigest()[:12]
 
 
 def _modified(file: Path) -> int | None:

@@ -19,7 +19,7 @@ from iosweep.analysis.changes import Changed, changes, lasting
 from iosweep.analysis.data import Campaign, Value
 from iosweep.analysis.matching import Hint, Matching, Pair, hint, match
 from iosweep.analysis.summary import PointSummary, phase_order
-from iosweep.judge import precision, statistics
+from iosweep.judge import agreement, statistics
 from iosweep.judge.statistics import ALPHA, Change, Noise
 from iosweep.plan import headline_groups
 from iosweep.plan.headline_groups import Conditions
@@ -295,7 +295,7 @@ def _noises(results: Sequence[PointSummary], column: str) -> dict[int, Noise | N
     """PointSummary (its identity) -> how its phase scatters."""
     known = [result for result in results if (column or result.metric) in result.statistics]
     samples = [result.sample(column or result.metric) for result in known]
-    return {id(result): noise for result, noise in zip(known, precision.noises(samples), strict=True)}
+    return {id(result): noise for result, noise in zip(known, agreement.noises(samples), strict=True)}
 
 
 def without_figure(pair: Pair, column: str) -> tuple[int, str] | None:

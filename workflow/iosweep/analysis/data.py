@@ -16,9 +16,9 @@ from iosweep.details import Histogram, Series
 from iosweep.files.documents import Part
 from iosweep.node.facts import NodeFacts
 from iosweep.store.campaign_documents import Build
-from iosweep.tables import merged_tables
-from iosweep.tables.campaign_form import CampaignForm
+from iosweep.tables import reader
 from iosweep.tables.columns import result_columns
+from iosweep.tables.reader import CampaignForm
 from iosweep.tools import parameters, tools
 
 #: The check that looks at all repetitions of a point's phase together. Its finding is in the row of each of them.
@@ -157,12 +157,12 @@ def load(results: Path) -> Campaign:
 
     Raises FileNotFoundError, naming the file, when merge has not written there; documents.Damaged.
     """
-    about = merged_tables.about(results)
+    about = reader.about(results)
     name, alike = names_of_builds(about.builds), dict[tuple[Value | None, ...], dict[str, Value | None]]()
     return Campaign(
-        rows=tuple(merged_tables.rows(results, "results.parquet", partial(row, name_of_build=name, alike=alike))),
-        checks=tuple(merged_tables.rows(results, "checks.parquet", partial(msgspec.convert, type=CheckRow))),
-        nodes=tuple(merged_tables.rows(results, "nodes.parquet", partial(msgspec.convert, type=Node))),
+        rows=tuple(reader.rows(results, "results.parquet", partial(row, name_of_build=name, alike=alike))),
+        checks=tuple(reader.rows(results, "checks.parquet", partial(msgspec.convert, type=CheckRow))),
+        nodes=tuple(reader.rows(results, "nodes.parquet", partial(msgspec.convert, type=Node))),
         about=about,
     )
 
@@ -192,7 +192,7 @@ def load_latencies(results: Path, counted: Collection[tuple[str, str, int]]) -> 
             if both := Histogram.merged(filter(None, (found.get(key), own))):
                 found[key] = both
 
-    merged_tables.rows(results, "histograms.parquet", read, points=[*{point for point, _, _ in counted}])
+    reader.rows(results, "histograms.parquet", read, points=[*{point for point, _, _ in counted}])
     return found
 
 
@@ -206,7 +206,7 @@ def _of_repetitions(
         wanted = repetitions.get((point, phase)) if isinstance(point, str) and isinstance(phase, str) else None
         return msgspec.convert(values, kind) if wanted == values["repetition"] is not None else None
 
-    return [row for row in merged_tables.rows(results, table, read, points=points) if row is not None]
+    return [row for row in reader.rows(results, table, read, points=points) if row is not None]
 
 
 def row(

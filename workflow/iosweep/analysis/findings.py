@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from iosweep.analysis.formats import hosts, listing, tool, version
 from iosweep.analysis.summary import PointSummary, Repetitions
-from iosweep.judge.precision import COUNTED
+from iosweep.judge.agreement import COUNTED
 from iosweep.judge.reasons import REASONS, bare, cause, first_of, ranked, without_processes
 from iosweep.text import human_count
 

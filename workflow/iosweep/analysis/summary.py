@@ -13,9 +13,9 @@ from dataclasses import dataclass, field, replace
 from statistics import fmean, median
 
 from iosweep.analysis.data import PhaseOutcome, Row, Value
-from iosweep.judge import precision
+from iosweep.judge import agreement
 from iosweep.judge import statistics as statistics_of
-from iosweep.judge.precision import COUNTED, Sample
+from iosweep.judge.agreement import COUNTED, Sample
 from iosweep.judge.reasons import REASONS
 from iosweep.judge.statistics import ENOUGH, Grade, Interval, grade
 from iosweep.plan.model import SweepFacts
@@ -150,12 +150,12 @@ class PointSummary:
     @property
     def host_sets(self) -> int:
         """On how many sets of nodes its repetitions ran, of those that enter the figures."""
-        return len(precision.host_sets(_ran(self.rows)))
+        return len(agreement.host_sets(_ran(self.rows)))
 
     @property
     def in_turn(self) -> bool:
         """Whether its repetitions went round the nodes of an allocation."""
-        return precision.in_turn(_ran(self.rows))
+        return agreement.in_turn(_ran(self.rows))
 
     @property
     def builds(self) -> tuple[str, ...]:
@@ -262,7 +262,7 @@ class _Columns:
         """One for each part, None where it has no value."""
         if column not in self._known:
             samples = [_sample(rows, column) if rows else None for rows in self._parts]
-            intervals = iter(precision.intervals([sample for sample in samples if sample]))
+            intervals = iter(agreement.intervals([sample for sample in samples if sample]))
             both = ((sample, next(intervals) if sample else None) for sample in samples)
             found = (statistics(one.values, interval) if one and one.values else None for one, interval in both)
             self._known[column] = [
@@ -307,7 +307,7 @@ def _sample(rows: Sequence[Row], column: str) -> Sample:
     first, values = rows[0], _values(rows, column)
     nodes = first.parameters["nodes"]
     like = (first.tool, nodes if isinstance(nodes, int) else 1)
-    return Sample(like, first.phase, values, precision.alike(_ran(rows)), bool(first.confirms))
+    return Sample(like, first.phase, values, agreement.alike(_ran(rows)), bool(first.confirms))
 
 
 def _result(rows: Sequence[Row], figures: Mapping[str, Metric], confirmed: Mapping[str, Metric]) -> PointSummary:

@@ -23,7 +23,7 @@ from iosweep.config import criteria, yaml_lines
 from iosweep.errors import CommandError, ConfigError
 from iosweep.files import documents
 from iosweep.plan.headline_groups import unfit as not_measured
-from iosweep.tables.campaign_form import CampaignForm
+from iosweep.tables.reader import CampaignForm
 from iosweep.text import human_count, printable
 
 #: Exit code where nothing can be decided: wrong arguments or criteria, no tables.

@@ -16,7 +16,7 @@ from iosweep.files import documents
 from iosweep.plan.model import plan_files, read_plan
 from iosweep.store import ingested
 from iosweep.store.store import Store
-from iosweep.tables import merged_tables
+from iosweep.tables import reader
 from iosweep.text import shortened, some
 from iosweep.units import parse_duration, parse_share
 
@@ -89,7 +89,7 @@ def refuse_ingested(results: Path, why: str) -> None:
 def find_point(wanted: str, campaigns: Sequence[Path], advice: str = "") -> tuple[Path, str]:
     """The results and the id of a stored point: with this id, or else the only one that begins so up to a dot, since
     `qd1` is not the beginning of `qd16`. Raises CommandError; `advice`: what to do where there are several."""
-    stored = [(path, point) for path in campaigns for point in Store(path).results()]
+    stored = [(path, point) for path in campaigns for point in Store(path).repetitions()]
     fits = [one for one in stored if one[1] == wanted] or [one for one in stored if one[1].startswith(f"{wanted}.")]
     if len(fits) != 1:
         several = some([f"{point} in {path}" for path, point in sorted(fits)], _POINTS, separator="; ")
@@ -118,7 +118,7 @@ def plan_file(results: Path) -> Path:
         documents.see(str(results / "plans"))
         raise FileNotFoundError(2, "no plan", str(results / "plans"))
     with contextlib.suppress(FileNotFoundError, documents.Damaged):
-        digest = merged_tables.about(results).plan_digest
+        digest = reader.about(results).plan_digest
         files = [file for file in files if file.stem == digest] or files
     return files[-1]
 
@@ -138,7 +138,7 @@ def no_plan(results: Path) -> str | None:
 
 def no_tables(results: Path) -> str:
     """Why not all tables are there, as a sentence."""
-    files = [results / file for file in (*merged_tables.FILES, merged_tables.ABOUT)]
+    files = [results / file for file in (*reader.FILES, reader.ABOUT)]
     gone = [file for file in files if not file.exists()]
     if len(gone) == len(files):
         return (

@@ -28,8 +28,8 @@ from iosweep.judge.reasons import REASONS, bare, rank
 from iosweep.plan.model import Plan, plan_files, read_plan
 from iosweep.store import ingested
 from iosweep.store.store import Store
-from iosweep.tables import merged_tables
-from iosweep.tables.campaign_form import CampaignForm
+from iosweep.tables import reader
+from iosweep.tables.reader import CampaignForm
 from iosweep.text import human_count, some
 
 #: Verdicts with which a campaign fails.
@@ -98,7 +98,7 @@ def read_outcome(results: Path) -> Outcome:
     is neither."""
     store, tables, plan, digest = Store(results), None, None, None
     with contextlib.suppress(FileNotFoundError, documents.Damaged):
-        tables = merged_tables.about(results)
+        tables = reader.about(results)
     with contextlib.suppress(FileNotFoundError, documents.Damaged):
         if ingested.there(results):
             digest = ingested.load(results)[1]
@@ -120,7 +120,7 @@ def _counted(
 ) -> Outcome:
     """The outcome with what the tables count. Raises FileNotFoundError, documents.Damaged."""
     read, columns = partial(msgspec.convert, type=PhaseOutcome), PhaseOutcome.__struct_fields__
-    found = repetitions(merged_tables.rows(outcome.results, "results.parquet", read, columns), tables.sweeps)
+    found = repetitions(reader.rows(outcome.results, "results.parquet", read, columns), tables.sweeps)
     counts, reasons = count_repetitions(found), _reasons(found)
     verdicts = {verdict: counts[verdict] for verdict in VERDICTS}
     if ingested_digest or not plan:
@@ -136,7 +136,7 @@ def _counted(
 def count_left(plan: Plan, store: Store) -> int:
     """Repetitions without a result. Points that lack something (a tool, CPUs) are not left: they are missing."""
     missing = store.missing()
-    left = remaining.find(plan, store.results(), {}, remaining.Here()).left
+    left = remaining.find(plan, store.repetitions(), {}, remaining.Here()).left
     return sum(len(n) for points in left.values() for id, n in points.items() if id not in missing)
 
 
@@ -179,16 +179,16 @@ def _damage(results: Path, store: Store) -> list[str]:
         return ingested.damage(results)
     if not (lost := campaigns.no_plan(results)):
         return store.damage()
-    cure = documents.cure(str(results / merged_tables.ABOUT))  # needs a plan
+    cure = documents.cure(str(results / reader.ABOUT))  # needs a plan
     return [lost, *(line.removesuffix(cure) for line in store.damage())]
 
 
 def _damage_of_tables(results: Path) -> list[str]:
-    about = results / merged_tables.ABOUT
+    about = results / reader.ABOUT
     if os.path.lexists(about):
-        lines = merged_tables.damage(results)
+        lines = reader.damage(results)
     else:
-        lines = [f"{about} is gone"] if any((results / name).exists() for name in merged_tables.FILES) else []
+        lines = [f"{about} is gone"] if any((results / name).exists() for name in reader.FILES) else []
     again = "" if campaigns.no_plan(results) else f"; `iosweep report {shlex.quote(str(results))}` makes it again"
     return [line + again for line in lines]
 
@@ -196,7 +196,7 @@ def _damage_of_tables(results: Path) -> list[str]:
 def sentence(outcome: Outcome) -> str:
     """`quick: 27 repetitions: 20 valid, 0 suspect, 4 invalid, 0 missing, 3 left`"""
     if outcome.verdicts is None:
-        tables = (outcome.results / name for name in ("results.parquet", merged_tables.ABOUT))
+        tables = (outcome.results / name for name in ("results.parquet", reader.ABOUT))
         why = "tables that cannot be read" if any(file.exists() for file in tables) else "no tables yet"
         return f"{outcome.campaign}: {why}; {human_count(outcome.left, 'repetition')} left"
     counts = {**outcome.verdicts, "left": outcome.left}

@@ -86,7 +86,7 @@ def run(arguments: Namespace) -> int:
         spack = plan_table.spack_tools(configured) if provider == "spack" else None
         fits = plan_table.show(made, where, spack, look=not missed)
     store = Store(campaigns.RESULTS / made.campaign)
-    if taken := name_taken(store, made, store.results()):
+    if taken := name_taken(store, made, store.repetitions()):
         problems.append(configured.documents[0].problem(("campaign",), taken))
     if problems:  # below the plan, which shows what takes so much
         raise ConfigError(problems)

@@ -17,8 +17,8 @@ from iosweep.commands.terminal import say, working
 from iosweep.errors import CommandError
 from iosweep.files import documents, safe_paths
 from iosweep.store import ingested
-from iosweep.tables import merged_tables
-from iosweep.tables.campaign_form import CampaignForm
+from iosweep.tables import reader
+from iosweep.tables.reader import CampaignForm
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -26,6 +26,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     alone = parser.add_mutually_exclusive_group()
     alone.add_argument("--page", action="store_true", help="make the report alone, from the tables that are there")
     alone.add_argument("--figures", action="store_true", help="make the figures alone, from the tables that are there")
+    alone.add_argument("--judge-again", action="store_true", help="judge every repetition again, from its raw output")
     parser.add_argument("--log", type=Path, help=SUPPRESS)
 
 
@@ -39,7 +40,7 @@ def run(arguments: Namespace) -> int:
     elif lost := campaigns.no_plan(results):
         raise CommandError(lost)
     else:
-        make_tables(campaigns.plan_file(results), results)
+        make_tables(campaigns.plan_file(results), results, arguments.judge_again)
     _tell_damage(results)
     say(f"report: {make_page(results)}")
     make_figures(results)
@@ -47,7 +48,7 @@ def run(arguments: Namespace) -> int:
 
 
 def _tell_damage(results: Path) -> None:
-    for line in documents.few(damage_in_tables(results, merged_tables.about(results))):
+    for line in documents.few(damage_in_tables(results, reader.about(results))):
         say(line, file=sys.stderr)
 
 

@@ -15,9 +15,9 @@ from pathlib import Path
 from iosweep.commands import campaigns
 from iosweep.commands.terminal import say
 from iosweep.errors import CommandError
-from iosweep.store.committed import Result
+from iosweep.store.record import Repetition
 from iosweep.store.store import Store
-from iosweep.tables import merged_tables
+from iosweep.tables import reader
 from iosweep.text import human_count
 
 _VERDICTS = ("suspect", "invalid")
@@ -68,7 +68,7 @@ def _open_named(arguments: Namespace, stores: Sequence[Store]) -> int:
     for path, points in named.items():
         store = Store(path)
         for point in dict.fromkeys(points):
-            results = store.results_of(point)
+            results = store.repetitions_of(point)
             for result in results.values():
                 _supersede(store, result)
             say(f"{point}: {len(results)} superseded and kept; the next run of snakemake measures again")
@@ -76,7 +76,7 @@ def _open_named(arguments: Namespace, stores: Sequence[Store]) -> int:
     return 0
 
 
-def _supersede(store: Store, result: Result) -> None:
+def _supersede(store: Store, result: Repetition) -> None:
     try:
         store.supersede(result)
     except OSError as error:  # a mount point, or no permission
@@ -116,12 +116,14 @@ def _name(arguments: Namespace, store: Store) -> str:
     return shlex.quote(arguments.campaign or store.path.name)
 
 
-def choose(results: Path, verdicts: Sequence[str]) -> tuple[list[Result], int]:
+def choose(results: Path, verdicts: Sequence[str]) -> tuple[list[Repetition], int]:
     """Stored repetitions with a row of one of these verdicts; and how many others have a newer try than the tables, or
     are not in them. Raises FileNotFoundError, documents.Damaged."""
-    rows = merged_tables.rows(results, "results.parquet", dict)
+    rows = reader.rows(results, "results.parquet", dict)
     wanted = {(row["point"], row["repetition"]) for row in rows if row["verdict"] in verdicts}
     archives = {(row["point"], row["repetition"]): row["raw_sha256"] for row in rows}
-    stored = [result for _, found in sorted(Store(results).results().items()) for _, result in sorted(found.items())]
+    stored = [
+        result for _, found in sorted(Store(results).repetitions().items()) for _, result in sorted(found.items())
+    ]
     current = [one for one in stored if archives.get((one.point, one.repetition)) == one.raw.sha256]
     return [one for one in current if (one.point, one.repetition) in wanted], len(stored) - len(current)

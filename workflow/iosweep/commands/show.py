@@ -70,7 +70,7 @@ def _show_commands(wanted: Path) -> int:
     searched = [wanted.parent.parent] if wanted.parent.name == "points" else campaigns.known()
     results, name = campaigns.find_point(wanted.name, searched, "; name one as results/CAMPAIGN/points/ID")
     store = Store(results)
-    *_, (_, record) = store.records_of(name)
+    *_, record = store.records_of(name, Record)
     if point := _planned(results, name):
         for line in _preparations(point, record, store.documents(DataSet)):
             say(line)

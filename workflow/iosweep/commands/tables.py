@@ -29,7 +29,7 @@ def run(arguments: Namespace) -> int:
     return 0
 
 
-def make_tables(plan: Path, results: Path) -> None:
+def make_tables(plan: Path, results: Path, judge_again: bool = False) -> None:
     """Raises CommandError."""
     made = read_plan(plan)
     try:
@@ -38,9 +38,9 @@ def make_tables(plan: Path, results: Path) -> None:
         raise CommandError(str(error)) from None
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # numpy would start threads that are not used
     with making("tables", results):
-        from iosweep.tables import merge
+        from iosweep.tables import make
 
-        merge.merge(made, results)
+        make.make_tables(made, results, judge_again)
 
 
 def make_tables_of(results: Path, make: Callable[[], T]) -> T:

@@ -15,6 +15,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Literal
 
+from msgspec import structs
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
 from rich.padding import Padding
@@ -33,8 +34,7 @@ from iosweep.judge.time_to_go import Ran, pace, ran, to_go_s
 from iosweep.plan.model import Allocation, Plan, Point, plan_files, read_plan
 from iosweep.slurm.query import Job
 from iosweep.store.campaign_documents import DataSet, Refusal, TotalSpent
-from iosweep.store.committed import Result
-from iosweep.store.record import Archive, Target
+from iosweep.store.record import Archive, Judged, Repetition, Target
 from iosweep.store.store import Store
 from iosweep.target import lock
 from iosweep.text import human_count, printable, shortened
@@ -175,11 +175,10 @@ class Progress:
 
 @dataclass(slots=True)
 class _Repetition:
-    """A stored repetition. `verdicts`: of its phases. `reasons`: why it is not valid."""
+    """A stored repetition. `reasons`: why it is not valid."""
 
-    result: Result
+    result: Repetition
     ran: Ran
-    verdicts: tuple[str, ...]
     reasons: tuple[str, ...]
 
 
@@ -275,14 +274,13 @@ class WatchedCampaign:
         state = _PointState(changed_ns)
         if changed_ns is None:
             return state
-        for result, record in self._store.records_of(point.id):
+        for judged in self._store.records_of(point.id, Judged):
             # there may be 100,000: equal targets are kept once, and nothing that is not needed
-            target = self._targets.setdefault(result.target, result.target)
-            state.repetitions[result.repetition] = _Repetition(
-                replace(result, raw=_NO_ARCHIVE, target=target),
-                ran(record),
-                tuple(run.verdict for run in record.phases),
-                tuple(reason for run in record.phases for reason in run.reasons),
+            target = self._targets.setdefault(judged.target, judged.target)
+            state.repetitions[judged.repetition] = _Repetition(
+                structs.replace(judged.lightened(), raw=_NO_ARCHIVE, target=target),
+                ran(judged),
+                tuple(reason for row in judged.rows for reason in row.reasons),
             )
         if lacks := self._store.missing_of(point.id):
             state.missing = printable(lacks.reason or "no reason is given")
@@ -295,7 +293,7 @@ class WatchedCampaign:
         stored.sort(key=lambda entry: entry[0].ran.ended)
         self._pace = pace(plan, [r.ran for r, _, _ in stored])
         # the build that measured last is the tool that is used; this machine may have another one, or none
-        builds = {p.partition(".")[0]: r.result.tool_sha256 for r, p, _ in stored}
+        builds = {p.partition(".")[0]: r.result.tool.sha256 for r, p, _ in stored}
         target = stored[-1][0].result.target.facts if stored else None
         here = remaining.Here(tools=builds, target=target)
         results = {p: {n: r.result for n, r in state.repetitions.items()} for p, state in self._points.items()}
@@ -309,17 +307,18 @@ class WatchedCampaign:
         }
         current = [entry for entry in stored if remaining.current(entry[0].result, plan, points[entry[1]], here)]
         self._done = Counter(p for _, p, n in current if n not in left.get(p, ()))
-        worst = Counter(max(r.verdicts, key=_VERDICTS.index, default=_VERDICTS[-1]) for r, _, _ in current)
+        verdicts = ([row.verdict for row in r.result.rows] for r, _, _ in current)
+        worst = Counter(max(each, key=_VERDICTS.index, default=_VERDICTS[-1]) for each in verdicts)
         self._verdicts = dict.fromkeys(_VERDICTS, 0) | worst
         # in the newest words, so the newest repetition comes first
         reasons = ranked([r.reasons for r, _, _ in reversed(current)])
         self._reasons = {printable(reason): count for reason, count in reasons[:_REASONS]}
         self._begun = {p for _, p, _ in stored}
         self._newest = tuple(
-            NewestPhase(r.ran.ended, p, n, phase, metrics.get(phase, ""), value, verdict)
+            NewestPhase(r.ran.ended, p, n, row.phase, metrics.get(row.phase, ""), row.headline, row.verdict)
             for r, p, n in stored[: -_NEWEST - 1 : -1]
             for metrics in [{phase.name: phase.metric for phase in points[p].measured()}]
-            for (phase, value), verdict in zip(r.result.headlines, r.verdicts, strict=True)
+            for row in r.result.rows
         )
 
     def _allocation(

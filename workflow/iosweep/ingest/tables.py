@@ -19,16 +19,17 @@ import msgspec
 import iosweep
 from iosweep.files import documents, safe_paths
 from iosweep.ingest import io500, outputs
-from iosweep.judge import judging
+from iosweep.judge.agreement import COUNTED, TIMES, Headline, agreements, verdict_columns
 from iosweep.judge.checks import CHECKS
-from iosweep.judge.checks.finding import Finding, failed, passed, unchecked
-from iosweep.judge.judging import Row, Values
+from iosweep.judge.checks.finding import failed, passed, unchecked
 from iosweep.judge.reasons import REASONS
+from iosweep.judge.verdict import verdict_of
 from iosweep.plan.model import RepetitionFacts, SweepFacts
 from iosweep.store import ingested
 from iosweep.store.ingested import INGESTED, IO500, RAW, Ingested, IngestedFacts, IngestedFile
+from iosweep.store.record import Finding
 from iosweep.tables.columns import result_columns
-from iosweep.tables.table_writer import CampaignTables
+from iosweep.tables.writer import CampaignTables, Values
 from iosweep.text import printable, shortened
 from iosweep.tools import Option, parameters, phases, tools
 from iosweep.tools.axes import PHASE_TIME
@@ -58,6 +59,13 @@ class _Sweep(NamedTuple):
     alone: str = ""
     unknown: str = ""
     io500: str = ""
+
+
+class Row(NamedTuple):
+    """A row of the results. findings: check -> its finding."""
+
+    values: Values
+    findings: dict[str, Finding]
 
 
 @dataclass(frozen=True)
@@ -190,29 +198,42 @@ def _made(placed: Sequence[_Placed], left_out: Mapping[str, int]) -> Made:
     ordered = sorted(placed, key=lambda one: (one.sweep, one.point, one.order))
     numbers: Counter[tuple[str, str]] = Counter()
     rows: list[Row] = []
+    of_sweep: dict[_Sweep, list[Values]] = {}
     for one in ordered:
         numbers[one.point, str(one.values["phase"])] += 1
         number = numbers[one.point, str(one.values["phase"])]
-        named: Values = {"sweeps": names[one.sweep], "point": one.point, "repetition": number, "attempt": 1}
-        row = Row(one.values | named, _findings(one))
-        row.values["verdict"] = next((severity for severity in ("invalid", "suspect") if one.said[severity]), "valid")
-        rows.append(row)
-    agreements = judging.agreements(map(judging.headline, rows))
-    for row in rows:
-        judging.compare_row(row, agreements)
-    own: dict[_Sweep, list[Values]] = {}
-    for one, row in zip(ordered, rows, strict=True):
-        own.setdefault(one.sweep, []).append(row.values)
-    return Made(rows, tuple(_sweep(names[key], key, values) for key, values in own.items()), left_out)
+        findings = _findings(one)
+        values: Values = {
+            **one.values,
+            **{"sweeps": names[one.sweep], "point": one.point, "repetition": number, "attempt": 1},
+            **verdict_columns(*verdict_of(findings), findings),
+        }
+        rows.append(Row(values, findings))
+        of_sweep.setdefault(one.sweep, []).append(values)
+    return Made(rows, tuple(_sweep(names[key], key, values) for key, values in of_sweep.items()), left_out)
 
 
-def _findings(one: _Placed) -> list[Finding]:
+def _headline(values: Values) -> Headline:
+    """The headline of a row that counts. nodes: None where the output does not tell."""
+    figure, nodes = values.get(str(values["metric"])), values.get("nodes")
+    return Headline(
+        values["point"],
+        values["phase"],
+        False,
+        (values["tool"], nodes if isinstance(nodes, int) else 1),
+        figure if isinstance(figure, float | int) else None,
+        (values.get("hosts"), values.get("slurm_job")),
+        tuple(map(values.get, TIMES)),
+    )
+
+
+def _findings(one: _Placed) -> dict[str, Finding]:
     """What an output of others says of each check."""
-    own = {
+    known = {
         "output": _said(one.said["invalid"], "the output is complete and agrees with itself"),
         "tool_doubts": _said(one.said["suspect"], "nothing in the text speaks against the figures", one.said["note"]),
     }
-    return [own.get(check.name, _UNCHECKED) for check in CHECKS]
+    return {check.name: known.get(check.name, _UNCHECKED) for check in CHECKS}
 
 
 def _said(texts: Sequence[str], otherwise: str, notes: Sequence[str] = ()) -> Finding:
@@ -378,8 +399,10 @@ def make(results: Path, document: Ingested, digest: str, read: Sequence[Content]
         io500=tuple(io500.runs(summaries, of_tools)),
     )
     with CampaignTables(results) as tables:
+        known = agreements(_headline(row.values) for row in made.rows if row.values["verdict"] in COUNTED)
         for row in made.rows:
-            tables.add(row)
+            tables.add_findings(row.values, row.findings)
+            tables.add(row.values, known)
         tables.finish(lambda: _about(document, digest, made) | {"ingested": facts})
     return facts
 

@@ -14,7 +14,7 @@ from statistics import fmean
 from iosweep.plan.forecast import longest_of
 from iosweep.plan.headline_groups import HeadlineGroup
 from iosweep.plan.model import Allocation, Plan, Point
-from iosweep.store.committed import Result
+from iosweep.store.record import Repetition
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ def best(candidates: Iterable[Candidate | None], lowest: bool = False) -> Candid
     return min(found, key=lambda one: (not one.undisturbed, sign * fmean(one.values), one.point), default=None)
 
 
-def selection(point: Point, counted: Mapping[int, Result]) -> dict[int, Result]:
+def selection(point: Point, counted: Mapping[int, Repetition]) -> dict[int, Repetition]:
     """The repetitions that choose the best point; those that confirm it are not among them."""
     return {number: result for number, result in counted.items() if not point.repetitions.confirms(number)}
 
@@ -63,7 +63,7 @@ def fresh_numbers(
     plan: Plan,
     allocation: Allocation,
     drawn: Mapping[HeadlineGroup, Sequence[Point]],
-    counted: Mapping[str, Mapping[int, Result]],
+    counted: Mapping[str, Mapping[int, Repetition]],
     absent: Collection[str],
     unneeded: Collection[str] = (),
 ) -> dict[str, list[int]]:
@@ -92,11 +92,13 @@ def fresh_numbers(
     return found
 
 
-def _candidate(contest: HeadlineGroup, point: Point, counted: Mapping[int, Result]) -> Candidate | None:
-    found = []
-    for _, result in sorted(selection(point, counted).items()):
-        phases = zip(result.headlines, result.latencies, result.verdicts, strict=True)
-        for (phase, rate), latency, verdict in phases:
-            if phase == contest.phase:
-                found.append((latency if contest.latency else rate, verdict == "valid"))
-    return candidate(point.id, found)
+def _candidate(contest: HeadlineGroup, point: Point, counted: Mapping[int, Repetition]) -> Candidate | None:
+    rows = (row for _, repetition in sorted(selection(point, counted).items()) for row in repetition.rows)
+    return candidate(
+        point.id,
+        (
+            (row.latency_mean_s if contest.latency else row.headline, row.verdict == "valid")
+            for row in rows
+            if row.phase == contest.phase
+        ),
+    )

@@ -13,7 +13,7 @@ from statistics import fmean
 from iosweep.judge import statistics
 from iosweep.judge.knee import SHARE, deviation, far_below
 from iosweep.plan.model import Plan, Point, SweepFacts
-from iosweep.store.committed import Result
+from iosweep.store.record import Repetition
 from iosweep.tools import Value, parameters
 
 #: A step that exceeds the best one before it by no more than this share has gained nothing.
@@ -135,14 +135,14 @@ def why(climb: Climb, top: int) -> str:
     return f"not needed: no certain gain above {what}"
 
 
-def figures(results: Iterable[Result]) -> dict[str, list[float]]:
+def figures(repetitions: Iterable[Repetition]) -> dict[str, list[float]]:
     """phase -> the figures of some repetitions."""
-    found: dict[str, list[float]] = {}
-    for result in results:
-        for phase, value in result.headlines:
-            if value is not None:
-                found.setdefault(phase, []).append(value)
-    return found
+    by_phase: dict[str, list[float]] = {}
+    for repetition in repetitions:
+        for row in repetition.rows:
+            if row.headline is not None:
+                by_phase.setdefault(row.phase, []).append(row.headline)
+    return by_phase
 
 
 @dataclass(frozen=True)

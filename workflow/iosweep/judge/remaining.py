@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from iosweep.judge import best, precision, ramps, statistics
-from iosweep.judge.precision import Headline
+from iosweep.judge import agreement, best, ramps, statistics
 from iosweep.node.pinning import bound
 from iosweep.plan.headline_groups import headline_groups
 from iosweep.plan.launchers import Launcher
 from iosweep.plan.model import Allocation, Plan, Point
 from iosweep.store.campaign_documents import Missing
-from iosweep.store.committed import Result
-from iosweep.store.record import Target
+from iosweep.store.record import Repetition, Target
 from iosweep.target.identify import other_disk, volume
 from iosweep.tools import tools
 
@@ -55,7 +53,7 @@ class Remaining:
 
 def find(
     plan: Plan,
-    results: Mapping[str, Mapping[int, Result]],
+    results: Mapping[str, Mapping[int, Repetition]],
     missing: Mapping[str, Missing],
     here: Here,
     only: str | None = None,
@@ -66,7 +64,7 @@ def find(
     budget of tries; results of another tool build or file system and damaged ones are measured again. A missing point
     is not left while what it needs is still absent, and neither is one that a ramp has found not to be needed.
     """
-    counted: dict[str, dict[int, Result]] = {}
+    counted: dict[str, dict[int, Repetition]] = {}
     absent: set[str] = set()
     for allocation in plan.allocations:
         budget = _retries(plan, allocation, results)
@@ -100,7 +98,7 @@ def _by_allocation(plan: Plan, found: Mapping[str, _Found], aside: Collection[st
     return {allocation: points for allocation, points in grouped.items() if points}
 
 
-def _retries(plan: Plan, allocation: Allocation, results: Mapping[str, Mapping[int, Result]]) -> int:
+def _retries(plan: Plan, allocation: Allocation, results: Mapping[str, Mapping[int, Repetition]]) -> int:
     """Number of repetitions of an allocation that may still be tried again."""
     share = plan.limits.retried
     planned = sum(p.repetitions.min for p in allocation.points)
@@ -136,18 +134,20 @@ def out_of_time(missing: Missing, plan: Plan) -> bool:
     return spent_s is not None and limits.over_time == "trim" and limits.time is not None and limits.time <= spent_s
 
 
-def _have(plan: Plan, point: Point, results: Mapping[int, Result], here: Here) -> tuple[dict[int, Result], list[int]]:
+def _have(
+    plan: Plan, point: Point, results: Mapping[int, Repetition], here: Here
+) -> tuple[dict[int, Repetition], list[int]]:
     """The stored repetitions that count, and the numbers of those that another try may cure."""
     have = {number: result for number, result in results.items() if current(result, plan, point, here)}
     return have, [number for number, r in have.items() if r.retry and not r.retried]
 
 
-def current(result: Result, plan: Plan, point: Point, here: Here) -> bool:
+def current(result: Repetition, plan: Plan, point: Point, here: Here) -> bool:
     """Whether a result is intact, from this target and tool build, with ranks bound as they would be now."""
     if not result.intact or not measures(result.target, plan):
         return False
     build = here.tools.get(point.tool)
-    if build is not None and result.tool_sha256 != build:
+    if build is not None and result.tool.sha256 != build:
         return False
     if here.launcher and result.bound != bound(plan.cpus, here.launcher.allocated, tools()[point.tool].mpi):
         return False
@@ -159,7 +159,7 @@ def measures(target: Target, plan: Plan) -> bool:
     return (target.directory, target.layout) == (plan.target.directory, plan.target.layout)
 
 
-def elsewhere(result: Result, here: Here) -> bool:
+def elsewhere(result: Repetition, here: Here) -> bool:
     """Whether a result comes from another file system than the one to be measured now."""
     then, now = result.target.facts, here.target
     return now is not None and (volume(then) != volume(now) or other_disk(then, now))
@@ -178,7 +178,7 @@ class Wanted:
 
 def wanted(
     plan: Plan,
-    counted: Mapping[str, Mapping[int, Result]],
+    counted: Mapping[str, Mapping[int, Repetition]],
     absent: Collection[str],
     aside: Collection[str] = (),
 ) -> Wanted:
@@ -210,7 +210,7 @@ def wanted(
 
 
 def still_wanted(
-    allocation: Allocation, have: Mapping[str, Mapping[int, Result]], points: Sequence[Point]
+    allocation: Allocation, have: Mapping[str, Mapping[int, Repetition]], points: Sequence[Point]
 ) -> dict[str, list[int]]:
     """point -> numbers of the repetitions that it still needs besides those in `have`; at most the next one where the
     interval decides. Without empty entries.
@@ -232,17 +232,17 @@ def still_wanted(
     return {point.id: found[point.id] for point in points if point.id in found}
 
 
-def _widths(allocation: Allocation, have: Mapping[str, Mapping[int, Result]]) -> dict[str, list[float]]:
+def _widths(allocation: Allocation, have: Mapping[str, Mapping[int, Repetition]]) -> dict[str, list[float]]:
     """point -> half width of the interval of its phases, as a share, as merge and the report will have it; infinite
     with too few repetitions for a grade.
 
     Phases that more repetitions do not help are left out: those that failed as often as not, and those whose
     repetitions cannot have an interval, because they ran on unlike nodes or one has a figure of zero.
     """
-    counted = (one for p in allocation.points for r in have.get(p.id, {}).values() for one in _headlines(p, r))
-    samples = precision.samples(counted)
+    counted = (one for p in allocation.points for r in have.get(p.id, {}).values() for one in agreement.headlines(p, r))
+    samples = agreement.samples(counted)
     found: dict[str, list[float]] = {}
-    for ((point, *_), sample), interval in zip(samples.items(), precision.intervals([*samples.values()]), strict=True):
+    for ((point, *_), sample), interval in zip(samples.items(), agreement.intervals([*samples.values()]), strict=True):
         number = len(sample.values)
         if number < statistics.ENOUGH:
             if sample.alike and number > len(have[point]) - number:
@@ -250,10 +250,3 @@ def _widths(allocation: Allocation, have: Mapping[str, Mapping[int, Result]]) ->
         elif interval:
             found.setdefault(point, []).append(interval.half_width_share)
     return found
-
-
-def _headlines(point: Point, result: Result) -> Iterator[Headline]:
-    """The phases of a repetition that count. Those that confirm are not asked for."""
-    for (phase, figure), verdict in zip(result.headlines, result.verdicts, strict=True):
-        if verdict in precision.COUNTED:
-            yield Headline(point.id, phase, False, (point.tool, point.nodes), figure, result.ran)

@@ -12,16 +12,22 @@ from iosweep.details import NodeRate, Series
 MOST_VALUES, MOST_WORKERS = 300, 64
 
 
-def kept(series: Sequence[Series]) -> list[Series]:
-    """The series that the table has."""
+def stored(series: Sequence[Series]) -> tuple[tuple[str, int | None, str, float, float, tuple[float | None, ...]], ...]:
+    """The series that a row keeps: host, worker, quantity, begin_s, interval_s, values (with 6 digits)."""
     chosen = _workers([(one.host, one.worker, _mean(one)) for one in series])
-    return [coarser(one) for one in series if one.worker is None or (one.host, one.worker) in chosen]
+    kept = (coarser(one) for one in series if one.worker is None or (one.host, one.worker) in chosen)
+    return tuple((s.host, s.worker, s.name, s.begin_s, s.interval_s, tuple(map(_short, s.values))) for s in kept)
 
 
-def kept_rates(rates: Sequence[NodeRate]) -> list[NodeRate]:
-    """The rates that the table has."""
+def stored_rates(rates: Sequence[NodeRate]) -> tuple[tuple[str, int | None, float | None, float | None], ...]:
+    """The rates of nodes and workers that a row keeps: host, worker, bytes per second, operations per second."""
     chosen = _workers([(one.host, one.worker, one.bandwidth_bytes_per_s or one.ops_per_s or 0.0) for one in rates])
-    return [one for one in rates if one.worker is None or (one.host, one.worker) in chosen]
+    kept = (one for one in rates if one.worker is None or (one.host, one.worker) in chosen)
+    return tuple((rate.host, rate.worker, rate.bandwidth_bytes_per_s, rate.ops_per_s) for rate in kept)
+
+
+def _short(value: float) -> float | None:
+    return None if math.isnan(value) else float(f"{value:.6g}")
 
 
 def _workers(known: Sequence[tuple[str, int | None, float]]) -> set[tuple[str, int | None]]:

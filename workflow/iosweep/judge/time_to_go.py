@@ -8,7 +8,7 @@ from typing import NamedTuple
 from iosweep.plan.forecast import PREPARE_BANDWIDTH, data_sets, each
 from iosweep.plan.model import Plan, Point
 from iosweep.store.campaign_documents import DataSet
-from iosweep.store.record import Record
+from iosweep.store.record import Judged
 
 #: Number of newest repetitions of a kind that count: a system may change within hours.
 NEWEST = 30
@@ -22,10 +22,10 @@ class Ran(NamedTuple):
     took_s: float
 
 
-def ran(record: Record) -> Ran:
+def ran(judged: Judged) -> Ran:
     """The times of a stored repetition; phases of one command have the same."""
-    commands = {(run.started, run.wall_s) for run in record.phases}
-    return Ran(record.point, record.ended.timestamp(), sum(wall_s for _, wall_s in commands))
+    commands = {(row.started, row.values.get("wall_s")) for row in judged.rows}
+    return Ran(judged.point, judged.ended.timestamp(), sum(float(wall_s or 0) for _, wall_s in commands))
 
 
 def pace(plan: Plan, runs: Iterable[Ran]) -> dict[object, float]:

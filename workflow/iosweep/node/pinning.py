@@ -10,6 +10,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import chain, zip_longest
 from typing import Literal, TypeVar
 
@@ -41,6 +42,17 @@ class NodesCpus(Looks, frozen=True, kw_only=True):
     reserved: str | None = None
     by: tuple[str, ...] = ()
     problems: tuple[str, ...] = ()
+
+    @property
+    def allowed(self) -> str | None:
+        """CPUs that the ranks and workers, and their threads, were allowed on, as a list; None where none was seen."""
+        measuring = (p for p in self.processes if p.role in ("rank", "worker"))
+        return _union(frozenset(mask for p in measuring for mask in (*p.masks, *p.thread_masks)))
+
+
+@lru_cache(10_000)
+def _union(masks: frozenset[str]) -> str | None:
+    return listed(parse(",".join(masks))) or None
 
 
 class CpuRecord(Part, frozen=True, kw_only=True):

@@ -15,7 +15,7 @@ from iosweep.analysis.data import NodeRateRow, Run, SeriesRow
 from iosweep.analysis.formats import Unit
 from iosweep.analysis.summary import PointSummary
 from iosweep.details import Histogram, Series
-from iosweep.judge.precision import COUNTED
+from iosweep.judge.agreement import COUNTED
 from iosweep.judge.series import coarser, summed
 
 #: Bounds of what the page carries: values of a line, lines of a figure, rows of a table of rates, bytes of everything.

@@ -13,7 +13,7 @@ from iosweep.files import safe_paths
 from iosweep.files.safe_paths import Folder
 from iosweep.report import figures, scaling_figures, vega_lite
 from iosweep.report.figures import Figure
-from iosweep.tables import merged_tables
+from iosweep.tables import reader
 from iosweep.text import printable_lines
 
 #: The file beside the figures that lists them. Snakemake removes figures.done, an output, before it runs us.
@@ -37,13 +37,13 @@ def export(results: Path) -> list[Path]:
     written. Raises FileNotFoundError when merge has not written to `results`, Damaged.
     """
     campaign = load(results)
-    with safe_paths.folder(results, merged_tables.FIGURES, make=True) as folder:
+    with safe_paths.folder(results, reader.FIGURES, make=True) as folder:
         made = _export(campaign, folder)
         for name in _made_before(folder) - {*made}:
             folder.remove(name)
         folder.write(_LIST, "".join(f"{name}\n" for name in made).encode())
-    safe_paths.write(results, merged_tables.FIGURES_DONE, b"")
-    return [results / merged_tables.FIGURES / name for name in made]
+    safe_paths.write(results, reader.FIGURES_DONE, b"")
+    return [results / reader.FIGURES / name for name in made]
 
 
 def _made_before(folder: Folder) -> set[str]:

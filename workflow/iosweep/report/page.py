@@ -30,7 +30,7 @@ from iosweep.report import (
     vega_lite,
 )
 from iosweep.report.figures import Figure
-from iosweep.tables import merged_tables
+from iosweep.tables import reader
 
 #: In the order in which they run: each uses those before it.
 _SCRIPTS = ("page.js", "behind_rows.js", "results_table.js", "switches.js", "charts.js")
@@ -41,8 +41,8 @@ def write(results: Path) -> Path:
 
     Raises FileNotFoundError when merge has not written to `results`.
     """
-    safe_paths.write(results, merged_tables.REPORT, render(results).encode() + b"\n")
-    return results / merged_tables.REPORT
+    safe_paths.write(results, reader.REPORT, render(results).encode() + b"\n")
+    return results / reader.REPORT
 
 
 def render(results: Path) -> str:

@@ -10,8 +10,8 @@ from iosweep.analysis import findings, formats
 from iosweep.analysis.data import Campaign
 from iosweep.analysis.data import Node as NodeRow
 from iosweep.analysis.summary import PointSummary, worst
+from iosweep.judge.agreement import COUNTED
 from iosweep.judge.outliers import ENOUGH, Comparison, Standing, compare
-from iosweep.judge.precision import COUNTED
 from iosweep.report.benchmark_tables import Cell, Table, TableRow
 from iosweep.text import human_count, some
 from iosweep.tools.axes import TRANSFER_SIZE

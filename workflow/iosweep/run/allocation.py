@@ -140,7 +140,7 @@ def _measure(setup: Setup) -> None:
     found = nodes.find_all(setup)
     launcher = setup.request.launcher
     here = remaining.Here(found.hashes(), launcher, mpiexec=candidates(setup.search, launcher.manager))
-    work = Work(setup, here, store.results())
+    work = Work(setup, here, store.repetitions())
     setup.note(*store.named())
     if not work.left():
         if reasons := work.unneeded():  # the jobs before this one have found that out
@@ -179,7 +179,7 @@ def _tidy_up(setup: Setup, here: remaining.Here, directory: CampaignDirectory) -
     keep, store = setup.plan.target.keep, setup.store
     if keep == "all" or not directory.left_over:
         return
-    if remaining.find(setup.plan, store.results(), store.missing(), here).left:
+    if remaining.find(setup.plan, store.repetitions(), store.missing(), here).left:
         return
     gone = directory.tidy_up()
     setup.note(*(f"not removed: {wrong}" for wrong in gone["wrong"]))
@@ -330,7 +330,7 @@ class Loop:
             budget.allow_second_try(work.points[point], cost)
 
         try:
-            result, judged = measure_repetition(
+            record = measure_repetition(
                 self._context, work.points[point], number, work.disturbed(point, number), before_second_try
             )
         except (LeftBehind, TargetHangs):
@@ -344,11 +344,11 @@ class Loop:
             self._clean_up()
             raise
         budget.finished(cost, began_s)
-        if result.attempt == 1:
-            work.done.setdefault(point, {})[number] = result
+        if record.attempt == 1:
+            work.done.setdefault(point, {})[number] = record.lightened()
         else:  # a second try does not always count
-            work.done[point] = self._setup.store.results_of(point)
-        self._setup.request.reporter.finished(result, judged, cost.time_s)
+            work.done[point] = self._setup.store.repetitions_of(point)
+        self._setup.request.reporter.finished(record, cost.time_s)
 
     def _clean_up(self) -> None:
         """Remove what can be removed in a short time; the next run removes the rest."""

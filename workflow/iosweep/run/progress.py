@@ -7,12 +7,10 @@ from __future__ import annotations
 import contextlib
 import re
 import time
-from collections.abc import Mapping
 from typing import Any, TextIO
 
 from iosweep.plan.model import Allocation
-from iosweep.run.work import Judged
-from iosweep.store.committed import Result
+from iosweep.store.record import Record
 from iosweep.text import human_count, printable
 from iosweep.tools import tools
 from iosweep.units import human_duration, human_rate, local_time
@@ -63,22 +61,22 @@ class Lines:
             self._total += repetitions
             self._left_s = max(0.0, self._left_s + cost_s)
 
-    def finished(self, result: Result, judged: Mapping[str, Judged], cost_s: float) -> None:
+    def finished(self, record: Record, cost_s: float) -> None:
         self._count += 1
         self._done_s += cost_s
         self._left_s = max(0.0, self._left_s - cost_s)
         togo_s = self._left_s * (time.monotonic() - self._started) / self._done_s if self._done_s else 0
         togo = f"{human_duration(togo_s)} to go" if self._count < self._total else ""
-        phases = tools()[result.point.partition(".")[0]].phases
-        figures = [_figure(p, value, judged[p][0], phases[p].metric) for p, value in result.headlines]
+        phases = tools()[record.point.partition(".")[0]].phases
+        figures = [_figure(r.phase, r.headline, r.verdict, phases[r.phase].metric) for r in record.rows]
         done = f"{self._count:>4}/{self._total}"
-        which = f"r{result.repetition}{' again' if result.retried else ''}"
-        short = result.point.rpartition(".")[0]
+        which = f"r{record.repetition}{' again' if record.retried else ''}"
+        short = record.point.rpartition(".")[0]
         self._show("  ".join([f"{done} {short} {which}", *figures, *([togo] if togo else [])]))
-        self._note("  ".join([f"{_now()} {done} {result.point} {which}", *figures]))
-        for verdict, reasons in judged.values():
-            for reason in reasons:
-                self._explain(verdict, reason)
+        self._note("  ".join([f"{_now()} {done} {record.point} {which}", *figures]))
+        for row in record.rows:
+            for reason in row.reasons:
+                self._explain(row.verdict, reason)
 
     def _explain(self, verdict: str, reason: str) -> None:
         """Print each reason once, whatever numbers are in it."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -11,8 +11,7 @@ from msgspec import structs
 
 import iosweep
 from iosweep.errors import AllocationError, Cause, ExitCode, LeftBehind, Refused, TargetError, TargetHangs, cause
-from iosweep.judge import judging
-from iosweep.judge.checks import CHECKS
+from iosweep.judge import verdict
 from iosweep.node import environment, pinning
 from iosweep.node.facts import NodeFacts, node_key
 from iosweep.node.process import Completed
@@ -25,8 +24,6 @@ from iosweep.run.budget import Spent
 from iosweep.run.campaign_directory import FRESH, CampaignDirectory
 from iosweep.run.datasets import DataSets
 from iosweep.run.launch import Commands
-from iosweep.run.work import Judged
-from iosweep.store.committed import Result
 from iosweep.store.record import (
     Exclusive,
     Files,
@@ -42,7 +39,7 @@ from iosweep.target import identify, trees
 from iosweep.target.agent import Agent
 from iosweep.target.lock import Enforced
 from iosweep.text import some
-from iosweep.tools import FileSet, Parsed, Step, Streams, tools
+from iosweep.tools import FileSet, Step, Streams, tools
 from iosweep.units import human_duration, human_size
 
 #: Phases slower than this share of the forecast's rate count as hung.
@@ -75,41 +72,38 @@ class Context:
 
 @dataclass
 class _Try:
-    """A repetition that has run, and is not stored yet."""
+    """A repetition that was run and judged, and is not stored yet. fault: what our own code raised when it judged."""
 
-    hosts: Sequence[str]
-    runs: list[PhaseRun] = field(default_factory=list)
-    raw: dict[str, bytes] = field(default_factory=dict)
-    judged: dict[str, Judged] = field(default_factory=dict)
-    retry: str | None = None  # why another try may be better
-    fault: Exception | None = None  # what our own code raised when it judged
+    record: Record
+    raw: dict[str, bytes]
+    fault: Exception | None = None
 
     @property
     def invalid(self) -> bool:
-        return any(verdict == "invalid" for verdict, _ in self.judged.values())
+        return any(row.verdict == "invalid" for row in self.record.rows)
 
     @property
     def hung(self) -> bool:
-        return any(run.left_behind for run in self.runs)
+        return any(run.left_behind for run in self.record.phases)
 
     @property
-    def why(self) -> Cause | None:
+    def cause(self) -> Cause | None:
         """The cause that its invalid phases give."""
-        bad = [run for run in self.runs if run.verdict == "invalid"]
-        texts = [text for run in bad for text in (run.not_run, run.stderr, *run.reasons)]
+        texts = []
+        for run, row in zip(self.record.phases, self.record.rows, strict=False):
+            if row.verdict == "invalid":
+                texts += [run.not_run, run.stderr, *row.reasons]
         return cause("\n".join(texts))
 
     @property
     def elsewhere(self) -> Cause | None:
-        """The failure of a server of the target, or of the node, that makes it say nothing about the point."""
-        why = self.why if self.invalid and not self.hung and not self.fault else None
+        """The failure of a server of the target, or of the node, because of which it says nothing about the point."""
+        why = self.cause if self.invalid and not self.hung and not self.fault else None
         return why if why and why.elsewhere else None
 
 
-def measure(
-    c: Context, point: Point, number: int, retried: bool, before_second_try: Callable[[str], None]
-) -> tuple[Result, dict[str, Judged]]:
-    """Run all phases of a point once and store them; returns the result and phase -> verdict, reasons.
+def measure(c: Context, point: Point, number: int, retried: bool, before_second_try: Callable[[str], None]) -> Record:
+    """Run all phases of a point once, judge and store them.
 
     If processes of the tool hang in the target, nothing is stored: it would say nothing about the point. If a server of
     the target fails, or the node cannot run the tool (limits of processes, files, memory), the repetition is tried
@@ -121,22 +115,22 @@ def measure(
     more (nothing is stored then), LeftBehind, and what Agent.call raises.
     """
     tries = [_try(c, point, number, retried)]
-    if why := tries[0][0].elsewhere:
+    if why := tries[0].elsewhere:
         before_second_try(why.text)
         c.directory.remove(f"{FRESH}/{point.id}-r{number}")
         tries.append(_try(c, point, number, retried))
-        if why := tries[1][0].elsewhere:
+        if why := tries[1].elsewhere:
             others = ", and a new file can be written and read; see whether all data servers of the target are up"
             raise AllocationError(
                 ExitCode.REFUSED,
                 f"two tries in a row failed, the last one of {point.id}: {why.text}{'' if why.node else others}",
-                nodes=tries[1][0].hosts if why.node and point.nodes == 1 else (),
+                nodes=tries[1].record.hosts if why.node and point.nodes == 1 else (),
             )
-    last = tries[-1][0]
+    last = tries[-1]
     if last.hung:
         raise _hangs(last, c.plan.target.directory, _room(c))
     try:
-        result = [c.store.commit(point.id, number, record, one.raw) for one, record in tries][-1]
+        record = [c.store.commit(point.id, number, each.record, each.raw) for each in tries][-1]
     except OSError as error:
         raise AllocationError(
             ExitCode.STORE_FAILED,
@@ -146,13 +140,13 @@ def measure(
         ) from None
     if last.fault:
         raise last.fault
-    _tidy(c, point, result, last.invalid)
-    return result, last.judged
+    _tidy(c, point, record, last.invalid)
+    return record
 
 
-def _hangs(found: _Try, directory: str, room: str) -> LeftBehind:
+def _hangs(hung: _Try, directory: str, room: str) -> LeftBehind:
     """The error where processes of a tool cannot be killed. `directory`: the target's; `room`: of _room."""
-    run = next(run for run in found.runs if run.left_behind)
+    run = next(run for run in hung.record.phases if run.left_behind)
     left = f"{some(run.left_behind, 8)}, killed after {human_duration(run.wall_s)} and still there"
     return LeftBehind(ExitCode.HANGS, f"the target {directory} hangs: {left}{room}")
 
@@ -170,36 +164,45 @@ def _room(c: Context) -> str:
     return f"; it has {human_size(free)} free: is it full?" if free < whole / _FULL else ""
 
 
-def _try(c: Context, point: Point, number: int, retried: bool) -> tuple[_Try, Record]:
+def _try(c: Context, point: Point, number: int, retried: bool) -> _Try:
     """Run all phases of a point once, and judge them. Raises as `measure` does."""
     started = datetime.now(UTC)
     hosts = subset(tuple(c.nodes), point.nodes, number)
     program = c.programs[point.tool]
-    found = _Try(hosts)
+    runs: list[PhaseRun] = []
+    streams: dict[str, Streams] = {}
     for step in point.steps():
-        run, output = _step(c, point, step, number, hosts)
-        found.raw |= {f"{step.name}.{stream}": data for stream, data in output.items()}
-        written = _judge(c, point, step, run, output, found, program.version)
-        c.spent.written_bytes, c.spent.in_flight_bytes = c.spent.written_bytes + written, 0
-        c.spent.fastest = c.spent.fastest.after(point, step, written)
+        run, streams[step.name] = _step(c, point, step, number, hosts)
+        runs += [structs.replace(run, phase=phase.name) for phase in step.phases]
         if run.left_behind:  # the next step would hang, too
             break
-    if found.invalid and not found.hung:
+    record = _record(c, point, program, hosts, number, started, runs, retried)
+    tried = _judge(c, point, record, streams)
+    _count_written(c.spent, point, tried.record)
+    if tried.invalid and not tried.hung:
         # otherwise all that is left would fail after an unmount, and count as done
-        why = found.why
+        why = tried.cause
         target_check.check(c.directory, c.commands.remote, data=not (why and why.full))
     if program.replaced():
         raise AllocationError(
             ExitCode.REFUSED,
             f"{program.path} was replaced while it was measured; the next run measures with what is there now",
         )
-    return found, _record(c, point, program, found, number, started, retried)
+    return tried
 
 
 def _record(
-    c: Context, point: Point, program: programs.Program, found: _Try, number: int, started: datetime, retried: bool
+    c: Context,
+    point: Point,
+    program: programs.Program,
+    hosts: Sequence[str],
+    number: int,
+    started: datetime,
+    runs: Sequence[PhaseRun],
+    retried: bool,
 ) -> Record:
-    hydra, hosts = c.commands.mpiexec, found.hosts
+    """The record of a repetition that was run, without its rows."""
+    hydra = c.commands.mpiexec
     return Record(
         iosweep=iosweep.__version__,
         point=point.id,
@@ -219,58 +222,50 @@ def _record(
         tool=ToolBuild(program.sha256, program.version, program.path),
         target=c.target,
         environment=environment.recorded(),
-        phases=tuple(found.runs),
-        retry=found.retry,
+        phases=tuple(runs),
         retried=retried,
     )
 
 
-def _judge(c: Context, point: Point, step: Step, run: PhaseRun, output: Streams, found: _Try, version: str) -> int:
-    """Judge the phases of a step that has run, into `found`; returns the bytes that it has written to the target."""
-    memory = {host: c.nodes[host].memory_bytes for host in found.hosts}
-    written: list[float | None] = []
-    for phase in step.phases:
-        try:
-            seen, findings = judging.judge_phase(
-                c.plan, point, step, phase, run, output, c.target, memory, found.hosts, version
-            )
-            parsed = seen.parsed
-        except Exception as error:  # a fault of ours: the measurement is stored all the same, and merge judges it anew
-            parsed, findings, found.fault = Parsed(), [], error
-        if phase.writes:
-            written.append(parsed.figures.get("bytes_written"))
-        judged, reasons = found.judged[phase.name] = judging.verdict(zip(CHECKS, findings, strict=False))
-        found.retry = found.retry or judging.retry(findings)
-        figures = parsed.figures if judged != "invalid" else {}
-        own = {
-            "phase": phase.name,
-            "headline": figures.get(phase.metric),
-            "latency_mean_s": figures.get("latency_mean_s"),
-            "verdict": judged,  # for `iosweep watch` and the choice of the best point: merge judges anew
-            "reasons": tuple(reasons),
-        }
-        found.runs.append(structs.replace(run, **own))
-    return _written(c, point, step, run, written)
+def _judge(c: Context, point: Point, record: Record, streams: Mapping[str, Streams]) -> _Try:
+    """Judge a repetition. After a fault of ours it is stored without rows: `iosweep tables` judges it again."""
+    raw = {f"{step}.{stream}": data for step, outputs in streams.items() for stream, data in outputs.items()}
+    memory_bytes = {host: c.nodes[host].memory_bytes for host in record.hosts}
+    try:
+        rows = verdict.judge(c.plan, point, record, streams, memory_bytes)
+    except Exception as error:
+        return _Try(record, raw, error)
+    retry = verdict.retry(finding for row in rows for finding in row.findings.values())
+    return _Try(structs.replace(record, rows=rows, judged=verdict.key(c.plan, point), retry=retry), raw)
 
 
-def _written(c: Context, point: Point, step: Step, run: PhaseRun, figures: Sequence[float | None]) -> int:
-    """Bytes that a step has written to the target, as the tool reports them, or else by the forecast."""
-    if run.not_run:
-        return 0
-    reported = [figure for figure in figures if figure is not None]
-    if reported and len(reported) == len(figures):
-        return int(sum(reported))
-    return c.spent.fastest.writes(point, [step])
+def _count_written(spent: Spent, point: Point, record: Record) -> None:
+    """Count the bytes that a repetition wrote to the target, as the tool reports them, or else by the forecast."""
+    runs, rows = {run.phase: run for run in record.phases}, {row.phase: row for row in record.rows}
+    for step in point.steps():
+        if step.name not in runs:
+            break
+        writing = [phase.name for phase in step.phases if phase.writes]
+        reported = [rows[name].values.get("bytes_written") if name in rows else None for name in writing]
+        if runs[step.name].not_run:
+            written = 0
+        elif reported and None not in reported:
+            written = int(sum(float(count or 0) for count in reported))
+        else:
+            written = spent.fastest.writes(point, [step])
+        spent.written_bytes += written
+        spent.fastest = spent.fastest.after(point, step, written)
+    spent.in_flight_bytes = 0
 
 
-def _tidy(c: Context, point: Point, result: Result, failed: bool) -> None:
+def _tidy(c: Context, point: Point, record: Record, failed: bool) -> None:
     """Remove or keep the new files of a repetition (target.keep)."""
-    if all(file_set(point, step, result.repetition).role != "fresh" for step in point.steps()):
+    if all(file_set(point, step, record.repetition).role != "fresh" for step in point.steps()):
         return
-    below, keep = f"{FRESH}/{point.id}-r{result.repetition}", c.plan.target.keep
+    below, keep = f"{FRESH}/{point.id}-r{record.repetition}", c.plan.target.keep
     # the forecast of space counts each repetition once, so that nothing of a second try is kept
-    if (keep == "all" or (keep == "failed" and failed)) and not result.retried:
-        c.directory.keep(below, f"{point.id}-r{result.repetition:03d}-{result.attempt}")
+    if (keep == "all" or (keep == "failed" and failed)) and not record.retried:
+        c.directory.keep(below, f"{point.id}-r{record.repetition:03d}-{record.attempt}")
     else:
         c.directory.remove(below)
 
@@ -298,7 +293,7 @@ def _step(c: Context, point: Point, step: Step, number: int, hosts: Sequence[str
         settled_s = c.directory.settle()
         target_check.before_tools(c.directory, c.commands.remote, hosts)
         run = structs.replace(run, started=datetime.now(UTC), settled_s=settled_s)
-        c.spent.in_flight_bytes = c.spent.fastest.writes(point, [step])
+        c.spent.in_flight_bytes += c.spent.fastest.writes(point, [step])
         timeout_s = _timeout(step, tool.work(step), point, c.plan.limits.grace)
         if tool.client_server and tool.client_server.asked_for(step):
             where = places(c.plan, point, step, number, c.directory.path)

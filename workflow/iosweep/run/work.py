@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Protocol
 
 from iosweep.judge import remaining
-from iosweep.judge.judging import Verdict
 from iosweep.plan.forecast import Cost, repetition_cost
 from iosweep.plan.launchers import Launcher
 from iosweep.plan.model import Allocation, Plan, Point
@@ -20,13 +19,10 @@ from iosweep.programs.spack import Built
 from iosweep.run.agents import RemoteAgents
 from iosweep.slurm import query
 from iosweep.store.campaign_documents import Missing
-from iosweep.store.committed import Result
+from iosweep.store.record import Record, Repetition
 from iosweep.store.store import Store
 from iosweep.target.agent import Agent
 from iosweep.text import human_count
-
-#: Verdict and reasons.
-Judged = tuple[Verdict, list[str]]
 
 
 class Reporter(Protocol):
@@ -34,7 +30,7 @@ class Reporter(Protocol):
 
     def begin(self, allocation: Allocation, repetitions: int, cost_s: float) -> None: ...
     def say(self, text: str) -> None: ...
-    def finished(self, result: Result, judged: Mapping[str, Judged], cost_s: float) -> None: ...
+    def finished(self, record: Record, cost_s: float) -> None: ...
     def more(self, repetitions: int, cost_s: float) -> None: ...
 
 
@@ -109,7 +105,7 @@ class Setup:
 
 
 #: point -> repetition -> its result, and point -> repetitions that are left.
-Done = dict[str, dict[int, Result]]
+Done = dict[str, dict[int, Repetition]]
 Left = dict[str, list[int]]
 
 
@@ -161,11 +157,11 @@ class Work:
     def outdated(self, todo: Left, programs: Mapping[str, Program]) -> list[str]:
         """Sentences on results that are measured again: those of other builds, and those of another target."""
 
-        def build(point: str, result: Result) -> str | None:
+        def build(point: str, result: Repetition) -> str | None:
             tool = self.points[point].tool
-            return tool if tool in programs and result.tool_sha256 != programs[tool].sha256 else None
+            return tool if tool in programs and result.tool.sha256 != programs[tool].sha256 else None
 
-        def target(_: str, result: Result) -> str | None:
+        def target(_: str, result: Repetition) -> str | None:
             elsewhere = remaining.elsewhere(result, self.here)
             return _place(result.target.directory, result.target.facts) if elsewhere else None
 
@@ -177,7 +173,7 @@ class Work:
             found.append(f"measured again, because the target has changed: {many}; the target is {now} now")
         return found
 
-    def _counted(self, todo: Left, label: Callable[[str, Result], str | None]) -> str:
+    def _counted(self, todo: Left, label: Callable[[str, Repetition], str | None]) -> str:
         """How many results that are left have which label: `2 results of fio, 1 result of ior`."""
         found = Counter(
             name

@@ -14,13 +14,13 @@ from iosweep.files import documents, safe_paths
 from iosweep.files.documents import Damaged
 from iosweep.plan.model import Allocation
 from iosweep.store.campaign_documents import Missing
-from iosweep.store.committed import Result
+from iosweep.store.record import Repetition
 from iosweep.store.store import Store
 
 
 def text(
     allocation: Allocation,
-    results: Mapping[str, Mapping[int, Result]],
+    results: Mapping[str, Mapping[int, Repetition]],
     missing: Mapping[str, Missing],
 ) -> bytes:
     """The manifest's lines."""
@@ -49,4 +49,4 @@ def holds(file: Path, lines: bytes) -> bool:
 
 def write(file: Path, allocation: Allocation, store: Store) -> None:
     """Write the manifest of what the store has."""
-    safe_paths.write(store.path, file.relative_to(store.path), text(allocation, store.results(), store.missing()))
+    safe_paths.write(store.path, file.relative_to(store.path), text(allocation, store.repetitions(), store.missing()))

@@ -1,9 +1,13 @@
-"""The record of a repetition: points/<point>/r<repetition>-<try>.json (docs/store.md)."""
+"""The record of a repetition, points/<point>/r<repetition>-<try>.json (docs/store.md), in three depths.
+
+`Record` is all of it. `Judged` is the part that the tables read, `Repetition` the part that decides what counts.
+"""
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal
 
+import msgspec
 from msgspec import Meta, field
 
 from iosweep.files.documents import Count, Document, Integer, Moment, Name, Number, Part, Seconds, TryNumber
@@ -11,6 +15,10 @@ from iosweep.node.counters import Counted, Moved
 from iosweep.node.load import Load
 from iosweep.node.pinning import CpuRecord
 from iosweep.target.trees import Sample
+
+Verdict = Literal["valid", "suspect", "invalid", "missing"]
+#: What a column of the results holds.
+Value = bool | int | float | str | None
 
 
 class Archive(Part, frozen=True):
@@ -92,23 +100,13 @@ class Files(Part, frozen=True, kw_only=True):
 
 
 class PhaseRun(Part, frozen=True, kw_only=True):
-    """One phase. headline: its figure, latency_mean_s: mean latency of an I/O, both None where it is invalid; stderr:
-    the first 2,000 characters.
-
-    moved: host -> what its kernel counted.
-
-    verdict, reasons: those of the runner, for readers that do not wait for merge, which judges anew.
-    """
+    """The run of one phase. stderr: the first 2,000 characters; moved: host -> what its kernel counted."""
 
     phase: str
     argv: tuple[str, ...]
     started: Moment
     wall_s: Seconds
     argvs: tuple[tuple[str, ...], ...] = ()  # all commands, where there were several
-    headline: Number | None = None
-    latency_mean_s: Number | None = None
-    verdict: str = ""
-    reasons: tuple[str, ...] = ()
     exit_code: Integer = 0
     timed_out: bool = False
     flooded: bool = False  # it printed too much
@@ -126,39 +124,108 @@ class PhaseRun(Part, frozen=True, kw_only=True):
     cpus: CpuRecord | None = None
 
 
-class Record(Document, frozen=True, kw_only=True):
-    """A repetition. host, node: the first node and the key of its facts; hosts, nodes: the same of all.
+class Finding(Part, frozen=True, array_like=True):
+    """The outcome of a check on a phase (pass, fail or not checked), with its evidence or the reason why it was not
+    checked. curable: another try may help."""
 
-    session: one run of an allocation (its Slurm job, else when it began);
-    bound: how ranks were bound (pinning.bound); build: key of the build document; retry: why another try may help;
-    retried: whether this is such a try. repetition, attempt, raw are set by `Store.commit`.
+    outcome: str
+    evidence: str
+    curable: bool = False
+
+
+class Outcome(Part, frozen=True, kw_only=True):
+    """What a judged phase contributes to decisions. headline: its figure, latency_mean_s: the mean latency of an I/O;
+    both None where the verdict is invalid."""
+
+    phase: str
+    verdict: Verdict
+    headline: Number | None = None
+    latency_mean_s: Number | None = None
+
+
+class Row(Outcome, frozen=True, kw_only=True):
+    """A judged phase of a repetition: a row of the tables.
+
+    values: column of results.parquet -> its value, for the columns that raw output and run decide; findings: check ->
+    its finding, without the checks that do not apply; series, node_rates, histogram: rows of the companion tables, as
+    they stand there after their key; used_cpus: nodes, joined by commas -> CPUs that ranks and workers were allowed on.
+    """
+
+    reasons: tuple[str, ...] = ()
+    started: Moment
+    values: dict[str, Value] = field(default_factory=dict)
+    findings: dict[str, Finding] = field(default_factory=dict)
+    series: tuple[tuple[str, int | None, str, float, float, tuple[float | None, ...]], ...] = ()
+    node_rates: tuple[tuple[str, int | None, float | None, float | None], ...] = ()
+    histogram: tuple[float, float, tuple[int, ...]] | None = None
+    used_cpus: dict[str, str | None] = field(default_factory=dict)
+
+
+class Repetition(Document, frozen=True, kw_only=True):
+    """The part of a record that decides whether it counts, and what is left to measure. msgspec skips the rest, so
+    100,000 of them fit into memory.
+
+    intact: the archive is there with the size that was stored (set by the store). bound: how ranks were bound
+    (pinning.bound); retry: why another try may help; retried: whether this is such a try; judged: the key of the
+    judgment that made the rows (judge.verdict.key). repetition, attempt, raw are set by `Store.commit`.
     """
 
     point: Name
     repetition: TryNumber = 1
     attempt: TryNumber = 1
-    iosweep: str = ""
-    campaign: str = ""
-    started: Moment
-    ended: Moment
+    intact: bool = True
     host: str
-    node: str
     hosts: tuple[str, ...] = ()
-    nodes: dict[str, str] = field(default_factory=dict)
-    launcher: Launcher | None = None
     slurm: SlurmJob | None = None
-    session: str | None = None
     bound: str | None = None
-    build: str | None = None
     tool: ToolBuild
     target: Target
-    environment: dict[str, str] = field(default_factory=dict)
-    phases: Annotated[tuple[PhaseRun, ...], Meta(min_length=1)]
     retry: str | None = None
     retried: bool = False
     raw: Archive = Archive("", "", 0)
+    judged: str = ""
+    rows: tuple[Outcome, ...] = ()
+
+    @property
+    def ran(self) -> tuple[str, str | None]:
+        """Its nodes, joined by commas, and its Slurm job."""
+        return ",".join(self.hosts or (self.host,)), self.slurm.job if self.slurm else None
+
+    @property
+    def figures(self) -> int:
+        """How many of its phases have a figure that counts."""
+        return sum(row.headline is not None for row in self.rows) if self.intact else 0
+
+
+class Judged(Repetition, frozen=True, kw_only=True):
+    """The part of a record that the tables read. node: the key of the first node's facts; nodes: of all of them.
+
+    session: one run of an allocation (its Slurm job, else when it began); build: key of the build document.
+    """
+
+    started: Moment
+    ended: Moment
+    node: str
+    nodes: dict[str, str] = field(default_factory=dict)
+    launcher: Launcher | None = None
+    session: str | None = None
+    build: str | None = None
+    rows: tuple[Row, ...] = ()
+
+    def lightened(self) -> Repetition:
+        """The part of it that can stay in memory."""
+        return msgspec.convert(self, Repetition, from_attributes=True)
 
     @property
     def facts_of(self) -> dict[str, str]:
         """Nodes that measured -> keys of their facts."""
         return self.nodes or {self.host: self.node}
+
+
+class Record(Judged, frozen=True, kw_only=True):
+    """A stored repetition. No rows where the judgment failed by a fault of ours: `iosweep tables` judges again."""
+
+    iosweep: str = ""
+    campaign: str = ""
+    environment: dict[str, str] = field(default_factory=dict)
+    phases: Annotated[tuple[PhaseRun, ...], Meta(min_length=1)]

@@ -1,7 +1,7 @@
 """results/<campaign>/: what is on disk, and therefore done. The store is the truth; nothing measured is ever deleted.
 
 docs/store.md lists its files. A file is written under a temporary name, synced and renamed; the archive first, the
-result (with the archive's hash and size) last. `committed.counting` says which try of a repetition counts.
+record (with the archive's hash and size) last. `counting` says which try of a repetition counts.
 
 Each document has its digest inside (documents.py). A damaged one is skipped; `Store.damaged` names it with the reason.
 """
@@ -17,7 +17,7 @@ import re
 import stat
 import uuid
 import zipfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -31,11 +31,12 @@ from iosweep.files.documents import Damaged, Document
 from iosweep.plan.model import Plan
 from iosweep.store import ingested
 from iosweep.store.campaign_documents import FILES, FOLDERS, Build, ClaimedTarget, Marker, Missing, Refusal
-from iosweep.store.committed import RESULT_FILE, Result, counting, file_name, result_of, tries_of
-from iosweep.store.record import Archive, Record
+from iosweep.store.record import Archive, Record, Repetition
 from iosweep.target import lock
 from iosweep.text import human_count, printable, some
 
+#: The name of a record.
+RECORD_FILE = re.compile(r"r([0-9]{3,6})-([0-9]{1,6})\.json\Z")
 #: An archive without its JSON is not a try: its runner was killed before the commit, and the next one overwrites it.
 _ANY_TRY = re.compile(r"r([0-9]{3,6})-([0-9]{1,6})(\.superseded|\.damaged)?\.json\Z")
 #: How the name of a point ends.
@@ -56,6 +57,8 @@ BESIDE_BUILD = {"spack.yaml": "file_sha256", "spack.lock": "lock_sha256"}
 _LOCKS = (lock.NAME, RUN_LOCK)
 Kind = TypeVar("Kind", bound=Document)
 T = TypeVar("T")
+#: The depth to which records are read.
+Depth = TypeVar("Depth", bound=Repetition)
 
 
 class Noting:
@@ -101,22 +104,19 @@ class Store:
                     self.damaged[self._file(entry.name)] = "it is not a directory"
         return sorted(found)
 
-    def results(self) -> dict[str, dict[int, Result]]:
-        """point -> repetition -> its highest try. One scan; archives are judged by their size alone."""
-        found: dict[str, dict[int, Result]] = {}
-        for point in self.points():
-            if repetitions := {result.repetition: result for result, _ in self._records(point)}:
-                found[point] = repetitions
-        return found
+    def repetitions(self) -> dict[str, dict[int, Repetition]]:
+        """point -> repetition -> the try that counts. One scan; archives are judged by their size alone."""
+        stored = {point: {r.repetition: r for r in self._records(point, Repetition)} for point in self.points()}
+        return {point: repetitions for point, repetitions in stored.items() if repetitions}
 
-    def results_of(self, point: str) -> dict[int, Result]:
-        """repetition -> its highest try, of one point."""
-        return {result.repetition: result for result, _ in self.records_of(point)}
+    def repetitions_of(self, point: str) -> dict[int, Repetition]:
+        """repetition -> the try that counts, of one point."""
+        return {r.repetition: r for r in self.records_of(point, Repetition)}
 
-    def records_of(self, point: str) -> Iterator[tuple[Result, Record]]:
-        """The results of one point with their records, in the order of repetitions."""
+    def records_of(self, point: str, depth: type[Depth]) -> Iterator[Depth]:
+        """The records of the tries of one point that count, in the order of repetitions."""
         if self._there("points", point):
-            yield from self._records(point)
+            yield from self._records(point, depth)
 
     def missing(self) -> dict[str, Missing]:
         """point -> why it could not be measured when it was last tried."""
@@ -127,12 +127,16 @@ class Store:
         """The same of one point."""
         return self._missing(point) if self._there("points", point) else None
 
-    def raw(self, result: Result) -> bytes | None:
-        """The archive of a result, or None if it is not the one that was committed."""
-        file = self._file(result.point, file_name(result.repetition, result.attempt, "zip"))
+    def record(self, point: str, repetition: int, attempt: int) -> Record:
+        """The whole record of a try. Raises FileNotFoundError, Damaged."""
+        return self._read(point, repetition, attempt, Record)
+
+    def raw(self, repetition: Repetition) -> bytes | None:
+        """The archive of a repetition, or None if it is not the one that was stored."""
+        file = self._file(repetition.point, repetition.raw.name)
         try:
-            data = documents.content(file, min(result.raw.bytes, _ARCHIVE_BYTES))
-            if hashlib.sha256(data).hexdigest() == result.raw.sha256:
+            data = documents.content(file, min(repetition.raw.bytes, _ARCHIVE_BYTES))
+            if hashlib.sha256(data).hexdigest() == repetition.raw.sha256:
                 return data
             self.damaged[file] = _CHANGED
         except FileNotFoundError:
@@ -141,16 +145,11 @@ class Store:
             self.damaged[error.path] = error.reason
         return None
 
-    def printed(self, result: Result) -> dict[str, dict[str, bytes]] | None:
-        """What `unpack` makes of the archive of a result, or None if it is not the one that was committed."""
-        archive = self.raw(result)
-        return None if archive is None else unpack(archive)
-
     def point(self, point: str) -> Path:
         """The directory of a point."""
         return self.path / "points" / point
 
-    def commit(self, point: str, repetition: int, record: Record, raw: Mapping[str, bytes]) -> Result:
+    def commit(self, point: str, repetition: int, record: Record, raw: Mapping[str, bytes]) -> Record:
         """Store a repetition whole. `raw` maps member names to bytes. Raises OSError; then nothing is committed."""
         self._see_in_place()
         archive = pack(raw)
@@ -170,7 +169,12 @@ class Store:
             self._set_aside(point, repetition, place)
             place.write(name, archive)
             place.write(file_name(repetition, attempt, "json"), documents.dump(record))
-        return result_of(record, intact=True)
+        return record
+
+    def keep_rows(self, record: Record) -> None:
+        """Store a record again whose rows were judged again. Raises OSError."""
+        name = file_name(record.repetition, record.attempt, "json")
+        safe_paths.write(self.path, f"points/{record.point}/{name}", documents.dump(record))
 
     def _see_in_place(self) -> None:
         """Make no new folder where results were that we hold the lock of. Raises OSError."""
@@ -182,7 +186,7 @@ class Store:
         for attempt in tries_of(place.names(), repetition):
             with contextlib.suppress(FileNotFoundError):
                 try:
-                    self._record(point, repetition, attempt)
+                    self._read(point, repetition, attempt, Repetition)
                 except Damaged:
                     place.rename(file_name(repetition, attempt, "json"), file_name(repetition, attempt, "damaged.json"))
 
@@ -268,26 +272,32 @@ class Store:
         elif self._there("refusals"):
             safe_paths.remove(self.path, f"refusals/{allocation}.json")
 
-    def supersede(self, result: Result) -> Path:
-        """Open a repetition again; its result stays under another name."""
-        with safe_paths.folder(self.path, f"points/{result.point}") as place:
+    def supersede(self, repetition: Repetition) -> Path:
+        """Open a repetition again; its record stays under another name."""
+        with safe_paths.folder(self.path, f"points/{repetition.point}") as place:
             # the oldest first: it must not count again, and were we killed in between, the newest still does
-            for attempt in tries_of(place.names(), result.repetition):
-                if attempt <= result.attempt:
-                    names = (file_name(result.repetition, attempt, suffix) for suffix in ("json", "superseded.json"))
+            for attempt in tries_of(place.names(), repetition.repetition):
+                if attempt <= repetition.attempt:
+                    names = (
+                        file_name(repetition.repetition, attempt, suffix) for suffix in ("json", "superseded.json")
+                    )
                     place.rename(*names)
-        return self.point(result.point) / file_name(result.repetition, result.attempt, "superseded.json")
+        return self.point(repetition.point) / file_name(repetition.repetition, repetition.attempt, "superseded.json")
 
-    def set_aside(self, result: Result) -> bool:
-        """Open a repetition again whose archive `raw` found changed; its tries stay under other names, so that no other
-        one counts instead. False where it was not found so, or where the results are read-only."""
-        if self.damaged.get(self._file(result.point, result.raw.name)) != _CHANGED:
+    def changed(self, repetition: Repetition) -> bool:
+        """Whether `raw` found that the archive of a repetition has another content than was stored."""
+        return self.damaged.get(self._file(repetition.point, repetition.raw.name)) == _CHANGED
+
+    def set_aside(self, repetition: Repetition) -> bool:
+        """Open a repetition again whose archive was changed; its tries stay under other names, so that no other try
+        counts instead. False where the archive was not changed, or the results are read-only."""
+        if not self.changed(repetition):
             return False
         try:
-            with safe_paths.folder(self.path, f"points/{result.point}") as place:
-                for attempt in tries_of(place.names(), result.repetition):
-                    suffix = "damaged.json" if attempt == result.attempt else "superseded.json"
-                    place.rename(*(file_name(result.repetition, attempt, end) for end in ("json", suffix)))
+            with safe_paths.folder(self.path, f"points/{repetition.point}") as place:
+                for attempt in tries_of(place.names(), repetition.repetition):
+                    suffix = "damaged.json" if attempt == repetition.attempt else "superseded.json"
+                    place.rename(*(file_name(repetition.repetition, attempt, end) for end in ("json", suffix)))
         except OSError:
             return False
         return True
@@ -384,7 +394,7 @@ class Store:
 
     def damage(self) -> list[str]:
         """What of results and documents is damaged, as sentences."""
-        self.results()
+        self.repetitions()
         self.missing()
         self.look()
         return self.named()
@@ -410,50 +420,48 @@ class Store:
             return True
         return False
 
-    def _records(self, point: str) -> Iterator[tuple[Result, Record]]:
-        """Results of a point with their records, read by the handle of its directory."""
+    def _records(self, point: str, depth: type[Depth]) -> Iterator[Depth]:
         self._forget(self._file(point, "r"))
         tries: dict[int, list[int]] = {}
         sizes: dict[str, int] = {}
         with os.scandir(self._file(point)) as files:
             for file in files:
-                if match := RESULT_FILE.match(file.name):
+                if match := RECORD_FILE.match(file.name):
                     tries.setdefault(int(match[1]), []).append(int(match[2]))
                 elif file.name.endswith(".zip"):
                     about = file.stat(follow_symlinks=False)
                     if stat.S_ISREG(about.st_mode):
                         sizes[file.name] = about.st_size
         for repetition, attempts in sorted(tries.items()):
-            found = [self._whole(point, repetition, attempt, sizes) for attempt in sorted(attempts)[-2:]]
-            last = found[-1]
-            if last and last[0].intact:
+            newest = [self._whole(point, repetition, attempt, sizes, depth) for attempt in sorted(attempts)[-2:]]
+            last = newest[-1]
+            if last and last.intact:
                 self._forget(self._file(point, f"r{repetition:03d}-"))
-            tried = {one[0].attempt: one for one in found if one}
-            first = found[0] if len(found) > 1 else None
-            if counts := counting(last and last[0], first and first[0]):
-                yield counts, tried[counts.attempt][1]
+            if counts := counting(last, newest[0] if len(newest) > 1 else None):
+                yield counts
 
     def _whole(
-        self, point: str, repetition: int, attempt: int, sizes: Mapping[str, int]
-    ) -> tuple[Result, Record] | None:
+        self, point: str, repetition: int, attempt: int, sizes: Mapping[str, int], depth: type[Depth]
+    ) -> Depth | None:
+        """The record of a try, and whether its archive is there; None where the record is damaged."""
         with self.noting():
-            record = self._record(point, repetition, attempt)
-            name = file_name(repetition, attempt, "zip")
-            size, committed = sizes.get(name), record.raw.bytes
-            if size != committed:
-                why = "it is gone" if size is None else f"it has {size:,} bytes, and {committed:,} were stored"
-                self.damaged[self._file(point, name)] = why
-            return result_of(record, size == committed), record
+            record = self._read(point, repetition, attempt, depth)
+            size, stored = sizes.get(record.raw.name), record.raw.bytes
+            if size == stored:
+                return record
+            why = "it is gone" if size is None else f"it has {size:,} bytes, and {stored:,} were stored"
+            self.damaged[self._file(point, record.raw.name)] = why
+            return structs.replace(record, intact=False)
         return None
 
-    def _record(self, point: str, repetition: int, attempt: int) -> Record:
+    def _read(self, point: str, repetition: int, attempt: int, depth: type[Depth]) -> Depth:
         """The record of a try. Raises FileNotFoundError, Damaged."""
         file = self._file(point, file_name(repetition, attempt, "json"))
-        record = documents.read_as(file, Record)
+        record = documents.read_as(file, depth)
         if record.raw.name != (archive := file_name(repetition, attempt, "zip")):
             raise Damaged(file, f"it names another archive than {archive}")
         if (record.point, record.repetition, record.attempt) != (point, repetition, attempt):
-            raise Damaged(file, f"it is the result of {record.point}, r{record.repetition}-{record.attempt}")
+            raise Damaged(file, f"it is the record of {record.point}, r{record.repetition}-{record.attempt}")
         return record
 
     def _file(self, point: str, *name: str) -> str:
@@ -470,10 +478,9 @@ class Store:
             del self.damaged[path]
 
 
-def name_taken(store: Store, plan: Plan, stored: Mapping[str, Mapping[int, Result]]) -> str | None:
+def name_taken(store: Store, plan: Plan, stored: Mapping[str, Mapping[int, Repetition]]) -> str | None:
     """Why a campaign cannot have its name: the results are not ours, were ingested, are another campaign's (a copy), or
-    another configuration measured them. `stored`: all of its results. One that has some of its points is the same
-    campaign, with more or fewer."""
+    another configuration measured them. A configuration that shares a point with `stored` is the same campaign."""
     if ingested.there(store.path):
         return f"{store.path} is an ingested campaign; choose another name"
     try:
@@ -482,12 +489,36 @@ def name_taken(store: Store, plan: Plan, stored: Mapping[str, Mapping[int, Resul
         return str(error)
     if (marker := store.marker()) and marker.campaign != plan.campaign:
         return f"{store.path} holds the results of the campaign `{printable(marker.campaign)}`; choose another name"
-    targets = {result.target.directory for found in stored.values() for result in found.values()}
+    targets = {repetition.target.directory for of_point in stored.values() for repetition in of_point.values()}
     if not targets or (plan.target.directory in targets and any(point.id in stored for point in plan.points)):
         return None
     many = human_count(sum(map(len, stored.values())), "repetition")
     what = f"on {some(sorted(targets), 3)}" if plan.target.directory not in targets else "of other points"
     return f"{store.path} holds {many} {what}; choose another name, or move {store.path} away"
+
+
+# The tries of a repetition
+
+
+def tries_of(names: Iterable[str], repetition: int) -> list[int]:
+    """The tries of a repetition that have a record of this name, in order."""
+    return sorted(int(match[2]) for match in map(RECORD_FILE.match, names) if match and int(match[1]) == repetition)
+
+
+def file_name(repetition: int, attempt: int, suffix: str) -> str:
+    return f"r{repetition:03d}-{attempt}.{suffix}"
+
+
+def counting(last: Depth | None, before: Depth | None) -> Depth | None:
+    """Of the newest two tries of a repetition, the one that counts. None stands for a try whose record is damaged, or
+    that is not there.
+
+    A second try that went worse than the disturbed first one does not count, and there is no third. A damaged one is no
+    reason to go back: it is measured again, so its repetition has no outcome.
+    """
+    if last and last.intact and last.retried and before and before.figures > last.figures:
+        return structs.replace(before, retried=True)
+    return last
 
 
 def fits_build(document: Mapping[str, object], name: str, content: bytes) -> bool:

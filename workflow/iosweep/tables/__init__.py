@@ -4,6 +4,6 @@
 |---|---|
 | columns.py | the columns of the tables |
 | merge.py | store -> tables and campaign.json, with rows for what is missing |
-| table_writer.py | rows -> the files of all tables |
-| merged_tables.py, campaign_form.py | tables and campaign.json -> rows; damage in them |
+| writer.py | rows -> the files of all tables |
+| reader.py, campaign_form.py | tables and campaign.json -> rows; damage in them |
 """

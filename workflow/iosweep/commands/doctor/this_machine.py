@@ -63,7 +63,7 @@ def plan(configuration: Path | None) -> tuple[Config | None, Plan | None, Line]:
         line = wrong("configuration", f"{error.problems[0]}{more}", f"`iosweep plan {configuration}` shows all")
         return None, None, line
     store = Store(campaigns.RESULTS / made.campaign)
-    if taken := name_taken(store, made, store.results()):
+    if taken := name_taken(store, made, store.repetitions()):
         problem = configured.documents[0].problem(("campaign",), taken)
         return None, None, wrong("configuration", str(problem), "give this campaign a name of its own")
     used = sorted({point.tool for point in made.points})

@@ -1,5 +1,7 @@
 """The validity checks, in the order in which the tables and docs/report.md list them. Pure."""
 
+from collections.abc import Sequence
+
 from iosweep.judge.checks import (
     amounts,
     asked,
@@ -12,7 +14,6 @@ from iosweep.judge.checks import (
     nodes,
     output,
     reached,
-    repetitions,
     timing,
 )
 from iosweep.judge.checks.finding import Check
@@ -58,14 +59,12 @@ CHECKS: tuple[Check, ...] = (
     Check("suspect", cpus.reserved_agree),
 )
 
-#: The check that looks at all repetitions of a point's phase, and is made by merge.
-PRECISE = Check("suspect", repetitions.precise)
-#: The checks of a row of the results, in order.
-OF_A_ROW = (*CHECKS, PRECISE)
+#: check -> what a fail makes of a row.
+SEVERITIES = {check.name: check.severity for check in CHECKS}
 
 
-def markdown() -> str:
+def markdown(checks: Sequence[Check]) -> str:
     """The table of checks in docs/report.md."""
-    rows = [f"| `{c.name}` | {c.severity} | {c.doc} |" for c in OF_A_ROW]
+    rows = [f"| `{c.name}` | {c.severity} | {c.doc} |" for c in checks]
     head = ["| check | a fail makes it | what must hold |", "|---|---|---|"]
     return "\n".join([*head, *rows]) + "\n"

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from iosweep.judge.checks.finding import NO_OUTPUT, NOT_APPLICABLE, Finding, Seen, failed, passed, per_node, unchecked
+from iosweep.judge.checks.finding import NO_OUTPUT, NOT_APPLICABLE, Seen, failed, passed, per_node, unchecked
+from iosweep.store.record import Finding
 from iosweep.tools import Parsed, reading
 from iosweep.units import human_size
 

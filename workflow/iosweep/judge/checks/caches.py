@@ -2,17 +2,9 @@
 
 from __future__ import annotations
 
-from iosweep.judge.checks.finding import (
-    NO_OUTPUT,
-    NOT_APPLICABLE,
-    SHOWN_NODES,
-    Finding,
-    Seen,
-    failed,
-    passed,
-    unchecked,
-)
+from iosweep.judge.checks.finding import NO_OUTPUT, NOT_APPLICABLE, SHOWN_NODES, Seen, failed, passed, unchecked
 from iosweep.node import fs_types
+from iosweep.store.record import Finding
 from iosweep.units import human_size
 
 _OWN = unchecked("nodes read what they had written themselves, past their caches (O_DIRECT)")

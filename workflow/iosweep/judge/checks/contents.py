@@ -6,7 +6,8 @@ import math
 
 from msgspec import structs
 
-from iosweep.judge.checks.finding import NOT_APPLICABLE, Finding, Seen, failed, passed, unchecked
+from iosweep.judge.checks.finding import NOT_APPLICABLE, Seen, failed, passed, unchecked
+from iosweep.store.record import Finding
 from iosweep.target.trees import Sample, first_bytes
 from iosweep.text import human_count
 from iosweep.units import human_size

@@ -8,19 +8,11 @@ from statistics import fmean, median
 
 from iosweep.details import NodeRate, Series
 from iosweep.judge import node_rates, steadiness
-from iosweep.judge.checks.finding import (
-    NO_OUTPUT,
-    NOT_APPLICABLE,
-    SHOWN_NODES,
-    Finding,
-    Seen,
-    failed,
-    passed,
-    unchecked,
-)
+from iosweep.judge.checks.finding import NO_OUTPUT, NOT_APPLICABLE, SHOWN_NODES, Seen, failed, passed, unchecked
 from iosweep.judge.series import summed
 from iosweep.judge.steadiness import JUDGED_S, Shape
 from iosweep.node.cpus import parsed
+from iosweep.store.record import Finding
 from iosweep.tools.reading import too_short_to_be_steady
 from iosweep.units import human_rate
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from iosweep.judge.checks.finding import NO_OUTPUT, NOT_APPLICABLE, Finding, Seen, failed, passed, per_node, unchecked
+from iosweep.judge.checks.finding import NO_OUTPUT, NOT_APPLICABLE, Seen, failed, passed, per_node, unchecked
 from iosweep.judge.checks.output import not_run
+from iosweep.store.record import Finding
 from iosweep.text import human_count
 from iosweep.units import human_size
 

@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property, wraps
-from typing import Literal, NamedTuple
+from typing import Literal
 
 from msgspec import structs
 
 from iosweep.plan.model import Point, TargetSettings
-from iosweep.store.record import PhaseRun
+from iosweep.store.record import Finding, PhaseRun
 from iosweep.text import printable, shortened
 from iosweep.tools import Parsed, Phase
 
@@ -42,14 +42,6 @@ class Seen:
     mount: str | None = None
     shortest_s: float = 0.0
     version: str = ""
-
-
-class Finding(NamedTuple):
-    """Outcome of a check on one row, with its evidence or the reason why it was not checked."""
-
-    outcome: Outcome
-    evidence: str
-    curable: bool = False  # another try may help
 
 
 @dataclass(frozen=True)
@@ -113,7 +105,7 @@ def per_node(look: Callable[[Seen], Finding]) -> Callable[[Seen], Finding]:
             host: look(replace(s, point=alone, parsed=parsed, run=structs.replace(s.run, argv=argv, argvs=())))
             for (host, parsed), argv in zip(nodes.items(), commands, strict=True)
         }
-        worst: Outcome = min((f.outcome for f in found.values()), key=_WORST_FIRST.index)
+        worst = min((f.outcome for f in found.values()), key=_WORST_FIRST.index)
         if worst == "not applicable":
             return NOT_APPLICABLE
         same = {host: f for host, f in found.items() if f.outcome == worst}

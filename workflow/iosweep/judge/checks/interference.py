@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from iosweep.judge.checks.finding import NOT_APPLICABLE, SHOWN_NODES, Finding, Seen, failed, passed, unchecked
+from iosweep.judge.checks.finding import NOT_APPLICABLE, SHOWN_NODES, Seen, failed, passed, unchecked
 from iosweep.judge.checks.reached import trusts
 from iosweep.node import fs_types
 from iosweep.node.counters import Moved
 from iosweep.node.load import Load, Other
+from iosweep.store.record import Finding
 from iosweep.units import human_size
 
 #: Share of a node's CPU time that others may use while a phase runs, and of the CPUs of one rank or worker.

@@ -2,16 +2,9 @@
 
 from __future__ import annotations
 
-from iosweep.judge.checks.finding import (
-    NOT_APPLICABLE,
-    Finding,
-    Seen,
-    failed,
-    passed,
-    per_node,
-    unchecked,
-)
+from iosweep.judge.checks.finding import NOT_APPLICABLE, Seen, failed, passed, per_node, unchecked
 from iosweep.judge.checks.timing import SHORTEST
+from iosweep.store.record import Finding
 from iosweep.text import human_count
 
 

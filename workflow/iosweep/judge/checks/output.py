@@ -5,9 +5,10 @@ from __future__ import annotations
 import signal
 
 from iosweep.errors import Cause, cause
-from iosweep.judge.checks.finding import NO_OUTPUT, NOT_APPLICABLE, REASON_LENGTH, Finding, Seen, failed, passed
+from iosweep.judge.checks.finding import NO_OUTPUT, NOT_APPLICABLE, REASON_LENGTH, Seen, failed, passed
 from iosweep.judge.reasons import REASONS
 from iosweep.node.process import MOST_BYTES
+from iosweep.store.record import Finding
 from iosweep.text import printable, some
 from iosweep.tools import Parsed
 from iosweep.units import human_duration, human_size

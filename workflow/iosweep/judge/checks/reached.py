@@ -7,9 +7,10 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from iosweep.judge.checks.finding import NO_OUTPUT, NOT_APPLICABLE, Finding, Seen, failed, passed, unchecked
+from iosweep.judge.checks.finding import NO_OUTPUT, NOT_APPLICABLE, Seen, failed, passed, unchecked
 from iosweep.node import fs_types
 from iosweep.node.counters import Counted, Moved
+from iosweep.store.record import Finding
 from iosweep.tools import Parsed
 from iosweep.units import human_size
 

@@ -9,7 +9,6 @@ import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from operator import attrgetter
 from pathlib import Path
 from types import TracebackType
 from typing import Any, BinaryIO, Self
@@ -20,19 +19,17 @@ import pyarrow.csv
 import pyarrow.parquet
 from pyarrow import compute
 
-from iosweep.details import FACTOR
 from iosweep.files import documents, safe_paths
 from iosweep.files.safe_paths import Folder
-from iosweep.judge.checks import OF_A_ROW
-from iosweep.judge.judging import Beside, Row
-from iosweep.tables import merged_tables
-from iosweep.tables.campaign_form import Table
+from iosweep.judge.agreement import PRECISE, SEVERITIES, Agreements, agree
+from iosweep.store.record import Finding, Row
 from iosweep.tables.columns import TABLES, Column, arrow_schema
+from iosweep.tables.reader import ABOUT, Table
 
 #: Rows of a row group, of a table with lists, and checks: memory does not grow with the campaign.
 _BATCH, _LIST_BATCH, _CHECKS_BATCH = 10_000, 1_000, 100_000
-#: The values of a row of parts.parquet after its key.
-_own_values = attrgetter(*(column.name for column in TABLES["parts.parquet"]()[4:]))
+#: Column of the results -> value.
+Values = dict[str, Any]
 
 #: Ignored by spreadsheets at the start of a cell: control, blank and zero-width characters (for Python and RE2).
 _DROPPED = r"\x00-\x20\x7f-\xa0\xad" + "\u1680\u180e\u2000-\u200f\u2028-\u202f\u205f-\u2064\u3000\ufeff"
@@ -125,33 +122,31 @@ class TableWriter:
 
 
 class ChecksWriter(TableWriter):
-    """Writes the table of checks. Arrow repeats five of its seven columns, at a third of the time of Python."""
+    """Writes the table of checks. Arrow repeats the key of a row, at a third of the time of Python."""
 
     def __init__(self, place: Folder, parquet: str, columns: tuple[Column, ...]):
         super().__init__(place, parquet, columns)
-        self._found: list[tuple[str, str]] = []  # outcome and evidence of all checks of each row
+        self._counts: list[int] = []  # findings of each row
+        self._findings: list[tuple[str, str, str]] = []  # check, outcome, evidence
 
-    def add_findings(self, row: Row) -> None:
-        """Add the findings of a row: those of all checks in order, or none where nothing was measured."""
-        if row.findings:
-            self._rows.append((row.values["point"], row.values["repetition"], row.values["phase"]))
-            self._found += [finding[:2] for finding in row.findings]
-        if len(self._found) >= _CHECKS_BATCH:
+    def add_findings(self, point: object, repetition: object, phase: object, findings: Mapping[str, Finding]) -> None:
+        """Add findings of a row."""
+        self._rows.append((point, repetition, phase))
+        self._counts.append(len(findings))
+        self._findings += [(check, finding.outcome, finding.evidence) for check, finding in findings.items()]
+        if len(self._findings) >= _CHECKS_BATCH:
             self._flush()
 
     def _flush(self) -> None:
-        if not self._rows:
+        if not self._findings:
             return
-        rows, each = len(self._rows), len(OF_A_ROW)
-        which = pa.array(np.repeat(np.arange(rows, dtype=np.int32), each))
-        keys = [key.take(which) for key in _arrays(self._rows, list(self.schema)[:3])]
-        check = pa.array(np.tile(np.arange(each, dtype=np.int32), rows))
-        names = pa.array([c.name for c in OF_A_ROW]).take(check)
-        severities = pa.array([c.severity for c in OF_A_ROW]).take(check)
-        outcomes, evidence = (pa.array(values, pa.string()) for values in zip(*self._found, strict=True))
-        self._write([*keys, names, outcomes, severities, evidence])
-        self._rows.clear()
-        self._found.clear()
+        rows = pa.array(np.repeat(np.arange(len(self._rows), dtype=np.int32), self._counts))
+        keys = [key.take(rows) for key in _arrays(self._rows, list(self.schema)[:3])]
+        checks, outcomes, evidence = zip(*self._findings, strict=True)
+        severities = [SEVERITIES[check] for check in checks]
+        self._write([*keys, *(pa.array(texts, pa.string()) for texts in (checks, outcomes, severities, evidence))])
+        for collected in (self._rows, self._counts, self._findings):
+            collected.clear()
 
 
 class CampaignTables:
@@ -167,7 +162,7 @@ class CampaignTables:
     def __enter__(self) -> Self:
         with ExitStack() as files:  # entered first, renamed last: campaign.json describes the tables
             place = files.enter_context(safe_paths.folder(self._results, make=True))
-            self._about = files.enter_context(place.replaced(merged_tables.ABOUT))
+            self._about = files.enter_context(place.replaced(ABOUT))
 
             def table(name: str, csv: str | None = None, batch: int | None = None) -> TableWriter:
                 return files.enter_context(TableWriter(place, name, TABLES[name](), csv, batch))
@@ -181,20 +176,27 @@ class CampaignTables:
             self._files = files.pop_all()
         return self
 
-    def add(self, row: Row) -> None:
-        """Add a row of the results with its findings."""
-        self.built[row.values.get("build")] += 1
-        self._rows.add(tuple(map(row.values.get, self._rows.names)))
-        self._checks.add_findings(row)
+    def add(self, values: Values, known: Agreements) -> None:
+        """Add a row of the results, with what its repetitions together show."""
+        if finding := agree(values, known):
+            self.add_findings(values, {PRECISE.name: finding})
+        self.built[values.get("build")] += 1
+        self._rows.add(tuple(map(values.get, self._rows.names)))
 
-    def add_beside(self, found: Beside) -> None:
-        """Add what the companion tables have of a row."""
-        for one in found.series:
-            self._series.add((*found.key, one.host, one.worker, one.name, one.begin_s, one.interval_s, one.values))
-        for own in found.own_rates:
-            self._parts.add((*found.key, *_own_values(own)))
-        if latencies := found.latencies:
-            self._histograms.add((*found.key, latencies.lowest_s, FACTOR, latencies.counts))
+    def add_findings(self, values: Values, findings: Mapping[str, Finding]) -> None:
+        """Add findings of a row of the results."""
+        self._checks.add_findings(values["point"], values["repetition"], values["phase"], findings)
+
+    def add_companions(self, key: tuple[str, int, int, str], row: Row) -> None:
+        """Add the rows of the companion tables. key: point, repetition, attempt and phase."""
+        point, repetition, _, phase = key
+        self._checks.add_findings(point, repetition, phase, row.findings)
+        for series in row.series:
+            self._series.add((*key, *series))
+        for rate in row.node_rates:
+            self._parts.add((*key, *rate))
+        if row.histogram:
+            self._histograms.add((*key, *row.histogram))
 
     def add_node(self, name: str, known: Mapping[str, object]) -> None:
         """Add the facts of a node."""

@@ -1,4 +1,4 @@
-"""Reads the tables that merge wrote, and finds damage in them: another size or hash than campaign.json names."""
+"""Reads the tables of a campaign and campaign.json, and finds damage: another size or hash than campaign.json names."""
 
 from __future__ import annotations
 
@@ -7,10 +7,14 @@ from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
+from msgspec import field
+
 from iosweep.errors import Obstacle
 from iosweep.files import documents, safe_paths
-from iosweep.files.documents import Damaged
-from iosweep.tables.campaign_form import CampaignForm, Table
+from iosweep.files.documents import Count, Damaged, Integer, Moment, Part
+from iosweep.plan.model import ConfigurationFile, PlanFacts
+from iosweep.store.campaign_documents import Build
+from iosweep.store.ingested import IngestedFacts
 from iosweep.tables.columns import TABLES, Column, arrow_schema
 
 ABOUT, REPORT = "campaign.json", "report.html"
@@ -20,6 +24,51 @@ FILES = (*TABLES, "results.csv")
 Kind = TypeVar("Kind")
 #: 100,000 results are 250 MB.
 _MOST_BYTES, _BATCH = 1 << 30, 4_000
+
+
+class Job(Part, frozen=True, kw_only=True):
+    """A Slurm job that measured."""
+
+    job: str
+    launcher: str
+    hosts: tuple[str, ...]
+    node_counts: tuple[Count, ...]
+    points: Count
+    repetitions: Count
+    started: Moment
+    ended: Moment
+
+
+class Table(Part, frozen=True):
+    """A file of the tables."""
+
+    bytes: Count
+    sha256: str
+
+
+class Target(Part, frozen=True):
+    """The directory that was measured."""
+
+    directory: str
+
+
+class CampaignForm(PlanFacts, frozen=True, kw_only=True):
+    """campaign.json. `made`: when; `results_of_nodes`: key of a node's facts -> its rows."""
+
+    campaign: str
+    made: Moment
+    iosweep_version: str
+    plan_digest: str
+    seed: Integer
+    target: Target
+    configuration: tuple[ConfigurationFile, ...]
+    jobs: tuple[Job, ...]
+    results_of_nodes: dict[str, Count]
+    results_on_target: bool = False
+    builds: dict[str, Build]
+    tables: dict[str, Table]
+    damaged: dict[str, str] = field(default_factory=dict)
+    ingested: IngestedFacts | None = None  # others measured it: there is no plan, and `target` and `seed` say nothing
 
 
 def about(results: Path) -> CampaignForm:
@@ -56,7 +105,7 @@ def _read(results: Path, name: str) -> bytes:
 
 
 def _unlike(known: Table | None, data: bytes) -> str | None:
-    """Why a file is not the one that merge wrote, None if it is."""
+    """Why a file is not the one that `iosweep tables` wrote, None if it is."""
     if known is None:
         return f"{ABOUT} does not name it"
     if len(data) != known.bytes:

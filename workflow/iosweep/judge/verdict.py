@@ -1,0 +1,195 @@
+"""Judges a repetition: record, raw output and facts of the nodes -> rows, one for each phase. Pure.
+
+The runner judges what it has measured, and stores the rows in the record with the key of the judgment. `iosweep tables`
+calls the same function, only for records with another key: a fixed parser or a changed check needs no cluster. What
+only all repetitions of a point show together is in `agreement`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shlex
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
+from functools import cache, lru_cache
+from pathlib import Path
+
+import msgspec
+
+import iosweep
+from iosweep.details import FACTOR
+from iosweep.judge import node_rates, series
+from iosweep.judge.checks import CHECKS, SEVERITIES, caches
+from iosweep.judge.checks.files import data_complete, no_holes
+from iosweep.judge.checks.finding import NOT_APPLICABLE, Seen
+from iosweep.judge.checks.output import exit_status
+from iosweep.judge.reasons import chained
+from iosweep.node import monitor
+from iosweep.node.pinning import CpuRecord
+from iosweep.plan.model import Plan, Point
+from iosweep.store.record import Finding, Record, Row, Value, Verdict
+from iosweep.tools import Parsed, Phase, Step, Streams, tools
+
+#: Integers of the tables have 64 bits, and the square of a float has to be finite.
+_MOST = float(1 << 63)
+#: Rooms that make no report, those that make no tables, and those that judge nothing. A change of the others makes the
+#: report, the tables or the judgments again, and measures nothing.
+NOT_REPORT = frozenset({"__main__.py", "commands", "dag.py", "jobs", "run"})
+NOT_TABLES = NOT_REPORT | {"analysis", "report"}
+NOT_JUDGING = NOT_TABLES | {"ingest", "programs", "slurm", "tables"}
+
+
+def key(plan: Plan, point: Point) -> str:
+    """What a judgment depends on besides record, raw output and facts: the judging code, and settings of the plan."""
+    settings = msgspec.json.encode((_code(), plan.target, plan.shortest_steady_s(point)), order="deterministic")
+    return hashlib.sha256(settings).hexdigest()[:16]
+
+
+@cache
+def _code() -> str:
+    return code_digest(NOT_JUDGING)
+
+
+def code_digest(without: Collection[str]) -> str:
+    """Hash of the files of this package, but those in some rooms."""
+    package, total = Path(iosweep.__file__).parent, hashlib.sha256()
+    names = (file.relative_to(package) for file in package.rglob("*") if file.is_file())
+    for name in sorted(n for n in names if n.parts[0] not in without and "__pycache__" not in n.parts):
+        data = (package / name).read_bytes()
+        total.update(b"%b %d " % (os.fsencode(name), len(data)) + data)
+    return total.hexdigest()[:12]
+
+
+def judge(
+    plan: Plan,
+    point: Point,
+    record: Record,
+    printed: Mapping[str, Streams],
+    memory_bytes: Mapping[str, int | None],
+) -> tuple[Row, ...]:
+    """The rows of a repetition, in the order of its phases.
+
+    printed: step -> its streams; memory_bytes: host -> its memory, None if unknown. Raises what a record of another
+    point may cause (KeyError, ValueError ...).
+    """
+    steps = {phase.name: (step, phase) for step in point.steps() for phase in step.phases}
+    rows = []
+    for run in record.phases:
+        step, phase = steps[run.phase]
+        parsed = _parse(point, step, phase, printed.get(step.name, {}), record.hosts or (record.host,))
+        seen = Seen(
+            point,
+            phase,
+            run,
+            parsed,
+            plan.target,
+            memory_bytes,
+            record.target.fstype,
+            record.target.mount,
+            plan.shortest_steady_s(point),
+            record.tool.version,
+        )
+        rows.append(_row(seen, record.host))
+    return tuple(rows)
+
+
+def _parse(point: Point, step: Step, phase: Phase, streams: Streams, hosts: Sequence[str]) -> Parsed:
+    """The output of a phase, with the series and rates that the nodes counted beside those of the tool.
+
+    hosts: the nodes of the run, in their order. A figure that no column can hold is a problem of the output.
+    """
+    if not streams:
+        return Parsed()
+    parsed = tools()[point.tool].parse(streams, step, phase)
+    counted, lost = streams.get("monitor", b""), parsed.evidence.lost
+    if not monitor.is_whole(counted):
+        lost = "; ".join(filter(None, (lost, "what the nodes counted is damaged")))
+    evidence = replace(
+        parsed.evidence,
+        series=[*parsed.evidence.series, *monitor.series(counted)],
+        own_rates=node_rates.rates_of_run(parsed, streams, hosts),
+        lost=lost,
+    )
+    wrong = {name: value for name, value in parsed.figures.items() if not -_MOST <= value < _MOST}  # also NaN
+    problems = [*parsed.problems, *(f"{name} is {value:g}" for name, value in wrong.items())]
+    figures = {name: value for name, value in parsed.figures.items() if name not in wrong}
+    return replace(parsed, evidence=evidence, figures=figures, problems=problems)
+
+
+def _row(seen: Seen, host: str) -> Row:
+    """The row of a phase. host: the first node."""
+    phase, run, parsed = seen.phase, seen.run, seen.parsed
+    evidence, figures = parsed.evidence, parsed.figures
+    findings = judge_phase(seen)
+    verdict, reasons = verdict_of(findings)
+    counts = figures if verdict != "invalid" else {}
+    histogram = evidence.latencies
+    return Row(
+        phase=phase.name,
+        verdict=verdict,
+        reasons=reasons,
+        headline=counts.get(phase.metric),
+        latency_mean_s=counts.get("latency_mean_s"),
+        started=run.started,
+        values={
+            **figures,
+            "label": parsed.label,
+            "passes": caches.passes(seen),
+            **node_rates.columns(evidence),
+            "wall_s": run.wall_s,
+            "settled_s": run.settled_s,
+            "ran_on": ",".join(f"{node}:{count}" for node, count in run.ran_on.items()) or None,
+            **_cpus(run.cpus, host),
+            "command": " ".join(map(_quote, run.argv)),
+        },
+        findings=findings,
+        series=series.stored(evidence.series),
+        node_rates=series.stored_rates(evidence.own_rates),
+        histogram=(histogram.lowest_s, FACTOR, histogram.counts) if histogram else None,
+        used_cpus={",".join(node.hosts): node.allowed for node in (run.cpus.nodes if run.cpus else ())},
+    )
+
+
+def judge_phase(seen: Seen) -> dict[str, Finding]:
+    """check -> its finding, of the checks that apply, in the order of CHECKS.
+
+    For a phase that was not run only the checks apply that explain why: those of its files, or `exit_status`.
+    """
+    explain = (data_complete, no_holes) if seen.run.files.wrong else (exit_status,)
+    checks = [check for check in CHECKS if not seen.run.not_run or check.look in explain]
+    findings = ((check.name, check.look(seen)) for check in checks)
+    return {name: finding for name, finding in findings if finding.outcome != NOT_APPLICABLE.outcome}
+
+
+def verdict_of(findings: Mapping[str, Finding]) -> tuple[Verdict, tuple[str, ...]]:
+    """The verdict of a row and its reasons: those that make it invalid first, a cause before its consequences."""
+    fails = [(check, finding.evidence) for check, finding in findings.items() if finding.outcome == "fail"]
+    fails.sort(key=lambda fail: SEVERITIES[fail[0]] != "invalid")
+    reasons = tuple(chained(fails))
+    if any(SEVERITIES[check] == "invalid" for check, _ in fails):
+        return "invalid", reasons
+    return ("suspect" if fails else "valid"), reasons
+
+
+def retry(findings: Iterable[Finding]) -> str | None:
+    """Why another try of a repetition may help, by the findings of all its rows, or None."""
+    return next((f.evidence for f in findings if f.outcome == "fail" and f.curable), None)
+
+
+def _cpus(seen: CpuRecord | None, host: str) -> dict[str, Value]:
+    """The columns of a phase's CPUs; `host` is the first node."""
+    if not seen:
+        return {}
+    first = next((node for node in seen.nodes if host in node.hosts), None)
+    return {
+        "pinning": seen.pinning,
+        "placement": seen.placement if seen.planned else None,
+        "cpus": first.allowed if first else None,
+        "reserved_cpus": first.reserved if first else None,
+        "cpu_looks": min((node.looks for node in seen.nodes), default=None),
+    }
+
+
+#: Most arguments occur in many commands.
+_quote = lru_cache(10_000)(shlex.quote)

@@ -1,0 +1,524 @@
+"""Store -> the tables of a campaign and campaign.json.
+
+Rows were judged where they were measured (judge.verdict). Only records with another judgment key, as after a fixed
+parser, are judged again from their raw output, and stored with their new rows.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import multiprocessing
+import os
+import signal
+import struct
+import threading
+import zipfile
+import zlib
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from functools import cache
+from pathlib import Path
+from types import MappingProxyType
+from typing import NamedTuple
+
+import msgspec
+from msgspec.structs import asdict, replace
+
+import iosweep
+from iosweep import collector
+from iosweep.judge import verdict
+from iosweep.judge.agreement import Headline, agreements, headlines, verdict_columns
+from iosweep.judge.best import selection
+from iosweep.judge.remaining import Wanted, measures, still_wanted, wanted
+from iosweep.node.cpus import listed, parse
+from iosweep.node.facts import NodeFacts
+from iosweep.plan.model import Allocation, Plan, Point
+from iosweep.programs import builds
+from iosweep.store.campaign_documents import Build, Missing, Refusal
+from iosweep.store.record import Judged, Repetition
+from iosweep.store.store import RECORD_FILE, Store, unpack
+from iosweep.tables.columns import NOT_YET
+from iosweep.tables.writer import CampaignTables, Values
+from iosweep.target.identify import volume
+from iosweep.text import printable
+from iosweep.tools import tools
+from iosweep.tools.axes import NODES
+
+#: Points that are read at a time, and repetitions to judge again among them from which several processes start: each
+#: takes half a second. At most so many processes: the file system and a login node are shared.
+_POINTS, _WORTH_PROCESSES, _MOST_PROCESSES = 512, 200, 8
+
+#: What a record or raw output with the right types but foreign content may raise.
+_STRANGE = (
+    *(KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError, ZeroDivisionError, RecursionError),
+    *(struct.error, zlib.error, zipfile.BadZipFile),
+)
+
+
+def make_tables(plan: Plan, results: Path, judge_again: bool = False) -> None:
+    """Write the tables of a campaign, each atomically. judge_again: also records whose judgment is current."""
+    store = Store(results)
+    nodes = store.documents(NodeFacts)
+    judge = Judge(plan, results, {key: facts.memory_bytes for key, facts in nodes.items()}, judge_again)
+    origins = Origins()
+    with collector.paused(), CampaignTables(results) as tables:
+        _Rows(plan, store, judge, tables, origins).write()
+        for name, facts in nodes.items():
+            tables.add_node(name, facts.row() | {"used_cpus": origins.used_cpus(name)})
+        tables.finish(
+            lambda: (
+                _about(plan, origins, results)
+                | {"builds": _builds(store, tables.built)}
+                | {"damaged": _damaged_files(store)}
+            )
+        )
+
+
+# The records of points, judged
+
+
+class JudgedPoint(NamedTuple):
+    """The stored repetitions of a point, in order, with their rows.
+
+    damaged: as in Store, of this point; unusable: repetition -> why it has no rows, though the next run does not
+    measure it again.
+    """
+
+    point: Point
+    repetitions: Sequence[Judged]
+    damaged: Mapping[str, str]
+    unusable: Mapping[int, str] = MappingProxyType({})
+
+    def counted(self, plan: Plan) -> dict[int, Judged]:
+        """Those on the target of the plan that were measured as the newest of them was."""
+        newest = max((_measured_with(r) for r in self.repetitions), default=())[1:]
+        alike = (r for r in self.repetitions if _measured_with(r)[1:] == newest)
+        return {r.repetition: r for r in alike if measures(r.target, plan)}
+
+
+def _measured_with(r: Judged) -> tuple[datetime, str, str, str, str]:
+    """(when, build, directory, file system, how ranks were bound)"""
+    return r.started, r.tool.sha256, r.target.directory, volume(r.target.facts), r.bound or ""
+
+
+@dataclass
+class Judge:
+    """Reads the records of points, and judges again those that another version of the code has judged.
+
+    memory_bytes: key of a node's facts -> its memory; always: every record is judged again.
+    """
+
+    plan: Plan
+    results: Path
+    memory_bytes: Mapping[str, int | None]
+    always: bool = False
+
+    def points(self, points: Sequence[Point]) -> Iterator[JudgedPoint]:
+        """All points in their order, each as it is stored now."""
+        pool: ProcessPoolExecutor | None = None
+        try:
+            for first in range(0, len(points), _POINTS):
+                read = [self._read(point) for point in points[first : first + _POINTS]]
+                stale = [one.point for one in read if self._stale(one)]
+                repetitions = sum(len(one.repetitions) for one in read if self._stale(one))
+                processes = min(len(os.sched_getaffinity(0)), _MOST_PROCESSES)
+                if pool is None and repetitions >= _WORTH_PROCESSES and processes > 1:
+                    spawned = multiprocessing.get_context("spawn")
+                    pool = ProcessPoolExecutor(processes, spawned, initializer=_begin, initargs=(self,))
+                again = pool.map(_judge_point, stale, chunksize=8) if pool and stale else map(self.point, stale)
+                judged = {one.point.id: one for one in again}
+                yield from (judged.get(one.point.id, one) for one in read)
+        finally:
+            if pool:
+                pool.shutdown(cancel_futures=True)
+
+    def _read(self, point: Point) -> JudgedPoint:
+        store = Store(self.results)
+        return JudgedPoint(point, self._stored(store, point), store.damaged)
+
+    def _stored(self, store: Store, point: Point) -> list[Judged]:
+        """The stored repetitions that the plan has numbers for."""
+        return [r for r in store.records_of(point.id, Judged) if r.repetition <= point.repetitions.last]
+
+    def _stale(self, read: JudgedPoint) -> bool:
+        """Whether the tables need rows of the point that this code has not made."""
+        key = verdict.key(self.plan, read.point)
+        counted = read.counted(self.plan).values()
+        return any(r.intact and (self.always or r.judged != key) for r in counted)
+
+    def point(self, point: Point) -> JudgedPoint:
+        """A point whose repetitions are judged again, and stored, where the results can be written to."""
+        store, key = Store(self.results), verdict.key(self.plan, point)
+        read = JudgedPoint(point, self._stored(store, point), store.damaged)
+        counted = read.counted(self.plan)
+        judged: list[Judged] = []
+        unusable: dict[int, str] = {}
+        for r in read.repetitions:
+            if r.repetition in counted and r.intact and (self.always or r.judged != key):
+                again = self._again(store, point, r, key)
+                if isinstance(again, str):
+                    unusable[r.repetition] = again
+                else:
+                    r = again
+            judged.append(r)
+        return JudgedPoint(point, judged, store.damaged, unusable)
+
+    def _again(self, store: Store, point: Point, r: Judged, key: str) -> Judged | str:
+        """A repetition with new rows; not intact where its archive was changed, and set aside; or why it cannot be
+        judged."""
+        raw = f"points/{point.id}/{r.raw.name}"
+        try:
+            archive = store.raw(r)
+            if archive is None:
+                if store.set_aside(r) or not store.changed(r):
+                    return replace(r, intact=False)
+                return f"{_DAMAGED}: {raw}; `iosweep rerun {point.id}` measures it again"
+            record = store.record(point.id, r.repetition, r.attempt)
+            memory_bytes = {host: self.memory_bytes.get(name) for host, name in r.facts_of.items()}
+            rows = verdict.judge(self.plan, point, record, unpack(archive), memory_bytes)
+        except _STRANGE as error:  # received from others, or a fault of ours: the other rows are still written
+            why = f"{type(error).__name__} {error}"
+            store.damaged[str(self.results / raw)] = f"it cannot be judged: {why}"
+            return f"{raw} and its record cannot be judged: {why}"
+        if (rows, key) != (record.rows, record.judged):
+            with contextlib.suppress(OSError):  # read-only results are judged each time
+                store.keep_rows(replace(record, rows=rows, judged=key))
+        return replace(r, rows=rows, judged=key)
+
+
+def _begin(judge: Judge) -> None:
+    """Begin a process that judges."""
+    global _judge
+    _judge = judge
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent gets it, too, and ends the pool
+    parent = multiprocessing.parent_process()
+    assert parent
+
+    def end_with_it() -> None:
+        parent.join()
+        os._exit(1)
+
+    threading.Thread(target=end_with_it, daemon=True).start()  # a pool does not see that its parent was killed
+
+
+_judge: Judge
+
+
+def _judge_point(point: Point) -> JudgedPoint:
+    return _judge.point(point)
+
+
+# The rows of results.parquet
+
+#: Why there is no result, and whether it is `left` or `unneeded`; else "".
+_Absent = tuple[str, str]
+_DAMAGED = "the stored raw output is damaged"
+
+
+class _Stored(NamedTuple):
+    """The rows of a stored repetition; without rows why it has none. lost: its archive is not there."""
+
+    repetition: int
+    why: str = ""
+    lost: bool = False
+    rows: Sequence[Values] = ()
+
+
+@dataclass
+class _Rows:
+    """Writes the rows of a campaign: those of every stored repetition, and a row for each that is missing."""
+
+    plan: Plan
+    store: Store
+    judge: Judge
+    tables: CampaignTables
+    origins: Origins
+
+    def write(self) -> None:
+        refusals, lacking = self.store.documents(Refusal), self.store.missing()
+        ramps = {sweep.ramp for sweep in self.plan.sweeps if sweep.ramp}
+        depends = ramps or any(point.repetitions.confirm for point in self.plan.points)
+        intact: dict[str, Mapping[int, Repetition]] = {}
+        if NODES.name in ramps:  # its steps are in several allocations
+            stored = self.store.repetitions()
+            intact = {p.id: {n: r for n, r in stored.get(p.id, {}).items() if r.intact} for p in self.plan.points}
+        for allocation in self.plan.allocations:
+            # the points of an allocation tell each other how much a phase scatters, so their rows wait for each other
+            counted: list[Headline] = []
+            points: list[tuple[Point, list[_Stored]]] = []
+            for judged in self.judge.points(allocation.points):
+                point, own = judged.point, judged.counted(self.plan)
+                self.store.damaged.update(judged.damaged)
+                intact[point.id] = {n: r.lightened() for n, r in own.items() if r.intact}
+                points.append((point, [self._stored(judged, r, r.repetition in own) for r in judged.repetitions]))
+                counted += [h for r in own.values() if r.intact for h in headlines(point, r)]
+            chose = {p.id: selection(p, intact[p.id]) for p in allocation.points}
+            choosing = still_wanted(allocation, chose, allocation.points)
+            needs = wanted(self.plan, intact, lacking) if depends else Wanted({}, {}, {})
+            absent = _absent(allocation, refusals.get(allocation.name), lacking, choosing, needs)
+            agree = agreements(counted)
+            for point, repetitions in points:
+                for values in self._rows_of(point, repetitions, absent.get(point.id, {})):
+                    self.tables.add(values, agree)
+            if not ramps:
+                intact.clear()
+
+    def _stored(self, judged: JudgedPoint, r: Judged, counts: bool) -> _Stored:
+        """What the results get of a stored repetition. Writes its rows of the companion tables."""
+        point, raw = judged.point, f"points/{judged.point.id}/{r.raw.name}"
+        if not counts:  # a mean over two builds or two file systems would describe neither
+            other = (
+                f"measured with another build of {point.tool}, on another target, or with another layout or placement"
+            )
+            return _Stored(r.repetition, other)
+        if not r.intact:
+            return _Stored(r.repetition, f"{_DAMAGED}: {raw}", lost=True)
+        base = _base_values(self.plan, point)
+        if why := judged.unusable.get(r.repetition):
+            return _Stored(r.repetition, rows=[*_missing_rows(point, base, r.repetition, why, "")])
+        self.origins.add(point, r)
+        base |= _record_values(point, r, raw)
+        rows = []
+        for row in r.rows:
+            key = (point.id, r.repetition, r.attempt, row.phase)
+            columns = _phase_values(point.tool, row.phase, tuple(point.options))
+            judgment = verdict_columns(row.verdict, row.reasons, row.findings)
+            rows.append(base | row.values | columns | {"started": row.started} | judgment)
+            self.tables.add_companions(key, row)
+        return _Stored(r.repetition, rows=rows)
+
+    def _rows_of(self, point: Point, stored: Sequence[_Stored], absent: Mapping[int, _Absent]) -> Iterator[Values]:
+        """The rows of a point. absent: its repetitions without a result that counts."""
+        base = _base_values(self.plan, point)
+        for one in stored:
+            why, state = absent.get(one.repetition, ("", ""))
+            if one.lost:
+                again = "the next run measures it again" if state == "left" else why
+                why = "; ".join(filter(None, (one.why, again)))
+            yield from one.rows or _missing_rows(point, base, one.repetition, why if one.lost else one.why, state)
+        known = {one.repetition for one in stored}
+        if rest := {number: absence for number, absence in absent.items() if number not in known}:
+            damaged = _damaged_records(self.store, point.id)
+            if not known and not damaged:
+                yield from _missing_rows(point, base, None, *next(iter(rest.values())))
+                return
+            for number, (why, state) in rest.items():
+                yield from _missing_rows(point, base, number, damaged.get(number) or why, state)
+
+
+def _base_values(plan: Plan, point: Point) -> Values:
+    """The values that all rows of a point share."""
+    options = tools()[point.tool].options
+    return {
+        "campaign": plan.campaign,
+        "sweeps": ",".join(point.sweeps),
+        "point": point.id,
+        "tool": point.tool,
+        "nodes": point.nodes,
+        "phase_time_s": point.phase_time_s,
+        "target_directory": _absolute(plan.target.directory),
+        "left": False,
+        "unneeded": False,
+        **{options[name].column: value for name, value in point.options.items() if name in options},
+    }
+
+
+@cache
+def _absolute(directory: str) -> str:
+    return str(Path(directory).absolute())
+
+
+def _record_values(point: Point, r: Judged, raw: str) -> Values:
+    """The values that all rows of a repetition share. `raw`: path of its archive."""
+    hosts, job = r.ran
+    return {
+        "repetition": r.repetition,
+        "attempt": r.attempt,
+        "session": r.session,
+        "confirms": point.repetitions.confirms(r.repetition),
+        "host": r.host,
+        "hosts": hosts,
+        "node": r.node,
+        "slurm_job": job,
+        "tool_version": r.tool.version,
+        "tool_sha256": r.tool.sha256,
+        "build": r.build,
+        "target_source": r.target.source,
+        "target_fstype": r.target.fstype,
+        "target_layout": r.target.layout_is,
+        "raw_sha256": r.raw.sha256,
+        "raw": raw,
+    }
+
+
+@cache
+def _phase_values(tool: str, phase: str, options: tuple[str, ...]) -> Values:
+    """The values that all rows of a phase share: null for those of the point's options that it does not use."""
+    known, measured = tools()[tool].options, tools()[tool].phases[phase]
+    unused = (name for name in options if (used := known[name].phases) is not None and phase not in used)
+    return {
+        **{known[name].column: None for name in unused},
+        "phase": phase,
+        "kind": measured.kind,
+        "metric": measured.metric,
+    }
+
+
+def _missing_rows(point: Point, base: Values, repetition: int | None, reason: str, state: str) -> Iterator[Values]:
+    """Rows without figures, one for each phase. state: `left`, `unneeded` or empty."""
+    for phase in point.measured():
+        yield {
+            **base,
+            **_phase_values(point.tool, phase.name, tuple(point.options)),
+            "repetition": repetition,
+            "verdict": "missing",
+            "reasons": reason,
+            "left": state == "left",
+            "unneeded": state == "unneeded",
+            "confirms": repetition is not None and point.repetitions.confirms(repetition),
+            "checks_passed": 0,
+            "checks_failed": 0,
+            "checks_not_checked": 0,
+        }
+
+
+def _absent(
+    allocation: Allocation,
+    refusal: Refusal | None,
+    lacking: Mapping[str, Missing],
+    choosing: Mapping[str, Sequence[int]],
+    needs: Wanted,
+) -> dict[str, dict[int, _Absent]]:
+    """point -> its repetitions that are not there, and why. choosing: those of `still_wanted`."""
+    later: _Absent = (refusal.reason if refusal else NOT_YET, "left")
+    absent: dict[str, dict[int, _Absent]] = {}
+    for point in allocation.points:
+        fresh = [n for n in needs.now.get(point.id, ()) if point.repetitions.confirms(n)]
+        lacks, unneeded = lacking.get(point.id), needs.unneeded.get(point.id)
+        chooses: _Absent = (unneeded, "unneeded") if unneeded else (lacks.reason, "") if lacks else later
+        absent[point.id] = dict.fromkeys(choosing.get(point.id, ()), chooses) | dict.fromkeys(fresh, later)
+    return absent
+
+
+def _damaged_records(store: Store, point: str) -> dict[int, str]:
+    """repetition -> why its record is damaged."""
+    damaged, folder = {}, str(store.point(point))
+    for path, reason in store.damaged.items():
+        place, _, name = path.rpartition("/")
+        if place == folder and (match := RECORD_FILE.match(name)):
+            damaged[int(match[1])] = f"its record points/{point}/{name} is damaged ({reason}), and is measured again"
+    return damaged
+
+
+# campaign.json
+
+
+@dataclass
+class Job:
+    """What a Slurm job measured. points: id -> nodes."""
+
+    hosts: tuple[str, ...]
+    launcher: str
+    started: datetime
+    ended: datetime
+    repetitions: int = 0
+    points: dict[str, int] = field(default_factory=dict)
+
+
+@dataclass
+class Origins:
+    """The nodes, CPUs and Slurm jobs that rows come from, collected repetition by repetition.
+
+    rows: key of a node's facts -> rows; fsids: of the targets, where the file system has one; cpus: key of a node's
+    facts -> CPU lists of ranks and workers.
+    """
+
+    rows: Counter[str] = field(default_factory=Counter)
+    fsids: set[str] = field(default_factory=set)
+    cpus: dict[str, set[str]] = field(default_factory=dict)
+    by_job: dict[str, Job] = field(default_factory=dict)
+
+    def add(self, point: Point, r: Judged) -> None:
+        """Count a repetition."""
+        if (fsid := r.target.fsid) and int(fsid, 16):
+            self.fsids.add(fsid)
+        keys = r.facts_of
+        for key in keys.values():
+            self.rows[key] += len(r.rows)
+        for row in r.rows:
+            for hosts, cpus in row.used_cpus.items():
+                for host in hosts.split(",") if cpus else ():
+                    self.cpus.setdefault(keys.get(host, ""), set()).add(cpus or "")
+        if slurm := r.slurm:
+            launcher = r.launcher.name if r.launcher else slurm.launcher
+            job = self.by_job.setdefault(slurm.job, Job(slurm.allocation_hosts, launcher, r.started, r.ended))
+            job.started, job.ended = min(job.started, r.started), max(job.ended, r.ended)
+            job.repetitions += 1
+            job.points[point.id] = point.nodes
+
+    def used_cpus(self, key: str) -> str | None:
+        """CPUs that ranks and workers had on a node, None where no masks were read."""
+        return listed(parse(",".join(self.cpus.get(key, ())))) or None
+
+    def jobs(self) -> list[dict[str, object]]:
+        """The Slurm jobs, ordered by the start of their first repetition; hosts in Slurm's order."""
+        return [
+            {
+                "job": name,
+                "launcher": job.launcher,
+                "hosts": job.hosts,
+                "node_counts": sorted(set(job.points.values())),
+                "points": len(job.points),
+                "repetitions": job.repetitions,
+                "started": job.started.isoformat(),
+                "ended": job.ended.isoformat(),
+            }
+            for name, job in sorted(self.by_job.items(), key=lambda known: known[1].started)
+        ]
+
+
+def _about(plan: Plan, origins: Origins, results: Path) -> dict[str, object]:
+    """The part of campaign.json that does not depend on the tables."""
+    return {
+        "campaign": plan.campaign,
+        "description": plan.description,
+        "made": datetime.now(UTC).isoformat(timespec="seconds"),
+        "iosweep_version": iosweep.__version__,
+        "plan_digest": plan.digest,
+        "seed": plan.seed,
+        "target": asdict(plan.target) | {"directory": str(Path(plan.target.directory).absolute())},
+        "limits": plan.limits,
+        "cpus": plan.cpus,
+        "sweeps": plan.sweeps,
+        "accept": plan.accept,
+        "configuration": plan.configuration,
+        "jobs": origins.jobs(),
+        "results_of_nodes": origins.rows,
+        "results_on_target": f"{os.statvfs(results).f_fsid:016x}" in origins.fsids,
+    }
+
+
+def _builds(store: Store, rows: Mapping[object, int]) -> dict[str, object]:
+    """The build documents that rows refer to, what the report says of each, with the number of these rows.
+
+    A document whose name is not the hash of its content does not describe what measured, and is left out.
+    """
+    known: dict[str, object] = {}
+    for name, document in store.builds().items():
+        if builds.key(document) != name:
+            store.damaged[str(store.path / "builds" / f"{name}.json")] = "its name is not the hash of its content"
+        elif name in rows:
+            known[name] = replace(msgspec.convert(document, Build), results=rows[name])
+    return known
+
+
+def _damaged_files(store: Store) -> dict[str, str]:
+    """Damaged files that were ignored, with the reasons."""
+    store.look("", "sets")  # the other folders have been read
+    # names of files may hold any bytes, and a document only UTF-8
+    damaged = {printable(os.path.relpath(path, store.path)): why for path, why in sorted(store.damaged.items())}
+    damaged.pop("campaign.json", None)  # it is being rewritten
+    return damaged
