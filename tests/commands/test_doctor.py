@@ -19,8 +19,7 @@ from msgspec import structs
 
 import iosweep
 import scripted
-from iosweep.commands import cli
-from iosweep.commands.doctor import job, judge_slurm, nodes
+from iosweep.commands import cli, doctor_cluster, doctor_nodes
 from iosweep.config import sweep_file
 from iosweep.errors import Refused, TargetError, TargetHangs, Unanswered
 from iosweep.findings import Line
@@ -36,7 +35,7 @@ from topologies import machine
 
 SAMPLES = Path(__file__).parents[1] / "samples/doctor"
 PROFILE = Profile("profile.yaml", {"runtime": 60, "launcher": "srun"})
-CONFIG = judge_slurm.config((SAMPLES / "config.txt").read_text())
+CONFIG = doctor_cluster.slurm_settings((SAMPLES / "config.txt").read_text())
 SMALL = query.fields((SAMPLES / "partitions.txt").read_text().splitlines()[0])
 
 
@@ -58,15 +57,15 @@ def test_less_memory_than_a_node_has_is_a_warning() -> None:
         ({"DefMemPerNode": "1000", "SelectTypeParameters": "CR_CORE"}, {}, 0, "ok"),
     ):  # fmt: skip
         profile = asking(mem_mb=asked_mb)
-        found = judge_slurm.memory(profile, CONFIG | settings, SMALL | fields, node_list)
+        found = doctor_cluster.judge_memory(profile, CONFIG | settings, SMALL | fields, node_list)
         assert found.outcome == outcome and ("mem_mb=4000" in found.change) == (
             outcome == "warning" and "MaxMemPerNode" not in settings
         ), settings
 
 
 def test_settings_that_forget_jobs_soon_are_a_warning() -> None:
-    assert judge_slurm.settings(CONFIG).outcome == "ok"
-    assert judge_slurm.settings(CONFIG | {"MinJobAge": "10 sec"}).outcome == "warning"
+    assert doctor_cluster.judge_settings(CONFIG).outcome == "ok"
+    assert doctor_cluster.judge_settings(CONFIG | {"MinJobAge": "10 sec"}).outcome == "warning"
 
 
 # --- what the nodes say
@@ -91,18 +90,18 @@ def test_a_target_that_a_node_cannot_work_on_or_that_is_another_one_there_is_wro
         (node(), "ok"), (node(writable=False), "wrong"), (node(fstype="ext4", source="/dev/sda1"), "wrong"),
         (TargetHangs("no answer"), "wrong"), (Refused("it is not there"), "wrong"), (denied, "wrong"),
     ):  # fmt: skip
-        found = nodes.judge_target({"n1": node(), "n2": second})
+        found = doctor_nodes.judge_target({"n1": node(), "n2": second})
         assert found.outcome == outcome and (outcome == "ok" or "n2: " in found.seen), second
-    assert "that you may write to" in nodes.judge_target({"n1": denied}).change
+    assert "that you may write to" in doctor_nodes.judge_target({"n1": denied}).change
 
 
 def test_a_tool_of_another_build_on_a_node_is_wrong() -> None:
     here = Line("tools", "ok", "/x/fio")
     for hashes, outcome in (({"fio": "ab"}, "ok"), ({"fio": "cd"}, "wrong"), ({"fio": "ab", "ior": "x"}, "wrong")):
-        assert nodes.judge_builds(here, hashes, {"n1": node()}).outcome == outcome
+        assert doctor_nodes.judge_builds(here, hashes, {"n1": node()}).outcome == outcome
     lacking = structs.replace(node(), absent={"ior": ["libmpi.so.40"]})
-    assert nodes.judge_builds(here, {}, {"n1": node(), "n2": lacking}).outcome == "wrong"
-    assert nodes.judge_builds(replace(here, outcome="wrong"), {"fio": "cd"}, {"n1": node()}).seen == "/x/fio"
+    assert doctor_nodes.judge_builds(here, {}, {"n1": node(), "n2": lacking}).outcome == "wrong"
+    assert doctor_nodes.judge_builds(replace(here, outcome="wrong"), {"fio": "cd"}, {"n1": node()}).seen == "/x/fio"
 
 
 def test_cpus_are_judged_as_a_job_judges_them(tmp_path: Path) -> None:
@@ -112,7 +111,7 @@ def test_cpus_are_judged_as_a_job_judges_them(tmp_path: Path) -> None:
         (node("3", allowed="0-2"), "strict", 1, "ok"), (node(None), None, 1, "wrong"),
     ):  # fmt: skip
         made = plan_of(tmp_path, pinning, threads)
-        assert nodes.judge_cpus(made, {"n1": own})[0].outcome == outcome, (own, pinning, threads)
+        assert doctor_nodes.judge_cpus(made, {"n1": own})[0].outcome == outcome, (own, pinning, threads)
 
 
 def plan_of(place: Path, pinning: str | None, threads: int) -> Plan:
@@ -136,11 +135,11 @@ def test_a_job_whose_number_is_unknown_is_ended_and_none_is_submitted_on_a_full_
     seen: list[Sequence[str]] = []
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(query, "ask", lambda argv, *_, **__: str(seen.append(argv)))
-    monkeypatch.setattr(job, "LOG", log)
+    monkeypatch.setattr(doctor_cluster, "LOG", log)
     with pytest.raises(OSError, match="space") if not asked else nullcontext():
-        job.look(lambda _: ["sbatch", job.NAME], [], 1.0)
+        doctor_cluster.run_on_nodes(lambda _: ["sbatch", doctor_cluster.NAME], [], 1.0)
     assert [argv[0] for argv in seen] == asked
-    assert [argv[-1].removeprefix("--name=") for argv in seen] == [job.NAME] * len(asked)
+    assert [argv[-1].removeprefix("--name=") for argv in seen] == [doctor_cluster.NAME] * len(asked)
     assert not list(tmp_path.iterdir())
 
 
@@ -151,7 +150,7 @@ def test_a_doctor_that_finds_too_many_jobs_in_the_queue_says_what_to_do(
     for said, helped in (("QOSMaxSubmitJobPerUserLimit", True), ("Invalid account", False)):
         monkeypatch.setattr(query, "submit", Mock(side_effect=Unanswered(said, said)))
         monkeypatch.setattr(query, "ask", Mock())
-        [line] = job.look(lambda _: ["sbatch"], [], 1.0)
+        [line] = doctor_cluster.run_on_nodes(lambda _: ["sbatch"], [], 1.0)
         assert bool(line.change) == helped
 
 

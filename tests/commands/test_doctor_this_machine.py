@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 from syrupy.assertion import SnapshotAssertion
 
-from iosweep.commands import cli
-from iosweep.commands.doctor import this_machine
+from iosweep.commands import cli, doctor
 from iosweep.errors import Obstacle, TargetHangs
 from iosweep.findings import Line
 from iosweep.plan.launchers import Mpiexec
@@ -52,7 +51,7 @@ class Here:
 def machine_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Here:
     found = {"fio": Program("/x/fio", "ab", "fio-3.33", ()), "ior": Program("/x/ior", "ab", "IOR-4.0.0", ())}
     monkeypatch.setattr(programs, "find", lambda tool, *_: found[tool.name])
-    monkeypatch.setattr(this_machine, "mpiexec", lambda *_: Mpiexec("/x/mpiexec", "4.3.0"))
+    monkeypatch.setattr(doctor, "mpiexec", lambda *_: Mpiexec("/x/mpiexec", "4.3.0"))
     monkeypatch.setattr(Agent, "call", InProcess.call)
     monkeypatch.delenv("SLURM_JOB_ID", raising=False)
     monkeypatch.chdir(tmp_path)
@@ -99,8 +98,8 @@ def test_a_target_that_is_not_usable_is_wrong_and_the_rest_is_checked(
 def test_a_tool_that_is_not_here_is_wrong() -> None:
     there: dict[str, Program | UnusableTool] = {"ior": Program("/x/ior", "ab", "IOR-4.0.0", ())}
     hydra = Mpiexec("/x/mpiexec", "4.3.0")
-    assert this_machine.judged(there, hydra) == Line("tools", "ok", "/x/ior (IOR-4.0.0)")
-    found = this_machine.judged(there, Obstacle("there is no mpiexec of MPICH", "`make venv` installs one"))
+    assert doctor.judged(there, hydra) == Line("tools", "ok", "/x/ior (IOR-4.0.0)")
+    found = doctor.judged(there, Obstacle("there is no mpiexec of MPICH", "`make venv` installs one"))
     assert (found.outcome, found.change) == ("wrong", "`make venv` installs one")
-    broken = this_machine.judged(there | {"fio": UnusableTool("exit code 1", "", False)}, None)
+    broken = doctor.judged(there | {"fio": UnusableTool("exit code 1", "", False)}, None)
     assert broken.outcome == "wrong" and broken.change

@@ -15,8 +15,7 @@ import scripted
 from campaign import SWEEP, Allocation, Campaign
 from campaign import TEXT as QUICK
 from iosweep import dag
-from iosweep.commands import cli
-from iosweep.commands.doctor import this_machine
+from iosweep.commands import cli, doctor
 from iosweep.errors import ConfigError
 from iosweep.jobs.profile import Profile
 from iosweep.node import process
@@ -260,6 +259,6 @@ def test_a_working_directory_that_jobs_cannot_take_is_refused_before_anything_is
         assert f"the character {character}," in str(caught.value)
         assert cli.main(["plan", "x.yaml", "--profile", str(root / "profiles/slurm")]) == 1
         assert f"the character {character}," in capsys.readouterr().err
-        assert [line.outcome for line in this_machine.working_directory(submits=True)] == ["wrong"]
-        assert this_machine.working_directory(submits=False) == []
+        assert [line.outcome for line in doctor.working_directory(submits=True)] == ["wrong"]
+        assert doctor.working_directory(submits=False) == []
         dag.load(Path("x.yaml"), Path("results"))  # on one machine it is a character like others

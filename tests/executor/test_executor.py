@@ -11,14 +11,14 @@ from typing import Any
 import pytest
 from snakemake_interface_executor_plugins.settings import SharedFSUsage
 
+import snakemake_executor_plugin_iosweep as plugin
 from iosweep.errors import Unanswered
 from iosweep.jobs import attempts, pending
 from iosweep.jobs.profile import Profile
 from iosweep.slurm import query
 from iosweep.store.campaign_documents import Refusal
 from iosweep.store.store import Store
-from snakemake_executor_plugin_iosweep import ExecutorSettings, common_settings, executor
-from snakemake_executor_plugin_iosweep.executor import Executor
+from snakemake_executor_plugin_iosweep import Executor, ExecutorSettings, common_settings
 from waiting import wait_for
 
 
@@ -181,8 +181,8 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Run]:
     monkeypatch.chdir(tmp_path)
     (tmp_path / ".snakemake").mkdir()
     monkeypatch.setattr(query, "ask", slurm.ask)
-    monkeypatch.setattr(executor, "LOOK_S", 0.02)
-    monkeypatch.setattr(executor, "FIRST_POLL_S", 0.05)
+    monkeypatch.setattr(plugin, "LOOK_S", 0.02)
+    monkeypatch.setattr(plugin, "FIRST_POLL_S", 0.05)
     monkeypatch.setattr(pending, "BELIEVED_S", 0.0)
     made = Run(tmp_path, slurm)
     yield made

@@ -20,7 +20,7 @@ from iosweep.programs.path import hash_of
 from iosweep.run import agents
 from iosweep.run import agents as node_agent
 from iosweep.run.agents import Clock, RemoteAgents
-from iosweep.slurm import fan_out
+from iosweep.slurm import messages
 from iosweep.target import directory as directories
 from iosweep.target.protocol import Answer
 from local_srun import of
@@ -106,7 +106,7 @@ def test_a_node_that_does_not_answer_is_named_and_its_agent_ended(local_job: str
 def test_an_agent_reports_what_it_waits_for(monkeypatch: pytest.MonkeyPatch) -> None:
     """The kernel does not let go of it; only another thread can answer, once."""
     sent: list[Answer] = []
-    monkeypatch.setattr(fan_out, "send", lambda number, who, value: sent.append(convert(value, Answer)))
+    monkeypatch.setattr(messages, "send", lambda number, who, value: sent.append(convert(value, Answer)))
     with node_agent._Reply(node_agent.Request(3, "check", [], None, 0.05), "n2") as reply:
         wait_for(lambda: sent)
         reply.send(Answer(value=None))

@@ -1,14 +1,33 @@
 """Snakemake's executor for allocations as batch jobs of Slurm. Snakemake finds this package by its name.
 
-Everything that knows Snakemake's interfaces is here; what is asked of Slurm, and what its answers mean, is in
-`iosweep.jobs` and `iosweep.slurm`.
+It submits allocations, watches their jobs, reports why they wait, and lets `Attempts` decide what follows a failure. A
+job runs the command of its rule and nothing else: no Snakemake is started on the nodes. Everything that knows
+Snakemake's interfaces is here; what is asked of Slurm, and what its answers mean, is in `iosweep.jobs` and
+`iosweep.slurm`.
 """
 
-from dataclasses import dataclass, field
+from __future__ import annotations
 
+import asyncio
+import os
+import shlex
+import time
+import uuid
+from collections.abc import AsyncGenerator, Collection, Iterable
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+
+from snakemake_interface_executor_plugins.executors.base import SubmittedJobInfo
+from snakemake_interface_executor_plugins.executors.remote import RemoteExecutor
+from snakemake_interface_executor_plugins.jobs import SingleJobExecutorInterface as MeasureJob
 from snakemake_interface_executor_plugins.settings import CommonSettings, ExecutorSettingsBase
 
-from snakemake_executor_plugin_iosweep.executor import Executor
+from iosweep.errors import ConfigError, Unanswered
+from iosweep.jobs import attempts, pending, submission
+from iosweep.jobs.attempts import Next
+from iosweep.slurm import query
+from iosweep.slurm.query import Job
 
 __all__ = ["Executor", "ExecutorSettings", "common_settings"]
 
@@ -22,3 +41,332 @@ class ExecutorSettings(ExecutorSettingsBase):  # type: ignore[misc]  # Snakemake
     poll_seconds: int = field(
         default=20, metadata={"help": "Longest time between two questions to Slurm's controller on the jobs' states."}
     )
+
+
+#: The rule whose jobs are submitted; all others run on the login node.
+RULE = "measure"
+#: Seconds between two looks for manifests.
+LOOK_S = 0.5
+#: Pause before Slurm is asked about new jobs; it doubles up to poll_seconds.
+FIRST_POLL_S = 1.0
+#: A controller under load may take long to accept a job.
+SUBMISSION_DEADLINE_S = 120.0
+#: The files that the login node has written may be seen later on a node: seconds on NFS. $PPID in the command is
+#: slurmstepd. `exec`: Slurm's signals are for the command, and no shell ends before it.
+_SCRIPT = """\
+#!/bin/sh
+tries=0
+for file in {inputs}; do
+    until [ -e "$file" ] || [ "$tries" -ge 60 ]; do sleep 1; tries=$((tries + 1)); done
+done
+exec {command}
+"""
+
+
+def script(job: MeasureJob, plan: Path) -> str:
+    files = " ".join(shlex.quote(str(file)) for file in (plan, *job.input))
+    return _SCRIPT.format(inputs=files, command=job.shellcmd.strip())
+
+
+def allocation_of(job: MeasureJob) -> str:
+    return str(job.wildcards_dict["allocation"])
+
+
+def _manifest(job: MeasureJob) -> Path:
+    return Path(str(next(iter(job.output))))
+
+
+def written(job: MeasureJob) -> bool:
+    """Whether the manifest is there. The directory is read: NFS may answer a question for one file from its cache."""
+    file = _manifest(job)
+    try:
+        return file in file.parent.iterdir()
+    except FileNotFoundError:
+        return False
+
+
+class _Ended(SystemExit):
+    """Ends Snakemake with a message. It would show a WorkflowError with the lines of this file that it went through."""
+
+    def __init__(self, message: str):
+        super().__init__(f"iosweep: {message}")
+
+
+class Executor(RemoteExecutor):  # type: ignore[misc]  # Snakemake has no types
+    """The executor of the profile for Slurm."""
+
+    _unsent: dict[str, MeasureJob] = {}  # noqa: RUF012  # the base class looks for jobs before `__post_init__`
+
+    def __post_init__(self) -> None:
+        """Before any rule runs: wait for jobs of an earlier run, and try what would be submitted."""
+        found = attempts.of_this_run
+        if found is None:
+            raise _Ended("the executor iosweep runs the workflow iosweep only")
+        if not found.campaign.site.slurm:  # --default-resources took the place of all that the profile has there
+            lacking = 'default-resources lack scheduler="slurm" and the rest of profiles/slurm'
+            raise _Ended(f"jobs go to Slurm, and {lacking}; change them in the profile. Nothing was run")
+        self._attempts = found
+        self._campaign = found.campaign.results.name
+        self._run = f"iosweep_{uuid.uuid4()}"  # the name of all its jobs: singleton serializes them by it
+        self._poller, self._next_s, self._pause_s, self._silent = query.Poller(), 0.0, FIRST_POLL_S, False
+        #: Allocation -> job to be submitted, in order. `_unsure`: sbatch failed, but Slurm may have the job.
+        #: `_full`: too many jobs are queued; `_told_s`: when the run last said so.
+        self._unsent = {}
+        self._unsure: set[str] = set()
+        self._full, self._told_s = False, -pending.AGAIN_S
+        self._jobs: dict[str, MeasureJob] = {}  # all that were submitted, by number
+        self._about: frozenset[str] = frozenset()  # jobs, and unsure ones, of before Slurm was asked
+        jobs = [job for job in self.dag.needrun_jobs() if job.name == RULE]
+        lists = any("," in (found.asks(allocation_of(job))[0].partition or "") for job in jobs)
+        self._watch = pending.Watch(self._campaign, os.path.realpath(Path.cwd()), lists)
+        self._explained: set[str | None] = set()
+        self._next: dict[MeasureJob, Next] = {}
+        if "SLURM_JOB_ID" in os.environ:  # its options would become those of our jobs
+            query.forget_options()
+        if jobs:
+            try:
+                self._prepare(jobs)
+            except ConfigError as error:
+                raise _Ended(f"{error}\nnothing was run") from None
+            except KeyboardInterrupt:
+                raise _Ended("stopped by Ctrl-C; nothing was submitted") from None
+
+    def _prepare(self, jobs: Iterable[MeasureJob]) -> None:
+        try:
+            waited = pending.wait(self._campaign)
+        except Unanswered as error:
+            why = "whether jobs of an earlier run still measure this campaign cannot be seen"
+            raise _Ended(f"{error}; {why}") from None
+        if waited:
+            self._attempts.look_again()
+        wrong: dict[str, list[str]] = {}
+        for job in self._in_order(jobs):
+            asks, nodes, minutes = self._attempts.asks(allocation_of(job))
+            longest = self._attempts.campaign.longest(allocation_of(job))
+            if self._attempts.left(allocation_of(job)):
+                trial = pending.tried(self.sbatch(job), asks, nodes, minutes, longest)
+                if trial.refusal:
+                    wrong.setdefault(trial.refusal, []).append(submission.asks_for(nodes, minutes))
+                if trial.note:
+                    pending.say(f"note: {trial.note}")
+        if wrong:
+            raise _Ended("\n".join([*submission.refusals(wrong), "nothing was submitted"]))
+        self._attempts.begin(map(allocation_of, jobs))
+
+    def _allocation(self, job: Job) -> str:
+        return query.allocation_of(job.comment, self._campaign) or ""
+
+    def _log(self, job: MeasureJob) -> Path:
+        name = f"{self._campaign}_{allocation_of(job)}"
+        return Path(".snakemake/slurm_logs", f"rule_{RULE}", name, "%j.log").absolute()
+
+    def sbatch(self, job: MeasureJob, avoid: Collection[str] = ()) -> list[str]:
+        """The command that submits a job. `avoid`: nodes that it must not get."""
+        allocation, out = allocation_of(job), str(self._log(job))
+        comment = query.comment(self._campaign, allocation)
+        least, after = self._attempts.least_minutes(allocation), self._attempts.after(allocation)
+        return submission.sbatch(
+            *self._attempts.asks(allocation), self._run, comment, out, str(Path.cwd()),
+            least=least, after=after, avoid=avoid,
+        )  # fmt: skip
+
+    def _in_order(self, jobs: Iterable[MeasureJob]) -> list[MeasureJob]:
+        return sorted(jobs, key=lambda job: self._attempts.campaign.nodes(allocation_of(job)))
+
+    def run_jobs(self, jobs: Iterable[MeasureJob]) -> None:
+        """Submit jobs, the smallest first: Slurm runs them in the order of their submission. Where nothing is left (a
+        smaller plan, a job of an earlier run) there is no job."""
+        for job in self._in_order(jobs):
+            self.run_job_pre(job)
+            if self._attempts.left(allocation_of(job)):
+                self.run_job(job)
+            else:
+                self._attempts.campaign.settle(allocation_of(job))
+                self.report_job_success(SubmittedJobInfo(job))
+
+    def run_job(self, job: MeasureJob) -> None:
+        """Have a job submitted, by the thread that watches: nothing is while jobs are canceled."""
+        self._unsent[allocation_of(job)] = job
+
+    def _send(self, answer: list[Job] | None) -> None:
+        """Submit the unsent jobs in order. A job that sbatch failed to submit is first looked for in Slurm's answer.
+        Where too many jobs are queued, one job is tried after each answer."""
+        for name, job in list(self._unsent.items()):
+            if name in self._unsure:
+                if answer is None or name not in self._about:
+                    return
+                found = (one.id for one in answer if one.id not in self._jobs and self._allocation(one) == name)
+                if number := next(found, None):
+                    self._submitted(job, number)
+                    continue
+                if not self._full:
+                    self._drop(name)
+                    self._explained.add(None)
+                    self._decide(job, "FAILED")
+                    self.report_job_error(SubmittedJobInfo(job))
+                    continue
+                self._unsure.discard(name)
+            if not self._submit(job):
+                return
+
+    def _submit(self, job: MeasureJob) -> bool:
+        """Submit a job; whether Slurm has it for sure."""
+        name = allocation_of(job)
+        try:
+            argv = self._tried(job)
+            for file in (self._log(job), *job.output, *job.log):
+                Path(file).parent.mkdir(parents=True, exist_ok=True)
+            _manifest(job).unlink(missing_ok=True)
+            number = query.submit(argv, script(job, self._attempts.campaign.plan_file), SUBMISSION_DEADLINE_S)
+        except (OSError, Unanswered) as error:
+            said = getattr(error, "said", "") or str(error)
+            self._unsure.add(name)
+            self._full, now_s = submission.is_full(said), time.monotonic()
+            if self._full:
+                if now_s - self._told_s >= pending.AGAIN_S:
+                    self._told_s = now_s
+                    why = f"too many jobs are queued ({said})"
+                    pending.say(f"{submission.spoken(name)}: {why}; it is submitted when others are over")
+            else:
+                pending.say(
+                    f"{submission.spoken(name)}: {said}; {submission.meaning(said, self._attempts.asks(name)[0])}"
+                )
+                self._soon()
+            return False
+        self._submitted(job, number)
+        return True
+
+    def _submitted(self, job: MeasureJob, number: str) -> None:
+        self._drop(name := allocation_of(job))
+        pending.say(f"{submission.spoken(name)}: job {number} was submitted")
+        self._jobs[number] = job
+        self._soon()
+        self.report_job_submission(SubmittedJobInfo(job, external_jobid=number))
+
+    def _drop(self, name: str) -> None:
+        self._full = False
+        self._unsure.discard(name)
+        del self._unsent[name]
+
+    def _soon(self) -> None:
+        """Ask Slurm soon, and then less and less often."""
+        self._next_s, self._pause_s = time.monotonic() + FIRST_POLL_S, FIRST_POLL_S
+
+    def _tried(self, job: MeasureJob) -> list[str]:
+        """The command, without the nodes that could not work on the target, as far as Slurm has enough others. Raises
+        Unanswered where too many jobs are queued: sbatch itself may wait 2 minutes for room."""
+        nodes = self._attempts.bad_nodes(allocation_of(job))
+        names, argv = ",".join(sorted(nodes)), self.sbatch(job, nodes)
+        if nodes or self._full:
+            try:
+                query.ask([*argv, *submission.TRIAL])
+            except Unanswered as error:
+                if submission.is_full(error.said):
+                    raise
+                if nodes:
+                    pending.say(f"note: the next job may get {names} again, because Slurm has too few nodes without")
+                return self.sbatch(job)
+            if nodes:
+                pending.say(f"note: the next job is kept off {names}")
+        return argv
+
+    async def sleep(self) -> None:
+        await asyncio.sleep(LOOK_S)
+
+    async def check_active_jobs(self, active_jobs: list[SubmittedJobInfo]) -> AsyncGenerator[SubmittedJobInfo, None]:
+        """Report jobs that have ended; yield the others. A manifest ends a job without a question to Slurm."""
+        if not (active_jobs or self._unsent):
+            return
+        answer = self._answer() if active_jobs or self._unsure else None
+        self._send(answer)
+        found = {job.id: job for job in answer or ()}
+        for info in active_jobs:
+            number = str(info.external_jobid)
+            job = found.get(number)
+            judged = answer is not None and number in self._about
+            state = job.state if job else None
+            if written(info.job) or state == "COMPLETED":
+                self.report_job_success(info)
+            elif not judged or (job and job.alive):
+                yield info
+            else:
+                self._tell(info, state)
+                self._decide(info.job, state)
+                self.report_job_error(info, aux_logs=[str(self._log(info.job)).replace("%j", number)])
+
+    def _answer(self) -> list[Job] | None:
+        """The jobs of this run, once Slurm has answered; asks again after a while."""
+        now_s = time.monotonic()
+        if not self._poller.asking and now_s >= self._next_s:
+            self._about = frozenset([*self._jobs, *self._unsure])
+            self._poller.ask(partial(pending.own, self._run))
+        jobs = self._poller.answer()
+        if jobs is None:
+            return None
+        self._next_s = now_s + self._pause_s
+        self._pause_s = min(2 * self._pause_s, self.workflow.executor_settings.poll_seconds)
+        if isinstance(jobs, Unanswered):
+            if not self._silent:
+                pending.say(f"{jobs}; it will be asked again, jobs continue")
+            self._silent = True
+            return None
+        self._silent = False
+        end, tell = self._watch.look(jobs, now_s)
+        for job in tell:
+            if change := pending.too_many_nodes(job):
+                end.append((job, change))
+            else:
+                pending.say(self._watch.sentence(job))
+        for job, change in end:
+            self._give_up(job, change)
+        return jobs
+
+    def _give_up(self, job: Job, change: str) -> None:
+        """Cancel a job that cannot start. First the reason, for the report, and so that it is not tried again."""
+        name = self._allocation(job)
+        why = f"{submission.spoken(name)} would wait forever ({job.reason}): {change}"
+        try:
+            self._attempts.give_up(name, f"job {job.id} was cancelled: {why}")
+            query.ask(["scancel", job.id])
+        except (OSError, Unanswered) as error:
+            pending.say(f"job {job.id} for {why}; it could not be cancelled: {error}")
+        else:
+            self._explained.add(job.id)
+            pending.say(f"job {job.id} was cancelled: {why}")
+
+    def _tell(self, info: SubmittedJobInfo, state: str | None) -> None:
+        """Why a job failed, in a sentence, where that is known."""
+        number, allocation = str(info.external_jobid), allocation_of(info.job)
+        refusal = self._attempts.refusal(allocation)
+        why = refusal.reason if refusal else ""
+        how = "" if state == "FAILED" else f"job {number}: {state or 'unknown to Slurm'}"  # which has its own reason
+        if (why or how) and number not in self._explained:
+            pending.say(f"{submission.spoken(allocation)}: " + (f"{why} ({how})" if why and how else why or how))
+            self._explained.add(number)
+
+    def _decide(self, job: MeasureJob, state: str | None) -> None:
+        """What follows a job that failed. Here, because Snakemake's scheduler waits in `handle_job_error`."""
+        self._next[job] = self._attempts.failed(allocation_of(job), state, job.attempt <= job.restart_times)
+
+    def handle_job_error(self, job: MeasureJob) -> None:
+        """Have Snakemake try a failed job again, or not: it decides by the number of attempts next, and adds 1."""
+        super().handle_job_error(job)
+        after = self._next.pop(job, Next.RETRY)
+        if after is Next.NONE:
+            job.attempt = job.restart_times + 1
+        elif after is Next.FREE:
+            job.attempt -= 1
+
+    def print_job_error(self, job_info: SubmittedJobInfo, msg: str | None = None, **kwargs: object) -> None:
+        """Print Snakemake's page about a failed job, unless the reason was already printed."""
+        if job_info.external_jobid not in self._explained:
+            super().print_job_error(job_info, msg, **kwargs)
+
+    def cancel_jobs(self, active_jobs: list[SubmittedJobInfo]) -> None:
+        """Submit no more jobs, and cancel all, by their name: the number of one may not be known yet."""
+        self.shutdown()
+        if self._jobs or self._unsent:
+            try:
+                query.ask(["scancel", f"--name={self._run}"], SUBMISSION_DEADLINE_S)
+            except Unanswered as error:
+                pending.say(f"{error}; the jobs may live on: `scancel --name={self._run}`")

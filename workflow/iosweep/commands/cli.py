@@ -22,7 +22,7 @@ from iosweep.errors import ExitCode
 #: Commands for people: name -> module and help.
 COMMANDS = {
     "plan": ("plan", "show what a configuration will measure, and the time and space that takes"),
-    "doctor": ("doctor.command", "check this machine, or with --slurm a cluster, before a campaign"),
+    "doctor": ("doctor", "check this machine, or with --slurm a cluster, before a campaign"),
     "watch": ("watch", "follow the progress of a campaign"),
     "show": ("show", "show the results of a campaign"),
     "compare": ("compare", "compare campaigns: what changed, and which figures got worse or better"),

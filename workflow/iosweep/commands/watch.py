@@ -27,7 +27,7 @@ from iosweep.commands.terminal import facts, safe_console, to_json, working
 from iosweep.files import documents, safe_paths
 from iosweep.files.documents import Damaged, cure
 from iosweep.hostlist import hosts
-from iosweep.jobs.at_work import Queue, why
+from iosweep.jobs.pending import Queue, why
 from iosweep.judge import remaining
 from iosweep.judge.reasons import ranked
 from iosweep.judge.time_to_go import Ran, pace, ran, to_go_s

@@ -47,7 +47,7 @@ from iosweep.node.monitor import Watch, Watched
 from iosweep.node.process import MOST_BYTES
 from iosweep.node.ranks import Wanted
 from iosweep.programs.path import absent, hash_of
-from iosweep.slurm import broadcast, fan_out, query
+from iosweep.slurm import messages, query
 from iosweep.target import directory, identify, lock, protocol
 from iosweep.target.protocol import Answer
 
@@ -63,7 +63,7 @@ class Request(msgspec.Struct, frozen=True):
     number: int
     operation: str
     arguments: list[object] = []
-    each: dict[str, list[broadcast.Change]] | None = None
+    each: dict[str, list[messages.Change]] | None = None
     report_s: float = 0.0
 
 
@@ -293,7 +293,7 @@ class _Reply:
     def send(self, answer: protocol.Answer) -> None:
         """Send an answer, unless one was sent."""
         if self._sent.acquire(blocking=False):
-            fan_out.send(self._request.number, self._name, msgspec.to_builtins(answer))
+            messages.send(self._request.number, self._name, msgspec.to_builtins(answer))
 
     def _report(self) -> None:
         operation = OPERATIONS[self._request.operation]
@@ -320,9 +320,9 @@ def main() -> None:
     while part := os.read(0, 1 << 16):
         *lines, received = (received + part).split(b"\n")
         for line in lines:
-            request = msgspec.convert(broadcast.request(line), Request)
+            request = msgspec.convert(messages.request(line), Request)
             if request.each is None or name in request.each:
-                arguments = broadcast.changed(request.arguments, (request.each or {}).get(name, ()))
+                arguments = messages.changed(request.arguments, (request.each or {}).get(name, ()))
                 assert isinstance(arguments, list)
                 with _Reply(request, name) as reply:
                     try:
@@ -419,7 +419,7 @@ class RemoteAgents:
         self.hosts = tuple(hosts)
         self._job, self._deadline_s = job, deadline_s
         self._number = 0
-        self._read, self._messages = b"", fan_out.Messages()
+        self._read, self._messages = b"", messages.Messages()
         self._at: dict[str, float] = {}  # host -> when its last answer arrived, by our clock
         self._clocks: dict[str, tuple[Clock, float]] = {}  # host -> its clock, and when that was known (monotonic)
         self.step = ""
@@ -494,13 +494,13 @@ class RemoteAgents:
         self._number += 1
         common, own = to_builtins(list(arguments)), None
         if each is not None:
-            common, own = broadcast.split({host: to_builtins(list(values)) for host, values in each.items()})
+            common, own = messages.split({host: to_builtins(list(values)) for host, values in each.items()})
             if tuple(each) == self.hosts and not any(own.values()):
                 own = None
         limit_s = self._deadline_s if deadline_s is None else deadline_s
         request = Request(self._number, operation.__name__, common, own, _REPORTED * limit_s)
         end = time.monotonic() + limit_s
-        self._send(broadcast.line(to_builtins(request)), end)
+        self._send(messages.line(to_builtins(request)), end)
         answers = self._answers(set(wanted), end)
         late = Silent(f"nothing for {limit_s:g} s while {protocol.doing(operation)}")
         return {host: answers[host].outcome(operation) if host in answers else late for host in wanted}
@@ -566,7 +566,7 @@ class RemoteAgents:
                     self._at[message.who] = now
         return whole
 
-    def _arrived(self, end: float) -> list[fan_out.Message] | None:
+    def _arrived(self, end: float) -> list[messages.Message] | None:
         """Messages that arrive next; None where nothing arrives before `end` (monotonic)."""
         assert self._srun.stdout
         rest = max(0.0, end - time.monotonic())

@@ -1,4 +1,4 @@
-"""The nodes of the Slurm job that we run in, asked by the agents that jobs use, and judged as jobs judge them."""
+"""`iosweep doctor` in a Slurm job: its nodes, asked by the agents that jobs use, and judged as jobs judge them."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
+from iosweep.commands import doctor
 from iosweep.commands.campaigns import RESULTS
-from iosweep.commands.doctor import this_machine
 from iosweep.config.sweeps import Config
 from iosweep.errors import AllocationError, Conflict, Obstacle, Refused, TargetError, TargetHangs, Unusable
 from iosweep.findings import Line, ok, unchecked, warning, wrong
@@ -19,7 +19,7 @@ from iosweep.jobs.profile import Profile, read
 from iosweep.node import pinning
 from iosweep.plan.launchers import SLURM_LAUNCHERS
 from iosweep.plan.model import Plan
-from iosweep.programs import path as programs
+from iosweep.programs import path
 from iosweep.programs.path import Program
 from iosweep.run import agents as node_agent
 from iosweep.run import allocation, target_check
@@ -35,7 +35,7 @@ _DEADLINE_S = 30.0
 _SHARED = "the checkout with its .venv, and the directory that snakemake runs in, must be the same on all nodes"
 
 
-def look(configured: Config | None, made: Plan | None, directory: Path) -> list[Line]:
+def check(configured: Config | None, made: Plan | None, directory: Path) -> list[Line]:
     """Check the nodes of our job. `directory`: of the profile. Nothing stays on the nodes, nor here."""
     try:
         profile = read(directory)
@@ -64,8 +64,8 @@ def _directories(remote: RemoteAgents) -> Line:
             with tempfile.NamedTemporaryFile(prefix=".iosweep-doctor-", dir=place) as file:
                 file.write(uuid.uuid4().bytes)
                 file.flush()
-                answers = remote.answers(programs.hash_of, file.name)
-                expected = programs.hash_of(file.name)
+                answers = remote.answers(path.hash_of, file.name)
+                expected = path.hash_of(file.name)
         except OSError as error:
             return wrong("directory", f"{place} cannot be written to: {error.strerror}", "work in another")
         if away := {host: "a file that was made there is not seen" for host, a in answers.items() if a != expected}:
@@ -76,23 +76,23 @@ def _directories(remote: RemoteAgents) -> Line:
 def _campaign(configured: Config, made: Plan, profile: Profile, job: str, remote: RemoteAgents) -> list[Line]:
     """What a campaign needs of the nodes."""
     launcher = SLURM_LAUNCHERS[profile.launcher]
-    built = this_machine.look_for_tools(configured, profile.tools)
+    built = doctor.look_for_tools(configured, profile.tools)
     search = built.search if built else None
     used = [tools()[name] for name in sorted({point.tool for point in made.points})] if not built or search else []
     lines = [built.line] if built else []
-    with Agent(this_machine.VERSION_S) as agent:
-        found = {tool.name: programs.find(tool, agent.run, search) for tool in used}
+    with Agent(doctor.VERSION_S) as agent:
+        found = {tool.name: path.find(tool, agent.run, search) for tool in used}
         hydra = needs_mpiexec(launcher, used, search)
         on_target = target_check.lock_problem(agent, made.target.directory, made.target.lock)
         programs = {name: one for name, one in found.items() if isinstance(one, Program)}
         versions = {name: (one.path, one.version) for name, one in programs.items()}
         answers = remote.answers(node_agent.facts, made.target.directory, versions, made.cpus.reserved)
         lines.append(judge_target(answers))
-        lines.append(this_machine.space(made) if lines[-1].outcome == "ok" else unchecked("space", "see target"))
+        lines.append(doctor.space(made) if lines[-1].outcome == "ok" else unchecked("space", "see target"))
         nodes = {host: answer for host, answer in answers.items() if isinstance(answer, NodeAnswer)}
         if used:
             hashes = {name: one.sha256 for name, one in programs.items()}
-            lines.append(judge_builds(this_machine.judged(found, hydra), hashes, nodes))
+            lines.append(judge_builds(doctor.judged(found, hydra), hashes, nodes))
         if len(nodes) == len(answers):
             line, pinned = judge_cpus(made, nodes)
             lines.append(line)

@@ -1,16 +1,25 @@
-"""`iosweep doctor`: what a campaign needs on this machine, and whether the CPUs of this node can be used."""
+"""`iosweep doctor`: find what would be wrong with a campaign before it begins. Changes nothing.
+
+It checks this machine: configuration, tools, target, space and CPUs. In a Slurm job it checks the job's nodes
+(doctor_nodes.py), and with --slurm, from a login node, the profile, Slurm and nodes (doctor_cluster.py).
+"""
 
 from __future__ import annotations
 
+import os
+from argparse import SUPPRESS, ArgumentParser, Namespace
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+import msgspec
+
+import iosweep
 from iosweep.commands import campaigns
 from iosweep.config import sweep_file
 from iosweep.config.sweeps import Config
 from iosweep.errors import ConfigError, Obstacle, TargetError, TargetHangs, Unusable
-from iosweep.findings import Line, ok, unchecked, warning, wrong
+from iosweep.findings import Line, ok, show, unchecked, warning, wrong
 from iosweep.jobs import submission
 from iosweep.node.cpus import named, overlap
 from iosweep.node.facts import collect_cpus
@@ -27,11 +36,51 @@ from iosweep.target.agent import Agent
 from iosweep.text import printable
 from iosweep.tools import tools
 
+PROFILE = Path("profiles/slurm")
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    configuration = f"the configuration; default: {campaigns.CONFIG}, if it exists"
+    parser.add_argument("--slurm", action="store_true", help="check the profile, Slurm and nodes, from a login node")
+    parser.add_argument("--profile", type=Path, metavar="DIR", help=f"for Slurm; default: {PROFILE}")
+    parser.add_argument("--configfile", type=Path, metavar="FILE", help=configuration)
+    wait = "with --slurm: how long to wait for free nodes, for example 10min; default: 20s"
+    parser.add_argument("--wait", type=campaigns.duration, metavar="TIME", help=wait)
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    parser.add_argument("--lines", type=Path, help=SUPPRESS)  # in the job of --slurm: where its findings go
+
+
+def run(arguments: Namespace) -> int:
+    configuration = arguments.configfile or (campaigns.CONFIG if campaigns.CONFIG.exists() else None)
+    # where the working directory has no profile, that of the checkout
+    places = (PROFILE, Path(iosweep.__file__).resolve().parents[2] / PROFILE)
+    profile = arguments.profile or next((place for place in places if place.is_dir()), PROFILE)
+    if arguments.slurm:
+        from iosweep.commands import doctor_cluster
+
+        return doctor_cluster.doctor(profile, configuration, arguments.wait, arguments.json)
+    if arguments.wait is not None:
+        arguments.refuse("--wait needs --slurm")
+    configured, made, line = plan(configuration)
+    if "SLURM_JOB_ID" in os.environ:
+        from iosweep.commands import doctor_nodes
+
+        found = doctor_nodes.check(configured, made, profile)
+    else:
+        found = this_machine(configured, made)
+    if arguments.lines:
+        written = arguments.lines.with_suffix(".new")
+        written.write_bytes(msgspec.json.encode(found))
+        written.rename(arguments.lines)
+        return 0
+    return show([line, *working_directory(submits=False), *found], arguments.json)
+
+
 #: Time limit for a tool to print its version, and MPI's launcher.
 VERSION_S = 60.0
 
 
-def look(configured: Config | None, made: Plan | None) -> list[Line]:
+def this_machine(configured: Config | None, made: Plan | None) -> list[Line]:
     """What a campaign needs on this machine: tools, target and space, which a child with a deadline touches; CPUs."""
     return [*(_campaign(configured, made) if configured and made else ()), *_cpus(configured)]
 

@@ -7,7 +7,7 @@ import random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from iosweep.slurm import broadcast, fan_out
+from iosweep.slurm import messages
 
 LEAVES = st.none() | st.booleans() | st.integers(-3, 3) | st.floats(0, 2) | st.text(max_size=3)
 VALUES = st.recursive(LEAVES, lambda inner: st.lists(inner, max_size=3), max_leaves=5)
@@ -16,17 +16,17 @@ VALUES = st.recursive(LEAVES, lambda inner: st.lists(inner, max_size=3), max_lea
 @given(st.lists(st.lists(VALUES, max_size=3), min_size=1, max_size=3))
 def test_each_node_gets_its_own_arguments(own: list[list[object]]) -> None:
     each = {f"n{k}": values for k, values in enumerate(own)}
-    common, differ = broadcast.split(each)
-    sent = broadcast.request(broadcast.line({"common": common, "each": differ}))
+    common, differ = messages.split(each)
+    sent = messages.request(messages.line({"common": common, "each": differ}))
     assert isinstance(sent, dict)
     for host, values in each.items():
-        got = broadcast.changed(sent["common"], sent["each"][host])
+        got = messages.changed(sent["common"], sent["each"][host])
         assert json.dumps(got) == json.dumps(values)  # 1, 1.0 and true are different values
 
 
 def lines(number: int, who: str, value: object) -> list[bytes]:
     read, write = os.pipe()
-    fan_out.send(number, who, value, write)
+    messages.send(number, who, value, write)
     os.close(write)
     with os.fdopen(read, "rb") as file:
         return file.read().split(b"\n")
@@ -39,7 +39,7 @@ def test_answers_of_two_nodes_are_put_together_in_any_order_between_other_lines(
     mixed += [b"srun: words", b"1 2", b"7 n1", b"1 n3 0/1 !damaged", b"\xff"]
     chance.shuffle(mixed)
     assert max(map(len, mixed)) < 1000  # srun cuts longer ones
-    messages = fan_out.Messages()
-    found = [message for line in mixed if (message := messages.add(line))]
+    received = messages.Messages()
+    found = [message for line in mixed if (message := received.add(line))]
     assert {message.who: message.value for message in found} == values
     assert {message.number for message in found} == {7}
