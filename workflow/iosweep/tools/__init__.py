@@ -94,16 +94,6 @@ class Option:
     def most(self) -> int:
         return self.maximum or (2**31 - 1 if self.kind == "count" else MOST_BYTES)
 
-    def fits(self, value: object) -> bool:
-        """Whether a point may have this value; None: it has no effect, or is off."""
-        match self.kind:
-            case "size" | "count":
-                return value is None or (type(value) is int and min(self.minimum, 1) <= value <= self.most)
-            case "flag":
-                return value is None or isinstance(value, bool)
-            case "choice":
-                return value is None or value in self.choices
-
 
 @dataclass(frozen=True)
 class Phase:

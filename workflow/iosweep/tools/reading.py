@@ -106,8 +106,6 @@ _EXCESS = 0.05
 _TICKS = 2
 #: Share of the workers' time in the submission of I/Os from which on they wait there.
 _SUBMITTING = 0.5
-#: Share of what was asked for that must be reached, for the depth to mean something.
-_LEAST = 0.5
 
 
 def too_many_in_flight(ops_per_s: float, latency_s: float, asked: float, runtime_s: float, clock_s: float) -> str:
@@ -119,15 +117,6 @@ def too_many_in_flight(ops_per_s: float, latency_s: float, asked: float, runtime
         f"{ops_per_s:,.0f} I/Os a second of {latency_s * 1e6:,.1f} µs each are {found:.1f} in flight,"
         f" and {asked:.0f} were asked for"
     )
-
-
-def too_few_in_flight(taken_s: float, asked: float, seconds: float, computing: float = 0.0) -> str:
-    """Why `asked` I/Os, which took `taken_s` together, were not in flight for these seconds in which I/Os were issued;
-    else nothing. `computing`: the share of its time that a worker may have had nothing in flight, at depth 1."""
-    found = taken_s / seconds if seconds else 0.0
-    if found >= (_LEAST - computing) * asked:
-        return ""
-    return f"{found:.1f} I/Os were in flight on average, where {asked:.0f} were asked for"
 
 
 def waits_at_submission(ops_per_s: float, latency_s: float, completion_s: float, workers: int) -> str:
@@ -144,13 +133,6 @@ def waits_at_submission(ops_per_s: float, latency_s: float, completion_s: float,
     )
 
 
-#: Shares of its run time by which the tool's clock may be ahead, and behind, start-up aside; seconds that it may be
-#: ahead in any case.
-_AHEAD, _BEHIND, _SLACK_S = 0.02, 0.5, 0.05
-#: A tool must time so many times what its start-up may take for its clock to be judged slow.
-_COMPARABLE = 4 / 3
-
-
 #: How C's ctime, and with it fio and IOR, prints a date.
 CTIME = "%a %b %d %H:%M:%S %Y"
 
@@ -163,26 +145,6 @@ def parse_date(text: str | None, form: str = CTIME) -> datetime | None:
         return None
 
 
-def seconds_between(first: datetime | None, last: datetime | None) -> float | None:
-    """From one date to a later one; None where they do not tell."""
-    return (last - first).total_seconds() if first and last and last >= first else None
-
-
 def iso_date(date: datetime | None) -> str | None:
     """A date as the columns `began_local` and `ended_local` have it."""
     return date.isoformat() if date else None
-
-
-def clock_too_fast(timed_s: float, wall_s: float, slack_s: float = _SLACK_S) -> str:
-    """Why a tool cannot have timed so much in this time of another clock (off by `slack_s` at most); else nothing."""
-    if timed_s <= wall_s * (1 + _AHEAD) + slack_s:
-        return ""
-    return f"the tool timed {timed_s:.2f} s, and all of it took {wall_s:.2f} s: its clock is fast"
-
-
-def clock_slow(timed_s: float, beside_s: float, start_s: float) -> bool | None:
-    """Whether the tool's clock is slow: it timed so much, and `beside_s` more went by, of which `start_s` may be its
-    start-up and end. None: too short to tell."""
-    if beside_s <= _BEHIND * timed_s:
-        return False
-    return True if timed_s >= _COMPARABLE * start_s and beside_s > _BEHIND * timed_s + start_s else None

@@ -87,6 +87,10 @@ def queue_depth(s: Seen) -> Finding:
     return passed(f"{reached:.0f} % of the I/O at depth {level} or more")
 
 
+#: Share of the I/Os that were asked for that must be in flight, for the depth to mean something.
+_LEAST_IN_FLIGHT = 0.5
+
+
 def _few_in_flight(s: Seen, depth: int) -> str:
     """Why fewer than half of the I/Os that were asked for were in flight, or nothing (also where that is not known).
 
@@ -101,7 +105,10 @@ def _few_in_flight(s: Seen, depth: int) -> str:
     worker_s = s.parsed.evidence.worker_seconds / workers or runtime_s
     issuing_s = min(worker_s, time_s) if time_s else worker_s
     computing = s.parsed.evidence.computing if depth == 1 else 0.0
-    return reading.too_few_in_flight(s.parsed.figures["ops"] * mean_s, workers * depth, issuing_s, computing)
+    found, asked = s.parsed.figures["ops"] * mean_s / issuing_s, workers * depth
+    if found >= (_LEAST_IN_FLIGHT - computing) * asked:
+        return ""
+    return f"{found:.1f} I/Os were in flight on average, where {asked:.0f} were asked for"
 
 
 def _waits(s: Seen) -> Finding:

@@ -54,6 +54,13 @@ def in_flight(s: Seen) -> Finding:
     return passed(f"{rate * latency_s:.2f} in flight on average, {asked} at most were asked for")
 
 
+#: Shares of its run time by which the tool's clock may be ahead, and behind, start-up aside; seconds that it may be
+#: ahead in any case.
+_AHEAD, _BEHIND, _SLACK_S = 0.02, 0.5, 0.05
+#: A tool must time so many times what its start-up may take for its clock to be judged slow.
+_COMPARABLE = 4 / 3
+
+
 @per_node
 def clock(s: Seen) -> Finding:
     """The tool's clock goes as ours: it timed no more than its process took, and not far less."""
@@ -61,19 +68,27 @@ def clock(s: Seen) -> Finding:
     if seen.timed_s is None:
         return NO_OUTPUT if s.parsed == Parsed() else unchecked("the tool does not say how long it took")
     timed_s, wall_s = seen.timed_s, s.run.wall_s if seen.wall_s is None else seen.wall_s
-    if wrong := reading.clock_too_fast(timed_s, wall_s):
-        return failed(wrong)
+    if timed_s > wall_s * (1 + _AHEAD) + _SLACK_S:
+        return failed(f"the tool timed {timed_s:.2f} s, and all of it took {wall_s:.2f} s: its clock is fast")
     o = s.point.options
     workers = int(o["threads_per_node"] or 1) * s.point.nodes
     files = workers * int(o.get("files_per_thread") or 1)
     most_s = (LAUNCH_S if seen.mpi else START_S) + WORKER_S * workers + FILE_S * files
     beside = f"the tool timed {timed_s:.2f} s of the {wall_s:.2f} s of its process"
-    match reading.clock_slow(timed_s, wall_s - timed_s - seen.untimed_s, most_s):
+    match _slow(timed_s, wall_s - timed_s - seen.untimed_s, most_s):
         case None:
             return unchecked(f"{beside}, which is too short beside its start-up (up to {human_duration(most_s)})")
         case True:
             still_s = max((moved.still_s for moved in s.run.moved.values()), default=0.0)
-            if not reading.clock_slow(timed_s, wall_s - timed_s - seen.untimed_s - still_s, most_s):
+            if not _slow(timed_s, wall_s - timed_s - seen.untimed_s - still_s, most_s):
                 return failed(f"{beside}: our agent there stood still for {still_s:.2f} s (stopped?)", curable=True)
             return failed(f"{beside}: its clock is slow, or it did not time all that it did")
     return passed(beside)
+
+
+def _slow(timed_s: float, beside_s: float, start_s: float) -> bool | None:
+    """Whether the tool's clock is slow: it timed so much, and `beside_s` more went by, of which `start_s` may be its
+    start-up and end. None: too short to tell."""
+    if beside_s <= _BEHIND * timed_s:
+        return False
+    return True if timed_s >= _COMPARABLE * start_s and beside_s > _BEHIND * timed_s + start_s else None
