@@ -20,7 +20,7 @@ import pytest
 import foreign
 import mounts
 import scripted
-from campaign import COMMITS, SWEEP, Allocation, Campaign
+from campaign import COMMITS, SWEEP, Allocation
 from iosweep.errors import ExitCode
 from iosweep.store.record import Record
 from iosweep.store.store import Store
@@ -343,49 +343,6 @@ def test_tables_whose_merge_is_killed_are_whole_or_as_they_were(
     assert not damaged(killed.results)
     assert len(pyarrow.parquet.read_table(killed.results / "results.parquet")) == 4
     assert killed.stored() == stored
-
-
-@pytest.mark.soak
-@pytest.mark.parametrize("what", ["page", "figures"])
-def test_a_report_that_is_killed_is_whole_or_as_it_was(
-    killed: Killed, what: str, rounds: Rounds, draw: random.Random
-) -> None:
-    killed.configure(FOUR)
-    killed.play()
-    killed.measure()
-    killed.rows()
-    command = [sys.executable, "-m", "iosweep", "report", f"--{what}", str(killed.results)]
-    pattern = "figures/*.*" if what == "figures" else ".report.html.*.tmp"
-    for _ in range(rounds(1, 25)):
-        kill_while(command, killed.results, pattern, draw)
-        assert not damaged(killed.results)
-    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
-    assert not damaged(killed.results)
-
-
-@pytest.mark.soak
-def test_a_workflow_killed_while_it_makes_tables_measures_nothing_again(
-    tmp_path: Path, rounds: Rounds, draw: random.Random
-) -> None:
-    """All of it, as when memory is out. What is measured is not measured again."""
-    campaign = Campaign(tmp_path, phases=["rand_write"], repetitions=1)
-    campaign.tables()
-    stored = campaign.stored()
-    for _ in range(rounds(1, 20)):
-        (campaign.results / "results.parquet").unlink()
-        with subprocess.Popen(
-            campaign.command(), env=campaign.environment, cwd=tmp_path, start_new_session=True,
-            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-        ) as process:  # fmt: skip
-            wait_for(lambda: any(campaign.results.glob(".*.tmp")), over=over(process), pause_s=0.001)
-            time.sleep(draw.choice([draw.uniform(0, 0.05), draw.uniform(0, 3)]))
-            for one in all_stopped(psutil.Process(process.pid)):
-                with contextlib.suppress(psutil.NoSuchProcess):
-                    one.kill()
-        campaign.tables()
-        assert not damaged(campaign.results)
-        assert campaign.stored() == stored
-    assert campaign.settled()
 
 
 # A target that does not answer

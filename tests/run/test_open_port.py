@@ -11,7 +11,6 @@ from iosweep import dag
 from iosweep.commands import cli
 from iosweep.errors import AllocationError, ConfigError, ExitCode
 from iosweep.jobs.profile import Profile
-from iosweep.jobs.submission import open_port
 from iosweep.plan.launchers import SLURM_LAUNCHERS
 from iosweep.run import allocation
 from iosweep.run.work import Request
@@ -34,13 +33,6 @@ def test_it_must_be_allowed_in_the_configuration(tmp_path: Path) -> None:
         assert key == f"sweeps[0].{place}.client_server"
         assert problems(tmp_path, allowed(**sweep)) == []
     assert problems(tmp_path, document(options={"file_size": "16m", "client_server": False})) == []
-
-
-def test_root_may_not_open_one(tmp_path: Path) -> None:
-    points = make(tmp_path, allowed(**AXIS)).points
-    assert open_port(points, SLURM_LAUNCHERS["srun"], uid=1000) is None
-    assert open_port(points, SLURM_LAUNCHERS["srun"], uid=0)
-    assert open_port(make(tmp_path).points, SLURM_LAUNCHERS["srun"], uid=0) is None
 
 
 PORT = "open port"

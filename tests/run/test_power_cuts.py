@@ -21,11 +21,10 @@ import pytest
 
 import mounts
 import scripted
-from campaign import COMMITS, SIX, Allocation, Campaign
+from campaign import COMMITS, SIX, Allocation
 from iosweep.store.record import Record
 from iosweep.store.store import Store
 from stopped import all_killed, all_stopped
-from tables import damaged
 from waiting import PATIENCE_S
 
 pytestmark = pytest.mark.local
@@ -144,66 +143,3 @@ def test_a_power_cut_takes_no_repetition_that_was_announced(
     assert all(cut.store.repetitions()[point][n].attempt == 1 for point, n in done)
     assert not list(cut.ours.glob("*"))
     assert {row["verdict"] for row in cut.rows()} <= {"valid", "suspect"}
-
-
-@pytest.mark.soak
-def test_a_power_cut_takes_no_table_and_no_report_that_was_announced(
-    disk: Path, tmp_path: Path, rounds: Rounds, draw: random.Random
-) -> None:
-    """Each is the new one or, where it was not announced as done, the one before."""
-    cut = Cut(tmp_path)
-    cut.configure(SIX)
-    cut.measure()
-    plan_file = cut.command()[4]
-    makes = (["tables", plan_file], ["report", "--page", str(cut.results)])
-    for _ in range(rounds(2, 6)):
-        for command in makes:
-            subprocess.run([sys.executable, "-m", "iosweep", *command], check=True, stdout=subprocess.DEVNULL)
-        comes(draw, disk)
-        power_cut(disk)
-        assert not damaged(cut.results)
-        missing = [table for table in TABLES if not (cut.results / table).exists()]
-        assert not missing
-        for table in draw.sample(TABLES, draw.randint(0, len(TABLES))):
-            (cut.results / table).unlink()
-
-
-def comes(draw: random.Random, disk: Path) -> None:
-    """The cut comes after somebody has synced, or after some time."""
-    if draw.random() < 0.8:
-        others_sync(disk)
-    else:
-        time.sleep(draw.uniform(0, 6))
-
-
-@pytest.mark.soak
-def test_a_run_after_a_power_cut_makes_the_tables_whole_and_measures_nothing_again(
-    disk: Path, tmp_path: Path, rounds: Rounds, draw: random.Random
-) -> None:
-    """Whatever the cut has left of tables and report, the next run makes them whole, and measures nothing."""
-    campaign = Campaign(tmp_path, phases=["rand_write"], repetitions=1)
-    campaign.run()
-    for n in range(rounds(1, 4)):
-        campaign.configure(phases=["rand_write"], repetitions=1 + n % 2)
-        campaign.run()
-        stored = campaign.stored()
-        comes(draw, disk)
-        power_cut(disk)
-        assert campaign.stored() == stored
-        output = campaign.run()
-        assert "measure 1 node" not in output
-        assert not damaged(campaign.results)
-        assert all((campaign.results / table).exists() for table in TABLES)
-        for table in draw.sample(TABLES, draw.randint(0, len(TABLES))):
-            (campaign.results / table).unlink()
-
-
-#: What merge and the report make.
-TABLES = [
-    "results.parquet",
-    "results.csv",
-    "checks.parquet",
-    "nodes.parquet",
-    "campaign.json",
-    "report.html",
-]
