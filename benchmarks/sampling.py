@@ -25,7 +25,7 @@ from fidelity import BAND, SWEEP
 from iosweep.commands import plan
 from iosweep.node import pinning, procfs
 from iosweep.node.facts import collect
-from iosweep.node.load import Around
+from iosweep.node.load import Surroundings
 from iosweep.node.monitor import Watch
 from iosweep.node.process import Completed
 from iosweep.node.ranks import Looks, Wanted
@@ -104,7 +104,7 @@ def _pairs(work: Path, phase_time: str, pairs: int) -> Row:
 class _Blind(Agent):
     """One that does not watch the node."""
 
-    def run(self, *arguments: Any, around: Around | None = None, **more: Any) -> Completed:
+    def run(self, *arguments: Any, around: Surroundings | None = None, **more: Any) -> Completed:
         return super().run(*arguments, **more)
 
 
@@ -134,7 +134,7 @@ def _share(agent: Agent, count: int, time_s: int, rounds: int) -> Row:
     wanted = Wanted(sys.executable, count, ranks=False, time_s=float(time_s))
     seen: list[Looks] = []
     for _ in range(rounds):
-        done = agent.run(argv, 60 + time_s, wanted=wanted, around=Around())
+        done = agent.run(argv, 60 + time_s, wanted=wanted, around=Surroundings())
         assert done.watched
         assert done.watched.cpus
         seen.append(done.watched.cpus)
@@ -155,7 +155,7 @@ def _watching(work: Path, cpus: tuple[str, ...], rounds: int) -> Row:
     shares = []
     for _ in range(rounds):
         used_s, began = time.process_time(), time.monotonic()
-        watch = Watch(Around(place.fstype, place.point, bound=cpus), target)
+        watch = Watch(Surroundings(place.fstype, place.point, bound=cpus), target)
         time.sleep(_WATCHED_S)
         watch.end()
         shares.append((time.process_time() - used_s) / (time.monotonic() - began))

@@ -1,6 +1,6 @@
 """Who used the CPUs of this node: the tool, the file system's client, the kernel, or others."""
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -12,18 +12,21 @@ from iosweep.node import counters as io_counters
 from iosweep.node import load, monitor, procfs
 from iosweep.node.counters import IoCounters, Mounted
 from iosweep.node.load import (
-    Around,
     Bound,
     Cpu,
     Cpus,
     Job,
+    Key,
+    Kind,
     Load,
-    Look,
     MachineCounters,
     NodeLoad,
-    OnCpu,
     Other,
+    Process,
     Reader,
+    Snapshot,
+    Surroundings,
+    Thread,
     Throttled,
     Ticks,
     io_limits,
@@ -47,29 +50,26 @@ btime 1700000000
 def test_cpus_that_are_not_reserved() -> None:
     booted = MachineCounters(1_700_000_000, 4500, 0)
     each = {0: Cpu(Ticks(110, 50), 1000), 1: Cpu(Ticks(200, 100), 1000), 10: Cpu(Ticks(2, 1), 4)}
-    assert load.cpus(STAT) == Cpus(Ticks(312, 151), 1000 + 1000 + 4, 10, booted, each)
-    assert load.cpus(STAT, frozenset({1, 10})) == Cpus(Ticks(110, 50), 1000, 10, booted, {0: each[0]})
+    assert load.cpu_times(STAT) == Cpus(Ticks(312, 151), 1000 + 1000 + 4, 10, booted, each)
+    assert load.cpu_times(STAT, frozenset({1, 10})) == Cpus(Ticks(110, 50), 1000, 10, booted, {0: each[0]})
 
 
-RANK, HELPER, STEP, DAEMON, KTHREAD = ("10", b"5"), ("11", b"6"), ("9", b"4"), ("7", b"2"), ("2", b"1")
-#: Who started whom, of ours.
-PARENTS = {"9": "1", "10": "9", "11": "10"}
+RANK, DAEMON, KTHREAD = ("10", b"5"), ("7", b"2"), ("2", b"1")
 
 
-def look(at_s: float, busy: Ticks, total: int = 0, **kinds: Any) -> Look:
-    made = Look(at_s, Cpus(busy, total, 0), **kinds)
-    made.parents = {pid: PARENTS[pid] for pid, _ in made.ours}
-    return made
+def look(at_s: float, busy: Ticks, total: int = 0, **kinds: Mapping[Key, Ticks]) -> Snapshot:
+    processes = {key: Process(kind, ticks) for kind, found in kinds.items() for key, ticks in found.items()}  # type: ignore[arg-type]
+    return Snapshot(at_s, Cpus(busy, total, 0), processes)
 
 
-def record(*looks: Look, client_is_process: bool = False) -> Load:
-    found = of_nodes({"n1": shares(list(looks), client_is_process)})
+def record(*looks: Snapshot, client_is_process: bool = False) -> Load:
+    found = of_nodes({"n1": shares(looks, client_is_process)})
     assert found
     return found
 
 
-def made(end: Look, client_is_process: bool = False, **kinds: Any) -> dict[str, Any]:
-    """By a look at a node where nothing was used yet, and one 10 s later."""
+def made(end: Snapshot, client_is_process: bool = False, **kinds: Any) -> dict[str, Any]:
+    """By a snapshot of a node where nothing was used yet, and one 10 s later."""
     found = record(look(0.0, Ticks(), **kinds), end, client_is_process=client_is_process)
     return {name: getattr(found, name) for name in ("other", "client", "user_only")}
 
@@ -94,7 +94,7 @@ def test_what_a_process_had_used_before_is_not_of_this_time() -> None:
     before = {"ours": {RANK: Ticks(5050, 0)}, **KERNEL}
     assert made(end, **before) == {"other": 0.05, "client": 0.0, "user_only": False}
     # nor where it was not known to be ours
-    assert made(end, rest={RANK: Ticks(5050, 0)}, **KERNEL) == {"other": 0.05, "client": 0.0, "user_only": False}
+    assert made(end, other={RANK: Ticks(5050, 0)}, **KERNEL) == {"other": 0.05, "client": 0.0, "user_only": False}
 
 
 def test_where_the_threads_of_the_kernel_are_hidden() -> None:
@@ -147,15 +147,12 @@ def test_nodes_that_are_one_machine_share_what_is_ours() -> None:
 # CPUs that ranks or workers are bound to
 
 
-def bound_look(at_s: float, busy: dict[int, int], **kinds: Any) -> Look:
+def bound_look(at_s: float, busy: dict[int, int], threads: dict[Key, Thread], hog: Process | None = None) -> Snapshot:
     """`busy`: ticks in user mode of each CPU since the start, whose ticks are 100 a second."""
     each = {cpu: Cpu(Ticks(used, 0), round(100 * at_s)) for cpu, used in busy.items()}
     total = Cpus(Ticks(sum(busy.values()), 0), sum(cpu.total for cpu in each.values()), 0, each=each)
-    return Look(at_s, total, kernel={KTHREAD: Ticks()}, **kinds)
-
-
-def on(cpu: int, ticks: int, name: str = "") -> OnCpu:
-    return OnCpu(cpu, Ticks(ticks, 0), name)
+    processes = {KTHREAD: Process("kernel", Ticks())} | ({HOG: hog} if hog else {})
+    return Snapshot(at_s, total, processes, threads)
 
 
 HOG = ("77", b"1")
@@ -164,13 +161,13 @@ ALONE = [frozenset({cpu}) for cpu in range(4)]
 
 def used_on(cpu: int, ranks: dict[int, int], hog: int, known: int = 0) -> NodeLoad:
     """Ten seconds of 128 CPUs, with a rank on each of four; on one CPU a process of others, and a kernel's thread."""
-    ours = {(f"1{each}", b"1"): on(each, ticks) for each, ticks in ranks.items()}
+    ours = {(f"1{each}", b"1"): Thread("ours", each, Ticks(ticks)) for each, ticks in ranks.items()}
     busy = dict.fromkeys(range(128), 0) | ranks
     busy[cpu] = ranks.get(cpu, 0) + hog + known
-    before = {"on_ours": {key: one._replace(ticks=Ticks()) for key, one in ours.items()}}
-    after = {"on_ours": ours, "on_others": {HOG: on(cpu, hog, "stress")}, "on_known": {KTHREAD: on(cpu, known)}}
-    looks = [bound_look(0, dict.fromkeys(busy, 0), **before), bound_look(10, busy, **after)]
-    found = shares(looks, False, ALONE, lambda pid: {"77": "eve"}.get(pid))
+    before = bound_look(0, dict.fromkeys(busy, 0), {key: one._replace(ticks=Ticks()) for key, one in ours.items()})
+    stress = Process("other", Ticks(hog), Ticks(hog), cpu, "stress")
+    after = bound_look(10, busy, ours | {KTHREAD: Thread("kernel", cpu, Ticks(known))}, stress)
+    found = shares([before, after], False, ALONE, lambda pid: {"77": "eve"}.get(pid))
     assert found
     return found
 
@@ -214,8 +211,6 @@ class Proc:
         flags: int = 0,
         cpus: Mapping[int, tuple[int, tuple[int, int]]] | None = None,
         environ: str = "",
-        cmdline: str = "",
-        opened: Collection[str] = (),
     ) -> None:
         """`used`, `below`: ticks of its own, and of children that it waited for; `cpus`: thread -> its CPU, ticks."""
 
@@ -228,25 +223,19 @@ class Proc:
         for thread, (cpu, ticks) in (cpus or {pid: (0, used)}).items():
             self.write(f"{pid}/task/{thread}/stat", stat(thread, cpu, ticks))
         self.write(f"{pid}/environ", environ.replace(" ", "\0") + "\0")
-        self.write(f"{pid}/cmdline", cmdline.replace("|", "\0"))
-        for number, path in enumerate(opened):
-            (self.root / f"{pid}/fd").mkdir(exist_ok=True)
-            (self.root / f"{pid}/fd/{number}").symlink_to(path)
 
 
 @pytest.fixture
-def proc(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Proc]:
+def proc(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Proc:
     monkeypatch.setattr(procfs, "PROC", str(tmp_path))
     monkeypatch.setattr(load.os, "getpid", lambda: ME)
     monkeypatch.setattr(load.os, "getppid", lambda: RUNNER)
     monkeypatch.setenv("SLURM_JOB_ID", "7")
-    yield Proc(tmp_path)
-    load._strangers.clear()
-    load._clients.clear()
+    return Proc(tmp_path)
 
 
-def pids(keys: Collection[tuple[str, bytes]]) -> set[int]:
-    return {int(pid) for pid, _ in keys}
+def pids(found: Snapshot, kind: Kind) -> set[int]:
+    return {int(pid) for pid, _ in found.of_kind(kind)}
 
 
 def test_time_of_the_tool_and_of_children_that_ended_is_ours(proc: Proc) -> None:
@@ -255,16 +244,17 @@ def test_time_of_the_tool_and_of_children_that_ended_is_ours(proc: Proc) -> None
     proc.add(110, "fio) a (b", ME, used=(10, 1), below=(300, 30))
     proc.add(111, "fio", 110, used=(20, 2))
     proc.add(80, "stress", 1, used=(40, 4), below=(1, 1))
-    found = Reader(Around()).look()
-    assert pids(found.ours) == {ME, RUNNER, 110, 111}
-    assert found.ours["110", b"50"] == Ticks(310, 31)
-    assert found.ours["111", b"50"] == Ticks(20, 2)
-    assert found.ours[str(RUNNER), b"50"] == Ticks(0, 0)
-    assert found.kernel == {("2", b"50"): Ticks(0, 7)}
-    assert found.rest["80", b"50"] == Ticks(41, 5)
-    assert found.on_others["80", b"50"] == OnCpu(0, Ticks(40, 4), "stress")
-    assert found.cpus == load.cpus(STAT)
-    assert (found.client, Reader(Around()).client_is_process) == ({}, False)
+    reader = Reader(Surroundings())
+    found = reader.snapshot()
+    used = {int(pid): (process.kind, process.ticks) for (pid, _), process in found.processes.items()}
+    assert used.items() >= {
+        ME: ("ours", Ticks()), RUNNER: ("ours", Ticks()), 110: ("ours", Ticks(310, 31)), 111: ("ours", Ticks(20, 2)),
+        2: ("kernel", Ticks(0, 7)), 80: ("other", Ticks(41, 5)),
+    }.items()  # fmt: skip
+    stress = found.processes["80", b"50"]
+    assert (stress.own, stress.cpu, stress.name) == (Ticks(40, 4), 0, "stress")
+    assert found.cpus == load.cpu_times(STAT)
+    assert (pids(found, "client"), reader.client_is_process) == (set(), False)
 
 
 def test_in_a_job_only_what_its_steps_start_from_now_on_is_ours(proc: Proc) -> None:
@@ -276,46 +266,34 @@ def test_in_a_job_only_what_its_steps_start_from_now_on_is_ours(proc: Proc) -> N
     proc.add(210, "ior", 1, began=59, environ=step)  # of an earlier step
     proc.add(211, "stress", 1, began=63, environ="SLURM_JOB_ID=7")  # of the batch script
     proc.add(212, "ior", 1, began=63, environ="SLURM_JOB_ID=77 SLURM_STEP_ID=0")
-    assert pids(Reader(Around(), Job(str(RUNNER), 60)).look().ours) == {ME, RUNNER, 200, 201, 202}
+    assert pids(Reader(Surroundings(), Job(str(RUNNER), 60)).snapshot(), "ours") == {ME, RUNNER, 200, 201, 202}
 
 
 def test_threads_are_told_by_their_cpus_where_ranks_are_bound_or_cpus_reserved(proc: Proc) -> None:
     """Of a client those on reserved CPUs do not count: these CPUs are in no sum."""
     proc.add(110, "fio", ME, cpus={110: (1, (10, 1)), 112: (10, (20, 2))})
     proc.add(70, "wekanode", 1, used=(70, 7), cpus={70: (0, (30, 3)), 71: (10, (40, 4))})
-    around = Around("wekafs", "/mnt/x", reserved="10")
-    found = Reader(around).look()
-    assert (found.client, found.on_ours) == ({("70", b"50"): Ticks(30, 3)}, {})
-    assert found.cpus == load.cpus(STAT, frozenset({10}))
-    found = Reader(Around("wekafs", "/mnt/x", bound=("1",))).look()
-    assert found.client == {("70", b"50"): Ticks(70, 7)}
-    on_ours = {pid: (one.cpu, one.ticks.user) for (pid, _), one in found.on_ours.items() if one.ticks.user}
-    assert on_ours == {"110": (1, 10), "112": (10, 20)}
-    assert {pid: one.cpu for (pid, _), one in found.on_known.items()} == {"70": 0, "71": 10}
+    found = Reader(Surroundings("wekafs", "/mnt/x", reserved="10")).snapshot()
+    assert found.processes["70", b"50"].ticks == Ticks(30, 3)
+    assert (pids(found, "client"), found.threads) == ({70}, {})
+    assert found.cpus == load.cpu_times(STAT, frozenset({10}))
+    found = Reader(Surroundings("wekafs", "/mnt/x", bound=("1",))).snapshot()
+    assert found.processes["70", b"50"].ticks == Ticks(70, 7)
+    threads = {int(pid): (one.kind, one.cpu, one.ticks.user) for (pid, _), one in found.threads.items()}
+    used = {pid: thread for pid, thread in threads.items() if thread[2]}
+    assert used == {110: ("ours", 1, 10), 112: ("ours", 10, 20), 70: ("client", 0, 30), 71: ("client", 10, 40)}
 
 
 def test_a_client_is_known_by_its_name(proc: Proc) -> None:
     for pid, name in {60: "wekanode", 61: "weka_init", 62: "mmfsd", 63: "fio"}.items():
         proc.add(pid, name, 1)
-    for fstype, clients in (("wekafs", {60, 61}), ("gpfs", {62}), ("ext4", set())):
-        reader = Reader(Around(fstype, "/mnt/target"))
-        assert (pids(reader.look().client), reader.client_is_process) == (clients, bool(clients)), fstype
-
-
-def test_the_daemon_of_a_fuse_mount_is_known_by_its_mount_point(proc: Proc) -> None:
-    """Or by serving some mount, where none names ours."""
-    fuse = {"opened": ["/dev/fuse"]}
-    proc.add(60, "mfsmount", 1, cmdline="mfsmount|-H|master|/mnt/x y/", **fuse)
-    proc.add(61, "sshfs", 1, cmdline="sshfs|/mnt/other", **fuse)
-    proc.add(62, "tail", 1, cmdline="tail|/mnt/x y", opened=["/dev/null"])
-    proc.add(63, "mfsmount", 1, cmdline="mfsmount (mounted on: /mnt/3)", **fuse)  # MooseFS 3 writes over its arguments
-    for fstype, mount, daemons in (
-        ("fuse.mfs", "/mnt/x y", {60}),
-        ("fuse", "/mnt/3", {63}),
-        ("fuse", "/mnt/none", {60, 61, 63}),
-    ):
-        load._clients.clear()
-        assert pids(Reader(Around(fstype, mount)).look().client) == daemons, (fstype, mount)
+    proc.add(64, "mfsmount", 1)
+    for fstype, clients in (
+        ("wekafs", {60, 61}), ("gpfs", {62}), ("ext4", set()), ("fuse.mfs", {64}), ("fuse", set()),
+    ):  # fmt: skip
+        reader = Reader(Surroundings(fstype, "/mnt/target"))
+        assert pids(reader.snapshot(), "client") == clients, fstype
+        assert reader.client_is_process == (fstype != "ext4"), fstype
 
 
 class Time:
@@ -349,8 +327,8 @@ def test_a_node_is_looked_at_from_a_moment_after_the_start_to_the_end(
             monkeypatch.setattr(module, "time", time)
         monkeypatch.setattr(monitor, "threading", time)
         busy = lambda *_: Cpus(Ticks(round(60 * time.now), 0), round(100 * time.now), 0)  # noqa: B023, E731
-        monkeypatch.setattr(load, "cpus", busy)
-        seen = Watch(Around(), IoCounters(Mounted("/mnt", "0:9", "tmpfs", ""), lambda _: None)).end().load
+        monkeypatch.setattr(load, "cpu_times", busy)
+        seen = Watch(Surroundings(), IoCounters(Mounted("/mnt", "0:9", "tmpfs", ""), lambda _: None)).end().load
         assert (seen and (seen.busy, seen.ours, seen.window_s)) == (window_s and (0.6, 0.0, window_s))
 
 
@@ -364,7 +342,7 @@ V1 = "nr_periods 50\nnr_throttled 5\nthrottled_time 1500000000\n"
 def group(folder: Path, stat: str) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "cpu.stat").write_text(stat)
-    return folder / "cpu.stat"
+    return folder
 
 
 def test_quotas_of_groups_of_both_versions_and_of_those_above(tmp_path: Path) -> None:

@@ -74,7 +74,7 @@ def test_what_a_node_does_is_read_from_its_files(tmp_path: Path, monkeypatch: py
     (tmp_path / "meminfo").write_text("MemAvailable: 4 kB\nDirty: 3 kB\nWriteback: 2 kB\nCached: 1 kB\n")
     for busy in (0, hertz):
         (tmp_path / "stat").write_text(f"cpu0 {busy} 0 0 9 0 0 0 0 0 0\ncpu1 0 0 0 9 0 0 0 0 0 0\nintr 5\n")
-        watched.sample()
+        watched.read()
     found = {one.name: one.values for one in series(watched.stream())}
     assert found["measuring_cpus_busy_share"] == pytest.approx((0.125,) * 4)
     assert found["memory_available_bytes"][-1] == 4096
@@ -88,5 +88,5 @@ def test_how_long_our_own_process_stood_still(tmp_path: Path, monkeypatch: pytes
         monkeypatch.setattr(monitor, "time", SimpleNamespace(monotonic=clock.__next__))
         watched = Monitor(proc=tmp_path)
         for _ in times:
-            watched.sample()
+            watched.read()
         assert watched.still_s() == still_s, times

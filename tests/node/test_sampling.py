@@ -3,6 +3,7 @@
 import os
 import random
 import subprocess
+import time
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -17,7 +18,6 @@ from iosweep.node import ranks
 from iosweep.node.cpus import CpuSet, listed, parse
 from iosweep.node.ranks import Sampler, Wanted
 from records import plain
-from waiting import wait_for
 
 
 @pytest.mark.local
@@ -36,10 +36,10 @@ def test_masks_are_read_of_the_kernel_and_a_change_is_seen() -> None:
         return [str(process.pid) for process in processes]
 
     sampler = Sampler(Wanted(program, 2, ranks=True), among)
-    wait_for(lambda: looks > 9)  # the first to find them, one until they have settled
+    while looks < 10:  # the first to find them, one until they have settled
+        time.sleep(sampler.look())
     os.sched_setaffinity(processes[1].pid, cpus)
-    until = looks + 2  # one of them may have been under way
-    wait_for(lambda: looks > until)
+    sampler.look()
     record = plain(sampler.end())
     for process in processes:
         process.kill()
@@ -72,8 +72,8 @@ class Actor:
 
 @dataclass
 class World:
-    """What `sampling` sees of time, threads and /proc. A thread runs when it is started, to its end, which comes when
-    it waits for longer than the world lasts. `lasts_s` of it; `call_s`: CPU time, and time, that a question takes."""
+    """What `ranks` sees of time and /proc. `lasts_s`: of the command; `call_s`: CPU time, and time, that a question
+    takes."""
 
     actors: list[Actor]
     lasts_s: float
@@ -89,22 +89,18 @@ class World:
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(ranks, "procfs", self)
             patch.setattr(ranks, "time", SimpleNamespace(monotonic=self.clock, thread_time=self.clock))
-            patch.setattr(ranks, "threading", SimpleNamespace(Event=lambda: self, Thread=Immediately))
             patch.setattr(ranks, "random", random.Random(1))
             patch.setattr(os, "sched_getaffinity", self.affinity)
             sampler = Sampler(wanted, self.among)
+            while self.now < self.lasts_s:
+                pause_s = sampler.look()
+                assert pause_s > 0
+                self.now += pause_s
             self.now = max(self.now, self.lasts_s)
             return plain(sampler.end(silent_s))
 
     def clock(self) -> float:
         return self.now
-
-    def set(self) -> None: ...
-
-    def wait(self, wait_s: float) -> bool:
-        assert wait_s > 0
-        self.now += wait_s
-        return self.now >= self.lasts_s
 
     def _ask(self, pid: str) -> Actor | None:
         """The process, or whose thread it is, if it is there."""
@@ -139,13 +135,6 @@ class World:
         if str(pid) == str(os.getpid()) or not (found := self._ask(str(pid))):
             raise ProcessLookupError
         return found.masks[pid - int(found.pid)](self.now)
-
-
-class Immediately:
-    def __init__(self, target: Callable[[], None], daemon: bool):
-        self.start = target
-
-    def join(self) -> None: ...
 
 
 #: The first of their ids; no process of this machine, such as the tests' own, has one so high (PID_MAX_LIMIT).

@@ -27,7 +27,9 @@ def of(job: str, words: str = "", node: str = "") -> list[psutil.Process]:
     """The processes of a job but us, with these words in their command, of one node."""
     found = []
     for pid in procfs.pids():
-        if procfs.has(pid, f"SLURM_JOB_ID={job}") and (not node or procfs.has(pid, f"SLURMD_NODENAME={node}")):
+        if procfs.variable(pid, "SLURM_JOB_ID") == job and (
+            not node or procfs.variable(pid, "SLURMD_NODENAME") == node
+        ):
             with contextlib.suppress(psutil.Error):
                 process = psutil.Process(int(pid))
                 if process.pid != os.getpid() and words in " ".join(process.cmdline()):

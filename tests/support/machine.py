@@ -28,7 +28,7 @@ from iosweep.files import safe_paths
 from iosweep.node import process
 from iosweep.node.counters import Moved
 from iosweep.node.cpus import listed
-from iosweep.node.load import Around, MachineCounters, NodeLoad
+from iosweep.node.load import MachineCounters, NodeLoad, Surroundings
 from iosweep.node.monitor import Watched
 from iosweep.node.ranks import Looks, Processes, Wanted
 from iosweep.plan import launchers
@@ -103,7 +103,7 @@ class Machine:
         argv: Sequence[str],
         timeout_s: float,
         directory: Path | None,
-        around: Around | None,
+        around: Surroundings | None,
         wanted: Wanted | None,
     ) -> process.Completed:
         program = next(word for word in argv if Path(word).name in scripted.TOOLS)
@@ -121,7 +121,7 @@ class Machine:
         argv: Sequence[str],
         timeout_s: float,
         directory: Path | None,
-        around: Around | None,
+        around: Surroundings | None,
         wanted: Wanted | None,
     ) -> process.Completed:
         rule = {} if call.asks_version else scripted.rule_of(call, self.rules, self._use)
@@ -150,7 +150,7 @@ class Machine:
         return replace(done, watched=self._watched(call, printed, wall_s, around, wanted)) if around else done
 
     def _watched(
-        self, call: scripted.Call, printed: scripted.Printed, wall_s: float, around: Around, wanted: Wanted | None
+        self, call: scripted.Call, printed: scripted.Printed, wall_s: float, around: Surroundings, wanted: Wanted | None
     ) -> Watched:
         read, written = printed.read_bytes, printed.written_bytes
         moved = Moved(
@@ -215,7 +215,7 @@ class InProcess(Agent):
         cpus: Any = None,
         wanted: Wanted | None = None,
         token: bool = False,
-        around: Around | None = None,
+        around: Surroundings | None = None,
     ) -> process.Completed:
         return self.machine.run(argv, timeout_s, directory, around, wanted)
 

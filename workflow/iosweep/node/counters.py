@@ -8,30 +8,37 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import NamedTuple
-
-from msgspec import structs
 
 from iosweep.files.documents import Count, Number, Part, Seconds
 from iosweep.node import fs_types
 from iosweep.node.procfs import entries, text
 
+#: Bytes of a sector in the kernel's counters, of any disk; of a word in those of InfiniBand.
+_SECTOR, _WORD = 512, 4
+#: Block devices that are memory, or nothing at all (null_blk).
+_MEMORY_DEVICE = re.compile(r"(ram|zram|nullb)\d+$")
+#: An overlay on a loop device on an overlay ...: no more steps than this.
+_MOST_STEPS = 8
+#: Behind the name of a loop device's file that has none any more.
+_DELETED = " (deleted)"
+#: ARPHRD_INFINIBAND: such an interface is counted by its port.
+_INFINIBAND = "32"
+
 
 class Moved(Part, frozen=True, kw_only=True):
-    """Bytes that one node moved, by the kernel's counters, over `window_s` seconds around the command. None: the node
-    has no such counter.
+    """Bytes that one node moved over `window_s` seconds around a command (docs/store.md). None: no such counter.
 
-    tool_*: of the tool's own processes, storage I/O (rusage: blocks of 512 bytes); device_*: of the block devices
-    below the target, `device` names them (flushes: of those with a volatile cache); client_*: of the file system's
-    client, between it and its servers, `client` names the file that counts; received, sent: of all network interfaces
-    but the loopback. memory: why the target is memory (`tmpfs`, `loop0 is a file on tmpfs`), empty where it is not
-    known to be. cached: why O_DIRECT does not keep I/O out of this machine's memory (a loop device without direct
-    I/O); `device` is what is below. dirty_bytes: what waited in memory to be written when the command began, for any
-    file system. still_s: the longest time that our own process there, which reads these counters, stood still (it was
-    stopped, or the machine was). io_limit: limits of control groups on these devices.
+    tool_*: storage I/O of the tool's own processes (rusage: blocks of 512 bytes); device_*: of the block devices below
+    the target, `device` names them (flushes: of those with a volatile cache); client_*: between the file system's
+    client and its servers, `client` names the file that counts; received, sent: of all network interfaces but the
+    loopback. memory: why the target is memory (`tmpfs`, `loop0 is a file on tmpfs`), empty where it is not known to be.
+    cached: why O_DIRECT does not keep I/O out of this machine's memory (a loop device without direct I/O); `device` is
+    what is below. dirty_bytes: what waited in memory to be written, for any file system, when the command began.
+    still_s: the longest time that our own process there stood still (it was stopped, or the machine was). io_limit:
+    limits of control groups on these devices.
     """
 
     tool_read_bytes: Count | None = None
@@ -54,7 +61,7 @@ class Moved(Part, frozen=True, kw_only=True):
 
 
 class Counted(Part, frozen=True, kw_only=True):
-    """What counters saw of a data set that was written and flushed, as shares of its bytes: how far a counter can be
+    """The shares of a data set's bytes that counters saw while it was written and flushed: how far a counter can be
     trusted to see the traffic of this target. None: there was no such counter."""
 
     tool: Number | None = None
@@ -63,46 +70,33 @@ class Counted(Part, frozen=True, kw_only=True):
     network: Number | None = None
 
 
-def least(sets: Iterable[Counted | None]) -> Counted | None:
-    """The least share of each counter of any set; None of a counter that one of them does not have. Pure."""
-    every = [structs.asdict(one) if one else {} for one in sets]
-
-    def share(name: str) -> float | None:
-        shares = [one.get(name) for one in every]
-        return None if None in shares else min((one for one in shares if one is not None), default=None)
-
-    found = Counted(**{name: share(name) for name in Counted.__struct_fields__})
-    return found if found != Counted() else None
-
-
 def counted(moved: Mapping[str, Moved], written_bytes: int) -> Counted | None:
     """The shares by what the nodes that wrote `written_bytes` moved; None where nothing was read. Pure."""
     if not moved or not written_bytes:
         return None
 
-    def share(counts: list[int | None]) -> float | None:
-        known = [count for count in counts if count is not None]
-        return round(sum(known) / written_bytes, 4) if len(known) == len(counts) else None
+    def share(name: str) -> float | None:
+        counts = [getattr(node, name) for node in moved.values()]
+        return None if None in counts else round(sum(counts) / written_bytes, 4)
 
-    nodes = list(moved.values())
     return Counted(
-        tool=share([node.tool_written_bytes for node in nodes]),
-        device=share([node.device_written_bytes for node in nodes]),
-        client=share([node.client_written_bytes for node in nodes]),
-        network=share([node.sent_bytes for node in nodes]),
+        tool=share("tool_written_bytes"),
+        device=share("device_written_bytes"),
+        client=share("client_written_bytes"),
+        network=share("sent_bytes"),
     )
 
 
-#: Bytes of a sector in the kernel's counters, of any disk; of a word in those of InfiniBand.
-_SECTOR, _WORD = 512, 4
-#: Block devices that are memory, or nothing at all (null_blk).
-_MEMORY_DEVICE = re.compile(r"(ram|zram|nullb)\d+$")
-#: An overlay on a loop device on an overlay ...: no more steps than this.
-_MOST_STEPS = 8
-#: Behind the name of a loop device's file that has none any more.
-_DELETED = " (deleted)"
-#: ARPHRD_INFINIBAND: such an interface is counted by its port.
-_INFINIBAND = "32"
+def least(sets: Iterable[Counted | None]) -> Counted | None:
+    """The least share of each counter over several sets; None of a counter that one of them lacks. Pure."""
+    every = [one or Counted() for one in sets]
+
+    def share(name: str) -> float | None:
+        shares = [getattr(one, name) for one in every]
+        return None if None in shares else min(shares, default=None)
+
+    found = Counted(**{name: share(name) for name in Counted.__struct_fields__})
+    return found if found != Counted() else None
 
 
 class Mounted(NamedTuple):
@@ -126,9 +120,8 @@ class Bytes(NamedTuple):
     written: int
 
 
-@dataclass(frozen=True)
-class Reading:
-    """The counters at one time. None: this node has no such counter. network: received and sent."""
+class Reading(NamedTuple):
+    """The counters at one time (monotonic). None: this node has no such counter. network: received and sent."""
 
     at_s: float
     device: Bytes | None = None
@@ -141,38 +134,41 @@ class IoCounters:
     """The counters of one node for one target.
 
     devices: names of the block devices below the target, in the kernel's terms (`sda1`, `dm-3`), none where they are
-    not known. client: the file that counts, empty where there is none. memory: why the target is memory (`tmpfs`,
-    `loop0 is a file on tmpfs`), empty where it is not. cached: why O_DIRECT does not avoid the page cache; devices are
-    then those below it. `proc`, `sys`: where the kernel's files are.
+    not known; disks: what they are partitions of; client: the file that counts, empty where there is none; memory,
+    cached: as in Moved. `proc`, `sys`: where the kernel's files are.
     """
 
     def __init__(
         self, target: Mounted, mount_of: MountOf, proc: Path = Path("/proc"), sys: Path = Path("/sys")
     ) -> None:
-        self._target, self._proc, self._sys = target, proc, sys
-        found = _Devices(mount_of, sys)
-        found.below(target)
-        self.devices, self.memory, self.cached = tuple(found.names), found.memory, found.cached
-        self._stats = [sys / "class/block" / name / "stat" for name in self.devices]
-        if not all(map(_counts, self._stats)):
-            self._stats = []
+        self._point, self._net = target.point, proc / "net/dev"
+        self.devices, self.memory, self.cached = _Below(mount_of, sys).devices_of(target)
+        self.stats = [sys / "class/block" / name / "stat" for name in self.devices]
+        self._counting = self.stats if all(map(_counts, self.stats)) else []
+        folders = [file.parent.resolve() for file in self.stats]
+        self._disks = [one.parent if (one / "partition").exists() else one for one in folders]
+        # Linux 5.5 and later count flushes; a device mapper counts none
+        volatile = self._disks and all(text(disk / "queue/write_cache") == "write back" for disk in self._disks)
+        self._flushing = [disk / "stat" for disk in self._disks] if volatile else []
         self._osc = _osc(target, proc, sys)
         nfs = fs_types.of(target.fstype) is fs_types.of("nfs")
         self._nfs = proc / "self/mountstats" if nfs else None
         self.client = str(self._nfs or (self._osc[0].parent.parent if self._osc else ""))
-        self._interfaces = _physical(interfaces(text(proc / "net/dev") or ""), sys)
+        self._interfaces = _physical(interfaces(text(self._net) or ""), sys)
         ports = [port / "counters" for card in entries(sys / "class/infiniband") for port in entries(card / "ports")]
-        self._ports = [port for port in ports if text(port / "port_rcv_data") is not None]
+        self._ports = [port for port in ports if text(port / "port_rcv_data")]
 
     def read(self) -> Reading:
         """The counters now."""
-        return Reading(time.monotonic(), self._device(), self._client(), self._network(), self._flushes())
+        device = _sum(disk(text(file) or "") for file in self._counting)
+        return Reading(time.monotonic(), device, self._client(), self._network(), self._flushes())
 
     def moved(self, before: Reading, after: Reading) -> Moved:
         """What was moved between two readings. The bytes of the tool itself are not known here."""
         device = _between(before.device, after.device)
         client = _between(before.client, after.client)
         network = _between(before.network, after.network)
+        began, ended = before.flushes, after.flushes
         return Moved(
             device=", ".join(self.devices),
             device_read_bytes=device and device.read,
@@ -183,37 +179,28 @@ class IoCounters:
             received_bytes=network and network.read,
             sent_bytes=network and network.written,
             window_s=round(max(0.0, after.at_s - before.at_s), 4),
-            device_flushes=_more(before.flushes, after.flushes),
+            device_flushes=None if began is None or ended is None or ended < began else ended - began,
             memory=self.memory,
             cached=self.cached,
         )
 
-    def disks(self) -> list[str]:
-        """The numbers (`8:0`) of the disks below the target, of which limits of I/O speak."""
-        return [(text(disk / "dev") or "").strip() for disk in self._whole()]
-
-    def _whole(self) -> list[Path]:
-        folders = [(self._sys / "class/block" / name).resolve() for name in self.devices]
-        return [one.parent if (one / "partition").exists() else one for one in folders]
+    def disk_numbers(self) -> list[str]:
+        """The numbers (`8:0`) of the disks below the target, which limits of I/O name."""
+        return [text(disk / "dev") or "" for disk in self._disks]
 
     def _flushes(self) -> int | None:
-        """Of disks that keep writes in a memory of their own, and that are known to count flushes (Linux 5.5; a device
-        mapper counts none)."""
-        counts = [(text(disk / "stat") or "").split()[15:16] for disk in self._whole()]
-        caches = [(text(disk / "queue/write_cache") or "").strip() == "write back" for disk in self._whole()]
-        known = [int(one[0]) for one in counts if one and one[0].isdecimal()]
-        return sum(known) if caches and all(caches) and len(known) == len(counts) and all(known) else None
-
-    def _device(self) -> Bytes | None:
-        return _sum(disk(text(file) or "") for file in self._stats)
+        """Of disks with a volatile cache; None where one does not count them."""
+        counts = [(text(file) or "").split()[15:16] for file in self._flushing]
+        known = [int(count[0]) for count in counts if count]
+        return sum(known) if known and len(known) == len(counts) and all(known) else None
 
     def _client(self) -> Bytes | None:
         if self._nfs:
-            return mountstats(text(self._nfs) or "", self._target.point)
+            return mountstats(text(self._nfs) or "", self._point)
         return _sum(osc_stats(text(file) or "") for file in self._osc)
 
     def _network(self) -> Bytes | None:
-        seen = interfaces(text(self._proc / "net/dev") or "")
+        seen = interfaces(text(self._net) or "")
         ports = [
             Bytes(*(_WORD * int(text(port / f"port_{way}_data") or 0) for way in ("rcv", "xmit")))
             for port in self._ports
@@ -221,60 +208,66 @@ class IoCounters:
         return _sum([*(seen[name] for name in self._interfaces if name in seen), *ports])
 
 
-class _Devices:
-    """The block devices below a mount."""
+class _Devices(NamedTuple):
+    """Block devices below a mount, why they are memory, and why O_DIRECT does not avoid the page cache."""
 
-    def __init__(self, mount_of: MountOf, sys: Path) -> None:
-        self.names: list[str] = []
-        self.memory = self.cached = ""
-        self._mount_of, self._sys, self._steps = mount_of, sys, 0
+    names: tuple[str, ...] = ()
+    memory: str = ""
+    cached: str = ""
 
-    def below(self, mount: Mounted) -> None:
-        """Add those below a mount; none where they cannot be told."""
-        self._steps += 1
-        if self._steps > _MOST_STEPS:
-            return
-        if fs_types.of(mount.fstype).memory:
-            self.memory = self.memory or mount.fstype
-        elif mount.fstype == "overlay":
-            self._below_path(option(mount.options, "upperdir"), mount)
-        elif not mount.device.startswith("0:"):
-            self._add(_name(self._sys / "dev/block" / mount.device))
-        elif mount.source.startswith("/dev/") and fs_types.of(mount.fstype).local:  # btrfs, bcachefs: several devices
+    def plus(self, other: _Devices) -> _Devices:
+        names = dict.fromkeys((*self.names, *other.names))
+        return _Devices(tuple(names), self.memory or other.memory, self.cached or other.cached)
+
+
+class _Below(NamedTuple):
+    """Finds the block devices below mounts; none where they cannot be told."""
+
+    mount_of: MountOf
+    sys: Path
+
+    def devices_of(self, mount: Mounted, steps: int = 0) -> _Devices:
+        kind, found = fs_types.of(mount.fstype), _Devices()
+        if steps >= _MOST_STEPS:
+            return found
+        if kind.memory:
+            return _Devices(memory=mount.fstype)
+        if mount.fstype == "overlay":
+            upper = option(mount.options, "upperdir")
+            below = self.mount_of(upper) if upper else None
+            # a path of another namespace does not exist here, and our own mount seems to show it
+            shown = below and below != mount and upper and Path(upper).exists()
+            return self.devices_of(below, steps + 1) if below and shown else found
+        if not mount.device.startswith("0:"):
+            return self._device(_resolved_name(self.sys / "dev/block" / mount.device), steps)
+        if mount.source.startswith("/dev/") and kind.local:  # btrfs, bcachefs: several devices
             for device in mount.source.split(":"):
-                for name in _members(device, self._sys):
-                    self._add(name)
+                for name in _members(device, self.sys):
+                    found = found.plus(self._device(name, steps))
+        return found
 
-    def _below_path(self, path: str | None, shown: Mounted) -> None:
-        """Those below a path; none where it is a path of another namespace: then our own mount seems to show it."""
-        mount = self._mount_of(path) if path else None
-        if mount and mount != shown and path and Path(path).exists():
-            self.below(mount)
-
-    def _add(self, name: str) -> None:
-        folder = self._sys / "class/block" / name
-        if not name or name in self.names or text(folder / "stat") is None:
-            return
-        if _MEMORY_DEVICE.match(name):
-            self.memory = self.memory or name
-        under, backing = _Devices(self._mount_of, self._sys), _backing(folder)
-        under._steps = self._steps
-        if backing:
-            file = Path(backing[0].removesuffix(_DELETED))
-            mount = self._mount_of(str(file))
-            if mount and (file.parent if backing[0].endswith(_DELETED) else file).exists():  # else of another namespace
-                under.below(mount)
-            if under.memory:
-                self.memory = self.memory or f"{name} is a file on {under.memory}"
-            elif not backing[1]:
-                under.cached = f"{name} has no direct I/O, and keeps its file in this machine's page cache"
-        else:
+    def _device(self, name: str, steps: int) -> _Devices:
+        folder = self.sys / "class/block" / name
+        if not name or not text(folder / "stat"):
+            return _Devices()
+        memory = name if _MEMORY_DEVICE.match(name) else ""
+        if not (backing := _backing(folder)):
+            below = _Devices()
             for slave in entries(folder / "slaves"):
-                under._add(slave.name)
-            self.memory = self.memory or under.memory
-        self.cached = self.cached or under.cached
-        # what is served from that cache is counted by the device all the same, and not by the one below
-        self.names += [one for one in under.names if one not in self.names] if under.cached else [name]
+                below = below.plus(self._device(slave.name, steps + 1))
+            # what is served from that cache is counted by the device all the same, and not by the one below
+            names = below.names if below.cached else (name,)
+            return _Devices(names, memory or below.memory, below.cached)
+        path, direct = backing
+        file = Path(path.removesuffix(_DELETED))
+        exists = (file.parent if path.endswith(_DELETED) else file).exists()
+        mount = self.mount_of(str(file)) if exists else None
+        below = self.devices_of(mount, steps + 1) if mount else _Devices()
+        if below.memory or direct:
+            within = f"{name} is a file on {below.memory}" if below.memory else ""
+            return _Devices(below.names if below.cached else (name,), memory or within, below.cached)
+        cached = f"{name} has no direct I/O, and keeps its file in this machine's page cache"
+        return _Devices(below.names, memory, cached)
 
 
 def _counts(stat: Path) -> bool:
@@ -282,11 +275,10 @@ def _counts(stat: Path) -> bool:
     only zeros, although a file system was read from them when it was mounted."""
     queues = (stat.parent / "queue", stat.resolve().parent.parent / "queue")  # a partition has that of its disk
     switch = next((found for queue in queues if (found := text(queue / "iostats"))), "1")
-    seen = disk(text(stat) or "")
-    return switch.strip() != "0" and seen is not None and seen != Bytes(0, 0)
+    return switch != "0" and disk(text(stat) or "") not in (None, Bytes(0, 0))
 
 
-def _name(link: Path) -> str:
+def _resolved_name(link: Path) -> str:
     """The name of the block device that a link of /sys/dev/block leads to; empty without one."""
     try:
         return link.resolve(strict=True).name
@@ -295,7 +287,7 @@ def _name(link: Path) -> str:
 
 
 def _members(device: str, sys: Path) -> list[str]:
-    """All block devices of the btrfs that has this one; the device itself for other types, and on older kernels."""
+    """All block devices of the btrfs that has this one; the device itself for other types."""
     name = Path(device).resolve().name if Path(device).exists() else Path(device).name
     for volume in entries(sys / "fs/btrfs"):
         members = [member.name for member in entries(volume / "devices")]
@@ -305,11 +297,11 @@ def _members(device: str, sys: Path) -> list[str]:
 
 
 def _backing(folder: Path) -> tuple[str, bool] | None:
-    """The file behind a loop device, or behind that which a partition of it is on, and whether I/O on it is direct;
-    None for other devices."""
+    """The file behind a loop device, or behind the one that a partition is on, and whether I/O on it is direct; None
+    for other devices."""
     for loop in (folder / "loop", folder.resolve().parent / "loop"):
         if found := text(loop / "backing_file"):
-            return found.rstrip("\n"), (text(loop / "dio") or "").strip() == "1"
+            return found, text(loop / "dio") == "1"
     return None
 
 
@@ -318,13 +310,10 @@ def _osc(target: Mounted, proc: Path, sys: Path) -> list[Path]:
     if target.fstype != "lustre":
         return []
     name = target.source.rpartition(":/")[2].partition("/")[0]
+    client = re.compile(rf"{re.escape(name)}-OST.*-osc-(?!MDT)")
     for root in (proc / "fs/lustre/osc", sys / "kernel/debug/lustre/osc"):
-        files = [
-            folder / "stats"
-            for folder in entries(root)
-            if re.match(rf"{re.escape(name)}-OST.*-osc-(?!MDT)", folder.name)
-        ]
-        if files := [file for file in files if text(file) is not None]:
+        files = [folder / "stats" for folder in entries(root) if client.match(folder.name)]
+        if files := [file for file in files if text(file)]:
             return files
     return []
 
@@ -333,11 +322,10 @@ def _physical(seen: Iterable[str], sys: Path) -> list[str]:
     """Interfaces that carry traffic themselves, and not that of others (bonds, bridges, VLANs); all in a namespace that
     has none such."""
     names = [name for name in seen if name != "lo"]
-    own = [name for name in names if (sys / "class/net" / name / "device").exists()]
+    physical = [name for name in names if (sys / "class/net" / name / "device").exists()]
     if any(entries(sys / "class/infiniband")):
-        own = [name for name in own if text(sys / "class/net" / name / "type") != _INFINIBAND]
-        return own
-    return own or names
+        return [name for name in physical if text(sys / "class/net" / name / "type") != _INFINIBAND]
+    return physical or names
 
 
 def option(options: str, name: str) -> str | None:
@@ -355,8 +343,8 @@ def disk(stat: str) -> Bytes | None:
 
 
 def mountstats(stats: str, point: str) -> Bytes | None:
-    """What the NFS client moved between this mount and its server, by /proc/self/mountstats: `bytes:` counts what
-    programs read and wrote (through the cache, then with O_DIRECT), then what the server sent and got."""
+    """What the NFS client moved between a mount and its server, by /proc/self/mountstats: `bytes:` counts what programs
+    read and wrote (through the cache, then with O_DIRECT), then what the server sent and got."""
     found, here = None, False
     shown = re.escape(re.sub(r"[ \t\n\\]", lambda match: f"\\{ord(match[0]):03o}", point))
     begins = re.compile(rf"device \S+ mounted on {shown} with fstype nfs4? ")
@@ -396,15 +384,11 @@ def interfaces(dev: str) -> dict[str, Bytes]:
 
 def _sum(counts: Iterable[Bytes | None]) -> Bytes | None:
     """The sum; None where one is missing, or all."""
-    every: Sequence[Bytes | None] = list(counts)
+    every = list(counts)
     known = [one for one in every if one]
     if not known or len(known) < len(every):
         return None
     return Bytes(sum(one.read for one in known), sum(one.written for one in known))
-
-
-def _more(before: int | None, after: int | None) -> int | None:
-    return None if before is None or after is None or after < before else after - before
 
 
 def _between(before: Bytes | None, after: Bytes | None) -> Bytes | None:

@@ -13,7 +13,7 @@ import subprocess
 import time
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 
@@ -31,7 +31,7 @@ NO_CPUS: CpuSet = frozenset()
 MOST = 1 << 16
 
 
-@lru_cache(10_000)  # merge reads the same few again and again
+@lru_cache(10_000)  # judging reads the same few again and again
 def parse(text: str) -> CpuSet:
     """`0-3,8` -> the set. Empty text is the empty set. Raises ValueError."""
     found: set[int] = set()
@@ -46,7 +46,7 @@ def parse(text: str) -> CpuSet:
 
 
 def parsed(text: str | None) -> CpuSet:
-    """The same of the text of a kernel or a program; the empty set if that is not a list."""
+    """The set that the kernel or a program printed; empty if the text is not a list."""
     try:
         return parse(text or "")
     except ValueError:
@@ -55,21 +55,18 @@ def parsed(text: str | None) -> CpuSet:
 
 def listed(cpus: Iterable[int]) -> str:
     """The set -> `0-3,8`, as the kernel writes it."""
-    return ",".join(str(a) if a == b else f"{a}-{b}" for a, b in _runs(sorted(set(cpus))))
+    runs: list[list[int]] = []
+    for cpu in sorted(set(cpus)):
+        if runs and cpu == runs[-1][1] + 1:
+            runs[-1][1] = cpu
+        else:
+            runs.append([cpu, cpu])
+    return ",".join(str(first) if first == last else f"{first}-{last}" for first, last in runs)
 
 
 def named(cpus: Collection[int]) -> str:
     """`CPU 3` or `CPUs 0-3,8`, for a sentence."""
     return f"CPU{'' if len(cpus) == 1 else 's'} {listed(cpus) or 'none'}"
-
-
-def _runs(numbers: list[int]) -> Iterator[tuple[int, int]]:
-    first: int | None = None
-    for k, number in enumerate(numbers):
-        first = number if first is None else first
-        if k + 1 == len(numbers) or numbers[k + 1] != number + 1:
-            yield first, number
-            first = None
 
 
 @dataclass(frozen=True)
@@ -106,54 +103,53 @@ class Topology:
         return {"cores": " ".join(map(listed, self.cores)), "socket_cpus": " ".join(map(listed, self.sockets))}
 
     @staticmethod
-    def of_texts(cores: str | None, socket_cpus: str | None, numa: Iterable[tuple[int, str | None]]) -> Topology:
-        """As `facts` writes cores and sockets, with the number and the CPUs of each NUMA node."""
-        nodes = {number: parse(cpus or "") for number, cpus in numa}
+    def of_texts(cores: str | None, socket_cpus: str | None, numa: Mapping[int, str | None]) -> Topology:
+        """From the texts of `facts` and the CPU list of each NUMA node."""
+        nodes = {number: parse(cpus or "") for number, cpus in numa.items()}
         cores_, sockets = (tuple(filter(None, map(parse, (text or "").split(" ")))) for text in (cores, socket_cpus))
         return Topology(cores_, sockets, {number: cpus for number, cpus in nodes.items() if cpus})
 
     @staticmethod
     def read(root: Path = Path("/")) -> Topology:
-        """From the kernel's files. What they do not say (containers): every CPU a core of its own, on one socket."""
+        """From the kernel's files. Where these are absent (containers), every CPU is a core, on one socket."""
         system = root / "sys/devices/system"
-        online = parsed(text(system / "cpu/online")) or _of_stat(text(root / "proc/stat") or "")
+        stat = text(root / "proc/stat") or ""
+        online = parsed(text(system / "cpu/online")) or frozenset(map(int, re.findall(r"^cpu(\d+) ", stat, re.M)))
         numa = {
             int(node.name[4:]): cpus
             for node in (system / "node").glob("node[0-9]*")
             if (cpus := parsed(text(node / "cpulist")) & online)
         }
 
-        def together(*names: str) -> dict[int, CpuSet]:
-            """CPU -> those that share something with it, from the first of the files that says so."""
-            of: dict[int, CpuSet] = {}
+        def sharing(*names: str) -> dict[int, CpuSet]:
+            """CPU -> the CPUs that share a core or socket with it, from the first of the files that lists them."""
+            groups: dict[int, CpuSet] = {}
             for cpu in sorted(online):
-                if cpu not in of:
-                    sets = (parsed(text(system / f"cpu/cpu{cpu}" / name)) for name in names)
-                    found = next(filter(None, sets), NO_CPUS) & online
-                    of.update(dict.fromkeys(found, found))
-            return of
+                if cpu not in groups:
+                    sets = (parsed(text(system / f"cpu/cpu{cpu}/topology" / name)) for name in names)
+                    group = next(filter(None, sets), NO_CPUS) & online
+                    groups.update(dict.fromkeys(group, group))
+            return groups
 
-        sockets = together("topology/package_cpus_list", "topology/core_siblings_list") or dict.fromkeys(online, online)
-        cores = {c: frozenset([c]) for c in online} | together(
-            "topology/core_cpus_list", "topology/thread_siblings_list"
-        )
-        of_node = {cpu: cpus for cpus in numa.values() for cpu in cpus}
-        around = [sockets, of_node]
+        sockets = sharing("package_cpus_list", "core_siblings_list") or dict.fromkeys(online, online)
+        cores = {c: frozenset([c]) for c in online} | sharing("core_cpus_list", "thread_siblings_list")
+        node_of = {cpu: cpus for cpus in numa.values() for cpu in cpus}
 
         def order(core: CpuSet) -> tuple[int, ...]:
-            """hwloc orders what is inside one thing by its lowest CPU, from the widest to the narrowest."""
+            """hwloc orders the parts of a package or node by their lowest CPU, from the widest to the narrowest."""
             cpu = min(core)
-            widest_first = sorted((of[cpu] for of in around if cpu in of), key=len, reverse=True)
+            widest_first = sorted((of[cpu] for of in (sockets, node_of) if cpu in of), key=len, reverse=True)
             return (*map(min, widest_first), cpu)
 
-        return Topology(
-            tuple(sorted(set(cores.values()), key=order)), tuple(sorted(set(sockets.values()), key=min)), numa
-        )
+        ordered = tuple(sorted(set(cores.values()), key=order))
+        return Topology(ordered, tuple(sorted(set(sockets.values()), key=min)), numa)
 
 
-def _of_stat(stat: str) -> CpuSet:
-    """The CPUs of which /proc/stat counts the time: those online."""
-    return frozenset(int(number) for number in re.findall(r"^cpu(\d+) ", stat, re.MULTILINE))
+# Reserved CPUs
+
+CONFIGURATION = "the configuration (cpus.reserved)"
+#: The first words of a source that could not be asked.
+FAILED = "cannot be asked: "
 
 
 class ReservedSource(Part, frozen=True):
@@ -163,12 +159,14 @@ class ReservedSource(Part, frozen=True):
     cpus: str | None = None
     says: str = ""
 
+    @property
+    def failed(self) -> bool:
+        return self.says.startswith(FAILED)
 
-CONFIGURATION = "the configuration (cpus.reserved)"
-#: The first words of sources that WEKA's command has answered for.
-_WEKA = "weka local"
-#: The first words of what is said of a source that could not be asked.
-FAILED = "cannot be asked: "
+    @property
+    def kind(self) -> str:
+        """`weka` (its command), `/proc/mounts`, or a cgroup."""
+        return self.source.partition(" ")[0]
 
 
 @dataclass(frozen=True)
@@ -187,65 +185,65 @@ class Reserved:
     @property
     def configured(self) -> CpuSet | None:
         """The CPUs that the configuration names, with siblings; None if the key is not set."""
-        given = next((one for one in self.sources if one.source == CONFIGURATION), None)
-        return None if given is None else self._here([given])
+        given = [source for source in self.sources if source.source == CONFIGURATION]
+        return self._present(given) if given else None
 
     @property
     def found(self) -> CpuSet:
         """The CPUs that sources on the node name, with siblings."""
-        return self._here(self._on_node)
+        return self._present(self._on_node)
 
     @property
     def why(self) -> str:
         """Which sources keep CPUs without naming them, or could not be asked; empty if all are known."""
-        unclear = [one for one in self._on_node if one.cpus is None or one.says.startswith(FAILED)]
-        return _said(unclear) if self.cpus is None else ""
+        unclear = [source for source in self._on_node if source.cpus is None or source.failed]
+        return _sentence(unclear) if self.cpus is None else ""
 
     @property
     def unasked(self) -> str:
         """Which sources could not be asked, and why; empty if all answered."""
-        return _said([one for one in self.sources if one.says.startswith(FAILED)])
+        return _sentence([source for source in self.sources if source.failed])
 
     @property
     def problems(self) -> tuple[str, ...]:
         """One sentence for each source that names CPUs which another one does not, or which this node does not have."""
-        return tuple(dict.fromkeys((*self._absent(), *self._disagreements())))
+        return tuple(dict.fromkeys(self._problems()))
 
     @property
     def counting(self) -> tuple[ReservedSource, ...]:
         """The sources that name CPUs in `cpus`, or do not say which they keep."""
-        return tuple(one for one in self.sources if one.cpus is None or self._here([one]) & (self.cpus or NO_CPUS))
+        kept = self.cpus or NO_CPUS
+        return tuple(source for source in self.sources if source.cpus is None or self._present([source]) & kept)
 
     def owners(self, cpus: Collection[int]) -> str:
-        """Which sources on the node name some of these CPUs, and what they say of them."""
-        return _said([one for one in self._on_node if self._here([one]) & set(cpus)]) or CONFIGURATION
+        """Which sources on the node name some of these CPUs, and their words."""
+        owners = [source for source in self._on_node if self._present([source]) & set(cpus)]
+        return _sentence(owners) or CONFIGURATION
 
     @property
     def _on_node(self) -> list[ReservedSource]:
-        return [one for one in self.sources if one.source != CONFIGURATION]
+        return [source for source in self.sources if source.source != CONFIGURATION]
 
-    def _here(self, sources: Iterable[ReservedSource]) -> CpuSet:
-        """What sources name, with siblings, and only CPUs that this node has."""
-        whole = self.topology.with_siblings(NO_CPUS.union(*(parse(one.cpus or "") for one in sources)))
+    def _present(self, sources: Iterable[ReservedSource]) -> CpuSet:
+        """The CPUs of sources, with siblings, without those that this node does not have."""
+        whole = self.topology.with_siblings(NO_CPUS.union(*(parse(source.cpus or "") for source in sources)))
         return whole & self.topology.cpus if self.topology.cpus else whole
 
-    def _absent(self) -> Iterator[str]:
-        for one in self.sources:
-            if self.topology.cpus and (absent := parse(one.cpus or "") - self.topology.cpus):
-                yield f"{one.source} names {named(absent)}, and this node has {listed(self.topology.cpus)}"
-
-    def _disagreements(self) -> Iterator[str]:
-        asked = [one for one in self._on_node if one.source.startswith(_WEKA)]
-        if asked and all(one.cpus is not None and not one.says.startswith(FAILED) for one in asked):
-            for one in self._on_node:
-                if more := self._here([one]) - self._here(asked):
-                    yield f"{one.source} names {named(more)}, which WEKA itself does not"
+    def _problems(self) -> Iterator[str]:
+        for source in self.sources:
+            if self.topology.cpus and (absent := parse(source.cpus or "") - self.topology.cpus):
+                yield f"{source.source} names {named(absent)}, and this node has {listed(self.topology.cpus)}"
+        asked = [source for source in self._on_node if source.kind == "weka"]
+        if asked and all(source.cpus is not None and not source.failed for source in asked):
+            for source in self._on_node:
+                if more := self._present([source]) - self._present(asked):
+                    yield f"{source.source} names {named(more)}, which WEKA itself does not"
         if self.configured is not None and (more := self.found - self.configured):
             yield f"{CONFIGURATION} leaves out {named(more)} ({self.owners(more)})"
 
 
-def _said(sources: Sequence[ReservedSource]) -> str:
-    return "; ".join(f"{one.source}: {one.says}" for one in sources)
+def _sentence(sources: Iterable[ReservedSource]) -> str:
+    return "; ".join(f"{source.source}: {source.says}" for source in sources)
 
 
 def resolve(topology: Topology, sources: Iterable[ReservedSource], configured: str | None = None) -> Reserved:
@@ -258,20 +256,15 @@ def resolve(topology: Topology, sources: Iterable[ReservedSource], configured: s
         every.append(ReservedSource(CONFIGURATION, listed(parse(configured)), f'"{configured}"'))
     found = Reserved(topology, tuple(every), NO_CPUS)
     if found.configured is not None:
-        return Reserved(topology, found.sources, found.configured)
-    naming = {_kind(one) for one in every if one.cpus}
-    clear = all(one.cpus is not None or naming - {_kind(one)} for one in every)
-    return Reserved(topology, found.sources, found.found if clear else None)
-
-
-def _kind(one: ReservedSource) -> str:
-    """`weka`, `/proc/mounts`, or a cgroup."""
-    return one.source.partition(" ")[0]
+        return replace(found, cpus=found.configured)
+    naming = {source.kind for source in every if source.cpus}
+    clear = all(source.cpus is not None or naming - {source.kind} for source in every)
+    return replace(found, cpus=found.found if clear else None)
 
 
 @dataclass(frozen=True)
 class Overlap:
-    """A problem of the CPUs that a job may use on a node. `change`: what to do.
+    """A problem of the CPUs that a job may use on a node. `change`: the remedy.
 
     fatal: ranks cannot be bound, or (`pinning: strict`) must not be.
     """
@@ -287,8 +280,7 @@ class Overlap:
 def overlap(allowed: Collection[int], found: Reserved, slurm: bool = True, strict: bool = False) -> Overlap | None:
     """Compare the CPUs that a job may use on a node with the reserved ones; None if there is no problem.
 
-    Reserved CPUs that the job may use are avoided by the masks of ranks, unless the configuration leaves them out, or
-    `strict`.
+    Masks keep ranks off reserved CPUs that the job may use, unless the configuration leaves these out, or `strict`.
     """
     may = frozenset(allowed)
     if found.cpus is None:
@@ -300,23 +292,23 @@ def overlap(allowed: Collection[int], found: Reserved, slurm: bool = True, stric
     name = f'name all reserved CPUs with cpus.reserved: "{listed(found.found | (found.configured or NO_CPUS))}"'
     if exposed and found.configured is not None:
         return Overlap(f"{seen}, and {CONFIGURATION} leaves that out", name, fatal=True)
-    keep_off = [slurm_conf(found.topology, found.found)] if slurm else []
+    numbers = f"CpuSpecList={listed(found.topology.to_slurm(found.found))} on the node's line of slurm.conf"
+    keep_off = (
+        f"to keep all jobs off, write {numbers} (in Slurm's numbering), with TaskPlugin=task/affinity,task/cgroup and"
+        " ConstrainCores=yes"
+    )
     if exposed and strict:
-        change = "; or ".join([*keep_off, name, "set `pinning: enforce`"])
+        change = "; or ".join([*([keep_off] if slurm else []), name, "set `pinning: enforce`"])
         return Overlap(f"{seen}; `pinning: strict` refuses that", change, fatal=True)
     if not may - found.cpus:
         seen = f"no usable CPU is left: the job may use {named(may)}, and all are reserved ({found.owners(may)})"
         return Overlap(seen, "give the job other CPUs, or correct cpus.reserved", fatal=True)
     if not exposed:
         return None
-    return Overlap(f"{seen}; ranks and workers are kept off by their masks", "".join(keep_off) or name, fatal=False)
+    return Overlap(f"{seen}; ranks and workers are kept off by their masks", keep_off if slurm else name, fatal=False)
 
 
-def slurm_conf(topology: Topology, cpus: CpuSet) -> str:
-    """What to write in slurm.conf to keep jobs off CPUs."""
-    numbers = f"CpuSpecList={listed(topology.to_slurm(cpus))} on the node's line of slurm.conf (in Slurm's numbering)"
-    return f"to keep all jobs off, write {numbers}, with TaskPlugin=task/affinity,task/cgroup and ConstrainCores=yes"
-
+# WEKA
 
 #: The core id of a core that WEKA chooses itself.
 _AUTOMATIC = 4294967295
@@ -334,17 +326,16 @@ def find(topology: Topology, configured: str | None, root: Path = Path("/"), ask
     `ask` runs a command of WEKA's and returns its output; it raises Unanswered, or FileNotFoundError without WEKA.
     """
     mounted = mounts(text(root / "proc/mounts") or "")
-    confined = cgroups(root, topology.cpus)
     try:
         asked = _ask_weka(ask or ask_weka)
     except FileNotFoundError:
         asked = []
     except Unanswered as error:
         unmounted = re.search(r"^wekafs", text(root / "proc/modules") or "", re.MULTILINE) and not mounted
-        asked = [_unasked("weka local ps", None if unmounted else "", error)]
-    else:  # what a mount does not say, WEKA has said
-        mounted = [one for one in mounted if one.cpus is not None]
-    return resolve(topology, [*asked, *mounted, *confined], configured)
+        asked = [ReservedSource("weka local ps", None if unmounted else "", f"{FAILED}{error}")]
+    else:  # WEKA has told what a mount does not
+        mounted = [source for source in mounted if source.cpus is not None]
+    return resolve(topology, [*asked, *mounted, *cgroups(root, topology.cpus)], configured)
 
 
 def _ask_weka(ask: Ask) -> list[ReservedSource]:
@@ -368,37 +359,28 @@ def _ask_weka(ask: Ask) -> list[ReservedSource]:
         try:
             sources += resources(name, asked(*words, "-J"))
         except (Unanswered, ValueError) as error:
-            sources.append(_unasked(name, None, error))
+            sources.append(ReservedSource(name, None, f"{FAILED}{error}"))
     return sources
-
-
-def _unasked(name: str, cpus: str | None, error: Exception) -> ReservedSource:
-    return ReservedSource(name, cpus, f"{FAILED}{error}")
 
 
 def ask_weka(argv: Sequence[str]) -> str:
     """The output of a command of WEKA's. Raises Unanswered, FileNotFoundError."""
     if not shutil.which(argv[0]):
         raise FileNotFoundError(argv[0])
+    environment = {**without_token(), "LC_ALL": "C"}
     try:
         done = subprocess.run(
-            list(argv),
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            errors="replace",
-            timeout=DEADLINE_S,
-            check=False,
-            env={**without_token(), "LC_ALL": "C"},
+            list(argv), stdin=subprocess.DEVNULL, capture_output=True, timeout=DEADLINE_S, check=False, env=environment
         )
     except subprocess.TimeoutExpired:
         raise Unanswered(f"no answer within {DEADLINE_S:g} s") from None
     except OSError as error:
         raise Unanswered(str(error.strerror)) from None
+    output, errors = (printed.decode("utf-8", "replace") for printed in (done.stdout, done.stderr))
     if done.returncode:
-        reason = next((line.strip() for line in (done.stderr + done.stdout).splitlines() if line.strip()), "no reason")
+        reason = next((line.strip() for line in (errors + output).splitlines() if line.strip()), "no reason")
         raise Unanswered(f"exit code {done.returncode}, {printable(reason)[:200]}")
-    return done.stdout
+    return output
 
 
 def containers(text: str) -> list[tuple[str, str]]:
@@ -445,15 +427,15 @@ def _counted(roles: Counter[str]) -> str:
 
 
 def mounts(text: str) -> list[ReservedSource]:
-    """What WEKA's lines of /proc/mounts say of CPUs, those that say the same together."""
+    """The CPUs that WEKA's lines of /proc/mounts name; mounts with equal options share a source."""
     found: dict[tuple[str | None, str], list[str]] = {}
     for line in text.splitlines():
         if len(words := line.split(" ")) >= 4 and words[2] == "wekafs":
-            found.setdefault(_of_options(words[3]), []).append(printable(words[1]))
+            found.setdefault(_mount_options(words[3]), []).append(printable(words[1]))
     return [ReservedSource(f"/proc/mounts {some(where, 1)}", *said) for said, where in found.items()]
 
 
-def _of_options(options: str) -> tuple[str | None, str]:
+def _mount_options(options: str) -> tuple[str | None, str]:
     """The CPUs that mount options name, None where they do not, and the options."""
     pairs = [(name, value) for name, _, value in (one.partition("=") for one in options.split(","))]
     given = dict(pairs)
@@ -474,16 +456,11 @@ def cgroups(root: Path, online: CpuSet) -> list[ReservedSource]:
     found: dict[Path, ReservedSource] = {}
     for folder in (top / "cpuset", top, top / "unified", top / "system.slice", top / "unified/system.slice"):
         for group in (g for pattern in ("weka*", "weka*/*") for g in sorted(folder.glob(pattern)) if g.is_dir()):
-            cpus = parsed(_cpuset(group))
+            if (group / "cpuset.cpus").exists() and not text(group / "cpuset.cpus"):
+                continue  # what is effective is its parent's
+            files = ("cpuset.cpus.effective", "cpuset.effective_cpus", "cpuset.cpus")
+            cpus = parsed(next(filter(None, (text(group / name) for name in files)), None))
             if cpus and group not in found and not (online and cpus >= online):  # else it confines nothing
-                own = listed(cpus)
-                found[group] = ReservedSource(f"/{group.relative_to(root)}", own, f"its cpuset is {own}")
+                says = f"its cpuset is {listed(cpus)}"
+                found[group] = ReservedSource(f"/{group.relative_to(root)}", listed(cpus), says)
     return list(found.values())
-
-
-def _cpuset(group: Path) -> str | None:
-    """The CPUs of a cgroup; None where it has no set of its own: what is effective then is its parent's."""
-    if text(group / "cpuset.cpus") == "":
-        return None
-    names = ("cpuset.cpus.effective", "cpuset.effective_cpus", "cpuset.cpus")
-    return next(filter(None, (text(group / name) for name in names)), None)

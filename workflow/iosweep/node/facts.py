@@ -17,7 +17,7 @@ from msgspec import structs
 
 from iosweep.files.documents import Count, Document, Integer, Number, Part
 from iosweep.node.cpus import Reserved, ReservedSource, Topology, find, listed, parse, parsed
-from iosweep.node.procfs import entries, field, number, value
+from iosweep.node.procfs import entries, field, number, text
 from iosweep.text import printable
 from iosweep.units import local_time
 
@@ -85,15 +85,13 @@ class NodeFacts(Document, frozen=True):
     tools: tuple[ToolOfNode, ...] | None = None
 
     def __post_init__(self) -> None:
-        sources = (one.cpus for one in self.reserved_sources or ())
-        for text in (self.cpus_allowed, self.cores, self.socket_cpus, self.reserved_cpus, *sources):
-            parse(text or "")
-        for one in self.numa or ():
-            parse(one.cpus or "")
+        lists = [source.cpus for source in self.reserved_sources or ()] + [node.cpus for node in self.numa or ()]
+        for cpus in (self.cpus_allowed, self.cores, self.socket_cpus, self.reserved_cpus, *lists):
+            parse(cpus or "")
 
     @property
     def topology(self) -> Topology:
-        numa = ((one.node, one.cpus) for one in self.numa or ())
+        numa = {node.node: node.cpus for node in self.numa or ()}
         return Topology.of_texts(self.cores, self.socket_cpus, numa)
 
     @property
@@ -124,7 +122,7 @@ def node_key(node: NodeFacts) -> str:
     stable = msgspec.structs.replace(
         node,
         memory_bytes=round((node.memory_bytes or 0) / 2**30),
-        numa=tuple(NumaNode(one.node, one.cpus) for one in node.numa or ()),
+        numa=tuple(NumaNode(each.node, each.cpus) for each in node.numa or ()),
         **dict.fromkeys(VOLATILE),
     )
     return hashlib.sha256(msgspec.json.encode(stable)).hexdigest()[:12]
@@ -142,7 +140,10 @@ def collect_cpus(reserved_cpus: str | None = None, root: Path = Path("/")) -> No
     topology = Topology.read(root)
     kept = find(topology, reserved_cpus, root)
     return NodeFacts(
-        host=printable(value(root / "proc/sys/kernel/hostname") or "") or host_name(),
+        host=printable(text(root / "proc/sys/kernel/hostname") or "") or host_name(),
+        cpus=len(topology.cpus) or None,
+        sockets=len(topology.sockets) or None,
+        threads_per_core=max(map(len, topology.cores), default=None),
         cpus_allowed=_cpu_list(field(root / "proc/self/status", "Cpus_allowed_list")),
         cores=topology.facts()["cores"],
         socket_cpus=topology.facts()["socket_cpus"],
@@ -163,89 +164,62 @@ def collect(
 
     target, space: of identify.py. tools: name -> (path, version). reserved_cpus: the key cpus.reserved.
     """
-    memory = [_bytes(field(root / "proc/meminfo", name)) for name in ("MemTotal", "MemAvailable")]
-    cpus = _cpus(root)
-    loads = [*map(number, (value(root / "proc/loadavg") or "").split()[:3]), None, None, None]
-    total, free, inodes, free_inodes = _space(space)
+    memory = root / "proc/meminfo"
+    loads = [*map(number, (text(root / "proc/loadavg") or "").split()[:3]), None, None, None]
+    room = space or {}
+    inodes = room.get("used_inodes", 0) + room.get("free_inodes", 0)  # 0: the file system counts none
     return structs.replace(
         collect_cpus(reserved_cpus, root),
-        kernel=value(root / "proc/sys/kernel/osrelease"),
+        kernel=text(root / "proc/sys/kernel/osrelease"),
         os=_os_name(root),
-        cpu_model=_cpu_model(root),
-        cpus=cpus[0],
-        sockets=cpus[1],
-        threads_per_core=cpus[2],
+        cpu_model=field(root / "proc/cpuinfo", "model name", "Model", "cpu model") or platform.machine() or None,
         governor=_governors(root),
-        clocksource=value(root / "sys/devices/system/clocksource/clocksource0/current_clocksource"),
-        transparent_hugepages=_chosen(value(root / "sys/kernel/mm/transparent_hugepage/enabled")),
-        memory_bytes=memory[0],
+        clocksource=text(root / "sys/devices/system/clocksource/clocksource0/current_clocksource"),
+        transparent_hugepages=_chosen(text(root / "sys/kernel/mm/transparent_hugepage/enabled")),
+        memory_bytes=_bytes(field(memory, "MemTotal")),
         nics=tuple(sorted([*interfaces(root), *infiniband(root)], key=lambda nic: nic.name)),
         fstype=target["fstype"],
         mount=printable(target["mount"]),
-        memory_available_bytes=memory[1],
+        memory_available_bytes=_bytes(field(memory, "MemAvailable")),
         load_1_min=loads[0],
         load_5_min=loads[1],
         load_15_min=loads[2],
         read_at=local_time().isoformat(timespec="seconds"),
-        target_bytes=total,
-        target_free_bytes=free,
-        target_inodes=inodes,
-        target_free_inodes=free_inodes,
+        target_bytes=room["used_bytes"] + room["free_bytes"] if room else None,
+        target_free_bytes=room.get("free_bytes"),
+        target_inodes=inodes or None,
+        target_free_inodes=room.get("free_inodes") if inodes else None,
         tools=tuple(
-            ToolOfNode(name, printable(path), version) for name, (path, version) in sorted((tools or {}).items())
+            ToolOfNode(name, printable(path), release) for name, (path, release) in sorted((tools or {}).items())
         ),
     )
 
 
-def _space(space: Mapping[str, int] | None) -> tuple[int | None, int | None, int | None, int | None]:
-    """Room on the target as df counts it: bytes, free bytes, inodes, free inodes. Of inodes None where the file system
-    counts none."""
-    if space is None:
-        return None, None, None, None
-    inodes = space["used_inodes"] + space["free_inodes"]
-    total = space["used_bytes"] + space["free_bytes"]
-    return total, space["free_bytes"], inodes or None, space["free_inodes"] if inodes else None
-
-
 def _os_name(root: Path) -> str | None:
     for file in ("etc/os-release", "usr/lib/os-release"):
-        for line in (value(root / file) or "").splitlines():
+        for line in (text(root / file) or "").splitlines():
             name, _, shown = line.partition("=")
             if name == "PRETTY_NAME":
                 return shown.strip("\"'")
     return None
 
 
-def _cpu_model(root: Path) -> str | None:
-    # no line beyond the one that is found: the kernel asks each CPU for its frequency, which takes milliseconds
-    return field(root / "proc/cpuinfo", "model name", "Model", "cpu model") or platform.machine() or None
-
-
-def _cpus(root: Path) -> tuple[int | None, int | None, int | None]:
-    """How many CPUs are online, on how many sockets, with how many threads per core."""
-    cpus = root / "sys/devices/system/cpu"
-    online = parsed(value(cpus / "online"))
-    packages = {value(cpus / f"cpu{n}/topology/physical_package_id") for n in online} - {None}
-    siblings = [len(parsed(value(cpus / f"cpu{n}/topology/thread_siblings_list"))) for n in online]
-    return len(online) or None, len(packages) or None, max(siblings, default=0) or None
-
-
 def _numa(root: Path) -> Iterator[NumaNode]:
     nodes = [(int(p.name[4:]), p) for p in entries(root / "sys/devices/system/node") if p.name[4:].isdecimal()]
     for node, folder in sorted(nodes):
         total = field(folder / "meminfo", f"Node {node} MemTotal")
-        yield NumaNode(node, _cpu_list(value(folder / "cpulist")), _bytes(total))
+        yield NumaNode(node, _cpu_list(text(folder / "cpulist")), _bytes(total))
 
 
 def _cpu_list(text: str | None) -> str | None:
-    """A list of CPUs that the kernel says; None where it is none."""
+    """A list of CPUs as the kernel writes it; None for other text."""
     return listed(parsed(text)) or None
 
 
 def _governors(root: Path) -> str | None:
     """The governors of the CPUs' frequency; None in most virtual machines."""
     policies = [p for p in entries(root / "sys/devices/system/cpu/cpufreq") if p.name.startswith("policy")]
-    return ", ".join(sorted({name for p in policies if (name := value(p / "scaling_governor"))})) or None
+    return ", ".join(sorted({name for p in policies if (name := text(p / "scaling_governor"))})) or None
 
 
 def _chosen(text: str | None) -> str | None:
@@ -263,9 +237,9 @@ def interfaces(root: Path) -> Iterator[Nic]:
     """Network interfaces with a device behind them: none of lo, veth, bridges, bonds."""
     for adapter in entries(root / "sys/class/net"):
         if entries(adapter / "device"):
-            flags = value(adapter / "flags") or ""  # in hexadecimal; odd: IFF_UP, it is switched on
-            speed = number(value(adapter / "speed"))  # Mbit/s; -1, or nothing to read, where it is not known
-            state = "off" if flags[-1:] in tuple("02468ace") else value(adapter / "operstate")
+            flags = text(adapter / "flags") or ""  # in hexadecimal; odd: IFF_UP, it is switched on
+            speed = number(text(adapter / "speed"))  # Mbit/s; -1, or nothing to read, where it is not known
+            state = "off" if flags[-1:] in tuple("02468ace") else text(adapter / "operstate")
             yield _nic(adapter, adapter.name, state, round(speed * 10**6) if speed and speed > 0 else None)
 
 
@@ -273,28 +247,19 @@ def infiniband(root: Path) -> Iterator[Nic]:
     """Ports of InfiniBand (and RoCE) adapters, named as in mlx5_0/1."""
     for adapter in entries(root / "sys/class/infiniband"):
         for port in entries(adapter / "ports"):
-            state = (value(port / "state") or "").rpartition(": ")[2].lower()  # 4: ACTIVE
-            off = (value(port / "phys_state") or "").endswith("Disabled")
-            speed = number((value(port / "rate") or "").partition(" Gb/sec")[0])  # 100 Gb/sec (4X EDR)
+            state = (text(port / "state") or "").rpartition(": ")[2].lower()  # 4: ACTIVE
+            off = (text(port / "phys_state") or "").endswith("Disabled")
+            speed = number((text(port / "rate") or "").partition(" Gb/sec")[0])  # 100 Gb/sec (4X EDR)
             shown = "off" if off else {"active": "up", "": None}.get(state, state)
             yield _nic(adapter, f"{adapter.name}/{port.name}", shown, round(speed * 10**9) if speed else None)
 
 
 def _nic(adapter: Path, name: str, state: str | None, bits_per_s: int | None) -> Nic:
     """With the NUMA node and the CPUs that the device is near to; None where it does not matter, or is not known."""
-    numa = value(adapter / "device/numa_node") or ""  # -1: unknown
-    return Nic(
-        name,
-        state,
-        bits_per_s,
-        _driver(adapter),
-        int(numa) if numa.isdecimal() else None,
-        value(adapter / "device/local_cpulist"),
-    )
-
-
-def _driver(adapter: Path) -> str | None:
+    numa = text(adapter / "device/numa_node") or ""  # -1: unknown
     try:
-        return (adapter / "device/driver").readlink().name
+        driver = (adapter / "device/driver").readlink().name
     except OSError:
-        return None
+        driver = None
+    cpus = text(adapter / "device/local_cpulist")
+    return Nic(name, state, bits_per_s, driver, int(numa) if numa.isdecimal() else None, cpus)

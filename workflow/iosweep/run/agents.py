@@ -97,7 +97,7 @@ class Ran(msgspec.Struct, frozen=True):
     watched: Watched | None = None
 
 
-_around = load.Around()
+_around = load.Surroundings()
 _watch: Watch | None = None
 
 
@@ -125,7 +125,8 @@ def seen(silent_s: float) -> Watched:
 
 def left_ranks() -> list[str]:
     """Processes of our job that belong to another step than we do."""
-    return [procfs.named(pid) for pid in procfs.of_job() if procfs.variable(pid, "SLURM_STEP_ID") not in ("", hello())]
+    ours = filter(procfs.is_of_job, procfs.pids())
+    return [procfs.named(pid) for pid in ours if procfs.variable(pid, "SLURM_STEP_ID") not in ("", hello())]
 
 
 _servers: list[subprocess.Popen[bytes]] = []
@@ -174,7 +175,7 @@ def facts(directory: str, programs: dict[str, tuple[str, str]], reserved_cpus: s
     lacks = {name: found for name, (path, _) in programs.items() if (found := absent(path))}
     known = collect(target, space, programs, reserved_cpus=reserved_cpus)
     global _around
-    _around = load.Around.of_node(known)
+    _around = load.Surroundings.of_node(known)
     return NodeAnswer(target, builds, lacks, known)
 
 
@@ -302,10 +303,10 @@ class _Reply:
 
 def _sweep(step: str) -> None:
     """Kill the remaining processes of a step of this job on this node."""
-    for each in procfs.of_job():
-        if procfs.has(each, f"SLURM_STEP_ID={step}"):
+    for pid in filter(procfs.is_of_job, procfs.pids()):
+        if procfs.variable(pid, "SLURM_STEP_ID") == step:
             with contextlib.suppress(OSError):
-                os.kill(int(each), signal.SIGKILL)
+                os.kill(int(pid), signal.SIGKILL)
 
 
 def main() -> None:

@@ -132,7 +132,7 @@ class Commands:
         else:
             looked_for = wanted if wanted and wanted.masks else None
             facts = self.pinning.nodes.values() if self.pinning else ()
-            around = load.Around.of_node(next(iter(facts), None), self._bound(binding))
+            around = load.Surroundings.of_node(next(iter(facts), None), self._bound(binding))
             done = self.agent.run(argv, timeout_s, self.scratch, cpus, looked_for, around=around)
             watched = dict.fromkeys(hosts[:1], done.watched) if done.watched else {}
             done = of_nodes(watched).onto(done)

@@ -33,7 +33,7 @@ from msgspec import structs
 
 from iosweep.errors import AGENT_ENDED, Refused, TargetError, TargetHangs
 from iosweep.node import process, procfs
-from iosweep.node.load import Around
+from iosweep.node.load import Surroundings
 from iosweep.node.monitor import Watch
 from iosweep.node.ranks import Wanted
 from iosweep.target import directory, identify, protocol, removal, space, trees
@@ -98,7 +98,7 @@ class Agent:
         cpus: Collection[int] | None = None,
         wanted: Wanted | None = None,
         token: bool = False,
-        around: Around | None = None,
+        around: Surroundings | None = None,
     ) -> process.Completed:
         """`process.run` in the child, which looks at the node meanwhile (`around`), and at ranks or workers (`wanted`).
 
@@ -279,7 +279,7 @@ def execute(
     cpus: list[int] | None,
     wanted: Wanted | None,
     token: bool,
-    around: Around | None,
+    around: Surroundings | None,
 ) -> process.Completed:
     """Run a command for Agent.run. `stdout`, `stderr`: descriptors that came with the request; `asker`: the
     connection."""
