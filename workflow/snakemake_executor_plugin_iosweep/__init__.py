@@ -6,7 +6,7 @@ Snakemake's interfaces is here; what is asked of Slurm, and what its answers mea
 `iosweep.slurm`.
 """
 
-from __future__ import annotations
+# Without postponed annotations: Snakemake calls the types of ExecutorSettings.
 
 import asyncio
 import os
