@@ -73,7 +73,7 @@ def test_a_damaged_newest_try_is_left_for_every_command(made: Made, harm: str, t
         [row] = [row for row in made.table() if row["left"]]  # and once the tables are made again
         assert (row["point"], row["repetition"], row["verdict"]) == (point, 1, "missing")
     made.measured(0, 1)
-    assert made.store.results()[point][1].attempt == tries + 1
+    assert made.store.repetitions()[point][1].attempt == tries + 1
     made.table()
     assert (check.read_outcome(made.results).left, check.read_outcome(made.results).damaged) == (0, [])
 

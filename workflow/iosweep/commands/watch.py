@@ -177,7 +177,7 @@ class Progress:
 class _Repetition:
     """A stored repetition. `reasons`: why it is not valid."""
 
-    result: Repetition
+    stored: Repetition
     ran: Ran
     reasons: tuple[str, ...]
 
@@ -293,10 +293,10 @@ class WatchedCampaign:
         stored.sort(key=lambda entry: entry[0].ran.ended)
         self._pace = pace(plan, [r.ran for r, _, _ in stored])
         # the build that measured last is the tool that is used; this machine may have another one, or none
-        builds = {p.partition(".")[0]: r.result.tool.sha256 for r, p, _ in stored}
-        target = stored[-1][0].result.target.facts if stored else None
+        builds = {p.partition(".")[0]: r.stored.tool.sha256 for r, p, _ in stored}
+        target = stored[-1][0].stored.target.facts if stored else None
         here = remaining.Here(tools=builds, target=target)
-        results = {p: {n: r.result for n, r in state.repetitions.items()} for p, state in self._points.items()}
+        results = {p: {n: r.stored for n, r in state.repetitions.items()} for p, state in self._points.items()}
         rest = remaining.find(plan, results, {}, here)
         left = {p: n for allocation in rest.left.values() for p, n in allocation.items()}
         self._left = {
@@ -305,9 +305,9 @@ class WatchedCampaign:
             for p, n in allocation.items()
             if self._points[p].missing is None
         }
-        current = [entry for entry in stored if remaining.current(entry[0].result, plan, points[entry[1]], here)]
+        current = [entry for entry in stored if remaining.current(entry[0].stored, plan, points[entry[1]], here)]
         self._done = Counter(p for _, p, n in current if n not in left.get(p, ()))
-        verdicts = ([row.verdict for row in r.result.rows] for r, _, _ in current)
+        verdicts = ([row.verdict for row in r.stored.rows] for r, _, _ in current)
         worst = Counter(max(each, key=_VERDICTS.index, default=_VERDICTS[-1]) for each in verdicts)
         self._verdicts = dict.fromkeys(_VERDICTS, 0) | worst
         # in the newest words, so the newest repetition comes first
@@ -318,7 +318,7 @@ class WatchedCampaign:
             NewestPhase(r.ran.ended, p, n, row.phase, metrics.get(row.phase, ""), row.headline, row.verdict)
             for r, p, n in stored[: -_NEWEST - 1 : -1]
             for metrics in [{phase.name: phase.metric for phase in points[p].measured()}]
-            for row in r.result.rows
+            for row in r.stored.rows
         )
 
     def _allocation(
