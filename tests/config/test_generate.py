@@ -23,7 +23,7 @@ exec(compile(SCRIPT.read_text(), SCRIPT, "exec"), generate.__dict__)  # noqa: S1
 @pytest.fixture(scope="module")
 def validate() -> Validate:
     """By the schema of a campaign."""
-    found = json.loads(generate.schema(models.campaign_model(), "t"))
+    found = json.loads(generate.schema(models.Campaign, "t"))
     jsonschema.Draft202012Validator.check_schema(found)
     validator = jsonschema.Draft202012Validator(found)
     return validator.validate
@@ -56,7 +56,7 @@ def test_drift_is_named_and_repaired_and_what_is_written_by_hand_stays(
 
 def test_the_schema_takes_what_the_models_take(root: Path, validate: Validate) -> None:
     """And every shipped configuration, which names its schema, so that an editor completes and checks it."""
-    suite = jsonschema.Draft202012Validator(json.loads(generate.schema(models.suite_model(), "t")))
+    suite = jsonschema.Draft202012Validator(json.loads(generate.schema(models.Suite, "t")))
     files = list((root / "config").rglob("*.yaml"))
     assert len(files) > 8
     for file in files:

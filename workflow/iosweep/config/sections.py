@@ -1,10 +1,10 @@
-"""Types of single values of a configuration: what each accepts, and the error that says what would be right."""
+"""The sections of a configuration beside its sweeps (target, limits, CPUs, tools), and the types of single values."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
+from typing import Annotated, Any, Literal
 
 from pydantic import (
     BaseModel,
@@ -22,39 +22,40 @@ from iosweep.node import cpus, environment
 from iosweep.target.directory import layout_refused
 from iosweep.tools.reading import SHORTEST_STEADY_S
 
-#: The phase time of phases that a volume bounds.
-UNTIMED = "one_pass"
-
-
-#: The layout of a target whose layout is not set.
-INHERIT = "inherit"
-
-
+#: The phase time of phases that a volume bounds, and the layout of a target whose layout is not set.
+UNTIMED, INHERIT = "one_pass", "inherit"
 #: Values of an axis, entries of `sweeps` and of `exclude`; their product is bounded in sweep_file.py.
 MOST_VALUES = 1000
-
 NAME_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$"
 
 
-FSTYPE_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$"
+# -- single values: what each accepts, and the error that says what would be right -------------------------------------
 
 
 def _schema(*patterns: tuple[str, str]) -> WithJsonSchema:
     return WithJsonSchema({"anyOf": [{"type": kind} | ({"pattern": p} if p else {}) for kind, p in patterns]})
 
 
-def count(minimum: int, maximum: int | None) -> Any:
+def _text(pattern: str, wrong: str) -> Any:
+    """The type of texts that match a pattern."""
+
+    def validate(value: object) -> str:
+        if isinstance(value, str) and re.fullmatch(pattern, value):
+            return value
+        raise ValueError(wrong)
+
+    return Annotated[str, BeforeValidator(validate), _schema(("string", pattern))]
+
+
+def count(minimum: int, maximum: int) -> Any:
     """The type of whole numbers in a range."""
 
     def validate(value: object) -> int:
-        whole = isinstance(value, int) and not isinstance(value, bool)
-        if isinstance(value, int) and whole and value >= minimum and (maximum is None or value <= maximum):
+        if isinstance(value, int) and not isinstance(value, bool) and minimum <= value <= maximum:
             return value
-        raise ValueError(
-            f"not a whole number from {minimum}" + (f" to {maximum}" if maximum is not None else " upwards")
-        )
+        raise ValueError(f"not a whole number from {minimum} to {maximum}")
 
-    schema = {"type": "integer", "minimum": minimum} | ({"maximum": maximum} if maximum is not None else {})
+    schema = {"type": "integer", "minimum": minimum, "maximum": maximum}
     return Annotated[int, BeforeValidator(validate), WithJsonSchema(schema)]
 
 
@@ -70,12 +71,25 @@ def size(minimum: int) -> Any:
     return Annotated[int, BeforeValidator(validate), _schema(("integer", ""), ("string", units.SIZE_PATTERN))]
 
 
-def _name(value: object) -> str:
-    if isinstance(value, str) and re.fullmatch(NAME_PATTERN, value):
-        return value
-    raise ValueError(
-        "not a name; write up to 64 letters, digits, dots, dashes and underscores (a letter or digit first)"
-    )
+def _duration(minimum_s: float = 0.0) -> Any:
+    """The type of durations in seconds."""
+
+    def validate(value: object) -> float:
+        seconds = units.parse_duration(value)
+        if seconds < minimum_s:
+            raise ValueError(f"shorter than {minimum_s * 1000:.0f}ms")
+        return seconds
+
+    return Annotated[float, BeforeValidator(validate), _schema(("string", units.DURATION_PATTERN))]
+
+
+def _phase_time(value: object) -> object:
+    if value != UNTIMED:
+        try:
+            units.parse_duration(value)
+        except units.NotADuration as error:
+            raise ValueError(f"{error}; or {UNTIMED}, which needs none") from None
+    return None if value == UNTIMED else value
 
 
 def _path(value: object) -> str:
@@ -84,12 +98,6 @@ def _path(value: object) -> str:
             raise ValueError("starts with `~`, which is not expanded; write the path out")
         return value
     raise ValueError("not a path; write the directory as text, in quotes if it has special characters")
-
-
-def _fstype(value: object) -> str:
-    if isinstance(value, str) and re.fullmatch(FSTYPE_PATTERN, value):
-        return value
-    raise ValueError("not a type of a file system; write it as /proc/self/mountinfo does, for example lustre or wekafs")
 
 
 def _layout(value: object) -> list[str] | None:
@@ -112,75 +120,37 @@ def _variable(value: object) -> str:
     return str(value)
 
 
-def _phase_time(value: object) -> float | None:
-    if value == UNTIMED:
-        return None
-    try:
-        return _time_of_a_phase(value)
-    except units.NotADuration as error:
-        raise ValueError(f"{error}; or {UNTIMED}, which needs none") from None
-
-
-def _time_of_a_phase(value: object) -> float:
-    seconds = units.parse_duration(value)
-    if seconds < 0.01:
-        raise ValueError("shorter than 10ms")
-    return seconds
-
-
 def _cpus(value: object) -> str:
     text = str(value) if isinstance(value, int) and not isinstance(value, bool) else value
+    if not isinstance(text, str):
+        raise ValueError('not a list of CPUs; write it as text, such as "24-27" or "0,8-11"')
     try:
-        found = cpus.parse(text) if isinstance(text, str) else None
+        return cpus.listed(cpus.parse(text))
     except ValueError as error:
         raise ValueError(f"not a list of CPUs: {error}") from None
-    if found is None:
-        raise ValueError('not a list of CPUs; write it as text, such as "24-27" or "0,8-11"')
-    return cpus.listed(found)
 
 
-def _deadline(value: object) -> float:
-    seconds = units.parse_duration(value)
-    if seconds < 0.1:
-        raise ValueError("shorter than 100ms")
-    return seconds
-
-
-if TYPE_CHECKING:  # made at run time, so a type checker sees what comes out
-    Size: TypeAlias = int
-    Count: TypeAlias = int
-else:
-    Size = size(1)
-    Count = count(1, units.MOST_COUNT)
-Name = Annotated[str, BeforeValidator(_name), _schema(("string", NAME_PATTERN))]
-
-
+Size: Any = size(1)
+SizeOrZero: Any = size(0)
+Count: Any = count(1, units.MOST_COUNT)
+Name: Any = _text(
+    NAME_PATTERN, "not a name; write up to 64 letters, digits, dots, dashes and underscores (a letter or digit first)"
+)
+FileSystemType: Any = _text(
+    NAME_PATTERN, "not a type of a file system; write it as /proc/self/mountinfo does, for example lustre or wekafs"
+)
 Variable = Annotated[str, BeforeValidator(_variable), _schema(("string", environment.NAME_PATTERN))]
-
-
-Duration = Annotated[
-    float, BeforeValidator(units.parse_duration), _schema(("string", units.DURATION_PATTERN))
-]  # seconds
-
-
-TimeOfAPhase = Annotated[
-    float, BeforeValidator(_time_of_a_phase), _schema(("string", units.DURATION_PATTERN))
-]  # seconds
-
-
+Duration: Any = _duration()
+Deadline: Any = _duration(0.1)
+TimeOfAPhase: Any = _duration(0.01)
 PhaseTime = Annotated[
-    float | None, BeforeValidator(_phase_time), _schema(("string", f"{units.DURATION_PATTERN}|^{UNTIMED}$"))
-]  # seconds; None: one pass over the files
-
-
-Deadline = Annotated[float, BeforeValidator(_deadline), _schema(("string", units.DURATION_PATTERN))]  # seconds
-
-
+    TimeOfAPhase | None,
+    BeforeValidator(_phase_time),
+    _schema(("string", f"{units.DURATION_PATTERN}|^{UNTIMED}$")),
+]  # None: one pass over the files
 Share = Annotated[float, BeforeValidator(units.parse_share), _schema(("string", units.SHARE_PATTERN))]  # fraction
-FileSystemType = Annotated[str, BeforeValidator(_fstype), _schema(("string", FSTYPE_PATTERN))]
 PathText = Annotated[str, BeforeValidator(_path)]
 CpuList = Annotated[str, BeforeValidator(_cpus), WithJsonSchema({"anyOf": [{"type": "string"}, {"type": "integer"}]})]
-SizeOrZero = Annotated[int, BeforeValidator(units.parse_size), _schema(("integer", ""), ("string", units.SIZE_PATTERN))]
 Layout = Annotated[
     list[str] | None,
     BeforeValidator(_layout),

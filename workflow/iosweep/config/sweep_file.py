@@ -128,7 +128,7 @@ def read(file: Path, given: Mapping[str, str] | None = None) -> Config:
     document = load(file)
     if given:
         document = _with(document, given)
-    model, problems = validated(document, models.campaign_model())
+    model, problems = validated(document, models.Campaign)
     accept, wrong_criteria = criteria.read(document)
     problems += wrong_criteria
     # with an error somewhere, the entries that are right by themselves are still looked at
@@ -145,7 +145,7 @@ def read(file: Path, given: Mapping[str, str] | None = None) -> Config:
                 continue
             suites[entry.suite] = index
             suite = load(models.SUITES / f"{entry.suite}.yaml")
-            suite_model, found = validated(suite, models.suite_model())
+            suite_model, found = validated(suite, models.Suite)
             problems += found + criteria.read_published(suite, entry.suite)[1]
             documents.append(suite)
             if suite_model:
@@ -218,7 +218,7 @@ def _member(entry: models.SuiteEntry, model: Any, document: Document, index: int
     return _scaled(sweep, entry.scale) if entry.scale else sweep
 
 
-def _scaled(sweep: Sweep, scale: models.Scale) -> Sweep:
+def _scaled(sweep: Sweep, scale: Any) -> Sweep:
     """The sweep under upper bounds. It is marked as scaled only if that changes it."""
     tool = tools()[sweep.tool]
 
