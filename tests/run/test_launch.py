@@ -19,7 +19,7 @@ from iosweep.plan.launchers import LAUNCHERS, SLURM_LAUNCHERS
 from iosweep.programs.path import Program
 from iosweep.run import agents
 from iosweep.run.agents import Clock, Ran, RemoteAgents
-from iosweep.run.launch import Commands, together
+from iosweep.run.launch import Commands, remove_scratch, together
 from iosweep.slurm import query
 from iosweep.target.agent import Agent
 from iosweep.tools import Step, Tool, tools
@@ -78,9 +78,9 @@ def test_only_the_output_files_that_a_tool_names_are_read(commands: Commands) ->
 def test_files_of_one_command_are_not_read_as_those_of_the_next(commands: Commands) -> None:
     run(commands, "echo 1 > summary.json; mkdir -p a/b; echo > a/b/c; chmod 000 a/b/c")
     assert run(commands, "ls -A") == {"stdout": b"", "stderr": b""}
-    commands.clear()
+    remove_scratch(commands.scratch)
     assert not commands.scratch.exists()
-    commands.clear()  # nothing to do
+    remove_scratch(commands.scratch)  # nothing to do
 
 
 def test_no_link_in_the_scratch_directory_is_followed_to_read_or_remove(commands: Commands, tmp_path: Path) -> None:
@@ -92,7 +92,7 @@ def test_no_link_in_the_scratch_directory_is_followed_to_read_or_remove(commands
     }  # fmt: skip
     assert run(commands, "mkfifo log") == {"stdout": b"", "stderr": b""}  # nobody writes to it: it is not waited for
     # nor is one that stands where the scratch directory is to be
-    commands.clear()
+    remove_scratch(commands.scratch)
     commands.scratch.symlink_to(precious)
     assert run(commands, "pwd -P; ls -A")["stdout"] == f"{commands.scratch}\n".encode()
     assert [f.name for f in precious.iterdir()] == ["file"]

@@ -26,7 +26,6 @@ from iosweep.errors import (
     Unanswered,
     Unusable,
 )
-from iosweep.files import safe_paths
 from iosweep.jobs.submission import open_port
 from iosweep.judge import remaining
 from iosweep.node import environment, process
@@ -41,7 +40,7 @@ from iosweep.run.agents import RemoteAgents
 from iosweep.run.budget import Budget
 from iosweep.run.campaign_directory import FRESH, CampaignDirectory
 from iosweep.run.datasets import DataSets
-from iosweep.run.launch import Commands
+from iosweep.run.launch import Commands, remove_scratch
 from iosweep.run.nodes import Binaries
 from iosweep.run.repetition import Context
 from iosweep.run.repetition import measure as measure_repetition
@@ -87,9 +86,8 @@ def measure(request: Request) -> None:
             try:
                 _measure(setup)
             finally:
-                with contextlib.suppress(OSError), safe_paths.folder(store.path) as place:
-                    if place.size(SCRATCH) is None:  # not a file, which would not be ours
-                        place.remove_tree(SCRATCH)
+                with contextlib.suppress(OSError):
+                    remove_scratch(store.path / SCRATCH)
         store.set_refusal(request.name, None)
         manifest.write(request.manifest, request.allocation, store)
 
@@ -157,6 +155,7 @@ def _measure(setup: Setup) -> None:
         context = prepare(work, found, place, exclusion, budget)
         store.set_refusal(setup.request.name, None)  # of an earlier run: were we killed, it would still be shown
         Loop(work, context, budget).measure()
+        budget.keep()
         _tidy_up(setup, work.here, context.directory)
 
 

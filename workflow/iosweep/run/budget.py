@@ -23,6 +23,10 @@ _UNKNOWN = (
 )
 
 
+#: Seconds between writes of spent.json, at least; what a kill loses of them is not counted.
+_KEEP_S = 1.0
+
+
 @dataclass
 class Spent:
     """Bytes and seconds that the current run has spent on the target so far."""
@@ -39,7 +43,7 @@ class Budget:
 
     def __init__(self, plan: Plan, store: Store, job: query.Job | None, note: Callable[[str], None]):
         self._plan, self._store, self._job, self._limits = plan, store, job, plan.limits
-        self._began = time.monotonic()
+        self._began = self._kept = time.monotonic()
         self._expected_s = self._took_s = 0.0  # forecast and real time of the repetitions that ended
         before = self._before(note)
         self._before_s, self._before_bytes = before.spent_s, before.bytes_written
@@ -66,6 +70,7 @@ class Budget:
             latency_s if latency_s < self._assumed.latency_s else None,
         )
         self._store.put("", "spent", kept)
+        self._kept = time.monotonic()
 
     def clock_s(self) -> float:
         """Seconds of a clock that does not run while data sets are prepared, which would distort the pace."""
@@ -74,7 +79,8 @@ class Budget:
     def finished(self, cost: Cost, began_s: float) -> None:
         """A repetition ended; `began_s`: clock_s() when it began."""
         self._expected_s, self._took_s = self._expected_s + cost.time_s, self._took_s + self.clock_s() - began_s
-        self.keep()
+        if time.monotonic() - self._kept > _KEEP_S:  # a file that is synced takes longer than a short repetition
+            self.keep()
 
     def allow_repetition(self, point: Point, cost: Cost) -> str | None:
         """Raise AllocationError if the next repetition does not fit into limits or the job.

@@ -9,21 +9,20 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import NamedTuple
 
 import msgspec
+from msgspec import structs
 
 from iosweep.errors import AllocationError, ExitCode, Obstacle, Unanswered
 from iosweep.files import safe_paths
 from iosweep.hostlist import folded
 from iosweep.node import environment, load, monitor, ranks
-from iosweep.node.counters import Moved
-from iosweep.node.cpus import NO_CPUS, listed
-from iosweep.node.load import Load
+from iosweep.node.cpus import CpuSet, listed
+from iosweep.node.load import Surroundings
 from iosweep.node.monitor import Watched
 from iosweep.node.pinning import Binding, Pinning
 from iosweep.node.process import Completed
-from iosweep.node.ranks import Looks, Wanted
+from iosweep.node.ranks import Wanted
 from iosweep.plan.launchers import OPEN_MPI, SLURM_LAUNCHERS, Launcher, Mpiexec, mpiexec
 from iosweep.programs.path import Program, mpi
 from iosweep.run import agents
@@ -81,17 +80,15 @@ class Commands:
             exact = ["/usr/bin/env", "-u", environment.TOKEN, *exact]  # srun needs it, ranks must not have it
         manager = self.mpiexec.path if self.mpiexec else "mpiexec"
         argv = self.launcher.argv(exact, tool.mpi, tasks, manager, hosts, binding)
-        if (
-            tool.mpi and self.launcher.manager is OPEN_MPI and self.remote
-        ):  # of Slurm's variables it needs more than we keep
-            there, slots = self.remote.hosts, tasks // len(hosts)
-            job = (
-                f"SLURM_JOBID={self.job}",
-                f"SLURM_NODELIST={folded(there)}",
-                f"SLURM_TASKS_PER_NODE={slots}(x{len(there)})",
-            )
-            argv = ["/usr/bin/env", *job, *argv]
-        return argv
+        if not (tool.mpi and self.launcher.manager is OPEN_MPI and self.remote):
+            return argv
+        there = self.remote.hosts  # of Slurm's variables it needs more than we keep
+        job = {
+            "SLURM_JOBID": self.job,
+            "SLURM_NODELIST": folded(there),
+            "SLURM_TASKS_PER_NODE": f"{tasks // len(hosts)}(x{len(there)})",
+        }
+        return ["/usr/bin/env", *(f"{name}={value}" for name, value in job.items()), *argv]
 
     def binding(self, tool: Tool, tasks: int, hosts: Sequence[str]) -> Binding | None:
         """The CPUs of each node's ranks or workers; None if they are not bound."""
@@ -111,38 +108,38 @@ class Commands:
         `step`: the step that is measured; None to prepare a data set. Raises OSError if it cannot be started,
         AllocationError if there is no scratch directory.
         """
-        self._prepare()
+        make_scratch(self.scratch)
         # tools that prepare data sets inherit our CPUs, the usable ones
         binding = self.binding(tool, tasks, hosts) if step or tool.mpi else None
         argvs = [self.argv(tool, command, tasks, hosts, binding) for command in commands]
-        wanted, cpus = self._wanted(tool, tasks, hosts, step), binding.union if binding else None
+        watching, cpus = self._watching(tool, tasks, hosts, step, binding), binding.union if binding else None
         if not tool.mpi and self.remote and tuple(hosts) != self.remote.hosts[:1]:  # otherwise it is this node
-            return self._each(
-                dict(zip(hosts, argvs, strict=True)), self.remote, timeout_s, wanted, binding, tool.outputs
-            )
+            each = dict(zip(hosts, argvs, strict=True))
+            return _run_on_each(self.remote, each, timeout_s, cpus, tool.outputs, watching)
         (argv,) = argvs
         if tool.mpi and self.launcher.allocated:
-            done = self._launched(argv, wanted, timeout_s, hosts, binding)
+            done = self._launched(argv, timeout_s, watching)
         elif self.remote:
-            self._watch(self.remote, hosts, wanted, binding)
+            self.remote.call(agents.watch, each={host: [one] for host, one in watching.items()})
             done = self.agent.run(argv, timeout_s, self.scratch, cpus)
-            nodes = self._seen(self.remote, hosts, done)
-            own = {host: done.with_own_bytes(moved) for host, moved in nodes.moved.items()}
-            done = nodes._replace(moved=own).onto(done)
+            watched = self.remote.call(agents.seen, each=dict.fromkeys(watching, (done.silent_s,)))
+            own = {host: structs.replace(one, moved=done.with_own_bytes(one.moved)) for host, one in watched.items()}
+            done = with_watched(done, own)
         else:
-            looked_for = wanted if wanted and wanted.masks else None
-            facts = self.pinning.nodes.values() if self.pinning else ()
-            around = load.Surroundings.of_node(next(iter(facts), None), self._bound(binding))
-            done = self.agent.run(argv, timeout_s, self.scratch, cpus, looked_for, around=around)
-            watched = dict.fromkeys(hosts[:1], done.watched) if done.watched else {}
-            done = of_nodes(watched).onto(done)
+            (one,) = watching.values() or [Watching(None, [], None)]
+            facts = next(iter(self.pinning.nodes.values()), None) if self.pinning else None
+            around = Surroundings.of_node(facts, tuple(one.bound))
+            wanted = one.wanted if one.wanted and one.wanted.masks else None
+            done = self.agent.run(argv, timeout_s, self.scratch, cpus, wanted, around=around)
+            done = with_watched(done, dict.fromkeys(hosts, done.watched) if done.watched else {})
         streams = {"stdout": done.stdout, "stderr": done.stderr}
         if tool.mpi and self.remote and not done.exit_code:
             for name in tool.outputs.values():
                 if any(name in word for word in argv):
                     _wait_for((self.scratch / name).is_file)
-        with contextlib.suppress(OSError), safe_paths.folder(self.scratch.parent, self.scratch.name) as place:
-            streams |= agents.collected(place, tool.outputs)
+        if tool.outputs:
+            with contextlib.suppress(OSError), safe_paths.folder(self.scratch.parent, self.scratch.name) as place:
+                streams |= agents.collected(place, tool.outputs)
         return done, streams
 
     def no_start(self, tool: Tool) -> str | None:
@@ -152,10 +149,10 @@ class Commands:
         hosts = self.remote.hosts
         tasks = max(2, len(hosts))
         binding = self.binding(tool, tasks, hosts)
-        self._prepare()
+        make_scratch(self.scratch)
         argv = self.argv(tool, tool.version_argv, tasks, hosts, binding)
         for _ in range(2):  # it may have been chance
-            done = self._launched(argv, None, _RANKS_S, hosts, binding)
+            done = self._launched(argv, _RANKS_S, self._watching(tool, tasks, hosts, None, binding))
             alone = len(re.findall(tool.version_pattern, done.stdout.decode("utf-8", "replace"), re.MULTILINE)) > 1
             if not done.exit_code and not alone:
                 return None
@@ -170,61 +167,37 @@ class Commands:
             remedy = "be another user, or export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1"
         return f"the launcher {self.launcher.name} cannot start {tool.name}{linked}: {remedy} ({said})"
 
-    def _wanted(self, tool: Tool, tasks: int, hosts: Sequence[str], step: Step | None) -> Wanted | None:
-        """The processes that sampling looks for on each node; None if there is nothing to look for."""
-        masks = step is not None and self.pinning is not None and self.pinning.mode != "off"
-        if not masks and not (tool.mpi and self.launcher.allocated):
-            return None
-        alone = step is not None and len(step.phases) == 1
-        time_s = step.time_s if step and alone else None
-        return Wanted(self.programs[tool.name].path, tasks // max(1, len(hosts)), tool.mpi, time_s, masks)
-
-    def _bound(self, binding: Binding | None) -> tuple[str, ...]:
-        """The CPU list of each rank or worker of a node; none where they may use all that are not reserved."""
-        if binding:
-            return tuple(dict.fromkeys(map(listed, binding.ranks)))
-        usable, all_ = (self.pinning.usable, self.pinning.topology.cpus) if self.pinning else (NO_CPUS, NO_CPUS)
-        return () if usable == all_ else (listed(usable),)
-
-    def _watch(
-        self, remote: RemoteAgents, hosts: Sequence[str], wanted: Wanted | None, binding: Binding | None
-    ) -> None:
-        watched = self._watching(remote, hosts, wanted, binding)
-        remote.call(agents.watch, each={host: (one,) for host, one in watched.items()})
-
     def _watching(
-        self, remote: RemoteAgents, hosts: Sequence[str], wanted: Wanted | None, binding: Binding | None
+        self, tool: Tool, tasks: int, hosts: Sequence[str], step: Step | None, binding: Binding | None
     ) -> dict[str, Watching]:
-        bound, first = list(self._bound(binding)), remote.hosts[0]  # where we are
+        """host -> what is watched on it while a command runs."""
+        masks = step is not None and self.pinning is not None and self.pinning.mode != "off"
+        wanted, bound = None, list[str]()
+        if masks or (tool.mpi and self.launcher.allocated):
+            time_s = step.time_s if step and len(step.phases) == 1 else None
+            wanted = Wanted(self.programs[tool.name].path, tasks // max(1, len(hosts)), tool.mpi, time_s, masks)
+        if binding:
+            bound = list(dict.fromkeys(map(listed, binding.ranks)))
+        elif self.pinning and self.pinning.usable != self.pinning.topology.cpus:
+            bound = [listed(self.pinning.usable)]
+        first = self.remote.hosts[0] if self.remote else None  # where we are
         return {host: Watching(wanted, bound, os.getpid() if host == first else None) for host in hosts}
 
-    def _launched(
-        self,
-        argv: Sequence[str],
-        wanted: Wanted | None,
-        timeout_s: float,
-        hosts: Sequence[str],
-        binding: Binding | None,
-    ) -> Completed:
+    def _launched(self, argv: Sequence[str], timeout_s: float, watching: Mapping[str, Watching]) -> Completed:
         """Run ranks on the nodes of the job. Raises AllocationError if Slurm starts none for a minute."""
         end = time.monotonic() + _RESTART_S
-        while isinstance(done := self._launched_once(argv, wanted, timeout_s, hosts, binding), str):
+        while isinstance(done := self._launched_once(argv, timeout_s, watching), str):
             if time.monotonic() > end:
                 raise lost(f"Slurm starts no ranks: {done}")
             time.sleep(_AGAIN_S)
         return done
 
     def _launched_once(
-        self,
-        argv: Sequence[str],
-        wanted: Wanted | None,
-        timeout_s: float,
-        hosts: Sequence[str],
-        binding: Binding | None,
+        self, argv: Sequence[str], timeout_s: float, watching: Mapping[str, Watching]
     ) -> Completed | str:
         """Run ranks, counted meanwhile and ended with their launcher; returns why if none were started."""
         assert self.remote and self.job
-        self._watch(self.remote, hosts, wanted, binding)
+        self.remote.call(agents.watch, each={host: [one] for host, one in watching.items()})
         done, left = None, 0
         try:
             done = self.agent.run(argv, timeout_s, self.scratch, token=True)
@@ -233,61 +206,17 @@ class Commands:
                 with contextlib.suppress(Unanswered):
                     left = query.end_steps(self.job, self.remote.step)
         if left:
-            done = replace(done, left_behind=(*done.left_behind, *self._left(self.remote, hosts)))
-        nodes = self._seen(self.remote, hosts, done)
-        seen = nodes.ranks
+            answers = self.remote.answers(agents.left_ranks, each=dict.fromkeys(watching, ()))
+            ranks = [f"{one} on {host}" for host, found in answers.items() if isinstance(found, list) for one in found]
+            done = replace(done, left_behind=(*done.left_behind, *(ranks or ["ranks that Slurm cannot end"])))
+        watched = self.remote.call(agents.seen, each=dict.fromkeys(watching, (done.silent_s,)))
+        seen = {host: one.ranks for host, one in watched.items()}
         refusal = _NOT_STARTED.search(done.stderr.decode("utf-8", "replace")) if done.exit_code else None
         if refusal and not any(seen.values()):
             return refusal[0]
         # sampling may miss the ranks of a short run on one node
         counted = all(seen.values()) or (any(seen.values()) and done.wall_s > _LONG_S)
-        return replace(nodes.onto(done), ran_on=seen if counted else None)
-
-    @staticmethod
-    def _left(remote: RemoteAgents, hosts: Sequence[str]) -> tuple[str, ...]:
-        """Ranks that are still there though they were killed."""
-        answers = remote.answers(agents.left_ranks, each=dict.fromkeys(hosts, ()))
-        named = [f"{one} on {host}" for host, found in answers.items() if isinstance(found, list) for one in found]
-        return tuple(named) or ("ranks that Slurm cannot end",)
-
-    @staticmethod
-    def _seen(remote: RemoteAgents, hosts: Sequence[str], done: Completed) -> SeenOnNodes:
-        """What was seen on each host since `_watch`, while a command ran."""
-        return of_nodes(remote.call(agents.seen, each=dict.fromkeys(hosts, (done.silent_s,))))
-
-    def _each(
-        self,
-        argvs: Mapping[str, Sequence[str]],
-        remote: RemoteAgents,
-        timeout_s: float,
-        wanted: Wanted | None,
-        binding: Binding | None,
-        outputs: Mapping[str, str],
-    ) -> tuple[Completed, Streams]:
-        """Run a command on each host, all started at once. `outputs`: files that it writes on each (Tool.outputs)."""
-        clocks = remote.clocks()
-        watched = self._watching(remote, list(argvs), wanted, binding)
-        done = remote.run(argvs, timeout_s, binding.union if binding else None, outputs, watched)
-        streams: dict[str, bytes] = {}
-        nodes = []
-        for k, (host, ran) in enumerate(done.items()):
-            streams |= {f"stdout@{k}": ran.done.stdout, f"stderr@{k}": ran.done.stderr}
-            streams |= {f"{stream}@{k}": content for stream, content in ran.files.items()}
-            clock = clocks[host]
-            nodes.append(
-                {
-                    "host": host,
-                    "started": ran.started - clock.offset_s,
-                    "ended": ran.ended - clock.offset_s,
-                    "clock_offset_s": clock.offset_s,
-                    "clock_error_s": clock.error_s,
-                    "exit_code": ran.done.exit_code,
-                }
-            )
-        whole = together({host: ran.done for host, ran in done.items()})
-        seen = of_nodes({host: ran.watched for host, ran in done.items() if ran.watched})
-        own = {host: ran.done.with_own_bytes(seen.moved[host]) for host, ran in done.items()}
-        return seen._replace(moved=own).onto(whole), streams | {"hosts": msgspec.json.encode(nodes)}
+        return replace(with_watched(done, watched), ran_on=seen if counted else None)
 
     def serve(
         self, tool: Tool, step: Step, places: Sequence[tuple[str, int]], timeout_s: float, hosts: Sequence[str]
@@ -308,7 +237,7 @@ class Commands:
         servers = [(addresses[h], ports[h], seed) for h, (_, seed) in zip(hosts, places, strict=True)]
         binding = self.binding(tool, step.tasks, hosts)
         command, files = tool.client_server.client_argv(step, servers, binding.ranks if binding else ())
-        self._prepare()
+        make_scratch(self.scratch)
         for name, text in files.items():
             safe_paths.write(self.scratch.parent, f"{self.scratch.name}/{name}", text.encode())
         clocks = remote.clocks()
@@ -317,34 +246,75 @@ class Commands:
             | {"clock_error_s": clocks[h].error_s}
             for h in hosts
         ]
+        watching = self._watching(tool, step.tasks, hosts, step, binding)
         try:
             listens = {h: [a, addresses[h], ports[h]] for h, a in zip(hosts, exact, strict=True)}
             remote.call(agents.serve, each=listens)
-            self._watch(remote, hosts, self._wanted(tool, step.tasks, hosts, step), binding)
+            remote.call(agents.watch, each={host: [one] for host, one in watching.items()})
             done = self.agent.run([program, *command[1:]], timeout_s, self.scratch)
         finally:
             remote.call(agents.end_servers, each=dict.fromkeys(hosts, ()))
         streams = {"stdout": done.stdout, "stderr": done.stderr, "hosts": msgspec.json.encode(nodes)}
-        seen = self._seen(remote, hosts, done)
-        return replace(seen.onto(done), argvs=(done.argv, *map(tuple, exact))), streams
+        watched = remote.call(agents.seen, each=dict.fromkeys(hosts, (done.silent_s,)))
+        return replace(with_watched(done, watched), argvs=(done.argv, *map(tuple, exact))), streams
 
-    def _prepare(self) -> None:
-        try:
-            self.clear()
-            with safe_paths.folder(self.scratch.parent) as results, results.folder(self.scratch.name, make=True):
+
+def _run_on_each(
+    remote: RemoteAgents,
+    argvs: Mapping[str, Sequence[str]],
+    timeout_s: float,
+    cpus: CpuSet | None,
+    outputs: Mapping[str, str],
+    watching: Mapping[str, Watching],
+) -> tuple[Completed, Streams]:
+    """Run a command on each host, all started at once. `outputs`: files that it writes on each (Tool.outputs)."""
+    clocks = remote.clocks()
+    done = remote.run(argvs, timeout_s, cpus, outputs, watching)
+    streams: dict[str, bytes] = {}
+    nodes = []
+    for k, (host, ran) in enumerate(done.items()):
+        streams |= {f"stdout@{k}": ran.done.stdout, f"stderr@{k}": ran.done.stderr}
+        streams |= {f"{stream}@{k}": content for stream, content in ran.files.items()}
+        clock = clocks[host]
+        nodes.append(
+            {
+                "host": host,
+                "started": ran.started - clock.offset_s,
+                "ended": ran.ended - clock.offset_s,
+                "clock_offset_s": clock.offset_s,
+                "clock_error_s": clock.error_s,
+                "exit_code": ran.done.exit_code,
+            }
+        )
+    watched = {
+        host: structs.replace(ran.watched, moved=ran.done.with_own_bytes(ran.watched.moved))
+        for host, ran in done.items()
+        if ran.watched
+    }
+    whole = with_watched(together({host: ran.done for host, ran in done.items()}), watched)
+    return whole, streams | {"hosts": msgspec.json.encode(nodes)}
+
+
+def make_scratch(scratch: Path) -> None:
+    """Make an empty scratch directory. Raises AllocationError."""
+    try:
+        with safe_paths.folder(scratch.parent) as results:
+            with contextlib.suppress(OSError), results.folder(scratch.name) as place:
+                if not place.names():
+                    return
+            remove_scratch(scratch)
+            with results.folder(scratch.name, make=True):
                 pass
-        except OSError as error:
-            raise AllocationError(
-                ExitCode.STORE_FAILED,
-                f"the results' disk cannot be written to: {self.scratch}: {error.strerror}",
-                lasting=True,
-            ) from None
+    except OSError as error:
+        wrong = f"the results' disk cannot be written to: {scratch}: {error.strerror}"
+        raise AllocationError(ExitCode.STORE_FAILED, wrong, lasting=True) from None
 
-    def clear(self) -> None:
-        """Remove the scratch directory."""
-        with safe_paths.folder(self.scratch.parent) as results:
-            if results.size(self.scratch.name) is None:  # not a file, which would not be ours
-                results.remove_tree(self.scratch.name)
+
+def remove_scratch(scratch: Path) -> None:
+    """Remove the scratch directory, or a link in its place; not a file, which would not be ours. Raises OSError."""
+    with safe_paths.folder(scratch.parent) as results:
+        if results.size(scratch.name) is None:
+            results.remove_tree(scratch.name)
 
 
 def _wait_for(there: Callable[[], bool]) -> None:
@@ -361,30 +331,15 @@ def needs_mpiexec(launcher: Launcher, tools: Sequence[Tool], search: str | None 
     return mpiexec(search, launcher.manager)
 
 
-class SeenOnNodes(NamedTuple):
-    """What was seen on the nodes while a command ran: the most ranks at once, the load by others, what sampling saw,
-    what each host moved, what they did each second, and what each rank had moved at times."""
-
-    ranks: dict[str, int]
-    load: Load | None
-    cpus: dict[str, Looks] | None
-    moved: dict[str, Moved]
-    monitor: bytes
-    progress: bytes
-
-    def onto(self, done: Completed) -> Completed:
-        seen = replace(done, load=self.load, cpus=self.cpus, moved=self.moved)
-        return replace(seen, monitor=self.monitor, progress=self.progress)
-
-
-def of_nodes(seen: Mapping[str, Watched]) -> SeenOnNodes:
-    return SeenOnNodes(
-        ranks={host: one.ranks for host, one in seen.items()},
-        load=load.of_nodes({host: one.load for host, one in seen.items()}),
-        cpus={host: one.cpus for host, one in seen.items() if one.cpus} or None,
-        moved={host: one.moved for host, one in seen.items()},
-        monitor=monitor.of_nodes({host: one.monitor for host, one in seen.items()}),
-        progress=ranks.of_nodes({host: one.progress for host, one in seen.items()}),
+def with_watched(done: Completed, watched: Mapping[str, Watched]) -> Completed:
+    """A command with what its hosts did meanwhile."""
+    return replace(
+        done,
+        load=load.of_nodes({host: one.load for host, one in watched.items()}),
+        cpus={host: one.cpus for host, one in watched.items() if one.cpus} or None,
+        moved={host: one.moved for host, one in watched.items()},
+        monitor=monitor.of_nodes({host: one.monitor for host, one in watched.items()}),
+        progress=ranks.of_nodes({host: one.progress for host, one in watched.items()}),
     )
 
 
