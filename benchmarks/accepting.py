@@ -94,7 +94,7 @@ def campaign(draw: Random, form: Form, noise: coverage.Noise, sd: float, repetit
             rows += [_row(name, values, number, TRUE * value / true) for number, value in enumerate(own, 1)]
     if form.confirmed:
         results = summarize(rows)
-        best = max(results, key=lambda one: one.statistics["ops_per_s"].mean)
+        best = max(results, key=lambda one: one.metrics["ops_per_s"].mean)
         figures, truth = _drawn(draw, noise, sd, 1, form.confirmed)
         fresh = [_row(best.point, best.parameters, 100 + n, TRUE * v / truth[0]) for n, v in enumerate(figures[0])]
         rows += [structs.replace(one, confirms=True) for one in fresh]

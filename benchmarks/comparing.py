@@ -1,13 +1,11 @@
 """How often `iosweep compare` is wrong, and which losses it finds: simulated campaigns, compared by its own code.
 
 A row is a kind of noise, its standard deviation and a number of repetitions. Both campaigns have the same points.
-Rows of sessions have several campaigns of the first system, as `--like` names them: repetitions scatter by 2 %, and
-what a session does has the row's standard deviation.
 Shown are the share of comparisons of equal campaigns that report any change at all (a false alarm), and how often
 losses of 3, 5 and 10 % are found: of one point, and of all points of the campaign. Promised is that at most 5 % of the
 comparisons of equal campaigns raise an alarm; with 2,000 of them, up to 6 % are within chance.
 
-    python benchmarks/comparing.py [--campaigns 2000] [--at-least 3%] [--only sessions]
+    python benchmarks/comparing.py [--campaigns 2000] [--at-least 3%] [--only drift]
 """
 
 from __future__ import annotations
@@ -15,7 +13,7 @@ from __future__ import annotations
 import argparse
 import math
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
@@ -25,7 +23,6 @@ import msgspec
 
 from iosweep.analysis.comparison import ALPHA, AT_LEAST, Comparison, compare
 from iosweep.analysis.data import Row as ResultRow
-from iosweep.analysis.matching import match
 from iosweep.analysis.summary import Metric, PointSummary
 from iosweep.judge import agreement
 from iosweep.judge.agreement import Sample
@@ -78,70 +75,25 @@ def session(draw: Random, sd: float, points: int, n: int) -> list[list[float]]:
     return [[draw.gauss(own, sd) for _ in range(n)] for _ in range(points)]
 
 
-#: How repetitions of one session scatter, where sessions do.
-_WITHIN = 0.02
-#: Values of two parameters of the points, where sessions differ: a value is a group that is compared, too.
-_SIZES, _THREADS = tuple(4096 * 4**i for i in range(6)), (1, 2, 4, 8)
-
-
-def phase_sessions(draw: Random, sd: float, points: int, n: int) -> list[list[float]]:
-    """What a session does, it does to all points of the phase alike."""
-    return _session(draw, [draw.gauss(0, sd)] * points, n)
-
-
-def point_sessions(draw: Random, sd: float, points: int, n: int) -> list[list[float]]:
-    """A session does something else to each point."""
-    return _session(draw, [draw.gauss(0, sd) for _ in range(points)], n)
-
-
-def both_sessions(draw: Random, sd: float, points: int, n: int) -> list[list[float]]:
-    """A session does something to the phase, and half as much to each point beside that."""
-    own = draw.gauss(0, sd)
-    return _session(draw, [draw.gauss(own, sd / 2) for _ in range(points)], n)
-
-
-def size_sessions(draw: Random, sd: float, points: int, n: int) -> list[list[float]]:
-    """A session does something else to each transfer size."""
-    by = [draw.gauss(0, sd) for _ in _SIZES]
-    return _session(draw, [by[i // len(_THREADS)] for i in range(points)], n)
-
-
-def outlying_sessions(draw: Random, sd: float, points: int, n: int) -> list[list[float]]:
-    """The same as of both, where one effect in ten is three times as large."""
-
-    def effect(scale: float) -> float:
-        return draw.gauss(0, scale * (3 if draw.random() < 0.1 else 1))
-
-    own = effect(sd)
-    return _session(draw, [own + effect(sd / 2) for _ in range(points)], n)
-
-
-def _session(draw: Random, effects: Sequence[float], n: int) -> list[list[float]]:
-    return [[draw.gauss(effect, _WITHIN) for _ in range(n)] for effect in effects]
-
-
 @dataclass(frozen=True)
 class Cell:
-    """A row of the table. n: repetitions; None: 5 to 10, until the intervals are narrow; sessions: campaigns of the
-    first system, 1 without --like."""
+    """A row of the table. n: repetitions; None: 5 to 10, until the intervals are narrow."""
 
     noise: Noise
     sd: float
     n: int | None
     points: int = POINTS
-    sessions: int = 1
 
     @property
     def promised(self) -> bool:
-        """Sessions that differ are different, and so are those that stop while the system still drifts another way. Few
-        sessions do not show how far out the next may be."""
-        return self.noise not in (session, outlying_sessions) and not (self.noise is drift and self.n is None)
+        """Whether the error level holds: not for sessions that differ, nor for campaigns that stop while the system
+        still drifts another way."""
+        return self.noise is not session and not (self.noise is drift and self.n is None)
 
     @property
     def size(self) -> str:
         points = "1 point" if self.points == 1 else f"{self.points} points"
-        more = f", {self.sessions} sessions" if self.sessions > 1 else ""
-        return f"{points}, n = {self.n or f'{LEAST} to {MOST}'}{more}"
+        return f"{points}, n = {self.n or f'{LEAST} to {MOST}'}"
 
 
 @dataclass
@@ -160,21 +112,18 @@ def cells() -> Iterator[Cell]:
             yield from (Cell(noise, sd, n) for n in (3, 5, 10, None))
     for points in (1, 4):
         yield from (Cell(lognormal, 0.05, n, points) for n in (3, 5, 10))
-    for noise in (phase_sessions, point_sessions, both_sessions, size_sessions, outlying_sessions):
-        for sd in (0.01, 0.02, 0.05) if noise in (phase_sessions, point_sessions) else (0.02,):
-            yield from (Cell(noise, sd, 5, sessions=sessions) for sessions in (2, 3, 5, 9))
 
 
 def simulate(cell: Cell, campaigns: int, at_least: float = AT_LEAST) -> Found:
     """Compare so many pairs of campaigns. Seeded."""
-    draw = Random(f"{cell.noise.__name__} {cell.sd} {cell.n} {cell.points}" + f" {cell.sessions}" * (cell.sessions > 1))
+    draw = Random(f"{cell.noise.__name__} {cell.sd} {cell.n} {cell.points}")
     alarms = sum(_changed(_compared(draw, cell, {}, at_least)) > 0 for _ in range(campaigns)) / campaigns
     fewer = max(1, round(_WITH_LOSSES * campaigns))
     one, every = dict.fromkeys(LOSSES, 0.0), dict.fromkeys(LOSSES, 0.0)
     places = {place % cell.points: loss for loss, place in LOSSES.items()}
     for _ in range(fewer):
-        single = {finding.pairs[0].a.point for finding in _compared(draw, cell, places, at_least).singles
-                  if finding.verdict == "regression"}  # fmt: skip
+        found = _compared(draw, cell, places, at_least)
+        single = {one.pairs[0].a.point for one in found.singles if one.verdict == "worse"}
         for place, loss in places.items():
             one[loss] += (str(place) in single) / fewer
         for loss in LOSSES:
@@ -184,14 +133,12 @@ def simulate(cell: Cell, campaigns: int, at_least: float = AT_LEAST) -> Found:
 
 
 def _changed(found: Comparison) -> int:
-    return sum(finding.verdict in ("regression", "improvement") for finding in found.findings)
+    return sum(one.verdict in ("worse", "better") for one in found.differences)
 
 
 def _compared(draw: Random, cell: Cell, losses: dict[int, float], at_least: float) -> Comparison:
     """A comparison of two campaigns. losses: point -> share that the second one lost."""
-    sides = (_campaign(draw, cell, {}), _campaign(draw, cell, losses))
-    like = [_campaign(draw, cell, {}) for _ in range(cell.sessions - 1)]
-    return compare(match(*sides), sides, at_least=at_least, like=like)
+    return compare(_campaign(draw, cell, {}), _campaign(draw, cell, losses), at_least=at_least)
 
 
 def _campaign(draw: Random, cell: Cell, losses: dict[int, float]) -> list[PointSummary]:
@@ -199,7 +146,7 @@ def _campaign(draw: Random, cell: Cell, losses: dict[int, float]) -> list[PointS
     figures = [[math.exp(log) * (1 - losses.get(i, 0)) for log in own] for i, own in enumerate(logs)]
     if cell.n is None:
         figures = _until_narrow(figures)
-    return [_result(str(i), own, _GRID[i] if cell.sessions > 1 else {}) for i, own in enumerate(figures)]
+    return [_result(str(i), own) for i, own in enumerate(figures)]
 
 
 def _until_narrow(figures: Sequence[Sequence[float]]) -> list[list[float]]:
@@ -215,18 +162,15 @@ def _until_narrow(figures: Sequence[Sequence[float]]) -> list[list[float]]:
             numbers[i] += 1
 
 
-def _result(point: str, values: Sequence[float], parameters: Mapping[str, int]) -> PointSummary:
+def _result(point: str, values: Sequence[float]) -> PointSummary:
     rows = tuple(
         msgspec.structs.replace(_ROW, repetition=i, figures={"ops_per_s": own}) for i, own in enumerate(values)
     )
     mean = fmean(values)
     figures = {"ops_per_s": Metric(len(values), mean, mean, min(values), max(values), None, tuple(values))}
-    own = {**_ROW.parameters, **parameters}
-    return PointSummary(point, "rand_read", "data", "fio", "ops_per_s", own, "valid", (), figures, rows)
+    return PointSummary(point, "rand_read", "data", "fio", "ops_per_s", _ROW.parameters, "valid", (), figures, rows)
 
 
-#: Parameters of each point.
-_GRID = [{"transfer_size_bytes": size, "threads_per_node": threads} for size in _SIZES for threads in _THREADS]
 _ROW = ResultRow(
     point="p", phase="rand_read", verdict="valid", kind="data", tool="fio", metric="ops_per_s", figures={},
     parameters={**dict.fromkeys(parameters()), "nodes": 1}, host="n1", hosts="n1", session="1",
@@ -259,11 +203,6 @@ _NAMES: dict[Noise, str] = {
     lognormal: "log-normal",
     unlike: "log-normal, every other point a fifth",
     rounds: "whole rounds",
-    phase_sessions: "sessions, the whole phase alike",
-    point_sessions: "sessions, each point by itself",
-    both_sessions: "sessions, the phase and half of it each point",
-    size_sessions: "sessions, each transfer size by itself",
-    outlying_sessions: "sessions, phase and points, a tenth three times as far out",
 }
 
 

@@ -3,7 +3,7 @@
 One configuration is measured twelve times, one campaign after the other, each with results and files of its own. Where
 the intervals of two headlines exclude each other, one of the two reports is wrong: nothing was changed between them.
 Then all pairs of campaigns are compared as `iosweep compare` does it: a difference is beyond the noise within the two,
-and the machine's. With several of the others as `--like`, what sessions differ by is known: a change is a false alarm.
+and the machine's.
 """
 
 from __future__ import annotations
@@ -19,11 +19,10 @@ from statistics import fmean, median
 
 import campaigns
 from iosweep.analysis import headline
-from iosweep.analysis.comparison import ALPHA, AT_LEAST, compare, told
+from iosweep.analysis.comparison import ALPHA, AT_LEAST, compare
 from iosweep.analysis.data import Row as ResultRow
 from iosweep.analysis.data import load
-from iosweep.analysis.matching import match
-from iosweep.analysis.summary import PointSummary, summarize
+from iosweep.analysis.summary import summarize
 from iosweep.tables.make import make_tables
 from measure import IOSWEEP, CannotRun, Row, Size, child
 
@@ -31,8 +30,6 @@ from measure import IOSWEEP, CannotRun, Row, Size, child
 _AT_LEAST = (AT_LEAST, 0.05, 0.10)
 #: How often the repetitions of all campaigns are dealt out to as many others.
 _DEALS = 20
-#: Campaigns of the first system, with which another one is compared; how often they are drawn.
-_SESSIONS, _DRAWS = (3, 5, 8), 1000
 
 #: Points of the same sweep differ less than their repetitions do, as on a plateau, so that the best is often another.
 SWEEPS = (
@@ -98,29 +95,9 @@ def run(size: Size, work: Path) -> Iterator[Row]:
     )  # fmt: skip
     draw = Random(1)
     yield from _compared("each a session of its own", [measured])
-    yield from _with_sessions([summarize(rows) for rows in measured], draw)
     yield from _compared(
         "repetitions of several sessions in each", [_dealt(measured, draw) for _ in range(_DEALS)], ALPHA
     )
-
-
-def _with_sessions(measured: Sequence[Sequence[PointSummary]], draw: Random) -> Iterator[Row]:
-    """How often a campaign is found changed from several others. Draws share campaigns, so that they are not
-    independent, and nothing is promised of their number."""
-    for count in _SESSIONS:
-        if count >= len(measured):
-            continue
-        changed: list[float] = []
-        for _ in range(_DRAWS):
-            other, first, *like = draw.sample(measured, count + 1)
-            found = compare(match(first, other), (first, other), like=like)
-            if own := [abs(one.change.share) for one in told(found) if one.change]:
-                changed.append(max(own))
-        yield Row(
-            "identical", f"comparisons that find a change of {AT_LEAST:.0%} or more, from {count} sessions (--like)",
-            f"{_DRAWS:,} draws",
-            f"{len(changed)}, {len(changed) / _DRAWS:.1%}; the largest is {max(changed, default=0):.1%}",
-        )  # fmt: skip
 
 
 def _dealt(measured: Sequence[Sequence[ResultRow]], draw: Random) -> list[list[ResultRow]]:
@@ -137,10 +114,10 @@ def _compared(what: str, deals: Sequence[Sequence[Sequence[ResultRow]]], budget:
     """How many pairs of campaigns `iosweep compare` finds changed, in whatever direction. deals: sets of campaigns."""
     pairs = [pair for campaigns in deals for pair in combinations(map(summarize, campaigns), 2)]
     for at_least in _AT_LEAST:
-        found = [compare(match(*pair), pair, at_least=at_least) for pair in pairs]
-        changed = [[f for f in one.findings if f.verdict in ("regression", "improvement")] for one in found]
+        found = [compare(*pair, at_least=at_least) for pair in pairs]
+        changed = [[d for d in one.differences if d.verdict in ("worse", "better")] for one in found]
         alarms = sum(map(bool, changed))
-        largest = max((abs(f.change.share) for own in changed for f in own if f.change), default=0.0)
+        largest = max((abs(d.change.share) for own in changed for d in own if d.change), default=0.0)
         yield Row(
             "identical", f"comparisons that find a change of {at_least:.0%} or more, {what}", f"{len(pairs)} pairs",
             f"{alarms}, {alarms / len(pairs):.1%}" + (f"; the largest is {largest:.1%}" if alarms else ""),

@@ -211,7 +211,7 @@ class TestChoice:
     def test_a_confirmed_figure_is_of_the_fresh_repetitions_alone(self) -> None:
         found = best([*rows(), *rows({4: [150.0, 151.0, 149.0]}, confirms=True)])
         assert (found.result.point, found.confirmed, found.figure.mean, found.figure.n) == ("p4", True, 150.0, 3)
-        assert found.result.statistics["ops_per_s"].mean == pytest.approx(202.0)  # points stay comparable
+        assert found.result.metrics["ops_per_s"].mean == pytest.approx(202.0)  # points stay comparable
         assert found.result.used == 3
 
     def test_fresh_repetitions_in_doubt_are_counted_and_invalid_ones_confirm_nothing(self) -> None:

@@ -10,7 +10,7 @@ import pytest
 import results_factory as factory
 from iosweep.analysis.data import NodeRateRow, SeriesRow, load, load_latencies
 from iosweep.analysis.summary import PointSummary, summarize
-from iosweep.report import behind_rows
+from iosweep.report import results_table
 from results_factory import row, sweep
 
 MIB = 2**20
@@ -24,16 +24,16 @@ def line(values: tuple[float | None, ...], quantity: str = "bandwidth_bytes_per_
     return SeriesRow(**{**key, "quantity": quantity, "values": values, **more})
 
 
-def drawn(*rows: SeriesRow) -> dict[str, behind_rows.Drawing]:
-    [found] = behind_rows.series([RESULT], rows, [])
+def drawn(*rows: SeriesRow) -> dict[str, results_table.Drawing]:
+    [found] = results_table.over_time([RESULT], rows, [])
     return {drawing.title: drawing for drawing in found.drawings} if found else {}
 
 
 def test_the_repetition_nearest_to_the_median_is_chosen() -> None:
-    assert behind_rows.chosen([RESULT]) == CHOSEN
+    assert results_table.median_repetitions([RESULT]) == CHOSEN
     doubt = [row(repetition=n, verdict=v, ops_per_s=10.0) for n, v in ((1, "invalid"), (2, "suspect"))]
-    assert behind_rows.chosen(summarize(doubt)) == {("p", "rand_read"): 2}
-    assert behind_rows.chosen(summarize(doubt[:1])) == {("p", "rand_read"): 1}
+    assert results_table.median_repetitions(summarize(doubt)) == {("p", "rand_read"): 2}
+    assert results_table.median_repetitions(summarize(doubt[:1])) == {("p", "rand_read"): 1}
 
 
 def test_the_rate_of_the_whole_is_the_sum_of_the_nodes() -> None:
@@ -56,11 +56,11 @@ def test_rates_of_nodes_and_workers_have_the_slowest_first_and_a_bound() -> None
     key: Any = {"point": "p", "phase": "rand_read", "repetition": 3}
     nodes = [NodeRateRow(**key, host=f"n{n}", bandwidth_bytes_per_s=n * MIB) for n in (3.0, 1.0, 2.0)]
     workers = [NodeRateRow(**key, host="n3.0", worker=n, ops_per_s=100.0 - n) for n in range(20)]
-    [found] = behind_rows.series([RESULT], [], [*nodes, *workers])
+    [found] = results_table.over_time([RESULT], [], [*nodes, *workers])
     assert [rate[:2] for rate in found.rates[:3]] == [(f"n{n}.0", f"{n}.00 MiB/s") for n in (1, 2, 3)]
     assert found.rates[3] == ("n3.0, worker 19", "", "81.0 IOPS")
     assert (len(found.rates), found.rates_left) == (16, 7)
-    [alone] = behind_rows.series([RESULT], [], nodes[:1])
+    [alone] = results_table.over_time([RESULT], [], nodes[:1])
     assert alone.rates == ()
 
 
@@ -74,8 +74,8 @@ def measured(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, PointSumma
 
 def test_latencies_by_percentile_are_those_of_all_repetitions_that_count(measured: tuple[Path, PointSummary]) -> None:
     directory, result = measured
-    known = load_latencies(directory, behind_rows.counted([result]))
-    found: Any = behind_rows.latencies([result], known)
+    known = load_latencies(directory, results_table.counted_repetitions([result]))
+    found: Any = results_table.latencies_of([result], known)
     ((*of,),) = found["of"]
     assert of == sorted(of)
     median = of[found["percents"].index(50)]

@@ -1,12 +1,11 @@
-"""Summary tables: mdtest's rates by operation, and the results of WEKA's tests."""
+"""Tables of mdtest's rates by operation."""
 
 from collections.abc import Mapping
 from typing import Any
 
 import results_factory as factory
-from iosweep.report import benchmark_tables
-from iosweep.report.benchmark_tables import Cell, Table
-from results_factory import sweep
+from iosweep.report import tables
+from iosweep.report.tables import Table
 
 OPERATIONS = [
     *("Directory creation", "Directory stat", "Directory rename", "Directory removal"),
@@ -15,15 +14,7 @@ OPERATIONS = [
 
 
 def metadata_of(*sweeps: factory.Sweep, **options: Any) -> list[Table]:
-    return benchmark_tables.metadata(*factory.measured(*sweeps, **options))
-
-
-def weka_of(*sweeps: factory.Sweep, **options: Any) -> list[Table]:
-    return benchmark_tables.weka(*factory.measured(*sweeps, **options))
-
-
-def cells(table: Table, column: int = 0) -> dict[str, Cell]:
-    return {row.title: row.cells[column] for row in table.rows}
+    return tables.metadata_tables(*factory.measured(*sweeps, **options))
 
 
 class TestMetadata:
@@ -54,21 +45,3 @@ class TestMetadata:
         assert [note[0] for note in table.notes] == ["○", "✕", "–"]
         reasons = ("duration: short", "no_errors: 1", "no nodes")
         assert all(reason in note for note, reason in zip(table.notes, reasons, strict=True))
-
-
-class TestWeka:
-    def test_of_several_points_the_best_valid_one_is_shown_and_of_latencies_the_lowest(self) -> None:
-        axes = {"nodes": [1], "threads_per_node": [1, 8, 64]}
-        sweeps = [sweep(f"weka.{name}", ["rand_read"], axes, suite="weka") for name in ("read-iops", "read-latency")]
-        (table,) = weka_of(*sweeps)
-        assert [cell.lines[-1] for cell in cells(table).values()] == [
-            "best of 3: 64 threads, 4 KiB, QD 1", "best of 3: 1 thread, 4 KiB, QD 1"
-        ]  # fmt: skip
-
-        def spoil(row: Mapping[str, Any]) -> tuple[str, str] | None:
-            return None if row["threads_per_node"] == 8 else ("suspect", "duration: short")
-
-        (table,) = weka_of(*sweeps, spoil=spoil)
-        assert {(cell.verdict, cell.lines[-1]) for cell in cells(table).values()} == {
-            ("valid", "best of 3: 8 threads, 4 KiB, QD 1")
-        }

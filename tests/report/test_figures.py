@@ -14,7 +14,7 @@ from msgspec import structs
 import results_factory as factory
 from iosweep.analysis import formats
 from iosweep.analysis.summary import summarize
-from iosweep.report import captions, figure_files, figures, results_table, vega_lite
+from iosweep.report import drawing, figures, results_table
 from iosweep.report.figures import Figure
 from iosweep.tools import tools
 from results_factory import K, M, loaded, row, sweep, sweep_facts
@@ -23,7 +23,7 @@ THREADS = {"threads_per_node": [1, 2, 4]}
 
 
 def figures_of(*sweeps: factory.Sweep, **options: Any) -> dict[str, Figure]:
-    found = figures.figures(*factory.measured(*sweeps, **options))
+    found = figures.rate_figures(*factory.measured(*sweeps, **options))
     assert len({figure.name for figure in found}) == len(found)
     return {figure.name: figure for figure in found}
 
@@ -43,7 +43,7 @@ class TestWhichFiguresThereAre:
         }
         campaign, results = factory.measured(sweep("mixed", ["seq_write", "seq_read"], axes), repetitions=1)
         conditions = formats.conditions(results)
-        found = figures.figures(campaign, results)
+        found = figures.rate_figures(campaign, results)
         assert len(found) == len({figure.name for figure in found}) == 8
         for figure in found:
             assert len({conditions[mark.point] for mark in figure.marks if mark.point}) == 1
@@ -73,7 +73,7 @@ class TestWhichFiguresThereAre:
             one = sweep("s", [phase], {other: [1, 2], name: values}, tool=tool, api="MPIIO")
             campaign, results = factory.measured(one, repetitions=1)
             drawn = set()
-            for figure in figures.figures(campaign, results):
+            for figure in figures.rate_figures(campaign, results):
                 places = [(mark.panel, mark.x, mark.series, mark.measure) for mark in figure.marks]
                 assert len(set(places)) == len(places), name
                 drawn |= {mark.point for mark in figure.marks}
@@ -83,7 +83,7 @@ class TestWhichFiguresThereAre:
     def test_empty_files_have_a_place_on_an_axis_that_has_no_logarithm_of_zero(self) -> None:
         (figure,) = figures_of(factory.mdtest("s", axes={"file_size": [0, 4 * K, 64 * K]})).values()
         assert figure.x_values == (0, 4 * K, 64 * K)
-        scale = vega_lite.specification(figure)["concat"][0]["encoding"]["x"]["scale"]
+        scale = drawing.specification(figure)["concat"][0]["encoding"]["x"]["scale"]
         assert (scale["type"], scale["domain"][0] < 0) == ("symlog", True)
 
 
@@ -100,7 +100,7 @@ class TestWhatAFigureShows:
         ]
         assert first.y and last.y
         assert (first.scaling, last.scaling) == ("", f"{100 * last.y / first.y / 4:.0f} % of 4 × 1 node")
-        layers = vega_lite.specification(figure)["concat"][0]["layer"]
+        layers = drawing.specification(figure)["concat"][0]["layer"]
         assert layers[2]["encoding"]["shape"]["condition"] == {"test": "datum.apart", "value": "diamond"}
 
         figure = one_of(axes, nodes=own, place=factory.in_turn(own[:4]))
@@ -124,14 +124,14 @@ class TestWhatAFigureShows:
         assert all(mark.high is not None and mark.high <= top for mark in figure.marks)
         cut = [mark.x for mark in figure.marks if mark.cut]
         assert cut == ([8] if (repetitions, factor) == (3, 1.319) else [])
-        assert (captions.CUT in figure.notes) == bool(cut)
-        assert len(vega_lite.specification(figure)["concat"][0]["layer"]) == (6 if cut else 5)
+        assert (figures.CUT in figure.notes) == bool(cut)
+        assert len(drawing.specification(figure)["concat"][0]["layer"]) == (6 if cut else 5)
 
     @pytest.mark.parametrize(("repetitions", "note"), [(1, "none"), (2, "range"), (3, "ci95")])
     def test_error_bars_are_what_the_note_says(self, repetitions: int, note: str) -> None:
         campaign, results = factory.measured(sweep("s", ["seq_read"], THREADS), repetitions=repetitions)
-        figure = figures.figures(campaign, results)[0]
-        assert captions.BARS[note] in figure.notes
+        figure = figures.rate_figures(campaign, results)[0]
+        assert figures.BARS[note] in figure.notes
         unit = {"MiB/s": M, "GiB/s": 2**30}[figure.panels[0].unit]
         for mark, result in zip(figure.marks, results, strict=True):
             assert mark.low is not None and mark.y is not None and mark.high is not None and result.headline
@@ -142,8 +142,8 @@ class TestWhatAFigureShows:
 
     def test_latency_has_bars_of_what_was_seen_and_its_p99_is_a_median(self) -> None:
         campaign, results = factory.measured(sweep("s", ["rand_read"], {"queue_depth": [1, 4]}))
-        latency = figures.figures(campaign, results)[1]
-        assert captions.BARS["range"] in latency.notes
+        latency = figures.rate_figures(campaign, results)[1]
+        assert figures.BARS["range"] in latency.notes
         scale = {"µs": 1e-6, "ms": 1e-3}[latency.panels[0].unit]
         for mark in latency.marks:
             (result,) = [result for result in results if result.point == mark.point]
@@ -187,28 +187,28 @@ class TestKnees:
         ]
         facts = sweep_facts(1, *(f"p{depth}" for depth in rates))
         facts = structs.replace(facts, axes={"queue_depth": (*rates,)}, ramp="queue_depth" if ramp else None)
-        return figures.figures(loaded(rows, sweeps=[structs.asdict(facts)]), summarize(rows))[0]
+        return figures.rate_figures(loaded(rows, sweeps=[structs.asdict(facts)]), summarize(rows))[0]
 
     def test_the_knee_of_an_axis_that_flattens_is_marked(self) -> None:
         figure = self.of({1: 10e3, 2: 20e3, 4: 39.5e3, 8: 40e3, 16: 40e3})
         (bent,) = (mark for mark in figure.marks if mark.knee)
         assert (bent.x, bent.label) == (4, "95 % at 4")
         assert figures._KNEES in figure.notes
-        assert "95 % at 4" in str(vega_lite.with_values(figure))
+        assert "95 % at 4" in str(drawing.with_values(figure))
 
 
 class TestFiles:
     def test_figures_of_an_earlier_call_go_and_files_of_others_stay(self, tmp_path: Path) -> None:
         folder = tmp_path / "figures"
         factory.make(tmp_path, [sweep("one", ["seq_read"], THREADS)])
-        figure_files.export(tmp_path)
+        drawing.export(tmp_path)
         foreign = folder / "foreign.svg"
         foreign.touch()
         with (folder / "names").open("a") as names:  # a list that was tampered with
             names.write("../campaign.json\nforeign.txt\n")
         (tmp_path / "figures.done").unlink()  # as Snakemake does before the rule
         factory.make(tmp_path, [sweep("two", ["seq_read"], THREADS)])
-        written = figure_files.export(tmp_path)
+        written = drawing.export(tmp_path)
         names_of_two = [f"throughput-by-threads.two.{suffix}" for suffix in ("svg", "png")]
         assert [path.name for path in written] == names_of_two
         assert set(folder.iterdir()) == {*written, foreign, folder / "names"}
@@ -217,7 +217,7 @@ class TestFiles:
 
     def test_files_say_where_they_are_from_as_text_of_the_image(self, tmp_path: Path) -> None:
         own = sweep("a", ["rand_read"], {"queue_depth": [1, 4]})
-        svg, _ = figure_files.export(factory.make(tmp_path, [own], campaign="<a> & b " + "long " * 60))[-2:]
+        svg, _ = drawing.export(factory.make(tmp_path, [own], campaign="<a> & b " + "long " * 60))[-2:]
         root = ElementTree.parse(svg).getroot()  # noqa: S314
         texts = " ".join("".join(text.itertext()) for text in root.iter("{http://www.w3.org/2000/svg}text"))
         assert "Campaign <a> & b long" in texts
@@ -227,5 +227,5 @@ class TestFiles:
 @pytest.mark.local  # the converter would end the process
 def test_control_characters_do_not_end_the_converter(tmp_path: Path) -> None:
     evil = sweep("a", ["rand_read"], {"queue_depth": [1, 4]}, description="\x1b]0;\x9b")
-    made = figure_files.export(factory.make(tmp_path, [evil], campaign="\x1b]0;\x9b"))
+    made = drawing.export(factory.make(tmp_path, [evil], campaign="\x1b]0;\x9b"))
     assert {file.suffix for file in made} == {".svg", ".png"}

@@ -13,11 +13,11 @@ import pytest
 from syrupy.assertion import SnapshotAssertion
 
 import results_factory as factory
-from iosweep.analysis.comparison import AT_LEAST, Side, Versus, like, versus
+from iosweep.analysis.comparison import Side, Versus, versus
 from iosweep.analysis.data import load
 from iosweep.analysis.summary import summarize
 from iosweep.files.documents import Damaged
-from iosweep.report import comparison_page, html, page
+from iosweep.report import comparisons, html, page
 from report_nodes import node
 from results_factory import DATA_PHASES, METADATA_PHASES, K, M, sweep
 from tables import page_data
@@ -170,7 +170,7 @@ def before(tmp_path_factory: pytest.TempPathFactory) -> Side:
 def changed(before: Side, place: Path, factor: float, name: str = "after") -> Versus:
     """Against a campaign whose reads are faster by this factor."""
     after = side(place, name, seed=2, speed=lambda row: factor if row["phase"] == "rand_read" else 1.0)
-    return versus(before, after, None, "", AT_LEAST)
+    return versus(before, after)
 
 
 def drawn(text: str) -> Iterator[str]:
@@ -179,14 +179,12 @@ def drawn(text: str) -> Iterator[str]:
 
 def test_the_text_of_a_comparison(before: Side, tmp_path: Path, snapshot: SnapshotAssertion) -> None:
     found = changed(before, tmp_path, 0.8)
-    further = [side(tmp_path, f"again {seed}", seed=seed) for seed in (3, 4, 5)]
-    alike = tuple(like(found.a, one, None, "") for one in further)
-    text = comparison_page.render([versus(found.a, found.b, None, "", AT_LEAST, alike)])
+    text = comparisons.compare_page([found])
     assert text_of(text) == snapshot
     assert [*drawn(text)]
     assert all('role="img" aria-label="' in svg for svg in drawn(text))
 
 
 def test_hostile_names_stay_text_in_a_comparison(before: Side, tmp_path: Path) -> None:
-    text = comparison_page.render([changed(before, tmp_path, 0.8, EVIL)])
+    text = comparisons.compare_page([changed(before, tmp_path, 0.8, EVIL)])
     assert "<img" not in re.sub(r"<script\b.*?</script>", "", text, flags=re.DOTALL)

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 import results_factory as factory
-from iosweep.analysis.comparison import AT_LEAST, Side, versus
+from iosweep.analysis.comparison import Side, versus
 from iosweep.analysis.data import load
 from iosweep.analysis.summary import summarize
-from iosweep.report import behind_rows, comparison_page, html
+from iosweep.report import comparisons, html, results_table
 from iosweep.report import page as report
 from results_factory import DATA_PHASES, METADATA_PHASES, K, M, sweep
 from tables import page_data
@@ -99,7 +99,7 @@ def evil(tmp_path_factory: pytest.TempPathFactory) -> Path:
         tmp_path_factory.mktemp("evil"), [one], campaign=EVIL, description=EVIL,
         spoil=lambda _: ("suspect", f"duration: {EVIL}"),
     )  # fmt: skip
-    (point, phase), repetition = next(iter(behind_rows.chosen(summarize(load(results).rows)).items()))
+    (point, phase), repetition = next(iter(results_table.median_repetitions(summarize(load(results).rows)).items()))
     run = {"point": point, "phase": phase, "repetition": repetition, "attempt": 1}
     of_rate = {"quantity": "bandwidth_bytes_per_s", "begin_s": 0.0, "interval_s": 1.0, "values": [M, None, 3.0 * M]}
     series = [{**run, "host": host, **of_rate} for host in ("node01", EVIL)]
@@ -240,7 +240,7 @@ def compared(place: Path) -> Path:
         campaign = load(made)
         sides.append(Side(name, made, campaign, tuple(summarize(campaign.rows))))
     page = place / "comparison.html"
-    page.write_text(comparison_page.render([versus(*sides, None, "", AT_LEAST)]), encoding="utf-8")
+    page.write_text(comparisons.compare_page([versus(*sides)]), encoding="utf-8")
     return page
 
 

@@ -12,9 +12,8 @@ from iosweep.analysis import findings
 from iosweep.analysis.data import Campaign
 from iosweep.analysis.summary import PointSummary
 from iosweep.programs import builds as documents
-from iosweep.report import answer, cpus, figures, provenance, results_table, system
-from iosweep.report.cpus import Cpus, Picture
-from iosweep.report.system import NodeCheck, Nodes
+from iosweep.report import answer, figures, results_table, system, tables
+from iosweep.report.system import Cpus, NodeCheck, Nodes, Picture
 from report_nodes import node
 from results_factory import G, sweep
 from topologies import AWS_192, WEKA_56, machine
@@ -31,7 +30,7 @@ class TestNodes:
     def of(self, *changes: Mapping[str, Any]) -> Nodes:
         """The nodes node01, node02 ..., with these facts instead of NODE's."""
         rows = [{**node, **change} for node, change in zip(factory.nodes(len(changes)), changes, strict=True)]
-        found = system.of(factory.loaded(nodes=rows))
+        found = system.describe_nodes(factory.loaded(nodes=rows))
         assert found is not None
         return found
 
@@ -162,7 +161,7 @@ def weka_56(**more: Any) -> dict[str, Any]:
 
 class TestPictureOfCpus:
     def of(self, *rows: Mapping[str, Any]) -> Cpus:
-        found = cpus.of(factory.loaded(nodes=nodes(*rows)))
+        found = system.describe_cpus(factory.loaded(nodes=nodes(*rows)))
         assert found
         return found
 
@@ -229,7 +228,7 @@ class TestProvenMasks:
          ([(FAILED[0] | {"wall_s": None}, FAILED[1])], None)],
     )  # fmt: skip
     def test_the_first_screen_says_whether_masks_were_wrong(self, rows: list[Any], wrong: bool | None) -> None:
-        said = cpus.in_brief(self.of(*rows))
+        said = system.pinning_proven(self.of(*rows))
         assert (said[0] if said else None) == wrong
 
 
@@ -253,7 +252,7 @@ class TestBuilds:
 
         campaign, results = factory.measured(FIO, IOR, build=build)
         assert findings.several_builds(results) == ["fio"]
-        section = provenance.builds(campaign, results)
+        section = tables.builds(campaign, results)
         assert section and {(row.tool, row.name): row.results for row in section.rows} == {
             ("fio", SPACK): 2, ("fio", PATH): 1, ("IOR", SPACK): 8
         }  # fmt: skip
@@ -276,7 +275,7 @@ class TestBuilds:
             IOR, build=lambda row: other if row["threads_per_node"] == 8 else factory.SPACK
         )
         assert findings.several_builds(results) == []
-        section = provenance.builds(campaign, results)
+        section = tables.builds(campaign, results)
         assert section and [set(row.documents) for row in section.rows] == [{SPACK, documents.key(other)}]
         # the binary is the same where the system's MPI was updated below it; fio has none
         other = self.changed(factory.PATH, mpi={"version": "4.1.0"})

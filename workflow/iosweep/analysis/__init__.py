@@ -11,6 +11,6 @@ for data.py.
 | headline.py | the best point of a phase: what confirms it, what it cannot be told apart from |
 | sentences.py | what a sweep has shown, in sentences |
 | acceptance.py, published.py | criteria -> pass, fail or undecided, and why; shares of published figures |
-| matching.py, comparison.py, comparison_words.py, changes.py | how two campaigns differ |
+| comparison.py | how two campaigns differ, and what else changed between them |
 | history.py | campaigns of one configuration over time |
 """

@@ -299,7 +299,7 @@ def _side(selector: Selector, results: Sequence[PointSummary], asked: _Asked, na
         raise _Undecided(why, (found.result,), value)
     least = load(found.result.parameters["queue_depth"], found.result.nodes)
     rivals = [one for one in results if not lowest or load(one.parameters["queue_depth"], one.nodes) <= least]
-    absent = tuple(one for one in rivals if column not in one.statistics and one.state != "unneeded")
+    absent = tuple(one for one in rivals if column not in one.metrics and one.state != "unneeded")
     return _Side(found, figure, figure.interval, value, absent, selector.where[-1].text if named else "")
 
 

@@ -1,53 +1,146 @@
-"""How the figures of two campaigns differ, how sure that is, and what of it is worth a sentence. Pure.
+"""How the figures of two campaigns differ, how sure that is, what else changed, and how that is said. Pure.
 
-A finding is about one pair of results, or about several: all pairs of a phase, or those that have one value of a
-parameter in common. All findings of a comparison are one family: where nothing differs, at most one comparison in
-twenty reports a change anywhere. Without other campaigns of the first system (`--like`) the noise is that within the
-campaigns. With them a session is what is drawn: a change has to be beyond what sessions of the first system differ by.
+A difference is about one result that both campaigns have, or about a group of results: a whole phase, or the results of
+a phase that share a value of a parameter. All differences of a comparison are tested together (Holm): where nothing
+differs, at most one comparison in twenty reports a difference. The noise is that within the campaigns.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from statistics import fmean
 from typing import Literal
 
-from iosweep.analysis.changes import Changed, changes, lasting
-from iosweep.analysis.data import Campaign, Value
-from iosweep.analysis.matching import Hint, Matching, Pair, hint, match
-from iosweep.analysis.summary import PointSummary, phase_order
+from iosweep.analysis import findings, formats
+from iosweep.analysis.data import Campaign, Node, Row, Value
+from iosweep.analysis.summary import PointSummary, count_repetitions, distinct, phase_order, repetitions
+from iosweep.config import yaml_lines
+from iosweep.errors import ConfigError
 from iosweep.judge import agreement, statistics
 from iosweep.judge.statistics import ALPHA, Change, Noise
 from iosweep.plan import headline_groups
 from iosweep.plan.headline_groups import Conditions
-from iosweep.tools import parameters
+from iosweep.store.campaign_documents import Build
+from iosweep.text import did_you_mean, human_count, percent_change, shortened
+from iosweep.tools import parameters, phases, tools
+from iosweep.units import human_size
 
-#: A change of the figures, or none that is larger than the least one that matters, or neither is certain.
-Verdict = Literal["regression", "improvement", "same", "undecided"]
-#: Least change that matters, as a share: sessions of the same system differ by more than 1 % often, and seldom by more
-#: than this.
+#: Better and worse: certain, and at least as large as matters. Same: certainly smaller than that.
+Verdict = Literal["worse", "better", "undecided", "same"]
+SYMBOLS: Mapping[Verdict, str] = {"worse": "▼", "better": "▲", "undecided": "?", "same": "="}
+LEGEND = (
+    "▼ worse, ▲ better, = no difference that matters, ? undecided, ○ in doubt; more: repetitions that would decide."
+)
+#: The smallest difference that matters, as a share: sessions of one system seldom differ by more.
 AT_LEAST = 0.03
-#: Results of a phase, as a share, that a campaign has at least to count as a session of it.
-_ENOUGH = 0.5
-#: Share of the smaller campaign's results that match, below which a hint says what would make more match.
-_FEW = 0.5
+#: Accepted by `--ignore` beside parameters: the id of a point also depends on its phases.
+OTHER_PHASES = "phases"
+#: Differences that the sentence names.
+_NAMED = 3
 
-#: Phase under the same conditions.
+# the results that both campaigns have
+
+
+@dataclass(frozen=True)
+class Pair:
+    """The same phase of the same point in two campaigns."""
+
+    a: PointSummary
+    b: PointSummary
+
+
+@dataclass(frozen=True)
+class Absent:
+    """A result that is not compared. side: 0 for the first campaign, 1 for the other; why: "" if only that side has
+    the result, else the reason."""
+
+    side: int
+    result: PointSummary
+    why: str = ""
+
+
+class NeverMixed(Exception):
+    """`--ignore` names a condition, or no parameter. The message is a sentence."""
+
+
+def ignored(names: Iterable[str]) -> frozenset[str]:
+    """The columns of parameters to ignore, named as in a configuration (`transfer_size`) or as a column. `phases` and
+    `<tool>.version` are accepted, and have no column. Raises NeverMixed."""
+    known = {name: option for option in parameters().values() for name in (option.name, option.column)}
+    others = [OTHER_PHASES, *(f"{tool}.version" for tool in tools())]
+    columns = set()
+    for name in names:
+        if option := known.get(name):
+            if option.role == "condition":
+                raise NeverMixed(f"{option.name} is never ignored: figures of different {option.shown} do not compare")
+            columns.add(option.column)
+        elif name not in others:
+            raise NeverMixed(f"`{name}` is not a parameter of a point{did_you_mean(name, [*known, *others])}")
+    return frozenset(columns)
+
+
+def match(
+    a: Sequence[PointSummary], b: Sequence[PointSummary], ignore: frozenset[str] | None = None
+) -> tuple[list[Pair], list[Absent]]:
+    """Pair the results of two campaigns by the ids of their points; with `ignore`, by all parameters but these columns.
+    Results without a figure are paired, too."""
+    keyed: list[dict[object, list[PointSummary]]] = [{}, {}]
+    for found, results in zip(keyed, (a, b), strict=True):
+        for result in results:
+            values = tuple((name, value) for name, value in result.parameters.items() if name not in (ignore or ()))
+            key: object = (result.point, result.phase) if ignore is None else (result.tool, result.phase, values)
+            found.setdefault(key, []).append(result)
+    pairs, absent = [], []
+    for key in dict.fromkeys((*keyed[0], *keyed[1])):
+        sides = [found.get(key, []) for found in keyed]
+        if len(sides[0]) == len(sides[1]) == 1:
+            pairs.append(Pair(sides[0][0], sides[1][0]))
+        else:
+            why = "several points are the same without the ignored parameters" if max(map(len, sides)) > 1 else ""
+            absent += [Absent(side, result, why) for side in (0, 1) for result in sides[side]]
+    return pairs, absent
+
+
+def advice(a: Sequence[PointSummary], b: Sequence[PointSummary], ignore: frozenset[str] | None = None) -> str:
+    """Why few results of two campaigns match, and what to do; "" where no parameter is the cause."""
+    sides = [[result for result in side if result.metrics] for side in (a, b)]
+    shared = {result.phase for result in sides[0]} & {result.phase for result in sides[1]}
+
+    def values(side: Sequence[PointSummary], column: str) -> set[tuple[str, Value | None]]:
+        return {(result.phase, result.parameters[column]) for result in side if result.phase in shared}
+
+    if not shared:
+        return ""
+    apart = [
+        option
+        for column, option in parameters().items()
+        if column not in (ignore or ()) and not values(sides[0], column) & values(sides[1], column)
+    ]
+    if conditions := [option.name for option in apart if option.role == "condition"]:
+        return f"no two results have the same {formats.listing(conditions)}, without which no figures compare"
+    matched = len(match(sides[0], sides[1], frozenset([*(option.column for option in apart), *(ignore or ())]))[0])
+    names = [option.name for option in apart]
+    if not matched:
+        return f"the values of {formats.listing(names)} differ everywhere" if names else ""
+    which = " ".join(f"--ignore {name}" for name in names or [OTHER_PHASES])
+    return f"`{which}` would compare {human_count(matched, 'result')}"
+
+
+# their differences
+
+#: A phase under the same conditions.
 Kind = tuple[Conditions, str]
 
 
 @dataclass(frozen=True)
-class Finding:
-    """What is known of one pair or of several of a phase. where: what several have in common beside the phase; change:
-    of the other campaign's figures from the first one's, None where nothing says how they scatter; p: among all
-    findings of the comparison; more: repetitions of each side that would decide it, None where none are needed, more
-    than are worth saying, or with sessions; why: why it is undecided whatever the repetitions,
-    otherwise "".
+class Difference:
+    """The difference of one pair, or of several pairs of a phase.
 
-    sessions: of the first system, from whose mean the change is; 0: of how sessions differ nothing is known.
+    where: values of parameters that several pairs share beside the phase. change: of the other campaign's figures from
+    the first one's; None where nothing says how they scatter, and `why` says it. p: adjusted to all differences of the
+    comparison. more: repetitions of each side that would decide it; None where none are needed, or too many.
     """
 
     phase: str
@@ -59,11 +152,9 @@ class Finding:
     verdict: Verdict = "undecided"
     more: int | None = None
     why: str = ""
-    sessions: int = 0
 
     @property
     def kind(self) -> Kind:
-        """The phase under the same conditions."""
         return self.conditions, self.phase
 
     @property
@@ -77,48 +168,37 @@ class Finding:
 
     @property
     def reasons(self) -> list[str]:
-        """Why its figures are in doubt, of both sides."""
+        """The reasons for the doubt, of both sides."""
         doubted = [one for pair in self.pairs for one in (pair.a, pair.b) if one.verdict != "valid"]
         return list(dict.fromkeys(reason for one in doubted for reason in one.reasons))
 
 
 @dataclass(frozen=True)
-class Learned:
-    """How a result of a phase differs from session to session. sessions: their number, the first campaign's among them;
-    sd_share: standard deviation."""
-
-    phase: str
-    conditions: Conditions
-    sessions: int
-    sd_share: float
-
-
-@dataclass(frozen=True)
 class Comparison:
-    """The other campaign's figures against the first one's. column: of the figures, "" where each phase's headline;
-    singles: of each pair that has a figure on both sides; groups: of several; without: pairs that have none, which
-    side has none (0: the first), and why. learned: how sessions of the first system differ, by phase; None: not
-    known.
+    """The other campaign's figures against the first one's.
+
+    column: of the figures; "" for the headline of each phase. singles: of each pair that has a figure on both sides;
+    groups: of several pairs. advice: where less than half of the results match, how more would.
     """
 
-    matching: Matching
     column: str
     at_least: float
-    singles: tuple[Finding, ...]
-    groups: tuple[Finding, ...]
-    without: tuple[tuple[Pair, int, str], ...]
-    learned: tuple[Learned, ...] | None = None
+    ignored: frozenset[str] | None
+    singles: tuple[Difference, ...]
+    groups: tuple[Difference, ...]
+    absent: tuple[Absent, ...]
+    advice: str = ""
 
     @property
-    def findings(self) -> tuple[Finding, ...]:
+    def differences(self) -> tuple[Difference, ...]:
         return (*self.groups, *self.singles)
 
     @property
-    def regressions(self) -> list[Finding]:
-        return [one for one in self.findings if one.verdict == "regression"]
+    def regressions(self) -> list[Difference]:
+        return [one for one in self.differences if one.verdict == "worse"]
 
     @property
-    def undecided(self) -> list[Finding]:
+    def undecided(self) -> list[Difference]:
         return [one for one in self.singles if one.verdict == "undecided"]
 
     def count(self, verdict: Verdict) -> int:
@@ -126,33 +206,146 @@ class Comparison:
         return sum(one.verdict == verdict for one in self.singles)
 
 
+def compare(
+    a: Sequence[PointSummary],
+    b: Sequence[PointSummary],
+    column: str = "",
+    at_least: float = AT_LEAST,
+    ignore: frozenset[str] | None = None,
+) -> Comparison:
+    """Compare two campaigns. column: the figure to compare, "" for the headline of each phase; at_least: the smallest
+    difference that matters, as a share; ignore: as of `match`."""
+    pairs, absent = match(a, b, ignore)
+    few = 2 * len(pairs) < min(len(a), len(b))
+    noises = {**_noises(a, column), **_noises(b, column)}
+    singles = []
+    for pair in pairs:
+        if lacks := _without_figure(pair, column):
+            absent.append(lacks)
+        else:
+            singles.append(_single(pair, column, noises))
+    groups = list(_groups(singles, column))
+    judged = _judged([*groups, *singles], column, at_least)
+    return Comparison(
+        column,
+        at_least,
+        ignore,
+        tuple(judged[len(groups) :]),
+        tuple(judged[: len(groups)]),
+        tuple(absent),
+        advice(a, b, ignore) if few else "",
+    )
+
+
+def _noises(results: Sequence[PointSummary], column: str) -> dict[int, Noise | None]:
+    """Identity of a result -> how its phase scatters in its campaign."""
+    measured = [result for result in results if (column or result.metric) in result.metrics]
+    samples = [result.sample(column or result.metric) for result in measured]
+    return {id(result): noise for result, noise in zip(measured, agreement.noises(samples), strict=True)}
+
+
+def _without_figure(pair: Pair, column: str) -> Absent | None:
+    for side, result in enumerate((pair.a, pair.b)):
+        if (column or pair.a.metric) not in result.metrics:
+            lost = result.verdict in ("invalid", "missing")
+            return Absent(side, result, result.verdict if lost else f"without {column or pair.a.metric}")
+    return None
+
+
+def _single(pair: Pair, column: str, noises: Mapping[int, Noise | None]) -> Difference:
+    a, b = (result.sample(column or pair.a.metric) for result in (pair.a, pair.b))
+    change, why = None, ""
+    if not (a.alike and b.alike):
+        why = "its repetitions ran on different nodes"
+    elif (change := statistics.change(b.values, a.values, (noises.get(id(pair.b)), noises.get(id(pair.a))))) is None:
+        few = min(len(a.values), len(b.values)) == 1
+        why = "one repetition, and no other points that tell how it scatters" if few else "a figure of zero"
+    conditions = headline_groups.of_phase(headline_groups.conditions(pair.a.tool, pair.a.parameters), pair.a.phase)
+    return Difference(pair.a.phase, conditions, (pair,), change, {}, why=why)
+
+
+def _groups(singles: Sequence[Difference], column: str) -> Iterator[Difference]:
+    """All pairs of a phase under the same conditions, and those of each value of a parameter that varies among them. Of
+    groups with the same pairs the widest."""
+    kinds: dict[Kind, list[Difference]] = {}
+    for one in singles:
+        if one.change:
+            kinds.setdefault(one.kind, []).append(one)
+    for (conditions, phase), own in sorted(kinds.items(), key=lambda item: phase_order(item[0][1])):
+        seen: set[tuple[int, ...]] = set()
+        for where, members in _slices(own):
+            key = tuple(map(id, members))
+            if len(members) > 1 and key not in seen:
+                seen.add(key)
+                pairs = tuple(one.pairs[0] for one in members)
+                rounds = [(p.b.rounds(column or p.a.metric), p.a.rounds(column or p.a.metric)) for p in pairs]
+                if change := statistics.common_change(rounds):
+                    yield Difference(phase, conditions, pairs, change, where)
+
+
+def _slices(singles: Sequence[Difference]) -> Iterator[tuple[dict[str, Value], list[Difference]]]:
+    yield {}, list(singles)
+    for column in parameters():
+        values: dict[Value | None, list[Difference]] = {}
+        for one in singles:
+            values.setdefault(one.pairs[0].a.parameters[column], []).append(one)
+        if len(values) > 1:
+            yield from (({column: value}, members) for value, members in values.items() if value is not None)
+
+
+def _judged(differences: Sequence[Difference], column: str, at_least: float) -> list[Difference]:
+    """The differences with their verdicts."""
+    probabilities = [one.change.p for one in differences if one.change]
+    adjusted = iter(statistics.holm(probabilities))
+    alpha = ALPHA / max(1, len(probabilities))
+    return [
+        _verdict(replace(one, p=next(adjusted)), column, at_least, alpha) if one.change else one for one in differences
+    ]
+
+
+def _verdict(one: Difference, column: str, at_least: float, alpha: float) -> Difference:
+    """alpha: error level of one difference, which says how many repetitions would decide it."""
+    change = one.change
+    assert change is not None
+    if one.p <= ALPHA and abs(change.share) >= at_least:
+        return replace(one, verdict="better" if (change.share > 0) != lower_is_better(column) else "worse")
+    low, high = change.within()
+    if -at_least < low and high < at_least:
+        return replace(one, verdict="same")
+    if abs(change.share) >= at_least:
+        more = change.repetitions(abs(change.log), alpha)
+    else:
+        more = change.repetitions(math.log1p(at_least) - abs(change.log))
+    return replace(one, more=None if more is None else max(more, 1))
+
+
 def lower_is_better(column: str) -> bool:
     return "latency" in column
 
 
-def most_elsewhere(findings: Iterable[Finding]) -> float | None:
-    """The largest change, as a share, that these may have, all together with 95 % confidence; None without any, or
-    where one has no interval."""
-    own = list(findings)
+def most_elsewhere(differences: Iterable[Difference]) -> float | None:
+    """The largest change, as a share, that any of these may have, with 95 % confidence in all of them together; None
+    without any, or where one has no interval."""
+    own = list(differences)
     if not own or any(one.change is None for one in own):
         return None
     ends = [end for one in own if one.change for end in one.change.within(ALPHA / len(own))]
     return max(map(abs, ends))
 
 
-def told(found: Comparison) -> list[Finding]:
-    """The changes that are worth a sentence, the clearest first: whole phases, values of a parameter or single points,
-    whichever explain the changes best; each pair is in one of them."""
-    changed = [one for one in found.findings if one.verdict in ("regression", "improvement")]
+def explained(found: Comparison) -> list[Difference]:
+    """The certain differences that are worth a sentence, the clearest first: whole phases, values of a parameter or
+    single points, whichever explain the figures best. Each pair is in one of them."""
+    changed = [one for one in found.differences if one.verdict in ("worse", "better")]
     errors = {id(one.pairs[0]): one.change.error for one in found.singles if one.change}
 
-    def weight(one: Finding) -> tuple[float, int]:
+    def weight(one: Difference) -> tuple[float, int]:
         assert one.change is not None
         # as if pairs were disturbed one by one: few rounds may look quiet by luck
         error = math.hypot(*(errors[id(pair)] for pair in one.pairs)) / len(one.pairs)
         return (abs(one.change.log) / error if error else math.inf, len(one.pairs))
 
-    chosen: list[Finding] = []
+    chosen: list[Difference] = []
     covered: set[int] = set()
     for one in sorted(changed, key=weight, reverse=True):
         own = {id(pair) for pair in one.pairs}
@@ -162,200 +355,12 @@ def told(found: Comparison) -> list[Finding]:
     return chosen
 
 
-def compare(
-    matching: Matching,
-    results: tuple[Sequence[PointSummary], Sequence[PointSummary]],
-    column: str = "",
-    at_least: float = AT_LEAST,
-    like: Sequence[Sequence[PointSummary]] = (),
-) -> Comparison:
-    """Compare the pairs of two campaigns. results: all of each, which tell how a phase scatters; column: the figure to
-    compare, "" for each phase's own; at_least: the smallest change that matters, as a share; like: results of other
-    campaigns of the first one's system, which tell how its sessions differ."""
-    noises = [_noises(side, column) for side in results]
-    kept, without = [], []
-    for pair in matching.pairs:
-        if lacks := without_figure(pair, column):
-            without.append((pair, *lacks))
-        else:
-            kept.append(pair)
-    singles = [_single(pair, column, noises) for pair in kept]
-    sessions = _sessions(singles, results[0], like, matching.ignored, column) if like else {}
-    if like:
-        singles = [_beyond_sessions(one, sessions, column) for one in singles]
-    groups = [_beyond_sessions(one, sessions, column) if like else one for one in _groups(singles, column)]
-    judged = _judged([*groups, *singles], column, at_least)
-    split = len(groups)
-    learned = tuple(own.learned(kind) for kind, own in sessions.items()) if like else None
-    return Comparison(matching, column, at_least, tuple(judged[split:]), tuple(judged[:split]), tuple(without), learned)
-
-
-def _judged(findings: Sequence[Finding], column: str, at_least: float) -> list[Finding]:
-    """The findings with their verdicts."""
-    tested = [one for one in findings if one.change]
-    adjusted = dict(zip(map(id, tested), statistics.holm(one.change.p for one in tested if one.change), strict=True))
-    alpha = ALPHA / max(1, len(tested))
-    return [
-        _verdict(replace(one, p=adjusted[id(one)]), column, at_least, alpha) if one.change else one for one in findings
-    ]
-
-
-def _verdict(one: Finding, column: str, at_least: float, alpha: float) -> Finding:
-    """The finding with its verdict. alpha: of a single one, for how many repetitions would decide it."""
-    change = one.change
-    assert change is not None
-    if one.p <= ALPHA and abs(change.share) >= at_least:
-        better = (change.share > 0) != lower_is_better(column)
-        return replace(one, verdict="improvement" if better else "regression")
-    low, high = change.within()
-    if -at_least < low and high < at_least:
-        return replace(one, verdict="same")
-    if one.sessions:
-        return one
-    if abs(change.share) >= at_least:
-        more = change.repetitions(abs(change.log), alpha)
-    else:
-        more = change.repetitions(math.log1p(at_least) - abs(change.log))
-    return replace(one, more=max(more, 1) if more is not None else None)
-
-
-@dataclass(frozen=True)
-class _Sessions:
-    """A phase in several sessions of the first system. logs: first campaign's result (its identity) -> mean logarithm
-    in each session, the first campaign's first; usual: the scatter of a result from session to session."""
-
-    logs: Mapping[int, tuple[float, ...]]
-    usual: float
-
-    @property
-    def count(self) -> int:
-        return len(next(iter(self.logs.values())))
-
-    def learned(self, kind: Kind) -> Learned:
-        return Learned(kind[1], kind[0], self.count, math.expm1(math.sqrt(self.usual)))
-
-
-def _sessions(
-    singles: Sequence[Finding],
-    first: Sequence[PointSummary],
-    like: Sequence[Sequence[PointSummary]],
-    ignore: frozenset[str] | None,
-    column: str,
-) -> dict[Kind, _Sessions]:
-    """Phase -> its sessions: those of the first campaign and of others of its system. A phase that no other campaign
-    has half of is not in it; a result that one of the sessions lacks has no logarithms."""
-    shared_with = [partners(first, other, ignore, column) for other in like]
-    phases: dict[Kind, list[Pair]] = {}
-    for one in singles:
-        if one.change:
-            phases.setdefault(one.kind, []).append(one.pairs[0])
-    found = {}
-    for kind, pairs in phases.items():
-        used = [own for own in shared_with if sum(id(pair.a) in own for pair in pairs) >= _ENOUGH * len(pairs)]
-        shared = [pair.a for pair in pairs if all(id(pair.a) in own for own in used)]
-        if used and shared:
-            logs = {id(a): (_log(a, column), *(_log(own[id(a)], column) for own in used)) for a in shared}
-            found[kind] = _Sessions(logs, fmean(map(statistics.variance, logs.values())))
-    return found
-
-
-def partners(
-    first: Sequence[PointSummary], other: Sequence[PointSummary], ignore: frozenset[str] | None, column: str
-) -> dict[int, PointSummary]:
-    """PointSummary of a campaign (its identity) -> the same one of another campaign, where that has a figure."""
-    found = {}
-    for pair in match(first, other, ignore).pairs:
-        sample = pair.b.sample(column or pair.a.metric)
-        if sample.values and min(sample.values) > 0 and sample.alike:
-            found[id(pair.a)] = pair.b
-    return found
-
-
-def _log(result: PointSummary, column: str) -> float:
-    return fmean(map(math.log, result.values(column or result.metric)))
-
-
-def _beyond_sessions(one: Finding, sessions: Mapping[Kind, _Sessions], column: str) -> Finding:
-    """The finding with its change from the mean of the sessions, whose number less one is its degrees of freedom. Its
-    error is that of the sessions, and no less than what is usual in its phase or than the repetitions alone leave."""
-    change, known = one.change, sessions.get(one.kind)
-    if change is None:
-        return one
-    if known is None or any(id(pair.a) not in known.logs for pair in one.pairs):
-        return replace(one, change=None, why="not in the campaigns of --like")
-    means = [fmean(logs) for logs in zip(*(known.logs[id(pair.a)] for pair in one.pairs), strict=True)]
-    usual = known.usual if one.single else 0.0  # what a session does to all of a phase is in the means of groups
-    error = math.sqrt(max(statistics.variance(means), usual) * (1 + 1 / known.count))
-    log = fmean(_log(pair.b, column) for pair in one.pairs) - fmean(means)
-    beyond = Change(change.n, log, max(error, change.error), known.count - 1)
-    return replace(one, change=beyond, sessions=known.count)
-
-
-def _noises(results: Sequence[PointSummary], column: str) -> dict[int, Noise | None]:
-    """PointSummary (its identity) -> how its phase scatters."""
-    known = [result for result in results if (column or result.metric) in result.statistics]
-    samples = [result.sample(column or result.metric) for result in known]
-    return {id(result): noise for result, noise in zip(known, agreement.noises(samples), strict=True)}
-
-
-def without_figure(pair: Pair, column: str) -> tuple[int, str] | None:
-    """Which side of a pair cannot be compared, and why; None if both can."""
-    own = column or pair.a.metric
-    for side, result in enumerate((pair.a, pair.b)):
-        if own not in result.statistics:
-            return side, result.verdict if result.verdict in ("invalid", "missing") else f"without {own}"
-    return None
-
-
-def _single(pair: Pair, column: str, noises: Sequence[Mapping[int, Noise | None]]) -> Finding:
-    own = column or pair.a.metric
-    sides = [result.sample(own) for result in (pair.b, pair.a)]
-    change, why = None, ""
-    if all(side.alike for side in sides):
-        known = (noises[1].get(id(pair.b)), noises[0].get(id(pair.a)))
-        change = statistics.change(sides[0].values, sides[1].values, known)
-        if change is None:
-            few = min(len(side.values) for side in sides) == 1
-            why = "one repetition, and no others that tell how it scatters" if few else "a figure of zero"
-    else:
-        why = "its repetitions ran on different nodes"
-    conditions = headline_groups.of_phase(headline_groups.conditions(pair.a.tool, pair.a.parameters), pair.a.phase)
-    return Finding(pair.a.phase, conditions, (pair,), change, {}, why=why)
-
-
-def _groups(singles: Sequence[Finding], column: str) -> Iterator[Finding]:
-    """All pairs of a phase under the same conditions, and those of each value of a parameter that varies among them;
-    of groups with the same pairs the widest."""
-    phases: dict[tuple[Conditions, str], list[Finding]] = {}
-    for one in singles:
-        if one.change:
-            phases.setdefault((one.conditions, one.phase), []).append(one)
-    for (conditions, phase), own in sorted(phases.items(), key=lambda item: phase_order(item[0][1])):
-        seen: set[tuple[int, ...]] = set()
-        for where, members in _slices(own):
-            key = tuple(map(id, members))
-            if len(members) < 2 or key in seen:
-                continue
-            seen.add(key)
-            pairs = tuple(one.pairs[0] for one in members)
-            rounds = [(p.b.rounds(column or p.a.metric), p.a.rounds(column or p.a.metric)) for p in pairs]
-            if change := statistics.common_change(rounds):
-                yield Finding(phase, conditions, pairs, change, where)
-
-
-def _slices(own: Sequence[Finding]) -> Iterator[tuple[dict[str, Value], list[Finding]]]:
-    yield {}, list(own)
-    for column in parameters():
-        values: dict[Value | None, list[Finding]] = {}
-        for one in own:
-            values.setdefault(one.pairs[0].a.parameters[column], []).append(one)
-        if len(values) > 1:
-            yield from (({column: value}, members) for value, members in values.items() if value is not None)
+# two campaigns
 
 
 @dataclass(frozen=True)
 class Side:
-    """A campaign with its results. name: what tells it from the others of a comparison."""
+    """A campaign with its results. name: tells it from the others of a comparison."""
 
     name: str
     path: Path
@@ -364,62 +369,29 @@ class Side:
 
 
 @dataclass(frozen=True)
-class Like:
-    """A further campaign of the first one's system. results: those of the first one that it has, too, with a figure;
-    changes: what is not the same as in the first one."""
-
-    side: Side
-    results: int
-    changes: tuple[Changed, ...]
-
-
-@dataclass(frozen=True)
 class Versus:
-    """The other campaign `b` against the first one `a`. hint: where few results match, why; like: the campaigns that
-    say how sessions of the first one's system differ."""
+    """The other campaign `b` against the first one `a`."""
 
     a: Side
     b: Side
     found: Comparison
     changes: tuple[Changed, ...]
-    hint: Hint | None
-    like: tuple[Like, ...] = ()
 
     @property
     def names(self) -> tuple[str, str]:
         return self.a.name, self.b.name
 
 
-def like(a: Side, side: Side, ignore: frozenset[str] | None, column: str) -> Like:
-    """A further campaign of the first one's system."""
-    shared = len(partners(a.results, side.results, ignore, column))
-    return Like(side, shared, lasting(a.campaign, side.campaign))
-
-
 def versus(
-    a: Side,
-    b: Side,
-    ignore: frozenset[str] | None,
-    column: str,
-    at_least: float,
-    like: tuple[Like, ...] = (),
+    a: Side, b: Side, column: str = "", at_least: float = AT_LEAST, ignore: frozenset[str] | None = None
 ) -> Versus:
-    """Compare two campaigns. ignore, column, at_least: as of matching.match and compare."""
-    matched = match(a.results, b.results, ignore)
-    few = len(matched.pairs) < _FEW * min(len(a.results), len(b.results))
-    return Versus(
-        a,
-        b,
-        compare(matched, (a.results, b.results), column, at_least, [one.side.results for one in like]),
-        tuple(changes(a.campaign, b.campaign)),
-        hint(a.results, b.results, ignore) if few else None,
-        like,
-    )
+    """Compare two campaigns, as `compare`."""
+    return Versus(a, b, compare(a.results, b.results, column, at_least, ignore), tuple(changes(a.campaign, b.campaign)))
 
 
 def names(named: Sequence[tuple[str, Campaign]]) -> list[str]:
-    """What tells campaigns apart: their names, or these with their targets, or with (name of) their directories, or
-    with numbers. named: name of each one's directory of results."""
+    """Names that tell campaigns apart: their own, with the target, with the directory of results, or with numbers.
+    named: (name of the directory of results, campaign)."""
     for forms in (
         [campaign.about.campaign for _, campaign in named],
         [f"{campaign.about.campaign} on {campaign.about.target.directory}" for _, campaign in named],
@@ -428,3 +400,369 @@ def names(named: Sequence[tuple[str, Campaign]]) -> list[str]:
         if len(set(forms)) == len(forms):
             return forms
     return [f"{campaign.about.campaign} ({number})" for number, (_, campaign) in enumerate(named, 1)]
+
+
+# in words
+
+
+def sentence(found: Comparison) -> str:
+    """`Random reads at 4 KiB: 6.1 % lower (4.0 to 8.2); nothing else differs by more than 2 %.`"""
+    changed = explained(found)
+    parts = [f"{subject(found, one)}{_effect(one)}" for one in changed[:_NAMED]]
+    if more := changed[_NAMED:]:
+        parts.append(f"{human_count(sum(len(one.pairs) for one in more), 'other result')} differ, too")
+    parts += filter(None, [_rest(found, changed), _doubt(found)])
+    text = "; ".join(parts)
+    return f"{text[0].upper()}{text[1:]}."
+
+
+def _effect(one: Difference) -> str:
+    """`: 6.1 % lower (4.0 to 8.2)`, of several `... in the mean of 8 results`."""
+    assert one.change is not None
+    more = one.change.share > 0
+    low, high = one.change.within()
+    ends = sorted((low, high) if more else (-high, -low))
+    mean = "" if one.single else f" in the mean of {human_count(len(one.pairs), 'result')}"
+    share = f"{_percent(abs(one.change.share))} % {'higher' if more else 'lower'}"
+    return f": {share} ({_percent(ends[0])} to {_percent(ends[1])}){mean}"
+
+
+def _rest(found: Comparison, changed: Sequence[Difference]) -> str:
+    """The results that no difference of the sentence is about."""
+    covered = {id(pair) for one in changed for pair in one.pairs}
+    others = [one for one in found.singles if id(one.pairs[0]) not in covered]
+    if not others:
+        return "" if changed else "nothing was compared"
+    bound, least = most_elsewhere(others), f"{100 * found.at_least:g} %"
+    if bound is not None and bound <= found.at_least:
+        return f"nothing {'else ' if changed else ''}differs by more than {math.ceil(1000 * bound) / 10:g} %"
+    undecided = sum(one.verdict == "undecided" for one in others)
+    none = f"no {'other ' if changed else ''}difference of {least} or more"
+    of = f"{'the other ' if changed else ''}{human_count(len(others), 'result')}"
+    are = "is" if undecided == 1 else "are"
+    if undecided == len(others):  # they may differ by much, as the table shows
+        return f"{none} can be shown: {f'all {of}' if undecided > 1 else f'{undecided:,} of {of}'} {are} undecided"
+    return f"{none} was found" + (f", but {undecided:,} of {of} {are} undecided" if undecided else "")
+
+
+def _doubt(found: Comparison) -> str:
+    """That most results are in doubt, with the most frequent reason; "" where most are not."""
+    doubted = [one for one in found.singles if one.suspect]
+    if not doubted or 2 * len(doubted) <= len(found.singles):
+        return ""
+    which = f"{len(doubted):,} of {human_count(len(found.singles), 'result')}"
+    if len(doubted) == len(found.singles):
+        which = f"all {human_count(len(doubted), 'result')}" if len(doubted) > 1 else "the result"
+    reason, count = findings.most_frequent(one.reasons for one in doubted)
+    in_how_many = "" if count == len(doubted) else f" (in {count:,})"
+    return f"{which} {'is' if len(doubted) == 1 else 'are'} in doubt: {reason}{in_how_many}"
+
+
+def subject(found: Comparison, one: Difference) -> str:
+    """What a difference is about: `random reads at 4 KiB, 8 threads per node`, `create rate`."""
+    name, values = _name(found, one), parameters_of(found, one)
+    place = ", ".join(formats.named(column, value) for column, value in values.items())
+    return f"{name} at {place}" if place else name
+
+
+def brief(found: Comparison, one: Difference) -> str:
+    """The same for a row of a table: `random reads, 8 threads, 4 KiB, QD 16`."""
+    if not one.single:
+        return subject(found, one)
+    tool = one.pairs[0].a.tool
+    parts = [formats.brief_value(column, value, tool) for column, value in parameters_of(found, one).items()]
+    return ", ".join([_name(found, one), *parts])
+
+
+def _name(found: Comparison, one: Difference) -> str:
+    known = phases().get(one.phase)
+    name = known.help if known and known.kind == "data" else f"{one.phase.replace('_', ' ')} rate"
+    if found.column:
+        name = f"{_figure(found.column)} of {name.removesuffix(' rate')}"
+    if len({other.conditions for other in found.singles if other.phase == one.phase}) > 1:
+        name += f" ({formats.describe(one.conditions, one.pairs[0].a.kind, [one.phase])})"
+    return name
+
+
+def _figure(column: str) -> str:
+    """`latency_p99_s` -> `p99 latency`."""
+    words = column.removesuffix("_s").removesuffix("_bytes_per").removesuffix("_per").split("_")
+    if "latency" in words:
+        at = words.index("latency")
+        return " ".join(filter(None, [*words[:at], ".".join(words[at + 1 :]), "latency"]))
+    return {"bandwidth": "throughput", "ops": "IOPS"}.get(words[0], " ".join(words))
+
+
+def parameters_of(found: Comparison, one: Difference) -> dict[str, Value]:
+    """The parameters that tell a difference from the others of its phase: column -> value."""
+    if not one.single:
+        return dict(one.where)
+    alike = [other.pairs[0].a for other in found.singles if other.kind == one.kind]
+    own = one.pairs[0].a.parameters
+    return {name: v for name in parameters() if len(distinct(alike, name)) > 1 and (v := own[name]) is not None}
+
+
+def interval(one: Difference) -> str:
+    """`−6.1 % (−8.2 to −4.0)`, or why there is none."""
+    if one.change is None:
+        return one.why
+    low, high = one.change.within()
+    return f"{_signed(one.change.share)} % ({_signed(low)} to {_signed(high)})"
+
+
+def figures(one: Difference, column: str) -> tuple[str, str]:
+    """The figures of both campaigns, for one result: geometric means of the repetitions, as the change is of these."""
+    if not one.single:
+        return "", ""
+    pair = one.pairs[0]
+    units = formats.units_of(column or pair.a.metric, pair.a.kind)
+    centers = (result.center(column or pair.a.metric) or 0.0 for result in (pair.a, pair.b))
+    first, other = (formats.quantity(center, units) for center in centers)
+    return first, other
+
+
+def counted(found: Comparison) -> list[tuple[Verdict, int, str]]:
+    """(verdict, number of results, what a number of them is called)."""
+    called: dict[Verdict, str] = {
+        "worse": "worse",
+        "better": "better",
+        "same": f"without a difference > {100 * found.at_least:g} %",
+        "undecided": "undecided",
+    }
+    return [(verdict, found.count(verdict), name) for verdict, name in called.items()]
+
+
+def more(one: Difference) -> str:
+    """How many more repetitions would decide a difference; "" where none are needed."""
+    if one.verdict != "undecided" or one.change is None:
+        return ""
+    return "> 100" if one.more is None else f"{one.more}"
+
+
+def notes(one: Versus) -> Iterator[str]:
+    """What a reader has to know of a comparison, a sentence each."""
+    found = one.found
+    yield from filter(None, [_to_decide(found)])
+    yield from absences(found, one.names)
+    yield from filter(None, [found.advice])
+    tested = sum(own.change is not None for own in found.differences)
+    yield (
+        "Intervals are 95 % of each result, of the noise within the campaigns; verdicts allow for"
+        f" {human_count(tested, 'comparison')}, so that of 100 pairs that differ by this noise alone at most 5 show"
+        " a difference."
+    )
+    yield (
+        "Sessions of one system differ, too (other load, the state of the file system), and these intervals do not hold"
+        " that: measure both again, in turn, before you act on a difference."
+    )
+    if doubted := sum(own.suspect for own in found.singles):
+        have = human_count(doubted, "result has", "results have")
+        yield f"{have} repetitions that are suspect or were left out as invalid: ○."
+    if found.ignored:
+        shown = formats.listing([option.shown for column, option in parameters().items() if column in found.ignored])
+        yield f"Points that differ in {shown} are compared, because this was to be ignored."
+
+
+def _to_decide(found: Comparison) -> str:
+    """How many more repetitions would decide the undecided results; "" where there are none."""
+    undecided = [one for one in found.undecided if one.change]
+    if not undecided:
+        return ""
+    known = [one.more for one in undecided if one.more is not None]
+    cure = f"{human_count(max(known, default=100), 'more repetition')} in each campaign"
+    text = f"{human_count(len(undecided), 'result is', 'results are')} undecided"
+    if not known:
+        return f"{text}, and {cure} would not decide {'it' if len(undecided) == 1 else 'them'}."
+    which = "it" if len(undecided) == 1 else "them" if len(known) == len(undecided) else f"{len(known):,} of them"
+    return f"{text}; {cure} would decide {which}."
+
+
+def absences(found: Comparison, names: tuple[str, str]) -> Iterator[str]:
+    """The results that are not compared: a sentence for each reason."""
+    for side, why in dict.fromkeys((one.side, one.why) for one in found.absent):
+        own = [one.result for one in found.absent if (one.side, one.why) == (side, why)]
+        verb, points = ("is" if len(own) == 1 else "are"), len({result.point for result in own})
+        if why:
+            yield f"{human_count(len(own), 'result')} {verb} not compared: {why} in {names[side]}."
+        else:
+            yield f"{human_count(len(own), 'result')} of {human_count(points, 'point')} {verb} only in {names[side]}."
+
+
+def _percent(share: float) -> str:
+    text = f"{100 * share:.1f}" if abs(share) < 0.995 else f"{100 * share:.0f}"
+    return text.replace("-", "\N{MINUS SIGN}")
+
+
+def _signed(share: float) -> str:
+    return percent_change(share, 1 if abs(share) < 0.995 else 0) if abs(share) >= 0.0005 else _percent(abs(share))
+
+
+# what else changed
+
+#: Characters of a value.
+_MOST = 120
+NOT_KNOWN = "not recorded"
+
+
+@dataclass(frozen=True)
+class Changed:
+    """A fact that differs between two campaigns. topic: a key of _TOPICS."""
+
+    topic: str
+    what: str
+    a: str
+    b: str
+
+
+def changes(a: Campaign, b: Campaign) -> list[Changed]:
+    """All facts that differ, those first that explain a figure best."""
+    found = []
+    for topic, read in _TOPICS.items():
+        facts, others = read(a), read(b)
+        for what in dict.fromkeys((*facts, *others)):
+            one, other = (shortened(side.get(what, "") or NOT_KNOWN, _MOST) for side in (facts, others))
+            if facts.get(what, "") != others.get(what, ""):
+                found.append(Changed(topic, what, one, other))
+    return found
+
+
+def lasting(a: Campaign, b: Campaign) -> tuple[Changed, ...]:
+    """The same without the verdicts, which differ between sessions of one system."""
+    return tuple(one for one in changes(a, b) if one.topic != "verdicts")
+
+
+def _tools(campaign: Campaign) -> dict[str, str]:
+    found: dict[str, list[str]] = {}
+    builds = campaign.about.builds
+    for row in campaign.rows:
+        if not row.tool_version:
+            continue
+        build = builds.get(row.build) if row.build else None
+        found.setdefault(formats.tool(row.tool), []).append(formats.version(row.tool, row.tool_version))
+        if row.tool_sha256:
+            found.setdefault(f"{formats.tool(row.tool)} binary", []).append(f"sha256 {row.tool_sha256[:12]}")
+        if build:
+            for what, text in _built(build, row):
+                found.setdefault(what, []).append(text)
+    return {"iosweep": campaign.about.iosweep_version, **{what: _several(texts) for what, texts in found.items()}}
+
+
+def _built(build: Build, row: Row) -> Iterator[tuple[str, str]]:
+    program = build.tools.get(row.tool)
+    if program and program.package:
+        yield f"{formats.tool(row.tool)} package", program.package
+    if build.mpi and formats.is_mpi(row.tool):
+        yield "MPI", " ".join(filter(None, (build.mpi.package, build.mpi.version)))
+
+
+def _nodes(campaign: Campaign) -> dict[str, str]:
+    hosts = {host for row in campaign.rows if row.hosts for host in row.hosts.split(",")}
+    used = [node for node in campaign.nodes if not hosts or node.host in hosts]
+    found = {"nodes": formats.hosts(hosts)}
+    return found | {what: _several(map(read, used)) for what, read in _FACTS.items()}
+
+
+_FACTS: dict[str, Callable[[Node], str | None]] = {
+    "CPU": lambda node: node.cpu_model,
+    "CPUs": lambda node: str(node.cpus) if node.cpus else None,
+    "memory": lambda node: human_size(node.memory_bytes) if node.memory_bytes else None,
+    "network": lambda node: _links(node),
+    "kernel": lambda node: node.kernel,
+    "system": lambda node: node.os,
+    "governor": lambda node: node.governor,
+    "huge pages": lambda node: node.transparent_hugepages,
+    "clock": lambda node: node.clocksource,
+    "reserved CPUs": lambda node: node.reserved_cpus,
+}
+
+
+def _links(node: Node) -> str:
+    speeds = sorted(nic.speed_bits_per_s for nic in node.nics or () if nic.state == "up" and nic.speed_bits_per_s)
+    counts = {speed: speeds.count(speed) for speed in speeds}
+    return ", ".join(f"{count} × {speed / 1e9:g} Gbit/s" for speed, count in counts.items())
+
+
+def _target(campaign: Campaign) -> dict[str, str]:
+    rows = campaign.rows
+    return {
+        "directory": campaign.about.target.directory,
+        "type": _several(row.target_fstype for row in rows),
+        "source": _several(row.target_source for row in rows),
+        "layout": _several(row.target_layout for row in rows),
+        "mount options": _several(map(_options, campaign.nodes)),
+        "size": _several(human_size(node.target_bytes) for node in campaign.nodes if node.target_bytes),
+    }
+
+
+def _options(node: Node) -> str:
+    """The options of a line of /proc/self/mountinfo: those of the mount and those of the file system."""
+    before, _, after = (node.mount or "").partition(" - ")
+    own, of_type = before.split(), after.split()
+    texts = [*(own[5].split(",") if len(own) > 5 else []), *(of_type[2].split(",") if len(of_type) > 2 else [])]
+    return ",".join(dict.fromkeys(texts))
+
+
+def _placement(campaign: Campaign) -> dict[str, str]:
+    rows = campaign.rows
+    return {
+        "pinning": _several(row.pinning for row in rows),
+        "placement": _several(row.placement for row in rows),
+        "launcher": _several(job.launcher for job in campaign.about.jobs),
+    }
+
+
+def _configuration(campaign: Campaign) -> dict[str, str]:
+    """Key, dotted -> value, of all files of the configuration. A file that is no YAML is compared as a whole."""
+    found: dict[str, str] = {}
+    for file in campaign.about.configuration:
+        try:
+            found |= _values(yaml_lines.parse(file.file, file.text).data, "")
+        except ConfigError:
+            found[file.file] = file.text
+    return {key: text for key, text in found.items() if key != "campaign"}
+
+
+def _values(value: object, key: str) -> dict[str, str]:
+    """Sweeps and the like are named by their names, not by their numbers: another order is no other configuration."""
+    if isinstance(value, dict) and value:
+        parts = [_values(below, f"{key}.{name}" if key else str(name)) for name, below in value.items()]
+        return {name: text for part in parts for name, text in part.items()}
+    if isinstance(value, list) and any(isinstance(one, dict) for one in value):
+        parts = [_values(one, f"{key}[{_sweep_name(one, number)}]") for number, one in enumerate(value)]
+        return {name: text for part in parts for name, text in part.items()}
+    if isinstance(value, list):
+        return {key: ", ".join(map(_text, value))}
+    return {key: _text(value)}
+
+
+def _sweep_name(value: object, number: int) -> str:
+    own = (value.get("name") or value.get("suite")) if isinstance(value, dict) else None
+    return str(own or number)
+
+
+def _text(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else "(empty)" if value in ("", None, {}) else str(value)
+
+
+def _verdicts(campaign: Campaign) -> dict[str, str]:
+    counts = count_repetitions(repetitions(campaign.rows, campaign.about.sweeps))
+    names = [f"{count:,} {verdict}" for verdict, count in counts.items() if count]
+    return {"repetitions": ", ".join(names)}
+
+
+def _several(texts: Iterable[str | None]) -> str:
+    """Distinct values, natural order: of many the first, and how many others there are."""
+    found: Sequence[str] = sorted({text for text in texts if text}, key=formats.natural)
+    more = f" and {len(found) - 3} more" if len(found) > 3 else ""
+    return "; ".join(found[:3]) + more
+
+
+#: Topic -> what of a campaign belongs to it.
+_TOPICS: dict[str, Callable[[Campaign], dict[str, str]]] = {
+    "target": _target,
+    "tools": _tools,
+    "nodes": _nodes,
+    "CPUs": _placement,
+    "configuration": _configuration,
+    "verdicts": _verdicts,
+}

@@ -195,6 +195,14 @@ def brief(result: PointSummary, nodes: bool = True, one: bool = False) -> str:
     return ", ".join(parts)
 
 
+def brief_value(column: str, value: Value, tool: str) -> str:
+    """A parameter's value as in `brief`: `8 ranks`, `QD 16`."""
+    if column == "threads_per_node" and isinstance(value, int):
+        return human_count(value, "rank" if is_mpi(tool) else "thread")
+    option = parameters()[column]
+    return option.brief.format(parameter(column, value)) if option.brief else named(column, value)
+
+
 def applies(column: str, values: Mapping[str, Value | None]) -> bool:
     """Whether a parameter that has a value also has an effect: only MPI-IO knows collective calls."""
     needed = parameters()[column].only_with

@@ -46,7 +46,7 @@ class Best:
 
     @property
     def figures(self) -> Mapping[str, Metric]:
-        return self.result.confirmed if self.confirmed else self.result.statistics
+        return self.result.confirmed if self.confirmed else self.result.metrics
 
     @property
     def figure(self) -> Metric:
@@ -123,14 +123,14 @@ def failed_checks(checks: Iterable[CheckRow]) -> Failed:
 
 def highest(results: Sequence[PointSummary], fails: Failed, column: str | None = None) -> Best | None:
     """The highest rate of a phase, or figure of another column; None without a figure."""
-    measured = [result for result in results if (column or result.metric) in result.statistics]
+    measured = [result for result in results if (column or result.metric) in result.metrics]
     return _choose(measured, column or measured[0].metric, fails) if measured else None
 
 
 def lowest_latency(results: Sequence[PointSummary], fails: Failed) -> Best | None:
     """The lowest mean latency of a phase at the lowest queue depth, on the fewest nodes: what one I/O costs when
     nothing is in its way."""
-    measured = [result for result in results if "latency_mean_s" in result.statistics]
+    measured = [result for result in results if "latency_mean_s" in result.metrics]
     loads = {result.point: load(result.parameters["queue_depth"], result.nodes) for result in measured}
     least = min(loads.values(), default=None)
     return _choose([r for r in measured if loads[r.point] == least], "latency_mean_s", fails, lowest=True)
@@ -222,7 +222,7 @@ class Rivals:
 
 def rivals(results: Sequence[PointSummary], column: str, fails: Failed) -> Rivals:
     """The results that have this figure, for comparison."""
-    known = {result.point: result for result in results if column in result.statistics}
+    known = {result.point: result for result in results if column in result.metrics}
     candidates = {point: one for point, result in known.items() if (one := _candidate(result, column, fails))}
     return Rivals(column, known, candidates, statistics.pooled([one.values for one in candidates.values()]))
 

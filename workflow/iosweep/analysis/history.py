@@ -11,8 +11,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from iosweep.analysis import changes, comparison, formats, headline
-from iosweep.analysis.changes import Changed
+from iosweep.analysis import comparison, formats, headline
+from iosweep.analysis.comparison import Changed
 from iosweep.analysis.data import Campaign
 from iosweep.analysis.summary import Metric, PointSummary, phase_order, summarize
 from iosweep.judge import change_points, statistics
@@ -34,15 +34,15 @@ class Night:
 
 @dataclass(frozen=True)
 class Figure:
-    """A headline of one night. index: of the night; statistics: of the repetitions that count, in the column's unit."""
+    """A headline of one night. index: of the night; metric: over the repetitions that count, in the column's unit."""
 
     index: int
-    statistics: Metric
+    metric: Metric
     suspect: bool
 
     @property
     def value(self) -> float:
-        return self.statistics.mean
+        return self.metric.mean
 
 
 @dataclass(frozen=True)
@@ -159,7 +159,7 @@ def history(nights: Sequence[Night], at_least: float) -> History:
     marks = {
         index: told
         for index in range(1, len(nights))
-        if (told := changes.lasting(nights[index - 1].campaign, nights[index].campaign))
+        if (told := comparison.lasting(nights[index - 1].campaign, nights[index].campaign))
     }
     rows: dict[_Key, tuple[str, list[Figure]]] = {}
     without = []
@@ -209,7 +209,7 @@ def _figures(nights: Sequence[Night], key: _Key, point: str) -> list[Figure]:
     found = []
     for index, one in enumerate(nights):
         result = next((r for r in one.results if r.point == point and r.phase == key[1]), None)
-        own = result.statistics.get(key[2]) if result else None
+        own = result.metrics.get(key[2]) if result else None
         if result and own and own.mean > 0:
             found.append(Figure(index, own, result.verdict != "valid"))
     return found

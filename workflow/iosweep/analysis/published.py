@@ -38,7 +38,7 @@ def of(results: Sequence[PointSummary], sweeps: Iterable[SweepFacts]) -> Known:
     known = [figure for suite in dict.fromkeys(suites.values()) for figure in criteria.published_of_suite(suite)]
     found: dict[tuple[str, str], Compared] = {}
     for result, subject in zip(results, acceptance.subjects(results), strict=True) if known else ():
-        alike = [one for one in known if criteria.compares(one, subject, suites) and one.column in result.statistics]
+        alike = [one for one in known if criteria.compares(one, subject, suites) and one.column in result.metrics]
         if not alike:
             continue
         column = result.metric if any(one.column == result.metric for one in alike) else alike[0].column

@@ -89,14 +89,14 @@ class PointSummary:
     verdict: str  # the worst of its repetitions that were measured; missing if none was
     reasons: tuple[str, ...]  # distinct, in order of appearance; of repetitions that a ramp leaves out only if all are
     # FIGURES that have a value in a repetition that counts, of those that choose the best point: points stay comparable
-    statistics: Mapping[str, Metric]
+    metrics: Mapping[str, Metric]
     rows: tuple[Row, ...]  # its repetitions, or the one row that says why there is none
     confirmed: Mapping[str, Metric] = field(default_factory=dict)  # the same of those that confirm a best point
 
     @property
     def headline(self) -> Metric | None:
         """The phase's own figure (column `metric`), or None if no repetition counts."""
-        return self.statistics.get(self.metric)
+        return self.metrics.get(self.metric)
 
     @property
     def measured(self) -> int:
@@ -176,7 +176,7 @@ class PointSummary:
 
     def typical(self, column: str) -> float | None:
         """The figure to show for a column: mean of the repetitions, for a percentile their median."""
-        statistics = self.statistics.get(column)
+        statistics = self.metrics.get(column)
         if statistics is None:
             return None
         return statistics.median if is_percentile(column) else statistics.mean
@@ -322,7 +322,7 @@ def _result(rows: Sequence[Row], figures: Mapping[str, Metric], confirmed: Mappi
         parameters=first.parameters,
         verdict=worst([row.verdict for row in rows if row.verdict != "missing"] or ["missing"]),
         reasons=tuple(dict.fromkeys(reason for row in asked if row.reasons for reason in row.reasons.split(REASONS))),
-        statistics=figures,
+        metrics=figures,
         rows=tuple(rows),
         confirmed=confirmed,
     )

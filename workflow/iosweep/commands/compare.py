@@ -5,25 +5,12 @@ from __future__ import annotations
 import sys
 from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from iosweep.analysis import comparison_words as words
-from iosweep.analysis import matching
-from iosweep.analysis.changes import Changed
-from iosweep.analysis.comparison import (
-    AT_LEAST,
-    Comparison,
-    Finding,
-    Like,
-    Side,
-    Versus,
-    like,
-    names,
-    told,
-    versus,
-)
+from iosweep.analysis import comparison
+from iosweep.analysis.comparison import AT_LEAST, Changed, Comparison, Difference, Side, Versus, versus
 from iosweep.analysis.summary import FIGURES, PointSummary, summarize
 from iosweep.commands import campaigns
 from iosweep.commands.report import write_output
@@ -44,10 +31,6 @@ _MOST_CHANGES, _MOST_UNDECIDED = 12, 5
 
 def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("campaign", nargs="+", help=f"two or more campaigns, each against the first: {campaigns.NAMED}")
-    parser.add_argument(
-        "--like", nargs="+", action="extend", default=[], metavar="CAMPAIGN",
-        help="further campaigns of the first one's system, unchanged: a change must be beyond what these differ by",
-    )  # fmt: skip
     parser.add_argument(
         "--ignore", action="append", default=[], metavar="PARAMETER",
         help="compare points that differ in this parameter, such as transfer_size; may be repeated",
@@ -75,19 +58,14 @@ def run(arguments: Namespace) -> int:
     if len(arguments.campaign) < 2:
         raise CommandError("there must be two campaigns or more to compare", NOT_COMPARABLE)
     try:
-        ignore = matching.ignored(arguments.ignore) if arguments.ignore else None
-    except matching.NeverMixed as error:
+        ignore = comparison.ignored(arguments.ignore) if arguments.ignore else None
+    except comparison.NeverMixed as error:
         raise CommandError(str(error), NOT_COMPARABLE) from None
+    first, *others = _sides(arguments.campaign)
     column = _COLUMNS.get(arguments.figure, "")
-    sides = _sides([*arguments.campaign, *arguments.like])
-    (first, *compared), further = sides[: len(arguments.campaign)], sides[len(arguments.campaign) :]
-    found = [versus(first, other, ignore, column, arguments.at_least) for other in compared]
+    found = [versus(first, other, column, arguments.at_least, ignore) for other in others]
     if apart := [one for one in found if not one.found.singles]:
         raise CommandError("; ".join(map(_nothing, apart)), NOT_COMPARABLE)
-    if twice := [one.path for one in further if [other.path for other in sides].count(one.path) > 1]:
-        raise CommandError(f"{twice[0]} is named twice: a campaign is no other session of itself", NOT_COMPARABLE)
-    if alike := tuple(_like(first, one, ignore, column) for one in further):
-        found = [versus(first, other, ignore, column, arguments.at_least, alike) for other in compared]
     if arguments.html:  # first: whoever reads the text may stop before its end
         write_output(arguments.html, lambda: _page(found), NOT_COMPARABLE)
     if arguments.json:
@@ -106,25 +84,16 @@ def _sides(named: Sequence[str]) -> list[Side]:
     """All campaigns, in their order. Raises CommandError."""
     paths = [campaigns.find(name, NOT_COMPARABLE) for name in named]
     loaded = [(results, campaigns.load_tables(results, NOT_COMPARABLE)) for results in paths]
-    forms = names([(results.name, campaign) for results, campaign in loaded])
+    forms = comparison.names([(results.name, campaign) for results, campaign in loaded])
     return [
         Side(name, results, campaign, tuple(summarize(campaign.rows)))
         for name, (results, campaign) in zip(forms, loaded, strict=True)
     ]
 
 
-def _like(first: Side, side: Side, ignore: frozenset[str] | None, column: str) -> Like:
-    """A campaign of `--like`. Raises CommandError where it says nothing of how sessions differ."""
-    found = like(first, side, ignore, column)
-    if not found.results:
-        named = replace(side, name=f"{side.name} (--like)")
-        raise CommandError(_nothing(versus(first, named, ignore, column, AT_LEAST)), NOT_COMPARABLE)
-    return found
-
-
 def _nothing(one: Versus) -> str:
     """Why two campaigns have nothing to compare."""
-    why = words.advice(one.hint) or " ".join(words.absent(one.found, one.names)) or "there are no results"
+    why = one.found.advice or " ".join(comparison.absences(one.found, one.names)) or "there are no results"
     return f"{one.a.name} and {one.b.name} have no result in common that has a figure: {why}"
 
 
@@ -135,9 +104,7 @@ def _fails(found: Comparison, on: str | None) -> bool:
 def _show(one: Versus, everything: bool) -> None:
     printer = Printer()
     printer.print(_title(one))
-    prose(f"\n{words.sentence(one.found)}")
-    for line in words.sessions_known(one):
-        prose(line)
+    prose(f"\n{comparison.sentence(one.found)}")
     say("")
     changed = one.changes if everything else one.changes[:_MOST_CHANGES]
     if changed:
@@ -170,9 +137,10 @@ def _changes(changed: Sequence[Changed], named: tuple[str, str]) -> Table:
     return found
 
 
-def _rows(found: Comparison, everything: bool) -> Iterator[Finding]:
-    """Changes first, then what is undecided, the largest first; with `everything` all results in their order."""
-    changed = told(found)
+def _rows(found: Comparison, everything: bool) -> Iterator[Difference]:
+    """Certain differences first, then undecided ones, the largest first; with `everything` all results in their
+    order."""
+    changed = comparison.explained(found)
     yield from changed
     if everything:
         yield from (one for one in found.singles if not any(one is other for other in changed))
@@ -182,26 +150,22 @@ def _rows(found: Comparison, everything: bool) -> Iterator[Finding]:
     yield from undecided[:_MOST_UNDECIDED]
 
 
-def _figures(rows: Sequence[Finding], one: Versus) -> Table:
-    named = words.heads(one)
-    heads = (*named, "change (95 %)", "more")
-    found = table("", "result", *heads, right=heads, wrapped=["result", *named])
+def _figures(rows: Sequence[Difference], one: Versus) -> Table:
+    heads = (*one.names, "change (95 %)", "more")
+    found = table("", "result", *heads, right=heads, wrapped=["result", *one.names])
     for row in rows:
-        mark = words.SYMBOLS[row.verdict] + ("○" if row.suspect else "")
-        shown = words.figures(row, one.found.column)
-        found.add_row(mark, words.brief(one.found, row), *shown, words.interval(row), words.more(row))
+        mark = comparison.SYMBOLS[row.verdict] + ("○" if row.suspect else "")
+        shown = comparison.figures(row, one.found.column)
+        subject = comparison.brief(one.found, row)
+        found.add_row(mark, subject, *shown, comparison.interval(row), comparison.more(row))
     return found
 
 
 def _closing(one: Versus) -> Iterator[str]:
-    found = one.found
-    counts = [f"{found.count(verdict):,} {name}" for verdict, name in words.counted(found.at_least)]
-    yield f"{human_count(len(found.singles), 'result')} compared: {', '.join(counts)}."
-    yield words.legend(found)
-    yield from filter(None, [words.to_decide(found)])
-    yield from words.absent(found, one.names)
-    yield from filter(None, [words.advice(one.hint)])
-    yield from words.limits(one.a.campaign, one.b.campaign, found)
+    counts = [f"{count:,} {name}" for _, count, name in comparison.counted(one.found)]
+    yield f"{human_count(len(one.found.singles), 'result')} compared: {', '.join(counts)}."
+    yield comparison.LEGEND
+    yield from comparison.notes(one)
 
 
 def _document(found: Sequence[Versus]) -> dict[str, object]:
@@ -209,46 +173,52 @@ def _document(found: Sequence[Versus]) -> dict[str, object]:
     first = found[0].found
     return {
         "at_least_share": first.at_least,
-        "ignored": sorted(first.matching.ignored or ()),
+        "ignored": sorted(first.ignored or ()),
         "comparisons": [_comparison(one) for one in found],
     }
 
 
 def _comparison(one: Versus) -> dict[str, object]:
     found = one.found
-    absent = [(one.names[lone.side], lone.result, lone.why) for lone in found.matching.unmatched]
-    absent += [(one.names[side], pair.a, why) for pair, side, why in found.without]
     return {
         **{key: {"name": side.name, "results": str(side.path)} for key, side in (("first", one.a), ("other", one.b))},
-        "sentence": words.sentence(found),
+        "sentence": comparison.sentence(found),
         "changes": [asdict(change) for change in one.changes],
-        "counts": {verdict: found.count(verdict) for verdict, _ in words.counted(found.at_least)},
-        "groups": [_finding(group, one) for group in found.groups],
-        "results": [_finding(single, one) for single in found.singles],
+        "counts": {verdict: count for verdict, count, _ in comparison.counted(found)},
+        "groups": [_difference(own, one) for own in found.groups],
+        "results": [_difference(own, one) for own in found.singles],
         "not_compared": [
-            {"campaign": name, "point": result.point, "phase": result.phase, "why": why} for name, result, why in absent
+            {
+                "campaign": one.names[own.side],
+                "point": own.result.point,
+                "phase": own.result.phase,
+                "why": own.why or "only there",
+            }
+            for own in found.absent
         ],
+        "notes": list(comparison.notes(one)),
     }
 
 
-def _finding(finding: Finding, versus: Versus) -> dict[str, object]:
-    pair, change = finding.pairs[0], finding.change
-    column = versus.found.column or pair.a.metric
+def _difference(one: Difference, of: Versus) -> dict[str, object]:
+    pair, change = one.pairs[0], one.change
+    column = of.found.column or pair.a.metric
     return {
-        "subject": words.subject(versus.found, finding),
+        "subject": comparison.subject(of.found, one),
         "tool": pair.a.tool,
-        "phase": finding.phase,
-        "where": words.parameters_of(versus.found, finding),
+        "phase": one.phase,
+        "where": comparison.parameters_of(of.found, one),
         "column": column,
-        "first": _figure(pair.a, column) if finding.single else None,
-        "other": _figure(pair.b, column) if finding.single else None,
+        "results": len(one.pairs),
+        "first": _figure(pair.a, column) if one.single else None,
+        "other": _figure(pair.b, column) if one.single else None,
         "change_share": change.share if change else None,
         "ci95_share": change.within() if change else None,
         "p": change.p if change else None,
-        "p_holm": finding.p if change else None,
-        "verdict": finding.verdict,
-        "suspect": finding.suspect,
-        "why": finding.why,
+        "p_holm": one.p if change else None,
+        "verdict": one.verdict,
+        "suspect": one.suspect,
+        "why": one.why,
     }
 
 
@@ -259,6 +229,6 @@ def _figure(result: PointSummary, column: str) -> dict[str, object]:
 
 
 def _page(found: Sequence[Versus]) -> bytes:
-    from iosweep.report import comparison_page  # late: most runs write none
+    from iosweep.report import comparisons  # late: most runs write none
 
-    return comparison_page.render(found).encode()
+    return comparisons.compare_page(found).encode()

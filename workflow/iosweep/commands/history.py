@@ -103,6 +103,6 @@ def _show(found: History) -> None:
 
 
 def _page(found: History) -> bytes:
-    from iosweep.report import history_page  # late: most runs write none
+    from iosweep.report import comparisons  # late: most runs write none
 
-    return history_page.render(found).encode()
+    return comparisons.history_page(found).encode()

@@ -75,9 +75,9 @@ def make_page(results: Path) -> Path:
 def make_figures(results: Path) -> None:
     """Raises CommandError."""
     with making("figures", results):
-        from iosweep.report import figure_files
+        from iosweep.report import drawing
 
-        figure_files.export(results)
+        drawing.export(results)
 
 
 def write_output(file: Path, render: Callable[[], bytes], exit_code: int) -> None:

@@ -210,7 +210,7 @@ def _document(campaign: Campaign, found: Sequence[PointSummary], outcome: Outcom
                 "reasons": list(result.reasons),
                 "repetitions": {"measured": result.measured, "used": result.used, "missing": result.lacking},
                 "metric": result.metric,
-                "figures": {column: _metric(metric) for column, metric in result.statistics.items()},
+                "figures": {column: _metric(metric) for column, metric in result.metrics.items()},
                 "published": asdict(share) if (share := shares.get((result.point, result.phase))) else None,
             }
             for result in found

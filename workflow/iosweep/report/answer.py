@@ -16,7 +16,7 @@ from iosweep.node import fs_types
 from iosweep.plan import headline_groups
 from iosweep.plan.headline_groups import LATENCY_PHASES
 from iosweep.plan.model import SweepFacts
-from iosweep.report import cpus, provenance, quality, system
+from iosweep.report import system, tables
 from iosweep.target.identify import on_root
 from iosweep.text import human_count, some
 
@@ -206,7 +206,7 @@ def answer(campaign: Campaign, results: Sequence[PointSummary], known: Known) ->
         "measured": formats.span(row.started for row in campaign.rows if row.started),
         "hosts": _hosts(results),
         "targets": _targets(campaign),
-        "tools": provenance.programs(campaign),
+        "tools": tables.programs(campaign),
         "counts": {one: count for one, count in counts.items() if count or one not in ("left", "unneeded")},
         "progress": findings.measured(counts),
         "shares": _shares(counts),
@@ -215,10 +215,10 @@ def answer(campaign: Campaign, results: Sequence[PointSummary], known: Known) ->
             for one in ("left", "missing", "unneeded", "invalid", "suspect")
             if counts[one]
         },
-        "not_checked": quality.not_checked(campaign.checks),
+        "not_checked": tables.not_checked(campaign.checks),
         "scaled": scaled(campaign.about.sweeps),
         "node_check": system.node_check(campaign, results),
-        "pinned": cpus.in_brief(campaign),
+        "pinned": system.pinning_proven(campaign),
         "remarks": remarks(campaign),
         "unlike": system.unlike(campaign, results),
         "unlike_builds": list(findings.unlike_builds(results)),
@@ -228,7 +228,7 @@ def answer(campaign: Campaign, results: Sequence[PointSummary], known: Known) ->
         **_told(campaign, results, shared),
         "headline": beside_published(groups(results, campaign.checks, shared), known),
         "knees": axes.bends(results, campaign.about.sweeps),
-        "latencies": any("latency_mean_s" in result.statistics for result in results),
+        "latencies": any("latency_mean_s" in result.metrics for result in results),
     }
 
 
@@ -313,7 +313,7 @@ def table(campaign: Campaign, summary: Sequence[PointSummary]) -> RenderableType
     parts += [Text(text, style="yellow") for text in scaled(campaign.about.sweeps)]
     if checked := system.node_check(campaign, summary):
         parts.append(Text(f"Node check: {checked.sentence}", style="yellow" if checked.odd else ""))
-    if pinned := cpus.in_brief(campaign):
+    if pinned := system.pinning_proven(campaign):
         parts.append(Text(f"CPUs: {pinned[1]}", style="red" if pinned[0] else ""))
     for in_turn, text in system.unlike(campaign, summary):
         parts.append(Text(text, style="" if in_turn else "yellow"))
@@ -380,7 +380,7 @@ def _verdicts(campaign: Campaign, shared: Shared) -> Text:
     for outcome in ("left", "missing", "unneeded", "invalid", "suspect"):
         if counts[outcome]:
             line.append(f"\n{counts[outcome]:,} {outcome}: {findings.why(found, outcome, shared)}")
-    left_open, applicable = quality.not_checked(campaign.checks)
+    left_open, applicable = tables.not_checked(campaign.checks)
     if applicable:  # there is none where everything is missing
         line.append(f"\n{left_open:,} of {human_count(applicable, 'check')} not checked")
     return line

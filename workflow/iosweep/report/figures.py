@@ -1,8 +1,9 @@
-"""Results -> figures and their content. Pure; vega_lite.py draws them."""
+"""Results -> figures, their captions and notes. Pure; drawing.py draws them."""
 
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
@@ -10,14 +11,15 @@ from typing import NamedTuple
 
 from msgspec import Struct, structs
 
-from iosweep.analysis import axes, findings, formats
-from iosweep.analysis.axes import Bend, Slice, slices, strangers
+from iosweep.analysis import axes, findings, formats, headline
+from iosweep.analysis.axes import Bend, Scaling, Slice, slices, strangers
 from iosweep.analysis.data import Campaign, Value
 from iosweep.analysis.formats import Unit
-from iosweep.analysis.summary import Metric, PointSummary, distinct, known_or_not, phase_order
+from iosweep.analysis.headline import Failed
+from iosweep.analysis.summary import OUTCOMES, Metric, PointSummary, distinct, known_or_not, phase_order
 from iosweep.judge.knee import SHARE
-from iosweep.report import captions
-from iosweep.tools import parameters
+from iosweep.text import human_count
+from iosweep.tools import parameters, tools
 
 #: What a figure shows -> its lines: name -> column. A rate has one line, without a name: the phase's own metric.
 _LINES = {
@@ -103,6 +105,13 @@ class Figure:
 
 
 def figures(campaign: Campaign, results: Sequence[PointSummary]) -> list[Figure]:
+    """All figures of a campaign, sweep by sweep, with distinct names."""
+    found = [*rate_figures(campaign, results), *scaling_figures(campaign, results)]
+    order = [sweep.name for sweep in campaign.about.sweeps]
+    return _distinct_names(sorted(found, key=lambda figure: order.index(figure.sweep)))
+
+
+def rate_figures(campaign: Campaign, results: Sequence[PointSummary]) -> list[Figure]:
     """The figures of a campaign, sweep by sweep, with distinct names.
 
     Panels are phases, unless a third axis varies: then there is a figure per phase, with a panel per value.
@@ -115,7 +124,7 @@ def figures(campaign: Campaign, results: Sequence[PointSummary]) -> list[Figure]
             figure = _figure(cut, quantity, phase, origin, ramps.get(cut.sweep))
             if figure:
                 found.append(figure)
-    return distinct_names(found)
+    return found
 
 
 def _quantities(cut: Slice) -> tuple[str, ...]:
@@ -151,11 +160,11 @@ def _figure(cut: Slice, quantity: str, phase: str | None, origin: str, ramp: str
                 marks += (_bent(_within(mark, panel), bends.get((result.point, result.phase))) for mark in found)
             panels.append(panel)
     return Figure(
-        name=captions.name(cut, quantity, phase),
-        title=captions.title(cut, quantity, phase),
-        subtitle=captions.subtitle(cut, phase),
+        name=figure_name(cut, quantity, phase),
+        title=figure_title(cut, quantity, phase),
+        subtitle=figure_subtitle(cut, phase),
         sweep=cut.sweep,
-        slice=f"{captions.slug(cut.sweep)}.{cut.kind}{cut.suffix}.{cut.x}.{phase or ''}",
+        slice=f"{slug(cut.sweep)}.{cut.kind}{cut.suffix}.{cut.x}.{phase or ''}",
         origin=origin,
         panels=tuple(panels),
         x_title=parameters()[cut.x].shown,
@@ -167,9 +176,9 @@ def _figure(cut: Slice, quantity: str, phase: str | None, origin: str, ramp: str
         measures=tuple(lines),
         marks=tuple(marks),
         notes=(
-            *captions.notes(results, drawable, bars, quantity, foreign),
-            *captions.without_place(cut, phase),
-            *([captions.CUT] if any(mark.cut for mark in marks) else []),
+            *rate_notes(results, drawable, bars, quantity, foreign),
+            *unplaced_notes(cut, phase),
+            *([CUT] if any(mark.cut for mark in marks) else []),
             *([_KNEES] if bends else []),
         ),
     )
@@ -240,8 +249,8 @@ def _scaling(result: PointSummary, ends: tuple[PointSummary, PointSummary], colu
     if result is not largest:
         where += f", {'not all among' if apart else 'among'} the {most}"
     times = result.nodes / smallest.nodes
-    expected = times * smallest.statistics[column].mean
-    share = result.statistics[column].mean / expected if expected else 0
+    expected = times * smallest.metrics[column].mean
+    share = result.metrics[column].mean / expected if expected else 0
     scaling = f"{100 * share:.0f} % of {times:g} × {fewest}" if share and result is not smallest else ""
     return where, scaling, apart
 
@@ -369,7 +378,7 @@ def log_ticks(smallest: float, largest: float) -> tuple[float, ...]:
 
 
 def _statistics(result: PointSummary, lines: Mapping[str, str]) -> list[tuple[str, Metric]]:
-    found = ((name, result.statistics.get(column or result.metric)) for name, column in lines.items())
+    found = ((name, result.metrics.get(column or result.metric)) for name, column in lines.items())
     return [(name, statistics) for name, statistics in found if statistics]
 
 
@@ -390,7 +399,7 @@ def _series_names(results: Sequence[PointSummary], color: str | None) -> tuple[s
     return tuple(formats.parameter(color, value) for value in ordered)
 
 
-def distinct_names(found: Sequence[Figure]) -> list[Figure]:
+def _distinct_names(found: Sequence[Figure]) -> list[Figure]:
     """Figures whose names differ, although sweeps may differ only in what a file name cannot hold."""
     seen: dict[str, int] = {}
     distinct = []
@@ -399,3 +408,255 @@ def distinct_names(found: Sequence[Figure]) -> list[Figure]:
         seen[key] = seen.get(key, 0) + 1
         distinct.append(figure if seen[key] == 1 else replace(figure, name=f"{figure.name}-{seen[key]}"))
     return distinct
+
+
+#: What a figure of rates shows: the phase's own metric, or one metric of all its phases.
+_RATES = {"throughput": "throughput", "iops": "IOPS"}
+
+BARS = {
+    "ci95": "Bars: 95 % confidence interval over the repetitions. Dots: each of them.",
+    "range": "Bars: smallest and largest repetition. Dots: each of them.",
+    "none": "One repetition each, so there are no error bars.",
+}
+#: What is said of bars that a panel does not hold.
+CUT = "Arrows: the interval goes on above; its width is in the table."
+
+
+def figure_name(cut: Slice, quantity: str, phase: str | None) -> str:
+    """Stable name, fit for a file: `throughput-by-threads.<sweep>`."""
+    if quantity in ("latency", "efficiency"):
+        what = quantity
+    elif cut.kind == "metadata":
+        what = "metadata"
+    elif quantity in _RATES:
+        what = quantity
+    else:
+        what = "throughput" if "bandwidth_bytes_per_s" in _metrics(cut, phase) else "iops"
+    axis = parameters()[cut.x].name.removesuffix("_per_node").replace("_", "-")
+    return f"{what}-by-{axis}.{slug(cut.sweep)[:80]}{'.' + phase if phase else ''}{slug(cut.suffix)}"
+
+
+def figure_title(cut: Slice, quantity: str, phase: str | None) -> str:
+    """`Throughput and IOPS against threads per node`, `Random read: IOPS against queue depth`."""
+    if quantity == "latency":
+        what = "latency"
+    elif cut.kind == "metadata":
+        what = "metadata rates"
+    elif quantity in _RATES:
+        what = _RATES[quantity]
+    else:
+        rates = {"bandwidth_bytes_per_s": "throughput", "ops_per_s": "IOPS"}
+        metrics = _metrics(cut, phase)
+        what = " and ".join(text for metric, text in rates.items() if metric in metrics)
+    against = f"{what} against {parameters()[cut.x].shown}"
+    return f"{formats.phase(phase)}: {against}" if phase else against[0].upper() + against[1:]
+
+
+def figure_subtitle(cut: Slice, phase: str | None = None) -> str:
+    """Conditions, and the parameters that do not vary; of one phase, or of all, those that apply to it."""
+    drawn = {result.phase for result in cut.results if phase in (None, result.phase)}
+    parts = [formats.describe(cut.condition, cut.kind, drawn)]
+    options = tools()[cut.condition.tool].options if cut.condition.tool in tools() else {}
+    for column, option in parameters().items():
+        if (own := options.get(option.name)) and own.phases is not None and not own.phases & drawn:
+            continue
+        found = distinct([result for result in cut.results if formats.applies(column, result.parameters)], column)
+        if cut.kind in option.captions and len(found) == 1 and column not in (cut.x, cut.color, cut.facet):
+            parts.append(formats.named(column, found[0]))
+    return "; ".join(parts)
+
+
+def rate_notes(
+    results: Sequence[PointSummary],
+    drawable: Sequence[PointSummary],
+    bars: str,
+    quantity: str,
+    strangers: Sequence[set[str]] | None,
+) -> Iterator[str]:
+    """What the error bars are, what is hollow, and what is not drawn, with the reasons.
+
+    `strangers`: for each result that ran on nodes which the largest count did not have, those nodes; None where a
+    figure is not against nodes.
+    """
+    if drawable:
+        yield BARS[bars]
+        if quantity == "latency" and bars != "none":
+            yield "p99: median of the repetitions' 99th percentiles."
+    for _, text in findings.unlike_hosts(drawable):
+        yield text
+    for text in findings.unlike_builds(drawable):
+        yield text[0].upper() + text[1:]
+    if strangers:
+        ran = f"Diamonds: {human_count(len(strangers), 'result')} of nodes that the largest count did not have"
+        yield f"{ran} ({formats.hosts(set().union(*strangers))}), so that a difference may be the nodes'."
+    elif strangers is not None and len({result.parameters["nodes"] for result in drawable}) > 1:
+        yield "Same nodes: smaller counts ran on nodes of the largest one."
+    lacking = sum(result.lacking for result in drawable)
+    if lacking:
+        incomplete = human_count(sum(bool(result.lacking) for result in drawable), "figure")
+        yield f"Incomplete: {incomplete} without all repetitions ({lacking} missing or left)."
+    yield from verdict_notes(results, drawable)
+
+
+def verdict_notes(results: Sequence[PointSummary], drawable: Sequence[PointSummary]) -> Iterator[str]:
+    """What is hollow, and what is not drawn, with the reasons."""
+    hollow = [result for result in drawable if result.verdict != "valid"]
+    if hollow:
+        yield f"Hollow: {len(hollow)} not valid ({findings.reasons(hollow)})."
+    # A result that counts but lacks this figure is the tool's doing, not a verdict.
+    unused = [result for result in results if not result.used]
+    for state in OUTCOMES:
+        own = [result for result in unused if result.state == state]
+        if own:
+            yield f"Not drawn: {len(own)} {state} ({findings.reasons(own)})."
+
+
+def unplaced_notes(cut: Slice, phase: str | None = None) -> Iterator[str]:
+    """What is not drawn because its value on the horizontal axis is not known."""
+    without = [result for result in cut.without if phase in (None, result.phase)]
+    if without:
+        yield f"Not drawn: {human_count(len(without), 'result')} of unknown {parameters()[cut.x].shown}."
+
+
+def slug(text: str) -> str:
+    """Text as part of a file name: letters, digits, dots, hyphens and underscores."""
+    return re.sub(r"[^A-Za-z0-9._-]+", "-", text)
+
+
+def _metrics(cut: Slice, phase: str | None) -> set[str]:
+    return {result.metric for result in cut.results if phase in (None, result.phase)}
+
+
+_ABOUT = "100 %: the rate grows as the count does."
+_BARS = {
+    True: "Bars: 95 % confidence interval of the ratio to the smallest count.",
+    False: "Too few repetitions for intervals.",
+}
+
+
+@dataclass(frozen=True)
+class Grown:
+    """A line of a slice that grows. without: its results that have no figure, where the line breaks."""
+
+    phase: str
+    color: Value | None
+    facet: Value | None
+    scaling: Scaling
+    without: tuple[PointSummary, ...]
+
+    @property
+    def drawn(self) -> list[PointSummary]:
+        return [self.scaling.base, *(step.result for step in self.scaling.steps)]
+
+
+def scaling_figures(campaign: Campaign, results: Sequence[PointSummary]) -> list[Figure]:
+    """A figure for each slice over node counts."""
+    fails, origin = headline.failed_checks(campaign.checks), formats.origin(campaign)
+    found = []
+    for cut in slices(campaign, results):
+        if cut.x == "nodes" and (lines := [*_scaling_lines(cut, fails)]):
+            found.append(_scaling_figure(cut, lines, origin))
+    return found
+
+
+def _scaling_lines(cut: Slice, fails: Failed) -> Iterator[Grown]:
+    for phase in sorted({result.phase for result in cut.results}, key=phase_order):
+        own = [result for result in cut.results if result.phase == phase and result.headline]
+        compared = headline.rivals(own, own[0].metric, fails) if own else None
+        groups: dict[tuple[Value | None, Value | None], list[tuple[int, PointSummary]]] = {}
+        for result in own:
+            color, facet = (result.parameters[axis] if axis else None for axis in (cut.color, cut.facet))
+            groups.setdefault((color, facet), []).append((result.count(cut.x) or 1, result))
+        for (color, facet), members in groups.items():
+            line = sorted(members, key=lambda one: one[0])
+            if compared and (found := axes.scale(cut.x, line, compared)):
+                fixed = {axis: value for axis, value in ((cut.color, color), (cut.facet, facet)) if axis}
+                without = (r for r in cut.results if r.phase == phase and not r.headline)
+                broken = tuple(r for r in without if all(r.parameters[axis] == fixed[axis] for axis in fixed))
+                yield Grown(phase, color, facet, found, broken)
+
+
+def _scaling_figure(cut: Slice, lines: Sequence[Grown], origin: str) -> Figure:
+    """One panel with a line for each phase, unless another axis makes the lines: then panels are phases."""
+    steps = [step for line in lines for step in line.scaling.steps]
+    highest = max([1.0, *(step.efficiency for step in steps)])
+    widest = max(step.range[1] if step.range else 0 for step in steps)
+    ticks = linear_ticks(100 * max(highest, min(1.25 * highest, widest)))
+    panels = list(dict.fromkeys(_panel_title(cut, line) for line in lines))
+    marks = [
+        mark for line in lines for mark in _scaling_marks(cut, line, panels.index(_panel_title(cut, line)), ticks[-1])
+    ]
+    return Figure(
+        name=figure_name(cut, "efficiency", None),
+        title=f"Scaling efficiency over {parameters()[cut.x].shown}",
+        subtitle=figure_subtitle(cut),
+        sweep=cut.sweep,
+        slice="",
+        origin=origin,
+        panels=tuple(Panel(title, "%", "share of linear growth", ticks, False) for title in panels),
+        x_title=parameters()[cut.x].shown,
+        x_column=cut.x,
+        x_values=tuple(x for x in distinct(cut.results, cut.x) if not isinstance(x, str)),
+        series_title=parameters()[cut.color].shown if cut.color else "phase",
+        series=tuple(dict.fromkeys(_line_name(cut, line) for line in sorted(lines, key=_place))),
+        with_nodes=True,
+        measures=("",),
+        marks=tuple(marks),
+        notes=(
+            *_scaling_notes(cut, lines),
+            *([CUT] if any(mark.cut for mark in marks) else []),
+        ),
+    )
+
+
+def _scaling_notes(cut: Slice, lines: Sequence[Grown]) -> Iterator[str]:
+    steps = [step for line in lines for step in line.scaling.steps]
+    yield _ABOUT
+    yield _BARS[any(step.range for step in steps)]
+    strange = [step for step in steps if step.strangers]
+    if strange:
+        hosts = formats.hosts(set().union(*(step.strangers for step in strange)))
+        yield f"Diamonds: {human_count(len(strange), 'result')} without nodes of the smallest count ({hosts})."
+    yield from verdict_notes(cut.results, [result for line in lines for result in line.drawn])
+    yield from unplaced_notes(cut)
+
+
+def _panel_title(cut: Slice, line: Grown) -> str:
+    facet = formats.named(cut.facet, line.facet) if cut.facet else ""
+    return ", ".join(filter(None, (formats.phase(line.phase) if cut.color else "", facet)))
+
+
+def _line_name(cut: Slice, line: Grown) -> str:
+    return formats.parameter(cut.color, line.color) if cut.color else formats.phase(line.phase)
+
+
+def _place(line: Grown) -> tuple[bool, Value]:
+    """Sorting key of lines by their color; a result without a value comes first."""
+    return line.color is not None, 0 if line.color is None else line.color
+
+
+def _scaling_marks(cut: Slice, line: Grown, panel: int, end: float) -> Iterator[Mark]:
+    found, smallest = line.scaling, formats.named(cut.x, line.scaling.smallest)
+    base = Mark(panel=panel, x=found.smallest, series=_line_name(cut, line), measure="", verdict=found.base.verdict)
+    yield _named(structs.replace(base, y=100.0), found.base, "100 %", f"{smallest}, which the others are compared with")
+    for step in found.steps:
+        low, high = step.range or (None, None)
+        mark = structs.replace(
+            base,
+            x=step.count,
+            verdict=step.result.verdict,
+            y=100 * step.efficiency,
+            low=None if low is None else 100 * low,
+            high=None if high is None else min(100 * high, end),
+            cut=True if high is not None and 100 * high > end else None,
+            apart=bool(step.strangers),
+        )
+        value = f"{formats.percent(step.efficiency, step.range)} of linear growth"
+        yield _named(mark, step.result, value, f"{formats.times(step.speedup)} of {smallest}")
+    for result in line.without:
+        yield structs.replace(base, x=result.parameters[cut.x], verdict=result.verdict)
+
+
+def _named(mark: Mark, result: PointSummary, value: str, scaled: str) -> Mark:
+    where = f"on {formats.hosts(result.hosts)}" if result.hosts else None
+    return structs.replace(mark, value=value, scaling=scaled, where=where)

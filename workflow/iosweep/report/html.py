@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from iosweep.analysis import formats
-from iosweep.report import vega_lite
+from iosweep.report.drawing import Specification
 from iosweep.report.figures import Figure
 from iosweep.text import human_count
 
@@ -49,7 +49,16 @@ def environment() -> Environment:
     return made
 
 
-def drawing(figure: Figure, specified: vega_lite.Specification) -> dict[str, object]:
+def page(name: str, **values: object) -> str:
+    """A page without scripts: `<name>.html` in the style of the report and of `<name>.css`."""
+    from markupsafe import Markup
+
+    style = read("page.css") + read(f"{name}.css")
+    shell = {"policy": policy(style), "style": Markup(style), "data": "", "scripts": []}  # noqa: S704  our own files
+    return environment().get_template(f"{name}.html").render(**shell, **values)
+
+
+def drawn_figure(figure: Figure, specified: Specification) -> dict[str, object]:
     """A figure for the page's script: its specification, and its values by column, which is a third of the bytes.
 
     Of a column that is all the same, the value.

@@ -16,20 +16,8 @@ from iosweep.analysis.data import Campaign, load, load_latencies, load_series
 from iosweep.analysis.published import Known
 from iosweep.analysis.summary import PointSummary, summarize
 from iosweep.files import safe_paths
-from iosweep.report import (
-    answer,
-    behind_rows,
-    benchmark_tables,
-    cpus,
-    figure_files,
-    html,
-    provenance,
-    quality,
-    results_table,
-    system,
-    vega_lite,
-)
-from iosweep.report.figures import Figure
+from iosweep.report import answer, drawing, html, results_table, system, tables
+from iosweep.report.figures import Figure, figures
 from iosweep.tables import reader
 
 #: In the order in which they run: each uses those before it.
@@ -58,9 +46,9 @@ def _page(results: Path, campaign: Campaign) -> str:
     from markupsafe import Markup
 
     summary = results_table.ordered(summarize(campaign.rows), campaign.about.sweeps)
-    drawings = figure_files.drawings(campaign, summary)
+    drawings = figures(campaign, summary)
     known = published.of(summary, campaign.about.sweeps)
-    specified = {figure.name: vega_lite.specification(figure) for figure in drawings if figure.panels}
+    specified = {figure.name: drawing.specification(figure) for figure in drawings if figure.panels}
     style = html.read("page.css")
     scripts = [html.library(), html.read_all(_SCRIPTS)]
     return (
@@ -85,20 +73,19 @@ def _sections(campaign: Campaign, results: Sequence[PointSummary], drawings: Seq
     about = campaign.about
     return {
         "sweeps": [(sweep, [figure for figure in drawings if figure.sweep == sweep.name]) for sweep in about.sweeps],
-        "columns_of": vega_lite.columns,
+        "columns_of": drawing.columns,
         "rows": len(campaign.rows),
         "shown": len(results),
         "constant": results_table.constant(results),
         "having": results_table.having(results),
-        "weka": benchmark_tables.weka(campaign, results),
-        "metadata": benchmark_tables.metadata(campaign, results),
-        "checks": quality.summarize_checks(campaign.checks),
-        "coverage": quality.coverage(about.sweeps, results),
+        "metadata": tables.metadata_tables(campaign, results),
+        "checks": tables.summarize_checks(campaign.checks),
+        "coverage": tables.coverage(about.sweeps, results),
         "meanings": findings.VERDICT_MEANINGS,
-        "cpus": cpus.of(campaign),
-        "nodes": system.of(campaign),
-        "builds": provenance.builds(campaign, results),
-        "repetitions_of": provenance.repetitions,
+        "cpus": system.describe_cpus(campaign),
+        "nodes": system.describe_nodes(campaign),
+        "builds": tables.builds(campaign, results),
+        "repetitions_of": tables.repetitions,
         "ingested": about.ingested,
     }
 
@@ -108,23 +95,23 @@ def _data(
     campaign: Campaign,
     summary: Sequence[PointSummary],
     drawings: Sequence[Figure],
-    specified: Mapping[str, vega_lite.Specification],
+    specified: Mapping[str, drawing.Specification],
     known: Known,
 ) -> dict[str, object]:
     """The content of the data element, for the scripts."""
-    series, rates = load_series(results, behind_rows.chosen(summary))
-    latencies = load_latencies(results, behind_rows.counted(summary))
+    series, rates = load_series(results, results_table.median_repetitions(summary))
+    latencies = load_latencies(results, results_table.counted_repetitions(summary))
     places = {(result.point, result.phase): place for place, result in enumerate(summary)}
     return {
         "campaign": campaign.about.campaign,
         "symbols": findings.VERDICT_SYMBOLS,
         "table": results_table.payload(summary, campaign.checks, known),
-        "latencies": behind_rows.latencies(summary, latencies),
-        "series": behind_rows.series(summary, series, rates),
+        "latencies": results_table.latencies_of(summary, latencies),
+        "series": results_table.over_time(summary, series, rates),
         "quantities": results_table.quantities(summary),
         "kinds": "".join(result.kind[0] for result in summary),
         "figures": {
-            f.name: html.drawing(f, specified[f.name])
+            f.name: html.drawn_figure(f, specified[f.name])
             | {"results": [places.get((mark.point or "", mark.phase)) for mark in f.marks] if f.slice else None}
             for f in drawings
             if f.panels

@@ -1,18 +1,19 @@
-"""The nodes that measured: what they share, what they differ by, and which one stands out in the node check. Pure."""
+"""The nodes that measured: what they share and differ by, the node check, pictures of their CPUs. Pure."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from iosweep.analysis import findings, formats
-from iosweep.analysis.data import Campaign
+from iosweep.analysis.data import Campaign, CheckRow, Row
 from iosweep.analysis.data import Node as NodeRow
 from iosweep.analysis.summary import PointSummary, worst
 from iosweep.judge.agreement import COUNTED
 from iosweep.judge.outliers import ENOUGH, Comparison, Standing, compare
-from iosweep.report.benchmark_tables import Cell, Table, TableRow
+from iosweep.node.cpus import CONFIGURATION, NO_CPUS, CpuSet, Overlap, Topology, listed, named, overlap, parse
+from iosweep.report.tables import Cell, Table, TableRow
 from iosweep.text import human_count, some
 from iosweep.tools.axes import TRANSFER_SIZE
 
@@ -61,7 +62,7 @@ class Nodes:
         return tuple(node for node in self.rows if any(cell.odd for cell in node.cells))
 
 
-def of(campaign: Campaign) -> Nodes | None:
+def describe_nodes(campaign: Campaign) -> Nodes | None:
     """The nodes of a campaign, or None where none has measured."""
     nodes = sorted(campaign.nodes, key=lambda node: (formats.natural(node.host), node.node))
     if not nodes:
@@ -134,7 +135,7 @@ def _cpus(node: NodeRow) -> Lines:
     return (", ".join(parts),) if parts else ()
 
 
-def _reserved(node: NodeRow) -> Lines:
+def _reserved_cpus(node: NodeRow) -> Lines:
     if node.reserved_sources is None:
         return ()
     return ("not known which" if node.reserved_cpus is None else node.reserved_cpus or "none",)
@@ -176,7 +177,7 @@ _STABLE: dict[str, Callable[[NodeRow], Lines]] = {
     "CPU": _one("cpu_model"),
     "CPUs": _cpus,
     "allowed CPUs": _one("cpus_allowed"),
-    "reserved CPUs": _reserved,
+    "reserved CPUs": _reserved_cpus,
     "NUMA nodes": _numa,
     "frequency governor": _one("governor"),
     "clock": _one("clocksource"),
@@ -218,7 +219,7 @@ def node_check(campaign: Campaign, results: Sequence[PointSummary]) -> NodeCheck
     rows = [TableRow(host, tuple(_cell(host, *test) for test in tests)) for host in hosts if host in furthest]
     rows += [TableRow(host, tuple(_cell(host, *test) for test in tests)) for host in hosts if host not in furthest]
     median = TableRow("median of the nodes", tuple(_median(*test) for test in tests))
-    titled = tuple(_title(result)[:1].upper() + _title(result)[1:] for result, _ in tests)
+    titled = tuple(_test_title(result)[:1].upper() + _test_title(result)[1:] for result, _ in tests)
     table = Table((SUITE,), "", "", titled, (*([median] if len(rows) > 1 else []), *rows), ())
     return NodeCheck(" ".join([_verdict(hosts, odd, tests), *_without(hosts, tests)]), tuple(odd), table)
 
@@ -263,7 +264,7 @@ def _verdict(hosts: Sequence[str], odd: Sequence[str], tests: Tests) -> str:
         stand = "stands" if len(odd) == 1 else "stand"
         return f"{len(odd)} of {len(hosts)} nodes {stand} out from the nodes' median: {some(named, 4)}."
     result, furthest = max(standings, key=lambda pair: abs(pair[1].ratio - 1))
-    off = f"{furthest.host} with {_percent(furthest.ratio)} in {_title(result)}"
+    off = f"{furthest.host} with {_percent(furthest.ratio)} in {_test_title(result)}"
     return f"None of {len(hosts)} nodes stands out; the furthest from the nodes' median is {off}."
 
 
@@ -272,13 +273,13 @@ def _furthest(host: str, standings: Sequence[tuple[PointSummary, Standing]]) -> 
     own = [(result, standing) for result, standing in standings if standing.host == host and standing.outlier]
     result, standing = max(own, key=lambda pair: abs(pair[1].ratio - 1))
     more = f", and {human_count(len(own) - 1, 'other test')}" if len(own) > 1 else ""
-    return f"{host} ({_percent(standing.ratio)} in {_title(result)}{more})"
+    return f"{host} ({_percent(standing.ratio)} in {_test_title(result)}{more})"
 
 
 def _pair(tests: Tests) -> str:
     """The largest difference of two nodes."""
     pairs = [
-        (low.ratio / high.ratio, low.host, high.host, _title(result))
+        (low.ratio / high.ratio, low.host, high.host, _test_title(result))
         for result, comparison in tests
         if comparison and len(comparison.standings) == 2
         for low, high in [comparison.standings]
@@ -299,7 +300,7 @@ def _without(hosts: Sequence[str], tests: Tests) -> Iterator[str]:
         have = {standing.host for standing in comparison.standings} if comparison else set(hosts)
         for host in hosts:
             if host not in have:
-                lacking.setdefault(host, []).append(_title(result))
+                lacking.setdefault(host, []).append(_test_title(result))
     if lacking:
         named = [f"{host} ({', '.join(titles)})" for host, titles in lacking.items()]
         yield f"No figure: {some(named, 4)}."
@@ -322,7 +323,7 @@ def _cell(host: str, result: PointSummary, comparison: Comparison | None) -> Cel
     return Cell(_quantity(result, found.value), (f"{odd}{_percent(found.ratio)}",), verdict)
 
 
-def _title(result: PointSummary) -> str:
+def _test_title(result: PointSummary) -> str:
     """random read 4 KiB"""
     size = result.count(TRANSFER_SIZE.column)
     return formats.phase(result.phase).lower() + (f" {formats.size(size)}" if size else "")
@@ -334,3 +335,256 @@ def _quantity(result: PointSummary, value: float) -> str:
 
 def _percent(ratio: float) -> str:
     return f"{100 * ratio:,.0f} %"
+
+
+#: Pictures that are shown; other nodes are described in words.
+MOST = 8
+
+#: State of a CPU -> what the legend calls it, in the order of the legend.
+STATES = {
+    "conflict": "reserved, and used all the same",
+    "stray": "used, though not in the allocation",
+    "used": "used by ranks and workers",
+    "free": "usable, not used",
+    "reserved": "reserved",
+    "outside": "not in the allocation",
+}
+
+
+@dataclass(frozen=True)
+class Cpu:
+    number: int  # the kernel's, P#
+    state: str  # of STATES
+    title: str
+
+
+@dataclass(frozen=True)
+class Numa:
+    """The CPUs of a NUMA node, on one socket."""
+
+    title: str
+    cores: tuple[tuple[Cpu, ...], ...]  # siblings together
+
+
+@dataclass(frozen=True)
+class Socket:
+    title: str
+    numas: tuple[Numa, ...]
+
+
+@dataclass(frozen=True)
+class Picture:
+    """Of nodes that look the same."""
+
+    hosts: str
+    about: str  # how many CPUs, and how they hang together
+    legend: tuple[tuple[str, str, int, str], ...]  # state, what it means, how many CPUs, which
+    reserved: tuple[str, ...]  # what said which CPUs are reserved
+    sockets: tuple[Socket, ...]
+
+    @property
+    def wrong(self) -> bool:
+        """Whether something runs where it must not."""
+        return any(state in ("conflict", "stray") for state, *_ in self.legend)
+
+
+@dataclass(frozen=True)
+class Cpus:
+    told: tuple[str, ...]  # what was bound
+    problems: tuple[tuple[str, Overlap], ...]  # nodes, and which reserved CPUs a job may use there
+    pictures: tuple[Picture, ...]  # those that are shown
+    others: tuple[Picture, ...]
+
+
+def describe_cpus(campaign: Campaign) -> Cpus | None:
+    """The CPUs of a campaign's nodes; None where no node recorded any."""
+    told = tuple(_modes(campaign))
+    alike: dict[tuple[object, ...], list[NodeRow]] = {}
+    for node in sorted(campaign.nodes, key=lambda node: formats.natural(node.host)):
+        if node.cores:
+            alike.setdefault(_looks(node), []).append(node)
+    pictures = sorted(map(_picture, alike.values()), key=lambda picture: not picture.wrong)
+    if not pictures and not any(row.pinning for row in campaign.rows):
+        return None
+    return Cpus(
+        told,
+        tuple((formats.hosts(hosts), one) for one, hosts in _overlaps(campaign).items()),
+        tuple(pictures[:MOST]),
+        tuple(pictures[MOST:]),
+    )
+
+
+# pictures
+
+
+def _looks(node: NodeRow) -> tuple[object, ...]:
+    """Everything that a node's picture shows."""
+    numa = tuple((one.node, one.cpus) for one in node.numa or ())
+    cpus = (node.cores, node.socket_cpus, node.cpus_allowed, node.reserved_cpus, node.used_cpus)
+    return (*cpus, numa, tuple(_near(node).items()), tuple(_reserved(node)))
+
+
+def _picture(nodes: Sequence[NodeRow]) -> Picture:
+    node = nodes[0]
+    topology = node.topology
+    allowed = topology.cpus if node.cpus_allowed is None else parse(node.cpus_allowed)
+    reserved, used = parse(node.reserved_cpus or ""), parse(node.used_cpus or "")
+    states = {cpu: _state(cpu in allowed, cpu in reserved, cpu in used) for cpu in topology.logical}
+    owners = _owners(node)
+    cpus = {
+        cpu: Cpu(cpu, states[cpu], f"P#{cpu}, L#{place}: {_says(cpu, states[cpu], allowed, reserved, owners)}")
+        for place, cpu in enumerate(topology.logical)
+    }
+    return Picture(
+        hosts=formats.hosts(node.host for node in nodes),
+        about=_about(topology),
+        legend=tuple(
+            (state, title, len(own), listed(own))
+            for state, title in STATES.items()
+            if (own := [cpu for cpu in topology.logical if states[cpu] == state])
+        ),
+        reserved=tuple(_reserved(node)),
+        sockets=tuple(_sockets(topology, cpus, _near(node))),
+    )
+
+
+def _state(allowed: bool, reserved: bool, used: bool) -> str:
+    if used:
+        return "conflict" if reserved else "used" if allowed else "stray"
+    return "reserved" if reserved else "free" if allowed else "outside"
+
+
+def _says(cpu: int, state: str, allowed: CpuSet, reserved: CpuSet, owners: Mapping[str, CpuSet]) -> str:
+    text = STATES[state]
+    if cpu in reserved:
+        whose = [source for source, cpus in owners.items() if cpu in cpus]
+        text += f" ({', '.join(whose) or 'sibling of a reserved CPU'})"
+        text += "" if cpu in allowed else ", not in the allocation"
+    return text
+
+
+def _owners(node: NodeRow) -> dict[str, CpuSet]:
+    """Source -> CPUs that it names. A source may have said several things."""
+    found: dict[str, CpuSet] = {}
+    for one in node.reserved_sources or ():
+        found[one.source] = found.get(one.source, NO_CPUS) | parse(one.cpus or "")
+    return found
+
+
+def _reserved(node: NodeRow) -> Iterator[str]:
+    """Which CPUs are reserved, and what said so."""
+    sources = node.reserved_sources
+    if sources is None:
+        yield "Nobody looked for reserved CPUs."
+        return
+    if node.reserved_cpus is None:
+        yield "CPUs are reserved, but it is not known which."
+    elif not node.reserved_cpus:
+        yield "No CPU is reserved."
+    for one in sources:
+        which = f"{named(parse(one.cpus))}: " if one.cpus else ""
+        says = "" if one.source == CONFIGURATION else f" ({one.says})"
+        yield f"{which}{one.source}{says}"
+
+
+def _near(node: NodeRow) -> dict[int, str]:
+    """NUMA node -> network interfaces there that are up."""
+    found: dict[int, str] = {}
+    for nic in node.nics or ():
+        if nic.state == "up" and nic.numa_node is not None:
+            found[nic.numa_node] = ", ".join(filter(None, [found.get(nic.numa_node), nic.name]))
+    return found
+
+
+def _about(topology: Topology) -> str:
+    """64 CPUs: 2 sockets, 4 NUMA nodes, 32 cores, whose siblings stand in one frame"""
+    parts = [human_count(len(topology.sockets), "socket")]
+    parts += [human_count(len(topology.numa), "NUMA node")] if topology.numa else []
+    parts += [human_count(len(topology.cores), "core")]
+    parts += ["whose siblings stand in one frame"] if len(topology.cores) < len(topology.cpus) else []
+    return f"{human_count(len(topology.cpus), 'CPU')}: {', '.join(parts)}"
+
+
+def _sockets(topology: Topology, cpus: Mapping[int, Cpu], near: Mapping[int, str]) -> Iterator[Socket]:
+    """The sockets with their NUMA nodes. A NUMA node over several sockets (virtual machines) is on each of them."""
+    known = NO_CPUS.union(*topology.numa.values())
+    places = [(_numa_title(number, near), own) for number, own in sorted(topology.numa.items())]
+    places.append(("no NUMA node" if topology.numa else "", topology.cpus - known))
+    for number, socket in enumerate(topology.sockets):
+        numas = tuple(
+            Numa(title, tuple(tuple(cpus[cpu] for cpu in sorted(core)) for core in topology.cores if core <= own))
+            for title, node in places
+            if (own := node & socket)
+        )
+        yield Socket(f"socket {number}", numas)
+
+
+def _numa_title(number: int, near: Mapping[int, str]) -> str:
+    return f"NUMA node {number}" + (f" ({near[number]})" if number in near else "")
+
+
+def _overlaps(campaign: Campaign) -> dict[Overlap, list[str]]:
+    """Reserved CPUs that a job may use -> nodes."""
+    found: dict[Overlap, list[str]] = {}
+    for node in campaign.nodes:
+        if node.cpus_allowed and (one := overlap(parse(node.cpus_allowed), node.reserved)):
+            found.setdefault(one, []).append(node.host)
+    return found
+
+
+# what was proven
+
+#: Check -> what a fail of it means, and what a pass of it proves.
+_CHECKS = {
+    "reserved_cpus": ("something could run on reserved CPUs", "none was allowed on a reserved CPU"),
+    "pinned": ("processes did not have the CPUs planned for them", "each had the CPUs planned for it"),
+}
+
+
+def pinning_proven(campaign: Campaign) -> tuple[bool, str] | None:
+    """Whether something is wrong, and what was proven or found, in a sentence; None where nothing had to be."""
+    rows = {_key(row) for row in campaign.rows if row.figures.get("wall_s")}
+    counts = {name: Counter[str]() for name in _CHECKS}
+    for check in campaign.checks:
+        if check.check in counts and _key(check) in rows:
+            counts[check.check][check.outcome] += 1
+    failed = [_share(n, len(rows), text) for name, (text, _) in _CHECKS.items() if (n := counts[name]["fail"])]
+    if failed:
+        return True, f"{'. '.join(failed)}."
+    proven = {name: n for name in _CHECKS if (n := counts[name]["pass"])}
+    if not proven:
+        return None
+    text = f"ranks and workers were looked at: {', and '.join(_CHECKS[name][1] for name in proven)}"
+    least = min(proven.values())
+    open_ = max(counts[name]["not checked"] for name in proven)
+    more = f"; {human_count(open_, 'row')} not checked" if open_ else ""
+    return False, f"{_share(least, len(rows), text)}{more}."
+
+
+def _modes(campaign: Campaign) -> Iterator[str]:
+    """How the rows were pinned. What the checks prove is in the section on tables."""
+    rows = [row for row in campaign.rows if row.figures.get("wall_s")]  # those that ran
+    off = campaign.about.cpus.pinning == "off"
+    modes = Counter(_mode(row, off) for row in rows)
+    for text, count in modes.most_common():
+        yield f"{_share(count, len(rows), text)}."
+
+
+def _mode(row: Row, off: bool) -> str:
+    pinning, placement = row.pinning, row.placement
+    if placement:
+        return f"ranks and workers were bound (pinning: {pinning}, placement: {placement})"
+    if pinning:
+        return f"nothing was bound (pinning: {pinning}): ranks and workers ran where the system put them"
+    if off:
+        return "nothing was bound, and no CPU masks were read (pinning: off)"
+    return "the CPU masks of ranks and workers were not read"
+
+
+def _key(row: Row | CheckRow) -> tuple[str, int | None, str]:
+    return row.point, row.repetition, row.phase
+
+
+def _share(count: int, of: int, text: str) -> str:
+    """Text as the beginning of a sentence, with how many rows it is of where not all."""
+    return f"In {count:,} of {human_count(of, 'row')} {text}" if count < of else text[:1].upper() + text[1:]

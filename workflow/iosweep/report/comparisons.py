@@ -1,0 +1,227 @@
+"""Two campaigns against each other, and campaigns over time, as HTML files in the style of the report (html.py)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from itertools import pairwise
+
+from iosweep.analysis import comparison, formats
+from iosweep.analysis import history as words
+from iosweep.analysis.comparison import Comparison, Difference, Verdict, Versus
+from iosweep.analysis.history import History, Line
+from iosweep.report import html
+
+# two campaigns
+
+#: Half width of the drawing of an interval, in its own units.
+_HALF = 100.0
+#: The changes that drawings may end at, as shares: those that hold all intervals; then those that hold the changes.
+_NARROW, _WIDE = (0.05, 0.10, 0.15, 0.20, 0.25), (0.25, 0.5, 1.0)
+#: A verdict -> the class of the page's style that has its color.
+_CLASSES: dict[Verdict, str] = {"worse": "invalid", "better": "valid", "same": "missing", "undecided": "suspect"}
+
+
+@dataclass(frozen=True)
+class Strip:
+    """A row of the table of differences. low, middle, high: of the drawing, None without an interval. below, above:
+    whether the interval goes on there."""
+
+    name: str
+    figures: tuple[str, str]
+    change: str
+    verdict: str
+    style: str
+    symbol: str
+    suspect: bool
+    more: str
+    low: float | None = None
+    middle: float | None = None
+    high: float | None = None
+    below: bool = False
+    above: bool = False
+
+
+def compare_page(found: Sequence[Versus]) -> str:
+    """One or more comparisons as HTML text."""
+    return html.page("comparison", parts=[_part(one) for one in found], half=_HALF)
+
+
+def _part(versus: Versus) -> dict[str, object]:
+    """One campaign against the first, for the template. matters: half width of the band of differences that do not
+    matter, in units of the drawing; edge: what the drawing ends at, `±10 %`."""
+    found = versus.found
+    edge = _edge(found)
+    singles = sorted(found.singles, key=lambda one: list(comparison.SYMBOLS).index(one.verdict))
+    return {
+        "versus": versus,
+        "sentence": comparison.sentence(found),
+        "counts": [(_CLASSES[verdict], count, name) for verdict, count, name in comparison.counted(found)],
+        "changed": [_strip(found, one, edge) for one in comparison.explained(found)],
+        "each": [_strip(found, one, edge) for one in singles],
+        "matters": _HALF * min(1.0, found.at_least / edge),
+        "edge": f"±{100 * edge:.0f} %",
+        "notes": list(comparison.notes(versus)),
+    }
+
+
+def _edge(found: Comparison) -> float:
+    """The change that the drawings end at, as a share: a multiple of 5 % that holds all intervals. Above 25 %, where
+    intervals may have any width, what holds the changes that are certain, or all where none is, and 100 % at most."""
+    drawn = [one for one in found.differences if one.change]
+    ends = [abs(end) for one in drawn for end in _shares(one)]
+    if narrow := [step for step in _NARROW if max(ends, default=0.0) <= step]:
+        return narrow[0]
+    certain = [one for one in drawn if one.verdict in ("worse", "better")]
+    most = max(abs(one.change.share) for one in certain or drawn if one.change)
+    return next((step for step in _WIDE if most <= step), _WIDE[-1])
+
+
+def _strip(found: Comparison, one: Difference, edge: float) -> Strip:
+    more = comparison.more(one)
+    strip = Strip(
+        name=comparison.brief(found, one),
+        figures=comparison.figures(one, found.column),
+        change=comparison.interval(one),
+        verdict=f"no difference > {100 * found.at_least:g} %" if one.verdict == "same" else one.verdict,
+        style=_CLASSES[one.verdict],
+        symbol=comparison.SYMBOLS[one.verdict],
+        suspect=one.suspect,
+        more=more and f"{more} more {'repetition' if more == '1' else 'repetitions'}",
+    )
+    if one.change is None:
+        return strip
+    shares = _shares(one)
+    low, middle, high = (_HALF * max(-1.0, min(1.0, share / edge)) for share in shares)
+    return replace(strip, low=low, middle=middle, high=high, below=shares[0] < -edge, above=shares[2] > edge)
+
+
+def _shares(one: Difference) -> tuple[float, float, float]:
+    assert one.change is not None
+    low, high = one.change.within()
+    return low, one.change.share, high
+
+
+# campaigns over time
+
+#: Size of a drawing in its own units, with room for the axis.
+_WIDTH, _HEIGHT, _LEFT, _TOP = 720.0, 170.0, 112.0, 14.0
+_BOTTOM = _HEIGHT - 24.0
+
+
+@dataclass(frozen=True)
+class Dot:
+    """A night: its figure with the interval of its repetitions, in units of the drawing."""
+
+    x: float
+    y: float
+    low: float
+    high: float
+    suspect: bool
+    text: str
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """A headline. levels: (from x, to x, y); marks: (x, what is new then); ticks: (y, figure); dates: (x, date)."""
+
+    line: Line
+    where: str
+    last: str
+    level: str
+    style: str
+    steps: tuple[tuple[str, str, str, str], ...]  # date, change, verdict, what changed then
+    dots: tuple[Dot, ...]
+    levels: tuple[tuple[float, float, float], ...]
+    marks: tuple[tuple[float, str], ...]
+    ticks: tuple[tuple[float, str], ...]
+    dates: tuple[tuple[float, str], ...]
+
+
+def history_page(found: History) -> str:
+    """A history as HTML text."""
+    return html.page(
+        "history",
+        history=found,
+        sentence=words.sentence(found),
+        lines=[_drawn(found, line) for line in found.lines],
+        news=_news(found),
+        width=_WIDTH,
+        height=_HEIGHT,
+        left=_LEFT,
+        top=_TOP,
+        bottom=_BOTTOM,
+    )
+
+
+def _news(found: History) -> list[tuple[str, str, str]]:
+    """(date, campaign, what is new) of the nights with something new, the newest first."""
+    return [
+        (f"{found.nights[index].began:%Y-%m-%d}", found.nights[index].name, words.changed(found.marks[index]))
+        for index in sorted(found.marks, reverse=True)
+    ]
+
+
+def _drawn(found: History, line: Line) -> Drawn:
+    times = [one.began.timestamp() for one in found.nights]
+    span = max(times[-1] - times[0], 1.0)
+
+    def x(index: int) -> float:
+        return round(_LEFT + 8 + (_WIDTH - _LEFT - 24) * (times[index] - times[0]) / span, 1)
+
+    ends = [value for one in line.figures for value in _ends(line, one.index)]
+    least, most = min(ends), max(ends)
+    room = max((most - least) * 0.08, most * 0.005)
+    least, most = max(0.0, least - room), most + room
+
+    def y(value: float) -> float:
+        return round(_BOTTOM - (_BOTTOM - _TOP) * (min(max(value, least), most) - least) / (most - least), 1)
+
+    dots = []
+    for one in line.figures:
+        low, high = _ends(line, one.index)
+        figure = formats.quantity(one.value, line.units)
+        name = f"{found.nights[one.index].began:%Y-%m-%d} {found.nights[one.index].name}: {figure}"
+        dots.append(Dot(x(one.index), y(one.value), y(low), y(high), one.suspect, name))
+    return Drawn(
+        line,
+        formats.brief(line.result),
+        formats.quantity(line.last.value, line.units),
+        words.level(line),
+        "invalid" if line.regressed else "valid",
+        tuple(
+            (words.when(found, step.night), words.moved(step), words.verdict(step), words.changed(step.changed))
+            for step in line.steps
+        ),
+        tuple(dots),
+        tuple((x(a), x(b), y(mean)) for a, b, mean in _levels(line)),
+        tuple((x(index), words.changed(told)) for index, told in sorted(found.marks.items())),
+        tuple((y(value), formats.quantity(value, line.units)) for value in (least + room, most - room)),
+        _dates([(x(index), found.nights[index].began) for index in dict.fromkeys((0, len(times) - 1))]),
+    )
+
+
+def _dates(ends: Sequence[tuple[float, datetime]]) -> tuple[tuple[float, str], ...]:
+    """The dates below a drawing; where all of it is of one day, with the times."""
+    form = "%Y-%m-%d" if len({moment.date() for _, moment in ends}) > 1 else "%Y-%m-%d %H:%M"
+    return tuple((x, moment.strftime(form)) for x, moment in ends)
+
+
+def _ends(line: Line, index: int) -> tuple[float, float]:
+    """The ends of a night's interval; its figure where it has none, or one that would hide all others."""
+    one = next(figure for figure in line.figures if figure.index == index)
+    own = one.metric.interval
+    if own is None or own.half_width_share > 0.5:
+        return one.value, one.value
+    return own.low, own.high
+
+
+def _levels(line: Line) -> list[tuple[int, int, float]]:
+    """(first night, last night, mean) of each level."""
+    edges = [line.figures[0].index, *(step.night for step in line.steps), line.figures[-1].index + 1]
+    found = []
+    for begin, end in pairwise(edges):
+        own = [one for one in line.figures if begin <= one.index < end]
+        found.append((own[0].index, own[-1].index, sum(one.value for one in own) / len(own)))
+    return found
