@@ -17,6 +17,8 @@ import added_tools  # noqa: F401
 from iosweep.commands import plan
 from iosweep.config import sweep_file
 from iosweep.files import safe_paths
+from iosweep.judge import verdict
+from iosweep.node.facts import NodeFacts
 from iosweep.node.load import Load
 from iosweep.plan.expand import make_plan
 from iosweep.plan.launchers import LAUNCHERS
@@ -123,21 +125,25 @@ def fill(made: Plan, results: Path, work: Path, repetitions: int = 1, phase_time
     name = f"sample-{phase_time}"
     sample = planned(work, name, [fio_sweep({"queue_depth": [4]}, phase_time, transfer_size="4k")])
     measure(sample, work / name, Silent())
-    found, record = next(Store(work / name).records_of(sample.points[0].id))
-    archive = Store(work / name).raw(found)
+    record = next(Store(work / name).records_of(sample.points[0].id, Record))
+    archive = Store(work / name).raw(record)
     assert archive
     streams = {f"rand_read.{name}": data for name, data in unpack(archive)["rand_read"].items()}
     document = msgspec.json.decode(streams["rand_read.stdout"])
     shutil.copytree(work / name / "nodes", results / "nodes", dirs_exist_ok=True)
     draw = random.Random(1)
     target = Store(results)
+    memory_bytes = next(iter(target.documents(NodeFacts).values())).memory_bytes
     with _without_sync():
         for point in made.points:
             for number in range(1, repetitions + 1):
                 run = replace(record.phases[0], load=Load(other=0.01, steal=0.0))
                 new = replace(record, phases=(run,), retry=None)
-                own = _as_if(document, streams["rand_read.series"], point, draw)
-                target.commit(point.id, number, new, streams | own)
+                own = streams | _as_if(document, streams["rand_read.series"], point, draw)
+                printed = {"rand_read": {name.partition(".")[2]: data for name, data in own.items()}}
+                rows = verdict.judge(made, point, new, printed, {record.host: memory_bytes})
+                new = replace(new, rows=rows, judged=verdict.key(made, point))
+                target.commit(point.id, number, new, own)
     return sum(map(len, streams.values()))
 
 

@@ -1,4 +1,4 @@
-"""From the store to the tables: `iosweep tables`, next to a few lines of Python that read the same archives."""
+"""From the store to the tables: `iosweep tables`, next to a few lines of Python that read the same records."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 import campaigns
 from measure import IOSWEEP, CannotRun, Row, Size, child, in_turn, median, megabytes, seconds
 
-CPU_S, BYTES_IN_FULL = 3.0, 1e9
+CPU_S, CPU_IN_FULL_S, BYTES_IN_FULL = 2.0, 15.0, 1e9
 _PLAIN = Path(__file__).resolve().parent / "plain_merge.py"
 
 
@@ -39,7 +39,7 @@ def _merge(points: int, repetitions: int, rounds: int, work: Path) -> Iterator[R
     shown = f"{len(made.points) * repetitions:,} results of {raw_bytes / 1000:.0f} kB, {rounds}×"
     usual = repetitions == 1
     more = "" if usual else ", ten times as many"
-    for what, field, budget in (("CPU", "cpu_s", CPU_S if usual else None), ("wall", "wall_s", None)):
+    for what, field, budget in (("CPU", "cpu_s", CPU_S if usual else CPU_IN_FULL_S), ("wall", "wall_s", None)):
         took_s, beside_s = median(ours, field), median(plain, field)
         yield Row("merge", what + more, shown, seconds(took_s), f"plain Python {seconds(beside_s)}",
                   f"{took_s / beside_s:.1f}", f"≤ {budget:.0f} s" if budget else "",

@@ -1,20 +1,16 @@
-"""plain_merge.py RESULTS CSV: what one would write in a hurry: read every archive, keep four figures, check nothing."""
+"""plain_merge.py RESULTS CSV: what one would write in a hurry: read every record, keep four figures, check nothing."""
 
 import csv
-import io
 import sys
-import zipfile
 from pathlib import Path
 
 import msgspec
 
+COLUMNS = ["bandwidth_bytes_per_s", "ops_per_s", "latency_mean_s", "latency_p99_s"]
+
 with Path(sys.argv[2]).open("w", newline="") as file:
     writer = csv.writer(file)
-    writer.writerow(["file", "bandwidth_bytes_per_s", "ops_per_s", "latency_mean_s", "latency_p99_s"])
-    for path in sorted(Path(sys.argv[1]).glob("points/*/*.zip")):
-        with zipfile.ZipFile(io.BytesIO(path.read_bytes())) as archive:
-            read = msgspec.json.decode(archive.read("rand_read.stdout"))["jobs"][0]["read"]
-        clat = read["clat_ns"]
-        writer.writerow(
-            [path.name, read["bw_bytes"], read["iops"], clat["mean"] / 1e9, clat["percentile"]["99.000000"] / 1e9]
-        )
+    writer.writerow(["file", *COLUMNS])
+    for path in sorted(Path(sys.argv[1]).glob("points/*/*.json")):
+        for row in msgspec.json.decode(path.read_bytes())["rows"]:
+            writer.writerow([path.name, *map(row["values"].get, COLUMNS)])

@@ -240,9 +240,9 @@ def _histograms(rows: Sequence[Row]) -> Iterator[Row]:
 
 
 def add_series(directory: Path, series: Sequence[Row], parts: Sequence[Row] = ()) -> None:
-    """Give results that `make` wrote these rows of series.parquet and parts.parquet."""
+    """Give results that `make` wrote these rows of series.parquet and node_rates.parquet."""
     _write(directory / "series.parquet", series, columns.SERIES_COLUMNS)
-    _write(directory / "parts.parquet", parts, columns.PART_COLUMNS)
+    _write(directory / "node_rates.parquet", parts, columns.RATE_COLUMNS)
     describe_again(directory)
 
 

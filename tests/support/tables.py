@@ -32,7 +32,7 @@ def damaged(results: Path) -> list[Path]:
 
 def _table(file: Path) -> bool:
     """One with series, own rates or latencies may be empty: not every tool has them."""
-    asides = ("series.parquet", "parts.parquet", "histograms.parquet")
+    asides = ("series.parquet", "node_rates.parquet", "histograms.parquet")
     return len(pyarrow.parquet.read_table(file)) > 0 or file.name in asides
 
 

@@ -187,8 +187,8 @@ def test_what_describes_the_tables_is_there_after_them(campaign: Made, monkeypat
     monkeypatch.setattr(os, "replace", noted)
     campaign.table()
     assert names[-1] == "campaign.json"
-    assert sorted(names) == ["campaign.json", "checks.parquet", "histograms.parquet", "nodes.parquet", "parts.parquet",
-                             "results.csv", "results.parquet", "series.parquet"]  # fmt: skip
+    assert sorted(names) == ["campaign.json", "checks.parquet", "histograms.parquet", "node_rates.parquet",
+                             "nodes.parquet", "results.csv", "results.parquet", "series.parquet"]  # fmt: skip
 
 
 def test_several_nodes_of_a_slurm_job(tmp_path: Path) -> None:

@@ -121,7 +121,7 @@ class SeriesRow(Run, frozen=True, kw_only=True):
 
 
 class NodeRateRow(Run, frozen=True, kw_only=True):
-    """A row of parts.parquet."""
+    """A row of node_rates.parquet."""
 
     bandwidth_bytes_per_s: float | None = None
     ops_per_s: float | None = None
@@ -174,7 +174,7 @@ def load_series(results: Path, repetitions: Mapping[tuple[str, str], int]) -> tu
     """
     return (
         _of_repetitions(results, "series.parquet", SeriesRow, repetitions),
-        _of_repetitions(results, "parts.parquet", NodeRateRow, repetitions),
+        _of_repetitions(results, "node_rates.parquet", NodeRateRow, repetitions),
     )
 
 

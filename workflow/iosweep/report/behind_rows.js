@@ -11,13 +11,13 @@ function svg(name, attributes, ...children) {
 function overTime({repetition, drawings = [], rates = [], rates_left: left, elsewhere, none}) {
   const told = (text) => element("p", {class: "muted"}, text);
   if (none) return [told(`No figures over time: ${none}.`)];
-  if (elsewhere) return [told(`Rates over time of repetition ${repetition}: in series.parquet and parts.parquet, this page has those of other points.`)];
+  if (elsewhere) return [told(`Rates over time of repetition ${repetition}: in series.parquet and node_rates.parquet, this page has those of other points.`)];
   const parts = [];
   if (drawings.length) parts.push(told(`Over time, in repetition ${repetition}, the nearest to the median:`), element("div", {class: "series"}, ...drawings.map(small)));
   if (rates.length) {
     const titles = ["", "throughput", "operations"];
     const used = titles.map((_, i) => i).filter((i) => rates.some((rate) => rate[i]));
-    parts.push(told(`Rate of each node and worker in repetition ${repetition}, slowest first${left ? `; ${left.toLocaleString("en")} more are in parts.parquet` : ""}:`),
+    parts.push(told(`Rate of each node and worker in repetition ${repetition}, slowest first${left ? `; ${left.toLocaleString("en")} more are in node_rates.parquet` : ""}:`),
       element("table", {class: "rates"},
         element("thead", {}, element("tr", {}, ...used.map((i) => element("th", {scope: "col", class: i ? "number" : ""}, titles[i])))),
         element("tbody", {}, ...rates.map((rate) => element("tr", {}, ...used.map((i) => element("td", {class: i ? "number" : ""}, rate[i])))))));

@@ -375,7 +375,7 @@ SERIES_COLUMNS: tuple[Column, ...] = (
 )
 
 #: One row per row of the results, and node or worker.
-PART_COLUMNS: tuple[Column, ...] = (
+RATE_COLUMNS: tuple[Column, ...] = (
     *_KEY,
     Column("bandwidth_bytes_per_s", "float", "Bytes that it moved per second."),
     Column("ops_per_s", "float", "I/Os or files per second."),
@@ -395,7 +395,7 @@ TABLES: Mapping[str, Callable[[], tuple[Column, ...]]] = {
     "checks.parquet": lambda: CHECK_COLUMNS,
     "nodes.parquet": lambda: NODE_COLUMNS,
     "series.parquet": lambda: SERIES_COLUMNS,
-    "parts.parquet": lambda: PART_COLUMNS,
+    "node_rates.parquet": lambda: RATE_COLUMNS,
     "histograms.parquet": lambda: HISTOGRAM_COLUMNS,
 }
 
@@ -440,7 +440,7 @@ def markdown() -> str:
         ("checks.parquet: one row per row of the results and check", CHECK_COLUMNS),
         ("nodes.parquet: one row per node and set of facts", NODE_COLUMNS),
         ("series.parquet: one row per row of the results, node or worker, and quantity", SERIES_COLUMNS),
-        ("parts.parquet: one row per row of the results, and node or worker", PART_COLUMNS),
+        ("node_rates.parquet: one row per row of the results, and node or worker", RATE_COLUMNS),
         ("histograms.parquet: one row per row of the results with a histogram of its latencies", HISTOGRAM_COLUMNS),
     ):
         parts.append(f"## {title}\n")

@@ -83,25 +83,24 @@ def make_tables(plan: Plan, results: Path, judge_again: bool = False) -> None:
 class JudgedPoint(NamedTuple):
     """The stored repetitions of a point, in order, with their rows.
 
-    damaged: as in Store, of this point; unusable: repetition -> why it has no rows, though the next run does not
-    measure it again.
+    counted: those on the target of the plan that were measured as the newest of them was; damaged: as in Store, of this
+    point; unusable: repetition -> why it has no rows, though the next run does not measure it again.
     """
 
     point: Point
     repetitions: Sequence[Judged]
+    counted: Mapping[int, Judged]
     damaged: Mapping[str, str]
     unusable: Mapping[int, str] = MappingProxyType({})
 
-    def counted(self, plan: Plan) -> dict[int, Judged]:
-        """Those on the target of the plan that were measured as the newest of them was."""
-        newest = max((_measured_with(r) for r in self.repetitions), default=())[1:]
-        alike = (r for r in self.repetitions if _measured_with(r)[1:] == newest)
-        return {r.repetition: r for r in alike if measures(r.target, plan)}
 
-
-def _measured_with(r: Judged) -> tuple[datetime, str, str, str, str]:
-    """(when, build, directory, file system, how ranks were bound)"""
-    return r.started, r.tool.sha256, r.target.directory, volume(r.target.facts), r.bound or ""
+def _counted(plan: Plan, repetitions: Sequence[Judged]) -> dict[int, Judged]:
+    measured_with = [
+        (r.started, r.tool.sha256, r.target.directory, volume(r.target.facts), r.bound or "") for r in repetitions
+    ]
+    newest = max(measured_with, default=())[1:]
+    alike = (r for r, how in zip(repetitions, measured_with, strict=True) if how[1:] == newest)
+    return {r.repetition: r for r in alike if measures(r.target, plan)}
 
 
 @dataclass
@@ -123,7 +122,7 @@ class Judge:
             for first in range(0, len(points), _POINTS):
                 read = [self._read(point) for point in points[first : first + _POINTS]]
                 stale = [one.point for one in read if self._stale(one)]
-                repetitions = sum(len(one.repetitions) for one in read if self._stale(one))
+                repetitions = sum(point.repetitions.last for point in stale)
                 processes = min(len(os.sched_getaffinity(0)), _MOST_PROCESSES)
                 if pool is None and repetitions >= _WORTH_PROCESSES and processes > 1:
                     spawned = multiprocessing.get_context("spawn")
@@ -136,35 +135,32 @@ class Judge:
                 pool.shutdown(cancel_futures=True)
 
     def _read(self, point: Point) -> JudgedPoint:
-        store = Store(self.results)
-        return JudgedPoint(point, self._stored(store, point), store.damaged)
-
-    def _stored(self, store: Store, point: Point) -> list[Judged]:
         """The stored repetitions that the plan has numbers for."""
-        return [r for r in store.records_of(point.id, Judged) if r.repetition <= point.repetitions.last]
+        store = Store(self.results)
+        stored = [r for r in store.records_of(point.id, Judged) if r.repetition <= point.repetitions.last]
+        return JudgedPoint(point, stored, _counted(self.plan, stored), store.damaged)
 
     def _stale(self, read: JudgedPoint) -> bool:
         """Whether the tables need rows of the point that this code has not made."""
         key = verdict.key(self.plan, read.point)
-        counted = read.counted(self.plan).values()
-        return any(r.intact and (self.always or r.judged != key) for r in counted)
+        return any(r.intact and (self.always or r.judged != key) for r in read.counted.values())
 
     def point(self, point: Point) -> JudgedPoint:
         """A point whose repetitions are judged again, and stored, where the results can be written to."""
         store, key = Store(self.results), verdict.key(self.plan, point)
-        read = JudgedPoint(point, self._stored(store, point), store.damaged)
-        counted = read.counted(self.plan)
+        read = self._read(point)
         judged: list[Judged] = []
         unusable: dict[int, str] = {}
         for r in read.repetitions:
-            if r.repetition in counted and r.intact and (self.always or r.judged != key):
+            if r.repetition in read.counted and r.intact and (self.always or r.judged != key):
                 again = self._again(store, point, r, key)
                 if isinstance(again, str):
                     unusable[r.repetition] = again
                 else:
                     r = again
             judged.append(r)
-        return JudgedPoint(point, judged, store.damaged, unusable)
+        damaged = {**read.damaged, **store.damaged}
+        return JudgedPoint(point, judged, _counted(self.plan, judged), damaged, unusable)
 
     def _again(self, store: Store, point: Point, r: Judged, key: str) -> Judged | str:
         """A repetition with new rows; not intact where its archive was changed, and set aside; or why it cannot be
@@ -250,7 +246,7 @@ class _Rows:
             counted: list[Headline] = []
             points: list[tuple[Point, list[_Stored]]] = []
             for judged in self.judge.points(allocation.points):
-                point, own = judged.point, judged.counted(self.plan)
+                point, own = judged.point, judged.counted
                 self.store.damaged.update(judged.damaged)
                 intact[point.id] = {n: r.lightened() for n, r in own.items() if r.intact}
                 points.append((point, [self._stored(judged, r, r.repetition in own) for r in judged.repetitions]))
@@ -283,11 +279,10 @@ class _Rows:
         base |= _record_values(point, r, raw)
         rows = []
         for row in r.rows:
-            key = (point.id, r.repetition, r.attempt, row.phase)
             columns = _phase_values(point.tool, row.phase, tuple(point.options))
             judgment = verdict_columns(row.verdict, row.reasons, row.findings)
-            rows.append(base | row.values | columns | {"started": row.started} | judgment)
-            self.tables.add_companions(key, row)
+            rows.append(values := {**base, **row.values, **columns, "started": row.started, **judgment})
+            self.tables.add_companions(values, row)
         return _Stored(r.repetition, rows=rows)
 
     def _rows_of(self, point: Point, stored: Sequence[_Stored], absent: Mapping[int, _Absent]) -> Iterator[Values]:
@@ -311,7 +306,7 @@ class _Rows:
 
 def _base_values(plan: Plan, point: Point) -> Values:
     """The values that all rows of a point share."""
-    options = tools()[point.tool].options
+    columns = _columns(point.tool)
     return {
         "campaign": plan.campaign,
         "sweeps": ",".join(point.sweeps),
@@ -322,8 +317,14 @@ def _base_values(plan: Plan, point: Point) -> Values:
         "target_directory": _absolute(plan.target.directory),
         "left": False,
         "unneeded": False,
-        **{options[name].column: value for name, value in point.options.items() if name in options},
+        **{columns[name]: value for name, value in point.options.items() if name in columns},
     }
+
+
+@cache
+def _columns(tool: str) -> dict[str, str]:
+    """Option of a tool -> its column."""
+    return {name: option.column for name, option in tools()[tool].options.items()}
 
 
 @cache

@@ -7,13 +7,12 @@ import hashlib
 import io
 import re
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
 from typing import Any, BinaryIO, Self
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet
@@ -27,7 +26,7 @@ from iosweep.tables.columns import TABLES, Column, arrow_schema
 from iosweep.tables.reader import ABOUT, Table
 
 #: Rows of a row group, of a table with lists, and checks: memory does not grow with the campaign.
-_BATCH, _LIST_BATCH, _CHECKS_BATCH = 10_000, 1_000, 100_000
+_BATCH, _LIST_BATCH, _CHECKS_BATCH = 10_000, 10_000, 100_000
 #: Column of the results -> value.
 Values = dict[str, Any]
 
@@ -121,32 +120,31 @@ class TableWriter:
         self._stack.__exit__(*error)
 
 
-class ChecksWriter(TableWriter):
-    """Writes the table of checks. Arrow repeats the key of a row, at a third of the time of Python."""
+class KeyedWriter(TableWriter):
+    """Writes a table with several rows for each row of the results. key: its first columns, which these rows share:
+    Arrow repeats them, at a third of the time of Python."""
 
-    def __init__(self, place: Folder, parquet: str, columns: tuple[Column, ...]):
-        super().__init__(place, parquet, columns)
-        self._counts: list[int] = []  # findings of each row
-        self._findings: list[tuple[str, str, str]] = []  # check, outcome, evidence
+    def __init__(self, place: Folder, parquet: str, columns: tuple[Column, ...], key: int, batch: int | None = None):
+        super().__init__(place, parquet, columns, batch=batch)
+        self._key, self._keys, self._counts = key, list[tuple[Any, ...]](), list[int]()
 
-    def add_findings(self, point: object, repetition: object, phase: object, findings: Mapping[str, Finding]) -> None:
-        """Add findings of a row."""
-        self._rows.append((point, repetition, phase))
-        self._counts.append(len(findings))
-        self._findings += [(check, finding.outcome, finding.evidence) for check, finding in findings.items()]
-        if len(self._findings) >= _CHECKS_BATCH:
-            self._flush()
+    def extend(self, key: tuple[Any, ...], rows: Collection[tuple[Any, ...]]) -> None:
+        """Add rows with the same key. rows: the values of the other columns."""
+        if rows:
+            self._keys.append(key)
+            self._counts.append(len(rows))
+            self._rows += rows
+            if len(self._rows) >= self._batch:
+                self._flush()
 
     def _flush(self) -> None:
-        if not self._findings:
-            return
-        rows = pa.array(np.repeat(np.arange(len(self._rows), dtype=np.int32), self._counts))
-        keys = [key.take(rows) for key in _arrays(self._rows, list(self.schema)[:3])]
-        checks, outcomes, evidence = zip(*self._findings, strict=True)
-        severities = [SEVERITIES[check] for check in checks]
-        self._write([*keys, *(pa.array(texts, pa.string()) for texts in (checks, outcomes, severities, evidence))])
-        for collected in (self._rows, self._counts, self._findings):
-            collected.clear()
+        if self._rows:
+            fields = list(self.schema)
+            repeated = pa.array([n for n, count in enumerate(self._counts) for _ in range(count)], pa.int32())
+            keys = [column.take(repeated) for column in _arrays(self._keys, fields[: self._key])]
+            self._write([*keys, *_arrays(self._rows, fields[self._key :])])
+            for collected in (self._rows, self._keys, self._counts):
+                collected.clear()
 
 
 class CampaignTables:
@@ -164,15 +162,16 @@ class CampaignTables:
             place = files.enter_context(safe_paths.folder(self._results, make=True))
             self._about = files.enter_context(place.replaced(ABOUT))
 
-            def table(name: str, csv: str | None = None, batch: int | None = None) -> TableWriter:
-                return files.enter_context(TableWriter(place, name, TABLES[name](), csv, batch))
+            def keyed(name: str, key: int, batch: int) -> KeyedWriter:
+                return files.enter_context(KeyedWriter(place, name, TABLES[name](), key, batch))
 
-            self._rows = table("results.parquet", "results.csv")
-            self._checks = files.enter_context(ChecksWriter(place, "checks.parquet", TABLES["checks.parquet"]()))
-            self._nodes = table("nodes.parquet")
-            self._series = table("series.parquet", batch=_LIST_BATCH)
-            self._parts = table("parts.parquet")
-            self._histograms = table("histograms.parquet", batch=_LIST_BATCH)
+            results, nodes = TABLES["results.parquet"](), TABLES["nodes.parquet"]()
+            self._rows = files.enter_context(TableWriter(place, "results.parquet", results, "results.csv"))
+            self._nodes = files.enter_context(TableWriter(place, "nodes.parquet", nodes))
+            self._checks = keyed("checks.parquet", 3, _CHECKS_BATCH)
+            self._series = keyed("series.parquet", 4, _LIST_BATCH)
+            self._rates = keyed("node_rates.parquet", 4, _CHECKS_BATCH)
+            self._histograms = keyed("histograms.parquet", 4, _LIST_BATCH)
             self._files = files.pop_all()
         return self
 
@@ -185,18 +184,18 @@ class CampaignTables:
 
     def add_findings(self, values: Values, findings: Mapping[str, Finding]) -> None:
         """Add findings of a row of the results."""
-        self._checks.add_findings(values["point"], values["repetition"], values["phase"], findings)
+        self._checks.extend(
+            (values["point"], values["repetition"], values["phase"]),
+            [(check, f.outcome, SEVERITIES[check], f.evidence) for check, f in findings.items()],
+        )
 
-    def add_companions(self, key: tuple[str, int, int, str], row: Row) -> None:
-        """Add the rows of the companion tables. key: point, repetition, attempt and phase."""
-        point, repetition, _, phase = key
-        self._checks.add_findings(point, repetition, phase, row.findings)
-        for series in row.series:
-            self._series.add((*key, *series))
-        for rate in row.node_rates:
-            self._parts.add((*key, *rate))
-        if row.histogram:
-            self._histograms.add((*key, *row.histogram))
+    def add_companions(self, values: Values, row: Row) -> None:
+        """Add the rows of the companion tables of a row of the results."""
+        key = (values["point"], values["repetition"], values["attempt"], values["phase"])
+        self.add_findings(values, row.findings)
+        self._series.extend(key, row.series)
+        self._rates.extend(key, row.node_rates)
+        self._histograms.extend(key, [row.histogram] if row.histogram else [])
 
     def add_node(self, name: str, known: Mapping[str, object]) -> None:
         """Add the facts of a node."""
@@ -206,7 +205,7 @@ class CampaignTables:
         """Write what remains, and campaign.json: `about` with the sizes and hashes of the tables."""
         tables = {
             name: table
-            for writer in (self._rows, self._checks, self._nodes, self._series, self._parts, self._histograms)
+            for writer in (self._rows, self._checks, self._nodes, self._series, self._rates, self._histograms)
             for name, table in writer.finish().items()
         }
         self._about.write(documents.dump({**about(), "tables": tables}, indent=True))
