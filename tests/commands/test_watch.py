@@ -23,7 +23,7 @@ from iosweep.commands import cli, watch
 from iosweep.commands.terminal import safe_console
 from iosweep.commands.watch import AllocationProgress, Progress, WatchedCampaign
 from iosweep.files import documents
-from iosweep.judge.time_to_go import Ran, pace, ran, to_go_s
+from iosweep.judge.remaining import Ran, pace, ran, to_go_s
 from iosweep.plan.model import Plan
 from iosweep.store.campaign_documents import DataSet, Missing, Needs, Refusal
 from machine import Scripted

@@ -8,9 +8,8 @@ import pytest
 from syrupy.assertion import SnapshotAssertion
 
 from iosweep.details import NodeRate
-from iosweep.judge.node_rates import rates_of_run
-from iosweep.judge.outliers import Comparison, Measured, compare
-from iosweep.judge.steadiness import shape, stall
+from iosweep.judge.checks.timing import shape, stall
+from iosweep.judge.nodes import Comparison, Measured, compare, rates_of_run
 from iosweep.tools import Evidence, Parsed
 
 MIB = 1 << 20

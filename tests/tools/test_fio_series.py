@@ -2,7 +2,7 @@
 
 import pytest
 
-from iosweep.judge.node_rates import slowest, workers
+from iosweep.judge.nodes import slowest, workers
 from iosweep.tools import Evidence, Parsed, Step, tools
 from iosweep.tools.fio import nodes, series
 

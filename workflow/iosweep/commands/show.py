@@ -21,7 +21,7 @@ from iosweep.commands.check import Outcome, read_outcome
 from iosweep.commands.report import damage_in_tables
 from iosweep.commands.terminal import Printer, prose, say, table, to_json, working
 from iosweep.files import documents
-from iosweep.judge.time_to_go import set_name
+from iosweep.judge.remaining import set_name
 from iosweep.plan.model import Point, file_set, plan_files, read_plan
 from iosweep.report import answer
 from iosweep.report.results_table import ordered

@@ -19,7 +19,7 @@ import msgspec
 
 import iosweep
 from iosweep.details import FACTOR
-from iosweep.judge import node_rates, series
+from iosweep.judge import nodes
 from iosweep.judge.checks import CHECKS, SEVERITIES, caches
 from iosweep.judge.checks.files import data_complete, no_holes
 from iosweep.judge.checks.finding import NOT_APPLICABLE, Seen
@@ -108,7 +108,7 @@ def _parse(point: Point, step: Step, phase: Phase, streams: Streams, hosts: Sequ
     evidence = replace(
         parsed.evidence,
         series=[*parsed.evidence.series, *monitor.series(counted)],
-        own_rates=node_rates.rates_of_run(parsed, streams, hosts),
+        own_rates=nodes.rates_of_run(parsed, streams, hosts),
         lost=lost,
     )
     wrong = {name: value for name, value in parsed.figures.items() if not -_MOST <= value < _MOST}  # also NaN
@@ -136,7 +136,7 @@ def _row(seen: Seen, host: str) -> Row:
             **figures,
             "label": parsed.label,
             "passes": caches.passes(seen),
-            **node_rates.columns(evidence),
+            **nodes.columns(evidence),
             "wall_s": run.wall_s,
             "settled_s": run.settled_s,
             "ran_on": ",".join(f"{node}:{count}" for node, count in run.ran_on.items()) or None,
@@ -144,8 +144,8 @@ def _row(seen: Seen, host: str) -> Row:
             "command": " ".join(map(_quote, run.argv)),
         },
         findings=findings,
-        series=series.stored(evidence.series),
-        node_rates=series.stored_rates(evidence.own_rates),
+        series=nodes.stored(evidence.series),
+        node_rates=nodes.stored_rates(evidence.own_rates),
         histogram=(histogram.lowest_s, FACTOR, histogram.counts) if histogram else None,
         used_cpus={",".join(node.hosts): node.allowed for node in (run.cpus.nodes if run.cpus else ())},
     )

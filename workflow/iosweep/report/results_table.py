@@ -18,7 +18,7 @@ from iosweep.analysis.published import NOTHING, Known
 from iosweep.analysis.summary import OUTCOMES, Metric, PointSummary, hosts_of, of_points, outcome, phase_order
 from iosweep.details import Histogram, Series
 from iosweep.judge.agreement import COUNTED
-from iosweep.judge.series import coarser, summed
+from iosweep.judge.nodes import coarser, summed
 from iosweep.plan.model import SweepFacts
 from iosweep.report.tables import Phase, open_checks
 from iosweep.text import human_count

@@ -11,7 +11,7 @@ from iosweep.analysis.data import Campaign, CheckRow, Row
 from iosweep.analysis.data import Node as NodeRow
 from iosweep.analysis.summary import PointSummary, worst
 from iosweep.judge.agreement import COUNTED
-from iosweep.judge.outliers import ENOUGH, Comparison, Standing, compare
+from iosweep.judge.nodes import ENOUGH, Comparison, Standing, compare
 from iosweep.node.cpus import CONFIGURATION, NO_CPUS, CpuSet, Overlap, Topology, listed, named, overlap, parse
 from iosweep.report.tables import Cell, Table, TableRow
 from iosweep.text import human_count, some

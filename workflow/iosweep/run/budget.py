@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from iosweep.errors import AllocationError, ExitCode
 from iosweep.files.documents import Damaged
 from iosweep.jobs.submission import JOB_RESERVE_S
-from iosweep.judge.time_to_go import set_rate
+from iosweep.judge.remaining import set_rate
 from iosweep.plan.forecast import LEAST_LATENCY_S, NODE_BANDWIDTH, Cost, Fastest
 from iosweep.plan.model import Plan, Point
 from iosweep.slurm import query

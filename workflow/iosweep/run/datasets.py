@@ -12,7 +12,7 @@ import msgspec
 from msgspec import structs
 
 from iosweep.errors import TargetError
-from iosweep.judge.time_to_go import set_name
+from iosweep.judge.remaining import set_name
 from iosweep.node import counters, fs_types, process
 from iosweep.plan.forecast import PREPARE_BANDWIDTH, data_sets
 from iosweep.plan.model import Point

@@ -3,7 +3,7 @@
 | module | what it does |
 |---|---|
 | columns.py | the columns of the tables |
-| merge.py | store -> tables and campaign.json, with rows for what is missing |
+| make.py | store -> tables and campaign.json, with rows for what is missing |
 | writer.py | rows -> the files of all tables |
-| reader.py, campaign_form.py | tables and campaign.json -> rows; damage in them |
+| reader.py | tables and campaign.json -> rows; damage in them |
 """

@@ -1,0 +1,241 @@
+"""The rates of nodes, workers and ranks: how unequal they were, and which a row keeps. Pure."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from statistics import fmean, median
+from typing import NamedTuple
+
+from iosweep.details import NodeRate, Series
+from iosweep.node import ranks
+from iosweep.tools import Evidence, Parsed
+
+# Rates over time
+
+
+#: Values of a series, and workers of a node with rows of their own: the slowest and the fastest.
+MOST_VALUES, MOST_WORKERS = 300, 64
+
+
+def stored(series: Sequence[Series]) -> tuple[tuple[str, int | None, str, float, float, tuple[float | None, ...]], ...]:
+    """The series that a row keeps: host, worker, quantity, begin_s, interval_s, values (with 6 digits)."""
+    chosen = _workers([(one.host, one.worker, _mean(one)) for one in series])
+    kept = (coarser(one) for one in series if one.worker is None or (one.host, one.worker) in chosen)
+    return tuple((s.host, s.worker, s.name, s.begin_s, s.interval_s, tuple(map(_short, s.values))) for s in kept)
+
+
+def stored_rates(rates: Sequence[NodeRate]) -> tuple[tuple[str, int | None, float | None, float | None], ...]:
+    """The rates of nodes and workers that a row keeps: host, worker, bytes per second, operations per second."""
+    chosen = _workers([(one.host, one.worker, one.bandwidth_bytes_per_s or one.ops_per_s or 0.0) for one in rates])
+    kept = (one for one in rates if one.worker is None or (one.host, one.worker) in chosen)
+    return tuple((rate.host, rate.worker, rate.bandwidth_bytes_per_s, rate.ops_per_s) for rate in kept)
+
+
+def _short(value: float) -> float | None:
+    return None if math.isnan(value) else float(f"{value:.6g}")
+
+
+def _workers(known: Sequence[tuple[str, int | None, float]]) -> set[tuple[str, int | None]]:
+    """The workers that are kept, of (host, worker, rate)."""
+    hosts: dict[str, dict[int, float]] = {}
+    for host, worker, rate in known:
+        if worker is not None:
+            hosts.setdefault(host, {}).setdefault(worker, rate)
+    chosen: set[tuple[str, int | None]] = set()
+    for host, workers in hosts.items():
+        ranked = sorted(workers, key=lambda worker: workers[worker]) if len(workers) > MOST_WORKERS else [*workers]
+        half = MOST_WORKERS // 2
+        names = ranked if len(ranked) <= MOST_WORKERS else [*ranked[:half], *ranked[-half:]]
+        chosen.update((host, worker) for worker in names)
+    return chosen
+
+
+def _mean(series: Series) -> float:
+    """The mean of what was read; 0 where nothing was."""
+    total = sum(series.values)
+    if total == total:
+        return total / (len(series.values) or 1)
+    read = [value for value in series.values if not math.isnan(value)]
+    return sum(read) / (len(read) or 1)
+
+
+def coarser(series: Series, most: int = MOST_VALUES) -> Series:
+    """The same with at most so many values: each the mean of as many intervals."""
+    if len(series.values) <= most:
+        return series
+    width = -(-len(series.values) // most)
+    groups = [series.values[k : k + width] for k in range(0, len(series.values) - width + 1, width)]
+    return replace(series, values=tuple(sum(g) / width for g in groups), interval_s=series.interval_s * width)
+
+
+def summed(series: Sequence[Series]) -> Series | None:
+    """The sum of some series of the same intervals while all of them were read; None where they do not meet."""
+    if len({round(one.interval_s, 6) for one in series}) != 1:
+        return None
+    step_s = series[0].interval_s
+    begin = max(round(one.begin_s / step_s) for one in series)
+    shifted = [one.values[begin - round(one.begin_s / step_s) :] for one in series]
+    number = min(map(len, shifted))
+    values = tuple(map(sum, zip(*(own[:number] for own in shifted), strict=True)))
+    return Series(series[0].name, values, step_s, begin * step_s) if values else None
+
+
+# Rates of nodes and workers
+
+
+class Slowest(NamedTuple):
+    """The slowest of the nodes or of the workers, and its rate as a fraction of the median of all."""
+
+    one: NodeRate
+    share: float
+
+    @property
+    def name(self) -> str:
+        """`n1`, `n1/5`, or `5` where the tool does not tell nodes apart."""
+        if self.one.worker is None:
+            return self.one.host
+        return f"{self.one.host}/{self.one.worker}" if self.one.host else str(self.one.worker)
+
+
+def rate(one: NodeRate) -> float:
+    """Its bytes per second, or operations where it moves none."""
+    return one.bandwidth_bytes_per_s or one.ops_per_s or 0.0
+
+
+def nodes(rates: Sequence[NodeRate]) -> list[NodeRate]:
+    return [one for one in rates if one.worker is None]
+
+
+def workers(rates: Sequence[NodeRate]) -> list[NodeRate]:
+    return [one for one in rates if one.worker is not None]
+
+
+def slowest(rates: Sequence[NodeRate]) -> Slowest | None:
+    """The slowest; None of fewer than two, or where most did nothing."""
+    if len(rates) < 2:
+        return None
+    middle = median(map(rate, rates))
+    one = min(rates, key=rate)
+    return Slowest(one, rate(one) / middle) if middle else None
+
+
+def columns(evidence: Evidence) -> Mapping[str, str | float | None]:
+    """The columns of the results that say how even a phase was, over nodes, workers and time."""
+    found: dict[str, str | float | None] = {}
+    for name, rates in (("node", nodes(evidence.own_rates)), ("worker", workers(evidence.own_rates))):
+        if lowest := slowest(rates):
+            found |= {f"slowest_{name}": lowest.name, f"slowest_{name}_share": lowest.share}
+    own = ("bandwidth_bytes_per_s", "ops_per_s")
+    whole = [one for one in evidence.series if one.worker is None and one.name in own]
+    together = whole[0] if len(whole) == 1 else summed(whole) if whole else None
+    if together and len(together.values) > 1 and (mean := fmean(together.values)) > 0:
+        squares = math.fsum((value - mean) ** 2 for value in together.values)  # pstdev takes four times as long
+        found["rate_deviation"] = math.sqrt(squares / len(together.values)) / mean
+    return found
+
+
+def rates_of_run(parsed: Parsed, streams: Mapping[str, bytes], hosts: Sequence[str]) -> Sequence[NodeRate]:
+    """The own rates that the tool reports, those of ranks by their nodes; or else what the kernel counted of each rank.
+
+    hosts: the nodes of the run in their order, over which launchers deal ranks in blocks.
+    """
+    known = parsed.evidence.own_rates
+    if not known:
+        return _counted(parsed, ranks.rates(streams.get("progress", b"")), hosts)
+    if len(hosts) < 2 or any(one.host or one.worker is None for one in known) or len(known) % len(hosts):
+        return known
+    per_node = len(known) // len(hosts)
+    return _by_node({host: known[k * per_node : (k + 1) * per_node] for k, host in enumerate(hosts)})
+
+
+def _counted(parsed: Parsed, rates: Mapping[str, Mapping[int, float]], hosts: Sequence[str]) -> Sequence[NodeRate]:
+    """Those of ranks whose bytes the kernel counted; none unless every rank of every node was."""
+    if rates.keys() != set(hosts) or sum(map(len, rates.values())) != parsed.evidence.tasks:
+        return ()
+    moved, ops = parsed.evidence.transferred_bytes or 0, parsed.figures.get("ops", 0.0)
+    each = ops / moved if moved else 0.0  # all I/Os of a phase have one size
+    return _by_node(
+        {host: [NodeRate("", k, rate, rate * each) for k, rate in sorted(rates[host].items())] for host in hosts}
+    )
+
+
+def _by_node(ranks: Mapping[str, Sequence[NodeRate]]) -> Sequence[NodeRate]:
+    """Each node with the sum of its ranks, and these with their numbers on it; of a single node its ranks."""
+    if len(ranks) == 1:
+        return next(iter(ranks.values()))
+    found = []
+    for host, own in ranks.items():
+        bandwidth, ops = _sum([one.bandwidth_bytes_per_s for one in own]), _sum([one.ops_per_s for one in own])
+        found.append(NodeRate(host, None, bandwidth, ops))
+        found += [replace(one, host=host, worker=k) for k, one in enumerate(own)] if len(own) > 1 else []
+    return found
+
+
+def _sum(rates: Sequence[float | None]) -> float | None:
+    known = [rate for rate in rates if rate is not None]
+    return math.fsum(known) if len(known) == len(rates) else None
+
+
+# Outliers among nodes
+
+
+#: A node within this share of the median is never an outlier.
+LEAST = 0.10
+#: Robust standard deviations that are allowed; factor from a MAD to one, for normally distributed values.
+DEVIATIONS, OF_MAD = 3.0, 1.4826
+#: Minimum number of nodes for an outlier.
+ENOUGH = 3
+
+#: point, phase, host, value
+Measured = tuple[str, str, str, float]
+
+
+@dataclass(frozen=True)
+class Standing:
+    """A node compared with the others."""
+
+    host: str
+    value: float  # median of its own
+    ratio: float  # to the median of the nodes
+    outlier: bool
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """One phase of a point on all nodes that measured it."""
+
+    point: str
+    phase: str
+    median: float  # of the nodes' medians
+    allowed: float | None  # how far a ratio may be from 1; None with fewer nodes than ENOUGH
+    standings: tuple[Standing, ...]  # the lowest first
+
+
+def compare(rows: Iterable[Measured]) -> list[Comparison]:
+    """One comparison per point and phase, in order of appearance. Values are above zero."""
+    found: dict[tuple[str, str], dict[str, list[float]]] = {}
+    for point, phase, host, value in rows:
+        found.setdefault((point, phase), {}).setdefault(host, []).append(value)
+    return [
+        _comparison(point, phase, {host: median(values) for host, values in hosts.items()})
+        for (point, phase), hosts in found.items()
+    ]
+
+
+def _comparison(point: str, phase: str, values: dict[str, float]) -> Comparison:
+    middle = median(values.values())
+    ratios = {host: value / middle for host, value in values.items()}
+    allowed = _allowed(list(ratios.values()))
+    standings = [
+        Standing(host, values[host], ratio, allowed is not None and abs(ratio - 1) > allowed)
+        for host, ratio in sorted(ratios.items(), key=lambda pair: (pair[1], pair[0]))
+    ]
+    return Comparison(point, phase, middle, allowed, tuple(standings))
+
+
+def _allowed(ratios: Sequence[float]) -> float | None:
+    if len(ratios) < ENOUGH:
+        return None
+    return max(LEAST, DEVIATIONS * OF_MAD * median(abs(ratio - 1) for ratio in ratios))
