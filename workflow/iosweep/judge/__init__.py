@@ -3,7 +3,7 @@
 | module | what it does |
 |---|---|
 | checks/ | what a check sees of a phase -> its finding (pure) |
-| verdict.py, reasons.py | record, raw output and facts -> the rows of a repetition; findings -> verdict and reasons (pure) |
+| verdict.py, reasons.py | record, raw output and facts -> rows; findings -> verdict and reasons (pure) |
 | nodes.py | rates of nodes and workers, and over time (pure) |
 | statistics.py, agreement.py | intervals; whether the repetitions of a point agree (pure) |
 | ramps.py | how far an axis is climbed, and where the climb bends (pure) |
