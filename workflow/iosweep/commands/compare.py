@@ -7,10 +7,9 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from iosweep.analysis import comparison
-from iosweep.analysis.comparison import AT_LEAST, Changed, Comparison, Difference, Side, Versus, versus
+from iosweep.analysis.comparison import AT_LEAST, Comparison, Difference, Side, Versus, versus
 from iosweep.analysis.summary import FIGURES, PointSummary, summarize
 from iosweep.commands import campaigns
 from iosweep.commands.report import write_output
@@ -18,9 +17,6 @@ from iosweep.commands.terminal import Printer, prose, say, table, to_json
 from iosweep.config import selectors
 from iosweep.errors import CommandError
 from iosweep.text import human_count
-
-if TYPE_CHECKING:
-    from rich.table import Table
 
 NOT_COMPARABLE = 2
 #: Names of figures, as criteria have them, and of columns -> column.
@@ -63,21 +59,22 @@ def run(arguments: Namespace) -> int:
         raise CommandError(str(error), NOT_COMPARABLE) from None
     first, *others = _sides(arguments.campaign)
     column = _COLUMNS.get(arguments.figure, "")
-    found = [versus(first, other, column, arguments.at_least, ignore) for other in others]
-    if apart := [one for one in found if not one.found.singles]:
+    compared = [versus(first, other, column, arguments.at_least, ignore) for other in others]
+    if apart := [pair for pair in compared if not pair.found.singles]:
         raise CommandError("; ".join(map(_nothing, apart)), NOT_COMPARABLE)
     if arguments.html:  # first: whoever reads the text may stop before its end
-        write_output(arguments.html, lambda: _page(found), NOT_COMPARABLE)
+        write_output(arguments.html, lambda: _page(compared), NOT_COMPARABLE)
     if arguments.json:
-        sys.stdout.write(to_json(_document(found)))
+        sys.stdout.write(to_json(_document(compared)))
     else:
-        for number, one in enumerate(found):
+        for number, pair in enumerate(compared):
             if number:
                 say("")
-            _show(one, arguments.all)
+            _show(pair, arguments.all)
     if arguments.html and not arguments.json:
         prose(f"\npage: {arguments.html}")
-    return int(any(_fails(one.found, arguments.fail_on) for one in found))
+    fails = (pair.found.regressions or (arguments.fail_on == "undecided" and pair.found.undecided) for pair in compared)
+    return int(bool(arguments.fail_on) and any(fails))
 
 
 def _sides(named: Sequence[str]) -> list[Side]:
@@ -91,50 +88,42 @@ def _sides(named: Sequence[str]) -> list[Side]:
     ]
 
 
-def _nothing(one: Versus) -> str:
+def _nothing(pair: Versus) -> str:
     """Why two campaigns have nothing to compare."""
-    why = one.found.advice or " ".join(comparison.absences(one.found, one.names)) or "there are no results"
-    return f"{one.a.name} and {one.b.name} have no result in common that has a figure: {why}"
+    why = pair.found.advice or " ".join(comparison.absences(pair.found, pair.names)) or "there are no results"
+    return f"{pair.a.name} and {pair.b.name} have no result in common that has a figure: {why}"
 
 
-def _fails(found: Comparison, on: str | None) -> bool:
-    return bool(on and (found.regressions or (on == "undecided" and found.undecided)))
-
-
-def _show(one: Versus, everything: bool) -> None:
-    printer = Printer()
-    printer.print(_title(one))
-    prose(f"\n{comparison.sentence(one.found)}")
+def _show(pair: Versus, everything: bool) -> None:
+    printer, found = Printer(), pair.found
+    printer.print(f"{pair.b.name} against {pair.a.name}")
+    prose(f"\n{comparison.sentence(found)}")
     say("")
-    changed = one.changes if everything else one.changes[:_MOST_CHANGES]
-    if changed:
-        printer.print(_changes(changed, one.names))
-        if more := len(one.changes) - len(changed):
+    if changes := pair.changes if everything else pair.changes[:_MOST_CHANGES]:
+        changed = table("changed", "", *pair.names, wrapped=["", *pair.names])
+        for before, change in zip((None, *changes), changes, strict=False):
+            topic = "" if before and before.topic == change.topic else change.topic
+            changed.add_row(topic, change.what, change.a, change.b)
+        printer.print(changed)
+        if more := len(pair.changes) - len(changes):
             prose(f"and {more:,} more: --all lists them")
     else:
         prose("Nothing else changed: tools, nodes, target and configuration are the same.")
-    rows = list(_rows(one.found, everything))
-    if rows:
+    if rows := list(_rows(found, everything)):
+        heads = (*pair.names, "change (95 %)", "more")
+        figures = table("", "result", *heads, right=heads, wrapped=["result", *pair.names])
+        for row in rows:
+            mark = comparison.SYMBOLS[row.verdict] + ("○" if row.suspect else "")
+            shown = (comparison.brief(found, row), *comparison.figures(row, found.column))
+            figures.add_row(mark, *shown, comparison.interval(row), comparison.more(row))
         say("")
-        printer.print(_figures(rows, one))
-    if hidden := len(one.found.singles) - sum(row.single for row in rows):
+        printer.print(figures)
+    if hidden := len(found.singles) - sum(row.single for row in rows):
         prose(f"{human_count(hidden, 'more result')}: --all lists {'it' if hidden == 1 else 'them'}")
-    say("")
-    for line in _closing(one):
+    counts = [f"{count:,} {name}" for _, count, name in comparison.counted(found)]
+    prose(f"\n{human_count(len(found.singles), 'result')} compared: {', '.join(counts)}.")
+    for line in (comparison.LEGEND, *comparison.notes(pair)):
         prose(line)
-
-
-def _title(one: Versus) -> str:
-    return f"{one.b.name} against {one.a.name}"
-
-
-def _changes(changed: Sequence[Changed], named: tuple[str, str]) -> Table:
-    found = table("changed", "", *named, wrapped=["", *named])
-    last = ""
-    for one in changed:
-        found.add_row(one.topic if one.topic != last else "", one.what, one.a, one.b)
-        last = one.topic
-    return found
 
 
 def _rows(found: Comparison, everything: bool) -> Iterator[Difference]:
@@ -143,82 +132,61 @@ def _rows(found: Comparison, everything: bool) -> Iterator[Difference]:
     changed = comparison.explained(found)
     yield from changed
     if everything:
-        yield from (one for one in found.singles if not any(one is other for other in changed))
+        yield from (single for single in found.singles if not any(single is other for other in changed))
         return
-    undecided = [one for one in found.undecided if one.change]
-    undecided.sort(key=lambda one: -abs(one.change.log) if one.change else 0.0)
+    undecided = [difference for difference in found.undecided if difference.change]
+    undecided.sort(key=lambda difference: -abs(difference.change.log) if difference.change else 0.0)
     yield from undecided[:_MOST_UNDECIDED]
 
 
-def _figures(rows: Sequence[Difference], one: Versus) -> Table:
-    heads = (*one.names, "change (95 %)", "more")
-    found = table("", "result", *heads, right=heads, wrapped=["result", *one.names])
-    for row in rows:
-        mark = comparison.SYMBOLS[row.verdict] + ("○" if row.suspect else "")
-        shown = comparison.figures(row, one.found.column)
-        subject = comparison.brief(one.found, row)
-        found.add_row(mark, subject, *shown, comparison.interval(row), comparison.more(row))
-    return found
-
-
-def _closing(one: Versus) -> Iterator[str]:
-    counts = [f"{count:,} {name}" for _, count, name in comparison.counted(one.found)]
-    yield f"{human_count(len(one.found.singles), 'result')} compared: {', '.join(counts)}."
-    yield comparison.LEGEND
-    yield from comparison.notes(one)
-
-
-def _document(found: Sequence[Versus]) -> dict[str, object]:
+def _document(compared: Sequence[Versus]) -> dict[str, object]:
     """`compare --json`: SI units, shares as fractions."""
-    first = found[0].found
+    first = compared[0].found
     return {
         "at_least_share": first.at_least,
         "ignored": sorted(first.ignored or ()),
-        "comparisons": [_comparison(one) for one in found],
+        "comparisons": [_comparison(pair) for pair in compared],
     }
 
 
-def _comparison(one: Versus) -> dict[str, object]:
-    found = one.found
+def _comparison(pair: Versus) -> dict[str, object]:
+    found = pair.found
+    absent = [
+        {"campaign": pair.names[lone.side], "point": lone.result.point, "phase": lone.result.phase}
+        | {"why": lone.why or "only there"}
+        for lone in found.absent
+    ]
     return {
-        **{key: {"name": side.name, "results": str(side.path)} for key, side in (("first", one.a), ("other", one.b))},
+        **{key: {"name": side.name, "results": str(side.path)} for key, side in (("first", pair.a), ("other", pair.b))},
         "sentence": comparison.sentence(found),
-        "changes": [asdict(change) for change in one.changes],
+        "changes": [asdict(change) for change in pair.changes],
         "counts": {verdict: count for verdict, count, _ in comparison.counted(found)},
-        "groups": [_difference(own, one) for own in found.groups],
-        "results": [_difference(own, one) for own in found.singles],
-        "not_compared": [
-            {
-                "campaign": one.names[own.side],
-                "point": own.result.point,
-                "phase": own.result.phase,
-                "why": own.why or "only there",
-            }
-            for own in found.absent
-        ],
-        "notes": list(comparison.notes(one)),
+        "groups": [_difference(group, found) for group in found.groups],
+        "results": [_difference(single, found) for single in found.singles],
+        "not_compared": absent,
+        "notes": list(comparison.notes(pair)),
     }
 
 
-def _difference(one: Difference, of: Versus) -> dict[str, object]:
-    pair, change = one.pairs[0], one.change
-    column = of.found.column or pair.a.metric
+def _difference(difference: Difference, found: Comparison) -> dict[str, object]:
+    pair, change = difference.pairs[0], difference.change
+    column = found.column or pair.a.metric
     return {
-        "subject": comparison.subject(of.found, one),
+        "subject": comparison.subject(found, difference),
         "tool": pair.a.tool,
-        "phase": one.phase,
-        "where": comparison.parameters_of(of.found, one),
+        "phase": difference.phase,
+        "where": comparison.parameters_of(found, difference),
         "column": column,
-        "results": len(one.pairs),
-        "first": _figure(pair.a, column) if one.single else None,
-        "other": _figure(pair.b, column) if one.single else None,
+        "results": len(difference.pairs),
+        "first": _figure(pair.a, column) if difference.single else None,
+        "other": _figure(pair.b, column) if difference.single else None,
         "change_share": change.share if change else None,
         "ci95_share": change.within() if change else None,
         "p": change.p if change else None,
-        "p_holm": one.p if change else None,
-        "verdict": one.verdict,
-        "suspect": one.suspect,
-        "why": one.why,
+        "p_holm": difference.p if change else None,
+        "verdict": difference.verdict,
+        "suspect": difference.suspect,
+        "why": difference.why,
     }
 
 
@@ -228,7 +196,7 @@ def _figure(result: PointSummary, column: str) -> dict[str, object]:
     return {"point": result.point, "verdict": result.verdict, "n": len(values), "figure": result.center(column)}
 
 
-def _page(found: Sequence[Versus]) -> bytes:
+def _page(compared: Sequence[Versus]) -> bytes:
     from iosweep.report import comparisons  # late: most runs write none
 
-    return comparisons.compare_page(found).encode()
+    return comparisons.compare_page(compared).encode()
