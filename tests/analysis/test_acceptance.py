@@ -194,7 +194,7 @@ def test_a_published_figure_is_the_threshold_of_what_was_measured_in_its_way() -
 
     def against(found: list[Row], of: str = "weka", name: str = "read_iops", scaled: bool = False) -> Decision:
         facts = structs.asdict(sweep_facts(5, "p", name="weka.read-iops", suite="weka", scaled=scaled))
-        facts |= {"repetitions": {"min": 5, "max": 5, "until_ci95_half_width": None}}
+        facts |= {"repetitions": {"min": 5, "max": 5}}
         return decide(found, name, ">=", 90, "%", of, sweeps=[facts])
 
     way: dict[str, Any] = {"threads_per_node": 192, "sweeps": "weka.read-iops"}

@@ -6,7 +6,7 @@ from typing import Any
 
 from syrupy.assertion import SnapshotAssertion
 
-from campaign import METADATA, document, make, problems, refused
+from campaign import document, make, problems, refused
 
 
 def up_to(number: int) -> list[int]:
@@ -52,29 +52,3 @@ def test_the_most_that_is_planned(tmp_path: Path) -> None:
     assert problems(tmp_path, text(axes=depths(1000))) == []
     few = [{"threads_per_node": up_to(500)[10:]}]
     assert len(make(tmp_path, text(axes=depths(100, threads_per_node=up_to(500)), exclude=few)).points) == 1000
-
-
-#: A sweep that each tool can measure.
-TOOLS: dict[str, dict[str, Any]] = {
-    "fio": {},
-    "ior": {"tool": "ior", "phases": ["seq_read"]},
-    "mdtest": {"tool": "mdtest", "phases": ["create"], "options": None, "phase_time": None},
-}
-
-
-def test_ranks_files_and_repetitions_of_a_plan_have_bounds(tmp_path: Path, snapshot: SnapshotAssertion) -> None:
-    """Each number is within its limits; the product would be names of files that fill the memory."""
-    cases = []
-    for sweep in TOOLS.values():
-        cases.append(
-            (text(**sweep | {"axes": {"threads_per_node": [4095], "nodes": [65536]}}), "1 sweeps[0].axes.nodes")
-        )
-        most = sweep | {"axes": {"nodes": [65536], "threads_per_node": [16]}}
-        assert problems(tmp_path, text(**most), make) == []
-    axes, options = {"threads_per_node": [2], "nodes": [4]}, {"file_size": "1m", "files_per_thread": 131073}
-    cases.append((text(axes=axes, options=options), "1 sweeps[0].options.files_per_thread"))
-    assert problems(tmp_path, text(axes=axes, options=options | {"files_per_thread": 131072}), make) == []
-    metadata = METADATA | {"options": {"files_per_thread": 10_000_000}}  # counted by the tool, and never listed
-    assert problems(tmp_path, text(**metadata), make) == []
-    cases.append((text(axes={"queue_depth": up_to(16)}, repetitions=65536), "1 sweeps[0].repetitions"))
-    assert refused(tmp_path, cases, make) == snapshot

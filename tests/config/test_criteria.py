@@ -55,9 +55,7 @@ def test_what_is_not_measured_is_no_criterion(tmp_path: Path, snapshot: Snapshot
     cases = [(f"{left_out}{json.dumps({name: value})}\n", f"12 accept.{name}") for name, value in NOT_MEASURED.items()]
     assert refused(tmp_path, cases, make) == snapshot
     twice = f'{TEXT}accept:\n  read_iops: ">= 5k"\n  write_iops: ">= 5 ms"\n  rand_read: "> 5k"\n'
-    many = {f"rand_read at nodes {n}": "> 1k" for n in range(1, 1002)}
-    cases = [(twice, "13 accept.write_iops, 14 accept.rand_read"), (f"{TEXT}accept: {json.dumps(many)}\n", "11 accept")]
-    assert refused(tmp_path, cases) == snapshot
+    assert refused(tmp_path, [(twice, "13 accept.write_iops, 14 accept.rand_read")]) == snapshot
 
 
 def test_figures_that_do_not_compare_have_to_be_told_apart(tmp_path: Path) -> None:

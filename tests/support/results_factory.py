@@ -20,9 +20,10 @@ import pyarrow.parquet as parquet
 
 from iosweep.analysis import data
 from iosweep.analysis.summary import PointSummary, summarize
+from iosweep.config.sweeps import Repetitions
 from iosweep.details import FACTOR, bin_of
 from iosweep.files.documents import dump
-from iosweep.plan.model import RepetitionFacts, SweepFacts
+from iosweep.plan.model import SweepFacts
 from iosweep.programs import builds
 from iosweep.tables import columns, reader
 from iosweep.tables.reader import CampaignForm
@@ -255,7 +256,7 @@ def row(**values: object) -> data.Row:
 
 def sweep_facts(least: int = 1, *points: str, name: str = "s", **more: Any) -> SweepFacts:
     """A sweep of campaign.json, with at least so many repetitions of each point."""
-    often = RepetitionFacts(min=least, max=least, until_ci95_half_width=None)
+    often = Repetitions(least, least)
     return SweepFacts(name=name, tool="fio", phases=(), points=points, axes={}, repetitions=often, **more)
 
 
@@ -481,7 +482,7 @@ def _describe(one: Sweep, points: Sequence[str], repetitions: int) -> dict[str, 
         "tool": one.get("tool", "fio"),
         "points": list(points),
         "scaled": one.get("scaled", False),
-        "repetitions": {"min": repetitions, "max": repetitions, "until_ci95_half_width": None},
+        "repetitions": {"min": repetitions, "max": repetitions},
         "phase_time_s": 1.0,
     }
 

@@ -20,8 +20,8 @@ from iosweep.tools import Option, Phase, phases, tools
 from iosweep.tools.axes import NODES
 from iosweep.units import parse_size
 
-#: Characters of a selector, names of sweeps among them, and values that an error lists.
-MOST_CHARACTERS, _LISTED = 300, 12
+#: Values that an error lists.
+_LISTED = 12
 #: Value of an axis or option.
 Value = bool | Integer | str
 #: What the units of a figure are.
@@ -153,8 +153,6 @@ class Subject(NamedTuple):
 
 def parse(text: str) -> Selector:
     """The selector of a text. Raises SelectorError."""
-    if len(text) > MOST_CHARACTERS:
-        raise SelectorError(f"has {len(text):,} characters; a figure has {MOST_CHARACTERS} at most")
     head, _, conditions = re.sub(r"\s+", " ", text).strip().partition(" at ")
     named, scales, over = head.partition(" scaling ")
     phase, figure = _figure(named)

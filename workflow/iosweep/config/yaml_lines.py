@@ -6,7 +6,6 @@ YAML 1.2's core schema, so that `off`, `1:30` and `010` mean what they say; dupl
 
 from __future__ import annotations
 
-import io
 import os
 import re
 import unicodedata
@@ -18,7 +17,6 @@ import yaml
 
 from iosweep.errors import ConfigError, Problem
 from iosweep.text import printable
-from iosweep.units import human_size
 
 KeyPath = tuple[str | int, ...]
 
@@ -26,20 +24,8 @@ KeyPath = tuple[str | int, ...]
 COMMAND_LINE = "command line"
 
 
-#: Bytes and values of a file. Reading takes seconds at this size; aliases of aliases could make billions of values.
-MOST_BYTES, _MOST_VALUES = 1 << 20, 50_000
-
-
 class _Loader(yaml.SafeLoader):
     """SafeLoader with YAML 1.2's idea of bool, int and float, and no timestamps."""
-
-    def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:
-        """As it is, but what a tag such as `!!int` cannot be made of is an error with a position."""
-        try:
-            return super().construct_object(node, deep)
-        except (ValueError, LookupError, AttributeError, TypeError):
-            what = f"not a value of type {node.tag.rpartition(':')[2]}"
-            raise yaml.constructor.ConstructorError(None, None, what, node.start_mark) from None
 
 
 _Loader.yaml_implicit_resolvers = {}
@@ -104,11 +90,7 @@ def load(file: Path) -> Document:
     """Read one YAML file. Raises ConfigError: unreadable, not YAML, a key twice, not a mapping."""
     name = printable(os.path.relpath(file) if file.is_relative_to(Path.cwd()) else str(file))
     try:
-        with file.open("rb") as opened:
-            content = opened.read(MOST_BYTES + 1)
-        if len(content) > MOST_BYTES:
-            raise ConfigError([Problem(name, 1, "", f"is larger than {human_size(MOST_BYTES)}, the most that is read")])
-        text = io.TextIOWrapper(io.BytesIO(content), encoding="utf-8").read()  # lines end as in a text file
+        text = file.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "not UTF-8 text"
         raise ConfigError([Problem(name, 1, "", f"cannot be read: {reason}")]) from None
@@ -117,30 +99,24 @@ def load(file: Path) -> Document:
 
 def parse(name: str, text: str) -> Document:
     """Read the text of a YAML file of this name. Raises ConfigError: not YAML, a key twice, not a mapping."""
-    loader = None
+    lines: dict[KeyPath, int] = {}
+    problems: list[Problem] = []
+    data = None
     try:
         loader = _Loader(text)
-        node = loader.get_single_node()
-        lines: dict[KeyPath, int] = {}
-        problems: list[Problem] = []
-        if node is not None:
+        if (node := loader.get_single_node()) is not None:
             _walk(node, (), lines, problems, name)
-        if problems:
-            raise ConfigError(problems)
-        data = loader.construct_document(node) if node is not None else None
-    except yaml.reader.ReaderError as error:
-        line = text.count("\n", 0, error.position) + 1
-        what = f"not valid YAML: the control character #x{error.character:02x}"
-        raise ConfigError([Problem(name, line, "", what)]) from None
-    except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None)
-        what = getattr(error, "problem", None) or str(error)
-        raise ConfigError([Problem(name, mark.line + 1 if mark else 1, "", f"not valid YAML: {what}")]) from None
-    except RecursionError:
-        raise ConfigError([Problem(name, 1, "", "is nested too deeply (does an alias contain itself?)")]) from None
-    finally:
-        if loader is not None:
-            loader.dispose()
+            data = None if problems else loader.construct_document(node)
+    except (yaml.YAMLError, RecursionError, ValueError) as error:
+        if isinstance(error, yaml.reader.ReaderError):
+            line, what = text.count("\n", 0, error.position), f"the control character #x{error.character:02x}"
+        else:
+            mark = getattr(error, "problem_mark", None)
+            line = mark.line if mark else 0
+            what = getattr(error, "problem", None) or (str(error) or "it is nested too deeply")[:200]
+        raise ConfigError([Problem(name, line + 1, "", f"not valid YAML: {what}")]) from None
+    if problems:
+        raise ConfigError(problems)
     if not isinstance(data, dict):
         raise ConfigError([Problem(name, 1, "", "must be a mapping of keys to values")])
     return Document(name, text, data, lines)
@@ -149,8 +125,6 @@ def parse(name: str, text: str) -> Document:
 def _walk(node: yaml.Node, path: KeyPath, lines: dict[KeyPath, int], problems: list[Problem], file: str) -> None:
     line = node.start_mark.line + 1
     lines.setdefault(path, line)
-    if len(lines) > _MOST_VALUES:
-        raise ConfigError([Problem(file, line, "", f"has more than {_MOST_VALUES:,} values")])
     if isinstance(node, yaml.ScalarNode) and not _is_text(node.value):
         problems.append(Problem(file, line, dotted(path), _NO_TEXT))
     if isinstance(node, yaml.MappingNode):

@@ -35,8 +35,6 @@ from iosweep.units import MOST_COUNT, MOST_SECONDS
 _LEAST, _MOST = -(1 << 63), (1 << 63) - 1
 #: The highest number of a repetition or a try: file names have 6 digits at most.
 MOST_TRIES = 999_999
-#: Repetitions of all points of a campaign together.
-MOST_REPETITIONS = 1_000_000
 
 Integer = Annotated[int, Meta(ge=_LEAST, le=_MOST)]
 Count = Annotated[int, Meta(ge=0, le=_MOST)]

@@ -17,6 +17,7 @@ from typing import NamedTuple
 import msgspec
 
 import iosweep
+from iosweep.config.sweeps import Repetitions
 from iosweep.files import documents, safe_paths
 from iosweep.ingest import io500, outputs
 from iosweep.judge.agreement import COUNTED, TIMES, Headline, agreements, verdict_columns
@@ -24,7 +25,7 @@ from iosweep.judge.checks import CHECKS
 from iosweep.judge.checks.finding import failed, passed, unchecked
 from iosweep.judge.reasons import REASONS
 from iosweep.judge.verdict import verdict_of
-from iosweep.plan.model import RepetitionFacts, SweepFacts
+from iosweep.plan.model import SweepFacts
 from iosweep.store import ingested
 from iosweep.store.ingested import INGESTED, IO500, RAW, Ingested, IngestedFacts, IngestedFile
 from iosweep.store.record import Finding
@@ -267,7 +268,7 @@ def _sweep(name: str, key: _Sweep, rows: Sequence[Values]) -> SweepFacts:
         phases=tuple(phase for phase in phases() if phase in measured),
         axes=dict(_axes(rows)),
         points=tuple(dict.fromkeys(str(row["point"]) for row in rows)),
-        repetitions=RepetitionFacts(min=1, max=most, until_ci95_half_width=None),
+        repetitions=Repetitions(1, most),
         description=f"Ingested: {', '.join(about)}." if about else "Ingested.",
     )
 

@@ -15,7 +15,6 @@ from msgspec import structs
 
 from iosweep.config.sweeps import Config, Repetitions, Sweep
 from iosweep.errors import ConfigError, Problem
-from iosweep.files.documents import MOST_REPETITIONS
 from iosweep.node.pinning import CpuSettings
 from iosweep.plan.forecast import over_limits
 from iosweep.plan.headline_groups import criteria_problems
@@ -25,7 +24,6 @@ from iosweep.plan.model import (
     LimitSettings,
     Plan,
     Point,
-    RepetitionFacts,
     SweepFacts,
     TargetSettings,
 )
@@ -33,10 +31,6 @@ from iosweep.tools import Option, Value, parameters, tools
 
 #: Where a sweep does not say how often it repeats: the most of (min, max) that the limits allow.
 _REPETITIONS = ((5, 10), (5, 5), (3, 3))
-
-#: Ranks or workers of one point on all nodes together, and names of files of its data phases, which are all listed.
-#: Large systems start some 600,000.
-_MOST_WORKERS = _MOST_FILES = 1 << 20
 
 
 def make_plan(config: Config) -> Plan:
@@ -75,10 +69,6 @@ def _plan(config: Config) -> Plan:
             problems.append(config.documents[0].problem(("target", "directory"), wrong))
         if not members and not problems:
             problems.append(sweep.problem("has no point left: everything is excluded", "exclude"))
-    number = sum(point.repetitions.min for point in points.values())
-    if not problems and number > MOST_REPETITIONS:
-        wrong = f"{number:,} repetitions are planned, and a campaign may have {MOST_REPETITIONS:,}; give fewer"
-        problems.append(config.sweeps[0].problem(wrong, "repetitions"))
     problems = problems or list(criteria_problems(config, points.values()))
     if problems:
         raise ConfigError(list(dict.fromkeys(problems)))
@@ -88,7 +78,7 @@ def _plan(config: Config) -> Plan:
         description=config.description,
         target=TargetSettings(**config.target.model_dump() | {"layout": layout and tuple(layout)}),
         limits=LimitSettings(**config.limits.model_dump()),
-        cpus=_cpus(config),
+        cpus=CpuSettings(pinning=config.pinning, **config.cpus.model_dump()),
         seed=config.seed,
         sweeps=tuple(sweeps),
         allocations=_allocations(tuple(points.values()), config),
@@ -96,10 +86,6 @@ def _plan(config: Config) -> Plan:
         variables=tuple(config.tools.variables),
         accept=config.accept,
     )
-
-
-def _cpus(config: Config) -> CpuSettings:
-    return CpuSettings(pinning=config.pinning, **config.cpus.model_dump())
 
 
 def _directory(tool: str, directory: str) -> str | None:
@@ -157,11 +143,6 @@ def _points(sweep: Sweep, problems: list[Problem]) -> Iterable[Point]:
             if options[name] is False:
                 options[name] = None
         nodes = int(options.pop("nodes", 1) or 1)
-        if wrong := _too_large(nodes, options):
-            if "too many" not in reported:  # each combination has another sentence
-                reported.add("too many")
-                problems.append(sweep.problem(wrong, *_place(sweep, wrong)))
-            continue
         if wrong := tool.check(options, sweep.phases, phase_time_s):
             if wrong not in reported:
                 reported.add(wrong)
@@ -177,28 +158,6 @@ def _points(sweep: Sweep, problems: list[Problem]) -> Iterable[Point]:
             repetitions=sweep.repetitions,
             sweeps=(sweep.name,),
         )
-
-
-def _too_large(nodes: int, options: Mapping[str, Value]) -> str | None:
-    """What a point has too many of, or None. `options`: as Point has them."""
-    threads = _number(options, "threads_per_node")
-    workers = nodes * threads
-    if workers > _MOST_WORKERS:
-        return (
-            f"{nodes:,} nodes x {threads:,} threads_per_node are {workers:,} workers; a point may have"
-            f" {_MOST_WORKERS:,}: give fewer"
-        )
-    if "transfer_size" in options and (files := workers * _number(options, "files_per_thread")) > _MOST_FILES:
-        return (
-            f"{_number(options, 'files_per_thread'):,} files_per_thread x {threads:,} threads_per_node x {nodes:,}"
-            f" nodes are {files:,} files; a point of data phases may have {_MOST_FILES:,}: give fewer"
-        )
-    return None
-
-
-def _number(options: Mapping[str, Value], name: str) -> int:
-    value = options.get(name)
-    return value if isinstance(value, int) else 1
 
 
 def point_id(
@@ -247,7 +206,7 @@ def _timed(sweep: Sweep) -> bool:
 
 
 def _sweep_facts(sweep: Sweep, members: list[str]) -> SweepFacts:
-    known, timed = sweep.repetitions, _timed(sweep)
+    timed = _timed(sweep)
     return SweepFacts(
         name=sweep.name,
         tool=sweep.tool,
@@ -258,9 +217,7 @@ def _sweep_facts(sweep: Sweep, members: list[str]) -> SweepFacts:
         suite=sweep.suite,
         scaled=sweep.scaled,
         source=sweep.source,
-        repetitions=RepetitionFacts(
-            min=known.min, max=known.max, until_ci95_half_width=known.half_width, confirm=known.confirm
-        ),
+        repetitions=sweep.repetitions,
         ramp=sweep.ramp,
         phase_time_s=sweep.phase_time_s if timed else None,
         one_pass=timed and sweep.phase_time_s is None,

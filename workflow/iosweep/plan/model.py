@@ -19,22 +19,13 @@ from msgspec import Meta
 from iosweep.config.criteria import Criterion
 from iosweep.config.sweeps import Repetitions
 from iosweep.files import documents, safe_paths
-from iosweep.files.documents import Count, Deadline, Integer, Name, Number, Part, PathText, Seconds, Share, Some
+from iosweep.files.documents import Count, Deadline, Integer, Name, Part, PathText, Seconds, Share, Some
 from iosweep.node.pinning import CpuSettings
 from iosweep.tools import FileSet, Phase, Step, Value, tools
 from iosweep.tools.reading import SHORTEST_STEADY_S
 
 if TYPE_CHECKING:
     from iosweep.plan.forecast import Each
-
-
-class RepetitionFacts(Part, frozen=True, kw_only=True):
-    """How often each point is measured. `until_ci95_half_width`: a fraction of the mean, None where min is max."""
-
-    max: Some
-    min: Some
-    until_ci95_half_width: Share | None
-    confirm: Count = 0
 
 
 class SweepFacts(Part, frozen=True, kw_only=True):
@@ -49,7 +40,7 @@ class SweepFacts(Part, frozen=True, kw_only=True):
     phases: tuple[str, ...]
     points: tuple[Name, ...]
     ramp: str | None = None
-    repetitions: RepetitionFacts
+    repetitions: Repetitions
     scaled: bool = False
     source: str | None = None
     suite: str | None = None
@@ -61,22 +52,6 @@ class ConfigurationFile(Part, frozen=True):
 
     file: str
     text: str
-
-
-class CpuFacts(Part, frozen=True):
-    """What the report says of the settings of pinning."""
-
-    pinning: str | None = None
-
-
-class PlanFacts(Part, frozen=True, kw_only=True):
-    """The part of a plan that campaign.json repeats as it is."""
-
-    description: str | None = None
-    limits: dict[str, bool | Integer | Number | str | None]
-    cpus: CpuFacts = CpuFacts()
-    sweeps: tuple[SweepFacts, ...]
-    accept: tuple[Criterion, ...] = ()
 
 
 #: Largest file of a plan that is read: a point takes about 1 kB, mostly its options.

@@ -11,8 +11,9 @@ from iosweep.analysis import findings, formats
 from iosweep.analysis.axes import axes_of, split
 from iosweep.analysis.data import PRECISE, Campaign, CheckRow, Row, Value
 from iosweep.analysis.summary import Metric, PointSummary, distinct, known_or_not, of_points, phase_order
+from iosweep.config.sweeps import Repetitions
 from iosweep.judge.reasons import ROOTS
-from iosweep.plan.model import RepetitionFacts, SweepFacts
+from iosweep.plan.model import SweepFacts
 from iosweep.programs.builds import BuiltProgram
 from iosweep.store import campaign_documents
 from iosweep.store.campaign_documents import Checkout
@@ -420,9 +421,9 @@ def _sentence(rows: Sequence[Build]) -> str:
     return " ".join(parts)
 
 
-def repetitions(settings: RepetitionFacts) -> str:
+def repetitions(settings: Repetitions) -> str:
     """How often the points of a sweep are repeated, in words."""
-    low, high, until = settings.min, settings.max, settings.until_ci95_half_width
+    low, high, until = settings.min, settings.max, settings.half_width
     text = str(low) if low == high else f"{low} to {high}"
     if until is not None:
         text += f", until the 95 % confidence interval is within ± {100 * until:g} %"

@@ -9,10 +9,12 @@ from typing import Any, TypeVar
 
 from msgspec import field
 
+from iosweep.config.criteria import Criterion
 from iosweep.errors import Obstacle
 from iosweep.files import documents, safe_paths
 from iosweep.files.documents import Count, Damaged, Integer, Moment, Part
-from iosweep.plan.model import ConfigurationFile, PlanFacts
+from iosweep.node.pinning import CpuSettings
+from iosweep.plan.model import ConfigurationFile, SweepFacts
 from iosweep.store.campaign_documents import Build
 from iosweep.store.ingested import IngestedFacts
 from iosweep.tables.columns import TABLES, Column, arrow_schema
@@ -52,15 +54,20 @@ class Target(Part, frozen=True):
     directory: str
 
 
-class CampaignForm(PlanFacts, frozen=True, kw_only=True):
+class CampaignForm(Part, frozen=True, kw_only=True):
     """campaign.json. `made`: when; `results_of_nodes`: key of a node's facts -> its rows."""
 
     campaign: str
+    description: str | None = None
     made: Moment
     iosweep_version: str
     plan_digest: str
     seed: Integer
     target: Target
+    limits: dict[str, bool | Integer | float | str | None]
+    cpus: CpuSettings = CpuSettings()
+    sweeps: tuple[SweepFacts, ...]
+    accept: tuple[Criterion, ...] = ()
     configuration: tuple[ConfigurationFile, ...]
     jobs: tuple[Job, ...]
     results_of_nodes: dict[str, Count]

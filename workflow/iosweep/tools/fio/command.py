@@ -192,7 +192,7 @@ def _set(role: Literal["read", "write"], size: int, count: int, threads: int) ->
     )
 
 
-@cache  # points ask for the same sets again and again; a plan's names are bounded (plan/bounds.py)
+@cache  # points ask for the same sets again and again
 def _names(threads: int, count: int) -> tuple[str, ...]:
     return tuple(f"{job}.{file}" for job in range(threads) for file in range(count))
 

@@ -163,7 +163,7 @@ def _set(role: Literal["read", "write"], size: int, tasks: int, placed: str, sep
     )
 
 
-@cache  # points ask for the same sets again and again; a plan's names are bounded (plan/bounds.py)
+@cache  # points ask for the same sets again and again
 def _names(tasks: int) -> tuple[str, ...]:
     return tuple(f"{NAME}.{rank:08}" for rank in range(tasks))
 
