@@ -2,18 +2,15 @@
 words are in a snapshot."""
 
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 from syrupy.assertion import SnapshotAssertion
 
-from iosweep.errors import Unanswered
 from iosweep.jobs import pending
 from iosweep.jobs.pending import Watch
-from iosweep.jobs.profile import Profile
 from iosweep.slurm import query
 from iosweep.slurm.query import Job
 
@@ -48,18 +45,14 @@ def test_only_reasons_that_nothing_ends_are_taken_for_such() -> None:
     assert [reason for reason in PASSING if pending.remedy(reason)] == []
 
 
-def test_more_nodes_than_a_user_may_have_at_a_time_are_never_given(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The numbers are those of the job's QOS and its partition's; of two, the larger one may be what counts."""
-    job = replace(WAITS, reason="QOSMaxNodePerUserLimit", nodes=3)
-    limits = (
-        "QOS=a GrpTRES=cpu=N(0),node=1(0) User Limits= ann(9)={MaxJobsPU=N(0) MaxTRESPU=cpu=N(0),node=%s(0),mem=N(0)}\n"
-    )
-    for of_job, of_partition, waits in ((2, "N", False), (3, "N", True), (2, 4, True), ("N", "N", True)):
-        printed = {"job": "JobId=12 QOS=a Partition=p", "partition": "PartitionName=p QoS=b"}
-        printed["assoc_mgr"] = limits % of_job + limits % of_partition
-        monkeypatch.setattr(query, "ask", lambda argv, printed=printed: printed[argv[3]])
-        assert (pending.too_many_nodes(job) is None) == waits, (of_job, of_partition)
-        assert pending.too_many_nodes(replace(job, reason="Priority")) is None
+def test_a_job_is_known_by_its_comment_and_directory() -> None:
+    job = replace(WAITS, comment=query.comment("w_1.x", "2-nodes"))
+    assert pending.allocation_of(job, "w_1.x", "/d") == "2-nodes"
+    assert pending.allocation_of(replace(job, comment=f"{job.comment} a_b"), "w_1.x", "/d") == "2-nodes"
+    assert pending.allocation_of(job, "weka_1", "/d") is None  # the beginning of another name
+    assert pending.allocation_of(job, "w_1.x", "/work") is None
+    for comment in ("", "iosweep_w_1.x_y_2-nodes", "other_w_1.x_2-nodes"):
+        assert pending.allocation_of(replace(job, comment=comment), "w_1.x", "/d") is None
 
 
 def test_what_waits_for_ever_is_ended_once_that_lasts() -> None:
@@ -115,59 +108,6 @@ def test_words_on_jobs_that_wait_and_run(snapshot: SnapshotAssertion) -> None:
 
 
 # What is asked of Slurm
-
-
-@dataclass
-class Slurm:
-    """In place of Slurm's commands: what each prints, or how it fails. `asked`: their command lines."""
-
-    says: dict[str, str | Unanswered]
-    asked: list[list[str]] = field(default_factory=list)
-
-    def ask(self, argv: Sequence[str]) -> str:
-        self.asked.append(list(argv))
-        printed = self.says.get(argv[0], Unanswered("not here"))
-        if isinstance(printed, Unanswered):
-            raise printed
-        return printed
-
-
-PARTITIONS = (
-    "PartitionName=small State=UP TotalNodes=8 MaxNodes=4 MaxTime=01:00:00 Default=YES\n"
-    "PartitionName=big State=UP TotalNodes=99 MaxNodes=UNLIMITED MaxTime=UNLIMITED\n"
-)
-FEATURE = "Invalid feature specification"
-TOO_MANY = "allocation failure: Requested node configuration is not available"
-
-
-def test_what_slurm_would_refuse_or_never_start_is_told_before_anything_is_submitted(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """What has to wait for nodes that are down is not refused."""
-    full = "QOSMaxSubmitJobPerUserLimit"
-    no = {word: Unanswered("failed", word) for word in ("Invalid license specification", TOO_MANY, full, FEATURE)}
-    cases: list[tuple[dict[str, str | Unanswered], int, str | None, str]] = [
-        ({"scontrol": PARTITIONS, "sbatch": ""}, 100, "4 nodes at most", ""),
-        ({"scontrol": PARTITIONS, "sbatch": ""}, 4, None, ""),
-        ({"scontrol": PARTITIONS, "sbatch": ""}, 99, None, ""),  # one of two partitions
-        ({"scontrol": PARTITIONS, "sbatch": ""}, 5, "4 nodes at most", ""),
-        ({"sbatch": ""}, 5, None, ""),
-        ({"scontrol": PARTITIONS, "sbatch": no["Invalid license specification"]}, 4, "set licenses", ""),
-        ({"scontrol": PARTITIONS, "sbatch": no[TOO_MANY], "sinfo": "6|drained\n2|idle\n"}, 4, None, "6 drained"),
-        ({"scontrol": PARTITIONS, "sbatch": no[TOO_MANY]}, 4, "mem_mb in the profile", ""),
-        ({"scontrol": PARTITIONS, "sbatch": no[full]}, 4, None, ""),
-        ({"scontrol": PARTITIONS, "sbatch": no[FEATURE]}, 4, "set constraint", ""),
-        ({"scontrol": PARTITIONS.replace("=UP", "=UP OverSubscribe=FORCE:4"), "sbatch": ""}, 4, "FORCE:4", ""),
-    ]
-    for says, nodes, why, note in cases:
-        slurm = Slurm(says)
-        monkeypatch.setattr(query, "ask", slurm.ask)
-        asks = {"mem_mb": 9} | ({"slurm_partition": "small,big"} if nodes > 5 else {})
-        found = pending.tried(["sbatch", f"--nodes={nodes}"], Profile(given=asks), nodes, 60, None)
-        assert (why in found.refusal) if why and found.refusal else found.refusal is why, (says, nodes)
-        assert note in (found.note or "") and bool(note) == bool(found.note), (says, nodes)
-        tried = [argv for argv in slurm.asked if argv[0] == "sbatch"]
-        assert all(argv[-3:] == ["--test-only", "--wrap", "true"] for argv in tried)
 
 
 def test_jobs_of_an_earlier_run_are_waited_for(

@@ -1,23 +1,19 @@
 """What an allocation asks Slurm for, and what is made of what Slurm says. The words are in snapshots."""
 
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
+import pytest
 from syrupy.assertion import SnapshotAssertion
 
 from campaign import document, make
+from iosweep.errors import Unanswered
 from iosweep.jobs import profile, submission
-from iosweep.jobs.submission import Partition
 from iosweep.plan.forecast import Longest
 from iosweep.slurm import query
-from iosweep.store.campaign_documents import Refusal
 
-JOB = query.Job(
-    id="12", name="iosweep_0f", state="PENDING", reason="Resources", user="me", directory="/home/me/dir",
-    comment="iosweep_weka_1.x_2-nodes", nodes=2, hosts=(),
-    starts=None, ends=None, licenses="",
-)  # fmt: skip
-SMALL = Partition("small", "UP", 8, 4, 60)
+SMALL = query.fields("PartitionName=small State=UP TotalNodes=8 MaxNodes=4 MaxTime=01:00:00")
 
 
 def test_wall_time_counted_by_hand() -> None:
@@ -26,13 +22,6 @@ def test_wall_time_counted_by_hand() -> None:
     assert submission.minutes(1200, 1, None) == 35  # 20 min, half as much again, and 5
     assert [submission.minutes(1200, attempt, None) for attempt in (2, 3)] == [70, 105]
     assert [submission.minutes(1200, attempt, 60) for attempt in (1, 2, 3)] == [35, 60, 60]
-
-
-def test_only_names_of_nodes_are_given_to_sbatch() -> None:
-    """They go into a shell as they are."""
-    assert submission.avoidable(Refusal("r", nodes=("n2", "rack1-n07.site", "n2"))) == ["n2", "rack1-n07.site"]
-    assert submission.avoidable(Refusal("r", nodes=("n1;reboot", "-w", "", "a b", "n[1-2]", "n1,n2", "n1\n"))) == []
-    assert submission.avoidable(None) == []
 
 
 def test_retries_let_a_campaign_end_that_is_longer_than_a_job() -> None:
@@ -86,28 +75,18 @@ def test_the_command_that_submits_a_job() -> None:
     assert sbatch(1, **given)[-4:] == ["--account=4711", "--constraint=ib&(a|b)", "--licenses=pfs:1", "--mem=9000"]
 
 
-def test_a_job_is_known_by_its_comment_and_directory() -> None:
-    assert submission.allocation(JOB, "weka_1.x", "/home/me/dir") == "2-nodes"
-    assert query.comment("weka_1.x", "2-nodes") == JOB.comment
-    assert submission.allocation(replace(JOB, comment=f"{JOB.comment} a_b"), "weka_1.x", "/home/me/dir") == "2-nodes"
-    assert submission.allocation(JOB, "weka_1", "/home/me/dir") is None  # the beginning of another name
-    assert submission.allocation(JOB, "weka_1.x", "/work") is None
-    for comment in ("", "iosweep_weka_1.x_y_2-nodes", "other_weka_1.x_2-nodes"):
-        assert submission.allocation(replace(JOB, comment=comment), "weka_1.x", "/home/me/dir") is None
-
-
 def test_what_a_partition_would_let_wait_for_ever(snapshot: SnapshotAssertion) -> None:
     said = []
     for nodes, minutes, limits, waits in (
         (4, 60, SMALL, False),
         (5, 60, SMALL, True),
-        (9, 60, replace(SMALL, most_nodes=None), True),
+        (9, 60, SMALL | {"MaxNodes": "UNLIMITED"}, True),
         (4, 61, SMALL, True),
-        (4, 61, replace(SMALL, limit_min=20), True),  # where a repetition would not fit
-        (1, 1, replace(SMALL, state="DOWN"), True),
-        (1, 1, replace(SMALL, least_nodes=2), True),
-        (1, 1, replace(SMALL, shared="FORCE:4"), True),
-        (1, 1, replace(SMALL, shared="YES:4"), False),
+        (4, 61, SMALL | {"MaxTime": "00:20:00"}, True),  # where a repetition would not fit
+        (1, 1, SMALL | {"State": "DOWN"}, True),
+        (1, 1, SMALL | {"MinNodes": "2"}, True),
+        (1, 1, SMALL | {"OverSubscribe": "FORCE:4"}, True),
+        (1, 1, SMALL | {"OverSubscribe": "YES:4"}, False),
     ):
         found = submission.beyond(nodes, minutes, Longest("p", 1500, 300), limits)
         assert (found is not None) == waits, (nodes, minutes, limits)
@@ -143,9 +122,6 @@ FULL = (
     "Slurm temporarily unable to accept job, sleeping and retrying", "Slurm job queue full, sleeping and retrying",
     "allocation failure: Resource temporarily unavailable", "MaxJobCount limit reached",
 )  # fmt: skip
-FEDERATION = (
-    "Federation: fed\nSelf:       lab:10.77.0.1:6817 ID:1 FedState:ACTIVE Features:\nSibling:    lab2:::0 ID:2\n"
-)
 
 
 def test_only_too_many_queued_jobs_are_waited_for() -> None:
@@ -153,13 +129,64 @@ def test_only_too_many_queued_jobs_are_waited_for() -> None:
     assert [said for said in REFUSED if submission.is_full(said)] == []
 
 
-def test_a_federation_is_known_by_its_name_and_this_cluster() -> None:
-    assert submission.federated("") is None
-    assert "SLURM_CLUSTERS=lab`" in (submission.federated(FEDERATION) or "")
-
-
 def test_what_to_do_when_sbatch_refuses(snapshot: SnapshotAssertion) -> None:
     assert "\n".join(f"{said}: {submission.meaning(said)}" for said in REFUSED) == snapshot
     narrow = profile.Profile(given={"exclude": "n[1-3]", "mem_mb": 64000, "qos": "q"})
     by_profile = [said for said in REFUSED if submission.meaning(said, narrow).startswith("mem_mb, exclude in ")]
     assert by_profile == [REFUSED[0]]
+
+
+# What is asked of Slurm
+
+
+@dataclass
+class Slurm:
+    """In place of Slurm's commands: what each prints, or how it fails. `asked`: their command lines."""
+
+    says: dict[str, str | Unanswered]
+    asked: list[list[str]] = field(default_factory=list)
+
+    def ask(self, argv: Sequence[str]) -> str:
+        self.asked.append(list(argv))
+        printed = self.says.get(argv[0], Unanswered("not here"))
+        if isinstance(printed, Unanswered):
+            raise printed
+        return printed
+
+
+PARTITIONS = (
+    "PartitionName=small State=UP TotalNodes=8 MaxNodes=4 MaxTime=01:00:00 Default=YES\n"
+    "PartitionName=big State=UP TotalNodes=99 MaxNodes=UNLIMITED MaxTime=UNLIMITED\n"
+)
+FEATURE = "Invalid feature specification"
+TOO_MANY = "allocation failure: Requested node configuration is not available"
+
+
+def test_what_slurm_would_refuse_or_never_start_is_told_before_anything_is_submitted(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """What has to wait for nodes that are down is not refused."""
+    full = "QOSMaxSubmitJobPerUserLimit"
+    no = {word: Unanswered("failed", word) for word in ("Invalid license specification", TOO_MANY, full, FEATURE)}
+    cases: list[tuple[dict[str, str | Unanswered], int, str | None, str]] = [
+        ({"scontrol": PARTITIONS, "sbatch": ""}, 100, "4 nodes at most", ""),
+        ({"scontrol": PARTITIONS, "sbatch": ""}, 4, None, ""),
+        ({"scontrol": PARTITIONS, "sbatch": ""}, 99, None, ""),  # one of two partitions
+        ({"scontrol": PARTITIONS, "sbatch": ""}, 5, "4 nodes at most", ""),
+        ({"sbatch": ""}, 5, None, ""),
+        ({"scontrol": PARTITIONS, "sbatch": no["Invalid license specification"]}, 4, "set licenses", ""),
+        ({"scontrol": PARTITIONS, "sbatch": no[TOO_MANY], "sinfo": "6|drained\n2|idle\n"}, 4, None, "6 drained"),
+        ({"scontrol": PARTITIONS, "sbatch": no[TOO_MANY]}, 4, "mem_mb in the profile", ""),
+        ({"scontrol": PARTITIONS, "sbatch": no[full]}, 4, None, ""),
+        ({"scontrol": PARTITIONS, "sbatch": no[FEATURE]}, 4, "set constraint", ""),
+        ({"scontrol": PARTITIONS.replace("=UP", "=UP OverSubscribe=FORCE:4"), "sbatch": ""}, 4, "FORCE:4", ""),
+    ]
+    for says, nodes, why, note in cases:
+        slurm = Slurm(says)
+        monkeypatch.setattr(query, "ask", slurm.ask)
+        asks = {"mem_mb": 9} | ({"slurm_partition": "small,big"} if nodes > 5 else {})
+        found = submission.tried(["sbatch", f"--nodes={nodes}"], profile.Profile(given=asks), nodes, 60, None)
+        assert (why in found.refusal) if why and found.refusal else found.refusal is why, (says, nodes)
+        assert note in (found.note or "") and bool(note) == bool(found.note), (says, nodes)
+        tried = [argv for argv in slurm.asked if argv[0] == "sbatch"]
+        assert all(argv[-3:] == ["--test-only", "--wrap", "true"] for argv in tried)

@@ -144,7 +144,7 @@ class Executor(RemoteExecutor):  # type: ignore[misc]  # Snakemake has no types
             asks, nodes, minutes = self._attempts.asks(allocation_of(job))
             longest = self._attempts.campaign.longest(allocation_of(job))
             if self._attempts.left(allocation_of(job)):
-                trial = pending.tried(self.sbatch(job), asks, nodes, minutes, longest)
+                trial = submission.tried(self.sbatch(job), asks, nodes, minutes, longest)
                 if trial.refusal:
                     wrong.setdefault(trial.refusal, []).append(submission.asks_for(nodes, minutes))
                 if trial.note:
@@ -313,10 +313,7 @@ class Executor(RemoteExecutor):  # type: ignore[misc]  # Snakemake has no types
         self._silent = False
         end, tell = self._watch.look(jobs, now_s)
         for job in tell:
-            if change := pending.too_many_nodes(job):
-                end.append((job, change))
-            else:
-                pending.say(self._watch.sentence(job))
+            pending.say(self._watch.sentence(job))
         for job, change in end:
             self._give_up(job, change)
         return jobs

@@ -118,9 +118,9 @@ def _slurm(chosen: Profile, jobs: Sequence[_Job]) -> list[Line]:
     settings = slurm_settings(_ask(["scontrol", "show", "config"]) or "")
     lines = _submissions(chosen, jobs)
     for asks in (chosen.at(one.nodes) for one in jobs):
-        for place in pending.limits(asks.partition):
-            sinfo = ["sinfo", "--noheader", f"--partition={place.name}", "--Node", "--format=%N|%T|%c|%m"]
-            lines.append(judge_memory(asks, settings, place.said, _ask(sinfo) or ""))
+        for place in submission.limits(asks.partition):
+            sinfo = ["sinfo", "--noheader", f"--partition={place['PartitionName']}", "--Node", "--format=%N|%T|%c|%m"]
+            lines.append(judge_memory(asks, settings, place, _ask(sinfo) or ""))
     return list(dict.fromkeys([*lines, judge_settings(settings)]))
 
 
@@ -130,7 +130,7 @@ def _submissions(chosen: Profile, jobs: Sequence[_Job]) -> list[Line]:
     lines, fit = [], []
     for nodes, minutes, longest in jobs:
         asks = chosen.at(nodes)
-        trial = pending.tried(_sbatch(asks, nodes, minutes, os.devnull), asks, nodes, minutes, longest)
+        trial = submission.tried(_sbatch(asks, nodes, minutes, os.devnull), asks, nodes, minutes, longest)
         if trial.refusal:
             wrongs.setdefault(trial.refusal, []).append(submission.asks_for(nodes, minutes))
         elif trial.note:
@@ -163,9 +163,11 @@ def _sbatch(asks: Profile, nodes: int, minutes: int, log: str) -> list[str]:
 def _nodes(chosen: Profile, count: int, command: Sequence[str], wait_s: float) -> list[Line]:
     """Checks on the nodes, by a job like the campaign's largest. `command`: the doctor there."""
     asks = chosen.at(count)
-    names = ",".join(one.name for one in pending.limits(asks.partition))
-    sinfo = _ask(["sinfo", "--noheader", f"--partition={names}", "--format=%D|%T"]) or ""
-    in_service, not_able = submission.usable(sinfo)
+    names = ",".join(one["PartitionName"] for one in submission.limits(asks.partition))
+    try:
+        in_service, not_able = submission.usable(names)
+    except Unanswered as error:
+        return [unchecked("nodes", str(error))]
     able = min(count, in_service)  # waiting does not bring a drained node back
     if not able:
         return [unchecked("nodes", f"no node can be used now ({not_able or 'there is none'})")]
@@ -228,7 +230,7 @@ def _wait(number: str, place: Path, wait_s: float) -> list[Line]:
     while (job := query.job(number)) and job.alive and job.state != "COMPLETING":
         waits, late_s = job.state == "PENDING", time.monotonic() - began
         believed = waits and late_s > pending.BELIEVED_S
-        if believed and (change := pending.remedy(job.reason) or pending.too_many_nodes(job)):
+        if believed and (change := pending.remedy(job.reason)):
             return [wrong("nodes", f"a job like the campaign's would wait forever ({job.reason})", change)]
         if waits and late_s > wait_s:
             more = "try --wait 10min"

@@ -6,6 +6,7 @@ The Snakefile makes one `Attempts`; the executor plugin, in the same process, ta
 from __future__ import annotations
 
 import enum
+import re
 import sys
 from collections import defaultdict
 from collections.abc import Callable, Iterable
@@ -136,7 +137,7 @@ class Attempts:
     def failed(self, allocation: str, state: str | None, more: bool) -> Next:
         """What follows a job that failed. `state`: Slurm's, None if it forgot the job. `more`: retries are left."""
         tried, refusal = self._tried[allocation], self.refusal(allocation)
-        again = submission.repeated(refusal, tried.refusal, self.campaign.nodes(allocation))
+        again = _repeated(refusal, tried.refusal, self.campaign.nodes(allocation))
         tried.refusal = refusal
         if (refusal and refusal.lasting) or again or not more:
             return Next.NONE
@@ -148,12 +149,36 @@ class Attempts:
         # for: Slurm may not know it (another cluster's), or it has ended and left its lock.
         waits = after is not None and after not in tried.waited
         progress = self.campaign.left_s(allocation) < before_s
-        if not (waits or progress) and submission.too_short(state, refusal):
+        if not (waits or progress) and _too_short(state, refusal):
             tried.attempt += 1
-        tried.bad.update(submission.avoidable(refusal))
+        tried.bad.update(refusal.nodes if refusal else ())
         if after is not None:
             tried.waited.add(after)
         return Next.FREE if waits or progress else Next.RETRY
+
+
+def _too_short(state: str | None, refusal: Refusal | None) -> bool:
+    """Whether a job that failed would have needed more time. `state`: Slurm's, None if Slurm has forgotten the job.
+
+    A node that is at fault, or a target that is, is not cured by more time.
+    """
+    return state in ("TIMEOUT", "DEADLINE") or (refusal.short_of_time if refusal else state is None)
+
+
+def _repeated(refusal: Refusal | None, before: Refusal | None, nodes: int) -> bool:
+    """Whether two jobs in a row failed for one reason on all of their nodes, or on the same ones, which the second was
+    not kept off, as Slurm has no others: a third one would fail, too. `nodes`: how many a job has."""
+    if not (refusal and before):
+        return False
+    bad, bad_before = set(refusal.nodes), set(before.nodes)
+    where = len(bad) == len(bad_before) == nodes or (bad and bad == bad_before)
+    return bool(where) and _without(refusal.reason, bad) == _without(before.reason, bad_before)
+
+
+def _without(reason: str, nodes: Iterable[str]) -> str:
+    """A reason without the names of nodes."""
+    named = "|".join(map(re.escape, nodes))
+    return re.sub(rf"(?<![\w.-])({named})(?![\w.-])", "*", reason)
 
 
 #: The jobs of this run: the Snakefile sets it before the executor is made. None where another workflow runs.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import re
 import shutil
@@ -12,18 +11,15 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
 
 from iosweep.errors import Unanswered
 from iosweep.hostlist import hosts
 from iosweep.jobs import submission
-from iosweep.jobs.profile import Profile
-from iosweep.plan.forecast import Longest
 from iosweep.plan.model import Allocation
 from iosweep.slurm import query
 from iosweep.slurm.query import Job
 from iosweep.target.lock import Owner
-from iosweep.text import human_count, printable
+from iosweep.text import printable
 
 #: A reason counts if it was seen twice, this many seconds apart: while Slurm plans, it shows others for a moment.
 BELIEVED_S = 5.0
@@ -39,9 +35,6 @@ _FOREVER = re.compile(
     r"|(Account|QOS)NotAllowed|Invalid(Account|QOS)|Job's (account|QOS) not .*|Reservation(Deleted|Invalid)"
     r"|DependencyNeverSatisfied"
 )
-#: Limits on the nodes of all jobs together: a job that asks for more than that never starts. Reason -> in
-#: `scontrol show assoc_mgr`.
-_NODES = {"QOSMaxNodePerUserLimit": "MaxTRESPU", "MaxNodePerAccount": "MaxTRESPA", "QOSGrpNodeLimit": "GrpTRES"}
 #: What a person wants to know of the others.
 _WORDS = (
     (r"None", "Slurm has not looked at it yet"),
@@ -112,7 +105,7 @@ class Watch:
         not go back."""
         cancel, report = [], []
         for job in jobs:
-            name = submission.allocation(job, self.campaign, self.directory)
+            name = allocation_of(job, self.campaign, self.directory)
             if name is None or job.state not in ("PENDING", "RUNNING"):
                 continue
             seen = self._update(job, now_s)
@@ -135,7 +128,7 @@ class Watch:
 
     def sentence(self, job: Job) -> str:
         """A sentence on a job that waits or runs; for the first one also how to see more."""
-        name = submission.spoken(submission.allocation(job, self.campaign, self.directory) or "")
+        name = submission.spoken(allocation_of(job, self.campaign, self.directory) or "")
         if job.state == "RUNNING":
             until = f", until {_clock(job.ends)} at most" if job.ends else ""
             how = "" if self._hint_given else f"; `iosweep watch {self.campaign}` shows how far it is"
@@ -160,61 +153,9 @@ def say(text: str) -> None:
     print(printable(f"iosweep: {text}"), file=sys.stderr, flush=True)
 
 
-class Trial(NamedTuple):
-    """What is known of a job before it is submitted. `refusal`: why Slurm would not take it, or would let it wait
-    forever, and what to change. `note`: which nodes it will wait for."""
-
-    refusal: str | None = None
-    note: str | None = None
-
-
-def tried(sbatch: Sequence[str], asks: Profile, nodes: int, asked_min: int, longest: Longest | None) -> Trial:
-    """Try a job: by the limits of its partitions, then by Slurm itself."""
-    with contextlib.suppress(Unanswered):
-        alone = "SLURM_CLUSTERS" in os.environ
-        if not alone and (why := submission.federated(query.ask(["scontrol", "show", "federation"]))):
-            return Trial(why)
-    partitions = limits(asks.partition)
-    if partitions and all(wrong := [submission.beyond(nodes, asked_min, longest, one) or "" for one in partitions]):
-        return Trial("; or: ".join(wrong))
-    try:
-        query.ask([*sbatch, *submission.TRIAL])
-    except Unanswered as error:
-        said = error.said or str(error)
-        if submission.is_full(said):  # the job is submitted later
-            return Trial()
-        for one in partitions:
-            with contextlib.suppress(Unanswered):
-                sinfo = query.ask(["sinfo", "--noheader", f"--partition={one.name}", "--format=%D|%T"])
-                if note := submission.for_now(said, nodes, one, sinfo):
-                    return Trial(note=note)
-        return Trial(f"{said}; {submission.meaning(said, asks)}")
-    return Trial()
-
-
-def limits(names: str | None) -> list[submission.Partition]:
-    """Of the partitions of a profile, or those that sbatch would take; sbatch tells which are not there."""
-    names = names or os.environ.get("SBATCH_PARTITION")
-    try:
-        return submission.partitions(query.ask(["scontrol", "--all", "--oneliner", "show", "partition"]), names)
-    except Unanswered:
-        return []
-
-
-def too_many_nodes(job: Job) -> str | None:
-    """What to change if a job asks for more nodes than all jobs of its user together may have; None if it does not, or
-    that is not known."""
-    if limit := _NODES.get(job.reason):
-        with contextlib.suppress(Unanswered):
-            known = query.fields(query.ask(["scontrol", "--oneliner", "show", "job", job.id]))
-            place = query.fields(query.ask(["scontrol", "--oneliner", "show", "partition", known.get("Partition", "")]))
-            names = ",".join(qos for qos in (known.get("QOS"), place.get("QoS")) if qos)
-            asked = ["scontrol", "--oneliner", "show", "assoc_mgr", "flags=qos", f"qos={names}"]
-            most = max(map(int, re.findall(rf"\b{limit}=\S*\bnode=(\d+)", query.ask(asked))), default=job.nodes)
-            if job.nodes > most:
-                allows = f"the QOS {names} allows {human_count(most, 'node')} at a time"
-                return f"{allows}; {submission.meaning(job.reason)}"
-    return None
+def allocation_of(job: Job, campaign: str, directory: str) -> str | None:
+    """Which allocation of a campaign that runs in a directory a job measures, or None."""
+    return query.allocation_of(job.comment, campaign) if job.directory == directory else None
 
 
 def of_campaign(jobs: Iterable[Job], campaign: str, directories: Collection[str]) -> list[Job]:
@@ -222,7 +163,7 @@ def of_campaign(jobs: Iterable[Job], campaign: str, directories: Collection[str]
     return [
         job
         for job in jobs
-        if job.alive and job.directory in directories and submission.allocation(job, campaign, job.directory)
+        if job.alive and job.directory in directories and allocation_of(job, campaign, job.directory)
     ]
 
 
@@ -242,7 +183,7 @@ def wait(campaign: str, every_s: float = 5.0) -> bool:
 
 def waiting(found: Sequence[Job], campaign: str) -> str:
     """Which jobs of an earlier run there are, and how to end them."""
-    names = {job.id: submission.allocation(job, campaign, job.directory) or "" for job in found}
+    names = {job.id: allocation_of(job, campaign, job.directory) or "" for job in found}
     each = [f"{job.id} ({submission.spoken(names[job.id])}, {job.state})" for job in found]
     return f"jobs of an earlier run still measure: {', '.join(each)}; `scancel {' '.join(names)}` ends them"
 

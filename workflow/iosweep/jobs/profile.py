@@ -6,7 +6,6 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import NamedTuple
 
 import yaml
 
@@ -27,53 +26,34 @@ _SPAN = re.compile(r"(\d+(?:\.\d+)?)\s*([a-z]*)")
 LONGEST_POLL_S = 20
 
 
-class _Key(NamedTuple):
-    """A default resource: the option of sbatch that it becomes if it does, what its value has to be, and an example."""
-
-    option: str
-    form: str
-    example: str
-
-
-_NAME, _NODES = r"[\w.@+-]+", r"[\w.,\[\]-]+"
-_LIST = rf"{_NAME}(,{_NAME})*"
-#: Those of sbatch in the order of the command.
-_KEYS = {
-    "slurm_partition": _Key("partition", _LIST, "compute, or a,b for the first that can"),
-    "slurm_account": _Key("account", _NAME, "one of yours (`sacctmgr show associations user=$USER`)"),
-    "qos": _Key("qos", _LIST, "one that `sacctmgr show qos` has"),
-    "reservation": _Key("reservation", _LIST, "one that `scontrol show reservations` has"),
-    "constraint": _Key("constraint", r"[\w.@&|*:,()\[\]-]+", "features that `sinfo --format=%f` has, such as ib&ssd"),
-    "gres": _Key("gres", r"[\w.:,/=-]+", "gpu:2"),
-    "gpus": _Key("gpus", r"[\w.:,-]+", "4"),
-    "licenses": _Key("licenses", rf"{_NAME}(:\d{{1,6}})?(,{_NAME}(:\d{{1,6}})?)*", "one of `scontrol show licenses`"),
-    "mem_mb": _Key("mem", r"\d+", "a number of MB, such as 64000"),
-    "mem_mb_per_cpu": _Key("mem-per-cpu", r"\d+", "a number of MB"),
-    "exclude": _Key("exclude", _NODES, "nodes, such as n[1-3],n7"),
-    "nodelist": _Key("nodelist", _NODES, "nodes, such as n[1-3],n7"),
-    "switches": _Key("switches", r"\d+(@[\d:-]+)?", "1, or 1@02:00:00 for two hours at most"),
-    "begin": _Key("begin", r"[\w:.+-]+", "now+1hour, 20:00 or 2031-01-31T20:00"),
-    "wckey": _Key("wckey", rf"\*?{_NAME}", "one of yours"),
-    "mail_user": _Key("mail-user", r"[\w.@+,-]+", "an address"),
-    "mail_type": _Key("mail-type", r"\w+(,\w+)*", "END,FAIL"),
-    "comment": _Key("", r"(?!(.*\s)?[A-Z]\w*=)[^|\x00-\x1f\x7f]*", "one line, without | and Name="),
-    "runtime": _Key("", r"[1-9]\d*", "minutes, or for example 12h"),
-    "launcher": _Key("", "|".join(SLURM_LAUNCHERS), f"one of {', '.join(SLURM_LAUNCHERS)}"),
-    "tools": _Key("", "spack|path", "spack or path"),
-    "scheduler": _Key("", "slurm", '"slurm": without, the workflow would take the cluster for one machine'),
+#: Default resource -> the option of sbatch that it becomes, in the order of the command. sbatch judges the values.
+_OPTIONS = {
+    "slurm_partition": "partition",
+    "slurm_account": "account",
+    **{name: name for name in ("qos", "reservation", "constraint", "gres", "gpus", "licenses")},
+    "mem_mb": "mem",
+    "mem_mb_per_cpu": "mem-per-cpu",
+    **{name: name for name in ("exclude", "nodelist", "switches", "begin", "wckey")},
+    "mail_user": "mail-user",
+    "mail_type": "mail-type",
 }
-_KNOWN = (*_KEYS, "disk_mb", "disk", "tmpdir", "from_17_nodes")  # Snakemake adds the first of these
+#: Default resource -> the form of its value, and an example.
+_FORMS = {
+    "mem_mb": (r"\d+", "a number of MB, such as 64000"),
+    # squeue shows it last, with | between columns; scontrol has Name=value
+    "comment": (r"(?!(.*\s)?[A-Z]\w*=)[^|\x00-\x1f\x7f]*", "one line, without | and Name="),
+    "runtime": (r"[1-9]\d*", "minutes, or for example 12h"),
+    "launcher": ("|".join(SLURM_LAUNCHERS), f"one of {', '.join(SLURM_LAUNCHERS)}"),
+    "tools": ("spack|path", "spack or path"),
+    "scheduler": ("slurm", '"slurm": without, the workflow would take the cluster for one machine'),
+}
+#: Snakemake adds the first three of these by itself.
+_KNOWN = (*dict.fromkeys([*_OPTIONS, *_FORMS]), "disk_mb", "disk", "tmpdir", "from_17_nodes")
 #: What differs for jobs of so many nodes and more, as `slurm_partition=large qos=long`.
 _FROM = re.compile(r"from_([1-9]\d*)_nodes")
 _SAME_FOR_ALL = ("launcher", "tools", "scheduler")
-#: Names by which a job would go to another cluster, where its state is not asked for.
-_CLUSTER = ("slurm_cluster", "cluster", "clusters")
-#: The workflow's to set.
-_OURS = (
-    *("nodes", "slurm_extra", "mpi", "tasks", "ntasks", "tasks_per_node", "tasks_per_gpu", "cpus_per_task"),
-    *("exclusive", "overcommit", "dependency", "job_name", "output"),
-)
 _NEEDED = ("launcher", "scheduler")
+_OURS = ("nodes", "tasks", "tasks_per_node", "mpi", "slurm_extra")
 #: What people write, where the nearest name is another one.
 _MEANT = {
     **dict.fromkeys(("time", "walltime", "time_limit"), "runtime"),
@@ -136,29 +116,26 @@ class Profile:
     @property
     def options(self) -> list[str]:
         """Options of sbatch, except those by which jobs differ."""
-        given = {key.option: self._text(name) for name, key in _KEYS.items() if key.option}
-        return [f"--{option}={value}" for option, value in given.items() if value]
+        return [f"--{option}={value}" for name, option in _OPTIONS.items() if (value := self._text(name))]
 
 
 def of(resources: Mapping[str, object], slurm: bool, file: str = "profile", text: str = "") -> Profile:
     """From default resources as they are written, and the text that has them, for the lines. Pure."""
-    found = _converted(resources)
-    given = {name: value for name, value in found.items() if not _FROM.fullmatch(name)}
-    larger = {
-        int(m[1]): _converted(_pairs(str(value).split()))
-        for name, value in found.items()
-        if (m := _FROM.fullmatch(name))
-    }
-    checked = (*given, *_NEEDED) if slurm else [name for name in ("launcher", "tools") if name in given]
-    wrong = {name: why for name in checked if (why := _wrong(name, given.get(name), slurm))}
-    for least, differs in larger.items():
-        for name, value in differs.items():
-            same = Obstacle("it is one for all jobs", "write it without a number of nodes")
-            if why := same if name in _SAME_FOR_ALL or _FROM.fullmatch(name) else _wrong(name, value, slurm):
-                wrong[f"from_{least}_nodes"] = Obstacle(f"{name}: {why.what}", why.remedy)
-    for name, value in found.items():
-        if _FROM.fullmatch(name) and (bare := [word for word in str(value).split() if "=" not in word]):
+    given, larger, wrong = _converted(resources), {}, {}
+    for name in [name for name in given if _FROM.fullmatch(name)]:
+        words = str(given.pop(name)).split()
+        differs = _converted(_pairs(words))
+        larger[int(name.split("_")[1])] = differs
+        if bare := [word for word in words if "=" not in word]:
             wrong[name] = Obstacle(f"`{bare[0]}` has no value", "write for example slurm_partition=large qos=long")
+            continue
+        for key, value in differs.items():
+            same = Obstacle("it is one for all jobs", "write it without a number of nodes")
+            if why := same if key in _SAME_FOR_ALL else _wrong(key, value, slurm):
+                wrong[name] = Obstacle(f"{key}: {why.what}", why.remedy)
+    for name in (*given, *_NEEDED) if slurm else {"launcher", "tools"} & given.keys():
+        if why := _wrong(name, given.get(name), slurm):
+            wrong[name] = why
     problems = sorted((_line(text, name) if text else 0, name, why) for name, why in wrong.items())
     return Profile(
         file,
@@ -204,31 +181,22 @@ def _pairs(given: Iterable[object]) -> dict[str, object]:
 
 def _wrong(name: str, value: object, slurm: bool) -> Obstacle | None:
     """What is wrong with a default resource, and what would be right; None if nothing is."""
-    if why := _unknown(name):
-        return why
-    key, text = _KEYS.get(name), "" if value is None else str(value)
-    if name == "launcher" and not slurm:
-        key = _Key("", "|".join(LAUNCHERS), f"one of {', '.join(LAUNCHERS)}")
-    if key is None or re.fullmatch(key.form, text, re.ASCII) or not (text or name in _NEEDED):
-        return None
-    means = slurm_minutes(text) if name == "runtime" else None
-    example = spelt(means) if means else key.example
-    return Obstacle(f"it cannot be `{text}`" if text else "there is none", f"write {example}")
-
-
-def _unknown(name: str) -> Obstacle | None:
-    """Why a profile must not set this resource, or None. Snakemake ignores unknown ones without a message."""
     if name in _OURS:
         return Obstacle("the workflow sets it itself", "leave it out")
-    if name in _CLUSTER:
-        lost = "a job there would seem lost, as its state is asked of this cluster"
-        return Obstacle(lost, "leave it out, and set SLURM_CLUSTERS to that cluster where snakemake is called")
-    if name in _KNOWN or _FROM.fullmatch(name):
+    if name not in _KNOWN:  # Snakemake ignores these without a message
+        plain = name.replace("-", "_").removeprefix("slurm_").removeprefix("iosweep_")
+        meant = next((one for one in (_MEANT.get(name), plain, f"slurm_{plain}") if one in _KNOWN), None)
+        near = f"did you mean `{meant}`?" if meant else did_you_mean(name, _KNOWN).removeprefix("; ")
+        return Obstacle("unknown", near or f"known are {', '.join(_KNOWN)}")
+    form, example = _FORMS.get(name, (".*", ""))
+    if name == "launcher" and not slurm:
+        form, example = "|".join(LAUNCHERS), f"one of {', '.join(LAUNCHERS)}"
+    text = "" if value is None else str(value)
+    if re.fullmatch(form, text, re.ASCII) or not (text or name in _NEEDED):
         return None
-    plain = name.replace("-", "_").removeprefix("slurm_").removeprefix("iosweep_")
-    meant = next((one for one in (_MEANT.get(name), plain, f"slurm_{plain}") if one in _KNOWN), None)
-    near = f"did you mean `{meant}`?" if meant else did_you_mean(name, _KNOWN).removeprefix("; ")
-    return Obstacle("unknown", near or f"known are {', '.join(_KNOWN)}")
+    if name == "runtime" and (means := slurm_minutes(text)):
+        example = spelt(means)
+    return Obstacle(f"it cannot be `{text}`" if text else "there is none", f"write {example}")
 
 
 def _line(text: str, name: str) -> int:

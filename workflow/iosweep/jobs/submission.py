@@ -1,20 +1,22 @@
-"""What an allocation asks Slurm for, and what Slurm's refusals mean. Pure."""
+"""What an allocation asks Slurm for, whether Slurm would run that, and what its refusals mean."""
 
 from __future__ import annotations
 
+import contextlib
 import math
+import os
 import re
 from collections.abc import Collection, Container, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
+from typing import NamedTuple
 
-from iosweep.errors import Obstacle, Problem
+from iosweep.errors import Obstacle, Problem, Unanswered
 from iosweep.jobs.profile import Profile, slurm_minutes, spelt
 from iosweep.plan import forecast
 from iosweep.plan.forecast import Longest
 from iosweep.plan.launchers import Launcher
 from iosweep.plan.model import Plan, Point
 from iosweep.slurm import query
-from iosweep.store.campaign_documents import Refusal
 from iosweep.text import human_count, printable
 from iosweep.units import human_duration
 
@@ -28,9 +30,10 @@ JOB_RESERVE_S = 10.0
 #: The share of the time asked for to which Slurm may shorten a job. Up to 24.11, a job that backfill starts gets no
 #: more than that, however long the gap is: a campaign would go to pieces.
 LEAST_SHARE = 0.25
-_NODE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,252}", re.ASCII)
-#: What more has Slurm try what a command of `sbatch` would submit.
+#: Options with which sbatch tries what it would submit, and submits nothing.
 TRIAL = ("--test-only", "--wrap", "true")
+
+# Wall times
 
 
 def minutes(time_s: float, attempt: int, limit_min: int | None, besides_min: int = BESIDES_MIN) -> int:
@@ -70,54 +73,13 @@ def too_long(made: Plan, points: Collection[str], site: Profile) -> list[Problem
     return list(found.values())
 
 
-def too_short(state: str | None, refusal: Refusal | None) -> bool:
-    """Whether a job that failed would have needed more time. `state`: Slurm's, None if Slurm has forgotten the job.
-
-    `refusal`: what its runner stored. A node that is at fault, or a target that is, is not cured by more time.
-    """
-    return state in ("TIMEOUT", "DEADLINE") or (refusal.short_of_time if refusal else state is None)
-
-
-def avoidable(refusal: Refusal | None) -> list[str]:
-    """Names of nodes at fault that can be handed to sbatch, which go into a shell as they are."""
-    return sorted({name for name in refusal.nodes if _NODE.fullmatch(name)}) if refusal else []
-
-
-def repeated(refusal: Refusal | None, before: Refusal | None, nodes: int) -> bool:
-    """Whether two jobs in a row failed for one reason on all of their nodes, or on the same ones, which the second was
-    not kept off, as Slurm has no others: a third one would fail, too. `nodes`: how many a job has."""
-    if not (refusal and before):
-        return False
-    bad, bad_before = avoidable(refusal), avoidable(before)
-    where = len(bad) == len(bad_before) == nodes or (bad and bad == bad_before)
-    return bool(where) and _without(refusal.reason, bad) == _without(before.reason, bad_before)
-
-
-def _without(reason: str, nodes: Iterable[str]) -> str:
-    """A reason without the names of nodes."""
-    named = "|".join(map(re.escape, nodes))
-    return re.sub(rf"(?<![\w.-])({named})(?![\w.-])", "*", reason)
-
-
 def retries(time_s: float, limit_min: int | None) -> int:
     """How many more jobs an allocation may take after its first one."""
     needed = 1 if limit_min is None else math.ceil(minutes(time_s, 1, None) / limit_min)
     return needed - 1 + SPARE_JOBS
 
 
-def asks_for(nodes: int, asked_min: int) -> str:
-    """`asks for 2 nodes for 35 min`"""
-    return f"asks for {human_count(nodes, 'node')} for {human_duration(asked_min * 60)}"
-
-
-def refusals(wrong: Mapping[str, Sequence[str]]) -> list[str]:
-    """Sentences on jobs that Slurm would not run. `wrong`: why -> what they ask for (`asks_for`)."""
-    return [f"Slurm would not run the job that {' or the one that '.join(asks)}: {why}" for why, asks in wrong.items()]
-
-
-def spoken(allocation: str) -> str:
-    """An allocation in a sentence: 2 nodes."""
-    return allocation.replace("-", " ")
+# The command
 
 
 def sbatch(
@@ -151,55 +113,71 @@ def sbatch(
     ]
 
 
-def allocation(job: query.Job, campaign: str, directory: str) -> str | None:
-    """Which allocation of a campaign that runs in a directory a job measures, or None."""
-    return query.allocation_of(job.comment, campaign) if job.directory == directory else None
+def asks_for(nodes: int, asked_min: int) -> str:
+    """`asks for 2 nodes for 35 min`"""
+    return f"asks for {human_count(nodes, 'node')} for {human_duration(asked_min * 60)}"
 
 
-@dataclass(frozen=True)
-class Partition:
-    """What scontrol says of a partition; None: no limit. `default`: jobs that name none go there. `shared`: its
-    OverSubscribe. `said`: all of it, by its names."""
-
-    name: str
-    state: str
-    nodes: int
-    most_nodes: int | None
-    limit_min: int | None
-    default: bool = False
-    least_nodes: int = 0
-    shared: str = "NO"
-    said: Mapping[str, str] = field(default_factory=dict, compare=False)
+def spoken(allocation: str) -> str:
+    """An allocation in a sentence: 2 nodes."""
+    return allocation.replace("-", " ")
 
 
-def partition(line: str) -> Partition:
-    """From `scontrol --oneliner show partition`."""
-    found = query.fields(line)
-    most = found.get("MaxNodes", "")
-    return Partition(
-        found.get("PartitionName", ""),
-        found.get("State", ""),
-        int(found.get("TotalNodes") or 0),
-        int(most) if most.isdigit() else None,
-        slurm_minutes(found.get("MaxTime", "")),
-        found.get("Default") == "YES",
-        int(found.get("MinNodes") or 0),
-        found.get("OverSubscribe", "NO"),
-        found,
-    )
+# Before anything is submitted
 
 
-def partitions(printed: str, names: str | None) -> list[Partition]:
-    """Those of a list with commas, or the default one, from `scontrol --oneliner show partition`."""
-    found = [partition(line) for line in printed.splitlines() if line.strip()]
-    return [one for one in found if (one.name in names.split(",") if names else one.default)]
+class Trial(NamedTuple):
+    """What is known of a job before it is submitted. `refusal`: why Slurm would not take it, or would let it wait
+    forever, and what to change. `note`: which nodes it will wait for."""
+
+    refusal: str | None = None
+    note: str | None = None
 
 
-def usable(printed: str) -> tuple[int, str]:
-    """How many nodes can be used now or when they are free, and which cannot: `1 down, 2 drained`.
+def tried(sbatch: Sequence[str], asks: Profile, nodes: int, asked_min: int, longest: Longest | None) -> Trial:
+    """Try a job: by the limits of its partitions, then by Slurm itself. `longest`: of what the job is for."""
+    partitions = limits(asks.partition)
+    if partitions and all(wrong := [beyond(nodes, asked_min, longest, one) or "" for one in partitions]):
+        return Trial("; or: ".join(wrong))
+    try:
+        query.ask([*sbatch, *TRIAL])
+    except Unanswered as error:
+        said = error.said or str(error)
+        if is_full(said):  # the job is submitted later
+            return Trial()
+        for one in partitions if query.is_without_nodes(said) else ():
+            with contextlib.suppress(Unanswered):
+                able, not_able = usable(one["PartitionName"])
+                if able < nodes <= _most_nodes(one):  # the others may be back when it is its turn
+                    have = f"of {human_count(nodes, 'node')} asked for, the partition {one['PartitionName']} has {able}"
+                    return Trial(note=f"{have} that can be used ({not_able}); the job waits for the others")
+        return Trial(f"{said}; {meaning(said, asks)}")
+    return Trial()
 
-    From `sinfo --format=%D|%T`.
-    """
+
+def refusals(wrong: Mapping[str, Sequence[str]]) -> list[str]:
+    """Sentences on jobs that Slurm would not run. `wrong`: why -> what they ask for (`asks_for`)."""
+    return [f"Slurm would not run the job that {' or the one that '.join(asks)}: {why}" for why, asks in wrong.items()]
+
+
+def limits(names: str | None) -> list[dict[str, str]]:
+    """What scontrol says of the partitions of a profile, or of those that sbatch would take; sbatch tells which are not
+    there."""
+    names = names or os.environ.get("SBATCH_PARTITION")
+    try:
+        printed = query.ask(["scontrol", "--all", "--oneliner", "show", "partition"])
+    except Unanswered:
+        return []
+    known = [query.fields(line) for line in printed.splitlines() if line.strip()]
+    return [
+        one for one in known if (one["PartitionName"] in names.split(",") if names else one.get("Default") == "YES")
+    ]
+
+
+def usable(partition: str) -> tuple[int, str]:
+    """How many nodes can be used now or when they are free, and which cannot: `1 down, 2 drained`. Raises
+    Unanswered."""
+    printed = query.ask(["sinfo", "--noheader", f"--partition={partition}", "--format=%D|%T"])
     able, not_able = 0, []
     for line in printed.split():
         count, _, state = line.partition("|")
@@ -212,54 +190,36 @@ def usable(printed: str) -> tuple[int, str]:
     return able, ", ".join(not_able)
 
 
-def beyond(nodes: int, asked_min: int, longest: Longest | None, limits: Partition) -> str | None:
+def _most_nodes(partition: Mapping[str, str]) -> int:
+    total, most = int(partition.get("TotalNodes", 0)), partition.get("MaxNodes", "")
+    return min(total, int(most)) if most.isdigit() else total
+
+
+def beyond(nodes: int, asked_min: int, longest: Longest | None, partition: Mapping[str, str]) -> str | None:
     """Why a job should not be sent to a partition, where it may wait forever, and what to change; None if it may. Not
-    every Slurm refuses such a job (EnforcePartLimits). `longest`: of what the job is for."""
-    if limits.state not in ("UP", ""):
-        return f"the partition {limits.name} is {limits.state}; {_ELSEWHERE}, or wait until it is UP"
-    if limits.shared.startswith("FORCE"):
-        shares = f"shares nodes whatever a job asks for (OverSubscribe={limits.shared}): others would disturb"
-        return f"the partition {limits.name} {shares}; {_ELSEWHERE}"
-    if nodes < limits.least_nodes:
-        return f"the partition {limits.name} gives a job {human_count(limits.least_nodes, 'node')} at least; {_MORE}"
-    if nodes > (most := min(limits.nodes, limits.most_nodes or limits.nodes)):
-        return f"the partition {limits.name} gives a job {human_count(most, 'node')} at most; {_FEWER}"
-    if limits.limit_min is not None and asked_min > limits.limit_min:
-        allows = f"the partition {limits.name} allows {human_duration(limits.limit_min * 60)} at most"
-        return f"{allows}; {less_time(longest, limits.limit_min)}"
+    every Slurm refuses such a job (EnforcePartLimits)."""
+    the_partition = f"the partition {partition['PartitionName']}"
+    state, shared = partition.get("State", "UP"), partition.get("OverSubscribe", "NO")
+    least, most = int(partition.get("MinNodes", 0)), _most_nodes(partition)
+    limit_min = slurm_minutes(partition.get("MaxTime", ""))
+    if state != "UP":
+        return f"{the_partition} is {state}; {_ELSEWHERE}, or wait until it is UP"
+    if shared.startswith("FORCE"):
+        shares = f"shares nodes whatever a job asks for (OverSubscribe={shared}): others would disturb"
+        return f"{the_partition} {shares}; {_ELSEWHERE}"
+    if nodes < least:
+        return f"{the_partition} gives a job {human_count(least, 'node')} at least; {_MORE}"
+    if nodes > most:
+        return f"{the_partition} gives a job {human_count(most, 'node')} at most; {_FEWER}"
+    if limit_min is not None and asked_min > limit_min:
+        change = f"set runtime={spelt(limit_min)} in the profile; what takes longer goes on in another job"
+        if why := no_fit(longest, limit_min):
+            change = f"{why}: shorten it in the configuration, or {_ELSEWHERE}"
+        return f"{the_partition} allows {human_duration(limit_min * 60)} at most; {change}"
     return None
 
 
-def federated(printed: str) -> str | None:
-    """Why jobs cannot be watched in a federation, and what to do; None without one. `scontrol show federation`."""
-    if found := re.search(r"^Federation: *(\S+)\nSelf: *([^:\s]+)", printed, re.MULTILINE):
-        where = f"the cluster is one of the federation {found[1]}, of which any may run a job, unseen here"
-        return f"{where}; `export SLURM_CLUSTERS={found[2]}` keeps jobs on this one"
-    return None
-
-
-def less_time(longest: Longest | None, limit_min: int) -> str:
-    """What to change where a partition allows no longer jobs than these."""
-    if why := no_fit(longest, limit_min):
-        return f"{why}: shorten it in the configuration, or {_ELSEWHERE}"
-    return f"set runtime={spelt(limit_min)} in the profile; what takes longer goes on in another job"
-
-
-def for_now(refusal: str, nodes: int, limits: Partition, sinfo: str) -> str | None:
-    """A note that the job waits for nodes to return to service; None if the partition could never have enough nodes.
-
-    refusal: what sbatch printed. sinfo: of the partition, `--format=%D|%T`.
-    """
-    if not query.is_without_nodes(refusal):
-        return None
-    able, not_able = usable(sinfo)
-    if able >= nodes or nodes > min(limits.nodes, limits.most_nodes or limits.nodes):
-        return None
-    return (
-        f"of the {human_count(nodes, 'node')} that are asked for, the partition {limits.name} has {able} that can be"
-        f" used ({not_able}); the job waits for the others"
-    )
-
+# Why Slurm refuses a job, or lets it wait
 
 _ELSEWHERE = "take another slurm_partition in the profile"
 _FEWER = f"ask for fewer nodes in the configuration (axes: nodes), or {_ELSEWHERE}"
@@ -308,6 +268,9 @@ def meaning(said: str, asks: Profile | None = None) -> str:
     if asks and query.is_without_nodes(said) and (narrow := [key for key in _NARROW if asks.given.get(key)]):
         return f"{', '.join(narrow)} in the profile may leave no nodes (`sinfo --format='%n %c %m %f %G'`); or {change}"
     return change
+
+
+# What else stands in the way
 
 
 def open_port(points: Iterable[Point], launcher: Launcher, uid: int) -> str | None:
