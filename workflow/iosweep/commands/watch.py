@@ -15,7 +15,6 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Literal
 
-from msgspec import structs
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
 from rich.padding import Padding
@@ -24,7 +23,7 @@ from rich.text import Text
 
 from iosweep.commands import campaigns
 from iosweep.commands.terminal import facts, safe_console, to_json, working
-from iosweep.files import documents, safe_paths
+from iosweep.files import documents
 from iosweep.files.documents import Damaged, cure
 from iosweep.hostlist import hosts
 from iosweep.jobs.pending import Queue, why
@@ -34,7 +33,7 @@ from iosweep.judge.remaining import Ran, pace, ran, to_go_s
 from iosweep.plan.model import Allocation, Plan, Point, plan_files, read_plan
 from iosweep.slurm.query import Job
 from iosweep.store.campaign_documents import DataSet, Refusal, TotalSpent
-from iosweep.store.record import Archive, Judged, Repetition, Target
+from iosweep.store.record import Judged, Repetition
 from iosweep.store.store import Store
 from iosweep.target import lock
 from iosweep.text import human_count, printable, shortened
@@ -201,7 +200,6 @@ class WatchedCampaign:
         self._plan_file: tuple[Path, int | None] | None = None
         self._points: dict[str, _PointState] = {}
         self._changed = True
-        self._targets: dict[Target, Target] = {}
 
     def read(self) -> Progress:
         progress = Progress(self._store.path.resolve().name, str(self._store.path), time.time())
@@ -275,13 +273,8 @@ class WatchedCampaign:
         if changed_ns is None:
             return state
         for judged in self._store.records_of(point.id, Judged):
-            # there may be 100,000: equal targets are kept once, and nothing that is not needed
-            target = self._targets.setdefault(judged.target, judged.target)
-            state.repetitions[judged.repetition] = _Repetition(
-                structs.replace(judged.lightened(), raw=_NO_ARCHIVE, target=target),
-                ran(judged),
-                tuple(reason for row in judged.rows for reason in row.reasons),
-            )
+            reasons = tuple(reason for row in judged.rows for reason in row.reasons)
+            state.repetitions[judged.repetition] = _Repetition(judged.lightened(), ran(judged), reasons)
         if lacks := self._store.missing_of(point.id):
             state.missing = printable(lacks.reason or "no reason is given")
         return state
@@ -349,32 +342,13 @@ class WatchedCampaign:
             # a job that began, and whose time or signal ended it, was not refused
             stopped = refusal.stopped or refusal.short_of_time
             return replace(progress, state="stopped" if stopped else "refused", why=printable(refusal.reason))
-        last_words = self._last_words(allocation)
-        if last_words is not None or any(p in self._begun for p in ids):
-            return replace(progress, state="stopped", why=last_words or "")
-        return progress
-
-    def _last_words(self, allocation: Allocation) -> str | None:
-        """Why an allocation ended, by its log; "" if the log does not say it, None without a log."""
-        file = self._store.path / "logs" / f"{allocation.name}.log"
-        self._store.damaged.pop(str(file), None)
-        try:
-            return safe_paths.why_ended(self._store.path, f"logs/{file.name}")
-        except FileNotFoundError:
-            return None
-        except OSError as error:
-            self._store.damaged[str(file)] = f"it cannot be read: {error.strerror or error}"
-            return ""
+        return replace(progress, state="stopped") if any(p in self._begun for p in ids) else progress
 
     def _missing_of(self, point: Point) -> int:
         """The number of repetitions of a point that cannot be measured."""
         if self._points[point.id].missing is None:
             return 0
         return max(0, point.repetitions.min - self._done[point.id])
-
-
-#: Placeholder for the archive of a result, which is not needed.
-_NO_ARCHIVE = Archive("", "", 0)
 
 
 def _with_job(progress: AllocationProgress, job: Job) -> AllocationProgress:

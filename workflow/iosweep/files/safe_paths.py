@@ -20,8 +20,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, TextIO
 
-from iosweep.text import printable
-
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 #: What `Folder.replaced` calls a file until it has its name.
 TEMPORARY = re.compile(r"\.(?P<name>.+)\.(?P<writer>[1-9][0-9]*)\.tmp", re.DOTALL)
@@ -281,13 +279,6 @@ def _make(directory: Path) -> None:
 ENDED = "iosweep: "
 #: Bytes that are read of a log: its last line is in them.
 _LAST_BYTES = 2000
-
-
-def why_ended(results: Path, log: str) -> str:
-    """The reason with which a command ended early, by the last line of its log; empty if that is another line: a
-    result, a note. Raises OSError."""
-    line = last_line(results, log)
-    return printable(line.removeprefix(ENDED)) if line.startswith(ENDED) else ""
 
 
 def last_line(root: Path, log: str) -> str:
