@@ -44,8 +44,8 @@ made = campaigns.planned(work, "removal", [campaigns.fio_sweep({"queue_depth": [
 with Agent(300) as agent:
     ours = CampaignDirectory(made, Store(work / "results" / "removal"), agent)
     there = agent.call(identify.identify, made.target.directory)
-    ours.claim(there["fstype"], identify.identity(there), identify.volume(there), forecast.of(made, {}))
-    top = pathlib.Path(ours.ensure("fresh", True))
+    ours.claim(there, forecast.of(made, {}))
+    top = pathlib.Path(ours.ensure(["fresh"], True)[0])
     for d in range(directories):
         (top / str(d)).mkdir()
         for n in range(files):

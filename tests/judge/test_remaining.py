@@ -20,7 +20,7 @@ from iosweep.plan.model import Plan, Point
 from iosweep.store.campaign_documents import Missing, Needs
 from iosweep.store.record import Outcome, Repetition, Target, ToolBuild
 
-MOUNT = {"source": "/dev/x", "fstype": "ext4"}
+MOUNT = {"source": "/dev/x", "fstype": "ext4", "fsid": "01"}
 HERE = Here(tools={"fio": "build"}, launcher=LAUNCHERS["direct"], target=MOUNT)
 CPUS = {"pinning": None, "reserved": None, "placement": "spread", "nic": None, "width": "cpu", "oversubscribe": False}
 
@@ -41,7 +41,7 @@ def result(point: str, number: int = 1, value: float | None = 100.0, **more: Any
     row = Outcome(
         phase="rand_read", verdict="invalid" if value is None else "valid", headline=value, latency_mean_s=latency_s
     )
-    known: dict[str, Any] = {"tool": ToolBuild("build", ""), "target": place(fsid="01"), "rows": (row,)}
+    known: dict[str, Any] = {"tool": ToolBuild("build", ""), "target": place(), "rows": (row,)}
     return Repetition(point=point, repetition=number, host="h", **known | more)
 
 
@@ -84,8 +84,7 @@ def test_what_is_stale_is_measured_again(plan: Plan) -> None:
         ({"tool": ToolBuild("older", "")}, replace(HERE, tools={}), False),  # what is not known is not compared
         ({"target": place(directory="/elsewhere")}, HERE, True),
         ({"target": place(layout=("-c", "4"))}, HERE, True),
-        ({"target": place(fsid="02")}, HERE, False),  # not known here
-        ({"target": place(fsid="02")}, replace(HERE, target=MOUNT | {"fsid": "01"}), True),  # another disk of that name
+        ({"target": place(fsid="02")}, HERE, True),  # another disk of that name
         ({"target": place(source="/dev/y")}, HERE, True),
         ({"target": place(fstype="xfs")}, replace(HERE, target=None), False),
     ):
@@ -93,10 +92,6 @@ def test_what_is_stale_is_measured_again(plan: Plan) -> None:
         results[4] = structs.replace(results[4], **change)
         found = left(plan, stored(*results), {}, here)
         assert found == ({"1-node": {plan.points[1].id: [2]}} if again else {}), (change, here)
-    # another server may be another cluster's, unless the marker proved that it has the volume
-    for proof, again in (({}, True), ({"volume": "ext4 /dev/x"}, False)):
-        here = replace(HERE, target=MOUNT | {"source": "s2:/dfs"} | proof)
-        assert bool(left(plan, stored(*complete(plan)), {}, here)) == again, proof
 
 
 def test_what_another_try_may_cure_is_tried_once_more(plan: Plan) -> None:

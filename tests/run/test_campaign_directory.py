@@ -1,8 +1,5 @@
 """The campaign's directory on the target: what is kept, its layout, its space, and which file system it is on."""
 
-import re
-import shutil
-import subprocess
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -20,7 +17,6 @@ from iosweep.plan import forecast
 from iosweep.plan.expand import make_plan
 from iosweep.run import campaign_directory as directories
 from iosweep.run.campaign_directory import CampaignDirectory
-from iosweep.store.campaign_documents import ClaimedTarget
 from iosweep.store.record import Target
 from iosweep.store.store import Store
 from iosweep.target.agent import OPERATIONS
@@ -109,40 +105,6 @@ def test_a_campaign_that_has_left_files_on_another_target_is_refused(tmp_path: P
     assert list(made.target.iterdir()) == []
 
 
-# Which file system it is
-
-
-def repeat(made: Scripted, number: int, source: Path) -> int:
-    """Measure so many repetitions on a FUSE file system of this name; returns how many results are stored then."""
-    made.configure(READ | {"repetitions": number})
-    source.mkdir(exist_ok=True)
-    subprocess.run(["bindfs", "-osubtype=x", source, made.target], check=True)
-    try:
-        made.measure()
-    finally:
-        mounts.unmount(made.target)
-    return len([file for file in made.files() if re.search(r"/r\d+-\d+\.json$", file)])
-
-
-@needs_mounts
-@pytest.mark.local
-def test_the_marker_proves_that_it_is_the_same_file_system(tmp_path: Path) -> None:
-    """Where another server may be another file system, and is not."""
-    made = Scripted(tmp_path, READ, keep="all")
-    first, second, third = (tmp_path / name for name in ("first", "second", "third"))
-    assert repeat(made, 1, first) == 1
-    first.rename(second)
-    assert repeat(made, 2, second) == 2
-    known = made.store.document(ClaimedTarget)
-    assert known and known.seen_as == (f"fuse.x {first}", f"fuse.x {second}")
-    shutil.rmtree(second / "iosweep-c")
-    assert repeat(made, 3, second) == 3  # it was proven before
-    shutil.rmtree(second / "iosweep-c")
-    assert repeat(made, 4, third) == 3 + 4
-    known = made.store.document(ClaimedTarget)
-    assert known and known.seen_as == (f"fuse.x {third}",)
-
-
 # Layout: no file system here has one that can be set, so the agent is a stand-in that remembers what it is asked.
 
 
@@ -151,9 +113,12 @@ class Asked:
 
     source = "mgs:/fs"
 
-    def __init__(self, marker: bool = False):
+    def __init__(self, marker: bool = False, fstype: str = "lustre"):
         self.calls: list[tuple[Any, ...]] = []
-        self.marker = marker
+        self.marker, self.fstype = marker, fstype
+
+    def call_all(self, *questions: tuple[Callable[..., object], tuple[Any, ...]]) -> list[Any]:
+        return [self.call(function, *arguments) for function, arguments in questions]
 
     def call(self, function: Callable[..., object], *arguments: Any) -> Any:
         operation = function.__name__
@@ -161,10 +126,11 @@ class Asked:
         self.calls.append((operation, *arguments[1:]))
         removed = {"files": 0, "directories": 0, "bytes": 0, "left": False, "wrong": []}
         space = {"used_bytes": 0, "free_bytes": 1 << 40, "used_inodes": 0, "free_inodes": 0}
-        file_system = {"fstype": "ext4", "source": self.source, "fsid": "0", "device": 7}
+        file_system = {"fstype": self.fstype, "source": self.source, "fsid": "0", "device": 7}
         known = {
             "usage": {"bytes": 0, "files": 0},
             "room": {"file_system": file_system, "space": space, "quotas": []},
+            "owner_of": {"results": str(Path("results"))},
             "claim": "some-uuid",
             "ours": self.marker,
             "identify": file_system,
@@ -187,9 +153,7 @@ class Space(Asked):
         return answer | {"files": 1, "bytes": self.removed} if operation == "remove" else answer
 
 
-def claimed(
-    place: Path, layout: Any, agent: Asked, fstype: str = "lustre", source: str = "mgs:/fs"
-) -> CampaignDirectory:
+def claimed(place: Path, layout: Any, agent: Asked, fstype: str = "lustre") -> CampaignDirectory:
     place.mkdir(exist_ok=True)
     file = place / "c.yaml"
     target = {"directory": str(place / "t"), "layout": layout}
@@ -197,7 +161,8 @@ def claimed(
     made = make_plan(read(file))
     stand_in: Any = agent
     directory = CampaignDirectory(made, Store(place / "results"), stand_in)
-    directory.claim(fstype, "ext4 mgs:/fs", f"{fstype} {source}", forecast.of(made))
+    facts: Any = {"fstype": fstype, "source": "mgs:/fs", "fsid": "0", "device": 7}
+    directory.claim(facts, forecast.of(made))
     return directory
 
 
@@ -209,8 +174,8 @@ def test_a_layout_is_set_and_read_back_and_an_inherited_one_only_read(tmp_path: 
         ("read_layout", "lustre"),
     ]
     facts: Any = {"source": "mgs:/fs", "fstype": "lustre", "fsid": "0", "mount": "mgs:/fs on /t type lustre (rw)"}
-    assert directory.recorded(facts, "lustre /fs") == Target(
-        directory=str(tmp_path / "t"), layout=("-c", "4"), layout_is="stripe_count: 4", volume="lustre /fs", **facts
+    assert directory.recorded(facts) == Target(
+        directory=str(tmp_path / "t"), layout=("-c", "4"), layout_is="stripe_count: 4", **facts
     )
     agent = Asked()
     claimed(tmp_path / "inherits", "inherit", agent)
@@ -241,7 +206,7 @@ def test_another_file_system_with_the_same_device_number_is_not_written_to(tmp_p
     agent = Space()
     directory = claimed(tmp_path, "inherit", agent)
     directory.may_write(1, 1)
-    agent.source = "other:/fs"
+    agent.source = "mgs:/other"
     with pytest.raises(Refused, match="another file system"):
         directory.may_write(1, 1)
 

@@ -4,6 +4,7 @@ is harmed, that what was measured stays as it was, and that the next run complet
 import errno
 import fcntl
 import hashlib
+import json
 import os
 import shutil
 import signal
@@ -27,8 +28,6 @@ from iosweep.commands import cli
 from iosweep.errors import ExitCode
 from iosweep.node import process
 from iosweep.store.campaign_documents import Refusal
-from iosweep.store.store import Store
-from iosweep.target import directory as directories
 from iosweep.target import identify, lock
 from machine import Scripted
 from targets import mounted
@@ -310,17 +309,12 @@ def directory_of_somebody_else(case: Case) -> Iterator[None]:
     case.theirs = False
 
 
-@refused(sweep=ONE, word="is a copy")
-def directory_is_a_copy(case: Case) -> Iterator[None]:
-    """Of one that this campaign has elsewhere, with its marker."""
+@refused(sweep=ONE, word="another campaign")
+def directory_of_another_campaign(case: Case) -> Iterator[None]:
     case.theirs = True
-    away = case.place / "away"
-    away.mkdir()
-    owner = {"uuid": Store(case.results).own(), "campaign": "c"}
-    directories.claim(str(away / "iosweep-c"), owner)
-    shutil.copytree(away / "iosweep-c", case.ours)
-    (case.ours / "sets").mkdir()
-    (case.ours / "sets" / "precious").write_text("x")
+    (case.ours / "sets").mkdir(parents=True)
+    marker = {"uuid": "7", "uid": 1, "host": "elsewhere", "results": "/r", "campaign": "c"}
+    (case.ours / "iosweep.json").write_text(json.dumps(marker))
     yield
     shutil.rmtree(case.ours)
     case.theirs = False
@@ -409,9 +403,10 @@ def directory_swapped(case: Case) -> Iterator[None]:
     shutil.move(away, case.ours)
 
 
-@refused(sweep=READS, word="mount point")
+@fault(sweep=READS)
 def file_system_mounted_inside(case: Case) -> Iterator[None]:
     """Somebody shows another part of the same file system where the campaign removes its files when it is done."""
+    case.stays = True
     inside = case.ours / "sets" / "inside"
     case.at_call(f"mkdir {inside}; mount --bind {case.mount}/foreign {inside}", call=READING)
     yield
@@ -420,9 +415,9 @@ def file_system_mounted_inside(case: Case) -> Iterator[None]:
 
 @fault(sweep=READS)
 def foreign_files_inside(case: Case) -> Iterator[None]:
-    """Somebody keeps files of his own in the campaign's directory, and in that of its data sets."""
+    """Somebody keeps files of his own in the campaign's directory."""
     case.stays = True
-    case.at_call(f"echo x > {case.ours}/notes; echo x > {case.ours}/sets/README", call=READING)
+    case.at_call(f"echo x > {case.ours}/notes", call=READING)
     yield
     assert (case.ours / "notes").exists()
 

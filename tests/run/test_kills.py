@@ -132,8 +132,8 @@ class Killed(Allocation):
         return None
 
     def names(self) -> set[str]:
-        """What is in the campaign's directory, but for probes."""
-        return {file.name for file in self.ours.glob("*") if not directories.is_probe(file.name)}
+        """What is in the campaign's directory."""
+        return {file.name for file in self.ours.glob("*")}
 
     def everything_ended(self) -> None:
         wait_for(lambda: not self.processes())
@@ -271,7 +271,7 @@ def test_a_claim_killed_at_any_step_is_made_by_the_next_run(killed: Killed) -> N
     assert killed.dies_before("os.mkdir", "iosweep-c") == set()
     assert killed.dies_before("os.remove", "iosweep.json.tmp") == set()
     assert killed.dies_before("os.rename", "iosweep.json.tmp") == {"iosweep.json.tmp"}
-    assert killed.dies_before("os.remove", directories.PROBE) == {"iosweep.json"}
+    assert killed.dies_before("os.remove", directories.PROBE) == {"iosweep.json", "fresh"}
     killed.ends_well({})
 
 

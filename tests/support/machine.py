@@ -199,10 +199,10 @@ class InProcess(Agent):
     machine: Machine
 
     def call(self, operation: Callable[..., Any], *arguments: Any, **_: Any) -> Any:
-        outcome = protocol.answer(operation, [msgspec.to_builtins(one) for one in arguments]).outcome(operation)
-        if isinstance(outcome, Exception):
-            raise outcome
-        return outcome
+        return protocol.answer(operation, [msgspec.to_builtins(one) for one in arguments]).value_of(operation)
+
+    def call_all(self, *questions: Any) -> list[Any]:
+        return [self.call(operation, *arguments) for operation, arguments in questions]
 
     def hurry(self) -> None:
         pass

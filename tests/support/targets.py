@@ -13,7 +13,8 @@ from typing import Any
 import pytest
 
 from iosweep.errors import Refused
-from iosweep.target.directory import Place, place_of
+from iosweep.target import trees
+from iosweep.target.directory import Place
 
 OWNER = {
     "uuid": "6ed6b26b-55a8-4ac1-a9bb-93a5cb3a4a31",
@@ -89,14 +90,14 @@ def at(directory: str | Path) -> Place:
     return Place(str(directory), uuid)
 
 
+def made(place: Place, below: str) -> Path:
+    """A directory below the campaign's, made as the agent makes it."""
+    return Path(trees.ensure(place, [below])[0])
+
+
 def marked(directory: Path, uuid: str = "u") -> Place:
     """A directory with a marker, as if it had been claimed."""
-    handle = os.open(directory, os.O_RDONLY)
-    try:
-        place = place_of(handle)
-    finally:
-        os.close(handle)
-    content = OWNER | {"uuid": uuid, "campaign": directory.name.removeprefix("iosweep-"), "place": place}
+    content = OWNER | {"uuid": uuid, "campaign": directory.name.removeprefix("iosweep-")}
     (directory / "iosweep.json").write_text(json.dumps(content))
     return at(directory)
 

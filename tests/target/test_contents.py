@@ -7,7 +7,7 @@ import pytest
 
 from iosweep.target import trees
 from iosweep.target.trees import BLOCK_BYTES, BLOCKS, Sample
-from targets import at
+from targets import at, made
 
 pytestmark = pytest.mark.usefixtures("nothing_of_theirs_changes")
 KIB, MIB = 1 << 10, 1 << 20
@@ -48,7 +48,7 @@ def sample(ours: str, *directories: str, transfer: int = 4096) -> Sample:
 
 
 def test_only_regular_files_are_read_and_no_link_is_followed(ours: str, place: Path) -> None:
-    directory = Path(trees.ensure(at(ours), "set"))
+    directory = made(at(ours), "set")
     (directory / "0.0").write_bytes(os.urandom(MIB))
     (directory / "empty").touch()
     os.mkfifo(directory / "pipe")

@@ -12,7 +12,7 @@ import pytest
 
 from iosweep.errors import Refused
 from iosweep.target import directory as directories
-from iosweep.target.directory import Opened, Place
+from iosweep.target.directory import Place
 from targets import OTHER, OWNER, as_root, marker_in, names
 
 pytestmark = pytest.mark.usefixtures("nothing_of_theirs_changes")
@@ -31,7 +31,6 @@ def test_a_fresh_directory_is_ours_alone(place: Path) -> None:
     status = Path(directory).stat()
     assert directory == f"{place}/iosweep-c"
     assert marker_in(directory).items() >= OWNER.items()
-    assert marker_in(directory)["place"].items() >= {"path": directory, "inode": status.st_ino}.items()
     assert stat.S_IMODE(status.st_mode) == 0o700
 
 
@@ -147,40 +146,14 @@ def test_root_takes_no_directory_of_another_user_even_with_our_marker(ours: str)
         assert names(ours) == ["iosweep.json"] * marker
 
 
-# A marker that is copied, or moved, does not make another directory ours
-
-PLACE = {"path": "/t/iosweep-c", "inode": 7, "fsid": "01"}
-MOVED, INODE, FSID = {"path": "/x/iosweep-c"}, {"inode": 8}, {"fsid": "02"}
-NO_PLACE = "does not say for which directory"
-
-
-def test_what_a_marker_proves_of_its_directory() -> None:
-    """Kinds of file systems: those that keep inodes (ext4), and among them those with snapshots (btrfs)."""
-    fuse, ext4, btrfs = (False, False), (True, False), (True, True)
-    cases: list[tuple[dict[str, Any], dict[str, Any], tuple[bool, bool], str | None]] = [
-        *(({}, seen, kind, None) for seen in ({}, MOVED) for kind in (fuse, ext4, btrfs)),  # mounted elsewhere
-        ({}, INODE, fuse, None),
-        *(({}, FSID, kind, None) for kind in (fuse, ext4)),  # NFS, mounted again
-        ({}, INODE, ext4, "another directory of this path"),
-        ({}, FSID, btrfs, "another directory of this path"),
-        *(({}, MOVED | INODE, kind, "written for /t/iosweep-c") for kind in (fuse, ext4, btrfs)),
-        *(({}, MOVED | FSID, kind, "written for /t/iosweep-c") for kind in (fuse, ext4, btrfs)),
-        ({"campaign": "d"}, {}, fuse, "iosweep-d"),
-        *(({"campaign": name}, {}, fuse, "of the campaign") for name in ("\x1b[2J", "", None, ["c"])),
-        *(({"place": place}, {}, fuse, NO_PLACE) for place in (None, [], {"path": "/t/iosweep-c"})),
-    ]
-    for changed, seen, kind, said in cases:
-        found = directories.wrong(OWNER | {"uuid": "u", "place": PLACE} | changed, "iosweep-c", PLACE | seen, *kind)
-        assert found is None if said is None else found and said in found, (changed, seen, kind)
-
-
 # Whether it can be worked in
 
 
 def test_a_sound_directory_can_be_worked_in_and_no_probe_stays(ours: str) -> None:
-    (Path(ours) / directories.PROBE).touch()  # left by a kill
+    (Path(ours) / "fresh").mkdir()
+    (Path(ours) / "fresh" / directories.PROBE).touch()  # left by a kill
     assert directories.state(Place(ours, uuid_of(ours))) is None
-    assert names(ours) == ["iosweep.json"]
+    assert names(Path(ours) / "fresh") == []
     assert directories.owner_of(ours) == marker_in(ours)
     assert directories.ours(ours, uuid_of(ours))
 
@@ -199,7 +172,7 @@ def test_a_data_server_that_does_not_answer_is_noticed(ours: str, call: str, mon
     monkeypatch.setattr(os, call, failing(errno.ENXIO))
     with pytest.raises(OSError, match=os.strerror(errno.ENXIO)):
         directories.state(place)
-    assert names(ours) == ["iosweep.json"]
+    assert names(Path(ours) / "fresh") == []
 
 
 def test_data_that_is_not_read_back_as_written_is_noticed(ours: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -207,7 +180,7 @@ def test_data_that_is_not_read_back_as_written_is_noticed(ours: str, monkeypatch
     with pytest.raises(OSError, match="read back"):
         directories.state(Place(ours, uuid_of(ours)))
     assert directories.state(Place(ours, uuid_of(ours)), data=False) is None
-    assert names(ours) == ["iosweep.json"]
+    assert names(Path(ours) / "fresh") == []
 
 
 def test_a_directory_that_is_gone_or_not_ours_any_more_cannot_be_worked_in(ours: str) -> None:
@@ -225,7 +198,11 @@ def test_a_directory_that_is_gone_or_not_ours_any_more_cannot_be_worked_in(ours:
 @pytest.mark.parametrize("aim", ["theirs", "nowhere", "precious"])
 def test_a_link_in_its_place_is_not_followed(place: Path, aim: str) -> None:
     (place / "iosweep-c").symlink_to(place / aim)
-    for touch in (lambda d: directories.claim(d, OWNER), directories.owner_of, lambda d: Opened(Place(d, "u"))):
+    for touch in (
+        lambda d: directories.claim(d, OWNER),
+        directories.owner_of,
+        lambda d: directories.check(Place(d, "u")),
+    ):
         with pytest.raises(Refused, match="symbolic link"):
             touch(f"{place}/iosweep-c")
     assert "symbolic link" in str(directories.state(Place(f"{place}/iosweep-c", "u")))

@@ -8,8 +8,7 @@ import pytest
 from iosweep.errors import Refused
 from iosweep.node import procfs
 from iosweep.target import identify
-from iosweep.target.identify import identity, known_as, lock_name, may_be_one, same_as_claimed, same_now, volume
-from targets import as_root, mounted
+from iosweep.target.identify import identity, lock_name, same_now
 
 
 def facts(fstype: str, source: str, fsid: str = "0000000000000000") -> dict[str, Any]:
@@ -21,17 +20,17 @@ def test_any_server_of_a_volume_names_the_same_file_system() -> None:
         ("fuse.glusterfs", ("s1:/dfs", "s2:/dfs", "s1,s2:/dfs", "s1:dfs", "[fe80::1]:/dfs"), "/dfs"),
         ("lustre", ("10.0.0.1@o2ib:/scratch", "10.0.0.1@o2ib,10.0.0.2@o2ib:10.0.0.3@tcp:/scratch"), "/scratch"),
         ("wekafs", ("backend1/fs", "backend1,backend2/fs", "fs"), "fs"),
-        ("ceph", ("m1:6789,m2:6789:/", "m2:6789:/"), "/"),
-        ("ceph", ("admin@b3acfc0d.cephfs=/a", "user@b3acfc0d.cephfs=/a"), "b3acfc0d.cephfs=/"),
-        ("pvfs2", ("tcp://s1:3334/pvfs", "tcp://s2:3334/pvfs"), "/pvfs"),
+        ("ceph", ("m1:6789,m2:6789:/", "m2:6789:/below"), "0000000000000000"),
+        ("ceph", ("admin@b3acfc0d.cephfs=/a", "user@b3acfc0d.cephfs=/b"), "b3acfc0d.cephfs"),
+        ("nfs", ("s1:/export", "10.0.0.2:/export", "[fe80::1]:/export"), "/export"),
         ("gpfs", ("gpfs0",), "gpfs0"),
     ):
         for source in sources:
-            assert identity(facts(fstype, source)) == f"{fstype} {name}"
-            assert may_be_one(facts(fstype, sources[0]), facts(fstype, source)), source
+            assert identity(facts(fstype, source)) == f"{fstype} {name}", source
+    assert identity(facts("nfs4", "s1:/export")) == identity(facts("nfs", "s2:/export"))
 
 
-def test_another_volume_or_server_is_another_file_system() -> None:
+def test_another_volume_is_another_file_system() -> None:
     for fstype, here, there in (
         ("fuse.glusterfs", "s1:/dfs", "s1:/other"),
         ("lustre", "10.0.0.1@tcp:/scratch", "10.0.0.1@tcp:/home"),
@@ -39,55 +38,22 @@ def test_another_volume_or_server_is_another_file_system() -> None:
         ("ceph", "u@a.fs=/", "u@b.fs=/"),
         ("fuse", "mfs#m1:9421", "mfs#m2:9421"),
         ("xfs", "/dev/sda1", "/dev/sdb1"),
-        ("nfs4", "s1:/export", "s2:/export"),
+        ("nfs4", "s1:/export", "s1:/home"),
     ):
-        assert identity(facts(fstype, here)) != identity(facts(fstype, there))
-        assert volume(facts(fstype, here)) != volume(facts(fstype, there))
-        # several addresses of one NFS server: the marker tells
-        assert may_be_one(facts(fstype, here), facts(fstype, there)) == (fstype == "nfs4"), fstype
+        assert identity(facts(fstype, here)) != identity(facts(fstype, there)), fstype
 
 
 def test_the_fsid_tells_apart_where_names_do_not() -> None:
-    assert volume(facts("ceph", "m1:6789:/", "0a")) == volume(facts("ceph", "m2:6789:/", "0a"))
-    assert volume(facts("ceph", "m1:6789:/", "0a")) != volume(facts("ceph", "m1:6789:/", "0b"))
-    assert identity(facts("beegfs", "beegfs_nodev", "0a")) != identity(facts("beegfs", "beegfs_nodev", "0b"))
-    assert identity(facts("tmpfs", "tmpfs", "0a")) != identity(facts("tmpfs", "tmpfs", "0b"))
-    assert volume(facts("tmpfs", "tmpfs", "0a")) == "tmpfs tmpfs"  # it is another one after each mount
-    assert identity(facts("nfs4", "server:/export", "0a")) == "nfs4 server:/export"
-
-
-def test_volumes_of_one_name_are_the_same_with_a_common_server_or_with_the_marker() -> None:
-    """Two clusters may have a volume of the same name."""
-    for fstype, before, now, same in (
-        ("wekafs", "clusterA/default", "clusterB/default", False),
-        ("wekafs", "b1,b2/default", "b2,b3/default", True),
-        ("fuse.glusterfs", "s1,s2:/gv0", "s2:/gv0", True),
-        ("fuse.glusterfs", "s1,localhost:/gv0", "s2,localhost:/gv0", False),
-        ("lustre", "10.1.0.1@tcp,10.1.0.1@o2ib:10.1.0.2@tcp:/lustre", "10.1.0.2@tcp:/lustre", True),
-        ("lustre", "10.1.0.1@tcp:/lustre", "10.9.0.1@o2ib:/lustre", False),
-        ("ceph", "m1:6789,m2:6789:/", "m2:6789:/", True),
-        ("nfs4", "s1:/export", "s2:/export", False),
+    for fstype, source in (
+        ("ceph", "m1:6789:/"),
+        ("beegfs", "beegfs_nodev"),
+        ("tmpfs", "tmpfs"),
+        ("ext4", "/dev/sda1"),
     ):
-        first = volume(facts(fstype, before))
-        assert known_as(facts(fstype, now), [first], False) == f"{fstype} {before if same else now}", (before, now)
-        assert known_as(facts(fstype, now), [first], True) == first  # the marker is there
-    assert known_as(facts("nfs4", "s2:/export"), [], False) == "nfs4 s2:/export"
-    both = ["nfs4 s1:/export", "nfs4 s2:/export"]  # seen as both before: the first name stays
-    assert known_as(facts("nfs4", "s2:/export"), both, False) == both[0]
-    assert volume(facts("nfs4", "s2:/export") | {"volume": both[0]}) == both[0]
-
-
-def test_a_copied_marker_does_not_make_one_of_two_disks_or_of_two_types() -> None:
-    for fstype in ("ext4", "fuseblk"):
-        names = [volume(facts(fstype, "/dev/sda1"))]
-        assert known_as(facts(fstype, "/dev/sdb1"), names, True) == f"{fstype} /dev/sdb1"
-    # the data was moved to another system by rsync, which is mounted in the old one's place
-    for before, now in (
-        (facts("ext4", "/dev/sda1"), facts("nfs4", "s1:/export")),
-        (facts("wekafs", "default"), facts("beegfs", "beegfs_nodev")),
-    ):
-        assert known_as(now, [volume(before)], True) == volume(now)
-        assert not same_as_claimed(now, identity(before))
+        assert identity(facts(fstype, source, "0a")) != identity(facts(fstype, source, "0b")), fstype
+    # it may be another one after each mount
+    for fstype, source in (("nfs4", "server:/export"), ("xfs", "/dev/mapper/a")):
+        assert identity(facts(fstype, source, "0a")) == identity(facts(fstype, source, "0b")), fstype
 
 
 # This machine's
@@ -115,16 +81,6 @@ def test_results_in_the_directory_that_is_removed_are_noticed(ours: str, place: 
         assert identify.holds(found, ours, inside)
     for outside in (place, place / "results" / "c", tmp_path / "c"):
         assert not identify.holds(found, ours, outside)
-
-
-@pytest.mark.local
-@as_root
-def test_a_password_in_the_source_of_a_mount_is_not_kept(place: Path) -> None:
-    """As of curlftpfs or davfs: it is in every result otherwise."""
-    with mounted("mount", "-t", "tmpfs", "ftp://bob:s3cret@host/pub", str(place / "theirs")):
-        found = identify.identify(str(place / "theirs"))
-    assert found["source"] == "ftp://bob:***@host/pub"
-    assert "s3cret" not in str(found)
 
 
 @pytest.mark.parametrize("where", ["target", "above", "link"])
@@ -169,6 +125,9 @@ def test_a_local_file_system_is_locked_by_its_number_and_others_by_their_names()
     memory = [facts("tmpfs", "server:/a") | {"mounted": number, "device": number} for number in ("0:50", "0:51")]
     assert lock_name(memory[0]) != lock_name(memory[1])
     assert not same_now(*memory)
+    servers = [facts("nfs4", f"s{n}:/vol1") | {"mounted": f"0:{n}", "device": n} for n in (1, 2)]
+    assert lock_name(servers[0]) == lock_name(servers[1])
+    assert not same_now(*servers)
 
 
 # Which directory a process sees

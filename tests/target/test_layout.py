@@ -1,4 +1,4 @@
-"""The striping of the campaign's directory: what is handed on, exactly, and what is read back; and MooseFS's trash."""
+"""The striping of the campaign's directory: what is handed on, exactly, and what is read back."""
 
 import os
 import shlex
@@ -52,18 +52,15 @@ LAYOUTS = (
 )  # fmt: skip
 #: Arguments, and the one of them that is refused.
 NO_LAYOUTS = {
-    "4": "4",
     "-c 4 ..": "..",
-    "-c 4 -d ..": "-d",  # would delete the layout of the directory above
-    "--yam=layout.yaml": "--yam=layout.yaml",  # getopt_long would complete it
-    "-c": "-c",
+    "--yaml=/tmp/layout.yaml": "--yaml=/tmp/layout.yaml",
     "--stripe-count= ..": "..",  # its value is empty, and not what follows
     "-p ../theirs": "../theirs",
     "-p 'a\nb'": "a\nb",
 }
 
 
-def test_only_options_of_a_layout_are_handed_on() -> None:
+def test_no_argument_of_a_layout_names_another_place() -> None:
     for arguments in LAYOUTS:
         assert layout.layout_refused(shlex.split(arguments)) is None, arguments
     for arguments, wrong in NO_LAYOUTS.items():
@@ -139,15 +136,3 @@ def test_the_layout_is_read_back_in_one_line(
     assert layout.read_layout(at(campaign), fstype) == expected
     assert calls == [[*command, campaign, campaign]]
     assert layout.read_layout(at(campaign), "ext4") == layout.NOT_RECORDED
-
-
-def test_the_trash_of_moosefs_is_turned_off_for_the_campaigns_directory_alone(
-    campaign: str, says: Callable[..., None]
-) -> None:
-    """MooseFS keeps deleted files for a day, unless that is turned off."""
-    assert "not on PATH" in str(layout.keep_nothing(at(campaign)))
-    says()
-    assert layout.keep_nothing(at(campaign)) is None
-    assert calls == [["mfssettrashtime", "0", campaign, campaign]]
-    says(err=b"no such mount\n", code=1)
-    assert "exit code 1: no such mount" in str(layout.keep_nothing(at(campaign)))

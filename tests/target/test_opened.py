@@ -2,7 +2,7 @@
 
 import itertools
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -11,9 +11,9 @@ import pytest
 
 from iosweep.errors import Refused
 from iosweep.target import directory as directories
-from iosweep.target import identify, removal, trees
+from iosweep.target import removal, trees
 from iosweep.target.directory import Place
-from targets import OTHER, OWNER, as_root, listing, refusal
+from targets import OTHER, OWNER, as_root, listing, made, refusal
 
 pytestmark = pytest.mark.usefixtures("nothing_of_theirs_changes")
 
@@ -21,14 +21,13 @@ Steps = dict[str, Callable[[Place], Any]]
 #: Every step that works in the directory, those that remove there, and those that only read.
 WORKING: Steps = {
     "check": directories.check,
-    "ensure": lambda p: trees.ensure(p, "fresh/x"),
+    "ensure": lambda p: made(p, "fresh/x"),
     "keep": lambda p: trees.keep(p, "sets/s", "s"),
     "examine": lambda p: trees.examine(p, [trees.Look("sets/s", ["0.0"], 4)]),
 }
 REMOVING: Steps = {
     "remove": lambda p: removal.remove(p, "sets", workers=1),
     "remove_all": lambda p: removal.remove_all(p, workers=1),
-    "remove_probes": directories.remove_probes,
 }
 READING: Steps = {"usage": trees.usage, "parts": trees.parts, "count": lambda p: trees.count(p, "sets")}
 STEPS = WORKING | REMOVING | READING
@@ -38,21 +37,15 @@ def claimed(target: Path) -> Place:
     """Claimed, with a set of two files."""
     directory = directories.directory_of(str(target), "c")
     directories.claim(directory, OWNER)
-    found = Place(directory, OWNER["uuid"], identify.identity(identify.identify(str(target))))
+    found = Place(directory, OWNER["uuid"])
     for name in ("0.0", "1.0"):
-        (Path(trees.ensure(found, "sets/s")) / name).write_text("ours")
+        (made(found, "sets/s") / name).write_text("ours")
     return found
 
 
 @pytest.fixture
 def ours(place: Path) -> Place:
     return claimed(place)
-
-
-@pytest.fixture(autouse=True)
-def nothing_is_remembered() -> Iterator[None]:
-    yield
-    directories._seen.clear()
 
 
 def refused(ours: Place, said: str, steps: Steps = STEPS) -> None:
@@ -82,7 +75,7 @@ def marker_of(ours: Place) -> bytes:
 
 def test_another_directory_by_its_name_is_left_alone(ours: Place, tmp_path: Path) -> None:
     """Somebody renames ours, and another one, even another campaign's, has its name."""
-    directory, marker = Path(ours.directory), marker_of(ours)
+    directory = Path(ours.directory)
     directory.rename(tmp_path / "away")
     lookalike(directory)
     refused(ours, "no marker")
@@ -90,10 +83,6 @@ def test_another_directory_by_its_name_is_left_alone(ours: Place, tmp_path: Path
         (directory / "iosweep.json").write_text('{"uuid": "another"}' if uuid else '{"uuid": ""}')
         refused(ours._replace(uuid=uuid), "another campaign")
         assert "another campaign" in str(directories.state(ours._replace(uuid=uuid)))
-    (directory / "iosweep.json").write_bytes(marker)
-    refused(ours, "copy")
-    owner = OWNER | {"uuid": ours.uuid}
-    assert "another directory" in refusal(lambda: directories.claim(ours.directory, owner))
 
 
 @as_root
@@ -110,7 +99,7 @@ CALLS = ("open", "scandir", "stat", "mkdir", "rename", "unlink", "rmdir", "listd
 DEEP: Steps = {
     "remove": lambda p: removal.remove(p, "sets/s", workers=1),
     "remove_all": REMOVING["remove_all"],
-    "ensure": lambda p: trees.ensure(p, "sets/s/deep"),
+    "ensure": lambda p: made(p, "sets/s/deep"),
     "keep": WORKING["keep"],
     "state": lambda p: directories.state(p, data=False),
     "claim": lambda p: directories.claim(p.directory, OWNER | {"uuid": p.uuid}),
@@ -174,13 +163,13 @@ def test_the_directory_that_is_removed_at_last_is_the_one_that_was_opened(
     ours: Place, place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """An empty directory of somebody else comes to its place while ours is emptied."""
-    empty = removal._Removal.empty
+    tree = removal._Removal.tree
 
-    def swap(self: Any, *arguments: Any, **more: Any) -> None:
-        empty(self, *arguments, **more)
+    def swap(self: Any, path: str) -> None:
+        tree(self, path)
         Path(ours.directory).rename(place / "iosweep-away")
         Path(ours.directory).mkdir()
 
-    monkeypatch.setattr(removal._Removal, "empty", swap)
+    monkeypatch.setattr(removal._Removal, "tree", swap)
     removal.remove_all(ours)
     assert Path(ours.directory).exists()

@@ -57,7 +57,7 @@ class _Directory:
 
     @property
     def place(self) -> Place:
-        return Place(self.known.directory, self.known.uuid, identify.identity(self.facts))
+        return Place(self.known.directory, self.known.uuid)
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -123,8 +123,8 @@ def _directory(agent: Agent, known: ClaimedTarget, store: Store) -> _Directory |
     if owner.get("uuid") != known.uuid:
         raise Refused(f"{place} belongs to another campaign ({whose}); it is left alone")
     store.check_original(place, str(owner.get("results")))
-    if not identify.same_as_claimed(facts, known.file_system):
-        raise Refused(known.elsewhere(identify.identity(facts)))
+    if (here := identify.identity(facts)) != known.file_system:
+        raise Refused(known.elsewhere(here))
     return _Directory(agent, known, whose, facts)
 
 
@@ -146,7 +146,7 @@ def _remove(ours: _Directory) -> None:
     with Console(stderr=True).status("") as status:
         while left:
             answer = ours.agent.call(removal.remove_all, ours.place, _SLICE_S)
-            for counted in ("files", "directories", "bytes", "linked"):
+            for counted in ("files", "directories", "bytes"):
                 gone[counted] += answer[counted]
             removed = f"{human_count(gone['files'], 'file')} of {human_size(gone['bytes'])}"
             status.update(f"removing: {removed}")
@@ -155,13 +155,8 @@ def _remove(ours: _Directory) -> None:
         f"{ours.known.directory}: removed {removed} and"
         f" {human_count(gone['directories'], 'directory', 'directories')} in {human_duration(time.monotonic() - began)}"
     )
-    if gone["linked"]:
-        prose(f"{human_count(gone['linked'], 'file')} had another name (hard link) that stays")
     if answer["wrong"]:
-        lines = [f"not removed: {wrong}" for wrong in answer["wrong"]]
-        if answer["foreign"]:
-            lines.append(f"{removal.foreign(answer['foreign'])}; remove that by hand, then run this command again")
-        raise CommandError("\n".join(lines))
+        raise CommandError("\n".join(f"not removed: {wrong}" for wrong in answer["wrong"]))
 
 
 @contextmanager

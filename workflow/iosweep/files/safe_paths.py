@@ -135,12 +135,16 @@ class Folder:
             os.unlink(self._entry(name), dir_fd=self.handle)
 
     def remove_tree(self, name: str) -> None:
-        """Remove an entry with all that is below it, if it is there. Links are removed themselves."""
+        """Remove an entry with all that is below it, if it is there. Links are removed themselves; a mount point is
+        left alone, which raises OSError (EBUSY)."""
         status = self.status(name)
         if status is None or not stat.S_ISDIR(status.st_mode):
             self.remove(name)
-        else:
-            shutil.rmtree(name, dir_fd=self.handle)
+            return
+        with self.folder(name) as below:
+            if _mount(below.handle) != _mount(self.handle):
+                raise OSError(errno.EBUSY, "a mount point, which is left alone", str(self.path / name))
+        shutil.rmtree(name, dir_fd=self.handle)
 
     @contextmanager
     def folder(self, name: str, make: bool = False) -> Iterator[Folder]:
@@ -259,6 +263,12 @@ def append(root: Path, name: str | Path) -> TextIO:
     """A text file below `root` to add to, with the folders above it."""
     with folder(root, Path(name).parent, make=True) as place:
         return place.append(Path(name).name)
+
+
+def _mount(handle: int) -> bytes:
+    """The mount that an open file is on. A bind mount has the device number of its source, so that tells nothing."""
+    lines = Path(f"/proc/self/fdinfo/{handle}").read_bytes().splitlines()
+    return next(line for line in lines if line.startswith(b"mnt_id:"))
 
 
 def _make(directory: Path) -> None:

@@ -16,7 +16,7 @@ from iosweep.plan.launchers import Launcher
 from iosweep.plan.model import Allocation, Plan, Point
 from iosweep.store.campaign_documents import DataSet, Missing
 from iosweep.store.record import Judged, Repetition, Target
-from iosweep.target.identify import other_disk, volume
+from iosweep.target.identify import identity
 from iosweep.tools import tools
 
 #: Repetitions of an allocation that may be tried a second time even if limits.retried allows fewer (0 allows none).
@@ -29,7 +29,7 @@ class Here:
     """What this machine offers. Unknown identities are not compared.
 
     tools: tool -> sha256 of its binary, None if it is absent. mpiexec: paths of programs that may be MPICH's mpiexec,
-    None if that cannot be seen from here. target: facts that identify the file system, as for identify.volume.
+    None if that cannot be seen from here. target: facts that identify the file system, as for identify.identity.
     """
 
     tools: Mapping[str, str | None] = field(default_factory=dict)
@@ -162,8 +162,7 @@ def measures(target: Target, plan: Plan) -> bool:
 
 def elsewhere(result: Repetition, here: Here) -> bool:
     """Whether a result comes from another file system than the one to be measured now."""
-    then, now = result.target.facts, here.target
-    return now is not None and (volume(then) != volume(now) or other_disk(then, now))
+    return here.target is not None and identity(result.target.facts) != identity(here.target)
 
 
 @dataclass(frozen=True)

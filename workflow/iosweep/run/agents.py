@@ -298,7 +298,7 @@ class _Reply:
 
     def _report(self) -> None:
         operation = OPERATIONS[self._request.operation]
-        self.send(protocol.Answer(hangs=protocol.hangs(operation, self._request.report_s)))
+        self.send(protocol.Answer(hangs=protocol.hangs([operation], self._request.report_s)))
 
 
 def _sweep(step: str) -> None:
@@ -503,7 +503,7 @@ class RemoteAgents:
         end = time.monotonic() + limit_s
         self._send(messages.line(to_builtins(request)), end)
         answers = self._answers(set(wanted), end)
-        late = Silent(f"nothing for {limit_s:g} s while {protocol.doing(operation)}")
+        late = Silent(f"nothing for {limit_s:g} s in {operation.__name__}")
         return {host: answers[host].outcome(operation) if host in answers else late for host in wanted}
 
     def clocks(self) -> dict[str, Clock]:

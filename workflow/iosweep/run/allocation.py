@@ -38,7 +38,7 @@ from iosweep.programs.spack import Built
 from iosweep.run import nodes, target_check
 from iosweep.run.agents import RemoteAgents
 from iosweep.run.budget import Budget
-from iosweep.run.campaign_directory import FRESH, CampaignDirectory
+from iosweep.run.campaign_directory import CampaignDirectory
 from iosweep.run.datasets import DataSets
 from iosweep.run.launch import Commands, remove_scratch
 from iosweep.run.nodes import Binaries
@@ -49,8 +49,10 @@ from iosweep.slurm import query
 from iosweep.store import manifest
 from iosweep.store.campaign_documents import Missing, Needs
 from iosweep.store.store import Store
-from iosweep.target import identify, lock, removal
+from iosweep.target import identify, lock
 from iosweep.target.agent import Agent
+from iosweep.target.directory import FRESH
+from iosweep.target.identify import FileSystem
 from iosweep.text import human_count
 from iosweep.tools import tools
 from iosweep.units import human_size
@@ -147,8 +149,8 @@ def _measure(setup: Setup) -> None:
             _tidy_up_later(setup, here)  # results that are complete do not need the target
         return
     place = target_check.find(setup, work.done)
-    work.here = replace(here, target=place.recorded)
-    with lock.exclude(setup.plan.target.lock, place.facts, _owner(setup)) as exclusion:
+    work.here = replace(here, target=place)
+    with lock.exclude(setup.plan.target.lock, place, _owner(setup)) as exclusion:
         exclusion = lock.by_license(setup.job.licenses, exclusion) if setup.job else exclusion
         setup.note(None if exclusion.enforced else exclusion.evidence)
         budget = Budget(setup.plan, store, setup.job, setup.note)
@@ -168,7 +170,6 @@ def _tidy_up_later(setup: Setup, here: remaining.Here) -> None:
     if wrong := directory.copied(facts):
         setup.note(f"not removed: {wrong}")
         return
-    directory.file_system = identify.identity(facts)
     with lock.exclude(setup.plan.target.lock, facts, _owner(setup)):
         _tidy_up(setup, here, directory)
 
@@ -182,8 +183,6 @@ def _tidy_up(setup: Setup, here: remaining.Here, directory: CampaignDirectory) -
         return
     gone = directory.tidy_up()
     setup.note(*(f"not removed: {wrong}" for wrong in gone["wrong"]))
-    if gone["foreign"]:
-        setup.note(f"{directory.path}: {removal.foreign(gone['foreign'])}; the directory stays with its marker")
     if gone["bytes"]:
         what = f"{human_count(gone['files'], 'file')}, {human_size(gone['bytes'])}"
         setup.request.reporter.say(f"removed from the target: {what} (target.keep: {keep})")
@@ -195,15 +194,13 @@ def _owner(setup: Setup) -> lock.Owner:
     return lock.Owner(setup.plan.campaign, str(setup.store.path.absolute()), job, setup.allocation.name)
 
 
-def prepare(
-    work: Work, found: Binaries, place: target_check.TargetPlace, exclusion: lock.Exclusion, budget: Budget
-) -> Context:
+def prepare(work: Work, found: Binaries, target: FileSystem, exclusion: lock.Exclusion, budget: Budget) -> Context:
     """Make the campaign's directory ours, and keep what the nodes are like; returns what repetitions share.
 
     Nothing is written to the target before all nodes are known to fit.
     """
     setup = work.setup
-    seen = nodes.inspect(setup, place.facts, found)
+    seen = nodes.inspect(setup, target, found)
     pinned = nodes.pin(setup, seen)
     commands = Commands(
         setup.agent,
@@ -222,12 +219,11 @@ def prepare(
     for text in work.outdated(todo, found.programs):
         setup.request.reporter.say(text)
     setup.request.reporter.begin(setup.allocation, sum(counts.values()), work.seconds(counts))
-    directory = _claim(work, place, counts)
+    directory = _claim(work, target, counts)
     if setup.remote:
         target_check.check_shared(directory, setup.remote)
     target_check.check(directory, setup.remote)
-    directory.seen([place.volume, identify.volume(place.facts), *seen.volumes])
-    for known in seen.facts.values():
+    for known in seen.values():
         setup.store.put("nodes", node_key(known), known)
     sets = DataSets(
         setup.agent,
@@ -246,9 +242,9 @@ def prepare(
         sets=sets,
         commands=commands,
         programs=found.programs,
-        nodes=seen.facts,
-        target=directory.recorded(place.facts, place.volume),
-        exclusive=exclusion.now,
+        nodes=seen,
+        target=directory.recorded(target),
+        exclusive=exclusion.recorded,
         pinning=pinned,
         build=nodes.keep_build(setup, found),
         spent=budget.spent,
@@ -256,24 +252,24 @@ def prepare(
     )
 
 
-def _claim(work: Work, place: target_check.TargetPlace, counts: Mapping[str, int]) -> CampaignDirectory:
+def _claim(work: Work, target: FileSystem, counts: Mapping[str, int]) -> CampaignDirectory:
     """Make the campaign's directory on the target, or see that it is ours. Raises AllocationError, Refused."""
     setup = work.setup
     directory = CampaignDirectory(setup.plan, setup.store, setup.agent)
-    if identify.holds(place.facts, directory.path, setup.store.path):
+    if identify.holds(target, directory.path, setup.store.path):
         raise AllocationError(
             ExitCode.REFUSED,
             f"the results {setup.store.path} are inside the campaign's directory {directory.path}",
             lasting=True,
         )
-    if wrong := directory.copied(place.facts):
+    if wrong := directory.copied(target):
         raise AllocationError(ExitCode.REFUSED, wrong, lasting=True)
     # checked when the plan was made, too; but a relative path is another directory here
     for tool in sorted({work.points[point].tool for point in counts}):
         if wrong := tools()[tool].check_directory(directory.path):
             raise AllocationError(ExitCode.REFUSED, f"{tool} cannot work in {directory.path}: it {wrong}", lasting=True)
     peak = forecast.of(setup.plan, {setup.allocation.name: counts})
-    directory.claim(place.facts["fstype"], place.identity, place.volume, peak)
+    directory.claim(target, peak)
     return directory
 
 

@@ -1,9 +1,9 @@
-"""Data sets on the target: prepared once and completely, checked before every use, shared by points."""
+"""Data sets on the target: prepared once and completely, checked before their first and after every use."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from operator import add
@@ -47,7 +47,10 @@ class _Known:
 
 
 class DataSets:
-    """The data sets of one allocation, as large as its most demanding points need them."""
+    """The data sets of one allocation, as large as its most demanding points need them.
+
+    A set is examined when it is first used, and again after each use: that is the look before the next use, too.
+    """
 
     def __init__(
         self,
@@ -66,152 +69,72 @@ class DataSets:
         self._before = before
         self._directory = directory
         self._store = store
-        self._wanted: dict[str, tuple[FileSet, str]] = {}
+        self._wanted: dict[str, FileSet] = {}
         by_tool: dict[str, list[Point]] = {}
         for point in points:
             by_tool.setdefault(point.tool, []).append(point)
-        for tool, members in by_tool.items():  # tools share no sets
-            self._wanted |= {directory: (files, tool) for directory, files in data_sets(members).items()}
+        for members in by_tool.values():  # tools share no sets
+            self._wanted |= data_sets(members)
         self._known: dict[str, _Known] = {}
-        self._written: dict[str, counters.Counted | None] | None = None  # by the name of their document, once read
+        self._stored: dict[str, DataSet] | None = None  # how sets were written, by the name of their document
 
     def ready(self, files: FileSet, tool: str, hosts: Sequence[str] = ("",)) -> Files:
-        """Check that a set, or that of each host, is complete; prepare it if not.
+        """Check that a set, or that of each host, is complete; prepare it if not. Returns the evidence for the verdict.
 
-        Returns the evidence for the verdict: {wrong: [..], holes: "none" | "found" | why that is unknown, ...}. Raises
-        Refused and AllocationError if a set must not be written.
+        Raises Refused and AllocationError if a set must not be written.
         """
         shares = files.shares(len(hosts))
-        looked = self._look(shares, tool)
-        if lacking := [share for share, seen in zip(shares, looked, strict=True) if seen is None]:
-            writers = self._writers(shares, lacking, hosts)
-            largest = max(self._wanted[share.directory][0].size_bytes for share in lacking)
-            self._budget.allow_data_set(largest)
+        seen = self._complete(shares)
+        if lacking := [share for share in shares if share.directory not in seen]:
+            self._budget.allow_data_set(max(self._wanted[share.directory].size_bytes for share in lacking))
             began = time.monotonic()
-            trouble = self._prepare(lacking, tool, writers)
+            seen |= self._prepare(lacking, tool, _writers(shares, lacking, hosts))
             self._budget.spent.prepared_s += time.monotonic() - began
-            prepared = dict(zip((share.directory for share in lacking), self._prepared(lacking, trouble), strict=True))
-            looked = [seen or prepared[share.directory] for share, seen in zip(shares, looked, strict=True)]
-        found = [seen for seen in looked if seen]
-        holes = {seen["holes"] for seen in found}
-        own = self._own(shares, hosts)
+        holes = {seen[share.directory]["holes"] for share in shares}
         known = [k for share in shares if files.role == "read" and (k := self._known.get(share.directory))]
         unread = next((k.unread for k in known if k.sample is None), "")
+        own = self._own(shares, hosts)
+        stored = [self._documents().get(set_name(share.directory)) for share in shares]
         return Files(
             role=files.role,
             files=len(files.files) * len(shares),
             file_size_bytes=files.file_size_bytes or 0,
             set_bytes=files.size_bytes * len(shares),
             own=None if own is None else tuple(own),
-            wrong=tuple(wrong for seen in found for wrong in seen["wrong"]),
+            wrong=tuple(wrong for share in shares for wrong in seen[share.directory]["wrong"]),
             holes="found" if "found" in holes else next(iter(holes - {"none"}), "none"),
             sample=None if unread or not known else reduce(add, (k.sample for k in known if k.sample)),
             unread=unread,
-            counted=counters.least(self._counted(share) for share in shares),
+            counted=counters.least(document.counted if document else None for document in stored),
         )
 
     def again(self, files: FileSet, found: Files, hosts: Sequence[str]) -> Files:
         """Look again at a set that was just read; `found`: what `ready` returned. What changed is removed, so that the
-        set is written anew before its next use, by whichever run that is.
-
-        Sets that phases write to are compared by size and holes only. Raises what Agent.call raises.
+        set is written anew before its next use, by whichever run that is. Raises what Agent.call raises.
         """
+        shares = files.shares(len(hosts))
+        local = fs_types.of(self._directory.fstype).local
         changed: list[str] = []
-        unclear = ""
-        known_of = {share.directory: self._known[share.directory] for share in files.shares(len(hosts))}
-        looks = [self._as_look(directory, known.seen["holes"] == "none") for directory, known in known_of.items()]
-        for (directory, known), after in zip(known_of.items(), self._examine(looks, again=True), strict=True):
+        for share, after in zip(shares, self._examine(shares, holes=False), strict=True):
+            known = self._known[share.directory]
             wrong = list(after["wrong"])
-            if files.role == "read":
-                difference = self._difference(known, after)
-                unclear = unclear or difference.unclear
-                wrong += [difference.changed] if difference.changed else []
+            # phases may write to other sets
+            if files.role == "read" and (
+                why := trees.changed(known.seen["stamps"], after["stamps"], known.at_ns, local)
+            ):
+                wrong.append(why)
             if wrong:
                 changed += wrong
-                del self._known[directory]
-                self._directory.remove(directory)
+                del self._known[share.directory]
+                self._directory.remove(share.directory)
             else:
-                self._seen_again(known, after)
-        return structs.replace(found, changed=tuple(changed[: trees.SENTENCES]), unclear=unclear)
+                known.seen, known.at_ns = {**after, "holes": known.seen["holes"]}, time.time_ns()
+        return structs.replace(found, changed=tuple(changed[: trees.SENTENCES]))
 
-    def _difference(self, known: _Known, now: Examined) -> trees.Difference:
-        """What happened to a set since it was looked at last."""
-        kind = fs_types.of(self._directory.fstype)
-        return trees.difference(known.seen["stamps"], now["stamps"], known.at_ns, kind.local, kind.inodes)
-
-    def _seen_again(self, known: _Known, now: Examined) -> None:
-        known.seen, known.at_ns = {**now, "holes": known.seen["holes"]}, time.time_ns()
-
-    def _counted(self, files: FileSet) -> counters.Counted | None:
-        """What counters saw of a set when it was written; None where another campaign wrote it."""
-        if self._written is None:
-            self._written = {name: known.counted for name, known in self._store.documents(DataSet).items()}
-        return self._written.get(set_name(files.directory))
-
-    def _writers(self, shares: Sequence[FileSet], lacking: Sequence[FileSet], hosts: Sequence[str]) -> list[str]:
-        """The hosts that write sets: for each host's own set the next host, so that its cache does not hold the set."""
-        if shares[0].of_all_nodes:
-            return list(hosts)
-        return [hosts[(shares.index(share) + 1) % len(hosts)] for share in lacking]
-
-    def _own(self, shares: Sequence[FileSet], hosts: Sequence[str]) -> list[str] | None:
-        """Hosts that would read files that they wrote, which their caches may hold; None if that is unknown.
-
-        Another job, or a repetition on other nodes, may have prepared a set.
-        """
-        if len(hosts) == 1:
-            return None
-        found, stored = [], self._store.documents(DataSet)
-        for k, host in enumerate(hosts):
-            known = stored.get(set_name(shares[k if len(shares) > 1 else 0].directory))
-            writers = known.hosts if known else ()
-            if not writers or not all(writers):
-                return None
-            # in a set for all nodes, a rank reads the files of the next node's ranks
-            found += [host] if host == writers[(k + 1) % len(writers)] else []
-        return found
-
-    def _look(self, shares: Sequence[FileSet], tool: str) -> list[Examined | None]:
-        """The states of sets; None for one that must be prepared."""
-        for files in shares:
-            whole, _ = self._wanted.setdefault(files.directory, (files, tool))  # of a point that was not left at first
-            if len(whole.files) < len(files.files):  # the larger set could not be prepared
-                self._wanted[files.directory] = (files, tool)
-                self._known.pop(files.directory, None)
-        known = [self._known.get(files.directory) for files in shares]
-        looks = [self._as_look(files.directory, holes=k is None) for files, k in zip(shares, known, strict=True)]
-        looked: list[Examined | None] = []
-        fresh: list[tuple[FileSet, Examined]] = []
-        for files, before, seen in zip(shares, known, self._examine(looks), strict=True):
-            if seen["wrong"] or (before and files.role == "read" and self._difference(before, seen).changed):
-                looked.append(None)
-                continue
-            if before is None:
-                fresh.append((files, seen))
-            else:
-                self._seen_again(before, seen)
-                seen = before.seen
-            looked.append(seen)
-        self._keep(fresh)
-        return looked
-
-    def _prepared(self, sets: Sequence[FileSet], trouble: dict[str, str | None]) -> list[Examined]:
-        """The states of sets that were just prepared. `trouble`: directory -> what went wrong."""
-        looked = self._examine([self._as_look(files.directory, holes=True) for files in sets])
-        for files, seen in zip(sets, looked, strict=True):
-            if wrong := trouble.get(files.directory):
-                seen["wrong"] = [wrong, *seen["wrong"]]
-        self._keep([(files, seen) for files, seen in zip(sets, looked, strict=True) if not seen["wrong"]])
-        return looked
-
-    def _keep(self, complete: Sequence[tuple[FileSet, Examined]]) -> None:
-        """Keep the states of complete sets, and of those to be read a sample."""
-        at_ns = time.time_ns()
-        self._known |= {files.directory: _Known(seen, at_ns) for files, seen in complete}
-        if to_read := [files.directory for files, _ in complete if files.role == "read"]:
-            samples = self._samples([[directory] for directory in to_read], _PREPARE_TRANSFER, from_begin=False)
-            for directory, (sample, unread) in zip(to_read, samples, strict=True):
-                self._known[directory].sample, self._known[directory].unread = sample, unread
+    def forget(self, files: FileSet, hosts: Sequence[str]) -> None:
+        """Have a set examined before its next use, because a run with it has failed."""
+        for share in files.shares(len(hosts)):
+            self._known.pop(share.directory, None)
 
     def sample(self, directories: list[str], transfer: int, from_begin: bool) -> tuple[Sample | None, str]:
         """Blocks of some files below the campaign's directory, or why they could not be read."""
@@ -227,35 +150,89 @@ class DataSets:
             (one, "") if one.bytes else (None, "the files hold nothing, or are not there any more") for one in found
         ]
 
-    def _as_look(self, directory: str, holes: bool) -> Look:
-        """A look at a whole set."""
-        whole, _ = self._wanted[directory]
-        return Look(directory, list(whole.files), whole.file_size_bytes or 0, holes)
+    def _own(self, shares: Sequence[FileSet], hosts: Sequence[str]) -> list[str] | None:
+        """Hosts that would read files that they wrote, which their caches may hold; None if that is unknown.
 
-    def _examine(self, looks: list[Look], again: bool = False) -> list[Examined]:
-        return self._agent.call(trees.examine, self._directory.place, looks, again)
+        Another job, or a repetition on other nodes, may have prepared a set.
+        """
+        if len(hosts) == 1:
+            return None
+        found, stored = [], self._documents()
+        for k, host in enumerate(hosts):
+            known = stored.get(set_name(shares[k if len(shares) > 1 else 0].directory))
+            writers = known.hosts if known else ()
+            if not writers or not all(writers):
+                return None
+            # in a set for all nodes, a rank reads the files of the next node's ranks
+            found += [host] if host == writers[(k + 1) % len(writers)] else []
+        return found
 
-    def _prepare(self, lacking: Sequence[FileSet], tool: str, hosts: Sequence[str]) -> dict[str, str | None]:
+    def _documents(self) -> dict[str, DataSet]:
+        """How sets were written; those of another campaign are not among them."""
+        if self._stored is None:
+            self._stored = self._store.documents(DataSet)
+        return self._stored
+
+    def _complete(self, shares: Sequence[FileSet]) -> dict[str, Examined]:
+        """directory -> state, of the sets that need not be prepared."""
+        for files in shares:
+            whole = self._wanted.setdefault(files.directory, files)  # of a point that was not left at first
+            if len(whole.files) < len(files.files):  # the larger set could not be prepared
+                self._wanted[files.directory] = files
+                self._known.pop(files.directory, None)
+        known = {f.directory: k for f in shares if (k := self._known.get(f.directory))}
+        complete = {files.directory: known[files.directory].seen for files in shares if files.directory in known}
+        fresh = [files for files in shares if files.directory not in known]
+        for files, seen in zip(fresh, self._examine(fresh, holes=True), strict=True):
+            if not seen["wrong"]:
+                complete[files.directory] = seen
+        self._keep([files for files in fresh if files.directory in complete], complete)
+        written = [files for files in shares if files.directory in known and files.role != "read"]
+        for files, seen in zip(written, self._examine(written, holes=False), strict=True):
+            if seen["wrong"]:
+                del complete[files.directory]
+        return complete
+
+    def _examine(self, shares: Sequence[FileSet], holes: bool) -> list[Examined]:
+        """The states of whole sets."""
+        if not shares:
+            return []
+        sets = [self._wanted[files.directory] for files in shares]
+        looks = [Look(whole.directory, list(whole.files), whole.file_size_bytes or 0, holes) for whole in sets]
+        return self._agent.call(trees.examine, self._directory.place, looks)
+
+    def _keep(self, shares: Sequence[FileSet], seen: Mapping[str, Examined]) -> None:
+        """Keep the states of complete sets, and of those to be read a sample."""
+        at_ns = time.time_ns()
+        self._known |= {files.directory: _Known(seen[files.directory], at_ns) for files in shares}
+        if to_read := [files.directory for files in shares if files.role == "read"]:
+            samples = self._samples([[directory] for directory in to_read], _PREPARE_TRANSFER, from_begin=False)
+            for directory, (sample, unread) in zip(to_read, samples, strict=True):
+                self._known[directory].sample, self._known[directory].unread = sample, unread
+
+    def _prepare(self, lacking: Sequence[FileSet], tool: str, hosts: Sequence[str]) -> dict[str, Examined]:
         """Write sets as the most demanding point needs them, or, if that fails, as `lacking` asks for them.
 
-        Returns directory -> what went wrong, or None.
+        Returns directory -> state, with what went wrong.
         """
-        wanted = [self._wanted[files.directory][0] for files in lacking]
+        wanted = [self._wanted[files.directory] for files in lacking]
         trouble = self._write(wanted, tool, hosts)
         if any(trouble.values()) and any(len(a.files) < len(b.files) for a, b in zip(lacking, wanted, strict=True)):
-            for files in lacking:  # a smaller point does not fail because of a larger one
-                self._wanted[files.directory] = (files, tool)
+            self._wanted |= {files.directory: files for files in lacking}  # a smaller point does not fail with a larger
             trouble = self._write(lacking, tool, hosts)
-        return trouble
+        seen = {}
+        for files, state in zip(lacking, self._examine(lacking, holes=True), strict=True):
+            why = trouble[files.directory]
+            seen[files.directory] = Examined({**state, "wrong": [*([why] if why else []), *state["wrong"]]})
+        self._keep([files for files in lacking if not seen[files.directory]["wrong"]], seen)
+        return seen
 
     def _write(self, sets: Sequence[FileSet], tool: str, hosts: Sequence[str]) -> dict[str, str | None]:
         """Write some sets at the same time, and store how; returns directory -> what went wrong, or None."""
-        commands = []
         for files in sets:
             self._known.pop(files.directory, None)
-            path = self._directory.ensure(files.directory, empty=True)
-            assert files.prepare
-            commands.append(files.prepare(path))
+        paths = self._directory.ensure([files.directory for files in sets], empty=True)
+        commands = [files.prepare(path) for files, path in zip(sets, paths, strict=True) if files.prepare]
         size = sum(files.size_bytes + len(files.files) * files.surplus_bytes for files in sets)
         ranks = sets[0].prepare_tasks
         self._directory.may_write(size, sum(len(files.files) for files in sets))
@@ -268,7 +245,7 @@ class DataSets:
                 names, end = list(files.files), files.file_size_bytes
                 self._agent.call(trees.cut, self._directory.place, files.directory, names, end)
         self._directory.recount()
-        counted, self._written = counters.counted(done.moved or {}, size), None
+        counted, self._stored = counters.counted(done.moved or {}, size), None
         trouble = {}
         # each node has its own exit code if it had a command of its own
         codes = {known["host"]: known["exit_code"] for known in msgspec.json.decode(streams.get("hosts", b"[]"))}
@@ -292,6 +269,13 @@ class DataSets:
                 ),
             )
         return trouble
+
+
+def _writers(shares: Sequence[FileSet], lacking: Sequence[FileSet], hosts: Sequence[str]) -> list[str]:
+    """The hosts that write sets: for each host's own set the next host, so that its cache does not hold the set."""
+    if shares[0].of_all_nodes:
+        return list(hosts)
+    return [hosts[(shares.index(share) + 1) % len(hosts)] for share in lacking]
 
 
 def _trouble(files: FileSet, tool: str, done: process.Completed, streams: Streams, limit_s: float) -> str | None:
@@ -318,6 +302,7 @@ def look_again(
     if phase.kind == "metadata":
         return found
     if not ended_well:
+        sets.forget(files, hosts)
         return structs.replace(found, unclear="the run failed", unread="the run failed")
     if phase.reads and files.role != "fresh":
         try:

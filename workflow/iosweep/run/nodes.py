@@ -25,7 +25,7 @@ from iosweep.run.work import Setup
 from iosweep.store.campaign_documents import Missing, Needs
 from iosweep.store.store import BESIDE_BUILD, fits_build
 from iosweep.target import identify
-from iosweep.target.identify import FileSystem, may_be_one, volume
+from iosweep.target.identify import FileSystem, identity
 from iosweep.tools import tools
 
 
@@ -105,16 +105,8 @@ def keep_build(setup: Setup, binaries: Binaries) -> str:
     return key
 
 
-@dataclass(frozen=True)
-class Nodes:
-    """`facts`: host -> what the node is like, the first is ours. `volumes`: names of the target on them."""
-
-    facts: Mapping[str, NodeFacts]
-    volumes: tuple[str, ...] = ()
-
-
-def inspect(setup: Setup, target: FileSystem, binaries: Binaries) -> Nodes:
-    """The facts of the nodes. `target`: as the first node sees it.
+def inspect(setup: Setup, target: FileSystem, binaries: Binaries) -> dict[str, NodeFacts]:
+    """host -> what the node is like, the first is ours. `target`: as the first node sees it.
 
     Raises AllocationError where a node does not see the target, the tools or the results of the first one.
     """
@@ -123,7 +115,7 @@ def inspect(setup: Setup, target: FileSystem, binaries: Binaries) -> Nodes:
     if (remote := setup.remote) is None:
         space = setup.agent.call(identify.space, directory)
         known = collect(target, space, programs, reserved_cpus=kept)
-        return Nodes({known.host: known})
+        return {known.host: known}
     answers = remote.answers(agents.facts, directory, programs, kept)
     failed = {host: answer if isinstance(answer, Exception) else None for host, answer in answers.items()}
     if unfit := target_check.unfit(failed):
@@ -140,8 +132,7 @@ def inspect(setup: Setup, target: FileSystem, binaries: Binaries) -> Nodes:
             # another job may be given other nodes
             raise AllocationError(ExitCode.REFUSED, f"{host} differs from {remote.hosts[0]}: {wrong}", nodes=[host])
     _check_results(setup, remote)
-    facts = {host: structs.replace(one.node, host=host) for host, one in seen.items()}
-    return Nodes(facts, tuple(sorted({volume(one.target) for one in seen.values()})))
+    return {host: structs.replace(one.node, host=host) for host, one in seen.items()}
 
 
 def _check_results(setup: Setup, remote: RemoteAgents) -> None:
@@ -159,7 +150,7 @@ def _check_results(setup: Setup, remote: RemoteAgents) -> None:
 
 def other_target(here: FileSystem, there: FileSystem) -> str | None:
     """Why a node cannot measure on the target of the first one, or None. Pure."""
-    if not may_be_one(here, there):
+    if identity(here) != identity(there):
         return (
             f"the target is on the file system {there['source']} ({there['fstype']}) there, and on {here['source']}"
             f" ({here['fstype']}) on the first node; is it mounted there?"
@@ -177,13 +168,13 @@ def other_build(builds: Mapping[str, str], found: Mapping[str, str | None]) -> s
     return None
 
 
-def pin(setup: Setup, nodes: Nodes) -> pinning.Pinning:
+def pin(setup: Setup, nodes: Mapping[str, NodeFacts]) -> pinning.Pinning:
     """Decide which CPUs ranks are bound to, and keep ourselves to the usable ones.
 
     Points with more ranks than CPUs are recorded as missing. Raises Conflict.
     """
     settings, remote = setup.plan.cpus, setup.remote
-    decided = pinning.decide(settings, nodes.facts, slurm=remote is not None)
+    decided = pinning.decide(settings, nodes, slurm=remote is not None)
     for note in decided.notes:
         setup.request.reporter.say(note)
     if decided.mode in pinning.BINDS:

@@ -21,7 +21,7 @@ from iosweep.plan.model import Plan, Point, file_set, seed_of
 from iosweep.programs import path as programs
 from iosweep.run import datasets, target_check
 from iosweep.run.budget import Spent
-from iosweep.run.campaign_directory import FRESH, CampaignDirectory
+from iosweep.run.campaign_directory import CampaignDirectory
 from iosweep.run.datasets import DataSets
 from iosweep.run.launch import Commands
 from iosweep.store.record import (
@@ -37,6 +37,7 @@ from iosweep.store.record import (
 from iosweep.store.store import Store
 from iosweep.target import identify, trees
 from iosweep.target.agent import Agent
+from iosweep.target.directory import FRESH
 from iosweep.target.lock import Enforced
 from iosweep.text import some
 from iosweep.tools import FileSet, Step, Streams, tools
@@ -326,9 +327,9 @@ def _files(c: Context, point: Point, step: Step, files: FileSet, hosts: Sequence
         c.directory.may_write(0, inodes)
         return c.sets.ready(files, point.tool, hosts)
     c.directory.may_write(fresh_bytes(point, [step]), inodes)
-    c.directory.ensure(files.directory, empty=step.phase.writes and inodes > 0)
+    c.directory.ensure([files.directory], empty=step.phase.writes and inodes > 0)
     if len(shares := files.shares(len(hosts))) > 1:
-        c.directory.ensure_each([share.directory for share in shares])
+        c.directory.ensure([share.directory for share in shares])
     return Files(role="fresh")
 
 

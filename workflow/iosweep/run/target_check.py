@@ -1,16 +1,14 @@
 """The target of a campaign: whether it is there, on which file system, and whether every node can work on it.
 
-Only agents touch it, with a deadline. `absent` and `unfit` decide; the other functions ask.
+Only agents touch it, with a deadline. `unfit` decides; the other functions ask.
 """
 
 from __future__ import annotations
 
-import difflib
 import json
 import os
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from msgspec.structs import asdict
@@ -38,6 +36,7 @@ from iosweep.target import directory as campaign_directory
 from iosweep.target import identify, space, trees
 from iosweep.target.agent import Agent
 from iosweep.target.directory import Place
+from iosweep.target.identify import FileSystem
 from iosweep.tools import tools
 from iosweep.units import human_size
 
@@ -62,12 +61,12 @@ def problem(configured: Config) -> Problem | None:
     try:
         with Agent(min(DEADLINE_S, target.deadline)) as agent:
             seen = agent.call(identify.look, target.directory, campaign_directory.name_of(configured.campaign))
-            lock = lock_problem(agent, target.directory, target.lock) if seen["kind"] == "directory" else None
+            lock = None if "absent" in seen else lock_problem(agent, target.directory, target.lock)
     except (Refused, TargetError, TargetHangs) as error:
         wrong = error.strerror if isinstance(error, TargetError) else str(error)
         return document.problem(key, f"{json.dumps(target.directory)} cannot be measured on: {wrong}")
-    if wrong := absent(target.directory, seen):
-        return document.problem(key, wrong)
+    if "absent" in seen:
+        return document.problem(key, seen["absent"])
     if identify.is_root() and seen.get("open"):
         return document.problem(key, f"{json.dumps(target.directory)} cannot be measured on by root: {seen['open']}")
     if wrong := identify.wrong_type(target.directory, seen["fstype"], seen["mount"], target.type):
@@ -91,36 +90,13 @@ def lock_problem(agent: Agent, directory: str, lock: str | None) -> str | None:
     if lock is None:
         return None
     try:
-        if (kind := agent.call(identify.look, lock)["kind"]) != "directory":
-            wrong = "is not a directory" if kind == "other" else "does not exist"
-            return f"{lock} {wrong}; make it, or name another one"
-        there = agent.call(identify.identify, lock)
+        there = agent.call(identify.identify, lock, "the directory")
+        here = agent.call(identify.identify, directory)
     except (Refused, TargetError) as error:
         return f"{lock} cannot be used: {error.strerror if isinstance(error, TargetError) else error}"
     except TargetHangs:
         return f"{lock} does not answer; name another one"
-    same = identify.same_now(there, agent.call(identify.identify, directory))
-    return f"{lock} {_ON_TARGET}" if same else None
-
-
-def absent(directory: str, seen: identify.Looked) -> str | None:
-    """Why a name is not that of a directory, and what would be right; None if it is. Pure.
-
-    `seen`: the answer of identify.look.
-    """
-    name = json.dumps(directory, ensure_ascii=False)
-    if seen["kind"] == "directory":
-        return None
-    if seen["kind"] == "other":
-        return f"{name} is not a directory; name a directory on the file system under test"
-    parent, lacks = Path(seen["parent"]), seen["lacks"]
-    if lacks in seen["names"]:
-        return f"{name} does not exist: {parent / lacks} is a symbolic link that leads nowhere, or is not a directory"
-    text = f"{name} does not exist: {parent} is there, and has no `{lacks}`"
-    if near := difflib.get_close_matches(lacks, seen["names"], 1, 0.6):
-        rest = Path(directory).absolute().relative_to(parent / lacks)
-        return f"{text}; did you mean {parent / near[0] / rest}?"
-    return f"{text}; is the file system mounted? If it is, make the directory"
+    return f"{lock} {_ON_TARGET}" if identify.same_now(there, here) else None
 
 
 def fits(made: Plan, cost: Forecast, measures_here: bool = True) -> Line:
@@ -162,28 +138,10 @@ def _few_files(made: Plan, allowed: int) -> Line | None:
 # Before anything is prepared
 
 
-@dataclass(frozen=True)
-class TargetPlace:
-    """`facts`: what identifies the target on the first node. `volume`: the file system as results name it."""
+def find(setup: Setup, done: Done) -> FileSystem:
+    """Find the target, and see that neither the tools nor the lock are on it; returns its file system.
 
-    facts: identify.FileSystem
-    volume: str
-
-    @property
-    def identity(self) -> str:
-        """What it is recognized by later."""
-        return identify.identity(self.facts)
-
-    @property
-    def recorded(self) -> Mapping[str, object]:
-        """Facts that tell it from other file systems (identify.volume)."""
-        return {**self.facts, "volume": self.volume}
-
-
-def find(setup: Setup, done: Done) -> TargetPlace:
-    """Find the target, and see that neither the tools nor the lock are on it. Raises AllocationError, Refused.
-
-    Results on it are allowed on one machine only, which is noted.
+    Results on it are allowed on one machine only, which is noted. Raises AllocationError, Refused.
     """
     directory = setup.plan.target.directory
     facts = _file_system(setup.agent, setup.remote, directory, setup.plan.target.type)
@@ -191,14 +149,11 @@ def find(setup: Setup, done: Done) -> TargetPlace:
         if identify.is_root():
             raise Refused(f"root cannot measure on {directory}: {way}")
         setup.note(way)
-    kept = CampaignDirectory(setup.plan, setup.store, setup.agent)
-    # not by the fsid, which may change with each mount (NFS, XFS on a device mapper)
-    found = TargetPlace(facts, identify.known_as(facts, kept.seen_as, kept.is_there()))
     results = setup.store.path.absolute()
     there = next(p for p in (results, *results.parents) if p.exists())
     with_results = facts["device"] == there.stat().st_dev
     if facts["device"] == Path("/").stat().st_dev:
-        _check_mounted(directory, done, found.volume)
+        _check_mounted(directory, done, facts)
         if not with_results:
             setup.note("the target is on the root file system")
     if setup.built:
@@ -207,19 +162,15 @@ def find(setup: Setup, done: Done) -> TargetPlace:
         setup.note("the results are on the file system under test")
     lock = setup.plan.target.lock
     if lock and identify.same_now(setup.agent.call(identify.identify, lock, "target.lock"), facts):
-        raise AllocationError(
-            ExitCode.REFUSED,
-            f"target.lock {lock} {_ON_TARGET}",
-            lasting=True,
-        )
-    return found
+        raise AllocationError(ExitCode.REFUSED, f"target.lock {lock} {_ON_TARGET}", lasting=True)
+    return facts
 
 
-def _check_mounted(directory: str, done: Done, volume: str) -> None:
+def _check_mounted(directory: str, done: Done, facts: FileSystem) -> None:
     """Refuse a target on the root file system that was on another one: its mount point, without the mount."""
     found = [result.target for repetitions in done.values() for result in repetitions.values()]
-    before = {identify.volume(t.facts): (t.source, t.fstype) for t in found if t.directory == directory}
-    if before and volume not in before:
+    before = {identify.identity(t.facts): (t.source, t.fstype) for t in found if t.directory == directory}
+    if before and identify.identity(facts) not in before:
         source, fstype = min(before.values())
         raise AllocationError(
             ExitCode.REFUSED,
@@ -228,7 +179,7 @@ def _check_mounted(directory: str, done: Done, volume: str) -> None:
         )
 
 
-def _check_tools(setup: Setup, facts: identify.FileSystem) -> None:
+def _check_tools(setup: Setup, facts: FileSystem) -> None:
     """Refuse tools on the file system under test: a login node may not have seen it."""
     assert setup.built
     directory = setup.built.file.absolute().parent.parent
@@ -248,13 +199,13 @@ def _check_tools(setup: Setup, facts: identify.FileSystem) -> None:
 # On every node
 
 
-def _file_system(agent: Agent, remote: RemoteAgents | None, directory: str, wanted: str | None) -> identify.FileSystem:
+def _file_system(agent: Agent, remote: RemoteAgents | None, directory: str, wanted: str | None) -> FileSystem:
     """The target's file system, as the first node sees it. `wanted`: target.type.
 
     Raises AllocationError, Refused if it is not there or of another type.
     """
 
-    def other_type(facts: identify.FileSystem) -> str | None:
+    def other_type(facts: FileSystem) -> str | None:
         wrong = identify.wrong_type(directory, facts["fstype"], facts["mount"], wanted)
         return wrong and f"target.type: {wrong}"
 

@@ -114,7 +114,7 @@ class TotalSpent(Document, frozen=True):
 class ClaimedTarget(Document, frozen=True, kw_only=True):
     """target.json: the campaign's directory on the target, and the UUID of its marker.
 
-    lock: the directory of the lock; file_system: its identity, seen_as: its names on the nodes; tidied: nothing that
+    lock: the directory of the lock; file_system: its identity; tidied: nothing that
     target.keep does not keep is left there.
     """
 
@@ -125,7 +125,6 @@ class ClaimedTarget(Document, frozen=True, kw_only=True):
     deadline: Deadline
     lock: PathText | None
     file_system: str
-    seen_as: tuple[str, ...]
     tidied: bool
 
     def __post_init__(self) -> None:

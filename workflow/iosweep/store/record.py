@@ -38,7 +38,7 @@ class ToolBuild(Part, frozen=True):
 
 
 class Target(Part, frozen=True, kw_only=True):
-    """The file system that was measured. volume: its name without servers (target.identify.volume)."""
+    """The file system that was measured."""
 
     directory: str
     source: str
@@ -46,13 +46,12 @@ class Target(Part, frozen=True, kw_only=True):
     layout: tuple[str, ...] | None = None  # as asked for
     layout_is: str
     fsid: str | None = None
-    volume: str | None = None
     mount: str | None = None
 
     @property
     def facts(self) -> dict[str, str | None]:
-        """What tells it from other file systems, as target.identify.volume takes it."""
-        return {"source": self.source, "fstype": self.fstype, "fsid": self.fsid, "volume": self.volume}
+        """What tells it from other file systems, as target.identify.identity takes it."""
+        return {"source": self.source, "fstype": self.fstype, "fsid": self.fsid}
 
 
 class Launcher(Part, frozen=True):

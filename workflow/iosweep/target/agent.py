@@ -26,12 +26,12 @@ import time
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 import msgspec
 from msgspec import structs
 
-from iosweep.errors import AGENT_ENDED, Refused, TargetError, TargetHangs
+from iosweep.errors import AGENT_ENDED, TargetError, TargetHangs
 from iosweep.node import process, procfs
 from iosweep.node.load import Surroundings
 from iosweep.node.monitor import Watch
@@ -84,7 +84,12 @@ class Agent:
         Raises TargetHangs where nothing moves any more (the child is killed, the next call starts another),
         Refused where something is not ours, TargetError for an error of the file system.
         """
-        return self._ask(operation, arguments, self._deadline_s)
+        return self._ask([(operation, arguments)], self._deadline_s)[0]  # type: ignore[no-any-return]
+
+    def call_all(self, *questions: tuple[Callable[..., object], tuple[object, ...]]) -> list[Any]:
+        """Run some of OPERATIONS, each with its arguments, in one request; returns their values. What the first one
+        raises that fails is raised, as `call` does; those behind it are not run."""
+        return self._ask(questions, self._deadline_s)
 
     def hurry(self) -> None:
         """Wait no longer than a few seconds from now on, because we were asked to end."""
@@ -109,22 +114,22 @@ class Agent:
             where, on = str(directory) if directory else None, None if cpus is None else sorted(cpus)
             arguments = (argv, timeout_s, where, on, wanted, token, around)
             printed = stdout.fileno(), stderr.fileno()
-            done = self._ask(execute, arguments, timeout_s + _SLACK_S, printed)
+            done: process.Completed
+            (done,) = self._ask([(execute, arguments)], timeout_s + _SLACK_S, printed)
             stdout.seek(0)
             stderr.seek(0)
             return replace(done, stdout=stdout.read(process.MOST_BYTES), stderr=stderr.read(process.MOST_BYTES))
 
     def _ask(
         self,
-        operation: Callable[..., T],
-        arguments: Sequence[object],
+        questions: Sequence[tuple[Callable[..., object], Sequence[object]]],
         deadline_s: float,
         descriptors: Sequence[int] = (),
-    ) -> T:
+    ) -> list[Any]:
         connection = self._start()
-        request = json.dumps([operation.__name__, msgspec.to_builtins(arguments)]).encode() + b"\n"
+        asked = [(operation.__name__, arguments) for operation, arguments in questions]
         try:
-            line = _exchange(connection, request, descriptors, deadline_s)
+            line = _exchange(connection, _line(asked), descriptors, deadline_s)
         except EOFError:
             code = self._stop()
             how = f"killed by signal {-code}" if code is not None and code < 0 else f"exit code {code}"
@@ -134,13 +139,12 @@ class Agent:
             raise
         if line is None:
             self._stop()
-            about = arguments[0].directory if isinstance(arguments[0], Place) else arguments[0]
+            about = questions[0][1][0]
+            about = about.directory if isinstance(about, Place) else about
             where = f" ({about})" if isinstance(about, str) else ""
-            raise TargetHangs(protocol.hangs(operation, deadline_s, where))
-        outcome = msgspec.convert(json.loads(line), Answer).outcome(operation)
-        if isinstance(outcome, Refused | TargetError | TargetHangs):
-            raise outcome
-        return outcome
+            raise TargetHangs(protocol.hangs([operation for operation, _ in questions], deadline_s, where))
+        answers = zip(msgspec.convert(json.loads(line), list[Answer]), questions, strict=False)
+        return [answer.value_of(operation) for answer, (operation, _) in answers]
 
     def _start(self) -> socket.socket:
         if self._process and self._process.poll() is not None:
@@ -190,6 +194,11 @@ class Agent:
             child.wait(1)
         process.end_descendants({*self._others, child.pid}, patience_s=1)
         return child.returncode
+
+
+def _line(value: object) -> bytes:
+    """A line of JSON, by the module json: a name that is not UTF-8 has surrogates, which msgspec refuses."""
+    return json.dumps(msgspec.to_builtins(value)).encode() + b"\n"
 
 
 def _exchange(
@@ -250,21 +259,25 @@ def _serve(connection: socket.socket, parent: int) -> None:
         return
     protocol.on_beat(_beats(connection))
     while request := _receive(connection):
-        (name, arguments), descriptors = request
+        questions, descriptors = request
+        answers: list[Answer] = []
         try:
-            if name == execute.__name__:
+            if descriptors:
                 when_orphaned(signal.SIGTERM)  # there is something to end
-                arguments = [*descriptors, connection.fileno(), *arguments]
-            answer = protocol.answer(OPERATIONS[name], arguments)
+                questions[0][1][:0] = [*descriptors, connection.fileno()]
+            for name, arguments in questions:
+                answers.append(protocol.answer(OPERATIONS[name], arguments))
+                if answers[-1].has_failed:
+                    break
         except process.Abandoned:
             return
         finally:
             for descriptor in descriptors:
                 os.close(descriptor)
-            if name == execute.__name__:
+            if descriptors:
                 when_orphaned(signal.SIGKILL)
         try:
-            connection.sendall(json.dumps(msgspec.to_builtins(answer)).encode() + b"\n")
+            connection.sendall(_line(answers))
         except ConnectionError:
             return
 
@@ -300,26 +313,17 @@ def execute(
 OPERATIONS = protocol.by_name(
     [
         *(identify.identify, identify.look, identify.open_way, identify.space, space.room),
-        *(directory.claim, directory.owner_of, directory.ours),
-        *(directory.check, directory.state, directory.remove_probes),
-        *(
-            trees.ensure_each,
-            trees.keep,
-            trees.parts,
-            trees.usage,
-            trees.count,
-            trees.examine,
-            trees.cut,
-            trees.sample,
-        ),
-        *(removal.remove, removal.remove_all),
-        *(directory.set_layout, directory.read_layout, directory.keep_nothing, process.keep_to, execute),
+        *(directory.claim, directory.owner_of, directory.ours, directory.check, directory.state),
+        *(directory.set_layout, directory.read_layout),
+        *(trees.ensure, trees.keep, trees.parts, trees.usage, trees.count),
+        *(trees.examine, trees.cut, trees.sample, removal.remove, removal.remove_all),
+        *(process.keep_to, execute),
     ]
 )
 
 
-def _receive(connection: socket.socket) -> tuple[tuple[str, list[object]], list[int]] | None:
-    """The next request with the descriptors that came with it, or None at the end."""
+def _receive(connection: socket.socket) -> tuple[list[tuple[str, list[object]]], list[int]] | None:
+    """The operations of the next request, with the descriptors that came with it, or None at the end."""
     line, descriptors = b"", []
     while not line.endswith(b"\n"):
         try:
@@ -330,7 +334,7 @@ def _receive(connection: socket.socket) -> tuple[tuple[str, list[object]], list[
             return None
         line += part
         descriptors += more
-    return json.loads(line), descriptors
+    return msgspec.convert(json.loads(line), list[tuple[str, list[object]]]), descriptors
 
 
 def _beats(connection: socket.socket) -> Callable[[], None]:

@@ -15,7 +15,6 @@ import contextlib
 import errno
 import fcntl
 import hashlib
-import json
 import os
 import re
 import shutil
@@ -24,15 +23,18 @@ import stat
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypedDict
+
+import msgspec
+from msgspec import structs
 
 from iosweep.errors import Busy, Unanswered, Unusable
 from iosweep.node import fs_types, procfs
 from iosweep.slurm import query
 from iosweep.target import identify
-from iosweep.text import printable
+from iosweep.text import printable, shortened
 from iosweep.units import local_time
 
 #: Name of the lock in the results of a campaign.
@@ -46,18 +48,17 @@ _MOST_BYTES = 1 << 14
 _FLAGS = os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK  # a FIFO would wait for its other end
 
 
-@dataclass(frozen=True)
-class Owner:
-    """The process that holds a lock, by the lock's text. All empty: not known."""
+class Owner(msgspec.Struct, frozen=True):
+    """The process that holds a lock, by the lock's text; `take` fills in the last four. Without a `pid`: not known."""
 
     campaign: str = ""
     results: str = ""
     job: str = ""
     allocation: str = ""
-    user: str = field(default_factory=lambda: procfs.user_name(os.getuid()))
-    host: str = field(default_factory=socket.gethostname)
-    pid: str = field(default_factory=lambda: str(os.getpid()))
-    since: str = field(default_factory=lambda: local_time().isoformat(timespec="seconds"))
+    user: str = ""
+    host: str = ""
+    pid: str = ""
+    since: str = ""
 
     @property
     def short(self) -> str:
@@ -73,27 +74,20 @@ class Owner:
         )
 
 
-_UNKNOWN = Owner(*[""] * len(fields(Owner)))
-
-
 def read(content: bytes) -> Owner | None:
     """The owner that a text names; None if there is no text. Anybody may have written it."""
     if not content.strip(b"\0 \n"):
         return None
     try:
-        found = json.loads(content.decode())
-        owner = Owner(**{one.name: _plain(found[one.name]) for one in fields(Owner)})
-    except (ValueError, TypeError, KeyError, RecursionError):
-        return _UNKNOWN
-    return owner if re.fullmatch("[0-9]{0,12}", owner.job) else replace(owner, job="")
+        owner = msgspec.json.decode(content, type=Owner)
+    except (ValueError, RecursionError):
+        return Owner()
+    plain = {name: shortened(printable(getattr(owner, name)), 200) for name in Owner.__struct_fields__}
+    return Owner(**plain | ({} if re.fullmatch("[0-9]{0,12}", owner.job) else {"job": ""}))
 
 
 def _text(handle: int) -> Owner | None:
     return read(os.pread(handle, _MOST_BYTES, 0))
-
-
-def _plain(value: object) -> str:
-    return "".join(c if c.isprintable() else "?" for c in str(value)[:200])
 
 
 @dataclass
@@ -135,23 +129,22 @@ def take(file: Path, mine: Owner, what: str, shared: bool = False) -> Lock:
 
     Raises Busy where another process has it, and OSError where `file` cannot be a lock.
     """
-    while True:
-        lock = Lock(file, _open(file, shared))
+    lock = Lock(file, _open(file, shared))
+    try:
         try:
-            try:
-                lock.without = _flock(lock.handle)
-            except BlockingIOError:
-                raise _busy(what, _text(lock.handle) or _UNKNOWN) from None
-            left = _text(lock.handle)
-            if left and left.job not in ("", mine.job):
-                _see_ended(left, file, what)
-            if lock.in_place():
-                lock.write(json.dumps(asdict(mine)).encode())
-                return lock
-        except BaseException:
-            os.close(lock.handle)
-            raise
-        os.close(lock.handle)  # it was removed before it was locked
+            lock.without = _flock(lock.handle)
+        except BlockingIOError:
+            raise _busy(what, _text(lock.handle) or Owner()) from None
+        left = _text(lock.handle)
+        if left and left.job not in ("", mine.job):
+            _see_ended(left, file, what)
+    except BaseException:
+        os.close(lock.handle)
+        raise
+    user, now = procfs.user_name(os.getuid()), local_time().isoformat(timespec="seconds")
+    mine = structs.replace(mine, user=user, host=socket.gethostname(), pid=str(os.getpid()), since=now)
+    lock.write(msgspec.json.encode(mine))
+    return lock
 
 
 @contextmanager
@@ -173,12 +166,31 @@ def holder(file: Path) -> Owner | None:
     try:
         fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
-        return _text(handle) or _UNKNOWN
+        return _text(handle) or Owner()
     except OSError:  # the file system has no locks
         return None
     finally:
         os.close(handle)
     return None
+
+
+def _open(file: Path, shared: bool) -> int:
+    """A handle of the file. O_CREAT only where there is none: in a sticky directory it is refused for a file of another
+    user (fs.protected_regular)."""
+    try:
+        handle = os.open(file, os.O_RDWR | _FLAGS)
+    except FileNotFoundError:
+        try:
+            handle = os.open(file, os.O_RDWR | os.O_CREAT | os.O_EXCL | _FLAGS, 0o666)
+        except FileExistsError:  # another process was faster
+            return _open(file, shared)
+        if shared:
+            os.fchmod(handle, 0o666)
+    status = os.fstat(handle)
+    if not stat.S_ISREG(status.st_mode) or status.st_nlink > 1:  # with another name it may be anybody's file
+        os.close(handle)
+        raise OSError(errno.EINVAL, "is no plain file with one name, and is left alone; remove it", str(file))
+    return handle
 
 
 def _flock(handle: int) -> str:
@@ -213,27 +225,6 @@ def _busy(what: str, owner: Owner) -> Busy:
     return Busy(printable(f"{what} is being measured by {owner}; wait for it, or stop it"), owner.job or None)
 
 
-def _open(file: Path, shared: bool) -> int:
-    """A handle of the file. O_CREAT only where there is none: in a sticky directory it is refused for a file of another
-    user (fs.protected_regular)."""
-    try:
-        handle = os.open(file, os.O_RDWR | _FLAGS)
-    except FileNotFoundError:
-        mask = os.umask(0) if shared else None
-        try:
-            handle = os.open(file, os.O_RDWR | os.O_CREAT | os.O_EXCL | _FLAGS, 0o666)
-        except FileExistsError:  # another process was faster
-            return _open(file, shared)
-        finally:
-            if mask is not None:
-                os.umask(mask)
-    status = os.fstat(handle)
-    if not stat.S_ISREG(status.st_mode) or status.st_nlink > 1:  # with another name it may be anybody's file
-        os.close(handle)
-        raise OSError(errno.EINVAL, "is no plain file with one name, and is left alone; remove it", str(file))
-    return handle
-
-
 # One campaign at a time on a file system
 
 
@@ -250,12 +241,8 @@ class Exclusion:
 
     enforced: bool
     evidence: str
-    lock: Lock | None = None
 
-    def now(self) -> Enforced:
-        """For the record of what has just been measured."""
-        if self.enforced and self.lock and not self.lock.in_place():
-            return {"enforced": False, "evidence": f"exclusion not checked: the lock {self.lock.file} was removed"}
+    def recorded(self) -> Enforced:
         return {"enforced": self.enforced, "evidence": self.evidence}
 
 
@@ -278,7 +265,7 @@ def exclude(directory: str | None, facts: Mapping[str, object], mine: Owner) -> 
         return
     try:
         why = lock.note or _unreached(place, directory is None, fs_types.of(str(facts["fstype"])).local)
-        yield Exclusion(not why, why or f"no other campaign that locks {printable(str(file))}", lock)
+        yield Exclusion(not why, why or f"no other campaign that locks {printable(str(file))}")
     finally:
         lock.close()
 
@@ -298,31 +285,24 @@ def _unreached(place: Path, machine: bool, local: bool) -> str | None:
     return None
 
 
-# Slurm's licenses
-
-
 def by_license(asked: str, without: Exclusion) -> Exclusion:
     """What the licenses of our job are worth: `asked`, as `pfs:1,other:2`. `without`: what is enforced without them."""
     if not asked:
         return without
     try:
-        totals = license_totals(query.ask(["scontrol", "--oneliner", "show", "licenses"]))
+        printed = query.ask(["scontrol", "--oneliner", "show", "licenses"])
     except Unanswered:
         return without
-    return judge_licenses(asked, totals, without)
+    return judge_licenses(asked, printed, without)
 
 
-def judge_licenses(asked: str, totals: Mapping[str, int], without: Exclusion) -> Exclusion:
-    """The same with what there is of each. Pure."""
+def judge_licenses(asked: str, printed: str, without: Exclusion) -> Exclusion:
+    """The same with what `scontrol --oneliner show licenses` has printed. Pure."""
+    known = [query.fields(line) for line in printed.splitlines()]
+    totals = {one["LicenseName"]: one["Total"] for one in known if "LicenseName" in one and "Total" in one}
     for license in asked.split(",") if "|" not in asked else ():  # one or the other: who knows which
         name, _, count = license.partition(":")
-        if str(totals.get(name)) == (count or "1"):
+        if totals.get(name) == (count or "1"):
             return Exclusion(True, f"no other job has the license {name}: all there are ({count or 1}) are ours")
     evidence = f"{without.evidence}; of the license {asked} there are more, which other jobs may have"
     return replace(without, evidence=evidence)
-
-
-def license_totals(printed: str) -> dict[str, int]:
-    """license -> how many there are, from `scontrol --oneliner show licenses`."""
-    every = map(query.fields, printed.splitlines())
-    return {one["LicenseName"]: int(one["Total"]) for one in every if one.get("Total", "").isdigit()}

@@ -17,40 +17,6 @@ from iosweep.errors import Refused, TargetError, TargetHangs
 
 T = TypeVar("T")
 
-#: What operations do, for a sentence.
-_WORDS = {
-    "facts": "reading its facts",
-    "identify": "looking which file system it is",
-    "look": "looking whether it is there",
-    "space": "reading its free space",
-    "room": "reading its free space and quota",
-    "open_way": "looking at the way to it",
-    "check": "looking at the campaign's directory",
-    "state": "writing and reading a file in the campaign's directory",
-    "owner_of": "reading the campaign's marker",
-    "ours": "reading the campaign's marker",
-    "claim": "making the campaign's directory",
-    "ensure_each": "making directories",
-    "usage": "adding up files",
-    "count": "counting files",
-    "examine": "looking at data sets",
-    "sample": "reading blocks of files",
-    "remove": "removing files",
-    "remove_all": "removing files",
-    "execute": "ending a tool",
-    "hello": "starting",
-    "clock": "reading its clock",
-    "hash_of": "reading a file",
-    "holder": "looking at a lock",
-    "stage": "taking a command",
-    "run": "ending a tool",
-    "watch": "starting to watch the node",
-    "seen": "ending its watch of the node",
-    "keep_to": "choosing its CPUs",
-    "left_ranks": "looking for ranks that hang",
-}
-
-
 #: Called at each beat.
 _listeners: list[Callable[[], None]] = []
 
@@ -77,6 +43,10 @@ class Answer(msgspec.Struct, frozen=True, omit_defaults=True):
     error: str | None = None
     hangs: str | None = None
 
+    @property
+    def has_failed(self) -> bool:
+        return bool(self.refused is not None or self.error is not None or self.hangs is not None)
+
     def outcome(self, operation: Callable[..., T]) -> T | Refused | TargetError | TargetHangs:
         """The value, or the exception."""
         if self.refused is not None:
@@ -87,11 +57,18 @@ class Answer(msgspec.Struct, frozen=True, omit_defaults=True):
             return TargetHangs(self.hangs)
         return msgspec.convert(self.value, _types(operation)[1])  # type: ignore[no-any-return]
 
+    def value_of(self, operation: Callable[..., T]) -> T:
+        """The value. Raises the exception."""
+        found = self.outcome(operation)
+        if isinstance(found, Refused | TargetError | TargetHangs):
+            raise found
+        return found
+
 
 def answer(operation: Callable[..., object], arguments: Sequence[object]) -> Answer:
     """Run an operation with arguments from JSON. What it refuses, and errors of the file system, are answers."""
     wanted, _ = _types(operation)
-    typed = [msgspec.convert(one, kind) for one, kind in zip(arguments, wanted, strict=False)]
+    typed = [msgspec.convert(value, kind) for value, kind in zip(arguments, wanted, strict=False)]
     try:
         value = operation(*typed)
         return Answer(msgspec.to_builtins(value))
@@ -110,14 +87,10 @@ def _where(error: OSError, operation: Callable[..., object], arguments: Sequence
     return name or directory or operation.__name__
 
 
-def doing(operation: Callable[..., object]) -> str:
-    """What an operation does, for a sentence."""
-    return _WORDS.get(operation.__name__, operation.__name__)
-
-
-def hangs(operation: Callable[..., object], for_s: float, where: str = "") -> str:
-    """The sentence on an operation that does not end."""
-    return f"the target does not answer: no progress for {for_s:g} s while {doing(operation)}{where}"
+def hangs(operations: Iterable[Callable[..., object]], for_s: float, where: str = "") -> str:
+    """The sentence on an operation that does not end. `where`: its path, in parentheses."""
+    names = ", ".join(operation.__name__ for operation in operations)
+    return f"the target does not answer: no progress for {for_s:g} s in {names}{where}"
 
 
 def by_name(operations: Iterable[Callable[..., object]]) -> dict[str, Callable[..., object]]:

@@ -1,4 +1,4 @@
-"""Removing what is on the target: trees as deep and as wide as they like, in parallel where the file system is slow.
+"""Removing what is on the target: trees as deep and as wide as they like, by several threads.
 
 `remove` and `remove_all` run inside the agent.
 """
@@ -8,304 +8,191 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
-import stat
 import threading
 import time
-from collections.abc import Callable, Collection, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from itertools import islice
-from pathlib import Path
 from typing import TypedDict
 
 from iosweep.errors import Refused
-from iosweep.node import procfs
-from iosweep.target.directory import MARKER, UNFINISHED, Opened, Place, is_probe, shown
+from iosweep.target.directory import MARKER, PARTS, UNFINISHED, Opened, Place, shown
 from iosweep.target.protocol import beat
-from iosweep.target.trees import SENTENCES, Directory, Tree
+from iosweep.target.trees import SENTENCES, each
 
-#: Names of a directory that are held at a time, and how many of them a thread takes at once.
+#: Names of a directory that are held at a time, and how many of them a thread removes at once.
 _HELD, _TAKEN = 10_000, 32
-#: Seconds that a step may take before it is done by several threads. They wait side by side, but do not work faster.
-_SLOW = 100e-6
-
-
-#: Directories that we make in the campaign's, and in which we make directories only.
-PARTS = frozenset({"sets", "fresh", "kept"})
-
-
-class Foreign(OSError):
-    """An entry that is not ours."""
-
-    def __init__(self, why: str):
-        super().__init__(errno.EPERM, f"{why}; it is left alone")
-
-
-def by_name(way: Sequence[str], name: str, mode: int) -> str | None:
-    """Why an entry is not one that we make, or None. Pure.
-
-    `way`: the directories from the campaign's to the entry. Two levels down, tools give the names. A link in a part is
-    removed as it is: it holds nothing, and is not followed.
-    """
-    kind = stat.S_IFMT(mode)
-    ours = True
-    if not way:
-        ours = name in PARTS if kind == stat.S_IFDIR else name in (MARKER, UNFINISHED) or is_probe(name)
-    elif len(way) == 1 and way[0] in PARTS:
-        ours = kind in (stat.S_IFDIR, stat.S_IFLNK)
-    return None if ours else "iosweep did not make it"
-
-
-def by_owner(uid: int) -> str:
-    return f"it belongs to user {procfs.user_name(uid)}"
-
-
-def foreign(count: int) -> str:
-    """A sentence on foreign entries, for the end of a removal. Pure."""
-    many = f"{count} entries that iosweep did not make were" if count > 1 else "1 entry that iosweep did not make was"
-    return f"{many} found, and left alone"
 
 
 class Removed(TypedDict):
-    """What a removal did. `linked`: files with other names, which stay; `left`: it stopped at its time limit; `wrong`:
-    up to 5 sentences on entries that stay; `foreign`: how many of them are not ours."""
+    """What a removal did. `left`: it stopped at its time limit; `wrong`: up to 5 sentences on entries that stay."""
 
     files: int
     directories: int
     bytes: int
-    linked: int
     left: bool
     wrong: list[str]
-    foreign: int
 
 
 def remove(place: Place, below: str, seconds: float | None = None, workers: int = 8) -> Removed:
     """Remove a tree below the campaign's directory.
 
-    `workers`: threads at most; they wait for the file system side by side.
+    `workers`: threads that wait for the file system side by side.
     """
-    above, _, name = below.rpartition("/")
-    if name in ("", ".", ".."):
+    if {"", ".", ".."} & set(below.split("/")):
         raise Refused(f"`{below}` names nothing below {place.directory}")
-    removal = _Removal(below, seconds)
-    with contextlib.suppress(FileNotFoundError), Opened(place, tools=False) as ours:
-        removal.spare(ours)
-        with ours.below(above) as outer:
-            with ours.below(below) as inner:
-                removal.empty(inner, workers)
-            removal.last(os.rmdir, name, outer)
-    return removal.removed
+    return _removed(place, seconds, workers, lambda removal: removal.tree(below))
 
 
 def remove_all(place: Place, seconds: float | None = None, workers: int = 8) -> Removed:
-    """Remove the campaign's directory with all that is in it; see `remove`.
+    """Remove the campaign's directory with what iosweep made in it; see `remove`."""
+    return _removed(place, seconds, workers, _Removal.everything)
 
-    The marker goes last: what a kill leaves is still ours.
-    """
-    removal = _Removal("", seconds)
-    with contextlib.suppress(FileNotFoundError), Opened(place, tools=False) as ours:
-        removal.spare(ours)
-        removal.empty(ours.handle, workers, spared=[MARKER])
-        removal.last(os.unlink, MARKER, ours.handle)
-        if os.path.samestat(os.fstat(ours.handle), os.stat(ours.name, dir_fd=ours.parent, follow_symlinks=False)):
-            removal.last(os.rmdir, ours.name, ours.parent)
-    return removal.removed
+
+def _removed(place: Place, seconds: float | None, workers: int, act: Callable[[_Removal], None]) -> Removed:
+    with contextlib.suppress(FileNotFoundError), Opened(place) as ours, _Removal(ours, seconds, workers) as removal:
+        act(removal)
+        return removal.removed
+    return _nothing()
+
+
+def _nothing() -> Removed:
+    return {"files": 0, "directories": 0, "bytes": 0, "left": False, "wrong": []}
 
 
 class _Removal:
-    """Empties a directory: with one thread, and with more as soon as it is seen to wait.
+    """Removes trees level by level: first all files, then the directories, the deepest first.
 
-    Tasks are taken from a stack: to list a directory, or to remove some entries of it. The last task of a directory
-    removes it; that was a task of its parent. Where more was there than was listed, it is listed again.
+    Several threads list directories, and several more remove the files of wide ones. Use as a context manager.
     """
 
-    def __init__(self, where: str, seconds: float | None):
-        """`where`: what it is called in sentences."""
-        self._where = where
+    def __init__(self, ours: Opened, seconds: float | None, workers: int):
+        self._ours = ours
         self._end = float("inf") if seconds is None else time.monotonic() + seconds
-        self.removed: Removed = {
-            "files": 0,
-            "directories": 0,
-            "bytes": 0,
-            "linked": 0,
-            "left": False,
-            "wrong": [],
-            "foreign": 0,
-        }
-        self._todo: list[tuple[Directory, Sequence[str]]] = []
-        self._busy = 0
-        self._waited = self._steps = 0.0
-        self._threads: list[Future[None]] = []
-        self._turn = threading.Condition()
-        self._mounts: Collection[str] = ()
-        self._is_mine: Callable[[int], bool] = lambda _: True
+        self._listing, self._unlinking = ThreadPoolExecutor(workers), ThreadPoolExecutor(workers)
+        self._lock = threading.Lock()
+        self._failed: set[str] = set()
+        self.removed = _nothing()
 
-    def spare(self, ours: Opened) -> None:
-        """Leave alone what is mounted in the campaign's directory, and what belongs to other users."""
-        self._mounts, self._is_mine = frozenset(ours.mounts), ours.is_mine
+    def __enter__(self) -> _Removal:
+        return self
 
-    def empty(self, top: int, workers: int, spared: Collection[str] = ()) -> None:
-        """Remove all that is in an open directory but what is spared."""
-        self._tree = Tree(top)
-        self._todo.append((Directory(failed=spared), ()))
-        self._most = workers
-        with ThreadPoolExecutor(workers) as self._pool:
-            self._work()
-            while self._threads:
-                self._threads.pop().result()
+    def __exit__(self, *_: object) -> None:
+        self._listing.shutdown()
+        self._unlinking.shutdown()
 
-    def last(self, how: Callable[..., None], name: str, handle: int) -> None:
-        """Remove what could only be removed after all the rest, if that is gone."""
-        if self.removed["left"] or self.removed["wrong"]:
-            return
+    def everything(self) -> None:
+        """Remove the campaign's directory. The marker goes last: what a kill leaves is still ours."""
+        top, parent, name = self._ours.handle, self._ours.parent, self._ours.name
+        for entry in sorted(os.listdir(top)):
+            if entry in PARTS:
+                self.tree(entry)
+            elif entry not in (MARKER, UNFINISHED):
+                self._stays(entry, "iosweep did not make it; it is left alone")
+        if self._is_complete:
+            self._unlink(top, "", [UNFINISHED, MARKER])
+        # another directory may have its name by now
+        if self._is_complete and os.path.samestat(os.fstat(top), os.stat(name, dir_fd=parent, follow_symlinks=False)):
+            self._rmdir(parent, name, name)
+
+    def tree(self, path: str) -> None:
+        """Remove a directory with all that is below it."""
+        levels = [[path]]
+        while level := levels[-1]:
+            levels.append([below for found in each(self._empty, level, self._listing) for below in found])
+        for level in reversed(levels):
+            each(self._close, level, self._listing)
+
+    @property
+    def _is_complete(self) -> bool:
+        """Whether nothing stays so far."""
+        return not (self.removed["left"] or self.removed["wrong"])
+
+    def _stays(self, path: str, why: str) -> None:
+        with self._lock:
+            self._failed.add(path)
+            if len(self.removed["wrong"]) < SENTENCES:
+                self.removed["wrong"].append(f"{shown(path)}: {why}")
+
+    def _empty(self, path: str) -> list[str]:
+        """Remove the files of a directory; returns the directories in it."""
+        directories: dict[str, None] = {}
         try:
-            how(name, dir_fd=handle)
-            self.removed["files" if how is os.unlink else "directories"] += 1
+            with self._ours.below(path) as handle:
+                while self._pass(handle, path, directories):
+                    pass
         except FileNotFoundError:
             pass
-        except OSError as error:
-            self.removed["wrong"].append(f"{shown(str(Path(self._where, name)))}: {error.strerror}")
+        except (OSError, Refused) as error:
+            self._stays(path, _why(error))
+        return [f"{path}/{name}" for name in directories]
 
-    def _work(self) -> None:
-        while task := self._take():
-            directory, names = task
-            started = time.monotonic()
-            try:
-                steps = self._unlink(directory, names) if names else self._list(directory)
-            finally:
-                with self._turn:
-                    self._busy -= 1
-                    if not self._busy:
-                        self._turn.notify_all()
-            with self._turn:
-                self._waited += time.monotonic() - started
-                self._steps += steps
-                if self._waited > _SLOW * self._steps and len(self._threads) < min(self._most - 1, len(self._todo)):
-                    with contextlib.suppress(RuntimeError):  # no more threads are to be had
-                        self._threads.append(self._pool.submit(self._work))
-
-    def _take(self) -> tuple[Directory, Sequence[str]] | None:
-        with self._turn:
-            while not self._todo and self._busy:
-                self._turn.wait()
-            if not self._todo or self.removed["left"]:
-                return None
-            if time.monotonic() > self._end:
-                self.removed["left"] = True
-                return None
-            self._busy += 1
-            return self._todo.pop()
-
-    def _list(self, directory: Directory) -> int:
-        """See what is in a directory, and make tasks of it."""
-        files: list[str] = []
-        directories: list[str] = []
-        others = 0
-        try:
-            handle = self._tree.handle(directory)
-            if not self._is_mine(uid := os.fstat(handle.number).st_uid):
-                raise Foreign(by_owner(uid))
-            way = Path(self._path(directory)).parts
-            with os.scandir(handle.number) as entries:
-                for entry in islice((e for e in entries if e.name not in directory.failed), _HELD):
+    def _pass(self, handle: int, path: str, directories: dict[str, None]) -> bool:
+        """Read a directory once, and remove its files; returns whether it has to be read again: some file systems skip
+        entries of a directory that changes while it is read."""
+        with os.scandir(handle) as entries:
+            some = gone = 0
+            while batch := list(islice(entries, _HELD)):
+                some += 1
+                files = []
+                for entry in batch:
                     beat()
-                    if len(way) < 2 and (why := by_name(way, entry.name, entry.stat(follow_symlinks=False).st_mode)):
-                        self._fail(directory, Foreign(why), entry.name)
-                        others += 1
-                        continue
-                    (directories if entry.is_dir(follow_symlinks=False) else files).append(entry.name)
-        except OSError as error:
-            self._fail(directory, error)
-        directory.more = len(files) + len(directories) + others == _HELD
-        tasks: list[tuple[Directory, Sequence[str]]] = [(Directory(directory, name), ()) for name in directories]
-        tasks += [(directory, files[first : first + _TAKEN]) for first in range(0, len(files), _TAKEN)]
-        if tasks:
-            directory.tasks = len(tasks)
-            self._push(tasks)
-        else:
-            self._close(directory, empty=True)
-        return 1 + len(files) + len(directories)
+                    if entry.is_dir(follow_symlinks=False):
+                        directories[entry.name] = None
+                    else:
+                        files.append(entry.name)
+                parts = [files[first : first + _TAKEN] for first in range(0, len(files), _TAKEN)]
+                gone += sum(each(lambda names: self._unlink(handle, path, names), parts, self._unlinking))
+        return some > 1 and gone > 0 and not self.removed["left"]
 
-    def _unlink(self, directory: Directory, names: Sequence[str]) -> int:
-        """Remove some entries of a directory that are no directories themselves."""
-        files = size = linked = 0
-        try:
-            handle = self._tree.handle(directory)
-        except OSError as error:
-            self._fail(directory, error)
-            names = ()
+    def _unlink(self, handle: int, path: str, names: Sequence[str]) -> int:
+        """Remove files of an open directory, or links themselves; returns how many."""
+        files = size = 0
         for name in names:
             if time.monotonic() > self._end:
                 self.removed["left"] = True
                 break
             beat()
-            try:
-                if self._mounts and self._path(directory, name) in self._mounts:
-                    raise OSError(errno.EBUSY, "a mount point, it is left alone")
-                status = os.stat(name, dir_fd=handle.number, follow_symlinks=False)
-                if not self._is_mine(status.st_uid):
-                    raise Foreign(by_owner(status.st_uid))
-                os.unlink(name, dir_fd=handle.number)
-            except OSError as error:
-                self._fail(directory, error, name)
-                continue
-            files += 1
-            if status.st_nlink == 1:
-                size += status.st_blocks * 512
-            linked += status.st_nlink > 1
-        with self._turn:
+            with self._failure(f"{path}/{name}"):
+                status = os.stat(name, dir_fd=handle, follow_symlinks=False)
+                os.unlink(name, dir_fd=handle)
+                files += 1
+                size += status.st_blocks * 512 if status.st_nlink == 1 else 0
+        with self._lock:
             self.removed["files"] += files
             self.removed["bytes"] += size
-            self.removed["linked"] += linked
-            directory.tasks -= 1
-            last = not directory.tasks and not self.removed["left"]
-        if last:
-            self._close(directory)
-        return len(names)
+        return files
 
-    def _close(self, directory: Directory, empty: bool = False) -> None:
-        """All that was listed of a directory is dealt with; `empty`: nothing was. Remove it, or list it again."""
-        while True:
-            parent = directory.parent
-            if not empty and (directory.more or not parent) and len(directory.failed) < _HELD:
-                self._push([(directory, ())])
-                return
-            if not parent:
-                return
-            if directory.failed:
-                parent.failed.add(directory.name)
-            else:
-                beat()
-                try:
-                    os.rmdir(directory.name, dir_fd=self._tree.handle(parent).number)
-                    with self._turn:
-                        self.removed["directories"] += 1
-                except OSError as error:
-                    if error.errno == errno.ENOTEMPTY and not empty:  # not all was listed, or entries are added
-                        self._push([(directory, ())])
-                        return
-                    self._fail(parent, error, directory.name)
-            self._tree.forget(directory)
-            with self._turn:
-                parent.tasks -= 1
-                if parent.tasks:
-                    return
-            directory, empty = parent, False
-
-    def _push(self, tasks: Sequence[tuple[Directory, Sequence[str]]]) -> None:
-        with self._turn:
-            self._todo += tasks
-            self._turn.notify(len(tasks))
-
-    def _fail(self, directory: Directory, error: OSError, name: str = "") -> None:
-        """An entry of a directory stays, or (without a name) what is in it; unless another process has removed it."""
-        if isinstance(error, FileNotFoundError):
+    def _close(self, path: str) -> None:
+        """Remove an empty directory below the campaign's."""
+        above, _, name = path.rpartition("/")
+        if path in self._failed:
             return
-        directory.failed.add(name)
-        path = shown(self._path(directory, name))
-        with self._turn:
-            if len(self.removed["wrong"]) < SENTENCES:
-                self.removed["wrong"].append(f"{path}: {error.strerror}")
-            self.removed["foreign"] += isinstance(error, Foreign)
+        with self._failure(path), self._ours.below(above) as outer:
+            self._rmdir(outer, name, path)
 
-    def _path(self, directory: Directory, name: str = "") -> str:
-        return str(Path(self._where, directory.path(name)))
+    def _rmdir(self, parent: int, name: str, path: str) -> None:
+        """Remove an empty directory, unless the time is over."""
+        if time.monotonic() > self._end:
+            self.removed["left"] = True
+        if not self.removed["left"]:
+            beat()
+            with self._failure(path):
+                os.rmdir(name, dir_fd=parent)
+                with self._lock:
+                    self.removed["directories"] += 1
+
+    @contextlib.contextmanager
+    def _failure(self, path: str) -> Iterator[None]:
+        """Note an entry that stays; another process may have removed it."""
+        try:
+            yield
+        except FileNotFoundError:
+            pass
+        except (OSError, Refused) as error:
+            if not (self._failed and isinstance(error, OSError) and error.errno == errno.ENOTEMPTY):
+                self._stays(path.lstrip("/"), _why(error))
+
+
+def _why(error: OSError | Refused) -> str:
+    return (isinstance(error, OSError) and error.strerror) or str(error)

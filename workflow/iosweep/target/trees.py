@@ -1,8 +1,7 @@
-"""Directories and files below the campaign's directory (directory.py): making, counting, examining and keeping them.
+"""Directories and files below the campaign's directory: making, counting, examining, sampling and keeping them.
 
 They run inside the agent. Directories are opened one from the other, no symbolic link is followed, no mount point
-crossed. A tree may be as deep and as wide as it likes: few directories are open at a time, few names are held. Long
-operations report their progress (protocol.beat). `Stamps` tell whether files changed between two looks at them.
+crossed. Few names are held, and long operations report their progress (protocol.beat).
 """
 
 from __future__ import annotations
@@ -11,112 +10,48 @@ import contextlib
 import errno
 import os
 import stat
-import threading
 import zlib
-from collections import OrderedDict
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import TypedDict
+from typing import TypedDict, TypeVar
 
 import msgspec
 
 from iosweep.errors import Refused
 from iosweep.files.documents import Count, Part
-from iosweep.target.directory import DIRECTORY, MARKER, PROBE, Opened, Place
-from iosweep.target.identify import mount_number
+from iosweep.target.directory import FRESH, KEPT, MARKER, PROBE, Opened, Place
 from iosweep.target.protocol import beat
 
-#: So long after a write a network file system may still show the attributes of before (NFS: acregmax).
-LATE_NS = 120 * 10**9
-#: By how much its clock may differ from ours.
-_CLOCKS_NS = 2 * 10**9
+A = TypeVar("A")
+B = TypeVar("B")
 
-
-class Stamps(TypedDict):
-    """Sums over all files of their inode numbers, times of the last write (mtime) and of the last change (ctime); the
-    latest of these times in ns, and whose it is."""
-
-    inodes: int
-    written: int
-    changed: int
-    last_ns: int
-    last: str
-
-
-def no_stamps() -> Stamps:
-    """Of no file."""
-    return {"inodes": 0, "written": 0, "changed": 0, "last_ns": 0, "last": ""}
-
-
-def add_stamps(stamps: Stamps, name: str, status: os.stat_result) -> None:
-    """Add a file. The order matters."""
-    stamps["inodes"] = zlib.crc32(b"%d" % status.st_ino, stamps["inodes"])
-    stamps["written"] = zlib.crc32(b"%d" % status.st_mtime_ns, stamps["written"])
-    stamps["changed"] = zlib.crc32(b"%d" % status.st_ctime_ns, stamps["changed"])
-    if (last := max(status.st_mtime_ns, status.st_ctime_ns)) > stamps["last_ns"]:
-        stamps["last_ns"], stamps["last"] = last, name
-
-
-@dataclass(frozen=True)
-class Difference:
-    """What happened between two looks: `changed`, or why that cannot be told; empty where nothing did."""
-
-    changed: str = ""
-    unclear: str = ""
-
-
-def difference(before: Stamps, after: Stamps, since_ns: int, local: bool, inodes: bool) -> Difference:
-    """What two looks tell. `since_ns`: when the first was made, by our clock.
-
-    `local`: times are right at once, and of our clock. Elsewhere the first look may have seen attributes of before the
-    last write, so that a difference counts only where that write was long ago, or the new time is after the first look;
-    and a change of ctime alone may be the storage's own (tiers, archives). `inodes`: a file keeps its number.
-    """
-    if inodes and before["inodes"] != after["inodes"]:
-        return Difference("files were replaced by others")
-    written = before["written"] != after["written"]
-    if not written and before["changed"] == after["changed"]:
-        return Difference()
-    whose = f"{after['last']} was the last"
-    what = f"files were written to or truncated ({whose})" if written else f"files changed (ctime; {whose})"
-    if local:
-        return Difference(what)
-    if not written:
-        return Difference(unclear=f"the ctime of files changed, and not their mtime ({whose})")
-    if since_ns - before["last_ns"] > LATE_NS or after["last_ns"] > since_ns + _CLOCKS_NS:
-        return Difference(what)
-    return Difference(unclear="times of files changed, which may be those of their preparation, seen late")
-
-
-#: Where `keep` puts things.
-KEPT = "kept"
-#: Directories of a tree that are kept open to go on from.
-_OPEN = 64
-#: Files that are asked for holes when they are looked at again: each has to be opened for that.
-_HOLES_AGAIN = 4096
-#: Directories that are examined at a time.
+#: Directories that are looked at side by side: each may take a few round trips to a metadata server.
 _AT_ONCE = 16
 #: Sentences that are returned; more would not help.
 SENTENCES = 5
-_NOT_LOOKED = "not looked at"
 
 
-def ensure(place: Place, below: str) -> str:
-    """Make a directory below the campaign's; returns its absolute path."""
-    return ensure_each(place, [below])[0]
+def each(act: Callable[[A], B], things: Sequence[A], pool: ThreadPoolExecutor | None = None) -> list[B]:
+    """Do the same to some things, side by side where there are several."""
+    if len(things) < 2:
+        return [act(thing) for thing in things]
+    with contextlib.nullcontext(pool) if pool else ThreadPoolExecutor(_AT_ONCE) as threads:
+        return list(threads.map(act, things))
 
 
-def ensure_each(place: Place, below: list[str]) -> list[str]:
+# Directories
+
+
+def ensure(place: Place, below: list[str]) -> list[str]:
     """Make directories below the campaign's; returns their absolute paths."""
     with Opened(place) as ours:
-        for each in below:
+        for path in below:
             beat()
-            with ours.below(each, create=True):
+            with ours.below(path, create=True):
                 pass
-        return [str(Path(ours.directory) / each) for each in below]
+        return [str(Path(ours.directory) / path) for path in below]
 
 
 def keep(place: Place, below: str, name: str) -> str | None:
@@ -127,46 +62,76 @@ def keep(place: Place, below: str, name: str) -> str | None:
     above, _, last = below.rpartition("/")
     if "/" in name or {"", ".", ".."} & {name, last}:
         raise Refused(f"`{below}` or `{name}` names nothing below {place.directory}")
-    with Opened(place) as ours:
-        try:
-            with ours.below(above) as source, ours.below(KEPT, create=True) as aim:
-                free, number = name, 1
-                while _is_there(free, aim):
-                    number += 1
-                    free = f"{name}-{number}"
-                os.rename(last, free, src_dir_fd=source, dst_dir_fd=aim)
-                return f"{KEPT}/{free}"
-        except FileNotFoundError:
-            return None
+    with (
+        contextlib.suppress(FileNotFoundError),
+        Opened(place) as ours,
+        ours.below(above) as source,
+        ours.below(KEPT, create=True) as aim,
+    ):
+        there, free, number = set(os.listdir(aim)), name, 1
+        while free in there:
+            number += 1
+            free = f"{name}-{number}"
+        os.rename(last, free, src_dir_fd=source, dst_dir_fd=aim)
+        return f"{KEPT}/{free}"
+    return None
 
 
 def parts(place: Place) -> list[str]:
     """Names of what is in the campaign's directory besides its marker."""
-    with Opened(place, tools=False) as ours, os.scandir(ours.handle) as entries:
-        return sorted(entry.name for entry in entries if entry.name != MARKER)
+    with Opened(place) as ours:
+        return sorted(name for name in os.listdir(ours.handle) if name != MARKER)
 
 
 def usage(place: Place, only: str | None = None) -> dict[str, int]:
     """Bytes and files of the campaign's directory, or of one part, without entries that vanish meanwhile."""
     total = files = 0
-    try:
-        ours = Opened(place, tools=False)
-    except FileNotFoundError:  # not made yet, or removed
-        return {"bytes": 0, "files": 0}
-    with ours:
-        for handle, entry in _walk(ours.handle, skip=True, only=only):
-            try:
+    with contextlib.suppress(FileNotFoundError), Opened(place) as ours:  # not made yet, or removed
+        for handle, entry in _walk(ours, only or "", skip=True):
+            with contextlib.suppress(FileNotFoundError):
                 total += os.stat(entry.name, dir_fd=handle, follow_symlinks=False).st_blocks * 512
-            except FileNotFoundError:
-                continue
-            files += 1
+                files += 1
     return {"bytes": total, "files": files}
 
 
 def count(place: Place, below: str) -> int:
     """Regular files in a directory below the campaign's, and in the directories in it."""
-    with Opened(place, tools=False) as ours, ours.below(below) as top:
-        return sum(entry.is_file(follow_symlinks=False) for _, entry in _walk(top, skip=False))
+    with Opened(place) as ours:
+        with ours.below(below):
+            pass
+        return sum(entry.is_file(follow_symlinks=False) for _, entry in _walk(ours, below))
+
+
+def _walk(ours: Opened, below: str, skip: bool = False) -> Iterator[tuple[int, os.DirEntry[str]]]:
+    """All entries of a tree except directories, with a handle of the directory that they are in.
+
+    What vanishes meanwhile is left out, and so are mount points; `skip`: directories that cannot be read as well.
+    """
+    todo = [below]
+    while todo:
+        path = todo.pop()
+        try:
+            with ours.below(path) as handle, os.scandir(handle) as entries:
+                for entry in entries:
+                    beat()
+                    if entry.is_dir(follow_symlinks=False):
+                        todo.append(f"{path}/{entry.name}")
+                    else:
+                        yield handle, entry
+        except (OSError, Refused) as error:
+            if not (skip or isinstance(error, FileNotFoundError | Refused)):
+                raise
+
+
+# Whether files are as they were
+
+
+class Stamps(TypedDict):
+    """A checksum over the times of the last write of all files, the latest of these times in ns, and whose it is."""
+
+    written: int
+    last_ns: int
+    last: str
 
 
 class Examined(TypedDict):
@@ -186,6 +151,92 @@ class Look(msgspec.Struct, frozen=True):
     holes: bool = True
 
 
+#: So long after a write a network file system may still show the attributes of before (NFS: acregmax).
+LATE_NS = 120 * 10**9
+#: By how much its clock may differ from ours.
+_CLOCKS_NS = 2 * 10**9
+_NOT_LOOKED = "not looked at"
+
+
+def changed(before: Stamps, after: Stamps, since_ns: int, local: bool) -> str:
+    """What happened to files between two looks; empty where nothing did. Pure.
+
+    since_ns: when the first look was, by our clock. local: times are right at once, and of our clock. Elsewhere the
+    first look may have seen times of before the last write, so that a difference counts only where that write was long
+    ago, or the new time is after the first look.
+    """
+    if before["written"] == after["written"]:
+        return ""
+    if local or since_ns - before["last_ns"] > LATE_NS or after["last_ns"] > since_ns + _CLOCKS_NS:
+        return f"files were written to or truncated ({after['last']} was the last)"
+    return ""
+
+
+def examine(place: Place, looks: list[Look]) -> list[Examined]:
+    """Whether files are there, regular, of full size and without unwritten extents: an answer for each look."""
+    with Opened(place) as ours:
+        shown = any(look.holes for look in looks) and _shows_holes(ours)
+        return each(lambda look: _examine(ours, look, shown), looks)
+
+
+def _examine(ours: Opened, look: Look, shown: bool) -> Examined:
+    seen = _NOT_LOOKED
+    if look.holes:
+        seen = "none" if shown else "hidden: this file system shows no holes, not even in a sparse file"
+    wrong: list[str] = []
+    stamps: Stamps = {"written": 0, "last_ns": 0, "last": ""}
+    try:
+        with ours.below(look.below) as handle:
+            for name in look.files:
+                beat()
+                try:
+                    status = os.stat(name, dir_fd=handle, follow_symlinks=False)
+                except FileNotFoundError:
+                    wrong.append(f"{name} is missing")
+                    continue
+                stamps["written"] = zlib.crc32(b"%d" % status.st_mtime_ns, stamps["written"])
+                if status.st_mtime_ns > stamps["last_ns"]:
+                    stamps["last_ns"], stamps["last"] = status.st_mtime_ns, name
+                if not stat.S_ISREG(status.st_mode):
+                    wrong.append(f"{name} is not a regular file")
+                elif status.st_nlink > 1:
+                    wrong.append(f"{name} has another name as well (a hard link)")
+                elif status.st_size != look.size:
+                    wrong.append(f"{name} has {status.st_size} of {look.size} bytes")
+                elif seen == "none" and _first_hole(handle, name) < look.size:
+                    wrong.append(f"{name} has unwritten extents")
+                    seen = "found"
+    except FileNotFoundError:
+        return {"wrong": ["the directory is not there"], "holes": _NOT_LOOKED, "stamps": stamps}
+    return {"wrong": wrong[:SENTENCES], "holes": seen, "stamps": stamps}
+
+
+def _shows_holes(ours: Opened) -> bool:
+    """SEEK_HOLE lies on some file systems: see whether it finds the hole of a sparse file made for the purpose."""
+    name = f"{PROBE}.sparse"
+    with ours.below(FRESH, create=True) as handle:
+        with contextlib.suppress(FileNotFoundError):  # of an agent that was killed
+            os.unlink(name, dir_fd=handle)
+        file = os.open(name, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600, dir_fd=handle)
+        try:
+            os.pwrite(file, b"x", 4 << 20)
+            os.fsync(file)
+            return os.lseek(file, 0, os.SEEK_HOLE) == 0
+        except OSError:
+            return False
+        finally:
+            os.close(file)
+            os.unlink(name, dir_fd=handle)
+
+
+def _first_hole(handle: int, name: str) -> int:
+    file = os.open(name, os.O_RDONLY | os.O_NOFOLLOW, dir_fd=handle)
+    try:
+        return os.lseek(file, 0, os.SEEK_HOLE)
+    finally:
+        os.close(file)
+
+
 def cut(place: Place, below: str, names: list[str], size: int) -> None:
     """Cut what files of ours in a directory have behind `size` bytes."""
     with Opened(place) as ours, ours.below(below) as handle:
@@ -200,188 +251,10 @@ def cut(place: Place, below: str, names: list[str], size: int) -> None:
                 os.close(file)
 
 
-def examine(place: Place, looks: list[Look], again: bool = False) -> list[Examined]:
-    """Whether files are there, regular, of full size and without unwritten extents: an answer for each look.
-
-    `again`: the file system has shown before that it reports holes; of many files some are asked for theirs. Some
-    directories at a time, because each may take a few round trips to a metadata server.
-    """
-    with Opened(place) as ours:
-        shown = again or (any(look.holes for look in looks) and _shows_holes(ours.handle))
-        if len(looks) == 1:
-            return [_look(ours, looks[0], again, shown)]
-        with ThreadPoolExecutor(_AT_ONCE) as pool:
-            return list(pool.map(lambda look: _look(ours, look, again, shown), looks))
-
-
-def _look(ours: Opened, look: Look, again: bool, shown: bool) -> Examined:
-    try:
-        with ours.below(look.below) as handle:
-            return _examined(handle, look, again, shown)
-    except FileNotFoundError:
-        return {"wrong": ["the directory is not there"], "holes": _NOT_LOOKED, "stamps": no_stamps()}
-
-
-def _examined(handle: int, look: Look, again: bool, shown: bool) -> Examined:
-    wrong: list[str] = []
-    found = no_stamps()
-    seen = _NOT_LOOKED
-    every = -(-len(look.files) // _HOLES_AGAIN) if again else 1
-    if look.holes:
-        seen = "none" if shown else "hidden: this file system shows no holes, not even in a sparse file"
-    for number, name in enumerate(look.files):
-        beat()
-        try:
-            status = os.stat(name, dir_fd=handle, follow_symlinks=False)
-        except FileNotFoundError:
-            wrong.append(f"{name} is missing")
-            continue
-        add_stamps(found, name, status)
-        if not stat.S_ISREG(status.st_mode):
-            wrong.append(f"{name} is not a regular file")
-        elif status.st_nlink > 1:
-            wrong.append(f"{name} has another name as well (a hard link)")
-        elif status.st_size != look.size:
-            wrong.append(f"{name} has {status.st_size} of {look.size} bytes")
-        elif seen == "none" and number % every == 0 and _first_hole(handle, name) < look.size:
-            wrong.append(f"{name} has unwritten extents")
-            seen = "found"
-    return {"wrong": wrong[:SENTENCES], "holes": seen, "stamps": found}
-
-
-class Handle:
-    """An open directory, closed when it is not used any more."""
-
-    def __init__(self, number: int):
-        self.number = number
-
-    def __del__(self) -> None:
-        os.close(self.number)
-
-
-class Directory:
-    """A directory of a tree, known by the way to it. For a removal also what is still to be done there."""
-
-    __slots__ = ("failed", "more", "name", "parent", "tasks")
-
-    def __init__(self, parent: Directory | None = None, name: str = "", failed: Collection[str] = ()):
-        self.parent = parent
-        self.name = name
-        self.tasks = 0  # not yet done
-        self.more = True  # there may be entries that were not listed
-        self.failed = set(failed)  # entries that stay
-
-    def path(self, last: str = "") -> str:
-        names = [last] if last else []
-        step: Directory | None = self
-        while step and step.parent:
-            names.append(step.name)
-            step = step.parent
-        return "/".join(reversed(names))
-
-
-class Tree:
-    """Opens the directories of a tree. The last ones used stay open; the way to any other begins at the nearest."""
-
-    def __init__(self, top: int):
-        self._top = Handle(os.dup(top))
-        self._mount = mount_number(top)
-        self._open: OrderedDict[Directory, Handle] = OrderedDict()
-        self._lock = threading.Lock()
-
-    def handle(self, directory: Directory) -> Handle:
-        """Raises OSError, with EXDEV for a mount point."""
-        way = []
-        with self._lock:
-            step = directory
-            while step.parent and step not in self._open:
-                way.append(step)
-                step = step.parent
-            handle = self._top
-            if step.parent:
-                handle = self._open[step]
-                self._open.move_to_end(step)
-        for step in reversed(way):
-            handle = Handle(os.open(step.name, DIRECTORY, dir_fd=handle.number))
-            if mount_number(handle.number) != self._mount:
-                raise OSError(errno.EXDEV, "a mount point, it is left alone")
-            with self._lock:
-                self._open[step] = handle
-                if len(self._open) > _OPEN:
-                    self._open.popitem(last=False)
-        return handle
-
-    def forget(self, directory: Directory) -> None:
-        with self._lock:
-            self._open.pop(directory, None)
-
-
-def _walk(top: int, skip: bool, only: str | None = None) -> Iterator[tuple[int, os.DirEntry[str]]]:
-    """All entries of a tree except directories, with a handle of the directory that they are in.
-
-    What vanishes meanwhile is left out, and so are mount points; `skip`: directories that cannot be read as well;
-    `only`: all but this entry of the top.
-    """
-    tree = Tree(top)
-    todo = [Directory()]
-    while todo:
-        directory = todo.pop()
-        try:
-            handle = tree.handle(directory)
-            with os.scandir(handle.number) as entries:
-                for entry in entries:
-                    beat()
-                    if only not in (None, entry.name) and not directory.parent:
-                        continue
-                    if entry.is_dir(follow_symlinks=False):
-                        todo.append(Directory(directory, entry.name))
-                    else:
-                        yield handle.number, entry
-        except OSError as error:
-            if not skip and error.errno not in (errno.ENOENT, errno.EXDEV):
-                raise
-
-
-def _is_there(name: str, handle: int) -> bool:
-    try:
-        os.stat(name, dir_fd=handle, follow_symlinks=False)
-    except FileNotFoundError:
-        return False
-    return True
-
-
-def _shows_holes(handle: int) -> bool:
-    """SEEK_HOLE lies on some file systems: see whether it finds the hole of a sparse file made for the purpose."""
-    name = f"{PROBE}.sparse"
-    with contextlib.suppress(FileNotFoundError):  # of an agent that was killed
-        os.unlink(name, dir_fd=handle)
-    file = os.open(name, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600, dir_fd=handle)
-    try:
-        os.pwrite(file, b"x", 4 << 20)
-        os.fsync(file)
-        return os.lseek(file, 0, os.SEEK_HOLE) == 0
-    except OSError:
-        return False
-    finally:
-        os.close(file)
-        os.unlink(name, dir_fd=handle)
-
-
-def _first_hole(handle: int, name: str) -> int:
-    file = os.open(name, os.O_RDONLY | os.O_NOFOLLOW, dir_fd=handle)
-    try:
-        return os.lseek(file, 0, os.SEEK_HOLE)
-    finally:
-        os.close(file)
-
-
-# Blocks of files
-
+# What files hold: a few blocks of them, compressed and compared (judged in judge/checks/contents.py)
 
 #: Files, blocks of all of them together, and bytes of a block: 4 ms of CPU in all.
 FILES, BLOCKS, BLOCK_BYTES = 4, 32, 8 << 10
-#: Groups of directories that are read at a time.
-_AT_ONCE = 16
 #: Names of a directory that are read; files are chosen among them.
 _NAMES = 1024
 #: Bytes of what storage deduplicates, of what similar blocks have in common, and of the smallest write.
@@ -410,31 +283,25 @@ class Sample(Part, frozen=True, kw_only=True):
 
 
 def sample(place: Place, groups: list[list[str]], transfer: int, from_begin: bool) -> list[Sample]:
-    """Read blocks of the files in directories below the campaign's: a sample of each group of them. A directory that is
-    not there has none.
+    """Read blocks of the files in directories below the campaign's: a sample of each group of them. Regular files only;
+    what was read is dropped from the page cache. A directory that is not there has none.
 
     `transfer`: bytes of one I/O; blocks begin where I/Os began: there a tool repeats its buffer.
     `from_begin`: the first I/Os of a file instead of some spread over it.
     """
-    with Opened(place, tools=False) as ours:
-        if len(groups) == 1:
-            return [_sample(ours, groups[0], transfer, from_begin)]
-        with ThreadPoolExecutor(_AT_ONCE) as pool:
-            return list(pool.map(lambda group: _sample(ours, group, transfer, from_begin), groups))
 
-
-def _sample(ours: Opened, directories: Sequence[str], transfer: int, from_begin: bool) -> Sample:
-    contents: list[list[bytes]] = []
-    chosen = spread(directories, FILES)
-    for directory in chosen:
-        try:
-            with ours.below(directory) as handle:
+    def read(ours: Opened, directories: Sequence[str]) -> Sample:
+        contents: list[list[bytes]] = []
+        chosen = spread(directories, FILES)
+        for directory in chosen:
+            with contextlib.suppress(FileNotFoundError), ours.below(directory) as handle:
                 names = _files(handle, FILES // len(chosen))
                 count = BLOCKS // (len(chosen) * max(1, len(names)))
                 contents += [_blocks(handle, name, transfer, from_begin, count) for name in names]
-        except FileNotFoundError:
-            continue
-    return measured([blocks for blocks in contents if blocks])
+        return measured([blocks for blocks in contents if blocks])
+
+    with Opened(place) as ours:
+        return each(lambda group: read(ours, group), groups)
 
 
 def spread(things: Sequence[str], most: int) -> list[str]:
