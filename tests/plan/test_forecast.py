@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from campaign import METADATA, document, make, problems, read
+from iosweep.errors import ConfigError
 from iosweep.plan import forecast
 
 KIB, MIB, GIB, TIB = 1 << 10, 1 << 20, 1 << 30, 1 << 40
@@ -130,7 +131,8 @@ def test_a_set_is_shared_by_reads_and_never_read_after_writes(tmp_path: Path) ->
 
 
 def fits(directory: Path, text: Any) -> None:
-    forecast.refuse(make(directory, text), read(directory, text))
+    if found := forecast.over_limits(make(directory, text), read(directory, text)):
+        raise ConfigError(found)
 
 
 #: 42.2 TiB in three hours.

@@ -291,7 +291,8 @@ def load(
         raise ConfigError([Problem(str(file), 1, "", str(obstacle))])
     config = sweep_file.read(file, given)
     plan = make_plan(config)
-    forecast.refuse(plan, config)
+    if problems := forecast.over_limits(plan, config):
+        raise ConfigError(problems)
     problems = []
     launcher = launchers("slurm" if site.slurm else None)[site.launcher]
     if only and not any(remaining.chosen(only, point) for point in plan.points):

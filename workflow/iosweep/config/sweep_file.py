@@ -289,9 +289,7 @@ def _repetitions(value: int | models.Repetitions, confirm: int) -> Repetitions:
 
 
 def _has_effect(option: Option, sweep: Sweep) -> bool:
-    tool = tools()[sweep.tool]
-    phases = [tool.phases[p] for p in sweep.phases]
-    return any(p.kind in option.kinds and (option.phases is None or p.name in option.phases) for p in phases)
+    return any(option.applies(tools()[sweep.tool].phases[name]) for name in sweep.phases)
 
 
 def _check(sweep: Sweep) -> list[Problem]:

@@ -126,12 +126,8 @@ def _matches(combination: Mapping[str, Value], partial: Mapping[str, Collection[
 
 def _points(sweep: Sweep, problems: list[Problem]) -> Iterable[Point]:
     tool = tools()[sweep.tool]
-    steps = [tool.phases[name] for name in sweep.phases]
-    defaults = {
-        name: option.default
-        for name, option in tool.options.items()
-        if any(s.kind in option.kinds and (option.phases is None or s.name in option.phases) for s in steps)
-    }
+    phases = [tool.phases[name] for name in sweep.phases]
+    defaults = {name: o.default for name, o in tool.options.items() if any(map(o.applies, phases))}
     phase_time_s = sweep.phase_time_s if _timed(sweep) else None
     reported: set[str] = set()
     given = defaults | dict(sweep.options)

@@ -7,7 +7,7 @@ from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
-from iosweep.errors import ConfigError, Problem
+from iosweep.errors import Problem
 from iosweep.plan.headline_groups import headline_groups
 from iosweep.plan.model import Plan, Point
 from iosweep.text import human_count
@@ -41,10 +41,6 @@ class Cost:
             self.bytes_read + other.bytes_read,
         )
 
-    def times(self, n: int) -> Cost:
-        """n of them, one after the other."""
-        return Cost(self.time_s * n, self.bytes_written * n, self.bytes_read * n)
-
 
 @dataclass(frozen=True)
 class Fastest:
@@ -54,13 +50,13 @@ class Fastest:
     node_bandwidth: float = NODE_BANDWIDTH
     latency_s: float = LEAST_LATENCY_S
 
-    def after(self, point: Point, step: Step, written: int) -> Fastest:
+    def after(self, step: Step, written: int) -> Fastest:
         """The same after a step that wrote so many bytes: its own forecast would not be lower than these now."""
-        share = _written_share(point, step)
+        share = _written_share(step)
         if step.time_s is None or not share or written <= 0:
             return self
-        rate = written / share / point.nodes / step.time_s
-        return Fastest(max(self.node_bandwidth, rate), min(self.latency_s, _in_flight_bytes(point) / rate))
+        rate = written / share / step.nodes / step.time_s
+        return Fastest(max(self.node_bandwidth, rate), min(self.latency_s, _in_flight_bytes(step) / rate))
 
     def writes(self, point: Point, steps: Iterable[Step]) -> int:
         """Bytes that some steps of a repetition write at these rates."""
@@ -69,10 +65,7 @@ class Fastest:
 
 def repetition_cost(point: Point, node_bandwidth: int | None) -> Cost:
     """What one repetition takes, data sets excluded."""
-    steps = point.steps()
-    if len(steps) == 1:
-        return step_cost(point, steps[0], node_bandwidth)
-    return sum((step_cost(point, step, node_bandwidth) for step in steps), Cost())
+    return sum((step_cost(point, step, node_bandwidth) for step in point.steps()), Cost())
 
 
 class Each(NamedTuple):
@@ -96,7 +89,7 @@ def each(plan: Plan, point: Point) -> Each:
             fresh_bytes(point, steps),
             sum(map(tools()[point.tool].inodes, steps)),
             any(files.role == "fresh" for files in point.file_sets()),
-            _memory(point),
+            max(map(_in_flight_bytes, steps)) if "transfer_size" in point.options else 0,
             any(step.time_s is not None and step.phase.writes for step in steps),
         )
     return known
@@ -110,24 +103,22 @@ def step_cost(point: Point, step: Step, node_bandwidth: float | None, latency_s:
         least = min(node_bandwidth or NODE_BANDWIDTH, PREPARE_BANDWIDTH) * point.nodes
         return Cost(START_UP_S + work / METADATA_RATE / point.nodes + (written + read) / least, written, read)
     # Little's law: so many bytes in flight, none done sooner than the least latency
-    rate = min(node_bandwidth or NODE_BANDWIDTH, _in_flight_bytes(point) / latency_s)
+    rate = min(node_bandwidth or NODE_BANDWIDTH, _in_flight_bytes(step) / latency_s)
     moved = rate * point.nodes * step.time_s if step.time_s is not None else float(point.volume_bytes)
     time_s = moved / rate / point.nodes if step.time_s is None else step.time_s
-    writes = _written_share(point, step)
+    writes = _written_share(step)
     return Cost(START_UP_S + time_s, math.ceil(moved * writes), math.ceil(moved * (1 - writes)))
 
 
-def _in_flight_bytes(point: Point) -> int:
-    """Bytes of all I/Os that one node has in flight."""
-    return _number(point, "threads_per_node") * _number(point, "queue_depth") * _number(point, "transfer_size")
+def _in_flight_bytes(step: Step) -> int:
+    """Bytes of all I/Os that one node has in flight: the buffers of its workers."""
+    return step.number("threads_per_node") * step.number("queue_depth") * step.number("transfer_size")
 
 
-def _written_share(point: Point, step: Step) -> float:
+def _written_share(step: Step) -> float:
     """The share of a step's bytes that is written."""
-    phase = step.phase
-    if phase.reads and phase.writes:
-        return 1 - _number(point, "read_percent") / 100
-    return float(phase.writes)
+    mixed = step.phase.reads and step.phase.writes
+    return 1 - step.number("read_percent") / 100 if mixed else float(step.phase.writes)
 
 
 def data_sets(points: Iterable[Point]) -> dict[str, FileSet]:
@@ -186,63 +177,63 @@ class Forecast:
 def of(plan: Plan, left: Mapping[str, Mapping[str, int]] | None = None) -> Forecast:
     """The forecast of a plan, or of what is left of it: allocation -> point -> repetitions."""
     left = planned(plan) if left is None else left
-    node_bandwidth = plan.target.node_bandwidth
-    # new files of a repetition go with it, unless all are kept
-    together = sum if plan.target.keep == "all" else lambda sizes: max(sizes, default=0)
-    total, node_seconds, repetitions, points, allocations = Cost(), 0.0, 0, 0, 0
-    kinds: list[Each] = []
-    fresh: list[tuple[int, int]] = []
+    node_bandwidth = plan.target.node_bandwidth or NODE_BANDWIDTH
+    total, node_seconds, allocations = Cost(), 0.0, 0
+    chosen: list[tuple[Each, int]] = []
     sets: dict[str, FileSet] = {}
     for allocation in plan.allocations:
-        todo = left.get(allocation.name, {})
-        members = [p for p in allocation.points if todo.get(p.id)]
+        counts = left.get(allocation.name, {})
+        members = [point for point in allocation.points if counts.get(point.id)]
         if not members:
             continue
-        time_s, written, read, settled = 0.0, 0, 0, 0
-        for p in members:
-            one, count = each(plan, p), todo[p.id]
-            time_s, written = time_s + one.cost.time_s * count, written + one.cost.bytes_written * count
-            read, repetitions = read + one.cost.bytes_read * count, repetitions + count
-            settled += count if one.settles else 0
-            fresh += [(one.fresh_bytes, one.fresh_inodes)] * (count if together is sum else 1)
-            kinds.append(one)
-        own = data_sets(members)
-        size = sum(s.size_bytes for s in own.values())
-        cost = Cost(time_s, written, read) + Cost(plan.target.settle * settled)
-        cost += Cost(size / allocation.nodes / min(node_bandwidth or NODE_BANDWIDTH, PREPARE_BANDWIDTH), size)
+        costs = [(each(plan, point), counts[point.id]) for point in members]
+        prepared = data_sets(members)
+        size = sum(files.size_bytes for files in prepared.values())
+        cost = Cost(
+            sum((one.cost.time_s + plan.target.settle * one.settles) * count for one, count in costs)
+            + size / allocation.nodes / min(node_bandwidth, PREPARE_BANDWIDTH),
+            sum(one.cost.bytes_written * count for one, count in costs) + size,
+            sum(one.cost.bytes_read * count for one, count in costs),
+        )
         total += cost
         node_seconds += cost.time_s * allocation.nodes
-        _add(sets, own.values())
-        points, allocations = points + len(members), allocations + 1
+        allocations += 1
+        chosen += costs
+        _add(sets, prepared.values())
+    # new files of a repetition go with it, unless all are kept
+    fresh = [(one, count if plan.target.keep == "all" else 1) for one, count in chosen]
+    together = sum if plan.target.keep == "all" else lambda sizes: max(sizes, default=0)
     return Forecast(
-        points=points,
-        repetitions=repetitions,
+        points=len(chosen),
+        repetitions=sum(count for _, count in chosen),
         allocations=allocations,
         time_s=total.time_s,
         node_hours=node_seconds / 3600,
         bytes_written=total.bytes_written,
         bytes_read=total.bytes_read,
-        peak_bytes=sum(s.size_bytes for s in sets.values()) + together([size for size, _ in fresh]),
-        inodes=sum(len(s.files) for s in sets.values()) + together([inodes for _, inodes in fresh]),
-        memory_per_node_bytes=max((one.memory_bytes for one in kinds), default=0),
-        write_bytes_per_s_per_node=(node_bandwidth or NODE_BANDWIDTH) if any(k.timed_writes for k in kinds) else None,
-        assumed=node_bandwidth is None,
+        peak_bytes=sum(files.size_bytes for files in sets.values())
+        + together(one.fresh_bytes * count for one, count in fresh),
+        inodes=sum(len(files.files) for files in sets.values())
+        + together(one.fresh_inodes * count for one, count in fresh),
+        memory_per_node_bytes=max((one.memory_bytes for one, _ in chosen), default=0),
+        write_bytes_per_s_per_node=node_bandwidth if any(one.timed_writes for one, _ in chosen) else None,
+        assumed=plan.target.node_bandwidth is None,
     )
 
 
 def planned(plan: Plan, most: bool = False) -> dict[str, dict[str, int]]:
     """allocation -> point -> repetitions of the whole plan: the fewest, or the most that it allows. Those that confirm
     best points are counted at the points that take longest, one for each phase, because the best ones are not known."""
-    drawn = headline_groups(plan.points)
+    groups = headline_groups(plan.points)
     found = {}
     for allocation in plan.allocations:
-        own = {p.id: p.repetitions.max if most else p.repetitions.min for p in allocation.points}
+        counts = {p.id: p.repetitions.max if most else p.repetitions.min for p in allocation.points}
         fresh: dict[str, int] = {}
-        for members in drawn.values():
-            if here := [point for point in members if point.id in own and point.repetitions.confirm]:
+        for members in groups.values():
+            if here := [point for point in members if point.id in counts and point.repetitions.confirm]:
                 longest = longest_of([point for point in here if point.id not in fresh] or here, plan)
                 fresh[longest.id] = longest.repetitions.confirm
-        found[allocation.name] = own | {point: own[point] + more for point, more in fresh.items()}
+        found[allocation.name] = counts | {point: counts[point] + more for point, more in fresh.items()}
     return found
 
 
@@ -276,16 +267,6 @@ def fresh_bytes(point: Point, steps: Sequence[Step]) -> int:
     return point.volume_bytes * phases
 
 
-def _memory(point: Point) -> int:
-    """Buffers of all workers of a node: one transfer for each I/O in flight."""
-    return _in_flight_bytes(point) if "transfer_size" in point.options else 0
-
-
-def _number(point: Point, name: str) -> int:
-    value = point.options.get(name)
-    return value if isinstance(value, int) else 1
-
-
 def sentence(forecast: Forecast, nodes: int, word: str = " left") -> str:
     """`2 nodes: 24 points, 72 repetitions left, 3 h 10 min, 4.1 TiB written`; of a whole plan without `left`."""
     where = f"{human_count(nodes, 'node')}: "
@@ -295,12 +276,6 @@ def sentence(forecast: Forecast, nodes: int, word: str = " left") -> str:
         f"{where}{human_count(forecast.points, 'point')}, {human_count(forecast.repetitions, 'repetition')}{word},"
         f" {human_duration(forecast.time_s)}, {forecast.writes('written')}"
     )
-
-
-def refuse(plan: Plan, config: Config) -> None:
-    """Raise ConfigError if the limits do not allow a plan."""
-    if problems := over_limits(plan, config):
-        raise ConfigError(problems)
 
 
 def over_limits(plan: Plan, config: Config) -> list[Problem]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from msgspec import structs
 
@@ -62,42 +62,38 @@ def conditions(tool: str, values: Mapping[str, Value | None]) -> Conditions:
     return Conditions(tool, values.get("write_mode"), values.get("data"), other_options=others, **told)
 
 
-def of_phase(own: Conditions, phase: str) -> Conditions:
-    """What of the conditions of a point applies to one of its phases: of one that only reads, nothing of writes."""
-    options = tools()[own.tool].options if own.tool in tools() else {}
-
-    def applies(name: str) -> bool:
-        option = options.get(name)
-        return option is None or option.phases is None or phase in option.phases
-
-    return own._replace(
-        write_mode=own.write_mode if applies("write_mode") else None,
-        data=own.data if applies("data") else None,
-        fsync=own.fsync if applies("fsync") else None,
-    )
+def of_phase(point: Conditions, phase: str) -> Conditions:
+    """The conditions of a point that apply to one of its phases: of one that only reads, none of writes."""
+    options = tools()[point.tool].options if point.tool in tools() else {}
+    without: dict[str, Any] = {
+        name: None
+        for name in ("write_mode", "data", "fsync")
+        if name in options and phase not in (options[name].phases or (phase,))
+    }
+    return point._replace(**without)
 
 
 def headline_groups(points: Sequence[Point]) -> dict[HeadlineGroup, list[Point]]:
-    """Each contest of a plan with its points, those with the fewest that may be confirmed first: where points stand for
-    best ones that are not known yet, each contest finds one of its own. Contests of a single point choose nothing, and
+    """The groups of a plan with their points, those with the fewest that may be confirmed first: where points stand for
+    best ones that are not known yet, each group finds a point of its own. Groups of a single point choose nothing, and
     are left out; there are none where nothing is to be confirmed."""
     if not any(point.repetitions.confirm for point in points):
         return {}
     found: dict[HeadlineGroup, list[Point]] = {}
     for point in points:
-        own = conditions(point.tool, point.options)
+        known = conditions(point.tool, point.options)
         for phase in point.measured():
             size = point.options.get("file_size") if phase.kind == "metadata" else None
-            contest = HeadlineGroup(of_phase(own, phase.name), phase.kind, size, phase.name)
-            found.setdefault(contest, []).append(point)
+            group = HeadlineGroup(of_phase(known, phase.name), phase.kind, size, phase.name)
+            found.setdefault(group, []).append(point)
             if phase.name in LATENCY_PHASES and tools()[point.tool].latency:
-                found.setdefault(contest._replace(latency=True), []).append(point)
-    for contest, members in found.items():
-        if contest.latency:
+                found.setdefault(group._replace(latency=True), []).append(point)
+    for group, members in found.items():
+        if group.latency:
             least = min(map(_load, members))
-            found[contest] = [point for point in members if _load(point) == least]
-    several = [(contest, members) for contest, members in found.items() if len(members) > 1]
-    return dict(sorted(several, key=lambda one: sum(p.repetitions.confirm > 0 for p in one[1])))
+            found[group] = [point for point in members if _load(point) == least]
+    several = [(group, members) for group, members in found.items() if len(members) > 1]
+    return dict(sorted(several, key=lambda item: sum(p.repetitions.confirm > 0 for p in item[1])))
 
 
 def _load(point: Point) -> tuple[int, int]:
@@ -174,8 +170,7 @@ def unfit(selector: Selector, subjects: Sequence[Subject]) -> str | None:
 
 
 def _conditions(subject: Subject) -> tuple[Value | None, ...]:
-    """What tells the contest of a phase of a point from others (contests.py)."""
+    """What tells the headline group of a phase of a point from others."""
     known = {name: value for name, value in subject.values.items() if isinstance(value, Value)}
-    own = of_phase(conditions(subject.tool, known), subject.phase)
     size = known.get("file_size") if phases()[subject.phase].kind == "metadata" else None
-    return (*own, size)
+    return (*of_phase(conditions(subject.tool, known), subject.phase), size)

@@ -255,7 +255,7 @@ def _count_written(spent: Spent, point: Point, record: Record) -> None:
         else:
             written = spent.fastest.writes(point, [step])
         spent.written_bytes += written
-        spent.fastest = spent.fastest.after(point, step, written)
+        spent.fastest = spent.fastest.after(step, written)
     spent.in_flight_bytes = 0
 
 

@@ -79,6 +79,10 @@ class Option:
     def shown(self) -> str:
         return self.title or self.name.replace("_", " ")
 
+    def applies(self, phase: Phase) -> bool:
+        """Whether it has an effect on a phase."""
+        return phase.kind in self.kinds and (self.phases is None or phase.name in self.phases)
+
     def text(self, value: Value) -> str:
         """A value as a configuration has it: `64k`, `true`."""
         if isinstance(value, bool):
