@@ -36,7 +36,6 @@ from iosweep.store.record import Finding, Verdict
 
 pytestmark = pytest.mark.unit
 
-FIVE = [0.95, 1.0, 1.05, 1.02, 0.98]
 A, B = [98.0, 101.0, 103.0, 99.0], [90.0, 93.0, 91.0, 95.0, 92.0]
 
 

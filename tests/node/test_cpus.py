@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from iosweep.node.cpus import MOST, Topology, listed, named, parse
-from topologies import AWS_192, HYPER_96, INTERLEAVED_64, ONE_NODE, WEKA_56, tree
+from topologies import AWS_192, HYPER_96, INTERLEAVED_64, ONE_NODE, WEKA_56
 
 # Sets
 
@@ -57,21 +57,3 @@ def test_slurmd_counts_in_this_order(tmp_path: Path) -> None:
 
 
 # /sys that says less
-
-
-def test_cores_are_the_same_on_an_old_kernel(tmp_path: Path) -> None:
-    """Before 5.3: thread_siblings_list and core_siblings_list alone."""
-    root = tree(tmp_path, sockets=2, numa_per_socket=1, cores_per_numa=2, threads=2)
-    whole = Topology.read(root)
-    for file in (*root.rglob("core_cpus_list"), *root.rglob("package_cpus_list")):
-        file.unlink()
-    assert Topology.read(root) == whole
-    assert whole.cores == ({0, 4}, {1, 5}, {2, 6}, {3, 7})
-
-
-def test_a_container_that_hides_most(tmp_path: Path) -> None:
-    """Without /sys, where /proc/stat still counts the CPUs' time, and with nothing at all."""
-    assert Topology.read(tmp_path).with_siblings({3}) == {3}
-    (tmp_path / "proc").mkdir()
-    (tmp_path / "proc/stat").write_text("cpu  9 9 9\ncpu0 1 1 1\ncpu1 1 1 1\ncpu2 1 1 1\nintr 5 1\n")
-    assert Topology.read(tmp_path) == Topology(tuple(frozenset([cpu]) for cpu in range(3)), (frozenset(range(3)),), {})

@@ -91,24 +91,6 @@ def test_a_local_file_system_is_on_its_block_device(kernel: Kernel) -> None:
     assert moved.client_read_bytes is moved.received_bytes is moved.tool_read_bytes is None
 
 
-def test_a_device_that_does_not_count(kernel: Kernel) -> None:
-    kernel.block("nvme0n1", "259:0")  # several paths, which have the counts
-    found = kernel.counters("/data", "259:0", "xfs", "/dev/nvme0n1")
-    assert found.devices == ("nvme0n1",) and found.read().device is None
-    kernel.block("sda", "8:0", read=4096)
-    kernel.write("sys/devices/sda/queue/iostats", "0\n")
-    assert kernel.counters("/data", "8:0", "xfs", "/dev/sda").read().device is None
-
-
-def test_btrfs_is_on_all_its_devices(kernel: Kernel) -> None:
-    for name, number in (("sda", "8:0"), ("sdb", "8:16")):
-        kernel.block(name, number, read=512)
-        kernel.write(f"sys/fs/btrfs/5e9c/devices/{name}/size", "1")
-    found = kernel.counters("/data", "0:41", "btrfs", "/dev/sda")
-    assert found.devices == ("sda", "sdb")
-    assert found.read().device == Bytes(1024, 0)
-
-
 def test_memory_is_named_also_below_a_loop_device(kernel: Kernel) -> None:
     assert kernel.counters("/dev/shm", "0:24", "tmpfs").memory == "tmpfs"
     kernel.block("loop3", "7:3", read=512)

@@ -33,7 +33,6 @@ from iosweep.node.load import (
     of_nodes,
     quotas,
     shares,
-    throttled,
 )
 from iosweep.node.monitor import Watch
 
@@ -95,18 +94,6 @@ def test_what_a_process_had_used_before_is_not_of_this_time() -> None:
     assert made(end, **before) == {"other": 0.05, "client": 0.0, "user_only": False}
     # nor where it was not known to be ours
     assert made(end, other={RANK: Ticks(5050, 0)}, **KERNEL) == {"other": 0.05, "client": 0.0, "user_only": False}
-
-
-def test_where_the_threads_of_the_kernel_are_hidden() -> None:
-    """Then the kernel's time cannot be told apart, and others count by their time outside of it."""
-    end = look(10, Ticks(200, 500), 1000, ours={RANK: Ticks(120, 10)})
-    assert made(end) == {"other": 0.08, "client": 0.0, "user_only": True}
-
-
-def test_a_client_that_is_a_process_and_was_not_found() -> None:
-    assert made(look(10, Ticks(200, 0), 1000, **KERNEL), client_is_process=True)["client"] is None
-    found = made(look(10, Ticks(200, 0), 1000, client={DAEMON: Ticks(100, 0)}, **KERNEL), client_is_process=True)
-    assert found["client"] == 0.1
 
 
 ONE: dict[str, Any] = {"busy": 0.5, "ours": 0.2, "client": 0.2, "steal": 0.0, "user_only": False, "window_s": 9.0}
@@ -368,10 +355,3 @@ def test_limits_of_io_on_the_devices_of_the_target(tmp_path: Path) -> None:
     ):
         assert io_limits(["8:0"], group, tmp_path) == limit
         assert io_limits(["8:1"], group, tmp_path) == io_limits([], group, tmp_path) == ""
-
-
-def test_the_quota_counts_that_stopped_us_longest() -> None:
-    a, b, new = Path("a"), Path("b"), Path("new")
-    before = {a: Throttled(10, 5, 1.0), b: Throttled(10, 0, 0.0)}
-    after = {a: Throttled(60, 10, 2.0), b: Throttled(60, 40, 9.0), new: Throttled(60, 60, 60.0)}
-    assert throttled(before, after) == Throttled(50, 40, 9.0)

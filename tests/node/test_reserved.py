@@ -5,18 +5,15 @@ What is said of them is in a snapshot.
 """
 
 import json
-import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
 from syrupy.assertion import SnapshotAssertion
 
-from iosweep.errors import Unanswered
 from iosweep.node import cpus
 from iosweep.node.cpus import Reserved, Topology, find, listed, overlap, parse
 from topologies import AWS_192, HYPER_96, INTERLEAVED_64, WEKA_56, Machine, machine, no_weka, silent_weka
-from waiting import PATIENCE_S
 
 AUTOMATIC = 4294967295
 CLIENT = "weka local resources -C client0"
@@ -148,20 +145,6 @@ def test_reserved_cpus_are_read_from_cgroups_of_both_versions(tmp_path: Path) ->
         assert find(node(place, **there), None, place, no_weka).sources == ()
 
 
-def test_containers_that_run_are_counted_and_those_without_cores_are_not(tmp_path: Path) -> None:
-    ask = weka_with(
-        drives0=resources(1, 2, roles="DRIVES"), compute0=resources(14, 15, 16, roles="COMPUTE"),
-        client0=resources(24), client1=resources(25), s3="no resources of this kind",
-    )  # fmt: skip
-    slice_ = {"sys__fs__cgroup__weka.slice__cpuset.cpus": "1-2,14-16,24-25"}
-    found = find(node(tmp_path, mounts="rw,core=24", **slice_), None, tmp_path, ask)
-    assert (found.listed, found.problems) == ("1-2,14-16,24-25", ())
-    assert found.owners([15]).startswith("weka local resources -C compute0: ")
-    place = tmp_path / "stopped"
-    found = find(node(place), None, place, lambda argv: ask(argv).replace("client1  Running", "client1  Stopped"))
-    assert found.listed == "1-2,14-16,24"
-
-
 # --- disagreements, and what a job may use of them
 
 
@@ -213,29 +196,3 @@ def test_reserved_cpus_that_a_job_may_use_are_told_and_fatal_where_masks_do_not_
 
 
 # --- the command
-
-
-@pytest.mark.local
-def test_the_command_of_weka_is_asked_within_a_deadline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """And without the token of Slurm."""
-
-    def standin(script: str) -> None:
-        (tmp_path / "weka").write_text(f"#!/bin/sh\n{script}\n")
-        (tmp_path / "weka").chmod(0o755)
-
-    topology = node(tmp_path, machine(1, 1, 2))
-    monkeypatch.setenv("SLURM_JWT", "x")
-    monkeypatch.setenv("PATH", str(tmp_path))
-    assert find(topology, None, tmp_path).sources == ()
-    monkeypatch.setattr(cpus, "DEADLINE_S", PATIENCE_S)
-    monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}/usr/bin:/bin")
-    standin(
-        f"case \"$SLURM_JWT$*\" in 'local ps') echo 'client0 Running';;\n"
-        f"'local resources -C client0 --stable -J') echo '{resources(1)}';;\n*) echo why >&2; exit 1;;\nesac"
-    )
-    assert find(topology, None, tmp_path).cpus == {1}
-    with pytest.raises(Unanswered, match="exit code 1, why"):
-        cpus.ask_weka(["weka", "x"])
-    standin("exec sleep 600")
-    monkeypatch.setattr(cpus, "DEADLINE_S", 0.2)
-    assert find(node(tmp_path, mounts="rw"), None, tmp_path).cpus is None

@@ -171,20 +171,6 @@ HYDRA_SAYS = "printf 'HYDRA build details:\\n    Version:                       
 
 
 @pytest.mark.local
-def test_the_first_mpirun_of_open_mpi_on_path_is_taken_and_none_of_another(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("PATH", f"{tmp_path / 'venv'}:{tmp_path / 'site'}")
-    find = launch.mpiexec.__wrapped__
-    for folder, printed in (("venv", HYDRA_SAYS), ("site", "echo 'mpirun (Open MPI) 5.0.6'")):
-        assert isinstance(find(None, launch.OPEN_MPI), Obstacle)
-        (tmp_path / folder).mkdir()
-        (tmp_path / folder / "mpirun").write_text(f"#!/bin/sh\n{printed}\n")
-        (tmp_path / folder / "mpirun").chmod(0o755)
-    assert find(None, launch.OPEN_MPI) == Mpiexec(f"{tmp_path}/site/mpirun", "5.0.6")
-
-
-@pytest.mark.local
 def test_the_first_hydra_is_taken_of_path_or_else_of_the_lock_and_no_other_mpiexec(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -120,16 +120,6 @@ def test_a_build_document_has_the_tools_and_what_starts_ranks(path: Path) -> Non
     assert script["fio"]["script"]  # type: ignore[index]
 
 
-def test_the_key_of_a_document_depends_on_its_content_alone() -> None:
-    def key(**programs: Program) -> str:
-        return builds.key(builds.described(programs, Mpiexec("/nowhere/mpiexec", "5.0.1"), lambda _: None))
-
-    ior = program("/nowhere/ior")
-    assert key(fio=program(), ior=ior) == key(ior=ior, fio=program())
-    assert key(fio=program(), ior=ior) != key(fio=program(sha256="cd" * 32), ior=ior)
-    assert builds.key({"mpi": None, "provider": "path", "tools": {}}) == "89a1a420b264"  # and is the same tomorrow
-
-
 # What it is linked with
 
 

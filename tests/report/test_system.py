@@ -16,7 +16,7 @@ from iosweep.report import answer, figures, results_table, system, tables
 from iosweep.report.system import Cpus, NodeCheck, Nodes, Picture
 from report_nodes import node
 from results_factory import G, sweep
-from topologies import AWS_192, WEKA_56, machine
+from topologies import WEKA_56, machine
 
 GIGABIT = 10**9
 
@@ -123,26 +123,6 @@ class TestUnlikeNodes:
         shown = results_table.payload([result], [])
         assert shown.rows[0][[column.key for column in shown.columns].index("hosts")] == 2
 
-    def test_nodes_that_took_turns_in_one_job_have_an_interval_that_includes_what_they_differ_by(self) -> None:
-        campaign, found = self.of(4, [1, 2, 4], place=factory.in_turn(factory.nodes(4)))
-        assert [len(result.hosts) for result in found] == [3, 4, 4]
-        assert [(result.host_sets, result.in_turn) for result in found] == [(3, True), (2, True), (1, False)]
-        assert all(result.headline and result.headline.interval is not None for result in found)
-        assert [in_turn for in_turn, _ in system.unlike(campaign, found)] == [True]
-
-    def test_repetitions_of_several_jobs_took_no_turns(self) -> None:
-        own = factory.nodes(4)
-
-        def place(count: int, repetition: int) -> tuple[str, Sequence[Mapping[str, Any]]]:
-            first = 0 if repetition < 3 else 4 - count
-            return str(repetition // 3), own[first : first + count]
-
-        _, found = self.of(4, [1, 2, 4], place=place)
-        assert [(r.host_sets, r.in_turn, findings.over_hosts(r)) for r in found] == [
-            (2, False, "2 nodes"), (2, False, "2 sets of nodes"), (1, False, ""),
-        ]  # fmt: skip
-        assert [result.headline and result.headline.interval is None for result in found] == [True, True, False]
-
 
 # CPUs
 
@@ -185,14 +165,6 @@ class TestPictureOfCpus:
         assert not found.wrong
         last = found.sockets[0].numas[1].cores[-1][0]
         assert last.title == "P#27, L#27: reserved (weka local resources -C client0), not in the allocation"
-
-    def test_siblings_stand_together_and_that_of_a_reserved_cpu_is_reserved(self) -> None:
-        sources = [{"source": "/proc/mounts", "cpus": "95", "says": "core=95"}]
-        found = self.picture(node(AWS_192.topology, reserved_cpus="95,191", reserved_sources=sources))
-        assert [[cpu.number for cpu in core] for core in found.sockets[1].numas[0].cores][-1] == [95, 191]
-        assert self.states(found) == {"free": "0-94,96-190", "reserved": "95,191"}
-        titles = [cpu.title for cpu in found.sockets[1].numas[0].cores[-1]]
-        assert titles == ["P#95, L#190: reserved (/proc/mounts)", "P#191, L#191: reserved (sibling of a reserved CPU)"]
 
     def test_what_escaped_from_the_allocation_or_ran_on_a_reserved_cpu_is_wrong(self) -> None:
         found = self.picture(node(TWO, cpus_allowed="1", used_cpus="0-1"))

@@ -2,7 +2,6 @@
 agents on this machine (local_srun.py)."""
 
 import signal
-import socket
 import sys
 from pathlib import Path
 from types import SimpleNamespace
@@ -19,7 +18,7 @@ from iosweep.node import process
 from iosweep.programs.path import hash_of
 from iosweep.run import agents
 from iosweep.run import agents as node_agent
-from iosweep.run.agents import Clock, RemoteAgents
+from iosweep.run.agents import RemoteAgents
 from iosweep.slurm import messages
 from iosweep.target import directory as directories
 from iosweep.target.protocol import Answer
@@ -152,28 +151,7 @@ def test_servers_listen_on_the_address_of_their_node_alone_and_all_of_them_are_e
             assert not of(local_job, "4321.5")
 
 
-@pytest.mark.local
-@pytest.mark.parametrize("argv", [["sleep", "4321.6"], ["sh", "-c", "exit 0"]])
-def test_a_server_that_does_not_listen(monkeypatch: pytest.MonkeyPatch, argv: list[str]) -> None:
-    """Not even where another process listens there: it would get the client's jobs."""
-    monkeypatch.setattr(node_agent, "_SERVER_S", 0.1 if argv[0] == "sleep" else PATIENCE_S)
-    monkeypatch.setattr(node_agent.process, "end_descendants", lambda: 0)  # ours are pytest's
-    with socket.create_server(("127.0.0.1", 0)) as theirs:
-        with pytest.raises(OSError, match="does not listen" if argv[0] == "sleep" else "it ended") as caught:
-            node_agent.serve(argv, *theirs.getsockname())
-        assert caught.value.filename == argv[0]
-        node_agent.end_servers()
-
-
 # Clocks
-
-
-def test_the_better_of_two_looks_at_a_clock() -> None:
-    first = Clock(5.0, 0.001)
-    assert first.with_another(Clock(5.0002, 0.0005), 1) == Clock(5.0002, 0.0005)
-    assert first.with_another(Clock(5.01, 0.02), 10) == Clock(5.0, 0.006)  # it may have drifted by 5 ms
-    assert first.with_another(Clock(5.01, 0.02), 100) == Clock(5.01, 0.02)
-    assert first.with_another(Clock(7.0, 0.02), 10) == Clock(7.0, 0.02)  # it was set
 
 
 class Timed(RemoteAgents):

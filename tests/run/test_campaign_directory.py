@@ -9,7 +9,6 @@ from typing import Any
 import msgspec
 import pytest
 
-import mounts
 from campaign import SWEEP
 from iosweep.config.sweep_file import read
 from iosweep.errors import ExitCode, Refused
@@ -26,7 +25,6 @@ from records import plain_records_of
 READ: dict[str, Any] = SWEEP | {"axes": {}, "phases": ["rand_read"]}
 #: Two points that write new files.
 NEW = SWEEP | {"phases": ["seq_write"], "options": {"file_size": "1m", "transfer_size": "64k", "write_mode": "new"}}
-needs_mounts = pytest.mark.skipif(bool(mounts.missing()), reason=mounts.missing() or "")
 
 
 def paths(directory: Path) -> list[str] | None:
@@ -182,13 +180,6 @@ def test_a_layout_is_set_and_read_back_and_an_inherited_one_only_read(tmp_path: 
     assert agent.asked("set_layout", "read_layout") == [("read_layout", "lustre")]
 
 
-def test_a_layout_that_cannot_be_set_here_is_refused_before_the_directory_is_made(tmp_path: Path) -> None:
-    agent = Asked()
-    with pytest.raises(Refused, match="ext4"):
-        claimed(tmp_path, ["-c", "4"], agent, "ext4")
-    assert agent.asked("claim", "set_layout") == []
-
-
 def test_a_changed_layout_needs_new_files(tmp_path: Path) -> None:
     claimed(tmp_path, ["-c", "4"], Asked())
     for layout, changed in ((["-c", "4"], False), (["-c", "8"], True), (["-c", "8"], False)):
@@ -209,16 +200,6 @@ def test_another_file_system_with_the_same_device_number_is_not_written_to(tmp_p
     agent.source = "mgs:/other"
     with pytest.raises(Refused, match="another file system"):
         directory.may_write(1, 1)
-
-
-def test_a_file_system_that_reports_no_size_takes_no_bytes(tmp_path: Path) -> None:
-    """As MooseFS does while its data servers are down."""
-    agent = Space()
-    directory = claimed(tmp_path, "inherit", agent)
-    agent.free = 0
-    with pytest.raises(Refused):
-        directory.may_write(1, 1)
-    directory.may_write(0, 1)
 
 
 def test_deleted_files_are_waited_for_until_they_are_free_space(

@@ -18,7 +18,6 @@ from tables import page_data
 
 pytestmark = pytest.mark.local
 ONE = SWEEP | {"axes": {}}
-READ = SWEEP | {"axes": {}, "phases": ["rand_read"]}
 
 
 def play(allocation: Allocation, *rules: scripted.Rule) -> None:

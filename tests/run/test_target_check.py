@@ -189,19 +189,6 @@ def test_a_target_that_cannot_be_measured_on_is_an_error_of_the_configuration(
     assert text == snapshot
 
 
-def test_types_of_a_file_system_are_the_same_by_its_family() -> None:
-    for fstype, wanted, same in (
-        ("lustre", "lustre", True),
-        ("nfs4", "nfs", True),
-        ("nfs", "nfs4", False),
-        ("fuse.glusterfs", "glusterfs", True),
-        ("fuse.glusterfs", "fuse.glusterfs", True),
-        ("ext4", "lustre", False),
-        ("wekafs", "weka", False),
-    ):
-        assert (identify.wrong_type("/t", fstype, "x on /t", wanted) is None) == same, (fstype, wanted)
-
-
 def test_the_machine_that_measures_needs_the_target_and_a_login_node_does_not(tmp_path: Path) -> None:
     read(tmp_path, TEXT)
     here, login = (

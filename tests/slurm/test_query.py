@@ -1,7 +1,6 @@
 """What Slurm's commands say, in the words of real ones, and how they are asked."""
 
 import os
-import socket
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -130,23 +129,6 @@ def test_all_jobs_whatever_their_users_have_written_in_them(says: Says) -> None:
     options = [{word for word in argv if not word.startswith("--format")} for argv in says.asked]
     assert options[0] == {"squeue", "--me", "--noheader"}
     assert options[1] == {"squeue", "--user=ann,bob", "--states=all", "--name=run", "--noheader"}
-
-
-def test_an_address_is_that_of_one_machine(says: Says, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A server that is bound to that of all interfaces would listen on every network of the node."""
-
-    def unknown(*_: object, **__: object) -> None:
-        raise OSError(0, "Name or service not known")
-
-    says.printed = "NodeName=n1 Arch=x86_64 NodeAddr=127.0.0.5 OS=Linux 6 #1 @0\nNodeName=n2 NodeAddr= State=IDLE\n"
-    assert query.addresses(["n1"]) == {"n1": "127.0.0.5"}
-    for every in ("0.0.0.0", "::"):  # noqa: S104
-        says.printed = f"NodeName=n1 NodeAddr={every}\n"
-        with pytest.raises(Unanswered):
-            query.addresses(["n1"])
-    monkeypatch.setattr(socket, "getaddrinfo", unknown)
-    with pytest.raises(Unanswered, match="node n2"):
-        query.addresses(["n2"])
 
 
 def test_steps_are_ended_but_for_the_agents_and_not_waited_for_without_end(monkeypatch: pytest.MonkeyPatch) -> None:

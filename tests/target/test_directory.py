@@ -1,6 +1,5 @@
 """The campaign's directory on the target: whose it is, by its marker, and whether it can be worked in."""
 
-import errno
 import json
 import os
 import stat
@@ -91,15 +90,6 @@ def test_a_marker_that_is_no_regular_file_is_not_read(place: Path) -> None:
         (marker.rmdir if marker.is_dir() else marker.unlink)()
 
 
-def test_the_text_of_a_marker_drives_no_terminal(ours: str) -> None:
-    written = OWNER | {"uuid": "u", "user": "me", "host": "\x1b[2J", "results": "/r\n" + "x" * 9999}
-    (Path(ours) / "iosweep.json").write_text(json.dumps(written))
-    with pytest.raises(Refused) as caught:
-        directories.claim(ours, OWNER)
-    assert str(caught.value).isprintable()
-    assert len(str(caught.value)) < 1000
-
-
 def test_files_without_a_marker_are_left_alone_and_an_empty_directory_is_adopted(place: Path) -> None:
     directory = place / "iosweep-c"
     directory.mkdir()
@@ -156,23 +146,6 @@ def test_a_sound_directory_can_be_worked_in_and_no_probe_stays(ours: str) -> Non
     assert names(Path(ours) / "fresh") == []
     assert directories.owner_of(ours) == marker_in(ours)
     assert directories.ours(ours, uuid_of(ours))
-
-
-def failing(number: int) -> Callable[..., Any]:
-    def fail(*_: object, **__: object) -> Any:
-        raise OSError(number, os.strerror(number))
-
-    return fail
-
-
-@pytest.mark.parametrize("call", ["write", "fsync", "pread"])
-def test_a_data_server_that_does_not_answer_is_noticed(ours: str, call: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An empty file needs no data server, so that one can be made proves little."""
-    place = Place(ours, uuid_of(ours))
-    monkeypatch.setattr(os, call, failing(errno.ENXIO))
-    with pytest.raises(OSError, match=os.strerror(errno.ENXIO)):
-        directories.state(place)
-    assert names(Path(ours) / "fresh") == []
 
 
 def test_data_that_is_not_read_back_as_written_is_noticed(ours: str, monkeypatch: pytest.MonkeyPatch) -> None:

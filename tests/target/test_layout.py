@@ -96,22 +96,6 @@ def test_a_command_that_fails_or_is_not_there_is_named(campaign: str, says: Call
         assert f"exit code 22: {said}" in layout.read_layout(at(campaign), "lustre")
 
 
-def test_nothing_is_called_for_a_directory_or_an_option_that_is_refused(
-    campaign: str, tmp_path: Path, says: Callable[..., None]
-) -> None:
-    says()
-    for fstype, arguments in (("gpfs", ["-c", "4"]), ("lustre", ["-c", "4", ".."])):
-        with pytest.raises(Refused, match="layout"):
-            layout.set_layout(at(campaign), fstype, arguments)
-    (tmp_path / "iosweep-link").symlink_to(campaign)
-    for touch in (lambda d: layout.set_layout(d, "lustre", ["-c", "4"]), lambda d: layout.read_layout(d, "lustre")):
-        with pytest.raises(Refused, match="symbolic link"):
-            touch(at(f"{tmp_path}/iosweep-link"))
-        with pytest.raises(FileNotFoundError):
-            touch(at(f"{tmp_path}/iosweep-none"))
-    assert calls == []
-
-
 @pytest.mark.parametrize(
     ("fstype", "command", "shown", "expected"),
     [

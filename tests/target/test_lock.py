@@ -147,15 +147,6 @@ def test_something_else_in_its_place_is_left_alone(file: Path, what: str) -> Non
     assert precious.read_text() == "of somebody else"
 
 
-def test_a_full_disk_keeps_the_lock(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def full(*_: object) -> None:
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-
-    monkeypatch.setattr(os, "pwrite", full)
-    with lock.hold(file, MINE, "it"):
-        assert refused(file)
-
-
 # Where a flock does not reach
 
 

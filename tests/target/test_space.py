@@ -3,7 +3,6 @@
 import ctypes
 import os
 import struct
-import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -148,14 +147,6 @@ def test_quotas_of_user_and_group_are_the_kernels(tmp_path: Path, monkeypatch: p
     ]
 
 
-def test_new_files_count_for_the_group_of_a_setgid_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    groups = [os.getegid(), *(g for g in os.getgroups() if g != os.getegid()), *([4242] if not os.getuid() else [])]
-    os.chown(tmp_path, -1, groups[-1])
-    tmp_path.chmod(0o2755)
-    monkeypatch.setattr(space, "_LIBC", Kernel({(1, group): FIELDS for group in groups}))
-    assert [q["scope"] for q in space.room(str(tmp_path))["quotas"]] == [f"group {groups[-1]}"]
-
-
 @pytest.mark.parametrize(
     ("fields", "limits"),
     [([0, 0, 5, 0, 0, 7], None), ([0, 2, 5, 0, 0, 7], (2048, None)), ([0, 0, 5, 9, 8, 7], (None, 8))],
@@ -166,37 +157,3 @@ def test_the_smaller_limit_binds(
     monkeypatch.setattr(space, "_LIBC", Kernel({(0, os.geteuid()): fields}))
     found = space.room(str(tmp_path))["quotas"]
     assert [(q["limit_bytes"], q["limit_files"]) for q in found] == ([limits] if limits else [])
-
-
-@pytest.mark.parametrize(
-    ("said", "expected"),
-    [
-        ("       DIR    1234  2000  3000       -      12      20      30       -\n", (1234, 2000, 12, 20)),
-        ("DIR 4000* 2000 3000 6d23h59m58s 25* 20 30 none\n", (4000, 2000, 25, 20)),
-        ("DIR [4000]* 0 3000 expired [25] 0 0 -\n", (4000, 3000, 25, None)),
-        ("DIR 4 0 0 - 25 0 0 -\n", None),
-        ("garbage \udcff 1 2\n", None),
-    ],
-)
-def test_quotas_of_lustre_are_read_in_kib(
-    tmp_path: Path, said: str, expected: tuple[int, int, int, int | None] | None, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Of the user; for the group they are off."""
-    directory = tmp_path / "mnt 12 34 5"
-    directory.mkdir()
-
-    def lfs(argv: list[str], **_: Any) -> subprocess.CompletedProcess[bytes]:
-        assert [argv[:3], argv[5]] == [["lfs", "quota", "-q"], str(directory)]
-        if argv[3:5] != ["-u", str(os.geteuid())]:
-            raise subprocess.CalledProcessError(3, argv)
-        text = said.replace("DIR", str(directory))
-        return subprocess.CompletedProcess(argv, 0, text.encode("utf-8", "surrogateescape"))
-
-    monkeypatch.setattr(identify, "identify", lambda _: {"fstype": "lustre", "source": "a@tcp:/b"})
-    monkeypatch.setattr(space, "_silent", set())
-    monkeypatch.setattr(space.subprocess, "run", lfs)
-    found = space.room(str(directory))["quotas"]
-    fields = ("used_bytes", "limit_bytes", "used_files", "limit_files")
-    kib = [(expected[0] << 10, expected[1] << 10, *expected[2:])] if expected else []
-    assert [tuple(quota[name] for name in fields) for quota in found] == kib  # type: ignore[literal-required]
-    assert [quota["scope"] for quota in found] == [f"user {os.geteuid()}"] * bool(expected)

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from iosweep.target import protocol, removal, trees
+from iosweep.target import removal, trees
 from iosweep.target.trees import Stamps
 from targets import as_root, at, made, marker_in, mounted, names, refusal
 
@@ -288,19 +288,6 @@ def test_a_removal_leaves_what_others_made_alone(ours: str) -> None:
     done = removal.remove_all(at(ours))
     assert (len(done["wrong"]), done["files"]) == (2, 1)
     assert names(ours) == ["iosweep.json", "notes.txt", "theirs"]
-
-
-def test_long_operations_tell_of_their_progress(ours: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    files = tree(Path(ours) / "sets", 3, 20)
-    beats: list[int] = []
-    monkeypatch.setattr(protocol, "_listeners", [lambda: beats.append(1)])
-    for touch in (
-        lambda: trees.count(at(ours), "sets"), lambda: trees.usage(at(ours)), lambda: removal.remove(at(ours), "sets"),
-        lambda: trees.examine(at(ours), [trees.Look("", [str(n) for n in range(files)], 1, False)]),
-    ):  # fmt: skip
-        beats.clear()
-        touch()
-        assert len(beats) >= files
 
 
 def test_what_is_put_aside_replaces_nothing(ours: str) -> None:

@@ -16,7 +16,6 @@ from readings import judged
 
 FIO = tools()["fio"]
 SAMPLES = Path(__file__).resolve().parents[1] / "samples/fio"
-MIB = 1 << 20
 #: As the samples were recorded.
 OPTIONS: dict[str, Any] = {
     "threads_per_node": 2, "transfer_size": 4096, "queue_depth": 4, "file_size": 1 << 30, "files_per_thread": 1,
