@@ -15,8 +15,9 @@ import os
 import re
 import time
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from itertools import pairwise
 from pathlib import Path
 from typing import Literal, NamedTuple
@@ -511,12 +512,12 @@ def quotas(membership: str | None = None, root: Path = _ROOT) -> dict[Path, Thro
     """What each control group of this process has counted since it was made, by its cpu.stat; zeros where no quota can
     hold. `membership`: the text of /proc/self/cgroup."""
     found = {}
-    for group in _groups("cpu", membership, root):
-        if stat := procfs.text(group / "cpu.stat"):
-            counts = {name: int(count) for name, count in re.findall(r"^(\w+) (\d+)$", stat, re.MULTILINE)}
-            # version 2 counts in microseconds, version 1 in nanoseconds
-            stopped_s = counts.get("throttled_usec", 0) / 1e6 + counts.get("throttled_time", 0) / 1e9
-            found[group] = Throttled(counts.get("nr_periods", 0), counts.get("nr_throttled", 0), stopped_s)
+    for file in _files("cpu", ("cpu.stat",), membership or _membership(), root):
+        text = procfs.text(file) or ""
+        counts = {name: int(count) for name, count in re.findall(r"^(\w+) (\d+)$", text, re.MULTILINE)}
+        # version 2 counts in microseconds, version 1 in nanoseconds
+        stopped_s = counts.get("throttled_usec", 0) / 1e6 + counts.get("throttled_time", 0) / 1e9
+        found[file.parent] = Throttled(counts.get("nr_periods", 0), counts.get("nr_throttled", 0), stopped_s)
     return found
 
 
@@ -532,20 +533,24 @@ def throttled(before: Mapping[Path, Throttled], after: Mapping[Path, Throttled])
 def io_limits(devices: Collection[str], membership: str | None = None, root: Path = _ROOT) -> str:
     """The limits of I/O that control groups of this process set on block devices (`8:0`); empty without."""
     found = []
-    for group in _groups("blkio", membership, root) if devices else ():
-        for name in _LIMITS:
-            lines = (procfs.text(group / name) or "").splitlines()
-            found += [f"{name} {line}" for line in lines if line.partition(" ")[0] in devices]
+    for file in _files("blkio", _LIMITS, membership or _membership(), root) if devices else ():
+        lines = (procfs.text(file) or "").splitlines()
+        found += [f"{file.name} {line}" for line in lines if line.partition(" ")[0] in devices]
     return ", ".join(dict.fromkeys(found))
 
 
-def _groups(controller: str, membership: str | None, root: Path) -> Iterator[Path]:
-    """The groups of this process, by both versions, and those above them: schedulers and container engines set their
-    limits there, and a group shows its own only."""
-    if membership is None:
-        membership = procfs.read("self", "cgroup").decode("utf-8", "replace")
+def _membership() -> str:
+    return procfs.read("self", "cgroup").decode("utf-8", "replace")
+
+
+@lru_cache(16)
+def _files(controller: str, names: Sequence[str], membership: str, root: Path) -> list[Path]:
+    """The files with these names that the groups of this process have, by both versions, and those above them:
+    schedulers and container engines set their limits there, and a group shows its own only."""
+    found = []
     for controllers, path in re.findall(rf"^\d+:(|[^:]*\b{controller}\b[^:]*):(/.*)$", membership, re.MULTILINE):
         inner = Path("/" if ".." in Path(path).parts else path)  # `..`: above what this container sees
         for mount in _MOUNTS[controller if controllers else ""]:
-            for group in (inner, *inner.parents):
-                yield root / mount / str(group).lstrip("/")
+            groups = (root / mount / str(group).lstrip("/") for group in (inner, *inner.parents))
+            found += [file for group in groups for name in names if (file := group / name).exists()]
+    return found
