@@ -17,7 +17,6 @@ import subprocess
 import threading
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
@@ -126,7 +125,7 @@ def run(
     """
     before, began = resource.getrusage(resource.RUSAGE_CHILDREN), time.monotonic()
     try:
-        with _on(cpus):
+        with _on(cpus):  # of this thread alone, which a new process inherits
             process = subprocess.Popen(
                 list(argv),
                 stdin=subprocess.DEVNULL,
@@ -164,7 +163,7 @@ def run(
 
 @contextlib.contextmanager
 def _on(cpus: Collection[int] | None) -> Iterator[None]:
-    """On some CPUs: this thread alone, and what it starts. Raises OSError for CPUs that are not ours."""
+    """Keep to some CPUs meanwhile. Raises OSError for CPUs that are not ours."""
     if cpus is None:
         yield
         return
@@ -183,18 +182,15 @@ def keep_to(cpus: Collection[int]) -> None:
             os.sched_setaffinity(int(thread.name), cpus)
 
 
-#: Looks at the size of the output are apart by this share of the time since the start, at least and at most so long.
-_LOOKS, _SOON_S, _LOOK_S = 1 / 40, 0.01, 0.1
+#: The size of the output is read after this share of the time since the start, at least and at most so often.
+_SHARE, _SOON_S, _SELDOM_S = 1 / 40, 0.01, 0.1
 
 
 def _wait(process: subprocess.Popen[bytes], timeout_s: float, printed: Sequence[int], asker: int) -> tuple[str, float]:
-    """Wait for the end; why it was not waited for any longer, and how long the first of `printed` was empty. On a
-    pidfd: Popen.wait looks every 50 ms."""
+    """Wait for the end; the reason to wait no longer (empty: it has ended), and how long the first of `printed` was
+    empty. On a pidfd: Popen.wait looks every 50 ms."""
     began, silent_s = time.monotonic(), 0.0
-    try:
-        handle = os.pidfd_open(process.pid)
-    except OSError:  # Linux before 5.3
-        handle = -1
+    handle = _pidfd(process.pid)
     try:
         while True:
             passed_s = time.monotonic() - began
@@ -205,17 +201,27 @@ def _wait(process: subprocess.Popen[bytes], timeout_s: float, printed: Sequence[
                 return "timed out", silent_s
             if max(sizes) > MOST_BYTES:
                 return "flooded", silent_s
-            watched = [asker] if handle < 0 else [handle, asker]
-            pause_s = min(max(_SOON_S, passed_s * _LOOKS), _LOOK_S if handle >= 0 else 0.02)
+            pause_s = min(max(_SOON_S, passed_s * _SHARE), _SELDOM_S if handle is not None else 2 * _SOON_S)
+            watched = [asker] if handle is None else [handle, asker]
             ready, _, _ = select.select(watched, [], [], min(timeout_s - passed_s, pause_s))
-            if handle in ready or (handle < 0 and process.poll() is not None):
+            if handle in ready or (handle is None and process.poll() is not None):
                 process.wait()
                 return "", silent_s
             if asker in ready:
                 return "abandoned", silent_s
     finally:
-        if handle >= 0:
+        if handle is not None:
             os.close(handle)
+
+
+def _pidfd(pid: int) -> int | None:
+    """A handle that is readable once a process has ended; None before Linux 5.3. Raises ProcessLookupError."""
+    try:
+        return os.pidfd_open(pid)
+    except ProcessLookupError:
+        raise
+    except OSError:
+        return None
 
 
 @contextlib.contextmanager
@@ -265,8 +271,9 @@ def end_descendants(spare: Collection[int] = (), tidy: bool = False, patience_s:
     return set()
 
 
-def children() -> set[int]:
-    return _children(os.getpid())
+def children(pid: int | None = None) -> set[int]:
+    """The children of a process that live; default: ours."""
+    return set(map(int, procfs.children(str(pid or os.getpid()))))
 
 
 def _below(spare: Collection[int], stop: bool) -> set[int]:
@@ -280,7 +287,7 @@ def _below(spare: Collection[int], stop: bool) -> set[int]:
         if stop:
             _signal_all(new, signal.SIGSTOP)
         found |= new
-        new = {child for parent in found for child in _children(parent)} - found
+        new = {child for parent in found for child in children(parent)} - found
     return found
 
 
@@ -298,10 +305,6 @@ def _signal_all(pids: Iterable[int], number: signal.Signals) -> None:
             os.kill(pid, number)
 
 
-def _children(pid: int) -> set[int]:
-    return set(map(int, procfs.children(str(pid))))
-
-
 #: Ctrl-C, a scheduler that ends a job, a terminal that is closed, a scheduler that warns or a person.
 STOPPING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1)
 
@@ -311,7 +314,7 @@ class Stopped(BaseException):
     failure."""
 
 
-@contextmanager
+@contextlib.contextmanager
 def stoppable(works_for: Sequence[int] = ()) -> Iterator[None]:
     """Turn the first of those signals into Stopped, and ignore what follows while we end cleanly.
 
@@ -350,16 +353,15 @@ def stoppable(works_for: Sequence[int] = ()) -> Iterator[None]:
 
 def _watch(pids: Sequence[int], until: int, gone: Callable[[int], None]) -> None:
     """Call `gone` with the first of some processes that ends; return at the end of the descriptor `until`."""
-
     handles: dict[int, int] = {}
     try:
         for pid in pids:
             try:
-                handles[os.pidfd_open(pid)] = pid
+                handle = _pidfd(pid)
             except ProcessLookupError:  # already
                 return gone(pid)
-            except OSError:  # Linux before 5.3: we end with the signals alone
-                continue
+            if handle is not None:  # else we end with the signals alone
+                handles[handle] = pid
         ready, _, _ = select.select([until, *handles], [], [])
         if until not in ready:
             gone(handles[ready[0]])
