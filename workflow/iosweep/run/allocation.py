@@ -69,9 +69,7 @@ def measure(request: Request) -> None:
     Raises AllocationError where it cannot continue, Stopped after a signal; what was measured until then is stored.
     """
     plan, job = request.plan, request.job
-    store, tools = Store(request.results), _built(request.tools_file)
-    if wrong := open_port(request.allocation.points, request.launcher, os.geteuid()):
-        raise AllocationError(ExitCode.REFUSED, wrong, lasting=True)
+    store = Store(request.results)
     process.adopt_orphans()
     lacking = environment.lacking(os.environ, plan.variables)
     environment.reduce(plan.variables)
@@ -79,11 +77,14 @@ def measure(request: Request) -> None:
     # tools are started in another directory, where relative directories on PATH would be other ones
     os.environ["PATH"] = os.pathsep.join(str(Path(directory).absolute()) for directory in os.get_exec_path())
     with ending(job), stoppable(request.works_for), Agent(plan.target.deadline) as agent:
+        built = _built(request.tools_file)
+        if wrong := open_port(request.allocation.points, request.launcher, os.geteuid()):
+            raise Refused(wrong)
         with (
             store.locked(job.id if job else "", request.name) as unlocked,
             _remote_agents(request) as remote,
         ):
-            setup = Setup(request, store, agent, remote, tools)
+            setup = Setup(request, store, agent, remote, built)
             setup.note(unlocked, *lacking)
             try:
                 _measure(setup)
@@ -95,15 +96,11 @@ def measure(request: Request) -> None:
 
 
 def _built(file: Path | None) -> Built | None:
-    """The tools that Spack has built; None if the request names none. Raises AllocationError."""
+    """The tools that Spack has built; None if the request names none. Raises Unusable, Refused."""
     if file is None:
         return None
-    try:
-        found = spack.read_built(file)
-    except Unusable as error:
-        raise AllocationError(ExitCode.REFUSED, str(error)) from None
-    if not found:
-        raise AllocationError(ExitCode.REFUSED, f"{file} does not exist; is tools.directory mounted here?")
+    if not (found := spack.read_built(file)):
+        raise Refused(f"{file} does not exist; is tools.directory mounted here?", lasting=False)
     return found
 
 
@@ -125,13 +122,12 @@ def slurm_job() -> query.Job:
 
 
 def _remote_agents(request: Request) -> AbstractContextManager[RemoteAgents | None]:
-    """The agents of the job's nodes; None without a job."""
+    """The agents of the job's nodes; None without a job. Raises Refused."""
     job, wanted = request.job, request.allocation.nodes
     if job is None:
         return nullcontext()
     if len(job.hosts) < wanted:
-        have = human_count(len(job.hosts), "node")
-        raise AllocationError(ExitCode.REFUSED, f"job {job.id} has {have}, and {wanted} are needed", lasting=True)
+        raise Refused(f"job {job.id} has {human_count(len(job.hosts), 'node')}, and {wanted} are needed")
     return RemoteAgents(job.id, job.hosts, request.plan.target.deadline)
 
 
@@ -253,21 +249,17 @@ def prepare(work: Work, found: Binaries, target: FileSystem, exclusion: lock.Exc
 
 
 def _claim(work: Work, target: FileSystem, counts: Mapping[str, int]) -> CampaignDirectory:
-    """Make the campaign's directory on the target, or see that it is ours. Raises AllocationError, Refused."""
+    """Make the campaign's directory on the target, or see that it is ours. Raises Refused."""
     setup = work.setup
     directory = CampaignDirectory(setup.plan, setup.store, setup.agent)
     if identify.holds(target, directory.path, setup.store.path):
-        raise AllocationError(
-            ExitCode.REFUSED,
-            f"the results {setup.store.path} are inside the campaign's directory {directory.path}",
-            lasting=True,
-        )
+        raise Refused(f"the results {setup.store.path} are inside the campaign's directory {directory.path}")
     if wrong := directory.copied(target):
-        raise AllocationError(ExitCode.REFUSED, wrong, lasting=True)
+        raise Refused(wrong)
     # checked when the plan was made, too; but a relative path is another directory here
     for tool in sorted({work.points[point].tool for point in counts}):
         if wrong := tools()[tool].check_directory(directory.path):
-            raise AllocationError(ExitCode.REFUSED, f"{tool} cannot work in {directory.path}: it {wrong}", lasting=True)
+            raise Refused(f"{tool} cannot work in {directory.path}: it {wrong}")
     peak = forecast.of(setup.plan, {setup.allocation.name: counts})
     directory.claim(target, peak)
     return directory
@@ -328,15 +320,14 @@ class Loop:
             record = measure_repetition(
                 self._context, work.points[point], number, work.disturbed(point, number), before_second_try
             )
-        except (LeftBehind, TargetHangs):
+        except BaseException as error:
+            responds = not isinstance(error, LeftBehind | TargetHangs)
+            if responds:
+                self._setup.agent.hurry()
             with contextlib.suppress(OSError):
                 budget.keep()
-            raise
-        except BaseException:  # also a signal: the files of an interrupted repetition do not stay on the target
-            self._setup.agent.hurry()
-            with contextlib.suppress(OSError):
-                budget.keep()
-            self._clean_up()
+            if responds:  # also after a signal: the files of an interrupted repetition do not stay on the target
+                self._clean_up()
             raise
         budget.finished(cost, began_s)
         if record.attempt == 1:
