@@ -31,8 +31,6 @@ from iosweep.node.load import Load
 from iosweep.node.monitor import Watched
 from iosweep.node.ranks import Looks
 
-#: Descendants of a command that are looked at before it is killed, about.
-_MANY = 1000
 #: The limit of open files is raised no further: some programs close all that they might have open.
 _MOST_FILES = 1 << 20
 #: Bytes of a block in getrusage.
@@ -256,39 +254,31 @@ def end_descendants(spare: Collection[int] = (), tidy: bool = False, patience_s:
     `tidy`: SIGTERM comes first. What loses its parent becomes our child, so this ends when there is none, daemons and
     other sessions included.
     """
-    if tidy and (below := _below(spare, stop=False)):
-        _signal_all(below, signal.SIGTERM)
-        end = time.monotonic() + _TIDY_S
-        while _below(spare, stop=False) and time.monotonic() < end:
+    end = time.monotonic() + _TIDY_S
+    if tidy:
+        _signal_all(_below(spare), signal.SIGTERM)
+        while _below(spare) and time.monotonic() < end:
             time.sleep(0.01)
     end = time.monotonic() + patience_s
-    # children are listed again: those that ended during a look may have left us theirs after we had listed ours
-    while (below := _below(spare, stop=True)) or children() - set(spare):
+    while below := _below(spare):
         _signal_all(below, signal.SIGKILL)
         if time.monotonic() > end:
-            return below or children() - set(spare)
-        time.sleep(0.001 if below else 0)
+            return below
+        time.sleep(0.001)
     return set()
 
 
-def children(pid: int | None = None) -> set[int]:
-    """The children of a process that live; default: ours."""
-    return set(map(int, procfs.children(str(pid or os.getpid()))))
+def children() -> set[int]:
+    """Our children, those that have ended and were not waited for included."""
+    return set(map(int, procfs.children(str(os.getpid()))))
 
 
-def _below(spare: Collection[int], stop: bool) -> set[int]:
-    """All descendants that live, and are stopped on the way; `stop` False: the first _MANY of them, as they are.
-
-    What is not stopped may start others faster than they can be counted.
-    """
-    found: set[int] = set()
-    new = {pid for pid in children() - set(spare) if not _ended(pid)}
-    while new and (stop or len(found) < _MANY):
-        if stop:
-            _signal_all(new, signal.SIGSTOP)
-        found |= new
-        new = {child for parent in found for child in children(parent)} - found
-    return found
+def _below(spare: Collection[int]) -> set[int]:
+    """All descendants that live."""
+    while [child for child in children() - set(spare) if _ended(child)]:  # what they leave becomes ours
+        pass
+    ours = children() - set(spare)
+    return ours | {int(pid) for child in ours for pid in procfs.below(str(child))}
 
 
 def _ended(child: int) -> bool:
