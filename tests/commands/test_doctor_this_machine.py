@@ -98,8 +98,8 @@ def test_a_target_that_is_not_usable_is_wrong_and_the_rest_is_checked(
 def test_a_tool_that_is_not_here_is_wrong() -> None:
     there: dict[str, Program | UnusableTool] = {"ior": Program("/x/ior", "ab", "IOR-4.0.0", ())}
     hydra = Mpiexec("/x/mpiexec", "4.3.0")
-    assert doctor.judged(there, hydra) == Line("tools", "ok", "/x/ior (IOR-4.0.0)")
-    found = doctor.judged(there, Obstacle("there is no mpiexec of MPICH", "`make venv` installs one"))
+    assert doctor.judge_tools(there, hydra) == Line("tools", "ok", "/x/ior (IOR-4.0.0)")
+    found = doctor.judge_tools(there, Obstacle("there is no mpiexec of MPICH", "`make venv` installs one"))
     assert (found.outcome, found.change) == ("wrong", "`make venv` installs one")
-    broken = doctor.judged(there | {"fio": UnusableTool("exit code 1", "", False)}, None)
+    broken = doctor.judge_tools(there | {"fio": UnusableTool("exit code 1", "", False)}, None)
     assert broken.outcome == "wrong" and broken.change

@@ -1,15 +1,18 @@
 """`iosweep doctor`: find what would be wrong with a campaign before it begins. Changes nothing.
 
-It checks this machine: configuration, tools, target, space and CPUs. In a Slurm job it checks the job's nodes
-(doctor_nodes.py), and with --slurm, from a login node, the profile, Slurm and nodes (doctor_cluster.py).
+It checks this machine: configuration, tools, target, space and CPUs. In a Slurm job it checks the job's nodes, by the
+agents that jobs use; with --slurm, from a login node, the profile, Slurm and nodes (doctor_cluster.py).
 """
 
 from __future__ import annotations
 
+import errno
 import os
+import tempfile
+import uuid
 from argparse import SUPPRESS, ArgumentParser, Namespace
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import msgspec
@@ -18,25 +21,37 @@ import iosweep
 from iosweep.commands import campaigns
 from iosweep.config import sweep_file
 from iosweep.config.sweeps import Config
-from iosweep.errors import ConfigError, Obstacle, TargetError, TargetHangs, Unusable
+from iosweep.errors import AllocationError, ConfigError, Conflict, Obstacle, Refused, TargetError, TargetHangs, Unusable
 from iosweep.findings import Line, ok, show, unchecked, warning, wrong
+from iosweep.hostlist import alike, hosts
 from iosweep.jobs import submission
+from iosweep.jobs.profile import Profile, read
+from iosweep.node import pinning
 from iosweep.node.cpus import named, overlap
 from iosweep.node.facts import collect_cpus
 from iosweep.plan import forecast
 from iosweep.plan.expand import make_plan
-from iosweep.plan.launchers import Mpiexec, mpiexec
+from iosweep.plan.launchers import SLURM_LAUNCHERS, Mpiexec, mpiexec
 from iosweep.plan.model import Plan
 from iosweep.programs import path as programs
 from iosweep.programs import spack
 from iosweep.programs.path import Program, UnusableTool
-from iosweep.run import target_check
+from iosweep.run import agents as node_agent
+from iosweep.run import allocation, target_check
+from iosweep.run import nodes as run_nodes
+from iosweep.run.agents import NodeAnswer, RemoteAgents
+from iosweep.run.launch import Commands, needs_mpiexec
 from iosweep.store.store import Store, name_taken
+from iosweep.target import identify, lock
 from iosweep.target.agent import Agent
 from iosweep.text import printable
-from iosweep.tools import tools
+from iosweep.tools import Tool, tools
 
 PROFILE = Path("profiles/slurm")
+#: Time limit in seconds for a tool to print its version, and MPI's launcher; and for an agent's answer, without a
+#: configuration that says it.
+VERSION_S, ANSWER_S = 60.0, 30.0
+_ON_ALL_NODES = "the checkout with its .venv, and the directory that snakemake runs in, must be the same on all nodes"
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -58,46 +73,20 @@ def run(arguments: Namespace) -> int:
     if arguments.slurm:
         from iosweep.commands import doctor_cluster
 
-        return doctor_cluster.doctor(profile, configuration, arguments.wait, arguments.json)
+        return doctor_cluster.examine(profile, configuration, arguments.wait, arguments.json)
     if arguments.wait is not None:
         arguments.refuse("--wait needs --slurm")
-    configured, made, line = plan(configuration)
+    config, made, line = plan(configuration)
     if "SLURM_JOB_ID" in os.environ:
-        from iosweep.commands import doctor_nodes
-
-        found = doctor_nodes.check(configured, made, profile)
+        lines = job_nodes(config, made, profile)
     else:
-        found = this_machine(configured, made)
+        lines = [*(_campaign(config, made) if config and made else ()), *_reserved_cpus(config)]
     if arguments.lines:
         written = arguments.lines.with_suffix(".new")
-        written.write_bytes(msgspec.json.encode(found))
+        written.write_bytes(msgspec.json.encode(lines))
         written.rename(arguments.lines)
         return 0
-    return show([line, *working_directory(submits=False), *found], arguments.json)
-
-
-#: Time limit for a tool to print its version, and MPI's launcher.
-VERSION_S = 60.0
-
-
-def this_machine(configured: Config | None, made: Plan | None) -> list[Line]:
-    """What a campaign needs on this machine: tools, target and space, which a child with a deadline touches; CPUs."""
-    return [*(_campaign(configured, made) if configured and made else ()), *_cpus(configured)]
-
-
-def _cpus(configured: Config | None) -> list[Line]:
-    """Which CPUs of this machine are reserved."""
-    found = collect_cpus(configured.cpus.reserved if configured else None).reserved
-    lines = [warning("reserved CPUs", problem, "all of them are kept free") for problem in found.problems]
-    if found.cpus is None and (problem := overlap((), found)):
-        return [*lines, wrong("reserved CPUs", problem.seen, problem.change)]
-    said = "; ".join(f"{one.source}: {one.says}" for one in found.sources)
-    if found.cpus:
-        return [*lines, ok("reserved CPUs", f"{named(found.cpus)} ({said})")]
-    if found.unasked and found.configured is None:
-        why = f"nothing here says that CPUs are reserved, but {found.unasked}"
-        return [*lines, unchecked("reserved CPUs", why, "ask as root, or name them with cpus.reserved")]
-    return [*lines, ok("reserved CPUs", f"none ({said})" if said else "none")]
+    return show([line, *working_directory(submits=False), *lines], arguments.json)
 
 
 def plan(configuration: Path | None) -> tuple[Config | None, Plan | None, Line]:
@@ -106,20 +95,19 @@ def plan(configuration: Path | None) -> tuple[Config | None, Plan | None, Line]:
         why = "there is no config/sweep.yaml here: node counts, tools and target are not known"
         return None, None, unchecked("configuration", why, "name it with --configfile")
     try:
-        made = make_plan(configured := sweep_file.read(configuration))
+        made = make_plan(config := sweep_file.read(configuration))
     except ConfigError as error:
         more = f" (and {len(error.problems) - 1} more)" if error.problems[1:] else ""
         line = wrong("configuration", f"{error.problems[0]}{more}", f"`iosweep plan {configuration}` shows all")
         return None, None, line
     store = Store(campaigns.RESULTS / made.campaign)
     if taken := name_taken(store, made, store.repetitions()):
-        problem = configured.documents[0].problem(("campaign",), taken)
-        return None, None, wrong("configuration", str(problem), "give this campaign a name of its own")
-    used = sorted({point.tool for point in made.points})
+        problem = config.documents[0].problem(("campaign",), taken)
+        return None, None, wrong("configuration", str(problem), "give this campaign another name")
     counts = [str(a.nodes) for a in made.allocations]
-    nodes_word = "node" if counts == ["1"] else "nodes"
-    seen = f"{configuration}: {made.campaign}, with {', '.join(used)} on {', '.join(counts)} {nodes_word}"
-    return configured, made, ok("configuration", seen)
+    used = ", ".join(tool.name for tool in _used(made))
+    seen = f"{made.campaign}, with {used} on {', '.join(counts)} {'node' if counts == ['1'] else 'nodes'}"
+    return config, made, ok("configuration", f"{configuration}: {seen}")
 
 
 def working_directory(submits: bool) -> list[Line]:
@@ -128,72 +116,223 @@ def working_directory(submits: bool) -> list[Line]:
     return [wrong("directory", *obstacle)] if obstacle else []
 
 
-def _campaign(configured: Config, made: Plan) -> list[Line]:
-    built = look_for_tools(configured, "path")
-    lines = [built.line] if built else []
-    if built is None or built.search:
-        lines.append(_tools(made, built.search if built else None))
-    if problem := target_check.problem(configured):
-        change = problem.remedy or "mount it, or name another directory: target.directory"
-        return [*lines, wrong("target", problem.message, change), unchecked("space", "see target")]
-    return [
-        *lines,
-        ok("target", f"{made.target.directory} ({target_check.fstype(made.target.directory)})"),
-        space(made),
-    ]
+def spack_tools(config: Config, provider: str) -> tuple[list[Line], str | None]:
+    """A line about the tools that Spack builds, none if they are on PATH; and the directories where nodes find them.
 
-
-def _tools(made: Plan, search: str | None) -> Line:
-    """Whether each tool of the configuration is here and runs."""
-    used = [tools()[name] for name in sorted({point.tool for point in made.points})]
-    found: dict[str, Program | UnusableTool] = {}
+    `provider`: the profile's.
+    """
+    if (config.tools.provider or provider) != "spack":
+        return [], None
     try:
-        with Agent(VERSION_S) as agent:
-            found = {tool.name: programs.find(tool, agent.run, search) for tool in used}
-    except (TargetError, TargetHangs) as error:
-        return unchecked("tools", str(error))
-    return judged(found, mpiexec(search) if any(tool.mpi for tool in used) and search is None else None)
+        place = spack.read(config)
+        built = spack.read_built(place.file)
+    except ConfigError as error:
+        return [wrong("Spack", str(error.problems[0]), "fix it")], None
+    except Unusable as error:
+        return [wrong("Spack", *error.obstacle)], None
+    if built is None:
+        why = f"{place.file} is not there: the first run builds the tools, which may take an hour"
+        return [unchecked("Spack", why, "`snakemake tools` builds them alone")], None
+    versions = ((name, (tool.version or "").removeprefix(f"{name}-")) for name, tool in built.content.tools.items())
+    names = ", ".join(f"{name} {version}" for name, version in sorted(versions))
+    return [ok("Spack", printable(f"{names}, built in {place.file.parent}"))], built.search
 
 
-def judged(found: Mapping[str, Program | UnusableTool], launcher: Mpiexec | Obstacle | None) -> Line:
+def _used(made: Plan) -> list[Tool]:
+    return [tools()[name] for name in sorted({point.tool for point in made.points})]
+
+
+def judge_tools(found: Mapping[str, Program | UnusableTool], launcher: Mpiexec | Obstacle | None) -> Line:
     """`launcher`: of MPI ranks, or why there is none; None where none is needed, or Slurm's is. Pure."""
-    lacking = [one for one in (*found.values(), launcher) if isinstance(one, UnusableTool | Obstacle)]
-    if lacking:
+    if lacking := [one for one in (*found.values(), launcher) if isinstance(one, UnusableTool | Obstacle)]:
         change = "; ".join(dict.fromkeys(one.remedy for one in lacking if one.remedy))
         seen = "; ".join(one.what for one in lacking)
         return wrong("tools", f"{seen}: their points would be missing", change or "see what is wrong with it")
-    usable = (one for one in found.values() if isinstance(one, Program))
-    return ok("tools", ", ".join(f"{one.path} ({one.version})" for one in usable))
+    return ok("tools", ", ".join(f"{one.path} ({one.version})" for one in found.values() if isinstance(one, Program)))
 
 
-def space(made: Plan) -> Line:
-    """Whether all of it fits the target, as far as it is seen from here."""
+def _space(made: Plan) -> Line:
+    """Whether the whole campaign fits the target, as far as it is seen from here."""
     room = target_check.fits(made, forecast.of(made))
     return room if room.outcome == "not checked" else replace(room, seen=f"the campaign {room.seen}")
 
 
-@dataclass(frozen=True)
-class SpackTools:
-    """`search`: where the nodes find them, None if they are not built yet."""
-
-    line: Line
-    search: str | None = None
+# This machine
 
 
-def look_for_tools(configured: Config, provider: str) -> SpackTools | None:
-    """The tools of a configuration; None if they are on PATH. `provider`: the profile's."""
-    if (configured.tools.provider or provider) != "spack":
-        return None
+def _campaign(config: Config, made: Plan) -> list[Line]:
+    """Tools, target and space, which a child with a deadline touches."""
+    lines, search = spack_tools(config, "path")
+    if search or not lines:
+        used = _used(made)
+        try:
+            with Agent(VERSION_S) as agent:
+                found = {tool.name: programs.find(tool, agent.run, search) for tool in used}
+        except (TargetError, TargetHangs) as error:
+            lines.append(unchecked("tools", str(error)))
+        else:
+            ranks = not search and any(tool.mpi for tool in used)
+            lines.append(judge_tools(found, mpiexec(search) if ranks else None))
+    if problem := target_check.problem(config):
+        change = problem.remedy or "mount it, or name another directory: target.directory"
+        return [*lines, wrong("target", problem.message, change), unchecked("space", "see target")]
+    directory = made.target.directory
+    return [*lines, ok("target", f"{directory} ({target_check.fstype(directory)})"), _space(made)]
+
+
+def _reserved_cpus(config: Config | None) -> list[Line]:
+    """Which CPUs of this machine are reserved."""
+    found = collect_cpus(config.cpus.reserved if config else None).reserved
+    lines = [warning("reserved CPUs", problem, "all of them are kept free") for problem in found.problems]
+    if found.cpus is None and (problem := overlap((), found)):
+        return [*lines, wrong("reserved CPUs", problem.seen, problem.change)]
+    if not found.cpus and found.unasked and found.configured is None:
+        why = f"nothing here says that CPUs are reserved, but {found.unasked}"
+        return [*lines, unchecked("reserved CPUs", why, "ask as root, or name them with cpus.reserved")]
+    said = "; ".join(f"{one.source}: {one.says}" for one in found.sources)
+    return [*lines, ok("reserved CPUs", (named(found.cpus) if found.cpus else "none") + (f" ({said})" if said else ""))]
+
+
+# The nodes of the job that we run in
+
+
+def job_nodes(config: Config | None, made: Plan | None, directory: Path) -> list[Line]:
+    """Check the nodes of our job. `directory`: of the profile. Nothing stays on the nodes, nor here."""
     try:
-        place = spack.read(configured)
-        there = spack.read_built(place.file)
-    except ConfigError as error:
-        return SpackTools(wrong("Spack", str(error.problems[0]), "fix it"))
+        profile = read(directory)
+        if profile.launcher not in SLURM_LAUNCHERS:
+            return [wrong("profile", f"{profile.file}: unknown launcher {profile.launcher}", "name one with --profile")]
+        job = allocation.slurm_job()
+        with RemoteAgents(job.id, job.hosts, made.target.deadline if made else ANSWER_S) as remote:
+            lines = [ok("nodes", f"{hosts(job.hosts)} answered"), _shared_directory(remote)]
+            return lines + (_campaign_on_nodes(config, made, profile, job.id, remote) if config and made else [])
     except Unusable as error:
-        return SpackTools(wrong("Spack", *error.obstacle))
-    if there is None:
-        why = f"{place.file} is not there: the first run builds the tools, which may take an hour"
-        return SpackTools(unchecked("Spack", why, "`snakemake tools` builds them alone"))
-    tools = there.content.tools
-    names = ", ".join(f"{name} {(tool.version or '').removeprefix(f'{name}-')}" for name, tool in sorted(tools.items()))
-    return SpackTools(ok("Spack", printable(f"{names}, built in {place.file.parent}")), there.search)
+        return [wrong("profile", *error.obstacle)]
+    except (AllocationError, Refused, TargetError, TargetHangs) as error:
+        return [wrong("nodes", str(error), _ON_ALL_NODES)]
+
+
+def _shared_directory(remote: RemoteAgents) -> Line:
+    """Whether the nodes see the working directory."""
+    here = Path.cwd()
+    try:
+        with tempfile.NamedTemporaryFile(prefix=".iosweep-doctor-", dir=here) as file:
+            file.write(uuid.uuid4().bytes)
+            file.flush()
+            answers = remote.answers(programs.hash_of, file.name)
+            expected = programs.hash_of(file.name)
+    except OSError as error:
+        return wrong("directory", f"{here} cannot be written to: {error.strerror}", "work in another")
+    if away := {host: "a file that was made there is not seen" for host, a in answers.items() if a != expected}:
+        return wrong("directory", f"{here} is not shared: {'; '.join(alike(away))}", _ON_ALL_NODES)
+    return ok("directory", f"{here}: the same on {_all(remote.hosts)}")
+
+
+def _campaign_on_nodes(config: Config, made: Plan, profile: Profile, job: str, remote: RemoteAgents) -> list[Line]:
+    """What a campaign needs of the nodes."""
+    launcher = SLURM_LAUNCHERS[profile.launcher]
+    lines, search = spack_tools(config, profile.tools)
+    used = _used(made) if search or not lines else []
+    with Agent(VERSION_S) as agent:
+        found = {tool.name: programs.find(tool, agent.run, search) for tool in used}
+        hydra = needs_mpiexec(launcher, used, search)
+        lock_problem = target_check.lock_problem(agent, made.target.directory, made.target.lock)
+        usable = {name: one for name, one in found.items() if isinstance(one, Program)}
+        versions = {name: (one.path, one.version) for name, one in usable.items()}
+        answers = remote.answers(node_agent.facts, made.target.directory, versions, made.cpus.reserved)
+        target = judge_target(answers)
+        lines += [target, _space(made) if target.outcome == "ok" else unchecked("space", "see target")]
+        nodes = {host: answer for host, answer in answers.items() if isinstance(answer, NodeAnswer)}
+        if used:
+            hashes = {name: one.sha256 for name, one in usable.items()}
+            lines.append(judge_builds(judge_tools(found, hydra), hashes, nodes))
+        if len(nodes) == len(answers):
+            line, pinned = judge_cpus(made, nodes)
+            lines.append(line)
+            ranks = [tool for tool in used if tool.mpi]
+            well = all(line.outcome == "ok" for line in lines if line.check == "tools")
+            if pinned and ranks and well and not isinstance(hydra, Obstacle):
+                with tempfile.TemporaryDirectory(prefix=".iosweep-doctor-", dir=Path.cwd()) as place:
+                    scratch = Path(place) / allocation.SCRATCH
+                    commands = Commands(agent, launcher, scratch, hydra, usable, job, remote, pinned)
+                    lines.append(_start_ranks(commands, ranks, remote.hosts))
+    return [*lines, _exclusion(profile.license, made.target.lock, lock_problem, remote)]
+
+
+def _start_ranks(commands: Commands, used: Sequence[Tool], names: Sequence[str]) -> Line:
+    """Whether the launcher starts ranks of the tools on all nodes, as one program."""
+    if failures := [why for tool in used if (why := commands.no_start(tool))]:
+        return wrong("MPI", "; ".join(failures), "")
+    started = ", ".join(tool.name for tool in used)
+    return ok("MPI", f"launcher {commands.launcher.name} starts ranks of {started} on {_all(names)}")
+
+
+def judge_target(answers: Mapping[str, NodeAnswer | Exception]) -> Line:
+    """Whether every node can work on the target, and it is one file system."""
+    failed = {host: answer if isinstance(answer, Exception) else None for host, answer in answers.items()}
+    if unfit := target_check.unfit(failed):
+        denied = any(isinstance(e, TargetError) and e.errno in (errno.EACCES, errno.EPERM) for e in failed.values())
+        mount = "mount it where it is not there, or name another directory: target.directory"
+        return wrong(
+            "target", str(unfit), "name a directory that you may write to: target.directory" if denied else mount
+        )
+    seen = {host: answer.target for host, answer in answers.items() if isinstance(answer, NodeAnswer)}
+    first = next(iter(seen.values()))
+    if unlike := {host: why for host, one in seen.items() if (why := run_nodes.other_target(first, one))}:
+        return wrong("target", "; ".join(alike(unlike)), "it must be one file system on all nodes, where you may write")
+    return ok("target", f"{identify.identity(first)} on {_all(seen)}, writable")
+
+
+def judge_builds(here: Line, hashes: Mapping[str, str], nodes: Mapping[str, NodeAnswer]) -> Line:
+    """`here`: the tools of the first node. Whether the others have the same, and all libraries are there."""
+    lacks = {
+        host: f"{name} needs {', '.join(those)}" for host, one in nodes.items() for name, those in one.absent.items()
+    }
+    if lacks:
+        return wrong("tools", f"{'; '.join(alike(lacks))}, which is not found there", "install it on all nodes")
+    unlike = {host: why for host, one in nodes.items() if (why := run_nodes.other_build(hashes, one.builds))}
+    if here.outcome == "ok" and unlike:
+        return wrong("tools", "; ".join(alike(unlike)), "have the same build on all nodes, under the same path")
+    return here
+
+
+def judge_cpus(made: Plan, nodes: Mapping[str, NodeAnswer]) -> tuple[Line, pinning.Pinning | None]:
+    """Whether ranks can be bound to CPUs that are not reserved, and are not more than these; None if they cannot."""
+    try:
+        decided = pinning.decide(made.cpus, {host: answer.node for host, answer in nodes.items()}, slurm=True)
+    except Conflict as error:
+        return wrong("CPUs", str(error), ""), None
+    most = max((point.tasks // point.nodes for point in made.points if tools()[point.tool].mpi), default=0)
+    if few := decided.lacks(most):
+        return wrong("CPUs", few, ""), decided
+    if decided.notes:
+        return warning("CPUs", "; ".join(note.removeprefix("note: ") for note in decided.notes), ""), decided
+    usable = alike({host: f"{len(cpus)} usable" for host, cpus in decided.usable_of.items()})
+    return ok("CPUs", "; ".join(usable)), decided
+
+
+def _exclusion(license: str | None, directory: str | None, problem: str | None, remote: RemoteAgents) -> Line:
+    """Whether two campaigns at once are kept apart. `directory`: target.lock; `problem`: what is wrong with it."""
+    change = "set target.lock to a directory that all nodes share, or take all of a license in the profile"
+    beside = "two campaigns of two users can measure one file system at the same time"
+    if (by := lock.by_license(license or "", lock.Exclusion(False, beside))).enforced:
+        return ok("exclusion", by.evidence)
+    if not directory:
+        return warning("exclusion", by.evidence, change)
+    if problem:
+        return wrong("exclusion", f"target.lock: {problem}", "name a directory that all nodes share")
+    file = Path(directory) / f".iosweep-doctor-{uuid.uuid4().hex}.lock"
+    try:
+        with lock.hold(file, lock.Owner(), "this test"):
+            seen = remote.answers(lock.holder, str(file))
+    except OSError as error:
+        return wrong("exclusion", f"{directory}: {error.strerror}", "name a directory where you may write: target.lock")
+    finally:
+        file.unlink(missing_ok=True)
+    if unseen := [host for host, owner in seen.items() if not isinstance(owner, lock.Owner)]:
+        return warning("exclusion", f"{hosts(unseen)}: a lock in target.lock is not seen there", change)
+    return ok("exclusion", f"a lock in target.lock is seen on {_all(seen)}")
+
+
+def _all(nodes: Sequence[str] | Mapping[str, object]) -> str:
+    return {1: next(iter(nodes)), 2: "both nodes"}.get(len(nodes), f"all {len(nodes):,} nodes")

@@ -1,7 +1,7 @@
 """`iosweep doctor --slurm`: what is wrong with a profile, a cluster or its nodes, before the first submission.
 
 It asks Slurm what the campaign asks before it submits. Then it submits one job like the campaign's largest, which runs
-the doctor on its nodes (doctor_nodes.py), and cancels it.
+the doctor on its nodes (doctor.py), and cancels it.
 """
 
 from __future__ import annotations
@@ -23,40 +23,96 @@ from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
-from iosweep.commands import doctor as doctor_module
+from iosweep.commands import doctor
 from iosweep.commands.terminal import working
 from iosweep.errors import Unanswered, Unusable
 from iosweep.files import safe_paths
 from iosweep.findings import Line, ok, show, unchecked, warning, wrong
 from iosweep.hostlist import hosts
 from iosweep.jobs import pending, submission
-from iosweep.jobs.profile import LONGEST_POLL_S, Profile, read
+from iosweep.jobs.profile import Profile, read
 from iosweep.plan import forecast
 from iosweep.plan.model import Plan
 from iosweep.slurm import query
 from iosweep.text import human_count
 from iosweep.units import human_duration, human_size
 
+#: Commands of Slurm that are needed.
+COMMANDS = ("sbatch", "srun", "squeue", "scontrol", "sinfo", "scancel")
 #: Time limits in seconds: for an answer of Slurm, and for a free node.
 ANSWER_S, FREE_S = 15.0, 20.0
+#: With a smaller share of a node's memory, the page cache of a job is smaller than the node's.
+WHOLE = 0.9
 
 
-def doctor(directory: Path, configuration: Path | None, wait_s: float | None, as_json: bool) -> int:
+def examine(directory: Path, configuration: Path | None, wait_s: float | None, as_json: bool) -> int:
     """Print what was found; 0 if nothing is wrong, else 1. `directory`: of the profile.
 
     `wait_s`: for free nodes, None for a short while.
     """
-    found = {name: shutil.which(name) for name in COMMANDS}
-    if not any(found.values()):
-        seen = f"there is no Slurm here: none of {', '.join(COMMANDS)} is on PATH"
-        line = wrong("commands", seen, "work on a login node of the cluster; profiles/local measures this machine")
-        if as_json:
-            return show([line], as_json)
-        print(f"{line.seen}; {line.change}", file=sys.stderr)
-        return 1
     with nullcontext() if as_json else working("asking Slurm ..."):
-        lines = _examine(found, directory, configuration, FREE_S if wait_s is None else wait_s)
-    return show(lines, as_json)
+        lines = _examine(directory, configuration, FREE_S if wait_s is None else wait_s)
+    return show(list(dict.fromkeys(lines)), as_json)
+
+
+def _examine(directory: Path, configuration: Path | None, wait_s: float) -> Iterator[Line]:
+    if absent := [name for name in COMMANDS if not shutil.which(name)]:
+        change = "put Slurm's bin directory on PATH, or work on a login node; profiles/local measures this machine"
+        yield wrong("commands", f"{', '.join(absent)} not on PATH", change)
+        return
+    yield ok("commands", f"{(_ask(['sbatch', '--version']) or 'Slurm').strip()}: {', '.join(COMMANDS)}")
+    try:
+        yield ok("controller", query.ask(["scontrol", "ping"], ANSWER_S).strip().splitlines()[0])
+    except Unanswered as error:
+        change = "try again when `scontrol ping` says UP; tell the people who run the cluster"
+        yield wrong("controller", str(error), change)
+        yield unchecked("the rest", "the controller does not answer")
+        return
+    profile, lines = _profile(directory)
+    config, plan, of_configuration = doctor.plan(configuration)
+    yield from (*lines, of_configuration, *doctor.working_directory(submits=True))
+    if profile is None:
+        yield unchecked("the rest", "without a profile it is not known what a job asks for")
+        return
+    for problem in submission.too_long(plan, {point.id for point in plan.points}, profile) if plan else ():
+        yield wrong("wall time", problem.message, problem.remedy)
+    if config:
+        yield from doctor.spack_tools(config, profile.tools)[0]
+    jobs = _jobs(profile, plan)
+    yield from (submissions := _submissions(profile, jobs))
+    settings = slurm_settings(_ask(["scontrol", "show", "config"]) or "")
+    for asks in (profile.at(job.nodes) for job in jobs):
+        for place in submission.limits(asks.partition):
+            sinfo = ["sinfo", "--noheader", f"--partition={place['PartitionName']}", "--Node", "--format=%N|%T|%c|%m"]
+            yield judge_memory(asks, settings, place, _ask(sinfo) or "")
+    if any(line.outcome == "wrong" for line in submissions):
+        yield unchecked("nodes", "see submission")
+        return
+    command = [sys.executable, "-P", "-X", "utf8", "-m", "iosweep", "doctor", "--profile", str(directory.absolute())]
+    command += ["--configfile", str(configuration.absolute())] if configuration else []
+    yield from _nodes(profile, jobs[-1].nodes, command, wait_s)
+
+
+def _ask(argv: Sequence[str]) -> str | None:
+    """The output of a command of Slurm, None without an answer."""
+    try:
+        return query.ask(argv, ANSWER_S)
+    except Unanswered:
+        return None
+
+
+def _profile(directory: Path) -> tuple[Profile | None, list[Line]]:
+    """The profile, None if it is of no use, and the lines about it."""
+    try:
+        profile = read(directory)
+    except Unusable as error:
+        return None, [wrong("profile", *error.obstacle)]
+    if not profile.slurm:
+        seen = f"{profile.file} has no `executor: iosweep`"
+        return None, [wrong("profile", seen, "name one for Slurm with --profile")]
+    if profile.problems:
+        return None, [wrong("profile", str(replace(p, remedy="")), p.remedy) for p in profile.problems]
+    return profile, [ok("profile", " ".join([f"{profile.file}:", f"launcher {profile.launcher}", *profile.options]))]
 
 
 class _Job(NamedTuple):
@@ -67,69 +123,25 @@ class _Job(NamedTuple):
     longest: forecast.Longest | None = None
 
 
-def _jobs(chosen: Profile, made: Plan | None) -> list[_Job]:
+def _jobs(profile: Profile, plan: Plan | None) -> list[_Job]:
     """Those of a whole campaign, the smallest first; one of a node without a configuration."""
-    if made is None:
-        return [_Job(1, chosen.at(1).limit_min or MINUTES)]
-    found = []
-    for name, points in forecast.planned(made).items():
-        nodes = next(a.nodes for a in made.allocations if a.name == name)
-        time_s = forecast.of(made, {name: points}).time_s
-        minutes = submission.minutes(time_s, 1, chosen.at(nodes).limit_min)
-        found.append(_Job(nodes, minutes, forecast.longest(made, points)))
-    return sorted(found)
+    if plan is None:
+        return [_Job(1, profile.at(1).limit_min or MINUTES)]
+    jobs = []
+    for name, points in forecast.planned(plan).items():
+        nodes = next(a.nodes for a in plan.allocations if a.name == name)
+        time_s = forecast.of(plan, {name: points}).time_s
+        minutes = submission.minutes(time_s, 1, profile.at(nodes).limit_min)
+        jobs.append(_Job(nodes, minutes, forecast.longest(plan, points)))
+    return sorted(jobs)
 
 
-def _examine(found: dict[str, str | None], directory: Path, configuration: Path | None, wait_s: float) -> list[Line]:
-    version = _ask(["sbatch", "--version"]) if found["sbatch"] else None
-    lines = [judge_commands(found, version or "")]
-    if any(line.outcome == "wrong" for line in lines):
-        return lines
-    controller = _controller()
-    chosen, of_profile = _profile(directory)
-    configured, made, of_configuration = doctor_module.plan(configuration)
-    lines += [controller, *of_profile, of_configuration, *doctor_module.working_directory(submits=True)]
-    if controller.outcome == "wrong":
-        return [*lines, unchecked("the rest", "the controller does not answer")]
-    if chosen is None:
-        return [*lines, unchecked("the rest", "without a profile it is not known what a job asks for")]
-    built = doctor_module.look_for_tools(configured, chosen.tools) if configured else None
-    jobs = _jobs(chosen, made)
-    for problem in submission.too_long(made, {point.id for point in made.points}, chosen) if made else ():
-        lines.append(wrong("wall time", problem.message, problem.remedy))
-    lines += [*([built.line] if built else []), *_slurm(chosen, jobs)]
-    if any(line.outcome == "wrong" for line in lines if line.check == "submission"):
-        return [*lines, unchecked("nodes", "see submission")]
-    command = [sys.executable, "-P", "-X", "utf8", "-m", "iosweep", "doctor", "--profile", str(directory.absolute())]
-    command += ["--configfile", str(configuration.absolute())] if configuration else []
-    return list(dict.fromkeys(lines + _nodes(chosen, jobs[-1].nodes, command, wait_s)))
-
-
-def _controller() -> Line:
-    try:
-        return ok("controller", query.ask(["scontrol", "ping"], ANSWER_S).strip().splitlines()[0])
-    except Unanswered as error:
-        change = "try again when `scontrol ping` says UP; tell the people who run the cluster"
-        return wrong("controller", str(error), change)
-
-
-def _slurm(chosen: Profile, jobs: Sequence[_Job]) -> list[Line]:
-    """Checks by answers of Slurm."""
-    settings = slurm_settings(_ask(["scontrol", "show", "config"]) or "")
-    lines = _submissions(chosen, jobs)
-    for asks in (chosen.at(one.nodes) for one in jobs):
-        for place in submission.limits(asks.partition):
-            sinfo = ["sinfo", "--noheader", f"--partition={place['PartitionName']}", "--Node", "--format=%N|%T|%c|%m"]
-            lines.append(judge_memory(asks, settings, place, _ask(sinfo) or ""))
-    return list(dict.fromkeys([*lines, judge_settings(settings)]))
-
-
-def _submissions(chosen: Profile, jobs: Sequence[_Job]) -> list[Line]:
+def _submissions(profile: Profile, jobs: Sequence[_Job]) -> list[Line]:
     """Whether Slurm would take the jobs of the campaign, as the campaign itself asks before it submits them."""
     wrongs: dict[str, list[str]] = {}
     lines, fit = [], []
     for nodes, minutes, longest in jobs:
-        asks = chosen.at(nodes)
+        asks = profile.at(nodes)
         trial = submission.tried(_sbatch(asks, nodes, minutes, os.devnull), asks, nodes, minutes, longest)
         if trial.refusal:
             wrongs.setdefault(trial.refusal, []).append(submission.asks_for(nodes, minutes))
@@ -141,52 +153,38 @@ def _submissions(chosen: Profile, jobs: Sequence[_Job]) -> list[Line]:
     return [*([ok("submission", f"Slurm takes jobs of {', '.join(fit)}")] if fit else []), *lines]
 
 
-def _profile(directory: Path) -> tuple[Profile | None, list[Line]]:
-    """The profile, None if it is of no use, and the lines about it."""
-    try:
-        chosen = read(directory)
-    except Unusable as error:
-        return None, [wrong("profile", *error.obstacle)]
-    if not chosen.slurm:
-        seen = f"{chosen.file} has no `executor: iosweep`"
-        return None, [wrong("profile", seen, "name one for Slurm with --profile")]
-    if chosen.problems:
-        return None, [wrong("profile", str(replace(p, remedy="")), p.remedy) for p in chosen.problems]
-    return chosen, [ok("profile", " ".join([f"{chosen.file}:", f"launcher {chosen.launcher}", *chosen.options]))]
-
-
 def _sbatch(asks: Profile, nodes: int, minutes: int, log: str) -> list[str]:
     """The command of a job that asks for what the campaign's jobs ask."""
     return submission.sbatch(asks, nodes, minutes, NAME, NAME, log, str(Path.cwd()))
 
 
-def _nodes(chosen: Profile, count: int, command: Sequence[str], wait_s: float) -> list[Line]:
-    """Checks on the nodes, by a job like the campaign's largest. `command`: the doctor there."""
-    asks = chosen.at(count)
-    names = ",".join(one["PartitionName"] for one in submission.limits(asks.partition))
-    try:
-        in_service, not_able = submission.usable(names)
-    except Unanswered as error:
-        return [unchecked("nodes", str(error))]
-    able = min(count, in_service)  # waiting does not bring a drained node back
-    if not able:
-        return [unchecked("nodes", f"no node can be used now ({not_able or 'there is none'})")]
-    try:
-        lines = run_on_nodes(lambda log: _sbatch(asks, able, MINUTES, log), command, wait_s)
-    except OSError as error:
-        seen = f"{error.filename or Path.cwd()} cannot be written to: {error.strerror}"
-        return [wrong("directory", seen, "work in a directory of yours that all nodes share")]
-    if able < count and lines[0].outcome == "ok":
-        lines.insert(1, unchecked("nodes", f"{count - able} of the {count} that are asked for ({not_able})"))
-    return lines
+def slurm_settings(text: str) -> dict[str, str]:
+    """`scontrol show config` as a mapping; also the keys of its section on cgroups."""
+    return {m[1]: query.given(m[2]) for m in re.finditer(r"^(\S+)\s*= ?(.*)$", text, re.MULTILINE)}
 
 
-def _ask(argv: Sequence[str]) -> str | None:
-    """The output of a command of Slurm, None without an answer."""
-    try:
-        return query.ask(argv, ANSWER_S)
-    except Unanswered:
-        return None
+def judge_memory(asks: Profile, settings: Mapping[str, str], partition: Mapping[str, str], node_list: str) -> Line:
+    """What a job has of a node's memory. `node_list`: `sinfo --Node --format=%N|%T|%c|%m` of the partition. Pure."""
+    nodes = [row.split("|") for row in node_list.splitlines() if row.count("|") >= 3]
+    sizes = [(int(cpus), int(mb)) for _, _, cpus, mb in (row[:4] for row in nodes) if cpus.isdigit() and mb.isdigit()]
+    if not sizes:
+        return unchecked("memory", "sinfo shows no nodes of the partition")
+    cpus, mb = min(sizes, key=lambda size: size[1])
+    whole = f"{human_size(mb << 20)} of a node"
+    if "MEMORY" not in settings.get("SelectTypeParameters", "").upper():
+        return ok("memory", f"Slurm does not manage memory: a job has all {whole}")
+    given = (asks.memory_mb, f"mem_mb {asks.memory_mb} in the profile") if asks.memory_mb else None
+    for key, count in (("DefMemPerNode", 1), ("DefMemPerCPU", cpus)):
+        values = (partition.get(key, ""), settings.get(key, ""))  # that of the partition counts
+        if given is None and (value := next((v for v in values if v.isdigit() and int(v)), None)):
+            given = int(value) * count, f"{key} {value} MB"
+    if given is None or given[0] >= mb * WHOLE:
+        return ok("memory", f"a job has all {whole}" + (f" ({given[1]})" if given else ""))
+    enforced = settings.get("ConstrainRAMSpace", "no").lower() == "yes"
+    caches = "the page cache counts, so caches are smaller than the node's"
+    effect = caches if enforced else "it may be killed if it takes more"
+    seen = f"a job has {human_size(given[0] << 20)} of the {whole} ({given[1]}); {effect}"
+    return warning("memory", seen, f"set mem_mb={mb} in the profile, or what the site allows")
 
 
 # The job on the nodes
@@ -202,8 +200,30 @@ LINES, LOG = "lines.json", "job.log"
 _SHARED = "the checkout with its .venv, and the working directory, must be the same on all nodes"
 
 
-def run_on_nodes(sbatch: Callable[[str], Sequence[str]], doctor: Sequence[str], wait_s: float) -> list[Line]:
-    """Run `doctor` in a job and return its lines. `sbatch`: the command that submits it, from the name of its log.
+def _nodes(profile: Profile, count: int, command: Sequence[str], wait_s: float) -> list[Line]:
+    """Checks on the nodes, by a job like the campaign's largest. `command`: the doctor there."""
+    asks = profile.at(count)
+    try:
+        in_service, not_able = submission.usable(
+            ",".join(one["PartitionName"] for one in submission.limits(asks.partition))
+        )
+    except Unanswered as error:
+        return [unchecked("nodes", str(error))]
+    able = min(count, in_service)  # waiting does not bring a drained node back
+    if not able:
+        return [unchecked("nodes", f"no node can be used now ({not_able or 'there is none'})")]
+    try:
+        lines = run_on_nodes(lambda log: _sbatch(asks, able, MINUTES, log), command, wait_s)
+    except OSError as error:
+        seen = f"{error.filename or Path.cwd()} cannot be written to: {error.strerror}"
+        return [wrong("directory", seen, "work in a directory of yours that all nodes share")]
+    if able < count and lines[0].outcome == "ok":
+        lines.insert(1, unchecked("nodes", f"{count - able} of the {count} that are asked for ({not_able})"))
+    return lines
+
+
+def run_on_nodes(sbatch: Callable[[str], Sequence[str]], command: Sequence[str], wait_s: float) -> list[Line]:
+    """Run the doctor in a job and return its lines. `sbatch`: the command that submits it, from the name of its log.
 
     `wait_s`: for free nodes; then the job is cancelled. Raises OSError if the working directory cannot be written to.
     """
@@ -212,7 +232,7 @@ def run_on_nodes(sbatch: Callable[[str], Sequence[str]], doctor: Sequence[str], 
         tempfile.TemporaryDirectory(prefix=".iosweep-doctor-", dir=Path.cwd(), ignore_cleanup_errors=True) as made,
     ):
         place = Path(made)
-        script = f"#!/bin/sh\nexec {shlex.join([*doctor, '--lines', str(place / LINES)])}\n"
+        script = f"#!/bin/sh\nexec {shlex.join([*command, '--lines', str(place / LINES)])}\n"
         (place / LOG).write_text("\n")  # a full disk is seen here
         try:
             return _wait(query.submit(sbatch(str(place / LOG)), script), place, wait_s)
@@ -229,8 +249,7 @@ def _wait(number: str, place: Path, wait_s: float) -> list[Line]:
     began, pause_s, job = time.monotonic(), _FIRST_S, None
     while (job := query.job(number)) and job.alive and job.state != "COMPLETING":
         waits, late_s = job.state == "PENDING", time.monotonic() - began
-        believed = waits and late_s > pending.BELIEVED_S
-        if believed and (change := pending.remedy(job.reason)):
+        if waits and late_s > pending.BELIEVED_S and (change := pending.remedy(job.reason)):
             return [wrong("nodes", f"a job like the campaign's would wait forever ({job.reason})", change)]
         if waits and late_s > wait_s:
             more = "try --wait 10min"
@@ -243,16 +262,10 @@ def _wait(number: str, place: Path, wait_s: float) -> list[Line]:
     while (place / LINES) not in set(place.iterdir()):
         if time.monotonic() > end:
             where = f" on {hosts(job.hosts)}" if job and job.hosts else ""
-            return [wrong("nodes", f"the job{where} left nothing here: {_last_words(place / LOG)}", _SHARED)]
+            last = safe_paths.last_line(place, LOG) or "it printed nothing"
+            return [wrong("nodes", f"the job{where} left nothing here: {last}", _SHARED)]
         time.sleep(_FIRST_S)
     return [Line(**line) for line in json.loads((place / LINES).read_text(encoding="utf-8"))]
-
-
-def _last_words(log: Path) -> str:
-    try:
-        return safe_paths.last_line(log.parent, log.name) or "it printed nothing"
-    except OSError:
-        return "its output is not here"
 
 
 @contextmanager
@@ -265,65 +278,3 @@ def _ended_by_signals() -> Iterator[None]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
-
-
-# What Slurm's commands print about itself, a partition and the user. Pure.
-
-#: Commands that are needed.
-COMMANDS = ("sbatch", "srun", "squeue", "scontrol", "sinfo", "scancel")
-#: With a smaller share of a node's memory, the page cache of a job is smaller than the node's.
-WHOLE = 0.9
-
-_PROFILE = "in the profile"
-
-
-def judge_commands(found: Mapping[str, str | None], version: str) -> Line:
-    """`found`: command -> its path, or None. `version`: what `sbatch --version` prints."""
-    if absent := [name for name in COMMANDS if not found.get(name)]:
-        have = [name for name in COMMANDS if found.get(name)]
-        seen = f"{', '.join(absent)} not on PATH" + (f" (but {', '.join(have)})" if have else "")
-        change = "put Slurm's bin directory on PATH (`module load slurm`), or work on a login node"
-        return wrong("commands", seen, change)
-    return ok("commands", f"{version.strip() or 'Slurm'}: {', '.join(COMMANDS)}")
-
-
-def slurm_settings(text: str) -> dict[str, str]:
-    """`scontrol show config` as a mapping; also the keys of its section on cgroups."""
-    return {m[1]: query.given(m[2]) for m in re.finditer(r"^(\S+)\s*= ?(.*)$", text, re.MULTILINE)}
-
-
-def judge_memory(p: Profile, settings: Mapping[str, str], of_partition: Mapping[str, str], node_list: str) -> Line:
-    """What a job has of a node's memory. `node_list`: `sinfo --Node --format=%N|%T|%c|%m` of the partition."""
-    nodes = [row.split("|") for row in node_list.splitlines() if row.count("|") >= 3]
-    sizes = [(int(cpus), int(mb)) for _, _, cpus, mb in (row[:4] for row in nodes) if cpus.isdigit() and mb.isdigit()]
-    if not sizes:
-        return unchecked("memory", "sinfo shows no nodes of the partition")
-    cpus, mb = min(sizes, key=lambda size: size[1])
-    given = None
-    for key, count in (("DefMemPerNode", 1), ("DefMemPerCPU", cpus)):
-        values = (of_partition.get(key, ""), settings.get(key, ""))  # that of the partition counts
-        if given is None and (value := next((v for v in values if v.isdigit() and int(v)), None)):
-            given = int(value) * count, f"{key} {value} MB"
-    if p.memory_mb:
-        given = p.memory_mb, f"mem_mb {p.memory_mb} {_PROFILE}"
-    whole = f"{human_size(mb << 20)} of a node"
-    if "MEMORY" not in settings.get("SelectTypeParameters", "").upper():
-        return ok("memory", f"Slurm does not manage memory: a job has all {whole}")
-    if given is None or given[0] >= mb * WHOLE:
-        return ok("memory", f"a job has all {whole}" + (f" ({given[1]})" if given else ""))
-    enforced = settings.get("ConstrainRAMSpace", "no").lower() == "yes"
-    caches = "the page cache counts, so caches are smaller than the node's"
-    effect = caches if enforced else "it may be killed if it takes more"
-    seen = f"a job has {human_size(given[0] << 20)} of the {whole} ({given[1]}); {effect}"
-    caps = (of_partition.get("MaxMemPerNode", ""), settings.get("MaxMemPerNode", ""))
-    most = min(mb, next((int(v) for v in caps if v.isdigit() and int(v)), mb))
-    return warning("memory", seen, f"set mem_mb={most} {_PROFILE}" if most != given[0] else "the site allows no more")
-
-
-def judge_settings(s: Mapping[str, str]) -> Line:
-    """What else of Slurm's configuration matters."""
-    age = re.match(r"(\d+)(?: sec)?$", s.get("MinJobAge", ""))
-    if age and int(age[1]) < LONGEST_POLL_S:
-        seen = f"MinJobAge={age[1]} s: Slurm forgets a job before its end is seen ({LONGEST_POLL_S} s)"
-        return warning("settings", seen, "ask for MinJobAge=300; otherwise the reason of a failed job is lost")
-    return ok("settings", ", ".join(filter(None, map(s.get, ("TaskPlugin", "ProctrackType", "SelectType")))))

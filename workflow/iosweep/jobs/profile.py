@@ -22,8 +22,6 @@ _MINUTES = {
     **{"w": 10080.0, "s": 1 / 60},
 }
 _SPAN = re.compile(r"(\d+(?:\.\d+)?)\s*([a-z]*)")
-#: The state of a job is looked at no less often, in seconds, with the profile as it is shipped.
-LONGEST_POLL_S = 20
 
 
 #: Default resource -> the option of sbatch that it becomes, in the order of the command. sbatch judges the values.
