@@ -119,8 +119,8 @@ def test_tools_are_built_once_and_only_what_another_build_has_measured_is_measur
     assert (site.left(), standin.calls(site.spack)) == ({}, calls)
     site.own.write_text(own.replace("fio@3.37", "fio@3.36"))
     assert site.installs() == ["fio"]
-    [points] = site.loaded().coming.values()
-    assert {*points} == {point.id for point in site.plan.points if point.tool == "fio"}
+    [left] = site.loaded().left.values()
+    assert {*left.points} == {point.id for point in site.plan.points if point.tool == "fio"}
 
 
 @pytest.mark.local

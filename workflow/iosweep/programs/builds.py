@@ -18,11 +18,11 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from iosweep.files.documents import Part
+from iosweep.programs.path import Program, libraries
 from iosweep.tools import tools
 
 if TYPE_CHECKING:  # who reads tables needs the forms alone
     from iosweep.plan.launchers import Mpiexec
-    from iosweep.programs.path import Program
 
 #: Time limit of a package manager.
 _ANSWER_S = 10.0
@@ -84,7 +84,7 @@ def _mpi(
     if mpiexec:
         return {"path": mpiexec.path, "version": mpiexec.version, "package": package(mpiexec.path)}
     for name, program in sorted(programs.items()):
-        if tools()[name].mpi and (found := _LIBRARY.search(_output("ldd", program.path))):
+        if tools()[name].mpi and (found := _LIBRARY.search(libraries(program.path))):
             return {"path": found[1], "version": "", "package": package(found[1])}
     return None
 

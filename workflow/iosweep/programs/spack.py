@@ -1,4 +1,7 @@
-"""What Spack is to build (spack.yaml), and what it has built (tools.json). Starts nothing."""
+"""Tools that Spack builds: what spack.yaml asks for, what tools.json says was built, and the build itself.
+
+Spack has state and configuration of its own below tools.directory. Jobs read tools.json, and never call Spack.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,7 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, TextIO
@@ -195,40 +198,21 @@ def build(environment: Environment, spack: str | None, say: Callable[[str], None
     """
     for directory in (environment.directory, environment.log.parent):
         directory.mkdir(parents=True, exist_ok=True)
-    with _one_at_a_time(environment.root, say), environment.log.open("w", encoding="utf-8") as log:
+    with (environment.root / "lock").open("a") as lock, environment.log.open("w", encoding="utf-8") as log:
+        with contextlib.suppress(OSError):  # a file system without locks
+            fcntl.flock(lock, fcntl.LOCK_EX)  # one build at a time: another one waits
         session = _Session(environment, log, say)
-        release = session.spack(spack)
-        repository = session.repository()
-        session.install(release.path / "bin" / "spack", repository)
-        content = documents.dump(session.document(release, repository), indent=True)
+        release, version = session.spack(spack)
+        packages, pin = session.repository()
+        session.install(release / "bin" / "spack", packages)
+        made_with = {
+            "spack": session.state(release) | {"version": version},
+            "repository": session.state(packages) | {"pin": pin},
+        }
+        content = documents.dump(session.document() | made_with, indent=True)
     if not environment.file.exists() or environment.file.read_bytes() != content:
         safe_paths.write(environment.file.parent, environment.file.name, content)
     say(f"built and verified: {environment.file}")
-
-
-@contextlib.contextmanager
-def _one_at_a_time(root: Path, say: Callable[[str], None]) -> Iterator[None]:
-    """Wait for another process that builds in the same directory."""
-    with (root / "lock").open("a") as lock, contextlib.suppress(BlockingIOError):
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            say(f"waiting for another process that builds in {root}")
-            fcntl.flock(lock, fcntl.LOCK_EX)
-        except OSError:  # a file system without locks
-            pass
-        yield
-
-
-@dataclass(frozen=True)
-class _Checkout:
-    """Spack, or its packages repository. `name`: release or pin. `commit`: None outside git; `changed`: files differ
-    from it."""
-
-    path: Path
-    name: str | None
-    commit: str | None
-    changed: bool
 
 
 class _Session:
@@ -239,22 +223,22 @@ class _Session:
         self._root, self._directory = environment.root.absolute(), environment.directory.absolute()
         self._variables = variables(os.environ, self._root)
 
-    def spack(self, configured: str | None) -> _Checkout:
-        """The site's Spack, or else a clone of the tested release."""
+    def spack(self, configured: str | None) -> tuple[Path, str]:
+        """The site's Spack, or else a clone of the tested release; with its version."""
         path = Path(configured).absolute() if configured else self._clone(SPACK, self._root / "spack" / RELEASE)
         version = self._run("saying its version (tools.spack)", [path / "bin" / "spack", "--version"]).split()
         release = re.match(r"(\d+)\.(\d+)", version[0] if version else "")
         if not release or (int(release[1]), int(release[2])) < _OLDEST:
             oldest = ".".join(map(str, _OLDEST))
             raise BuildError(f"{path} is Spack {' '.join(version[:1])}, and {oldest} or newer is needed (tools.spack)")
-        return self._state(path, version[0])
+        return path, version[0]
 
-    def repository(self) -> _Checkout:
-        """The packages repository: of spack.yaml's pin, or a checkout that it names."""
+    def repository(self) -> tuple[Path, str | None]:
+        """The packages repository: of spack.yaml's pin, or a checkout that it names; with the pin."""
         wanted = self._environment.packages
         if isinstance(wanted, Path):
-            return self._state(wanted, None)
-        return self._state(self._clone(wanted, self._root / "packages" / wanted.ref.replace("/", "_")), wanted.ref)
+            return wanted, None
+        return self._clone(wanted, self._root / "packages" / wanted.ref.replace("/", "_")), wanted.ref
 
     def _clone(self, pin: Pin, into: Path) -> Path:
         """A state of a repository. Spack's own clone does not follow a pin that changes, and a first one that fails
@@ -272,16 +256,17 @@ class _Session:
         self._run(doing, [*git, "checkout", "--quiet", "FETCH_HEAD"])
         return part.rename(into)
 
-    def _state(self, path: Path, name: str | None) -> _Checkout:
+    def state(self, path: Path) -> dict[str, object]:
+        """A checkout's commit, None outside git, and whether files differ from it."""
         # a site's Spack belongs to another user
         git: list[str | Path] = ["git", "-c", "safe.directory=*", "-C", path, "describe", "--always", "--dirty"]
         try:
             found = self._run("describing a checkout", [*git, "--exclude=*", "--abbrev=40"]).strip()
         except BuildError:
-            return _Checkout(path, name, None, False)
-        return _Checkout(path, name, found.removesuffix("-dirty"), found.endswith("-dirty"))
+            found = ""
+        return {"path": str(path), "commit": found.removesuffix("-dirty") or None, "changed": found.endswith("-dirty")}
 
-    def install(self, program: Path, repository: _Checkout) -> None:
+    def install(self, program: Path, packages: Path) -> None:
         """Install the environment.
 
         Its lock, which says what is built, stays once that was built. Before, it is decided anew at each try: a package
@@ -290,7 +275,7 @@ class _Session:
         yaml, lock = self._directory / "spack.yaml", self._directory / "spack.lock"
         scope = self._root / "scope"
         scope.mkdir(exist_ok=True)
-        for name, content in configuration(self._environment, self._root, repository.path).items():
+        for name, content in configuration(self._environment, self._root, packages).items():
             (scope / f"{name}.yaml").write_bytes(msgspec.json.encode({name: content}))  # JSON is YAML
         self._spack: list[str | Path] = [program, "--color", "never", "-C", scope, "-e", self._directory]
         if not (self._environment.file.exists() and lock.exists()):
@@ -300,7 +285,7 @@ class _Session:
             self._run("looking for build tools", [*self._spack, "external", "find", *_BUILD_TOOLS])
         self._run("building them", [*self._spack, "install"], show="==> Installing ")
 
-    def document(self, spack: _Checkout, repository: _Checkout) -> dict[str, object]:
+    def document(self) -> dict[str, object]:
         """What was built, once every program of it ran: Spack checks neither that they run nor that externals exist."""
         listed = self._run("listing what was built", [*self._spack, "find", "--format", _FORMAT])
         yaml, lock = ((self._directory / name).read_bytes() for name in ("spack.yaml", "spack.lock"))
@@ -325,8 +310,6 @@ class _Session:
                 "file_sha256": hashlib.sha256(yaml).hexdigest(),
                 "lock_sha256": hashlib.sha256(lock).hexdigest(),
             },
-            "spack": _described(spack, "version"),
-            "repository": _described(repository, "pin"),
             "packages": packages,
         }
 
@@ -450,7 +433,3 @@ def verified(search: str, specs: frozenset[str]) -> dict[str, Program]:
     if unusable := [str(each.reason) for each in found.values() if not isinstance(each, Program)]:
         raise BuildError("; ".join(unusable))
     return {name: program for name, program in found.items() if isinstance(program, Program)}
-
-
-def _described(checkout: _Checkout, name: str) -> dict[str, object]:
-    return {"path": str(checkout.path), name: checkout.name, "commit": checkout.commit, "changed": checkout.changed}
