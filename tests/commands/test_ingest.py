@@ -98,10 +98,10 @@ def test_without_a_usable_result_nothing_is_written_and_check_does_not_pass(plac
     (place / "run.json").write_text(json.dumps(document, indent=1))
     (place / "jobs.fio").write_text("[b_write]\nrw=randwrite\nbs=4k\n[c_mix]\nrw=randrw\nbs=4k\n")
     assert ingest("run.json", "--as", "weka") == 1
-    assert "--job-file" in capsys.readouterr().out
+    assert "job file" in capsys.readouterr().out
     assert not Path("results").exists()
-    assert ingest("run.json", "--as", "weka", "--job-file", "absent.fio") == 2
-    assert ingest("run.json", "--as", "weka", "--job-file", "jobs.fio") == 0
+    (place / "both").write_text((place / "jobs.fio").read_text() + (place / "run.json").read_text())
+    assert ingest("both", "--as", "weka") == 0
     assert cli.main(["report", "weka"]) == 0  # from what was kept
     assert {row.phase for row in load(Path("results/weka")).rows} == {"rand_write", "rand_mixed"}
     for valid in (0, 1):
@@ -170,7 +170,7 @@ def test_a_copy_counts_once(outputs: Path, capsys: Capture) -> None:
     ingest(outputs, "--as", "seen")
     assert "is a copy" in capsys.readouterr().out
     assert len([row for row in load(Path("results/seen")).rows if row.tool == "ior"]) == 6
-    assert len(ingested.load(Path("results/seen"))[0].distinct) == 3
+    assert len(ingested.load(Path("results/seen"))[0].files) == 3
 
 
 def test_what_a_killed_ingest_left_blocks_nobody(outputs: Path) -> None:

@@ -3,10 +3,6 @@
 from hashlib import sha256
 from pathlib import Path
 
-import pytest
-
-from iosweep.ingest import outputs
-from iosweep.ingest.outputs import readings
 from iosweep.ingest.tables import Made, campaign_rows
 from iosweep.store.ingested import IngestedFile
 from iosweep.tools.reading import Cell, Reading, ReadingProblem
@@ -16,8 +12,6 @@ IOR: dict[str, Cell] = {
     "tool": "ior", "tool_version": "4.0.0", "label": "write", "phase": "seq_write", "tasks": 64,
     "threads_per_node": 32, "transfer_size_bytes": 1 << 20, "bandwidth_bytes_per_s": 1e9, "ops_per_s": 1e3,
 }  # fmt: skip
-MDTEST: dict[str, Cell] = {"tool": "mdtest", "phase": "create", "tasks": 2, "ops_per_s": 7.0, "max_ops_per_s": 7.0}
-TWICE = "it is there twice, with the same figures"
 
 
 def without(*names: str) -> dict[str, Cell]:
@@ -73,8 +67,6 @@ def test_outputs_that_do_not_tell_their_ranks_are_repetitions_of_nothing() -> No
     unknown = without("tasks", "threads_per_node")
     found = made(reading(unknown), reading(unknown | {"bandwidth_bytes_per_s": 2e9}))
     assert len(points(found)) == 2
-    assert [sweep.name for sweep in found.sweeps] == ["ior-data-1", "ior-data-2"]
-    assert "1.out" in (found.sweeps[1].description or "")
 
 
 def test_verdicts_come_from_what_the_reader_says_and_other_checks_are_not_checked() -> None:
@@ -91,43 +83,9 @@ def test_verdicts_come_from_what_the_reader_says_and_other_checks_are_not_checke
 
 def test_a_row_without_a_phase_is_left_out_and_counted() -> None:
     found = made(reading(IOR, IOR, without("phase")))
-    assert len(found.rows) == 1 and found.left_out[TWICE] == 1 and sum(found.left_out.values()) == 2
+    assert len(found.rows) == 2 and sum(found.left_out.values()) == 1
     broken = made(reading(without("phase"), problems=(ReadingProblem("invalid", "write: it broke", 0),)))
     assert broken.left_out == {"ior: write: it broke": 1}
-
-
-def test_a_copy_of_an_output_is_no_repetition() -> None:
-    for name in ("mdtest/main/md_both_i1", "mdtest/seeds/lustre_1_nodes", "fio/own_rand_read", "fio/s2_nj4_nogr"):
-        data = (SAMPLES / f"{name}.out").read_bytes()
-        for copy in (b"srun job 1\n" + data, data.replace(b"\r\n", b"\n").replace(b"\n", b"\r\n")):
-            both = [readings(data), readings(copy)]
-            files = [(file(str(n)), [*one.values()]) for n, one in enumerate(both) if isinstance(one, dict)]
-            found = campaign_rows("c", files)
-            assert found.rows and found.left_out[TWICE] == len(found.rows), name
-
-
-def test_a_file_without_end_is_refused_before_it_takes_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(outputs, "MOST_LINES", 20)
-    for name, line in (
-        ("mdtest/main/md_both_i1", "SUMMARY rate: (of 1 iterations)\n"),
-        ("mdtest/main/md_both_i1", "   File creation             :      5.000    5.000   5.000   0.000\n"),
-        ("ior/4.0.0/csv_stdout", "IOR-4.0.0: MPI Coordinated Test of Parallel I/O\n"),
-        ("ior/4.0.0/csv_stdout", "write  1 1\n"),
-        ("fio/own_rand_read", '"fio version" : "fio-3.36",\n'),
-    ):
-        text = (SAMPLES / f"{name}.out").read_text()
-        assert isinstance(readings(text.encode()), dict)
-        assert isinstance(readings((text + 20 * line).encode()), str), line
-
-
-def test_mdtest_with_another_date_or_rate_or_without_a_date_may_be_a_repetition() -> None:
-    dated = MDTEST | {"began_local": "2026-03-01T00:00:00"}
-    others: list[dict[str, Cell]] = [{"began_local": "2026-03-01T00:00:07"}, {"ops_per_s": 7.001}]
-    for other in others:
-        assert numbers(made(reading(dated), reading(dated | other), reading(dated))) == [1, 2]
-    assert len(made(reading(MDTEST), reading(MDTEST)).rows) == 2
-    both = reading(MDTEST, MDTEST | {"phase": "dir_create", "ops_per_s": 5.0})
-    assert len(made(both, both).rows) == 2
 
 
 def test_values_that_a_table_cannot_hold_are_null() -> None:

@@ -33,8 +33,6 @@ def add_arguments(parser: ArgumentParser) -> None:
     outputs = "output of fio, IOR or mdtest, or a directory with such, also of IO500"
     parser.add_argument("path", nargs="+", type=Path, help=outputs)
     parser.add_argument("--as", dest="name", required=True, metavar="NAME", help="name of the campaign")
-    job_file = "job file of fio, for outputs of its client mode, which have the options of the first section only"
-    parser.add_argument("--job-file", type=Path, action="append", default=[], metavar="FILE", help=job_file)
     parser.add_argument("--replace", action="store_true", help="replace a campaign of that name that was ingested")
     parser.epilog = (
         "Exit codes: 0 a campaign was made, whatever its verdicts (`iosweep check` judges these); 1 nothing usable was"
@@ -48,11 +46,7 @@ def run(arguments: Namespace) -> int:
     results = campaigns.RESULTS / arguments.name
     if why := _impossible(arguments, results) or _taken(results, arguments.replace):
         raise CommandError(why, USAGE)
-    try:
-        job_files = b"".join(path.read_bytes() + b"\n" for path in arguments.job_file)
-    except OSError as error:
-        raise CommandError(f"{error.filename}: {error.strerror}; nothing was read", USAGE) from None
-    taken, refused = tables.look(arguments.path, job_files)
+    taken, refused = tables.look(arguments.path)
     if not any(content.has_rows for content in taken):
         refused.update(content.without_row for content in taken if content.without_row)
         _print_reasons("file", "not usable", refused)
@@ -82,7 +76,7 @@ def _print(results: Path, document: Ingested, facts: IngestedFacts) -> None:
         else f"{count:,} of {kind}"
         for kind, count in facts.files.items()
     )
-    prose(f"{human_count(len(document.distinct), 'file')} read ({human_size(facts.bytes)}): {many}")
+    prose(f"{human_count(len(document.files), 'file')} read ({human_size(facts.bytes)}): {many}")
     _print_reasons("file", "not taken", facts.refused)
     _print_reasons("file", "kept, and without a usable result", facts.without_rows)
     _print_reasons("row", "not in the tables", facts.left_out)

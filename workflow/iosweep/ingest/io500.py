@@ -13,7 +13,7 @@ import re
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from iosweep.store.ingested import Io500Figure, Io500Run, Io500Score, difference, same
+from iosweep.store.ingested import Io500Figure, Io500Run, Io500Score, difference
 from iosweep.text import shortened
 from iosweep.tools.reading import Reading
 
@@ -109,22 +109,19 @@ def _geometric_mean(values: Sequence[float]) -> float:
     return math.exp(math.fsum(map(math.log, values)) / len(values)) if all(value > 0 for value in values) else 0.0
 
 
-def runs(summaries: Sequence[tuple[str, Summary]], outputs: Iterable[tuple[str, Reading]]) -> list[Io500Run]:
-    """The runs of IO500 among some files (path, content). An output belongs to the nearest summary at or above it; a
-    summary without outputs, above one that has them, is a copy or of nothing that is there."""
-    known: dict[str, list[Summary]] = {}
-    for path, one in summaries:
-        if one.figures.keys() & set(SCORED):
-            known.setdefault(directory_of(path), []).append(one)
+def runs(summaries: Iterable[tuple[str, Summary]], outputs: Iterable[tuple[str, Reading]]) -> list[Io500Run]:
+    """The runs of IO500 among some files (path, content). An output belongs to the nearest summary at or above it. Of
+    several summaries in a directory the first counts; one without outputs counts where no other has any."""
+    known: dict[str, Summary] = {}
+    for path, summary in summaries:
+        if summary.figures.keys() & set(SCORED):
+            known.setdefault(directory_of(path), summary)
     of_phase: dict[str, dict[str, list[tuple[str, Reading]]]] = {directory: {} for directory in known}
     for path, reading in outputs:
         if (phase := phase_of(path)) and (above := _nearest(path, known)) is not None:
             of_phase[above].setdefault(phase, []).append((path, reading))
-    copies = [
-        one for one in known if not of_phase[one]
-        and any(of_phase[other] and (not one or other.startswith(f"{one}/")) for other in known)
-    ]  # fmt: skip
-    return [_run(directory, ones, of_phase[directory]) for directory, ones in known.items() if directory not in copies]
+    with_outputs = [directory for directory, phases in of_phase.items() if phases]
+    return [_run(directory, known[directory], of_phase[directory]) for directory in with_outputs or known]
 
 
 def _nearest(path: str, known: Container[str]) -> str | None:
@@ -137,42 +134,37 @@ def _nearest(path: str, known: Container[str]) -> str | None:
     return above
 
 
-def _run(
-    directory: str, summaries: Sequence[Summary], outputs: Mapping[str, Sequence[tuple[str, Reading]]]
-) -> Io500Run:
+def _run(directory: str, summary: Summary, outputs: Mapping[str, Sequence[tuple[str, Reading]]]) -> Io500Run:
     remarks = [] if outputs else ["there is no output of its phases"]
+    if summary.invalid:
+        remarks.append("IO500 itself calls the run, or a phase of it, [INVALID]")
     read: dict[str, float] = {}
-    reasons: dict[str, str] = {}
-    for phase in (phase for phase in SCORED if outputs and phase != FIND):
-        figure, reasons[phase] = _figure(phase, outputs.get(phase, ()))
+    figures = []
+    for phase in SCORED:
+        published, figure, reason = summary.figures.get(phase), None, ""
+        if outputs and phase != FIND:
+            figure, reason = _figure(phase, outputs.get(phase, ()))
         if figure is not None:
             read[phase] = figure
-
-    def agreeing(one: Summary) -> int:
-        return sum(same(one.figures[phase], read[phase]) for phase in read.keys() & one.figures.keys())
-
-    best = max(summaries, key=agreeing)
-    alike = [
-        one for one in summaries
-        if all(same(one.figures[phase], best.figures[phase]) for phase in one.figures.keys() & best.figures.keys())
-    ]  # fmt: skip
-    if len(alike) < len(summaries):
-        remarks.append("there is a summary of another run beside it, which is not compared")
-    published = {phase: figure for one in [*alike, best] for phase, figure in one.figures.items()}
-    if any(one.invalid for one in alike):
-        remarks.append("IO500 itself calls the run, or a phase of it, [INVALID]")
-    own = score({**read, FIND: published[FIND]}) if FIND in published else None
-    if own:
-        remarks.append("the score takes `find` as published: it is no output of fio, IOR or mdtest")
-    figures = [
-        Io500Figure(
-            phase=phase, unit="GiB/s" if phase in BANDWIDTH else "kIOPS", published=published.get(phase),
-            read=read.get(phase), difference=reasons.get(phase) or difference(published.get(phase), read.get(phase)),
+        figures.append(
+            Io500Figure(
+                phase=phase,
+                unit="GiB/s" if phase in BANDWIDTH else "kIOPS",
+                published=published,
+                read=figure,
+                difference=reason or difference(published, figure),
+            )
         )
-        for phase in SCORED
-    ]  # fmt: skip
-    its_score = next((one.score for one in [best, *alike] if one.score), None)
-    return Io500Run(directory=directory, figures=tuple(figures), published=its_score, score=own, remarks=tuple(remarks))
+    computed = score({**read, FIND: summary.figures[FIND]}) if FIND in summary.figures else None
+    if computed:
+        remarks.append("the score takes `find` as published: it is no output of fio, IOR or mdtest")
+    return Io500Run(
+        directory=directory,
+        figures=tuple(figures),
+        published=summary.score,
+        score=computed,
+        remarks=tuple(remarks),
+    )
 
 
 def _figure(phase: str, outputs: Sequence[tuple[str, Reading]]) -> tuple[float | None, str]:
@@ -180,10 +172,10 @@ def _figure(phase: str, outputs: Sequence[tuple[str, Reading]]) -> tuple[float |
     if not outputs:
         return None, "no output of this phase is there"
     nearest = min(path.count("/") for path, _ in outputs)
-    chosen = [(path, reading) for path, reading in outputs if path.count("/") == nearest]
+    chosen = [reading for path, reading in outputs if path.count("/") == nearest]
     if len(chosen) > 1:
         return None, f"{len(chosen)} files are outputs of this phase"
-    ((_, reading),) = chosen
+    (reading,) = chosen
     column, unit = ("bandwidth_bytes_per_s", 1 << 30) if phase in BANDWIDTH else ("max_ops_per_s", 1000)
     of_phase = ("label", BANDWIDTH[phase]) if phase in BANDWIDTH else ("phase", METADATA[phase])
     values = [

@@ -9,7 +9,6 @@ import re
 import stat
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import chain, islice
 from pathlib import Path
 
 from iosweep.text import printable
@@ -18,23 +17,8 @@ from iosweep.tools.reading import Reading
 
 #: Bytes of a file: no output of a tool is larger.
 MOST_BYTES = 256 << 20
-#: Lines of runs in a file: no log has more, and each takes memory.
-MOST_LINES = 100_000
-#: What an editor may write in front of UTF-8.
-_MARK = b"\xef\xbb\xbf"
-_ARCHIVE = "an archive: unpack it first"
-#: Bytes at the beginning of a program, an image or a database that have a zero byte; a cut log may have some later.
+#: Bytes at the beginning of an archive, an image or a database that have a zero byte; a cut log may have some later.
 _HEAD = 512
-#: How files begin that are no text of a tool -> what they are.
-_OTHERS = {
-    b"PK\x03\x04": _ARCHIVE,
-    b"\x1f\x8b": "compressed: unpack it first",
-    b"BZh": "compressed: unpack it first",
-    b"\xfd7zXZ\0": "compressed: unpack it first",
-    b"\x28\xb5\x2f\xfd": "compressed: unpack it first",
-    b"\xff\xfe": "UTF-16: save it as UTF-8",
-    b"\xfe\xff": "UTF-16: save it as UTF-8",
-}
 
 
 @dataclass(frozen=True)
@@ -94,27 +78,18 @@ def _read(path: Path, follow: bool) -> Found | Skipped:
 def readings(data: bytes) -> dict[str, Reading] | str:
     """What the reader of each tool says whose output a file holds, the first one in it first (a job's log may have
     several); or why there is none."""
-    text = data.removeprefix(_MARK)
+    text = data.removeprefix(b"\xef\xbb\xbf")  # what an editor may write in front of UTF-8
     if not text.strip():
         return "is empty"
-    # tar: its first entry comes before what it is
-    if data[257:262] == b"ustar":
-        return f"is {_ARCHIVE}"
-    if what := next((what for beginning, what in _OTHERS.items() if text.startswith(beginning)), None):
-        return f"is {what}"
-    if b"\0" in text[:_HEAD]:
-        return "is not text"
-    for one in tools().values():
-        for beginning, what in one.signs.beginnings.items():
+    if b"\0" in text[:_HEAD] or text.startswith((b"PK", b"\x1f\x8b", b"BZh")):
+        return "is not plain text: unpack an archive first"
+    for tool in tools().values():
+        for beginning, layout in tool.signs.beginnings.items():
             if re.match(beginning, text):
-                return f"has {what}"
-    found = {name: [re.search(sign, text) for sign in one.signs.lines] for name, one in tools().items()}
-    at = {name: min(match.start() for match in own if match) for name, own in found.items() if any(own)}
+                return f"has {layout}"
+    found = {name: [re.search(sign, text) for sign in tool.signs.lines] for name, tool in tools().items()}
+    at = {name: min(match.start() for match in matches if match) for name, matches in found.items() if any(matches)}
     if not at:
         *others, last = tools()
         return f"has no output of {', '.join(others)} or {last}"
-    for signs in (tools()[name].signs for name in at):
-        own = chain.from_iterable(re.finditer(sign, text) for sign in (*signs.lines, signs.rows) if sign)
-        if next(islice(own, MOST_LINES, None), None):
-            return f"has more than {MOST_LINES:,} lines of runs"
     return {name: tools()[name].read(text) for name in sorted(at, key=at.__getitem__)}

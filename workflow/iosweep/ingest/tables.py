@@ -8,7 +8,7 @@ import re
 import zipfile
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
@@ -40,7 +40,7 @@ from iosweep.tools.reading import SEVERITIES, Cell, ProblemSeverity, Reading
 #: jobs of other names may differ in what columns do not tell.
 _ALSO = ("tool_version", "segments", "tasks", "other_options")
 #: Columns without which nothing tells that two outputs are of the same thing: each is a point of its own.
-_ESSENTIAL = {"data": {"tasks": "ranks", "transfer_size_bytes": "transfer size"}, "metadata": {"tasks": "ranks"}}
+_ESSENTIAL = {"data": ("tasks", "transfer_size_bytes"), "metadata": ("tasks",)}
 #: Columns that tell when a row was measured.
 _WHEN = ("started", "began_local", "ended_local")
 #: Integers have 64 bits, and the square of a float has to be finite.
@@ -48,251 +48,11 @@ _MOST = float(1 << 63)
 _UNCHECKED = unchecked(
     "an output alone does not tell, or the reader has judged it with the whole output (check `output`)"
 )
-
-
-class _Sweep(NamedTuple):
-    """What a sweep's points have in common. `alone`: the file of rows that are repetitions of nothing, and `unknown`:
-    what it does not tell; else empty. `io500`: `ior-hard`, of outputs of IO500."""
-
-    tool: str
-    kind: str
-    version: str
-    alone: str = ""
-    unknown: str = ""
-    io500: str = ""
-
-
-class Row(NamedTuple):
-    """A row of the results. findings: check -> its finding."""
-
-    values: Values
-    findings: dict[str, Finding]
-
-
-@dataclass(frozen=True)
-class Made:
-    """The rows of a campaign in the order of its points, and its sweeps. `left_out`: why rows are not there -> how
-    many."""
-
-    rows: Sequence[Row]
-    sweeps: tuple[SweepFacts, ...]
-    left_out: Mapping[str, int]
-
-
-class _Placed(NamedTuple):
-    """A row with what decides where it goes, and what is said of it, by severity. `order`: of the repetitions."""
-
-    values: Values
-    said: Mapping[ProblemSeverity, Sequence[str]]
-    sweep: _Sweep
-    point: str
-    order: tuple[bool, str, int]
-
-
-def campaign_rows(campaign: str, read: Iterable[tuple[IngestedFile, Iterable[Reading]]]) -> Made:
-    """The rows of all outputs, without copies."""
-    placed: list[_Placed] = []
-    left_out: Counter[str] = Counter()
-    seen: set[object] = set()
-    outputs = ((file, reading) for file, readings in read for reading in readings)
-    for file, reading, index in ((*one, index) for one in outputs for index in range(len(one[1].rows))):
-        row = reading.rows[index]
-        said = {severity: reading.against(index, severity) for severity in SEVERITIES}
-        if why := _unusable(row, said["invalid"]):
-            left_out[why] += 1
-            continue
-        values = _values(row)
-        same = _fingerprint(values, reading)
-        if same and same in seen:
-            left_out["it is there twice, with the same figures"] += 1
-            continue
-        seen.update([same] if same else [])
-        values |= {"campaign": campaign, "raw": printable(file.path), "raw_sha256": file.sha256}
-        placed.append(_place(values, row, said, len(placed)))
-    return _made(placed, left_out)
-
-
-def _unusable(row: Mapping[str, Cell], invalid: Sequence[str]) -> str | None:
-    """Why a row has no place in the tables, or None."""
-    if "phase" in row:
-        return None
-    unknown = "its output does not tell the phase (sequential or random, read or write)"
-    return f"{row['tool']}: {printable(invalid[0]) if invalid else unknown}"
-
-
-def _values(read: Mapping[str, Cell]) -> Values:
-    """The columns of a row that have the right type and size."""
-    values: Values = {name: fit for name, value in read.items() if (fit := _fitted(name, value)) is not None}
-    tasks, each = values.get("tasks"), values.get("threads_per_node")
-    if isinstance(tasks, int) and isinstance(each, int) and each and not tasks % each:
-        values.setdefault("nodes", tasks // each)
-    if values.get("nodes") == 1 and values.get("host"):
-        values.setdefault("hosts", values["host"])
-    phase = tools()[str(read["tool"])].phases[str(read["phase"])]
-    values |= {"kind": phase.kind, "metric": values.get("metric") or phase.metric, "left": False, "unneeded": False}
-    return values
-
-
-@cache
-def _types() -> Mapping[str, str]:
-    return {column.name: column.type for column in result_columns()}
-
-
-def _fitted(name: str, value: Cell) -> object:
-    """A value as a column of the result table holds it; None where it cannot: a damaged file may claim any number."""
-    kind = _types()[name]
-    if isinstance(value, str):
-        return datetime.fromisoformat(value) if kind == "time" else printable(value)
-    if not abs(value) < _MOST:  # NaN is not either
-        return None
-    return float(value) if kind == "float" else value
-
-
-def _fingerprint(values: Values, reading: Reading) -> tuple[object, ...] | None:
-    """What two rows share only if one output was saved twice; None where that is not sure. `reading`: the row's."""
-    names = ("bandwidth_bytes_per_s", "ops_per_s", "runtime_s", "latency_mean_s", "io_s", "max_ops_per_s")
-    figures = tuple(values.get(name) for name in names)
-    same = (values["tool"], values["phase"], values.get("tasks"), *figures)
-    if values["tool"] == "mdtest":  # its mean and maximum are one figure where it had one iteration
-        rates = [row.get("ops_per_s") for row in reading.rows]
-        if not values.get("ops_per_s"):
-            return None
-        if values.get("began_local"):
-            return (*same, values["began_local"], values.get("ended_local"))
-        return (*same, *rates) if sum(map(bool, rates)) > 1 else None
-    return same if sum(value is not None for value in figures) >= 2 else None
-
-
-def _place(
-    values: Values, row: Mapping[str, Cell], said: Mapping[ProblemSeverity, Sequence[str]], number: int
-) -> _Placed:
-    tool, kind = str(values["tool"]), str(values["kind"])
-    workload = io500.workload_of(str(values["raw"]), tool)
-    known = {name: values[name] for name in (*parameters(), *_ALSO) if values.get(name) is not None}
-    known |= {"io500": workload} if workload else {}
-    known |= {"job": values.get("label")} if tool == "fio" else {}
-    unknown = " or ".join(words for name, words in _ESSENTIAL[kind].items() if values.get(name) is None)
-    if unknown:
-        known |= {"raw_sha256": values["raw_sha256"], "run": row.get("repetition")}
-    sweep = _Sweep(tool, kind, str(values.get("tool_version") or ""), io500=workload)
-    if unknown:
-        sweep = sweep._replace(alone=str(values["raw"]), unknown=unknown)
-    when = next((str(value) for name in _WHEN if (value := row.get(name))), "")
-    return _Placed(values, said, sweep, _point_id(tool, kind, known), (not when, when, number))
-
-
-def _point_id(tool: str, kind: str, known: Mapping[str, object]) -> str:
-    """`ior.data.2n.32t.1m.0f3a91c2d4e5`: as the plan makes them, with the kind in place of the phases, so that an id
-    does not depend on which of its phases were ingested."""
-    content = msgspec.json.encode({"ingested": tool, "kind": kind, **known}, order="deterministic")
-    parts = [tool, kind]
-    for option in parameters().values():
-        value = known.get(option.column)
-        form = "{}n" if option.name == "nodes" else option.id_form
-        if form and isinstance(value, bool | int | str):
-            parts.append(re.sub(r"[^A-Za-z0-9+-]", "-", form.format(option.text(value)))[:40])
-    return ".".join([*parts, hashlib.sha256(content).hexdigest()[:12]])
-
-
-def _made(placed: Sequence[_Placed], left_out: Mapping[str, int]) -> Made:
-    names = _sweep_names({one.sweep for one in placed})
-    ordered = sorted(placed, key=lambda one: (one.sweep, one.point, one.order))
-    numbers: Counter[tuple[str, str]] = Counter()
-    rows: list[Row] = []
-    of_sweep: dict[_Sweep, list[Values]] = {}
-    for one in ordered:
-        numbers[one.point, str(one.values["phase"])] += 1
-        number = numbers[one.point, str(one.values["phase"])]
-        findings = _findings(one)
-        values: Values = {
-            **one.values,
-            **{"sweeps": names[one.sweep], "point": one.point, "repetition": number, "attempt": 1},
-            **verdict_columns(*verdict_of(findings), findings),
-        }
-        rows.append(Row(values, findings))
-        of_sweep.setdefault(one.sweep, []).append(values)
-    return Made(rows, tuple(_sweep(names[key], key, values) for key, values in of_sweep.items()), left_out)
-
-
-def _headline(values: Values) -> Headline:
-    """The headline of a row that counts. nodes: None where the output does not tell."""
-    figure, nodes = values.get(str(values["metric"])), values.get("nodes")
-    return Headline(
-        values["point"],
-        values["phase"],
-        False,
-        (values["tool"], nodes if isinstance(nodes, int) else 1),
-        figure if isinstance(figure, float | int) else None,
-        (values.get("hosts"), values.get("slurm_job")),
-        tuple(map(values.get, TIMES)),
-    )
-
-
-def _findings(one: _Placed) -> dict[str, Finding]:
-    """What an output of others says of each check."""
-    known = {
-        "output": _said(one.said["invalid"], "the output is complete and agrees with itself"),
-        "tool_doubts": _said(one.said["suspect"], "nothing in the text speaks against the figures", one.said["note"]),
-    }
-    return {check.name: known.get(check.name, _UNCHECKED) for check in CHECKS}
-
-
-def _said(texts: Sequence[str], otherwise: str, notes: Sequence[str] = ()) -> Finding:
-    if texts:
-        return failed(REASONS.join(text.replace(REASONS, " / ") for text in texts))
-    return passed(printable("; ".join([otherwise, *notes])))
-
-
-def _sweep_names(keys: Iterable[_Sweep]) -> dict[_Sweep, str]:
-    """Sweep -> its name: tool and kind, or IO500's workload, with a number where several have that."""
-    ordered = sorted(keys)
-    bases = [key.io500 or f"{key.tool}-{key.kind}" for key in ordered]
-    several, numbers = Counter(bases), Counter[str]()
-    names = {}
-    for key, base in zip(ordered, bases, strict=True):
-        numbers[base] += 1
-        names[key] = f"{base}-{numbers[base]}" if several[base] > 1 else base
-    return names
-
-
-def _sweep(name: str, key: _Sweep, rows: Sequence[Values]) -> SweepFacts:
-    measured = {str(row["phase"]) for row in rows}
-    most = max((number for row in rows if isinstance(number := row["repetition"], int)), default=1)
-    version = key.version.removeprefix(f"{key.tool}-")
-    about = [f"{key.io500} of IO500"] if key.io500 else []
-    about += [f"{tools()[key.tool].title or key.tool} {version}"] if version else []
-    about += [f"{key.alone} alone: it does not tell {key.unknown}"] if key.alone else []
-    return SweepFacts(
-        name=name,
-        tool=key.tool,
-        phases=tuple(phase for phase in phases() if phase in measured),
-        axes=dict(_axes(rows)),
-        points=tuple(dict.fromkeys(str(row["point"]) for row in rows)),
-        repetitions=Repetitions(1, most),
-        description=f"Ingested: {', '.join(about)}." if about else "Ingested.",
-    )
-
-
-def _axes(rows: Sequence[Values]) -> Iterator[tuple[str, tuple[bool | int | str, ...]]]:
-    """The parameters that vary, with their values."""
-    for option in parameters().values():
-        found = {value for row in rows if (value := _value(option, row.get(option.column))) is not None}
-        if len(found) > 1:
-            yield option.name, tuple(sorted(found))
-
-
-def _value(option: Option, value: object) -> bool | int | str | None:
-    """A parameter of a row as a value of an axis; None where it is none."""
-    if option is PHASE_TIME and isinstance(value, float):
-        value = int(value) if value.is_integer() else None
-    wanted = {"flag": bool, "choice": str}.get(option.kind, int)
-    return value if isinstance(value, bool | int | str) and type(value) is wanted else None
-
-
 #: What campaign.json has as the directory that was measured.
 UNKNOWN = "not known (ingested)"
-#: Characters of a reason.
-_LONGEST = 200
+
+
+# Files
 
 
 class Content(NamedTuple):
@@ -314,30 +74,24 @@ class Content(NamedTuple):
         if not self.readings or self.has_rows:
             return ""
         texts = (problem.text for reading in self.readings.values() for problem in reading.problems)
-        return shortened(next(texts, "it has no result"), _LONGEST)
+        return shortened(next(texts, "it has no result"), 200)
 
 
-def look(paths: Sequence[Path], job_files: bytes = b"") -> tuple[list[Content], Counter[str]]:
+def look(paths: Sequence[Path]) -> tuple[list[Content], Counter[str]]:
     """(the files below some paths that a tool wrote, also those without a figure: a better reader may find one; why
-    others are not taken -> how many). `job_files`: of fio, kept before its outputs in client mode."""
-    taken: list[Content] = []
+    others are not taken -> how many)"""
+    taken: dict[str, Content] = {}
     refused: Counter[str] = Counter()
-    seen: dict[str, Content] = {}
     for found in (one for path in paths for one in outputs.files(path)):
         if isinstance(found, outputs.Skipped):
             refused[found.reason] += 1
-            continue
-        if job_files and b'"client_stats"' in found.data:
-            found = replace(found, data=job_files + found.data)
-        if known := seen.get(found.sha256):  # its rows count once; a set of IO500's may need it all the same
+        elif found.sha256 in taken:
             refused["is a copy of another file"] += 1
-            taken.append(known._replace(file=IngestedFile(found.name, found.sha256, len(found.data))))
         elif isinstance(content := _content(found.name, found.data), str):
             refused[content] += 1
         else:
-            seen[content.file.sha256] = content
-            taken.append(content)
-    return taken, refused
+            taken[found.sha256] = content
+    return [*taken.values()], refused
 
 
 def _content(name: str, data: bytes) -> Content | str:
@@ -371,9 +125,168 @@ def store(
                 place.replaced(RAW) as file,
                 zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive,
             ):
-                for digest, content in {one.file.sha256: one.data for one in taken}.items():
-                    archive.writestr(zipfile.ZipInfo(digest), content, zipfile.ZIP_DEFLATED, compresslevel=1)
+                for content in taken:
+                    member = zipfile.ZipInfo(content.file.sha256)
+                    archive.writestr(member, content.data, zipfile.ZIP_DEFLATED, compresslevel=1)
     return document, ingested.digest(data)
+
+
+# Rows, points and sweeps
+
+
+class Row(NamedTuple):
+    """A row of the results. findings: check -> its finding."""
+
+    values: Values
+    findings: dict[str, Finding]
+
+
+@dataclass(frozen=True)
+class Made:
+    """The rows of a campaign in the order of its points, and its sweeps. `left_out`: why rows are not there -> how
+    many."""
+
+    rows: Sequence[Row]
+    sweeps: tuple[SweepFacts, ...]
+    left_out: Mapping[str, int]
+
+
+class _Placed(NamedTuple):
+    """A row with what decides where it goes. `sweep`: its name; `order`: of the repetitions of a point."""
+
+    sweep: str
+    point: str
+    order: tuple[bool, str, int]
+    row: Row
+
+
+def campaign_rows(campaign: str, read: Iterable[tuple[IngestedFile, Iterable[Reading]]]) -> Made:
+    """The rows of all outputs. Rows of one tool with the same parameters are one point, and several runs of it are its
+    repetitions, in the order of their dates. What a text does not tell is null, and makes a group of its own."""
+    placed: list[_Placed] = []
+    left_out: Counter[str] = Counter()
+    for file, reading in ((file, reading) for file, readings in read for reading in readings):
+        for index, row in enumerate(reading.rows):
+            said = {severity: reading.against(index, severity) for severity in SEVERITIES}
+            if "phase" not in row:
+                unknown = "its output does not tell the phase (sequential or random, read or write)"
+                left_out[f"{row['tool']}: {printable(next(iter(said['invalid']), unknown))}"] += 1
+                continue
+            values = _values(row) | {"campaign": campaign, "raw": printable(file.path), "raw_sha256": file.sha256}
+            when = next((str(value) for name in _WHEN if (value := row.get(name))), "")
+            sweep, point = _place(values, row.get("repetition"))
+            placed.append(_Placed(sweep, point, (not when, when, len(placed)), Row(values, _findings(said))))
+    placed.sort(key=lambda one: one[:3])
+    numbers: Counter[tuple[str, str]] = Counter()
+    of_sweep: dict[str, list[Values]] = {}
+    for sweep, point, _, made in placed:
+        key = point, str(made.values["phase"])
+        numbers[key] += 1
+        made.values.update({"sweeps": sweep, "point": point, "repetition": numbers[key], "attempt": 1})
+        made.values.update(verdict_columns(*verdict_of(made.findings), made.findings))
+        of_sweep.setdefault(sweep, []).append(made.values)
+    sweeps = tuple(_sweep(name, values) for name, values in of_sweep.items())
+    return Made([one.row for one in placed], sweeps, left_out)
+
+
+def _values(read: Mapping[str, Cell]) -> Values:
+    """The columns of a row that have the right type and size."""
+    values: Values = {name: fit for name, value in read.items() if (fit := _fitted(name, value)) is not None}
+    tasks, each = values.get("tasks"), values.get("threads_per_node")
+    if isinstance(tasks, int) and isinstance(each, int) and each and not tasks % each:
+        values.setdefault("nodes", tasks // each)
+    if values.get("nodes") == 1 and values.get("host"):
+        values.setdefault("hosts", values["host"])
+    phase = tools()[str(read["tool"])].phases[str(read["phase"])]
+    values |= {"kind": phase.kind, "metric": values.get("metric") or phase.metric, "left": False, "unneeded": False}
+    return values
+
+
+@cache
+def _types() -> Mapping[str, str]:
+    return {column.name: column.type for column in result_columns()}
+
+
+def _fitted(name: str, value: Cell) -> object:
+    """A value as a column of the result table holds it; None where it cannot: a damaged file may claim any number."""
+    kind = _types()[name]
+    if isinstance(value, str):
+        return datetime.fromisoformat(value) if kind == "time" else printable(value)
+    if not abs(value) < _MOST:  # NaN is not either
+        return None
+    return float(value) if kind == "float" else value
+
+
+def _findings(said: Mapping[ProblemSeverity, Sequence[str]]) -> dict[str, Finding]:
+    """What an output of others says of each check."""
+
+    def judged(texts: Sequence[str], otherwise: str, notes: Sequence[str] = ()) -> Finding:
+        if texts:
+            return failed(REASONS.join(text.replace(REASONS, " / ") for text in texts))
+        return passed(printable("; ".join([otherwise, *notes])))
+
+    known = {
+        "output": judged(said["invalid"], "the output is complete and agrees with itself"),
+        "tool_doubts": judged(said["suspect"], "nothing in the text speaks against the figures", said["note"]),
+    }
+    return {check.name: known.get(check.name, _UNCHECKED) for check in CHECKS}
+
+
+def _place(values: Values, run: Cell | None) -> tuple[str, str]:
+    """The sweep and the point of a row. `run`: its number in its file."""
+    tool, kind = str(values["tool"]), str(values["kind"])
+    workload = io500.workload_of(str(values["raw"]), tool)
+    known = {name: values[name] for name in (*parameters(), *_ALSO) if values.get(name) is not None}
+    known |= {"io500": workload} if workload else {}
+    known |= {"job": values.get("label")} if tool == "fio" else {}
+    if any(values.get(name) is None for name in _ESSENTIAL[kind]):
+        known |= {"raw_sha256": values["raw_sha256"], "run": run}
+    return workload or f"{tool}-{kind}", _point_id(tool, kind, known)
+
+
+def _point_id(tool: str, kind: str, known: Mapping[str, object]) -> str:
+    """`ior.data.2n.32t.1m.0f3a91c2d4e5`: as the plan makes them, with the kind in place of the phases, so that an id
+    does not depend on which of its phases were ingested."""
+    content = msgspec.json.encode({"ingested": tool, "kind": kind, **known}, order="deterministic")
+    parts = [tool, kind]
+    for option in parameters().values():
+        value = known.get(option.column)
+        form = "{}n" if option.name == "nodes" else option.id_form
+        if form and isinstance(value, bool | int | str):
+            parts.append(re.sub(r"[^A-Za-z0-9+-]", "-", form.format(option.text(value)))[:40])
+    return ".".join([*parts, hashlib.sha256(content).hexdigest()[:12]])
+
+
+def _sweep(name: str, rows: Sequence[Values]) -> SweepFacts:
+    measured = {str(row["phase"]) for row in rows}
+    return SweepFacts(
+        name=name,
+        tool=str(rows[0]["tool"]),
+        phases=tuple(phase for phase in phases() if phase in measured),
+        axes=dict(_axes(rows)),
+        points=tuple(dict.fromkeys(str(row["point"]) for row in rows)),
+        repetitions=Repetitions(1, max(int(str(row["repetition"])) for row in rows)),
+        description="Ingested.",
+    )
+
+
+def _axes(rows: Sequence[Values]) -> Iterator[tuple[str, tuple[bool | int | str, ...]]]:
+    """The parameters that vary, with their values."""
+    for option in parameters().values():
+        found = {value for row in rows if (value := _value(option, row.get(option.column))) is not None}
+        if len(found) > 1:
+            yield option.name, tuple(sorted(found))
+
+
+def _value(option: Option, value: object) -> bool | int | str | None:
+    """A parameter of a row as a value of an axis; None where it is none."""
+    if option is PHASE_TIME and isinstance(value, float):
+        value = int(value) if value.is_integer() else None
+    wanted = {"flag": bool, "choice": str}.get(option.kind, int)
+    return value if isinstance(value, bool | int | str) and type(value) is wanted else None
+
+
+# Tables
 
 
 def make_again(results: Path) -> IngestedFacts:
@@ -385,16 +298,15 @@ def make_again(results: Path) -> IngestedFacts:
 
 def make(results: Path, document: Ingested, digest: str, read: Sequence[Content]) -> IngestedFacts:
     """Write the tables of what files hold, each atomically."""
-    once = [*{content.file.sha256: content for content in reversed(read)}.values()][::-1]
-    made = campaign_rows(document.campaign, ((one.file, one.readings.values()) for one in once))
+    made = campaign_rows(document.campaign, ((one.file, one.readings.values()) for one in read))
     summaries = [(one.file.path, one.summary) for one in read if one.summary]
     of_tools = [(one.file.path, reading) for one in read for reading in one.readings.values()]
-    kinds = Counter(kind for one in once for kind in (*one.readings, *([IO500] if one.summary else [])))
+    kinds = Counter(kind for one in read for kind in (*one.readings, *([IO500] if one.summary else [])))
     facts = IngestedFacts(
         files=dict(sorted(kinds.items(), key=lambda counted: (counted[0] == IO500, counted[0]))),
-        bytes=sum(one.file.bytes for one in once),
+        bytes=sum(one.file.bytes for one in read),
         refused=document.refused,
-        without_rows=dict(Counter(one.without_row for one in once if one.without_row).most_common()),
+        without_rows=dict(Counter(one.without_row for one in read if one.without_row).most_common()),
         left_out=dict(Counter(made.left_out).most_common()),
         when=_when(made),
         io500=tuple(io500.runs(summaries, of_tools)),
@@ -406,6 +318,20 @@ def make(results: Path, document: Ingested, digest: str, read: Sequence[Content]
             tables.add(row.values, known)
         tables.finish(lambda: _about(document, digest, made) | {"ingested": facts})
     return facts
+
+
+def _headline(values: Values) -> Headline:
+    """The headline of a row that counts. nodes: None where the output does not tell."""
+    figure, nodes = values.get(str(values["metric"])), values.get("nodes")
+    return Headline(
+        values["point"],
+        values["phase"],
+        False,
+        (values["tool"], nodes if isinstance(nodes, int) else 1),
+        figure if isinstance(figure, float | int) else None,
+        (values.get("hosts"), values.get("slurm_job")),
+        tuple(map(values.get, TIMES)),
+    )
 
 
 def _when(made: Made) -> str:

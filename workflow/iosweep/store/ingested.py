@@ -49,19 +49,13 @@ class IngestedFile(Part, frozen=True):
 
 
 class Ingested(Document, frozen=True, kw_only=True):
-    """ingested.json. `sources`: the paths that were given; `files`: copies of one have its hash; `refused`: why others
-    were not taken -> how many files."""
+    """ingested.json. `sources`: the paths that were given; `refused`: why other files were not taken -> how many."""
 
     campaign: Name
     made: Moment
     sources: tuple[str, ...]
     files: tuple[IngestedFile, ...]
     refused: dict[str, Count]
-
-    @property
-    def distinct(self) -> list[IngestedFile]:
-        """Without copies."""
-        return [*{file.sha256: file for file in reversed(self.files)}.values()]
 
 
 class Io500Figure(Part, frozen=True, kw_only=True):

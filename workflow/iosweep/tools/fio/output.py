@@ -348,7 +348,6 @@ def _report(document: Document, entry: Entry, section: Options) -> _Report:
     if document.client_stats is not None and not entry.options and not section:
         raise Wrong(
             "fio did not print the options of this job: what ran is not known; put its job file before the JSON"
-            " (`iosweep ingest --job-file`)"
         )
     shared = document.global_options
     if isinstance(shared, list):  # from 3.39 on, one for each host
