@@ -147,18 +147,6 @@ class TestQuantities:
         assert formats.spread(wide, formats.IOPS) == "not repeatable: 10.0 to 100 IOPS (n = 3)"
         assert formats.spread(narrow, formats.IOPS) == "± 2.5 % (95 % CI, n = 3)"
 
-    @pytest.mark.parametrize(
-        ("names", "text"),
-        [
-            (["n9", "n10", "n11", "n8", "login"], "login, n[8-11]"),
-            ([f"node{i:02}" for i in (1, 2, 3, 7, 99, 100, 101)], "node[01-03,07,99-101]"),
-            (["r1-n0", "r1-n1", "r2-n0", "r2-n1"], "r1-n[0-1], r2-n[0-1]"),
-            ([f"n{2 * i}" for i in range(500)], "n[0,2,4,6,8,10,12,14,16,18,20,22,... 500 in all]"),
-        ],
-    )
-    def test_names_of_nodes_are_written_as_slurm_does(self, names: list[str], text: str) -> None:
-        assert formats.hosts(names) == text
-
 
 def rows(rates: dict[int, list[float]] = RATES, confirms: bool = False, **more: Any) -> list[Row]:
     first = 11 if confirms else 1

@@ -240,19 +240,3 @@ def test_the_tables_are_shown_where_the_plan_is_damaged_or_gone(
     assert told("check", "quick")[0] == 1
     file.unlink()
     assert told("check", "quick")[0] == 1
-
-
-def test_no_command_promises_tables_without_a_plan(place: Path, told: Callable[..., tuple[int, str]]) -> None:
-    results = campaign(place, {})
-    (results / "campaign.json").write_bytes(b"")
-    assert "`iosweep report results/quick`" in told("show", "quick")[1]
-    assert told("check", "quick")[0] == 1
-    [file] = (results / "plans").iterdir()
-    file.write_bytes(b"")
-    for command in (["show", "quick"], ["check", "quick"]):
-        code, said = told(*command)
-        assert (code, "iosweep report" in said) == (1, False), command
-    file.unlink()
-    (place / "results/odd/plans").mkdir(parents=True)
-    code, said = told("check")
-    assert code == 1 and "results/odd" in said

@@ -182,13 +182,6 @@ def test_an_allocation_that_ended_says_why(made: Watched) -> None:
 # --- who is at it
 
 
-def test_who_holds_the_lock_is_seen(made: Watched) -> None:
-    with made.store.locked(allocation="1-node"):
-        [a] = made.read().allocations
-        assert (a.state, f"process {os.getpid()} " in a.why) == ("measuring", True)
-    assert made.read().allocations[0].state == "not begun"
-
-
 def job(cluster: Cluster, made: Watched, place: Path, *options: str) -> str:
     """A job like that of the rule; returns its number."""
     allocation = made.plan.allocations[0]

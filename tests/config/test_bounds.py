@@ -6,7 +6,7 @@ from typing import Any
 
 from syrupy.assertion import SnapshotAssertion
 
-from campaign import document, make, problems, refused
+from campaign import document, refused
 
 
 def up_to(number: int) -> list[int]:
@@ -45,10 +45,3 @@ def test_what_would_fill_the_memory_is_refused_before_it_is_made(tmp_path: Path,
         (json.dumps(document() | {"sweeps": [1] * 1001}), "1 sweeps"),
     ]
     assert refused(tmp_path, cases) == snapshot
-
-
-def test_the_most_that_is_planned(tmp_path: Path) -> None:
-    assert problems(tmp_path, sweeps(depths(300, threads_per_node=up_to(200)))) == []
-    assert problems(tmp_path, text(axes=depths(1000))) == []
-    few = [{"threads_per_node": up_to(500)[10:]}]
-    assert len(make(tmp_path, text(axes=depths(100, threads_per_node=up_to(500)), exclude=few)).points) == 1000

@@ -12,7 +12,7 @@ import pyarrow.parquet
 import pytest
 
 import scripted
-from campaign import SWEEP, Allocation, Campaign
+from campaign import SWEEP, Allocation
 from campaign import TEXT as QUICK
 from iosweep import dag
 from iosweep.commands import cli, doctor
@@ -220,17 +220,6 @@ def test_a_report_shows_text(printed: Printed, monkeypatch: pytest.MonkeyPatch) 
 
 
 # Through Snakemake
-
-
-@pytest.mark.soak
-@pytest.mark.local
-def test_a_campaign_of_any_name_runs_through_snakemake(tmp_path: Path) -> None:
-    place = tmp_path / ANY.translate({ord("{"): "(", ord("}"): ")"})
-    campaign = Campaign(place, phases=["rand_read"], axes={}, repetitions=1)
-    campaign.file = campaign.file.rename(campaign.place / f"-{ANY}.yaml")
-    campaign.run()
-    assert (campaign.results / "report.html").exists()
-    assert not list(tmp_path.rglob("obeyed"))
 
 
 def test_a_working_directory_that_cannot_be_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,7 +1,6 @@
 """The executor plugin with jobs and a Slurm that are stand-ins: what it submits, sees, says and decides."""
 
 import subprocess
-import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -14,10 +13,10 @@ from snakemake_interface_executor_plugins.settings import SharedFSUsage
 import snakemake_executor_plugin_iosweep as plugin
 from iosweep.errors import Unanswered
 from iosweep.jobs import attempts, pending
-from iosweep.jobs.profile import Profile
 from iosweep.slurm import query
 from iosweep.store.campaign_documents import Refusal
 from iosweep.store.store import Store
+from left import Campaign
 from snakemake_executor_plugin_iosweep import Executor, ExecutorSettings, common_settings
 from waiting import wait_for
 
@@ -94,33 +93,6 @@ class Slurm:
 
     def of(self, *words: str) -> list[list[str]]:
         return [argv for argv in self.asked if set(words) <= set(argv)]
-
-
-@dataclass
-class Campaign:
-    results: Path
-    left: dict[str, float]
-    plan_file: Path = Path("plan")
-    site: Profile = field(default_factory=Profile)
-    settled: list[str] = field(default_factory=list)
-
-    def nodes(self, allocation: str) -> int:
-        return int(allocation.partition("-")[0])
-
-    def left_s(self, allocation: str) -> float:
-        return self.left.get(allocation, 0.0)
-
-    def minutes(self, allocation: str, attempt: int = 1) -> int:
-        return 6 * attempt
-
-    def least_minutes(self, allocation: str) -> int:
-        return 2
-
-    def longest(self, allocation: str) -> None:
-        """A repetition fits any job."""
-
-    def settle(self, allocation: str) -> None:
-        self.settled.append(allocation)
 
 
 class Run:
@@ -280,24 +252,6 @@ def test_what_slurm_would_not_run_ends_the_run_before_anything(run: Run) -> None
     assert [word in said for word in ("1 node for 6 min", "2 nodes for 6 min", run.slurm.refuses)] == [True] * 3
     assert not run.campaign.results.exists()
     assert run.slurm.comments == {}
-
-
-def test_what_jobs_of_an_earlier_run_have_measured_is_not_submitted(run: Run) -> None:
-    small = run.jobs[1]
-    run.slurm.jobs["5"] = ["RUNNING", "None"]
-    run.slurm.comments["5"] = "iosweep_weka_1-node"
-
-    def ends(seconds: float) -> None:
-        run.slurm.jobs.clear()
-        run.campaign.left.pop("1-node")
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(pending, "time", SimpleNamespace(**vars(time) | {"sleep": ends}))
-        run.make()
-    run.executor.run_jobs(set(run.jobs))
-    assert (run.done, run.campaign.settled) == ([small], ["1-node"])
-    wait_for(lambda: len(run.slurm.jobs) == 1)
-    assert list(run.slurm.comments.values())[1:] == ["iosweep_weka_2-node"]
 
 
 def test_ctrl_c_cancels_every_job_and_none_is_submitted_later(run: Run) -> None:

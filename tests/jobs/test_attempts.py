@@ -1,6 +1,6 @@
 """What the next job of an allocation asks for, after what became of the last one."""
 
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -9,43 +9,16 @@ from iosweep.jobs.attempts import Attempts, Next
 from iosweep.jobs.profile import Profile
 from iosweep.store.campaign_documents import Refusal
 from iosweep.store.store import Store
+from left import Campaign
 
 NAME = "2-nodes"
-
-
-@dataclass(frozen=True)
-class Campaign:
-    results: Path
-    left: dict[str, float] = field(default_factory=lambda: {NAME: 60.0})
-    plan_file: Path = Path("plan")
-    site: Profile = field(default_factory=lambda: Profile(slurm=False))
-
-    def text(self, allocation: str) -> str:
-        return f"{self.left[allocation]} left"
-
-    def left_s(self, allocation: str) -> float:
-        return self.left[allocation]
-
-    def report(self) -> bool:
-        return False
-
-    def nodes(self, allocation: str) -> int:
-        return int(allocation.partition("-")[0])
-
-    def minutes(self, allocation: str, attempt: int = 1) -> int:
-        return 10 * attempt
-
-    def least_minutes(self, allocation: str) -> int:
-        return 3
-
-    def longest(self, allocation: str) -> None: ...
 
 
 class Case:
     """Jobs of one allocation that fail; `now` is what is left after them."""
 
     def __init__(self, place: Path):
-        self.store, self.now = Store(place), Campaign(place)
+        self.store, self.now = Store(place), Campaign(place, {NAME: 60.0}, first_min=10, site=Profile(slurm=False))
         self.jobs = Attempts(self.now, lambda: self.now)
 
     def fails(self, state: str | None = "FAILED", more: bool = True, reason: str = "", **refusal: object) -> Next:
@@ -77,7 +50,7 @@ def test_a_reason_that_one_node_had_twice_because_slurm_has_no_other_is_not_trie
 
 
 def test_only_a_job_that_was_too_short_makes_the_next_one_longer(case: Case) -> None:
-    assert case.jobs.least_minutes(NAME) == 3
+    assert case.jobs.least_minutes(NAME) == 2
     case.fails("TIMEOUT")
     case.fails("NODE_FAIL")
     assert (case.jobs.minutes(NAME), case.jobs.least_minutes(NAME)) == (20, None)  # nor is it shortened

@@ -19,7 +19,6 @@ import msgspec
 import pytest
 import yaml
 
-import mounts
 import records
 from campaign import TEXT, document, errors, read
 from iosweep import dag
@@ -48,13 +47,6 @@ def test_everything_is_left_at_first(tmp_path: Path) -> None:
     assert found.text("1-node") == found.left["1-node"].text
     assert found.text("1-node").startswith("1 node: 2 points, 2 repetitions left, ")
     assert not (tmp_path / "results").exists()
-
-
-def test_nodes_that_the_launcher_does_not_reach(tmp_path: Path) -> None:
-    found = load(tmp_path, nodes=(1, 4))
-    assert [file.name for file in found.manifests] == ["1-node.jsonl", "4-nodes.jsonl"]
-    assert set(found.left) == {"1-node"}
-    assert found.text("4-nodes").startswith("4 nodes: missing")
 
 
 def test_ranks_that_the_launcher_does_not_start(tmp_path: Path) -> None:
@@ -246,17 +238,6 @@ def test_a_tool_that_is_not_among_the_specs(site: Site) -> None:
     assert site.left() == 2
 
 
-def test_an_mpiexec_that_is_not_among_the_tools(site: Site, tmp_path: Path) -> None:
-    file = site.build(fio="0f3a")
-    point = site.load().plan.points[0].id
-    site.store().set_missing(point, Missing(Needs(mpiexec=()), "there is no mpiexec of MPICH with the tools"))
-    assert site.left() == 1
-    (tmp_path / "bin").mkdir()
-    (tmp_path / "bin/mpiexec").symlink_to("/bin/true")
-    file.write_bytes(documents.dump(documents.read(file) | {"path": [str(tmp_path / "bin")]}))
-    assert site.left() == 2
-
-
 @pytest.mark.parametrize(
     ("configured", "profile", "built"),
     [(None, "spack", True), (None, "path", False), ("path", "spack", False), ("spack", "path", True)],
@@ -305,11 +286,6 @@ def test_what_is_wrong_with_tools_names_the_line_and_the_key(site: Site) -> None
         wrong = {(problem.line, problem.where) for problem in caught.value.problems}
         keys = [key for key in tools if len(tools) == 1 or key != "provider"]
         assert wrong == {(line_of(key), f"tools.{key}") for key in keys}
-
-
-def test_what_is_not_asked_where_nothing_is_built(site: Site) -> None:
-    site.configure(provider="path", environment="/nosuch", directory="/a b")
-    assert site.load().tools is None
 
 
 def test_what_is_wrong_with_spack_yaml_names_the_line_and_the_key(site: Site) -> None:
@@ -388,28 +364,6 @@ def test_outputs_that_a_power_cut_has_emptied_are_made_again(tmp_path: Path, nam
     assert not load(tmp_path).remake
     os.truncate(found.plan_file if name == "plan" else page, 0)
     assert load(tmp_path).remake
-
-
-@pytest.mark.local
-@pytest.mark.skipif(bool(mounts.missing()), reason="mounts need root")
-@pytest.mark.parametrize("name", ["logs", "points", "nodes"])
-def test_what_is_mounted_on_a_folder_is_refused(tmp_path: Path, name: str) -> None:
-    place = tmp_path / "results" / "quick" / name
-    Store(place.parent).own()
-    place.mkdir()
-    with (
-        mounts.tmpfs(place),
-        pytest.raises(ConfigError, match=rf"{name}: it is a mount point"),
-    ):
-        load(tmp_path)
-    load(tmp_path)
-
-
-def test_results_that_are_reached_through_a_link_are_taken(tmp_path: Path) -> None:
-    (tmp_path / "elsewhere").mkdir()
-    (tmp_path / "results").mkdir()
-    (tmp_path / "results" / "quick").symlink_to(tmp_path / "elsewhere")
-    assert load(tmp_path).left
 
 
 @pytest.mark.local

@@ -6,7 +6,6 @@ import re
 import shutil
 import signal
 import subprocess
-import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -73,16 +72,6 @@ def test_a_first_run_gives_tables_and_a_report_and_the_next_run_nothing(
     assert len(rows_of(campaign)) == 2 * 2 * 2  # points, repetitions, phases
     assert list(campaign.target.iterdir()) == []  # with keep: none
     assert rules_of(campaign.dry("--until", "report")) == set()
-
-
-@pytest.mark.soak
-def test_snakemakes_own_report_has_page_and_table(measured: tuple[Campaign, str], tmp_path: Path) -> None:
-    campaign, _ = measured
-    campaign.snakemake("--report", str(tmp_path / "own.zip"))
-    with zipfile.ZipFile(tmp_path / "own.zip") as archive:
-        found = {Path(name).name: archive.read(name) for name in archive.namelist() if "/data/raw/" in name}
-    files = [campaign.results / "report.html", campaign.results / "results.csv"]
-    assert found == {file.name: file.read_bytes() for file in files}
 
 
 def test_what_is_damaged_gone_or_superseded_is_measured_again_and_nothing_else(
