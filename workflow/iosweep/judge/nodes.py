@@ -15,41 +15,36 @@ from iosweep.tools import Evidence, Parsed
 # Rates over time
 
 
-#: Values of a series, and workers of a node with rows of their own: the slowest and the fastest.
-MOST_VALUES, MOST_WORKERS = 300, 64
+#: Values of a stored series; workers of a node whose series and whose rates are stored, the slowest and the fastest.
+MOST_VALUES, MOST_LINES, MOST_WORKERS = 300, 8, 64
 
 
 def stored(series: Sequence[Series]) -> tuple[tuple[str, int | None, str, float, float, tuple[float | None, ...]], ...]:
     """The series that a row keeps: host, worker, quantity, begin_s, interval_s, values (with 6 digits)."""
-    chosen = _workers([(one.host, one.worker, _mean(one)) for one in series])
+    chosen = _workers({(one.host, one.worker): _mean(one) for one in series}, MOST_LINES)
     kept = (coarser(one) for one in series if one.worker is None or (one.host, one.worker) in chosen)
     return tuple((s.host, s.worker, s.name, s.begin_s, s.interval_s, tuple(map(_short, s.values))) for s in kept)
 
 
 def stored_rates(rates: Sequence[NodeRate]) -> tuple[tuple[str, int | None, float | None, float | None], ...]:
     """The rates of nodes and workers that a row keeps: host, worker, bytes per second, operations per second."""
-    chosen = _workers([(one.host, one.worker, one.bandwidth_bytes_per_s or one.ops_per_s or 0.0) for one in rates])
+    chosen = _workers({(one.host, one.worker): rate(one) for one in rates}, MOST_WORKERS)
     kept = (one for one in rates if one.worker is None or (one.host, one.worker) in chosen)
-    return tuple((rate.host, rate.worker, rate.bandwidth_bytes_per_s, rate.ops_per_s) for rate in kept)
+    return tuple((one.host, one.worker, one.bandwidth_bytes_per_s, one.ops_per_s) for one in kept)
 
 
 def _short(value: float) -> float | None:
     return None if math.isnan(value) else float(f"{value:.6g}")
 
 
-def _workers(known: Sequence[tuple[str, int | None, float]]) -> set[tuple[str, int | None]]:
-    """The workers that are kept, of (host, worker, rate)."""
-    hosts: dict[str, dict[int, float]] = {}
-    for host, worker, rate in known:
+def _workers(rates: Mapping[tuple[str, int | None], float], most: int) -> set[tuple[str, int | None]]:
+    """(host, worker) of the workers that are kept: of each node half of `most` are its slowest, half its fastest."""
+    by_host: dict[str, list[tuple[str, int | None]]] = {}
+    for host, worker in sorted(rates, key=rates.__getitem__):
         if worker is not None:
-            hosts.setdefault(host, {}).setdefault(worker, rate)
-    chosen: set[tuple[str, int | None]] = set()
-    for host, workers in hosts.items():
-        ranked = sorted(workers, key=lambda worker: workers[worker]) if len(workers) > MOST_WORKERS else [*workers]
-        half = MOST_WORKERS // 2
-        names = ranked if len(ranked) <= MOST_WORKERS else [*ranked[:half], *ranked[-half:]]
-        chosen.update((host, worker) for worker in names)
-    return chosen
+            by_host.setdefault(host, []).append((host, worker))
+    half = most // 2
+    return {one for workers in by_host.values() for one in (*workers[: most - half], *workers[-half:])}
 
 
 def _mean(series: Series) -> float:

@@ -239,30 +239,32 @@ class _Rows:
         depends = ramps or any(point.repetitions.confirm for point in self.plan.points)
         intact: dict[str, Mapping[int, Repetition]] = {}
         if NODES.name in ramps:  # its steps are in several allocations
-            stored = self.store.repetitions()
-            intact = {p.id: {n: r for n, r in stored.get(p.id, {}).items() if r.intact} for p in self.plan.points}
+            known = self.store.repetitions()
+            intact = {p.id: {n: r for n, r in known.get(p.id, {}).items() if r.intact} for p in self.plan.points}
         for allocation in self.plan.allocations:
             # the points of an allocation tell each other how much a phase scatters, so their rows wait for each other
             counted: list[Headline] = []
-            points: list[tuple[Point, list[_Stored]]] = []
+            points: list[tuple[Point, Values, list[_Stored]]] = []
             for judged in self.judge.points(allocation.points):
                 point, own = judged.point, judged.counted
                 self.store.damaged.update(judged.damaged)
                 intact[point.id] = {n: r.lightened() for n, r in own.items() if r.intact}
-                points.append((point, [self._stored(judged, r, r.repetition in own) for r in judged.repetitions]))
+                base = _base_values(self.plan, point)
+                stored = [self._stored(judged, base, r, r.repetition in own) for r in judged.repetitions]
+                points.append((point, base, stored))
                 counted += [h for r in own.values() if r.intact for h in headlines(point, r)]
             chose = {p.id: selection(p, intact[p.id]) for p in allocation.points}
             choosing = still_wanted(allocation, chose, allocation.points)
             needs = wanted(self.plan, intact, lacking) if depends else Wanted({}, {}, {})
             absent = _absent(allocation, refusals.get(allocation.name), lacking, choosing, needs)
             agree = agreements(counted)
-            for point, repetitions in points:
-                for values in self._rows_of(point, repetitions, absent.get(point.id, {})):
+            for point, base, stored in points:
+                for values in self._rows_of(point, base, stored, absent.get(point.id, {})):
                     self.tables.add(values, agree)
             if not ramps:
                 intact.clear()
 
-    def _stored(self, judged: JudgedPoint, r: Judged, counts: bool) -> _Stored:
+    def _stored(self, judged: JudgedPoint, base: Values, r: Judged, counts: bool) -> _Stored:
         """What the results get of a stored repetition. Writes its rows of the companion tables."""
         point, raw = judged.point, f"points/{judged.point.id}/{r.raw.name}"
         if not counts:  # a mean over two builds or two file systems would describe neither
@@ -272,11 +274,10 @@ class _Rows:
             return _Stored(r.repetition, other)
         if not r.intact:
             return _Stored(r.repetition, f"{_DAMAGED}: {raw}", lost=True)
-        base = _base_values(self.plan, point)
         if why := judged.unusable.get(r.repetition):
             return _Stored(r.repetition, rows=[*_missing_rows(point, base, r.repetition, why, "")])
         self.origins.add(point, r)
-        base |= _record_values(point, r, raw)
+        base = base | _record_values(point, r, raw)
         rows = []
         for row in r.rows:
             columns = _phase_values(point.tool, row.phase, tuple(point.options))
@@ -285,9 +286,10 @@ class _Rows:
             self.tables.add_companions(values, row)
         return _Stored(r.repetition, rows=rows)
 
-    def _rows_of(self, point: Point, stored: Sequence[_Stored], absent: Mapping[int, _Absent]) -> Iterator[Values]:
-        """The rows of a point. absent: its repetitions without a result that counts."""
-        base = _base_values(self.plan, point)
+    def _rows_of(
+        self, point: Point, base: Values, stored: Sequence[_Stored], absent: Mapping[int, _Absent]
+    ) -> Iterator[Values]:
+        """The rows of a point. base: the values they share; absent: its repetitions without a result that counts."""
         for one in stored:
             why, state = absent.get(one.repetition, ("", ""))
             if one.lost:

@@ -217,11 +217,9 @@ class CampaignTables:
 
 
 def _arrays(rows: Sequence[tuple[Any, ...]], fields: Sequence[pa.Field]) -> list[pa.Array]:
-    """Rows as Arrow arrays, one per column; what is not a number is null."""
-    return [
-        pa.array(values, field.type, from_pandas=True)
-        for values, field in zip(zip(*rows, strict=True), fields, strict=True)
-    ]
+    """Rows as Arrow arrays, one per column."""
+    columns = zip(*rows, strict=True)
+    return [pa.array(values, field.type) for values, field in zip(columns, fields, strict=True)]
 
 
 def harmless(cell: object) -> object:
