@@ -162,7 +162,9 @@ def test_commands_are_those_of_the_launcher(capsys: Capture, place: Path) -> Non
     configure(place, text | {"sweeps": text["sweeps"] + ior})
     said = {}
     for name, launcher in LAUNCHERS.items():
-        assert plan("--commands", "--launcher", name, "x.yaml") == 0
+        (place / "here").mkdir(exist_ok=True)
+        (place / "here/profile.v9+.yaml").write_text(f"default-resources: [launcher={name}]\n")
+        assert plan("--commands", "--profile", "here", "x.yaml") == 0
         said[name] = capsys.readouterr().out
         commands = [shlex.split(line) for line in said[name].splitlines()[1::2]]
         fio, ranks = (next(command for command in commands if tool in command) for tool in ("fio", "ior"))
@@ -180,7 +182,6 @@ def test_a_plan_says_what_will_be_missing(
     monkeypatch.setenv("PATH", "/nonexistent")
     for where, lack in (
         ([], "--profile profiles/slurm"),  # no launcher and no profile was named
-        (["--launcher", "mpiexec"], "reaches 1"),
         (["--profile", f"{root}/profiles/local"], "reaches 1"),
         (["--profile", "there"], "asks for 6 min"),  # all can be measured, in jobs of the profile's limit
     ):
@@ -190,17 +191,3 @@ def test_a_plan_says_what_will_be_missing(
         assert [one for one in ("--profile profiles/slurm", "reaches 1", "asks for 6 min") if one in said] == [lack], (
             where
         )
-
-
-def test_a_plan_says_how_many_nodes_are_compared(capsys: Capture, place: Path) -> None:
-    for repetitions, allocation, compared in (
-        (3, "per_node_count", "none"),
-        (2, "campaign", "2"),
-        (8, "campaign", "4"),
-    ):
-        found = document(axes={"nodes": [4]}) | {"allocation": allocation}
-        check = {"suite": "node-check", "repetitions": repetitions, "scale": {"file_size": "16m"}}
-        configure(place, found | {"sweeps": [check, *found["sweeps"]]})
-        plan("x.yaml")
-        [note] = [line for line in capsys.readouterr().out.splitlines() if line.startswith("node check: ")]
-        assert compared in note.split(";")[0].split(), note

@@ -39,7 +39,6 @@ PORT = "open port"
 #: Arguments of `iosweep plan`, and whether a port is opened then: on one machine such points are missing.
 PLANS: list[tuple[list[str], bool]] = [
     (["--profile", str(ROOT / "profiles/slurm")], True),
-    (["--launcher", "srun"], True),
     (["--profile", str(ROOT / "profiles/local")], False),
     ([], False),
 ]

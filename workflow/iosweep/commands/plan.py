@@ -6,7 +6,7 @@ import os
 import shlex
 import sys
 from argparse import ArgumentParser, Namespace
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
@@ -18,25 +18,21 @@ from iosweep import collector
 from iosweep.commands import campaigns
 from iosweep.commands.terminal import Printer, prose, table
 from iosweep.config import sweep_file
-from iosweep.config.sections import unknown
 from iosweep.config.sweeps import Config
-from iosweep.errors import ConfigError, Obstacle, Problem, Refused, TargetError, TargetHangs, Unusable
+from iosweep.errors import ConfigError, Obstacle, Problem, Unusable
 from iosweep.jobs import profile, submission
 from iosweep.jobs.profile import Profile
 from iosweep.node import pinning
 from iosweep.plan import forecast
 from iosweep.plan.expand import make_plan
 from iosweep.plan.headline_groups import criteria_lines
-from iosweep.plan.launchers import LAUNCHERS, SLURM_LAUNCHERS, Launcher
+from iosweep.plan.launchers import Launcher, launchers
 from iosweep.plan.model import Plan, Point
 from iosweep.programs import spack
 from iosweep.programs.path import sha256
-from iosweep.report import system
 from iosweep.run import target_check
 from iosweep.run.repetition import tool_commands
 from iosweep.store.store import Store, name_taken
-from iosweep.target import identify
-from iosweep.target.agent import Agent
 from iosweep.target.directory import directory_of
 from iosweep.text import human_count
 from iosweep.tools import tools
@@ -52,26 +48,45 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--profile", type=Path, metavar="DIR", help="the profile that will run it, for example profiles/slurm"
     )
-    parser.add_argument(
-        "--launcher",
-        choices=sorted(SLURM_LAUNCHERS | LAUNCHERS),
-        help="how MPI ranks are started; default: the profile's launcher, or mpiexec",
-    )
     campaigns.add_overrides(parser)
+
+
+@dataclass(frozen=True)
+class Where:
+    """Where a plan will run. `profiled`: whether a profile was named."""
+
+    launcher: Launcher
+    site: Profile
+    profiled: bool
+
+    def lacks(self, point: Point) -> str | None:
+        """Why a point will be missing; None if it will not."""
+        if not (lack := self.launcher.lacks(point)):
+            return None
+        if self.profiled:
+            return f"will be missing: {lack[1]}"
+        what = f"{point.nodes} nodes" if point.nodes > 1 else "client/server mode"
+        return f"{what}: with --profile profiles/slurm only"
+
+
+def _where(profiled: Path | None) -> Where:
+    """Raises ConfigError, Unusable."""
+    site = profile.read(profiled) if profiled else Profile(given={"launcher": "mpiexec"}, slurm=False)
+    if site.problems:
+        raise ConfigError(list(site.problems))
+    return Where(launchers("slurm" if site.slurm else None)[site.launcher], site, profiled is not None)
 
 
 @collector.paused()
 def run(arguments: Namespace) -> int:
-    configured = sweep_file.read(arguments.config, campaigns.overrides(arguments))
-    made = make_plan(configured)
-    problems = forecast.over_limits(made, configured)
+    config = sweep_file.read(arguments.config, campaigns.overrides(arguments))
+    made = make_plan(config)
     try:
-        chosen = profile.read(arguments.profile) if arguments.profile else Profile(slurm=False)
+        where = _where(arguments.profile)
     except Unusable as error:
         print(error, file=sys.stderr)
         return 1
-    where = _where(chosen, arguments.launcher, arguments.profile is not None)
-    file = str(arguments.config)
+    file, problems = str(arguments.config), forecast.over_limits(made, config)
     if wrong := submission.open_port(made.points, where.launcher, os.geteuid()):
         problems.append(Problem(file, 1, "allow_open_port", wrong))
     if where.site.slurm:
@@ -85,46 +100,34 @@ def run(arguments: Namespace) -> int:
     elif arguments.commands:
         _print_commands(made, where)
     else:
-        missed = None if where.site.slurm else target_check.problem(configured)
-        if missed and not where.named:
-            elsewhere = (
-                f"If the campaign runs on a cluster, use `iosweep plan --profile profiles/slurm {shlex.quote(file)}`."
-            )
-            said = missed.message if missed.message.endswith("?") else f"{missed.message}."
-            missed = replace(missed, message=f"{said} {elsewhere}")
-        problems += [missed] if missed else []
-        provider = configured.tools.provider or chosen.tools
-        built = spack_tools(configured) if provider == "spack" else None
-        fits = show(made, where, built, look=not missed)
+        absent = None if where.site.slurm else target_check.problem(config)
+        if absent and not where.profiled:
+            elsewhere = f"for a cluster: `iosweep plan --profile profiles/slurm {shlex.quote(file)}`"
+            absent = replace(absent, message=f"{absent.message} ({elsewhere})")
+        problems += [absent] if absent else []
+        fits = _print_table(config, made, where, ask_target=not absent)
     store = Store(campaigns.RESULTS / made.campaign)
     if taken := name_taken(store, made, store.repetitions()):
-        problems.append(configured.documents[0].problem(("campaign",), taken))
+        problems.append(config.documents[0].problem(("campaign",), taken))
     if problems:  # below the plan, which shows what takes so much
         raise ConfigError(problems)
     return int(not fits)
 
 
-def _where(chosen: Profile, name: str | None, profiled: bool) -> Where:
-    """By a profile, and the name of a launcher, which has precedence. Raises ConfigError."""
-    if chosen.problems:
-        raise ConfigError(list(chosen.problems))
-    known = SLURM_LAUNCHERS if chosen.slurm else LAUNCHERS if profiled else SLURM_LAUNCHERS | LAUNCHERS
-    launcher = name or (chosen.launcher if profiled else "mpiexec")
-    if launcher not in known:
-        raise ConfigError([Problem(chosen.file, 1, "launcher", unknown("launcher", launcher, known))])
-    return Where(known[launcher], chosen, named=profiled or name is not None)
+# As commands
 
 
 def _print_commands(made: Plan, where: Where) -> None:
-    notes: Mapping[str, str] = {
-        point.id: f" on each of {point.nodes} nodes, with another directory and another seed"
-        for point in made.points
-        if point.nodes > 1 and not tools()[point.tool].mpi
-    } | {point.id: f": {lack}" for point in made.points if (lack := where.lacks(point))}
     if pinning.mode(made.cpus, where.launcher.allocated) in pinning.BINDS:
         print("# options that bind ranks and workers to CPUs are added on the nodes, where the usable CPUs are known")
-    for point, repetition, argv in commands(made, where.launcher):
-        print(f"# {point} r{repetition}{notes.get(point, '')}\n{shlex.join(argv)}")
+    points = {point.id: point for point in made.points}
+    for name, repetition, argv in commands(made, where.launcher):
+        point, note = points[name], ""
+        if lack := where.lacks(point):
+            note = f": {lack}"
+        elif point.nodes > 1 and not tools()[point.tool].mpi:
+            note = f" on each of {point.nodes} nodes, with another directory and another seed"
+        print(f"# {name} r{repetition}{note}\n{shlex.join(argv)}")
 
 
 def commands(made: Plan, launcher: Launcher) -> Iterator[tuple[str, int, list[str]]]:
@@ -147,38 +150,14 @@ def commands(made: Plan, launcher: Launcher) -> Iterator[tuple[str, int, list[st
 
 # As a table
 
-#: Time limit for each answer of the target, in seconds.
-DEADLINE_S = 5.0
 
-
-@dataclass(frozen=True)
-class Where:
-    """Where a plan will run. `named`: whether a profile or a launcher was named."""
-
-    launcher: Launcher
-    site: Profile
-    named: bool
-
-    def lacks(self, point: Point) -> str | None:
-        """Why a point will be missing; None if it will not."""
-        if not (lack := self.launcher.lacks(point)):
-            return None
-        if self.named:
-            return f"will be missing: {lack[1]}"
-        what = f"{point.nodes} nodes" if point.nodes > 1 else "client/server mode"
-        return f"{what}: with --profile profiles/slurm only"
-
-
-def show(made: Plan, where: Where, spack: Collection[str] | None = None, look: bool = True) -> bool:
-    """Print the plan and what it takes; False if it cannot fit the target, as far as that can be seen from here.
-
-    `spack`: names of the tools that Spack has built, None if tools are on PATH. `look`: whether to ask the target.
-    """
+def _print_table(config: Config, made: Plan, where: Where, ask_target: bool) -> bool:
+    """Print the plan and what it takes; False if it cannot fit the target, as far as that can be seen from here."""
     cost = forecast.of(made)
     printer = Printer(markup=True)
     printer.print(f"[bold]{made.campaign}[/bold]  target {escape(made.target.directory)}", _sweeps(made), "")
     printer.print(*_allocations(made, where), "", _cost(made, cost))
-    for line in criteria_lines(made, target_check.fstype(made.target.directory) if made.accept and look else ""):
+    for line in criteria_lines(made, target_check.fstype(made.target.directory) if made.accept and ask_target else ""):
         prose(line)
     given = made.target.node_bandwidth
     printer.print(
@@ -186,13 +165,10 @@ def show(made: Plan, where: Where, spack: Collection[str] | None = None, look: b
         f" ({'target.node_bandwidth' if given else 'assumed; target.node_bandwidth sets it'}) and"
         f" {forecast.LEAST_LATENCY_S * 1e6:.0f} us per I/O[/dim]",
     )
-    for notes in (_trimmed(made, cost), _open_port(made, where), _missing(made, where, spack), _node_check(made)):
-        for note in notes:
-            prose(note)
-    if not look:
+    for note in (*_notes(made, where, cost), *_missing(config, made, where)):
+        prose(note)
+    if not ask_target:
         return True
-    if way := open_way(made):
-        prose(f"note: {way}")
     room = target_check.fits(made, cost, measures_here=not where.site.slurm)
     if room.outcome == "wrong":
         prose(str(Obstacle(room.seen, room.change)), sys.stderr)
@@ -220,13 +196,12 @@ def _allocations(made: Plan, where: Where) -> Iterator[str]:
         points, asks = planned[allocation.name], ""
         cost = forecast.of(made, {allocation.name: points})
         if where.site.slurm:
-            own = where.site.at(allocation.nodes)
-            asked = submission.minutes(cost.time_s, 1, own.limit_min)
-            least = submission.least_minutes(made, allocation.name, points, asked)
-            shorter = f", or {human_duration(60 * least)} to fit a gap" if least < asked else ""
-            asks = f"; asks for {human_duration(60 * asked)}{shorter}" + escape(
-                "".join(f" {each}" for each in own.options)
-            )
+            site = where.site.at(allocation.nodes)
+            minutes = submission.minutes(cost.time_s, 1, site.limit_min)
+            least = submission.least_minutes(made, allocation.name, points, minutes)
+            shorter = f", or {human_duration(60 * least)} to fit a gap" if least < minutes else ""
+            options = escape("".join(f" {option}" for option in site.options))
+            asks = f"; asks for {human_duration(60 * minutes)}{shorter}{options}"
         yield forecast.sentence(cost, allocation.nodes, word="") + asks
 
 
@@ -247,18 +222,13 @@ def _cost(made: Plan, cost: forecast.Forecast) -> Table:
     return table
 
 
-def _trimmed(made: Plan, cost: forecast.Forecast) -> Iterator[str]:
-    """A note if limits.time leaves repetitions out."""
+def _notes(made: Plan, where: Where, cost: forecast.Forecast) -> Iterator[str]:
+    """What leaves repetitions out, and a tool that listens without a password."""
     limit = made.limits.time
     if limit is not None and cost.time_s > limit and made.limits.over_time == "trim":
-        yield (
-            f"limits.time {human_duration(limit)}: about {human_duration(cost.time_s)} are needed; repetitions that do"
-            " not fit will be missing (limits.over_time: trim)"
-        )
-
-
-def _open_port(made: Plan, where: Where) -> Iterator[str]:
-    """A note if a tool listens without a password, with a launcher that can start it."""
+        needed = f"about {human_duration(cost.time_s)} are needed"
+        rest = "repetitions that do not fit will be missing (limits.over_time: trim)"
+        yield f"limits.time {human_duration(limit)}: {needed}; {rest}"
     if count := sum(map(where.launcher.opens_port, made.points)):
         yield (
             "open port: fio listens without a password on a free port of each node's address while the phases of"
@@ -266,42 +236,20 @@ def _open_port(made: Plan, where: Where) -> Iterator[str]:
         )
 
 
-def _missing(made: Plan, where: Where, spack: Collection[str] | None) -> Iterator[str]:
-    """Tools and nodes that points lack on this machine, with this launcher. Starts nothing."""
-    if spack is not None and not spack:
-        yield "tools: Spack builds them first; `snakemake tools` does that alone"
+def _missing(config: Config, made: Plan, where: Where) -> Iterator[str]:
+    """Tools and nodes that points lack, with this launcher. Starts nothing. Raises ConfigError."""
+    built = None
+    if (config.tools.provider or where.site.tools) == "spack":
+        try:
+            built = spack.read_built(spack.read(config).file)
+        except Unusable as error:
+            raise ConfigError([config.documents[0].problem(("tools",), str(error))]) from None
+        if not built:
+            yield "tools: Spack builds them first; `snakemake tools` does that alone"
     there = " where nodes lack it, too" if where.site.slurm else ""
     for tool in (tools()[name] for name in sorted({point.tool for point in made.points})):
-        if spack is None and not sha256(tool.name):
-            yield f"will be missing{there}: {tool.program} is not on PATH here; get it with {tool.get_it}"
-        elif spack and tool.name not in spack:
+        if built and tool.name not in built.hashes():
             yield f"will be missing: {tool.program} is not among the tools that Spack has built; add it to specs"
+        elif (config.tools.provider or where.site.tools) == "path" and not sha256(tool.name):
+            yield f"will be missing{there}: {tool.program} is not on PATH here; get it with {tool.get_it}"
     yield from dict.fromkeys(lack for point in made.points if (lack := where.lacks(point)))
-
-
-def _node_check(made: Plan) -> Iterator[str]:
-    """A note on the number of nodes that the node check compares: each of its repetitions measures another node."""
-    points = {id for sweep in made.sweeps if sweep.suite == system.SUITE for id in sweep.points}
-    nodes = [min(a.nodes, p.repetitions.min) for a in made.allocations for p in a.points if p.id in points]
-    if nodes and min(nodes) > 1:
-        yield f"node check: compares {min(nodes)} nodes"
-    elif nodes:
-        yield "node check: of one node, compared with none; docs/suites.md says how more are checked"
-
-
-def spack_tools(configured: Config) -> Collection[str]:
-    """Tools that Spack has built; none before that. Raises ConfigError."""
-    try:
-        there = spack.read_built(spack.read(configured).file)
-    except Unusable as error:
-        raise ConfigError([configured.documents[0].problem(("tools",), str(error))]) from None
-    return there.hashes() if there else ()
-
-
-def open_way(made: Plan) -> str | None:
-    """A note on a directory on the way to the target that everybody may write to; None if there is none."""
-    try:
-        with Agent(DEADLINE_S) as agent:
-            return agent.call(identify.open_way, made.target.directory)
-    except (Refused, TargetError, TargetHangs):
-        return None  # space() says so

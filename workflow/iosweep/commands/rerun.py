@@ -10,7 +10,6 @@ import sys
 from argparse import ArgumentParser, Namespace
 from collections import Counter
 from collections.abc import Sequence
-from pathlib import Path
 
 from iosweep.commands import campaigns
 from iosweep.commands.terminal import say
@@ -45,85 +44,59 @@ def run(arguments: Namespace) -> int:
         results = campaigns.find(arguments.campaign)
         campaigns.refuse_ingested(results, "nothing can be measured again")
         stores = [Store(results)]
-    if not verdicts:
-        return _open_named(arguments, stores)
-    if len(stores) > 1:
-        known = ", ".join(store.path.name for store in stores)
-        arguments.refuse(f"--suspect and --invalid need --campaign NAME (there are: {known})")
-    return max((_open_chosen(arguments, store, verdicts) for store in stores), default=1)
-
-
-def _open_named(arguments: Namespace, stores: Sequence[Store]) -> int:
-    """Open points that the user named, and with --missing those that something was lacking for."""
-    named: dict[Path, list[str]] = {}
-    for wanted in arguments.point:
-        path, point = campaigns.find_point(wanted, [store.path for store in stores])
-        named.setdefault(path, []).append(point)
+    if verdicts:
+        if len(stores) > 1:
+            known = ", ".join(store.path.name for store in stores)
+            arguments.refuse(f"--suspect and --invalid need --campaign NAME (there are: {known})")
+        chosen = [(store, repetition) for store in stores for repetition in _of_verdict(store, verdicts)]
+        if not chosen:
+            say("no stored repetition is chosen", file=sys.stderr)
+            return 1
+    else:
+        named = [campaigns.find_point(point, [store.path for store in stores]) for point in arguments.point]
+        chosen = [
+            (store, repetition)
+            for path, point in dict.fromkeys(named)
+            for store in [Store(path)]
+            for repetition in store.repetitions_of(point).values()
+        ]
+    opened = {store.path for store, _ in chosen}
     for store in stores if arguments.missing else ():
         for point in (missing := store.missing()):
             store.set_missing(point, None)
+            opened.add(store.path)
         say(f"{store.path}: {human_count(len(missing), 'missing point')} will be measured by the next run")
-        if missing:
-            _advise_report(arguments, store)
-    for path, points in named.items():
-        store = Store(path)
-        for point in dict.fromkeys(points):
-            results = store.repetitions_of(point)
-            for result in results.values():
-                _supersede(store, result)
-            say(f"{point}: {len(results)} superseded and kept; the next run of snakemake measures again")
-        _advise_report(arguments, store)
+    counts: Counter[str] = Counter()
+    for store, repetition in chosen:
+        try:
+            store.supersede(repetition)
+        except OSError as error:  # a mount point, or no permission
+            why = error.strerror or error
+            raise CommandError(f"a result of {repetition.point} cannot be superseded: {why}") from None
+        counts[repetition.point] += 1
+    for point, count in counts.items():
+        say(
+            f"{point}: {human_count(count, 'repetition')} superseded and kept; the next run of snakemake measures again"
+        )
+    for path in sorted(opened):
+        if (path / "results.parquet").exists():
+            name = shlex.quote(arguments.campaign or path.name)
+            say(f"`iosweep report {name}` refreshes the tables and the report before that")
     return 0
 
 
-def _supersede(store: Store, result: Repetition) -> None:
+def _of_verdict(store: Store, verdicts: Sequence[str]) -> list[Repetition]:
+    """Stored repetitions with a row of one of these verdicts in the tables; those that are newer than the tables are
+    named, and left. Raises CommandError."""
     try:
-        store.supersede(result)
-    except OSError as error:  # a mount point, or no permission
-        raise CommandError(f"a result of {result.point} cannot be superseded: {error.strerror or error}") from None
-
-
-def _open_chosen(arguments: Namespace, store: Store, verdicts: Sequence[str]) -> int:
-    """Open repetitions by what the tables know of them."""
-    try:
-        chosen, newer = choose(store.path, verdicts)
+        rows = reader.rows(store.path, "results.parquet", dict)
     except OSError:
         raise CommandError(campaigns.no_tables(store.path)) from None
-    counts = Counter(result.point for result in chosen)
-    for result in chosen:
-        _supersede(store, result)
-    for point, count in counts.items():
-        say(f"{point}: {human_count(count, 'repetition')} superseded and kept")
-    if newer:
-        many = human_count(newer, "repetition is", "repetitions are")
-        say(f"not considered: {many} newer than the tables; `iosweep report {store.path}` makes them again")
-    if not counts:
-        say(f"{store.path}: no stored repetition is chosen", file=sys.stderr)
-        return 1
-    many = human_count(len(chosen), "repetition")
-    say(f"{store.path}: {many} left again; the next run of snakemake measures them")
-    _advise_report(arguments, store)
-    return 0
-
-
-def _advise_report(arguments: Namespace, store: Store) -> None:
-    if (store.path / "results.parquet").exists():
-        say(f"`iosweep report {_name(arguments, store)}` refreshes the tables and the report before that")
-
-
-def _name(arguments: Namespace, store: Store) -> str:
-    """The campaign as the user named it, or its own name where the user named none; quoted for a shell."""
-    return shlex.quote(arguments.campaign or store.path.name)
-
-
-def choose(results: Path, verdicts: Sequence[str]) -> tuple[list[Repetition], int]:
-    """Stored repetitions with a row of one of these verdicts; and how many others have a newer try than the tables, or
-    are not in them. Raises FileNotFoundError, documents.Damaged."""
-    rows = reader.rows(results, "results.parquet", dict)
     wanted = {(row["point"], row["repetition"]) for row in rows if row["verdict"] in verdicts}
     archives = {(row["point"], row["repetition"]): row["raw_sha256"] for row in rows}
-    stored = [
-        result for _, found in sorted(Store(results).repetitions().items()) for _, result in sorted(found.items())
-    ]
+    stored = [one for _, found in sorted(store.repetitions().items()) for _, one in sorted(found.items())]
     current = [one for one in stored if archives.get((one.point, one.repetition)) == one.raw.sha256]
-    return [one for one in current if (one.point, one.repetition) in wanted], len(stored) - len(current)
+    if newer := len(stored) - len(current):
+        many = human_count(newer, "repetition is", "repetitions are")
+        say(f"not considered: {many} newer than the tables; `iosweep report {store.path}` makes them again")
+    return [one for one in current if (one.point, one.repetition) in wanted]
