@@ -157,11 +157,11 @@ def _campaign(size: Size, work: Path, name: str) -> Path:
 def _headlines(results: Path) -> dict[str, Told]:
     """Phase -> what the first screen of the report says."""
     campaign = load(results)
-    summary, fails = summarize(campaign.rows), headline.failed_checks(campaign.checks)
+    summary = summarize(campaign.rows)
     found = {}
     for phase in dict.fromkeys(one.phase for one in summary):
-        best = headline.highest([one for one in summary if one.phase == phase], fails)
-        if best and (interval := best.figure.interval):
-            told = Told(best.figure.mean, interval.low, interval.high, best.verdict, best.result.point)
+        best = headline.highest([one for one in summary if one.phase == phase])
+        if best and (interval := best.metric.interval):
+            told = Told(best.metric.mean, interval.low, interval.high, best.verdict, best.result.point)
             found[phase] = told
     return found

@@ -9,9 +9,8 @@ from msgspec import structs
 from syrupy.assertion import SnapshotAssertion
 
 from iosweep.analysis import acceptance
-from iosweep.analysis.acceptance import Decision, Outcome
-from iosweep.analysis.data import PRECISE, Row
-from iosweep.analysis.findings import Why
+from iosweep.analysis.acceptance import Decision, Outcome, Reason
+from iosweep.analysis.data import PRECISE, Row, mark_imprecise
 from iosweep.analysis.summary import summarize
 from iosweep.config import selectors
 from iosweep.config.criteria import Criterion, Threshold
@@ -38,7 +37,9 @@ def criterion(name: str, comparison: Any, amount: float, unit: str, of: str | No
 
 def decide(found: list[Row], *wanted: Any, checks: Any = (), **about: Any) -> Decision:
     """about: parts of campaign.json."""
-    [one] = acceptance.decide([criterion(*wanted)], loaded(found, checks, **about), summarize(found))
+    [one] = acceptance.decide(
+        loaded(found, checks, **about), summarize(mark_imprecise(found, checks)), [criterion(*wanted)]
+    )
     return one
 
 
@@ -105,7 +106,7 @@ def test_every_reason_why_nothing_is_decided(snapshot: SnapshotAssertion) -> Non
     told = []
     for name, one in undecided().items():
         assert one.outcome == "undecided", name
-        told += [f"{name}: {one.figure}", f"    {one.reason}", *(f"    - {note}" for note in one.notes)]
+        told += [f"{name}: {one.figure}", f"    {one.reason.text()}", *(f"    - {note}" for note in one.notes)]
     assert "\n".join(told) == snapshot
 
 
@@ -238,18 +239,16 @@ def test_at_the_threshold_few_pass_or_fail(points: int) -> None:
 MEMORY, SHORT, LOCK = "the target is memory", "too short", "locked by another campaign"
 
 
-def decision(why: Why, outcome: Outcome = "undecided") -> Decision:
-    return Decision(criterion("read_iops", ">=", 1, "IOPS"), outcome, why)
+def decision(reason: Reason, outcome: Outcome = "undecided") -> Decision:
+    return Decision(criterion("read_iops", ">=", 1, "IOPS"), outcome, reason)
 
 
 def test_what_all_share_is_said_once_and_hides_nothing() -> None:
-    one = decision(Why("3 of 3 repetitions suspect", ((MEMORY, 3), (SHORT, 2))))
-    other = decision(Why("5 of 5 repetitions suspect", ((MEMORY, 5),)))
+    one = decision(Reason("3 of 3 repetitions suspect", ((MEMORY, 3), (SHORT, 2))))
+    other = decision(Reason("5 of 5 repetitions suspect", ((MEMORY, 5),)))
     shared = acceptance.shared([one, other])
-    assert shared.lines == [f"all 2: {MEMORY}"]
-    assert one.why.text(1, shared.reasons) == f"3 of 3 repetitions suspect: 2 × {SHORT}"
-    assert other.why.text(1, shared.reasons) == "5 of 5 repetitions suspect"
-    assert one.reason == f"3 of 3 repetitions suspect: 3 × {MEMORY}; and 1 other reason"
-    assert one.why.text(None) == f"3 of 3 repetitions suspect: 3 × {MEMORY}; 2 × {SHORT}"
-    assert acceptance.more([one, other], shared.reasons) == (0, 0)
-    assert acceptance.more([one, other], []) == (0, 1)
+    assert shared == [MEMORY]
+    assert one.reason.text(1, shared) == f"3 of 3 repetitions suspect: {SHORT}"
+    assert other.reason.text(1, shared) == "5 of 5 repetitions suspect"
+    assert one.reason.text() == f"3 of 3 repetitions suspect: 3 × {MEMORY}; and 1 other reason"
+    assert one.reason.text(2) == f"3 of 3 repetitions suspect: 3 × {MEMORY}; 2 × {SHORT}"

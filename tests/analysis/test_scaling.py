@@ -23,7 +23,7 @@ def line(
 
 
 def scaled(own: list[tuple[int, PointSummary]]) -> axes.Scaling:
-    found = axes.scale("nodes", own, headline.rivals([result for _, result in own], "ops_per_s", {}))
+    found = axes.scale("nodes", own, headline.Rivals([result for _, result in own], "ops_per_s"))
     assert found
     return found
 
@@ -35,7 +35,7 @@ def test_efficiency_is_the_share_of_linear_growth() -> None:
     assert found.smallest == 2
     assert [step.speedup for step in found.steps] == pytest.approx([1.8, 3.0])
     assert [step.efficiency for step in found.steps] == pytest.approx([0.9, 0.75])
-    ratio = headline.rivals([result for _, result in own], "ops_per_s", {}).ratio(own[2][1], own[0][1])
+    ratio = headline.Rivals([result for _, result in own], "ops_per_s").ratio(own[2][1], own[0][1])
     assert ratio
     assert found.steps[1].range == pytest.approx((ratio.low / 4, ratio.high / 4))
     assert found.steps[1].range[0] < 0.75 < found.steps[1].range[1]
@@ -48,7 +48,7 @@ def test_without_repetitions_there_is_no_interval() -> None:
 def test_nothing_scales_from_one_count_or_from_nothing() -> None:
     for rates in ({4: 10.0}, {1: 0.0, 2: 10.0}):
         own = line(rates)
-        assert axes.scale("nodes", own, headline.rivals([r for _, r in own], "ops_per_s", {})) is None
+        assert axes.scale("nodes", own, headline.Rivals([r for _, r in own], "ops_per_s")) is None
 
 
 def test_counts_without_the_nodes_of_the_smallest_are_marked() -> None:

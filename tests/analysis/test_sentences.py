@@ -6,7 +6,7 @@ from typing import Any
 from msgspec import structs
 from syrupy.assertion import SnapshotAssertion
 
-from iosweep.analysis import findings, formats, headline, sentences
+from iosweep.analysis import findings, formats, sentences
 from iosweep.analysis.data import Row
 from iosweep.analysis.summary import summarize
 from results_factory import row, sweep_facts
@@ -30,9 +30,9 @@ def points(axis: str, rates: Mapping[Any, float | None], noise: Sequence[float] 
     return found
 
 
-def said(rows: Sequence[Row], fails: headline.Failed | None = None) -> list[str]:
+def said(rows: Sequence[Row]) -> list[str]:
     names = dict.fromkeys(one.point for one in rows)
-    told = sentences.of(summarize(rows), [sweep_facts(1, *names)], fails or {})
+    told = sentences.describe_sweeps(summarize(rows), [sweep_facts(1, *names)])
     return [sentence.text for one in told for sentence in one.sentences]
 
 
@@ -82,7 +82,7 @@ def test_a_reason_that_all_repetitions_share_is_named_once() -> None:
     results, facts = summarize(rows), sweep_facts(1, *dict.fromkeys(one.point for one in rows))
     shared = findings.shared(results)
     assert len(shared) == 2
-    ((told,),) = [one.sentences for one in sentences.of(results, [facts], {}, shared=shared)]
+    ((told,),) = [one.sentences for one in sentences.describe_sweeps(results, [facts], shared=shared)]
     assert told.opening.endswith(" (suspect: also too short)")
 
 

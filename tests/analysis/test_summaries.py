@@ -11,7 +11,7 @@ from msgspec import structs
 
 from campaign import document, make
 from iosweep.analysis import axes, findings, formats, headline
-from iosweep.analysis.data import CheckRow, Row
+from iosweep.analysis.data import CheckRow, Row, mark_imprecise
 from iosweep.analysis.summary import (
     OUTCOMES,
     VERDICTS,
@@ -158,7 +158,7 @@ def rows(rates: dict[int, list[float]] = RATES, confirms: bool = False, **more: 
 
 
 def best(found: list[Row], checks: list[CheckRow] | None = None) -> headline.Best:
-    made = headline.highest(summarize(found), headline.failed_checks(checks or []))
+    made = headline.highest(summarize(mark_imprecise(found, checks or [])))
     assert made is not None
     return made
 
@@ -170,43 +170,38 @@ def doubted(found: list[Row], point: str, *repetitions: int, verdict: str = "sus
     ]
 
 
-def points(found: tuple[Any, ...]) -> list[str]:
-    return [result.point for result in found]
-
-
 class TestChoice:
     def test_points_that_cannot_be_told_apart_from_the_best_are_named(self) -> None:
         found = best(rows())
         assert (found.result.point, found.confirmed, found.of) == ("p4", False, 3)
-        assert (points(found.alike), points(found.better)) == (["p2"], [])
+        assert [result.point for result in found.alike] == ["p2"]
         # three repetitions alone say too little of their noise; those of all points together say enough
         assert best(rows({1: [18.2, 13.7, 12.4], 4: [31.0, 38.7, 45.5], 16: [86.2, 108.5, 102.4]})).alike == ()
 
-    def test_a_valid_point_is_chosen_before_suspect_ones_and_those_that_are_higher_are_named(self) -> None:
+    def test_a_valid_point_is_chosen_before_suspect_ones_that_are_higher(self) -> None:
         found = best([*rows({1: RATES[1]}), *rows({2: RATES[2], 4: RATES[4]}, verdict="suspect")])
         assert found.result.point == "p1"
-        assert points(found.better) == ["p4", "p2"]
 
     def test_a_disturbed_repetition_does_not_choose(self) -> None:
         disturbed = rows({2: RATES[2], 4: [260.0, 90.0, 250.0]})
         assert best(disturbed).result.point == "p2"
         found = best(doubted(disturbed, "p4", 2))
         assert (found.result.point, found.verdict) == ("p4", "suspect")
-        assert found.figure.mean == 200.0  # as in the tables, where the suspect repetition counts
+        assert found.metric.mean == 200.0  # as in the tables, where the suspect repetition counts
         # a point that is mostly disturbed or failed cannot be chosen
         assert best(doubted(disturbed, "p4", 1, 2)).result.point == "p2"
 
     def test_a_confirmed_figure_is_of_the_fresh_repetitions_alone(self) -> None:
         found = best([*rows(), *rows({4: [150.0, 151.0, 149.0]}, confirms=True)])
-        assert (found.result.point, found.confirmed, found.figure.mean, found.figure.n) == ("p4", True, 150.0, 3)
+        assert (found.result.point, found.confirmed, found.metric.mean, found.metric.n) == ("p4", True, 150.0, 3)
         assert found.result.metrics["ops_per_s"].mean == pytest.approx(202.0)  # points stay comparable
         assert found.result.used == 3
 
-    def test_fresh_repetitions_in_doubt_are_counted_and_invalid_ones_confirm_nothing(self) -> None:
+    def test_fresh_repetitions_in_doubt_count_and_invalid_ones_confirm_nothing(self) -> None:
         assert not best([*rows(), *rows({4: [150.0]}, confirms=True, verdict="invalid")]).confirmed
         fresh = [*rows(), *rows({4: [150.0] * 4}, confirms=True)]
         found = best(doubted(fresh, "p4", 12, 13))
-        assert (found.verdict, found.figure.n, found.suspect, found.invalid) == ("suspect", 4, 2, 0)
+        assert (found.verdict, found.metric.n) == ("suspect", 4)
 
     def test_a_confirmed_figure_has_the_verdict_of_its_fresh_repetitions(self) -> None:
         chose = doubted(rows(), "p4", 1, 2, 3)
@@ -228,7 +223,7 @@ def test_the_runner_and_the_report_agree_on_the_best_point_and_on_when_to_stop(t
         chose = {id: {n: own for n, own in results.items() if n < 7} for id, (results, _) in known.items()}
         summary = summarize([one for _, rows in known.values() for one in rows])
         for contest, members in headline_groups(plan.points).items():
-            best = headline.lowest_latency(summary, {}) if contest.latency else headline.highest(summary, {})
+            best = headline.lowest_latency(summary) if contest.latency else headline.highest(summary)
             fresh = fresh_numbers(plan, allocation, {contest: members}, chose, ())
             assert best and {best.result.point: [7]} == fresh
             seen["suspect"] += any(one.verdict == "suspect" and not one.confirms for one in best.result.rows)

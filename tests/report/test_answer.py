@@ -11,30 +11,30 @@ import results_factory as factory
 from iosweep.analysis.data import CheckRow, Row, load
 from iosweep.analysis.summary import summarize
 from iosweep.report import answer, tables
-from iosweep.report.answer import Entry
+from iosweep.report.answer import Card
 from iosweep.tables import columns
 from results_factory import DATA_PHASES, K, M, check, loaded, row, sweep
 
 
-def groups(*rows: Row) -> dict[str, list[Entry]]:
-    return {group.title: [*group.entries] for group in answer.groups(summarize(rows))}
+def groups(*rows: Row) -> dict[str, list[Card]]:
+    return {group.title: [*group.cards] for group in answer.groups(summarize(rows))}
 
 
-def entries(*rows: Row) -> list[Entry]:
+def cards(*rows: Row) -> list[Card]:
     (found,) = groups(*rows).values()
     return found
 
 
 def values(*rows: Row) -> dict[str, dict[str, str]]:
-    return {title: {entry.label: entry.value for entry in found} for title, found in groups(*rows).items()}
+    return {title: {card.label: card.value for card in found} for title, found in groups(*rows).items()}
 
 
 class TestBest:
     def test_a_valid_figure_goes_before_a_larger_suspect_one_and_that_before_an_invalid_one(self) -> None:
-        (entry,) = entries(row(), row(point="q", ops_per_s=99.0, verdict="suspect"))
-        assert (entry.value, entry.verdict, entry.spread) == ("10.0 IOPS", "valid", "one repetition")
-        (entry,) = entries(row(verdict="suspect"), row(point="q", ops_per_s=99.0, verdict="invalid"))
-        assert (entry.value, entry.verdict) == ("10.0 IOPS", "suspect")
+        (card,) = cards(row(), row(point="q", ops_per_s=99.0, verdict="suspect"))
+        assert (card.value, card.verdict, card.spread) == ("10.0 IOPS", "valid", "one repetition")
+        (card,) = cards(row(verdict="suspect"), row(point="q", ops_per_s=99.0, verdict="invalid"))
+        assert (card.value, card.verdict) == ("10.0 IOPS", "suspect")
 
     def test_the_page_cache_and_tools_that_do_not_compare_stand_apart(self) -> None:
         assert values(row(o_direct=True), row(point="q", o_direct=False, ops_per_s=1e6)) == {
@@ -76,32 +76,32 @@ class TestBest:
 
     def test_latency_is_the_lowest_at_the_lowest_queue_depth_on_the_fewest_nodes(self) -> None:
         depths = [(1, 90e-6), (1, 80e-6), (8, 10e-6)]
-        _, latency = entries(*(
+        _, latency = cards(*(
             row(point=str(i), queue_depth=depth, latency_mean_s=mean, latency_p99_s=3 * mean)
             for i, (depth, mean) in enumerate(depths)
         ))  # fmt: skip
         assert (latency.label, latency.value, latency.more) == ("Random read latency", "80.0 µs", "p99 240 µs")
         nodes = [row(point=str(n), nodes=n, queue_depth=1, latency_mean_s=80e-6 / n) for n in (1, 4)]
-        rate, latency = entries(*nodes)
+        rate, latency = cards(*nodes)
         assert (latency.value, latency.place) == ("80.0 µs", "1 node, QD 1")
         assert (rate.more, rate.place) == ("", "1 node, QD 1")  # the first of equals
 
     def test_an_invalid_repetition_is_not_in_the_figure_and_its_reason_is_why(self) -> None:
-        def judged(*reasons: tuple[str, str]) -> Entry:
+        def judged(*reasons: tuple[str, str]) -> Card:
             made = (row(repetition=n, verdict=verdict, reasons=why) for n, (verdict, why) in enumerate(reasons, 1))
-            return entries(*made)[0]
+            return cards(*made)[0]
 
-        entry = judged(("invalid", "over after 16 ms | memory"), ("suspect", "memory"), ("suspect", "memory | noisy"))
-        assert (entry.incomplete, entry.verdict) == ("2 of 3 repetitions, 1 invalid", "invalid")
-        assert entry.doubt.endswith(": over after 16 ms")
-        entry = judged(("suspect", "memory"), ("suspect", "memory"), ("valid", ""))
-        assert (entry.incomplete, entry.verdict, entry.reason) == ("", "suspect", "memory")
-        assert judged(*[("valid", "")] * 3).doubt == ""
+        card = judged(("invalid", "over after 16 ms | memory"), ("suspect", "memory"), ("suspect", "memory | noisy"))
+        assert (card.incomplete, card.verdict) == ("2 of 3 repetitions, 1 invalid", "invalid")
+        assert card.reason == "over after 16 ms"
+        card = judged(("suspect", "memory"), ("suspect", "memory"), ("valid", ""))
+        assert (card.incomplete, card.verdict, card.reason) == ("", "suspect", "memory")
+        assert judged(*[("valid", "")] * 3).reason == ""
 
     def test_a_confirmed_headline_is_of_the_fresh_repetitions(self) -> None:
         chose, fresh = (row(repetition=n, ops_per_s=rate, confirms=n > 1) for n, rate in ((1, 200.0), (2, 150.0)))
-        (entry,) = entries(chose, fresh)
-        assert (entry.value, entry.incomplete) == ("150 IOPS", "")
+        (card,) = cards(chose, fresh)
+        assert (card.value, card.incomplete) == ("150 IOPS", "")
 
 
 class TestRemarks:

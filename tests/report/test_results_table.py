@@ -11,7 +11,7 @@ from results_factory import DATA_PHASES, K, M, row, sweep
 
 def columns(*rows: Row) -> dict[str, set[object]]:
     """Key -> cells of each column of the table of these rows."""
-    shown = results_table.payload(summarize(rows), [])
+    shown = results_table.payload(summarize(rows), [], {})
     return {column.key: {cells[i] for cells in shown.rows} for i, column in enumerate(shown.columns)}
 
 
@@ -49,7 +49,7 @@ def test_a_column_of_figures_has_one_unit() -> None:
         row(repetition=n, ops_per_s=100.0 * n, bandwidth_bytes_per_s=3.0 * M, latency_mean_s=90e-6, latency_p99_s=8e-4)
         for n in (1, 2, 3)
     ]
-    (shown,) = results_table.payload(summarize(rows), []).rows
+    (shown,) = results_table.payload(summarize(rows), [], {}).rows
     found = columns(*rows)
     of_rate = ("ops_per_s", "median", "min", "max", "bandwidth_bytes_per_s", "latency_mean_s", "latency_p99_s")
     assert [found[key] for key in of_rate] == [{200.0}, {200.0}, {100.0}, {300.0}, {3.0}, {90.0}, {800.0}]

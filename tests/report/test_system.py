@@ -118,9 +118,9 @@ class TestUnlikeNodes:
         assert (result.headline.n, result.headline.interval, result.headline.ci95_share) == (6, None, None)
         assert result.headline.low < result.headline.high / 3
         assert [in_turn for in_turn, _ in system.unlike(campaign, [result])] == [False]
-        (entry,) = answer.groups([result])[0].entries
+        (entry,) = answer.groups([result])[0].cards
         assert entry.spread.endswith("(n = 6), 2 nodes")
-        shown = results_table.payload([result], [])
+        shown = results_table.payload([result], [], {})
         assert shown.rows[0][[column.key for column in shown.columns].index("hosts")] == 2
 
 
@@ -230,16 +230,16 @@ class TestBuilds:
         }  # fmt: skip
         marks = {mark.x: mark.what for mark in figures.figures(campaign, results)[0].marks}
         assert [str(what).rpartition(" build ")[2] for what in marks.values()] == [SPACK, SPACK, PATH]
-        shown = results_table.payload(results, ())
+        shown = results_table.payload(results, (), {})
         place = [column.key for column in shown.columns].index("build")
         assert [row[place] for row in shown.rows[:3]] == [SPACK, SPACK, PATH]
-        best = [entry for group in answer.groups(results) for entry in group.entries]
+        best = [entry for group in answer.groups(results) for entry in group.cards]
         assert best[0].place.endswith(f"build {PATH}")
         assert "build" not in best[-1].place  # of IOR there is one
 
         _, results = factory.measured(FIO)
         assert findings.several_builds(results) == []
-        assert "build" not in [column.key for column in results_table.payload(results, ()).columns]
+        assert "build" not in [column.key for column in results_table.payload(results, (), {}).columns]
 
     def test_a_build_is_its_binary_and_its_mpi_whatever_else_was_built_with_it(self) -> None:
         other = self.changed(factory.SPACK, environment={"digest": "another"})

@@ -170,7 +170,8 @@ def measured(*sweeps: Sweep, **options: Any) -> tuple[data.Campaign, list[PointS
     checks = tuple(msgspec.convert(one, data.CheckRow) for one in made.checks)
     campaign = loaded((), checks, made.nodes, **made.about)
     name = data.names_of_builds(campaign.about.builds)
-    campaign = replace(campaign, rows=tuple(data.row(row, name) for row in made.rows))
+    rows = data.mark_imprecise((data.row(row, name) for row in made.rows), checks)
+    campaign = replace(campaign, rows=tuple(rows))
     return campaign, summarize(campaign.rows)
 
 

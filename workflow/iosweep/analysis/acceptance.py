@@ -1,4 +1,4 @@
-"""Criteria of acceptance -> pass, fail or undecided, each with its figure and the reason. Pure.
+"""Criteria of acceptance -> pass, fail or undecided, each with its figure and the reason; shares of published figures.
 
 A figure passes or fails where its whole 95 % interval is on one side of the threshold: the true figure is then on the
 other one with 2.5 % at most. docs/comparing.md has the rule, and how often it is wrong.
@@ -8,24 +8,23 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 from iosweep.analysis import findings, formats, headline
 from iosweep.analysis.data import Campaign
-from iosweep.analysis.findings import Why
-from iosweep.analysis.headline import Best, Failed
-from iosweep.analysis.summary import Metric, PointSummary, is_percentile, of_points
-from iosweep.analysis.summary import outcome as outcome_of
+from iosweep.analysis.headline import Best
+from iosweep.analysis.summary import PointSummary, is_percentile, of_points, outcome
 from iosweep.config import criteria
-from iosweep.config.criteria import DECIMAL, Criterion
+from iosweep.config.criteria import DECIMAL, Criterion, Published
 from iosweep.config.selectors import Selector, Subject, matches
 from iosweep.judge import statistics
 from iosweep.judge.agreement import COUNTED
 from iosweep.judge.reasons import REASONS
 from iosweep.judge.statistics import ENOUGH, MOST_REPETITIONS, Interval
 from iosweep.plan.headline_groups import load, suites_of, unfit
+from iosweep.plan.model import SweepFacts
 from iosweep.tables.columns import NOT_YET
 from iosweep.text import human_count
 from iosweep.tools import parameters
@@ -34,8 +33,8 @@ Outcome = Literal["pass", "fail", "undecided"]
 SYMBOLS: Mapping[Outcome, str] = {"pass": "✓", "fail": "✕", "undecided": "?"}
 #: The units of a figure whose threshold has one of them: a reader compares the two.
 _DECIMAL = tuple(formats.Unit(unit.name, unit.size) for unit in DECIMAL)
-#: The worst first: what is said of one criterion, and of several.
-_SAID: Mapping[Outcome, tuple[str, str]] = {
+#: The worst first: words for one criterion, and for several.
+_VERBS: Mapping[Outcome, tuple[str, str]] = {
     "fail": ("fails", "fail"),
     "undecided": ("is undecided", "are undecided"),
     "pass": ("passes", "pass"),
@@ -43,30 +42,41 @@ _SAID: Mapping[Outcome, tuple[str, str]] = {
 
 
 @dataclass(frozen=True)
-class Decision:
-    """What becomes of a criterion.
+class Reason:
+    """A clause, and the causes behind it with the number of results or repetitions that give each."""
 
-    why: what decided, in a clause or two, with the reasons of what is suspect or missing; notes: what else is to be
-    known of the figure.
-    value: the figure as the report has it, in the unit of its column, of a scaling the ratio; interval: what is
-    compared with `limit`, the threshold in the same unit; results: the points that the figure is of, of a scaling two;
-    repetitions: how many would decide, in all.
+    clause: str
+    causes: tuple[tuple[str, int], ...] = ()
+
+    def after(self, text: str) -> Reason:
+        """The same with words before its clause."""
+        return Reason(f"{text}{self.clause}", self.causes)
+
+    def text(self, most: int = 1, apart: Collection[str] = ()) -> str:
+        """`3 of 3 repetitions suspect: 3 × too short; and 2 other reasons`. most: causes that are named; apart: causes
+        that are told elsewhere."""
+        own = [one for one in self.causes if one[0] not in apart]
+        return f"{self.clause}: {findings.join(own, most)}" if own else self.clause
+
+
+@dataclass(frozen=True)
+class Decision:
+    """The outcome of a criterion.
+
+    value: the figure as the report has it, in the unit of its column, for scaling the ratio; interval: compared with
+    `limit`, the threshold in the same unit; results: the points of the figure, two for scaling; repetitions: how many
+    would decide, in all; notes: other facts on the figure.
     """
 
     criterion: Criterion
     outcome: Outcome
-    why: Why
+    reason: Reason
     value: float | None = None
     interval: Interval | None = None
     limit: float | None = None
     results: tuple[PointSummary, ...] = ()
     repetitions: int | None = None
     notes: tuple[str, ...] = ()
-
-    @property
-    def reason(self) -> str:
-        """What decided, with the first of the reasons."""
-        return self.why.text()
 
     @property
     def wanted(self) -> str:
@@ -88,7 +98,7 @@ class Decision:
 
     @property
     def place(self) -> str:
-        """Where it was measured; of a scaling where it is high, and where it is low."""
+        """Where it was measured; for scaling where it is high, and where it is low."""
         return " against ".join(formats.brief(result, one=True) for result in reversed(self.results))
 
     def _shown(self, value: float, like: float | None = None) -> tuple[str, str]:
@@ -104,24 +114,18 @@ class Decision:
         return formats.number(value / unit.size), f" {unit.name}"
 
 
-def of(campaign: Campaign, results: Sequence[PointSummary]) -> list[Decision]:
-    """The decisions on the criteria that a campaign was planned with."""
-    return decide(campaign.about.accept, campaign, results)
-
-
-def decide(wanted: Iterable[Criterion], campaign: Campaign, results: Sequence[PointSummary]) -> list[Decision]:
-    """The decision on each criterion, by the results of a campaign (`summarize`)."""
-    asked = _Asked(
-        headline.failed_checks(campaign.checks),
-        suites_of(campaign.about.sweeps),
-        again=campaign.about.ingested is None,
-    )
+def decide(
+    campaign: Campaign, results: Sequence[PointSummary], wanted: Iterable[Criterion] | None = None
+) -> list[Decision]:
+    """The decision on each criterion, by default on those that the campaign was planned with."""
+    suites = suites_of(campaign.about.sweeps)
     known = list(zip(results, subjects(results), strict=True))
-    return [_decide(one, known, asked) for one in wanted]
+    again = campaign.about.ingested is None
+    return [_decide(one, known, suites, again) for one in (campaign.about.accept if wanted is None else wanted)]
 
 
 def subjects(results: Sequence[PointSummary]) -> list[Subject]:
-    """What selectors are matched against."""
+    """What selectors are matched against, for each result."""
     options = {column: option.name for column, option in parameters().items()}
     return [
         Subject(
@@ -137,64 +141,38 @@ def subjects(results: Sequence[PointSummary]) -> list[Subject]:
 def sentence(decisions: Sequence[Decision]) -> str:
     """`4 criteria: 1 fails, 1 is undecided, 2 pass`"""
     parts = []
-    for outcome, (one, many) in _SAID.items():
-        if count := sum(decision.outcome == outcome for decision in decisions):
+    for verdict, (one, many) in _VERBS.items():
+        if count := sum(decision.outcome == verdict for decision in decisions):
             parts.append(f"{count:,} {one if count == 1 else many}")
     return f"{human_count(len(decisions), 'criterion', 'criteria')}: {', '.join(parts)}"
 
 
 def worst(decisions: Iterable[Decision]) -> Outcome:
     """fail if one fails, else undecided if one is."""
-    return min((one.outcome for one in decisions), key=list(_SAID).index, default="pass")
+    return min((one.outcome for one in decisions), key=list(_VERBS).index, default="pass")
 
 
-@dataclass(frozen=True)
-class Shared:
-    """Reasons that several decisions share. which: `all 6`, `all 4 undecided`, `4 of 5 undecided`."""
-
-    which: str
-    reasons: tuple[str, ...] = ()
-
-    @property
-    def lines(self) -> list[str]:
-        return [f"{self.which}: {reason}" for reason in self.reasons]
-
-
-def shared(decisions: Sequence[Decision]) -> Shared:
-    """The reasons that all decisions share which have any, if these are two or more."""
-    own = [one for one in decisions if one.why.causes]
-    if len(own) < 2:
-        return Shared("")
-    others = [{text for text, _ in one.why.causes} for one in own[1:]]
-    reasons = tuple(text for text, _ in own[0].why.causes if all(text in known for known in others))
-    undecided = sum(one.outcome == "undecided" for one in decisions)
-    if len(own) == len(decisions):
-        return Shared(f"all {len(own):,}", reasons)
-    if len(own) == undecided:
-        return Shared(f"all {len(own):,} undecided", reasons)
-    return Shared(f"{len(own):,} of {undecided:,} undecided", reasons)
-
-
-def more(decisions: Sequence[Decision], apart: Sequence[str]) -> tuple[int, int]:
-    """Notes on the decisions, and reasons that are not named beside them. apart: reasons that are named above."""
-    return sum(len(one.notes) for one in decisions), sum(one.why.hidden(apart) for one in decisions)
+def shared(decisions: Sequence[Decision]) -> list[str]:
+    """The causes that all decisions with causes share, if these are two or more: they are told once."""
+    own = [[text for text, _ in one.reason.causes] for one in decisions if one.reason.causes]
+    return [text for text in own[0] if all(text in texts for texts in own)] if len(own) > 1 else []
 
 
 def document(one: Decision) -> dict[str, object]:
     """A decision for JSON: SI base units, ratios as fractions."""
-    found = one.interval
+    interval = one.interval
     return {
         "name": one.criterion.name,
         "figure": one.criterion.selector.text,
         "threshold": one.criterion.threshold.text,
         "outcome": one.outcome,
-        "reason": one.reason,
-        "reasons": [text for text, _ in one.why.causes],
+        "reason": one.reason.text(),
+        "reasons": [text for text, _ in one.reason.causes],
         "notes": list(one.notes),
         "value": one.value,
-        "ci95_low": found.low if found else None,
-        "ci95_high": found.high if found else None,
-        "n": found.n if found else None,
+        "ci95_low": interval.low if interval else None,
+        "ci95_high": interval.high if interval else None,
+        "n": interval.n if interval else None,
         "limit": one.limit,
         "column": None if one.criterion.selector.scaling else one.criterion.selector.about.column,
         "points": [result.point for result in one.results],
@@ -202,23 +180,15 @@ def document(one: Decision) -> dict[str, object]:
     }
 
 
+# one decision
+
+
 class _Undecided(Exception):
-    """There is nothing to compare. The message says why. result: the point that a figure should have come from."""
+    """There is nothing to compare. results: the point that a figure should have come from."""
 
-    def __init__(self, why: Why | str, results: tuple[PointSummary, ...] = (), value: float | None = None):
-        self.results, self.value = results, value
-        self.why = Why(why) if isinstance(why, str) else why
-        super().__init__(self.why.text())
-
-
-@dataclass(frozen=True)
-class _Asked:
-    """What decisions are made with. suites: sweep -> the suite that it is of, not scaled; again: whether the
-    campaign can measure more; one that was ingested cannot."""
-
-    fails: Failed
-    suites: Mapping[str, str]
-    again: bool
+    def __init__(self, reason: Reason, results: tuple[PointSummary, ...] = (), value: float | None = None):
+        self.reason, self.results, self.value = reason, results, value
+        super().__init__(reason.text())
 
 
 @dataclass(frozen=True)
@@ -227,7 +197,6 @@ class _Side:
     of two, else ""."""
 
     best: Best
-    figure: Metric
     interval: Interval
     value: float
     absent: tuple[PointSummary, ...]
@@ -242,131 +211,126 @@ class _Side:
 _Known = Sequence[tuple[PointSummary, Subject]]
 
 
-def _decide(criterion: Criterion, known: _Known, asked: _Asked) -> Decision:
+def _decide(criterion: Criterion, known: _Known, suites: Mapping[str, str], again: bool) -> Decision:
+    """suites: sweep -> its suite, where not scaled; again: whether the campaign can measure more."""
     selector = criterion.selector
     try:
         if wrong := unfit(selector, [subject for _, subject in known]):
-            raise _Undecided(wrong)
+            raise _Undecided(Reason(wrong))
         own = [[one for one in known if matches(side, one[1])] for side in selector.sides()]
-        limit, compared = _limit(criterion, asked.suites, own)
+        limit, compared = _limit(criterion, suites, own)
         sides = [
-            _side(side, results, asked, selector.scaling is not None)
+            _side(side, results, again, selector.scaling is not None)
             for side, results in zip(selector.sides(), compared, strict=True)
         ]
-        return _compared(criterion, sides, asked, limit)
+        return _compared(criterion, sides, limit, again)
     except _Undecided as nothing:
         value = nothing.value if selector.scaling is None else None  # the figure of one side is no ratio
-        return Decision(criterion, "undecided", nothing.why, value, results=nothing.results)
+        return Decision(criterion, "undecided", nothing.reason, value, results=nothing.results)
 
 
 def _limit(
     criterion: Criterion, suites: Mapping[str, str], own: Sequence[_Known]
 ) -> tuple[float, Sequence[Sequence[PointSummary]]]:
-    """The threshold, and the results that are compared with it: of a published figure, those measured in its way. Of
+    """The threshold, and the results that are compared with it: for a published figure, those measured in its way. Of
     several systems the best one counts."""
     threshold, scaling = criterion.threshold, criterion.selector.scaling
-    results = [[result for result, _ in side] for side in own]
     if threshold.of is None:
         growth = ((scaling and scaling.factor) or 1) if criterion.efficiency else 1
-        return threshold.value * growth, results
+        return threshold.value * growth, [[result for result, _ in side] for side in own]
     found = [
         (figure.value, alike)
         for figure in criteria.published_named(threshold.of, criterion.selector)
         if (alike := [result for result, subject in own[0] if criteria.compares(figure, subject, suites)])
     ]
     if not found:
-        raise _Undecided(f"nothing is measured as {threshold.of} was: a test of that suite, not scaled")
+        raise _Undecided(Reason(f"nothing is measured as {threshold.of} was: a test of that suite, not scaled"))
     best = min if criterion.selector.about.lowest else max
     value, alike = best(found, key=lambda one: one[0])
     return threshold.value * value, [alike]
 
 
-def _side(selector: Selector, results: Sequence[PointSummary], asked: _Asked, named: bool) -> _Side:
+def _side(selector: Selector, results: Sequence[PointSummary], again: bool, named: bool) -> _Side:
     """The figure of the best of some points, as headlines are chosen. Raises _Undecided without an interval."""
     column, lowest = selector.about.column, selector.about.lowest
-    fails = asked.fails
-    found = headline.lowest_latency(results, fails) if lowest else headline.highest(results, fails, column)
-    if found is None:
-        raise _Undecided(_why(results).after("no figure: "), tuple(results[:1]) if len(results) == 1 else ())
-    figure = found.figures.get(column)
-    if figure is None:
-        raise _Undecided(f"its repetitions have no {selector.figure} (too few I/Os beyond it)", (found.result,))
-    value = figure.median if is_percentile(column) else figure.mean
-    if figure.interval is None:
-        why = _no_interval(found, figure, asked.again)
-        if suspect := _suspect(found, fails):  # more repetitions like these decide nothing
-            why = suspect.after(f"{_no_interval(found, figure, again=False).clause}; besides, ")
-        raise _Undecided(why, (found.result,), value)
-    least = load(found.result.parameters["queue_depth"], found.result.nodes)
+    best = headline.lowest_latency(results) if lowest else headline.highest(results, column)
+    if best is None:
+        raise _Undecided(_no_figure(results).after("no figure: "), tuple(results[:1]) if len(results) == 1 else ())
+    metric = best.metrics.get(column)
+    if metric is None:
+        why = f"its repetitions have no {selector.figure} (too few I/Os beyond it)"
+        raise _Undecided(Reason(why), (best.result,))
+    value = metric.median if is_percentile(column) else metric.mean
+    if metric.interval is None:
+        suspect = _suspect(best)  # more repetitions like these decide nothing
+        reason = _no_interval(best, metric.n, again and not suspect)
+        raise _Undecided(suspect.after(f"{reason.clause}; besides, ") if suspect else reason, (best.result,), value)
+    least = load(best.result.parameters["queue_depth"], best.result.nodes)
     rivals = [one for one in results if not lowest or load(one.parameters["queue_depth"], one.nodes) <= least]
     absent = tuple(one for one in rivals if column not in one.metrics and one.state != "unneeded")
-    return _Side(found, figure, figure.interval, value, absent, selector.where[-1].text if named else "")
+    return _Side(best, metric.interval, value, absent, selector.where[-1].text if named else "")
 
 
-def _why(results: Sequence[PointSummary]) -> Why:
+def _no_figure(results: Sequence[PointSummary]) -> Reason:
     """Why points have no figure: `not measured yet`, `2 points invalid: ...`."""
     states = Counter(result.state for result in results)
+    causes = tuple(findings.rank(result.reasons for result in results))
     if set(states) == {"left"}:
-        why = findings.why_of(results, NOT_YET)
-        return Why(NOT_YET) if [text for text, _ in why.causes] == [NOT_YET] else why
-    return findings.why_of(results, ", ".join(f"{human_count(n, 'point')} {state}" for state, n in states.items()))
+        return Reason(NOT_YET, causes if [text for text, _ in causes] != [NOT_YET] else ())
+    return Reason(", ".join(f"{human_count(n, 'point')} {state}" for state, n in states.items()), causes)
 
 
-def _no_interval(found: Best, figure: Metric, again: bool) -> Why:
-    if figure.n < ENOUGH:
-        kind, counts = ("fresh repetition" if found.confirmed else "repetition"), "counts" if figure.n == 1 else "count"
-        few = f"{human_count(figure.n, kind)} that {counts}, and an interval needs {ENOUGH}"
-        if absent := _absent(found):
+def _no_interval(best: Best, n: int, again: bool) -> Reason:
+    if n < ENOUGH:
+        kind, counts = ("fresh repetition" if best.confirmed else "repetition"), "counts" if n == 1 else "count"
+        few = f"{human_count(n, kind)} that {counts}, and an interval needs {ENOUGH}"
+        if absent := _absent(best):
             return absent.after(f"{few}: ")
-        return Why(f"{few}: {_set(found, ENOUGH)}" if again else few)
-    if found.result.host_sets > 1 and not found.result.in_turn:
-        return Why("its repetitions ran on different nodes, so they have no interval")
-    return Why("a repetition has a figure of zero, so there is no interval")
+        return Reason(f"{few}: {_set(best, ENOUGH)}" if again else few)
+    if best.result.host_sets > 1 and not best.result.in_turn:
+        return Reason("its repetitions ran on different nodes, so they have no interval")
+    return Reason("a repetition has a figure of zero, so there is no interval")
 
 
-def _absent(found: Best) -> Why | None:
-    """What becomes of the repetitions that a figure lacks: `the next run measures more`, or which limit has stopped the
-    campaign; None where it lacks none."""
-    own = [row for row in found.result.rows if row.verdict == "missing" and bool(row.confirms) == found.confirmed]
-    rows = [row for row in own if outcome_of(row) != "unneeded"]
+def _absent(best: Best) -> Reason | None:
+    """Where the missing repetitions of a figure are: `the next run measures more`, or which limit has stopped the
+    campaign; None where none is missing."""
+    rows = [row for row in best.rows if row.verdict == "missing" and outcome(row) != "unneeded"]
     reasons = [(row.reasons or "").split(REASONS) for row in rows if row.reasons and row.reasons != NOT_YET]
     if not reasons:
-        return Why("the next run measures more") if rows else None
-    return Why(f"{human_count(len(reasons), 'repetition')} missing", findings.causes(reasons))
+        return Reason("the next run measures more") if rows else None
+    return Reason(f"{human_count(len(reasons), 'repetition')} missing", tuple(findings.rank(reasons)))
 
 
-def _set(found: Best, repetitions: int) -> str:
-    return f"set `{'confirm' if found.confirmed else 'repetitions'}` to {repetitions:,} or more"
+def _set(best: Best, repetitions: int) -> str:
+    return f"set `{'confirm' if best.confirmed else 'repetitions'}` to {repetitions:,} or more"
 
 
-def _compared(criterion: Criterion, sides: Sequence[_Side], asked: _Asked, limit: float) -> Decision:
+def _compared(criterion: Criterion, sides: Sequence[_Side], limit: float, again: bool) -> Decision:
     """The decision by the interval of a figure, or of the ratio of two."""
     low, high = sides[0], sides[-1]
-    value, found = high.value, high.interval
-    alike = high.alike
+    value, found, alike = high.value, high.interval, high.alike
     if low is not high:
         value = high.value / low.value
         found = statistics.between(high.interval, low.interval)
         alike += low.alike - 1
     wide = statistics.of_best(found, alike) if alike > 1 else found
-    outcome, reason = _by_interval(criterion, wide, limit)
-    why = Why(reason)
-    doubt = _doubt(sides, asked.fails, outcome == "undecided" or _overturned(criterion, outcome))
-    needed = None
-    notes: list[str] = []
+    outcome, clause = _by_interval(criterion, wide, limit)
+    doubt = _doubt(sides, outcome == "undecided" or _overturned(criterion, outcome))
+    reason, needed, notes = Reason(clause), None, []
     if outcome == "undecided":
         needed = None if _at(found, limit) else statistics.enough(found, limit, alike)
         weakest = max(sides, key=lambda side: side.interval.half_width_share)
-        more = _more(weakest.best, found, needed, limit, asked.again)
-        why = (doubt or Why(more)).after(f"{reason}; ")
+        more = _more(weakest.best, found, needed, limit, again)
+        reason = (doubt or Reason(more)).after(f"{clause}; ")
         notes += [more] if doubt else []
     elif doubt:
-        outcome, why = "undecided", doubt.after(f"{reason}, so it would {outcome}; but ")
+        outcome, reason = "undecided", doubt.after(f"{clause}, so it would {outcome}; but ")
     notes += [note for side in reversed(sides) for note in _notes(side)]
     if alike > 1:
         notes.append(f"interval for the best of {alike} that cannot be told apart")
     results = tuple(side.best.result for side in sides)
-    return Decision(criterion, outcome, why, value, wide, limit, results, needed, tuple(notes))
+    return Decision(criterion, outcome, reason, value, wide, limit, results, needed, tuple(notes))
 
 
 def _by_interval(criterion: Criterion, found: Interval, limit: float) -> tuple[Outcome, str]:
@@ -392,42 +356,79 @@ def _overturned(criterion: Criterion, outcome: Outcome) -> bool:
     return (outcome == "fail") == (criterion.threshold.least == better_is_more)
 
 
-def _doubt(sides: Sequence[_Side], fails: Failed, overturned: bool) -> Why | None:
+def _doubt(sides: Sequence[_Side], overturned: bool) -> Reason | None:
     """Why the outcome of the interval does not hold; None if it does."""
     for side in sides:
-        if suspect := _suspect(side.best, fails):
+        if suspect := _suspect(side.best):
             return suspect
         if side.absent and overturned:
-            return _why(side.absent).after("another point may be better: ")
+            return _no_figure(side.absent).after("another point may be better: ")
     return None
 
 
-def _suspect(found: Best, fails: Failed) -> Why | None:
-    """`2 of 3 repetitions suspect`, and why; None where none of a figure is."""
-    rows = [row for row in found.result.rows if row.verdict in COUNTED and bool(row.confirms) == found.confirmed]
-    suspect = [row for row in rows if not headline.valid(row, fails)]
+def _suspect(best: Best) -> Reason | None:
+    """`2 of 3 repetitions suspect`, with the causes; None where none of a figure is."""
+    rows = [row for row in best.rows if row.verdict in COUNTED]
+    suspect = [row for row in rows if not row.undisturbed]
     if not suspect:
         return None
-    causes = findings.causes((row.reasons or "").split(REASONS) for row in suspect)
-    return Why(f"{len(suspect)} of {human_count(len(rows), 'repetition')} suspect", causes)
+    causes = findings.rank((row.reasons or "").split(REASONS) for row in suspect)
+    return Reason(f"{len(suspect)} of {human_count(len(rows), 'repetition')} suspect", tuple(causes))
 
 
-def _more(found: Best, interval: Interval, needed: int | None, limit: float, again: bool) -> str:
+def _more(best: Best, interval: Interval, needed: int | None, limit: float, again: bool) -> str:
     """What would decide. again: whether the campaign can measure more."""
     if _at(interval, limit):
         return "the figure is the threshold, so no number of repetitions would decide"
     if needed is None:
-        return f"so near that more than {MOST_REPETITIONS:,} repetitions would be needed"
+        return f"too close to decide (more than {MOST_REPETITIONS:,} repetitions)"
     would = f"about {human_count(needed, 'repetition')}, {needed - interval.n:,} more, would decide if the figure stays"
-    return f"{would}: {_set(found, needed)}" if again else would
+    return f"{would}: {_set(best, needed)}" if again else would
 
 
 def _notes(side: _Side) -> Iterator[str]:
-    """What a reader has to know of a figure: how it was chosen, what is missing of it."""
-    found = side.best
+    """How a figure was chosen, and which of its repetitions are missing."""
+    best = side.best
     at = f"{side.at}: " if side.at else ""
-    if found.in_brief:
-        yield at + found.in_brief
-    if not found.confirmed and (lacking := findings.incomplete(found.result)):  # of fresh ones, `in_brief` says it
-        absent = _absent(found)
+    if best.chosen:
+        yield at + best.chosen
+    if not best.confirmed and (lacking := findings.incomplete(best.result)):
+        absent = _absent(best)
         yield at + "; ".join([lacking, *([absent.text()] if absent else [])])
+
+
+# published figures
+
+
+@dataclass(frozen=True)
+class PublishedShare:
+    """share: our figure over the published one; of a latency, more than 1 is slower."""
+
+    published: Published
+    share: float
+
+    @property
+    def text(self) -> str:
+        """`42 % of the published 21.4 GiB/s (supermicro)`, `completion latency 120 % of the published 272 us (aws)`"""
+        figure = self.published.selector.figure if self.published.lowest else ""
+        return f"{figure} {100 * self.share:.3g} % of the published {self.published.text}".lstrip()
+
+
+#: (point, phase) -> its share of a published figure.
+PublishedShares = Mapping[tuple[str, str], PublishedShare]
+
+
+def published_shares(results: Sequence[PointSummary], sweeps: Iterable[SweepFacts]) -> PublishedShares:
+    """Of several published figures: that of the column which a phase is measured by, of the best system."""
+    suites = suites_of(sweeps)
+    known = [figure for suite in dict.fromkeys(suites.values()) for figure in criteria.published_of_suite(suite)]
+    found: dict[tuple[str, str], PublishedShare] = {}
+    for result, subject in zip(results, subjects(results), strict=True) if known else ():
+        alike = [one for one in known if criteria.compares(one, subject, suites) and one.column in result.metrics]
+        if alike:
+            column = result.metric if any(one.column == result.metric for one in alike) else alike[0].column
+            own = [one for one in alike if one.column == column]
+            best = (min if own[0].lowest else max)(own, key=lambda one: one.value)
+            if (ours := result.typical(column)) is not None:
+                found[result.point, result.phase] = PublishedShare(best, ours / best.value)
+    return found

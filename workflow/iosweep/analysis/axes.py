@@ -1,4 +1,8 @@
-"""What the axes of a sweep do to a figure: slices that share a figure, lines along one axis, scaling, knees. Pure."""
+"""The axes of a sweep: which results share a figure, lines along one axis, scaling with workers, knees of ramps. Pure.
+
+Axes belong to the point: a phase without a use for one (a read phase for fsync) is drawn where its point is, or two
+points would share a place.
+"""
 
 from __future__ import annotations
 
@@ -17,22 +21,35 @@ from iosweep.judge.statistics import Interval
 from iosweep.plan.model import SweepFacts
 from iosweep.tools import parameters
 
+#: Share of the best figure that counts as nearly all of it.
+MOST = 0.9
+#: Columns that count workers: twice as many could do twice as much.
+WORKERS = ("nodes", "threads_per_node")
+
+# which results share a figure
+
 
 @dataclass(frozen=True)
 class Slice:
-    """Results that can share a figure, and the roles of the axes (columns) that vary among them."""
+    """Results of one sweep that can share a figure: of one kind (data or metadata), under the same conditions. x is the
+    horizontal axis; a second axis is the color of the lines, a third one makes panels, and each combination of further
+    ones is a slice of its own. suffix: tells it from the sweep's other slices; without: results with a figure whose
+    value on the horizontal axis is not known."""
 
     sweep: str
-    kind: str  # data or metadata
+    kind: str
     condition: Conditions
-    suffix: str  # what tells it from the sweep's other slices, for a name; "" if there are none
+    suffix: str
     results: tuple[PointSummary, ...]
     x: str
     color: str | None
     facet: str | None
-    without: tuple[
-        PointSummary, ...
-    ] = ()  # the others of it, with a figure, whose place on the horizontal axis is not known
+    without: tuple[PointSummary, ...] = ()
+
+    def line_of(self, result: PointSummary) -> tuple[Value | None, Value | None]:
+        """The values of color and panel, which tell the lines of a phase apart."""
+        color, facet = (result.parameters[axis] if axis else None for axis in (self.color, self.facet))
+        return color, facet
 
 
 def slices(campaign: Campaign, results: Sequence[PointSummary]) -> Iterator[Slice]:
@@ -41,24 +58,21 @@ def slices(campaign: Campaign, results: Sequence[PointSummary]) -> Iterator[Slic
     points: dict[str, list[PointSummary]] = {}
     for result in of_points(results):
         points.setdefault(result.point, []).append(result)
-    for sweep in campaign.about.sweeps:
-        axes = axes_of(sweep)
-        mine = [result for point in sweep.points for result in points.get(point, [])]
-        for kind in ("data", "metadata"):
-            of_kind = [result for result in mine if result.kind == kind]
-            known = dict.fromkeys(conditions[result.point] for result in of_kind)
-            homes = {one: formats.home(one, known) for one in known}
-            groups = list(dict.fromkeys(homes.values()))
-            for group in groups:
-                own = [result for result in of_kind if homes[conditions[result.point]] == group]
-                suffix = _suffix(group, groups)
-                for x, color, facet, rest in _roles(own, axes):
-                    for fixed, chosen in split(own, rest):
-                        placed = tuple(result for result in chosen if result.parameters[x] is not None)
-                        without = tuple(r for r in chosen if r.parameters[x] is None and r.headline)
-                        if placed:
-                            part = "".join(f".{axis}-{_told(value)}" for axis, value in fixed.items())
-                            yield Slice(sweep.name, kind, group, suffix + part, placed, x, color, facet, without)
+    for sweep, kind in product(campaign.about.sweeps, ("data", "metadata")):
+        of_kind = [result for point in sweep.points for result in points.get(point, []) if result.kind == kind]
+        known = dict.fromkeys(conditions[result.point] for result in of_kind)
+        homes = {one: formats.home(one, known) for one in known}
+        groups = list(dict.fromkeys(homes.values()))
+        for group in groups:
+            own = [result for result in of_kind if homes[conditions[result.point]] == group]
+            for x, color, facet, rest in _roles(own, axes_of(sweep)):
+                for fixed, chosen in split(own, rest):
+                    placed = tuple(result for result in chosen if result.parameters[x] is not None)
+                    without = tuple(r for r in chosen if r.parameters[x] is None and r.headline)
+                    if placed:
+                        part = "".join(f".{axis}-{'unknown' if v is None else v}" for axis, v in fixed.items())
+                        suffix = _suffix(group, groups) + part
+                        yield Slice(sweep.name, kind, group, suffix, placed, x, color, facet, without)
 
 
 def axes_of(sweep: SweepFacts) -> set[str]:
@@ -66,10 +80,12 @@ def axes_of(sweep: SweepFacts) -> set[str]:
     return {column for column, option in parameters().items() if option.name in sweep.axes}
 
 
-def _roles(results: Sequence[PointSummary], axes: set[str]) -> Iterator[tuple[str, str | None, str | None, list[str]]]:
+def _roles(
+    results: Sequence[PointSummary], columns: set[str]
+) -> Iterator[tuple[str, str | None, str | None, list[str]]]:
     """(horizontal axis, color, panels, axes that are left)."""
     known = parameters()
-    varying = [axis for axis in known if axis in axes and len(distinct(results, axis)) > 1]
+    varying = [axis for axis in known if axis in columns and len(distinct(results, axis)) > 1]
     alone = [axis for axis in varying if known[axis].role == "x_alone"]
     for x in [axis for axis in varying if known[axis].role == "x"] or alone[:1]:
         others = [axis for axis in varying if axis != x and known[axis].role != "condition"]
@@ -79,35 +95,29 @@ def _roles(results: Sequence[PointSummary], axes: set[str]) -> Iterator[tuple[st
 
 
 def split(
-    results: Sequence[PointSummary], axes: Sequence[str]
+    results: Sequence[PointSummary], columns: Sequence[str]
 ) -> Iterator[tuple[dict[str, Value | None], tuple[PointSummary, ...]]]:
-    """Each combination of the axes' values that there is, with its results; None is a value that is not known."""
-    for combination in product(*(known_or_not(results, axis) for axis in axes)):
-        fixed = dict(zip(axes, combination, strict=True))
-        chosen = tuple(r for r in results if all(r.parameters[a] == v for a, v in fixed.items()))
-        if chosen:
+    """Each combination of values that occurs, with its results; None is a value that is not known."""
+    for combination in product(*(known_or_not(results, column) for column in columns)):
+        fixed = dict(zip(columns, combination, strict=True))
+        if chosen := tuple(r for r in results if all(r.parameters[c] == v for c, v in fixed.items())):
             yield fixed, chosen
 
 
-def _told(value: Value | None) -> Value:
-    return "unknown" if value is None else value
-
-
 def _suffix(own: Conditions, groups: Sequence[Conditions]) -> str:
-    """What tells these conditions from the sweep's others."""
+    """Tells these conditions from the sweep's others."""
     own = own._replace(other_options=f"{crc32(str(own.other_options).encode()):x}")  # a name has to stay short
     differing = [i for i in range(len(own)) if len({group[i] for group in groups}) > 1]
     return "".join(f".{Conditions._fields[i]}-{own[i]}".lower() for i in differing)
 
 
-#: Share of the best figure that counts as nearly all of it.
-MOST = 0.9
+# lines through the best point
 
 
 @dataclass(frozen=True)
 class Place:
-    """A value of the axis, its point, and its figure as a share of the best one; interval: 95 % of that share, None
-    with too few repetitions."""
+    """A value of the axis with its point. share: of the best figure; interval: 95 % of that, None with too few
+    repetitions."""
 
     value: Value
     result: PointSummary
@@ -116,14 +126,13 @@ class Place:
 
     @property
     def alike(self) -> bool:
-        """Whether it cannot be told apart from the best one, although there are repetitions enough to try."""
+        """Whether it cannot be told apart from the best one, with enough repetitions to try."""
         return self.interval is not None and not self.interval.excludes(1.0)
 
 
 @dataclass(frozen=True)
 class Line:
-    """The points that differ from the best one in `column` alone, in the order of its values. at: place of the best
-    one."""
+    """The points that differ from the best one in `column` alone, in the order of its values. at: the best one's."""
 
     column: str
     places: tuple[Place, ...]
@@ -143,18 +152,13 @@ class Line:
         return [place for place in self.places if place is not self.best]
 
     @property
-    def effect(self) -> float:
-        """Smallest share on the line: the lower, the more the axis matters."""
-        return min(place.share for place in self.places)
-
-    @property
     def known(self) -> bool:
-        """Whether anything is known of what can be told apart."""
+        """Whether repetitions are enough to tell any of the points apart."""
         return any(place.interval for place in self.others)
 
     @property
     def run(self) -> tuple[int, int]:
-        """First and last place around the best one, of those next to each other that cannot be told apart from it."""
+        """First and last place around the best one, of neighbors that cannot be told apart from it."""
         first = last = self.at
         while first and self.places[first - 1].alike:
             first -= 1
@@ -164,25 +168,25 @@ class Line:
 
     @property
     def reaching(self) -> Place | None:
-        """The first place before these that has MOST of the best figure; where none has, the last one before them."""
+        """The first place before `run` that has MOST of the best figure, else the last one before it."""
         before = self.places[: self.run[0]]
         return next((place for place in before if place.share >= MOST), before[-1] if before else None)
 
 
-def lines_through(best: PointSummary, results: Sequence[PointSummary], compared: Rivals) -> list[Line]:
-    """The lines through a point, one for each axis that varies among the results and along them: those of load (role
-    `x`) before others, and of these what matters most first.
-
-    Results: of one phase, with the parameters that other phases of their points have.
-    """
-    found = [line for column in _varying(results) if (line := _line(column, best, results, compared))]
-    return sorted(found, key=lambda line: (parameters()[line.column].role != "x", line.effect))
-
-
-def _varying(results: Sequence[PointSummary]) -> Iterator[str]:
+def lines_through(best: PointSummary, results: Sequence[PointSummary], rivals: Rivals) -> list[Line]:
+    """The lines through a point, one for each axis that varies along it: axes of load (role `x`) first, then those that
+    matter most. results: of one phase, with the parameters that other phases of their points have."""
+    lines = []
     for column, option in parameters().items():
-        if option.role != "condition" and len(distinct(results, column)) > 1:
-            yield column
+        if option.role != "condition" and len(distinct(results, column)) > 1 and best.parameters[column] is not None:
+            measured = [(v, r) for v, r in along(column, best, results) if r.point in rivals.candidates]
+            if len(measured) > 1:
+                places = tuple(Place(v, r, rivals.share(r, best), rivals.ratio(r, best)) for v, r in measured)
+                at = next(i for i, (_, result) in enumerate(measured) if result.point == best.point)
+                lines.append(Line(column, places, at))
+    return sorted(
+        lines, key=lambda line: (parameters()[line.column].role != "x", min(place.share for place in line.places))
+    )
 
 
 def along(column: str, best: PointSummary, results: Sequence[PointSummary]) -> list[tuple[Value, PointSummary]]:
@@ -195,26 +199,14 @@ def along(column: str, best: PointSummary, results: Sequence[PointSummary]) -> l
     return sorted(found.items(), key=lambda one: one[0])
 
 
-def _line(column: str, best: PointSummary, results: Sequence[PointSummary], compared: Rivals) -> Line | None:
-    if best.parameters[column] is None:  # an output of others may not tell it: then it is on no line
-        return None
-    own = along(column, best, results)
-    measured = [(value, result) for value, result in own if result.point in compared.candidates]
-    if len(measured) < 2:
-        return None
-    places = tuple(Place(v, r, compared.share(r, best), compared.ratio(r, best)) for v, r in measured)
-    return Line(column, places, next(i for i, (_, r) in enumerate(measured) if r.point == best.point))
-
-
-#: Columns whose values are workers, so that the double of it could do the double.
-WORKERS = ("nodes", "threads_per_node")
+# scaling with nodes or threads
 
 
 @dataclass(frozen=True)
 class Step:
-    """A count beside the smallest one. speedup: its rate as a multiple of the smallest count's; interval: 95 % of that,
-    None with too few repetitions; linear: the speedup of linear growth; strangers: nodes of the smallest count that it
-    did not have."""
+    """A count beside the smallest one. speedup: its rate as a multiple of the smallest count's; linear: that of linear
+    growth; interval: 95 % of the speedup, None with too few repetitions; strangers: nodes of the smallest count that
+    this one did not have."""
 
     result: PointSummary
     count: int
@@ -236,7 +228,7 @@ class Step:
 
 @dataclass(frozen=True)
 class Scaling:
-    """A line of points that differ in nodes or threads alone (column), from the smallest count (`base`) upward."""
+    """Points that differ in nodes or threads alone, from the smallest count (`base`) upward."""
 
     column: str
     base: PointSummary
@@ -249,7 +241,7 @@ class Scaling:
         return not any(step.strangers for step in self.steps)
 
 
-def scale(column: str, line: Sequence[tuple[int, PointSummary]], compared: Rivals) -> Scaling | None:
+def scale(column: str, line: Sequence[tuple[int, PointSummary]], rivals: Rivals) -> Scaling | None:
     """The scaling of points in ascending order of the column; None with fewer than two, or where the smallest count has
     a rate of zero."""
     if len(line) < 2 or line[0][0] < 1:
@@ -262,8 +254,8 @@ def scale(column: str, line: Sequence[tuple[int, PointSummary]], compared: Rival
             result,
             count,
             count / smallest,
-            compared.share(result, base),
-            compared.ratio(result, base),
+            rivals.share(result, base),
+            rivals.ratio(result, base),
             frozenset(strangers(base, result)),
         )
         for count, result in line[1:]
@@ -276,10 +268,14 @@ def strangers(result: PointSummary, other: PointSummary) -> set[str]:
     return set(result.hosts) - set(other.hosts)
 
 
+# knees of ramps
+
+
 @dataclass(frozen=True)
 class Bend:
-    """A climb with its knee. column: of the axis; values: those of the climbed points, in ascending order; top: the
-    last step that gained something, where the rule that ends a climb ended it; whole: no value above has no figure."""
+    """A climb with its knee. values: of the climbed points, ascending; top: the last step that gained something, where
+    the rule that ends a climb ended it; whole: no value above has no figure; place: the other parameters that differ
+    between climbs, in words."""
 
     sweep: str
     phase: str
@@ -288,7 +284,7 @@ class Bend:
     knee: Knee
     top: int | None
     whole: bool
-    place: str  # the other parameters that differ between climbs, in words; else ""
+    place: str
 
     @property
     def saturated(self) -> bool:
@@ -299,23 +295,21 @@ class Bend:
     def shown(self) -> bool:
         """Whether there is a knee beyond doubt, on an axis that need not climb to one: its whole interval is after the
         first and before the last value."""
-        found = self.knee
-        return found.low is not None and found.high is not None and found.low > 0 and found.high < len(self.values) - 1
+        low, high = self.knee.low, self.knee.high
+        return low is not None and high is not None and low > 0 and high < len(self.values) - 1
 
     @property
     def range(self) -> str:
         """`16`, or with the interval `16 to 32`."""
-        found, values = self.knee, self.values
-        if found.low is None or found.high is None:
-            return str(values[found.step])
-        low, high = values[found.low], values[found.high]
+        if self.knee.low is None or self.knee.high is None:
+            return str(self.values[self.knee.step])
+        low, high = self.values[self.knee.low], self.values[self.knee.high]
         return str(low) if low == high else f"{low} to {high}"
 
     @property
     def sentence(self) -> str:
         """`Random read: 95 % of the peak at queue depth 16 to 32`"""
-        label = ", ".join(filter(None, (formats.phase(self.phase), self.place)))
-        return f"{label}: {self.where}"
+        return f"{', '.join(filter(None, (formats.phase(self.phase), self.place)))}: {self.where}"
 
     @property
     def where(self) -> str:
@@ -345,32 +339,24 @@ class Bend:
 
 
 def bends(results: Sequence[PointSummary], sweeps: Iterable[SweepFacts]) -> list[Bend]:
-    """The knees of all sweeps with a ramp, of their measured points."""
+    """The knees of all sweeps with a ramp: one for each phase and combination of the other axes."""
     columns = {option.name: column for column, option in parameters().items()}
-    found: list[Bend] = []
+    found = []
     for sweep in sweeps:
         if sweep.ramp:
-            members = set(sweep.points)
+            column, members = columns[sweep.ramp], set(sweep.points)
             own = [result for result in results if result.point in members]
-            found += _of_sweep(sweep.name, columns[sweep.ramp], own)
+            climbs: dict[tuple[object, ...], list[PointSummary]] = {}
+            for result in own:
+                others = tuple((name, v) for name, v in result.parameters.items() if name not in (column, "tasks"))
+                climbs.setdefault((result.phase, others), []).append(result)
+            found += [bend for climb in climbs.values() if (bend := bend_of(sweep.name, column, climb, own))]
     return found
 
 
-def _of_sweep(sweep: str, column: str, results: Sequence[PointSummary]) -> Iterator[Bend]:
-    groups: dict[tuple[object, ...], list[PointSummary]] = {}
-    for result in results:
-        others = tuple((name, value) for name, value in result.parameters.items() if name not in (column, "tasks"))
-        groups.setdefault((result.phase, others), []).append(result)
-    for climb in groups.values():
-        if bend := bend_of(sweep, column, climb, results):
-            yield bend
-
-
 def bend_of(sweep: str, column: str, line: Iterable[PointSummary], results: Sequence[PointSummary]) -> Bend | None:
-    """The knee of one phase of points that differ in this column alone; None with fewer than two figures.
-
-    results: all others, which show by what the line differs from them.
-    """
+    """The knee of one phase of points that differ in this column alone; None with fewer than two figures. results: all
+    others, which show by what the line differs from them."""
     climb = sorted(((result.count(column) or 1, result) for result in line), key=lambda one: one[0])
     members = [(value, result) for value, result in climb if result.headline]
     figures = [result.values(result.metric) for _, result in members]
@@ -378,11 +364,8 @@ def bend_of(sweep: str, column: str, line: Iterable[PointSummary], results: Sequ
     if bend is None:
         return None
     values, first = tuple(value for value, _ in members), members[0][1]
-    top, whole = reached([{"": own} for own in figures]).top, climb[-1][0] == values[-1]
-    return Bend(sweep, first.phase, column, values, bend, top, whole, _place(first, results, column))
-
-
-def _place(result: PointSummary, results: Sequence[PointSummary], column: str) -> str:
-    alike = [other for other in results if other.phase == result.phase]
+    alike = [other for other in results if other.phase == first.phase]
     vary = [name for name in parameters() if name != column and len({other.parameters[name] for other in alike}) > 1]
-    return ", ".join(formats.named(name, result.parameters[name]) for name in vary)
+    place = ", ".join(formats.named(name, first.parameters[name]) for name in vary)
+    top = reached([{"": own} for own in figures]).top
+    return Bend(sweep, first.phase, column, values, bend, top, climb[-1][0] == values[-1], place)

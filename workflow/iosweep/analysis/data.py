@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cache, partial
@@ -75,7 +75,14 @@ class Row(PhaseOutcome, frozen=True, kw_only=True):
     target_fstype: str | None = None
     target_layout: str | None = None
     command: str | None = None
+    imprecise: bool = False  # its repetitions do not agree, and that alone makes it suspect
     raw: str | None = None  # the archive of its raw output; of an ingested row its file
+
+    @property
+    def undisturbed(self) -> bool:
+        """Whether it is not in doubt by itself. `precise` is checked when all repetitions are there, and the runner has
+        chosen the best point without it."""
+        return self.verdict == "valid" or self.imprecise
 
 
 class CheckRow(Part, frozen=True, kw_only=True):
@@ -159,12 +166,25 @@ def load(results: Path) -> Campaign:
     """
     about = reader.about(results)
     name, alike = names_of_builds(about.builds), dict[tuple[Value | None, ...], dict[str, Value | None]]()
+    checks = tuple(reader.rows(results, "checks.parquet", partial(msgspec.convert, type=CheckRow)))
+    rows = reader.rows(results, "results.parquet", partial(row, name_of_build=name, alike=alike))
     return Campaign(
-        rows=tuple(reader.rows(results, "results.parquet", partial(row, name_of_build=name, alike=alike))),
-        checks=tuple(reader.rows(results, "checks.parquet", partial(msgspec.convert, type=CheckRow))),
+        rows=tuple(mark_imprecise(rows, checks)),
+        checks=checks,
         nodes=tuple(reader.rows(results, "nodes.parquet", partial(msgspec.convert, type=Node))),
         about=about,
     )
+
+
+def mark_imprecise(rows: Iterable[Row], checks: Iterable[CheckRow]) -> Iterator[Row]:
+    """The rows, with `imprecise` set where `precise` is the only check that failed."""
+    failed: dict[tuple[str, int | None, str], set[str]] = {}
+    for check in checks:
+        if check.outcome == "fail":
+            failed.setdefault((check.point, check.repetition, check.phase), set()).add(check.check)
+    for one in rows:
+        imprecise = failed.get((one.point, one.repetition, one.phase)) == {PRECISE}
+        yield msgspec.structs.replace(one, imprecise=True) if imprecise else one
 
 
 def load_series(results: Path, repetitions: Mapping[tuple[str, str], int]) -> tuple[list[SeriesRow], list[NodeRateRow]]:

@@ -190,7 +190,6 @@ def _usual(points: Sequence[str]) -> str:
 
 
 def _best(one: Night) -> Iterator[tuple[_Key, str]]:
-    fails = headline.failed_checks(one.campaign.checks)
     conditions = formats.conditions(one.results)
     slots: dict[tuple[headline_groups.Conditions, str], list[PointSummary]] = {}
     for result in one.results:
@@ -198,9 +197,9 @@ def _best(one: Night) -> Iterator[tuple[_Key, str]]:
             result
         )
     for (condition, phase), results in slots.items():
-        if found := headline.highest(results, fails):
+        if found := headline.highest(results):
             yield (condition, phase, found.column), found.result.point
-        if phase in headline_groups.LATENCY_PHASES and (lowest := headline.lowest_latency(results, fails)):
+        if phase in headline_groups.LATENCY_PHASES and (lowest := headline.lowest_latency(results)):
             yield (condition, phase, lowest.column), lowest.result.point
 
 

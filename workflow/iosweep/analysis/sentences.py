@@ -1,4 +1,4 @@
-"""What a sweep has shown, in one sentence per phase (and one on its latency). Pure.
+"""What a sweep has shown, in one sentence for each phase, and one on its latency. Pure.
 
 Where the peak is, what reaches most of it, what cannot be told apart, how it scales. A statement on an axis is about
 the points that differ from the best one in that axis alone. Two figures differ where the 95 % interval of their ratio
@@ -13,17 +13,16 @@ from dataclasses import dataclass
 from iosweep.analysis import axes, findings, formats, headline
 from iosweep.analysis.axes import Line, Place, Scaling
 from iosweep.analysis.data import Value
-from iosweep.analysis.findings import Shared
-from iosweep.analysis.headline import Best, Failed, Rivals
+from iosweep.analysis.findings import NOTHING, Shared
+from iosweep.analysis.headline import Best, Rivals
 from iosweep.analysis.summary import Metric, PointSummary, of_points, phase_order
-from iosweep.judge.statistics import Interval
 from iosweep.plan import headline_groups
 from iosweep.plan.headline_groups import LATENCY_PHASES
 from iosweep.plan.model import SweepFacts
 from iosweep.text import human_count
 from iosweep.tools import parameters, phases
 
-#: Axes of which something is said.
+#: Axes that a sentence speaks of.
 _AXES = 3
 #: I/Os queue where their latency is beyond doubt more than this share above the lowest one.
 QUEUED = 0.10
@@ -31,8 +30,7 @@ QUEUED = 0.10
 
 @dataclass(frozen=True)
 class Sentence:
-    """opening: the figure, where it was measured, why it is in doubt; more: all other clauses, or ""; verdict: of the
-    figure."""
+    """opening: the figure, where it was measured, and the doubt; more: the other clauses; verdict: of the figure."""
 
     opening: str
     more: str
@@ -44,35 +42,30 @@ class Sentence:
 
 
 @dataclass(frozen=True)
-class Told:
+class SweepText:
     """The sentences of a sweep."""
 
     sweep: str
     sentences: tuple[Sentence, ...]
 
 
-def of(
-    results: Sequence[PointSummary],
-    sweeps: Sequence[SweepFacts],
-    fails: Failed,
-    skip: str = "",
-    shared: Shared = frozenset(),
-) -> list[Told]:
-    """What each sweep has shown, in their order. skip: a suite that has a sentence of its own; shared: reasons that are
-    named elsewhere, once for all."""
+def describe_sweeps(
+    results: Sequence[PointSummary], sweeps: Sequence[SweepFacts], skip: str = "", shared: Shared = NOTHING
+) -> list[SweepText]:
+    """What each sweep has shown. skip: a suite that has a sentence of its own; shared: reasons that are told once for
+    all."""
     points: dict[str, list[PointSummary]] = {}
     for result in of_points(results):
         points.setdefault(result.point, []).append(result)
     found = []
     for sweep in sweeps:
         own = [result for point in sweep.points for result in points.get(point, [])]
-        told = tuple(_of_sweep(sweep, own, fails, shared))
-        if told and (not skip or sweep.suite != skip):
-            found.append(Told(sweep.name, told))
+        if own and not (skip and sweep.suite == skip):
+            found.append(SweepText(sweep.name, tuple(_describe(sweep, own, shared))))
     return found
 
 
-def _of_sweep(sweep: SweepFacts, results: Sequence[PointSummary], fails: Failed, shared: Shared) -> Iterator[Sentence]:
+def _describe(sweep: SweepFacts, results: Sequence[PointSummary], shared: Shared) -> Iterator[Sentence]:
     conditions = formats.conditions(results)
     groups: dict[tuple[str, headline_groups.Conditions, Value | None], list[PointSummary]] = {}
     for result in sorted(results, key=lambda result: phase_order(result.phase)):
@@ -80,14 +73,14 @@ def _of_sweep(sweep: SweepFacts, results: Sequence[PointSummary], fails: Failed,
         key = result.phase, headline_groups.of_phase(conditions[result.point], result.phase), size
         groups.setdefault(key, []).append(result)
     for (phase, condition, size), own in groups.items():
-        several = [key for key in groups if key[0] == phase]
-        words = [formats.describe(condition, own[0].kind, [phase])] if len({key[1] for key in several}) > 1 else []
-        if len({key[2] for key in several}) > 1:  # outputs of others may not tell it
+        alike = [key for key in groups if key[0] == phase]
+        words = [formats.describe(condition, own[0].kind, [phase])] if len({key[1] for key in alike}) > 1 else []
+        if len({key[2] for key in alike}) > 1:  # outputs of others may not tell it
             words.append("file size not known" if size is None else formats.named("file_size_bytes", size))
         subject = _subject(phase) + (f" ({', '.join(words)})" if words else "")
-        yield _rate(subject, own, sweep, fails, shared)
-        if phase in LATENCY_PHASES and (told := _latency(own, fails, shared)):
-            yield told
+        yield _rate(subject, own, sweep, shared)
+        if phase in LATENCY_PHASES and (latency := _latency(own, shared)):
+            yield latency
 
 
 def _subject(phase: str) -> str:
@@ -97,122 +90,122 @@ def _subject(phase: str) -> str:
     return text[0].upper() + text[1:]
 
 
-def _rate(subject: str, results: Sequence[PointSummary], sweep: SweepFacts, fails: Failed, shared: Shared) -> Sentence:
+# rates
+
+
+def _rate(subject: str, results: Sequence[PointSummary], sweep: SweepFacts, shared: Shared) -> Sentence:
     measured = [result for result in results if result.headline]
     if not measured:
-        state = results[0].state
-        return Sentence(f"{subject} have no figure: {findings.reasons(results, most=1)}", "", state)
-    compared = headline.rivals(measured, measured[0].metric, fails)
-    found = compared.choose()
-    assert found is not None  # each that was measured is a candidate
-    through = axes.lines_through(found.result, results, compared)
-    figure = _figure(found, formats.units_of(found.column, found.result.kind))
-    opening = _opening(subject, figure, found.result, results, through) + _doubt(found, fails, shared)
+        return Sentence(f"{subject} have no figure: {findings.reasons(results, most=1)}", "", results[0].state)
+    rivals = Rivals(measured, measured[0].metric)
+    best = rivals.best()
+    assert best is not None  # each that was measured is a candidate
+    lines = axes.lines_through(best.result, results, rivals)
+    opening = _opening(subject, _figure(best), best.result, results, lines) + _doubt(best, shared)
     clauses: list[str] = []
-    for line in through[:_AXES]:
-        clauses += _of_axis(line, results, sweep, compared, leads=line is through[0])
-    if through and not any(line.known for line in through):
+    for line in lines[:_AXES]:
+        clauses += _of_axis(line, results, sweep, rivals, leads=line is lines[0])
+    if lines and not any(line.known for line in lines):
         clauses.append("repetitions are too few to tell points apart")
-    clauses += _gaps(results, found)
-    return Sentence(opening, "; ".join(clauses), found.verdict)
+    if bare := [result for result in results if not result.headline and result.state != "unneeded"]:
+        have = "has" if len(bare) == 1 else "have"
+        clauses.append(f"{len(bare):,} of {human_count(len(results), 'point')} {have} no figure")
+    return Sentence(opening, "; ".join(clauses), best.verdict)
 
 
 def _opening(
-    subject: str, figure: str, best: PointSummary, results: Sequence[PointSummary], through: Sequence[Line]
+    subject: str, figure: str, best: PointSummary, results: Sequence[PointSummary], lines: Sequence[Line]
 ) -> str:
     """`Sequential reads peak at 16 threads per node with 1 MiB: 1.29 GiB/s ± 2.0 %`"""
-    if not through:
-        if len(results) == 1:
-            return f"{subject} reach {figure} ({formats.brief(best, one=False)})"
+    if not lines:
         place = formats.brief(best)
+        if len(results) == 1:
+            return f"{subject} reach {figure} ({place})"
         return f"{subject} are highest{f' with {place}' if place else ''}: {figure}"
-    lead, *others = through
-    varying = [line.column for line in others]
-    varying += [c for c in _unlike(results) if c != lead.column and c not in varying]
-    rest = [formats.named(c, best.parameters[c]) for c in varying if best.parameters[c] is not None]
+    lead, *others = lines
+    varying = dict.fromkeys([*(line.column for line in others), *_varying(results)])
+    rest = [formats.named(c, v) for c in varying if c != lead.column and (v := best.parameters[c]) is not None]
+    value = formats.named(lead.column, lead.best.value)
     if not lead.ordered:
-        place, more = f"with {formats.listing([formats.named(lead.column, lead.best.value), *rest])}", ""
-    else:
-        place = f"at {formats.named(lead.column, lead.best.value)}"
-        more = f" with {formats.listing(rest)}" if rest else ""
+        return f"{subject} are highest with {formats.listing([value, *rest])}: {figure}"
+    place = f"at {value}" + (f" with {formats.listing(rest)}" if rest else "")
     first, last = lead.run
-    if not (lead.ordered and lead.known):
-        return f"{subject} are highest {place}{more}: {figure}"
-    if first != last:
-        return f"{subject} reach {figure} {place}{more}"
-    if lead.at == len(lead.places) - 1:
-        return f"{subject} still rise {place}{more}: {figure}"
-    return f"{subject} {'peak' if lead.at else 'are highest'} {place}{more}: {figure}"
+    if lead.known and first != last:
+        return f"{subject} reach {figure} {place}"
+    if lead.known and lead.at == len(lead.places) - 1:
+        return f"{subject} still rise {place}: {figure}"
+    return f"{subject} {'peak' if lead.known and lead.at else 'are highest'} {place}: {figure}"
 
 
-def _unlike(results: Sequence[PointSummary]) -> Iterator[str]:
+def _varying(results: Sequence[PointSummary]) -> Iterator[str]:
     for column, option in parameters().items():
         values = {result.parameters[column] for result in results if result.headline} - {None}
         if option.role != "condition" and len(values) > 1:
             yield column
 
 
-def _figure(found: Best, units: Sequence[formats.Unit]) -> str:
+def _figure(best: Best) -> str:
     """`1.29 GiB/s ± 2.0 %`"""
-    return f"{formats.quantity(found.figure.mean, units)}{_sureness(found.figure, units)}"
+    units = formats.units_of(best.column, best.result.kind)
+    return f"{formats.quantity(best.metric.mean, units)}{_sureness(best.metric, units)}"
 
 
-def _doubt(found: Best, fails: Failed, shared: Shared) -> str:
-    if not headline.doubted(found, fails):
-        return ""
-    why = headline.reason(found, fails, shared)
-    return f" ({found.in_doubt}: {why})" if why else f" ({found.in_doubt})"
+def _sureness(metric: Metric, units: Sequence[formats.Unit]) -> str:
+    if metric.n == 1:
+        return f" ({formats.single(metric, units)})"
+    if metric.repeatable and metric.ci95_share is not None:
+        return f" ± {100 * metric.ci95_share:.1f} %"
+    doubt = "" if metric.repeatable else ", not repeatable"
+    return f" ({formats.span_of(metric, units)} in {metric.n} repetitions{doubt})"
 
 
-def _sureness(statistics: Metric, units: Sequence[formats.Unit]) -> str:
-    if statistics.n == 1:
-        return f" ({formats.single(statistics, units)})"
-    if statistics.repeatable and statistics.ci95_share is not None:
-        return f" ± {100 * statistics.ci95_share:.1f} %"
-    doubt = "" if statistics.repeatable else ", not repeatable"
-    return f" ({formats.span_of(statistics, units)} in {statistics.n} repetitions{doubt})"
+def _doubt(best: Best, shared: Shared) -> str:
+    texts = list(filter(None, (best.in_doubt, best.in_doubt and best.reason(shared))))
+    return f" ({': '.join(texts)})" if texts else ""
 
 
 def _of_axis(
-    line: Line, results: Sequence[PointSummary], sweep: SweepFacts, compared: Rivals, leads: bool
+    line: Line, results: Sequence[PointSummary], sweep: SweepFacts, rivals: Rivals, leads: bool
 ) -> Iterator[str]:
     """What one axis does, in clauses."""
     if sweep.ramp and parameters()[line.column].name == sweep.ramp:
         own = [result for _, result in axes.along(line.column, line.best.result, results)]
         yield from (bend.where for bend in axes.bends(own, [sweep]))
         return
+    grown = None
+    if line.column in axes.WORKERS:
+        counts = [(place.value, place.result) for place in line.places if isinstance(place.value, int)]
+        grown = axes.scale(line.column, counts, rivals)
     rises = leads and line.run == (len(line.places) - 1,) * 2
-    grown = axes.scale(line.column, _counts(line), compared) if line.column in axes.WORKERS else None
     before = line.reaching
     if grown and (line.column == "nodes" or (rises and before and before.share < axes.MOST)):
         yield _scaling(grown, leads)
-    elif line.column != "transfer_size_bytes" or compared.column != "ops_per_s":  # larger ones are fewer
+    elif line.column != "transfer_size_bytes" or rivals.column != "ops_per_s":  # larger transfers are fewer
         yield from _shares(line)
-    if line.known and line.ordered:
-        yield from _alike(line)
-
-
-def _counts(line: Line) -> list[tuple[int, PointSummary]]:
-    return [(place.value, place.result) for place in line.places if isinstance(place.value, int)]
+    first, last = line.run
+    if line.known and line.ordered and first != last:
+        low, high = line.places[first].value, line.places[last].value
+        if first > 0 and last == len(line.places) - 1:
+            yield f"from {formats.named(line.column, low)} on no difference can be shown"
+        else:
+            yield f"no difference can be shown between {_span(line.column, low, high, ' and ')}"
 
 
 def _scaling(found: Scaling, leads: bool) -> str:
-    """`3.8x from 1 to 4 nodes, 95 % (91 to 99 %) of linear`; of threads that the sentence begins with the numbers."""
+    """`3.8x from 1 to 4 nodes, 95 % (91 to 99 %) of linear`; without the noun where the sentence has it."""
     last = found.steps[-1]
     nodes = "" if found.same_nodes else ", on different nodes"
     short = leads and found.column != "nodes"
     counts = f"{found.smallest} to {last.count}" if short else _span(found.column, found.smallest, last.count, " to ")
-    return (
-        f"{formats.times(last.speedup)} from {counts}, {formats.percent(last.efficiency, last.range)} of linear{nodes}"
-    )
+    share = formats.percent(last.efficiency, last.range)
+    return f"{formats.times(last.speedup)} from {counts}, {share} of linear{nodes}"
 
 
 def _shares(line: Line) -> Iterator[str]:
     """`8 threads per node reach 92 % (89 to 95 %)`, of values on both sides of the best one."""
     if not line.ordered:
         yield from (_share(line, place) for place in line.others if not place.alike)
-        alike = [formats.named(line.column, place.value) for place in line.others if place.alike]
-        if alike:
+        if alike := [formats.named(line.column, place.value) for place in line.others if place.alike]:
             best = formats.named(line.column, line.best.value)
             yield f"no difference between {formats.listing([best, *alike])} can be shown"
         return
@@ -225,23 +218,8 @@ def _shares(line: Line) -> Iterator[str]:
 
 def _share(line: Line, place: Place) -> str:
     reach = "reach" if parameters()[line.column].singular and place.value != 1 else "reaches"
-    return f"{formats.named(line.column, place.value)} {reach} {formats.percent(place.share, _ends(place.interval))}"
-
-
-def _ends(interval: Interval | None) -> tuple[float, float] | None:
-    return (interval.low, interval.high) if interval else None
-
-
-def _alike(line: Line) -> Iterator[str]:
-    """`from 8 threads per node on no difference can be shown`"""
-    first, last = line.run
-    if first == last:
-        return
-    low, high = line.places[first].value, line.places[last].value
-    if first > 0 and last == len(line.places) - 1:
-        yield f"from {formats.named(line.column, low)} on no difference can be shown"
-    else:
-        yield f"no difference can be shown between {_span(line.column, low, high, ' and ')}"
+    ends = (place.interval.low, place.interval.high) if place.interval else None
+    return f"{formats.named(line.column, place.value)} {reach} {formats.percent(place.share, ends)}"
 
 
 def _span(column: str, low: Value, high: Value, between: str) -> str:
@@ -251,45 +229,32 @@ def _span(column: str, low: Value, high: Value, between: str) -> str:
     return f"{before}{a}{between}{b}{f' {option.shown}' if option.singular else ''}"
 
 
-def _gaps(results: Sequence[PointSummary], found: Best) -> Iterator[str]:
-    """What is not in the sentence because it has no figure."""
-    bare = [result for result in results if not result.headline and result.state != "unneeded"]
-    if bare:
-        count = human_count(len(results), "point")
-        have = "has" if len(bare) == 1 else "have"
-        yield f"{len(bare):,} of {count} {have} no figure"
-    if found.better:
-        yield found.passed_over
+# latencies
 
 
-def _latency(results: Sequence[PointSummary], fails: Failed, shared: Shared) -> Sentence | None:
+def _latency(results: Sequence[PointSummary], shared: Shared) -> Sentence | None:
     """`Random read latency is lowest at queue depth 1: 84.0 µs ± 1.2 %, p99 140 µs; I/Os queue from ...`"""
-    found = headline.lowest_latency(results, fails)
-    if found is None:
+    best = headline.lowest_latency(results)
+    if best is None:
         return None
-    best, tail = found.result, found.figures.get("latency_p99_s")
+    varying = list(_varying(results))
+    place = [formats.named(c, v) for c in varying if (v := best.result.parameters[c]) is not None]
+    where = f" lowest at {formats.listing(place)}:" if place else ""
+    tail = best.metrics.get("latency_p99_s")
     p99 = f", p99 {formats.quantity(tail.median, formats.LATENCY)}" if tail else ""
-    compared = headline.rivals(results, found.column, fails)
-    load = [c for c in ("queue_depth", "threads_per_node") if c in set(_unlike(results))]
-    place = [formats.named(c, best.parameters[c]) for c in _unlike(results) if best.parameters[c] is not None]
-    where = f" at {formats.listing(place)}" if place else ""
-    text = (
-        f"{formats.phase(best.phase)} latency is lowest{where}" if place else f"{formats.phase(best.phase)} latency is"
-    )
-    text += f"{':' if place else ''} {_figure(found, formats.LATENCY)}{p99}{_doubt(found, fails, shared)}"
-    queued = [told for c in load[:1] if (told := _queueing(axes.lines_through(best, results, compared), c))]
-    return Sentence(text, "; ".join(queued), found.verdict)
+    text = f"{formats.phase(best.result.phase)} latency is{where} {_figure(best)}{p99}{_doubt(best, shared)}"
+    lines = axes.lines_through(best.result, results, Rivals(results, best.column))
+    load = next((c for c in ("queue_depth", "threads_per_node") if c in varying), None)
+    return Sentence(text, next((_queueing(line) for line in lines if line.column == load), ""), best.verdict)
 
 
-def _queueing(axes: Sequence[Line], column: str) -> str | None:
-    line = next((line for line in axes if line.column == column), None)
-    above = line.places[line.at + 1 :] if line else ()
-    if line is None or not above or not line.known:
-        return None
-    limit = 1 + QUEUED
+def _queueing(line: Line) -> str:
+    """`I/Os queue from queue depth 8 on: 1.59x (1.54 to 1.65)`; "" where nothing can be told."""
+    above = line.places[line.at + 1 :]
+    if not above or not line.known:
+        return ""
     for place in above:
-        if place.interval and place.interval.low > limit:
+        if place.interval and place.interval.low > 1 + QUEUED:
             share, low, high = (f"{own:.2f}" for own in (place.share, place.interval.low, place.interval.high))
-            return f"I/Os queue from {formats.named(column, place.value)} on: {share}x ({low} to {high})"
-    last = formats.named(column, above[-1].value)
-    return f"no queueing can be shown up to {last}"
+            return f"I/Os queue from {formats.named(line.column, place.value)} on: {share}x ({low} to {high})"
+    return f"no queueing can be shown up to {formats.named(line.column, above[-1].value)}"

@@ -24,7 +24,7 @@ from iosweep.errors import CommandError, ConfigError
 from iosweep.files import documents
 from iosweep.plan.headline_groups import unfit as not_measured
 from iosweep.tables.reader import CampaignForm
-from iosweep.text import human_count, printable
+from iosweep.text import printable
 
 #: Exit code where nothing can be decided: wrong arguments or criteria, no tables.
 _USAGE = 2
@@ -69,7 +69,7 @@ def _decide(campaign: Campaign, file: Path | None) -> list[Decision]:
         if not campaign.about.accept:
             lacking = "the campaign was planned without criteria; `--with FILE` takes those of a file"
             raise CommandError(f"{lacking} (docs/comparing.md)", _USAGE)
-        return acceptance.of(campaign, results)
+        return acceptance.decide(campaign, results)
     document = yaml_lines.load(file)
     wanted = criteria.load(document)
     measured = acceptance.subjects(results)
@@ -77,7 +77,7 @@ def _decide(campaign: Campaign, file: Path | None) -> list[Decision]:
     problems = [document.problem((criteria.SECTION, one.name), why) for one, why in unfit if why]
     if problems:
         raise ConfigError(problems)
-    return acceptance.decide(wanted, campaign, results)
+    return acceptance.decide(campaign, results, wanted)
 
 
 def _refuse_old_tables(results: Path) -> None:
@@ -99,22 +99,17 @@ def show(decisions: Sequence[Decision], every: bool = False) -> None:
     printer = Printer()
     printer.print(Text(f"Acceptance: {acceptance.sentence(decisions)}", style=_STYLES[acceptance.worst(decisions)]))
     shared = acceptance.shared(decisions)
-    for line in shared.lines:
-        prose(f"  {printable(line)}")
+    for cause in shared:
+        prose(f"  common to all: {printable(cause)}")
     for one in decisions:
         figure = f": {one.figure}" if one.figure else ""
         mark = Text(f"  {acceptance.SYMBOLS[one.outcome]} {one.outcome:<9}", style=_STYLES[one.outcome])
         printer.print(mark.append(f"  {printable(one.wanted)}{figure}", style="bold not italic"), soft_wrap=True)
-        reason = one.why.text(None if every else 1, shared.reasons)
+        reason = one.reason.text(len(one.reason.causes) if every else 1, shared)
         for line in filter(None, (reason, *(one.notes if every else ()), one.place)):
             prose(f"      {printable(line)}")
-    if every:
-        return
-    notes, reasons = acceptance.more(decisions, shared.reasons)
-    parts = [human_count(notes, "note")] if notes else []
-    parts += [human_count(reasons, "more reason")] if reasons else []
-    if parts:
-        prose(f"`iosweep accept --all` shows {' and '.join(parts)} on these figures, too")
+    if not every and any(one.notes or len(one.reason.causes) > 1 for one in decisions):
+        prose("`iosweep accept --all` shows the notes and the other causes, too")
 
 
 def _junit(about: CampaignForm, decisions: Sequence[Decision]) -> bytes:
@@ -147,7 +142,7 @@ def _test(suite: Xml.Element, campaign: str, one: Decision) -> None:
     test = Xml.SubElement(suite, "testcase", names)
     measured = "\n".join(filter(None, (one.figure, one.place, *(result.point for result in one.results))))
     if element := _ELEMENTS.get(one.outcome):
-        found = Xml.SubElement(test, element, {"message": printable(one.reason), "type": one.outcome})
+        found = Xml.SubElement(test, element, {"message": printable(one.reason.text()), "type": one.outcome})
         found.text = "\n".join(map(printable, one.notes)) or None
     if measured:
         Xml.SubElement(test, "system-out").text = "\n".join(map(printable, measured.split("\n")))

@@ -12,7 +12,7 @@ from dataclasses import asdict
 from itertools import groupby
 from pathlib import Path
 
-from iosweep.analysis import acceptance, findings, formats, published
+from iosweep.analysis import acceptance, findings, formats
 from iosweep.analysis.data import Campaign
 from iosweep.analysis.headline import Best
 from iosweep.analysis.summary import Metric, PointSummary, count_results, summarize
@@ -142,7 +142,7 @@ def _show_headline(campaign: Campaign, summary: Sequence[PointSummary], outcome:
     results, printer = outcome.results, Printer()
     printer.print(answer.table(campaign, summary))
     if campaign.about.accept:
-        accept.show(acceptance.of(campaign, summary))
+        accept.show(acceptance.decide(campaign, summary))
     if outcome.stale:
         again = f"`iosweep report {shlex.quote(str(results))}` makes them again"
         prose(f"the campaign has changed since these tables were made; {again}")
@@ -183,7 +183,7 @@ def _show_table(summary: Sequence[PointSummary], ingested: bool) -> None:
 
 def _document(campaign: Campaign, found: Sequence[PointSummary], outcome: Outcome) -> dict[str, object]:
     """`show --json`: SI units, as in the column names; `figures`: column -> statistics over the repetitions."""
-    shares = published.of(found, campaign.about.sweeps)
+    shares = acceptance.published_shares(found, campaign.about.sweeps)
     return {
         "campaign": campaign.about.campaign,
         "target": campaign.about.target.directory,
@@ -191,12 +191,9 @@ def _document(campaign: Campaign, found: Sequence[PointSummary], outcome: Outcom
         "tables_made": campaign.about.made.isoformat(),
         "tables_out_of_date": outcome.stale,
         "verdicts": count_results(found),
-        "acceptance": [acceptance.document(one) for one in acceptance.of(campaign, found)],
+        "acceptance": [acceptance.document(one) for one in acceptance.decide(campaign, found)],
         "headlines": [
-            _headline(group.title, entry.best)
-            for group in answer.groups(found, campaign.checks)
-            for entry in group.entries
-            if entry.best
+            _headline(group.title, card.best) for group in answer.groups(found) for card in group.cards if card.best
         ],
         "results": [
             {
@@ -228,9 +225,8 @@ def _headline(conditions: str, found: Best) -> dict[str, object]:
         "best_of": found.of,
         "confirmed": found.confirmed,
         "verdict": found.verdict,
-        "figure": _metric(found.figure),
+        "figure": _metric(found.metric),
         "not_told_apart_from": [other.point for other in found.alike],
-        "better_in_tables": [other.point for other in found.better],
     }
 
 

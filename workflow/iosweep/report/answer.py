@@ -1,16 +1,16 @@
-"""The first screen: what is measured, what spoils it, and the best figure of every phase with how sure we are."""
+"""The first screen: what is measured, what spoils it, and the best figure of every phase with how sure it is."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from iosweep.analysis import acceptance, axes, findings, formats, headline, published, sentences
-from iosweep.analysis.data import Campaign, CheckRow
-from iosweep.analysis.findings import Shared
-from iosweep.analysis.headline import Best, Failed
-from iosweep.analysis.published import Known
+from iosweep.analysis import acceptance, axes, findings, formats, headline, sentences
+from iosweep.analysis.acceptance import PublishedShares
+from iosweep.analysis.data import Campaign
+from iosweep.analysis.findings import NOTHING, Shared
+from iosweep.analysis.headline import Best
 from iosweep.analysis.summary import OUTCOMES, PointSummary, count_repetitions, phase_order, repetitions
 from iosweep.node import fs_types
 from iosweep.plan import headline_groups
@@ -32,44 +32,40 @@ _STYLES = {
     "left": "cyan",
     "unneeded": "bright_black",
 }
-
-
+#: Outcomes whose reasons are told, in this order.
+_TOLD = ("left", "missing", "unneeded", "invalid", "suspect")
 #: Sentences that are seen at once, unless the first sweep alone has more.
 _SENTENCES = 13
 #: Damaged files that are named.
 _NAMED = 5
 
+# cards
+
 
 @dataclass(frozen=True)
-class Entry:
-    """One headline figure. Without a figure (`value` is ""), `place` says why."""
+class Card:
+    """A headline figure. Without a figure (`value` is ""), `place` says why.
+
+    more: a second figure, such as the 99th percentile or that of each node; incomplete: how many of its repetitions
+    count, where not all; place: the point's parameters in brief; reason: why it is not valid, unless `spread` says it;
+    published: its share of a published figure. Each is "" where there is nothing to say.
+    """
 
     label: str
-    value: str  # with its unit
-    more: str  # a second figure, such as the 99th percentile or that of each node; else ""
+    value: str
+    more: str
     spread: str
-    incomplete: str  # how many of its repetitions count, where not all: `2 of 3 repetitions, 1 invalid`; else ""
-    place: str  # the point's parameters in brief
+    incomplete: str
+    place: str
     verdict: str
-    point: str
     best: Best | None = None
-    reason: str = ""  # why it is not valid, unless `spread` says it
-    published: str = ""  # its share of a published figure
+    reason: str = ""
+    published: str = ""
 
     @property
-    def doubt(self) -> str:
-        """`Stat files is suspect: ...`, `Stat files: 1 repetition is invalid, and not in the figure: ...`, or ""."""
-        if not (self.reason and self.best):
-            return ""
-        why = self.best.in_doubt
-        return f"{self.label}{' is ' if why == self.verdict else ': '}{why}: {self.reason}"
-
-    @property
-    def notes(self) -> tuple[str, ...]:
-        """How the point was chosen, which ones are better in the tables, which it cannot be told apart from, and its
-        share of a published figure."""
-        found = self.best
-        return tuple(filter(None, (found.chosen, found.not_chosen, found.doubt, self.published))) if found else ()
+    def notes(self) -> list[str]:
+        """How the point was chosen, what it cannot be told apart from, and its share of a published figure."""
+        return list(filter(None, (self.best.chosen, self.best.doubt, self.published))) if self.best else []
 
 
 @dataclass(frozen=True)
@@ -77,64 +73,38 @@ class Group:
     """Headline figures that were measured under the same conditions."""
 
     title: str
-    entries: tuple[Entry, ...]
-
-
-def groups(
-    results: Sequence[PointSummary], checks: Iterable[CheckRow] = (), shared: Shared = frozenset()
-) -> list[Group]:
-    """The headline, per conditions: nothing is the best of things that do not compare. Pure.
-
-    shared: reasons that are named elsewhere, once for all.
-    """
-    fails = headline.failed_checks(checks)
-    conditions, files = formats.conditions(results), _files(results)
-    one, several = _over_nodes(results), findings.several_builds(results)
-
-    def place(result: PointSummary) -> str:
-        parts = formats.brief(result, one=one), findings.of_builds(result) if result.tool in several else ""
-        return ", ".join(filter(None, parts))
-
-    found = []
-    for kind in ("data", "metadata"):
-        of_kind = [result for result in results if result.kind == kind]
-        keys = [(headline_groups.of_phase(conditions[r.point], r.phase), files.get(r.point)) for r in of_kind]
-        distinct_keys = dict.fromkeys(keys)
-        homes = {key: _home(key, distinct_keys) for key in distinct_keys}
-        for home in dict.fromkeys(homes.values()):
-            own = [r for r, key in zip(of_kind, keys, strict=True) if homes[key] == home]
-            title = formats.describe(home[0], kind, [r.phase for r in own]) + (f", {home[1]}" if home[1] else "")
-            found.append(Group(title, tuple(_entries(own, place, fails, shared))))
-    return found
-
-
-def beside_published(groups: Iterable[Group], known: Known) -> list[Group]:
-    """The groups with the published figures that their entries compare with. Pure."""
-
-    def told(entry: Entry) -> Entry:
-        one = known.get((entry.point, entry.best.result.phase)) if entry.best else None
-        same = one and entry.best and one.published.lowest == ("latency" in entry.best.column)
-        return replace(entry, published=one.text) if one and same else entry
-
-    return [replace(group, entries=tuple(map(told, group.entries))) for group in groups]
+    cards: tuple[Card, ...]
 
 
 #: Conditions of a headline figure, and the files that its points make where these differ.
 _Key = tuple[headline_groups.Conditions, str | None]
 
 
-def _home(key: _Key, keys: Iterable[_Key]) -> _Key:
-    """The key of the group that shows a figure, of those with the same files."""
-    return formats.home(key[0], [other for other, files in keys if files == key[1]]), key[1]
+def groups(
+    results: Sequence[PointSummary], shares: PublishedShares | None = None, told: Shared = NOTHING
+) -> list[Group]:
+    """The headlines, by conditions: nothing is the best of things that do not compare. shares: of published figures;
+    told: reasons that are told once for all."""
+    conditions, files = formats.conditions(results), _files(results)
+    over_nodes, several = any(result.nodes > 1 for result in results), findings.several_builds(results)
 
+    def place(result: PointSummary) -> str:
+        build = findings.of_builds(result) if result.tool in several else ""
+        return ", ".join(filter(None, (formats.brief(result, one=over_nodes), build)))
 
-#: Where a figure was measured, in words.
-Place = Callable[[PointSummary], str]
-
-
-def _over_nodes(results: Sequence[PointSummary]) -> bool:
-    """Whether something was measured on several nodes at once."""
-    return any(result.nodes > 1 for result in results)
+    found = []
+    for kind in ("data", "metadata"):
+        of_kind = [result for result in results if result.kind == kind]
+        keys: list[_Key] = [
+            (headline_groups.of_phase(conditions[r.point], r.phase), files.get(r.point)) for r in of_kind
+        ]
+        known = dict.fromkeys(keys)
+        homes = {key: (formats.home(key[0], [k for k, made in known if made == key[1]]), key[1]) for key in known}
+        for home in dict.fromkeys(homes[key] for key in keys):
+            own = [result for result, key in zip(of_kind, keys, strict=True) if homes[key] == home]
+            title = formats.describe(home[0], kind, [r.phase for r in own]) + (f", {home[1]}" if home[1] else "")
+            found.append(Group(title, tuple(_cards(own, place, shares or {}, told))))
+    return found
 
 
 def _files(results: Sequence[PointSummary]) -> dict[str, str]:
@@ -147,74 +117,71 @@ def _files(results: Sequence[PointSummary]) -> dict[str, str]:
     return {point: f"files of {formats.size(size)}" if size else "empty files" for point, size in sizes.items()}
 
 
-def _entries(results: Sequence[PointSummary], place: Place, fails: Failed, shared: Shared) -> Iterator[Entry]:
-    phases = sorted({result.phase for result in results}, key=phase_order)
-    for phase in phases:
-        yield _rate([result for result in results if result.phase == phase], place, fails, shared)
-    for phase in phases:
-        if phase in LATENCY_PHASES and (
-            found := headline.lowest_latency([result for result in results if result.phase == phase], fails)
-        ):
-            yield _latency(found, place, fails, shared)
+#: Where a figure was measured, in words.
+_Place = Callable[[PointSummary], str]
 
 
-def _rate(results: Sequence[PointSummary], place: Place, fails: Failed, shared: Shared) -> Entry:
-    label = formats.phase(results[0].phase)
-    found = headline.highest(results, fails)
-    if found is None:
-        reason = findings.reasons(results, most=1)
-        return Entry(label, "", "", "", "", reason, results[0].state, results[0].point)
-    best = found.result
-    units = formats.units_of(best.metric, best.kind)
-    each = f"{formats.quantity(found.figure.mean / best.nodes, units)} per node" if best.nodes > 1 else ""
-    return _entry(label, found, units, each, place, headline.reason(found, fails, shared))
+def _cards(results: Sequence[PointSummary], place: _Place, shares: PublishedShares, told: Shared) -> Iterator[Card]:
+    """A card for the rate of each phase, then for its latency."""
+    phases: dict[str, list[PointSummary]] = {}
+    for result in sorted(results, key=lambda result: phase_order(result.phase)):
+        phases.setdefault(result.phase, []).append(result)
+    for phase, own in phases.items():
+        if best := headline.highest(own):
+            yield _card(best, place, shares, told)
+        else:
+            reason = findings.reasons(own, most=1)
+            yield Card(formats.phase(phase), "", "", "", "", reason, own[0].state)
+    for phase, own in phases.items():
+        if phase in LATENCY_PHASES and (best := headline.lowest_latency(own)):
+            yield _card(best, place, shares, told)
 
 
-def _latency(found: Best, place: Place, fails: Failed, shared: Shared) -> Entry:
-    tail = found.figures.get("latency_p99_s")
-    more = "" if tail is None else f"p99 {formats.quantity(tail.median, formats.LATENCY)}"
-    label, why = f"{formats.phase(found.result.phase)} latency", headline.reason(found, fails, shared)
-    return _entry(label, found, formats.LATENCY, more, place, why)
-
-
-def _entry(label: str, found: Best, units: Sequence[formats.Unit], more: str, place: Place, reason: str) -> Entry:
-    statistics, result = found.figure, found.result
-    incomplete = "" if found.confirmed else findings.incomplete(result)
-    spread = formats.spread(statistics, units) if statistics.n > 1 or not incomplete else ""
-    return Entry(
-        label=label,
-        value=formats.quantity(statistics.mean, units),
+def _card(best: Best, place: _Place, shares: PublishedShares, told: Shared) -> Card:
+    metric, result, latency = best.metric, best.result, "latency" in best.column
+    units = formats.units_of(best.column, result.kind)
+    more = ""
+    if latency and (tail := best.metrics.get("latency_p99_s")):
+        more = f"p99 {formats.quantity(tail.median, units)}"
+    elif not latency and result.nodes > 1:
+        more = f"{formats.quantity(metric.mean / result.nodes, units)} per node"
+    incomplete = "" if best.confirmed else findings.incomplete(result)
+    spread = formats.spread(metric, units) if metric.n > 1 or not incomplete else ""
+    share = shares.get((result.point, result.phase))
+    return Card(
+        label=f"{formats.phase(result.phase)}{' latency' if latency else ''}",
+        value=formats.quantity(metric.mean, units),
         more=more,
         spread=", ".join(filter(None, (spread, findings.over_hosts(result)))),
         incomplete=incomplete,
         place=place(result),
-        verdict=found.verdict,
-        point=result.point,
-        best=found,
-        reason=reason,
+        verdict=best.verdict,
+        best=best,
+        reason=best.reason(told),
+        published=share.text if share and share.published.lowest == latency else "",
     )
 
 
-def answer(campaign: Campaign, results: Sequence[PointSummary], known: Known) -> dict[str, object]:
-    """What the first screen of the page shows."""
-    shared = findings.shared(results)
-    found = repetitions(campaign.rows, campaign.about.sweeps)
-    counts = count_repetitions(found)
-    decisions = acceptance.of(campaign, results)
+# the page
+
+
+def answer(campaign: Campaign, results: Sequence[PointSummary], shares: PublishedShares) -> dict[str, object]:
+    """The values of the first screen, for the template."""
+    told = findings.shared(results)
+    planned = repetitions(campaign.rows, campaign.about.sweeps)
+    counts = count_repetitions(planned)
+    decisions = acceptance.decide(campaign, results)
+    cards = groups(results, shares, told)
     return {
         "about": campaign.about,
         "measured": formats.span(row.started for row in campaign.rows if row.started),
         "hosts": _hosts(results),
-        "targets": _targets(campaign),
+        "targets": list(dict.fromkeys((r.target_fstype, r.target_source) for r in campaign.rows if r.target_source)),
         "tools": tables.programs(campaign),
         "counts": {one: count for one, count in counts.items() if count or one not in ("left", "unneeded")},
         "progress": findings.measured(counts),
-        "shares": _shares(counts),
-        "absent": {
-            one: findings.why(found, one, shared)
-            for one in ("left", "missing", "unneeded", "invalid", "suspect")
-            if counts[one]
-        },
+        "shares": _bar(counts),
+        "absent": {one: findings.why(planned, one, told) for one in _TOLD if counts[one]},
         "not_checked": tables.not_checked(campaign.checks),
         "scaled": scaled(campaign.about.sweeps),
         "node_check": system.node_check(campaign, results),
@@ -225,30 +192,29 @@ def answer(campaign: Campaign, results: Sequence[PointSummary], known: Known) ->
         "acceptance": decisions,
         "acceptance_shared": acceptance.shared(decisions),
         "accepted": (acceptance.worst(decisions), acceptance.sentence(decisions)) if decisions else None,
-        **_told(campaign, results, shared),
-        "headline": beside_published(groups(results, campaign.checks, shared), known),
+        **_sentences(campaign, results, told),
+        "headline": cards,
+        "alike": [
+            f"{group.title}: {card.label} ({card.place}) {card.best.doubt}"
+            for group in cards
+            for card in group.cards
+            if card.best and card.best.doubt
+        ],
         "knees": axes.bends(results, campaign.about.sweeps),
         "latencies": any("latency_mean_s" in result.metrics for result in results),
     }
 
 
-def _told(campaign: Campaign, results: Sequence[PointSummary], shared: findings.Shared) -> dict[str, object]:
-    """The sentences of the sweeps: those that are seen at once, whole sweeps, and those that a click shows."""
-    fails = headline.failed_checks(campaign.checks)
-    found = sentences.of(results, campaign.about.sweeps, fails, system.SUITE, shared)
+def _sentences(campaign: Campaign, results: Sequence[PointSummary], told: Shared) -> dict[str, object]:
+    """The sentences of the sweeps: whole sweeps that are seen at once, and those behind a click."""
+    found = sentences.describe_sweeps(results, campaign.about.sweeps, system.SUITE, told)
     shown, lines = 0, 0
-    for told in found:
-        lines += len(told.sentences)
+    for text in found:
+        lines += len(text.sentences)
         if shown and lines > _SENTENCES:
             break
         shown += 1
     return {"told": found[:shown], "told_later": found[shown:]}
-
-
-def _targets(campaign: Campaign) -> list[tuple[str | None, str]]:
-    """Types and sources of the target's file system."""
-    known = ((row.target_fstype, row.target_source) for row in campaign.rows if row.target_source is not None)
-    return list(dict.fromkeys(known))
 
 
 def _hosts(results: Sequence[PointSummary]) -> str:
@@ -257,7 +223,7 @@ def _hosts(results: Sequence[PointSummary]) -> str:
     return f"{len(names):,} nodes: {formats.hosts(names)}" if len(names) > 3 else formats.hosts(names)
 
 
-def _shares(counts: Mapping[str, int]) -> list[tuple[str, int, int]]:
+def _bar(counts: Mapping[str, int]) -> list[tuple[str, int, int]]:
     """(outcome, start, width) of the bar that shows the outcomes' shares, in repetitions."""
     found, start = [], 0
     for one in OUTCOMES:
@@ -267,7 +233,7 @@ def _shares(counts: Mapping[str, int]) -> list[tuple[str, int, int]]:
 
 
 def remarks(campaign: Campaign) -> list[str]:
-    """One sentence for each remark; none for a storage system with the results elsewhere."""
+    """Sentences on the target and the results; none for a storage system with the results elsewhere."""
     directory, types = campaign.about.target.directory, {row.target_fstype for row in campaign.rows}
     found = []
     if memory := sorted(name for name in types if name and fs_types.of(name).memory):
@@ -297,62 +263,15 @@ def remarks(campaign: Campaign) -> list[str]:
     return found
 
 
-# in a terminal
-
-
-def table(campaign: Campaign, summary: Sequence[PointSummary]) -> RenderableType:
-    """What `iosweep show` prints, for a terminal of at least 80 columns."""
-    from rich.console import Group as Lines
-    from rich.padding import Padding
-    from rich.table import Table
-    from rich.text import Text
-
-    shared = findings.shared(summary)
-    parts: list[RenderableType] = [_title(campaign, summary), _verdicts(campaign, shared)]
-    parts += [Text(text, style="yellow") for text in remarks(campaign)]
-    parts += [Text(text, style="yellow") for text in scaled(campaign.about.sweeps)]
-    if checked := system.node_check(campaign, summary):
-        parts.append(Text(f"Node check: {checked.sentence}", style="yellow" if checked.odd else ""))
-    if pinned := system.pinning_proven(campaign):
-        parts.append(Text(f"CPUs: {pinned[1]}", style="red" if pinned[0] else ""))
-    for in_turn, text in system.unlike(campaign, summary):
-        parts.append(Text(text, style="" if in_turn else "yellow"))
-    parts += [Text(f"Unlike builds: {text}", style="yellow") for text in findings.unlike_builds(summary)]
-    fails = headline.failed_checks(campaign.checks)
-    for said in sentences.of(summary, campaign.about.sweeps, fails, system.SUITE, shared):
-        parts.append(Text(f"\n{said.sweep}", style="italic"))
-        parts += [Padding(Text(one.text), (0, 0, 0, 2)) for one in said.sentences]
-    stacked = _over_nodes(summary)  # places are longer then, and most figures have a second line anyway
-    known = published.of(summary, campaign.about.sweeps)
-    for group in beside_published(groups(summary, campaign.checks, shared), known):
-        grid = Table(box=None, padding=(0, 2, 0, 0), show_header=False, pad_edge=False)
-        grid.add_column(no_wrap=True)
-        grid.add_column(justify="right", no_wrap=stacked)
-        doubts: list[RenderableType] = []
-        for entry in group.entries:
-            value = Text(entry.value or "no figure", style="bold" if entry.value else "")
-            if entry.more:
-                value.append(f"\n{entry.more}", style="not bold")
-            spread = ", ".join(filter(None, (entry.incomplete, entry.spread)))
-            told = [f"{entry.place}\n{spread}".rstrip()] if stacked else [spread, entry.place]
-            grid.add_row(entry.label, value, *(Text(text) for text in told), _verdict(entry.verdict))
-            doubts += [Text(entry.doubt)] if entry.doubt else []
-        notes = [Text(f"{entry.label}: {'; '.join(entry.notes)}") for entry in group.entries if entry.notes]
-        parts += [Text(f"\n{group.title}", style="italic"), Padding(Lines(grid, *doubts, *notes), (0, 0, 0, 2))]
-    if bends := axes.bends(summary, campaign.about.sweeps):
-        parts += [Text("\nRamps", style="italic"), *(Text(f"  {bend.sentence}") for bend in bends)]
-    return Lines(*parts)
-
-
-def scaled(sweeps: Sequence[SweepFacts]) -> list[str]:
-    """The warnings that belong to suites that were made to fit, with the sweeps where they are not the whole suite."""
+def scaled(sweeps: Iterable[SweepFacts]) -> list[str]:
+    """Warnings on suites that were made to fit, with the sweeps where they are not the whole suite."""
     suites: dict[str, list[SweepFacts]] = {}
-    for sweep in (sweep for sweep in sweeps if sweep.suite != system.SUITE):  # of that, nothing is published
-        suites.setdefault(sweep.suite or sweep.name, []).append(sweep)
+    for sweep in sweeps:
+        if sweep.suite != system.SUITE:  # nothing is published of the node check
+            suites.setdefault(sweep.suite or sweep.name, []).append(sweep)
     texts = []
     for suite, members in suites.items():
-        names = [sweep.name for sweep in members if sweep.scaled]
-        if names:
+        if names := [sweep.name for sweep in members if sweep.scaled]:
             whole = len(names) == len(members)
             which = f"The suite {suite}" if whole else f"{', '.join(names)} of the suite {suite}"
             many = not whole and len(names) > 1
@@ -361,28 +280,65 @@ def scaled(sweeps: Sequence[SweepFacts]) -> list[str]:
     return texts
 
 
-def _title(campaign: Campaign, results: Sequence[PointSummary]) -> Text:
+# the terminal
+
+
+def table(campaign: Campaign, results: Sequence[PointSummary]) -> RenderableType:
+    """The first screen of `iosweep show`, for a terminal of at least 80 columns."""
+    from rich.console import Group as Lines
+    from rich.padding import Padding
+    from rich.table import Table
     from rich.text import Text
 
-    about, hosts = campaign.about, {host for result in results for host in result.hosts}
-    from_nodes = f", {len(hosts):,} nodes: {formats.hosts(hosts)}" if len(hosts) > 1 else ""
-    return Text.assemble((about.campaign, "bold"), " on ", (about.target.directory, "bold"), from_nodes)
+    told = findings.shared(results)
+    hosts = {host for result in results for host in result.hosts}
+    on = f", {len(hosts):,} nodes: {formats.hosts(hosts)}" if len(hosts) > 1 else ""
+    title = Text.assemble((campaign.about.campaign, "bold"), " on ", (campaign.about.target.directory, "bold"), on)
+    parts: list[RenderableType] = [title, _verdicts(campaign, told)]
+    parts += [Text(text, style="yellow") for text in (*remarks(campaign), *scaled(campaign.about.sweeps))]
+    if checked := system.node_check(campaign, results):
+        parts.append(Text(f"Node check: {checked.sentence}", style="yellow" if checked.odd else ""))
+    if pinned := system.pinning_proven(campaign):
+        parts.append(Text(f"CPUs: {pinned[1]}", style="red" if pinned[0] else ""))
+    parts += [Text(text, style="" if in_turn else "yellow") for in_turn, text in system.unlike(campaign, results)]
+    parts += [Text(f"Unlike builds: {text}", style="yellow") for text in findings.unlike_builds(results)]
+    for sweep in sentences.describe_sweeps(results, campaign.about.sweeps, system.SUITE, told):
+        parts.append(Text(f"\n{sweep.sweep}", style="italic"))
+        parts += [Padding(Text(one.text), (0, 0, 0, 2)) for one in sweep.sentences]
+    stacked = any(result.nodes > 1 for result in results)  # places are longer then
+    shares = acceptance.published_shares(results, campaign.about.sweeps)
+    for group in groups(results, shares, told):
+        grid = Table(box=None, padding=(0, 2, 0, 0), show_header=False, pad_edge=False)
+        grid.add_column(no_wrap=True)
+        grid.add_column(justify="right", no_wrap=stacked)
+        for card in group.cards:
+            value = Text(card.value or "no figure", style="bold" if card.value else "")
+            value.append(f"\n{card.more}" if card.more else "", style="not bold")
+            spread = ", ".join(filter(None, (card.incomplete, card.spread)))
+            texts = [f"{card.place}\n{spread}".rstrip()] if stacked else [spread, card.place]
+            grid.add_row(card.label, value, *map(Text, texts), _verdict(card.verdict))
+        notes = [Text(f"{c.label}: {c.best.in_doubt}: {c.reason}") for c in group.cards if c.best and c.reason]
+        notes += [Text(f"{card.label}: {'; '.join(card.notes)}") for card in group.cards if card.notes]
+        parts += [Text(f"\n{group.title}", style="italic"), Padding(Lines(grid, *notes), (0, 0, 0, 2))]
+    if bends := axes.bends(results, campaign.about.sweeps):
+        parts += [Text("\nRamps", style="italic"), *(Text(f"  {bend.sentence}") for bend in bends)]
+    return Lines(*parts)
 
 
-def _verdicts(campaign: Campaign, shared: Shared) -> Text:
+def _verdicts(campaign: Campaign, told: Shared) -> Text:
     from rich.text import Text
 
-    found = repetitions(campaign.rows, campaign.about.sweeps)
-    counts = count_repetitions(found)
+    planned = repetitions(campaign.rows, campaign.about.sweeps)
+    counts = count_repetitions(planned)
     line = Text(f"{findings.measured(counts)}: ")
     shown = {one: count for one, count in counts.items() if count or one != "unneeded"}
     line.append_text(Text("   ").join(_verdict(one, f"{count:,} {one}") for one, count in shown.items()))
-    for outcome in ("left", "missing", "unneeded", "invalid", "suspect"):
+    for outcome in _TOLD:
         if counts[outcome]:
-            line.append(f"\n{counts[outcome]:,} {outcome}: {findings.why(found, outcome, shared)}")
-    left_open, applicable = tables.not_checked(campaign.checks)
+            line.append(f"\n{counts[outcome]:,} {outcome}: {findings.why(planned, outcome, told)}")
+    unchecked, applicable = tables.not_checked(campaign.checks)
     if applicable:  # there is none where everything is missing
-        line.append(f"\n{left_open:,} of {human_count(applicable, 'check')} not checked")
+        line.append(f"\n{unchecked:,} of {human_count(applicable, 'check')} not checked")
     return line
 
 

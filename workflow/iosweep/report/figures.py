@@ -11,11 +11,11 @@ from typing import NamedTuple
 
 from msgspec import Struct, structs
 
-from iosweep.analysis import axes, findings, formats, headline
+from iosweep.analysis import axes, findings, formats
 from iosweep.analysis.axes import Bend, Scaling, Slice, slices, strangers
 from iosweep.analysis.data import Campaign, Value
 from iosweep.analysis.formats import Unit
-from iosweep.analysis.headline import Failed
+from iosweep.analysis.headline import Rivals
 from iosweep.analysis.summary import OUTCOMES, Metric, PointSummary, distinct, known_or_not, phase_order
 from iosweep.judge.ramps import SHARE
 from iosweep.text import human_count
@@ -551,18 +551,18 @@ class Grown:
 
 def scaling_figures(campaign: Campaign, results: Sequence[PointSummary]) -> list[Figure]:
     """A figure for each slice over node counts."""
-    fails, origin = headline.failed_checks(campaign.checks), formats.origin(campaign)
+    origin = formats.origin(campaign)
     found = []
     for cut in slices(campaign, results):
-        if cut.x == "nodes" and (lines := [*_scaling_lines(cut, fails)]):
+        if cut.x == "nodes" and (lines := [*_scaling_lines(cut)]):
             found.append(_scaling_figure(cut, lines, origin))
     return found
 
 
-def _scaling_lines(cut: Slice, fails: Failed) -> Iterator[Grown]:
+def _scaling_lines(cut: Slice) -> Iterator[Grown]:
     for phase in sorted({result.phase for result in cut.results}, key=phase_order):
         own = [result for result in cut.results if result.phase == phase and result.headline]
-        compared = headline.rivals(own, own[0].metric, fails) if own else None
+        compared = Rivals(own, own[0].metric) if own else None
         groups: dict[tuple[Value | None, Value | None], list[tuple[int, PointSummary]]] = {}
         for result in own:
             color, facet = (result.parameters[axis] if axis else None for axis in (cut.color, cut.facet))

@@ -11,9 +11,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from iosweep import collector
-from iosweep.analysis import acceptance, findings, formats, published
+from iosweep.analysis import acceptance, findings, formats
+from iosweep.analysis.acceptance import PublishedShares
 from iosweep.analysis.data import Campaign, load, load_latencies, load_series
-from iosweep.analysis.published import Known
 from iosweep.analysis.summary import PointSummary, summarize
 from iosweep.files import safe_paths
 from iosweep.report import answer, drawing, html, results_table, system, tables
@@ -47,7 +47,7 @@ def _page(results: Path, campaign: Campaign) -> str:
 
     summary = results_table.ordered(summarize(campaign.rows), campaign.about.sweeps)
     drawings = figures(campaign, summary)
-    known = published.of(summary, campaign.about.sweeps)
+    known = acceptance.published_shares(summary, campaign.about.sweeps)
     specified = {figure.name: drawing.specification(figure) for figure in drawings if figure.panels}
     style = html.read("page.css")
     scripts = [html.library(), html.read_all(_SCRIPTS)]
@@ -96,7 +96,7 @@ def _data(
     summary: Sequence[PointSummary],
     drawings: Sequence[Figure],
     specified: Mapping[str, drawing.Specification],
-    known: Known,
+    known: PublishedShares,
 ) -> dict[str, object]:
     """The content of the data element, for the scripts."""
     series, rates = load_series(results, results_table.median_repetitions(summary))

@@ -12,9 +12,9 @@ import msgspec
 from msgspec import Struct
 
 from iosweep.analysis import findings, formats
+from iosweep.analysis.acceptance import PublishedShares
 from iosweep.analysis.data import CheckRow, NodeRateRow, Row, Run, SeriesRow, Value
 from iosweep.analysis.formats import Unit
-from iosweep.analysis.published import NOTHING, Known
 from iosweep.analysis.summary import OUTCOMES, Metric, PointSummary, hosts_of, of_points, outcome, phase_order
 from iosweep.details import Histogram, Series
 from iosweep.judge.agreement import COUNTED
@@ -146,7 +146,7 @@ def ordered(results: Iterable[PointSummary], sweeps: Iterable[SweepFacts]) -> li
     return [listed[i] for i in sorted(range(len(listed)), key=key)]
 
 
-def payload(results: Sequence[PointSummary], checks: Iterable[CheckRow], known: Known = NOTHING) -> Payload:
+def payload(results: Sequence[PointSummary], checks: Iterable[CheckRow], known: PublishedShares) -> Payload:
     """The table for the page's script. known: published figures that results compare with."""
     texts: dict[str, int] = {}
     opened = open_checks(checks, texts)
@@ -224,7 +224,7 @@ def having(results: Iterable[PointSummary]) -> dict[str, int]:
     return {one: counts[one] for one in OUTCOMES}
 
 
-def _columns(results: Sequence[PointSummary], known: Known) -> list[Column]:
+def _columns(results: Sequence[PointSummary], known: PublishedShares) -> list[Column]:
     columns = [_column("verdict", "verdict", "verdict"), _column("phase", "phase", "phase")]
     if len({result.tool for result in results}) > 1:
         columns.append(_column("tool", "text", "tool"))
@@ -257,7 +257,7 @@ def _column(title: str, kind: str, key: str, unit: str = "") -> Column:
     return Column(title, kind, key, unit, rank=_RANKS.get(key, 0))
 
 
-def _cell(result: PointSummary, key: str, known: Known) -> Cell:
+def _cell(result: PointSummary, key: str, known: PublishedShares) -> Cell:
     if option := parameters().get(key):
         value = result.parameters[key]
         if value is None or not formats.applies(key, result.parameters):
