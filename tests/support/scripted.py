@@ -4,7 +4,7 @@ test sets. **Nothing is measured**: no figure that it prints belongs in a report
 
 As a function, `play(call, rule)` for tests in one process (machine.py). As a program, `install(folder, rules)` puts
 `fio`, `ior` and `mdtest` into a directory for PATH; of several MPI ranks only the first one prints.
-What the real tools printed is in tests/samples; test_scripted.py holds this to it.
+What the real tools printed is in tests/samples.
 
 A rule is a dictionary; the first whose `when` is found in the command line plays. It has, all optional:
     when           a regular expression; "" matches every run that measures, but not the preparation of a data set
@@ -15,7 +15,6 @@ A rule is a dictionary; the first whose `when` is found in the command line play
     stdout         replaces what it would print
     stderr         what it says there
     exit_code      other than 0: it does nothing, and prints `stdout` and `stderr` alone
-    cut            keep so many bytes of what it prints, or of IOR's summary
     options        options that the echo of fio's JSON has instead (None: it does not have them)
     version        of fio, that its JSON has instead
     entry          values of fio's JSON entry, or of IOR's result, to replace
@@ -145,7 +144,6 @@ def play(call: Call, rule: Rule) -> Printed:
     for file in Path(_place(call)).glob(rule["remove"]) if "remove" in rule else ():
         file.unlink()
     stdout = rule["stdout"].encode() if "stdout" in rule else printed.stdout
-    stdout = stdout if call.tool == "ior" else stdout[: rule.get("cut")]
     wall_s = rule.get("wall_s", printed.wall_s)
     return printed._replace(stdout=stdout, stderr=rule.get("stderr", "").encode(), wall_s=wall_s)
 
@@ -369,21 +367,15 @@ def _ior(call: Call, rule: Rule) -> Printed:
         "dataPacketType": 3 if options.get("l") == "random" else 0,
     }  # fmt: skip
     test["Options"] |= {
-        "api": options["a"], "apiVersion": "(5.0)" if options["a"] == "MPIIO" else "", "tasks": told,
-        "test filename": options["o"], "clients per node": told // call.nodes,
-        "access": "file-per-process" if separate else "single-shared-file", "nodes": call.nodes,
+        "api": options["a"], "tasks": told, "clients per node": told // call.nodes, "nodes": call.nodes,
+        "access": "file-per-process" if separate else "single-shared-file",
         "type": "collective" if echo["c"] else "independent",
         "ordering in a file": "random" if "z" in options else "sequential",
-        "ordering inter file": "constant task offset" if "C" in options else "no tasks offsets",
-        "xfersize": _human(transfer), "blocksize": _human(block), "aggregate filesize": _human(expected),
     }  # fmt: skip
-    if "C" in options:
-        test["Options"]["task offset"] = 1
+    for key in ("stonewallingTime", "stoneWallingWearOut"):
+        test["Options"].pop(key, None)
     if least:
         test["Options"] |= {"stonewallingTime": int(options["D"]), "stoneWallingWearOut": 0}
-    else:
-        for key in ("stonewallingTime", "stoneWallingWearOut"):
-            test["Options"].pop(key, None)
     mib = moved / seconds / (1 << 20)
     access = "write" if write else "read"
     test["Results"] = [
@@ -411,7 +403,7 @@ def _ior(call: Call, rule: Rule) -> Printed:
             f"WARNING: Using actual aggregate bytes moved = {moved}",
             "WARNING: Maybe caused by deadlineForStonewalling",
         ]
-    files = {"summary.json": json.dumps(document, indent=2).encode()[: rule.get("cut")] + b"\n"}
+    files = {"summary.json": json.dumps(document, indent=2).encode() + b"\n"}
     if "saveRankPerformanceDetailsCSV" in options["O"]:
         head = "access,rank,runtime-with-openclose,runtime,throughput-withopenclose,throughput\n"
         each = moved / tasks / seconds
@@ -422,14 +414,6 @@ def _ior(call: Call, rule: Rule) -> Printed:
         files["ranks.csv"] = (head + "".join(rows)).encode()
     stdout = ("\n".join(said) + "\n").encode()
     return Printed(stdout, b"", 0, seconds + START_S, files, 0 if write else moved, moved if write else 0)
-
-
-def _human(size: int) -> str:
-    """As IOR prints a size."""
-    for power, unit in ((40, "TiB"), (30, "GiB"), (20, "MiB")):
-        if size >= 1 << power:
-            return f"{size / (1 << power):.2f}".rstrip("0").rstrip(".") + f" {unit}"
-    return f"{size} bytes"
 
 
 # mdtest
