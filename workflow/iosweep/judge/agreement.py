@@ -199,6 +199,13 @@ def verdict_columns(verdict: str, reasons: Sequence[str], findings: Mapping[str,
     }
 
 
+#: Columns that tell which repetitions a row is compared with, and those that this changes.
+COMPARED = (
+    *("point", "repetition", "phase", "confirms", "verdict", "reasons", "precision_grade", "ci95_half_width_share"),
+    *("checks_passed", "checks_failed", "checks_not_checked"),
+)
+
+
 def agree(values: dict[str, Any], known: Agreements) -> Finding | None:
     """Add to the values of a row what its repetitions together show; returns the finding of `precise`, None where the
     row does not count."""

@@ -41,7 +41,7 @@ from iosweep.store.campaign_documents import Build, Missing, Refusal
 from iosweep.store.record import Judged, Repetition
 from iosweep.store.store import RECORD_FILE, Store, unpack
 from iosweep.tables.columns import NOT_YET
-from iosweep.tables.writer import CampaignTables, Values
+from iosweep.tables.writer import CampaignTables, PackedRow, Values
 from iosweep.target.identify import identity
 from iosweep.text import printable
 from iosweep.tools import tools
@@ -220,7 +220,7 @@ class _Stored(NamedTuple):
     repetition: int
     why: str = ""
     lost: bool = False
-    rows: Sequence[Values] = ()
+    rows: Sequence[PackedRow] = ()
 
 
 @dataclass
@@ -259,8 +259,8 @@ class _Rows:
             absent = _absent(allocation, refusals.get(allocation.name), lacking, choosing, needs)
             agree = agreements(counted)
             for point, base, stored in points:
-                for values in self._rows_of(point, base, stored, absent.get(point.id, {})):
-                    self.tables.add(values, agree)
+                for row in self._rows_of(point, base, stored, absent.get(point.id, {})):
+                    self.tables.add(row, agree)
             if not ramps:
                 intact.clear()
 
@@ -275,35 +275,53 @@ class _Rows:
         if not r.intact:
             return _Stored(r.repetition, f"{_DAMAGED}: {raw}", lost=True)
         if why := judged.unusable.get(r.repetition):
-            return _Stored(r.repetition, rows=[*_missing_rows(point, base, r.repetition, why, "")])
+            return _Stored(r.repetition, rows=[*self._missing(point, base, r.repetition, why, "")])
         self.origins.add(point, r)
         base = base | _record_values(point, r, raw)
         rows = []
         for row in r.rows:
             columns = _phase_values(point.tool, row.phase, tuple(point.options))
             judgment = verdict_columns(row.verdict, row.reasons, row.findings)
-            rows.append(values := {**base, **row.values, **columns, "started": row.started, **judgment})
+            values = {**base, **row.values, **columns, "started": row.started, **judgment}
             self.tables.add_companions(values, row)
+            rows.append(self.tables.pack(values))
         return _Stored(r.repetition, rows=rows)
 
     def _rows_of(
         self, point: Point, base: Values, stored: Sequence[_Stored], absent: Mapping[int, _Absent]
-    ) -> Iterator[Values]:
+    ) -> Iterator[PackedRow]:
         """The rows of a point. base: the values they share; absent: its repetitions without a result that counts."""
         for one in stored:
             why, state = absent.get(one.repetition, ("", ""))
             if one.lost:
                 again = "the next run measures it again" if state == "left" else why
                 why = "; ".join(filter(None, (one.why, again)))
-            yield from one.rows or _missing_rows(point, base, one.repetition, why if one.lost else one.why, state)
+            yield from one.rows or self._missing(point, base, one.repetition, why if one.lost else one.why, state)
         known = {one.repetition for one in stored}
         if rest := {number: absence for number, absence in absent.items() if number not in known}:
             damaged = _damaged_records(self.store, point.id)
             if not known and not damaged:
-                yield from _missing_rows(point, base, None, *next(iter(rest.values())))
+                yield from self._missing(point, base, None, *next(iter(rest.values())))
                 return
             for number, (why, state) in rest.items():
-                yield from _missing_rows(point, base, number, damaged.get(number) or why, state)
+                yield from self._missing(point, base, number, damaged.get(number) or why, state)
+
+    def _missing(
+        self, point: Point, base: Values, repetition: int | None, reason: str, state: str
+    ) -> Iterator[PackedRow]:
+        """Rows without figures, one for each phase. state: `left`, `unneeded` or empty."""
+        for phase in point.measured():
+            yield self.tables.pack(
+                {
+                    **base,
+                    **_phase_values(point.tool, phase.name, tuple(point.options)),
+                    **verdict_columns("missing", [reason], {}),
+                    "repetition": repetition,
+                    "left": state == "left",
+                    "unneeded": state == "unneeded",
+                    "confirms": repetition is not None and point.repetitions.confirms(repetition),
+                }
+            )
 
 
 def _base_values(plan: Plan, point: Point) -> Values:
@@ -368,24 +386,6 @@ def _phase_values(tool: str, phase: str, options: tuple[str, ...]) -> Values:
         "kind": measured.kind,
         "metric": measured.metric,
     }
-
-
-def _missing_rows(point: Point, base: Values, repetition: int | None, reason: str, state: str) -> Iterator[Values]:
-    """Rows without figures, one for each phase. state: `left`, `unneeded` or empty."""
-    for phase in point.measured():
-        yield {
-            **base,
-            **_phase_values(point.tool, phase.name, tuple(point.options)),
-            "repetition": repetition,
-            "verdict": "missing",
-            "reasons": reason,
-            "left": state == "left",
-            "unneeded": state == "unneeded",
-            "confirms": repetition is not None and point.repetitions.confirms(repetition),
-            "checks_passed": 0,
-            "checks_failed": 0,
-            "checks_not_checked": 0,
-        }
 
 
 def _absent(

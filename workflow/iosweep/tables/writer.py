@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
-from typing import Any, BinaryIO, Self
+from typing import Any, BinaryIO, NamedTuple, Self
 
 import pyarrow as pa
 import pyarrow.csv
@@ -20,7 +20,7 @@ from pyarrow import compute
 
 from iosweep.files import documents, safe_paths
 from iosweep.files.safe_paths import Folder
-from iosweep.judge.agreement import PRECISE, SEVERITIES, Agreements, agree
+from iosweep.judge.agreement import COMPARED, PRECISE, SEVERITIES, Agreements, agree
 from iosweep.store.record import Finding, Row
 from iosweep.tables.columns import TABLES, Column, arrow_schema
 from iosweep.tables.reader import ABOUT, Table
@@ -147,6 +147,13 @@ class KeyedWriter(TableWriter):
                 collected.clear()
 
 
+class PackedRow(NamedTuple):
+    """A row of the results: 100,000 of them fit into memory. compared: COMPARED -> value."""
+
+    values: tuple[Any, ...]
+    compared: Values
+
+
 class CampaignTables:
     """Context manager: the files take their names at the end of the block, campaign.json last, or none of them does.
 
@@ -168,6 +175,7 @@ class CampaignTables:
             results, nodes = TABLES["results.parquet"](), TABLES["nodes.parquet"]()
             self._rows = files.enter_context(TableWriter(place, "results.parquet", results, "results.csv"))
             self._nodes = files.enter_context(TableWriter(place, "nodes.parquet", nodes))
+            self._build = self._rows.names.index("build")
             self._checks = keyed("checks.parquet", 3, _CHECKS_BATCH)
             self._series = keyed("series.parquet", 4, _LIST_BATCH)
             self._rates = keyed("node_rates.parquet", 4, _CHECKS_BATCH)
@@ -175,12 +183,17 @@ class CampaignTables:
             self._files = files.pop_all()
         return self
 
-    def add(self, values: Values, known: Agreements) -> None:
+    def pack(self, values: Values) -> PackedRow:
+        """A row of the results as it waits for the repetitions that it is compared with."""
+        return PackedRow(tuple(map(values.get, self._rows.names)), {name: values.get(name) for name in COMPARED})
+
+    def add(self, row: PackedRow, known: Agreements) -> None:
         """Add a row of the results, with what its repetitions together show."""
+        values = row.compared
         if finding := agree(values, known):
             self.add_findings(values, {PRECISE.name: finding})
-        self.built[values.get("build")] += 1
-        self._rows.add(tuple(map(values.get, self._rows.names)))
+        self.built[row.values[self._build]] += 1
+        self._rows.add(tuple(values.get(name, value) for name, value in zip(self._rows.names, row.values, strict=True)))
 
     def add_findings(self, values: Values, findings: Mapping[str, Finding]) -> None:
         """Add findings of a row of the results."""
