@@ -15,7 +15,6 @@ import contextlib
 import errno
 import os
 import select
-import shutil
 import signal
 import socket
 import subprocess
@@ -24,7 +23,8 @@ import tempfile
 import threading
 import time
 import zlib
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -84,6 +84,15 @@ class Watching(msgspec.Struct, frozen=True):
     wanted: Wanted | None
     bound: list[str]
     runner: int | None
+
+
+class Staged(msgspec.Struct, frozen=True):
+    """A command that waits for `run`: its CPUs, the files that it writes (Tool.outputs), and what is watched."""
+
+    argv: list[str]
+    cpus: list[int] | None = None
+    outputs: dict[str, str] = {}
+    watching: Watching | None = None
 
 
 class Ran(msgspec.Struct, frozen=True):
@@ -179,25 +188,15 @@ def facts(directory: str, programs: dict[str, tuple[str, str]], reserved_cpus: s
     return NodeAnswer(target, builds, lacks, known)
 
 
-class _Staged(msgspec.Struct, frozen=True):
-    """A command that waits for `run`."""
-
-    argv: list[str] = []
-    cpus: list[int] | None = None
-    outputs: dict[str, str] = {}
-    watched: bool = False
+_staged = Staged([])
 
 
-_staged = _Staged()
-
-
-def stage(argv: list[str], cpus: list[int] | None, outputs: dict[str, str], watching: Watching | None = None) -> None:
-    """Keep a command, its CPUs and the files that it writes (Tool.outputs) for `run`, whose request to all nodes at
-    once can then be short; and begin to watch."""
+def stage(staged: Staged) -> None:
+    """Keep a command for `run`, whose request to all nodes at once can then be short; and begin to watch."""
     global _staged
-    _staged = _Staged(argv, cpus, outputs, watching is not None)
-    if watching:
-        watch(watching)
+    _staged = staged
+    if staged.watching:
+        watch(staged.watching)
 
 
 def run(timeout_s: float) -> Ran:
@@ -206,18 +205,18 @@ def run(timeout_s: float) -> Ran:
     with (
         process.memory("stdout") as stdout,
         process.memory("stderr") as stderr,
-        _scratch() if staged.outputs else contextlib.nullcontext() as scratch,
+        _scratch() if staged.outputs else nullcontext() as scratch,
     ):
         started = time.time()
         done = process.run(staged.argv, timeout_s, scratch, stdout.fileno(), stderr.fileno(), asker=0, cpus=staged.cpus)
         ended = time.time()
-        watched = seen(done.silent_s) if staged.watched else None
+        watched = seen(done.silent_s) if staged.watching else None
         printed = []
         for stream in (stdout, stderr):
             stream.seek(0)
             printed.append(stream.read(process.MOST_BYTES))
         files: dict[str, bytes] = {}
-        if scratch and scratch != _NOWHERE:
+        if scratch:
             with safe_paths.folder(Path(scratch)) as place:
                 files = collected(place, staged.outputs)
     return coded(
@@ -231,23 +230,10 @@ def coded(ran: Ran, by: Callable[[bytes], bytes]) -> Ran:
     return structs.replace(ran, done=done, files={stream: by(content) for stream, content in ran.files.items()})
 
 
-#: Where nothing can be written: a tool goes without its files then.
-_NOWHERE = "/proc"
-
-
-@contextlib.contextmanager
-def _scratch() -> Iterator[str]:
+def _scratch() -> AbstractContextManager[str]:
     """A directory in this node's memory, or else on its disk, for what a tool writes where it is started."""
-    made = _NOWHERE
-    for place in ("/dev/shm", tempfile.gettempdir()):  # noqa: S108 - a directory of ours within
-        with contextlib.suppress(OSError):
-            made = tempfile.mkdtemp(prefix="iosweep-", dir=place)
-            break
-    try:
-        yield made
-    finally:
-        if made != _NOWHERE:
-            shutil.rmtree(made, ignore_errors=True)
+    memory = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None  # noqa: S108 - a directory of ours within
+    return tempfile.TemporaryDirectory(prefix="iosweep-", dir=memory, ignore_cleanup_errors=True)
 
 
 def hello() -> str:
@@ -271,34 +257,24 @@ OPERATIONS = protocol.by_name(
 _TOUCHING = frozenset({facts, identify.identify, directory.ours, directory.state, directory.check})
 
 
-class _Reply:
-    """The one answer to a request. Where an operation waits in the target, it is the report of that: the kernel may not
+def _reply(request: Request, name: str, arguments: list[object]) -> None:
+    """Run an operation, and send one answer. Where it waits in the target, that is a report of this: the kernel may not
     let go of our main thread for hours, and the runner must not take us for dead."""
+    operation, sent = OPERATIONS[request.operation], threading.Lock()
 
-    def __init__(self, request: Request, name: str):
-        self._request, self._name = request, name
-        self._sent = threading.Lock()
-        self._timer: threading.Timer | None = None
+    def send(answer: Answer) -> None:
+        if sent.acquire(blocking=False):
+            messages.send(request.number, name, to_builtins(answer))
 
-    def __enter__(self) -> _Reply:
-        if self._request.report_s and OPERATIONS[self._request.operation] in _TOUCHING:
-            self._timer = threading.Timer(self._request.report_s, self._report)
-            self._timer.daemon = True
-            self._timer.start()
-        return self
+    def report() -> None:
+        send(Answer(hangs=protocol.hangs([operation], request.report_s)))
 
-    def __exit__(self, *_: object) -> None:
-        if self._timer:
-            self._timer.cancel()
-
-    def send(self, answer: protocol.Answer) -> None:
-        """Send an answer, unless one was sent."""
-        if self._sent.acquire(blocking=False):
-            messages.send(self._request.number, self._name, msgspec.to_builtins(answer))
-
-    def _report(self) -> None:
-        operation = OPERATIONS[self._request.operation]
-        self.send(protocol.Answer(hangs=protocol.hangs([operation], self._request.report_s)))
+    timer = threading.Timer(request.report_s, report)
+    timer.daemon = True
+    if request.report_s and operation in _TOUCHING:
+        timer.start()
+    send(protocol.answer(operation, arguments))
+    timer.cancel()
 
 
 def _sweep(step: str) -> None:
@@ -325,11 +301,10 @@ def main() -> None:
             if request.each is None or name in request.each:
                 arguments = messages.changed(request.arguments, (request.each or {}).get(name, ()))
                 assert isinstance(arguments, list)
-                with _Reply(request, name) as reply:
-                    try:
-                        reply.send(protocol.answer(OPERATIONS[request.operation], arguments))
-                    except process.Abandoned:
-                        _leave()
+                try:
+                    _reply(request, name, arguments)
+                except process.Abandoned:
+                    _leave()
     _leave()
 
 
@@ -532,8 +507,8 @@ class RemoteAgents:
         `outputs`: files that it writes, as Tool.outputs. `watched`: host -> what is watched on it meanwhile.
         """
         places = None if cpus is None else sorted(cpus)
-        staged = {host: [list(argv), places, dict(outputs), watched.get(host)] for host, argv in commands.items()}
-        self.call(stage, each=staged)
+        staged = {host: Staged(list(argv), places, dict(outputs), watched.get(host)) for host, argv in commands.items()}
+        self.call(stage, each={host: [one] for host, one in staged.items()})
         each = dict.fromkeys(commands, (timeout_s,))
         answers = self.call(run, each=each, deadline_s=timeout_s + _SLACK_S)
         return {host: coded(ran, zlib.decompress) for host, ran in answers.items()}
