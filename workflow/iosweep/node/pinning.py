@@ -10,7 +10,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from itertools import chain, zip_longest
 from typing import Literal, TypeVar
 
@@ -142,20 +142,24 @@ class Pinning:
             placement=self.settings.placement if binding else None,
             width=(self.settings.width if mpi else "cpu") if binding else None,
             planned=dict(Counter(map(listed, binding.ranks))) if binding else None,
-            nodes=_together([self._node(host, looks) for host, looks in seen.items()]),
+            nodes=_together([structs.replace(self._examined[h], **structs.asdict(looks)) for h, looks in seen.items()]),
         )
 
-    def _node(self, host: str, looks: Looks) -> NodesCpus:
-        facts = self.nodes[host]
-        reserved = facts.reserved
-        return NodesCpus(
-            **structs.asdict(looks),
-            hosts=(host,),
-            usable=listed(self.usable_of[host]),
-            reserved=facts.reserved_cpus,
-            by=tuple(one.source for one in reserved.counting),
-            problems=reserved.problems,
-        )
+    @cached_property
+    def _examined(self) -> dict[str, NodesCpus]:
+        """host -> its CPUs, without looks: to resolve sources takes long on large nodes."""
+        return {
+            host: NodesCpus(
+                looks=0,
+                processes=(),
+                hosts=(host,),
+                usable=listed(self.usable_of[host]),
+                reserved=facts.reserved_cpus,
+                by=tuple(source.source for source in facts.reserved.counting),
+                problems=facts.reserved.problems,
+            )
+            for host, facts in self.nodes.items()
+        }
 
 
 def _together(nodes: Sequence[NodesCpus]) -> tuple[NodesCpus, ...]:
@@ -198,11 +202,15 @@ def decide(settings: CpuSettings, nodes: Mapping[str, NodeFacts], slurm: bool) -
     first = next(iter(nodes.values()))
     topology = first.topology
     usable_of = {host: _usable(facts) for host, facts in nodes.items()}
-    shared, differing = common(usable_of)
-    notes = [f"note: {host}: {told}" for host, facts in nodes.items() for told in facts.reserved.problems]
-    notes += [f"note: {host}: {told}" for host, facts in nodes.items() if (told := facts.reserved.unasked)]
-    overlaps = _overlaps(nodes, slurm, chosen == "strict") if chosen in BINDS else {}
-    notes += [f"note: {said}" for said in alike(overlaps)]
+    shared = frozenset.intersection(*usable_of.values())
+    kept = {host: facts.reserved for host, facts in nodes.items()}
+    notes = [f"note: {host}: {problem}" for host, reserved in kept.items() for problem in reserved.problems]
+    notes += [f"note: {host}: {reserved.unasked}" for host, reserved in kept.items() if reserved.unasked]
+    overlaps: dict[str, Overlap] = {}
+    for host, facts in nodes.items() if chosen in BINDS else ():
+        if problem := overlap(_allowed(facts), kept[host], slurm, chosen == "strict"):
+            overlaps[host] = problem
+    notes += [f"note: {problem}" for problem in alike(overlaps)]
     near, chosen_nic = _near(settings, first)
     if not slurm and (allowed := _allowed(first)) != topology.cpus:
         notes.append(f"note: only {named(allowed)} of {listed(topology.cpus)} may be used here")
@@ -211,7 +219,7 @@ def decide(settings: CpuSettings, nodes: Mapping[str, NodeFacts], slurm: bool) -
         if not shared:
             have = ", ".join(f"{host} has {listed(cpus) or 'none'}" for host, cpus in list(usable_of.items())[:4])
             raise Conflict(f"the nodes have no usable CPU in common ({have}); ranks are placed alike on all", False)
-        for host, more in differing.items():
+        for host, more in ((host, cpus - shared) for host, cpus in usable_of.items() if cpus != shared):
             notes.append(f"note: {host} could use {named(more)} too, which not all nodes have; ranks are placed alike")
         if others := [host for host, facts in nodes.items() if _shape(facts) != _shape(first)]:
             notes.append(f"note: {named_hosts(others)}: other cores or NUMA nodes than here, where ranks are placed")
@@ -219,12 +227,6 @@ def decide(settings: CpuSettings, nodes: Mapping[str, NodeFacts], slurm: bool) -
             packed = "" if near & shared else ": none is usable, so ranks are packed"
             notes.append(f"note: near_nic: {chosen_nic}{packed}")
     return Pinning(chosen, settings, topology, shared, usable_of, near, nodes, tuple(notes))
-
-
-def _overlaps(nodes: Mapping[str, NodeFacts], slurm: bool, strict: bool) -> dict[str, Overlap]:
-    """host -> what is wrong with the CPUs that the job may use there."""
-    of = {host: overlap(_allowed(facts), facts.reserved, slurm, strict) for host, facts in nodes.items()}
-    return {host: one for host, one in of.items() if one}
 
 
 def _shape(facts: NodeFacts) -> tuple[object, ...]:
@@ -275,12 +277,6 @@ class Binding:
     @property
     def union(self) -> CpuSet:
         return NO_CPUS.union(*self.ranks)
-
-
-def common(usable_of: Mapping[str, CpuSet]) -> tuple[CpuSet, dict[str, CpuSet]]:
-    """What all nodes have in common, and host -> what a node has beyond that, where it differs."""
-    shared = frozenset.intersection(*usable_of.values())
-    return shared, {host: cpus - shared for host, cpus in usable_of.items() if cpus != shared}
 
 
 def place(

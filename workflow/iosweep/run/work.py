@@ -4,7 +4,7 @@ repetitions that are left, and results of another tool or target, which are meas
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -156,32 +156,26 @@ class Work:
 
     def outdated(self, todo: Left, programs: Mapping[str, Program]) -> list[str]:
         """Sentences on results that are measured again: those of other builds, and those of another target."""
-
-        def build(point: str, result: Repetition) -> str | None:
+        builds, targets = Counter[str](), Counter[str]()
+        for point, numbers in todo.items():
             tool = self.points[point].tool
-            return tool if tool in programs and result.tool.sha256 != programs[tool].sha256 else None
+            for result in filter(None, map(self.done.get(point, {}).get, numbers)):
+                if tool in programs and result.tool.sha256 != programs[tool].sha256:
+                    builds[tool] += 1
+                if remaining.elsewhere(result, self.here):
+                    targets[_place(result.target.directory, result.target.facts)] += 1
+        sentences = []
+        if builds:
+            sentences.append(f"measured again, because their tool is another build now: {_counted(builds)}")
+        if targets and self.here.target:
+            now = f"the target is {_place(self.setup.plan.target.directory, self.here.target)} now"
+            sentences.append(f"measured again, because the target has changed: {_counted(targets)}; {now}")
+        return sentences
 
-        def target(_: str, result: Repetition) -> str | None:
-            elsewhere = remaining.elsewhere(result, self.here)
-            return _place(result.target.directory, result.target.facts) if elsewhere else None
 
-        found = []
-        if many := self._counted(todo, build):
-            found.append(f"measured again, because their tool is another build now: {many}")
-        if self.here.target and (many := self._counted(todo, target)):
-            now = _place(self.setup.plan.target.directory, self.here.target)
-            found.append(f"measured again, because the target has changed: {many}; the target is {now} now")
-        return found
-
-    def _counted(self, todo: Left, label: Callable[[str, Repetition], str | None]) -> str:
-        """How many results that are left have which label: `2 results of fio, 1 result of ior`."""
-        found = Counter(
-            name
-            for point, numbers in todo.items()
-            for number in numbers
-            if (result := self.done.get(point, {}).get(number)) and (name := label(point, result))
-        )
-        return ", ".join(f"{human_count(count, 'result')} of {name}" for name, count in sorted(found.items()))
+def _counted(results: Counter[str]) -> str:
+    """`2 results of fio, 1 result of ior`"""
+    return ", ".join(f"{human_count(count, 'result')} of {name}" for name, count in sorted(results.items()))
 
 
 def _place(directory: str, facts: Mapping[str, object]) -> str:
