@@ -54,11 +54,10 @@ def test_what_fio_does_not_write_gives_no_series() -> None:
     for text in (
         "100, x, 0, 0, 0\n", "100, 5, 0, 0, 0\n200, 5, 0, 0, 1", "100, -5, 0, 0, 0\n", "100, 5, 0, 0, 0\n100, 5\n",
         "200, 5, 0, 0, 0\n100, 5, 0, 0, 0\n", "1, 2\n", "9" * 40 + ", 5, 0, 0, 0\n",
-        "==> series_bw.1.log <==\n100, 5, 0, 0, 0\n",
     ):  # fmt: skip
         with pytest.raises(series.Unreadable):
             series.read(logs([]) + text.encode(), 2.0, 2.0, 1.0 * MIB)
-    for stream in (b"x", b"x" + logs(STEADY), logs(STEADY) + b"\n" * (16 << 20)):
+    for stream in (b"x", b"x" + logs(STEADY)):
         with pytest.raises(series.Unreadable):
             series.read(stream, 2.0, 2.0, 1.0 * MIB)
 

@@ -142,38 +142,26 @@ def _errors(job: Entry, asked: Sequence[Direction], messages: Sequence[str]) -> 
 def together(nodes: Mapping[str, Node], phase: Phase, window_s: float | None = None) -> dict[str, float]:
     """Figures of all nodes: rates over the window from the first I/O of any to the last. Without it they are the sums
     of the nodes' own, as fio and WEKA's page have them."""
-    figures = added([parsed.figures for parsed, _ in nodes.values()])
-    figures["sum_of_rates_ops_per_s"] = figures["ops_per_s"]
-    if phase.kind == "data":
-        figures["sum_of_rates_bytes_per_s"] = figures["bandwidth_bytes_per_s"]
-    if window_s:
-        figures |= _rates(nodes, window_s, phase)
-    blocks = {name: [parts[name] for _, parts in nodes.values()] for name in next(iter(nodes.values()))[1]}
-    return figures | latency_columns(blocks, phase.kind == "metadata")
-
-
-def added(every: Sequence[Mapping[str, float]]) -> dict[str, float]:
-    """The figures that add up, as far as all have them, and the longest run time."""
+    every = [parsed.figures for parsed, _ in nodes.values()]
     figures = {
         name: sum(figures[name] for figures in every)
         for name in every[0]
         if name in ("ops", "bytes_read", "bytes_written") or name.endswith("ops_per_s") or "bandwidth" in name
         if all(name in figures for figures in every)
     }
-    return figures | {"runtime_s": max(figures["runtime_s"] for figures in every)}
-
-
-def _rates(nodes: Mapping[str, Node], window_s: float, phase: Phase) -> dict[str, float]:
-    """What all moved, over the time that all took."""
-    rates = {"ops_per_s": 0.0} | ({"bandwidth_bytes_per_s": 0.0} if phase.kind == "data" else {})
-    for name in next(iter(nodes.values()))[1]:
-        ops = sum(parts[name].total_ios for _, parts in nodes.values())
-        size = sum(parts[name].io_bytes for _, parts in nodes.values())
-        rates["ops_per_s"] += ops / window_s
-        if phase.kind == "data":
-            rates["bandwidth_bytes_per_s"] += size / window_s
-            rates |= {f"{name}_ops_per_s": ops / window_s, f"{name}_bandwidth_bytes_per_s": size / window_s}
-    return rates
+    figures["runtime_s"] = max(figures["runtime_s"] for figures in every)
+    figures["sum_of_rates_ops_per_s"] = figures["ops_per_s"]
+    directions = {name: [parts[name] for _, parts in nodes.values()] for name in next(iter(nodes.values()))[1]}
+    if phase.kind == "data":
+        figures["sum_of_rates_bytes_per_s"] = figures["bandwidth_bytes_per_s"]
+    if window_s:
+        figures["ops_per_s"] = figures["ops"] / window_s
+    if window_s and phase.kind == "data":
+        for name, parts in directions.items():
+            figures[f"{name}_ops_per_s"] = sum(part.total_ios for part in parts) / window_s
+            figures[f"{name}_bandwidth_bytes_per_s"] = sum(part.io_bytes for part in parts) / window_s
+        figures["bandwidth_bytes_per_s"] = sum(figures[f"{name}_bandwidth_bytes_per_s"] for name in directions)
+    return figures | latency_columns(directions, phase.kind == "metadata")
 
 
 # -- what fio says of its options --------------------------------------------------------------------------------------

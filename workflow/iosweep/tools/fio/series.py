@@ -12,7 +12,6 @@ import math
 import re
 from bisect import bisect_right
 from collections.abc import Sequence
-from operator import sub
 from typing import Annotated, NamedTuple
 
 import msgspec
@@ -26,8 +25,6 @@ STREAM, FILES = "series", "series_bw.*.log"
 INTERVALS, LONGEST_S, MOST = 20, 1.0, 300
 #: Shortest interval in seconds.
 SHORTEST_S = 0.01
-#: The largest stream that is read: 1,024 workers with two directions and MOST intervals.
-_MOST_BYTES = 16 << 20
 #: A gap of so many intervals between two entries is looked at: were ticks late, or did nothing complete?
 _GAP = 1.9
 #: Quantity of the series.
@@ -80,10 +77,7 @@ def read(stream: bytes, time_s: float, runtime_s: float, moved_bytes: float, hos
         return None
     step_s = interval_s(time_s)
     number = max(1, min(MOST, int(min(time_s, runtime_s) / step_s + 0.01)))
-    regular = [_regular(log, number, round(step_s * 1000)) for log in logs.values()]
-    cells = [own for own in regular if own is not None]
-    if len(cells) < len(logs) or len(set(map(len, cells))) > 1:
-        cells = _uneven([*logs.values()], number, step_s, runtime_s, moved_bytes)
+    cells = _even([*logs.values()], number, step_s, runtime_s, moved_bytes)
     if not cells[0]:
         return None
     every = [Series(NAME, tuple(own), step_s, 0.0, host, worker - 1) for worker, own in zip(logs, cells, strict=True)]
@@ -101,8 +95,6 @@ class _Entries(NamedTuple):
 
 def _logs(stream: bytes) -> dict[int, _Entries]:
     """Number of a worker -> its log. Raises Unreadable."""
-    if len(stream) > _MOST_BYTES:
-        raise Unreadable("they are too long")
     before, *parts = _HEAD.split(stream)
     if before:
         raise Unreadable("they do not begin with the name of a log")
@@ -117,24 +109,11 @@ def _logs(stream: bytes) -> dict[int, _Entries]:
         times = values[0::fields] if fields else []
         if text[-1:] not in (b"", b"\n") or rest or fields < 3 or times != sorted(times):
             raise Unreadable(f"that of worker {number} is cut, or its entries are not in order")
-        if number in found:
-            raise Unreadable("they have one worker's twice")
         found[number] = _Entries(times, values[1::fields], values[2::fields])
     return dict(sorted(found.items()))
 
 
-def _regular(log: _Entries, number: int, step_ms: int) -> list[float] | None:
-    """Bytes/s in each interval of a log of one direction whose looks were in time, which most are; else None."""
-    times, rates, directions = log
-    if not times or not number - 1 <= len(times) <= number or min(directions) != max(directions):
-        return None
-    late = list(map(sub, times, range(step_ms, (number + 1) * step_ms, step_ms)))
-    if max(late) > step_ms // 10 or min(late) < -(step_ms // 10):
-        return None
-    return [rate * 1024.0 for rate in rates]
-
-
-def _uneven(
+def _even(
     logs: Sequence[_Entries], number: int, step_s: float, runtime_s: float, moved_bytes: float
 ) -> list[list[float]]:
     """Bytes/s of each worker in each even interval, of any logs. Intervals at the end are left out if nothing was

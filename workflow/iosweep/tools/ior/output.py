@@ -280,12 +280,6 @@ def _split_path(line: str) -> tuple[str, str, str]:
 
 # -- files of others -------------------------------------------------------------------------------------------------
 
-#: Columns of a row that say what ran; all others are figures.
-_IDENTITY = frozenset((
-    "tool", "tool_version", "label", "repetition", "phase", "kind", "metric", "nodes", "threads_per_node", "tasks",
-    "transfer_size_bytes", "segments", "other_options", "phase_time_s", "began_local", "ended_local", "host", "command",
-    "o_direct", "fsync", "api", "file_per_process", "collective",
-))  # fmt: skip
 #: Options that columns tell, or that change no I/O: places, seeds, counts of repetitions and what is printed.
 _NO_CONDITIONS = _NOT_COMPARED | frozenset("aAbBcDeFijkNstTvz") | {
     "saveperopdatacsv", "summaryfile", "summaryformat", "randomoffsetseed", "posix.odirect", "useo_direct",
@@ -312,8 +306,8 @@ def read(data: bytes) -> Reading:
         remarks, first = [*judged.remarks, *_short(run, judged.results)], len(rows)
         wrong = {remark.row for remark in remarks if remark.severity == "invalid"}
         for at, result in enumerate(judged.results):
-            row = _row(run, result)
-            rows.append({name: cell for name, cell in row.items() if at not in wrong or name in _IDENTITY})
+            row = _identity(run, result) | ({} if at in wrong else _measured(run, result))
+            rows.append({name: cell for name, cell in row.items() if cell is not None})
         for remark in remarks:
             text = f"{where}{remark.text}"
             if remark.row is not None:
@@ -356,13 +350,12 @@ def _others(run: Run, access: str) -> str | None:
     return " ".join(f"-{name}" if not value or "/" in value else f"-{name}={value}" for name, value in told)
 
 
-def _row(run: Run, result: Result) -> dict[str, Cell]:
-    """Columns of the result table (columns.py) that the run tells."""
+def _identity(run: Run, result: Result) -> dict[str, Cell | None]:
+    """Columns of the result table (columns.py) that say what ran."""
     order = None if run.random is None else "rand" if run.random else "seq"
-    moved, transfer = result.bytes_moved, run.transfer_bytes
     began = parse_date(run.options.get("StartTime")) or parse_date(run.options.get("Began"))
     machine = run.options.get("Machine", "").split()  # `Linux node01`, behind which -v prints more
-    row: dict[str, Cell | None] = {
+    return {
         "tool": "ior",
         "tool_version": run.version,
         "label": result.access,
@@ -373,22 +366,28 @@ def _row(run: Run, result: Result) -> dict[str, Cell]:
         "nodes": run.nodes,
         "threads_per_node": run.clients_per_node,
         "tasks": run.tasks,
-        "transfer_size_bytes": transfer,
+        "transfer_size_bytes": run.transfer_bytes,
         "segments": run.segments,
         "other_options": _others(run, result.access),
         "phase_time_s": float(run.stonewall_s) if run.stonewall_s else None,
-        "file_size_bytes": _file_size(run, result),
         "o_direct": run.o_direct,
         "fsync": run.fsync if result.access == "write" else None,
         "api": run.api,
         "file_per_process": run.file_per_process,
         "collective": run.collective,
-        **_figures(result),
-        "bytes_written" if result.access == "write" else "bytes_read": moved,
-        "ops": moved // transfer if moved is not None and transfer and moved % transfer == 0 else None,
         "began_local": iso_date(began),
         "ended_local": iso_date(parse_date(run.options.get("Finished"))),
         "host": machine[1] if len(machine) > 1 else None,
         "command": run.command_line,
     }
-    return {name: value for name, value in row.items() if value is not None}
+
+
+def _measured(run: Run, result: Result) -> dict[str, Cell | None]:
+    """Columns that say how much was moved, and how fast."""
+    moved, transfer = result.bytes_moved, run.transfer_bytes
+    return {
+        **_figures(result),
+        "file_size_bytes": _file_size(run, result),
+        "bytes_written" if result.access == "write" else "bytes_read": moved,
+        "ops": moved // transfer if moved is not None and transfer and moved % transfer == 0 else None,
+    }
