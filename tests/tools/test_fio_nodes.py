@@ -257,7 +257,7 @@ def test_a_job_asks_for_what_a_command_asks_for() -> None:
 def test_client_and_servers_are_for_data_on_request_and_work_where_the_files_are() -> None:
     """A server listens at one address: nobody else reaches it. test_launching.py has the real ones."""
     asked = [step("rand_read", client_server=True), step("rand_read"), step("create", client_server=True)]
-    assert [nodes.asked_for(one) for one in asked] == [True, False, False]
+    assert [nodes.serves(one) for one in asked] == [True, False, False]
     argv = nodes.server_argv("/t/a;b", "10.0.0.1", 8765)
     assert argv == ["env", "--chdir=/t/a;b", "fio", "--server=ip:10.0.0.1,8765"]
 

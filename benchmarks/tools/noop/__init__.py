@@ -39,7 +39,6 @@ class Noop(Tool):
     mpi = False
     together = False
     outputs: Mapping[str, str] = {}
-    client_server = None
     options: Mapping[str, Option] = {
         o.name: o
         for o in (

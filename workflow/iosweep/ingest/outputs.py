@@ -83,11 +83,7 @@ def readings(data: bytes) -> dict[str, Reading] | str:
         return "is empty"
     if b"\0" in text[:_HEAD] or text.startswith((b"PK", b"\x1f\x8b", b"BZh")):
         return "is not plain text: unpack an archive first"
-    for tool in tools().values():
-        for beginning, layout in tool.signs.beginnings.items():
-            if re.match(beginning, text):
-                return f"has {layout}"
-    found = {name: [re.search(sign, text) for sign in tool.signs.lines] for name, tool in tools().items()}
+    found = {name: [re.search(sign, text) for sign in tool.signs] for name, tool in tools().items()}
     at = {name: min(match.start() for match in matches if match) for name, matches in found.items() if any(matches)}
     if not at:
         *others, last = tools()

@@ -226,17 +226,17 @@ class Commands:
         `places`: directory and seed of each host. The first command in the answer is the client's. Raises
         OSError if one cannot be started, AllocationError if there is no scratch directory.
         """
-        assert tool.client_server and self.remote
+        assert self.remote
         remote, program = self.remote, self.programs[tool.name].path
         addresses = query.addresses(hosts)
         ports = remote.call(agents.free_port, each={host: [addresses[host]] for host in hosts})
         exact = [
-            [program if word == tool.program else word for word in tool.client_server.server_argv(directory, at, port)]
+            [program if word == tool.program else word for word in tool.server_argv(directory, at, port)]
             for (directory, _), at, port in zip(places, addresses.values(), ports.values(), strict=True)
         ]
         servers = [(addresses[h], ports[h], seed) for h, (_, seed) in zip(hosts, places, strict=True)]
         binding = self.binding(tool, step.tasks, hosts)
-        command, files = tool.client_server.client_argv(step, servers, binding.ranks if binding else ())
+        command, files = tool.client_argv(step, servers, binding.ranks if binding else ())
         make_scratch(self.scratch)
         for name, text in files.items():
             safe_paths.write(self.scratch.parent, f"{self.scratch.name}/{name}", text.encode())

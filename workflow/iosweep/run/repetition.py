@@ -296,7 +296,7 @@ def _step(c: Context, point: Point, step: Step, number: int, hosts: Sequence[str
         run = structs.replace(run, started=datetime.now(UTC), settled_s=settled_s)
         c.spent.in_flight_bytes += c.spent.fastest.writes(point, [step])
         timeout_s = _timeout(step, tool.work(step), point, c.plan.limits.grace)
-        if tool.client_server and tool.client_server.asked_for(step):
+        if tool.serves(step):
             where = places(c.plan, point, step, number, c.directory.path)
             done, streams = c.commands.serve(tool, step, where, timeout_s, hosts)
         else:

@@ -20,7 +20,7 @@ import msgspec
 
 from iosweep.details import Histogram, NodeRate, Series
 from iosweep.node.cpus import CpuSet
-from iosweep.tools.reading import Reading, Signs
+from iosweep.tools.reading import Reading
 from iosweep.units import MOST_BYTES, size_name
 
 Kind = Literal["data", "metadata"]
@@ -260,22 +260,6 @@ class Parsed:
     label: str | None = None
 
 
-class ClientServer(Protocol):
-    """A tool's own way to measure on several nodes: a server on each, and a client that tells them what to do."""
-
-    def asked_for(self, step: Step) -> bool:
-        """Whether a step is measured so."""
-
-    def server_argv(self, directory: str, address: str, port: int) -> list[str]:
-        """A node's server, in the absolute `directory` of its files, on one address and port."""
-
-    def client_argv(
-        self, step: Step, servers: Sequence[tuple[str, int, int]], workers: Sequence[CpuSet] = ()
-    ) -> tuple[list[str], dict[str, str]]:
-        """The client's command for servers (address, port, seed), and the files (name -> text) that it reads where it
-        is started. `workers`: as in Tool.bound; none where nothing is bound."""
-
-
 class Tool(Protocol):
     """What a tool folder offers as `TOOL`: an object of a subclass. Values and bodies here are defaults."""
 
@@ -285,20 +269,16 @@ class Tool(Protocol):
     get_it: str  # how to get the program, for a person
     version_argv: tuple[str, ...]
     version_pattern: str = r"(\S+)"  # the version in what that prints: its first group
-    too_old: tuple[str, str] = (
-        "(?!)",
-        "",
-    )  # pattern of versions that cannot be used, and why, with `{}` for the version
+    #: Pattern of versions that cannot be used, and why, with `{}` for the version.
+    too_old: tuple[str, str] = ("(?!)", "")
     mpi: bool = False  # its processes are MPI ranks, started by a launcher
     latency: bool = False  # it measures how long each I/O takes
     together: bool = False  # one command measures all phases of a point
-    outputs: Mapping[str, str] = MappingProxyType(
-        {}
-    )  # stream -> name of the file that the command writes where it is started; `*` in it: those of all its workers
+    #: Stream -> name of the file that the command writes where it is started; `*` in it: those of all its workers.
+    outputs: Mapping[str, str] = MappingProxyType({})
     title: str = ""  # in reports; "": the name
     own_metadata: str = ""  # what its metadata rates are, where they do not compare with those of other tools
-    client_server: ClientServer | None = None
-    signs: Signs = Signs()  # what its output has, and no other text
+    signs: Sequence[bytes] = ()  # patterns of lines that its output has, and no other text; any text may stand before
     options: Mapping[str, Option]
     phases: Mapping[str, Phase]
 
@@ -328,6 +308,21 @@ class Tool(Protocol):
 
     def argv(self, step: Step, directory: str, seed: int) -> list[str]:
         """The exact command of a step, without its launcher. `directory` is the absolute path of its file set."""
+
+    def serves(self, step: Step) -> bool:
+        """Whether a step is measured by a server on each node, and a client that tells them what to do."""
+        return False
+
+    def server_argv(self, directory: str, address: str, port: int) -> list[str]:
+        """A node's server, in the absolute `directory` of its files, on one address and port."""
+        return []
+
+    def client_argv(
+        self, step: Step, servers: Sequence[tuple[str, int, int]], workers: Sequence[CpuSet] = ()
+    ) -> tuple[list[str], dict[str, str]]:
+        """The client's command for servers (address, port, seed), and the files (name -> text) that it reads where it
+        is started. `workers`: as in `bound`; none where nothing is bound."""
+        return [], {}
 
     def bound(self, workers: Sequence[CpuSet]) -> list[str]:
         """What to add to a command so that its workers keep to these CPUs; nothing where the launcher does that."""

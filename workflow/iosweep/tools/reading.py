@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
 from typing import Literal, get_args
@@ -21,20 +21,6 @@ SHORTEST_STEADY_S = 10.0
 
 ProblemSeverity = Literal["invalid", "suspect", "note"]
 SEVERITIES: tuple[ProblemSeverity, ...] = get_args(ProblemSeverity)
-
-
-@dataclass(frozen=True)
-class Signs:
-    """What tells that a tool wrote a file.
-
-    `lines`: patterns of what is in its lines (any text may stand before it: a launcher's label).
-    `rows`: results, of which one file may have many. `beginnings`: how files of the tool begin that hold no results ->
-    what they hold, for the end of a sentence.
-    """
-
-    lines: Sequence[bytes] = ()
-    rows: bytes | None = None
-    beginnings: Mapping[bytes, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from iosweep.tools import ClientServer, Step, Tool
+from iosweep.tools import Step, Tool
 from iosweep.tools.fio import command, nodes, output, series
 from iosweep.tools.fio.command import OPTIONS, PHASES
-from iosweep.tools.reading import Signs
 
 
 class Fio(Tool):
@@ -22,8 +21,7 @@ class Fio(Tool):
     latency = True
     own_metadata = "fio metadata (filecreate, filestat, filedelete); not comparable with mdtest"
     outputs: Mapping[str, str] = {series.STREAM: series.FILES}
-    client_server: ClientServer | None = nodes
-    signs = Signs(lines=(rb'"fio version"\s*:', rb": \(groupid=\d+, jobs=\d+\): err="))
+    signs = (rb'"fio version"\s*:', rb": \(groupid=\d+, jobs=\d+\): err=")
     options = OPTIONS
     phases = PHASES
 
@@ -32,6 +30,9 @@ class Fio(Tool):
     file_set = staticmethod(command.file_set)
     argv = staticmethod(command.argv)
     bound = staticmethod(command.bound)
+    serves = staticmethod(nodes.serves)
+    server_argv = staticmethod(nodes.server_argv)
+    client_argv = staticmethod(nodes.client_argv)
     parse = staticmethod(nodes.parse)
     read = staticmethod(output.read)
 

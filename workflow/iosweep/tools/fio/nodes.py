@@ -43,7 +43,7 @@ class Window(NamedTuple):
 
 def parse(streams: Streams, step: Step, phase: Phase) -> Parsed:
     """Figures of one phase on as many nodes as the step has. Raises nothing, whatever the streams hold."""
-    by_client = asked_for(step)
+    by_client = serves(step)
     asked = output.asked_for(argv(step, "", 0))
     if step.nodes == 1 and not by_client:
         parsed = output.parse(streams.get("stdout", streams.get("stdout@0", b"")), phase, asked)[0]
@@ -219,7 +219,7 @@ _NOT_IN_JOBS = ("--eta=", "--output-format=", "--name=", "--directory=", "--writ
                 "--per_job_logs=")  # fmt: skip
 
 
-def asked_for(step: Step) -> bool:
+def serves(step: Step) -> bool:
     return step.phase.kind == "data" and bool(step.options.get("client_server"))
 
 

@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from iosweep.tools import Step, Tool
 from iosweep.tools.ior import command, output
 from iosweep.tools.ior.command import OPTIONS, PHASES
-from iosweep.tools.reading import Signs
 
 
 class Ior(Tool):
@@ -23,14 +22,7 @@ class Ior(Tool):
     too_old = (r"[0-3]\.", "IOR {} has neither minTimeDuration nor random data; 4.0 or newer is needed")
     mpi = True
     outputs: Mapping[str, str] = {"summary": command.SUMMARY, "ranks": command.RANKS}
-    signs = Signs(
-        lines=(rb"IOR-\S{0,80}: MPI Coordinated", rb"access[ ,]{1,20}bw\(MiB/s\)[ ,]", rb'"bwMiB"\s*:'),
-        rows=rb"\n *(?:write|read)[ ,]{1,99}\d",
-        beginnings={
-            rb"access,rank,": "the times of single ranks (saveRankPerformanceDetailsCSV), not IOR's results",
-            rb"time,runtime,tp\s": "the times of single operations (savePerOpDataCSV), not IOR's results",
-        },
-    )
+    signs = (rb"IOR-\S{0,80}: MPI Coordinated", rb"access[ ,]{1,20}bw\(MiB/s\)[ ,]", rb'"bwMiB"\s*:')
     options = OPTIONS
     phases = PHASES
 

@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from iosweep.tools import FileSet, Step, Tool
 from iosweep.tools.mdtest import command, output
 from iosweep.tools.mdtest.command import OPTIONS, PHASES
-from iosweep.tools.reading import Signs
 
 
 class Mdtest(Tool):
@@ -23,20 +22,9 @@ class Mdtest(Tool):
     mpi = True
     together = True
     outputs: Mapping[str, str] = {"ranks": command.RANKS}
-    signs = Signs(
-        lines=(
-            rb"mdtest-\S{0,80} was launched with \d{1,9} total task",
-            rb"SUMMARY(?: rate| time)?(?: \([^)\n]{0,20}\))?: \(of \d{1,9} iterations\)",
-        ),
-        rows=rb"\n *(?:File|Directory) \w{4,8}[ :]{2,99}\d",
-        beginnings={
-            rb"rank,items(?:,|\s|$)": (
-                "the figures of single ranks (--saveRankPerformanceDetails), not mdtest's table of results"
-            ),
-            rb"time,runtime,(?!tp\s)": (
-                "the times of single operations (--savePerOpDataCSV), not mdtest's table of results"
-            ),
-        },
+    signs = (
+        rb"mdtest-\S{0,80} was launched with \d{1,9} total task",
+        rb"SUMMARY(?: rate| time)?(?: \([^)\n]{0,20}\))?: \(of \d{1,9} iterations\)",
     )
     options = OPTIONS
     phases = PHASES
