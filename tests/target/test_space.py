@@ -113,10 +113,6 @@ class Kernel:
     def __init__(self, table: dict[tuple[int, int], list[int]]) -> None:
         self.table = table
 
-    def syscall(self, *_: Any) -> int:
-        """Of an old kernel, which takes the device only."""
-        return -1
-
     def quotactl(self, command: ctypes.c_int, device: bytes, owner: int, answer: Any) -> int:
         assert device == b"/dev/x"
         assert command.value & 0xFFFFFFFF in (0x80000700, 0x80000701)

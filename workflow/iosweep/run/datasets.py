@@ -176,8 +176,8 @@ class DataSets:
     def _complete(self, shares: Sequence[FileSet]) -> dict[str, Examined]:
         """directory -> state, of the sets that need not be prepared."""
         for files in shares:
-            whole = self._wanted.setdefault(files.directory, files)  # of a point that was not left at first
-            if len(whole.files) < len(files.files):  # the larger set could not be prepared
+            whole = self._wanted.setdefault(files.directory, files)
+            if len(whole.files) < len(files.files):  # of a point that was not left at first
                 self._wanted[files.directory] = files
                 self._known.pop(files.directory, None)
         known = {f.directory: k for f in shares if (k := self._known.get(f.directory))}
@@ -211,15 +211,8 @@ class DataSets:
                 self._known[directory].sample, self._known[directory].unread = sample, unread
 
     def _prepare(self, lacking: Sequence[FileSet], tool: str, hosts: Sequence[str]) -> dict[str, Examined]:
-        """Write sets as the most demanding point needs them, or, if that fails, as `lacking` asks for them.
-
-        Returns directory -> state, with what went wrong.
-        """
-        wanted = [self._wanted[files.directory] for files in lacking]
-        trouble = self._write(wanted, tool, hosts)
-        if any(trouble.values()) and any(len(a.files) < len(b.files) for a, b in zip(lacking, wanted, strict=True)):
-            self._wanted |= {files.directory: files for files in lacking}  # a smaller point does not fail with a larger
-            trouble = self._write(lacking, tool, hosts)
+        """Write sets as the most demanding point needs them; returns directory -> state, with what went wrong."""
+        trouble = self._write([self._wanted[files.directory] for files in lacking], tool, hosts)
         seen = {}
         for files, state in zip(lacking, self._examine(lacking, holes=True), strict=True):
             why = trouble[files.directory]

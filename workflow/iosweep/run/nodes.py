@@ -129,8 +129,10 @@ def inspect(setup: Setup, target: FileSystem, binaries: Binaries) -> dict[str, N
         if wrong := other_target(target, one.target) or other_build(hashes, one.builds):
             if setup.built and one.builds != hashes:
                 wrong += f"; is tools.directory ({setup.built.file.parent.parent}) mounted there?"
-            # another job may be given other nodes
-            raise AllocationError(ExitCode.REFUSED, f"{host} differs from {remote.hosts[0]}: {wrong}", nodes=[host])
+            # another job may be given other nodes, unless each has a disk of this name
+            each_own = identity(target) != identity(one.target) and target["source"] == one.target["source"]
+            differs = f"{host} differs from {remote.hosts[0]}: {wrong}"
+            raise AllocationError(ExitCode.REFUSED, differs, lasting=each_own, nodes=[host])
     _check_results(setup, remote)
     return {host: structs.replace(one.node, host=host) for host, one in seen.items()}
 
@@ -153,7 +155,7 @@ def other_target(here: FileSystem, there: FileSystem) -> str | None:
     if identity(here) != identity(there):
         return (
             f"the target is on the file system {there['source']} ({there['fstype']}) there, and on {here['source']}"
-            f" ({here['fstype']}) on the first node; is it mounted there?"
+            f" ({here['fstype']}) on the first node; is it mounted there, and shared?"
         )
     return None if there["writable"] else "the target cannot be written to from there"
 

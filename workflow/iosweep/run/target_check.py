@@ -108,9 +108,8 @@ def fits(made: Plan, cost: Forecast, measures_here: bool = True) -> Line:
     target = made.target.directory
     try:
         with Agent(DEADLINE_S) as agent:
-            room = agent.call(space.room, target)
             directory = campaign_directory.directory_of(target, made.campaign)
-            found = agent.call(campaign_directory.owner_of, directory)
+            room, found = agent.call_all((space.room, (target,)), (campaign_directory.owner_of, (directory,)))
             present = agent.call(trees.usage, Place(directory, str(found.get("uuid"))))["bytes"] if found else 0
     except (Refused, TargetError, TargetHangs) as error:
         return unchecked(check, str(error))
@@ -200,27 +199,25 @@ def _check_tools(setup: Setup, facts: FileSystem) -> None:
 
 
 def _file_system(agent: Agent, remote: RemoteAgents | None, directory: str, wanted: str | None) -> FileSystem:
-    """The target's file system, as the first node sees it. `wanted`: target.type.
-
-    Raises AllocationError, Refused if it is not there or of another type.
+    """The target's file system, as the first node sees it; every node has to see one of this type. `wanted`:
+    target.type. Raises AllocationError; without agents on the nodes Refused, and what Agent.call raises.
     """
 
     def other_type(facts: FileSystem) -> str | None:
         wrong = identify.wrong_type(directory, facts["fstype"], facts["mount"], wanted)
         return wrong and f"target.type: {wrong}"
 
-    try:
-        facts = agent.call(identify.identify, directory)
-        if not (wrong := other_type(facts)):
-            return facts
-        refused = Refused(wrong)
-    except Refused as error:
-        refused = error
-    if remote:  # another job may be given other nodes, unless no node of this one has the target
-        answers = remote.answers(identify.identify, directory).items()
-        if found := unfit({host: a if isinstance(a, Exception) else other_type(a) for host, a in answers}):
-            raise found
-    raise refused
+    if remote is None:
+        here = agent.call(identify.identify, directory)
+        if why := other_type(here):
+            raise Refused(why)
+        return here
+    answers = remote.answers(identify.identify, directory)
+    if found := unfit({host: a if isinstance(a, Exception) else other_type(a) for host, a in answers.items()}):
+        raise found
+    first = answers[remote.hosts[0]]
+    assert not isinstance(first, Exception)
+    return first
 
 
 def check(directory: CampaignDirectory, remote: RemoteAgents | None, data: bool = True) -> None:
@@ -265,25 +262,9 @@ def check_shared(directory: CampaignDirectory, remote: RemoteAgents) -> None:
     Raises AllocationError.
     """
     end = time.monotonic() + NAME_CACHE_S
-    while True:
-        answers = remote.answers(campaign_directory.ours, directory.path, directory.uuid)
-        away = [host for host, there in answers.items() if there is False]
-        hangs = any(isinstance(answer, TargetHangs) for answer in answers.values())
-        found = unfit({h: None if a is True else a or f"{directory.path} is not there" for h, a in answers.items()})
-        if not found:
-            return
-        late = time.monotonic() > end
-        if hangs or (late and len(away) < sum(a is not True for a in answers.values())):
+    while found := unfit(remote.answers(campaign_directory.check, directory.place)):
+        if found.code == ExitCode.HANGS or time.monotonic() > end:
             raise found
-        if late:
-            everywhere = len(away) == len(remote.hosts) - 1  # else another job may be given other nodes
-            raise AllocationError(
-                ExitCode.REFUSED,
-                f"{named(away)}: {directory.path}, made by {remote.hosts[0]}, does not exist there; the target is"
-                " on another file system of the same name: is it mounted, and shared by all nodes?",
-                lasting=everywhere,
-                nodes=() if everywhere else away,
-            )
         time.sleep(0.5)
 
 

@@ -295,8 +295,15 @@ class Opened:
 
 def check(place: Place) -> None:
     """See that tools may be started on paths in the campaign's directory. Raises Refused, and OSError."""
-    with Opened(place):
-        pass
+    try:
+        with Opened(place):
+            pass
+    except (FileNotFoundError, NotADirectoryError):
+        raise Refused(_gone(place)) from None
+
+
+def _gone(place: Place) -> str:
+    return f"{place.directory} is no longer there; is the target mounted, and one file system on all nodes?"
 
 
 # Whether it can be worked in
@@ -315,7 +322,7 @@ def state(place: Place, node: str = "", data: bool = True) -> str | None:
         with Opened(place) as ours, ours.below(FRESH, create=True) as handle:
             _probe(handle, f"{PROBE}.{node}" if node else PROBE, os.urandom(_PROBE_BYTES if data else 0))
     except (FileNotFoundError, NotADirectoryError):
-        return f"{directory} is no longer there; is the file system still mounted?"
+        return _gone(place)
     except Refused as error:
         return str(error)
     except OSError as error:

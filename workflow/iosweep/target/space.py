@@ -16,6 +16,7 @@ import stat
 import struct
 import subprocess
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import TypedDict
 
 from iosweep.errors import Obstacle
@@ -25,21 +26,23 @@ from iosweep.units import human_size
 
 _LIBC = ctypes.CDLL(None, use_errno=True)
 
-#: linux/quota.h: Q_GETQUOTA, the kinds of quota, and the unit of the limits in bytes (what is used is in bytes).
-_GETQUOTA, _USER, _GROUP, _UNIT = 0x800007, 0, 1, 1024
+#: linux/quota.h: Q_GETQUOTA, and the unit of the limits in bytes (what is used is in bytes).
+_GETQUOTA, _UNIT = 0x800007, 1024
 #: struct if_dqblk: hard and soft limit, use; the same of files; two times; what is valid.
 _DQBLK = struct.Struct("=8QI4x")
-#: System call of Linux 5.14, of the same number on all architectures but Alpha.
-_QUOTACTL_FD = 443
-
+#: Kinds of quota: their number for the kernel, and their option of `lfs quota`.
+_KINDS = {"user": (0, "-u"), "group": (1, "-g")}
 #: `lfs quota -q`: used KiB, soft and hard limit, grace; the same of files. `*` is over its quota, `[]` inexact.
-_LFS = re.compile(r"\s\[?(\d+)\]?\*?\s+(\d+)\s+(\d+)\s+(\S+)\s+\[?(\d+)\]?\*?\s+(\d+)\s+(\d+)\s+(\S+)\s")
+_LFS = re.compile(r"\s\[?(\d+)\]?\*?\s+(\d+)\s+(\d+)\s+\S+\s+\[?(\d+)\]?\*?\s+(\d+)\s+(\d+)\s+\S+\s")
 #: Directories on Lustre without quotas of ours, as far as we know: two processes each time would ask in vain.
 _silent: set[str] = set()
 
+#: Used bytes, soft and hard limit; the same of files. A limit of 0 is none.
+_Use = tuple[int, int, int, int, int, int]
+
 
 class Quota(TypedDict):
-    """`scope`: `user 1000`, `subvolume 256`. A limit is None if there is none."""
+    """`scope`: `user 1000`. A limit is None if there is none."""
 
     scope: str
     used_bytes: int
@@ -67,71 +70,51 @@ def room(directory: str) -> Room:
 
 def _quotas(directory: str, facts: identify.FileSystem) -> list[Quota]:
     """Quotas with a limit, the smaller of the soft and the hard one."""
-    handle = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        status = os.fstat(handle)
-        group = status.st_gid if status.st_mode & stat.S_ISGID else os.getegid()  # of new files
-        owners = [(_USER, os.geteuid()), (_GROUP, group)]
-        found: Sequence[Quota | None]
-        if facts["fstype"] == "lustre":
-            found = _lustre(directory, owners)
-        else:
-            found = [_kernel(handle, facts["source"], kind, owner) for kind, owner in owners]
-    finally:
-        os.close(handle)
-    return [quota for quota in found if quota and (quota["limit_bytes"] or quota["limit_files"])]
-
-
-def _quota(
-    scope: str, used_bytes: int, limits_bytes: Sequence[int], used_files: int, limits_files: Sequence[int]
-) -> Quota:
-    return {
-        "scope": scope,
-        "used_bytes": used_bytes,
-        "limit_bytes": min(filter(None, limits_bytes), default=None),
-        "used_files": used_files,
-        "limit_files": min(filter(None, limits_files), default=None),
-    }
-
-
-def _scope(kind: int, owner: int) -> str:
-    return f"{'user' if kind == _USER else 'group'} {owner}"
-
-
-def _kernel(handle: int, source: str, kind: int, owner: int) -> Quota | None:
-    """A quota that the kernel keeps; None if there is none, or it cannot be read."""
-    answer = ctypes.create_string_buffer(_DQBLK.size)
-    command = ctypes.c_int(_GETQUOTA << 8 | kind)
-    failed = _LIBC.syscall(ctypes.c_long(_QUOTACTL_FD), handle, command, owner, answer)
-    if failed and source.startswith("/"):  # before Linux 5.14: by the device
-        failed = _LIBC.quotactl(command, os.fsencode(source), owner, answer)
-    if failed:
-        return None
-    hard, soft, used, hard_files, soft_files, used_files, *_ = _DQBLK.unpack(answer.raw)
-    limits = [hard * _UNIT, soft * _UNIT]
-    return _quota(_scope(kind, owner), used, limits, used_files, [hard_files, soft_files])
-
-
-def _lustre(directory: str, owners: Sequence[tuple[int, int]]) -> list[Quota]:
+    status = Path(directory).stat()
+    group = status.st_gid if status.st_mode & stat.S_ISGID else os.getegid()  # of new files
+    found: list[Quota] = []
     if directory in _silent:
-        return []
-    found = []
-    for kind, owner in owners:
-        argv = ["lfs", "quota", "-q", "-u" if kind == _USER else "-g", str(owner), directory]
-        try:
-            done = subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, check=True)
-        except (OSError, subprocess.CalledProcessError):  # no lfs; no quotas
-            continue
-        # the name of the file system comes first, and may have any characters
-        if match := _LFS.search(os.fsdecode(done.stdout).replace(directory, "", 1) + "\n"):
-            used, soft, hard, _, files, soft_files, hard_files, _ = match.groups()
-            limits = [int(soft) * _UNIT, int(hard) * _UNIT]
-            found.append(
-                _quota(_scope(kind, owner), int(used) * _UNIT, limits, int(files), [int(soft_files), int(hard_files)])
-            )
-    if not any(quota["limit_bytes"] or quota["limit_files"] for quota in found):
+        return found
+    for kind, owner in (("user", os.geteuid()), ("group", group)):
+        lustre = facts["fstype"] == "lustre"
+        use = _lustre(directory, kind, owner) if lustre else _kernel(facts["source"], kind, owner)
+        if use and any((*use[1:3], *use[4:])):
+            limits = [min(filter(None, soft_and_hard), default=None) for soft_and_hard in (use[1:3], use[4:])]
+            quota: Quota = {
+                "scope": f"{kind} {owner}",
+                "used_bytes": use[0],
+                "limit_bytes": limits[0],
+                "used_files": use[3],
+                "limit_files": limits[1],
+            }
+            found.append(quota)
+    if facts["fstype"] == "lustre" and not found:
         _silent.add(directory)
     return found
+
+
+def _kernel(device: str, kind: str, owner: int) -> _Use | None:
+    """A quota that the kernel keeps; None if there is none, or it cannot be read."""
+    answer = ctypes.create_string_buffer(_DQBLK.size)
+    command = ctypes.c_int(_GETQUOTA << 8 | _KINDS[kind][0])
+    if not device.startswith("/") or _LIBC.quotactl(command, os.fsencode(device), owner, answer):
+        return None
+    hard, soft, used, hard_files, soft_files, used_files, *_ = _DQBLK.unpack(answer.raw)
+    return used, soft * _UNIT, hard * _UNIT, used_files, soft_files, hard_files
+
+
+def _lustre(directory: str, kind: str, owner: int) -> _Use | None:
+    argv = ["lfs", "quota", "-q", _KINDS[kind][1], str(owner), directory]
+    try:
+        done = subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, check=True)
+    except (OSError, subprocess.CalledProcessError):  # no lfs; no quotas
+        return None
+    # the name of the file system comes first, and may have any characters
+    match = _LFS.search(os.fsdecode(done.stdout).replace(directory, "", 1) + "\n")
+    if not match:
+        return None
+    used, soft, hard, files, soft_files, hard_files = map(int, match.groups())
+    return used * _UNIT, soft * _UNIT, hard * _UNIT, files, soft_files, hard_files
 
 
 _LESS = "measure less, or raise limits.share_of_free"
