@@ -15,7 +15,7 @@ from iosweep.analysis.data import PhaseOutcome
 from iosweep.commands import check, cli, watch
 from iosweep.files import documents
 from iosweep.plan.model import Plan, read_plan
-from iosweep.store.campaign_documents import Missing, Needs, Refusal
+from iosweep.store.record import Missing, Needs, Refusal
 from iosweep.store.store import Store
 from iosweep.tables import reader
 from iosweep.tables.make import make_tables

@@ -11,7 +11,7 @@ import pytest
 import records
 import results_factory
 from iosweep.commands import cli
-from iosweep.store.campaign_documents import Missing, Needs
+from iosweep.store.record import Missing, Needs
 from iosweep.store.store import Store
 from iosweep.tables import columns
 

@@ -12,7 +12,7 @@ import campaign
 from iosweep.commands import cli
 from iosweep.files import documents
 from iosweep.report import page
-from iosweep.store.campaign_documents import DataSet
+from iosweep.store.record import DataSet
 
 Capture = pytest.CaptureFixture[str]
 

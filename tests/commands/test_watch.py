@@ -25,7 +25,7 @@ from iosweep.commands.watch import AllocationProgress, Progress, WatchedCampaign
 from iosweep.files import documents
 from iosweep.judge.remaining import Ran, pace, ran, to_go_s
 from iosweep.plan.model import Plan
-from iosweep.store.campaign_documents import DataSet, Missing, Needs, Refusal
+from iosweep.store.record import DataSet, Missing, Needs, Refusal
 from machine import Scripted
 from slurm import Cluster
 from waiting import wait_for

@@ -14,7 +14,7 @@ import snakemake_executor_plugin_iosweep as plugin
 from iosweep.errors import Unanswered
 from iosweep.jobs import attempts, pending
 from iosweep.slurm import query
-from iosweep.store.campaign_documents import Refusal
+from iosweep.store.record import Refusal
 from iosweep.store.store import Store
 from left import Campaign
 from snakemake_executor_plugin_iosweep import Executor, ExecutorSettings, common_settings

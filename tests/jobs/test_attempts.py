@@ -7,7 +7,7 @@ import pytest
 
 from iosweep.jobs.attempts import Attempts, Next
 from iosweep.jobs.profile import Profile
-from iosweep.store.campaign_documents import Refusal
+from iosweep.store.record import Refusal
 from iosweep.store.store import Store
 from left import Campaign
 

@@ -11,8 +11,7 @@ from campaign import document, make
 from iosweep.judge.ramps import Reached, climbs, decided, knee, reached
 from iosweep.judge.remaining import find, wanted
 from iosweep.plan.model import Plan
-from iosweep.store.campaign_documents import Missing, Needs
-from iosweep.store.record import Repetition
+from iosweep.store.record import Missing, Needs, Repetition
 
 DEPTHS = [1, 2, 4, 8, 16, 32]
 RAMP = "queue_depth"

@@ -17,8 +17,7 @@ from iosweep.plan import forecast
 from iosweep.plan.headline_groups import headline_groups
 from iosweep.plan.launchers import LAUNCHERS, SLURM_LAUNCHERS, Launcher
 from iosweep.plan.model import Plan, Point
-from iosweep.store.campaign_documents import Missing, Needs
-from iosweep.store.record import Outcome, Repetition, Target, ToolBuild
+from iosweep.store.record import Missing, Needs, Outcome, Repetition, Target, ToolBuild
 
 MOUNT = {"source": "/dev/x", "fstype": "ext4", "fsid": "01"}
 HERE = Here(tools={"fio": "build"}, launcher=LAUNCHERS["direct"], target=MOUNT)

@@ -16,7 +16,7 @@ from iosweep.plan.expand import make_plan
 from iosweep.plan.forecast import LEAST_LATENCY_S, Fastest, repetition_cost
 from iosweep.plan.model import Plan, Point
 from iosweep.run.budget import Budget
-from iosweep.store.campaign_documents import TotalSpent
+from iosweep.store.record import TotalSpent
 
 GIB = 1 << 30
 #: Four points: 4 KiB in flight to 4 MiB in flight on one node; phases of 1 s.

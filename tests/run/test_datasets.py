@@ -15,7 +15,7 @@ from iosweep.run.budget import Budget
 from iosweep.run.campaign_directory import CampaignDirectory
 from iosweep.run.datasets import DataSets
 from iosweep.run.launch import together
-from iosweep.store.campaign_documents import DataSet
+from iosweep.store.record import DataSet
 from iosweep.store.store import Store
 from iosweep.target import identify
 from iosweep.target.agent import Agent

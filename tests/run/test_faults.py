@@ -27,7 +27,7 @@ import scripted
 from iosweep.commands import cli
 from iosweep.errors import ExitCode
 from iosweep.node import process
-from iosweep.store.campaign_documents import Refusal
+from iosweep.store.record import Refusal
 from iosweep.target import identify, lock
 from machine import Scripted
 from targets import mounted

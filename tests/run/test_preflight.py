@@ -10,7 +10,7 @@ from held_job import Held
 from iosweep.errors import ExitCode
 from iosweep.node.facts import NodeFacts
 from iosweep.plan.launchers import SLURM_LAUNCHERS
-from iosweep.store.campaign_documents import Needs, Refusal
+from iosweep.store.record import Needs, Refusal
 from iosweep.target import lock
 from locks import left
 from records import plain_records_of

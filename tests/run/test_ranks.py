@@ -12,7 +12,7 @@ from campaign import SWEEP
 from iosweep.commands.plan import commands
 from iosweep.judge import remaining
 from iosweep.plan.launchers import LAUNCHERS, Mpiexec, Obstacle, mpiexec
-from iosweep.store.campaign_documents import Needs
+from iosweep.store.record import Needs
 from iosweep.target.agent import Agent
 from machine import HYDRA, Scripted
 from records import plain_records_of

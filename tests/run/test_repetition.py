@@ -18,8 +18,7 @@ from iosweep.plan.launchers import LAUNCHERS
 from iosweep.run import allocation, repetition
 from iosweep.run.budget import Budget, Spent
 from iosweep.run.work import Request, Setup, Work
-from iosweep.store.campaign_documents import TotalSpent
-from iosweep.store.record import Files
+from iosweep.store.record import Files, TotalSpent
 
 
 def executed(*argvs: str) -> Completed:

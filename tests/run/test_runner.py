@@ -18,7 +18,7 @@ from iosweep.node import environment, process
 from iosweep.node.facts import NodeFacts
 from iosweep.node.process import Stopped
 from iosweep.plan.model import seed_of
-from iosweep.store.campaign_documents import DataSet, Refusal
+from iosweep.store.record import DataSet, Refusal
 from machine import Scripted
 from records import plain_records_of
 

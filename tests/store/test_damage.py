@@ -22,7 +22,7 @@ from iosweep.files.documents import Damaged
 from iosweep.jobs.profile import Profile
 from iosweep.judge import remaining
 from iosweep.programs import builds
-from iosweep.store.campaign_documents import Missing, Needs, Refusal
+from iosweep.store.record import Missing, Needs, Refusal
 from iosweep.store.store import Store
 from iosweep.tables.make import make_tables
 

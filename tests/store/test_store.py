@@ -15,8 +15,7 @@ import records
 from iosweep.errors import Refused
 from iosweep.files import documents
 from iosweep.store import store as store_module
-from iosweep.store.campaign_documents import ClaimedTarget, Missing, Needs, Refusal
-from iosweep.store.record import Record, Repetition
+from iosweep.store.record import ClaimedTarget, Missing, Needs, Record, Refusal, Repetition
 from iosweep.store.store import Store, unpack
 
 POINT = "fio.rand_read.1n.1t.4k.qd1.a7067cebd59e"

@@ -10,7 +10,7 @@ import scripted
 from campaign import SWEEP, Allocation
 from held_job import Held, Running
 from iosweep.errors import ExitCode
-from iosweep.store.campaign_documents import Refusal
+from iosweep.store.record import Refusal
 
 #: What is written once: as much as the tool says.
 TWO: dict[str, Any] = SWEEP | {

@@ -18,7 +18,7 @@ from iosweep.analysis import data
 from iosweep.files import documents
 from iosweep.judge.reasons import REASONS
 from iosweep.programs import builds
-from iosweep.store.campaign_documents import Missing, Needs, Refusal
+from iosweep.store.record import Missing, Needs, Refusal
 from iosweep.tables import columns, writer
 from iosweep.tables import make as maker
 from iosweep.tables.make import make_tables

@@ -29,7 +29,7 @@ from iosweep.jobs.profile import Profile
 from iosweep.judge import verdict
 from iosweep.judge.remaining import Remaining
 from iosweep.programs import spack
-from iosweep.store.campaign_documents import Missing, Needs
+from iosweep.store.record import Missing, Needs
 from iosweep.store.store import Store
 from spack import spack_yaml
 

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from iosweep.store.campaign_documents import Refusal
+from iosweep.store.record import Refusal
 from slurm import Cluster
 from slurm_campaign import WRITES, SlurmCampaign, Stage, mounted, story, told, until
 

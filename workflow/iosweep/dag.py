@@ -39,8 +39,7 @@ from iosweep.plan.model import Allocation, Plan
 from iosweep.programs import spack
 from iosweep.programs.path import sha256
 from iosweep.programs.spack import Built, Environment
-from iosweep.store import manifest
-from iosweep.store.store import RUN_LOCK, Store, name_taken
+from iosweep.store.store import RUN_LOCK, Store, manifest_path, name_taken, write_manifest
 from iosweep.tables import reader
 from iosweep.target.lock import Lock, Owner, take
 from iosweep.text import human_count, printable
@@ -104,7 +103,7 @@ class Dag:
 
     def manifest(self, allocation: str) -> Path:
         """What the job of an allocation hands to Snakemake."""
-        return manifest.path(self.results, allocation)
+        return manifest_path(self.results, allocation)
 
     @property
     def manifests(self) -> list[Path]:
@@ -201,7 +200,7 @@ class Dag:
         """Write the manifest of an allocation of which a job of an earlier run has left nothing. Raises OSError."""
         store = Store(self.results)
         store.set_refusal(allocation, None)
-        manifest.write(self.manifest(allocation), self._allocation(allocation), store)
+        write_manifest(self.manifest(allocation), self._allocation(allocation), store)
 
     def _allocation(self, name: str) -> Allocation:
         return next(a for a in self.plan.allocations if a.name == name)

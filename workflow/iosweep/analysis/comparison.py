@@ -22,7 +22,7 @@ from iosweep.judge import agreement, statistics
 from iosweep.judge.statistics import ALPHA, Change, Noise
 from iosweep.plan import headline_groups
 from iosweep.plan.headline_groups import Conditions
-from iosweep.store.campaign_documents import Build
+from iosweep.store.record import Build
 from iosweep.text import did_you_mean, human_count, percent_change, shortened
 from iosweep.tools import parameters, phases, tools
 from iosweep.units import human_size

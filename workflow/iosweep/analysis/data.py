@@ -15,7 +15,7 @@ import msgspec
 from iosweep.details import Histogram, Series
 from iosweep.files.documents import Part
 from iosweep.node.facts import NodeFacts
-from iosweep.store.campaign_documents import Build
+from iosweep.store.record import Build
 from iosweep.tables import reader
 from iosweep.tables.columns import result_columns
 from iosweep.tables.reader import CampaignForm

@@ -25,7 +25,7 @@ from iosweep.commands.terminal import prose
 from iosweep.errors import Busy, CommandError, Refused, TargetError, TargetHangs, Unanswered, Unusable
 from iosweep.jobs import pending
 from iosweep.slurm import query
-from iosweep.store.campaign_documents import ClaimedTarget
+from iosweep.store.record import ClaimedTarget
 from iosweep.store.store import Store
 from iosweep.target import directory, identify, lock, removal, trees
 from iosweep.target.agent import Agent

@@ -18,7 +18,7 @@ from iosweep.plan.model import read_plan
 from iosweep.run import allocation
 from iosweep.run.progress import DetachedStream, Lines
 from iosweep.run.work import Request
-from iosweep.store.campaign_documents import Refusal
+from iosweep.store.record import Refusal
 from iosweep.store.store import Store
 from iosweep.text import printable
 

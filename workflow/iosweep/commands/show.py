@@ -25,8 +25,7 @@ from iosweep.judge.remaining import set_name
 from iosweep.plan.model import Point, file_set, plan_files, read_plan
 from iosweep.report import answer
 from iosweep.report.results_table import ordered
-from iosweep.store.campaign_documents import DataSet
-from iosweep.store.record import PhaseRun, Record
+from iosweep.store.record import DataSet, PhaseRun, Record
 from iosweep.store.store import Store
 from iosweep.text import printable, some
 

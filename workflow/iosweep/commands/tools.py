@@ -16,7 +16,7 @@ from iosweep.plan import launchers
 from iosweep.plan.expand import make_plan
 from iosweep.programs import builds, spack
 from iosweep.programs.path import Program, find
-from iosweep.store.campaign_documents import Refusal
+from iosweep.store.record import Refusal
 from iosweep.store.store import Store
 from iosweep.target.agent import Agent
 from iosweep.text import printable

@@ -32,8 +32,7 @@ from iosweep.judge.reasons import ranked
 from iosweep.judge.remaining import Ran, pace, ran, to_go_s
 from iosweep.plan.model import Allocation, Plan, Point, plan_files, read_plan
 from iosweep.slurm.query import Job
-from iosweep.store.campaign_documents import DataSet, Refusal, TotalSpent
-from iosweep.store.record import Judged, Repetition
+from iosweep.store.record import DataSet, Judged, Refusal, Repetition, TotalSpent
 from iosweep.store.store import Store
 from iosweep.target import lock
 from iosweep.text import human_count, printable, shortened

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, NoReturn
 from iosweep.errors import ConfigError
 from iosweep.jobs import submission
 from iosweep.jobs.profile import Profile
-from iosweep.store.campaign_documents import Refusal
+from iosweep.store.record import Refusal
 from iosweep.store.store import Store
 from iosweep.text import printable
 

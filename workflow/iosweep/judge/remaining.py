@@ -14,8 +14,7 @@ from iosweep.plan.forecast import PREPARE_BANDWIDTH, data_sets, each
 from iosweep.plan.headline_groups import headline_groups
 from iosweep.plan.launchers import Launcher
 from iosweep.plan.model import Allocation, Plan, Point
-from iosweep.store.campaign_documents import DataSet, Missing
-from iosweep.store.record import Judged, Repetition, Target
+from iosweep.store.record import DataSet, Judged, Missing, Repetition, Target
 from iosweep.target.identify import identity
 from iosweep.tools import tools
 

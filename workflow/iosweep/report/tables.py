@@ -15,8 +15,8 @@ from iosweep.config.sweeps import Repetitions
 from iosweep.judge.reasons import ROOTS
 from iosweep.plan.model import SweepFacts
 from iosweep.programs.builds import BuiltProgram
-from iosweep.store import campaign_documents
-from iosweep.store.campaign_documents import Checkout
+from iosweep.store import record
+from iosweep.store.record import Checkout
 from iosweep.tools.axes import NODES
 from iosweep.tools.mdtest.command import OPTIONS, ROWS
 
@@ -351,7 +351,7 @@ def _build(
     tool: str,
     name: str,
     rows: Sequence[Row],
-    builds: dict[str, campaign_documents.Build],
+    builds: dict[str, record.Build],
     results: Sequence[PointSummary],
 ) -> Build:
     keys = tuple(dict.fromkeys(row.build for row in rows if row.build in builds))
@@ -369,7 +369,7 @@ def _build(
     )
 
 
-def _origin(build: campaign_documents.Build, program: BuiltProgram) -> Iterator[str]:
+def _origin(build: record.Build, program: BuiltProgram) -> Iterator[str]:
     if build.provider == "spack":
         yield f"Spack: {program.package}"
     else:
@@ -377,7 +377,7 @@ def _origin(build: campaign_documents.Build, program: BuiltProgram) -> Iterator[
         yield _package(program.package)
 
 
-def _mpi(build: campaign_documents.Build | None) -> Iterator[str]:
+def _mpi(build: record.Build | None) -> Iterator[str]:
     mpi = build.mpi if build else None
     if build is None or mpi is None:
         yield "not known"
@@ -390,7 +390,7 @@ def _package(name: str | None) -> str:
     return f"package {name}" if name else "of no package"
 
 
-def _spack_builds(builds: dict[str, campaign_documents.Build]) -> Iterator[SpackBuild]:
+def _spack_builds(builds: dict[str, record.Build]) -> Iterator[SpackBuild]:
     for key, build in builds.items():
         if build.provider == "spack" and build.spack and build.repository:
             spack, packages = build.spack, build.repository

@@ -46,9 +46,8 @@ from iosweep.run.repetition import Context
 from iosweep.run.repetition import measure as measure_repetition
 from iosweep.run.work import Request, Setup, Work
 from iosweep.slurm import query
-from iosweep.store import manifest
-from iosweep.store.campaign_documents import Missing, Needs
-from iosweep.store.store import Store
+from iosweep.store.record import Missing, Needs
+from iosweep.store.store import Store, write_manifest
 from iosweep.target import identify, lock
 from iosweep.target.agent import Agent
 from iosweep.target.directory import FRESH
@@ -92,7 +91,7 @@ def measure(request: Request) -> None:
                 with contextlib.suppress(OSError):
                     remove_scratch(store.path / SCRATCH)
         store.set_refusal(request.name, None)
-        manifest.write(request.manifest, request.allocation, store)
+        write_manifest(request.manifest, request.allocation, store)
 
 
 def _built(file: Path | None) -> Built | None:

@@ -13,7 +13,7 @@ from iosweep.judge.remaining import set_rate
 from iosweep.plan.forecast import LEAST_LATENCY_S, NODE_BANDWIDTH, Cost, Fastest
 from iosweep.plan.model import Plan, Point
 from iosweep.slurm import query
-from iosweep.store.campaign_documents import DataSet, TotalSpent
+from iosweep.store.record import DataSet, TotalSpent
 from iosweep.store.store import Store
 from iosweep.units import human_duration, human_size
 

@@ -16,8 +16,7 @@ from iosweep.node import procfs
 from iosweep.node.facts import host_name
 from iosweep.plan.forecast import Forecast
 from iosweep.plan.model import Plan
-from iosweep.store.campaign_documents import ClaimedTarget
-from iosweep.store.record import Target
+from iosweep.store.record import ClaimedTarget, Target
 from iosweep.store.store import Store
 from iosweep.target import directory, identify, removal, space, trees
 from iosweep.target.agent import Agent

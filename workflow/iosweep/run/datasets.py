@@ -18,8 +18,7 @@ from iosweep.plan.forecast import PREPARE_BANDWIDTH, data_sets
 from iosweep.plan.model import Point
 from iosweep.run.budget import Budget
 from iosweep.run.campaign_directory import CampaignDirectory
-from iosweep.store.campaign_documents import DataSet
-from iosweep.store.record import Files
+from iosweep.store.record import DataSet, Files
 from iosweep.store.store import Store
 from iosweep.target import trees
 from iosweep.target.agent import Agent

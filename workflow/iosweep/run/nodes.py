@@ -22,7 +22,7 @@ from iosweep.run import agents, target_check
 from iosweep.run.agents import RemoteAgents
 from iosweep.run.launch import Commands, needs_mpiexec
 from iosweep.run.work import Setup
-from iosweep.store.campaign_documents import Missing, Needs
+from iosweep.store.record import Missing, Needs
 from iosweep.store.store import BESIDE_BUILD, fits_build
 from iosweep.target import identify
 from iosweep.target.identify import FileSystem, identity

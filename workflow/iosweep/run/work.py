@@ -18,8 +18,7 @@ from iosweep.programs.path import Program
 from iosweep.programs.spack import Built
 from iosweep.run.agents import RemoteAgents
 from iosweep.slurm import query
-from iosweep.store.campaign_documents import Missing
-from iosweep.store.record import Record, Repetition
+from iosweep.store.record import Missing, Record, Repetition
 from iosweep.store.store import Store
 from iosweep.target.agent import Agent
 from iosweep.text import human_count

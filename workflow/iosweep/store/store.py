@@ -23,15 +23,26 @@ from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
+import msgspec
 from msgspec import structs
 
 from iosweep.errors import Refused
 from iosweep.files import documents, safe_paths
 from iosweep.files.documents import Damaged, Document
-from iosweep.plan.model import Plan
+from iosweep.plan.model import Allocation, Plan
 from iosweep.store import ingested
-from iosweep.store.campaign_documents import FILES, FOLDERS, Build, ClaimedTarget, Marker, Missing, Refusal
-from iosweep.store.record import Archive, Record, Repetition
+from iosweep.store.record import (
+    FILES,
+    FOLDERS,
+    Archive,
+    Build,
+    ClaimedTarget,
+    Marker,
+    Missing,
+    Record,
+    Refusal,
+    Repetition,
+)
 from iosweep.target import lock
 from iosweep.text import human_count, printable, some
 
@@ -552,3 +563,28 @@ def pack(members: Mapping[str, bytes]) -> bytes:
             info.compress_type = zipfile.ZIP_DEFLATED
             file.writestr(info, data)
     return buffer.getvalue()
+
+
+# Manifests
+
+
+def manifest_path(results: Path, allocation: str) -> Path:
+    """The file that an allocation hands to Snakemake."""
+    return results / "manifests" / f"{allocation}.jsonl"
+
+
+def write_manifest(file: Path, allocation: Allocation, store: Store) -> None:
+    """Write a line for each stored repetition of an allocation, with the hash of its raw output.
+
+    A manifest depends on plan and store alone, so Snakemake sees a changed one as new input.
+    """
+    stored, missing = store.repetitions(), store.missing()
+    lines: list[Mapping[str, object]] = []
+    for point in allocation.points:
+        if point.id in missing:
+            lines.append({"point": point.id, "missing": missing[point.id].reason})
+        for number, repetition in sorted(stored.get(point.id, {}).items()):
+            raw = repetition.raw.sha256 if repetition.intact else None
+            lines.append({"point": point.id, "repetition": number, "attempt": repetition.attempt, "raw_sha256": raw})
+    data = b"".join(msgspec.json.encode(line) + b"\n" for line in lines)
+    safe_paths.write(store.path, file.relative_to(store.path), data)

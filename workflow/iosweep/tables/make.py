@@ -37,8 +37,7 @@ from iosweep.node.cpus import listed, parse
 from iosweep.node.facts import NodeFacts
 from iosweep.plan.model import Allocation, Plan, Point
 from iosweep.programs import builds
-from iosweep.store.campaign_documents import Build, Missing, Refusal
-from iosweep.store.record import Judged, Repetition
+from iosweep.store.record import Build, Judged, Missing, Refusal, Repetition
 from iosweep.store.store import RECORD_FILE, Store, unpack
 from iosweep.tables.columns import NOT_YET
 from iosweep.tables.writer import CampaignTables, PackedRow, Values

@@ -15,8 +15,8 @@ from iosweep.files import documents, safe_paths
 from iosweep.files.documents import Count, Damaged, Integer, Moment, Part
 from iosweep.node.pinning import CpuSettings
 from iosweep.plan.model import ConfigurationFile, SweepFacts
-from iosweep.store.campaign_documents import Build
 from iosweep.store.ingested import IngestedFacts
+from iosweep.store.record import Build
 from iosweep.tables.columns import TABLES, Column, arrow_schema
 
 ABOUT, REPORT = "campaign.json", "report.html"
