@@ -53,7 +53,7 @@ def told(capsys: Capture) -> Callable[..., str]:
 
 def left(made: Made) -> dict[str, dict[str, list[int]]]:
     """What `snakemake -n` says."""
-    return remaining.find(made.plan, Store(made.results).repetitions(), {}, remaining.Here()).left
+    return remaining.find(made.plan, Store(made.results).repetitions(), {}, remaining.LocalMachine()).left
 
 
 @pytest.mark.parametrize(("harm", "tries"), [("record is empty", 2), ("archive is gone", 1)])

@@ -12,7 +12,7 @@ from msgspec import structs
 from campaign import METADATA, Made, document, make
 from iosweep.judge import remaining, verdict
 from iosweep.judge.best import Candidate, best, candidate
-from iosweep.judge.remaining import Here, find
+from iosweep.judge.remaining import LocalMachine, find
 from iosweep.plan import forecast
 from iosweep.plan.headline_groups import headline_groups
 from iosweep.plan.launchers import LAUNCHERS, SLURM_LAUNCHERS, Launcher
@@ -20,7 +20,7 @@ from iosweep.plan.model import Plan, Point
 from iosweep.store.record import Missing, Needs, Outcome, Repetition, Target, ToolBuild
 
 MOUNT = {"source": "/dev/x", "fstype": "ext4", "fsid": "01"}
-HERE = Here(tools={"fio": "build"}, launcher=LAUNCHERS["direct"], target=MOUNT)
+HERE = LocalMachine(tools={"fio": "build"}, launcher=LAUNCHERS["direct"], target=MOUNT)
 CPUS = {"pinning": None, "reserved": None, "placement": "spread", "nic": None, "width": "cpu", "oversubscribe": False}
 
 Stored = dict[str, dict[int, Repetition]]
@@ -184,10 +184,10 @@ def test_more_ranks_than_are_started_are_never_left(tmp_path: Path) -> None:
     ior = make(tmp_path, document(tool="ior", phases=["seq_read"], **sweep))
     fio = make(tmp_path / "fio", document(**sweep))
     for ranks, points in ((1, 1), (3, 1), (4, 2), (None, 2)):
-        here = Here(launcher=Launcher("made-up", nodes=1, ranks=ranks))
+        here = LocalMachine(launcher=Launcher("made-up", nodes=1, ranks=ranks))
         assert len(left(ior, {}, {}, here)["1-node"]) == points, ranks
         assert len(left(fio, {}, {}, here)["1-node"]) == 2  # fio starts its workers itself
-    assert len(left(ior, {}, {}, Here())["1-node"]) == 2  # where no launcher is known nothing is compared
+    assert len(left(ior, {}, {}, LocalMachine())["1-node"]) == 2  # where no launcher is known nothing is compared
 
 
 def test_only_some_points_or_sweeps(plan: Plan) -> None:
@@ -246,7 +246,7 @@ def test_what_limits_time_left_out_is_left_when_it_is_raised(tmp_path: Path) -> 
     def of(limits: dict[str, Any]) -> dict[str, dict[str, list[int]]]:
         made = make(tmp_path, document(axes=None) | {"limits": limits})
         [point] = made.points
-        return left(made, {}, {point.id: Missing(Needs(time_s=3600.0), "limits.time")}, Here())
+        return left(made, {}, {point.id: Missing(Needs(time_s=3600.0), "limits.time")}, LocalMachine())
 
     trim = {"over_time": "trim"}
     assert of({"time": "1h", **trim}) == of({"time": "30min", **trim}) == {}

@@ -130,7 +130,7 @@ def test_without_mpiexec_ranks_are_missing_until_there_may_be_one(made: Scripted
     seen = missing[ior.id].needs.mpiexec
     assert seen is not None
     for found, left in ((seen, {}), ([*seen, "/new/mpiexec"], {"1-node": {ior.id: [1]}})):
-        here = remaining.Here(launcher=LAUNCHERS["mpiexec"], mpiexec=found)
+        here = remaining.LocalMachine(launcher=LAUNCHERS["mpiexec"], mpiexec=found)
         assert remaining.find(made.plan, made.store.repetitions(), missing, here).left == left
 
 

@@ -99,7 +99,7 @@ def test_bytes_of_a_repetition_that_did_not_end_are_kept(
     agent: Any = SimpleNamespace(hurry=lambda: None)
     reporter: Any = SimpleNamespace(say=print)
     request = Request(plan, plan.allocations[0].name, tmp_path, tmp_path, LAUNCHERS["direct"], reporter)
-    work = Work(Setup(request, store, agent, None, None), remaining.Here(), {})
+    work = Work(Setup(request, store, agent, None, None), remaining.LocalMachine(), {})
     budget = Budget(plan, store, None, lambda _: None)
     budget.spent.prepared_bytes, budget.spent.written_bytes = 100, 20
     context: Any = SimpleNamespace(directory=SimpleNamespace(remove=lambda *_: None, present_bytes=0))

@@ -111,7 +111,9 @@ def test_what_is_left_is_what_was_damaged(stored: Stored, kind: str, capsys: pyt
     data[len(data) // 2] ^= 1
     file.write_bytes(data[:-1] if name.endswith(".zip") else data)
     store = Store(stored.results)
-    left = remaining.find(stored.plan, store.repetitions(), store.missing(), remaining.Here(tools={"fio": None})).left
+    left = remaining.find(
+        stored.plan, store.repetitions(), store.missing(), remaining.LocalMachine(tools={"fio": None})
+    ).left
     numbers = {(p, n) for found in left.values() for p, ns in found.items() for n in ns}
     assert {key for key in numbers if key[0] != absent} == ({hit} if hit else set())
     assert (absent in {p for p, _ in numbers}) == name.endswith("missing.json")

@@ -102,7 +102,7 @@ def test_each_allocation_is_one_job_and_only_those_of_slurm_build_tools(jobs, co
 
 def to_come(whole: Plan) -> dict[str, dict[str, int]]:
     """allocation -> point -> repetitions, those that confirm and the steps of ramps included."""
-    return remaining.find(whole, {}, {}, remaining.Here()).expected
+    return remaining.find(whole, {}, {}, remaining.LocalMachine()).expected
 
 
 def asked(file: Path, limit_min: int) -> dict[int, tuple[int, str]]:

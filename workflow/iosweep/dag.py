@@ -386,17 +386,19 @@ def _obstacles(folder: Path) -> list[Problem]:
 
 def _here(
     plan: Plan, launcher: Launcher, on_nodes: bool, tools: Environment | None, built: Built | None
-) -> remaining.Here:
+) -> remaining.LocalMachine:
     """What the machine that measures offers, as far as it is known here. `on_nodes`: it is another machine."""
     names = {point.tool for point in plan.points}
     if built:
         hashes, mpiexec = built.hashes(), candidates(built.search)
-        return remaining.Here({name: hashes.get(name) for name in names}, launcher, None if on_nodes else mpiexec)
+        return remaining.LocalMachine(
+            {name: hashes.get(name) for name in names}, launcher, None if on_nodes else mpiexec
+        )
     if tools:
-        return remaining.Here(dict.fromkeys(names, _NOT_BUILT), launcher, None if on_nodes else [_NOT_BUILT])
+        return remaining.LocalMachine(dict.fromkeys(names, _NOT_BUILT), launcher, None if on_nodes else [_NOT_BUILT])
     if on_nodes:  # what was missing there stays missing until `iosweep rerun`
-        return remaining.Here({}, launcher, None)
-    return remaining.Here({name: sha256(name) for name in names}, launcher, candidates())
+        return remaining.LocalMachine({}, launcher, None)
+    return remaining.LocalMachine({name: sha256(name) for name in names}, launcher, candidates())
 
 
 def lock(results: Path) -> None:

@@ -136,7 +136,7 @@ def _counted(
 def count_left(plan: Plan, store: Store) -> int:
     """Repetitions without a result. Points that lack something (a tool, CPUs) are not left: they are missing."""
     missing = store.missing()
-    left = remaining.find(plan, store.repetitions(), {}, remaining.Here()).left
+    left = remaining.find(plan, store.repetitions(), {}, remaining.LocalMachine()).left
     return sum(len(n) for points in left.values() for id, n in points.items() if id not in missing)
 
 

@@ -287,7 +287,7 @@ class WatchedCampaign:
         # the build that measured last is the tool that is used; this machine may have another one, or none
         builds = {p.partition(".")[0]: r.stored.tool.sha256 for r, p, _ in stored}
         target = stored[-1][0].stored.target.facts if stored else None
-        here = remaining.Here(tools=builds, target=target)
+        here = remaining.LocalMachine(tools=builds, target=target)
         results = {p: {n: r.stored for n, r in state.repetitions.items()} for p, state in self._points.items()}
         rest = remaining.find(plan, results, {}, here)
         left = {p: n for allocation in rest.left.values() for p, n in allocation.items()}

@@ -24,7 +24,7 @@ RETRIED_LEAST = 3
 
 
 @dataclass(frozen=True)
-class Here:
+class LocalMachine:
     """What this machine offers. Unknown identities are not compared.
 
     tools: tool -> sha256 of its binary, None if it is absent. mpiexec: paths of programs that may be MPICH's mpiexec,
@@ -55,7 +55,7 @@ def find(
     plan: Plan,
     results: Mapping[str, Mapping[int, Repetition]],
     missing: Mapping[str, Missing],
-    here: Here,
+    here: LocalMachine,
     only: str | None = None,
 ) -> Remaining:
     """Which repetitions remain, of the points that `only` chooses.
@@ -111,7 +111,7 @@ def chosen(only: str, point: Point) -> bool:
     return only in point.id or any(only in sweep for sweep in point.sweeps)
 
 
-def lacking(missing: Missing | None, here: Here, plan: Plan) -> bool:
+def lacking(missing: Missing | None, here: LocalMachine, plan: Plan) -> bool:
     """Whether what a missing point needs is still not there."""
     if missing is None:
         return False
@@ -135,14 +135,14 @@ def out_of_time(missing: Missing, plan: Plan) -> bool:
 
 
 def _have(
-    plan: Plan, point: Point, results: Mapping[int, Repetition], here: Here
+    plan: Plan, point: Point, results: Mapping[int, Repetition], here: LocalMachine
 ) -> tuple[dict[int, Repetition], list[int]]:
     """The stored repetitions that count, and the numbers of those that another try may cure."""
     have = {number: result for number, result in results.items() if current(result, plan, point, here)}
     return have, [number for number, r in have.items() if r.retry and not r.retried]
 
 
-def current(result: Repetition, plan: Plan, point: Point, here: Here) -> bool:
+def current(result: Repetition, plan: Plan, point: Point, here: LocalMachine) -> bool:
     """Whether a result is intact, from this target and tool build, with ranks bound as they would be now."""
     if not result.intact or not measures(result.target, plan):
         return False
@@ -159,7 +159,7 @@ def measures(target: Target, plan: Plan) -> bool:
     return (target.directory, target.layout) == (plan.target.directory, plan.target.layout)
 
 
-def elsewhere(result: Repetition, here: Here) -> bool:
+def elsewhere(result: Repetition, here: LocalMachine) -> bool:
     """Whether a result comes from another file system than the one to be measured now."""
     return here.target is not None and identity(result.target.facts) != identity(here.target)
 

@@ -134,7 +134,7 @@ def _measure(setup: Setup) -> None:
     store = setup.store
     found = nodes.find_all(setup)
     launcher = setup.request.launcher
-    here = remaining.Here(found.hashes(), launcher, mpiexec=candidates(setup.search, launcher.manager))
+    here = remaining.LocalMachine(found.hashes(), launcher, mpiexec=candidates(setup.search, launcher.manager))
     work = Work(setup, here, store.repetitions())
     setup.note(*store.named())
     if not work.left():
@@ -156,7 +156,7 @@ def _measure(setup: Setup) -> None:
         _tidy_up(setup, work.here, context.directory)
 
 
-def _tidy_up_later(setup: Setup, here: remaining.Here) -> None:
+def _tidy_up_later(setup: Setup, here: remaining.LocalMachine) -> None:
     """Tidy up after an earlier run that ended before it could."""
     directory = CampaignDirectory(setup.plan, setup.store, setup.agent)
     if not directory.left_over:
@@ -169,7 +169,7 @@ def _tidy_up_later(setup: Setup, here: remaining.Here) -> None:
         _tidy_up(setup, here, directory)
 
 
-def _tidy_up(setup: Setup, here: remaining.Here, directory: CampaignDirectory) -> None:
+def _tidy_up(setup: Setup, here: remaining.LocalMachine, directory: CampaignDirectory) -> None:
     """Remove what target.keep does not keep, if nothing of the whole campaign is left to measure."""
     keep, store = setup.plan.target.keep, setup.store
     if keep == "all" or not directory.left_over:

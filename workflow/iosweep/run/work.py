@@ -113,7 +113,7 @@ class Work:
     """`here`: what this machine offers. `done`: the results of the campaign so far."""
 
     setup: Setup
-    here: remaining.Here
+    here: remaining.LocalMachine
     done: Done
 
     @cached_property
