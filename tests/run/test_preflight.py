@@ -48,7 +48,7 @@ def test_a_smaller_point_runs_on_each_node_in_turn_and_all_is_recorded(job: Job)
     assert job.made.store.documents(Refusal) == {}
     assert not job.made.ours.exists()  # all is measured
     assert lock.holder(job.made.store.path / lock.NAME) is None
-    parts = job.table("parts")
+    parts = job.table("node_rates")
     assert {part["host"] for part in parts} == {"n1", "n2"}
 
 

@@ -39,11 +39,6 @@ CASES: list[tuple[str, dict[str, Any], str | None]] = [
     ("nothing is said", {"now": {"used_bytes": 0, "free_bytes": 0}, "needed_bytes": 1}, "data servers"),
     ("more than there is", {"now": {"used_bytes": 99 * GIB, "free_bytes": GIB}, "needed_bytes": 2 * GIB,
                             "limits": {"share_of_free": 1.0, "fill": 1.0}}, "make room"),
-    # of 60 GiB that were free, MooseFS counts the 20 that we deleted as used: our share is of 60, and 40 are free
-    ("a trash keeps ours", {"needed_bytes": 25 * GIB, "kept_bytes": 20 * GIB,
-                            "limits": {"share_of_free": 0.5, "fill": 0.9}}, None),
-    ("a trash keeps too much", {"needed_bytes": 45 * GIB, "kept_bytes": 80 * GIB,
-                                "limits": {"share_of_free": 0.5, "fill": 1.0}}, "make room"),
 ]  # fmt: skip
 
 
@@ -86,22 +81,8 @@ def test_no_more_is_written_than_a_quota_allows() -> None:
 def test_the_wording_of_refusals(snapshot: Any) -> None:
     found = [f"{name}: {said}" for name, change, _ in CASES if (said := refusal(change))]
     found += [said for *case, _ in QUOTAS if (said := over_quota(*case))]
-    found.append(space.not_freed(40 * GIB, 30 * GIB))
+    found.append(space.not_freed(40 * GIB))
     assert "\n".join(found) == snapshot
-
-
-@pytest.mark.parametrize(
-    ("deleted", "expected_free", "free", "kept"),
-    [
-        (0, 50, 10, 0),  # others have written
-        (40, 50, 31, 0),  # most of it is free
-        (40, 50, 10, 40),
-        (40, 90, 10, 40),  # no more than was deleted
-        (40, 50, 30, 20),
-    ],
-)
-def test_what_was_deleted_and_is_not_free_is_noticed(deleted: int, expected_free: int, free: int, kept: int) -> None:
-    assert space.not_free(deleted * GIB, expected_free * GIB, free * GIB) == kept * GIB
 
 
 # Quotas as they are read

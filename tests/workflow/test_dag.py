@@ -488,7 +488,7 @@ for name, module in list(sys.modules.items()):
     [
         (["iosweep.judge.verdict"], verdict.NOT_JUDGING),
         (["iosweep.tables.make"], verdict.NOT_TABLES),
-        (["iosweep.report.page", "iosweep.report.figure_files"], verdict.NOT_REPORT),
+        (["iosweep.report.page", "iosweep.report.figures"], verdict.NOT_REPORT),
     ],
 )
 def test_a_change_of_any_module_that_judges_or_makes_tables_or_the_report_makes_them_again(

@@ -169,7 +169,7 @@ def _print_table(config: Config, made: Plan, where: Where, ask_target: bool) -> 
         prose(note)
     if not ask_target:
         return True
-    room = target_check.fits(made, cost, measures_here=not where.site.slurm)
+    room = target_check.fits(made, cost)
     if room.outcome == "wrong":
         prose(str(Obstacle(room.seen, room.change)), sys.stderr)
     else:

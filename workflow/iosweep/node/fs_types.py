@@ -17,10 +17,7 @@ class FileSystem:
     not proven either. clients: how the names of its client's processes begin, where it has such outside the kernel.
     nameless: its source is what whoever mounts it calls it. layered: it shows the files of other file systems.
     locks: whether a flock on it is known to be seen on the other nodes, except with a mount option that matches
-    `unlocked`. inodes: whether a directory has the same inode
-    number as long as it exists; an overlay of layers on several file systems, and the clients of some network file
-    systems, may number it anew. subvolumes: whether a snapshot has the inode numbers of its original, and each of them
-    an fsid of its own that it keeps.
+    `unlocked`.
     """
 
     types: tuple[str, ...]
@@ -34,8 +31,6 @@ class FileSystem:
     block: bool = False
     nameless: bool = False
     layered: bool = False
-    inodes: bool = False
-    subvolumes: bool = False
 
 
 _OTHER = "no counter shows whether its client honors O_DIRECT"
@@ -52,9 +47,8 @@ TABLE = (
         direct=None,
         unless=_CACHED,
         block=True,
-        inodes=True,
     ),
-    FileSystem(("btrfs",), local=True, direct=None, unless=_CACHED, block=True, inodes=True, subvolumes=True),
+    FileSystem(("btrfs",), local=True, direct=None, unless=_CACHED, block=True),
     FileSystem(
         ("overlay",),
         local=True,
@@ -63,10 +57,8 @@ TABLE = (
         nameless=True,
         layered=True,
     ),
-    FileSystem(
-        ("devtmpfs", "hugetlbfs", "ramfs", "tmpfs"), local=True, direct=None, memory=True, nameless=True, inodes=True
-    ),
-    FileSystem(("zfs",), local=True, direct="ZFS before 2.3 accepts O_DIRECT and caches all the same", inodes=True),
+    FileSystem(("devtmpfs", "hugetlbfs", "ramfs", "tmpfs"), local=True, direct=None, memory=True, nameless=True),
+    FileSystem(("zfs",), local=True, direct="ZFS before 2.3 accepts O_DIRECT and caches all the same"),
     FileSystem(("wekafs",), local=False, direct=_OTHER, clients=("weka",), locks=True),
     FileSystem(("gpfs",), local=False, direct=_OTHER, clients=("mmfsd",), locks=True),
     FileSystem(("nfs", "nfs4"), local=False, direct=_OTHER, locks=True, unlocked="nolock|local_lock=(all|flock)"),

@@ -44,8 +44,7 @@ class CampaignDirectory:
         self.layout = ""
         self.present_bytes = 0  # our bytes there, without those of the current repetition
         self._deleted: float | None = None  # time of the last deletion
-        self._deleted_bytes = 0
-        self._free_without_ours: int | None = None  # free space at the start, plus our bytes
+        self._deleted_bytes = 0  # which may not be free yet
 
     @property
     def place(self) -> Place:
@@ -146,29 +145,23 @@ class CampaignDirectory:
             raise Refused(wrong)
 
     def _too_much(self, where: str, size: int, inodes: int) -> str | None:
-        """Why `size` bytes, with ours that are there already, do not fit; None if they do."""
-        end = time.monotonic() + FREED_S
+        """Why `size` bytes, with ours that are there already, do not fit; None if they do. Waits a few seconds for what
+        was deleted to become free."""
+        end = time.monotonic() + (FREED_S if self._deleted_bytes else 0.0)
         while True:
             room = self._agent.call(space.room, where)
             now = room["space"]
             if identify.identity(room["file_system"]) != self.file_system:
                 return f"{where} is on another file system than when it began; is the target still mounted?"
-            if self._free_without_ours is None:
-                self._free_without_ours = now["free_bytes"] + self.present_bytes
-            expected = self._free_without_ours - self.present_bytes
-            kept = space.not_free(self._deleted_bytes, expected, now["free_bytes"])
-            wrong = space.too_much(now, self.present_bytes, size, inodes, self._limits, kept)
-            if wrong and space.says_nothing(now):
+            wrong = space.too_much(now, self.present_bytes, size, inodes, self._limits)
+            wrong = wrong or space.over_quota(room["quotas"], max(0, size - self.present_bytes), inodes)
+            if wrong is None:
+                self._deleted_bytes = 0
+                return None
+            if not now["used_bytes"] + now["free_bytes"]:  # are its data servers down?
                 raise Refused(f"{where}: {wrong}", lasting=False)
-            if not wrong and not kept:  # what lacks later, others have taken
-                self._deleted_bytes, self._free_without_ours = 0, now["free_bytes"] + self.present_bytes
-            if not wrong:
-                over = space.over_quota(room["quotas"], max(0, size - self.present_bytes), inodes)
-                return str(over) if over else None
-            if not kept:
-                return str(wrong)
             if time.monotonic() > end:
-                return f"{wrong}. {space.not_freed(self._deleted_bytes, kept)}"
+                return f"{wrong}{space.not_freed(self._deleted_bytes) if self._deleted_bytes else ''}"
             time.sleep(1)
 
     def recount(self) -> None:

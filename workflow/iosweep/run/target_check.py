@@ -26,7 +26,7 @@ from iosweep.errors import (
 from iosweep.findings import Line, ok, unchecked, wrong
 from iosweep.hostlist import alike
 from iosweep.hostlist import hosts as named
-from iosweep.node import process, procfs
+from iosweep.node import procfs
 from iosweep.plan.forecast import Forecast
 from iosweep.plan.model import Plan
 from iosweep.run.agents import RemoteAgents, Silent
@@ -37,11 +37,8 @@ from iosweep.target import identify, space, trees
 from iosweep.target.agent import Agent
 from iosweep.target.directory import Place
 from iosweep.target.identify import FileSystem
-from iosweep.tools import tools
 from iosweep.units import human_size
 
-#: Files that a tool opens beside those on the target: libraries, logs, pipes.
-_OWN_FILES = 64
 #: Time limit for the target to answer here, or target.deadline if that is shorter.
 DEADLINE_S = 5.0
 #: Time until one node sees what another one has made: the longest time that NFS caches names (30 s), and a margin.
@@ -99,11 +96,8 @@ def lock_problem(agent: Agent, directory: str, lock: str | None) -> str | None:
     return f"{lock} {_ON_TARGET}" if identify.same_now(there, here) else None
 
 
-def fits(made: Plan, cost: Forecast, measures_here: bool = True) -> Line:
-    """Whether a plan fits the target's space, quota and layout, asked through an agent, and, on the machine that
-    measures, the limit of open files."""
-    if measures_here and (few := _few_files(made, process.allowed_files())):
-        return few
+def fits(made: Plan, cost: Forecast) -> Line:
+    """Whether a plan fits the target's space, quota and layout."""
     check = "space"
     target = made.target.directory
     try:
@@ -122,16 +116,6 @@ def fits(made: Plan, cost: Forecast, measures_here: bool = True) -> Line:
     if obstacle:
         return wrong(check, f"does not fit {target}: {obstacle.what}", obstacle.remedy)
     return ok(check, f"fits ({human_size(room['space']['free_bytes'])} free)")
-
-
-def _few_files(made: Plan, allowed: int) -> Line | None:
-    """A line where a process of a tool has to open more files than are allowed. Pure."""
-    steps = ((tools()[point.tool], step) for point in made.points for step in point.steps())
-    most, name = max(((tool.open_files(step), tool.name) for tool, step in steps), default=(0, ""))
-    if most + _OWN_FILES <= allowed:
-        return None
-    seen = f"needs {most:,} open files in each worker of {name}, and {allowed:,} are allowed here (ulimit -Hn)"
-    return wrong("open files", seen, "use a smaller files_per_thread, or raise that limit")
 
 
 # Before anything is prepared

@@ -126,13 +126,10 @@ def too_much(
     needed_bytes: int,
     needed_inodes: int,
     limits: Mapping[str, float],
-    kept_bytes: int = 0,
 ) -> Obstacle | None:
     """Why a campaign may not have `needed_bytes` there at once, or None.
 
     `now`: identify.space. `ours_bytes` of them are there already. Inodes are those that are still to come.
-    `kept_bytes`: what we have deleted and is not free (`not_free`). Such space is our own, and makes the share of the
-    others no smaller; but it can no more be written to than theirs.
     """
     more = needed_bytes - ours_bytes
     free, total = now["free_bytes"], now["used_bytes"] + now["free_bytes"]
@@ -143,7 +140,7 @@ def too_much(
         return Obstacle(
             f"{human_size(more)} more are needed, and {human_size(free)} are free", "make room, or measure less"
         )
-    without_us = free + ours_bytes + kept_bytes
+    without_us = free + ours_bytes
     if more > 0 and needed_bytes > limits["share_of_free"] * without_us:
         why = (
             f"up to {human_size(needed_bytes)} are needed, more than {limits['share_of_free']:.0%} of the"
@@ -186,24 +183,9 @@ def over_quota(quotas: Sequence[Quota], needed_bytes: int, needed_inodes: int) -
     return None
 
 
-def says_nothing(now: Mapping[str, int]) -> bool:
-    """Whether the file system reports 0 bytes in all, as some do while their data servers are down."""
-    return not now["used_bytes"] + now["free_bytes"]
-
-
-def not_free(deleted_bytes: int, expected_free_bytes: int, free_bytes: int) -> int:
-    """How much of what we deleted did not become free; 0 if at least half of it did.
-
-    `expected_free_bytes`: what would be free if all of it had, and nothing else had been written meanwhile.
-    """
-    lacking = min(deleted_bytes, expected_free_bytes - free_bytes)
-    return lacking if deleted_bytes and 2 * lacking >= deleted_bytes else 0
-
-
-def not_freed(deleted_bytes: int, kept_bytes: int) -> str:
-    """A sentence on what we deleted and did not become free."""
+def not_freed(deleted_bytes: int) -> str:
+    """For the end of a sentence, where we have deleted files and there is still no space."""
     return (
-        f"{human_size(kept_bytes)} of the {human_size(deleted_bytes)} that this run has deleted did not become free:"
-        " the file system may keep deleted files for a time (trash, snapshots). Empty its trash, or wait until it has;"
-        " the next run goes on from there"
+        f". This run has deleted {human_size(deleted_bytes)}: the file system may keep deleted files for a time (trash,"
+        " snapshots). Empty its trash, or wait until it has; the next run goes on from there"
     )

@@ -342,10 +342,6 @@ class Tool(Protocol):
         """Files and directories that the step itself creates beside its file set, at most."""
         return 0
 
-    def open_files(self, step: Step) -> int:
-        """Files of the target that one of its processes has open at the same time, at most."""
-        return 1
-
     def work(self, step: Step) -> int:
         """Operations that a count bounds, all phases together; 0 where time or a volume bounds them."""
         return 0

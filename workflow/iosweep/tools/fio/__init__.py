@@ -47,9 +47,6 @@ class Fio(Tool):
         creates = step.name == "create" or (step.phase.writes and step.options.get("write_mode") == "new")
         return step.tasks * step.number("files_per_thread") if creates else 0
 
-    def open_files(self, step: Step) -> int:
-        return step.number("files_per_thread") if step.phase.kind == "data" else 1
-
     def work(self, step: Step) -> int:
         """Of all nodes together, which share it evenly and work at the same time."""
         return step.tasks * step.number("files_per_thread") if step.phase.kind == "metadata" else 0
