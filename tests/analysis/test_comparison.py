@@ -15,13 +15,9 @@ from iosweep.analysis.comparison import (
     NOT_KNOWN,
     Changed,
     Comparison,
-    NeverMixed,
-    advice,
     changes,
     compare,
     explained,
-    ignored,
-    match,
     most_elsewhere,
 )
 from iosweep.analysis.data import Campaign
@@ -120,16 +116,6 @@ def test_latency_that_rises_is_a_regression() -> None:
     assert rising().regressions
 
 
-def test_what_is_undecided_says_how_many_repetitions_would_decide() -> None:
-    found = compare(campaign(1, 0.05), campaign(2, 0.05))
-    undecided = found.undecided
-    assert undecided
-    assert all(one.more is None or one.more > 0 for one in undecided)
-    more = max(one.more or 0 for one in undecided)
-    again = compare(campaign(1, 0.05, 5 + more), campaign(2, 0.05, 5 + more))
-    assert len(again.undecided) < len(undecided)
-
-
 def test_invalid_repetitions_never_count_and_are_marked() -> None:
     spoilt = campaign(
         2,
@@ -173,59 +159,6 @@ def test_a_single_repetition_is_compared_with_the_noise_of_the_other_points() ->
 
     found = compare(campaign(1), campaign(2, verdict=only_first, speed=lambda *at: 0.7 if at == (4 * K, 1) else 1))
     assert [one.pairs[0].a.point for one in found.singles if one.verdict == "worse"] == [f"{4 * K}.1"]
-
-
-# Which results of two campaigns are of the same thing
-
-#: A point of a campaign: its id, and what of its parameters is not as usual.
-Point = tuple[str, dict[str, Any]]
-USUAL = {"nodes": 1, "threads_per_node": 1, "transfer_size_bytes": 4 * K, "queue_depth": 1, "o_direct": True}
-SIZES: list[Point] = [("a", {}), ("b", {"transfer_size_bytes": 64 * K})]
-
-
-def of(points: list[Point]) -> list[PointSummary]:
-    return summarize([factory.row(point=point, **{**USUAL, **values}) for point, values in points])
-
-
-def test_only_what_differs_in_nothing_but_what_is_ignored_is_compared() -> None:
-    b: list[Point]
-    for b, ignore, expected in (
-        (SIZES, None, [("a", "a"), ("b", "b")]),
-        # ids decide, not parameters: an id has what no parameter has
-        ([("c", {})], None, []),
-        ([("c", {})], ["phases"], [("a", "c")]),
-        ([("c", {"queue_depth": 2, "nodes": 2})], ["queue_depth"], []),
-        ([("c", {"queue_depth": 2, "nodes": 2})], ["queue_depth", "nodes"], [("a", "c")]),
-        # of several points that are the same, none is chosen
-        (SIZES, ["transfer_size_bytes"], []),
-        # what no comparison may ignore keeps points apart, whatever is ignored
-        ([("c", {"o_direct": False})], ["phases"], []),
-        ([("c", {"tool": "ior"})], ["phases"], []),
-        # a version never kept points apart
-        ([("c", {"tool_version": "fio-3.37"})], ["fio.version"], [("a", "c")]),
-    ):  # fmt: skip
-        pairs, absent = match(of(SIZES), of(b), None if ignore is None else ignored(ignore))
-        assert [(pair.a.point, pair.b.point) for pair in pairs] == expected, (b, ignore)
-        assert len(absent) == 2 + len(b) - 2 * len(expected)
-
-
-def test_conditions_are_never_ignored() -> None:
-    for name, meant in (("write_mode", "write_mode"), ("o_direct", "o_direct"), ("transfer_sise", "`transfer_size`")):
-        with pytest.raises(NeverMixed, match=meant):
-            ignored([name])
-
-
-def test_advice_names_the_parameters_that_keep_results_apart() -> None:
-    b: list[Point]
-    two = {"queue_depth": 4}
-    for b, text in (
-        ([("c", two), ("d", two | {"transfer_size_bytes": 64 * K})], "`--ignore queue_depth` would compare 2 results"),
-        ([("c", {"write_mode": "new"})], "no two results have the same write_mode, without which no figures compare"),
-        # of two points of `a`, none is chosen
-        ([("c", {"transfer_size_bytes": 8 * K})], "the values of transfer_size differ everywhere"),
-    ):
-        assert advice(of(SIZES), of(b)) == text
-    assert advice(of(SIZES), summarize([factory.row(phase="seq_read")])) == ""
 
 
 # What changed beside the figures

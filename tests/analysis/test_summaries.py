@@ -17,8 +17,8 @@ from iosweep.analysis.summary import (
     VERDICTS,
     count_repetitions,
     repetitions,
-    statistics,
     summarize,
+    summarize_values,
 )
 from iosweep.judge import remaining
 from iosweep.judge.best import fresh_numbers
@@ -37,13 +37,13 @@ RATES = {1: [100.0, 102.0, 98.0], 2: [200.0, 204.0, 196.0], 4: [201.0, 207.0, 19
 
 class TestSummary:
     def test_the_statistics_of_known_values(self) -> None:
-        found = statistics([10.0, 12.0, 14.0], interval([10.0, 12.0, 14.0]))
+        found = summarize_values([10.0, 12.0, 14.0], interval([10.0, 12.0, 14.0]))
         assert (found.n, found.mean, found.median, found.low, found.high, found.sd) == (3, 12, 12, 10, 14, 2)
         assert found.interval is not None
         assert found.interval.low < 10 < 14 < found.interval.high
         assert found.ci95_share == pytest.approx(0.52, abs=0.01)
         assert found.grade is None
-        alone = statistics([10.0])
+        alone = summarize_values([10.0])
         assert (alone.n, alone.sd, alone.interval, alone.ci95_share) == (1, None, None, None)
 
     def test_iterations_of_a_tool_are_not_one_repetition(self) -> None:
@@ -53,7 +53,7 @@ class TestSummary:
         assert (found := alone.headline) and (found.n, found.iterations, found.low, found.high, found.sd) == (
             1, 5, 20, 400, 165,
         )  # fmt: skip
-        assert formats.spread(found, formats.OPS) != formats.spread(statistics([100.0]), formats.OPS)
+        assert formats.spread(found, formats.OPS) != formats.spread(summarize_values([100.0]), formats.OPS)
         (several,) = summarize([row(**own), row(repetition=2, **own)])
         assert several.headline and (several.headline.low, several.headline.high) == (100, 100)
 
@@ -142,7 +142,7 @@ class TestQuantities:
     def test_the_range_is_shown_where_repetitions_do_not_agree(self) -> None:
         """Their interval is that of their phase, and not theirs."""
         values = [10.0, 10.0, 100.0], [10.0, 10.1, 10.2], [32e3, 53.3e3, 45e3]
-        wide, narrow, apart = (statistics(v, interval(v)) for v in values)
+        wide, narrow, apart = (summarize_values(v, interval(v)) for v in values)
         assert formats.spread(apart, formats.IOPS) == "not repeatable: 32.0 to 53.3 k IOPS (n = 3)"
         assert formats.spread(wide, formats.IOPS) == "not repeatable: 10.0 to 100 IOPS (n = 3)"
         assert formats.spread(narrow, formats.IOPS) == "± 2.5 % (95 % CI, n = 3)"

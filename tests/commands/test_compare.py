@@ -89,8 +89,6 @@ def test_an_exit_code_fails_a_pipeline_only_where_it_was_asked_to(capsys: Captur
         "before after before --fail-on regression": 1,
         "before after --fail-on undecided --at-least 10%": 1,
         "before": 2,
-        "before after --ignore data": 2,
-        "before after --ignore nonsense": 2,
     }
     for arguments, code in codes.items():
         assert cli.main(["compare", *arguments.split()]) == code, arguments
@@ -103,14 +101,12 @@ def test_what_cannot_be_compared_is_said_with_the_reason(
     axes = {"threads_per_node": [1, 2], "transfer_size": [4096, 65536]}
     make(place, "new", sweeps=[factory.sweep("n", ["seq_write"], axes, write_mode="new")])
     for arguments in (
-        "before deep",  # another depth is not comparable unless it is ignored
-        "before new",  # other conditions never are
-        "before new --ignore phases",
+        "before deep",  # other points
+        "before new",
         "invalid-1 after",  # invalid results are the reason
     ):
         assert cli.main(["compare", *arguments.split()]) == 2, arguments
     assert capsys.readouterr().err == snapshot
-    assert cli.main(["compare", "before", "deep", "--ignore", "queue_depth"]) == 0
 
 
 def test_campaigns_of_one_name_are_told_apart_and_names_drive_no_terminal(place: Path, capsys: Capture) -> None:

@@ -206,7 +206,8 @@ class TestProvenMasks:
 
 # builds
 
-PATH, SPACK = documents.key(factory.PATH), documents.key(factory.SPACK)
+PATH, SPACK = (build["tools"]["fio"]["sha256"][:12] for build in (factory.PATH, factory.SPACK))
+IOR_SPACK = f"{factory.SPACK['tools']['ior']['sha256'][:12]} with MPI {factory.SPACK['mpi']['version']}"
 FIO = sweep("depth", ["rand_read"], {"queue_depth": [1, 2, 4]})
 IOR = factory.ior("ior", axes={"threads_per_node": [1, 8], "transfer_size": [2**20]})
 
@@ -226,7 +227,7 @@ class TestBuilds:
         assert findings.several_builds(results) == ["fio"]
         section = tables.builds(campaign, results)
         assert section and {(row.tool, row.name): row.results for row in section.rows} == {
-            ("fio", SPACK): 2, ("fio", PATH): 1, ("IOR", SPACK): 8
+            ("fio", SPACK): 2, ("fio", PATH): 1, ("IOR", IOR_SPACK): 8
         }  # fmt: skip
         marks = {mark.x: mark.what for mark in figures.figures(campaign, results)[0].marks}
         assert [str(what).rpartition(" build ")[2] for what in marks.values()] == [SPACK, SPACK, PATH]
@@ -248,7 +249,9 @@ class TestBuilds:
         )
         assert findings.several_builds(results) == []
         section = tables.builds(campaign, results)
-        assert section and [set(row.documents) for row in section.rows] == [{SPACK, documents.key(other)}]
+        assert section and [set(row.documents) for row in section.rows] == [
+            {documents.key(factory.SPACK), documents.key(other)}
+        ]
         # the binary is the same where the system's MPI was updated below it; fio has none
         other = self.changed(factory.PATH, mpi={"version": "4.1.0"})
         _, results = factory.measured(IOR, FIO, build=lambda row: other if row["repetition"] == 2 else factory.PATH)

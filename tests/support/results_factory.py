@@ -169,8 +169,7 @@ def measured(*sweeps: Sweep, **options: Any) -> tuple[data.Campaign, list[PointS
     made = _make(sweeps, **options)
     checks = tuple(msgspec.convert(one, data.CheckRow) for one in made.checks)
     campaign = loaded((), checks, made.nodes, **made.about)
-    name = data.names_of_builds(campaign.about.builds)
-    rows = data.mark_imprecise((data.row(row, name) for row in made.rows), checks)
+    rows = data.mark_imprecise((data.row(row, campaign.about.builds) for row in made.rows), checks)
     campaign = replace(campaign, rows=tuple(rows))
     return campaign, summarize(campaign.rows)
 

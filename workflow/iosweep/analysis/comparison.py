@@ -23,8 +23,8 @@ from iosweep.judge.statistics import ALPHA, Change, Noise
 from iosweep.plan import headline_groups
 from iosweep.plan.headline_groups import Conditions
 from iosweep.store.record import Build
-from iosweep.text import did_you_mean, human_count, percent_change, shortened
-from iosweep.tools import parameters, phases, tools
+from iosweep.text import human_count, percent_change, shortened
+from iosweep.tools import parameters, phases
 from iosweep.units import human_size
 
 #: Better and worse: certain, and at least as large as matters. Same: certainly smaller than that.
@@ -35,8 +35,6 @@ LEGEND = (
 )
 #: The smallest difference that matters, as a share: sessions of one system seldom differ by more.
 AT_LEAST = 0.03
-#: Accepted by `--ignore` beside parameters: the id of a point also depends on its phases.
-OTHER_PHASES = "phases"
 #: Differences that the sentence names.
 _NAMED = 3
 
@@ -61,71 +59,18 @@ class Absent:
     why: str = ""
 
 
-class NeverMixed(Exception):
-    """`--ignore` names a condition, or no parameter. The message is a sentence."""
-
-
-def ignored(names: Iterable[str]) -> frozenset[str]:
-    """The columns of parameters to ignore, named as in a configuration (`transfer_size`) or as a column. `phases` and
-    `<tool>.version` are accepted, and have no column. Raises NeverMixed."""
-    known = {name: option for option in parameters().values() for name in (option.name, option.column)}
-    others = [OTHER_PHASES, *(f"{tool}.version" for tool in tools())]
-    columns = set()
-    for name in names:
-        if option := known.get(name):
-            if option.role == "condition":
-                raise NeverMixed(f"{option.name} is never ignored: figures of different {option.shown} do not compare")
-            columns.add(option.column)
-        elif name not in others:
-            raise NeverMixed(f"`{name}` is not a parameter of a point{did_you_mean(name, [*known, *others])}")
-    return frozenset(columns)
-
-
-def match(
-    a: Sequence[PointSummary], b: Sequence[PointSummary], ignore: frozenset[str] | None = None
-) -> tuple[list[Pair], list[Absent]]:
-    """Pair the results of two campaigns by the ids of their points; with `ignore`, by all parameters but these columns.
-    Results without a figure are paired, too."""
-    keyed: list[dict[object, list[PointSummary]]] = [{}, {}]
-    for found, results in zip(keyed, (a, b), strict=True):
-        for result in results:
-            values = tuple((name, value) for name, value in result.parameters.items() if name not in (ignore or ()))
-            key: object = (result.point, result.phase) if ignore is None else (result.tool, result.phase, values)
-            found.setdefault(key, []).append(result)
-    pairs, absent = [], []
-    for key in dict.fromkeys((*keyed[0], *keyed[1])):
-        sides = [found.get(key, []) for found in keyed]
-        if len(sides[0]) == len(sides[1]) == 1:
-            pairs.append(Pair(sides[0][0], sides[1][0]))
-        else:
-            why = "several points are the same without the ignored parameters" if max(map(len, sides)) > 1 else ""
-            absent += [Absent(side, result, why) for side in (0, 1) for result in sides[side]]
-    return pairs, absent
-
-
-def advice(a: Sequence[PointSummary], b: Sequence[PointSummary], ignore: frozenset[str] | None = None) -> str:
-    """Why few results of two campaigns match, and what to do; "" where no parameter is the cause."""
-    sides = [[result for result in side if result.metrics] for side in (a, b)]
-    shared = {result.phase for result in sides[0]} & {result.phase for result in sides[1]}
-
-    def values(side: Sequence[PointSummary], column: str) -> set[tuple[str, Value | None]]:
-        return {(result.phase, result.parameters[column]) for result in side if result.phase in shared}
-
-    if not shared:
-        return ""
-    apart = [
-        option
-        for column, option in parameters().items()
-        if column not in (ignore or ()) and not values(sides[0], column) & values(sides[1], column)
+def match(a: Sequence[PointSummary], b: Sequence[PointSummary]) -> tuple[list[Pair], list[Absent]]:
+    """Pair the results of two campaigns by the ids of their points, which hold everything that determines a
+    measurement. Results without a figure are paired, too."""
+    keyed = [{(result.point, result.phase): result for result in side} for side in (a, b)]
+    pairs = [Pair(result, keyed[1][key]) for key, result in keyed[0].items() if key in keyed[1]]
+    absent = [
+        Absent(side, result)
+        for side, (own, others) in enumerate((keyed, keyed[::-1]))
+        for key, result in own.items()
+        if key not in others
     ]
-    if conditions := [option.name for option in apart if option.role == "condition"]:
-        return f"no two results have the same {formats.listing(conditions)}, without which no figures compare"
-    matched = len(match(sides[0], sides[1], frozenset([*(option.column for option in apart), *(ignore or ())]))[0])
-    names = [option.name for option in apart]
-    if not matched:
-        return f"the values of {formats.listing(names)} differ everywhere" if names else ""
-    which = " ".join(f"--ignore {name}" for name in names or [OTHER_PHASES])
-    return f"`{which}` would compare {human_count(matched, 'result')}"
+    return pairs, absent
 
 
 # their differences
@@ -140,7 +85,7 @@ class Difference:
 
     where: values of parameters that several pairs share beside the phase. change: of the other campaign's figures from
     the first one's; None where nothing says how they scatter, and `why` says it. p: adjusted to all differences of the
-    comparison. more: repetitions of each side that would decide it; None where none are needed, or too many.
+    comparison.
     """
 
     phase: str
@@ -150,7 +95,6 @@ class Difference:
     where: Mapping[str, Value]
     p: float = 1.0
     verdict: Verdict = "undecided"
-    more: int | None = None
     why: str = ""
 
     @property
@@ -166,28 +110,20 @@ class Difference:
         """Whether figures of it are in doubt."""
         return any(one.verdict != "valid" for pair in self.pairs for one in (pair.a, pair.b))
 
-    @property
-    def reasons(self) -> list[str]:
-        """The reasons for the doubt, of both sides."""
-        doubted = [one for pair in self.pairs for one in (pair.a, pair.b) if one.verdict != "valid"]
-        return list(dict.fromkeys(reason for one in doubted for reason in one.reasons))
-
 
 @dataclass(frozen=True)
 class Comparison:
     """The other campaign's figures against the first one's.
 
     column: of the figures; "" for the headline of each phase. singles: of each pair that has a figure on both sides;
-    groups: of several pairs. advice: where less than half of the results match, how more would.
+    groups: of several pairs.
     """
 
     column: str
     at_least: float
-    ignored: frozenset[str] | None
     singles: tuple[Difference, ...]
     groups: tuple[Difference, ...]
     absent: tuple[Absent, ...]
-    advice: str = ""
 
     @property
     def differences(self) -> tuple[Difference, ...]:
@@ -211,12 +147,10 @@ def compare(
     b: Sequence[PointSummary],
     column: str = "",
     at_least: float = AT_LEAST,
-    ignore: frozenset[str] | None = None,
 ) -> Comparison:
     """Compare two campaigns. column: the figure to compare, "" for the headline of each phase; at_least: the smallest
-    difference that matters, as a share; ignore: as of `match`."""
-    pairs, absent = match(a, b, ignore)
-    few = 2 * len(pairs) < min(len(a), len(b))
+    difference that matters, as a share."""
+    pairs, absent = match(a, b)
     noises = {**_noises(a, column), **_noises(b, column)}
     singles = []
     for pair in pairs:
@@ -226,15 +160,7 @@ def compare(
             singles.append(_single(pair, column, noises))
     groups = list(_groups(singles, column))
     judged = _judged([*groups, *singles], column, at_least)
-    return Comparison(
-        column,
-        at_least,
-        ignore,
-        tuple(judged[len(groups) :]),
-        tuple(judged[: len(groups)]),
-        tuple(absent),
-        advice(a, b, ignore) if few else "",
-    )
+    return Comparison(column, at_least, tuple(judged[len(groups) :]), tuple(judged[: len(groups)]), tuple(absent))
 
 
 def _noises(results: Sequence[PointSummary], column: str) -> dict[int, Noise | None]:
@@ -295,28 +221,16 @@ def _slices(singles: Sequence[Difference]) -> Iterator[tuple[dict[str, Value], l
 
 def _judged(differences: Sequence[Difference], column: str, at_least: float) -> list[Difference]:
     """The differences with their verdicts."""
-    probabilities = [one.change.p for one in differences if one.change]
-    adjusted = iter(statistics.holm(probabilities))
-    alpha = ALPHA / max(1, len(probabilities))
-    return [
-        _verdict(replace(one, p=next(adjusted)), column, at_least, alpha) if one.change else one for one in differences
-    ]
+    adjusted = iter(statistics.holm(one.change.p for one in differences if one.change))
+    return [_verdict(replace(one, p=next(adjusted)), column, at_least) if one.change else one for one in differences]
 
 
-def _verdict(one: Difference, column: str, at_least: float, alpha: float) -> Difference:
-    """alpha: error level of one difference, which says how many repetitions would decide it."""
-    change = one.change
-    assert change is not None
-    if one.p <= ALPHA and abs(change.share) >= at_least:
-        return replace(one, verdict="better" if (change.share > 0) != lower_is_better(column) else "worse")
-    low, high = change.within()
-    if -at_least < low and high < at_least:
-        return replace(one, verdict="same")
-    if abs(change.share) >= at_least:
-        more = change.repetitions(abs(change.log), alpha)
-    else:
-        more = change.repetitions(math.log1p(at_least) - abs(change.log))
-    return replace(one, more=None if more is None else max(more, 1))
+def _verdict(one: Difference, column: str, at_least: float) -> Difference:
+    assert one.change is not None
+    if one.p <= ALPHA and abs(one.change.share) >= at_least:
+        return replace(one, verdict="better" if (one.change.share > 0) != lower_is_better(column) else "worse")
+    low, high = one.change.within()
+    return replace(one, verdict="same") if -at_least < low and high < at_least else one
 
 
 def lower_is_better(column: str) -> bool:
@@ -382,11 +296,9 @@ class Versus:
         return self.a.name, self.b.name
 
 
-def versus(
-    a: Side, b: Side, column: str = "", at_least: float = AT_LEAST, ignore: frozenset[str] | None = None
-) -> Versus:
+def versus(a: Side, b: Side, column: str = "", at_least: float = AT_LEAST) -> Versus:
     """Compare two campaigns, as `compare`."""
-    return Versus(a, b, compare(a.results, b.results, column, at_least, ignore), tuple(changes(a.campaign, b.campaign)))
+    return Versus(a, b, compare(a.results, b.results, column, at_least), tuple(changes(a.campaign, b.campaign)))
 
 
 def names(named: Sequence[tuple[str, Campaign]]) -> list[str]:
@@ -411,7 +323,7 @@ def sentence(found: Comparison) -> str:
     parts = [f"{subject(found, one)}{_effect(one)}" for one in changed[:_NAMED]]
     if more := changed[_NAMED:]:
         parts.append(f"{human_count(sum(len(one.pairs) for one in more), 'other result')} differ, too")
-    parts += filter(None, [_rest(found, changed), _doubt(found)])
+    parts += filter(None, [_rest(found, changed)])
     text = "; ".join(parts)
     return f"{text[0].upper()}{text[1:]}."
 
@@ -443,19 +355,6 @@ def _rest(found: Comparison, changed: Sequence[Difference]) -> str:
     if undecided == len(others):  # they may differ by much, as the table shows
         return f"{none} can be shown: {f'all {of}' if undecided > 1 else f'{undecided:,} of {of}'} {are} undecided"
     return f"{none} was found" + (f", but {undecided:,} of {of} {are} undecided" if undecided else "")
-
-
-def _doubt(found: Comparison) -> str:
-    """That most results are in doubt, with the most frequent reason; "" where most are not."""
-    doubted = [one for one in found.singles if one.suspect]
-    if not doubted or 2 * len(doubted) <= len(found.singles):
-        return ""
-    which = f"{len(doubted):,} of {human_count(len(found.singles), 'result')}"
-    if len(doubted) == len(found.singles):
-        which = f"all {human_count(len(doubted), 'result')}" if len(doubted) > 1 else "the result"
-    reason, count = findings.most_frequent(one.reasons for one in doubted)
-    in_how_many = "" if count == len(doubted) else f" (in {count:,})"
-    return f"{which} {'is' if len(doubted) == 1 else 'are'} in doubt: {reason}{in_how_many}"
 
 
 def subject(found: Comparison, one: Difference) -> str:
@@ -532,19 +431,10 @@ def counted(found: Comparison) -> list[tuple[Verdict, int, str]]:
     return [(verdict, found.count(verdict), name) for verdict, name in called.items()]
 
 
-def more(one: Difference) -> str:
-    """How many more repetitions would decide a difference; "" where none are needed."""
-    if one.verdict != "undecided" or one.change is None:
-        return ""
-    return "> 100" if one.more is None else f"{one.more}"
-
-
 def notes(one: Versus) -> Iterator[str]:
     """What a reader has to know of a comparison, a sentence each."""
     found = one.found
-    yield from filter(None, [_to_decide(found)])
     yield from absences(found, one.names)
-    yield from filter(None, [found.advice])
     tested = sum(own.change is not None for own in found.differences)
     yield (
         "Intervals are 95 % of each result, of the noise within the campaigns; verdicts allow for"
@@ -555,26 +445,10 @@ def notes(one: Versus) -> Iterator[str]:
         "Sessions of one system differ, too (other load, the state of the file system), and these intervals do not hold"
         " that: measure both again, in turn, before you act on a difference."
     )
-    if doubted := sum(own.suspect for own in found.singles):
-        have = human_count(doubted, "result has", "results have")
-        yield f"{have} repetitions that are suspect or were left out as invalid: ○."
-    if found.ignored:
-        shown = formats.listing([option.shown for column, option in parameters().items() if column in found.ignored])
-        yield f"Points that differ in {shown} are compared, because this was to be ignored."
-
-
-def _to_decide(found: Comparison) -> str:
-    """How many more repetitions would decide the undecided results; "" where there are none."""
-    undecided = [one for one in found.undecided if one.change]
-    if not undecided:
-        return ""
-    known = [one.more for one in undecided if one.more is not None]
-    cure = f"{human_count(max(known, default=100), 'more repetition')} in each campaign"
-    text = f"{human_count(len(undecided), 'result is', 'results are')} undecided"
-    if not known:
-        return f"{text}, and {cure} would not decide {'it' if len(undecided) == 1 else 'them'}."
-    which = "it" if len(undecided) == 1 else "them" if len(known) == len(undecided) else f"{len(known):,} of them"
-    return f"{text}; {cure} would decide {which}."
+    if doubted := [own for own in found.singles if own.suspect]:
+        have = human_count(len(doubted), "result has", "results have")
+        sides = (side for own in doubted for side in (own.pairs[0].a, own.pairs[0].b) if side.verdict != "valid")
+        yield f"{have} repetitions that are suspect or were left out as invalid (○): {findings.reasons(sides)}."
 
 
 def absences(found: Comparison, names: tuple[str, str]) -> Iterator[str]:

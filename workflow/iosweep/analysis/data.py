@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cache, partial
@@ -26,8 +26,6 @@ PRECISE = "precise"
 
 #: Value of a parameter of a point.
 Value = bool | int | float | str
-#: Name of the build of a tool: (tool, SHA-256 of its binary, key of the build document) -> name.
-NameOfBuild = Callable[[str, str | None, str | None], str | None]
 
 
 class PhaseOutcome(Part, frozen=True, kw_only=True):
@@ -69,7 +67,7 @@ class Row(PhaseOutcome, frozen=True, kw_only=True):
     iterations: int | None = None  # that the tool's own summary is over
     tool_version: str | None = None
     tool_sha256: str | None = None
-    tool_build: str | None = None  # name of the tool's build; None where nothing was measured
+    tool_build: str | None = None  # name of the tool's build
     build: str | None = None  # key of the build document
     target_source: str | None = None
     target_fstype: str | None = None
@@ -147,6 +145,8 @@ class HistogramRow(Run, frozen=True, kw_only=True):
 
 
 RunKind = TypeVar("RunKind", bound=Run)
+#: For rows without build documents.
+NO_BUILDS: Mapping[str, Build] = {}
 
 
 @dataclass(frozen=True)
@@ -165,9 +165,9 @@ def load(results: Path) -> Campaign:
     Raises FileNotFoundError, naming the file, when merge has not written there; documents.Damaged.
     """
     about = reader.about(results)
-    name, alike = names_of_builds(about.builds), dict[tuple[Value | None, ...], dict[str, Value | None]]()
+    alike: dict[tuple[Value | None, ...], dict[str, Value | None]] = {}
     checks = tuple(reader.rows(results, "checks.parquet", partial(msgspec.convert, type=CheckRow)))
-    rows = reader.rows(results, "results.parquet", partial(row, name_of_build=name, alike=alike))
+    rows = reader.rows(results, "results.parquet", partial(row, builds=about.builds, alike=alike))
     return Campaign(
         rows=tuple(mark_imprecise(rows, checks)),
         checks=checks,
@@ -231,7 +231,7 @@ def _of_repetitions(
 
 def row(
     values: Mapping[str, object],
-    name_of_build: NameOfBuild = lambda *_: None,
+    builds: Mapping[str, Build] = NO_BUILDS,
     alike: dict[tuple[Value | None, ...], dict[str, Value | None]] | None = None,
 ) -> Row:
     """A row of results.parquet, from its columns. alike: the parameters of rows that were read before, which the
@@ -244,11 +244,18 @@ def row(
         },
         Row,
     )
-    build = name_of_build(made.tool, made.tool_sha256, made.build)
-    if alike is None:
-        return msgspec.structs.replace(made, tool_build=build) if build else made
-    own = alike.setdefault(tuple(made.parameters.values()), made.parameters)
-    return msgspec.structs.replace(made, parameters=own, tool_build=build or made.tool_build)
+    known = made.parameters if alike is None else alike.setdefault(tuple(made.parameters.values()), made.parameters)
+    return msgspec.structs.replace(made, parameters=known, tool_build=_name_of_build(made, builds))
+
+
+def _name_of_build(row: Row, builds: Mapping[str, Build]) -> str | None:
+    """The binary of the tool, and the MPI of a tool whose threads are ranks: another tool in a document is no other
+    build. None where nothing was measured."""
+    if row.tool_sha256 is None:
+        return None
+    document = builds.get(row.build or "")
+    mpi = document.mpi if document and row.tool in tools() and tools()[row.tool].mpi else None
+    return row.tool_sha256[:12] + (f" with MPI {mpi.version}" if mpi else "")
 
 
 @cache
@@ -261,22 +268,3 @@ def _others() -> tuple[str, ...]:
 @cache
 def _figures() -> tuple[str, ...]:
     return tuple(column.name for column in result_columns() if column.type == "float")
-
-
-def names_of_builds(builds: Mapping[str, Build]) -> NameOfBuild:
-    """Names of builds: the key of the first build document that has the build.
-
-    A document that differs because of another tool does not make it another build: its binary does, and the MPI of one
-    whose threads are ranks.
-    """
-    names: dict[tuple[str | None, ...], str] = {}  # tool, binary and MPI -> name
-
-    @cache
-    def name(tool: str, sha256: str | None, build: str | None) -> str | None:
-        if sha256 is None:
-            return None
-        document = builds.get(build) if build and (found := tools().get(tool)) and found.mpi else None
-        mpi = (document.mpi.path, document.mpi.version) if document and document.mpi else (None, None)
-        return names.setdefault((tool, sha256, *mpi), build or f"sha256 {sha256[:12]}")
-
-    return name

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from iosweep.analysis.formats import hosts, listing, tool, version
 from iosweep.analysis.summary import PointSummary, Repetitions
 from iosweep.judge.agreement import COUNTED
-from iosweep.judge.reasons import REASONS, bare, cause, first_of, ranked, without_processes
+from iosweep.judge.reasons import REASONS, bare, cause, first_of, ranked
 from iosweep.text import human_count
 
 #: Causes, without numbers, that all repetitions of a campaign share: they are told once.
@@ -54,11 +54,6 @@ def join(reasons: Sequence[tuple[str, int]], most: int = 3) -> str:
 def reasons(results: Iterable[PointSummary], most: int = 3) -> str:
     """The reasons of some results."""
     return tell((result.reasons for result in results), most)
-
-
-def most_frequent(groups: Iterable[Sequence[str]]) -> tuple[str, int]:
-    """The reason that most results give, without the processes that it names, and how many give it."""
-    return max(rank([without_processes(text) for text in group] for group in groups), key=lambda one: one[1])
 
 
 def commonest(texts: Iterable[str]) -> list[tuple[str, int]]:

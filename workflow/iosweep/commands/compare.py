@@ -28,10 +28,6 @@ _MOST_CHANGES, _MOST_UNDECIDED = 12, 5
 def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("campaign", nargs="+", help=f"two or more campaigns, each against the first: {campaigns.NAMED}")
     parser.add_argument(
-        "--ignore", action="append", default=[], metavar="PARAMETER",
-        help="compare points that differ in this parameter, such as transfer_size; may be repeated",
-    )  # fmt: skip
-    parser.add_argument(
         "--at-least", type=campaigns.share, default=AT_LEAST, metavar="SHARE",
         help=f"smallest change that matters; default: {100 * AT_LEAST:g}%%",
     )  # fmt: skip
@@ -53,13 +49,9 @@ def run(arguments: Namespace) -> int:
     """Exit codes: 0 compared; 1 what `--fail-on` names was found; 2 not comparable."""
     if len(arguments.campaign) < 2:
         raise CommandError("there must be two campaigns or more to compare", NOT_COMPARABLE)
-    try:
-        ignore = comparison.ignored(arguments.ignore) if arguments.ignore else None
-    except comparison.NeverMixed as error:
-        raise CommandError(str(error), NOT_COMPARABLE) from None
     first, *others = _sides(arguments.campaign)
     column = _COLUMNS.get(arguments.figure, "")
-    compared = [versus(first, other, column, arguments.at_least, ignore) for other in others]
+    compared = [versus(first, other, column, arguments.at_least) for other in others]
     if apart := [pair for pair in compared if not pair.found.singles]:
         raise CommandError("; ".join(map(_nothing, apart)), NOT_COMPARABLE)
     if arguments.html:  # first: whoever reads the text may stop before its end
@@ -90,7 +82,7 @@ def _sides(named: Sequence[str]) -> list[Side]:
 
 def _nothing(pair: Versus) -> str:
     """Why two campaigns have nothing to compare."""
-    why = pair.found.advice or " ".join(comparison.absences(pair.found, pair.names)) or "there are no results"
+    why = " ".join(comparison.absences(pair.found, pair.names)) or "there are no results"
     return f"{pair.a.name} and {pair.b.name} have no result in common that has a figure: {why}"
 
 
@@ -110,12 +102,12 @@ def _show(pair: Versus, everything: bool) -> None:
     else:
         prose("Nothing else changed: tools, nodes, target and configuration are the same.")
     if rows := list(_rows(found, everything)):
-        heads = (*pair.names, "change (95 %)", "more")
+        heads = (*pair.names, "change (95 %)")
         figures = table("", "result", *heads, right=heads, wrapped=["result", *pair.names])
         for row in rows:
             mark = comparison.SYMBOLS[row.verdict] + ("○" if row.suspect else "")
             shown = (comparison.brief(found, row), *comparison.figures(row, found.column))
-            figures.add_row(mark, *shown, comparison.interval(row), comparison.more(row))
+            figures.add_row(mark, *shown, comparison.interval(row))
         say("")
         printer.print(figures)
     if hidden := len(found.singles) - sum(row.single for row in rows):
@@ -144,7 +136,6 @@ def _document(compared: Sequence[Versus]) -> dict[str, object]:
     first = compared[0].found
     return {
         "at_least_share": first.at_least,
-        "ignored": sorted(first.ignored or ()),
         "comparisons": [_comparison(pair) for pair in compared],
     }
 

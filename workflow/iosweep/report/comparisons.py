@@ -35,7 +35,6 @@ class Strip:
     style: str
     symbol: str
     suspect: bool
-    more: str
     low: float | None = None
     middle: float | None = None
     high: float | None = None
@@ -79,7 +78,6 @@ def _edge(found: Comparison) -> float:
 
 
 def _strip(found: Comparison, one: Difference, edge: float) -> Strip:
-    more = comparison.more(one)
     strip = Strip(
         name=comparison.brief(found, one),
         figures=comparison.figures(one, found.column),
@@ -88,7 +86,6 @@ def _strip(found: Comparison, one: Difference, edge: float) -> Strip:
         style=_CLASSES[one.verdict],
         symbol=comparison.SYMBOLS[one.verdict],
         suspect=one.suspect,
-        more=more and f"{more} more {'repetition' if more == '1' else 'repetitions'}",
     )
     if one.change is None:
         return strip
