@@ -123,14 +123,9 @@ def waits_at_submission(ops_per_s: float, latency_s: float, completion_s: float,
 CTIME = "%a %b %d %H:%M:%S %Y"
 
 
-def parse_date(text: str | None, form: str = CTIME) -> datetime | None:
-    """A date that a tool printed by its node's clock, whose time zone it does not print; None where it is none."""
+def local_date(text: str | None, form: str = CTIME) -> str | None:
+    """A date as the columns `began_local` and `ended_local` have it; a tool prints its node's time without the zone."""
     try:
-        return datetime.strptime(text or "", form)
+        return datetime.strptime(text or "", form).isoformat()
     except ValueError:
         return None
-
-
-def iso_date(date: datetime | None) -> str | None:
-    """A date as the columns `began_local` and `ended_local` have it."""
-    return date.isoformat() if date else None

@@ -35,8 +35,7 @@ from iosweep.tools.reading import (
     Cell,
     Reading,
     ReadingProblem,
-    iso_date,
-    parse_date,
+    local_date,
     too_many_in_flight,
     too_short,
     too_short_to_be_steady,
@@ -517,7 +516,7 @@ def _doubts(row: Row, first: _Report) -> Iterator[str]:
 
 def _dates(document: Document, entries: Sequence[Entry]) -> Row:
     """`ended_local`: the date of the report. `started`, in UTC: of the first job, which fio prints from 3.36 on."""
-    ended = iso_date(parse_date(document.time))
+    ended = local_date(document.time)
     dates: Row = {"ended_local": ended} if ended else {}
     starts = [entry.job_start for entry in entries if entry.job_start]
     if not starts or max(starts) > 253_402_300_799_000:  # of the last year that a date can have

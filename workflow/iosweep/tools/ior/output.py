@@ -20,8 +20,7 @@ from iosweep.tools.reading import (
     ProblemSeverity,
     Reading,
     ReadingProblem,
-    iso_date,
-    parse_date,
+    local_date,
     too_short,
     too_short_to_be_steady,
 )
@@ -234,30 +233,16 @@ def _rank_rates(document: bytes, access: str, step: Step) -> list[NodeRate]:
 
 #: Values that differ from run to run, and what is written beside the summary.
 _NOT_COMPARED = frozenset({"o", "G", "random-offset-seed", "saverankperformancedetailscsv"})
-#: Options of the command -> the parameter of IOR that follows from each.
-_PARAMETERS = {
-    "F": "filePerProc", "c": "collective", "k": "keepFile", "z": "randomOffset", "r": "readFile", "C": "reorderTasks",
-    "w": "writeFile", "E": "useExistingTestFile", "e": "fsync", "W": "checkWrite", "R": "checkRead",
-    "a": "api", "b": "blockSize", "t": "transferSize", "D": "deadlineForStonewall",
-}  # fmt: skip
 
 
 def compared(argv: list[str], run: Run) -> Echo | None:
-    """How a run differs from the command that was asked for; None where IOR printed no command line.
-
-    IOR repeats the command; its parameters are what it made of that, but for what it says it does without (Run.off).
-    """
+    """How the command line that IOR repeats differs from its command; None where it printed none."""
     asked, told = (_options(line) for line in (" ".join(argv), run.command_line or ""))
     if asked is None or told is None:
         return None
-    wrong = contradictions("IOR", asked, told)
-    for name, parameter in _PARAMETERS.items():
-        used = run.parameters.get(parameter)
-        wanted = asked.get(f"-{name}", "0") or "1"  # a flag has no value
-        if used is not None and used != wanted and told.get(f"-{name}") == asked.get(f"-{name}"):
-            wrong += [f"IOR's parameter {parameter} was {used}, asked for was {wanted}"] * (parameter not in run.off)
     confirmed = frozenset(name for name, on in (("o_direct", run.o_direct), ("fsync", run.fsync)) if on)
-    return Echo(wrong, confirmed, len(asked), _split_path(run.command_line or "")[1] or None)
+    place = _split_path(run.command_line or "")[1] or None
+    return Echo(contradictions("IOR", asked, told), confirmed, len(asked), place)
 
 
 def _options(line: str) -> dict[str, str] | None:
@@ -353,7 +338,6 @@ def _others(run: Run, access: str) -> str | None:
 def _identity(run: Run, result: Result) -> dict[str, Cell | None]:
     """Columns of the result table (columns.py) that say what ran."""
     order = None if run.random is None else "rand" if run.random else "seq"
-    began = parse_date(run.options.get("StartTime")) or parse_date(run.options.get("Began"))
     machine = run.options.get("Machine", "").split()  # `Linux node01`, behind which -v prints more
     return {
         "tool": "ior",
@@ -375,8 +359,8 @@ def _identity(run: Run, result: Result) -> dict[str, Cell | None]:
         "api": run.api,
         "file_per_process": run.file_per_process,
         "collective": run.collective,
-        "began_local": iso_date(began),
-        "ended_local": iso_date(parse_date(run.options.get("Finished"))),
+        "began_local": local_date(run.options.get("StartTime")) or local_date(run.options.get("Began")),
+        "ended_local": local_date(run.options.get("Finished")),
         "host": machine[1] if len(machine) > 1 else None,
         "command": run.command_line,
     }

@@ -30,7 +30,7 @@ from iosweep.tools import Echo, Evidence, Parsed, Phase, Step, Streams, contradi
 from iosweep.tools.logs import NOT_REMOVED, Messages, quote
 from iosweep.tools.mdtest import command
 from iosweep.tools.mdtest.command import RANKS, ROWS
-from iosweep.tools.reading import Cell, ProblemSeverity, Reading, ReadingProblem, iso_date, parse_date, too_short
+from iosweep.tools.reading import Cell, ProblemSeverity, Reading, ReadingProblem, local_date, too_short
 
 #: MPI's clock counts in far less; of barriers, a phase of a millisecond is mostly made.
 CLOCK_S = 0.00005
@@ -490,8 +490,8 @@ def _rows(run: Run, repetition: int | None) -> Iterator[dict[str, Cell]]:
             "file_size_bytes": size if name.startswith("File") else None,
             "phase_time_s": float(deadline) if deadline else None,
             "iterations": run.iterations,
-            "began_local": iso_date(parse_date(run.began, _DATE)),
-            "ended_local": iso_date(parse_date(run.ended, _DATE)),
+            "began_local": local_date(run.began, _DATE),
+            "ended_local": local_date(run.ended, _DATE),
         }
         if name not in run.doubts:
             row |= {
