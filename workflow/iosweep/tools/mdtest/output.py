@@ -85,12 +85,6 @@ class Options:
         return {f"-{letter}": value for letter, value in options.items() if letter != "d"}
 
 
-def release(text: str) -> tuple[int, ...]:
-    """(4, 0, 0) of "4.0.0rc1"; () where unknown, which is less than every version."""
-    match = re.match(r"\d{1,6}(?:\.\d{1,6})*", text)
-    return tuple(int(part) for part in match[0].split(".")) if match else ()
-
-
 def split_command(line: str) -> tuple[str, ...] | None:
     """The words of a `Command line used` line. mdtest quotes them without escaping anything."""
     text = line.partition(":")[2].strip()
@@ -207,6 +201,30 @@ class Launch:
         return bool(self.began or self.banner or self.command)
 
     @property
+    def version(self) -> str | None:
+        return (self.banner[0] if self.banner else "") or None
+
+    @property
+    def release(self) -> tuple[int, ...]:
+        """(4, 0, 0) of "4.0.0rc1"; () where unknown, which is less than every version."""
+        match = re.match(r"\d{1,6}(?:\.\d{1,6})*", self.version or "")
+        return tuple(int(part) for part in match[0].split(".")) if match else ()
+
+    @property
+    def words(self) -> tuple[str, ...] | None:
+        """The command as mdtest prints it, program first."""
+        return split_command(self.command) if self.command else None
+
+    @property
+    def options(self) -> Options | None:
+        return parse_command(self.words, self.release)
+
+    @property
+    def shift(self) -> int | None:
+        """Ranks from the rank that makes a file to the one that works on it next (-N)."""
+        return min(self.shifts) if len(self.shifts) == 1 else None
+
+    @property
     def touched(self) -> bool:
         return self.headed or bool(self.ended or self.count or self.tables or self.times_only)
 
@@ -246,28 +264,20 @@ class Launch:
 
 @dataclass(frozen=True)
 class Run:
-    """A table of rates and what the output says about it; without a table, what is wrong. None: it does not tell.
+    """A table of rates of a launch and what the output says about it; without a table, what is wrong.
 
-    rates: every row as printed, also the zeros of operations that were not run; problems: why none of them can be
-    trusted; doubts: row -> why it cannot be; remarks: suspect (of all rows) or a note; items: files, or directories,
-    of each task; shift: ranks from who makes a file to who works on it next (-N).
+    tasks, nodes, items (files, or directories, of each task): None where it does not tell; problems: why no rate can be
+    trusted; doubts: row -> why it cannot be; remarks: suspect (of all rows) or a note.
     """
 
-    version: str | None
+    launch: Launch
+    table: Table
     tasks: int | None
     nodes: int | None
-    shift: int | None
-    iterations: int | None
-    rates: Mapping[str, Rate]
-    times_s: Mapping[str, float]
+    items: int | None
     problems: Sequence[str]
     doubts: Mapping[str, str]
     remarks: Sequence[tuple[ProblemSeverity, str]]
-    items: int | None
-    command: tuple[str, ...] | None  # as mdtest prints it, program first
-    options: Options | None
-    began: str | None
-    ended: str | None
 
 
 def launches(text: str) -> list[Launch]:
@@ -282,19 +292,16 @@ def launches(text: str) -> list[Launch]:
 
 def runs(launch: Launch) -> Iterator[Run]:
     """The runs of a launch: one for each table of rates, or one without any."""
-    text, *placed = launch.banner or ("", None, None)
-    version, words = release(text), split_command(launch.command) if launch.command else None
-    options = parse_command(words, version)
+    options, release = launch.options, launch.release
     said = [*launch.messages]
     left = [str(one) for one in said if one.meaning == NOT_REMOVED]
     wrong = [str(one) for one in said if one.severity == "invalid" and one.meaning != NOT_REMOVED]
     remarks: list[tuple[ProblemSeverity, str]] = [("suspect", text) for text in left]
     remarks += [(one.severity, str(one)) for one in said if one.severity != "invalid"]
-    every: Sequence[Table | None] = launch.tables or [None]
-    for table in every:
-        tasks, nodes = placed
+    for table in launch.tables or [Table(0, None)]:
+        _, tasks, nodes = launch.banner or ("", None, None)
         items = None
-        if table and table.count:
+        if table.count:
             if tasks is not None and table.count[0] != tasks and nodes != 1:
                 nodes = None  # -f, -l: the first ranks only; on how many nodes is not told
             tasks, total, what = table.count
@@ -302,43 +309,27 @@ def runs(launch: Launch) -> Iterator[Run]:
             open_ended = options is None or {"W", "x"} & options.values.keys()
             if what != "file" and tasks and not total % tasks and not open_ended:
                 items = total // tasks
-        problems = [*_problems(launch, table, options), *wrong]
-        if () < version < (3, 3) and " '" not in (launch.command or ""):  # what led to 3.3, as IO500 had it, quotes so
-            problems = [f"not read: mdtest {text} (3.3 and newer are; 3.2 prints 1.9.3)"]
-        doubts = _means_of_ranks(table, version) if table else {}
-        if table and left and "Directory removal" in table.rates:
+        problems = [*_problems(launch, table), *wrong]
+        if () < release < (3, 3) and " '" not in (launch.command or ""):  # what led to 3.3, as IO500 had it, quotes so
+            problems = [f"not read: mdtest {launch.version} (3.3 and newer are; 3.2 prints 1.9.3)"]
+        doubts = _means_of_ranks(table, release)
+        if left and "Directory removal" in table.rates:
             doubts["Directory removal"] = f"Directory removal: {left[0]}"
-        if table and not (launch.headed or table.count):
-            remarks.append(("suspect", ALONE))
-        yield Run(
-            version=text or None,
-            tasks=tasks,
-            nodes=nodes,
-            shift=min(launch.shifts) if len(launch.shifts) == 1 else None,
-            iterations=table.iterations if table else None,
-            rates=table.rates if table else {},
-            times_s=table.times_s if table else {},
-            problems=tuple(dict.fromkeys(problems)),
-            doubts=doubts,
-            remarks=tuple(dict.fromkeys(remarks)),
-            items=items,
-            command=words,
-            options=options,
-            began=launch.began,
-            ended=launch.ended,
-        )
+        alone: list[tuple[ProblemSeverity, str]] = [] if launch.headed or table.count else [("suspect", ALONE)]
+        yield Run(launch, table, tasks, nodes, items, tuple(dict.fromkeys(problems)), doubts, [*remarks, *alone])
 
 
-def _problems(launch: Launch, table: Table | None, options: Options | None) -> Iterator[str]:
+def _problems(launch: Launch, table: Table) -> Iterator[str]:
     """What is wrong with a launch and its table of rates, without the figures of single rows."""
     if launch.headed and not launch.ended:
         yield "the output is cut: mdtest's closing line '-- finished at' is missing"
     if launch.ended and not launch.headed:
         yield "the output is cut: its beginning is missing"
-    if table is None:
+    if not launch.tables:
         times = "the output has times only (-Z), no rates"
         yield times if launch.times_only else "there is no table of results (SUMMARY)"
         return
+    options = launch.options
     yield from table.torn
     if not table.closed:
         yield "the table is cut: its last row is missing"
@@ -382,8 +373,7 @@ def parse(streams: Streams, step: Step, phase: Phase) -> Parsed:
         why = many if found else "no run of mdtest" if stdout.strip() else "mdtest printed nothing"
         return Parsed(problems=[why])
     (run,), row = found, ROWS[phase.name]
-    ops = step.tasks * step.number("files_per_thread")
-    asked = parse_command(command.argv(step, "", 0), release(run.version or ""))
+    launch, table, ops = run.launch, run.table, step.tasks * step.number("files_per_thread")
     own_rates = logs.rank_column(streams.get("ranks", b""), f"rate-{row}", step.tasks)
     evidence = Evidence(
         errors=list(run.problems),
@@ -392,19 +382,19 @@ def parse(streams: Streams, step: Step, phase: Phase) -> Parsed:
         tasks=run.tasks,
         nodes=run.nodes,
         shifts=True,
-        shift=None if run.shift is None else run.shift * _SHIFTS.get(phase.name, 0),
+        shift=None if launch.shift is None else launch.shift * _SHIFTS.get(phase.name, 0),
         clock_s=CLOCK_S,
-        echo=_compared(asked, run.options),
-        timed_s=_timed_s(run, step, ops),
+        echo=_compared(parse_command(command.argv(step, "", 0), launch.release), launch.options),
+        timed_s=_timed_s(table, step, ops),
         untimed_s=_SLEEP_S,
         own_rates=[NodeRate("", rank, None, rate) for rank, rate in enumerate(own_rates)],
     )
     problem = run.doubts.get(row, "")
-    rate = run.rates[row].mean if row in run.rates else 0.0
-    if row not in run.rates:
+    rate = table.rates[row].mean if row in table.rates else 0.0
+    if row not in table.rates:
         problem = f"mdtest's table has no row `{row}`"
-    elif run.iterations != 1:
-        problem = f"mdtest ran {run.iterations} iterations, not one"
+    elif table.iterations != 1:
+        problem = f"mdtest ran {table.iterations} iterations, not one"
     elif not problem and rate <= 0:
         problem = f"mdtest's rate of `{row}` is {rate:g}"
     elif own_rates:
@@ -413,16 +403,16 @@ def parse(streams: Streams, step: Step, phase: Phase) -> Parsed:
         if rate > most or (took_s and abs(ops - rate * took_s) > _SLACK * ops):
             problem = f"mdtest's table has {rate:,.0f} ops/s, and the times of its ranks ({RANKS}) give another rate"
     if problem:
-        return Parsed(run.version, {}, evidence, [problem])
+        return Parsed(launch.version, {}, evidence, [problem])
     figures = {"ops": ops, "ops_per_s": rate, "runtime_s": ops / rate}
     if run.tasks is not None:
         figures["tasks"] = run.tasks
-    return Parsed(run.version, figures, evidence, [], row)
+    return Parsed(launch.version, figures, evidence, [], row)
 
 
-def _timed_s(run: Run, step: Step, ops: int) -> float | None:
+def _timed_s(table: Table, step: Step, ops: int) -> float | None:
     """Seconds of all phases of a command by its rates; None where one of them has none."""
-    rates = [run.rates[row].mean if (row := ROWS[phase.name]) in run.rates else 0.0 for phase in step.phases]
+    rates = [table.rates[row].mean if (row := ROWS[phase.name]) in table.rates else 0.0 for phase in step.phases]
     return sum(ops / rate for rate in rates) if all(rates) else None
 
 
@@ -450,38 +440,40 @@ def read(data: bytes) -> Reading:
     rows: list[dict[str, Cell]] = []
     problems: list[ReadingProblem] = []
     for position, run in enumerate(found, 1):
-        numbers[run.command, run.tasks] += 1
+        same = run.launch.command, run.tasks
+        numbers[same] += 1
         where = f"run {position} of {len(found)}: " if len(found) > 1 else ""
         problems += [ReadingProblem("invalid", f"{where}{problem}") for problem in run.problems]
         if run.problems:
             continue
         first = len(rows)
-        rows += _rows(run, numbers[run.command, run.tasks] if len(found) > 1 else None)
+        rows += _rows(run, numbers[same] if len(found) > 1 else None)
         places = {str(row["label"]): at for at, row in enumerate(rows[first:], first)}
         problems += _of_rows(run, where, places)
-    return Reading(next((run.version for run in found if run.version), None), rows, list(dict.fromkeys(problems)))
+    version = next((run.launch.version for run in found if run.launch.version), None)
+    return Reading(version, rows, list(dict.fromkeys(problems)))
 
 
 def _rows(run: Run, repetition: int | None) -> Iterator[dict[str, Cell]]:
     """The rows of a run without problems; what is not told is left out, and figures that are in doubt."""
-    options = run.options
+    launch, options, words = run.launch, run.launch.options, run.launch.words
     per_node = run.tasks // run.nodes if run.tasks and run.nodes and not run.tasks % run.nodes else None
     size = options.number("w") if options else None
     if options and size is None and ("C" in options.flags or not options.flags & set("TErU")):
         size = 0  # it makes the files itself
     deadline = options.number("W") if options else None  # when ranks stop to create files
-    for name, rate in run.rates.items():
+    for name, rate in run.table.rates.items():
         if rate.maximum == 0 and name not in run.doubts:
             continue
         row: dict[str, Cell | None] = {
             "tool": "mdtest",
-            "tool_version": run.version,
+            "tool_version": launch.version,
             "label": name,
             "phase": _PHASES[name],
             "kind": "metadata",
             "metric": "ops_per_s",
             "repetition": repetition,
-            "command": shlex.join(run.command) if run.command else None,
+            "command": shlex.join(words) if words else None,
             "tasks": run.tasks,
             "nodes": run.nodes,
             "threads_per_node": per_node,
@@ -489,9 +481,9 @@ def _rows(run: Run, repetition: int | None) -> Iterator[dict[str, Cell]]:
             "unique_directory": "u" in options.flags if options else None,
             "file_size_bytes": size if name.startswith("File") else None,
             "phase_time_s": float(deadline) if deadline else None,
-            "iterations": run.iterations,
-            "began_local": local_date(run.began, _DATE),
-            "ended_local": local_date(run.ended, _DATE),
+            "iterations": run.table.iterations,
+            "began_local": local_date(launch.began, _DATE),
+            "ended_local": local_date(launch.ended, _DATE),
         }
         if name not in run.doubts:
             row |= {
@@ -499,7 +491,7 @@ def _rows(run: Run, repetition: int | None) -> Iterator[dict[str, Cell]]:
                 "min_ops_per_s": rate.minimum,
                 "max_ops_per_s": rate.maximum,
                 "stddev_ops_per_s": rate.stddev,
-                "runtime_s": run.times_s.get(name),
+                "runtime_s": run.table.times_s.get(name),
             }
         yield {column: value for column, value in row.items() if value is not None}
 
@@ -519,15 +511,15 @@ def _of_rows(run: Run, where: str, places: Mapping[str, int]) -> Iterator[Readin
 
 def _of_row(run: Run, name: str) -> Iterator[tuple[ProblemSeverity, str]]:
     """What its figures and the other lines say against a row."""
-    rate = run.rates[name]
-    many, scatter = run.iterations or 1, rate.stddev / rate.mean if rate.mean else 0.0
+    rate, many = run.table.rates[name], run.table.iterations
+    scatter = rate.stddev / rate.mean if rate.mean else 0.0
     if many > 1 and scatter > _SCATTER:
         yield "suspect", f": a mean of {many} iterations that scatter by {100 * scatter:.0f} % (standard deviation)"
-    if name in ("File stat", "Directory stat", "File read") and not run.shift:
+    if name in ("File stat", "Directory stat", "File read") and not run.launch.shift:
         what = "each rank may find in its node's cache what it created itself"
         if run.nodes == 1:
             yield "note", f": on one node, {what}"
-        elif run.nodes and not (run.options and run.options.number("N")):
+        elif run.nodes and not (run.launch.options and run.launch.options.number("N")):
             yield "suspect", f": without -N {what}"
     if rate.mean and name not in run.doubts and run.items and run.tasks:
         runtime_s = run.items * run.tasks / rate.mean
