@@ -31,7 +31,7 @@ def test_figures_have_names() -> None:
     }
     for text, means in named.items():
         found = parse(text)
-        assert ((found.phase, found.figure), found.where, found.scaling) == (means, (), None), text
+        assert ((found.phase, found.metric), found.where, found.scaling) == (means, (), None), text
 
 
 def test_points_are_named_by_axes_and_read_back() -> None:

@@ -258,7 +258,7 @@ def _side(selector: Selector, results: Sequence[PointSummary], again: bool, name
         raise _Undecided(_no_figure(results).after("no figure: "), tuple(results[:1]) if len(results) == 1 else ())
     metric = best.metrics.get(column)
     if metric is None:
-        why = f"its repetitions have no {selector.figure} (too few I/Os beyond it)"
+        why = f"its repetitions have no {selector.metric} (too few I/Os beyond it)"
         raise _Undecided(Reason(why), (best.result,))
     value = metric.median if is_percentile(column) else metric.mean
     if metric.interval is None:
@@ -410,7 +410,7 @@ class PublishedShare:
     @property
     def text(self) -> str:
         """`42 % of the published 21.4 GiB/s (supermicro)`, `completion latency 120 % of the published 272 us (aws)`"""
-        figure = self.published.selector.figure if self.published.lowest else ""
+        figure = self.published.selector.metric if self.published.lowest else ""
         return f"{figure} {100 * self.share:.3g} % of the published {self.published.text}".lstrip()
 
 

@@ -20,7 +20,7 @@ from iosweep.text import human_count
 
 NOT_COMPARABLE = 2
 #: Names of figures, as criteria have them, and of columns -> column.
-_COLUMNS = {name: figure.column for name, figure in selectors.FIGURES.items()} | {name: name for name in FIGURES}
+_COLUMNS = {name: metric.column for name, metric in selectors.METRICS.items()} | {name: name for name in FIGURES}
 #: Rows of the table of changes of everything else, and of what is undecided, without `--all`.
 _MOST_CHANGES, _MOST_UNDECIDED = 12, 5
 

@@ -288,6 +288,6 @@ def unknown_reference(criterion: Criterion) -> str | None:
     if (suite := name.partition(".")[0]) not in known:
         return f"`{suite}` is no suite with published figures (known: {', '.join(known)})"
     has = dict.fromkeys(
-        f"{one.selector.phase} {one.selector.figure} {one.system}".strip() for one in published_of_suite(suite)
+        f"{one.selector.phase} {one.selector.metric} {one.system}".strip() for one in published_of_suite(suite)
     )
     return f"`{name}` has no published {criterion.selector.text} (it has {', '.join(has)})"

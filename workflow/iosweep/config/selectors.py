@@ -7,10 +7,9 @@ grammar). Pure, and without the models of the configuration: commands that only 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from functools import cache
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from msgspec import structs
 
@@ -28,14 +27,12 @@ Value = bool | Integer | str
 Quantity = Literal["bandwidth", "iops", "rate", "latency"]
 
 
-@dataclass(frozen=True)
-class Figure:
-    """A figure of a phase: the column that holds it, and what its unit measures."""
+class Metric(NamedTuple):
+    """A number of a phase: the column that holds it, and what its unit measures."""
 
     name: str
     column: str
     quantity: Quantity
-    help: str
 
     @property
     def lowest(self) -> bool:
@@ -43,20 +40,20 @@ class Figure:
         return self.quantity == "latency"
 
 
-FIGURES: Mapping[str, Figure] = {
-    figure.name: figure
-    for figure in (
-        Figure("bandwidth", "bandwidth_bytes_per_s", "bandwidth", "bytes per second"),
-        Figure("iops", "ops_per_s", "iops", "I/Os per second"),
-        Figure("rate", "ops_per_s", "rate", "files or directories per second"),
-        Figure("latency", "latency_mean_s", "latency", "mean latency"),
-        Figure("p50", "latency_p50_s", "latency", "median latency"),
-        Figure("p99", "latency_p99_s", "latency", "99th percentile of the latency"),
-        Figure("p99.5", "latency_p99_5_s", "latency", "99.5th percentile of the latency"),
-        Figure("p99.9", "latency_p99_9_s", "latency", "99.9th percentile of the latency"),
+METRICS: Mapping[str, Metric] = {
+    metric.name: metric
+    for metric in (
+        Metric("bandwidth", "bandwidth_bytes_per_s", "bandwidth"),
+        Metric("iops", "ops_per_s", "iops"),
+        Metric("rate", "ops_per_s", "rate"),  # files or directories per second
+        Metric("latency", "latency_mean_s", "latency"),
+        Metric("p50", "latency_p50_s", "latency"),
+        Metric("p99", "latency_p99_s", "latency"),
+        Metric("p99.5", "latency_p99_5_s", "latency"),
+        Metric("p99.9", "latency_p99_9_s", "latency"),
     )
 }
-#: What `read`, `write` and `mixed` mean before a figure: people say `read_iops` of random reads.
+#: What `read`, `write` and `mixed` mean before a metric: people say `read_iops` of random reads.
 _FAMILY: Mapping[Quantity, str] = {"bandwidth": "seq", "iops": "rand", "latency": "rand"}
 #: Keys of `at` that are neither axes nor options.
 _OTHERS = ("tool", "sweep")
@@ -104,32 +101,28 @@ class Scaling(Part, frozen=True):
 class Selector(Part, frozen=True, kw_only=True):
     """A figure: of a phase, of the best of its points that have these values, or how it scales over an axis.
 
-    figure: of FIGURES. Without `where` it is the headline of the phase.
+    metric: of METRICS. Without `where` it is the headline of the phase.
     """
 
     phase: Name
-    figure: str
+    metric: str
     where: tuple[Where, ...] = ()
     scaling: Scaling | None = None
 
     @property
-    def about(self) -> Figure:
-        return FIGURES[self.figure]
+    def about(self) -> Metric:
+        return METRICS[self.metric]
 
     @property
     def text(self) -> str:
         """As a configuration has it, in the one canonical spelling."""
         at = f" at {', '.join(where.text for where in self.where)}" if self.where else ""
         if self.scaling:
-            figure = "" if self._is_metric else f" {self.figure}"
+            metric = "" if default_metric(phases()[self.phase]) is self.about else f" {self.metric}"
             axis, (low, high) = self.scaling.axis, self.sides()
             values = " -> ".join(side.where[-1].shown for side in (low, high))
-            return f"{self.phase}{figure} scaling {axis} {values}{at}"
-        return f"{self.phase} {self.figure}{at}" if at else _headline_name(self.phase, self.figure)
-
-    @property
-    def _is_metric(self) -> bool:
-        return default_figure(phases()[self.phase]) is self.about
+            return f"{self.phase}{metric} scaling {axis} {values}{at}"
+        return f"{self.phase} {self.metric}{at}" if at else _headline_name(self.phase, self.metric)
 
     def sides(self) -> tuple[Selector, ...]:
         """The figures that it is made of: itself; of a scaling the one at the low value and the one at the high."""
@@ -155,7 +148,7 @@ def parse(text: str) -> Selector:
     """The selector of a text. Raises SelectorError."""
     head, _, conditions = re.sub(r"\s+", " ", text).strip().partition(" at ")
     named, scales, over = head.partition(" scaling ")
-    phase, figure = _figure(named)
+    phase, metric = _metric(named)
     where = tuple(map(_where, re.split(r", ?", conditions))) if conditions else ()
     axes = [one.axis for one in where]
     scaling = _scaling(over) if scales else None
@@ -163,7 +156,7 @@ def parse(text: str) -> Selector:
         axes.append(scaling.axis)
     if twice := next((axis for axis in axes if axes.count(axis) > 1), None):
         raise SelectorError(f"has `{twice}` twice")
-    return Selector(phase=phase.name, figure=figure.name, where=where, scaling=scaling)
+    return Selector(phase=phase.name, metric=metric.name, where=where, scaling=scaling)
 
 
 def matches(selector: Selector, subject: Subject) -> bool:
@@ -194,49 +187,42 @@ def lacks(selector: Selector, subjects: Sequence[Subject]) -> str | None:
     return None
 
 
-def default_figure(phase: Phase) -> Figure:
-    """The figure that a phase's headline is."""
+def default_metric(phase: Phase) -> Metric:
+    """The metric of a phase's headline."""
     if phase.kind == "metadata":
-        return FIGURES["rate"]
-    return FIGURES["iops" if phase.metric == "ops_per_s" else "bandwidth"]
+        return METRICS["rate"]
+    return METRICS["iops" if phase.metric == "ops_per_s" else "bandwidth"]
 
 
-def _figures_of(phase: Phase) -> list[Figure]:
-    """What is measured of a phase."""
-    return [one for one in FIGURES.values() if (one.quantity == "rate") == (phase.kind == "metadata")]
-
-
-def _headline_name(phase: str, figure: str) -> str:
-    known = FIGURES[figure]
+def _headline_name(phase: str, metric: str) -> str:
     family, _, operation = phase.partition("_")
-    if operation and _FAMILY.get(known.quantity) == family:
-        return f"{operation}_{figure}"
-    return f"{phase}_{figure}"
+    short = operation and _FAMILY.get(METRICS[metric].quantity) == family
+    return f"{operation if short else phase}_{metric}"
 
 
 @cache
-def _names() -> dict[str, tuple[Phase, Figure]]:
-    """Every way to write a phase and a figure, as one word with underscores."""
-    found: dict[str, tuple[Phase, Figure]] = {}
+def _names() -> dict[str, tuple[Phase, Metric]]:
+    """Every way to write a phase and a metric, as one word with underscores."""
+    found = {phase.name: (phase, default_metric(phase)) for phase in phases().values()}
     for phase in phases().values():
-        for figure in _figures_of(phase):
-            found[f"{phase.name}_{figure.name}"] = (phase, figure)
-            found[_headline_name(phase.name, figure.name)] = (phase, figure)
+        for metric in METRICS.values():
+            if (metric.quantity == "rate") == (phase.kind == "metadata"):
+                found[f"{phase.name}_{metric.name}"] = (phase, metric)
+                found[_headline_name(phase.name, metric.name)] = (phase, metric)
     return found
 
 
-def _figure(text: str) -> tuple[Phase, Figure]:
+def _metric(text: str) -> tuple[Phase, Metric]:
     name = text.strip().replace(" ", "_")
-    if name in phases():
-        phase = phases()[name]
-        return phase, default_figure(phase)
     if found := _names().get(name):
         return found
-    if own := next((p for p in phases().values() if name in {f"{p.name}_{one}" for one in FIGURES}), None):
-        raise SelectorError(f"names no figure of {own.name} (it has {', '.join(one.name for one in _figures_of(own))})")
-    what = "names no phase and no figure"
-    near = did_you_mean(name, [*_names(), *phases()])
-    raise SelectorError(what + (near or f"; write it as {_FORMS} (phases: {', '.join(phases())})"))
+    for phase in phases().values():
+        if name in {f"{phase.name}_{metric}" for metric in METRICS}:
+            known = [metric.name for one, metric in _names().values() if one is phase]
+            raise SelectorError(f"names no figure of {phase.name} (it has {', '.join(dict.fromkeys(known))})")
+    near = did_you_mean(name, _names())
+    wrong = near or f"; write it as {_FORMS} (phases: {', '.join(phases())})"
+    raise SelectorError(f"names no phase and no figure{wrong}")
 
 
 def _scaling(text: str) -> Scaling:
@@ -295,8 +281,8 @@ def _value(axis: str, text: str) -> Value:
     return text == "true" if kind == "flag" else text
 
 
-def _measures(subject: Subject, figure: Figure) -> bool:
-    return not figure.lowest or (subject.tool in tools() and tools()[subject.tool].latency)
+def _measures(subject: Subject, metric: Metric) -> bool:
+    return not metric.lowest or (subject.tool in tools() and tools()[subject.tool].latency)
 
 
 def _has(subject: Subject, where: Where) -> bool:
@@ -310,17 +296,13 @@ def _has(subject: Subject, where: Where) -> bool:
 
 def _there(axis: str, subjects: Sequence[Subject]) -> str:
     """What values of an axis there are: `queue_depth is 1, 2 or 4 there`."""
-    values = list(dict.fromkeys(_values(axis, subjects)))
+    found: dict[Any, None] = {}
+    for one in subjects:
+        found |= dict.fromkeys({"tool": (one.tool,), "sweep": one.sweeps}.get(axis, (one.values.get(axis),)))
+    values = sorted((value for value in found if value is not None), key=lambda value: (str(type(value)), value))
     if not values:
         varying = dict.fromkeys(name for one in subjects for name, value in one.values.items() if value is not None)
         return f"{axis} has no value there (what has: {', '.join(varying)})"
-    values.sort(key=lambda one: (str(type(one)), one))
     options = _options(axis)
     texts = [options[0].text(value) if options else str(value) for value in values]
-    return f"{axis} is {some(texts, _LISTED)} there" if len(texts) > 1 else f"{axis} is {texts[0]} there"
-
-
-def _values(axis: str, subjects: Iterable[Subject]) -> Iterator[bool | int | str]:
-    for one in subjects:
-        own = {"tool": (one.tool,), "sweep": one.sweeps}.get(axis, (one.values.get(axis),))
-        yield from (value for value in own if isinstance(value, bool | int | str))
+    return f"{axis} is {some(texts, _LISTED) if len(texts) > 1 else texts[0]} there"

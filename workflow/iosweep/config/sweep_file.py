@@ -24,22 +24,19 @@ from iosweep.tools import Option, Tool, Value, tools
 from iosweep.units import MOST_COUNT
 
 
-def validated(document: Document, model: type[BaseModel], at: KeyPath = ()) -> tuple[Any, list[Problem]]:
-    """(the model or None, what is wrong) of the file, or of the part of it at a path."""
-    data = document.data
-    for part in at:
-        data = data[part]
+def validated(document: Document, model: type[BaseModel]) -> tuple[Any, list[Problem]]:
+    """(the model of a file or None, what is wrong)"""
     try:
-        return model.model_validate(data), []
+        return model.model_validate(document.data), []
     except ValidationError as error:
-        problems = [_problem(document, model, detail, at) for detail in error.errors(include_url=False)]
+        problems = [_problem(document, model, detail) for detail in error.errors(include_url=False)]
         return None, list(dict.fromkeys(problems))
 
 
-def _problem(document: Document, model: type[BaseModel], detail: Any, at: KeyPath) -> Problem:
+def _problem(document: Document, model: type[BaseModel], detail: Any) -> Problem:
     """pydantic's error in our words. Its path holds tags of unions, which are no keys of the file."""
     tags = {*models.entry_models(), "a number", "a mapping"}
-    path = (*at, *(part for part in detail["loc"] if part not in tags))
+    path = tuple(part for part in detail["loc"] if part not in tags)
     kind, value = detail["type"], detail["input"]
     if kind == "extra_forbidden" and path[-2:] == ("options", "nodes"):
         return document.problem(path, "belongs under axes: write `axes: {nodes: [...]}`")
@@ -337,14 +334,10 @@ def _too_many(sweeps: Sequence[Sweep]) -> list[Problem]:
     """Where there is more than can be multiplied out, before it is."""
     total = 0
     for sweep in sweeps:
-        count = math.prod(map(len, sweep.axes.values()))
-        total += count
+        total += math.prod(map(len, sweep.axes.values()))
         if total > MOST_COMBINATIONS:
-            of = " x ".join(str(len(values)) for values in sweep.axes.values())
-            others = f", {total:,} with the sweeps before it" if total > count else ""
-            wrong = f"{of} values are {human_count(count, 'combination')}{others}"
             most = f"a campaign may have {MOST_COMBINATIONS:,}, excluded ones included; shorten an axis"
-            return [sweep.problem(f"{wrong}; {most}", "axes")]
+            return [sweep.problem(f"{human_count(total, 'combination')} with the sweeps before it; {most}", "axes")]
     return []
 
 
