@@ -110,7 +110,7 @@ class Run:
         self.executor: Executor
 
     def again(self) -> Campaign:
-        return replace(self.campaign, left=dict(self.campaign.left))
+        return replace(self.campaign, left_s=dict(self.campaign.left_s))
 
     def make(self) -> Executor:
         workflow = SimpleNamespace(

@@ -59,7 +59,7 @@ def test_only_a_job_that_was_too_short_makes_the_next_one_longer(case: Case) -> 
 
 
 def test_to_have_measured_something_is_free(case: Case) -> None:
-    case.now = replace(case.now, left={NAME: 30.0})
+    case.now = replace(case.now, left_s={NAME: 30.0})
     assert case.fails("TIMEOUT") is Next.FREE
     assert case.jobs.minutes(NAME) == 10
 
@@ -73,7 +73,7 @@ def test_another_campaign_is_waited_for_once(case: Case) -> None:
 
 
 def test_a_run_ends_with_each_reason_once_and_how_it_goes_on(case: Case) -> None:
-    case.now = replace(case.now, left={NAME: 30.0, "4-nodes": 60.0, "8-nodes": 60.0})
+    case.now = replace(case.now, left_s={NAME: 30.0, "4-nodes": 60.0, "8-nodes": 60.0})
     with pytest.raises(SystemExit, match=r"iosweep: what was measured is stored; the same command goes on from there$"):
         case.jobs.fail(["log"])
     again = "the same command tries again"

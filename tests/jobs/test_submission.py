@@ -1,7 +1,7 @@
 """What an allocation asks Slurm for, and what is made of what Slurm says. The words are in snapshots."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pytest
@@ -12,6 +12,7 @@ from iosweep.errors import Unanswered
 from iosweep.jobs import profile, submission
 from iosweep.plan.forecast import Longest
 from iosweep.slurm import query
+from left import Timed
 
 SMALL = query.fields("PartitionName=small State=UP TotalNodes=8 MaxNodes=4 MaxTime=01:00:00")
 
@@ -25,21 +26,26 @@ def test_wall_time_counted_by_hand() -> None:
 
 
 def test_retries_let_a_campaign_end_that_is_longer_than_a_job() -> None:
-    assert submission.retries(1200, None) == submission.retries(1200, 35) == 3
-    assert submission.retries(10 * 3600, 60) == 15 - 1 + 1 + 3  # 15 h and 5 min in jobs of an hour
+    def retries(time_s: float, **limit: object) -> int:
+        return Timed(1, time_s, profile.Profile(given=limit)).retries
+
+    assert retries(1200) == retries(1200, runtime=35) == 3
+    assert retries(10 * 3600, runtime=60) == 15 - 1 + 1 + 3  # 15 h and 5 min in jobs of an hour
     for hours in (0.1, 1, 7.9, 100):
-        jobs = 1 + submission.retries(hours * 3600, 60)
+        jobs = 1 + retries(hours * 3600, runtime=60)
         assert jobs * 60 >= hours * 60 * submission.MARGIN
 
 
 def test_slurm_may_shorten_a_job_to_its_longest_repetition(tmp_path: Path) -> None:
     """Its data set and half more, a minute, and 10 s to end in: something is measured, and the next job goes on."""
     plan = make(tmp_path, document(axes={"queue_depth": [1, 2]}, phase_time="5min", options={"file_size": "300g"}))
-    points = {point.id for point in plan.points}
+    [work] = submission.planned_work(plan, profile.Profile())
     # 300 s, and 300 s for 300 GiB
-    least = {asked: submission.least_minutes(plan, "1-node", points, asked) for asked in (12, 60, 240)}
-    assert least == {12: 12, 60: 17, 240: 60}  # not too many pieces
-    assert submission.least_minutes(plan, "1-node", (), 12) == 12
+    least = {
+        limit: replace(work, site=profile.Profile(given={"runtime": limit})).least_minutes() for limit in (12, 60, 240)
+    }
+    assert least == {12: 12, 60: 17, 240: 17}
+    assert replace(work, points={}).least_minutes() == 5
 
 
 def test_what_does_not_fit_a_job_is_known_before() -> None:
@@ -185,7 +191,7 @@ def test_what_slurm_would_refuse_or_never_start_is_told_before_anything_is_submi
         slurm = Slurm(says)
         monkeypatch.setattr(query, "ask", slurm.ask)
         asks = {"mem_mb": 9} | ({"slurm_partition": "small,big"} if nodes > 5 else {})
-        found = submission.tried(["sbatch", f"--nodes={nodes}"], profile.Profile(given=asks), nodes, 60, None)
+        found = submission.tried(["sbatch", f"--nodes={nodes}"], Timed(nodes, 60.0, profile.Profile(given=asks)), 60)
         assert (why in found.refusal) if why and found.refusal else found.refusal is why, (says, nodes)
         assert note in (found.note or "") and bool(note) == bool(found.note), (says, nodes)
         tried = [argv for argv in slurm.asked if argv[0] == "sbatch"]

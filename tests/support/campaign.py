@@ -378,7 +378,7 @@ class Campaign(Allocation):
 
     def left(self) -> Any:
         """Allocation -> what is left of it, as the Snakefile learns it, without the two seconds of a dry run."""
-        return {name: one.text for name, one in self.loaded().left.items()}
+        return {name: one.text() for name, one in self.loaded().left.items()}
 
     def loaded(self) -> dag.Dag:
         """What the Snakefile learns, in this process."""

@@ -45,8 +45,11 @@ def jobs(snakefile: str, profile: str, configuration: str) -> list[dict]:
 
 
 def sbatch(job, of_run: attempts.Attempts) -> list[str]:
-    asked = of_run.asks(job.wildcards.allocation)
-    return submission.sbatch(*asked, "iosweep", "iosweep", "%j.log", str(Path.cwd()))
+    name = job.wildcards.allocation
+    work = of_run.work(name)
+    return submission.sbatch(
+        work.asks, work.nodes, of_run.minutes(name), "iosweep", "iosweep", "%j.log", str(Path.cwd())
+    )
 
 
 if __name__ == "__main__":

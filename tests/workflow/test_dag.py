@@ -44,7 +44,7 @@ def load(directory: Path, *, nodes: tuple[int, ...] = (1,), **arguments: Any) ->
 def test_everything_is_left_at_first(tmp_path: Path) -> None:
     found = load(tmp_path)
     assert set(found.left) == {"1-node"}
-    assert found.text("1-node") == found.left["1-node"].text
+    assert found.text("1-node") == found.left["1-node"].text()
     assert found.text("1-node").startswith("1 node: 2 points, 2 repetitions left, ")
     assert not (tmp_path / "results").exists()
 
@@ -376,7 +376,7 @@ def test_a_target_without_room_is_a_line_in_a_dry_run_and_refused_where_it_is_me
         assert re.search(r"x\.yaml:\d+: target\.directory: does not fit .*share_of", "".join(found.notes()))
         with nullcontext() if site.slurm else pytest.raises(ConfigError, match="does not fit"):
             found.start()  # a login node may see another file system
-        assert replace(found, left={}).target_problem() is None
+        assert replace(found, work={}).target_problem() is None
     assert not list((tmp_path / "target").iterdir())
 
 
@@ -464,7 +464,7 @@ def test_another_configuration_under_a_used_name_is_refused(site: Site) -> None:
         found = errors(site.place, "", lambda *_: dag.load(Path("x.yaml"), Path("results")))
         assert [problem.where for problem in found] == ["campaign"] * taken, name
     read(site.place, document() | {"sweeps": [sweep | {"axes": {"queue_depth": [16]}}]})
-    assert [note[:1] for note in replace(site.load(), left={}).notes()] == ["1"]  # of the other point
+    assert [note[:1] for note in replace(site.load(), work={}).notes()] == ["1"]  # of the other point
     shutil.copytree("results/quick", "results/copy")  # whose figures would be shown as those of the copy's campaign
     found = errors(site.place, document() | {"campaign": "copy"})
     assert not found

@@ -21,7 +21,7 @@ import sys
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 from iosweep import collector
 from iosweep.config import sweep_file
@@ -30,12 +30,13 @@ from iosweep.errors import Busy, ConfigError, ExitCode, Obstacle, Problem, Refus
 from iosweep.files import safe_paths
 from iosweep.jobs import profile, submission
 from iosweep.jobs.profile import Profile
+from iosweep.jobs.submission import Work
 from iosweep.judge import remaining, verdict
 from iosweep.plan import forecast
 from iosweep.plan.expand import make_plan
 from iosweep.plan.headline_groups import criteria_lines
 from iosweep.plan.launchers import Launcher, candidates, launchers
-from iosweep.plan.model import Allocation, Plan
+from iosweep.plan.model import Plan
 from iosweep.programs import spack
 from iosweep.programs.path import sha256
 from iosweep.programs.spack import Built, Environment
@@ -62,20 +63,12 @@ _LOCKS: dict[Path, Lock] = {}
 T = TypeVar("T")
 
 
-class Left(NamedTuple):
-    """What is left of an allocation: as a sentence, its time, and point -> repetitions to come."""
-
-    text: str
-    time_s: float
-    points: Mapping[str, int]
-
-
 @dataclass(frozen=True)
 class Dag:
     """The campaign as the rules see it. Paths are relative to the working directory.
 
-    `given`: values of the command line that take the place of the file's (sweep_file.GIVEN). `left`: by allocation,
-    only where something is. `tools`: where Spack builds them; None if they are on PATH. `damaged`: damaged files, as
+    `given`: values of the command line that take the place of the file's (sweep_file.GIVEN). `work`: by allocation.
+    `tools`: where Spack builds them; None if they are on PATH. `damaged`: damaged files, as
     sentences; `remake`: whether outputs of rules are among them. `tables_made`: time stamp of the present
     tables. `aside`: number of stored repetitions of points that are not in the plan.
     """
@@ -86,7 +79,7 @@ class Dag:
     only: str | None
     plan: Plan
     results: Path
-    left: Mapping[str, Left]
+    work: Mapping[str, Work]
     launcher: Launcher
     site: Profile
     tools: Environment | None
@@ -107,12 +100,17 @@ class Dag:
 
     @property
     def manifests(self) -> list[Path]:
-        return [self.manifest(allocation.name) for allocation in self.plan.allocations]
+        return [self.manifest(name) for name in self.work]
+
+    @property
+    def left(self) -> dict[str, Work]:
+        """Allocations with something left."""
+        return {name: work for name, work in self.work.items() if work.points}
 
     @property
     def to_run(self) -> list[str]:
         """Allocations that have a job: something is left of them, or they have no manifest."""
-        return [a.name for a in self.plan.allocations if a.name in self.left or not self.manifest(a.name).exists()]
+        return [name for name, work in self.work.items() if work.points or not self.manifest(name).exists()]
 
     @property
     def overrides(self) -> list[str]:
@@ -139,9 +137,8 @@ class Dag:
             return None
         if not self.site.slurm and (problem := target_check.problem(self.config)):
             return problem
-        room = target_check.fits(
-            self.plan, forecast.of(self.plan, {name: one.points for name, one in self.left.items()})
-        )
+        left = {name: work.points for name, work in self.left.items()}
+        room = target_check.fits(self.plan, forecast.of(self.plan, left))
         if room.outcome != "wrong":
             return None
         return self.config.documents[0].problem(("target", "directory"), str(Obstacle(room.seen, room.change)))
@@ -200,57 +197,19 @@ class Dag:
         """Write the manifest of an allocation of which a job of an earlier run has left nothing. Raises OSError."""
         store = Store(self.results)
         store.set_refusal(allocation, None)
-        write_manifest(self.manifest(allocation), self._allocation(allocation), store)
-
-    def _allocation(self, name: str) -> Allocation:
-        return next(a for a in self.plan.allocations if a.name == name)
-
-    def nodes(self, allocation: str) -> int:
-        """The node count of an allocation."""
-        return self._allocation(allocation).nodes
-
-    def left_s(self, allocation: str) -> float:
-        """The time that the rest of an allocation takes."""
-        return self.left[allocation].time_s if allocation in self.left else 0.0
-
-    def longest(self, allocation: str) -> forecast.Longest | None:
-        """What takes longest of what is left of an allocation."""
-        return forecast.longest(self.plan, self.left[allocation].points if allocation in self.left else ())
-
-    def minutes(self, allocation: str, attempt: int = 1) -> int:
-        """The wall time of its job at its `attempt`-th submission."""
-        return submission.minutes(self.left_s(allocation), attempt, self._limit_min(allocation))
-
-    def least_minutes(self, allocation: str) -> int:
-        """The wall time to which Slurm may shorten that job."""
-        points = self.left[allocation].points if allocation in self.left else ()
-        return submission.least_minutes(self.plan, allocation, points, self.minutes(allocation))
-
-    def _limit_min(self, allocation: str) -> int | None:
-        return self.site.at(self.nodes(allocation)).limit_min
+        write_manifest(self.manifest(allocation), self.work[allocation].allocation, store)
 
     @property
     def retries(self) -> int:
         """How often the job of an allocation is submitted again."""
-        if not self.site.slurm:
-            return 0
-        return max(
-            (submission.retries(one.time_s, self._limit_min(name)) for name, one in self.left.items()), default=0
-        )
+        return max((work.retries for work in self.left.values()), default=0) if self.site.slurm else 0
 
     def text(self, allocation: str, minutes: int | None = None) -> str:
-        """`2 nodes: 24 points, 72 repetitions left, 3 h 10 min, 4.1 TiB written`
-
-        With the minutes that a job asks for: `...; asks for 2 nodes for 4 h 50 min`.
-        """
-        nodes = self.nodes(allocation)
-        name, reached = self.launcher.name, self.launcher.nodes
+        """What is left of an allocation, and what its job asks for (Work.text)."""
+        nodes, name, reached = self.work[allocation].nodes, self.launcher.name, self.launcher.nodes
         if reached is not None and nodes > reached:
             return f"{human_count(nodes, 'node')}: missing, the launcher {name} reaches {reached}"
-        if allocation not in self.left:
-            return forecast.sentence(forecast.of(self.plan, {}), nodes)
-        text = self.left[allocation].text
-        return text if minutes is None else f"{text}; {submission.asks_for(nodes, minutes)}"
+        return self.work[allocation].text(minutes)
 
 
 def read(workflow: Any) -> Dag:
@@ -317,14 +276,10 @@ def load(
         raise ConfigError([config.documents[0].problem(("campaign",), taken)])
     still = remaining.find(plan, stored, store.missing(), _here(plan, launcher, site.slurm, tools, built), only)
     coming = {name: still.expected[name] for name in still.left}
-    if wrong_times := submission.too_long(plan, {point for points in coming.values() for point in points}, site):
-        raise ConfigError(wrong_times)
-    left = {}
-    for allocation in plan.allocations:
-        if points := coming.get(allocation.name):
-            cost = forecast.of(plan, {allocation.name: points})
-            left[allocation.name] = Left(forecast.sentence(cost, allocation.nodes), cost.time_s, points)
-    if left:
+    work = {a.name: Work(plan, a, coming.get(a.name, {}), site) for a in plan.allocations}
+    if too_long := [problem for each in work.values() if (problem := each.problem)]:
+        raise ConfigError(too_long)
+    if coming:
         try:
             store.claimed()
         except Refused as error:
@@ -341,7 +296,7 @@ def load(
         only=only,
         plan=plan,
         results=folder,
-        left=left,
+        work=work,
         launcher=launcher,
         site=site,
         tools=tools,

@@ -117,7 +117,7 @@ class Executor(RemoteExecutor):  # type: ignore[misc]  # Snakemake has no types
         self._jobs: dict[str, MeasureJob] = {}  # all that were submitted, by number
         self._about: frozenset[str] = frozenset()  # jobs, and unsure ones, of before Slurm was asked
         jobs = [job for job in self.dag.needrun_jobs() if job.name == RULE]
-        lists = any("," in (found.asks(allocation_of(job))[0].partition or "") for job in jobs)
+        lists = any("," in (found.work(allocation_of(job)).asks.partition or "") for job in jobs)
         self._watch = pending.Watch(self._campaign, os.path.realpath(Path.cwd()), lists)
         self._explained: set[str | None] = set()
         self._next: dict[MeasureJob, Next] = {}
@@ -141,12 +141,11 @@ class Executor(RemoteExecutor):  # type: ignore[misc]  # Snakemake has no types
             self._attempts.look_again()
         wrong: dict[str, list[str]] = {}
         for job in self._in_order(jobs):
-            asks, nodes, minutes = self._attempts.asks(allocation_of(job))
-            longest = self._attempts.campaign.longest(allocation_of(job))
-            if self._attempts.left(allocation_of(job)):
-                trial = submission.tried(self.sbatch(job), asks, nodes, minutes, longest)
+            work, minutes = self._attempts.work(allocation_of(job)), self._attempts.minutes(allocation_of(job))
+            if work.points:
+                trial = submission.tried(self.sbatch(job), work, minutes)
                 if trial.refusal:
-                    wrong.setdefault(trial.refusal, []).append(submission.asks_for(nodes, minutes))
+                    wrong.setdefault(trial.refusal, []).append(submission.asks_for(work.nodes, minutes))
                 if trial.note:
                     pending.say(f"note: {trial.note}")
         if wrong:
@@ -162,23 +161,30 @@ class Executor(RemoteExecutor):  # type: ignore[misc]  # Snakemake has no types
 
     def sbatch(self, job: MeasureJob, avoid: Collection[str] = ()) -> list[str]:
         """The command that submits a job. `avoid`: nodes that it must not get."""
-        allocation, out = allocation_of(job), str(self._log(job))
-        comment = query.comment(self._campaign, allocation)
-        least, after = self._attempts.least_minutes(allocation), self._attempts.after(allocation)
+        allocation = allocation_of(job)
+        work, attempts = self._attempts.work(allocation), self._attempts
         return submission.sbatch(
-            *self._attempts.asks(allocation), self._run, comment, out, str(Path.cwd()),
-            least=least, after=after, avoid=avoid,
-        )  # fmt: skip
+            work.asks,
+            work.nodes,
+            attempts.minutes(allocation),
+            self._run,
+            query.comment(self._campaign, allocation),
+            str(self._log(job)),
+            str(Path.cwd()),
+            least=attempts.least_minutes(allocation),
+            after=attempts.after(allocation),
+            avoid=avoid,
+        )
 
     def _in_order(self, jobs: Iterable[MeasureJob]) -> list[MeasureJob]:
-        return sorted(jobs, key=lambda job: self._attempts.campaign.nodes(allocation_of(job)))
+        return sorted(jobs, key=lambda job: self._attempts.work(allocation_of(job)).nodes)
 
     def run_jobs(self, jobs: Iterable[MeasureJob]) -> None:
         """Submit jobs, the smallest first: Slurm runs them in the order of their submission. Where nothing is left (a
         smaller plan, a job of an earlier run) there is no job."""
         for job in self._in_order(jobs):
             self.run_job_pre(job)
-            if self._attempts.left(allocation_of(job)):
+            if self._attempts.work(allocation_of(job)).points:
                 self.run_job(job)
             else:
                 self._attempts.campaign.settle(allocation_of(job))
@@ -229,7 +235,7 @@ class Executor(RemoteExecutor):  # type: ignore[misc]  # Snakemake has no types
                     pending.say(f"{submission.spoken(name)}: {why}; it is submitted when others are over")
             else:
                 pending.say(
-                    f"{submission.spoken(name)}: {said}; {submission.meaning(said, self._attempts.asks(name)[0])}"
+                    f"{submission.spoken(name)}: {said}; {submission.meaning(said, self._attempts.work(name).asks)}"
                 )
                 self._soon()
             return False

@@ -21,7 +21,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
-from typing import NamedTuple
 
 from iosweep.commands import doctor
 from iosweep.commands.terminal import working
@@ -31,8 +30,6 @@ from iosweep.findings import Line, ok, show, unchecked, warning, wrong
 from iosweep.hostlist import hosts
 from iosweep.jobs import pending, submission
 from iosweep.jobs.profile import Profile, read
-from iosweep.plan import forecast
-from iosweep.plan.model import Plan
 from iosweep.slurm import query
 from iosweep.text import human_count
 from iosweep.units import human_duration, human_size
@@ -74,14 +71,13 @@ def _examine(directory: Path, configuration: Path | None, wait_s: float) -> Iter
     if profile is None:
         yield unchecked("the rest", "without a profile it is not known what a job asks for")
         return
-    for problem in submission.too_long(plan, {point.id for point in plan.points}, profile) if plan else ():
-        yield wrong("wall time", problem.message, problem.remedy)
+    works = sorted(submission.planned_work(plan, profile), key=lambda work: work.nodes) if plan else []
+    yield from (wrong("wall time", one.message, one.remedy) for work in works if (one := work.problem))
     if config:
         yield from doctor.spack_tools(config, profile.tools)[0]
-    jobs = _jobs(profile, plan)
-    yield from (submissions := _submissions(profile, jobs))
+    yield from (submissions := _submissions(works))
     settings = slurm_settings(_ask(["scontrol", "show", "config"]) or "")
-    for asks in (profile.at(job.nodes) for job in jobs):
+    for asks in [work.asks for work in works] or [profile.at(1)]:
         for place in submission.limits(asks.partition):
             sinfo = ["sinfo", "--noheader", f"--partition={place['PartitionName']}", "--Node", "--format=%N|%T|%c|%m"]
             yield judge_memory(asks, settings, place, _ask(sinfo) or "")
@@ -90,7 +86,7 @@ def _examine(directory: Path, configuration: Path | None, wait_s: float) -> Iter
         return
     command = [sys.executable, "-P", "-X", "utf8", "-m", "iosweep", "doctor", "--profile", str(directory.absolute())]
     command += ["--configfile", str(configuration.absolute())] if configuration else []
-    yield from _nodes(profile, jobs[-1].nodes, command, wait_s)
+    yield from _nodes(profile, works[-1].nodes if works else 1, command, wait_s)
 
 
 def _ask(argv: Sequence[str]) -> str | None:
@@ -115,40 +111,19 @@ def _profile(directory: Path) -> tuple[Profile | None, list[Line]]:
     return profile, [ok("profile", " ".join([f"{profile.file}:", f"launcher {profile.launcher}", *profile.options]))]
 
 
-class _Job(NamedTuple):
-    """A job of the campaign: its nodes, the minutes that it asks for, and the longest of what it measures."""
-
-    nodes: int
-    minutes: int
-    longest: forecast.Longest | None = None
-
-
-def _jobs(profile: Profile, plan: Plan | None) -> list[_Job]:
-    """Those of a whole campaign, the smallest first; one of a node without a configuration."""
-    if plan is None:
-        return [_Job(1, profile.at(1).limit_min or MINUTES)]
-    jobs = []
-    for name, points in forecast.planned(plan).items():
-        nodes = next(a.nodes for a in plan.allocations if a.name == name)
-        time_s = forecast.of(plan, {name: points}).time_s
-        minutes = submission.minutes(time_s, 1, profile.at(nodes).limit_min)
-        jobs.append(_Job(nodes, minutes, forecast.longest(plan, points)))
-    return sorted(jobs)
-
-
-def _submissions(profile: Profile, jobs: Sequence[_Job]) -> list[Line]:
+def _submissions(works: Sequence[submission.Work]) -> list[Line]:
     """Whether Slurm would take the jobs of the campaign, as the campaign itself asks before it submits them."""
     wrongs: dict[str, list[str]] = {}
     lines, fit = [], []
-    for nodes, minutes, longest in jobs:
-        asks = profile.at(nodes)
-        trial = submission.tried(_sbatch(asks, nodes, minutes, os.devnull), asks, nodes, minutes, longest)
+    for work in works:
+        minutes = work.minutes()
+        trial = submission.tried(_sbatch(work.asks, work.nodes, minutes, os.devnull), work, minutes)
         if trial.refusal:
-            wrongs.setdefault(trial.refusal, []).append(submission.asks_for(nodes, minutes))
+            wrongs.setdefault(trial.refusal, []).append(submission.asks_for(work.nodes, minutes))
         elif trial.note:
             lines.append(unchecked("submission", trial.note))
         else:
-            fit.append(f"{human_count(nodes, 'node')} for {human_duration(60 * minutes)}")
+            fit.append(f"{human_count(work.nodes, 'node')} for {human_duration(60 * minutes)}")
     lines += [wrong("submission", text, "") for text in submission.refusals(wrongs)]
     return [*([ok("submission", f"Slurm takes jobs of {', '.join(fit)}")] if fit else []), *lines]
 

@@ -90,7 +90,7 @@ def run(arguments: Namespace) -> int:
     if wrong := submission.open_port(made.points, where.launcher, os.geteuid()):
         problems.append(Problem(file, 1, "allow_open_port", wrong))
     if where.site.slurm:
-        problems += submission.too_long(made, {p.id for p in made.points if not where.lacks(p)}, where.site)
+        problems += [too_long for work in submission.planned_work(made, where.site) if (too_long := work.problem)]
     if obstacle := submission.working_directory(str(Path.cwd()), where.site.slurm):
         raise ConfigError([Problem(file, 1, "", str(obstacle)), *problems])
     fits = True
@@ -191,18 +191,14 @@ def _sweeps(made: Plan) -> Table:
 
 
 def _allocations(made: Plan, where: Where) -> Iterator[str]:
-    planned = forecast.planned(made)
-    for allocation in made.allocations:
-        points, asks = planned[allocation.name], ""
-        cost = forecast.of(made, {allocation.name: points})
+    for work in submission.planned_work(made, where.site):
+        asks = ""
         if where.site.slurm:
-            site = where.site.at(allocation.nodes)
-            minutes = submission.minutes(cost.time_s, 1, site.limit_min)
-            least = submission.least_minutes(made, allocation.name, points, minutes)
+            minutes, least = work.minutes(), work.least_minutes()
             shorter = f", or {human_duration(60 * least)} to fit a gap" if least < minutes else ""
-            options = escape("".join(f" {option}" for option in site.options))
+            options = escape("".join(f" {option}" for option in work.asks.options))
             asks = f"; asks for {human_duration(60 * minutes)}{shorter}{options}"
-        yield forecast.sentence(cost, allocation.nodes, word="") + asks
+        yield forecast.sentence(work.cost, work.nodes, word="") + asks
 
 
 def _cost(made: Plan, cost: forecast.Forecast) -> Table:

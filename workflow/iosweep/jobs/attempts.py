@@ -9,13 +9,13 @@ import enum
 import re
 import sys
 from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NoReturn
 
 from iosweep.errors import ConfigError
 from iosweep.jobs import submission
-from iosweep.jobs.profile import Profile
+from iosweep.jobs.submission import Work
 from iosweep.store.record import Refusal
 from iosweep.store.store import Store
 from iosweep.text import printable
@@ -60,18 +60,16 @@ class Attempts:
     def _store(self) -> Store:
         return Store(self.campaign.results)
 
+    def work(self, allocation: str) -> Work:
+        return self.campaign.work[allocation]
+
     def minutes(self, allocation: str) -> int:
         """The wall time that the next job asks for."""
-        return self.campaign.minutes(allocation, self._tried[allocation].attempt)
+        return self.work(allocation).minutes(self._tried[allocation].attempt)
 
     def least_minutes(self, allocation: str) -> int | None:
         """The wall time to which Slurm may shorten it; None, not at all, after a job that was too short."""
-        return self.campaign.least_minutes(allocation) if self._tried[allocation].attempt == 1 else None
-
-    def asks(self, allocation: str) -> tuple[Profile, int, int]:
-        """What the profile says for the next job, its nodes, and its wall time in minutes."""
-        nodes = self.campaign.nodes(allocation)
-        return self.campaign.site.at(nodes), nodes, self.minutes(allocation)
+        return self.work(allocation).least_minutes() if self._tried[allocation].attempt == 1 else None
 
     def after(self, allocation: str) -> str | None:
         """Number of a job that must be over before the next one."""
@@ -79,15 +77,12 @@ class Attempts:
 
     def text(self, allocation: str) -> str:
         """What is left of an allocation, and what its next job asks for."""
-        asks = self.campaign.site.slurm and self.left(allocation)
+        asks = self.campaign.site.slurm and self.work(allocation).points
         return self.campaign.text(allocation, self.minutes(allocation) if asks else None)
 
     def bad_nodes(self, allocation: str) -> frozenset[str]:
         """Nodes that the next job must not get."""
         return frozenset(self._tried[allocation].bad)
-
-    def left(self, allocation: str) -> bool:
-        return allocation in self.campaign.left
 
     def begin(self, allocations: Iterable[str]) -> None:
         """Remove the refusals of an earlier run."""
@@ -102,11 +97,15 @@ class Attempts:
         """End a run that failed or was stopped: with a report of what is stored, and the reasons."""
         begun, reported = self.campaign, self.campaign.report()
         self.look_again()
-        measured = self.campaign.left != begun.left
+        measured = self._to_come(self.campaign) != self._to_come(begun)
         if reported and measured:
             begun.show_headline()
         lines = [*(f"complete log: {log}" for log in logs), *self.last_words(measured)]
         sys.exit("\n".join(printable(f"iosweep: {line}") for line in lines))
+
+    @staticmethod
+    def _to_come(campaign: Dag) -> list[Mapping[str, int]]:
+        return [work.points for work in campaign.work.values()]
 
     def last_words(self, measured: bool) -> list[str]:
         """Why allocations are left, and how the run goes on. `measured`: whether it has measured anything."""
@@ -137,18 +136,18 @@ class Attempts:
     def failed(self, allocation: str, state: str | None, more: bool) -> Next:
         """What follows a job that failed. `state`: Slurm's, None if it forgot the job. `more`: retries are left."""
         tried, refusal = self._tried[allocation], self.refusal(allocation)
-        again = _repeated(refusal, tried.refusal, self.campaign.nodes(allocation))
+        again = _repeated(refusal, tried.refusal, self.work(allocation).nodes)
         tried.refusal = refusal
         if (refusal and refusal.lasting) or again or not more:
             return Next.NONE
         self._store.set_refusal(allocation, None)  # the next job has reasons of its own
         after = tried.after = refusal.after if refusal else None
-        before_s = self.campaign.left_s(allocation)
+        before_s = self.work(allocation).cost.time_s
         self.look_again()
         # To wait for another job, or to have measured something, is not a failure. Once for each job that is waited
         # for: Slurm may not know it (another cluster's), or it has ended and left its lock.
         waits = after is not None and after not in tried.waited
-        progress = self.campaign.left_s(allocation) < before_s
+        progress = self.work(allocation).cost.time_s < before_s
         if not (waits or progress) and _too_short(state, refusal):
             tried.attempt += 1
         tried.bad.update(refusal.nodes if refusal else ())

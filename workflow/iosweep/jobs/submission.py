@@ -6,8 +6,9 @@ import contextlib
 import math
 import os
 import re
-from collections.abc import Collection, Container, Iterable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import NamedTuple
 
 from iosweep.errors import Obstacle, Problem, Unanswered
@@ -15,7 +16,7 @@ from iosweep.jobs.profile import Profile, slurm_minutes, spelt
 from iosweep.plan import forecast
 from iosweep.plan.forecast import Longest
 from iosweep.plan.launchers import Launcher
-from iosweep.plan.model import Plan, Point
+from iosweep.plan.model import Allocation, Plan, Point
 from iosweep.slurm import query
 from iosweep.text import human_count, printable
 from iosweep.units import human_duration
@@ -33,50 +34,92 @@ LEAST_SHARE = 0.25
 #: Options with which sbatch tries what it would submit, and submits nothing.
 TRIAL = ("--test-only", "--wrap", "true")
 
-# Wall times
+# What a job is for, and its wall time
+
+
+@dataclass(frozen=True)
+class Work:
+    """What a job of an allocation has to measure, and the time that it asks for. `points`: point -> repetitions to
+    come, empty if nothing is left; `site`: the profile."""
+
+    plan: Plan
+    allocation: Allocation
+    points: Mapping[str, int]
+    site: Profile
+
+    @cached_property
+    def cost(self) -> forecast.Forecast:
+        return forecast.of(self.plan, {self.allocation.name: self.points})
+
+    @cached_property
+    def longest(self) -> Longest | None:
+        """Its longest repetition, which is measured in one job."""
+        return forecast.longest(self.plan, self.points)
+
+    @property
+    def nodes(self) -> int:
+        return self.allocation.nodes
+
+    @property
+    def asks(self) -> Profile:
+        """What the profile says of jobs of so many nodes."""
+        return self.site.at(self.nodes)
+
+    def minutes(self, attempt: int = 1) -> int:
+        """The wall time that its job asks for. `attempt`: 1, and 1 more for each job before it that was too short to
+        measure anything."""
+        return minutes(self.cost.time_s, attempt, self.asks.limit_min)
+
+    def least_minutes(self) -> int:
+        """The wall time to which Slurm may shorten it: for its longest repetition, that one's data set, a minute."""
+        asked_min = self.minutes()
+        if self.longest is None:
+            return asked_min
+        alone_s = forecast.of(self.plan, {self.allocation.name: {self.longest.point: 1}}).time_s
+        return max(minutes(alone_s + JOB_RESERVE_S, 1, asked_min, besides_min=1), math.ceil(asked_min * LEAST_SHARE))
+
+    @property
+    def retries(self) -> int:
+        """How many more jobs it may take after the first one."""
+        limit_min = self.asks.limit_min
+        return SPARE_JOBS + (0 if limit_min is None else math.ceil(minutes(self.cost.time_s, 1, None) / limit_min) - 1)
+
+    @property
+    def problem(self) -> Problem | None:
+        """What is wrong with the profile's runtime for it."""
+        if self.longest is None or not (why := no_fit(self.longest, self.asks.limit_min)):
+            return None
+        what = f"{why} ({self.longest.point})"
+        return Problem(self.site.file, 0, "default-resources.runtime", what, "raise it, or shorten the phases")
+
+    def text(self, asked_min: int | None = None) -> str:
+        """`2 nodes: 24 points, 72 repetitions left, 3 h 10 min, 4.1 TiB written`
+
+        With the minutes that a job asks for: `...; asks for 2 nodes for 4 h 50 min`.
+        """
+        text = forecast.sentence(self.cost, self.nodes)
+        return text if asked_min is None else f"{text}; {asks_for(self.nodes, asked_min)}"
+
+
+def planned_work(plan: Plan, site: Profile) -> list[Work]:
+    """That of a whole campaign, by its plan alone."""
+    planned = forecast.planned(plan)
+    return [Work(plan, allocation, planned.get(allocation.name, {}), site) for allocation in plan.allocations]
 
 
 def minutes(time_s: float, attempt: int, limit_min: int | None, besides_min: int = BESIDES_MIN) -> int:
-    """The wall time that a job asks for, where `time_s` are forecast to be left.
-
-    `attempt`: 1, and 1 more for each job before it that was too short to measure anything.
-    """
+    """The wall time that a job asks for, where `time_s` are forecast to be left."""
     asked = math.ceil(time_s / 60 * MARGIN + besides_min) * attempt
     return asked if limit_min is None else min(asked, limit_min)
 
 
-def least_minutes(made: Plan, allocation: str, points: Container[str], asked_min: int) -> int:
-    """The wall time to which Slurm may shorten a job: for its longest repetition, that one's data set, a minute."""
-    if (longest := forecast.longest(made, points)) is None:
-        return asked_min
-    alone = forecast.of(made, {allocation: {longest.point: 1}})
-    return max(minutes(alone.time_s + JOB_RESERVE_S, 1, asked_min, besides_min=1), math.ceil(asked_min * LEAST_SHARE))
-
-
 def no_fit(longest: Longest | None, limit_min: int | None) -> str | None:
-    """Why a repetition fits no job of a wall time: it is measured in one. None if it does."""
+    """Why a repetition fits no job of a wall time; None if it does."""
     if longest is None or limit_min is None or longest.time_s + JOB_RESERVE_S <= 60 * limit_min:
         return None
     whole = longest.phase_s + JOB_RESERVE_S <= 60 * limit_min
     what, time_s = ("repetition", longest.time_s) if whole else ("phase", longest.phase_s)
     return f"a {what} of {human_duration(time_s)} does not fit a job of {human_duration(60 * limit_min)}"
-
-
-def too_long(made: Plan, points: Collection[str], site: Profile) -> list[Problem]:
-    """What is wrong with the runtime of a profile for some points of a plan, by allocation. Pure."""
-    found = {}
-    for allocation in made.allocations:
-        longest = forecast.longest(made, {point.id for point in allocation.points}.intersection(points))
-        if longest and (why := no_fit(longest, site.at(allocation.nodes).limit_min)):
-            why = f"{why} ({longest.point})"
-            found[why] = Problem(site.file, 0, "default-resources.runtime", why, "raise it, or shorten the phases")
-    return list(found.values())
-
-
-def retries(time_s: float, limit_min: int | None) -> int:
-    """How many more jobs an allocation may take after its first one."""
-    needed = 1 if limit_min is None else math.ceil(minutes(time_s, 1, None) / limit_min)
-    return needed - 1 + SPARE_JOBS
 
 
 # The command
@@ -134,10 +177,10 @@ class Trial(NamedTuple):
     note: str | None = None
 
 
-def tried(sbatch: Sequence[str], asks: Profile, nodes: int, asked_min: int, longest: Longest | None) -> Trial:
-    """Try a job: by the limits of its partitions, then by Slurm itself. `longest`: of what the job is for."""
-    partitions = limits(asks.partition)
-    if partitions and all(wrong := [beyond(nodes, asked_min, longest, one) or "" for one in partitions]):
+def tried(sbatch: Sequence[str], work: Work, asked_min: int) -> Trial:
+    """Try a job: by the limits of its partitions, then by Slurm itself."""
+    nodes, partitions = work.nodes, limits(work.asks.partition)
+    if partitions and all(wrong := [beyond(nodes, asked_min, work.longest, one) or "" for one in partitions]):
         return Trial("; or: ".join(wrong))
     try:
         query.ask([*sbatch, *TRIAL])
@@ -151,7 +194,7 @@ def tried(sbatch: Sequence[str], asks: Profile, nodes: int, asked_min: int, long
                 if able < nodes <= _most_nodes(one):  # the others may be back when it is its turn
                     have = f"of {human_count(nodes, 'node')} asked for, the partition {one['PartitionName']} has {able}"
                     return Trial(note=f"{have} that can be used ({not_able}); the job waits for the others")
-        return Trial(f"{said}; {meaning(said, asks)}")
+        return Trial(f"{said}; {meaning(said, work.asks)}")
     return Trial()
 
 
