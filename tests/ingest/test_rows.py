@@ -1,13 +1,11 @@
 """Outputs of others as points and repetitions: the same parameters are one point, what is not known is never mixed."""
 
 from hashlib import sha256
-from pathlib import Path
 
 from iosweep.ingest.tables import Made, campaign_rows
 from iosweep.store.ingested import IngestedFile
 from iosweep.tools.reading import Cell, Reading, ReadingProblem
 
-SAMPLES = Path(__file__).parents[1] / "samples"
 IOR: dict[str, Cell] = {
     "tool": "ior", "tool_version": "4.0.0", "label": "write", "phase": "seq_write", "tasks": 64,
     "threads_per_node": 32, "transfer_size_bytes": 1 << 20, "bandwidth_bytes_per_s": 1e9, "ops_per_s": 1e3,

@@ -72,22 +72,6 @@ def test_points_and_phases_are_compared_separately() -> None:
     assert [(c.point, c.phase, named(c)) for c in compare(rows)] == [("p", "f", ""), ("p", "g", "c"), ("q", "f", "")]
 
 
-@pytest.mark.parametrize(
-    ("nodes", "scatter", "wrong", "caught"),
-    # the table of docs/suites.md
-    [(3, 0.02, 0.0, 0.96), (8, 0.1, 0.03, 0.4)],
-)
-def test_error_rates_of_the_rule(nodes: int, scatter: float, wrong: float, caught: float) -> None:
-    """Nodes that differ by chance (a normal distribution), without and with one that is 30 % slow."""
-    draw, found, seen, times = random.Random(1), 0, 0, 6000 // nodes
-    for _ in range(times):
-        values = [draw.gauss(100, 100 * scatter) for _ in range(nodes)]
-        found += len(named(one(*values)))
-        seen += "a" in named(one(0.7 * values[0], *values[1:]))
-    assert found / (times * nodes) == pytest.approx(wrong, abs=0.006)
-    assert seen / times == pytest.approx(caught, abs=0.06)
-
-
 # Ranks by their nodes
 
 
@@ -155,18 +139,6 @@ def test_a_shape_has_its_words(snapshot: SnapshotAssertion) -> None:
         assert found
         told.append(found.text)
     assert "\n".join(told) == snapshot
-
-
-@pytest.mark.parametrize(("deviation", "correlation"), [(0.05, 0.0), (0.5, 0.5)])
-def test_noise_has_no_shape(deviation: float, correlation: float) -> None:
-    draw, named = random.Random(1), 0
-    for _ in range(100):
-        level, values = 0.0, []
-        for _ in range(60):
-            level = correlation * level + draw.gauss(0, (1 - correlation**2) ** 0.5)
-            values.append(max(10.0, 1000.0 * (1 + deviation * level)))
-        named += bool(shape(values, 1.0, 1000.0, "{:.0f}".format) or stall(values, 1.0, 1000.0))
-    assert named <= 2
 
 
 def test_a_standstill_is_told_with_its_time_and_a_short_one_is_none() -> None:

@@ -68,20 +68,6 @@ def test_the_interval_is_students_on_logarithms() -> None:
     assert (found.low * found.high) == pytest.approx(found.center**2)
 
 
-def test_intervals_hold_the_figure_in_95_of_100_cases_and_not_in_more() -> None:
-    """A small version of benchmarks/coverage.py. Those that other points widen hold it somewhat more often."""
-    draw, held, alone, count = random.Random(8), 0, 0, 0
-    for _ in range(500):
-        points = [[draw.lognormvariate(0, 0.05) for _ in range(draw.choice((3, 5)))] for _ in range(6)]
-        noise = pooled(points)
-        for point in points:
-            among, own = interval(point, noise), interval(point)
-            assert among and own
-            held, alone, count = held + (not among.excludes(1.0)), alone + (not own.excludes(1.0)), count + 1
-    assert 0.94 <= alone / count <= 0.96
-    assert 0.95 <= held / count <= 0.99
-
-
 def test_a_point_that_looks_quiet_by_luck_is_not_believed_among_noisy_ones() -> None:
     lucky = [99.0, 100.0, 101.0, 100.0, 100.0]
     points = [lucky, *lognormal(1, 23, 0.10)]
@@ -167,15 +153,6 @@ def test_two_changes_have_their_nights() -> None:
     assert [abs(split.at - at) <= 1 for split, at in zip(splits["a"], (20, 40), strict=True)] == [True, True]
     assert [split.change.share > 0 for split in splits["a"]] == [False, True]
     assert splits["b"] == []
-
-
-def test_nothing_that_changed_is_found_in_few_histories() -> None:
-    """A smaller version of benchmarks/changes.py: histories of ten headlines in which nothing changed."""
-    alarms = sum(
-        any(change_points.found({str(n): nightly(20, 0.02, 100 * k + n) for n in range(10)}).values())
-        for k in range(200)
-    )
-    assert alarms / 200 <= 0.05
 
 
 def test_few_nights_and_a_night_alone_are_no_change() -> None:
@@ -279,15 +256,3 @@ def test_an_invalid_repetition_has_no_part() -> None:
     good, [wrong] = judged(("p", [100.0, 101.0, 100.0, 101.0, 100.0], "valid"), ("p", [1e9], "invalid")).values()
     assert (wrong["verdict"], wrong["checks_passed"], "precision_grade" in wrong) == ("invalid", 0, False)
     assert {row["precision_grade"] for row in good} == {"A"}
-
-
-def test_honest_repetitions_are_not_called_unrepeatable() -> None:
-    """Of 4,000 points that scatter by 5 %, at most 1 % with 5 repetitions; one that scatters by 40 % is, mostly."""
-    draw = random.Random(2)
-
-    def share(sd: float) -> float:
-        fails = sum(found([draw.lognormvariate(0, sd) for _ in range(5)]).outcome == "fail" for _ in range(2000))
-        return fails / 2000
-
-    assert share(0.05) <= 0.01
-    assert share(0.40) > 0.9

@@ -225,13 +225,3 @@ def test_what_a_rank_has_started_is_a_helper() -> None:
     )
     assert roles(record) == {"rank": ["0"], "helper": ["2", "3", "5"]}
     assert record["seen"] == 1
-
-
-def test_a_rank_that_is_bound_later_than_others_is_a_rank() -> None:
-    late = Actor(str(FIRST_PID + 9), "1", masks=on(1), binds=0.6)
-    assert roles(World([*ranks_of(1), late], 5.0).sampled(Wanted("/opt/tool", 2, True, 5.0))) == {"rank": ["0", "1"]}
-
-
-def test_fewer_processes_than_expected_are_not_a_sample() -> None:
-    record = World(ranks_of(2), 8.0).sampled(Wanted("/opt/tool", 3, True, 8.0))
-    assert (record["looks"], record["seen"], record["expected"]) == (0, 2, 3)

@@ -58,22 +58,6 @@ class TestBest:
         found = values(row(point="p", **same), row(point="q", tool="mdtest", **same, ops_per_s=1e6))
         assert [*found.values()] == [{"Create files": "10.0 ops/s"}, {"Create files": "1.00 M ops/s"}]
 
-    def test_reads_are_one_headline_whatever_the_writes_of_their_points_were_like(self) -> None:
-        write = {"phase": "rand_write", "data": "random", "fsync": True}
-        assert values(
-            row(point="p", **write, write_mode="new", o_direct=True),
-            row(point="p", o_direct=True, ops_per_s=20.0),
-            row(point="q", **write, write_mode="overwrite", o_direct=True),
-            row(point="q", o_direct=True, ops_per_s=30.0),
-        ) == {
-            "fio, O_DIRECT, new files, random data": {"Random write": "10.0 IOPS"},
-            "fio, O_DIRECT": {"Random read": "30.0 IOPS"},
-            "fio, O_DIRECT, overwrite, random data": {"Random write": "10.0 IOPS"},
-        }
-        assert values(row(**write, write_mode="new", o_direct=True), row(o_direct=True, ops_per_s=20.0)) == {
-            "fio, O_DIRECT; writes: new files, random data": {"Random write": "10.0 IOPS", "Random read": "20.0 IOPS"}
-        }
-
     def test_latency_is_the_lowest_at_the_lowest_queue_depth_on_the_fewest_nodes(self) -> None:
         depths = [(1, 90e-6), (1, 80e-6), (8, 10e-6)]
         _, latency = cards(*(
@@ -110,20 +94,12 @@ class TestRemarks:
         nodes = [factory.NODE | {"mount": mount}]
         return " ".join(answer.remarks(loaded(rows, nodes=nodes, **about)))
 
-    def test_a_storage_system_with_its_results_elsewhere_has_none(self) -> None:
-        assert self.of("wekafs", "default on /mnt/weka type wekafs (rw)") == ""
-        assert self.of("ext4", "/dev/sdb on /mnt/on / type type ext4 (rw)") == ""
-
     def test_what_spoils_every_figure_is_said(self) -> None:
         assert "in memory (tmpfs)" in self.of("tmpfs", "tmpfs on / type tmpfs (rw)")
         assert "in memory (ramfs)" in self.of("ramfs")
         assert "root file system" in self.of("ext4", "/dev/vda1 on / type ext4 (rw)")
         assert "on the file system under test" in self.of(results_on_target=True)
         assert "points/x.json (torn)" in self.of(damaged={"points/x.json": "torn"})
-
-    def test_a_port_that_whoever_reached_it_could_use_is_named_where_it_was_open(self) -> None:
-        assert "client_server" in self.of(port=True)
-        assert self.of(port=True, verdict="missing") == ""
 
 
 class TestChecks:

@@ -7,8 +7,6 @@ from typing import Any
 from xml.etree import ElementTree
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from msgspec import structs
 
 import results_factory as factory
@@ -161,21 +159,6 @@ class TestWhatAFigureShows:
         ]  # fmt: skip
         reasons = [re.findall(r"\((.*?)\)", note) for note in figure.notes[1:]]
         assert reasons == [["short"], ["errors: 3"], ["time limit"]]
-
-    def test_latencies_far_apart_get_a_logarithmic_axis(self) -> None:
-        axes = {"queue_depth": [1, 64], "transfer_size": [4 * K, 16 * M]}
-        found = figures_of(sweep("s", ["rand_read"], axes))
-        (latency,), (rate,) = (found[f"{what}-by-queue-depth.s"].panels for what in ("latency", "iops"))
-        assert latency.log
-        assert latency.ticks[0] > 0
-        assert (rate.log, rate.ticks[0]) == (False, 0)
-
-    @given(st.floats(1e-9, 1e12))
-    def test_ticks_are_round_few_and_reach_the_top(self, largest: float) -> None:
-        ticks = figures.linear_ticks(largest)
-        assert ticks[0] == 0
-        assert ticks[-1] >= largest * (1 - 1e-9)
-        assert 3 <= len(ticks) <= 6
 
 
 class TestKnees:

@@ -140,17 +140,6 @@ def test_a_hung_target_is_left_and_the_next_call_has_another_child(strange: type
 
 
 @pytest.mark.local
-def test_one_child_answers_all_touches_apart_from_our_terminal(agent: Agent, tmp_path: Path) -> None:
-    assert agent._process is None
-    pid = started(agent)
-    assert agent.call(identify.identify, str(tmp_path)) == identify.identify(str(tmp_path))
-    assert started(agent) == pid != os.getpid()
-    assert os.getsid(pid) != os.getsid(0)  # Ctrl-C is for the runner
-    agent._stop()
-    wait_until_gone(pid)
-
-
-@pytest.mark.local
 def test_refusals_and_errors_of_the_file_system_are_answers(agent: Agent, tmp_path: Path) -> None:
     pid = started(agent)
     with pytest.raises(Refused, match="does not exist"):

@@ -202,16 +202,3 @@ def test_fio_takes_the_command_of_every_phase_and_says_what_was_asked(fio: Path,
             subprocess.run(["fio", "--parse-only", "job0.fio"], cwd=logs, check=True, capture_output=True, timeout=300)
             (logs / "job0.fio").unlink()
         logs.rmdir()
-
-
-@pytest.mark.local
-def test_fio_takes_every_name_of_a_directory(fio: Path, tmp_path: Path) -> None:
-    for name in (" a b", "a:b\\c\\:d", "$HOME ${HOME} $ncpus %d", 'it\'s "x";#*,=\u00e4\u6f22', "-a\nb"):
-        directory = tmp_path / name / "set"
-        directory.mkdir(parents=True)
-        files = FIO.file_set(step("seq_read", DATA | {"files_per_thread": 1, "file_size": 4096}), "fresh")
-        assert files.prepare
-        done = subprocess.run(files.prepare(str(directory)), capture_output=True, timeout=300, check=True)
-        if "\n" not in name:  # which fio prints into its JSON as it is; a configuration has no such directory
-            assert files.prepared({"stdout": done.stdout, "stderr": done.stderr}) is None, name
-        assert {f.name: f.stat().st_size for f in directory.iterdir()} == {"0.0": 4096, "1.0": 4096}, name
