@@ -45,7 +45,7 @@ with Agent(300) as agent:
     ours = CampaignDirectory(made, Store(work / "results" / "removal"), agent)
     there = agent.call(identify.identify, made.target.directory)
     ours.claim(there, forecast.of(made, {}))
-    top = pathlib.Path(ours.ensure(["fresh"], True)[0])
+    top = pathlib.Path(ours.prepare(["fresh"], 0, 0, True)[0])
     for d in range(directories):
         (top / str(d)).mkdir()
         for n in range(files):

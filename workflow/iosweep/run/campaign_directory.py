@@ -23,6 +23,7 @@ from iosweep.target.agent import Agent
 from iosweep.target.directory import FRESH, KEPT, SETS, Place
 from iosweep.target.identify import FileSystem
 from iosweep.target.removal import Removed
+from iosweep.target.space import Room
 
 #: Time limit for deleted files to become free space (MooseFS: 2 to 5 s).
 FREED_S = 10.0
@@ -139,17 +140,17 @@ class CampaignDirectory:
 
     # Space
 
-    def may_write(self, size: int, inodes: int) -> None:
-        """Raise Refused if there is no space for `size` more bytes, or for so many files."""
-        if wrong := self._too_much(self.path, self.present_bytes + size, inodes):
+    def may_write(self, size: int, inodes: int, room: Room | None = None) -> None:
+        """Raise Refused if there is no space for `size` more bytes, or for so many files. `room`: as seen just now."""
+        if (size or inodes) and (wrong := self._too_much(self.path, self.present_bytes + size, inodes, room)):
             raise Refused(wrong)
 
-    def _too_much(self, where: str, size: int, inodes: int) -> str | None:
+    def _too_much(self, where: str, size: int, inodes: int, room: Room | None = None) -> str | None:
         """Why `size` bytes, with ours that are there already, do not fit; None if they do. Waits a few seconds for what
         was deleted to become free."""
         end = time.monotonic() + (FREED_S if self._deleted_bytes else 0.0)
         while True:
-            room = self._agent.call(space.room, where)
+            room = room or self._agent.call(space.room, where)
             now = room["space"]
             if identify.identity(room["file_system"]) != self.file_system:
                 return f"{where} is on another file system than when it began; is the target still mounted?"
@@ -163,6 +164,7 @@ class CampaignDirectory:
             if time.monotonic() > end:
                 return f"{wrong}{space.not_freed(self._deleted_bytes) if self._deleted_bytes else ''}"
             time.sleep(1)
+            room = None
 
     def recount(self) -> None:
         """Measure how much stays there."""
@@ -179,16 +181,27 @@ class CampaignDirectory:
         """Why it cannot be used any more, or None. `data`: write and read data, too (directory.state)."""
         return self._agent.call(directory.state, self.place, "", data)
 
-    def ensure(self, below: list[str], empty: bool = False) -> list[str]:
-        """Make directories below it (and empty them); returns their absolute paths."""
-        for each in below if empty else ():
-            if wrong := self.remove(each)["wrong"]:
+    def prepare(self, below: list[str], size: int, inodes: int, empty: bool) -> list[str]:
+        """Make directories below it (and empty them), for `size` more bytes and so many files; returns their absolute
+        paths. One request. Raises Refused where there is no space."""
+        emptied = below if empty else []
+        *removed, room, paths = self._agent.call_all(
+            *((removal.remove, (self.place, each)) for each in emptied),
+            (space.room, (self.path,)),
+            (trees.ensure, (self.place, below)),
+        )
+        for each, gone in zip(emptied, removed, strict=True):
+            if wrong := self._count(each, gone)["wrong"]:
                 raise TargetError(errno.ENOTEMPTY, f"{each} cannot be emptied: {wrong[0]}")
-        return self._agent.call(trees.ensure, self.place, below)
+        self.may_write(size, inodes, room)
+        return list(paths)
 
     def remove(self, below: str, seconds: float | None = None) -> Removed:
         """Remove a tree below it, as far as that is done in some seconds."""
-        removed = self._agent.call(removal.remove, self.place, below, seconds)
+        return self._count(below, self._agent.call(removal.remove, self.place, below, seconds))
+
+    def _count(self, below: str, removed: Removed) -> Removed:
+        """Count what was removed."""
         if removed["files"]:
             self.deleted()
             self._deleted_bytes += removed["bytes"]

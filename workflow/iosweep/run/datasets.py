@@ -223,11 +223,11 @@ class DataSets:
         """Write some sets at the same time, and store how; returns directory -> what went wrong, or None."""
         for files in sets:
             self._known.pop(files.directory, None)
-        paths = self._directory.ensure([files.directory for files in sets], empty=True)
-        commands = [files.prepare(path) for files, path in zip(sets, paths, strict=True) if files.prepare]
         size = sum(files.size_bytes + len(files.files) * files.surplus_bytes for files in sets)
+        inodes = sum(len(files.files) for files in sets)
+        paths = self._directory.prepare([files.directory for files in sets], size, inodes, empty=True)
+        commands = [files.prepare(path) for files, path in zip(sets, paths, strict=True) if files.prepare]
         ranks = sets[0].prepare_tasks
-        self._directory.may_write(size, sum(len(files.files) for files in sets))
         limit_s = 60 + ranks + sets[0].size_bytes / (PREPARE_BANDWIDTH / 100)
         self._budget.spent.prepared_bytes += size
         self._before(hosts)

@@ -326,10 +326,8 @@ def _files(c: Context, point: Point, step: Step, files: FileSet, hosts: Sequence
     if files.role != "fresh":
         c.directory.may_write(0, inodes)
         return c.sets.ready(files, point.tool, hosts)
-    c.directory.may_write(fresh_bytes(point, [step]), inodes)
-    c.directory.ensure([files.directory], empty=step.phase.writes and inodes > 0)
-    if len(shares := files.shares(len(hosts))) > 1:
-        c.directory.ensure([share.directory for share in shares])
+    below = [share.directory for share in files.shares(len(hosts))]
+    c.directory.prepare(below, fresh_bytes(point, [step]), inodes, empty=step.phase.writes and inodes > 0)
     return Files(role="fresh")
 
 
