@@ -16,5 +16,5 @@ def short_runs_are_good() -> Iterator[None]:
         for module in (fio_output, ior_output):
             patch.setattr(module, "too_short_to_be_steady", lambda time_s: "")
         for module in (ior_output, mdtest_output):
-            patch.setattr(module, "too_short", lambda runtime_s, clock_s: None)
+            patch.setattr(module, "too_short", lambda *_: [])
         yield

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
@@ -52,6 +52,25 @@ class Reading:
     rows: Sequence[Mapping[str, Cell]]
     problems: Sequence[ReadingProblem]
 
+    @classmethod
+    def of_runs(
+        cls, version: str | None, runs: Sequence[tuple[Sequence[Mapping[str, Cell]], Sequence[ReadingProblem]]]
+    ) -> Reading:
+        """The reading of a file with several runs: the rows and problems of each. `row` of a problem is an index into
+        the rows of its run; without one, a suspect problem concerns the rows of its run."""
+        rows: list[Mapping[str, Cell]] = []
+        problems: list[ReadingProblem] = []
+        for number, (of_run, said) in enumerate(runs, 1):
+            where = f"run {number} of {len(runs)}: " if len(runs) > 1 else ""
+            first = len(rows)
+            rows += of_run
+            for one in said:
+                places: Iterable[int | None] = [None if one.row is None else first + one.row]
+                if where and one.row is None and one.severity == "suspect":
+                    places = range(first, len(rows))
+                problems += [ReadingProblem(one.severity, f"{where}{one.text}", place) for place in places]
+        return cls(version, rows, list(dict.fromkeys(problems)))
+
     def verdict(self, row: int) -> Literal["valid", "suspect", "invalid"]:
         """The verdict on the row with this index: the worst that its own problems and those of all rows say."""
         return "invalid" if self.against(row, "invalid") else "suspect" if self.against(row, "suspect") else "valid"
@@ -69,14 +88,14 @@ class Reading:
         return found
 
 
-def too_short(runtime_s: float, clock_s: float) -> ProblemSeverity | None:
-    """What the length of a run says against its rates, by the thresholds of the checks `duration` and `long_enough`.
-
-    None where the run was long enough.
-    """
-    if runtime_s < LEAST_TICKS * clock_s:
-        return "invalid"
-    return "suspect" if runtime_s < LEAST_RUNTIME_S else None
+def too_short(runtime_s: float, clock_s: float, name: str, row: int) -> list[ReadingProblem]:
+    """What the length of a run says against the rates of a row, by the thresholds of the checks `duration` and
+    `long_enough`. `name`: of what ran."""
+    if runtime_s >= max(LEAST_RUNTIME_S, LEAST_TICKS * clock_s):
+        return []
+    severity: ProblemSeverity = "invalid" if runtime_s < LEAST_TICKS * clock_s else "suspect"
+    why = f"{name} was over after {runtime_s * 1000:.3g} ms, which is mostly its start, its end and ticks of the clock"
+    return [ReadingProblem(severity, why, row)]
 
 
 def too_short_to_be_steady(time_s: float, shortest_s: float = SHORTEST_STEADY_S) -> str:

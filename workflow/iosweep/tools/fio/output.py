@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import NamedTuple
 
@@ -33,6 +34,7 @@ from iosweep.tools.fio.records import (
 )
 from iosweep.tools.reading import (
     Cell,
+    ProblemSeverity,
     Reading,
     ReadingProblem,
     local_date,
@@ -248,13 +250,14 @@ def read(data: bytes) -> Reading:
     spoiled = [f"fio says: {line.strip()[:200]}" for line in dict.fromkeys(lines) if _SPOILED.search(line)][:3]
     sections = _sections(lines)
     documents = [one for part in parts if b'"fio version"' in part for one in _documents(part)] or [no_document(data)]
-    rows: list[Row] = []
-    problems: list[ReadingProblem] = []
-    for one in documents:
-        problems += [ReadingProblem("invalid", one)] if isinstance(one, str) else _read_document(one, sections, rows)
-    problems += [ReadingProblem("suspect" if rows else "invalid", text) for text in spoiled]
+    runs = [
+        ([], [ReadingProblem("invalid", one)]) if isinstance(one, str) else _read_document(one, sections)
+        for one in documents
+    ]
     version = next((one.version for one in documents if isinstance(one, Document)), None)
-    return Reading(version or None, rows, problems)
+    reading = Reading.of_runs(version or None, runs)
+    severity: ProblemSeverity = "suspect" if reading.rows else "invalid"
+    return replace(reading, problems=[*reading.problems, *(ReadingProblem(severity, text) for text in spoiled)])
 
 
 def _documents(part: bytes) -> Iterable[Document | str]:
@@ -278,10 +281,10 @@ def _sections(lines: Iterable[str]) -> dict[str, Options]:
     return {name: every[0] for name, every in found.items() if every.count(every[0]) == len(every)}
 
 
-def _read_document(document: Document, sections: Mapping[str, Options], rows: list[Row]) -> list[ReadingProblem]:
-    """Its problems; its rows are added to `rows`."""
+def _read_document(document: Document, sections: Mapping[str, Options]) -> tuple[list[Row], list[ReadingProblem]]:
+    """Its rows and problems."""
+    rows: list[Row] = []
     problems: list[ReadingProblem] = []
-    first = len(rows)
     entries = document.jobs if document.client_stats is None else document.client_stats
     used = [entry for entry in entries or () if entry.groupid != _NO_GROUP or entry.jobname]
     for work in _workloads(document, [entry for entry in used if entry.jobname != ALL_CLIENTS], sections):
@@ -299,11 +302,9 @@ def _read_document(document: Document, sections: Mapping[str, Options], rows: li
             problems.append(ReadingProblem("invalid", f"{labels[0]}: {reason(error)}", len(rows)))
         problems += [ReadingProblem("suspect", f"{labels[0]}: {text}", len(rows)) for text in doubts if text]
         rows.append(identity | _dates(document, work.entries) | row)
-    if len(rows) == first:
-        problems.append(ReadingProblem("invalid", "no job was reported"))
-    for text in _lost_hosts(document, used):
-        problems += [ReadingProblem("suspect", text, row) for row in range(first, len(rows))]
-    return problems
+    if not rows:
+        return [], [*problems, ReadingProblem("invalid", "no job was reported")]
+    return rows, [*problems, *(ReadingProblem("suspect", text) for text in _lost_hosts(document, used))]
 
 
 class _Workload(NamedTuple):
@@ -449,11 +450,10 @@ def _row(reports: Sequence[_Report], doubts: list[str]) -> Row:
     asked_s, ran_s = _asked_s(options), figures["runtime_s"]
     if asked_s and (_given(options, "time_based") or ran_s >= _SHORTEST * asked_s):
         row["phase_time_s"] = asked_s
-    if severity := too_short(ran_s, CLOCK_S):
-        why = f"ran for {ran_s * 1000:.0f} ms, of which fio counts whole ones: too short for a rate"
-        if severity == "invalid":
-            raise Wrong(why)
-        doubts.append(why)
+    for short in too_short(ran_s, CLOCK_S, "it", 0):
+        if short.severity == "invalid":
+            raise Wrong(short.text)
+        doubts.append(short.text)
     doubts += _doubts(row, reports[0])
     return row
 

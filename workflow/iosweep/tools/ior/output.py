@@ -274,46 +274,32 @@ _OF_OTHERS = {"write": frozenset("wrRC"), "read": frozenset("wrWEY")}
 
 
 def read(data: bytes) -> Reading:
-    """The rows of the runs in a file. A run with a problem gives no rows; an invalid remark takes the figures of its
-    row."""
+    """The rows of the runs in a file."""
     reader = Reader(data)
-    rows: list[dict[str, Cell]] = []
-    problems: list[ReadingProblem] = []
     if not reader.runs:
         why = "no results: IOR writes them to a summary file" if reader.is_log else "no results of IOR"
-        problems = [ReadingProblem("invalid", text) for text in (why, *map(str, reader.beside.messages))]
-    for number, run in enumerate(reader.runs, 1):
-        judged = judge(run, log_seen=reader.is_log)
-        where = f"run {number} of {len(reader.runs)}: " if len(reader.runs) > 1 else ""
-        problems += [ReadingProblem("invalid", f"{where}{problem}") for problem in judged.problems]
-        if judged.problems:
-            continue
-        remarks, first = [*judged.remarks, *_short(run, judged.results)], len(rows)
-        wrong = {remark.row for remark in remarks if remark.severity == "invalid"}
-        for at, result in enumerate(judged.results):
-            row = _identity(run, result) | ({} if at in wrong else _measured(run, result))
-            rows.append({name: cell for name, cell in row.items() if cell is not None})
-        for remark in remarks:
-            text = f"{where}{remark.text}"
-            if remark.row is not None:
-                problems.append(ReadingProblem(remark.severity, text, first + remark.row))
-            elif remark.severity == "suspect" and where:  # of the run, whose rows are some of all
-                problems += [ReadingProblem("suspect", text, index) for index in range(first, len(rows))]
-            else:
-                problems.append(ReadingProblem(remark.severity, text))
+        texts = (why, *map(str, reader.beside.messages))
+        return Reading(None, [], [ReadingProblem("invalid", text) for text in texts])
     version = next((run.version for run in reader.runs if run.version), None)
-    return Reading(version, rows, list(dict.fromkeys(problems)))
+    return Reading.of_runs(version, [_reading(run, judge(run, reader.is_log)) for run in reader.runs])
 
 
-def _short(run: Run, results: list[Result]) -> Iterator[ReadingProblem]:
-    """Rows that took too little time for a rate, or that a time bounded which is too short to judge steadiness."""
-    deadline_s = run.stonewall_s or 0
-    for at, result in enumerate(results):
+def _reading(run: Run, judged: Judged) -> tuple[list[dict[str, Cell]], list[ReadingProblem]]:
+    """The rows of a run, and what is wrong with them. A run with a problem gives no rows; an invalid remark takes the
+    figures of its row."""
+    if judged.problems:
+        return [], [ReadingProblem("invalid", problem) for problem in judged.problems]
+    remarks, deadline_s = list(judged.remarks), run.stonewall_s or 0
+    for at, result in enumerate(judged.results):
         if deadline_s and result.total_s >= deadline_s and (short := too_short_to_be_steady(deadline_s)):
-            yield ReadingProblem("suspect", f"{result.name}: {short}", at)
-        if severity := too_short(result.total_s, CLOCK_S):
-            why = f"was over after {result.total_s * 1000:.3g} ms, which is mostly barriers and ticks of the clock"
-            yield ReadingProblem(severity, f"{result.name} {why}", at)
+            remarks.append(ReadingProblem("suspect", f"{result.name}: {short}", at))
+        remarks += too_short(result.total_s, CLOCK_S, result.name, at)
+    wrong = {remark.row for remark in remarks if remark.severity == "invalid"}
+    rows = []
+    for at, result in enumerate(judged.results):
+        row = _identity(run, result) | ({} if at in wrong else _measured(run, result))
+        rows.append({name: cell for name, cell in row.items() if cell is not None})
+    return rows, remarks
 
 
 def _file_size(run: Run, result: Result) -> int | None:

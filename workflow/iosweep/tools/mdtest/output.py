@@ -437,21 +437,15 @@ def read(data: bytes) -> Reading:
         texts = ("there is no table of results (SUMMARY)", *map(str, every[0].messages))
         return Reading(None, [], [ReadingProblem("invalid", text) for text in texts])
     numbers: Counter[object] = Counter()
-    rows: list[dict[str, Cell]] = []
-    problems: list[ReadingProblem] = []
-    for position, run in enumerate(found, 1):
+    readings: list[tuple[list[dict[str, Cell]], list[ReadingProblem]]] = []
+    for run in found:
         same = run.launch.command, run.tasks
         numbers[same] += 1
-        where = f"run {position} of {len(found)}: " if len(found) > 1 else ""
-        problems += [ReadingProblem("invalid", f"{where}{problem}") for problem in run.problems]
-        if run.problems:
-            continue
-        first = len(rows)
-        rows += _rows(run, numbers[same] if len(found) > 1 else None)
-        places = {str(row["label"]): at for at, row in enumerate(rows[first:], first)}
-        problems += _of_rows(run, where, places)
+        problems = [ReadingProblem("invalid", problem) for problem in run.problems]
+        rows = [] if problems else list(_rows(run, numbers[same] if len(found) > 1 else None))
+        readings.append((rows, problems or list(_of_rows(run, [str(row["label"]) for row in rows]))))
     version = next((run.launch.version for run in found if run.launch.version), None)
-    return Reading(version, rows, list(dict.fromkeys(problems)))
+    return Reading.of_runs(version, readings)
 
 
 def _rows(run: Run, repetition: int | None) -> Iterator[dict[str, Cell]]:
@@ -496,32 +490,23 @@ def _rows(run: Run, repetition: int | None) -> Iterator[dict[str, Cell]]:
         yield {column: value for column, value in row.items() if value is not None}
 
 
-def _of_rows(run: Run, where: str, places: Mapping[str, int]) -> Iterator[ReadingProblem]:
-    """What is said of a run's rows. where: which run of several it is; places: name -> index of its row."""
+def _of_rows(run: Run, names: Sequence[str]) -> Iterator[ReadingProblem]:
+    """What is said of a run's rows, by their names."""
     for name, doubt in run.doubts.items():
-        yield ReadingProblem("invalid", f"{where}{doubt}", places.get(name))
+        yield ReadingProblem("invalid", doubt, names.index(name) if name in names else None)
     for severity, text in run.remarks:
-        of_single = where and severity != "note"  # else of all rows of the file
-        for row in places.values() if of_single else [None]:
-            yield ReadingProblem(severity, f"{where}{text}", row)
-    for name, index in places.items():
-        for severity, text in _of_row(run, name):
-            yield ReadingProblem(severity, f"{where}{name}{text}", index)
-
-
-def _of_row(run: Run, name: str) -> Iterator[tuple[ProblemSeverity, str]]:
-    """What its figures and the other lines say against a row."""
-    rate, many = run.table.rates[name], run.table.iterations
-    scatter = rate.stddev / rate.mean if rate.mean else 0.0
-    if many > 1 and scatter > _SCATTER:
-        yield "suspect", f": a mean of {many} iterations that scatter by {100 * scatter:.0f} % (standard deviation)"
-    if name in ("File stat", "Directory stat", "File read") and not run.launch.shift:
-        what = "each rank may find in its node's cache what it created itself"
-        if run.nodes == 1:
-            yield "note", f": on one node, {what}"
-        elif run.nodes and not (run.launch.options and run.launch.options.number("N")):
-            yield "suspect", f": without -N {what}"
-    if rate.mean and name not in run.doubts and run.items and run.tasks:
-        runtime_s = run.items * run.tasks / rate.mean
-        if short := too_short(runtime_s, CLOCK_S):
-            yield short, f" was over after {runtime_s * 1000:.3g} ms, which is mostly barriers and ticks of the clock"
+        yield ReadingProblem(severity, text)
+    for at, name in enumerate(names):
+        rate, many = run.table.rates[name], run.table.iterations
+        scatter = rate.stddev / rate.mean if rate.mean else 0.0
+        if many > 1 and scatter > _SCATTER:
+            why = f"{name}: a mean of {many} iterations that scatter by {100 * scatter:.0f} % (standard deviation)"
+            yield ReadingProblem("suspect", why, at)
+        if name in ("File stat", "Directory stat", "File read") and not run.launch.shift:
+            what = "each rank may find in its node's cache what it created itself"
+            if run.nodes == 1:
+                yield ReadingProblem("note", f"{name}: on one node, {what}", at)
+            elif run.nodes and not (run.launch.options and run.launch.options.number("N")):
+                yield ReadingProblem("suspect", f"{name}: without -N {what}", at)
+        if rate.mean and name not in run.doubts and run.items and run.tasks:
+            yield from too_short(run.items * run.tasks / rate.mean, CLOCK_S, name, at)
