@@ -11,7 +11,7 @@ from syrupy.assertion import SnapshotAssertion
 import iosweep
 from campaign import TEXT
 from iosweep.commands import cli
-from iosweep.commands.report import write_output
+from iosweep.commands.terminal import write_output
 
 Capture = pytest.CaptureFixture[str]
 

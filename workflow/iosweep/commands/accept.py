@@ -17,8 +17,7 @@ from iosweep.analysis.data import Campaign
 from iosweep.analysis.summary import summarize
 from iosweep.commands import campaigns
 from iosweep.commands.check import read_outcome
-from iosweep.commands.report import damage_in_tables, write_output
-from iosweep.commands.terminal import Printer, prose
+from iosweep.commands.terminal import Printer, prose, write_output
 from iosweep.config import criteria, yaml_lines
 from iosweep.errors import CommandError, ConfigError
 from iosweep.files import documents
@@ -54,7 +53,7 @@ def run(arguments: Namespace) -> int:
     except ConfigError as error:
         raise CommandError(f"nothing was decided\n{error}", _USAGE) from None
     _refuse_old_tables(results)
-    for line in documents.few(damage_in_tables(results, campaign.about)):
+    for line in documents.few(campaigns.damage_in_tables(results, campaign.about)):
         prose(line, sys.stderr)
     if arguments.junit:
         write_output(arguments.junit, lambda: _junit(campaign.about, decisions), _USAGE)

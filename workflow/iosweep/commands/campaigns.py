@@ -17,6 +17,7 @@ from iosweep.plan.model import plan_files, read_plan
 from iosweep.store import ingested
 from iosweep.store.store import Store
 from iosweep.tables import reader
+from iosweep.tables.reader import CampaignForm
 from iosweep.text import shortened, some
 from iosweep.units import parse_duration, parse_share
 
@@ -151,6 +152,11 @@ def no_tables(results: Path) -> str:
 def _remedy(results: Path) -> str:
     """What makes tables again, or why nothing does."""
     return no_plan(results) or f"`iosweep report {shlex.quote(str(results))}` makes it again"
+
+
+def damage_in_tables(results: Path, tables: CampaignForm) -> list[str]:
+    """Files that were damaged when the tables were made, as sentences."""
+    return [documents.sentence(f"{results}/{file}", why) for file, why in tables.damaged.items()]
 
 
 # --- arguments

@@ -12,8 +12,7 @@ from iosweep.analysis import comparison
 from iosweep.analysis.comparison import AT_LEAST, Comparison, Difference, Side, Versus, versus
 from iosweep.analysis.summary import FIGURES, PointSummary, summarize
 from iosweep.commands import campaigns
-from iosweep.commands.report import write_output
-from iosweep.commands.terminal import Printer, prose, say, table, to_json
+from iosweep.commands.terminal import Printer, prose, say, table, to_json, write_output
 from iosweep.config import selectors
 from iosweep.errors import CommandError
 from iosweep.text import human_count

@@ -11,8 +11,7 @@ from iosweep.analysis import formats
 from iosweep.analysis import history as words
 from iosweep.analysis.history import History, Night, groups, history, night, unlike
 from iosweep.commands import campaigns
-from iosweep.commands.report import write_output
-from iosweep.commands.terminal import Printer, prose, say, table
+from iosweep.commands.terminal import Printer, prose, say, table, write_output
 from iosweep.errors import CommandError
 from iosweep.text import human_count, some
 

@@ -8,17 +8,15 @@ from __future__ import annotations
 
 import sys
 from argparse import SUPPRESS, ArgumentParser, Namespace
-from collections.abc import Callable
 from pathlib import Path
 
 from iosweep.commands import campaigns
 from iosweep.commands.tables import make_tables, make_tables_of, making
-from iosweep.commands.terminal import say, working
+from iosweep.commands.terminal import say
 from iosweep.errors import CommandError
-from iosweep.files import documents, safe_paths
+from iosweep.files import documents
 from iosweep.store import ingested
 from iosweep.tables import reader
-from iosweep.tables.reader import CampaignForm
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -41,20 +39,11 @@ def run(arguments: Namespace) -> int:
         raise CommandError(lost)
     else:
         make_tables(campaigns.plan_file(results), results, arguments.judge_again)
-    _tell_damage(results)
+    for line in documents.few(campaigns.damage_in_tables(results, reader.about(results))):
+        say(line, file=sys.stderr)
     say(f"report: {make_page(results)}")
     make_figures(results)
     return 0
-
-
-def _tell_damage(results: Path) -> None:
-    for line in documents.few(damage_in_tables(results, reader.about(results))):
-        say(line, file=sys.stderr)
-
-
-def damage_in_tables(results: Path, tables: CampaignForm) -> list[str]:
-    """Files that were damaged when the tables were made, as sentences."""
-    return [documents.sentence(f"{results}/{file}", why) for file, why in tables.damaged.items()]
 
 
 def make_tables_again(results: Path) -> None:
@@ -78,18 +67,3 @@ def make_figures(results: Path) -> None:
         from iosweep.report import drawing
 
         drawing.export(results)
-
-
-def write_output(file: Path, render: Callable[[], bytes], exit_code: int) -> None:
-    """Write what `render` returns to a file that the user named, whole or not at all. Raises CommandError with this
-    exit code."""
-    with working(f"writing {file} ..."):
-        content = render()
-    try:
-        if file.exists() and not file.is_file():  # a pipe or a device
-            file.write_bytes(content)
-            return
-        with safe_paths.folder(file.parent) as folder:
-            folder.write(file.name, content)
-    except OSError as error:
-        raise CommandError(f"{file} cannot be written: {error.strerror or error}", exit_code) from None

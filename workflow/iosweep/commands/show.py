@@ -18,7 +18,6 @@ from iosweep.analysis.headline import Best
 from iosweep.analysis.summary import Metric, PointSummary, count_results, summarize
 from iosweep.commands import accept, campaigns
 from iosweep.commands.check import Outcome, read_outcome
-from iosweep.commands.report import damage_in_tables
 from iosweep.commands.terminal import Printer, prose, say, table, to_json, working
 from iosweep.files import documents
 from iosweep.judge.remaining import set_name
@@ -54,7 +53,7 @@ def run(arguments: Namespace) -> int:
     else:
         _show_headline(campaign, summary, outcome)
     # the outcome names damage that is there still, with its remedy
-    damaged = damage_in_tables(results, campaign.about)
+    damaged = campaigns.damage_in_tables(results, campaign.about)
     others = [line for line in damaged if not any(one.startswith(line) for one in outcome.damaged)]
     for line in documents.few([*outcome.damaged, *others]):
         prose(line, sys.stderr)

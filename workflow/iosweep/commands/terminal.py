@@ -9,12 +9,15 @@ from __future__ import annotations
 import json
 import sys
 import textwrap
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import IO, TYPE_CHECKING, TextIO
 
 import msgspec
 
+from iosweep.errors import CommandError
+from iosweep.files import safe_paths
 from iosweep.text import printable_lines
 
 if TYPE_CHECKING:
@@ -123,3 +126,18 @@ def working(text: str) -> Iterator[None]:
 
     with Console(stderr=True).status(Text(text, overflow="ellipsis", no_wrap=True)):
         yield
+
+
+def write_output(file: Path, render: Callable[[], bytes], exit_code: int) -> None:
+    """Write what `render` returns to a file that the user named, whole or not at all. Raises CommandError with this
+    exit code."""
+    with working(f"writing {file} ..."):
+        content = render()
+    try:
+        if file.exists() and not file.is_file():  # a pipe or a device
+            file.write_bytes(content)
+            return
+        with safe_paths.folder(file.parent) as folder:
+            folder.write(file.name, content)
+    except OSError as error:
+        raise CommandError(f"{file} cannot be written: {error.strerror or error}", exit_code) from None
