@@ -56,14 +56,14 @@ _SERVER_S = 10.0
 
 
 class Request(msgspec.Struct, frozen=True):
-    """`each`: host -> what differs of its arguments (broadcast.py); other hosts ignore the request. report_s: after
+    """`each`: host -> its arguments; other hosts ignore the request. report_s: after
     this time an operation that waits for the target is reported; 0: never.
     """
 
     number: int
     operation: str
     arguments: list[object] = []
-    each: dict[str, list[messages.Change]] | None = None
+    each: dict[str, list[object]] | None = None
     report_s: float = 0.0
 
 
@@ -299,8 +299,7 @@ def main() -> None:
         for line in lines:
             request = msgspec.convert(messages.request(line), Request)
             if request.each is None or name in request.each:
-                arguments = messages.changed(request.arguments, (request.each or {}).get(name, ()))
-                assert isinstance(arguments, list)
+                arguments = request.arguments if request.each is None else request.each[name]
                 try:
                     _reply(request, name, arguments)
                 except process.Abandoned:
@@ -468,13 +467,9 @@ class RemoteAgents:
         """As `call`, but what it raises for a node is that node's answer. Raises AllocationError."""
         wanted = list(self.hosts if each is None else each)
         self._number += 1
-        common, own = to_builtins(list(arguments)), None
-        if each is not None:
-            common, own = messages.split({host: to_builtins(list(values)) for host, values in each.items()})
-            if tuple(each) == self.hosts and not any(own.values()):
-                own = None
+        own = None if each is None else {host: to_builtins(list(values)) for host, values in each.items()}
         limit_s = self._deadline_s if deadline_s is None else deadline_s
-        request = Request(self._number, operation.__name__, common, own, _REPORTED * limit_s)
+        request = Request(self._number, operation.__name__, to_builtins(list(arguments)), own, _REPORTED * limit_s)
         end = time.monotonic() + limit_s
         self._send(messages.line(to_builtins(request)), end)
         answers = self._answers(set(wanted), end)
