@@ -1,5 +1,6 @@
 """Locks: of a campaign's results, of a file system, and Slurm's licenses. Real processes that want the same lock."""
 
+import contextlib
 import errno
 import fcntl
 import json
@@ -103,7 +104,7 @@ def test_a_killed_owner_holds_nothing_nor_does_its_child(file: Path, other: Call
     other(file).kill()
     assert lock.read(file.read_bytes())  # its text is still there
     assert lock.holder(file) is None
-    with lock.hold(file, MINE, "campaign c") as held:
+    with contextlib.closing(lock.take(file, MINE, "campaign c")) as held:
         assert held.note is None
         assert json.loads(file.read_text())["campaign"] == "mine"
         assert f"process {os.getpid()} " in str(refused(file))
@@ -115,7 +116,7 @@ def test_a_killed_owner_holds_nothing_nor_does_its_child(file: Path, other: Call
 def test_the_text_of_a_lock_neither_holds_it_nor_drives_a_terminal(file: Path) -> None:
     file.write_bytes(b'{"pid": ' + b"[" * 9999)
     lock.take(file, MINE, "it").close()
-    with lock.hold(file, Owner("\x1b[2J" * 999, "\n\a", job="1; rm"), "it"):
+    with contextlib.closing(lock.take(file, Owner("\x1b[2J" * 999, "\n\a", job="1; rm"), "it")):
         said = refused(file)
     assert str(said).isprintable()
     assert len(str(said)) < 1000
@@ -155,7 +156,7 @@ def test_without_flock_exclusion_is_not_checked(file: Path, monkeypatch: pytest.
         raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
 
     monkeypatch.setattr(fcntl, "flock", missing)
-    with lock.hold(file, MINE, "it") as held:
+    with contextlib.closing(lock.take(file, MINE, "it")) as held:
         assert held.note and held.note.startswith("exclusion not checked:")
         lock.take(file, MINE, "it").close()
     with lock.exclude(str(file.parent), DISK, MINE) as found:

@@ -6,6 +6,7 @@ agents that jobs use; with --slurm, from a login node, the profile, Slurm and no
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import tempfile
@@ -323,7 +324,7 @@ def _exclusion(license: str | None, directory: str | None, problem: str | None, 
         return wrong("exclusion", f"target.lock: {problem}", "name a directory that all nodes share")
     file = Path(directory) / f".iosweep-doctor-{uuid.uuid4().hex}.lock"
     try:
-        with lock.hold(file, lock.Owner(), "this test"):
+        with contextlib.closing(lock.take(file, lock.Owner(), "this test")):
             seen = remote.answers(lock.holder, str(file))
     except OSError as error:
         return wrong("exclusion", f"{directory}: {error.strerror}", "name a directory where you may write: target.lock")

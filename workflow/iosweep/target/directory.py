@@ -75,13 +75,10 @@ def read_marker(handle: int) -> dict[str, object] | None:
     about = f"the marker {MARKER} in the campaign's directory"
     try:
         # a FIFO would wait for its other end
-        file = os.open(MARKER, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=handle)
-        try:
+        with opened(MARKER, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, handle) as file:
             if not stat.S_ISREG(os.fstat(file).st_mode):
                 raise Refused(f"{about} is not a regular file")
             found = json.loads(os.read(file, _MARKER_BYTES))
-        finally:
-            os.close(file)
     except FileNotFoundError:
         return None
     except (OSError, ValueError, RecursionError) as error:
@@ -109,7 +106,7 @@ def owner_of(directory: str) -> dict[str, object] | None:
     """The marker of the campaign's directory; None if there is no such directory. Makes nothing."""
     parent, name = os.path.split(directory)
     try:
-        with _opened(parent, _TARGET) as outer, _entry(outer, name, directory) as handle:
+        with opened(parent, _TARGET) as outer, _entry(outer, name, directory) as handle:
             found = read_marker(handle)
     except FileNotFoundError:
         return None
@@ -143,7 +140,7 @@ def claim(directory: str, owner: dict[str, object]) -> None:
     for above in (Path(os.path.realpath(parent)), *Path(os.path.realpath(parent)).parents):
         if above.name.startswith(name_of("")) and os.path.lexists(above / MARKER):
             raise Refused(f"the target {parent} is inside {above}, which is a campaign's directory; name another one")
-    with _opened(parent, _TARGET) as outer:
+    with opened(parent, _TARGET) as outer:
         try:
             os.mkdir(name, mode=0o700, dir_fd=outer)
         except FileExistsError:
@@ -210,7 +207,8 @@ class Place(NamedTuple):
 
 
 @contextmanager
-def _opened(path: str, flags: int, parent: int | None = None) -> Iterator[int]:
+def opened(path: str, flags: int, parent: int | None = None) -> Iterator[int]:
+    """A handle. `parent`: of the directory that the path begins at."""
     handle = os.open(path, flags, dir_fd=parent)
     try:
         yield handle
@@ -250,7 +248,7 @@ class Opened:
     def __enter__(self) -> Opened:
         outer, self.name = os.path.split(self.directory)
         with contextlib.ExitStack() as held:
-            self.parent = held.enter_context(_opened(outer, _TARGET))
+            self.parent = held.enter_context(opened(outer, _TARGET))
             self.handle = held.enter_context(_entry(self.parent, self.name, self.directory))
             self.mount = mount_number(self.handle)
             if mount_number(self.parent) != self.mount:

@@ -15,6 +15,7 @@ import contextlib
 import errno
 import fcntl
 import hashlib
+import json
 import os
 import re
 import shutil
@@ -143,18 +144,8 @@ def take(file: Path, mine: Owner, what: str, shared: bool = False) -> Lock:
         raise
     user, now = procfs.user_name(os.getuid()), local_time().isoformat(timespec="seconds")
     mine = structs.replace(mine, user=user, host=socket.gethostname(), pid=str(os.getpid()), since=now)
-    lock.write(msgspec.json.encode(mine))
+    lock.write(json.dumps(structs.asdict(mine)).encode())  # not by msgspec: a path may not be UTF-8
     return lock
-
-
-@contextmanager
-def hold(file: Path, mine: Owner, what: str) -> Iterator[Lock]:
-    """`take` it for the time of a block."""
-    lock = take(file, mine, what)
-    try:
-        yield lock
-    finally:
-        lock.close()
 
 
 def holder(file: Path) -> Owner | None:
@@ -263,11 +254,9 @@ def exclude(directory: str | None, facts: Mapping[str, object], mine: Owner) -> 
     except OSError as error:
         yield Exclusion(False, printable(f"exclusion not checked: the lock {file} cannot be taken: {error.strerror}"))
         return
-    try:
+    with contextlib.closing(lock):
         why = lock.note or _unreached(place, directory is None, fs_types.of(str(facts["fstype"])).local)
         yield Exclusion(not why, why or f"no other campaign that locks {printable(str(file))}")
-    finally:
-        lock.close()
 
 
 def _unreached(place: Path, machine: bool, local: bool) -> str | None:
@@ -287,13 +276,10 @@ def _unreached(place: Path, machine: bool, local: bool) -> str | None:
 
 def by_license(asked: str, without: Exclusion) -> Exclusion:
     """What the licenses of our job are worth: `asked`, as `pfs:1,other:2`. `without`: what is enforced without them."""
-    if not asked:
-        return without
-    try:
-        printed = query.ask(["scontrol", "--oneliner", "show", "licenses"])
-    except Unanswered:
-        return without
-    return judge_licenses(asked, printed, without)
+    with contextlib.suppress(Unanswered):
+        if asked:
+            return judge_licenses(asked, query.ask(["scontrol", "--oneliner", "show", "licenses"]), without)
+    return without
 
 
 def judge_licenses(asked: str, printed: str, without: Exclusion) -> Exclusion:

@@ -21,7 +21,7 @@ import msgspec
 
 from iosweep.errors import Refused
 from iosweep.files.documents import Count, Part
-from iosweep.target.directory import FRESH, KEPT, MARKER, PROBE, Opened, Place
+from iosweep.target.directory import FRESH, KEPT, MARKER, PROBE, Opened, Place, opened
 from iosweep.target.protocol import beat
 
 A = TypeVar("A")
@@ -31,6 +31,8 @@ B = TypeVar("B")
 _AT_ONCE = 16
 #: Sentences that are returned; more would not help.
 SENTENCES = 5
+#: How a file is opened: a pipe in its place is not waited for.
+_PLAIN = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
 def each(act: Callable[[A], B], things: Sequence[A], pool: ThreadPoolExecutor | None = None) -> list[B]:
@@ -203,9 +205,11 @@ def _examine(ours: Opened, look: Look, shown: bool) -> Examined:
                     wrong.append(f"{name} has another name as well (a hard link)")
                 elif status.st_size != look.size:
                     wrong.append(f"{name} has {status.st_size} of {look.size} bytes")
-                elif seen == "none" and _first_hole(handle, name) < look.size:
-                    wrong.append(f"{name} has unwritten extents")
-                    seen = "found"
+                elif seen == "none":
+                    with opened(name, os.O_RDONLY | _PLAIN, handle) as file:
+                        if os.lseek(file, 0, os.SEEK_HOLE) < look.size:
+                            wrong.append(f"{name} has unwritten extents")
+                            seen = "found"
     except FileNotFoundError:
         return {"wrong": ["the directory is not there"], "holes": _NOT_LOOKED, "stamps": stamps}
     return {"wrong": wrong[:SENTENCES], "holes": seen, "stamps": stamps}
@@ -229,26 +233,15 @@ def _shows_holes(ours: Opened) -> bool:
             os.unlink(name, dir_fd=handle)
 
 
-def _first_hole(handle: int, name: str) -> int:
-    file = os.open(name, os.O_RDONLY | os.O_NOFOLLOW, dir_fd=handle)
-    try:
-        return os.lseek(file, 0, os.SEEK_HOLE)
-    finally:
-        os.close(file)
-
-
 def cut(place: Place, below: str, names: list[str], size: int) -> None:
     """Cut what files of ours in a directory have behind `size` bytes."""
     with Opened(place) as ours, ours.below(below) as handle:
         for name in names:
             beat()
-            file = os.open(name, os.O_WRONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=handle)
-            try:
+            with opened(name, os.O_WRONLY | _PLAIN, handle) as file:
                 status = os.fstat(file)
                 if stat.S_ISREG(status.st_mode) and status.st_nlink == 1 and status.st_size > size:
                     os.ftruncate(file, size)
-            finally:
-                os.close(file)
 
 
 # What files hold: a few blocks of them, compressed and compared (judged in judge/checks/contents.py)
@@ -371,29 +364,17 @@ def _files(handle: int, most: int) -> list[str]:
 
 def _blocks(handle: int, name: str, transfer: int, from_begin: bool, count: int) -> list[bytes]:
     """Some blocks of a file. What was never written is left out where the file system tells."""
-    try:
-        # O_NONBLOCK has no effect on a regular file; if a pipe took its place, it does not wait
-        file = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=handle)
-    except OSError as error:
-        if error.errno in (errno.ENOENT, errno.ELOOP, errno.ENXIO):  # removed, or replaced by something else
-            return []
-        raise
-    try:
-        status = os.fstat(file)
-        if not stat.S_ISREG(status.st_mode):
-            return []
+    found, end = [], 0
+    with opened(name, os.O_RDONLY | _PLAIN, handle) as file:
         os.posix_fadvise(file, 0, 0, os.POSIX_FADV_RANDOM)  # no read-ahead: it would fill the cache
-        found, end = [], 0
-        for offset in offsets(status.st_size, transfer, from_begin, count):
+        for offset in offsets(os.fstat(file).st_size, transfer, from_begin, count):
             beat()
             if (at := _data(file, offset)) is None or at < end:  # behind a large hole several find the same data
                 continue
             end = at + BLOCK_BYTES
             found.append(os.pread(file, BLOCK_BYTES, at))
             os.posix_fadvise(file, at, BLOCK_BYTES, os.POSIX_FADV_DONTNEED)
-        return [block for block in found if block]
-    finally:
-        os.close(file)
+    return [block for block in found if block]
 
 
 def _data(file: int, offset: int) -> int | None:
