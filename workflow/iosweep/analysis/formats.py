@@ -188,7 +188,7 @@ def brief(result: PointSummary, nodes: bool = True, one: bool = False) -> str:
         if column in ("nodes", "threads_per_node") or own[column] is None or option.brief == "":
             continue
         if option.brief is None:
-            parts += [named(column, own[column])] if applies(column, own) else []
+            parts += [named(column, own[column])] if option.captions and applies(column, own) else []
         else:
             zero = option.zero and own[column] == 0
             parts.append(option.zero if zero else option.brief.format(parameter(column, own[column])))

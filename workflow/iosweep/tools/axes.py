@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from iosweep.tools import Kind, Option, Phase
-from iosweep.units import MOST_COUNT
+from collections.abc import Mapping
+
+from iosweep.tools import Kind, Option, Phase, Value
+from iosweep.units import MOST_COUNT, size_name
 
 DATA: frozenset[Kind] = frozenset({"data"})
 METADATA: frozenset[Kind] = frozenset({"metadata"})
-_NEVER: frozenset[Kind] = frozenset()
+#: Captions of figures and short names of points do not name it.
+NEVER: frozenset[Kind] = frozenset()
 
 NODES = Option(
     "nodes",
@@ -107,8 +110,7 @@ O_DIRECT = Option(
     meaning="O_DIRECT: the client's page cache was bypassed; null for metadata.",
     title="O_DIRECT",
     role="condition",
-    captions=_NEVER,
-    brief="",
+    captions=NEVER,
 )
 FSYNC = Option(
     "fsync",
@@ -118,8 +120,7 @@ FSYNC = Option(
     kinds=DATA,
     meaning="Writes were made durable inside the timing; null where nothing is written.",
     color_order=8,
-    captions=_NEVER,
-    brief="",
+    captions=NEVER,
 )
 WRITE_MODE = Option(
     "write_mode",
@@ -130,8 +131,7 @@ WRITE_MODE = Option(
     choices=("overwrite", "new"),
     meaning="new (files are created) or overwrite (complete files are written over).",
     role="condition",
-    captions=_NEVER,
-    brief="",
+    captions=NEVER,
 )
 WRITTEN_DATA = Option(
     "data",
@@ -143,12 +143,25 @@ WRITTEN_DATA = Option(
     meaning="What is written: random, or tool_default (the tool's own buffers).",
     labels={"random": "random data", "tool_default": "the tool's own data"},
     role="condition",
-    captions=_NEVER,
-    brief="",
+    captions=NEVER,
 )
 
 #: A setting of sweeps that no tool has as an option, and a parameter of their points all the same.
-PHASE_TIME = Option("phase_time", "count", None, "Time of each phase.", "s", color_order=9, captions=_NEVER, brief="")
+PHASE_TIME = Option("phase_time", "count", None, "Time of each phase.", "s", color_order=9, captions=NEVER)
+
+
+def check_sizes(options: Mapping[str, Value]) -> str | None:
+    """What is wrong with the sizes of a point of data phases, or None."""
+    transfer, size = (options[name] for name in ("transfer_size", "file_size"))
+    assert isinstance(transfer, int) and isinstance(size, int)
+    if transfer > size:
+        return f"transfer_size {size_name(transfer)} is larger than file_size {size_name(size)}"
+    if size % transfer:
+        return f"file_size {size_name(size)} is not a multiple of transfer_size {size_name(transfer)}"
+    if options["o_direct"] and transfer % 512:
+        return f"transfer_size {transfer} is not a multiple of 512, which O_DIRECT needs"
+    return None
+
 
 SEQ_WRITE = Phase("seq_write", "data", False, True, "bandwidth_bytes_per_s", "sequential writes", "Sequential write")
 SEQ_READ = Phase("seq_read", "data", True, False, "bandwidth_bytes_per_s", "sequential reads", "Sequential read")

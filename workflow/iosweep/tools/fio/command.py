@@ -36,8 +36,7 @@ OPTIONS: dict[str, Option] = {
             phases=MIXED,
             title="reads",
             color_order=7,
-            captions=frozenset(),
-            brief="",
+            captions=axes.NEVER,
         ),
         replace(axes.O_DIRECT, help="Bypass the client's page cache with O_DIRECT (direct)."),
         replace(axes.FSYNC, help="Make writes durable inside the timing (end_fsync).", phases=_WRITING),
@@ -64,8 +63,7 @@ OPTIONS: dict[str, Option] = {
             title="I/O engine",
             labels={},
             color_order=7,
-            captions=frozenset(),
-            brief="",
+            captions=axes.NEVER,
         ),
         Option(
             "client_server",
@@ -146,19 +144,12 @@ def check(options: Mapping[str, Value], phases: Sequence[str], time_s: float | N
         return "metadata phases go in the order create, stat, delete"
     if "transfer_size" not in options:
         return None
-    if (files := _int(options, "threads_per_node") * _int(options, "files_per_thread")) > MOST_FILES:
+    threads, count, depth = (options[name] for name in ("threads_per_node", "files_per_thread", "queue_depth"))
+    assert isinstance(threads, int) and isinstance(count, int) and isinstance(depth, int)
+    if (files := threads * count) > MOST_FILES:
         return f"files_per_thread makes a data set of {files:,} files, more than {MOST_FILES:,}; use fewer, larger ones"
-    transfer, size, depth = (
-        _int(options, "transfer_size"),
-        _int(options, "file_size"),
-        _int(options, "queue_depth"),
-    )
-    if transfer > size:
-        return f"transfer_size {size_name(transfer)} is larger than file_size {size_name(size)}"
-    if size % transfer:
-        return f"file_size {size_name(size)} is not a multiple of transfer_size {size_name(transfer)}"
-    if options["o_direct"] and transfer % 512:
-        return f"transfer_size {transfer} is not a multiple of 512, which O_DIRECT needs"
+    if wrong := axes.check_sizes(options):
+        return wrong
     if (mixed := MIXED.intersection(phases)) and options["write_mode"] == "new":
         return (
             f"write_mode new has no effect on {min(mixed)}, which reads and writes the same complete files; remove one"
@@ -166,7 +157,7 @@ def check(options: Mapping[str, Value], phases: Sequence[str], time_s: float | N
     if depth > 1 and options["ioengine"] in SYNCHRONOUS:
         return (
             f"queue_depth {depth} has no effect with ioengine {options['ioengine']} (one I/O in flight);"
-            " use libaio, io_uring or posixaio, or limit the axis with `when`"
+            " use libaio, io_uring or posixaio, or `exclude` it"
         )
     return None
 
@@ -282,9 +273,3 @@ def bound(workers: Sequence[CpuSet]) -> list[str]:
     """Each worker to a CPU of its own (fio deals them out in order), or all to the same."""
     policy = "split" if len(set(workers)) == len(workers) else "shared"
     return [f"--cpus_allowed={listed(frozenset().union(*workers))}", f"--cpus_allowed_policy={policy}"]
-
-
-def _int(options: Mapping[str, Value], name: str) -> int:
-    value = options[name]
-    assert isinstance(value, int)
-    return value

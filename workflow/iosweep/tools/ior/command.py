@@ -97,21 +97,15 @@ _SEEDS = 1 << 30
 
 
 def check(options: Mapping[str, Value], phases: Sequence[str], time_s: float | None) -> str | None:
-    transfer, size = (options[name] for name in ("transfer_size", "file_size"))
-    assert isinstance(transfer, int) and isinstance(size, int)
     random = [phase for phase in phases if phase in RANDOM]
     if time_s is not None and (time_s < 1 or time_s != int(time_s)):
         return f"phase_time {time_s:g} s is not in whole seconds, as IOR counts"
-    if transfer > size:
-        return f"transfer_size {size_name(transfer)} is larger than file_size {size_name(size)}"
-    if size % transfer:
-        return f"file_size {size_name(size)} is not a multiple of transfer_size {size_name(transfer)}"
-    if random and transfer == size:
-        return f"{random[0]} needs a file_size above transfer_size {size_name(transfer)}: IOR has one offset otherwise"
     if options["o_direct"] and options["api"] != "POSIX":
         return f"o_direct has no effect with api {options['api']}; set o_direct: false"
-    if options["o_direct"] and transfer % 512:
-        return f"transfer_size {transfer} is not a multiple of 512, which O_DIRECT needs"
+    if wrong := axes.check_sizes(options):
+        return wrong
+    if random and options["transfer_size"] == options["file_size"]:
+        return f"{random[0]} needs a file_size above transfer_size: IOR has one offset otherwise"
     if options["collective"] and options["api"] != "MPIIO":
         return f"collective has no effect with api {options['api']}; use MPIIO"
     if options["collective"] and random:
