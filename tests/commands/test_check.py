@@ -40,7 +40,7 @@ def campaign(place: Path, verdicts: Verdicts, name: str = "quick") -> Path:
 
     The plan is one of which nothing is left: every point is measured.
     """
-    Store(place / "results" / name).own()
+    Store(place / "results" / name).mark()
     results = results_factory.make(
         place / "results" / name,
         sweeps=[SWEEP],

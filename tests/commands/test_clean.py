@@ -40,7 +40,7 @@ class Left:
         owner = OWNER | {"user": "me", "results": str(self.results), "campaign": name}
         directories.claim(self.directory, owner)
         self.know(uuid=owner["uuid"])
-        Store(self.results).own()
+        Store(self.results).mark()
         for file in ("sets/fio-read-1m-1/0.0", "sets/fio-read-1m-1/1.0", "kept/p-r1/0.0"):
             folder = made(at(self.directory), file.rpartition("/")[0])
             (folder / Path(file).name).write_bytes(bytes(1 << 20))

@@ -174,7 +174,7 @@ def test_a_copy_counts_once(outputs: Path, capsys: Capture) -> None:
 
 
 def test_what_a_killed_ingest_left_blocks_nobody(outputs: Path) -> None:
-    Store(Path("results/seen")).own()
+    Store(Path("results/seen")).mark()
     Path("results/seen", ingested.RAW).write_bytes(b"of one that was killed before it wrote its document")
     assert ingest(outputs, "--as", "seen") == 0
     assert ingested.damage(Path("results/seen")) == []

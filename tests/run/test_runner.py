@@ -304,7 +304,7 @@ def test_results_on_the_target_are_refused_before_anything_is_written(made: Scri
 
 def test_a_refusal_that_was_cured_is_withdrawn_before_a_tool_runs(made: Scripted) -> None:
     made.configure(READ)
-    made.store.own()
+    made.store.mark()
     for name in ("1-node", "2-nodes"):
         made.store.set_refusal(name, Refusal("the target was away"))
     seen: list[set[str]] = []

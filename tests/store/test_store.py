@@ -53,24 +53,24 @@ def files(store: Store) -> list[str]:
 
 
 def test_results_keep_their_uuid_where_one_of_its_two_files_is_lost(store: Store) -> None:
-    uuid = store.own()
+    uuid = store.mark()
     known = {"campaign": "c", "directory": "/t/iosweep-c", "uuid": uuid, "layout": None, "deadline": 1.0, "lock": None}
     target = ClaimedTarget(**known, file_system="ext4", tidied=False)  # type: ignore[arg-type]
     store.put("", "target", target)
     for name in ("iosweep.json", "target.json"):
         (store.path / name).write_bytes(b"")
-        assert Store(store.path).own() == uuid
+        assert Store(store.path).mark() == uuid
         store.put("", "target", target)
     (store.path / "iosweep.json").unlink()
     (store.path / "target.json").unlink()
     (store.path / "points").mkdir()
     with pytest.raises(Refused):
-        Store(store.path).own()
+        Store(store.path).mark()
 
 
 def test_a_copy_of_results_has_no_directory_on_the_target(store: Store, tmp_path: Path) -> None:
     """What a clean or a run of the copy removed there would be missing to the original."""
-    store.own()
+    store.mark()
     store.check_original("/t/iosweep-c", str(store.path))
     copy = Store(Path(shutil.copytree(store.path, tmp_path / "copy/c")))
     with pytest.raises(Refused, match=str(store.path)):

@@ -107,7 +107,7 @@ def refused(directory: Path, cases: Iterable[tuple[str | dict[str, Any], str]], 
 
 def keep_plan(plan: Plan, results: Path) -> Path:
     """Mark results as ours, and write the plan where the rule writes it."""
-    Store(results).own()
+    Store(results).mark()
     file = results / "plans" / f"{plan.digest}.json"
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_bytes(plan.document())
@@ -137,7 +137,7 @@ class Made:
     def __init__(self, place: Path, plan: Plan):
         self.plan, self.results = plan, place / "results" / plan.campaign
         self.store, self.clock = Store(self.results), BEGAN
-        self.store.own()
+        self.store.mark()
 
     def record(self, point: Point, took_s: float = 1.4, before_s: float = 0.0, **more: Any) -> Record:
         """The next record; each phase takes its share of `took_s`."""
@@ -315,7 +315,7 @@ class Allocation:
 
     def rows(self) -> list[dict[str, Any]]:
         """The table of results."""
-        Store(self.results).own()
+        Store(self.results).mark()
         return merged(self.plan, self.results)
 
     def checks(self, name: str = "") -> list[dict[str, Any]]:

@@ -84,7 +84,7 @@ def test_what_the_login_node_knows_of_the_tools_of_the_nodes(tmp_path: Path, mon
     cluster: dict[str, Any] = {"site": SRUN}
     point = load(tmp_path, **cluster).plan.points[0].id
     store = Store(tmp_path / "results" / "quick")
-    store.own()
+    store.mark()
     store.set_missing(point, Missing(Needs(tool="fio", sha256=None), "fio is not on PATH"))
     for here in (None, "0f3a"):  # what the login node has does not say what nodes have
         monkeypatch.setattr(dag, "sha256", lambda _, here=here: here)
@@ -112,7 +112,7 @@ def test_an_unknown_point_and_too_short_jobs_are_refused(tmp_path: Path) -> None
 def test_nothing_is_begun_where_the_target_file_is_damaged(tmp_path: Path) -> None:
     """Whose directory is on the target is not known then."""
     file = tmp_path / "results" / "quick" / "target.json"
-    Store(file.parent).own()
+    Store(file.parent).mark()
     for content in (b"", b"{}", b'{"uuid": "u"}'):
         file.write_bytes(content)
         with pytest.raises(ConfigError, match=r"target.json"):
@@ -165,7 +165,7 @@ class Site:
 
     def store(self) -> Store:
         found = Store(Path("results/quick"))
-        found.own()
+        found.mark()
         return found
 
 
@@ -340,7 +340,7 @@ def test_nothing_is_written_where_a_folder_of_the_results_is_something_else(tmp_
 
 def test_a_plan_that_cannot_be_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     found = load(tmp_path, site=SRUN)
-    Store(found.results).own()
+    Store(found.results).mark()
     found.plan_file.mkdir(parents=True)
     said = f"{re.escape(str(found.plan_file))}: it cannot be written: "
     with pytest.raises(ConfigError, match=f"{said}a directory"):

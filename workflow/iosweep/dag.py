@@ -284,10 +284,10 @@ def load(
             store.claimed()
         except Refused as error:
             raise ConfigError([Problem(str(folder), 0, "", str(error))]) from None
-    store.look()
+    store.read_documents()
     store.damaged.pop(str(folder / reader.ABOUT), None)  # it is among the outputs
     outputs = [*reader.damage(folder), *_damage_of_page(folder / reader.REPORT)]
-    plan_whole = store.whole(folder / "plans" / f"{plan.digest}.json", plan.document())
+    other_plan = store.differs(f"plans/{plan.digest}.json", plan.document())
     planned = {point.id for point in plan.points}
     return Dag(
         file=file,
@@ -302,8 +302,8 @@ def load(
         tools=tools,
         tables_code=verdict.code_digest(verdict.NOT_TABLES),
         report_code=verdict.code_digest(verdict.NOT_REPORT),
-        damaged=(*store.named(), *outputs),
-        remake=bool(outputs) or not plan_whole,
+        damaged=(*store.damage(), *outputs),
+        remake=bool(outputs) or other_plan,
         tables_made=_modified(folder / reader.ABOUT),
         aside=sum(len(found) for point, found in stored.items() if point not in planned),
     )
@@ -364,7 +364,7 @@ def lock(results: Path) -> None:
     try:
         with safe_paths.folder(results, make=True):
             _LOCKS[results] = take(file, Owner(results.name, str(results.absolute())), f"campaign {results.name}")
-        Store(results).own()
+        Store(results).mark()
     except Refused as error:
         raise ConfigError([Problem(str(results), 0, "", str(error))]) from None
     except OSError as error:

@@ -22,7 +22,7 @@ from iosweep.judge import agreement, statistics
 from iosweep.judge.statistics import ALPHA, Change, Noise
 from iosweep.plan import headline_groups
 from iosweep.plan.headline_groups import Conditions
-from iosweep.store.record import Build
+from iosweep.programs.builds import BuildDocument
 from iosweep.text import human_count, percent_change, shortened
 from iosweep.tools import parameters, phases
 from iosweep.units import human_size
@@ -521,7 +521,7 @@ def _tools(campaign: Campaign) -> dict[str, str]:
     return {"iosweep": campaign.about.iosweep_version, **{what: _several(texts) for what, texts in found.items()}}
 
 
-def _built(build: Build, row: Row) -> Iterator[tuple[str, str]]:
+def _built(build: BuildDocument, row: Row) -> Iterator[tuple[str, str]]:
     program = build.tools.get(row.tool)
     if program and program.package:
         yield f"{formats.tool(row.tool)} package", program.package

@@ -15,7 +15,7 @@ import msgspec
 from iosweep.details import Histogram, Series
 from iosweep.files.documents import Part
 from iosweep.node.facts import NodeFacts
-from iosweep.store.record import Build
+from iosweep.programs.builds import BuildDocument
 from iosweep.tables import reader
 from iosweep.tables.columns import result_columns
 from iosweep.tables.reader import CampaignForm
@@ -146,7 +146,7 @@ class HistogramRow(Run, frozen=True, kw_only=True):
 
 RunKind = TypeVar("RunKind", bound=Run)
 #: For rows without build documents.
-NO_BUILDS: Mapping[str, Build] = {}
+NO_BUILDS: Mapping[str, BuildDocument] = {}
 
 
 @dataclass(frozen=True)
@@ -231,7 +231,7 @@ def _of_repetitions(
 
 def row(
     values: Mapping[str, object],
-    builds: Mapping[str, Build] = NO_BUILDS,
+    builds: Mapping[str, BuildDocument] = NO_BUILDS,
     alike: dict[tuple[Value | None, ...], dict[str, Value | None]] | None = None,
 ) -> Row:
     """A row of results.parquet, from its columns. alike: the parameters of rows that were read before, which the
@@ -248,7 +248,7 @@ def row(
     return msgspec.structs.replace(made, parameters=known, tool_build=_name_of_build(made, builds))
 
 
-def _name_of_build(row: Row, builds: Mapping[str, Build]) -> str | None:
+def _name_of_build(row: Row, builds: Mapping[str, BuildDocument]) -> str | None:
     """The binary of the tool, and the MPI of a tool whose threads are ranks: another tool in a document is no other
     build. None where nothing was measured."""
     if row.tool_sha256 is None:

@@ -116,7 +116,7 @@ def plan_file(results: Path) -> Path:
     """The plan of the tables; without readable tables, the newest. Raises FileNotFoundError, documents.Damaged."""
     files = plan_files(results)
     if not files:
-        documents.see(str(results / "plans"))
+        documents.is_folder(str(results / "plans"))
         raise FileNotFoundError(2, "no plan", str(results / "plans"))
     with contextlib.suppress(FileNotFoundError, documents.Damaged):
         digest = reader.about(results).plan_digest

@@ -177,6 +177,9 @@ def _damage(results: Path, store: Store) -> list[str]:
     """Damage of the plan, the outputs of others, the results and the documents, as sentences with remedies."""
     if ingested.there(results):
         return ingested.damage(results)
+    store.repetitions()
+    store.missing()
+    store.read_documents()
     if not (lost := campaigns.no_plan(results)):
         return store.damage()
     cure = documents.cure(str(results / reader.ABOUT))  # needs a plan

@@ -100,7 +100,7 @@ def build(arguments: Namespace) -> int:
     first, *last = why.splitlines()
     sentence = printable(f"the tools are not built: {first}; all that was run is in {wanted.log}")
     with contextlib.suppress(OSError, Refused):
-        store.own()
+        store.mark()
         for allocation in plan.allocations:
             store.set_refusal(allocation.name, Refusal(sentence, not_built=True))
     print("\n".join([f"iosweep: {sentence}", *last]), file=sys.stderr)

@@ -187,6 +187,7 @@ class _PointState:
     changed_ns: int | None
     repetitions: dict[int, _Repetition] = field(default_factory=dict)
     missing: str | None = None
+    damaged: Mapping[str, str] = field(default_factory=dict)
 
 
 class WatchedCampaign:
@@ -202,7 +203,8 @@ class WatchedCampaign:
 
     def read(self) -> Progress:
         progress = Progress(self._store.path.resolve().name, str(self._store.path), time.time())
-        self._store.see_folders()
+        self._store = Store(self._store.path)  # whose damage is that of this reading
+        self._store.read_campaign_documents()
         try:
             if (plan := self._newest_plan()) is None:
                 return replace(progress, wrong=self._damage())
@@ -211,10 +213,7 @@ class WatchedCampaign:
             if self._changed:
                 self._count(plan)
                 self._changed = False
-            self._store.look("")
-            spent = None
-            with self._store.noting():
-                spent = self._store.document(TotalSpent)
+            spent = self._store.whole(TotalSpent)
             refusals, sets = self._store.documents(Refusal), self._store.documents(DataSet)
         except OSError as error:
             wrong = f"{error.filename or self._store.path} cannot be read: {error.strerror or error}"
@@ -243,7 +242,9 @@ class WatchedCampaign:
 
     def _damage(self) -> tuple[str, ...]:
         """Stored files that are damaged, a few of them by name."""
-        return tuple(map(printable, documents.few(self._store.named())))
+        for state in self._points.values():
+            self._store.damaged.update(state.damaged)
+        return tuple(map(printable, documents.few(self._store.damage())))
 
     def _newest_plan(self) -> Plan | None:
         """The plan that is measured: each run writes it again, so it is the newest."""
@@ -271,11 +272,13 @@ class WatchedCampaign:
         state = _PointState(changed_ns)
         if changed_ns is None:
             return state
-        for judged in self._store.records_of(point.id, Judged):
+        store = Store(self._store.path)
+        for judged in store.records_of(point.id, Judged):
             reasons = tuple(reason for row in judged.rows for reason in row.reasons)
             state.repetitions[judged.repetition] = _Repetition(judged.lightened(), ran(judged), reasons)
-        if lacks := self._store.missing_of(point.id):
+        if lacks := store.missing_of(point.id):
             state.missing = printable(lacks.reason or "no reason is given")
+        state.damaged = store.damaged
         return state
 
     def _count(self, plan: Plan) -> None:

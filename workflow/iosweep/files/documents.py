@@ -192,10 +192,11 @@ def content(path: str | os.PathLike[str], most: int) -> bytes:
         raise Damaged(path, _unread(error)) from None
 
 
-def see(path: str) -> None:
-    """See that a directory below the results is not something else. Raises FileNotFoundError, Damaged."""
+def is_folder(path: str) -> bool:
+    """True for a directory, which a symbolic link is not. Raises FileNotFoundError, Damaged."""
     try:
         os.close(os.open(path, _FLAGS | os.O_DIRECTORY))
+        return True
     except FileNotFoundError:
         raise
     except NotADirectoryError:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from iosweep.files.documents import Part
+from iosweep.files.documents import Count, Part
 from iosweep.programs.path import Program, libraries
 from iosweep.tools import tools
 
@@ -44,6 +44,31 @@ class BuiltMpi(Part, frozen=True, kw_only=True):
     path: str
     version: str | None = None
     package: str | None = None
+
+
+class Checkout(Part, frozen=True, kw_only=True):
+    """Spack itself (with a version), or its packages (with a pin)."""
+
+    path: str
+    commit: str | None
+    changed: bool
+    version: str | None = None
+    pin: str | None = None
+
+
+class BuildDocument(Part, frozen=True, kw_only=True):
+    """What the report says of a build. The fields behind `results` are those of a build of Spack."""
+
+    provider: str
+    tools: dict[str, BuiltProgram]
+    mpi: BuiltMpi | None = None
+    results: Count = 0
+    spack: Checkout | None = None
+    repository: Checkout | None = None
+
+    def __post_init__(self) -> None:
+        if self.provider == "spack" and not (self.spack and self.repository):
+            raise ValueError("a build of Spack without `spack` or `repository`")
 
 
 def of_path(programs: Mapping[str, Program], mpiexec: Mpiexec | None) -> dict[str, object]:

@@ -14,9 +14,7 @@ from iosweep.analysis.summary import Metric, PointSummary, distinct, known_or_no
 from iosweep.config.sweeps import Repetitions
 from iosweep.judge.reasons import ROOTS
 from iosweep.plan.model import SweepFacts
-from iosweep.programs.builds import BuiltProgram
-from iosweep.store import record
-from iosweep.store.record import Checkout
+from iosweep.programs.builds import BuildDocument, BuiltProgram, Checkout
 from iosweep.tools.axes import NODES
 from iosweep.tools.mdtest.command import OPTIONS, ROWS
 
@@ -351,7 +349,7 @@ def _build(
     tool: str,
     name: str,
     rows: Sequence[Row],
-    builds: dict[str, record.Build],
+    builds: dict[str, BuildDocument],
     results: Sequence[PointSummary],
 ) -> Build:
     keys = tuple(dict.fromkeys(row.build for row in rows if row.build in builds))
@@ -369,7 +367,7 @@ def _build(
     )
 
 
-def _origin(build: record.Build, program: BuiltProgram) -> Iterator[str]:
+def _origin(build: BuildDocument, program: BuiltProgram) -> Iterator[str]:
     if build.provider == "spack":
         yield f"Spack: {program.package}"
     else:
@@ -377,7 +375,7 @@ def _origin(build: record.Build, program: BuiltProgram) -> Iterator[str]:
         yield _package(program.package)
 
 
-def _mpi(build: record.Build | None) -> Iterator[str]:
+def _mpi(build: BuildDocument | None) -> Iterator[str]:
     mpi = build.mpi if build else None
     if build is None or mpi is None:
         yield "not known"
@@ -390,7 +388,7 @@ def _package(name: str | None) -> str:
     return f"package {name}" if name else "of no package"
 
 
-def _spack_builds(builds: dict[str, record.Build]) -> Iterator[SpackBuild]:
+def _spack_builds(builds: dict[str, BuildDocument]) -> Iterator[SpackBuild]:
     for key, build in builds.items():
         if build.provider == "spack" and build.spack and build.repository:
             spack, packages = build.spack, build.repository

@@ -136,7 +136,7 @@ def _measure(setup: Setup) -> None:
     launcher = setup.request.launcher
     here = remaining.LocalMachine(found.hashes(), launcher, mpiexec=candidates(setup.search, launcher.manager))
     work = Work(setup, here, store.repetitions())
-    setup.note(*store.named())
+    setup.note(*store.damage())
     if not work.left():
         if reasons := work.unneeded():  # the jobs before this one have found that out
             setup.note(f"nothing to measure: {'; '.join(reasons)}")

@@ -81,7 +81,7 @@ class CampaignDirectory:
                 if stays := self._agent.call(removal.remove, self.place, part)["wrong"]:
                     raise TargetError(errno.ENOTEMPTY, f"{self.path} has another layout, and cannot go: {stays[0]}")
             self.recount()
-        self.uuid = self._store.own()
+        self.uuid = self._store.mark()
         self._agent.call(directory.claim, self.path, self._owner())
         self._store.put(
             "",

@@ -30,7 +30,6 @@ from iosweep.node.counters import Counted, Moved
 from iosweep.node.facts import NodeFacts
 from iosweep.node.load import Load
 from iosweep.node.pinning import CpuRecord, CpuSettings
-from iosweep.programs.builds import BuiltMpi, BuiltProgram
 from iosweep.target.directory import name_of
 from iosweep.target.trees import Sample
 from iosweep.text import printable
@@ -296,31 +295,6 @@ class Refusal(Document, frozen=True):
     short_of_time: bool = False
     stopped: bool = False
     not_built: bool = False
-
-
-class Checkout(Part, frozen=True, kw_only=True):
-    """Spack itself (with a version), or its packages (with a pin)."""
-
-    path: str
-    commit: str | None
-    changed: bool
-    version: str | None = None
-    pin: str | None = None
-
-
-class Build(Part, frozen=True, kw_only=True):
-    """What the report says of a build. The fields behind `results` are those of a build of Spack."""
-
-    provider: str
-    tools: dict[str, BuiltProgram]
-    mpi: BuiltMpi | None = None
-    results: Count = 0
-    spack: Checkout | None = None
-    repository: Checkout | None = None
-
-    def __post_init__(self) -> None:
-        if self.provider == "spack" and not (self.spack and self.repository):
-            raise ValueError("a build of Spack without `spack` or `repository`")
 
 
 class DataSet(Document, frozen=True, kw_only=True):

@@ -1,9 +1,8 @@
-"""results/<campaign>/: what is on disk, and therefore done. The store is the truth; nothing measured is ever deleted.
+"""results/<campaign>/: the files of a campaign (docs/store.md). Nothing measured is ever deleted.
 
-docs/store.md lists its files. A file is written under a temporary name, synced and renamed; the archive first, the
-record (with the archive's hash and size) last. `counting` says which try of a repetition counts.
-
-Each document has its digest inside (documents.py). A damaged one is skipped; `Store.damaged` names it with the reason.
+A file is written under a temporary name, synced and renamed; the archive of a repetition first, its record (with the
+archive's hash and size) last. Each document contains its digest. A damaged document is skipped, and `Store.damaged`
+says why.
 """
 
 from __future__ import annotations
@@ -19,7 +18,6 @@ import uuid
 import zipfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
@@ -30,12 +28,12 @@ from iosweep.errors import Refused
 from iosweep.files import documents, safe_paths
 from iosweep.files.documents import Damaged, Document
 from iosweep.plan.model import Allocation, Plan
+from iosweep.programs.builds import BuildDocument
 from iosweep.store import ingested
 from iosweep.store.record import (
     FILES,
     FOLDERS,
     Archive,
-    Build,
     ClaimedTarget,
     Marker,
     Missing,
@@ -54,14 +52,12 @@ _ANY_TRY = re.compile(r"r([0-9]{3,6})-([0-9]{1,6})(\.superseded|\.damaged)?\.jso
 _POINT = re.compile(r"\.[0-9a-f]{12}\Z")
 #: What is read of an archive at most. Its members are bounded when they are written (process.MOST_BYTES each).
 _ARCHIVE_BYTES = 256 << 20
-_CHANGED = "its content is not what was stored"
+_CHANGED, _GONE = "its content is not what was stored", "it is gone"
 #: The lock of a Snakemake; `lock.NAME` is that of what measures.
 RUN_LOCK = "run.lock"
 
 #: Folders that Snakemake tracks.
 TRACKED = ("plans", "manifests", "logs")
-#: Folders with documents. "": those of the campaign itself.
-LOOKED_AT = ("", "builds", *FOLDERS.values())
 #: A file beside the document of a build by Spack -> the key of its SHA-256 in `environment`.
 BESIDE_BUILD = {"spack.yaml": "file_sha256", "spack.lock": "lock_sha256"}
 #: Files of locks, which are there before the marker.
@@ -72,48 +68,26 @@ T = TypeVar("T")
 Depth = TypeVar("Depth", bound=Repetition)
 
 
-class Noting:
-    """Skips damaged and absent documents in a block, and notes the damaged ones."""
-
-    def __init__(self, damaged: dict[str, str]):
-        self._damaged = damaged
-
-    def __enter__(self) -> None: ...
-
-    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> bool:
-        if isinstance(error, Damaged):
-            self._damaged[error.path] = error.reason
-        return isinstance(error, Damaged | FileNotFoundError)
-
-
 class Store:
-    """The directory of one campaign's results.
-
-    `damaged`: path -> why it was skipped, of what was read so far, without tries that a later one, which is whole, took
-    the place of.
-    """
+    """The directory of one campaign's results. damaged: path -> the reason, of all that was read so far."""
 
     def __init__(self, results: Path):
         self.path = results
         self.damaged: dict[str, str] = {}
         self._lock: lock.Lock | None = None  # while it is held
 
+    # Records
+
     def points(self) -> list[str]:
         """The points that have a directory, in order."""
-        self.damaged.pop(f"{self.path}/points", None)
-        self._forget(f"{self.path}/points/", deep=False)
-        if not self._there("points"):
+        if not self._is_folder("points"):
             return []
-        found = []
         with os.scandir(self.path / "points") as entries:
-            for entry in entries:
-                if entry.is_dir(follow_symlinks=False):
-                    found.append(entry.name)
-                elif entry.is_symlink():
-                    self.damaged[self._file(entry.name)] = "it is a symbolic link, and is not followed"
-                elif _POINT.search(entry.name):
-                    self.damaged[self._file(entry.name)] = "it is not a directory"
-        return sorted(found)
+            folders = {entry.name: entry.is_dir(follow_symlinks=False) for entry in entries}
+        for name, is_folder in folders.items():
+            if not is_folder and _POINT.search(name):
+                self._is_folder("points", name)
+        return sorted(name for name, is_folder in folders.items() if is_folder)
 
     def repetitions(self) -> dict[str, dict[int, Repetition]]:
         """point -> repetition -> the try that counts. One scan; archives are judged by their size alone."""
@@ -125,40 +99,95 @@ class Store:
         return {r.repetition: r for r in self.records_of(point, Repetition)}
 
     def records_of(self, point: str, depth: type[Depth]) -> Iterator[Depth]:
-        """The records of the tries of one point that count, in the order of repetitions."""
-        if self._there("points", point):
-            yield from self._records(point, depth)
+        """The records of one point that count, in the order of repetitions."""
+        return self._records(point, depth) if self._is_folder("points", point) else iter(())
 
-    def missing(self) -> dict[str, Missing]:
-        """point -> why it could not be measured when it was last tried."""
-        found = ((point, self._missing(point)) for point in self.points())
-        return {point: record for point, record in found if record}
+    def _records(self, point: str, depth: type[Depth]) -> Iterator[Depth]:
+        tries: dict[int, list[int]] = {}
+        sizes: dict[str, int] = {}
+        with os.scandir(self._file(point)) as files:
+            for file in files:
+                if match := RECORD_FILE.match(file.name):
+                    tries.setdefault(int(match[1]), []).append(int(match[2]))
+                elif file.name.endswith(".zip"):
+                    about = file.stat(follow_symlinks=False)
+                    if stat.S_ISREG(about.st_mode):
+                        sizes[file.name] = about.st_size
+        for repetition, attempts in sorted(tries.items()):
+            newest = [self._read_try(point, repetition, attempt, sizes, depth) for attempt in sorted(attempts)[-2:]]
+            last, damage = newest[-1]
+            if damage:  # of an earlier try it does not matter while the last one is whole
+                self.damaged.update((error.path, error.reason) for _, error in newest if error)
+            before = newest[0][0]
+            if last and last.intact and last.retried and before and before.figures > last.figures:
+                # the second try of a disturbed repetition went worse than the first, and there is no third
+                last = structs.replace(before, retried=True)
+            if last:
+                yield last
 
-    def missing_of(self, point: str) -> Missing | None:
-        """The same of one point."""
-        return self._missing(point) if self._there("points", point) else None
+    def _read_try(
+        self, point: str, repetition: int, attempt: int, sizes: Mapping[str, int], depth: type[Depth]
+    ) -> tuple[Depth | None, Damaged | None]:
+        """The record of a try, None where it cannot be read; and damage of it or its archive. sizes: of archives."""
+        try:
+            record = self._read(point, repetition, attempt, depth)
+        except FileNotFoundError:
+            return None, None
+        except Damaged as error:
+            return None, error
+        size, stored = sizes.get(record.raw.name), record.raw.bytes
+        if size == stored:
+            return record, None
+        why = _GONE if size is None else f"it has {size:,} bytes, and {stored:,} were stored"
+        return structs.replace(record, intact=False), Damaged(self._file(point, record.raw.name), why)
+
+    def _read(self, point: str, repetition: int, attempt: int, depth: type[Depth]) -> Depth:
+        """The record of a try. Raises FileNotFoundError, Damaged."""
+        file = self._file(point, file_name(repetition, attempt, "json"))
+        record = documents.read_as(file, depth)
+        if record.raw.name != (archive := file_name(repetition, attempt, "zip")):
+            raise Damaged(file, f"it names another archive than {archive}")
+        if (record.point, record.repetition, record.attempt) != (point, repetition, attempt):
+            raise Damaged(file, f"it is the record of {record.point}, r{record.repetition}-{record.attempt}")
+        return record
 
     def record(self, point: str, repetition: int, attempt: int) -> Record:
         """The whole record of a try. Raises FileNotFoundError, Damaged."""
         return self._read(point, repetition, attempt, Record)
 
     def raw(self, repetition: Repetition) -> bytes | None:
-        """The archive of a repetition, or None if it is not the one that was stored."""
+        """The archive of a repetition, None if it is not as stored (`damaged` says why)."""
         file = self._file(repetition.point, repetition.raw.name)
-        try:
-            data = documents.content(file, min(repetition.raw.bytes, _ARCHIVE_BYTES))
-            if hashlib.sha256(data).hexdigest() == repetition.raw.sha256:
-                return data
+        data = self._read_whole(documents.content, file, min(repetition.raw.bytes, _ARCHIVE_BYTES))
+        if data is None:
+            self.damaged.setdefault(file, _GONE)
+        elif hashlib.sha256(data).hexdigest() == repetition.raw.sha256:
+            return data
+        else:
             self.damaged[file] = _CHANGED
-        except FileNotFoundError:
-            self.damaged[file] = "it is gone"
-        except Damaged as error:
-            self.damaged[error.path] = error.reason
         return None
+
+    def missing(self) -> dict[str, Missing]:
+        """point -> why it could not be measured when it was last tried."""
+        read = ((point, self._missing(point)) for point in self.points())
+        return {point: missing for point, missing in read if missing}
+
+    def missing_of(self, point: str) -> Missing | None:
+        """Why one point could not be measured, None if nothing says so."""
+        return self._missing(point) if self._is_folder("points", point) else None
+
+    def _missing(self, point: str) -> Missing | None:
+        missing: Missing | None = self._read_whole(documents.read_as, self._file(point, "missing.json"), Missing)
+        return missing
 
     def point(self, point: str) -> Path:
         """The directory of a point."""
         return self.path / "points" / point
+
+    def _file(self, point: str, *name: str) -> str:
+        return "/".join((str(self.path), "points", point, *name))
+
+    # Storing
 
     def commit(self, point: str, repetition: int, record: Record, raw: Mapping[str, bytes]) -> Record:
         """Store a repetition whole. `raw` maps member names to bytes. Raises OSError; then nothing is committed."""
@@ -182,16 +211,6 @@ class Store:
             place.write(file_name(repetition, attempt, "json"), documents.dump(record))
         return record
 
-    def keep_rows(self, record: Record) -> None:
-        """Store a record again whose rows were judged again. Raises OSError."""
-        name = file_name(record.repetition, record.attempt, "json")
-        safe_paths.write(self.path, f"points/{record.point}/{name}", documents.dump(record))
-
-    def _see_in_place(self) -> None:
-        """Make no new folder where results were that we hold the lock of. Raises OSError."""
-        if self._lock is not None and not self._lock.in_place():
-            raise OSError(errno.ESTALE, "the results were removed or replaced while they were measured", str(self.path))
-
     def _set_aside(self, point: str, repetition: int, place: safe_paths.Folder) -> None:
         """Rename what cannot be read of the tries of a repetition: it is measured again, and kept."""
         for attempt in tries_of(place.names(), repetition):
@@ -201,13 +220,70 @@ class Store:
                 except Damaged:
                     place.rename(file_name(repetition, attempt, "json"), file_name(repetition, attempt, "damaged.json"))
 
+    def keep_rows(self, record: Record) -> None:
+        """Store a record again whose rows were judged again. Raises OSError."""
+        name = file_name(record.repetition, record.attempt, "json")
+        safe_paths.write(self.path, f"points/{record.point}/{name}", documents.dump(record))
+
+    def supersede(self, repetition: Repetition) -> Path:
+        """Open a repetition again; returns the new path of its record, which stays."""
+        return self._rename_tries(repetition, "superseded")
+
+    def set_aside(self, repetition: Repetition) -> bool:
+        """Open a repetition again whose archive was changed. False where it was not, or the results are read-only."""
+        try:
+            return self.changed(repetition) and bool(self._rename_tries(repetition, "damaged"))
+        except OSError:
+            return False
+
+    def changed(self, repetition: Repetition) -> bool:
+        """Whether `raw` found that the archive of a repetition has another content than was stored."""
+        return self.damaged.get(self._file(repetition.point, repetition.raw.name)) == _CHANGED
+
+    def _rename_tries(self, repetition: Repetition, suffix: str) -> Path:
+        """Rename the records of all tries of a repetition, so that none counts. suffix: of this one; the others are
+        superseded."""
+        number = repetition.repetition
+        with safe_paths.folder(self.path, f"points/{repetition.point}") as place:
+            # the oldest first: were we killed in between, the newest still counts
+            for attempt in tries_of(place.names(), number):
+                end = suffix if attempt == repetition.attempt else "superseded"
+                place.rename(file_name(number, attempt, "json"), file_name(number, attempt, f"{end}.json"))
+        return self.point(repetition.point) / file_name(number, repetition.attempt, f"{suffix}.json")
+
     def set_missing(self, point: str, missing: Missing | None) -> None:
         """Record why a point cannot be measured here, or (None) that it can."""
         self._see_in_place()
         if missing:
             safe_paths.write(self.path, f"points/{point}/missing.json", documents.dump(missing))
-        elif self._there("points", point):
+        elif self._is_folder("points", point):
             safe_paths.remove(self.path, f"points/{point}/missing.json")
+
+    def set_refusal(self, allocation: str, refusal: Refusal | None) -> None:
+        """Record why an allocation could not go on, or (None) that it did."""
+        if refusal:
+            self.put("refusals", allocation, refusal)
+        elif self._is_folder("refusals"):
+            safe_paths.remove(self.path, f"refusals/{allocation}.json")
+
+    def put(self, folder: str, name: str, document: Document | Mapping[str, object]) -> None:
+        """Write a JSON document below the campaign, unless it is there already word for word."""
+        self.keep(f"{folder}/{name}.json".removeprefix("/"), documents.dump(document, indent=True))
+
+    def keep(self, file: str, data: bytes) -> None:
+        """Write a file below the campaign, unless it is there already byte for byte."""
+        with contextlib.suppress(FileNotFoundError, Damaged):
+            if documents.content(self.path / file, len(data)) == data:
+                return
+        self._see_in_place()
+        safe_paths.write(self.path, file, data)
+
+    def _see_in_place(self) -> None:
+        """Make no new folder where results were that we hold the lock of. Raises OSError."""
+        if self._lock is not None and not self._lock.in_place():
+            raise OSError(errno.ESTALE, "the results were removed or replaced while they were measured", str(self.path))
+
+    # Whose results they are
 
     @contextmanager
     def locked(self, job: str = "", allocation: str = "") -> Iterator[str | None]:
@@ -222,7 +298,7 @@ class Store:
         mine = lock.Owner(self.path.name, str(self.path.absolute()), job, allocation)
         self._lock = lock.take(self.path / lock.NAME, mine, f"campaign {self.path.name}")
         try:
-            self.own()
+            self.mark()
             yield self._lock.note
         finally:
             self._lock.close()
@@ -231,11 +307,10 @@ class Store:
     def uuid(self) -> str | None:
         """UUID of the results, which proves that they are ours, and the directory with it on the target, too: of
         iosweep.json, or where that is lost, of target.json. None: there is nothing yet. Raises Refused."""
-        if marker := self.marker():
+        if marker := self.whole(Marker):
             return marker.uuid
-        with self.noting():
-            if claimed := self.document(ClaimedTarget):
-                return claimed.uuid
+        if claimed := self.whole(ClaimedTarget):
+            return claimed.uuid
         try:
             with os.scandir(self.path) as entries:
                 there = [entry.name for entry in entries]
@@ -250,18 +325,12 @@ class Store:
         why = f"its {file} is damaged ({damaged})" if damaged else f"it has no {file}, so iosweep did not make it"
         raise Refused(f"{self.path} is left alone: {why}. Move it away, or choose another campaign name")
 
-    def own(self) -> str:
+    def mark(self) -> str:
         """Mark the results as ours, under a lock of them; returns their UUID. Raises Refused if they are not ours."""
         found = self.uuid() or str(uuid.uuid4())
-        if self.marker() is None:
+        if self.whole(Marker) is None:
             self.put("", FILES[Marker], Marker(found, self.path.name))
         return found
-
-    def marker(self) -> Marker | None:
-        """The marker of the results; None where there is none, or it is damaged."""
-        with self.noting():
-            return self.document(Marker)
-        return None
 
     def check_original(self, directory: str, claimed_by: str) -> None:
         """Raise Refused if these results are a copy of those that claimed a directory on the target, which are there,
@@ -276,54 +345,11 @@ class Store:
             return
         raise Refused(f"{self.path} is a copy of {original}, which {directory} belongs to; it is left alone")
 
-    def set_refusal(self, allocation: str, refusal: Refusal | None) -> None:
-        """Record why an allocation could not go on, or (None) that it did."""
-        if refusal:
-            self.put("refusals", allocation, refusal)
-        elif self._there("refusals"):
-            safe_paths.remove(self.path, f"refusals/{allocation}.json")
+    # Documents
 
-    def supersede(self, repetition: Repetition) -> Path:
-        """Open a repetition again; its record stays under another name."""
-        with safe_paths.folder(self.path, f"points/{repetition.point}") as place:
-            # the oldest first: it must not count again, and were we killed in between, the newest still does
-            for attempt in tries_of(place.names(), repetition.repetition):
-                if attempt <= repetition.attempt:
-                    names = (
-                        file_name(repetition.repetition, attempt, suffix) for suffix in ("json", "superseded.json")
-                    )
-                    place.rename(*names)
-        return self.point(repetition.point) / file_name(repetition.repetition, repetition.attempt, "superseded.json")
-
-    def changed(self, repetition: Repetition) -> bool:
-        """Whether `raw` found that the archive of a repetition has another content than was stored."""
-        return self.damaged.get(self._file(repetition.point, repetition.raw.name)) == _CHANGED
-
-    def set_aside(self, repetition: Repetition) -> bool:
-        """Open a repetition again whose archive was changed; its tries stay under other names, so that no other try
-        counts instead. False where the archive was not changed, or the results are read-only."""
-        if not self.changed(repetition):
-            return False
-        try:
-            with safe_paths.folder(self.path, f"points/{repetition.point}") as place:
-                for attempt in tries_of(place.names(), repetition.repetition):
-                    suffix = "damaged.json" if attempt == repetition.attempt else "superseded.json"
-                    place.rename(*(file_name(repetition.repetition, attempt, end) for end in ("json", suffix)))
-        except OSError:
-            return False
-        return True
-
-    def put(self, folder: str, name: str, document: Document | Mapping[str, object]) -> None:
-        """Write a JSON document below the campaign, unless it is there already word for word."""
-        self.keep(f"{folder}/{name}.json".removeprefix("/"), documents.dump(document, indent=True))
-
-    def keep(self, file: str, data: bytes) -> None:
-        """Write a file below the campaign, unless it is there already byte for byte."""
-        with contextlib.suppress(FileNotFoundError, Damaged):
-            if documents.content(self.path / file, len(data)) == data:
-                return
-        self._see_in_place()
-        safe_paths.write(self.path, file, data)
+    def whole(self, kind: type[Kind]) -> Kind | None:
+        """The one document of this type, None where there is none, or it is damaged."""
+        return self._read_whole(documents.read_as, self.path / f"{FILES[kind]}.json", kind)
 
     def document(self, kind: type[Kind]) -> Kind | None:
         """The one document of this type, None where there is none. Raises Damaged."""
@@ -332,6 +358,10 @@ class Store:
         except FileNotFoundError:
             return None
 
+    def documents(self, kind: type[Kind]) -> dict[str, Kind]:
+        """All documents of this type by name, without damaged ones."""
+        return self._all(FOLDERS[kind], lambda file: documents.read_as(file, kind))
+
     def claimed(self) -> ClaimedTarget | None:
         """The campaign's directory on the target, None if none was claimed. Raises Refused if the file is damaged."""
         try:
@@ -339,154 +369,73 @@ class Store:
         except Damaged as error:
             raise Refused(f"{error}{documents.cure(error.path)}") from None
 
-    def documents(self, kind: type[Kind]) -> dict[str, Kind]:
-        """All documents of this type by name; unreadable ones are left out."""
-        return dict(self._all(FOLDERS[kind], partial(documents.read_as, kind=kind)))
-
     def builds(self) -> dict[str, dict[str, object]]:
-        """The build documents by their key; unreadable ones are left out."""
-        return dict(self._all("builds", self._build))
-
-    def look(self, *folders: str) -> None:
-        """Read all documents of some folders, or of all, so that damaged ones are known."""
-        kinds = {name: kind for kind, name in (*FOLDERS.items(), *FILES.items())}
-
-        def read(file: Path) -> object:
-            if file.parent == self.path / "builds":
-                return self._build(file)
-            return documents.read(file, kinds.get(file.stem if file.parent == self.path else file.parent.name))
-
-        for folder in folders or LOOKED_AT:
-            for _ in self._all(folder, read):
-                pass
-        if not folders:
-            self.see_folders()
+        """The build documents by their key, without damaged ones."""
+        return self._all("builds", self._build)
 
     def _build(self, file: Path) -> dict[str, object]:
         """A build document. Damage of Spack's files beside it is noted."""
-        document = documents.read(file, Build)
+        document = documents.read(file, BuildDocument)
         for name in BESIDE_BUILD:
             beside = file.with_name(f"{file.stem}.{name}")
-            with self.noting():
-                if not fits_build(document, name, documents.content(beside, documents.MOST_BYTES)):
-                    raise Damaged(beside, "its content is not what its build says")
+            content = self._read_whole(documents.content, beside, documents.MOST_BYTES)
+            if content is not None and not fits_build(document, name, content):
+                self.damaged[str(beside)] = "its content is not what its build says"
         return document
 
-    def _all(self, folder: str, read: Callable[[Path], T]) -> Iterator[tuple[str, T]]:
-        # of the campaign itself only documents: its folders are looked at elsewhere
-        self._forget(
-            f"{self.path}/{folder}/" if folder else f"{self.path}/", deep=False, suffix="" if folder else ".json"
-        )
-        if self._there(*filter(None, [folder])):
-            for file in sorted((self.path / folder).glob("[!.]*.json")):
-                with self.noting():
-                    yield file.stem, read(file)
+    def _all(self, folder: str, read: Callable[[Path], T]) -> dict[str, T]:
+        """The documents of a folder by name; `folder` is empty for those of the campaign itself."""
+        if folder and not self._is_folder(folder):
+            return {}
+        whole = ((file.stem, self._read_whole(read, file)) for file in sorted((self.path / folder).glob("[!.]*.json")))
+        return {name: document for name, document in whole if document is not None}
 
-    def see_folders(self) -> None:
-        """Note what is in place of a folder without being one."""
-        for folder in (*TRACKED, "points"):
-            self.damaged.pop(f"{self.path}/{folder}", None)
-            self._there(folder)
+    # Damage
 
-    def whole(self, file: Path, data: bytes | None = None) -> bool:
-        """Whether a document is not there, or is whole. `data`: what it has to be, where that is known."""
+    def _read_whole(self, read: Callable[..., T], file: str | Path, *arguments: object) -> T | None:
+        """What a function reads of a file; None where the file is not there, or damaged, which is noted."""
         try:
-            content = documents.content(file, max(documents.MOST_BYTES, len(data or b"")))
-            if content != data:
-                documents.load(content, file)
-                if data is not None:
-                    raise Damaged(file, "its content is not what its name says")
-            return True
+            return read(file, *arguments)
         except FileNotFoundError:
-            return True
+            return None
         except Damaged as error:
             self.damaged[error.path] = error.reason
-            return False
+            return None
+
+    def _is_folder(self, *names: str) -> bool:
+        """Whether there is a directory below the results; no symbolic link on the way is followed."""
+        path = str(self.path)
+        for name in names:
+            path += f"/{name}"
+            if not self._read_whole(documents.is_folder, path):
+                return False
+        return True
+
+    def read_campaign_documents(self) -> None:
+        """Read the documents of the campaign itself, such as spent.json, and see its folders, to find damage."""
+        for folder in (*TRACKED, "points"):
+            self._is_folder(folder)
+        kinds = {name: kind for kind, name in FILES.items()}
+        self._all("", lambda file: documents.read(file, kinds.get(file.stem)))
+
+    def read_documents(self) -> None:
+        """Read all documents but records, to find damage."""
+        self.read_campaign_documents()
+        for kind in FOLDERS:
+            self.documents(kind)
+        self.builds()
+
+    def differs(self, name: str, data: bytes) -> bool:
+        """Whether a file is there, and has another content than it must have, which is noted as damage."""
+        file = self.path / name
+        content = self._read_whole(documents.content, file, max(documents.MOST_BYTES, len(data)))
+        if content not in (None, data):
+            self.damaged[str(file)] = "its content is not what its name says"
+        return str(file) in self.damaged
 
     def damage(self) -> list[str]:
-        """What of results and documents is damaged, as sentences."""
-        self.repetitions()
-        self.missing()
-        self.look()
-        return self.named()
-
-    def named(self) -> list[str]:
-        """The same of what was read so far."""
+        """Sentences on the damage of what was read so far, with remedies."""
         return [documents.sentence(path, why) + documents.cure(path) for path, why in sorted(self.damaged.items())]
-
-    def _missing(self, point: str) -> Missing | None:
-        file = self._file(point, "missing.json")
-        self.damaged.pop(file, None)
-        with self.noting():
-            return documents.read_as(file, Missing)
-        return None
-
-    def _there(self, *names: str) -> bool:
-        """Whether there is a directory below the results; a symbolic link is none."""
-        path = str(self.path)
-        with self.noting():
-            for name in names:
-                path += f"/{name}"
-                documents.see(path)
-            return True
-        return False
-
-    def _records(self, point: str, depth: type[Depth]) -> Iterator[Depth]:
-        self._forget(self._file(point, "r"))
-        tries: dict[int, list[int]] = {}
-        sizes: dict[str, int] = {}
-        with os.scandir(self._file(point)) as files:
-            for file in files:
-                if match := RECORD_FILE.match(file.name):
-                    tries.setdefault(int(match[1]), []).append(int(match[2]))
-                elif file.name.endswith(".zip"):
-                    about = file.stat(follow_symlinks=False)
-                    if stat.S_ISREG(about.st_mode):
-                        sizes[file.name] = about.st_size
-        for repetition, attempts in sorted(tries.items()):
-            newest = [self._whole(point, repetition, attempt, sizes, depth) for attempt in sorted(attempts)[-2:]]
-            last = newest[-1]
-            if last and last.intact:
-                self._forget(self._file(point, f"r{repetition:03d}-"))
-            if counts := counting(last, newest[0] if len(newest) > 1 else None):
-                yield counts
-
-    def _whole(
-        self, point: str, repetition: int, attempt: int, sizes: Mapping[str, int], depth: type[Depth]
-    ) -> Depth | None:
-        """The record of a try, and whether its archive is there; None where the record is damaged."""
-        with self.noting():
-            record = self._read(point, repetition, attempt, depth)
-            size, stored = sizes.get(record.raw.name), record.raw.bytes
-            if size == stored:
-                return record
-            why = "it is gone" if size is None else f"it has {size:,} bytes, and {stored:,} were stored"
-            self.damaged[self._file(point, record.raw.name)] = why
-            return structs.replace(record, intact=False)
-        return None
-
-    def _read(self, point: str, repetition: int, attempt: int, depth: type[Depth]) -> Depth:
-        """The record of a try. Raises FileNotFoundError, Damaged."""
-        file = self._file(point, file_name(repetition, attempt, "json"))
-        record = documents.read_as(file, depth)
-        if record.raw.name != (archive := file_name(repetition, attempt, "zip")):
-            raise Damaged(file, f"it names another archive than {archive}")
-        if (record.point, record.repetition, record.attempt) != (point, repetition, attempt):
-            raise Damaged(file, f"it is the record of {record.point}, r{record.repetition}-{record.attempt}")
-        return record
-
-    def _file(self, point: str, *name: str) -> str:
-        return "/".join((str(self.path), "points", point, *name))
-
-    def noting(self) -> Noting:
-        """Go without what is damaged in a block, and note it in `damaged`; and without what is not there."""
-        return Noting(self.damaged)
-
-    def _forget(self, prefix: str, deep: bool = True, suffix: str = "") -> None:
-        """What was damaged below a directory before it is read again."""
-        below = [path for path in self.damaged if path.startswith(prefix) and path.endswith(suffix)]
-        for path in [path for path in below if deep or "/" not in path[len(prefix) :]]:
-            del self.damaged[path]
 
 
 def name_taken(store: Store, plan: Plan, stored: Mapping[str, Mapping[int, Repetition]]) -> str | None:
@@ -498,7 +447,7 @@ def name_taken(store: Store, plan: Plan, stored: Mapping[str, Mapping[int, Repet
         store.uuid()
     except Refused as error:
         return str(error)
-    if (marker := store.marker()) and marker.campaign != plan.campaign:
+    if (marker := store.whole(Marker)) and marker.campaign != plan.campaign:
         return f"{store.path} holds the results of the campaign `{printable(marker.campaign)}`; choose another name"
     targets = {repetition.target.directory for of_point in stored.values() for repetition in of_point.values()}
     if not targets or (plan.target.directory in targets and any(point.id in stored for point in plan.points)):
@@ -518,18 +467,6 @@ def tries_of(names: Iterable[str], repetition: int) -> list[int]:
 
 def file_name(repetition: int, attempt: int, suffix: str) -> str:
     return f"r{repetition:03d}-{attempt}.{suffix}"
-
-
-def counting(last: Depth | None, before: Depth | None) -> Depth | None:
-    """Of the newest two tries of a repetition, the one that counts. None stands for a try whose record is damaged, or
-    that is not there.
-
-    A second try that went worse than the disturbed first one does not count, and there is no third. A damaged one is no
-    reason to go back: it is measured again, so its repetition has no outcome.
-    """
-    if last and last.intact and last.retried and before and before.figures > last.figures:
-        return structs.replace(before, retried=True)
-    return last
 
 
 def fits_build(document: Mapping[str, object], name: str, content: bytes) -> bool:

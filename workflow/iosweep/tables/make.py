@@ -37,7 +37,7 @@ from iosweep.node.cpus import listed, parse
 from iosweep.node.facts import NodeFacts
 from iosweep.plan.model import Allocation, Plan, Point
 from iosweep.programs import builds
-from iosweep.store.record import Build, Judged, Missing, Refusal, Repetition
+from iosweep.store.record import DataSet, Judged, Missing, Refusal, Repetition
 from iosweep.store.store import RECORD_FILE, Store, unpack
 from iosweep.tables.columns import NOT_YET
 from iosweep.tables.writer import CampaignTables, PackedRow, Values
@@ -513,13 +513,14 @@ def _builds(store: Store, rows: Mapping[object, int]) -> dict[str, object]:
         if builds.key(document) != name:
             store.damaged[str(store.path / "builds" / f"{name}.json")] = "its name is not the hash of its content"
         elif name in rows:
-            known[name] = replace(msgspec.convert(document, Build), results=rows[name])
+            known[name] = replace(msgspec.convert(document, builds.BuildDocument), results=rows[name])
     return known
 
 
 def _damaged_files(store: Store) -> dict[str, str]:
     """Damaged files that were ignored, with the reasons."""
-    store.look("", "sets")  # the other folders have been read
+    store.read_campaign_documents()
+    store.documents(DataSet)  # the other folders have been read
     # names of files may hold any bytes, and a document only UTF-8
     damaged = {printable(os.path.relpath(path, store.path)): why for path, why in sorted(store.damaged.items())}
     damaged.pop("campaign.json", None)  # it is being rewritten

@@ -15,8 +15,8 @@ from iosweep.files import documents, safe_paths
 from iosweep.files.documents import Count, Damaged, Integer, Moment, Part
 from iosweep.node.pinning import CpuSettings
 from iosweep.plan.model import ConfigurationFile, SweepFacts
+from iosweep.programs.builds import BuildDocument
 from iosweep.store.ingested import IngestedFacts
-from iosweep.store.record import Build
 from iosweep.tables.columns import TABLES, Column, arrow_schema
 
 ABOUT, REPORT = "campaign.json", "report.html"
@@ -72,7 +72,7 @@ class CampaignForm(Part, frozen=True, kw_only=True):
     jobs: tuple[Job, ...]
     results_of_nodes: dict[str, Count]
     results_on_target: bool = False
-    builds: dict[str, Build]
+    builds: dict[str, BuildDocument]
     tables: dict[str, Table]
     damaged: dict[str, str] = field(default_factory=dict)
     ingested: IngestedFacts | None = None  # others measured it: there is no plan, and `target` and `seed` say nothing
