@@ -1,4 +1,4 @@
-"""Results -> figures, their captions and notes. Pure; drawing.py draws them."""
+"""Results -> figures with their captions. Pure; drawing.py draws them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
-from typing import NamedTuple
 
 from msgspec import Struct, structs
 
@@ -28,13 +27,28 @@ _LINES = {
     "iops": {"": "ops_per_s"},
     "latency": {"mean": "latency_mean_s", "p99": "latency_p99_s"},
 }
-
+#: Titles of the figures whose phases all show one metric, and of the metrics of the others.
+_RATES = {"throughput": "throughput", "iops": "IOPS"}
+_METRICS = {"bandwidth_bytes_per_s": "throughput", "ops_per_s": "IOPS"}
+_QUANTITIES = {
+    formats.THROUGHPUT: "throughput",
+    formats.IOPS: "IOPS",
+    formats.OPS: "rate",
+    formats.LATENCY: "latency",
+}
 #: Latencies that differ by more than this factor get a logarithmic axis.
 _LOG_FROM = 50
 #: How far an interval makes an axis reach, as a multiple of the highest repetition. Bars beyond are cut, or one point
 #: that scatters would press all others flat; intervals with a grade are never cut.
 _ROOM = 1.25
 
+BARS = {
+    "ci95": "Bars: 95 % confidence interval over the repetitions. Dots: each of them.",
+    "range": "Bars: smallest and largest repetition. Dots: each of them.",
+    "none": "One repetition each, so there are no error bars.",
+}
+#: For bars that a panel does not hold.
+CUT = "Arrows: the interval goes on above; its width is in the table."
 _KNEES = (
     f"Ringed: the knee, the first value that reaches {100 * SHARE:g} % of the plateau, of ramps always, of other axes"
     " where one can be shown; the rule is that of the highest line."
@@ -43,38 +57,44 @@ _KNEES = (
 
 @dataclass(frozen=True)
 class Panel:
-    """One plot of a figure: a phase, or a value of the axis that makes panels."""
+    """One plot of a figure: a phase, or a value of the axis that makes panels. ticks: of the vertical axis, in `unit`,
+    from one end to the other; log: for latencies that a linear axis would press flat, all other axes start at zero."""
 
     title: str
-    unit: str  # of the vertical axis
-    quantity: str  # title of the vertical axis
-    ticks: tuple[float, ...]  # of the vertical axis, in `unit`, from one end to the other
-    log: bool  # for latencies that a linear axis would press flat; all other axes start at zero
+    unit: str
+    quantity: str
+    ticks: tuple[float, ...]
+    log: bool
 
 
 class Mark(Struct, frozen=True, kw_only=True):
-    """A point of a line, in the unit of its panel, and the texts of its tooltip."""
+    """A point of a line, in the unit of its panel, and the texts of its tooltip.
+
+    y: None where the line breaks; cut: whether the bar goes on above the panel; each: of every repetition, where there
+    are several; where: in figures against nodes; apart: whether it ran on nodes that its line's largest count did not
+    have; knee: of the mark that is the knee of its line; label: the same in few words, of the highest line.
+    """
 
     panel: int
     x: Value | None
     series: str
     measure: str
     verdict: str
-    phase: str = ""  # of its result; not for the specification
-    y: float | None = None  # None: the line breaks
+    phase: str = ""  # not for the specification
+    y: float | None = None
     low: float | None = None
     high: float | None = None
-    cut: bool | None = None  # whether the bar goes on above the panel
+    cut: bool | None = None
     value: str | None = None
-    each: tuple[float, ...] | None = None  # of every repetition, where there are several
+    each: tuple[float, ...] | None = None
     spread: str | None = None
     what: str | None = None
     point: str | None = None
-    where: str | None = None  # in figures against nodes
+    where: str | None = None
     scaling: str | None = None
-    apart: bool | None = None  # whether it ran on nodes that the largest count did not have
-    knee: str | None = None  # of the mark that is the knee of its line
-    label: str | None = None  # the same in few words, of the highest line
+    apart: bool | None = None
+    knee: str | None = None
+    label: str | None = None
 
     def values(self) -> dict[str, object]:
         """The fields that the specification reads, without those that have no value."""
@@ -84,22 +104,28 @@ class Mark(Struct, frozen=True, kw_only=True):
 
 @dataclass(frozen=True)
 class Figure:
-    """What is drawn. Every value is in the unit of its panel."""
+    """A picture. Every value is in the unit of its panel.
 
-    name: str  # stable, fit for a file name
+    name: stable, fit for a file name; subtitle: conditions, and what does not vary; slice: the same for figures that
+    differ in their quantity alone, "" for one that shows no quantity; origin: campaign, target and date; panels: none
+    where there is nothing to draw, and the notes say why; series: names of the lines, in order; measures: drawn with
+    different dashes, such as mean and p99; with_nodes: whether marks have `apart`.
+    """
+
+    name: str
     title: str
-    subtitle: str  # conditions, and what does not vary
+    subtitle: str
     sweep: str
-    slice: str  # the same for figures that differ in their quantity alone; "" for one that shows no quantity
-    origin: str  # campaign, target and date of the measurement
-    panels: tuple[Panel, ...]  # none: there is nothing to draw, and the notes say why
+    slice: str
+    origin: str
+    panels: tuple[Panel, ...]
     x_title: str
     x_column: str
     x_values: tuple[float, ...]
-    series_title: str  # "" if there is one line
-    series: tuple[str, ...]  # names of the lines, in order; [""] if there is one
-    with_nodes: bool  # whether values say on which nodes, and whether these are apart from the largest count's
-    measures: tuple[str, ...]  # drawn with different dashes: mean, p99; [""] if there is one
+    series_title: str
+    series: tuple[str, ...]
+    with_nodes: bool
+    measures: tuple[str, ...]
     marks: tuple[Mark, ...]
     notes: tuple[str, ...]
 
@@ -108,21 +134,58 @@ def figures(campaign: Campaign, results: Sequence[PointSummary]) -> list[Figure]
     """All figures of a campaign, sweep by sweep, with distinct names."""
     found = [*rate_figures(campaign, results), *scaling_figures(campaign, results)]
     order = [sweep.name for sweep in campaign.about.sweeps]
-    return _distinct_names(sorted(found, key=lambda figure: order.index(figure.sweep)))
+    seen: dict[str, int] = {}
+    named = []
+    for figure in sorted(found, key=lambda figure: order.index(figure.sweep)):
+        # sweeps may differ only in what a file name cannot hold, and some file systems do not tell cases apart
+        key = figure.name.lower()
+        seen[key] = seen.get(key, 0) + 1
+        named.append(figure if seen[key] == 1 else replace(figure, name=f"{figure.name}-{seen[key]}"))
+    return named
+
+
+def _figure(cut: Slice, quantity: str, origin: str, phase: str | None = None) -> Figure:
+    """A figure of a slice without its content. phase: the only one that is drawn; None for all."""
+    results = [result for result in cut.results if phase in (None, result.phase)]
+    return Figure(
+        name=_name(cut, quantity, results, phase),
+        title=_title(cut, quantity, results, phase),
+        subtitle=_subtitle(cut, results),
+        sweep=cut.sweep,
+        slice=f"{_slug(cut.sweep)}.{cut.kind}{cut.suffix}.{cut.x}.{phase or ''}",
+        origin=origin,
+        panels=(),
+        x_title=parameters()[cut.x].shown,
+        x_column=cut.x,
+        x_values=tuple(x for x in distinct(results, cut.x) if not isinstance(x, str)),
+        series_title=parameters()[cut.color].shown if cut.color else "",
+        series=_series(results, cut.color),
+        with_nodes=cut.x == "nodes",
+        measures=tuple(_LINES.get(quantity, ("",))),
+        marks=(),
+        notes=(),
+    )
+
+
+def _series(results: Sequence[PointSummary], color: str | None) -> tuple[str, ...]:
+    """Names of the lines in the order of their values; results without a value come first."""
+    if color is None:
+        return ("",)
+    ordered = sorted({result.parameters[color] for result in results}, key=lambda value: (value is not None, value))
+    return tuple(formats.parameter(color, value) for value in ordered)
+
+
+# rates and latencies
 
 
 def rate_figures(campaign: Campaign, results: Sequence[PointSummary]) -> list[Figure]:
-    """The figures of a campaign, sweep by sweep, with distinct names.
-
-    Panels are phases, unless a third axis varies: then there is a figure per phase, with a panel per value.
-    """
-    found: list[Figure] = []
+    """The figures of rates and latencies. Panels are phases, unless a third axis varies: then there is a figure for
+    each phase, with a panel for each value."""
     origin, ramps = formats.origin(campaign), {sweep.name: sweep.ramp for sweep in campaign.about.sweeps}
+    found = []
     for cut in slices(campaign, results):
-        phases = _phases(cut.results) if cut.facet else [None]
-        for quantity, phase in product(_quantities(cut), phases):
-            figure = _figure(cut, quantity, phase, origin, ramps.get(cut.sweep))
-            if figure:
+        for quantity, phase in product(_quantities(cut), _phases(cut.results) if cut.facet else [None]):
+            if figure := _rate_figure(cut, quantity, phase, origin, ramps[cut.sweep]):
                 found.append(figure)
     return found
 
@@ -137,122 +200,70 @@ def _quantities(cut: Slice) -> tuple[str, ...]:
     return next(filter(None, found), ("rate",))
 
 
-def _figure(cut: Slice, quantity: str, phase: str | None, origin: str, ramp: str | None = None) -> Figure | None:
-    """One figure, or None if it would only repeat that there is nothing to draw. ramp: the axis that is climbed."""
+def _rate_figure(cut: Slice, quantity: str, phase: str | None, origin: str, ramp: str | None) -> Figure | None:
+    """One figure; None if it would only repeat that there is nothing to draw. ramp: the axis that the sweep climbs."""
     results = [result for result in cut.results if phase in (None, result.phase)]
     lines = _LINES[quantity]
-    drawable = [result for result in results if _statistics(result, lines)]
+    drawable = [result for result in results if _metrics(result, lines)]
     if quantity in ("latency", "iops") and not drawable:
         return None  # the figure before it says why
-    bars = _bars(drawable, quantity)
-    ends = _ends(cut, drawable) if cut.x == "nodes" else None
-    foreign = None if ends is None else [s for r in drawable if (s := strangers(r, ends[_line(r, cut)][1]))]
+    bars = _bars(drawable, lines)
+    largest = _largest(cut, drawable) if cut.x == "nodes" else {}
     several = bool(findings.several_builds(drawable))
     bends = {} if quantity == "latency" else _knees(cut, results, ramp)
     panels: list[Panel] = []
     marks: list[Mark] = []
     for title, inside in _panels(cut, results, phase):
         if any(result in drawable for result in inside):
-            # Panels of one phase share unit and axis, so that they compare at a glance.
-            panel, unit = _panel(title, results if phase else inside, quantity, lines, bars)
+            # panels of one phase share unit and axis, so that they compare at a glance
+            panel, unit = _panel(title, results if phase else inside, lines, bars)
             for result in inside:
-                found = _marks(result, cut, lines, bars, unit, len(panels), ends, several)
-                marks += (_bent(_within(mark, panel), bends.get((result.point, result.phase))) for mark in found)
+                found = _marks(result, cut, lines, bars, unit, len(panels), several)
+                if result in drawable and (most := largest.get((result.phase, *cut.line_of(result)))):
+                    apart, where = bool(strangers(result, most)), f"on {formats.hosts(result.hosts)}"
+                    found = [structs.replace(mark, apart=apart, where=where) for mark in found]
+                knee, label = bends.get((result.point, result.phase), (None, None))
+                marks += (structs.replace(_within(mark, panel), knee=knee, label=label) for mark in found)
             panels.append(panel)
-    return Figure(
-        name=figure_name(cut, quantity, phase),
-        title=figure_title(cut, quantity, phase),
-        subtitle=figure_subtitle(cut, phase),
-        sweep=cut.sweep,
-        slice=f"{slug(cut.sweep)}.{cut.kind}{cut.suffix}.{cut.x}.{phase or ''}",
-        origin=origin,
-        panels=tuple(panels),
-        x_title=parameters()[cut.x].shown,
-        x_column=cut.x,
-        x_values=tuple(x for x in distinct(results, cut.x) if not isinstance(x, str)),
-        series_title=parameters()[cut.color].shown if cut.color else "",
-        series=_series_names(results, cut.color),
-        with_nodes=ends is not None,
-        measures=tuple(lines),
-        marks=tuple(marks),
-        notes=(
-            *rate_notes(results, drawable, bars, quantity, foreign),
-            *unplaced_notes(cut, phase),
-            *([CUT] if any(mark.cut for mark in marks) else []),
-            *([_KNEES] if bends else []),
-        ),
-    )
+    notes = [
+        *_rate_notes(cut, results, drawable, bars, lines, largest),
+        *_verdict_notes(cut, results, drawable, phase),
+        *([CUT] if any(mark.cut for mark in marks) else []),
+        *([_KNEES] if bends else []),
+    ]
+    whole = _figure(cut, quantity, origin, phase)
+    return replace(whole, panels=tuple(panels), marks=tuple(marks), notes=tuple(notes))
 
 
-class _Knee(NamedTuple):
-    """text: for the tooltip; label: at the rule of the highest line of a panel, else None."""
-
-    text: str
-    label: str | None
+def _metrics(result: PointSummary, lines: Mapping[str, str]) -> list[tuple[str, Metric]]:
+    found = ((name, result.metrics.get(column or result.metric)) for name, column in lines.items())
+    return [(name, metric) for name, metric in found if metric]
 
 
-def _knees(cut: Slice, results: Sequence[PointSummary], ramp: str | None) -> dict[tuple[str, str], _Knee]:
-    """(point, phase) -> its mark, of those that are a knee. ramp: the axis that the sweep climbs; its knees are always
-    marked, those of other axes only where they can be shown."""
-    option = parameters()[cut.x]
-    if option.role != "x":
-        return {}
-    panels: dict[tuple[object, ...], list[tuple[Bend, list[PointSummary]]]] = {}
-    for line in _results_of_lines(cut, results).values():
-        bend = axes.bend_of(cut.sweep, cut.x, line, line)
-        if bend and (bend.shown or option.name == ramp):
-            place = (line[0].phase, cut.facet and line[0].parameters[cut.facet])
-            panels.setdefault(place, []).append((bend, line))
-    found = {}
-    for bends in panels.values():
-        highest = max(bends, key=lambda one: max(r.headline.mean for r in one[1] if r.headline))[0]
-        for bend, line in bends:
-            value = bend.values[bend.knee.step]
-            at = next(result for result in line if result.headline and (result.count(cut.x) or 1) == value)
-            label = f"{100 * SHARE:g} % at {bend.range}" if bend is highest else None
-            found[at.point, at.phase] = _Knee(f"knee: {bend.where}", label)
-    return found
+def _phases(results: Sequence[PointSummary]) -> list[str]:
+    return sorted({result.phase for result in results}, key=phase_order)
 
 
-def _results_of_lines(cut: Slice, results: Sequence[PointSummary]) -> Mapping[tuple[object, ...], list[PointSummary]]:
-    found: dict[tuple[object, ...], list[PointSummary]] = {}
-    for result in results:
-        found.setdefault(_line(result, cut), []).append(result)
-    return found
+def _bars(drawable: Sequence[PointSummary], lines: Mapping[str, str]) -> str:
+    """Which error bars all results of a figure can have: where an interval says nothing, what was seen. A percentile
+    has no interval."""
+    if all(result.used < 2 for result in drawable):
+        return "none"
+    metrics = [metric for result in drawable for _, metric in _metrics(result, lines)]
+    return "range" if len(lines) > 1 or any(metric.ci95_share is None for metric in metrics) else "ci95"
 
 
-#: A line of a figure against nodes -> its results of the fewest and of the most nodes.
-Ends = Mapping[tuple[object, ...], tuple[PointSummary, PointSummary]]
+def _ends(metric: Metric, bars: str) -> tuple[float, float]:
+    """Ends of the error bar, in the column's unit."""
+    if bars == "ci95" and metric.interval is not None:
+        return metric.interval.low, metric.interval.high
+    return metric.low, metric.high
 
 
-def _line(result: PointSummary, cut: Slice) -> tuple[object, ...]:
-    return result.phase, *(result.parameters[axis] for axis in (cut.color, cut.facet) if axis)
-
-
-def _ends(cut: Slice, drawable: Sequence[PointSummary]) -> Ends:
-    found: dict[tuple[object, ...], tuple[PointSummary, PointSummary]] = {}
-    for result in sorted(drawable, key=lambda result: result.nodes):
-        line = _line(result, cut)
-        found[line] = (found.get(line, (result, result))[0], result)
-    return found
-
-
-def _scaling(result: PointSummary, ends: tuple[PointSummary, PointSummary], column: str) -> tuple[str, str, bool]:
-    """In a figure against nodes: `Mark.where`, `Mark.scaling` and `Mark.apart`.
-
-    `on node02, among the 4 nodes`, `on node[01-04]`; `92 % of 4 × 1 node`.
-    """
-    smallest, largest = ends
-    fewest, most = (formats.named("nodes", end.nodes) for end in ends)
-    apart = bool(strangers(result, largest))
-    where = f"on {formats.hosts(result.hosts)}" + (" in turn" if result.in_turn else "")
-    if result is not largest:
-        where += f", {'not all among' if apart else 'among'} the {most}"
-    times = result.nodes / smallest.nodes
-    expected = times * smallest.metrics[column].mean
-    share = result.metrics[column].mean / expected if expected else 0
-    scaling = f"{100 * share:.0f} % of {times:g} × {fewest}" if share and result is not smallest else ""
-    return where, scaling, apart
+def _largest(cut: Slice, drawable: Sequence[PointSummary]) -> dict[tuple[object, ...], PointSummary]:
+    """Line of a figure against nodes -> its result of the most nodes."""
+    ordered = sorted(drawable, key=lambda result: result.nodes)
+    return {(result.phase, *cut.line_of(result)): result for result in ordered}
 
 
 def _panels(cut: Slice, results: Sequence[PointSummary], phase: str | None) -> Iterator[tuple[str, list[PointSummary]]]:
@@ -265,35 +276,27 @@ def _panels(cut: Slice, results: Sequence[PointSummary], phase: str | None) -> I
             yield formats.named(cut.facet, value), inside
 
 
-def _panel(
-    title: str, results: Sequence[PointSummary], quantity: str, lines: Mapping[str, str], bars: str
-) -> tuple[Panel, Unit]:
-    found = [s for result in results for _, s in _statistics(result, lines)]
-    ends = [interval(s, bars) for s in found]
-    low, most = min(min(end for end, _ in ends), min(s.low for s in found)), max(s.high for s in found)
+def _panel(title: str, results: Sequence[PointSummary], lines: Mapping[str, str], bars: str) -> tuple[Panel, Unit]:
+    metrics = [metric for result in results for _, metric in _metrics(result, lines)]
+    ends = [_ends(metric, bars) for metric in metrics]
+    low, most = min(min(end for end, _ in ends), min(m.low for m in metrics)), max(m.high for m in metrics)
     high = max(most, min(max(end for _, end in ends), _ROOM * most))
-    log = quantity == "latency" and 0 < low < high / _LOG_FROM
+    log = len(lines) > 1 and 0 < low < high / _LOG_FROM
     units = _units(results[0], lines)
     unit = formats.pick(units, math.sqrt(low * high) if log else high)
     ticks = log_ticks(low / unit.size, high / unit.size) if log else linear_ticks(high / unit.size)
-    names = {formats.THROUGHPUT: "throughput", formats.IOPS: "IOPS", formats.OPS: "rate", formats.LATENCY: "latency"}
-    return Panel(title, unit.name, names[units], ticks, log), unit
+    return Panel(title, unit.name, _QUANTITIES[units], ticks, log), unit
+
+
+def _units(result: PointSummary, lines: Mapping[str, str]) -> tuple[Unit, ...]:
+    return formats.units_of(next(iter(lines.values())) or result.metric, result.kind)
 
 
 def _marks(
-    result: PointSummary,
-    cut: Slice,
-    lines: Mapping[str, str],
-    bars: str,
-    unit: Unit,
-    panel: int,
-    ends: Ends | None,
-    several: bool,
-) -> Iterator[Mark]:
-    """The marks of one result; without a figure, a mark without height, at which the line breaks.
-
-    `several`: whether the figure's results are of several builds.
-    """
+    result: PointSummary, cut: Slice, lines: Mapping[str, str], bars: str, unit: Unit, panel: int, several: bool
+) -> list[Mark]:
+    """The marks of one result; without a figure, a mark without height, at which the line breaks. several: whether the
+    figure's results are of several builds."""
     mark = Mark(
         panel=panel,
         x=result.parameters[cut.x],
@@ -302,35 +305,30 @@ def _marks(
         verdict=result.verdict,
         phase=result.phase,
     )
-    found = _statistics(result, lines)
-    if not found:
-        yield from (structs.replace(mark, measure=measure) for measure in lines)
-    units = _units(result, lines)
-    axes = [axis for axis in (cut.x, cut.color, cut.facet) if axis]
-    what = [formats.named(axis, result.parameters[axis]) for axis in axes]
-    if several:
-        what.append(findings.of_builds(result))
-    for measure, statistics in found:
-        low, high = interval(statistics, bars)
-        y = statistics.median if measure == "p99" else statistics.mean
-        column = lines[measure] or result.metric
-        nodes = (None, None, None) if ends is None else _scaling(result, ends[_line(result, cut)], column)
-        where, scaling, apart = nodes
-        yield structs.replace(
-            mark,
-            measure=measure,
-            y=y / unit.size,
-            low=max(low, 0) / unit.size,
-            high=high / unit.size,
-            each=tuple(value / unit.size for value in statistics.values) if statistics.n > 1 else None,
-            value=formats.quantity(y, units),
-            spread=formats.spread(statistics, units, interval=measure != "p99"),
-            what=", ".join(what),
-            point=result.point,
-            where=where,
-            scaling=scaling,
-            apart=apart,
+    metrics, units = _metrics(result, lines), _units(result, lines)
+    if not metrics:
+        return [structs.replace(mark, measure=measure) for measure in lines]
+    what = [formats.named(axis, result.parameters[axis]) for axis in (cut.x, cut.color, cut.facet) if axis]
+    what += [findings.of_builds(result)] if several else []
+    found = []
+    for measure, metric in metrics:
+        low, high = _ends(metric, bars)
+        y = metric.median if measure == "p99" else metric.mean
+        found.append(
+            structs.replace(
+                mark,
+                measure=measure,
+                y=y / unit.size,
+                low=max(low, 0) / unit.size,
+                high=high / unit.size,
+                each=tuple(value / unit.size for value in metric.values) if metric.n > 1 else None,
+                value=formats.quantity(y, units),
+                spread=formats.spread(metric, units, interval=measure != "p99"),
+                what=", ".join(what),
+                point=result.point,
+            )
         )
+    return found
 
 
 def _within(mark: Mark, panel: Panel) -> Mark:
@@ -339,28 +337,31 @@ def _within(mark: Mark, panel: Panel) -> Mark:
     return structs.replace(mark, high=end, cut=True) if mark.high is not None and mark.high > end else mark
 
 
-def _bent(mark: Mark, knee: _Knee | None) -> Mark:
-    return structs.replace(mark, knee=knee.text, label=knee.label) if knee else mark
-
-
-def interval(statistics: Metric, bars: str) -> tuple[float, float]:
-    """Ends of the error bar, in the column's unit."""
-    if bars == "ci95" and statistics.interval is not None:
-        return statistics.interval.low, statistics.interval.high
-    return statistics.low, statistics.high
-
-
-def _bars(drawable: Sequence[PointSummary], quantity: str) -> str:
-    """Which error bars all results of a figure can have: where an interval says nothing, what was seen.
-
-    A percentile has no interval.
-    """
-    if all(result.used < 2 for result in drawable):
-        return "none"
-    if quantity == "latency":
-        return "range"
-    found = [statistics for result in drawable for _, statistics in _statistics(result, _LINES[quantity])]
-    return "ci95" if all(statistics.ci95_share is not None for statistics in found) else "range"
+def _knees(
+    cut: Slice, results: Sequence[PointSummary], ramp: str | None
+) -> dict[tuple[str, str], tuple[str, str | None]]:
+    """(point, phase) of a knee -> its tooltip, and the label of the highest line of a panel. Knees of the axis that the
+    sweep climbs are always marked, those of other axes where they can be shown."""
+    option = parameters()[cut.x]
+    if option.role != "x":
+        return {}
+    lines: dict[tuple[object, ...], list[PointSummary]] = {}
+    for result in results:
+        lines.setdefault((result.phase, *cut.line_of(result)), []).append(result)
+    panels: dict[tuple[object, ...], list[tuple[Bend, list[PointSummary]]]] = {}
+    for (phase, _, facet), line in lines.items():
+        bend = axes.bend_of(cut.sweep, cut.x, line, line)
+        if bend and (bend.shown or option.name == ramp):
+            panels.setdefault((phase, facet), []).append((bend, line))
+    found = {}
+    for bends in panels.values():
+        highest = max(bends, key=lambda one: max(r.headline.mean for r in one[1] if r.headline))[0]
+        for bend, line in bends:
+            value = bend.values[bend.knee.step]
+            at = next(result for result in line if result.headline and (result.count(cut.x) or 1) == value)
+            label = f"{100 * SHARE:g} % at {bend.range}" if bend is highest else None
+            found[at.point, at.phase] = f"knee: {bend.where}", label
+    return found
 
 
 def linear_ticks(largest: float) -> tuple[float, ...]:
@@ -377,84 +378,136 @@ def log_ticks(smallest: float, largest: float) -> tuple[float, ...]:
     return tuple(10.0**power for power in range(first, last + 1))
 
 
-def _statistics(result: PointSummary, lines: Mapping[str, str]) -> list[tuple[str, Metric]]:
-    found = ((name, result.metrics.get(column or result.metric)) for name, column in lines.items())
-    return [(name, statistics) for name, statistics in found if statistics]
+# scaling efficiency
 
 
-def _units(result: PointSummary, lines: Mapping[str, str]) -> tuple[Unit, ...]:
-    return formats.units_of(next(iter(lines.values())) or result.metric, result.kind)
+@dataclass(frozen=True)
+class _Growth:
+    """A line of a slice that grows. without: its results that have no figure, where the line breaks."""
+
+    panel: str
+    series: str
+    order: tuple[bool, Value]  # of the series; a result without a value comes first
+    scaling: Scaling
+    without: tuple[PointSummary, ...]
 
 
-def _phases(results: Sequence[PointSummary]) -> list[str]:
-    return sorted({result.phase for result in results}, key=phase_order)
+def scaling_figures(campaign: Campaign, results: Sequence[PointSummary]) -> list[Figure]:
+    """A figure of the share of linear growth for each slice over node counts."""
+    origin, found = formats.origin(campaign), []
+    for cut in slices(campaign, results):
+        if cut.x == "nodes" and (lines := [*_growing(cut)]):
+            found.append(_scaling_figure(cut, lines, origin))
+    return found
 
 
-def _series_names(results: Sequence[PointSummary], color: str | None) -> tuple[str, ...]:
-    """Names of the lines in the order of their values; results without a value come first."""
-    if color is None:
-        return ("",)
-    found = {result.parameters[color] for result in results}
-    ordered = sorted(found, key=lambda value: (value is not None, value))
-    return tuple(formats.parameter(color, value) for value in ordered)
+def _growing(cut: Slice) -> Iterator[_Growth]:
+    """One line for each phase, unless another axis makes the lines: then panels are phases."""
+    for phase in _phases(cut.results):
+        own = [result for result in cut.results if result.phase == phase]
+        measured = [result for result in own if result.headline]
+        rivals = Rivals(measured, measured[0].metric) if measured else None
+        for color, facet in dict.fromkeys(map(cut.line_of, measured)):
+            line = [result for result in own if cut.line_of(result) == (color, facet)]
+            counts = sorted(
+                ((result.count(cut.x) or 1, result) for result in line if result.headline), key=lambda one: one[0]
+            )
+            if rivals and (scaling := axes.scale(cut.x, counts, rivals)):
+                named = [formats.named(cut.facet, facet)] if cut.facet else []
+                yield _Growth(
+                    ", ".join([*([formats.phase(phase)] if cut.color else []), *named]),
+                    formats.parameter(cut.color, color) if cut.color else formats.phase(phase),
+                    (color is not None, 0 if color is None else color),
+                    scaling,
+                    tuple(result for result in line if not result.headline),
+                )
 
 
-def _distinct_names(found: Sequence[Figure]) -> list[Figure]:
-    """Figures whose names differ, although sweeps may differ only in what a file name cannot hold."""
-    seen: dict[str, int] = {}
-    distinct = []
-    for figure in found:
-        key = figure.name.lower()  # some file systems do not tell cases apart
-        seen[key] = seen.get(key, 0) + 1
-        distinct.append(figure if seen[key] == 1 else replace(figure, name=f"{figure.name}-{seen[key]}"))
-    return distinct
+def _scaling_figure(cut: Slice, lines: Sequence[_Growth], origin: str) -> Figure:
+    steps = [step for line in lines for step in line.scaling.steps]
+    highest = max([1.0, *(step.efficiency for step in steps)])
+    widest = max(step.range[1] if step.range else 0 for step in steps)
+    ticks = linear_ticks(100 * max(highest, min(_ROOM * highest, widest)))
+    panels = list(dict.fromkeys(line.panel for line in lines))
+    marks = [mark for line in lines for mark in _scaling_marks(cut, line, panels.index(line.panel), ticks[-1])]
+    drawn = [result for line in lines for result in (line.scaling.base, *(s.result for s in line.scaling.steps))]
+    interval = any(step.range for step in steps)
+    notes = [
+        "100 %: the rate grows as the count does.",
+        "Bars: 95 % confidence interval of the ratio to the smallest count."
+        if interval
+        else "Too few repetitions for intervals.",
+    ]
+    if apart := [step for step in steps if step.strangers]:
+        hosts = formats.hosts(set().union(*(step.strangers for step in apart)))
+        notes.append(f"Diamonds: {human_count(len(apart), 'result')} without nodes of the smallest count ({hosts}).")
+    return replace(
+        _figure(cut, "efficiency", origin),
+        slice="",
+        panels=tuple(Panel(title, "%", "share of linear growth", ticks, False) for title in panels),
+        series_title=parameters()[cut.color].shown if cut.color else "phase",
+        series=tuple(dict.fromkeys(line.series for line in sorted(lines, key=lambda line: line.order))),
+        marks=tuple(marks),
+        notes=(
+            *notes,
+            *_verdict_notes(cut, cut.results, drawn, None),
+            *([CUT] if any(mark.cut for mark in marks) else []),
+        ),
+    )
 
 
-#: What a figure of rates shows: the phase's own metric, or one metric of all its phases.
-_RATES = {"throughput": "throughput", "iops": "IOPS"}
+def _scaling_marks(cut: Slice, line: _Growth, panel: int, end: float) -> Iterator[Mark]:
+    found, smallest = line.scaling, formats.named(cut.x, line.scaling.smallest)
 
-BARS = {
-    "ci95": "Bars: 95 % confidence interval over the repetitions. Dots: each of them.",
-    "range": "Bars: smallest and largest repetition. Dots: each of them.",
-    "none": "One repetition each, so there are no error bars.",
-}
-#: What is said of bars that a panel does not hold.
-CUT = "Arrows: the interval goes on above; its width is in the table."
+    def mark(result: PointSummary, **values: object) -> Mark:
+        where = f"on {formats.hosts(result.hosts)}" if result.hosts else None
+        own = Mark(panel=panel, x=result.parameters[cut.x], series=line.series, measure="", verdict=result.verdict)
+        return structs.replace(own, where=where, **values)
+
+    yield mark(found.base, y=100.0, value="100 %", scaling=f"{smallest}, which the others are compared with")
+    for step in found.steps:
+        low, high = step.range or (None, None)
+        yield mark(
+            step.result,
+            y=100 * step.efficiency,
+            low=None if low is None else 100 * low,
+            high=None if high is None else min(100 * high, end),
+            cut=True if high is not None and 100 * high > end else None,
+            apart=bool(step.strangers),
+            value=f"{formats.percent(step.efficiency, step.range)} of linear growth",
+            scaling=f"{formats.times(step.speedup)} of {smallest}",
+        )
+    yield from (mark(result) for result in line.without)
 
 
-def figure_name(cut: Slice, quantity: str, phase: str | None) -> str:
+# captions
+
+
+def _name(cut: Slice, quantity: str, results: Sequence[PointSummary], phase: str | None) -> str:
     """Stable name, fit for a file: `throughput-by-threads.<sweep>`."""
-    if quantity in ("latency", "efficiency"):
-        what = quantity
-    elif cut.kind == "metadata":
-        what = "metadata"
-    elif quantity in _RATES:
-        what = quantity
-    else:
-        what = "throughput" if "bandwidth_bytes_per_s" in _metrics(cut, phase) else "iops"
+    what = quantity
+    if quantity == "rate":
+        throughput = any(result.metric == "bandwidth_bytes_per_s" for result in results)
+        what = "metadata" if cut.kind == "metadata" else "throughput" if throughput else "iops"
     axis = parameters()[cut.x].name.removesuffix("_per_node").replace("_", "-")
-    return f"{what}-by-{axis}.{slug(cut.sweep)[:80]}{'.' + phase if phase else ''}{slug(cut.suffix)}"
+    return f"{what}-by-{axis}.{_slug(cut.sweep)[:80]}{'.' + phase if phase else ''}{_slug(cut.suffix)}"
 
 
-def figure_title(cut: Slice, quantity: str, phase: str | None) -> str:
+def _title(cut: Slice, quantity: str, results: Sequence[PointSummary], phase: str | None) -> str:
     """`Throughput and IOPS against threads per node`, `Random read: IOPS against queue depth`."""
-    if quantity == "latency":
-        what = "latency"
-    elif cut.kind == "metadata":
-        what = "metadata rates"
-    elif quantity in _RATES:
-        what = _RATES[quantity]
-    else:
-        rates = {"bandwidth_bytes_per_s": "throughput", "ops_per_s": "IOPS"}
-        metrics = _metrics(cut, phase)
-        what = " and ".join(text for metric, text in rates.items() if metric in metrics)
+    if quantity == "efficiency":
+        return f"Scaling efficiency over {parameters()[cut.x].shown}"
+    what = {"latency": "latency", **_RATES}.get(quantity, "metadata rates")
+    if quantity == "rate" and cut.kind == "data":
+        metrics = {result.metric for result in results}
+        what = " and ".join(text for metric, text in _METRICS.items() if metric in metrics)
     against = f"{what} against {parameters()[cut.x].shown}"
     return f"{formats.phase(phase)}: {against}" if phase else against[0].upper() + against[1:]
 
 
-def figure_subtitle(cut: Slice, phase: str | None = None) -> str:
-    """Conditions, and the parameters that do not vary; of one phase, or of all, those that apply to it."""
-    drawn = {result.phase for result in cut.results if phase in (None, result.phase)}
+def _subtitle(cut: Slice, results: Sequence[PointSummary]) -> str:
+    """Conditions, and the parameters that do not vary, as far as they apply."""
+    drawn = {result.phase for result in results}
     parts = [formats.describe(cut.condition, cut.kind, drawn)]
     options = tools()[cut.condition.tool].options if cut.condition.tool in tools() else {}
     for column, option in parameters().items():
@@ -466,197 +519,52 @@ def figure_subtitle(cut: Slice, phase: str | None = None) -> str:
     return "; ".join(parts)
 
 
-def rate_notes(
+def _rate_notes(
+    cut: Slice,
     results: Sequence[PointSummary],
     drawable: Sequence[PointSummary],
     bars: str,
-    quantity: str,
-    strangers: Sequence[set[str]] | None,
+    lines: Mapping[str, str],
+    largest: Mapping[tuple[object, ...], PointSummary],
 ) -> Iterator[str]:
-    """What the error bars are, what is hollow, and what is not drawn, with the reasons.
-
-    `strangers`: for each result that ran on nodes which the largest count did not have, those nodes; None where a
-    figure is not against nodes.
-    """
+    """What the error bars are, and unlike builds and nodes."""
     if drawable:
         yield BARS[bars]
-        if quantity == "latency" and bars != "none":
+        if len(lines) > 1 and bars != "none":
             yield "p99: median of the repetitions' 99th percentiles."
-    for _, text in findings.unlike_hosts(drawable):
-        yield text
-    for text in findings.unlike_builds(drawable):
-        yield text[0].upper() + text[1:]
-    if strangers:
-        ran = f"Diamonds: {human_count(len(strangers), 'result')} of nodes that the largest count did not have"
-        yield f"{ran} ({formats.hosts(set().union(*strangers))}), so that a difference may be the nodes'."
-    elif strangers is not None and len({result.parameters["nodes"] for result in drawable}) > 1:
-        yield "Same nodes: smaller counts ran on nodes of the largest one."
-    lacking = sum(result.lacking for result in drawable)
-    if lacking:
+    yield from (text for _, text in findings.unlike_hosts(drawable))
+    yield from (text[0].upper() + text[1:] for text in findings.unlike_builds(drawable))
+    if largest:
+        ran = [strangers(result, largest[result.phase, *cut.line_of(result)]) for result in drawable]
+        if apart := list(filter(None, ran)):
+            count = human_count(len(apart), "result")
+            hosts = formats.hosts(set().union(*apart))
+            yield (
+                f"Diamonds: {count} of nodes that the largest count did not have ({hosts}), so that a difference may be"
+                " the nodes'."
+            )
+        elif len({result.parameters["nodes"] for result in drawable}) > 1:
+            yield "Same nodes: smaller counts ran on nodes of the largest one."
+    if lacking := sum(result.lacking for result in drawable):
         incomplete = human_count(sum(bool(result.lacking) for result in drawable), "figure")
         yield f"Incomplete: {incomplete} without all repetitions ({lacking} missing or left)."
-    yield from verdict_notes(results, drawable)
 
 
-def verdict_notes(results: Sequence[PointSummary], drawable: Sequence[PointSummary]) -> Iterator[str]:
+def _verdict_notes(
+    cut: Slice, results: Sequence[PointSummary], drawn: Sequence[PointSummary], phase: str | None
+) -> Iterator[str]:
     """What is hollow, and what is not drawn, with the reasons."""
-    hollow = [result for result in drawable if result.verdict != "valid"]
-    if hollow:
+    if hollow := [result for result in drawn if result.verdict != "valid"]:
         yield f"Hollow: {len(hollow)} not valid ({findings.reasons(hollow)})."
-    # A result that counts but lacks this figure is the tool's doing, not a verdict.
+    # a result that counts but lacks this figure is the tool's doing, not a verdict
     unused = [result for result in results if not result.used]
     for state in OUTCOMES:
-        own = [result for result in unused if result.state == state]
-        if own:
+        if own := [result for result in unused if result.state == state]:
             yield f"Not drawn: {len(own)} {state} ({findings.reasons(own)})."
-
-
-def unplaced_notes(cut: Slice, phase: str | None = None) -> Iterator[str]:
-    """What is not drawn because its value on the horizontal axis is not known."""
-    without = [result for result in cut.without if phase in (None, result.phase)]
-    if without:
+    if without := [result for result in cut.without if phase in (None, result.phase)]:
         yield f"Not drawn: {human_count(len(without), 'result')} of unknown {parameters()[cut.x].shown}."
 
 
-def slug(text: str) -> str:
+def _slug(text: str) -> str:
     """Text as part of a file name: letters, digits, dots, hyphens and underscores."""
     return re.sub(r"[^A-Za-z0-9._-]+", "-", text)
-
-
-def _metrics(cut: Slice, phase: str | None) -> set[str]:
-    return {result.metric for result in cut.results if phase in (None, result.phase)}
-
-
-_ABOUT = "100 %: the rate grows as the count does."
-_BARS = {
-    True: "Bars: 95 % confidence interval of the ratio to the smallest count.",
-    False: "Too few repetitions for intervals.",
-}
-
-
-@dataclass(frozen=True)
-class Grown:
-    """A line of a slice that grows. without: its results that have no figure, where the line breaks."""
-
-    phase: str
-    color: Value | None
-    facet: Value | None
-    scaling: Scaling
-    without: tuple[PointSummary, ...]
-
-    @property
-    def drawn(self) -> list[PointSummary]:
-        return [self.scaling.base, *(step.result for step in self.scaling.steps)]
-
-
-def scaling_figures(campaign: Campaign, results: Sequence[PointSummary]) -> list[Figure]:
-    """A figure for each slice over node counts."""
-    origin = formats.origin(campaign)
-    found = []
-    for cut in slices(campaign, results):
-        if cut.x == "nodes" and (lines := [*_scaling_lines(cut)]):
-            found.append(_scaling_figure(cut, lines, origin))
-    return found
-
-
-def _scaling_lines(cut: Slice) -> Iterator[Grown]:
-    for phase in sorted({result.phase for result in cut.results}, key=phase_order):
-        own = [result for result in cut.results if result.phase == phase and result.headline]
-        compared = Rivals(own, own[0].metric) if own else None
-        groups: dict[tuple[Value | None, Value | None], list[tuple[int, PointSummary]]] = {}
-        for result in own:
-            color, facet = (result.parameters[axis] if axis else None for axis in (cut.color, cut.facet))
-            groups.setdefault((color, facet), []).append((result.count(cut.x) or 1, result))
-        for (color, facet), members in groups.items():
-            line = sorted(members, key=lambda one: one[0])
-            if compared and (found := axes.scale(cut.x, line, compared)):
-                fixed = {axis: value for axis, value in ((cut.color, color), (cut.facet, facet)) if axis}
-                without = (r for r in cut.results if r.phase == phase and not r.headline)
-                broken = tuple(r for r in without if all(r.parameters[axis] == fixed[axis] for axis in fixed))
-                yield Grown(phase, color, facet, found, broken)
-
-
-def _scaling_figure(cut: Slice, lines: Sequence[Grown], origin: str) -> Figure:
-    """One panel with a line for each phase, unless another axis makes the lines: then panels are phases."""
-    steps = [step for line in lines for step in line.scaling.steps]
-    highest = max([1.0, *(step.efficiency for step in steps)])
-    widest = max(step.range[1] if step.range else 0 for step in steps)
-    ticks = linear_ticks(100 * max(highest, min(1.25 * highest, widest)))
-    panels = list(dict.fromkeys(_panel_title(cut, line) for line in lines))
-    marks = [
-        mark for line in lines for mark in _scaling_marks(cut, line, panels.index(_panel_title(cut, line)), ticks[-1])
-    ]
-    return Figure(
-        name=figure_name(cut, "efficiency", None),
-        title=f"Scaling efficiency over {parameters()[cut.x].shown}",
-        subtitle=figure_subtitle(cut),
-        sweep=cut.sweep,
-        slice="",
-        origin=origin,
-        panels=tuple(Panel(title, "%", "share of linear growth", ticks, False) for title in panels),
-        x_title=parameters()[cut.x].shown,
-        x_column=cut.x,
-        x_values=tuple(x for x in distinct(cut.results, cut.x) if not isinstance(x, str)),
-        series_title=parameters()[cut.color].shown if cut.color else "phase",
-        series=tuple(dict.fromkeys(_line_name(cut, line) for line in sorted(lines, key=_place))),
-        with_nodes=True,
-        measures=("",),
-        marks=tuple(marks),
-        notes=(
-            *_scaling_notes(cut, lines),
-            *([CUT] if any(mark.cut for mark in marks) else []),
-        ),
-    )
-
-
-def _scaling_notes(cut: Slice, lines: Sequence[Grown]) -> Iterator[str]:
-    steps = [step for line in lines for step in line.scaling.steps]
-    yield _ABOUT
-    yield _BARS[any(step.range for step in steps)]
-    strange = [step for step in steps if step.strangers]
-    if strange:
-        hosts = formats.hosts(set().union(*(step.strangers for step in strange)))
-        yield f"Diamonds: {human_count(len(strange), 'result')} without nodes of the smallest count ({hosts})."
-    yield from verdict_notes(cut.results, [result for line in lines for result in line.drawn])
-    yield from unplaced_notes(cut)
-
-
-def _panel_title(cut: Slice, line: Grown) -> str:
-    facet = formats.named(cut.facet, line.facet) if cut.facet else ""
-    return ", ".join(filter(None, (formats.phase(line.phase) if cut.color else "", facet)))
-
-
-def _line_name(cut: Slice, line: Grown) -> str:
-    return formats.parameter(cut.color, line.color) if cut.color else formats.phase(line.phase)
-
-
-def _place(line: Grown) -> tuple[bool, Value]:
-    """Sorting key of lines by their color; a result without a value comes first."""
-    return line.color is not None, 0 if line.color is None else line.color
-
-
-def _scaling_marks(cut: Slice, line: Grown, panel: int, end: float) -> Iterator[Mark]:
-    found, smallest = line.scaling, formats.named(cut.x, line.scaling.smallest)
-    base = Mark(panel=panel, x=found.smallest, series=_line_name(cut, line), measure="", verdict=found.base.verdict)
-    yield _named(structs.replace(base, y=100.0), found.base, "100 %", f"{smallest}, which the others are compared with")
-    for step in found.steps:
-        low, high = step.range or (None, None)
-        mark = structs.replace(
-            base,
-            x=step.count,
-            verdict=step.result.verdict,
-            y=100 * step.efficiency,
-            low=None if low is None else 100 * low,
-            high=None if high is None else min(100 * high, end),
-            cut=True if high is not None and 100 * high > end else None,
-            apart=bool(step.strangers),
-        )
-        value = f"{formats.percent(step.efficiency, step.range)} of linear growth"
-        yield _named(mark, step.result, value, f"{formats.times(step.speedup)} of {smallest}")
-    for result in line.without:
-        yield structs.replace(base, x=result.parameters[cut.x], verdict=result.verdict)
-
-
-def _named(mark: Mark, result: PointSummary, value: str, scaled: str) -> Mark:
-    where = f"on {formats.hosts(result.hosts)}" if result.hosts else None
-    return structs.replace(mark, value=value, scaling=scaled, where=where)
