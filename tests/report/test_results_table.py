@@ -54,16 +54,3 @@ def test_a_column_of_figures_has_one_unit() -> None:
     of_rate = ("ops_per_s", "median", "min", "max", "bandwidth_bytes_per_s", "latency_mean_s", "latency_p99_s")
     assert [found[key] for key in of_rate] == [{200.0}, {200.0}, {100.0}, {300.0}, {3.0}, {90.0}, {800.0}]
     assert found["n"] == {3} and "hosts" not in found and len(shown) == len(found)
-
-
-@pytest.mark.parametrize(
-    ("ran_on", "text"),
-    [
-        ("n1:32,n2:32,n3:32,n4:32", "on n[1-4], 32 processes seen on each, Slurm job 9"),
-        ("n1:32,n2:31,n3:32", "on n[1-4], processes seen: 32 on n1, n3, 31 on n2, none on n4, Slurm job 9"),
-        (None, "on n[1-4], Slurm job 9"),
-    ],
-)
-def test_a_repetition_tells_where_it_ran_and_which_node_had_no_process(ran_on: str | None, text: str) -> None:
-    one = row(hosts="n1,n2,n3,n4", ran_on=ran_on, slurm_job="9")
-    assert results_table._where(one, with_build=False) == text

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from operator import attrgetter
 from typing import TypeVar
 
@@ -15,15 +15,15 @@ from iosweep.analysis import findings, formats
 from iosweep.analysis.acceptance import PublishedShares
 from iosweep.analysis.data import CheckRow, NodeRateRow, Row, Run, SeriesRow, Value
 from iosweep.analysis.formats import Unit
-from iosweep.analysis.summary import OUTCOMES, Metric, PointSummary, hosts_of, of_points, outcome, phase_order
+from iosweep.analysis.summary import OUTCOMES, PointSummary, hosts_of, of_points, outcome, phase_order
 from iosweep.details import Histogram, Series
 from iosweep.judge.agreement import COUNTED
 from iosweep.judge.nodes import coarser, summed
 from iosweep.plan.model import SweepFacts
 from iosweep.report.tables import Phase, open_checks
-from iosweep.text import human_count
 from iosweep.tools import Option, parameters
-from iosweep.tools.axes import PHASE_TIME
+
+# the table
 
 Cell = Value | None
 
@@ -36,21 +36,8 @@ _FIGURES = {
     "latency_p99_s": ("p99", "µs", 1e-6),
     "latency_p99_9_s": ("p99.9", "µs", 1e-6),
 }
-#: What is shown of the repetitions' operations per second beside their mean.
-_OF_OPS: Mapping[str, Callable[[Metric], float]] = {
-    "median": lambda found: found.median,
-    "min": lambda found: found.low,
-    "max": lambda found: found.high,
-}
-#: Columns -> rank. Parameters tell rows apart, so they are folded last, and then into the cell of the phase.
-_RANKS: Mapping[str, int] = {
-    **{"tool": 1, "ci95": 2, "n": 2, "planned": 2, "hosts": 2, "build": 2},
-    **{"latency_mean_s": 4, "latency_p99_s": 4, "grade": 5, "latency_p50_s": 6, "latency_p99_9_s": 6},
-    **dict.fromkeys(_OF_OPS, 7),
-    "point": 8,
-    **{"published": 3, "share": 3},
-}
-_NUMBERS_RANK, _WORDS_RANK = 1, 3  # of parameters
+#: Figures whose columns are folded, the highest rank first, where the window is narrow.
+_RANKS = {"latency_mean_s": 4, "latency_p99_s": 4, "latency_p50_s": 6, "latency_p99_9_s": 6}
 _ONE_REPETITION = {
     **_FIGURES,
     "latency_max_s": ("max", "µs", 1e-6),
@@ -63,8 +50,6 @@ _ONE_REPETITION = {
     "start_skew_s": ("start skew", "ms", 1e-3),
     "passes": ("passes", "", 1.0),
 }
-
-
 #: What the switches offer: key -> (title, column).
 QUANTITIES = {
     "throughput": ("throughput", "bandwidth_bytes_per_s"),
@@ -80,6 +65,7 @@ class Column(Struct, frozen=True, omit_defaults=True):
     """A column for the page's script. `type` says how it shows and sorts a cell.
 
     `rank`: what does not fit into the window is folded into the detail of its row, highest rank first; 0 never is.
+    Parameters tell rows apart, so they are folded last, and then into the cell of the phase.
     """
 
     title: str
@@ -91,11 +77,12 @@ class Column(Struct, frozen=True, omit_defaults=True):
 
 
 class Details(Struct, frozen=True):
-    """Data behind a row. `where`, `checks`: repetition -> numbers of `Payload.texts`."""
+    """Data behind a row. `each`: the command is that of the first of several nodes, each of which started the tool by
+    itself; `where`, `checks`: repetition -> numbers of `Payload.texts`."""
 
     sweeps: str
     command: str | None
-    each: bool  # the command is that of the first of several nodes, each of which started the tool by itself
+    each: bool
     reasons: tuple[str, ...]
     outcomes: tuple[str, ...]
     repetitions: list[list[Cell]]
@@ -104,38 +91,24 @@ class Details(Struct, frozen=True):
 
 
 class Payload(Struct, frozen=True):
-    """The table for the page's script."""
+    """The table for the page's script. `texts`: evidence repeats, so it is carried once, and referred to."""
 
     columns: list[Column]
     rows: list[list[Cell]]
     repetition_columns: list[Column]
     details: list[Details]
     names: dict[str, str]
-    texts: list[str]  # evidence repeats: it is carried once, and referred to
-
-
-class Quantity(Struct, frozen=True):
-    """A quantity of all results, in SI base units, None where there is none; for the page's script.
-
-    low, high: the smallest and the largest repetition, None where there is one. units: name, size, smallest figure.
-    """
-
-    title: str
-    units: list[tuple[str, float, float]]
-    metadata_units: list[tuple[str, float, float]]
-    y: list[float | None]
-    low: list[float | None]
-    high: list[float | None]
+    texts: list[str]
 
 
 def ordered(results: Iterable[PointSummary], sweeps: Iterable[SweepFacts]) -> list[PointSummary]:
-    """Results by sweep, then by parameters and phase: neighbours in the table differ as little as they can."""
+    """Results by sweep, then by parameters and phase: neighbors in the table differ as little as they can."""
     place: dict[str, int] = {}
     for number, sweep in enumerate(sweeps):
         for point in sweep.points:
             place.setdefault(point, number)
     listed = list(results)
-    # A point's phases stand together, whichever parameters each of them uses.
+    # a point's phases stand together, whichever parameters each of them uses
     of_point = [result.parameters for result in of_points(listed)]
 
     def key(i: int) -> tuple[object, ...]:
@@ -146,15 +119,18 @@ def ordered(results: Iterable[PointSummary], sweeps: Iterable[SweepFacts]) -> li
     return [listed[i] for i in sorted(range(len(listed)), key=key)]
 
 
-def payload(results: Sequence[PointSummary], checks: Iterable[CheckRow], known: PublishedShares) -> Payload:
-    """The table for the page's script. known: published figures that results compare with."""
+def payload(results: Sequence[PointSummary], checks: Iterable[CheckRow], shares: PublishedShares) -> Payload:
+    """The table for the page's script. shares: of published figures."""
     texts: dict[str, int] = {}
     opened = open_checks(checks, texts)
-    columns = _columns(results, known)
-    rows = [[_cell(result, column.key, known) for column in columns] for result in results]
-    details = [_details(result, opened, texts) for result in results]
+    columns = list(_columns(results, shares))
     return Payload(
-        columns, rows, _repetition_columns(), details, names({result.point for result in results}), list(texts)
+        columns=[column for column, _ in columns],
+        rows=[[read(result) for _, read in columns] for result in results],
+        repetition_columns=[column for column, _ in _REPETITION],
+        details=[_details(result, opened, texts) for result in results],
+        names=names({result.point for result in results}),
+        texts=list(texts),
     )
 
 
@@ -179,18 +155,13 @@ def varying(results: Sequence[PointSummary]) -> list[str]:
     kinds: dict[str, list[PointSummary]] = {}
     for result in results:
         kinds.setdefault(result.kind, []).append(result)
+    # without a phase time, data phases make one pass over the files, which is another value
+    times = {result.parameters["phase_time_s"] for result in kinds.get("data", ())}
     return [
         name
-        for name, option in parameters().items()
-        if any(len(_found(own, name)) > 1 for own in kinds.values())
-        # none is a value of its own: one pass over the files
-        or (option is PHASE_TIME and len({r.parameters[name] for r in kinds.get("data", ())}) > 1)
+        for name in parameters()
+        if any(len(_values(own, name)) > 1 for own in kinds.values()) or (name == "phase_time_s" and len(times) > 1)
     ]
-
-
-def _is_words(option: Option) -> bool:
-    """Whether its values are words, not numbers."""
-    return option.kind in ("flag", "choice")
 
 
 def constant(results: Sequence[PointSummary]) -> dict[str, str]:
@@ -202,14 +173,14 @@ def constant(results: Sequence[PointSummary]) -> dict[str, str]:
         tools = list(dict.fromkeys(result.tool for result in of_kind))
         for tool in tools:
             own = [result for result in of_kind if result.tool == tool]
-            values = {name: _found(own, name) for name in parameters() if name not in shown}
+            values = {name: _values(own, name) for name in parameters() if name not in shown}
             parts = [" or ".join(formats.named(name, v) for v in found) for name, found in values.items() if found]
             if parts:
                 texts[f"{formats.tool(tool)} {kind}" if len(tools) > 1 else kind] = ", ".join(parts)
     return texts
 
 
-def _found(results: Iterable[PointSummary], name: str) -> dict[Value, None]:
+def _values(results: Iterable[PointSummary], name: str) -> dict[Value, None]:
     """Distinct values of a parameter where it has an effect, in order of appearance."""
     return dict.fromkeys(
         value
@@ -218,89 +189,103 @@ def _found(results: Iterable[PointSummary], name: str) -> dict[Value, None]:
     )
 
 
+def _is_words(option: Option) -> bool:
+    """Whether its values are words, not numbers."""
+    return option.kind in ("flag", "choice")
+
+
 def having(results: Iterable[PointSummary]) -> dict[str, int]:
     """Outcome -> how many results have a repetition with it."""
     counts = Counter(one for result in results for one in result.outcomes)
     return {one: counts[one] for one in OUTCOMES}
 
 
-def _columns(results: Sequence[PointSummary], known: PublishedShares) -> list[Column]:
-    columns = [_column("verdict", "verdict", "verdict"), _column("phase", "phase", "phase")]
+#: Reads the cell of a column.
+_Read = Callable[[PointSummary], Cell]
+
+
+def _columns(results: Sequence[PointSummary], shares: PublishedShares) -> Iterator[tuple[Column, _Read]]:
+    """The columns that any result needs, with how their cells are read."""
+    yield Column("verdict", "verdict", "verdict"), lambda result: result.state
+    yield Column("phase", "phase", "phase"), lambda result: formats.phase(result.phase)
     if len({result.tool for result in results}) > 1:
-        columns.append(_column("tool", "text", "tool"))
+        yield Column("tool", "text", "tool", rank=1), lambda result: formats.tool(result.tool)
     for name in varying(results):
         option = parameters()[name]
-        kind, rank = ("text", _WORDS_RANK) if _is_words(option) else (option.kind, _NUMBERS_RANK)
+        kind, rank = ("text", 3) if _is_words(option) else (option.kind, 1)
         unit = "" if option.kind == "size" else option.unit
-        columns.append(Column(option.shown, kind, name, unit, parameter=True, rank=rank))
-    columns.append(_column("n", "count", "n"))
+        yield Column(option.shown, kind, name, unit, parameter=True, rank=rank), _parameter(name, option)
+    yield Column("n", "count", "n", rank=2), lambda result: result.used
     if any(result.lacking for result in results):
-        columns.append(_column("of", "count", "planned"))
+        yield (
+            Column("of", "count", "planned", rank=2),
+            lambda result: result.measured + result.lacking if result.measured else None,
+        )
     if any(result.host_sets > 1 for result in results):
-        columns.append(_column("hosts", "count", "hosts"))
+        yield Column("hosts", "count", "hosts", rank=2), lambda result: len(result.hosts) or None
     if findings.several_builds(results):
-        columns.append(_column("build", "text", "build"))
-    for name, (title, unit, _) in _FIGURES.items():
+        yield Column("build", "text", "build", rank=2), lambda result: ", ".join(result.builds) or None
+    for name, (title, unit, size) in _FIGURES.items():
         if any(name in result.metrics for result in results):
-            columns.append(_column(title, "number", name, unit))
+            yield Column(title, "number", name, unit, rank=_RANKS.get(name, 0)), _figure(name, size)
             if name == "ops_per_s":
-                columns.append(_column("95\u00a0% CI", "number", "ci95", "± %"))
-                columns.append(_column("grade", "text", "grade"))
-                columns += [_column(title, "number", title, unit) for title in _OF_OPS]
-    if known:
-        columns += [_column("published", "text", "published"), _column("share", "number", "share", "%")]
-    columns.append(_column("point", "point", "point"))
-    return columns
+                yield Column("95\u00a0% CI", "number", "ci95", "± %", rank=2), _half_width
+                yield Column("grade", "text", "grade", rank=5), lambda r: r.headline.grade if r.headline else None
+                for of, attribute in (("median", "median"), ("min", "low"), ("max", "high")):
+                    yield Column(of, "number", of, unit, rank=7), _of_operations(attribute)
+    if shares:
+        texts = {key: (share.published.text, _scaled(share.share, 0.01)) for key, share in shares.items()}
+        yield Column("published", "text", "published", rank=3), lambda r: texts.get((r.point, r.phase), (None, None))[0]
+        yield Column("share", "number", "share", "%", rank=3), lambda r: texts.get((r.point, r.phase), (None, None))[1]
+    yield Column("point", "point", "point", rank=8), lambda result: result.point
 
 
-def _column(title: str, kind: str, key: str, unit: str = "") -> Column:
-    return Column(title, kind, key, unit, rank=_RANKS.get(key, 0))
-
-
-def _cell(result: PointSummary, key: str, known: PublishedShares) -> Cell:
-    if option := parameters().get(key):
-        value = result.parameters[key]
-        if value is None or not formats.applies(key, result.parameters):
+def _parameter(name: str, option: Option) -> _Read:
+    def read(result: PointSummary) -> Cell:
+        value = result.parameters[name]
+        if value is None or not formats.applies(name, result.parameters):
             return None
-        return formats.parameter(key, value) if _is_words(option) else value  # numbers stay numbers, to sort as such
-    if key in _FIGURES:
-        return _scaled(result.typical(key), _FIGURES[key][2])
-    if key == "ci95":
-        share = result.headline.ci95_share if result.headline else None
-        return None if share is None else float(f"{100 * share:.3g}")
-    if key in _OF_OPS:
-        ops = result.metrics.get("ops_per_s")
-        return _scaled(_OF_OPS[key](ops), 1.0) if ops and ops.n > 1 else None
-    beside = known.get((result.point, result.phase))
-    cells: dict[str, Cell] = {
-        "published": beside.published.text if beside else None,
-        "share": _scaled(beside.share, 0.01) if beside else None,
-        "verdict": result.state,
-        "phase": formats.phase(result.phase),
-        "tool": formats.tool(result.tool),
-        "n": result.used,
-        "planned": result.measured + result.lacking if result.measured else None,
-        "hosts": len(result.hosts) or None,
-        "build": ", ".join(result.builds) or None,
-        "grade": result.headline.grade if result.headline else None,
-        "point": result.point,
-    }
-    return cells[key]
+        return formats.parameter(name, value) if _is_words(option) else value  # numbers stay numbers, to sort as such
+
+    return read
+
+
+def _figure(name: str, size: float) -> _Read:
+    return lambda result: _scaled(result.typical(name), size)
+
+
+def _half_width(result: PointSummary) -> Cell:
+    share = result.headline.ci95_share if result.headline else None
+    return None if share is None else float(f"{100 * share:.3g}")
+
+
+def _of_operations(attribute: str) -> _Read:
+    """Of the repetitions' operations per second, where there are several."""
+    return lambda r: _scaled(getattr(m, attribute), 1.0) if (m := r.metrics.get("ops_per_s")) and m.n > 1 else None
+
+
+def _scaled(value: float | None, unit: float) -> float | None:
+    """In the unit, with six significant digits: more would be noise, and bytes in the page."""
+    return None if value is None else float(f"{value / unit:.6g}")
+
+
+# behind a row: its repetitions
 
 
 def _details(result: PointSummary, opened: Mapping[Phase, list[int]], texts: dict[str, int]) -> Details:
     first = result.rows[0]
+    with_build = len(result.builds) > 1
     return Details(
         sweeps=first.sweeps,
         command=first.command,
-        each=_each(result),
+        each=result.nodes > 1 and not formats.is_mpi(result.tool) and "--client=" not in (first.command or ""),
         reasons=result.reasons,
         outcomes=result.outcomes,
-        repetitions=[_repetition(row) for row in result.rows if row.repetition is not None],
+        repetitions=[[read(row) for _, read in _REPETITION] for row in result.rows if row.repetition is not None],
         where={
             row.repetition or 0: [texts.setdefault(where, len(texts))]
             for row in result.rows
-            if (where := _where(row, with_build=len(result.builds) > 1))
+            if (where := _where(row, with_build))
         },
         checks={
             row.repetition or 0: found
@@ -310,94 +295,87 @@ def _details(result: PointSummary, opened: Mapping[Phase, list[int]], texts: dic
     )
 
 
-def _each(result: PointSummary) -> bool:
-    """Whether its command is that of the first of several nodes, on each of which the tool was started by itself."""
-    return result.nodes > 1 and not formats.is_mpi(result.tool) and "--client=" not in (result.rows[0].command or "")
-
-
-def _repetition_columns() -> list[Column]:
-    return [
-        Column("repetition", "count"),
-        Column("verdict", "verdict"),
-        Column("fresh", "text"),
-        *(Column(title, "number", unit=unit) for title, unit, _ in _ONE_REPETITION.values()),
-        Column("checks", "text", unit="pass, fail, not checked"),
-        Column("started (UTC)", "text"),
-        Column("reasons", "text"),
-    ]
-
-
-def _repetition(row: Row) -> list[Cell]:
-    return [
-        row.repetition,
-        outcome(row),
-        "yes" if row.confirms else None,
-        *(_scaled(_figure(row, name), unit) for name, (_, _, unit) in _ONE_REPETITION.items()),
-        f"{row.checks_passed}, {row.checks_failed}, {row.checks_not_checked}",
-        row.started.strftime("%Y-%m-%d %H:%M:%S") if row.started else None,
-        row.reasons,
-    ]
-
-
-def _figure(row: Row, name: str) -> float | None:
-    """A figure of a repetition; `passes` only where data was moved more than once."""
-    value = row.figures.get(name)
-    return None if name == "passes" and value is not None and value <= 1 else value
-
-
 def _where(row: Row, with_build: bool) -> str:
-    """`on node[01-04], 32 processes seen on each, Slurm job 104`; "" for what was not measured."""
-    hosts, seen = formats.hosts(hosts_of(row)), _processes(row)
-    parts = [f"on {hosts}" if hosts else "", seen, f"Slurm job {row.slurm_job}" if row.slurm_job else ""]
-    parts.append(f"build {row.tool_build}" if with_build and row.tool_build else "")
-    return ", ".join(part for part in parts if part)
+    """`on node[01-04], Slurm job 104`; "" for what was not measured."""
+    hosts = formats.hosts(hosts_of(row))
+    parts = [f"on {hosts}" if hosts else "", f"Slurm job {row.slurm_job}" if row.slurm_job else ""]
+    return ", ".join(filter(None, [*parts, f"build {row.tool_build}" if with_build and row.tool_build else ""]))
 
 
-def _processes(row: Row) -> str:
-    """`32 processes seen on each`, or which nodes had how many: `processes seen: 32 on n[1-3], 31 on n4`; "" where none
-    was seen."""
-    seen: dict[str, list[str]] = {}
-    for host, _, count in (part.rpartition(":") for part in (row.ran_on or "").split(",") if part):
-        seen.setdefault(count, []).append(host)
-    if not seen:
-        return ""
-    lacking = sorted(set(hosts_of(row)) - {host for found in seen.values() for host in found}, key=formats.natural)
-    if len(seen) == 1 and not lacking:
-        ((count, found),) = seen.items()
-        return f"{human_count(int(count), 'process', 'processes')} seen" + (" on each" if len(found) > 1 else "")
-    parts = [f"{count} on {formats.hosts(found)}" for count, found in seen.items()]
-    return "processes seen: " + ", ".join([*parts, *([f"none on {formats.hosts(lacking)}"] if lacking else [])])
+def _of_repetition(name: str, size: float) -> Callable[[Row], Cell]:
+    """A figure of a repetition; `passes` only where data was moved more than once."""
+
+    def read(row: Row) -> Cell:
+        value = row.figures.get(name)
+        return None if name == "passes" and value is not None and value <= 1 else _scaled(value, size)
+
+    return read
 
 
-def _scaled(value: float | None, unit: float) -> float | None:
-    """In the unit, with six significant digits: more would be noise, and bytes in the page."""
-    return None if value is None else float(f"{value / unit:.6g}")
+#: Columns of the table of repetitions, with how their cells are read.
+_REPETITION: list[tuple[Column, Callable[[Row], Cell]]] = [
+    (Column("repetition", "count"), lambda row: row.repetition),
+    (Column("verdict", "verdict"), outcome),
+    (Column("fresh", "text"), lambda row: "yes" if row.confirms else None),
+    *(
+        (Column(title, "number", unit=unit), _of_repetition(name, size))
+        for name, (title, unit, size) in _ONE_REPETITION.items()
+    ),
+    (
+        Column("checks", "text", unit="pass, fail, not checked"),
+        lambda row: f"{row.checks_passed}, {row.checks_failed}, {row.checks_not_checked}",
+    ),
+    (
+        Column("started (UTC)", "text"),
+        lambda row: row.started.strftime("%Y-%m-%d %H:%M:%S") if row.started else None,
+    ),
+    (Column("reasons", "text"), lambda row: row.reasons),
+]
+
+
+# what the switches of the figures show
+
+
+class Quantity(Struct, frozen=True):
+    """A quantity of all results, in SI base units, None where there is none; for the page's script.
+
+    low, high: the smallest and the largest repetition, None where there is one. units: name, size, smallest figure.
+    """
+
+    title: str
+    units: list[tuple[str, float, float]]
+    metadata_units: list[tuple[str, float, float]]
+    y: list[float | None]
+    low: list[float | None]
+    high: list[float | None]
 
 
 def quantities(results: Sequence[PointSummary]) -> dict[str, Quantity]:
     """The quantities that any result has, for the switches."""
+
+    def rounded(values: Iterable[float | None]) -> list[float | None]:
+        return [None if value is None else float(f"{value:.4g}") for value in values]
+
     found = {}
     for key, (title, column) in QUANTITIES.items():
         if any(column in result.metrics for result in results):
-            several = [s if (s := result.metrics.get(column)) and s.n > 1 else None for result in results]
+            several = [m if (m := result.metrics.get(column)) and m.n > 1 else None for result in results]
+            data, metadata = (
+                [(unit.name, unit.size, unit.least) for unit in formats.units_of(column, kind)]
+                for kind in ("data", "metadata")
+            )
             found[key] = Quantity(
                 title,
-                _units_of(column, "data"),
-                _units_of(column, "metadata"),
-                [_rounded(result.typical(column)) for result in results],
-                [_rounded(s.low) if s else None for s in several],
-                [_rounded(s.high) if s else None for s in several],
+                data,
+                metadata,
+                rounded(result.typical(column) for result in results),
+                rounded(m.low if m else None for m in several),
+                rounded(m.high if m else None for m in several),
             )
     return found
 
 
-def _units_of(column: str, kind: str) -> list[tuple[str, float, float]]:
-    return [(unit.name, unit.size, unit.least) for unit in formats.units_of(column, kind)]
-
-
-def _rounded(value: float | None) -> float | None:
-    return None if value is None else float(f"{value:.4g}")
-
+# behind a row: rates over time, rates of nodes and workers, latencies
 
 #: Bounds of what the page carries: values of a line, lines of a figure, rows of a table of rates, bytes of everything.
 MOST_VALUES, MOST_LINES, MOST_RATES, MOST_BYTES = 60, 8, 16, 350_000
@@ -478,29 +456,27 @@ def over_time(
     results: Sequence[PointSummary], read: Iterable[SeriesRow], rates: Iterable[NodeRateRow], most: int = MOST_BYTES
 ) -> list[OfResult]:
     """For each result what is behind its row, or why there is nothing. read, rates: of the chosen repetitions."""
-    lines, own = _by_run(read), _by_run(rates)
+    lines, parts = _by_run(read), _by_run(rates)
     found: list[OfResult] = []
-    for result, run in ((r, (r.point, r.phase)) for r in results):
-        rows = [*lines.get(run, ()), *own.get(run, ())]
-        made = OfResult(none=_why_none(result))
-        if rows:
-            made = _of_result(
-                rows[0].repetition, lines.get(run, []), own.get(run, []), formats.units_of("", result.kind)
-            )
-            size = len(msgspec.json.encode(made))
-            if size > most:
-                made = OfResult(made.repetition, elsewhere=True)
-            else:
-                most -= size
-        found.append(made)
+    for result in results:
+        run = result.point, result.phase
+        own, of_parts = lines.get(run, []), parts.get(run, [])
+        if not own and not of_parts:
+            none = "series.parquet has none of its repetitions; neither the tool nor the node has recorded any"
+            found.append(OfResult(none=none if result.measured else "nothing was measured"))
+            continue
+        series = [row.series() for row in own]
+        told = list(_node_rates(of_parts, formats.units_of("", result.kind)))
+        made = OfResult(
+            repetition=[*own, *of_parts][0].repetition,
+            drawings=(*_rates(series), *_of_nodes(series)),
+            rates=tuple(told[:MOST_RATES]),
+            rates_left=max(0, len(told) - MOST_RATES),
+        )
+        size = len(msgspec.json.encode(made))
+        found.append(made if size <= most else OfResult(made.repetition, elsewhere=True))
+        most -= size if size <= most else 0
     return found
-
-
-def _why_none(result: PointSummary) -> str:
-    """Why a result has no series. Which quantities a machine or a tool can give is not known here."""
-    if not result.measured:
-        return "nothing was measured"
-    return "series.parquet has none of its repetitions; neither the tool nor the node has recorded any"
 
 
 def _by_run(rows: Iterable[Kind]) -> dict[tuple[str, str], list[Kind]]:
@@ -508,15 +484,6 @@ def _by_run(rows: Iterable[Kind]) -> dict[tuple[str, str], list[Kind]]:
     for row in rows:
         found.setdefault((row.point, row.phase), []).append(row)
     return found
-
-
-def _of_result(
-    repetition: int, rows: Sequence[SeriesRow], rates: Sequence[NodeRateRow], operations: Sequence[Unit]
-) -> OfResult:
-    series = [row.series() for row in rows]
-    drawings = [*_rates(series), *_of_nodes(series)]
-    parts = _own_rates(rates, operations)
-    return OfResult(repetition, tuple(drawings), tuple(parts[:MOST_RATES]), max(0, len(parts) - MOST_RATES))
 
 
 def _rates(series: Sequence[Series]) -> list[Drawing]:
@@ -578,32 +545,21 @@ def _read(series: Series) -> list[float]:
     return [value for value in series.values if not math.isnan(value)]
 
 
-def _own_rates(rates: Sequence[NodeRateRow], operations: Sequence[Unit]) -> list[tuple[str, str, str]]:
-    """(node or worker, throughput, operations) of each, slowest first: nodes where there are several, then workers."""
-    nodes = [one for one in rates if one.worker is None]
-    workers = [one for one in rates if one.worker is not None]
+def _node_rates(rates: Sequence[NodeRateRow], operations: Sequence[Unit]) -> Iterator[tuple[str, str, str]]:
+    """(node or worker, throughput, operations), slowest first: nodes where there are several, then workers."""
     several = len({one.host for one in rates}) > 1
-    found = []
-    for parts in (nodes, workers):
-        if len(parts) > 1:
-            for one in sorted(parts, key=attrgetter("rate")):
-                host = one.host if several or one.worker is None else ""
-                found.append(
-                    (
-                        _part(host, one.worker),
-                        _quantity(one.bandwidth_bytes_per_s, formats.THROUGHPUT),
-                        _quantity(one.ops_per_s, operations),
-                    )
-                )
-    return found
+    for parts in ([r for r in rates if r.worker is None], [r for r in rates if r.worker is not None]):
+        for one in sorted(parts, key=attrgetter("rate")) if len(parts) > 1 else ():
+            bandwidth, ops = one.bandwidth_bytes_per_s, one.ops_per_s
+            yield (
+                _part(one.host if several or one.worker is None else "", one.worker),
+                "" if bandwidth is None else formats.quantity(bandwidth, formats.THROUGHPUT),
+                "" if ops is None else formats.quantity(ops, operations),
+            )
 
 
 def _part(host: str, worker: int | None) -> str:
     return ", ".join(filter(None, (host, "" if worker is None else f"worker {worker}")))
-
-
-def _quantity(value: float | None, units: Sequence[Unit]) -> str:
-    return "" if value is None else formats.quantity(value, units)
 
 
 def counted_repetitions(results: Sequence[PointSummary]) -> set[tuple[str, str, int]]:
