@@ -90,7 +90,7 @@ class TestNodeCheck:
     def test_of_two_nodes_none_is_odd_and_one_has_nothing_to_compare_with(self) -> None:
         found = self.of(2, speed=slow("node01", factor=0.3, phases=["rand_write"]))
         assert found.odd == ()
-        assert re.match(r"node01 reaches (29|30|31) % of node02 in random write 4 KiB", found.sentence)
+        assert "fewer do not tell which one is odd" in found.sentence
         assert {cell.lines for cell in found.table.rows[0].cells} == {()}
         alone = self.of(1)
         assert [cell.lines for cell in alone.table.rows[0].cells] == [("100 %",)] * 4
@@ -155,16 +155,16 @@ class TestPictureOfCpus:
     def test_weka_on_the_last_cores_of_the_second_numa_node(self) -> None:
         found = self.picture(weka_56(nics=[{"name": "ib0", "state": "up", "numa_node": 1}]))
         assert found.about == "56 CPUs: 2 sockets, 4 NUMA nodes, 56 cores"
-        assert [[numa.title for numa in socket.numas] for socket in found.sockets] == [
+        assert [[title for title, _ in numas] for _, numas in found.sockets] == [
             ["NUMA node 0", "NUMA node 1 (ib0)"], ["NUMA node 2", "NUMA node 3"],
         ]  # fmt: skip
-        assert [core[0].number for core in found.sockets[0].numas[1].cores] == list(range(14, 28))
+        assert [core[0].number for core in found.sockets[0][1][1][1]] == list(range(14, 28))
         assert self.states(found) == {"used": "0-11", "free": "12-23,28-55", "reserved": "24-27"}
         assert [count for _, _, count, _ in found.legend] == [12, 40, 4]
         assert WEKA["source"] in found.reserved[0]
         assert not found.wrong
-        last = found.sockets[0].numas[1].cores[-1][0]
-        assert last.title == "P#27, L#27: reserved (weka local resources -C client0), not in the allocation"
+        last = found.sockets[0][1][1][1][-1][0]
+        assert last.title == "P#27, L#27: reserved"
 
     def test_what_escaped_from_the_allocation_or_ran_on_a_reserved_cpu_is_wrong(self) -> None:
         found = self.picture(node(TWO, cpus_allowed="1", used_cpus="0-1"))

@@ -12,7 +12,7 @@ from iosweep.analysis.data import Node as NodeRow
 from iosweep.analysis.summary import PointSummary, worst
 from iosweep.judge.agreement import COUNTED
 from iosweep.judge.nodes import ENOUGH, Comparison, Standing, compare
-from iosweep.node.cpus import CONFIGURATION, NO_CPUS, CpuSet, Overlap, Topology, listed, named, overlap, parse
+from iosweep.node.cpus import CONFIGURATION, NO_CPUS, Overlap, Topology, listed, named, overlap, parse
 from iosweep.report.tables import Cell, Table, TableRow
 from iosweep.text import human_count, some
 from iosweep.tools.axes import TRANSFER_SIZE
@@ -202,6 +202,10 @@ class NodeCheck:
     table: Table
 
 
+#: A phase of the suite, and the nodes that have a figure of it.
+_Test = tuple[PointSummary, Comparison | None]
+
+
 def node_check(campaign: Campaign, results: Sequence[PointSummary]) -> NodeCheck | None:
     """The node check of a campaign, or None where it has none or nothing of it is measured."""
     points = _points(campaign)
@@ -209,24 +213,33 @@ def node_check(campaign: Campaign, results: Sequence[PointSummary]) -> NodeCheck
     hosts = sorted({row.host for result in own for row in result.rows if row.host}, key=formats.natural)
     if not hosts:
         return None  # the first screen says why there are no figures
-    found = {(c.point, c.phase): c for c in compare(_measured(own))}
-    tests = [(result, found.get((result.point, result.phase))) for result in own]
-    furthest: dict[str, float] = {}
-    for _, standing in _standings(tests):
-        if standing.outlier:
-            furthest[standing.host] = max(furthest.get(standing.host, 0), abs(standing.ratio - 1))
-    odd = sorted(furthest, key=lambda host: (-furthest[host], formats.natural(host)))
-    rows = [TableRow(host, tuple(_cell(host, *test) for test in tests)) for host in hosts if host in furthest]
-    rows += [TableRow(host, tuple(_cell(host, *test) for test in tests)) for host in hosts if host not in furthest]
-    median = TableRow("median of the nodes", tuple(_median(*test) for test in tests))
-    titled = tuple(_test_title(result)[:1].upper() + _test_title(result)[1:] for result, _ in tests)
-    table = Table((SUITE,), "", "", titled, (*([median] if len(rows) > 1 else []), *rows), ())
-    return NodeCheck(" ".join([_verdict(hosts, odd, tests), *_without(hosts, tests)]), tuple(odd), table)
+    compared = {(c.point, c.phase): c for c in compare(_measured(own))}
+    tests: list[_Test] = [(result, compared.get((result.point, result.phase))) for result in own]
+    outliers = [(result, one) for result, one in _standings(tests) if one.outlier]
+    outliers.sort(key=lambda pair: (-abs(pair[1].ratio - 1), formats.natural(pair[1].host)))
+    odd = list(dict.fromkeys(standing.host for _, standing in outliers))
+    order = [*(host for host in hosts if host in odd), *(host for host in hosts if host not in odd)]
+    rows = [TableRow(host, tuple(_cell(host, *test) for test in tests)) for host in order]
+    if len(rows) > 1:
+        rows.insert(0, TableRow("median of the nodes", tuple(_median(*test) for test in tests)))
+    titles = tuple(_test_title(result)[:1].upper() + _test_title(result)[1:] for result, _ in tests)
+    table = Table((SUITE,), "", "", titles, tuple(rows), ())
+    lacking = {
+        host: [
+            _test_title(result)
+            for result, comparison in tests
+            if comparison and host not in [standing.host for standing in comparison.standings]
+        ]
+        for host in hosts
+    }
+    named = [f"{host} ({', '.join(titles)})" for host, titles in lacking.items() if titles]
+    without = f" No figure: {some(named, 4)}." if named else ""
+    return NodeCheck(_sentence(hosts, odd, outliers, tests) + without, tuple(odd), table)
 
 
 def unlike(campaign: Campaign, results: Sequence[PointSummary]) -> list[tuple[bool, str]]:
-    """What is to know of means over other nodes each, and whether it is as it was meant to be. Those of the node check
-    are compared node by node."""
+    """Warnings about means over different nodes, and whether the nodes took turns. Those of the node check are compared
+    node by node."""
     points = _points(campaign)
     return list(findings.unlike_hosts(result for result in results if result.point not in points))
 
@@ -242,68 +255,34 @@ def _measured(results: Sequence[PointSummary]) -> Iterator[tuple[str, str, str, 
                 yield result.point, result.phase, row.host, value
 
 
-#: A phase of the suite, and the nodes that have a figure of it.
-Tests = Sequence[tuple[PointSummary, Comparison | None]]
-
-
-def _standings(tests: Tests) -> Iterator[tuple[PointSummary, Standing]]:
+def _standings(tests: Sequence[_Test]) -> Iterator[tuple[PointSummary, Standing]]:
     for result, comparison in tests:
         for standing in comparison.standings if comparison else ():
             yield result, standing
 
 
-def _verdict(hosts: Sequence[str], odd: Sequence[str], tests: Tests) -> str:
+def _sentence(
+    hosts: Sequence[str],
+    odd: Sequence[str],
+    outliers: Sequence[tuple[PointSummary, Standing]],
+    tests: Sequence[_Test],
+) -> str:
     """Who stands out, or why nobody can."""
     if len(hosts) == 1:
         return f"Only {hosts[0]} was measured: there is nothing to compare it with."
-    standings = list(_standings(tests))
     if not any(comparison and comparison.allowed is not None for _, comparison in tests):
-        return _pair(tests)
+        return f"No test has a figure of {ENOUGH} nodes, and fewer do not tell which one is odd."
     if odd:
-        named = [_furthest(host, standings) for host in odd]
+        named = []
+        for host in odd:  # `node06 (34 % in sequential write 1 MiB, and 1 other test)`
+            (result, furthest), *others = [pair for pair in outliers if pair[1].host == host]
+            more = f", and {human_count(len(others), 'other test')}" if others else ""
+            named.append(f"{host} ({_percent(furthest.ratio)} in {_test_title(result)}{more})")
         stand = "stands" if len(odd) == 1 else "stand"
         return f"{len(odd)} of {len(hosts)} nodes {stand} out from the nodes' median: {some(named, 4)}."
-    result, furthest = max(standings, key=lambda pair: abs(pair[1].ratio - 1))
+    result, furthest = max(_standings(tests), key=lambda pair: abs(pair[1].ratio - 1))
     off = f"{furthest.host} with {_percent(furthest.ratio)} in {_test_title(result)}"
     return f"None of {len(hosts)} nodes stands out; the furthest from the nodes' median is {off}."
-
-
-def _furthest(host: str, standings: Sequence[tuple[PointSummary, Standing]]) -> str:
-    """node06 (34 % in sequential write 1 MiB, and 1 other test)"""
-    own = [(result, standing) for result, standing in standings if standing.host == host and standing.outlier]
-    result, standing = max(own, key=lambda pair: abs(pair[1].ratio - 1))
-    more = f", and {human_count(len(own) - 1, 'other test')}" if len(own) > 1 else ""
-    return f"{host} ({_percent(standing.ratio)} in {_test_title(result)}{more})"
-
-
-def _pair(tests: Tests) -> str:
-    """The largest difference of two nodes."""
-    pairs = [
-        (low.ratio / high.ratio, low.host, high.host, _test_title(result))
-        for result, comparison in tests
-        if comparison and len(comparison.standings) == 2
-        for low, high in [comparison.standings]
-    ]
-    if not pairs:
-        return "No test has a figure of two nodes: there is nothing to compare."
-    ratio, low, high, title = min(pairs)
-    return (
-        f"{low} reaches {_percent(ratio)} of {high} in {title}, where they differ most."
-        f" Fewer than {ENOUGH} nodes do not tell which one is odd."
-    )
-
-
-def _without(hosts: Sequence[str], tests: Tests) -> Iterator[str]:
-    """Nodes that have no figure of a test that others have."""
-    lacking: dict[str, list[str]] = {}
-    for result, comparison in tests:
-        have = {standing.host for standing in comparison.standings} if comparison else set(hosts)
-        for host in hosts:
-            if host not in have:
-                lacking.setdefault(host, []).append(_test_title(result))
-    if lacking:
-        named = [f"{host} ({', '.join(titles)})" for host, titles in lacking.items()]
-        yield f"No figure: {some(named, 4)}."
 
 
 def _median(result: PointSummary, comparison: Comparison | None) -> Cell:
@@ -316,11 +295,11 @@ def _median(result: PointSummary, comparison: Comparison | None) -> Cell:
 def _cell(host: str, result: PointSummary, comparison: Comparison | None) -> Cell:
     verdicts = [row.verdict for row in result.rows if row.host == host]
     verdict = worst(verdicts) if verdicts else ""
-    found = next((s for s in comparison.standings if s.host == host), None) if comparison else None
-    if found is None:
+    standing = next((s for s in comparison.standings if s.host == host), None) if comparison else None
+    if standing is None:
         return Cell("", (), verdict)
-    odd = ("slow " if found.ratio < 1 else "fast ") if found.outlier else ""
-    return Cell(_quantity(result, found.value), (f"{odd}{_percent(found.ratio)}",), verdict)
+    odd = ("slow " if standing.ratio < 1 else "fast ") if standing.outlier else ""
+    return Cell(_quantity(result, standing.value), (f"{odd}{_percent(standing.ratio)}",), verdict)
 
 
 def _test_title(result: PointSummary) -> str:
@@ -337,7 +316,9 @@ def _percent(ratio: float) -> str:
     return f"{100 * ratio:,.0f} %"
 
 
-#: Pictures that are shown; other nodes are described in words.
+# CPUs
+
+#: Pictures that are shown; other nodes are named.
 MOST = 8
 
 #: State of a CPU -> what the legend calls it, in the order of the legend.
@@ -353,33 +334,27 @@ STATES = {
 
 @dataclass(frozen=True)
 class Cpu:
-    number: int  # the kernel's, P#
-    state: str  # of STATES
+    """number: the kernel's, P#; state: of STATES; title: with the logical number, L#."""
+
+    number: int
+    state: str
     title: str
 
 
-@dataclass(frozen=True)
-class Numa:
-    """The CPUs of a NUMA node, on one socket."""
-
-    title: str
-    cores: tuple[tuple[Cpu, ...], ...]  # siblings together
-
-
-@dataclass(frozen=True)
-class Socket:
-    title: str
-    numas: tuple[Numa, ...]
+#: (title of a NUMA node, its cores, with siblings together); (title of a socket, its NUMA nodes)
+Numa = tuple[str, list[list[Cpu]]]
+Socket = tuple[str, list[Numa]]
 
 
 @dataclass(frozen=True)
 class Picture:
-    """Of nodes that look the same."""
+    """The CPUs of nodes that look the same. legend: (state, meaning, number of CPUs, which); reserved: what said which
+    CPUs are reserved."""
 
     hosts: str
-    about: str  # how many CPUs, and how they hang together
-    legend: tuple[tuple[str, str, int, str], ...]  # state, what it means, how many CPUs, which
-    reserved: tuple[str, ...]  # what said which CPUs are reserved
+    about: str
+    legend: tuple[tuple[str, str, int, str], ...]
+    reserved: tuple[str, ...]
     sockets: tuple[Socket, ...]
 
     @property
@@ -390,49 +365,43 @@ class Picture:
 
 @dataclass(frozen=True)
 class Cpus:
-    told: tuple[str, ...]  # what was bound
-    problems: tuple[tuple[str, Overlap], ...]  # nodes, and which reserved CPUs a job may use there
-    pictures: tuple[Picture, ...]  # those that are shown
-    others: tuple[Picture, ...]
+    """told: how ranks and workers were bound; problems: (nodes, reserved CPUs that a job may use there); others: nodes
+    whose pictures are not shown."""
+
+    told: tuple[str, ...]
+    problems: tuple[tuple[str, Overlap], ...]
+    pictures: tuple[Picture, ...]
+    others: tuple[str, ...]
 
 
 def describe_cpus(campaign: Campaign) -> Cpus | None:
     """The CPUs of a campaign's nodes; None where no node recorded any."""
-    told = tuple(_modes(campaign))
-    alike: dict[tuple[object, ...], list[NodeRow]] = {}
+    alike: dict[object, list[NodeRow]] = {}
+    problems: dict[Overlap, list[str]] = {}
     for node in sorted(campaign.nodes, key=lambda node: formats.natural(node.host)):
         if node.cores:
-            alike.setdefault(_looks(node), []).append(node)
+            shown = (node.cores, node.socket_cpus, node.cpus_allowed, node.reserved_cpus, node.used_cpus, node.numa)
+            alike.setdefault((*shown, tuple(_near(node).items()), tuple(_reserved(node))), []).append(node)
+        if node.cpus_allowed and (one := overlap(parse(node.cpus_allowed), node.reserved)):
+            problems.setdefault(one, []).append(node.host)
     pictures = sorted(map(_picture, alike.values()), key=lambda picture: not picture.wrong)
     if not pictures and not any(row.pinning for row in campaign.rows):
         return None
     return Cpus(
-        told,
-        tuple((formats.hosts(hosts), one) for one, hosts in _overlaps(campaign).items()),
+        tuple(_modes(campaign)),
+        tuple((formats.hosts(hosts), one) for one, hosts in problems.items()),
         tuple(pictures[:MOST]),
-        tuple(pictures[MOST:]),
+        tuple(picture.hosts for picture in pictures[MOST:]),
     )
 
 
-# pictures
-
-
-def _looks(node: NodeRow) -> tuple[object, ...]:
-    """Everything that a node's picture shows."""
-    numa = tuple((one.node, one.cpus) for one in node.numa or ())
-    cpus = (node.cores, node.socket_cpus, node.cpus_allowed, node.reserved_cpus, node.used_cpus)
-    return (*cpus, numa, tuple(_near(node).items()), tuple(_reserved(node)))
-
-
 def _picture(nodes: Sequence[NodeRow]) -> Picture:
-    node = nodes[0]
-    topology = node.topology
+    node, topology = nodes[0], nodes[0].topology
     allowed = topology.cpus if node.cpus_allowed is None else parse(node.cpus_allowed)
     reserved, used = parse(node.reserved_cpus or ""), parse(node.used_cpus or "")
     states = {cpu: _state(cpu in allowed, cpu in reserved, cpu in used) for cpu in topology.logical}
-    owners = _owners(node)
     cpus = {
-        cpu: Cpu(cpu, states[cpu], f"P#{cpu}, L#{place}: {_says(cpu, states[cpu], allowed, reserved, owners)}")
+        cpu: Cpu(cpu, states[cpu], f"P#{cpu}, L#{place}: {STATES[states[cpu]]}")
         for place, cpu in enumerate(topology.logical)
     }
     return Picture(
@@ -454,34 +423,16 @@ def _state(allowed: bool, reserved: bool, used: bool) -> str:
     return "reserved" if reserved else "free" if allowed else "outside"
 
 
-def _says(cpu: int, state: str, allowed: CpuSet, reserved: CpuSet, owners: Mapping[str, CpuSet]) -> str:
-    text = STATES[state]
-    if cpu in reserved:
-        whose = [source for source, cpus in owners.items() if cpu in cpus]
-        text += f" ({', '.join(whose) or 'sibling of a reserved CPU'})"
-        text += "" if cpu in allowed else ", not in the allocation"
-    return text
-
-
-def _owners(node: NodeRow) -> dict[str, CpuSet]:
-    """Source -> CPUs that it names. A source may have said several things."""
-    found: dict[str, CpuSet] = {}
-    for one in node.reserved_sources or ():
-        found[one.source] = found.get(one.source, NO_CPUS) | parse(one.cpus or "")
-    return found
-
-
 def _reserved(node: NodeRow) -> Iterator[str]:
     """Which CPUs are reserved, and what said so."""
-    sources = node.reserved_sources
-    if sources is None:
+    if node.reserved_sources is None:
         yield "Nobody looked for reserved CPUs."
         return
     if node.reserved_cpus is None:
         yield "CPUs are reserved, but it is not known which."
     elif not node.reserved_cpus:
         yield "No CPU is reserved."
-    for one in sources:
+    for one in node.reserved_sources:
         which = f"{named(parse(one.cpus))}: " if one.cpus else ""
         says = "" if one.source == CONFIGURATION else f" ({one.says})"
         yield f"{which}{one.source}{says}"
@@ -506,33 +457,21 @@ def _about(topology: Topology) -> str:
 
 
 def _sockets(topology: Topology, cpus: Mapping[int, Cpu], near: Mapping[int, str]) -> Iterator[Socket]:
-    """The sockets with their NUMA nodes. A NUMA node over several sockets (virtual machines) is on each of them."""
-    known = NO_CPUS.union(*topology.numa.values())
-    places = [(_numa_title(number, near), own) for number, own in sorted(topology.numa.items())]
-    places.append(("no NUMA node" if topology.numa else "", topology.cpus - known))
+    """A NUMA node over several sockets (virtual machines) is on each of them."""
+    places = [
+        (f"NUMA node {number}" + (f" ({near[number]})" if number in near else ""), own)
+        for number, own in sorted(topology.numa.items())
+    ]
+    places.append(("no NUMA node" if topology.numa else "", topology.cpus - NO_CPUS.union(*topology.numa.values())))
     for number, socket in enumerate(topology.sockets):
-        numas = tuple(
-            Numa(title, tuple(tuple(cpus[cpu] for cpu in sorted(core)) for core in topology.cores if core <= own))
-            for title, node in places
-            if (own := node & socket)
-        )
-        yield Socket(f"socket {number}", numas)
+        numas = []
+        for title, node in places:
+            if own := node & socket:
+                numas.append((title, [[cpus[cpu] for cpu in sorted(core)] for core in topology.cores if core <= own]))
+        yield f"socket {number}", numas
 
 
-def _numa_title(number: int, near: Mapping[int, str]) -> str:
-    return f"NUMA node {number}" + (f" ({near[number]})" if number in near else "")
-
-
-def _overlaps(campaign: Campaign) -> dict[Overlap, list[str]]:
-    """Reserved CPUs that a job may use -> nodes."""
-    found: dict[Overlap, list[str]] = {}
-    for node in campaign.nodes:
-        if node.cpus_allowed and (one := overlap(parse(node.cpus_allowed), node.reserved)):
-            found.setdefault(one, []).append(node.host)
-    return found
-
-
-# what was proven
+# pinning
 
 #: Check -> what a fail of it means, and what a pass of it proves.
 _CHECKS = {
