@@ -72,8 +72,11 @@ def _decide(campaign: Campaign, file: Path | None) -> list[Decision]:
     document = yaml_lines.load(file)
     wanted = criteria.load(document)
     measured = acceptance.subjects(results)
-    unfit = [(one, criteria.unknown_reference(one) or not_measured(one.selector, measured)) for one in wanted]
-    problems = [document.problem((criteria.SECTION, one.name), why) for one, why in unfit if why]
+    problems = [
+        document.problem((criteria.SECTION, criterion.name), why)
+        for criterion in wanted
+        if (why := criteria.unknown_reference(criterion) or not_measured(criterion.selector, measured))
+    ]
     if problems:
         raise ConfigError(problems)
     return acceptance.decide(campaign, results, wanted)
@@ -91,8 +94,10 @@ def _refuse_old_tables(results: Path) -> None:
 
 
 def show(decisions: Sequence[Decision], every: bool = False) -> None:
-    """Print the reasons that decisions share, and each with its figure, reason and place, below a sentence on all.
-    every: with all notes and reasons."""
+    """Print a sentence on all decisions, their common causes, and each decision with figure, reason and place.
+
+    `every`: with all notes and causes.
+    """
     from rich.text import Text
 
     printer = Printer()
@@ -100,48 +105,44 @@ def show(decisions: Sequence[Decision], every: bool = False) -> None:
     shared = acceptance.shared(decisions)
     for cause in shared:
         prose(f"  common to all: {printable(cause)}")
-    for one in decisions:
-        figure = f": {one.figure}" if one.figure else ""
-        mark = Text(f"  {acceptance.SYMBOLS[one.outcome]} {one.outcome:<9}", style=_STYLES[one.outcome])
-        printer.print(mark.append(f"  {printable(one.wanted)}{figure}", style="bold not italic"), soft_wrap=True)
-        reason = one.reason.text(len(one.reason.causes) if every else 1, shared)
-        for line in filter(None, (reason, *(one.notes if every else ()), one.place)):
+    for decision in decisions:
+        figure = f": {decision.figure}" if decision.figure else ""
+        mark = Text(f"  {acceptance.SYMBOLS[decision.outcome]} {decision.outcome:<9}", style=_STYLES[decision.outcome])
+        printer.print(mark.append(f"  {printable(decision.wanted)}{figure}", style="bold not italic"), soft_wrap=True)
+        reason = decision.reason.text(len(decision.reason.causes) if every else 1, shared)
+        for line in filter(None, (reason, *(decision.notes if every else ()), decision.place)):
             prose(f"      {printable(line)}")
-    if not every and any(one.notes or len(one.reason.causes) > 1 for one in decisions):
+    if not every and any(decision.notes or len(decision.reason.causes) > 1 for decision in decisions):
         prose("`iosweep accept --all` shows the notes and the other causes, too")
 
 
 def _junit(about: CampaignForm, decisions: Sequence[Decision]) -> bytes:
     """The XML document, in UTF-8: a test suite for the campaign, a test for each criterion. Characters that XML cannot
     hold are escaped as in a terminal."""
-    counts = Counter(one.outcome for one in decisions)
-    totals = {
-        "tests": str(len(decisions)),
-        "failures": str(counts["fail"]),
-        "errors": str(counts["undecided"]),
-        "time": "0",
-    }
-    whole = Xml.Element("testsuites", {"name": "iosweep accept"} | totals)
+    counts = Counter(decision.outcome for decision in decisions)
+    totals = {"tests": len(decisions), "failures": counts["fail"], "errors": counts["undecided"], "time": 0}
+    totals_text = {name: str(count) for name, count in totals.items()}
+    whole = Xml.Element("testsuites", {"name": "iosweep accept"} | totals_text)
     name = printable(about.campaign)
     made = about.made.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S")
-    suite = Xml.SubElement(whole, "testsuite", {"name": name} | totals | {"skipped": "0", "timestamp": made})
+    suite = Xml.SubElement(whole, "testsuite", {"name": name} | totals_text | {"skipped": "0", "timestamp": made})
     properties = Xml.SubElement(suite, "properties")
     known = {"target": about.target.directory, "iosweep_version": about.iosweep_version, "plan": about.plan_digest}
     for key, value in known.items():
         Xml.SubElement(properties, "property", {"name": key, "value": printable(value)})
-    for one in decisions:
-        _test(suite, name, one)
+    for decision in decisions:
+        _test(suite, name, decision)
     Xml.indent(whole)
-    found: bytes = Xml.tostring(whole, encoding="utf-8", xml_declaration=True)
-    return found + b"\n"
+    text: bytes = Xml.tostring(whole, encoding="utf-8", xml_declaration=True)
+    return text + b"\n"
 
 
-def _test(suite: Xml.Element, campaign: str, one: Decision) -> None:
-    names = {"name": printable(one.criterion.text), "classname": f"iosweep.{campaign}", "time": "0"}
+def _test(suite: Xml.Element, campaign: str, decision: Decision) -> None:
+    names = {"name": printable(decision.criterion.text), "classname": f"iosweep.{campaign}", "time": "0"}
     test = Xml.SubElement(suite, "testcase", names)
-    measured = "\n".join(filter(None, (one.figure, one.place, *(result.point for result in one.results))))
-    if element := _ELEMENTS.get(one.outcome):
-        found = Xml.SubElement(test, element, {"message": printable(one.reason.text()), "type": one.outcome})
-        found.text = "\n".join(map(printable, one.notes)) or None
-    if measured:
-        Xml.SubElement(test, "system-out").text = "\n".join(map(printable, measured.split("\n")))
+    if element := _ELEMENTS.get(decision.outcome):
+        failure = {"message": printable(decision.reason.text()), "type": decision.outcome}
+        Xml.SubElement(test, element, failure).text = "\n".join(map(printable, decision.notes)) or None
+    points = (result.point for result in decision.results)
+    if measured := list(filter(None, (decision.figure, decision.place, *points))):
+        Xml.SubElement(test, "system-out").text = "\n".join(map(printable, measured))

@@ -46,7 +46,7 @@ def find(name: str, exit_code: int = 1) -> Path:
 
 
 def find_begun(name: str) -> Path:
-    """The same, also before the campaign has a plan."""
+    """The results of a campaign, also before it has a plan."""
     begun = (path for path in (RESULTS / name, Path(name)) if _is_folder(path))
     return there(name) or next(begun, None) or find(name)
 
@@ -91,7 +91,8 @@ def find_point(wanted: str, campaigns: Sequence[Path], advice: str = "") -> tupl
     """The results and the id of a stored point: with this id, or else the only one that begins so up to a dot, since
     `qd1` is not the beginning of `qd16`. Raises CommandError; `advice`: what to do where there are several."""
     stored = [(path, point) for path in campaigns for point in Store(path).repetitions()]
-    fits = [one for one in stored if one[1] == wanted] or [one for one in stored if one[1].startswith(f"{wanted}.")]
+    fits = [(path, point) for path, point in stored if point == wanted]
+    fits = fits or [(path, point) for path, point in stored if point.startswith(f"{wanted}.")]
     if len(fits) != 1:
         several = some([f"{point} in {path}" for path, point in sorted(fits)], _POINTS, separator="; ")
         raise CommandError(f"{wanted}: {f'is not one point: {several}{advice}' if fits else 'has no result'}")
@@ -150,7 +151,7 @@ def no_tables(results: Path) -> str:
 
 
 def _remedy(results: Path) -> str:
-    """What makes tables again, or why nothing does."""
+    """The command that makes the tables again, or why none can."""
     return no_plan(results) or f"`iosweep report {shlex.quote(str(results))}` makes it again"
 
 

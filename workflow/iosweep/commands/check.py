@@ -48,10 +48,10 @@ def add_arguments(parser: ArgumentParser) -> None:
 def run(arguments: Namespace) -> int:
     """Exit codes: 0 complete and valid; 1 something is invalid, missing, left or damaged, or nothing is valid, or the
     tables are stale."""
-    found = [campaigns.find(name) for name in arguments.campaign] or campaigns.known()
-    if not found:
+    checked = [campaigns.find(name) for name in arguments.campaign] or campaigns.known()
+    if not checked:
         raise CommandError("no campaigns here; snakemake measures one")
-    return max(_check(results, arguments.suspect) for results in found)
+    return max(_check(results, arguments.suspect) for results in checked)
 
 
 def _check(results: Path, suspect: bool) -> int:
@@ -159,10 +159,10 @@ def _stale(store: Store, tables: CampaignForm, plan: Plan | None) -> bool:
 def _reasons(found: Sequence[Repetitions]) -> dict[str, list[Reason]]:
     """Verdict or `left` -> reasons, causes first, then by frequency. Reasons that differ in numbers only are one."""
     alike: dict[tuple[str, str], dict[int, str]] = {}  # outcome and reason without its numbers -> index -> reason
-    for index, one in enumerate(found):
-        if one.outcome in OUTCOMES[1:]:
-            for text in REASONS.join(one.reasons or ("no reason given",)).split(REASONS):
-                alike.setdefault((one.outcome, bare(text)), {}).setdefault(index, text)
+    for index, repetition in enumerate(found):
+        if repetition.outcome in OUTCOMES[1:]:
+            for text in REASONS.join(repetition.reasons or ("no reason given",)).split(REASONS):
+                alike.setdefault((repetition.outcome, bare(text)), {}).setdefault(index, text)
     reasons: dict[str, list[Reason]] = {}
     for (outcome, _), texts in alike.items():
         count = sum(found[index].count for index in texts)

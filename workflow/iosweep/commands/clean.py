@@ -168,8 +168,8 @@ def _alone(ours: _Directory, results: Path) -> Iterator[None]:
         try:
             _note(held.enter_context(Store(results).locked()))
             _note(_see_no_jobs(results, campaign))
-            found = held.enter_context(lock.exclude(ours.known.lock, ours.facts, mine))
-            _note(None if found.enforced else found.evidence)
+            exclusion = held.enter_context(lock.exclude(ours.known.lock, ours.facts, mine))
+            _note(None if exclusion.enforced else exclusion.evidence)
         except Busy as error:
             raise CommandError(str(error)) from None
         except Unusable as error:  # the campaign may be old, and the directory of the lock gone
@@ -192,12 +192,12 @@ def _see_no_jobs(results: Path, campaign: str) -> str | None:
         return f"{error}; jobs of the campaign {campaign} that wait are not seen"
     # directories that a run may have been started in, as Slurm knows them: `results` may be a symbolic link
     above = {os.path.realpath(parent) for way in (results.absolute(), results.resolve()) for parent in way.parents}
-    if found := pending.of_campaign(known, campaign, above):
-        several = ", ".join(f"{job.id} ({job.state.lower()})" for job in found)
-        numbers = " ".join(job.id for job in found)
+    if jobs := pending.of_campaign(known, campaign, above):
+        several = ", ".join(f"{job.id} ({job.state.lower()})" for job in jobs)
+        numbers = " ".join(job.id for job in jobs)
         raise Busy(
-            f"the campaign {campaign} has {'jobs' if len(found) > 1 else 'a job'} in Slurm: {several}; wait for"
-            f" {'them' if len(found) > 1 else 'it'}, or cancel with `scancel {numbers}`"
+            f"the campaign {campaign} has {'jobs' if len(jobs) > 1 else 'a job'} in Slurm: {several}; wait for"
+            f" {'them' if len(jobs) > 1 else 'it'}, or cancel with `scancel {numbers}`"
         )
     return None
 

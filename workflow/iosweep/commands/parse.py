@@ -36,15 +36,15 @@ def run(arguments: Namespace) -> int:
     skipped: list[dict[str, str]] = []
     clean = True
     for path in arguments.path:
-        for one in _files(path):
-            read = one.reason if isinstance(one, Skipped) else outputs.readings(one.data)
-            if isinstance(one, Skipped) or isinstance(read, str):
-                skipped.append({"file": one.name, "text": f"{one.name} {read}"})
-                if one.name in (path, outputs.shown(path)):
+        for file in _files(path):
+            read = file.reason if isinstance(file, Skipped) else outputs.readings(file.data)
+            if isinstance(file, Skipped) or isinstance(read, str):
+                skipped.append({"file": file.name, "text": f"{file.name} {read}"})
+                if file.name in (path, outputs.shown(path)):
                     clean = False
-                    say(f"iosweep parse: {one.name} {read}", file=sys.stderr)
+                    say(f"iosweep parse: {file.name} {read}", file=sys.stderr)
                 continue
-            documents += [_document(one, tool, reading) for tool, reading in read.items()]
+            documents += [_document(file, tool, reading) for tool, reading in read.items()]
             clean &= all(problem.severity == "note" for reading in read.values() for problem in reading.problems)
     sys.stdout.write(to_json({"schema": SCHEMA, "documents": documents, "skipped": skipped}))
     return CLEAN if clean else PROBLEMS
@@ -58,7 +58,7 @@ def _files(path: str) -> Iterator[Found | Skipped]:
 
 
 def _document(file: Found, tool: str, reading: Reading) -> dict[str, object]:
-    """What is said of a file. `row` of a problem is an index, or None where it concerns the file as a whole."""
+    """The rows and problems of a file. `row` of a problem is an index, or None if it concerns the whole file."""
     return {
         "file": file.name,
         "sha256": file.sha256,
@@ -68,7 +68,9 @@ def _document(file: Found, tool: str, reading: Reading) -> dict[str, object]:
             {**row, "verdict": reading.verdict(index), "reasons": REASONS.join(_reasons(reading, index))}
             for index, row in enumerate(reading.rows)
         ],
-        "problems": [{"severity": one.severity, "row": one.row, "text": one.text} for one in reading.problems],
+        "problems": [
+            {"severity": problem.severity, "row": problem.row, "text": problem.text} for problem in reading.problems
+        ],
     }
 
 

@@ -80,7 +80,7 @@ def _show_commands(wanted: Path) -> int:
 
 
 def _planned(results: Path, name: str) -> Point | None:
-    """A point as a plan of the campaign has it; its id stands for all of it, so that any plan will do."""
+    """A point, from any plan of the campaign that has it: its id stands for all that determines it."""
     with contextlib.suppress(OSError, documents.Damaged):
         for file in reversed(plan_files(results)):
             with contextlib.suppress(OSError, documents.Damaged):
@@ -119,7 +119,7 @@ def _commands(record: Record) -> Iterator[str]:
         runs = list(group)
         phases = ", ".join(run.phase for run in runs)
         for number, argv in enumerate(argvs):
-            # one for all nodes, or one for each; before these there may be a client of theirs
+            # a command for all nodes, or for each node; a client of fio comes first
             host = ", ".join(hosts) if len(argvs) == 1 else hosts[max(0, number - len(argvs) + len(hosts))]
             yield f"# {host}, {_cpus(runs[0], host)}, {phases}"
             yield shlex.join(argv)

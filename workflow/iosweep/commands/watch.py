@@ -38,7 +38,7 @@ from iosweep.target import lock
 from iosweep.text import human_count, printable, shortened
 from iosweep.units import human_duration, human_rate, local_time
 
-#: Minimum refresh interval in seconds; after a slow look, ten times its duration.
+#: Minimum refresh interval in seconds; after a slow read, ten times its duration.
 EVERY_S = 2.0
 _DAY_S = 86400
 #: Number of newest results, of their phases that are shown, and of most frequent reasons for verdicts.
