@@ -148,7 +148,7 @@ def test_the_exact_command_of_a_site_that_filled_everything_in(jobs, directory):
 
 def test_both_profiles_agree_where_nothing_is_slurms():
     local, slurm = (yaml.safe_load((PROFILES[name] / "profile.v9+.yaml").read_text()) for name in ("local", "slurm"))
-    for key in ("keep-going", "rerun-incomplete", "rerun-triggers", "quiet"):
+    for key in ("keep-going", "rerun-incomplete", "rerun-triggers", "forcerun", "quiet"):
         assert local[key] == slurm[key]
 
 

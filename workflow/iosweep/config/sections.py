@@ -186,7 +186,7 @@ class Target(Strict):
         None,
         description="Type of its file system, as /proc/self/mountinfo names it: lustre, wekafs, gpfs, beegfs, nfs (also"
         " nfs4), xfs ... (`glusterfs` is also fuse.glusterfs). A directory on another type, such as an empty mount"
-        " point, is refused by `iosweep plan` and `snakemake -n` on the machine that measures, and on every node before"
+        " point, is refused by `iosweep plan` and a run on the machine that measures, and on every node before"
         " anything is written. Default: any type.",
     )
     server_cache: SizeOrZero | None = Field(
