@@ -11,13 +11,12 @@ from functools import lru_cache
 class FileSystem:
     """A type, as the third column of /proc/mounts has it.
 
-    local: only this machine uses it. memory: its files are in this machine's memory. block: they are on block devices,
-    and the kernel counts their I/O as that of the process which causes it. direct: None where O_DIRECT keeps
-    I/O out of this machine's memory, else why that is not proven. unless: a pattern of mount options with which it is
-    not proven either. clients: how the names of its client's processes begin, where it has such outside the kernel.
-    nameless: its source is what whoever mounts it calls it. layered: it shows the files of other file systems.
-    locks: whether a flock on it is known to be seen on the other nodes, except with a mount option that matches
-    `unlocked`.
+    local: only this machine uses it. direct: None where O_DIRECT keeps I/O out of this machine's memory, else why that
+    is not proven; unless: a pattern of mount options with which it is not proven either. clients: how the names of its
+    client's processes begin, where it has such outside the kernel. locks: whether a flock on it is known to be seen on
+    the other nodes, except with a mount option that matches `unlocked`. memory: its files are in this machine's memory.
+    block: they are on block devices, and the kernel counts their I/O as that of the process which causes it. nameless:
+    its source is what whoever mounts it calls it. layered: it shows the files of other file systems.
     """
 
     types: tuple[str, ...]
@@ -34,46 +33,33 @@ class FileSystem:
 
 
 _OTHER = "no counter shows whether its client honors O_DIRECT"
-_FUSE = "a FUSE daemon may cache in spite of O_DIRECT"
+_LAYERS = "what becomes of O_DIRECT depends on the file system below an overlay"
 #: Read on Linux 6: with both O_DIRECT is accepted, and leaves what was read in the page cache.
 _CACHED = "data=journal|compress(ion|-force)?(=(?!no).*)?"
+_ON_DISK = ("bcachefs", "btrfs", "ext2", "ext3", "ext4", "f2fs", "jfs", "nilfs2", "xfs")
+_IN_MEMORY = ("devtmpfs", "hugetlbfs", "ramfs", "tmpfs")
+_NETWORK = ("9p", "afs", "cifs", "glusterfs", "mmfs", "panfs", "pvfs2", "smb3", "virtiofs")
 #: FUSE mounts are `fuse`, `fuseblk`, or `fuse.` and the name of the program.
-FUSE = FileSystem(("fuse", "fuse.*", "fuseblk"), local=False, direct=_FUSE)
-UNKNOWN = FileSystem((), local=False, direct=_OTHER)
+FUSE = FileSystem(("fuse", "fuse.*", "fuseblk"), False, "a FUSE daemon may cache in spite of O_DIRECT")
+UNKNOWN = FileSystem((), False, _OTHER)
 TABLE = (
-    FileSystem(
-        ("bcachefs", "ext2", "ext3", "ext4", "f2fs", "jfs", "nilfs2", "xfs"),
-        local=True,
-        direct=None,
-        unless=_CACHED,
-        block=True,
-    ),
-    FileSystem(("btrfs",), local=True, direct=None, unless=_CACHED, block=True),
-    FileSystem(
-        ("overlay",),
-        local=True,
-        block=True,
-        direct="what becomes of O_DIRECT depends on the file system below an overlay",
-        nameless=True,
-        layered=True,
-    ),
-    FileSystem(("devtmpfs", "hugetlbfs", "ramfs", "tmpfs"), local=True, direct=None, memory=True, nameless=True),
-    FileSystem(("zfs",), local=True, direct="ZFS before 2.3 accepts O_DIRECT and caches all the same"),
-    FileSystem(("wekafs",), local=False, direct=_OTHER, clients=("weka",), locks=True),
-    FileSystem(("gpfs",), local=False, direct=_OTHER, clients=("mmfsd",), locks=True),
-    FileSystem(("nfs", "nfs4"), local=False, direct=_OTHER, locks=True, unlocked="nolock|local_lock=(all|flock)"),
-    FileSystem(("lustre",), local=False, direct=_OTHER, locks=True, unlocked="localflock"),
-    FileSystem(("ceph",), local=False, direct=_OTHER, locks=True),
+    FileSystem(_ON_DISK, True, None, unless=_CACHED, block=True),
+    FileSystem(("overlay",), True, _LAYERS, block=True, nameless=True, layered=True),
+    FileSystem(_IN_MEMORY, True, None, memory=True, nameless=True),
+    FileSystem(("zfs",), True, "ZFS before 2.3 accepts O_DIRECT and caches all the same"),
+    FileSystem(("wekafs",), False, _OTHER, clients=("weka",), locks=True),
+    FileSystem(("gpfs",), False, _OTHER, clients=("mmfsd",), locks=True),
+    FileSystem(("nfs", "nfs4"), False, _OTHER, locks=True, unlocked="nolock|local_lock=(all|flock)"),
+    FileSystem(("lustre",), False, _OTHER, locks=True, unlocked="localflock"),
+    FileSystem(("ceph",), False, _OTHER, locks=True),
     # its flock stays on the node without tuneUseGlobalFileLocks, which the mount does not show
-    FileSystem(("beegfs",), local=False, direct=_OTHER, clients=("beegfs-helper",)),
+    FileSystem(("beegfs",), False, _OTHER, clients=("beegfs-helper",)),
     FUSE,
-    FileSystem(
-        ("9p", "afs", "cifs", "glusterfs", "mmfs", "panfs", "pvfs2", "smb3", "virtiofs"), local=False, direct=_OTHER
-    ),
+    FileSystem(_NETWORK, False, _OTHER),
 )
 #: Local types that may write much more than programs do, because they write each block anew.
 COPY_ON_WRITE = ("bcachefs", "btrfs", "f2fs", "nilfs2", "zfs")
-_BY_TYPE = {name: one for one in TABLE for name in one.types}
+_BY_TYPE = {name: kind for kind in TABLE for name in kind.types}
 
 
 def of(fstype: str | None) -> FileSystem:
