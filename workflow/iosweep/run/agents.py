@@ -211,6 +211,8 @@ def run(timeout_s: float) -> Ran:
         done = process.run(staged.argv, timeout_s, scratch, stdout.fileno(), stderr.fileno(), asker=0, cpus=staged.cpus)
         ended = time.time()
         watched = seen(done.silent_s) if staged.watching else None
+        if watched:
+            watched = structs.replace(watched, moved=done.with_own_bytes(watched.moved))
         printed = []
         for stream in (stdout, stderr):
             stream.seek(0)

@@ -11,7 +11,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import msgspec
-from msgspec import structs
 
 from iosweep.errors import AllocationError, ExitCode, Obstacle, Unanswered
 from iosweep.files import safe_paths
@@ -119,12 +118,6 @@ class Commands:
         (argv,) = argvs
         if tool.mpi and self.launcher.allocated:
             done = self._launched(argv, timeout_s, watching)
-        elif self.remote:
-            self.remote.call(agents.watch, each={host: [one] for host, one in watching.items()})
-            done = self.agent.run(argv, timeout_s, self.scratch, cpus)
-            watched = self.remote.call(agents.seen, each=dict.fromkeys(watching, (done.silent_s,)))
-            own = {host: structs.replace(one, moved=done.with_own_bytes(one.moved)) for host, one in watched.items()}
-            done = with_watched(done, own)
         else:
             (one,) = watching.values() or [Watching(None, [], None)]
             facts = next(iter(self.pinning.nodes.values()), None) if self.pinning else None
@@ -286,11 +279,7 @@ def _run_on_each(
                 "exit_code": ran.done.exit_code,
             }
         )
-    watched = {
-        host: structs.replace(ran.watched, moved=ran.done.with_own_bytes(ran.watched.moved))
-        for host, ran in done.items()
-        if ran.watched
-    }
+    watched = {host: ran.watched for host, ran in done.items() if ran.watched}
     whole = with_watched(together({host: ran.done for host, ran in done.items()}), watched)
     return whole, streams | {"hosts": msgspec.json.encode(nodes)}
 
