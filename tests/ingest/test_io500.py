@@ -1,4 +1,4 @@
-"""IO500: result directories of today and of 2020; its summary beside the figures of its outputs, and the score.
+"""IO500: result directories; its summary beside the figures of its outputs, and the score.
 
 The texts are written here: runs that a deadline ended, without Max, Summary and `Finished`; lines between a table's
 header and its row; tables of rates and of times, whatever their titles say; names with a colon.
@@ -24,12 +24,12 @@ FIGURES = {name: moved / TOTAL_S / (1 << 30) for name, moved in MOVED.items()} |
 MDTEST_ROWS = {"create": "File creation", "stat": "File stat", "read": "File read", "delete": "File removal"}
 
 
-def ior(access: str, moved: int, new: bool) -> str:
+def ior(access: str, moved: int) -> str:
     """A run of one shared file of interleaved pieces, ended by a deadline of 300 s."""
     mib_s, expected = moved / TOTAL_S / (1 << 20), TASKS * TRANSFER * SEGMENTS
-    dot, iops = ("", f"{moved / TRANSFER / 310.5:<10.2f} 0.025       ") if new else (".", "")
+    iops = f"{moved / TRANSFER / 310.5:<10.2f} 0.025       "
     lines = [
-        f"IOR-{'3.4.0+dev' if new else '3.2.0'}: MPI Coordinated Test of Parallel I/O",
+        "IOR-3.4.0+dev: MPI Coordinated Test of Parallel I/O",
         "Began               : Sun Mar  1 07:08:09 2026",
         f"Command line        : ./ior -C -Q 1 -g -G 27 -k -e -t 47008 -b 47008 -s {SEGMENTS} -o /fs/hard -{access[0]}"
         " -D 300 -a POSIX -O stoneWallingWearOut=1",
@@ -37,79 +37,74 @@ def ior(access: str, moved: int, new: bool) -> str:
         "StartTime           : Sun Mar  1 07:08:10 2026", "Options: ", "api                 : POSIX",
         "access              : single-shared-file", "type                : independent",
         f"segments            : {SEGMENTS}", "ordering in a file  : sequential",
-        *(["nodes               : 4"] if new else []),
+        "nodes               : 4",
         f"tasks               : {TASKS}", "clients per node    : 16", "repetitions         : 1",
         "xfersize            : 47008 bytes", "blocksize           : 47008 bytes",
         f"aggregate filesize  : {expected / (1 << 40):.2f} TiB", "stonewallingTime    : 300", "", "Results: ", "",
-        f"access    bw(MiB/s)  {'IOPS       Latency(s)  ' if new else ''}block(KiB) xfer(KiB)  open(s)    wr/rd(s)"
+        "access    bw(MiB/s)  IOPS       Latency(s)  block(KiB) xfer(KiB)  open(s)    wr/rd(s)"
         "   close(s)   total(s) iter",
         "------    ---------  ---------- ---------  --------   --------   --------   -------- ----",
         "stonewalling pairs accessed min: 12000 max: 12345 -- min data: 0.5 GiB mean data: 0.5 GiB time: 300.1s",
         *["[n001:1] pml ucx went on"] * 50,
-        f"WARNING: Expected aggregate file size       = {expected}{dot}",
-        f"WARNING: Stat() of aggregate file size      = {moved}{dot}",
-        f"WARNING: Using actual aggregate bytes moved = {moved}{dot}",
-        f"WARNING: {'M' if new else 'm'}aybe caused by deadlineForStonewalling",
+        f"WARNING: Expected aggregate file size       = {expected}",
+        f"WARNING: Stat() of aggregate file size      = {moved}",
+        f"WARNING: Using actual aggregate bytes moved = {moved}",
+        "WARNING: Maybe caused by deadlineForStonewalling",
         f"{access:9} {mib_s:<10.2f} {iops}45.91      45.91      0.250000   310.50     0.010000   {TOTAL_S:<10.2f} 0   ",
-        *([] if new else [f"Max {access.title()}: {mib_s:.2f} MiB/sec ({moved / TOTAL_S / 1e6:.2f} MB/sec)", "",
-                          "Finished            : Sun Mar  1 07:13:22 2026"]),
     ]  # fmt: skip
     return "\n".join(lines) + "\n"
 
 
-def mdtest(label: str, rate: float, new: bool) -> str:
+def mdtest(label: str, rate: float) -> str:
     """A run of one phase: 16 ranks on 2 nodes with 1,000 files each, and a table of times behind that of rates."""
     names = (*MDTEST_ROWS.values(), "Tree creation", "Tree removal")
-    colon, heading = "" if new else " :", "   Operation    Max   Min   Mean   Std Dev\n   ---------\n"
+    heading = "   Operation    Max   Min   Mean   Std Dev\n   ---------\n"
     rates, times = (
-        "".join(f"   {n:22}{colon} " + 3 * f"{value * (n == label):14.3f} " + f"{0:14.3f}\n" for n in names)
+        "".join(f"   {n:22} " + 3 * f"{value * (n == label):14.3f} " + f"{0:14.3f}\n" for n in names)
         for value in (rate, 16_000 / rate)
     )
-    title = "SUMMARY rate (in ops/sec)" if new else "SUMMARY"
     return (
-        f"-- started at 03/01/2026 07:08:09 --\n\nmdtest-{'4.1.0+dev' if new else '1.9.3'} was launched with 16 total"
+        f"-- started at 03/01/2026 07:08:09 --\n\nmdtest-4.1.0+dev was launched with 16 total"
         " task(s) on 2 node(s)\nCommand line used: ./mdtest '-n' '1000' '-u' '-L' '-F' '-P' '-d' '/fs/easy' '-W' '300'"
         f" '-a' 'POSIX' '-{'C' if label == 'File creation' else 'T'}'\n16 tasks, 16000 files\n\n"
-        f"{title}: (of 1 iterations)\n{heading}{rates}\nSUMMARY time (in ms/op): (of 1 iterations)\n{heading}{times}"
+        f"SUMMARY rate (in ops/sec): (of 1 iterations)\n{heading}{rates}\n"
+        f"SUMMARY time (in ms/op): (of 1 iterations)\n{heading}{times}"
         "-- finished at 03/01/2026 07:08:12 --\n"
     )
 
 
-def text(phase: str, new: bool) -> str:
+def text(phase: str) -> str:
     if phase in MOVED:
-        return ior(io500.BANDWIDTH[phase], MOVED[phase], new)
-    return mdtest(MDTEST_ROWS[io500.METADATA[phase]], 1000 * RATES[phase], new)
+        return ior(io500.BANDWIDTH[phase], MOVED[phase])
+    return mdtest(MDTEST_ROWS[io500.METADATA[phase]], 1000 * RATES[phase])
 
 
 @lru_cache
-def reading(phase: str, new: bool) -> Reading:
-    (found,) = (readings(text(phase, new).encode()) or {}).values()  # type: ignore[union-attr]
+def reading(phase: str) -> Reading:
+    (found,) = (readings(text(phase).encode()) or {}).values()  # type: ignore[union-attr]
     return found
 
 
-def outputs(directory: str = "r", new: bool = True) -> list[tuple[str, Reading]]:
-    names = {phase: phase if new else phase.replace("-", "_") for phase in (*MOVED, *RATES)}
-    return [(f"{directory}/{name}.txt", reading(phase, new)) for phase, name in names.items()]
+def outputs(directory: str = "r") -> list[tuple[str, Reading]]:
+    return [(f"{directory}/{phase}.txt", reading(phase)) for phase in (*MOVED, *RATES)]
 
 
-def summary(figures: dict[str, float] = FIGURES, new: bool = True, invalid: str = "") -> io500.Summary:
-    """result_summary.txt of today, or of the scripts up to 2020."""
+def summary(figures: dict[str, float] = FIGURES, invalid: str = "") -> io500.Summary:
+    """result_summary.txt."""
     lines = []
     for name, value in figures.items():
-        what, unit = ("BW  ", "GiB/s" if new else "GB/s") if name in MOVED else ("IOPS", "kIOPS" if new else "kiops")
-        label = f"{name:>20}" if new else f"{what} phase 1 {name.replace('-', '_'):>25}"
-        lines.append(f"[RESULT] {label} {value:15.6f} {unit} : time 301.2 seconds")
+        unit = "GiB/s" if name in MOVED else "kIOPS"
+        lines.append(f"[RESULT] {name:>20} {value:15.6f} {unit} : time 301.2 seconds")
     if score := io500.score(figures):
         total = f"IOPS {score.metadata:f} kiops : TOTAL {score.total:f}{invalid}"
-        lines.append(f"[SCORE ] Bandwidth {score.bandwidth:f} {'GiB/s' if new else 'GB/s'} : {total}")
+        lines.append(f"[SCORE ] Bandwidth {score.bandwidth:f} GiB/s : {total}")
     found = io500.summary("\n".join(lines).encode())
     assert found
     return found
 
 
-@pytest.mark.parametrize("new", [True, False])
-def test_a_result_directory_agrees_with_its_summary_in_every_layout(new: bool) -> None:
-    (run,) = io500.runs([("r/result_summary.txt", summary(new=new))], outputs(new=new))
+def test_a_result_directory_agrees_with_its_summary() -> None:
+    (run,) = io500.runs([("r/result_summary.txt", summary())], outputs())
     assert run.directory == "r"
     assert {one.phase: one.published for one in run.figures} == pytest.approx(FIGURES, abs=1e-6)
     assert {one.phase: one.read for one in run.figures if one.phase != "find"} == pytest.approx(
@@ -120,25 +115,24 @@ def test_a_result_directory_agrees_with_its_summary_in_every_layout(new: bool) -
 
 
 def test_bytes_dates_and_the_deadline_of_a_run_without_its_end() -> None:
-    for new in (True, False):
-        (row,) = reading("ior-hard-write", new).rows
-        moved = MOVED["ior-hard-write"]
-        expected = {
-            "bytes_written": moved, "ops": moved // TRANSFER, "phase_time_s": 300, "segments": SEGMENTS,
-            "tasks": TASKS, "threads_per_node": 16, "began_local": "2026-03-01T07:08:10", "host": "n001",
-            "ended_local": None if new else "2026-03-01T07:13:22", "runtime_s": TOTAL_S,
-        }  # fmt: skip
-        assert {name: row.get(name) for name in expected} == expected
-        (row,) = (row for row in reading("mdtest-easy-write", new).rows if row.get("ops_per_s"))
-        expected = {
-            "ops_per_s": 10125.0, "phase_time_s": 300, "tasks": 16, "nodes": 2, "began_local": "2026-03-01T07:08:09",
-            "ended_local": "2026-03-01T07:08:12", "runtime_s": pytest.approx(16_000 / 10125, abs=0.001),
-        }  # fmt: skip
-        assert {name: row.get(name) for name in expected} == expected
+    (row,) = reading("ior-hard-write").rows
+    moved = MOVED["ior-hard-write"]
+    expected = {
+        "bytes_written": moved, "ops": moved // TRANSFER, "phase_time_s": 300, "segments": SEGMENTS,
+        "tasks": TASKS, "threads_per_node": 16, "began_local": "2026-03-01T07:08:10", "host": "n001",
+        "ended_local": None, "runtime_s": TOTAL_S,
+    }  # fmt: skip
+    assert {name: row.get(name) for name in expected} == expected
+    (row,) = (row for row in reading("mdtest-easy-write").rows if row.get("ops_per_s"))
+    expected = {
+        "ops_per_s": 10125.0, "phase_time_s": 300, "tasks": 16, "nodes": 2, "began_local": "2026-03-01T07:08:09",
+        "ended_local": "2026-03-01T07:08:12", "runtime_s": pytest.approx(16_000 / 10125, abs=0.001),
+    }  # fmt: skip
+    assert {name: row.get(name) for name in expected} == expected
 
 
 def test_a_log_of_ior_and_mdtest_gives_both_and_neither_is_blamed_for_the_other() -> None:
-    parts = (text("ior-easy-write", False), "sleep 10", text("mdtest-easy-write", True), text("ior-hard-read", True))
+    parts = (text("ior-easy-write"), "sleep 10", text("mdtest-easy-write"), text("ior-hard-read"))
     found = readings("\n".join(parts).encode())
     assert isinstance(found, dict)
     assert [(tool, len(reading.rows)) for tool, reading in found.items()] == [("ior", 2), ("mdtest", 1)]

@@ -46,7 +46,7 @@ class Folder:
     def status(self, name: str) -> os.stat_result | None:
         """What an entry itself is, links included; None where there is none."""
         try:
-            return os.stat(self._entry(name), dir_fd=self.handle, follow_symlinks=False)
+            return os.stat(name, dir_fd=self.handle, follow_symlinks=False)
         except FileNotFoundError:
             return None
 
@@ -68,7 +68,7 @@ class Folder:
         try:
             # O_NONBLOCK has no effect on a regular file
             handle = os.open(
-                self._entry(name),
+                name,
                 flags | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY,
                 0o664,
                 dir_fd=self.handle,
@@ -126,13 +126,13 @@ class Folder:
 
     def rename(self, name: str, to: str) -> None:
         """Give an entry another name."""
-        os.rename(self._entry(name), self._entry(to), src_dir_fd=self.handle, dst_dir_fd=self.handle)
+        os.rename(name, to, src_dir_fd=self.handle, dst_dir_fd=self.handle)
         os.fsync(self.handle)
 
     def remove(self, name: str) -> None:
         """Remove an entry that is not a directory, if it is there. A link is removed itself."""
         with contextlib.suppress(FileNotFoundError):
-            os.unlink(self._entry(name), dir_fd=self.handle)
+            os.unlink(name, dir_fd=self.handle)
 
     def remove_tree(self, name: str) -> None:
         """Remove an entry with all that is below it, if it is there. Links are removed themselves; a mount point is
@@ -158,7 +158,7 @@ class Folder:
     def _folder(self, name: str, make: bool) -> Folder:
         path = self.path / name
         try:
-            return Folder(os.open(self._entry(name), _DIRECTORY | os.O_NOFOLLOW, dir_fd=self.handle), path)
+            return Folder(os.open(name, _DIRECTORY | os.O_NOFOLLOW, dir_fd=self.handle), path)
         except FileNotFoundError:
             if not make:
                 raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(path)) from None
@@ -168,13 +168,6 @@ class Folder:
             os.mkdir(name, 0o775, dir_fd=self.handle)
             os.fsync(self.handle)  # the name of a new one must survive a power failure, as its files do
         return self._folder(name, make=False)
-
-    def _entry(self, name: str) -> str:
-        """The name, if a file can have it. A document may name any."""
-        with contextlib.suppress(UnicodeEncodeError):
-            if b"\0" not in os.fsencode(name):
-                return name
-        raise OSError(errno.EINVAL, "no file can have this name", str(self.path / name))
 
     def _in_the_way(self, name: str, error: OSError, folder: bool = False) -> OSError:
         """The error with its path, and with what is there where that is the reason."""

@@ -2,8 +2,8 @@
 
 IO500 runs IOR, mdtest and a parallel find, and prints each phase in GiB/s or kIOPS. Its score is the square root of
 bandwidth x metadata: the geometric means of the 4 IOR phases in GiB/s, and of the 7 mdtest phases and find in kIOPS
-(IO500's rules, https://io500.org/about; github.com/IO500/io500, src/main.c). Its scripts up to 2020 print GiB/s as
-`GB/s`. Of several iterations it takes the highest.
+(IO500's rules, https://io500.org/about; github.com/IO500/io500, src/main.c). Of several iterations it takes the
+highest.
 """
 
 from __future__ import annotations
@@ -38,12 +38,9 @@ SCORED = (*BANDWIDTH, *METADATA, FIND)
 
 _LONGEST = 500  # characters of a line that are looked at
 _NUMBER = r"(\d{1,15}(?:\.\d{1,15})?(?:e-\d{1,3})?)(?!\S)"
-_RESULT = re.compile(
-    rf"\[RESULT[^\]]{{0,20}}\]\s+(?:(?:BW|IOPS)\s+phase\s+\d+\s+)?([a-z][a-z0-9_-]{{2,40}})\s+{_NUMBER}\s+"
-    r"(?:GiB/s|GB/s|kIOPS|kiops)"
-)
+_RESULT = re.compile(rf"\[RESULT[^\]]{{0,20}}\]\s+([a-z][a-z0-9-]{{2,40}})\s+{_NUMBER}\s+(?:GiB/s|kIOPS)")
 _SCORE = re.compile(
-    rf"\[SCORE ?\]\s+Bandwidth\s+{_NUMBER}\s+Gi?B/s\s*:\s*IOPS\s+{_NUMBER}\s+k\w+\s*:\s*TOTAL\s+{_NUMBER}"
+    rf"\[SCORE ?\]\s+Bandwidth\s+{_NUMBER}\s+GiB/s\s*:\s*IOPS\s+{_NUMBER}\s+k\w+\s*:\s*TOTAL\s+{_NUMBER}"
 )
 
 
@@ -64,7 +61,7 @@ def summary(data: bytes) -> Summary | None:
     for raw in data.decode("utf-8", "replace").split("\n"):
         line = raw[:_LONGEST].strip()
         if match := _RESULT.match(line):
-            found.figures[_phase(match[1])] = float(match[2])
+            found.figures[match[1]] = float(match[2])
         elif match := _SCORE.match(line):
             bandwidth, metadata, total = map(float, match.groups())
             found.score = Io500Score(bandwidth=bandwidth, metadata=metadata, total=total)
@@ -72,13 +69,9 @@ def summary(data: bytes) -> Summary | None:
     return found
 
 
-def _phase(name: str) -> str:
-    return name.replace("_", "-")
-
-
 def phase_of(path: str) -> str | None:
-    """The phase that a file is named after: `ior-easy-write`, or as older versions have it `ior_easy_write`."""
-    stem = _phase(_base(path).partition(".")[0].lower())
+    """The phase that a file is named after: `ior-easy-write`."""
+    stem = path.rpartition("/")[2].partition(".")[0].lower()
     return stem if stem in SCORED else None
 
 
@@ -86,14 +79,6 @@ def workload_of(path: str, tool: str) -> str:
     """`ior-hard` of an output of a tool that is named after one of its phases; "" of others."""
     found = (phase_of(path) or "").rpartition("-")[0]
     return found if found.startswith(f"{tool}-") else ""
-
-
-def _base(path: str) -> str:
-    return path.rpartition("/")[2]
-
-
-def directory_of(path: str) -> str:
-    return path[: len(path) - len(_base(path))].rstrip("/")
 
 
 def score(figures: Mapping[str, float]) -> Io500Score | None:
@@ -115,7 +100,7 @@ def runs(summaries: Iterable[tuple[str, Summary]], outputs: Iterable[tuple[str, 
     known: dict[str, Summary] = {}
     for path, summary in summaries:
         if summary.figures.keys() & set(SCORED):
-            known.setdefault(directory_of(path), summary)
+            known.setdefault(path.rpartition("/")[0], summary)
     of_phase: dict[str, dict[str, list[tuple[str, Reading]]]] = {directory: {} for directory in known}
     for path, reading in outputs:
         if (phase := phase_of(path)) and (above := _nearest(path, known)) is not None:
@@ -126,11 +111,11 @@ def runs(summaries: Iterable[tuple[str, Summary]], outputs: Iterable[tuple[str, 
 
 def _nearest(path: str, known: Container[str]) -> str | None:
     """The nearest of some directories that a file is in, at any depth."""
-    above = directory_of(path)
+    above = path.rpartition("/")[0]
     while above not in known:
         if not above:
             return None
-        above = directory_of(above)
+        above = above.rpartition("/")[0]
     return above
 
 
