@@ -19,7 +19,7 @@ import numpy
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from iosweep.judge import change_points
+from iosweep.judge import statistics
 
 Figures = NDArray[numpy.float64]
 
@@ -76,7 +76,7 @@ def simulate(
         logs = noise * KINDS[kind](draw, (headlines, nights))
         if loss:
             logs[0, begin:] += numpy.log1p(-loss)
-        found = change_points.found({str(row): list(map(float, numpy.exp(own))) for row, own in enumerate(logs)})
+        found = statistics.level_changes({str(row): list(map(float, numpy.exp(own))) for row, own in enumerate(logs)})
         if loss:
             hits += any(abs(split.at - begin) <= 2 and split.change.share < 0 for split in found["0"])
         else:

@@ -10,7 +10,7 @@ from unittest import mock
 import campaigns
 from iosweep.judge import verdict
 from iosweep.judge.checks import CHECKS
-from iosweep.judge.checks.finding import Check, Seen
+from iosweep.judge.findings import Check, Seen
 from iosweep.plan.model import Plan
 from iosweep.store.record import Finding
 from iosweep.tables.make import make_tables

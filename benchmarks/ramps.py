@@ -28,7 +28,7 @@ import campaigns
 from iosweep.analysis import axes
 from iosweep.analysis.data import load
 from iosweep.analysis.summary import summarize
-from iosweep.judge.ramps import SHARE, decided, deviation, knee, reached
+from iosweep.judge.best import SHARE, decided, deviation, knee, reached
 from iosweep.tables.make import make_tables
 from measure import IOSWEEP, ROOT, child
 

@@ -22,7 +22,7 @@ from iosweep.analysis.summary import (
 )
 from iosweep.judge import remaining
 from iosweep.judge.best import fresh_numbers
-from iosweep.judge.reasons import FOLLOWS
+from iosweep.judge.findings import FOLLOWS
 from iosweep.judge.statistics import interval
 from iosweep.plan.headline_groups import headline_groups
 from iosweep.plan.model import Point

@@ -13,9 +13,9 @@ from syrupy.assertion import SnapshotAssertion
 from iosweep.config.sweeps import Repetitions
 from iosweep.details import NodeRate, Series
 from iosweep.errors import cause
-from iosweep.judge import reasons, verdict
+from iosweep.judge import findings, verdict
 from iosweep.judge.checks import CHECKS
-from iosweep.judge.checks.finding import NOT_APPLICABLE, Check, Seen, failed, passed, unchecked
+from iosweep.judge.findings import NOT_APPLICABLE, Check, Seen, failed, passed, unchecked
 from iosweep.plan.model import Point
 from iosweep.tools import Echo, Evidence, Parsed, tools
 from records import ON_TARGET, phase_run
@@ -467,7 +467,7 @@ def test_a_verdict_is_that_of_the_worst_check_with_the_cause_before_its_conseque
         ([slow, cut, error, ("exit_status", failed("exit"))], ("invalid", ("exit → cut > off → EIO", "slow"))),
     ):
         assert verdict.verdict_of(dict(chosen)) == expected
-    assert reasons.CONSEQUENCES | set(reasons.ROOTS) <= {check.name for check in CHECKS}
+    assert findings.CONSEQUENCES | set(findings.ROOTS) <= {check.name for check in CHECKS}
 
 
 def test_only_what_another_try_can_cure_is_tried_again() -> None:

@@ -7,7 +7,7 @@ from syrupy.assertion import SnapshotAssertion
 
 from iosweep.config.sweeps import Repetitions
 from iosweep.judge.checks.cpus import LOOKS, pinned, reserved_agree, reserved_cpus
-from iosweep.judge.checks.finding import Finding, Seen
+from iosweep.judge.findings import Finding, Seen
 from iosweep.judge.verdict import judge_phase, verdict_of
 from iosweep.plan.model import Point
 from iosweep.tools import Parsed, tools

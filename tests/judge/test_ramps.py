@@ -7,7 +7,7 @@ import pytest
 from judge.test_remaining import HERE, depth, left, measured, result
 
 from campaign import document, make
-from iosweep.judge.ramps import Reached, climbs, decided, knee, reached
+from iosweep.judge.best import Reached, climbs, decided, knee, reached
 from iosweep.judge.remaining import find, wanted
 from iosweep.plan.model import Plan
 from iosweep.store.record import Missing, Needs, Repetition

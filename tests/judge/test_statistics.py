@@ -10,7 +10,7 @@ import pytest
 from scipy import stats
 from syrupy.assertion import SnapshotAssertion
 
-from iosweep.judge import change_points
+from iosweep.judge import statistics
 from iosweep.judge.agreement import (
     COUNTED,
     Headline,
@@ -22,8 +22,9 @@ from iosweep.judge.agreement import (
     precise,
     verdict_columns,
 )
-from iosweep.judge.change_points import ALPHA, LEAST
 from iosweep.judge.statistics import (
+    ALPHA,
+    LEAST_NIGHTS,
     Noise,
     change,
     common_change,
@@ -141,7 +142,7 @@ def nightly(nights: int, noise: float, seed: int, **losses: float) -> list[float
 
 
 def test_a_loss_is_found_with_its_night_and_size() -> None:
-    [split] = change_points.found({"a": nightly(30, 0.01, 1, n18=0.05)})["a"]
+    [split] = statistics.level_changes({"a": nightly(30, 0.01, 1, n18=0.05)})["a"]
     assert abs(split.at - 18) <= 1
     low, high = split.change.within()
     assert low < -0.05 < high < 0
@@ -149,18 +150,18 @@ def test_a_loss_is_found_with_its_night_and_size() -> None:
 
 
 def test_two_changes_have_their_nights() -> None:
-    splits = change_points.found({"a": nightly(60, 0.01, 2, n20=0.06, n40=-0.06), "b": nightly(60, 0.01, 3)})
+    splits = statistics.level_changes({"a": nightly(60, 0.01, 2, n20=0.06, n40=-0.06), "b": nightly(60, 0.01, 3)})
     assert [abs(split.at - at) <= 1 for split, at in zip(splits["a"], (20, 40), strict=True)] == [True, True]
     assert [split.change.share > 0 for split in splits["a"]] == [False, True]
     assert splits["b"] == []
 
 
 def test_few_nights_and_a_night_alone_are_no_change() -> None:
-    for nights in range(1, 2 * LEAST):
-        assert change_points.found({"a": [100.0] * (nights - 1) + [1.0]}) == {"a": []}, nights
+    for nights in range(1, 2 * LEAST_NIGHTS):
+        assert statistics.level_changes({"a": [100.0] * (nights - 1) + [1.0]}) == {"a": []}, nights
     figures = nightly(20, 0.01, 4)
     figures[-1] *= 0.5
-    assert change_points.found({"a": figures})["a"] == []
+    assert statistics.level_changes({"a": figures})["a"] == []
 
 
 # Repetitions that agree, and those that do not

@@ -5,7 +5,7 @@ from typing import Any
 
 from iosweep.config.sweeps import Repetitions
 from iosweep.judge import verdict
-from iosweep.judge.checks.finding import Seen
+from iosweep.judge.findings import Seen
 from iosweep.plan.model import Point
 from iosweep.tools import Parsed, Phase, Step
 from iosweep.tools.reading import Reading

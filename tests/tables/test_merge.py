@@ -16,7 +16,7 @@ import pytest
 from campaign import FOUR_AND_EIGHT, Made, document, make
 from iosweep.analysis import data
 from iosweep.files import documents
-from iosweep.judge.reasons import REASONS
+from iosweep.judge.findings import REASONS
 from iosweep.programs import builds
 from iosweep.store.record import Missing, Needs, Refusal
 from iosweep.tables import columns, writer

@@ -21,7 +21,7 @@ from iosweep.config.criteria import DECIMAL, Criterion, Published
 from iosweep.config.selectors import Selector, Subject, matches
 from iosweep.judge import statistics
 from iosweep.judge.agreement import COUNTED
-from iosweep.judge.reasons import REASONS
+from iosweep.judge.findings import REASONS
 from iosweep.judge.statistics import ENOUGH, MOST_REPETITIONS, Interval
 from iosweep.plan.headline_groups import load, suites_of, unfit
 from iosweep.plan.model import SweepFacts

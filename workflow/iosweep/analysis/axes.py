@@ -16,7 +16,7 @@ from iosweep.analysis.data import Campaign, Value
 from iosweep.analysis.formats import Conditions
 from iosweep.analysis.headline import Rivals
 from iosweep.analysis.summary import PointSummary, distinct, known_or_not, of_points
-from iosweep.judge.ramps import SHARE, Knee, knee, reached
+from iosweep.judge.best import SHARE, Knee, knee, reached
 from iosweep.judge.statistics import Interval
 from iosweep.plan.model import SweepFacts
 from iosweep.tools import parameters

@@ -1,6 +1,6 @@
 """What limits a figure: verdicts and their reasons, unlike nodes and builds, missing repetitions. Pure.
 
-judge/reasons.py ranks reasons, causes first, and counts those that differ in numbers alone as one.
+judge/findings.py ranks reasons, causes first, and counts those that differ in numbers alone as one.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from iosweep.analysis.formats import hosts, listing, tool, version
 from iosweep.analysis.summary import PointSummary, Repetitions
 from iosweep.judge.agreement import COUNTED
-from iosweep.judge.reasons import REASONS, bare, cause, first_of, ranked
+from iosweep.judge.findings import REASONS, bare, cause, first_of, ranked
 from iosweep.text import human_count
 
 #: Causes, without numbers, that all repetitions of a campaign share: they are told once.

@@ -17,7 +17,7 @@ from iosweep.analysis.findings import NOTHING, Shared
 from iosweep.analysis.summary import Metric, PointSummary, counted, worst
 from iosweep.judge import statistics
 from iosweep.judge.best import Candidate, best, candidate
-from iosweep.judge.reasons import REASONS
+from iosweep.judge.findings import REASONS
 from iosweep.judge.statistics import Interval
 from iosweep.plan.headline_groups import load
 from iosweep.text import human_count, some

@@ -15,9 +15,8 @@ from iosweep.analysis import comparison, formats, headline
 from iosweep.analysis.comparison import Changed
 from iosweep.analysis.data import Campaign
 from iosweep.analysis.summary import Metric, PointSummary, phase_order, summarize
-from iosweep.judge import change_points, statistics
-from iosweep.judge.change_points import LEAST, Split
-from iosweep.judge.statistics import Interval
+from iosweep.judge import statistics
+from iosweep.judge.statistics import LEAST_NIGHTS, Interval, Split
 from iosweep.plan import headline_groups
 from iosweep.text import human_count, printable, some
 
@@ -169,7 +168,7 @@ def history(nights: Sequence[Night], at_least: float) -> History:
             rows[key] = point, figures
         else:
             without.append(f"{formats.phase(key[1])} ({formats.describe(key[0], 'data', [key[1]])})")
-    splits = change_points.found({str(key): [one.value for one in own] for key, (_, own) in rows.items()})
+    splits = statistics.level_changes({str(key): [one.value for one in own] for key, (_, own) in rows.items()})
     lines = [_line(nights, key, point, own, splits[str(key)], marks, at_least) for key, (point, own) in rows.items()]
     return History(tuple(nights), tuple(lines), marks, tuple(without))
 
@@ -256,8 +255,9 @@ def sentence(found: History) -> str:
     first, last = found.nights[0].began, found.nights[-1].began
     days = list(dict.fromkeys(f"{one:%Y-%m-%d}" for one in (first, last)))
     over = f"{human_count(len(found.nights), 'campaign')}, {' to '.join(days)}"
-    if len(found.nights) < 2 * LEAST:
-        return f"{over}: too few to find a change; it takes {LEAST} campaigns before the change and {LEAST} after it."
+    if len(found.nights) < 2 * LEAST_NIGHTS:
+        each = f"{LEAST_NIGHTS} campaigns before the change and {LEAST_NIGHTS} after it"
+        return f"{over}: too few to find a change; it takes {each}."
     lost = [
         f"{line.name.partition(',')[0]} {moved(line.steps[-1])} on {when(found, line.steps[-1].night)}"
         for line in found.regressions

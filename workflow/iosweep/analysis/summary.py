@@ -15,7 +15,7 @@ from statistics import fmean, median
 from iosweep.analysis.data import PhaseOutcome, Row, Value
 from iosweep.judge import agreement, statistics
 from iosweep.judge.agreement import COUNTED, Sample
-from iosweep.judge.reasons import REASONS
+from iosweep.judge.findings import REASONS
 from iosweep.judge.statistics import ENOUGH, Grade, Interval, grade
 from iosweep.plan.model import SweepFacts
 from iosweep.tools import phases

@@ -24,7 +24,7 @@ from iosweep.commands.terminal import prose
 from iosweep.errors import CommandError
 from iosweep.files import documents
 from iosweep.judge import remaining
-from iosweep.judge.reasons import REASONS, bare, rank
+from iosweep.judge.findings import REASONS, bare, rank
 from iosweep.plan.model import Plan, plan_files, read_plan
 from iosweep.store import ingested
 from iosweep.store.store import Store

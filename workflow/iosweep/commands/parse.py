@@ -11,7 +11,7 @@ from iosweep.commands.terminal import say, to_json
 from iosweep.errors import CommandError
 from iosweep.ingest import outputs
 from iosweep.ingest.outputs import Found, Skipped
-from iosweep.judge.reasons import REASONS
+from iosweep.judge.findings import REASONS
 from iosweep.tools.reading import Reading
 
 #: Version of the JSON document. It changes where a key goes or means something else, not where one is added.

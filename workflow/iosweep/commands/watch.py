@@ -28,7 +28,7 @@ from iosweep.files.documents import Damaged, cure
 from iosweep.hostlist import hosts
 from iosweep.jobs.pending import Queue, why
 from iosweep.judge import remaining
-from iosweep.judge.reasons import ranked
+from iosweep.judge.findings import ranked
 from iosweep.judge.remaining import Ran, pace, ran, to_go_s
 from iosweep.plan.model import Allocation, Plan, Point, plan_files, read_plan
 from iosweep.slurm.query import Job

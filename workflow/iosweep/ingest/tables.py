@@ -22,8 +22,7 @@ from iosweep.files import documents, safe_paths
 from iosweep.ingest import io500, outputs
 from iosweep.judge.agreement import COUNTED, TIMES, Headline, agreements, verdict_columns
 from iosweep.judge.checks import CHECKS
-from iosweep.judge.checks.finding import failed, passed, unchecked
-from iosweep.judge.reasons import REASONS
+from iosweep.judge.findings import REASONS, failed, passed, unchecked
 from iosweep.judge.verdict import verdict_of
 from iosweep.plan.model import SweepFacts
 from iosweep.store import ingested

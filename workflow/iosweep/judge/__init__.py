@@ -3,11 +3,11 @@
 | module | what it does |
 |---|---|
 | checks/ | what a check sees of a phase -> its finding (pure) |
-| verdict.py, reasons.py | record, raw output and facts -> rows; findings -> verdict and reasons (pure) |
+| verdict.py | record, raw output and facts -> rows (pure) |
+| findings.py | the outcome of a check; outcomes -> reasons of a verdict (pure) |
 | nodes.py | rates of nodes and workers, and over time (pure) |
-| statistics.py, agreement.py | intervals; whether the repetitions of a point agree (pure) |
-| ramps.py | how far an axis is climbed, and where the climb bends (pure) |
-| best.py | the best point of a phase, and the repetitions that confirm it (pure) |
+| statistics.py | intervals, differences, changes in a row of nights (pure) |
+| agreement.py | whether the repetitions of a point agree (pure) |
+| best.py | the best point of a phase, the repetitions that confirm it, how far an axis is climbed to find it (pure) |
 | remaining.py | plan and store -> the repetitions that are left, and how long they take (pure) |
-| change_points.py | when a figure changed for good in a row of nights (pure) |
 """

@@ -12,8 +12,7 @@ from typing import Any, NamedTuple
 
 from iosweep.judge import statistics
 from iosweep.judge.checks import CHECKS
-from iosweep.judge.checks.finding import NOT_APPLICABLE, Check, failed, passed, unchecked
-from iosweep.judge.reasons import REASONS
+from iosweep.judge.findings import NOT_APPLICABLE, REASONS, Check, failed, passed, unchecked
 from iosweep.judge.statistics import Interval, Noise
 from iosweep.plan.model import Point
 from iosweep.store.record import Finding, Repetition, Row

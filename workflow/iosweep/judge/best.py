@@ -1,20 +1,26 @@
-"""The best of several points, by the repetitions that choose among them, and which repetitions confirm it. Pure.
+"""The best of several points, which repetitions confirm it, and how far an axis is climbed to find it. Pure.
 
 The best of many noisy figures is too high by about the noise. So each allocation measures its best points once more
 when all its points are measured, and a headline is made of these repetitions alone: they had no part in the choice.
 The runner and the report ask here.
+
+A climb is the points of a sweep that differ in one axis alone, in ascending order; the rule is in config/README.md.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+import math
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
+from iosweep.judge import statistics
+from iosweep.judge.statistics import student_t
 from iosweep.plan.forecast import longest_of
 from iosweep.plan.headline_groups import HeadlineGroup
-from iosweep.plan.model import Allocation, Plan, Point
+from iosweep.plan.model import Allocation, Plan, Point, SweepFacts
 from iosweep.store.record import Repetition
+from iosweep.tools import Value, parameters
 
 
 @dataclass(frozen=True)
@@ -102,3 +108,284 @@ def _candidate(contest: HeadlineGroup, point: Point, counted: Mapping[int, Repet
             if row.phase == contest.phase
         ),
     )
+
+
+# The knee
+
+
+#: Share of the peak that the knee reaches.
+SHARE = 0.95
+#: A step has less than this share of the peak where it is far below. Single repetitions say nothing of the noise; as
+#: soon as it is known, it decides as well.
+FAR_SHARE = 0.75
+#: Draws behind an interval.
+_DRAWS = 4000
+
+
+@dataclass(frozen=True)
+class Knee:
+    """The knee as a step of a climb, from 0. low, high: its 95 % interval; None with a single repetition of each point.
+
+    peak: the step with the highest figure.
+    """
+
+    step: int
+    low: int | None
+    high: int | None
+    peak: int
+
+
+def knee(steps: Sequence[Sequence[float]]) -> Knee | None:
+    """The knee of the figures of a climb's points, in the order of the axis. None with fewer than two points, or where
+    a figure is not above zero.
+
+    The interval is fiducial: true means are drawn as Student's t on logarithms, with the deviation that all points have
+    in common, and the knee of each draw is found. Draws are seeded, so the same figures give the same interval.
+    """
+    if len(steps) < 2 or any(not values or min(values) <= 0 for values in steps):
+        return None
+    logs = [[math.log(value) for value in values] for values in steps]
+    means = [fmean(values) for values in logs]
+    peak = max(range(len(means)), key=means.__getitem__)
+    level, _ = _plateau(logs, means, peak)
+    found = next(i for i, mean in enumerate(means) if mean >= level + math.log(SHARE))
+    low, high = _interval(logs, means) or (None, None)
+    return Knee(found, low, high, peak)
+
+
+def far_below(steps: Sequence[Sequence[float]]) -> list[bool]:
+    """Whether each step of a climb is below SHARE of the peak beyond doubt: its further repetitions decide nothing.
+
+    It has less than FAR_SHARE of the peak, and what it lacks is more than the whole 95 % interval of the difference,
+    which is twice what noise explains. Figures that are not above zero say nothing.
+    """
+    logs = [[math.log(value) for value in values if value > 0] for values in steps]
+    known = [values for values in logs if values]
+    if not known:
+        return [False] * len(steps)
+    means = [fmean(values) for values in known]
+    level, number = _plateau(known, means, max(range(len(known)), key=means.__getitem__))
+    sd, freedom = deviation(known) or (0.0, 1)
+    width = 2 * student_t(freedom) * sd
+
+    def below(values: Sequence[float]) -> bool:
+        noise = width * math.sqrt(1 / len(values) + 1 / number)
+        return fmean(values) - level < min(math.log(FAR_SHARE), math.log(SHARE) - noise)
+
+    return [bool(values) and below(values) for values in logs]
+
+
+def deviation(logs: Sequence[Sequence[float]]) -> tuple[float, int] | None:
+    """(the standard deviation that several steps have in common, its degrees of freedom); None where no step has two
+    repetitions."""
+    if not (freedom := sum(len(values) - 1 for values in logs)):
+        return None
+    return math.sqrt(sum((value - fmean(values)) ** 2 for values in logs for value in values) / freedom), freedom
+
+
+def _plateau(logs: Sequence[Sequence[float]], means: Sequence[float], peak: int) -> tuple[float, int]:
+    """The mean of the points that the noise does not tell apart from the highest one, which alone would be too high;
+    and the number of its repetitions."""
+    found = deviation(logs)
+    if found is None:
+        return means[peak], len(logs[peak])
+    sd, freedom = found
+    half = student_t(freedom) * sd
+    alike = [
+        (mean, len(values))
+        for values, mean in zip(logs, means, strict=True)
+        if mean >= means[peak] - half * math.sqrt(1 / len(values) + 1 / len(logs[peak]))
+    ]
+    number = sum(n for _, n in alike)
+    return sum(mean * n for mean, n in alike) / number, number
+
+
+def _interval(logs: Sequence[Sequence[float]], means: Sequence[float]) -> tuple[int, int] | None:
+    found = deviation(logs)
+    if found is None:
+        return None
+    import numpy  # late: the runner does without
+
+    sd, freedom = found
+    draw = numpy.random.default_rng(0)
+    deviations = sd * numpy.sqrt(freedom / draw.chisquare(freedom, _DRAWS))[:, None]
+    errors = draw.standard_normal((_DRAWS, len(means))) / numpy.sqrt([len(values) for values in logs])
+    drawn = numpy.array(means) + deviations * errors
+    knees = numpy.argmax(drawn >= drawn.max(axis=1, keepdims=True) + math.log(SHARE), axis=1)
+    low, high = numpy.quantile(knees, [0.025, 0.975], method="inverted_cdf")
+    return int(low), int(high)
+
+
+# Climbs
+
+
+#: A step that exceeds the best one before it by no more than this share has gained nothing.
+LEAST_GAIN = 0.03
+#: The same while each step has one repetition, which says nothing of the noise. More repetitions decide anew, and the
+#: climb goes on if it ended too early.
+LEAST_GAIN_OF_ONE = 0.10
+#: Steps in a row, without a gain in any phase, that end a climb.
+FLAT_STEPS = 2
+
+#: Why a step gets no further repetitions.
+FAR_BELOW = f"not needed: far below {100 * SHARE:g} % of the peak"
+
+#: phase -> its figures.
+Figures = Mapping[str, Sequence[float]]
+
+
+@dataclass(frozen=True)
+class Climb:
+    """The points of a climb with their values of the axis, in ascending order."""
+
+    sweep: str
+    axis: str
+    points: tuple[Point, ...]
+    values: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Reached:
+    """How far a climb has come. needed: its first points that have to be measured; top: the last step that gained
+    something, where that ended the climb, else None."""
+
+    needed: int
+    top: int | None = None
+
+
+def climbs(plan: Plan) -> Iterator[Climb]:
+    """The climbs of all sweeps with a ramp."""
+    points = {point.id: point for point in plan.points} if any(sweep.ramp for sweep in plan.sweeps) else {}
+    for sweep in plan.sweeps:
+        if sweep.ramp:
+            yield from _of_sweep(sweep, sweep.ramp, [points[id] for id in sweep.points])
+
+
+def _of_sweep(sweep: SweepFacts, axis: str, points: Sequence[Point]) -> Iterator[Climb]:
+    groups: dict[tuple[object, ...], list[tuple[int, Point]]] = {}
+    for point in points:
+        values: dict[str, Value | None] = {**point.options, "nodes": point.nodes}
+        place = values.pop(axis, None)
+        others = tuple(sorted((name, str(value)) for name, value in values.items()))
+        groups.setdefault(others, []).append((place if isinstance(place, int) else 1, point))
+    for found in groups.values():
+        found.sort(key=lambda one: one[0])
+        yield Climb(sweep.name, axis, tuple(p for _, p in found), tuple(value for value, _ in found))
+
+
+def reached(steps: Sequence[Figures | None]) -> Reached:
+    """How far a climb has come. `steps`: the figures of each step in order, None where it has not been tried.
+
+    What was not tried is passed over: the caller decides whether it has to be waited for. Repetitions that have no
+    figure say nothing; a step without any neither gains nor stays behind.
+    """
+    ends = [_end(phase, steps) for phase in dict.fromkeys(p for step in steps for p in step or ())]
+    if not ends or None in ends:
+        return Reached(len(steps))
+    known = [end for end in ends if end is not None]
+    return Reached(max(last for last, _ in known) + 1, max(top for _, top in known))
+
+
+def decided(steps: Sequence[Figures | None]) -> list[bool]:
+    """Whether further repetitions of each step would decide nothing: in every phase it is far below the peak.
+
+    A step that lacks the figure of a phase is undecided.
+    """
+    phases = dict.fromkeys(p for step in steps for p in step or ())
+    below = [far_below([(step or {}).get(phase, ()) for step in steps]) for phase in phases]
+    return [all(found) for found in zip(*below, strict=True)] if below else [False] * len(steps)
+
+
+def _end(phase: str, steps: Sequence[Figures | None]) -> tuple[int, int] | None:
+    """(the step that ends a climb, the last one that gained something) as one phase has it; None: it goes on."""
+    logs = {i: [math.log(v) for v in step[phase] if v > 0] for i, step in enumerate(steps) if step and step.get(phase)}
+    logs = {i: own for i, own in logs.items() if own}
+    noise = deviation(list(logs.values()))
+    best: list[float] | None = None
+    top = flat = 0
+    for i, own in logs.items():
+        if best is None or fmean(own) - fmean(best) > _least(noise, len(own), len(best)):
+            top, flat = i, 0
+        else:
+            flat += 1
+            if flat == FLAT_STEPS:
+                return i, top
+        if best is None or fmean(own) > fmean(best):
+            best = own
+    return None
+
+
+def _least(noise: tuple[float, int] | None, own: int, best: int) -> float:
+    """The least difference of two means of logarithms that is a gain: more than half its 95 % interval.
+
+    noise: the deviation of all steps, because the few repetitions of two steps say little of it; own, best: how many
+    the two means are of.
+    """
+    if noise is None:
+        return math.log1p(LEAST_GAIN_OF_ONE)
+    sd, freedom = noise
+    half = statistics.student_t(freedom) * sd * math.sqrt(1 / own + 1 / best)
+    return max(math.log1p(LEAST_GAIN), half)
+
+
+def why(climb: Climb, top: int) -> str:
+    """Why the rest of a climb is not needed: `not needed: no certain gain above queue depth 32`."""
+    option = next(option for option in parameters().values() if option.name == climb.axis)
+    value = climb.values[top]
+    what = (
+        f"{value} {option.singular if value == 1 else option.shown}" if option.singular else f"{option.shown} {value}"
+    )
+    return f"not needed: no certain gain above {what}"
+
+
+def figures(repetitions: Iterable[Repetition]) -> dict[str, list[float]]:
+    """phase -> the figures of some repetitions."""
+    by_phase: dict[str, list[float]] = {}
+    for repetition in repetitions:
+        for row in repetition.rows:
+            if row.headline is not None:
+                by_phase.setdefault(row.phase, []).append(row.headline)
+    return by_phase
+
+
+@dataclass(frozen=True)
+class Ramped:
+    """Points that are not measured now. unneeded: point -> why it needs no (further) repetitions; waiting: those that a
+    climb may still reach."""
+
+    unneeded: Mapping[str, str]
+    waiting: Collection[str]
+
+
+def state(plan: Plan, figures: Mapping[str, Figures | None], absent: Collection[str]) -> Ramped:
+    """What the ramps of a plan leave out. figures: point -> its figures, None or not there if it was never measured;
+    absent: points that are not measured (now), which no climb waits for.
+
+    A point that another sweep asks for, too, is measured if any of them needs it. A climb waits for a step of the same
+    allocation; other allocations are jobs of their own, which decide by what the store has when they run.
+    """
+    needed: set[str] = set()
+    waiting: set[str] = set()
+    unneeded: dict[str, str] = {}
+    allocations = {p.id: a.name for a in plan.allocations for p in a.points} if plan.sweeps else {}
+    free = {sweep.name for sweep in plan.sweeps if not sweep.ramp}
+    for climb in climbs(plan):
+        steps = [figures.get(p.id) for p in climb.points]
+        found = reached(steps)
+        enough = decided(steps[: found.needed])
+        awaited: set[str] = set()  # allocations with a step that was not measured yet
+        for i, point in enumerate(climb.points):
+            if not free.isdisjoint(point.sweeps):
+                needed.add(point.id)
+            elif i >= found.needed:
+                unneeded[point.id] = why(climb, found.top or 0)
+            elif enough[i]:
+                unneeded[point.id] = FAR_BELOW
+            elif allocations[point.id] in awaited:
+                waiting.add(point.id)
+            else:
+                needed.add(point.id)
+            if figures.get(point.id) is None and point.id not in absent:
+                awaited.add(allocations[point.id])
+    waiting -= needed
+    return Ramped({p: reason for p, reason in unneeded.items() if p not in needed | waiting}, waiting)

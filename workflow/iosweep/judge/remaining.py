@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, TypeVar
 
-from iosweep.judge import agreement, best, ramps, statistics
+from iosweep.judge import agreement, best, statistics
 from iosweep.node.pinning import bound
 from iosweep.plan.forecast import PREPARE_BANDWIDTH, data_sets, each
 from iosweep.plan.headline_groups import headline_groups
@@ -188,8 +188,8 @@ def wanted(
     confirm its best points.
     """
     chose = {p.id: best.selection(p, counted.get(p.id, {})) for p in plan.points}
-    figures = {point: ramps.figures(found.values()) if found else None for point, found in chose.items()}
-    climbed = ramps.state(plan, figures, {*absent, *aside})
+    figures = {point: best.figures(found.values()) if found else None for point, found in chose.items()}
+    climbed = best.state(plan, figures, {*absent, *aside})
     drawn = headline_groups(plan.points)
     now: dict[str, list[int]] = {}
     later: dict[str, int] = {}

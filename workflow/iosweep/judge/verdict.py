@@ -22,9 +22,8 @@ from iosweep.details import FACTOR
 from iosweep.judge import nodes
 from iosweep.judge.checks import CHECKS, SEVERITIES, caches
 from iosweep.judge.checks.files import data_complete, no_holes
-from iosweep.judge.checks.finding import NOT_APPLICABLE, Seen
 from iosweep.judge.checks.output import exit_status
-from iosweep.judge.reasons import chained
+from iosweep.judge.findings import NOT_APPLICABLE, Seen, chained
 from iosweep.node import monitor
 from iosweep.node.pinning import CpuRecord
 from iosweep.plan.model import Plan, Point

@@ -16,7 +16,7 @@ from iosweep.analysis.data import Campaign, Value
 from iosweep.analysis.formats import Unit
 from iosweep.analysis.headline import Rivals
 from iosweep.analysis.summary import OUTCOMES, Metric, PointSummary, distinct, known_or_not, phase_order
-from iosweep.judge.ramps import SHARE
+from iosweep.judge.best import SHARE
 from iosweep.text import human_count
 from iosweep.tools import parameters, tools
 

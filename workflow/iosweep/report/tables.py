@@ -12,7 +12,7 @@ from iosweep.analysis.axes import axes_of, split
 from iosweep.analysis.data import PRECISE, Campaign, CheckRow, Row, Value
 from iosweep.analysis.summary import Metric, PointSummary, distinct, known_or_not, of_points, phase_order
 from iosweep.config.sweeps import Repetitions
-from iosweep.judge.reasons import ROOTS
+from iosweep.judge.findings import ROOTS
 from iosweep.plan.model import SweepFacts
 from iosweep.programs.builds import BuildDocument, BuiltProgram, Checkout
 from iosweep.tools.axes import NODES

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from iosweep.judge.checks import caches, cpus, files, interference, output, timing
-from iosweep.judge.checks.finding import Check
+from iosweep.judge.findings import Check
 
 CHECKS: tuple[Check, ...] = (
     Check("invalid", output.exit_status),

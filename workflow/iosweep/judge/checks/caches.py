@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from iosweep.judge.checks.finding import NO_OUTPUT, NOT_APPLICABLE, SHOWN_NODES, Seen, failed, passed, unchecked
+from iosweep.judge.findings import NO_OUTPUT, NOT_APPLICABLE, SHOWN_NODES, Seen, failed, passed, unchecked
 from iosweep.node import fs_types
 from iosweep.node.counters import Counted, Moved
 from iosweep.store.record import Finding

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 
 from iosweep.hostlist import hosts as named_hosts
-from iosweep.judge.checks.finding import NOT_APPLICABLE, SHOWN_NODES, Seen, failed, passed, unchecked
+from iosweep.judge.findings import NOT_APPLICABLE, SHOWN_NODES, Seen, failed, passed, unchecked
 from iosweep.node.cpus import NO_CPUS, CpuSet, listed, named, parse
 from iosweep.node.pinning import NodesCpus
 from iosweep.node.ranks import Processes

@@ -6,8 +6,8 @@ import math
 
 from msgspec import structs
 
-from iosweep.judge.checks.finding import NO_OUTPUT, NOT_APPLICABLE, Seen, failed, passed, per_node, unchecked
 from iosweep.judge.checks.output import not_run
+from iosweep.judge.findings import NO_OUTPUT, NOT_APPLICABLE, Seen, failed, passed, per_node, unchecked
 from iosweep.store.record import Finding
 from iosweep.target.trees import Sample, first_bytes
 from iosweep.text import human_count

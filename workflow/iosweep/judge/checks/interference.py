@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from iosweep.judge.checks.caches import trusts
-from iosweep.judge.checks.finding import NOT_APPLICABLE, SHOWN_NODES, Seen, failed, passed, per_node, unchecked
 from iosweep.judge.checks.timing import SHORTEST
+from iosweep.judge.findings import NOT_APPLICABLE, SHOWN_NODES, Seen, failed, passed, per_node, unchecked
 from iosweep.node import fs_types
 from iosweep.node.counters import Moved
 from iosweep.node.load import Load, Other

@@ -6,17 +6,17 @@ import signal
 from collections.abc import Sequence
 
 from iosweep.errors import Cause, cause
-from iosweep.judge.checks.finding import (
+from iosweep.judge.findings import (
     NO_OUTPUT,
     NOT_APPLICABLE,
     REASON_LENGTH,
+    REASONS,
     Seen,
     failed,
     passed,
     per_node,
     unchecked,
 )
-from iosweep.judge.reasons import REASONS
 from iosweep.node.process import MOST_BYTES
 from iosweep.store.record import Finding
 from iosweep.text import printable, some

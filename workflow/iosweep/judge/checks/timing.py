@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from iosweep.details import NodeRate, Series
 from iosweep.judge import nodes
-from iosweep.judge.checks.finding import (
+from iosweep.judge.findings import (
     NO_OUTPUT,
     NOT_APPLICABLE,
     SHOWN_NODES,

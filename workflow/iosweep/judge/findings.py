@@ -1,0 +1,207 @@
+"""A finding of a check, and the reasons that findings give for a verdict. Pure.
+
+A pass needs evidence; "not checked" is an outcome of its own. A fail makes a row invalid (its figures are wrong) or
+suspect (they may be wrong). "Not checked" gives the reason and never makes a row suspect.
+
+A reason is the text of a failed check. Where one failure explains others of the same run, they are one reason: the
+cause, then FOLLOWS and each consequence, as in `the target reports an I/O error: the tool ended with exit code 1 → fio
+printed nothing`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, wraps
+from typing import Literal
+
+from msgspec import structs
+
+from iosweep.errors import names_cause
+from iosweep.plan.model import Point, TargetSettings
+from iosweep.store.record import Finding, PhaseRun
+from iosweep.text import printable, shortened
+from iosweep.tools import Parsed, Phase
+
+Outcome = Literal["pass", "fail", "not checked", "not applicable"]
+Severity = Literal["invalid", "suspect"]
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What a check may look at.
+
+    run: the phase's entry in the stored result (exit code, files, load ...); parsed: the tool's output; target: the
+    plan's target; memory_bytes: of each node that measured, by its name, None if unknown; fstype: the target's type of
+    file system; mount: its mount line; shortest_s: timed phases that are shorter are too short to judge steadiness;
+    version: that the tool's program said before, empty where that is not known.
+    """
+
+    point: Point
+    phase: Phase
+    run: PhaseRun
+    parsed: Parsed
+    target: TargetSettings
+    memory_bytes: Mapping[str, int | None]
+    fstype: str | None = None
+    mount: str | None = None
+    shortest_s: float = 0.0
+    version: str = ""
+
+
+@dataclass(frozen=True)
+class Check:
+    """A function that looks at a run, and what its failure makes of the row. Its docstring is in docs/report.md.
+
+    Those in CHECKS take a `Seen`.
+    """
+
+    severity: Severity
+    look: Callable[..., Finding]
+
+    @cached_property
+    def name(self) -> str:
+        return self.look.__name__
+
+    @property
+    def doc(self) -> str:
+        return " ".join((self.look.__doc__ or "").split())
+
+
+#: Maximum length of a reason: tools can print, and quote, any amount of text.
+REASON_LENGTH = 500
+#: Nodes whose evidence is shown.
+SHOWN_NODES = 4
+NOT_APPLICABLE = Finding("not applicable", "")
+_WORST_FIRST: tuple[Outcome, ...] = ("fail", "not checked", "pass", "not applicable")
+
+
+def passed(evidence: str) -> Finding:
+    """A pass. Raises ValueError without evidence."""
+    if not evidence:
+        raise ValueError("a check cannot pass without evidence")
+    return Finding("pass", evidence)
+
+
+def failed(reason: str, curable: bool = False) -> Finding:
+    """A fail and its reason."""
+    return Finding("fail", printable(shortened(reason, REASON_LENGTH)), curable)
+
+
+def unchecked(reason: str) -> Finding:
+    """The check was not possible, and why."""
+    return Finding("not checked", reason)
+
+
+NO_OUTPUT = unchecked("no output to look at")
+
+
+def per_node(look: Callable[[Seen], Finding]) -> Callable[[Seen], Finding]:
+    """Apply a check to each node on its own where a tool was started once on each of several nodes."""
+
+    @wraps(look)
+    def each(s: Seen) -> Finding:
+        nodes = s.parsed.evidence.each_node
+        if not nodes:
+            return look(s)
+        alone = structs.replace(s.point, nodes=1)
+        commands = s.run.argvs if len(s.run.argvs) == len(nodes) else [s.run.argv] * len(nodes)
+        found = {
+            host: look(replace(s, point=alone, parsed=parsed, run=structs.replace(s.run, argv=argv, argvs=())))
+            for (host, parsed), argv in zip(nodes.items(), commands, strict=True)
+        }
+        worst = min((f.outcome for f in found.values()), key=_WORST_FIRST.index)
+        if worst == "not applicable":
+            return NOT_APPLICABLE
+        same = {host: f for host, f in found.items() if f.outcome == worst}
+        shown = [f"{host}: {f.evidence}" for host, f in list(same.items())[:SHOWN_NODES]]
+        more = f"; and {len(same) - SHOWN_NODES} more nodes" if len(same) > SHOWN_NODES else ""
+        return Finding(worst, "; ".join(shown) + more, any(f.curable for f in same.values()))
+
+    return each
+
+
+# Reasons
+
+
+#: Separates the reasons of a row; tools' messages that contain it are changed.
+REASONS = " | "
+#: Separates a cause and each of its consequences within one reason; evidence that contains it is changed.
+FOLLOWS = " → "
+#: Checks whose failure explains other failures of the same run, the first explanation first.
+ROOTS = ("exit_status", "tool_errors")
+#: Processes that used a node's CPUs, as the check `other_load` names them.
+_SHARES = re.compile(r" \([^()]* \d+%\)")
+#: Checks of a run's output and files. They fail as a consequence if the run itself failed.
+CONSEQUENCES = frozenset(
+    {
+        *("output", "tool_errors", "direction", "arithmetic", "workers", "volume", "duration", "long_enough"),
+        *("tool_doubts", "overtime", "common_window", "queue_depth", "stayed_new", "file_count"),
+    }
+)
+
+
+def chained(failed: Sequence[tuple[str, str]]) -> list[str]:
+    """(check, evidence) of the checks that failed on one run -> its reasons, a cause with its consequences first.
+
+    Without a cause among them the reasons are the evidence, in the order given.
+    """
+    texts = {check: evidence.replace(FOLLOWS, " > ") for check, evidence in failed}
+    root = next((check for check in ROOTS if check in texts), None)
+    if root is None:
+        return list(texts.values())
+    follows = [text for check, text in texts.items() if check in CONSEQUENCES and check != root]
+    others = [text for check, text in texts.items() if check not in CONSEQUENCES and check != root]
+    return [FOLLOWS.join([texts[root], *follows]), *others]
+
+
+def ranked(groups: Iterable[Iterable[str]]) -> list[tuple[str, int]]:
+    """The reasons of several groups (results, repetitions or phases), with the number of groups that have each.
+
+    Reasons whose causes differ only in numbers count as one, once per group. Order: causes named by the operating
+    system, causes with consequences, the rest; the most frequent first within each.
+    """
+    found: dict[str, list[str]] = {}  # cause without its numbers -> the reasons, one per group
+    for group in groups:
+        for kind, reason in {bare(cause(reason)): reason for reason in group}.items():
+            found.setdefault(kind, []).append(reason)
+    ordered = sorted(found.values(), key=lambda alike: (min(map(rank, alike)), -len(alike)))
+    return [(_text(alike), len(alike)) for alike in ordered]
+
+
+def cause(reason: str) -> str:
+    """A reason without its consequences."""
+    return reason.partition(FOLLOWS)[0]
+
+
+def bare(text: str) -> str:
+    """A text without its numbers and without processes with their shares (`(dd of eve 48%, cc1 10%)`), which is equal
+    for texts that count as one."""
+    return re.sub(r"[\d.,]+", "#", without_processes(text))
+
+
+def first_of(alike: Sequence[str]) -> str:
+    """The first of some texts that count as one, with a word on the others."""
+    return f"{alike[0]} (numbers differ)" if len(set(alike)) > 1 else alike[0]
+
+
+def without_processes(text: str) -> str:
+    """A text without processes with their shares."""
+    return _SHARES.sub("", text)
+
+
+def rank(reason: str) -> int:
+    """Sort key of a reason: 0 if the operating system named its cause, 1 if it has consequences, else 2."""
+    return 0 if names_cause(reason) else 1 if FOLLOWS in reason else 2
+
+
+def _text(alike: Sequence[str]) -> str:
+    """Reasons of one kind as one: the first cause, whether others differ from it, and the most frequent consequence."""
+    own = list(dict.fromkeys(map(cause, alike)))
+    follows = [part for reason in alike for part in reason.split(FOLLOWS)[1:]]
+    kinds: dict[str, list[str]] = {}
+    for text in follows:
+        kinds.setdefault(bare(text), []).append(text)
+    most = max(kinds.values(), key=len, default=[])
+    return FOLLOWS.join([first_of(own), *most[:1]])
