@@ -185,7 +185,7 @@ def _fio(size: Size, work: Path, up: slurm.Cluster, job: str) -> Iterator[Row]:
     plan_file = campaigns.written(made, work, "fio")
     commands = []
     for point in made.points:
-        each = tool_commands(made, point, point.steps()[0], 1, f"{work}/target/iosweep-fio")
+        each = tool_commands(made, point, point.steps[0], 1, f"{work}/target/iosweep-fio")
         programs = work / f"{point.id}.conf"
         programs.write_text("".join(f"{k} {shlex.join(argv)}\n" for k, argv in enumerate(each)), encoding="utf-8")
         commands.append(_bare(["--multi-prog", str(programs)]))

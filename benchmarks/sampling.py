@@ -121,7 +121,7 @@ def _commands(made: Plan, agent: Agent, mode: pinning.Mode, work: Path) -> Comma
 def _run(commands: Commands, made: Plan, argv: list[str]) -> Completed:
     assert commands.pinning
     (point,) = made.points
-    (step,) = point.steps()
+    (step,) = point.steps
     done, _ = commands.run(tools()["fio"], [argv], step.tasks, 60, tuple(commands.pinning.nodes), step)
     if done.exit_code:
         raise RuntimeError(f"exit code {done.exit_code} of {' '.join(argv)}\n{done.stderr.decode()}")

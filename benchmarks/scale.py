@@ -198,7 +198,7 @@ def _merged(made: Plan, results: Path, work: Path, nodes: int, copies: int = 100
 def _bare(made: Plan, work: Path, hosts: Sequence[str]) -> list[str]:
     """The same fio on each node, started by one srun."""
     (point,) = made.points
-    (step,) = point.steps()
+    (step,) = point.steps
     first, second, *_ = tool_commands(made, point, step, 1, f"{work}/target/iosweep-scale")
     # srun reads at most 60 kB of such a file: one line for all nodes but the first, with %t for their numbers
     others = [word.replace(".node1", ".node%t") for word in second]

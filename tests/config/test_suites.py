@@ -91,7 +91,7 @@ def test_a_suite_is_planned_at_full_size_without_touching_the_target(tmp_path: P
     made = make(tmp_path, entry(tmp_path, name))
     for key, launcher in LAUNCHERS.items():
         found = list(plan.commands(made, launcher))
-        assert len(found) == sum(p.repetitions.min * len(p.steps()) for p in made.points)
+        assert len(found) == sum(p.repetitions.min * len(p.steps) for p in made.points)
         assert all(isinstance(word, str) for _, _, argv in found for word in argv)
         left = dag.load(tmp_path / "x.yaml", tmp_path / "results", Profile(given={"launcher": key}, slurm=False)).left
         reached = {a.name for a in made.allocations if any(launcher.lacks(point) is None for point in a.points)}

@@ -149,10 +149,10 @@ def test_fio_on_several_nodes_has_a_seed_and_a_directory_for_each(tmp_path: Path
     phases = ["rand_read", "seq_write"]
     made = make(tmp_path, document(axes={"nodes": [1, 3]}, phases=phases, options={"write_mode": "new"}))
     one, three = sorted(made.points, key=lambda p: p.nodes)
-    read, write = three.steps()
+    read, write = three.steps
     commands = tool_commands(made, three, read, 1, "/t/iosweep-quick")
     # that of the first differs from a single node's in nothing but its seed, so it reads the same files
-    (single,) = tool_commands(made, one, one.steps()[0], 1, "/t/iosweep-quick")
+    (single,) = tool_commands(made, one, one.steps[0], 1, "/t/iosweep-quick")
     assert [w for w in commands[0] if "randseed" not in w] == [w for w in single if "randseed" not in w]
     directories = [next(w for w in command if w.startswith("--directory=")) for command in commands]
     assert directories == [f"--directory=/t/iosweep-quick/sets/fio-read-1g-1{k}" for k in ("", ".node1", ".node2")]

@@ -48,7 +48,7 @@ class Run:
         self.budget.allow_repetition(point, repetition_cost(point, self.plan.target.node_bandwidth))
         self.measured.append(point.id)
         spent = self.budget.spent
-        for step in point.steps():
+        for step in point.steps:
             written = int(self.rates[point.id] * point.nodes * (step.time_s or 0))
             spent.written_bytes += written
             spent.fastest = spent.fastest.after(step, written)
@@ -96,11 +96,11 @@ def test_a_point_of_low_latency_does_not_make_others_faster_than_a_node(tmp_path
     """1 GiB/s with one I/O of 4 KiB in flight is 4 us per I/O; 1 MiB in that time would be 250 GiB/s."""
     point = {(p.options["transfer_size"], p.options["queue_depth"]): p for p in plan_of(tmp_path, "40g").points}
     small, deeper, large = point[4096, 1], point[4096, 4], point[1 << 20, 4]
-    seen = Fastest().after(small.steps()[0], GIB)
+    seen = Fastest().after(small.steps[0], GIB)
     assert seen.node_bandwidth == 4 * GIB and seen.latency_s == pytest.approx(4096 / GIB)
-    assert seen.writes(small, small.steps()) == pytest.approx(GIB, abs=2)
-    assert seen.writes(deeper, deeper.steps()) == pytest.approx(4 * GIB, abs=2)
-    assert seen.writes(large, large.steps()) == 4 * GIB
+    assert seen.writes(small, small.steps) == pytest.approx(GIB, abs=2)
+    assert seen.writes(deeper, deeper.steps) == pytest.approx(4 * GIB, abs=2)
+    assert seen.writes(large, large.steps) == 4 * GIB
 
 
 def test_steps_that_say_nothing_about_rates(tmp_path: Path) -> None:
@@ -110,12 +110,12 @@ def test_steps_that_say_nothing_about_rates(tmp_path: Path) -> None:
         ({"phases": ["seq_write"]}, 0),  # it did not run
     ):
         point = plan_of(tmp_path, "40g", **sweep).points[0]
-        assert Fastest().after(point.steps()[0], written) == Fastest(latency_s=LEAST_LATENCY_S), sweep
+        assert Fastest().after(point.steps[0], written) == Fastest(latency_s=LEAST_LATENCY_S), sweep
 
 
 def test_of_a_mixed_phase_what_is_read_counts_too(tmp_path: Path) -> None:
     point = plan_of(tmp_path, "40g", phases=["rand_mixed"], axes={"transfer_size": ["1m"]}).points[0]
-    [step] = point.steps()
+    [step] = point.steps
     seen = Fastest().after(step, 3 * GIB)  # 30 % of what is moved
     assert seen.node_bandwidth == pytest.approx(10 * GIB)
     assert seen.writes(point, [step]) == pytest.approx(3 * GIB, abs=2)

@@ -173,7 +173,7 @@ class Made:
              "started": "2030-01-02T03:04:05.678901+00:00", "exit_code": 0, "timed_out": False, "wall_s": 1.4,
              "stderr": "", "files": files, "load": {"other": 0.0, "steal": 0.0}, "headline": 1.0,
              "verdict": "valid", "exclusive": {"enforced": True, "evidence": "a lock"}} | run
-            for step in point.steps()
+            for step in point.steps
         ]  # fmt: skip
         target = {"directory": self.plan.target.directory, "fsid": "1", "layout_is": "not recorded"}
         times = {"started": "2030-01-02T03:04:05+00:00", "ended": "2030-01-02T03:04:07+00:00"}
@@ -181,7 +181,7 @@ class Made:
         output = (SAMPLES / f"{sample}.out").read_bytes().replace(b"/mnt/scratch/d", b"/scratch/me/a b")
         output = output.replace(b"121829.653022", b"121829.6530%d" % (21 + number))  # no two have one mean latency
         every = {"stdout": output, "stderr": b""} | dict(streams or {})
-        raw = {f"{s.name}.{stream}": data for s in point.steps() for stream, data in every.items()}
+        raw = {f"{s.name}.{stream}": data for s in point.steps for stream, data in every.items()}
         self.store.commit(point.id, number, records.record(point.id, **known | times | (record or {})), raw)
 
     def table(self, name: str = "results") -> list[dict[str, Any]]:

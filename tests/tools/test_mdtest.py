@@ -326,7 +326,7 @@ def test_the_command_of_every_set_of_phases() -> None:
 
 def test_one_command_measures_all_phases_of_a_point(tmp_path: Path) -> None:
     (point,) = make(tmp_path, document(**SWEEP)).points
-    (only,) = point.steps()
+    (only,) = point.steps
     assert [p.name for p in only.phases] == FILES == [p.name for p in point.measured()]
     assert (only.name, only.tasks, only.time_s) == ("create", 2, None)
 

@@ -141,7 +141,7 @@ def commands(made: Plan, launcher: Launcher) -> Iterator[tuple[str, int, list[st
     for point in made.points:
         tool, lacks = tools()[point.tool], launcher.lacks(point)
         for repetition in range(1, point.repetitions.min + 1):
-            for step in point.steps():
+            for step in point.steps:
                 argv = tool_commands(made, point, step, repetition, directory)[0]
                 if not lacks:
                     argv = launcher.argv(argv, tool.mpi, step.tasks, hosts=hosts[: point.nodes])

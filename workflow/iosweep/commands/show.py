@@ -97,7 +97,7 @@ def _preparations(point: Point, record: Record, sets: Mapping[str, DataSet]) -> 
     commands = [argv for run in record.phases for argv in (run.argvs or (run.argv,))]
     # fio's arguments have a backslash before each colon
     arguments = [argument.replace("\\:", ":") for argv in commands for argument in argv]
-    shares = [s for step in point.steps() for s in file_set(point, step, record.repetition).shares(point.nodes)]
+    shares = [s for step in point.steps for s in file_set(point, step, record.repetition).shares(point.nodes)]
     for directory, role in {share.directory: share.role for share in shares}.items():
         place = re.compile(rf"(/(?:.*/)?{re.escape(directory)})(?:/|$)")
         if not (at := next(filter(None, map(place.search, arguments)), None)):

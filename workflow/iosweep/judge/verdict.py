@@ -72,7 +72,7 @@ def judge(
     printed: step -> its streams; memory_bytes: host -> its memory, None if unknown. Raises what a record of another
     point may cause (KeyError, ValueError ...).
     """
-    steps = {phase.name: (step, phase) for step in point.steps() for phase in step.phases}
+    steps = {phase.name: (step, phase) for step in point.steps for phase in step.phases}
     rows = []
     for run in record.phases:
         step, phase = steps[run.phase]

@@ -65,7 +65,7 @@ class Fastest:
 
 def repetition_cost(point: Point, node_bandwidth: int | None) -> Cost:
     """What one repetition takes, data sets excluded."""
-    return sum((step_cost(point, step, node_bandwidth) for step in point.steps()), Cost())
+    return sum((step_cost(point, step, node_bandwidth) for step in point.steps), Cost())
 
 
 class Each(NamedTuple):
@@ -83,12 +83,12 @@ def each(plan: Plan, point: Point) -> Each:
     """What one repetition of a point of a plan takes. Kept with the plan, because many callers ask for it."""
     known = plan.forecasts.get(point.id)
     if known is None:
-        steps = point.steps()
+        steps = point.steps
         known = plan.forecasts[point.id] = Each(
             repetition_cost(point, plan.target.node_bandwidth),
             fresh_bytes(point, steps),
             sum(map(tools()[point.tool].inodes, steps)),
-            any(files.role == "fresh" for files in point.file_sets()),
+            any(files.role == "fresh" for files in point.file_sets),
             max(map(_in_flight_bytes, steps)) if "transfer_size" in point.options else 0,
             any(step.time_s is not None and step.phase.writes for step in steps),
         )
@@ -125,7 +125,7 @@ def data_sets(points: Iterable[Point]) -> dict[str, FileSet]:
     """directory -> the largest set asked for there. Points share sets, so each is prepared once."""
     largest: dict[tuple[str, int], FileSet] = {}  # by node count first: a set has as many shares as there are nodes
     for point in points:
-        for files in point.file_sets():
+        for files in point.file_sets:
             if files.role != "fresh":
                 known = largest.get((files.directory, point.nodes))
                 if known is None or len(known.files) < len(files.files):
@@ -255,7 +255,7 @@ def longest(plan: Plan, points: Container[str]) -> Longest | None:
     if not (chosen := [point for point in plan.points if point.id in points]):
         return None
     point = longest_of(chosen, plan)
-    phase_s = max(step_cost(point, step, plan.target.node_bandwidth).time_s for step in point.steps())
+    phase_s = max(step_cost(point, step, plan.target.node_bandwidth).time_s for step in point.steps)
     return Longest(point.id, each(plan, point).cost.time_s, phase_s)
 
 

@@ -105,22 +105,16 @@ class Point(msgspec.Struct, frozen=True, forbid_unknown_fields=True, dict=True):
     repetitions: Repetitions
     sweeps: Annotated[tuple[Name, ...], Meta(min_length=1)]
 
+    @cached_property
     def steps(self) -> list[Step]:
         """The commands of a repetition, in order: one for each phase, or one for all where the tool measures so."""
-        return self._steps
-
-    @cached_property
-    def _steps(self) -> list[Step]:
         groups = _groups(self.tool, self.phases)
         return [Step(self.options, group, self.nodes, self.phase_time_s) for group in groups]
 
     @cached_property
-    def _file_sets(self) -> list[FileSet]:
-        return [file_set(self, step) for step in self.steps()]
-
     def file_sets(self) -> list[FileSet]:
         """The files that each step works on, those of the first repetition where each has its own."""
-        return self._file_sets
+        return [file_set(self, step) for step in self.steps]
 
     @property
     def tasks(self) -> int:
@@ -136,7 +130,7 @@ class Point(msgspec.Struct, frozen=True, forbid_unknown_fields=True, dict=True):
 
     def measured(self) -> list[Phase]:
         """The phases, in order."""
-        return [phase for step in self.steps() for phase in step.phases]
+        return [phase for step in self.steps for phase in step.phases]
 
 
 class Allocation(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

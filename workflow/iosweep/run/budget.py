@@ -100,7 +100,7 @@ class Budget:
                 f" repetition takes {human_duration(cost.time_s)}; raise it, and the next run goes on from there",
                 lasting=True,
             )
-        self._fits_bytes("repetition may write", self.spent.fastest.writes(point, point.steps()))
+        self._fits_bytes("repetition may write", self.spent.fastest.writes(point, point.steps))
         return None
 
     def _pace(self) -> float:
@@ -110,7 +110,7 @@ class Budget:
     def allow_second_try(self, point: Point, cost: Cost) -> None:
         """Raise AllocationError if a repetition that a server spoiled cannot be tried again in this job."""
         self._fits_job("second try", cost.time_s)
-        self._fits_bytes("try may write", self.spent.fastest.writes(point, point.steps()))
+        self._fits_bytes("try may write", self.spent.fastest.writes(point, point.steps))
 
     def allow_data_set(self, size: int) -> None:
         """Raise AllocationError if a data set does not fit into limits.bytes_written or the job.

@@ -172,7 +172,7 @@ def _try(c: Context, point: Point, number: int, retried: bool) -> _Try:
     program = c.programs[point.tool]
     runs: list[PhaseRun] = []
     streams: dict[str, Streams] = {}
-    for step in point.steps():
+    for step in point.steps:
         run, streams[step.name] = _step(c, point, step, number, hosts)
         runs += [structs.replace(run, phase=phase.name) for phase in step.phases]
         if run.left_behind:  # the next step would hang, too
@@ -243,7 +243,7 @@ def _judge(c: Context, point: Point, record: Record, streams: Mapping[str, Strea
 def _count_written(spent: Spent, point: Point, record: Record) -> None:
     """Count the bytes that a repetition wrote to the target, as the tool reports them, or else by the forecast."""
     runs, rows = {run.phase: run for run in record.phases}, {row.phase: row for row in record.rows}
-    for step in point.steps():
+    for step in point.steps:
         if step.name not in runs:
             break
         writing = [phase.name for phase in step.phases if phase.writes]
@@ -261,7 +261,7 @@ def _count_written(spent: Spent, point: Point, record: Record) -> None:
 
 def _tidy(c: Context, point: Point, record: Record, failed: bool) -> None:
     """Remove or keep the new files of a repetition (target.keep)."""
-    if all(file_set(point, step, record.repetition).role != "fresh" for step in point.steps()):
+    if all(file_set(point, step, record.repetition).role != "fresh" for step in point.steps):
         return
     below, keep = f"{FRESH}/{point.id}-r{record.repetition}", c.plan.target.keep
     # the forecast of space counts each repetition once, so that nothing of a second try is kept

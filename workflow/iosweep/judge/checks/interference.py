@@ -194,7 +194,7 @@ def _works(s: Seen) -> list[tuple[str, list[Moved]]]:
 
 def _ways(s: Seen, counter: str, host: str, moved: Sequence[Moved]) -> Iterator[_Way]:
     parsed = s.parsed.evidence.each_node.get(host, s.parsed) if s.parsed.evidence.each_node else s.parsed
-    alone = any([one.name for one in step.phases] == [s.phase.name] for step in s.point.steps())
+    alone = any([one.name for one in step.phases] == [s.phase.name] for step in s.point.steps)
     transfer = max(1, int(s.point.options.get("transfer_size") or 1))
     floor = sum(_BYTES + _BYTES_PER_S * one.window_s for one in moved)
     copied: float = getattr(s.run.files.counted, counter, None) or 1.0
