@@ -305,7 +305,7 @@ class Executor(RemoteExecutor):  # type: ignore[misc]  # Snakemake has no types
         now_s = time.monotonic()
         if not self._poller.asking and now_s >= self._next_s:
             self._about = frozenset([*self._jobs, *self._unsure])
-            self._poller.ask(partial(pending.own, self._run))
+            self._poller.ask(partial(pending.jobs_of_user, self._run))
         jobs = self._poller.answer()
         if jobs is None:
             return None

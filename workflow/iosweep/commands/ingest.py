@@ -12,7 +12,7 @@ from pathlib import Path
 from iosweep.commands import campaigns
 from iosweep.commands.check import read_outcome, sentence
 from iosweep.commands.report import make_figures, make_page
-from iosweep.commands.tables import make_tables_of
+from iosweep.commands.tables import making
 from iosweep.commands.terminal import prose, say
 from iosweep.errors import Busy, CommandError, Obstacle, Refused
 from iosweep.files import safe_paths
@@ -59,7 +59,8 @@ def run(arguments: Namespace) -> int:
             if why := _taken(results, arguments.replace):  # by an ingest that has just ended
                 raise CommandError(why, USAGE)
             document, digest = tables.store(results, arguments.name, arguments.path, taken, refused)
-            facts = make_tables_of(results, lambda: tables.make(results, document, digest, taken))
+            with making("tables", results):
+                facts = tables.make(results, document, digest, taken)
     except Busy as error:
         raise CommandError(f"{error}, or choose another name", USAGE) from None
     except OSError as error:

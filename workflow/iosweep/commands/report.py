@@ -11,7 +11,7 @@ from argparse import SUPPRESS, ArgumentParser, Namespace
 from pathlib import Path
 
 from iosweep.commands import campaigns
-from iosweep.commands.tables import make_tables, make_tables_of, making
+from iosweep.commands.tables import make_tables, making
 from iosweep.commands.terminal import say
 from iosweep.errors import CommandError
 from iosweep.files import documents
@@ -48,9 +48,10 @@ def run(arguments: Namespace) -> int:
 
 def make_tables_again(results: Path) -> None:
     """Make the tables of an ingested campaign from the outputs that it has kept. Raises CommandError."""
-    from iosweep.ingest import tables
+    with making("tables", results):
+        from iosweep.ingest import tables
 
-    make_tables_of(results, lambda: tables.make_again(results))
+        tables.make_again(results)
 
 
 def make_page(results: Path) -> Path:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
-from argparse import SUPPRESS, ArgumentParser, Namespace
+from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
 from iosweep.commands import campaigns
 from iosweep.config import sweep_file
-from iosweep.errors import BuildError, Obstacle, Refused, Unusable
+from iosweep.errors import BuildError, ExitCode, Obstacle, Refused, Unusable
 from iosweep.node.process import Stopped, adopt_orphans, stoppable
 from iosweep.plan import launchers
 from iosweep.plan.expand import make_plan
@@ -22,15 +22,11 @@ from iosweep.target.agent import Agent
 from iosweep.text import printable
 from iosweep.tools import tools
 
-#: Exit code after a signal.
-INTERRUPTED = 130
-
 
 def add_arguments(parser: ArgumentParser) -> None:
     actions = parser.add_subparsers(metavar="ACTION", required=True)
     listing = actions.add_parser("list", help="list the tools that were built or are on PATH")
     campaigns.add_configfile(listing)
-    listing.add_argument("--provider", choices=("spack", "path"), help=SUPPRESS)
     listing.set_defaults(action=show)
     building = actions.add_parser("build")  # for the rule `tools`
     building.add_argument("configfile", type=Path)
@@ -46,7 +42,7 @@ def run(arguments: Namespace) -> int:
 def show(arguments: Namespace) -> int:
     """Print the tools of a configuration; 0 if all that were built, or any that are on PATH, are there, else 1."""
     configured = sweep_file.read(arguments.configfile)
-    if (configured.tools.provider or arguments.provider or "path") == "path":
+    if (configured.tools.provider or "path") == "path":
         with Agent() as agent:
             found = {name: find(tool, agent.run) for name, tool in tools().items()}
         for name, one in (found | {"mpiexec": launchers.mpiexec()}).items():
@@ -96,7 +92,7 @@ def build(arguments: Namespace) -> int:
     except OSError as error:
         why, code = f"{error.filename or wanted.root} cannot be made or written ({error.strerror})", 1
     except Stopped as error:
-        why, code = f"stopped by {error}; the next run goes on from there", INTERRUPTED
+        why, code = f"stopped by {error}; the next run goes on from there", ExitCode.INTERRUPTED
     first, *last = why.splitlines()
     sentence = printable(f"the tools are not built: {first}; all that was run is in {wanted.log}")
     with contextlib.suppress(OSError, Refused):

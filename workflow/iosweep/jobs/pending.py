@@ -7,7 +7,7 @@ import re
 import shutil
 import sys
 import time
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -89,7 +89,7 @@ class _Seen:
 
 @dataclass
 class Watch:
-    """Decides what to do about the jobs of one run, look by look. Pure: the executor does it.
+    """Decides what to do about the jobs of one run, at each answer of Slurm. Pure: the executor does it.
 
     `lists`: jobs name several partitions, and squeue shows the reason of one of them.
     """
@@ -105,16 +105,14 @@ class Watch:
         not go back."""
         cancel, report = [], []
         for job in jobs:
-            name = allocation_of(job, self.campaign, self.directory)
-            if name is None or job.state not in ("PENDING", "RUNNING"):
+            if job.state not in ("PENDING", "RUNNING") or not allocation_of(job, self.campaign, self.directory):
                 continue
-            seen = self._update(job, now_s)
-            of_one = not (self.lists and job.reason.startswith("Partition"))  # another partition may take it
-            change = remedy(job.reason) if job.state == "PENDING" and of_one else None
-            if change:
+            seen, waits = self._update(job, now_s), job.state == "PENDING"
+            several = self.lists and job.reason.startswith("Partition")  # another partition may take it
+            if waits and not several and (change := remedy(job.reason)):
                 if now_s - seen.since >= BELIEVED_S:
                     cancel.append((job, change))
-            elif seen.due(now_s) if job.state == "PENDING" else not seen.reported:
+            elif seen.due(now_s) if waits else not seen.reported:
                 seen.reported, seen.last = True, now_s
                 report.append(job)
         return cancel, report
@@ -143,14 +141,17 @@ def _clock(epoch_s: float) -> str:
     return time.strftime("%H:%M" if then[:3] == now[:3] else "%a %d %b %H:%M", then)
 
 
-def own(name: str = "") -> list[Job]:
+def say(text: str) -> None:
+    """Print a line for the person at the terminal."""
+    print(printable(f"iosweep: {text}"), file=sys.stderr, flush=True)
+
+
+# Jobs of earlier runs: where Snakemake was killed, its jobs live on
+
+
+def jobs_of_user(name: str = "") -> list[Job]:
     """Jobs of this user, by the real names of their directories. `name`: as in query.jobs. Raises Unanswered."""
     return [replace(job, directory=os.path.realpath(job.directory)) for job in query.jobs(name=name)]
-
-
-def say(text: str) -> None:
-    """A line for the person at the terminal."""
-    print(printable(f"iosweep: {text}"), file=sys.stderr, flush=True)
 
 
 def allocation_of(job: Job, campaign: str, directory: str) -> str | None:
@@ -168,25 +169,22 @@ def of_campaign(jobs: Iterable[Job], campaign: str, directories: Collection[str]
 
 
 def wait(campaign: str, every_s: float = 5.0) -> bool:
-    """Wait until no job of an earlier run measures a campaign from this directory; returns whether there was one.
-
-    Where Snakemake was killed, its jobs live on; what they measure is not measured again. Raises Unanswered.
-    """
-    reported, here = False, [os.path.realpath(Path.cwd())]
-    while found := of_campaign(own(), campaign, here):
+    """Wait until no job of an earlier run measures a campaign from this directory, so that nothing is measured twice;
+    whether there was one. Raises Unanswered."""
+    reported, here = False, os.path.realpath(Path.cwd())
+    while jobs := of_campaign(jobs_of_user(), campaign, [here]):
         if not reported:
-            say(f"{waiting(found, campaign)}. This run goes on when they are over; Ctrl-C ends the waiting.")
+            names = [submission.spoken(allocation_of(job, campaign, here) or "") for job in jobs]
+            each = ", ".join(f"{job.id} ({name}, {job.state})" for job, name in zip(jobs, names, strict=True))
+            end = f"`scancel {' '.join(job.id for job in jobs)}` ends them"
+            then = "This run goes on when they are over; Ctrl-C ends the waiting."
+            say(f"jobs of an earlier run still measure: {each}; {end}. {then}")
             reported = True
         time.sleep(every_s)
     return reported
 
 
-def waiting(found: Sequence[Job], campaign: str) -> str:
-    """Which jobs of an earlier run there are, and how to end them."""
-    names = {job.id: allocation_of(job, campaign, job.directory) or "" for job in found}
-    each = [f"{job.id} ({submission.spoken(names[job.id])}, {job.state})" for job in found]
-    return f"jobs of an earlier run still measure: {', '.join(each)}; `scancel {' '.join(names)}` ends them"
-
+# What `iosweep watch` asks
 
 #: Minimum interval between questions to squeue, which the controller of a whole site answers.
 ASK_EVERY_S = 15.0
@@ -200,7 +198,7 @@ class Queue:
     def __init__(self, every_s: float = ASK_EVERY_S):
         self._every_s, self._poller = every_s, query.Poller()
         self._asked: float | None = None
-        self.jobs: list[query.Job] | None = None  # None: not known
+        self.jobs: list[Job] | None = None  # None: not known
         self.wrong = ""
 
     def look(self, holder: Owner | None) -> None:
@@ -217,7 +215,7 @@ class Queue:
             self.wrong = "squeue has not answered yet"
             self._take(self._poller.answer(FIRST_ANSWER_S), in_job)
 
-    def _take(self, answer: list[query.Job] | Unanswered | None, in_job: bool) -> None:
+    def _take(self, answer: list[Job] | Unanswered | None, in_job: bool) -> None:
         if isinstance(answer, Unanswered):
             # without a cluster nothing waits, unless the campaign is measured in a job of another machine's
             expected = query.has_no_cluster(answer.said) and not in_job
@@ -225,7 +223,7 @@ class Queue:
         elif answer is not None:
             self.jobs, self.wrong = answer, ""
 
-    def jobs_of(self, campaign: str, allocation: Allocation, results: Path) -> list[query.Job]:
+    def jobs_of(self, campaign: str, allocation: Allocation, results: Path) -> list[Job]:
         """Jobs that measure an allocation of a campaign, those that run last."""
         found = [
             job
@@ -236,7 +234,7 @@ class Queue:
         return sorted(found, key=lambda job: job.state != "PENDING")
 
 
-def _alive(also: str | None) -> list[query.Job]:
+def _alive(also: str | None) -> list[Job]:
     """Jobs of this user that have not ended, and one that may be another user's. Raises Unanswered."""
     jobs = query.jobs()
     if also and also not in {job.id for job in jobs} and (other := query.job(also)):
@@ -244,6 +242,6 @@ def _alive(also: str | None) -> list[query.Job]:
     return [job for job in jobs if job.alive]
 
 
-def why(job: query.Job) -> str:
+def why(job: Job) -> str:
     """Why a job waits, in plain words where there are any."""
     return printable(words(job))
