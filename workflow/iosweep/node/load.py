@@ -379,18 +379,12 @@ def shares(
 
 
 def _is_whole(a: Snapshot, b: Snapshot) -> bool:
-    """Whether the time of all of ours is known from a snapshot to the next: what ended was waited for by one of
-    ours."""
-    before, after = a.of_kind("ours"), b.of_kind("ours")
-    there = {pid for pid, _ in after}
-    parents = {pid: process.parent for (pid, _), process in before.items()}
-    for key in before.keys() - after.keys():
-        parent, steps = parents.get(key[0], ""), 0
-        while parent and parent not in there and steps < len(parents):
-            parent, steps = parents.get(parent, ""), steps + 1
-        if parent not in there:
-            return False
-    return True
+    """Whether the time of all of ours is known from a snapshot to the next: what ends is waited for by one of ours, as
+    long as those that nobody of ours has started live."""
+    before = a.of_kind("ours")
+    pids = {pid for pid, _ in before}
+    roots = {key for key, process in before.items() if process.parent not in pids}
+    return roots <= b.of_kind("ours").keys()
 
 
 def _used(a: Snapshot, b: Snapshot, kind: str) -> Ticks:
