@@ -345,10 +345,8 @@ T = TypeVar("T")
 _START_S = 300.0
 #: Extra time for an agent to end a command that exceeds its time limit.
 _SLACK_S = 30.0
-#: Rounds in which clocks are compared at first, and again before each command.
-_CLOCK_ROUNDS, _CLOCK_AGAIN = 5, 2
-#: By how much clocks may have drifted apart per second since they were compared: NTP slews no faster.
-_DRIFT = 500e-6
+#: Rounds in which clocks are compared before each command.
+_CLOCK_ROUNDS = 3
 #: Share of the time for an answer after which an agent that waits for the target says so.
 _REPORTED = 0.9
 #: Time limit for ending the processes of killed agents; a node that is gone does not answer.
@@ -361,12 +359,6 @@ class Clock:
 
     offset_s: float
     error_s: float
-
-    def with_another(self, later: Clock, after_s: float) -> Clock:
-        """The better one of two comparisons; the later one where the clock was set in between. Pure."""
-        aged = replace(self, error_s=self.error_s + _DRIFT * after_s)
-        was_set = abs(later.offset_s - aged.offset_s) > later.error_s + aged.error_s
-        return later if was_set or later.error_s <= aged.error_s else aged
 
 
 class Silent(TargetHangs):
@@ -398,7 +390,6 @@ class RemoteAgents:
         self._number = 0
         self._read, self._messages = b"", messages.Messages()
         self._at: dict[str, float] = {}  # host -> when its last answer arrived, by our clock
-        self._clocks: dict[str, tuple[Clock, float]] = {}  # host -> its clock, and when that was known (monotonic)
         self.step = ""
 
     def __enter__(self) -> Self:
@@ -479,17 +470,15 @@ class RemoteAgents:
         return {host: answers[host].outcome(operation) if host in answers else late for host in wanted}
 
     def clocks(self) -> dict[str, Clock]:
-        """host -> its clock against ours; the best of some rounds, and of those before earlier commands."""
-        for _ in range(_CLOCK_AGAIN if self._clocks else _CLOCK_ROUNDS):
-            before, now = time.time(), time.monotonic()
+        """host -> its clock against ours, by the quickest answer of some rounds."""
+        best: dict[str, Clock] = {}
+        for _ in range(_CLOCK_ROUNDS):
+            before = time.time()
             for host, theirs in self.call(clock).items():
-                half = (self._at[host] - before) / 2
-                measured = Clock(theirs - before - half, half)
-                if host in self._clocks:
-                    known, at = self._clocks[host]
-                    measured = known.with_another(measured, now - at)
-                self._clocks[host] = measured, now
-        return {host: known for host, (known, _) in self._clocks.items()}
+                half_s = (self._at[host] - before) / 2
+                if host not in best or half_s < best[host].error_s:
+                    best[host] = Clock(theirs - before - half_s, half_s)
+        return best
 
     def run(
         self,
