@@ -78,7 +78,7 @@ def by_hand(made: Plan) -> Iterator[tuple[int, list[str]]]:
 
 def written(made: Plan, work: Path, results: str) -> Path:
     """The file that `iosweep measure` and `iosweep tables` take, below results/<results>/ as always."""
-    Store(work / "results" / results).own()
+    Store(work / "results" / results).mark()
     file = work / "results" / results / "plans" / f"{made.digest}.json"
     file.parent.mkdir(parents=True, exist_ok=True)
     safe_paths.write(file.parent, file.name, made.document())
