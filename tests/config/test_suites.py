@@ -13,7 +13,7 @@ from syrupy.assertion import SnapshotAssertion
 from campaign import make, read
 from iosweep import dag
 from iosweep.commands import plan
-from iosweep.config import models, sweeps
+from iosweep.config import criteria, sweeps
 from iosweep.config.sweeps import Repetitions
 from iosweep.jobs.profile import Profile
 from iosweep.plan import forecast
@@ -66,7 +66,7 @@ def test_a_suite_is_scaled_by_bounds_that_change_something(tmp_path: Path) -> No
 
 # Every suite that comes with the project
 
-SUITES = sorted(file.stem for file in models.SUITES.glob("*.yaml"))
+SUITES = sorted(file.stem for file in criteria.SUITES.glob("*.yaml"))
 TIB = 1 << 40
 
 

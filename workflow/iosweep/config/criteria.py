@@ -46,27 +46,22 @@ def _operations(noun: str, *others: str) -> list[Unit]:
     ]
 
 
-UNITS: Mapping[Quantity, list[Unit]] = {
-    "bandwidth": [*_BINARY, *DECIMAL],
-    "iops": _operations("IOPS", "iops"),
-    "rate": _operations("ops/s", "/s"),
-    "latency": [Unit("ns", 1e-9), Unit("us", 1e-6, ("µs", "μs")), Unit("ms", 1e-3), Unit("s", 1.0)],
-    "ratio": [Unit("x", 1.0), Unit("%", 0.01)],
-}
-#: A threshold that suits each, for errors.
-_EXAMPLES: Mapping[Quantity, str] = {
-    "bandwidth": ">= 20 GiB/s",
-    "iops": ">= 100k IOPS",
-    "rate": ">= 50k ops/s",
-    "latency": "<= 300us",
-    "ratio": ">= 6x",
-}
-_NAMES: Mapping[Quantity, str] = {
-    "bandwidth": "a bandwidth",
-    "iops": "IOPS",
-    "rate": "a rate",
-    "latency": "a latency",
-    "ratio": "scaling",
+class Measure(NamedTuple):
+    """What a threshold of a quantity is, with an example for errors, and its units."""
+
+    name: str
+    example: str
+    units: list[Unit]
+
+
+MEASURES: Mapping[Quantity, Measure] = {
+    "bandwidth": Measure("a bandwidth", ">= 20 GiB/s", [*_BINARY, *DECIMAL]),
+    "iops": Measure("IOPS", ">= 100k IOPS", _operations("IOPS", "iops")),
+    "rate": Measure("a rate", ">= 50k ops/s", _operations("ops/s", "/s")),
+    "latency": Measure(
+        "a latency", "<= 300us", [Unit("ns", 1e-9), Unit("us", 1e-6, ("µs", "μs")), Unit("ms", 1e-3), Unit("s", 1.0)]
+    ),
+    "ratio": Measure("scaling", ">= 6x", [Unit("x", 1.0), Unit("%", 0.01)]),
 }
 _FORM = re.compile(r"(?P<comparison>>=|<=|>|<) *(?P<rest>[^<>=]+)")
 #: A decimal number, and not the beginning of `1,5`, `1_000`, `1e9`, `0x10` or `1.2.3`.
@@ -77,11 +72,11 @@ _REFERENCE = re.compile(r"% *of +(?P<name>[A-Za-z0-9][A-Za-z0-9._-]{0,99})")
 @cache
 def _sizes() -> dict[str, float]:
     """Name of a unit -> its size."""
-    return {unit.name: unit.size for units in UNITS.values() for unit in units}
+    return {unit.name: unit.size for measure in MEASURES.values() for unit in measure.units}
 
 
 class Threshold(Part, frozen=True, kw_only=True):
-    """What a figure is compared with: `amount` of a unit of UNITS, or percent of the published figure `of` a suite."""
+    """What a figure is compared with: `amount` of a unit, or percent of the published figure `of` a suite."""
 
     comparison: Comparison
     amount: float
@@ -166,8 +161,8 @@ def read(document: Document) -> tuple[list[Criterion], list[Problem]]:
 
 def threshold(value: object, selector: Selector) -> Threshold:
     """The threshold of a figure. Raises SelectorError."""
-    quantity: Quantity = "ratio" if selector.scaling else selector.about.quantity
-    example = f"write a comparison, a decimal number and a unit, for example `{_EXAMPLES[quantity]}`"
+    measure = MEASURES["ratio" if selector.scaling else selector.about.quantity]
+    example = f"write a comparison, a decimal number and a unit, for example `{measure.example}`"
     shown = f"`{shortened(str(value))}`"
     if not isinstance(value, str) or not (form := _FORM.fullmatch(value.strip())):
         raise SelectorError(f"{shown} is not a threshold; {example}")
@@ -178,16 +173,16 @@ def threshold(value: object, selector: Selector) -> Threshold:
         raise SelectorError(f"{shown}: every figure is above zero, so this threshold decides nothing; {example}")
     if reference := _REFERENCE.fullmatch(unit):
         unit, of = "%", reference["name"]
-    elif not (unit := _unit(unit, quantity, shown)):
+    elif not (unit := _unit(unit, measure, shown)):
         raise SelectorError(f"{shown} has no unit; {example}")
     if unit == "%" and not of and selector.scaling and not selector.scaling.factor:
         raise SelectorError(f"{shown}: a share of what {selector.scaling.axis} has grown by says nothing; use `x`")
     return Threshold(comparison=cast(Comparison, form["comparison"]), amount=amount, unit=unit, of=of)
 
 
-def _unit(text: str, quantity: Quantity, shown: str) -> str:
+def _unit(text: str, measure: Measure, shown: str) -> str:
     """The name of a unit, "" without any. Raises SelectorError where it does not suit the figure."""
-    names = {spelling: unit.name for unit in UNITS[quantity] for spelling in (unit.name, *unit.others)}
+    names = {spelling: unit.name for unit in measure.units for spelling in (unit.name, *unit.others)}
     if not text or text in names:
         return names.get(text, "")
     if text.startswith("%"):
@@ -195,14 +190,14 @@ def _unit(text: str, quantity: Quantity, shown: str) -> str:
         raise SelectorError(
             f"{shown} {wrong}; write `% of` and a suite with published figures, or a figure and its unit"
         )
-    known = ", ".join(unit.name for unit in UNITS[quantity])
+    known = ", ".join(unit.name for unit in measure.units)
     near = did_you_mean(text, names)
-    raise SelectorError(f"{shown}: `{shortened(text)}` is not a unit of {_NAMES[quantity]}{near} (known: {known})")
+    raise SelectorError(f"{shown}: `{shortened(text)}` is not a unit of {measure.name}{near} (known: {known})")
 
 
 PUBLISHED = "published"
+#: Suites that come with the project.
 SUITES = Path(__file__).resolve().parents[3] / "config" / "suites"
-_COMPLETION = "completion "
 
 
 @dataclass(frozen=True)
@@ -243,21 +238,17 @@ def read_published(document: Document, suite: str) -> tuple[list[Published], lis
     found: list[Published] = []
     problems: list[Problem] = []
     for name, value in section.items() if isinstance(section, dict) else ():
-        for system, text in value.items() if isinstance(value, dict) else [("", value)]:
-            try:
-                found.append(_figure(suite, str(name), text, str(system)))
-            except SelectorError as error:
-                problems.append(document.problem((PUBLISHED, name), str(error)))
+        phase, _, metric = str(name).partition(" ")
+        part = "completion " if metric.startswith("completion ") else ""
+        try:
+            selector = selectors.parse(f"{phase} {metric.removeprefix(part)}")
+            column = f"{part.strip()}_{selector.about.column}" if part else selector.about.column
+            for system, text in value.items() if isinstance(value, dict) else [("", value)]:
+                amount = threshold(f">= {text}", selector).value
+                found.append(Published(suite, selector, column, amount, str(text), str(system)))
+        except SelectorError as error:
+            problems.append(document.problem((PUBLISHED, name), str(error)))
     return found, problems
-
-
-def _figure(suite: str, name: str, text: object, system: str) -> Published:
-    phase, _, rest = name.partition(" ")
-    completion = rest.startswith(_COMPLETION)
-    selector = selectors.parse(f"{phase} {rest.removeprefix(_COMPLETION)}")
-    value = threshold(f">= {text}", selector).value
-    column = f"completion_{selector.about.column}" if completion else selector.about.column
-    return Published(suite, selector, column, value, str(text), system)
 
 
 def compares(figure: Published, subject: Subject, suites: Mapping[str, str]) -> bool:

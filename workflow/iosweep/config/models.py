@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from functools import cache
-from pathlib import Path
 from typing import Annotated, Any, Literal, Union
 
 from pydantic import (
@@ -20,6 +19,7 @@ from pydantic import (
     create_model,
 )
 
+from iosweep.config.criteria import SUITES
 from iosweep.config.sections import (
     MOST_VALUES,
     Count,
@@ -40,9 +40,6 @@ from iosweep.config.sections import (
 )
 from iosweep.tools import Option, Tool, parameters, tools
 from iosweep.tools.axes import NODES
-
-#: Suites that come with the project.
-SUITES = Path(__file__).resolve().parents[3] / "config" / "suites"
 
 
 class Repetitions(Strict):

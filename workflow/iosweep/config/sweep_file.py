@@ -141,7 +141,7 @@ def read(file: Path, given: Mapping[str, str] | None = None) -> Config:
                 problems.append(document.problem(("sweeps", index, "suite"), wrong))
                 continue
             suites[entry.suite] = index
-            suite = load(models.SUITES / f"{entry.suite}.yaml")
+            suite = load(criteria.SUITES / f"{entry.suite}.yaml")
             suite_model, found = validated(suite, models.Suite)
             problems += found + criteria.read_published(suite, entry.suite)[1]
             documents.append(suite)
