@@ -122,7 +122,7 @@ def test_a_tool_whose_ranks_the_launcher_cannot_start_is_missing_and_the_others_
 def test_disks_of_each_node_that_have_one_name_are_not_taken_for_a_shared_file_system(job: Job) -> None:
     for node in job.held.hosts:
         job.mount(node, "-t", "tmpfs", "tmpfs", job.place / "target")
-    job.first = "from iosweep.run import target_check; target_check.NAME_CACHE_S = 0.1"
+    job.first = "from iosweep.run import campaign_directory; campaign_directory.NAME_CACHE_S = 0.1"
     refusal = job.refusal()
     assert refusal.lasting and "n2" in refusal.reason
 

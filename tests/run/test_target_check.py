@@ -17,7 +17,8 @@ from iosweep.node import process
 from iosweep.node.procfs import user_name
 from iosweep.run import target_check
 from iosweep.run.agents import Silent
-from iosweep.run.target_check import Answer, before_tools, check, unfit
+from iosweep.run.campaign_directory import CampaignDirectory
+from iosweep.run.target_check import Answer, unfit
 from iosweep.target import directory as directories
 from iosweep.target import identify
 from iosweep.target.agent import Agent
@@ -58,62 +59,44 @@ def test_which_nodes_cannot_work_and_whether_that_lasts(snapshot: SnapshotAssert
 PLACE = Place("/mnt/t/iosweep-c", "7")
 
 
-class Directory:
-    """As iosweep.run.campaign_directory.CampaignDirectory, with an answer of its own."""
-
-    place = PLACE
-
-    def __init__(self, answer: Answer):
-        self._answer = answer
-
-    def check(self) -> None:
-        if isinstance(self._answer, Exception):
-            raise self._answer
-
-    def state(self, data: bool) -> Answer:
-        self.check()
-        return self._answer
-
-
 class RemoteAgents:
     """As iosweep.run.agents.RemoteAgents: nodes with these answers."""
 
-    def __init__(self, answers: dict[str, Answer]):
-        self.hosts, self._others = ("n1", *answers), answers
+    def __init__(self, *answers: Answer):
+        self._answers = {f"n{k}": answer for k, answer in enumerate(answers, 1)}
+        self.hosts = tuple(self._answers)
         self.asked: dict[str, Any] = {}
 
     def answers(self, operation: object, each: dict[str, Any]) -> dict[str, Answer]:
         assert operation in (directories.state, directories.check)
         self.asked = each
-        return {host: self._others[host] for host in each}
+        return {host: self._answers[host] for host in each}
 
 
-def test_every_node_is_asked_also_where_the_first_one_fails() -> None:
-    remote: Any = RemoteAgents({"n2": OK, "n3": OK})
-    directory: Any = Directory(OK)
-    check(directory, remote)
-    # by a name of its own, because all look at the same time
-    assert remote.asked == {node: (PLACE, node, True) for node in ("n2", "n3")}
-    for here, there, nodes in ((OK, AWAY, ("n2",)), (GONE, OK, ("n1",))):
-        directory, remote = Directory(here), RemoteAgents({"n2": there, "n3": OK})
+def directory(remote: Any) -> CampaignDirectory:
+    found: Any = CampaignDirectory.__new__(CampaignDirectory)
+    found._remote, found.path, found.uuid = remote, *PLACE
+    return found  # type: ignore[no-any-return]
+
+
+def test_every_node_is_asked_by_a_name_of_its_own() -> None:
+    """Because all look at the same time."""
+    remote = RemoteAgents(OK, OK)
+    directory(remote).see_usable()
+    assert remote.asked == {node: (PLACE, node, True) for node in ("n1", "n2")}
+    for answers, node in (((OK, AWAY), "n2"), ((GONE, OK), "n1")):
         with pytest.raises(AllocationError) as caught:
-            check(directory, remote)
-        assert tuple(caught.value.nodes) == nodes and set(remote.asked) == {"n2", "n3"}
+            directory(RemoteAgents(*answers)).see_usable()
+        assert tuple(caught.value.nodes) == (node,)
 
 
 def test_the_nodes_that_start_a_tool_are_asked_right_before() -> None:
     """Something may be mounted over the directory on one node alone."""
-    over = Refused("/mnt/t/iosweep-c is a mount point; it is left alone")
-    remote: Any = RemoteAgents({"n2": OK, "n3": over})
-    directory: Any = Directory(OK)
-    before_tools(directory, remote, ["n1", "n2"])
-    assert remote.asked == {"n2": (PLACE,)}
+    remote = RemoteAgents(OK, OK, Refused("/mnt/t/iosweep-c is a mount point; it is left alone"))
+    directory(remote).see_unchanged(["n1", "n2"])
+    assert remote.asked == dict.fromkeys(("n1", "n2"), (PLACE,))
     with pytest.raises(AllocationError, match="on n3: "):
-        before_tools(directory, remote, ["n1", "n2", "n3"])
-    before_tools(directory, None, [""])
-    directory = Directory(over)
-    with pytest.raises(Refused):
-        before_tools(directory, None, [""])
+        directory(remote).see_unchanged(["n1", "n2", "n3"])
 
 
 # Before anything is planned or run

@@ -215,9 +215,8 @@ def prepare(work: Work, found: Binaries, target: FileSystem, exclusion: lock.Exc
         setup.request.reporter.say(text)
     setup.request.reporter.begin(setup.allocation, sum(counts.values()), work.seconds(counts))
     directory = _claim(work, target, counts)
-    if setup.remote:
-        target_check.check_shared(directory, setup.remote)
-    target_check.check(directory, setup.remote)
+    directory.see_shared()
+    directory.see_usable()
     for known in seen.values():
         setup.store.put("nodes", node_key(known), known)
     sets = DataSets(
@@ -227,7 +226,6 @@ def prepare(work: Work, found: Binaries, target: FileSystem, exclusion: lock.Exc
         [work.points[point] for point in counts],
         commands.run,
         budget,
-        lambda hosts: target_check.before_tools(directory, setup.remote, hosts),
     )
     return Context(
         plan=setup.plan,
@@ -250,7 +248,7 @@ def prepare(work: Work, found: Binaries, target: FileSystem, exclusion: lock.Exc
 def _claim(work: Work, target: FileSystem, counts: Mapping[str, int]) -> CampaignDirectory:
     """Make the campaign's directory on the target, or see that it is ours. Raises Refused."""
     setup = work.setup
-    directory = CampaignDirectory(setup.plan, setup.store, setup.agent)
+    directory = CampaignDirectory(setup.plan, setup.store, setup.agent, setup.remote)
     if identify.holds(target, directory.path, setup.store.path):
         raise Refused(f"the results {setup.store.path} are inside the campaign's directory {directory.path}")
     if wrong := directory.copied(target):

@@ -8,14 +8,17 @@ from __future__ import annotations
 import errno
 import os
 import time
+from collections.abc import Sequence
 
 from msgspec.structs import asdict, replace
 
-from iosweep.errors import Refused, TargetError
+from iosweep.errors import ExitCode, Refused, TargetError
 from iosweep.node import procfs
 from iosweep.node.facts import host_name
 from iosweep.plan.forecast import Forecast
 from iosweep.plan.model import Plan
+from iosweep.run.agents import RemoteAgents
+from iosweep.run.target_check import unfit
 from iosweep.store.record import ClaimedTarget, Target
 from iosweep.store.store import Store
 from iosweep.target import directory, identify, removal, space, trees
@@ -27,16 +30,18 @@ from iosweep.target.space import Room
 
 #: Time limit for deleted files to become free space (MooseFS: 2 to 5 s).
 FREED_S = 10.0
+#: Time until one node sees what another one has made: the longest time that NFS caches names (30 s), and a margin.
+NAME_CACHE_S = 35.0
 
 
 class CampaignDirectory:
     """`<target>/iosweep-<campaign>/`. Raises what Agent.call raises."""
 
-    def __init__(self, plan: Plan, store: Store, agent: Agent):
+    def __init__(self, plan: Plan, store: Store, agent: Agent, remote: RemoteAgents | None = None):
         self._target = plan.target
         self._limits = asdict(plan.limits)
         self._store = store
-        self._agent = agent
+        self._agent, self._remote = agent, remote
         self._campaign = plan.campaign
         self.path = directory.directory_of(plan.target.directory, plan.campaign)
         self.uuid = ""  # of its marker, once it is claimed
@@ -171,15 +176,35 @@ class CampaignDirectory:
         usages = self._agent.call_all(*((trees.usage, (self.place, part)) for part in (SETS, KEPT)))
         self.present_bytes = sum(usage["bytes"] for usage in usages)
 
+    # The nodes. Where there are agents on them, AllocationError is raised; else Refused, and what Agent.call raises
+
+    def see_shared(self) -> None:
+        """See that every node sees it: each may have a file system of its own by the same name."""
+        end = time.monotonic() + NAME_CACHE_S
+        while self._remote and (found := unfit(self._remote.answers(directory.check, self.place))):
+            if found.code == ExitCode.HANGS or time.monotonic() > end:
+                raise found
+            time.sleep(0.5)
+
+    def see_usable(self, data: bool = True) -> None:
+        """See that every node can write to it and read from it. `data`: as in directory.state."""
+        if self._remote is None:
+            if why := self._agent.call(directory.state, self.place, "", data):
+                raise Refused(why)
+        # each under a name of its own, because all nodes write at the same time
+        elif found := unfit(
+            self._remote.answers(directory.state, each={h: (self.place, h, data) for h in self._remote.hosts})
+        ):
+            raise found
+
+    def see_unchanged(self, hosts: Sequence[str]) -> None:
+        """See that tools may be started on paths in it on these nodes, right before that."""
+        if self._remote is None:
+            self._agent.call(directory.check, self.place)
+        elif found := unfit(self._remote.answers(directory.check, each=dict.fromkeys(hosts, (self.place,)))):
+            raise found
+
     # Files
-
-    def check(self) -> None:
-        """Check that tools may be started on paths in it, right before that."""
-        self._agent.call(directory.check, self.place)
-
-    def state(self, data: bool = True) -> str | None:
-        """Why it cannot be used any more, or None. `data`: write and read data, too (directory.state)."""
-        return self._agent.call(directory.state, self.place, "", data)
 
     def prepare(self, below: list[str], size: int, inodes: int, empty: bool) -> list[str]:
         """Make directories below it (and empty them), for `size` more bytes and so many files; returns their absolute

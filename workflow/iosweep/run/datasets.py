@@ -59,13 +59,10 @@ class DataSets:
         points: Iterable[Point],
         run: Run,
         budget: Budget,
-        before: Callable[[Sequence[str]], None] = lambda _: None,
     ):
-        """`before`: called with the hosts right before a tool is started on them."""
         self._agent = agent
         self._run = run
         self._budget = budget
-        self._before = before
         self._directory = directory
         self._store = store
         self._wanted: dict[str, FileSet] = {}
@@ -230,7 +227,7 @@ class DataSets:
         ranks = sets[0].prepare_tasks
         limit_s = 60 + ranks + sets[0].size_bytes / (PREPARE_BANDWIDTH / 100)
         self._budget.spent.prepared_bytes += size
-        self._before(hosts)
+        self._directory.see_unchanged(hosts)
         done, streams = self._run(tools()[tool], commands, ranks, limit_s, hosts)
         for files in sets:
             if files.surplus_bytes and not done.exit_code:

@@ -19,7 +19,7 @@ from iosweep.plan.forecast import METADATA_RATE, PREPARE_BANDWIDTH, fresh_bytes
 from iosweep.plan.launchers import subset
 from iosweep.plan.model import Plan, Point, file_set, seed_of
 from iosweep.programs import path as programs
-from iosweep.run import datasets, target_check
+from iosweep.run import datasets
 from iosweep.run.budget import Spent
 from iosweep.run.campaign_directory import CampaignDirectory
 from iosweep.run.datasets import DataSets
@@ -183,7 +183,7 @@ def _try(c: Context, point: Point, number: int, retried: bool) -> _Try:
     if tried.invalid and not tried.hung:
         # otherwise all that is left would fail after an unmount, and count as done
         why = tried.cause
-        target_check.check(c.directory, c.commands.remote, data=not (why and why.full))
+        c.directory.see_usable(data=not (why and why.full))
     if program.replaced():
         raise AllocationError(
             ExitCode.REFUSED,
@@ -292,7 +292,7 @@ def _step(c: Context, point: Point, step: Step, number: int, hosts: Sequence[str
         if run.files.wrong:
             return structs.replace(run, not_run="not run: " + "; ".join(run.files.wrong)), {}
         settled_s = c.directory.settle()
-        target_check.before_tools(c.directory, c.commands.remote, hosts)
+        c.directory.see_unchanged(hosts)
         run = structs.replace(run, started=datetime.now(UTC), settled_s=settled_s)
         c.spent.in_flight_bytes += c.spent.fastest.writes(point, [step])
         timeout_s = _timeout(step, tool.work(step), point, c.plan.limits.grace)

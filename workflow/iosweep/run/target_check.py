@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import json
 import os
-import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 
 from msgspec.structs import asdict
@@ -30,7 +29,6 @@ from iosweep.node import procfs
 from iosweep.plan.forecast import Forecast
 from iosweep.plan.model import Plan
 from iosweep.run.agents import RemoteAgents, Silent
-from iosweep.run.campaign_directory import CampaignDirectory
 from iosweep.run.work import Done, Setup
 from iosweep.target import directory as campaign_directory
 from iosweep.target import identify, space, trees
@@ -41,8 +39,6 @@ from iosweep.units import human_size
 
 #: Time limit for the target to answer here, or target.deadline if that is shorter.
 DEADLINE_S = 5.0
-#: Time until one node sees what another one has made: the longest time that NFS caches names (30 s), and a margin.
-NAME_CACHE_S = 35.0
 _ON_TARGET = "is on the file system under test; name a directory elsewhere"
 #: What a node answers: None if all is well, why it cannot work there, or what it raised.
 Answer = str | Exception | None
@@ -202,54 +198,6 @@ def _file_system(agent: Agent, remote: RemoteAgents | None, directory: str, want
     first = answers[remote.hosts[0]]
     assert not isinstance(first, Exception)
     return first
-
-
-def check(directory: CampaignDirectory, remote: RemoteAgents | None, data: bool = True) -> None:
-    """See that the campaign's directory can be written and read on every node. `data`: as in target/directory.py.
-
-    Raises AllocationError where there are agents on the nodes; without, Refused and what Agent.call raises.
-    """
-    if remote is None:
-        if why := directory.state(data):
-            raise Refused(why)
-        return
-    first, *others = remote.hosts
-    answers: dict[str, Answer] = {}
-    try:
-        answers[first] = directory.state(data)
-    except (TargetHangs, TargetError, Refused) as error:
-        answers[first] = error
-    if others:
-        # each under a name of its own, because all nodes write at the same time
-        answers |= remote.answers(
-            campaign_directory.state, each={host: (directory.place, host, data) for host in others}
-        )
-    if found := unfit(answers):
-        raise found
-
-
-def before_tools(directory: CampaignDirectory, remote: RemoteAgents | None, hosts: Sequence[str]) -> None:
-    """See that the campaign's directory is unchanged on every node that is about to start a tool in it.
-
-    Raises as `check` does.
-    """
-    directory.check()
-    if remote is None or not (others := [host for host in hosts if host != remote.hosts[0]]):
-        return
-    if found := unfit(remote.answers(campaign_directory.check, each=dict.fromkeys(others, (directory.place,)))):
-        raise found
-
-
-def check_shared(directory: CampaignDirectory, remote: RemoteAgents) -> None:
-    """See that every node sees our directory: each may have a file system of its own by the same name.
-
-    Raises AllocationError.
-    """
-    end = time.monotonic() + NAME_CACHE_S
-    while found := unfit(remote.answers(campaign_directory.check, directory.place)):
-        if found.code == ExitCode.HANGS or time.monotonic() > end:
-            raise found
-        time.sleep(0.5)
 
 
 def unfit(answers: Mapping[str, Answer]) -> AllocationError | None:
