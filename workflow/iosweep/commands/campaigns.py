@@ -13,7 +13,7 @@ from iosweep.analysis.data import Campaign, load
 from iosweep.commands.terminal import working
 from iosweep.errors import CommandError
 from iosweep.files import documents
-from iosweep.plan.model import plan_files, read_plan
+from iosweep.plan.model import Plan, plan_files, read_plan
 from iosweep.store import ingested
 from iosweep.store.store import Store
 from iosweep.tables import reader
@@ -125,16 +125,25 @@ def plan_file(results: Path) -> Path:
     return files[-1]
 
 
+def plan_of(results: Path) -> Plan:
+    """The plan of the tables; without readable tables, the newest. Raises CommandError with the reason and a remedy."""
+    try:
+        return read_plan(plan_file(results))
+    except documents.Damaged as error:
+        raise CommandError(f"{error}{documents.cure(error.path)}") from None
+    except FileNotFoundError:
+        cure = documents.cure(str(results / "plans" / "*.json"))
+        raise CommandError(f"{results} has results but no plan{cure}") from None
+
+
 def no_plan(results: Path) -> str | None:
     """Why tables cannot be made again, as a sentence; None where they can."""
     if ingested.there(results):
         return "; ".join(ingested.damage(results)) or None
     try:
-        read_plan(plan_file(results))
-    except documents.Damaged as error:
-        return f"{error}{documents.cure(error.path)}"
-    except FileNotFoundError:
-        return f"{results} has results but no plan{documents.cure(str(results / 'plans' / '*.json'))}"
+        plan_of(results)
+    except CommandError as error:
+        return str(error)
     return None
 
 

@@ -25,7 +25,7 @@ from iosweep.errors import CommandError
 from iosweep.files import documents
 from iosweep.judge import remaining
 from iosweep.judge.findings import REASONS, bare, rank
-from iosweep.plan.model import Plan, plan_files, read_plan
+from iosweep.plan.model import Plan, plan_files
 from iosweep.store import ingested
 from iosweep.store.store import Store
 from iosweep.tables import reader
@@ -99,16 +99,22 @@ def read_outcome(results: Path) -> Outcome:
     store, tables, plan, digest = Store(results), None, None, None
     with contextlib.suppress(FileNotFoundError, documents.Damaged):
         tables = reader.about(results)
-    with contextlib.suppress(FileNotFoundError, documents.Damaged):
-        if ingested.there(results):
+    if ingested.there(results):
+        lost = ingested.damage(results)
+        with contextlib.suppress(FileNotFoundError, documents.Damaged):
             digest = ingested.load(results)[1]
-        else:
-            plan = read_plan(campaigns.plan_file(results))
-    damaged = list(dict.fromkeys([*_damage(results, store), *_damage_of_tables(results)]))
+    else:
+        try:
+            plan, lost = campaigns.plan_of(results), []
+        except CommandError as error:
+            lost = [str(error)]
+    left = count_left(plan, store)
+    store.read_documents()
+    damaged = list(dict.fromkeys([*lost, *_damage(store, remade=not lost)]))
     if tables is None and plan is None:
         raise CommandError("\n".join(damaged) or campaigns.no_tables(results))
     name = tables.campaign if tables else plan.campaign if plan else ""
-    outcome = Outcome(name, results, None, left=count_left(plan, store) if plan else 0, damaged=damaged)
+    outcome = Outcome(name, results, None, left=left, damaged=damaged)
     try:
         return _counted(outcome, tables, plan, store, digest) if tables else outcome
     except (FileNotFoundError, documents.Damaged):  # the table, which is named as damaged
@@ -133,10 +139,10 @@ def _counted(
     return replace(outcome, verdicts=verdicts, left=counts["left"], again=again, reasons=reasons)
 
 
-def count_left(plan: Plan, store: Store) -> int:
+def count_left(plan: Plan | None, store: Store) -> int:
     """Repetitions without a result. Points that lack something (a tool, CPUs) are not left: they are missing."""
-    missing = store.missing()
-    left = remaining.find(plan, store.repetitions(), {}, remaining.LocalMachine()).left
+    stored, missing = store.repetitions(), store.missing()
+    left = remaining.find(plan, stored, {}, remaining.LocalMachine()).left if plan else {}
     return sum(len(n) for points in left.values() for id, n in points.items() if id not in missing)
 
 
@@ -173,27 +179,17 @@ def _reasons(found: Sequence[Repetitions]) -> dict[str, list[Reason]]:
     }
 
 
-def _damage(results: Path, store: Store) -> list[str]:
-    """Damage of the plan, the outputs of others, the results and the documents, as sentences with remedies."""
-    if ingested.there(results):
-        return ingested.damage(results)
-    store.repetitions()
-    store.missing()
-    store.read_documents()
-    if not (lost := campaigns.no_plan(results)):
-        return store.damage()
-    cure = documents.cure(str(results / reader.ABOUT))  # needs a plan
-    return [lost, *(line.removesuffix(cure) for line in store.damage())]
-
-
-def _damage_of_tables(results: Path) -> list[str]:
+def _damage(store: Store, remade: bool) -> list[str]:
+    """Damage of what was read of the store, and of the tables, as sentences. `remade`: tables can be made again."""
+    results, again = store.path, f"; `iosweep report {shlex.quote(str(store.path))}` makes it again"
     about = results / reader.ABOUT
     if os.path.lexists(about):
-        lines = reader.damage(results)
+        tables = reader.damage(results)
     else:
-        lines = [f"{about} is gone"] if any((results / name).exists() for name in reader.FILES) else []
-    again = "" if campaigns.no_plan(results) else f"; `iosweep report {shlex.quote(str(results))}` makes it again"
-    return [line + again for line in lines]
+        tables = [f"{about} is gone"] if any((results / name).exists() for name in reader.FILES) else []
+    if not remade:
+        return [*(line.removesuffix(again) for line in store.damage()), *tables]
+    return [*store.damage(), *(line + again for line in tables)]
 
 
 def sentence(outcome: Outcome) -> str:
