@@ -226,7 +226,7 @@ class TestBuilds:
         campaign, results = factory.measured(FIO, IOR, build=build)
         assert findings.several_builds(results) == ["fio"]
         section = tables.builds(campaign, results)
-        assert section and {(row.tool, row.name): row.results for row in section.rows} == {
+        assert {(row.tool, row.name): row.results for row in section} == {
             ("fio", SPACK): 2, ("fio", PATH): 1, ("IOR", IOR_SPACK): 8
         }  # fmt: skip
         marks = {mark.x: mark.what for mark in figures.figures(campaign, results)[0].marks}
@@ -249,9 +249,7 @@ class TestBuilds:
         )
         assert findings.several_builds(results) == []
         section = tables.builds(campaign, results)
-        assert section and [set(row.documents) for row in section.rows] == [
-            {documents.key(factory.SPACK), documents.key(other)}
-        ]
+        assert [set(row.documents) for row in section] == [{documents.key(factory.SPACK), documents.key(other)}]
         # the binary is the same where the system's MPI was updated below it; fio has none
         other = self.changed(factory.PATH, mpi={"version": "4.1.0"})
         _, results = factory.measured(IOR, FIO, build=lambda row: other if row["repetition"] == 2 else factory.PATH)

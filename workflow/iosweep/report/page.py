@@ -85,6 +85,7 @@ def _sections(campaign: Campaign, results: Sequence[PointSummary], drawings: Seq
         "cpus": system.describe_cpus(campaign),
         "nodes": system.describe_nodes(campaign),
         "builds": tables.builds(campaign, results),
+        "spack_builds": tables.spack_builds(campaign),
         "repetitions_of": tables.repetitions,
         "ingested": about.ingested,
     }

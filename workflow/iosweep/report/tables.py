@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 
 from iosweep.analysis import findings, formats
 from iosweep.analysis.axes import axes_of, split
@@ -14,19 +13,20 @@ from iosweep.analysis.summary import Metric, PointSummary, distinct, known_or_no
 from iosweep.config.sweeps import Repetitions
 from iosweep.judge.findings import ROOTS
 from iosweep.plan.model import SweepFacts
-from iosweep.programs.builds import BuildDocument, BuiltProgram, Checkout
+from iosweep.programs.builds import BuildDocument, BuiltProgram
 from iosweep.tools.axes import NODES
 from iosweep.tools.mdtest.command import OPTIONS, ROWS
 
 
 @dataclass(frozen=True)
 class Cell:
-    """A figure with its unit, and smaller lines below it. Without a figure, `value` is ""."""
+    """A figure with its unit, and smaller lines below it. Without a figure, `value` is "". verdict: "" where nothing
+    was asked for; minor: beside the figure that matters."""
 
     value: str
     lines: tuple[str, ...]
-    verdict: str  # "" where nothing was asked for
-    minor: bool = False  # beside the figure that matters
+    verdict: str
+    minor: bool = False
 
 
 @dataclass(frozen=True)
@@ -37,12 +37,15 @@ class TableRow:
 
 @dataclass(frozen=True)
 class Table:
-    sources: tuple[str, ...]  # the sweeps or suites that it is of
-    title: str  # which of several of them; else ""
-    about: str  # how all of it was measured; else ""
+    """sources: the sweeps or suites that it is of; title: which of several of them, else ""; about: how all of it was
+    measured; notes: what is marked or absent, with the reasons."""
+
+    sources: tuple[str, ...]
+    title: str
+    about: str
     columns: tuple[str, ...]
     rows: tuple[TableRow, ...]
-    notes: tuple[str, ...]  # what is marked or absent, with the reasons
+    notes: tuple[str, ...]
 
 
 _NOTHING = Cell("", (), "")
@@ -51,58 +54,53 @@ _NOTHING = Cell("", (), "")
 def metadata_tables(campaign: Campaign, results: Sequence[PointSummary]) -> list[Table]:
     """Rates of mdtest: operations down, an axis across; a table for each sweep and each combination of other axes."""
     conditions = formats.conditions(results)
-    columns = _mdtest_columns()
-    found = []
+    tables: dict[Table, tuple[str, ...]] = {}  # without its sources -> these: sweeps may share their points
     for sweep in campaign.about.sweeps:
         points = set(sweep.points)
         mine = [r for r in of_points(results) if r.point in points and (r.tool, r.kind) == ("mdtest", "metadata")]
         for condition in dict.fromkeys(conditions[result.point] for result in mine):
             own = [result for result in mine if conditions[result.point] == condition]
-            varying = [axis for axis in columns if axis in axes_of(sweep) and len(distinct(own, axis)) > 1]
-            across = varying[0] if varying else "nodes"
+            varying = [axis for axis in _AXES if axis in axes_of(sweep) and len(distinct(own, axis)) > 1]
             for fixed, part in split(own, varying[1:]):
-                table = _metadata(sweep.name, formats.describe(condition, "metadata"), part, across, fixed)
-                found += [table] if table else []
-    return joined(found)
+                condition_text = formats.describe(condition, "metadata")
+                if table := _metadata(condition_text, part, varying[0] if varying else "nodes", fixed):
+                    tables[table] = (*tables.get(table, ()), sweep.name)
+    return [replace(table, sources=sources) for table, sources in tables.items()]
 
 
-def _mdtest_columns() -> list[str]:
-    """Axes in the order in which one makes the columns: the first that varies. Each combination of the others has its
-    own table."""
-    return [NODES.column, *(option.column for option in OPTIONS.values())]
+#: Axes in the order in which one makes the columns: the first that varies. Each combination of the others has its own
+#: table.
+_AXES = [NODES.column, *(option.column for option in OPTIONS.values())]
 
 
 def _metadata(
-    sweep: str, condition: str, results: Sequence[PointSummary], across: str, fixed: Mapping[str, Value | None]
+    condition: str, results: Sequence[PointSummary], across: str, fixed: Mapping[str, Value | None]
 ) -> Table | None:
-    values = known_or_not(results, across)
-    shown = [value for value in values if any(_at(r, across, value) and r.headline for r in results)]
+    by_place = {(result.phase, result.parameters[across]): result for result in reversed(results)}
+    shown = [v for v in known_or_not(results, across) if any(r.headline for (_, at), r in by_place.items() if at == v)]
     if not shown:
         return None  # the first screen says why there are no figures
     alone = len(shown) == 1
-    columns = tuple(formats.named(across, value) for value in shown)
+    columns = [formats.named(across, value) for value in shown]
     if alone:
-        columns = tuple(
-            name for name, figure in _APART.items() if any((f := r.headline) and figure(f) for r in results)
-        )
+        columns = [name for name, tell in _APART.items() if any((m := r.headline) and tell(m) for r in results)]
     rows = []
     for phase in sorted({result.phase for result in results}, key=phase_order):
-        own = [result for result in results if result.phase == phase]
-        here = [next((result for result in own if _at(result, across, value)), None) for value in shown]
-        cells = tuple(_apart(here[0], name) for name in columns) if alone else tuple(map(_stacked, here))
-        rows.append(TableRow(ROWS.get(phase, formats.phase(phase)), cells))
-    place = {name: known_or_not(results, name) for name in _mdtest_columns() if name != across and name not in fixed}
+        here = [by_place.get((phase, value)) for value in shown]
+        cells = [_apart(here[0], name) for name in columns] if alone else [_stacked(result) for result in here]
+        rows.append(TableRow(ROWS.get(phase, formats.phase(phase)), tuple(cells)))
+    place = {name: known_or_not(results, name) for name in _AXES if name != across and name not in fixed}
     if alone:
         place = {across: shown, **place}
-    same = ((name, found[0]) for name, found in place.items() if len(found) == 1)
-    told = (formats.named(name, value) for name, value in same if value is not None or name == across)
+    same = [(name, values[0]) for name, values in place.items() if len(values) == 1]
+    told = [formats.named(name, value) for name, value in same if value is not None or name == across]
     return Table(
-        sources=(sweep,),
+        sources=(),
         title=", ".join(formats.named(name, value) for name, value in fixed.items()),
         about="; ".join([condition, *told]),
-        columns=columns,
+        columns=tuple(columns),
         rows=tuple(rows),
-        notes=tuple(notes(results)),
+        notes=tuple(_notes(results)),
     )
 
 
@@ -144,30 +142,16 @@ def _stacked(result: PointSummary | None) -> Cell:
     return Cell(formats.number(found.mean), tuple(lines), result.verdict)
 
 
-def joined(tables: Iterable[Table]) -> list[Table]:
-    """Tables that say the same, as those of sweeps that share their points, are one of several sources."""
-    found: dict[Table, tuple[str, ...]] = {}
-    for table in tables:
-        bare = replace(table, sources=())
-        found[bare] = found.get(bare, ()) + table.sources
-    return [replace(table, sources=sources) for table, sources in found.items()]
-
-
-def _at(result: PointSummary, column: str, value: Value | None) -> bool:
-    return result.parameters[column] == value
-
-
-def notes(results: Sequence[PointSummary]) -> Iterator[str]:
+def _notes(results: Sequence[PointSummary]) -> Iterator[str]:
     """What is not valid, and why; and what is a mean over unlike things."""
-    for _, text in findings.unlike_hosts(results):
-        yield text
-    for text in findings.unlike_builds(results):
-        yield text[0].upper() + text[1:]
+    yield from (text for _, text in findings.unlike_hosts(results))
+    yield from (text[0].upper() + text[1:] for text in findings.unlike_builds(results))
     for verdict in ("suspect", "invalid", "missing"):
-        own = [result for result in results if result.verdict == verdict]
-        if own:
+        if own := [result for result in results if result.verdict == verdict]:
             yield f"{findings.VERDICT_SYMBOLS[verdict]} {len(own)} {verdict} ({findings.reasons(own)})."
 
+
+# checks and coverage
 
 #: Outcomes of a point, those that need attention last.
 _OUTCOMES = ("valid", "unneeded", "left", "missing", "suspect", "invalid")
@@ -281,142 +265,86 @@ def _coverage(sweep: SweepFacts, phases: Mapping[str, Sequence[PointSummary]], s
 
 @dataclass(frozen=True)
 class Build:
-    """A build of one tool."""
+    """A build of one tool. name: as the table of results calls it; origin, mpi: lines, no MPI where threads are no
+    ranks; results: number of them; documents: keys of the build documents that have it."""
 
-    name: str  # as the table of results calls it
+    name: str
     tool: str
     version: str
-    origin: tuple[str, ...]  # lines
-    mpi: tuple[str, ...]  # lines; none where its threads are no ranks
+    origin: tuple[str, ...]
+    mpi: tuple[str, ...]
     sha256: str
     results: int
-    documents: tuple[str, ...]  # keys of the build documents that have it
+    documents: tuple[str, ...]
 
 
-@dataclass(frozen=True)
-class SpackBuild:
-    """A build document of Spack."""
-
-    key: str
-    about: str
-    changed: tuple[str, ...]  # checkouts that are not what their commit says
-
-
-@dataclass(frozen=True)
-class Builds:
-    """The section of the page."""
-
-    sentence: str
-    rows: tuple[Build, ...]
-    spack: tuple[SpackBuild, ...]
-
-    @property
-    def with_mpi(self) -> bool:
-        """Whether a tool is among them whose threads are MPI ranks."""
-        return any(row.mpi for row in self.rows)
-
-
-def builds(campaign: Campaign, results: Sequence[PointSummary]) -> Builds | None:
-    """The builds that results are of, tool by tool; None where nothing was measured."""
+def builds(campaign: Campaign, results: Sequence[PointSummary]) -> list[Build]:
+    """The builds that results are of, tool by tool."""
     measured: dict[tuple[str, str], list[Row]] = {}  # (tool, name of the build) -> rows
     for row in campaign.rows:
         if row.tool_build:
             measured.setdefault((row.tool, row.tool_build), []).append(row)
-    if not measured:
-        return None
-    known = campaign.about.builds
-    rows = [_build(*key, own, known, results) for key, own in sorted(measured.items(), key=_by_tool_and_time)]
-    return Builds(_sentence(rows), tuple(rows), tuple(_spack_builds(known)))
+    known, found = campaign.about.builds, []
+    for (tool, name), rows in sorted(measured.items(), key=lambda item: item[0][0]):
+        keys = tuple(dict.fromkeys(row.build for row in rows if row.build in known))
+        document = known[keys[0]] if keys else None
+        program = document.tools.get(tool) if document else None
+        made = Build(
+            name=name,
+            tool=formats.tool(tool),
+            version=formats.version(tool, rows[0].tool_version or ""),
+            origin=tuple(_origin(document.provider, program)) if document and program else ("not recorded",),
+            mpi=tuple(_mpi(document)) if formats.is_mpi(tool) else (),
+            sha256=rows[0].tool_sha256 or "",
+            results=sum(result.tool == tool and name in result.builds for result in results),
+            documents=keys,
+        )
+        found.append(made)
+    return found
 
 
-def _by_tool_and_time(measured: tuple[tuple[str, str], Sequence[Row]]) -> tuple[str, datetime]:
-    (tool, _), rows = measured
-    return tool, min(row.started or datetime.max.replace(tzinfo=UTC) for row in rows)
-
-
-def programs(campaign: Campaign) -> list[str]:
-    """Tools with their versions for the first screen: `fio 3.37 (Spack)`."""
-    spack = {key for key, build in campaign.about.builds.items() if build.provider == "spack"}
-    found = dict.fromkeys(
-        formats.program(row.tool, row.tool_version) + (" (Spack)" if row.build in spack else "")
-        for row in campaign.rows
-        if row.tool_version is not None
-    )
-    return list(found)
-
-
-def _build(
-    tool: str,
-    name: str,
-    rows: Sequence[Row],
-    builds: dict[str, BuildDocument],
-    results: Sequence[PointSummary],
-) -> Build:
-    keys = tuple(dict.fromkeys(row.build for row in rows if row.build in builds))
-    document = builds[keys[0]] if keys else None
-    program = document.tools.get(tool) if document else None
-    return Build(
-        name=name,
-        tool=formats.tool(tool),
-        version=formats.version(tool, rows[0].tool_version or ""),
-        origin=tuple(_origin(document, program)) if document and program else ("not recorded",),
-        mpi=tuple(_mpi(document)) if formats.is_mpi(tool) else (),
-        sha256=rows[0].tool_sha256 or "",
-        results=sum(result.tool == tool and name in result.builds for result in results),
-        documents=keys,
-    )
-
-
-def _origin(build: BuildDocument, program: BuiltProgram) -> Iterator[str]:
-    if build.provider == "spack":
+def _origin(provider: str, program: BuiltProgram) -> Iterator[str]:
+    if provider == "spack":
         yield f"Spack: {program.package}"
     else:
         yield program.path + (", a script: what it starts is not recorded" if program.script else "")
         yield _package(program.package)
 
 
-def _mpi(build: BuildDocument | None) -> Iterator[str]:
-    mpi = build.mpi if build else None
-    if build is None or mpi is None:
+def _mpi(document: BuildDocument | None) -> Iterator[str]:
+    if document is None or document.mpi is None:
         yield "not known"
     else:
-        yield ", ".join(filter(None, (mpi.path, mpi.version)))
-        yield _package(mpi.package)
+        yield ", ".join(filter(None, (document.mpi.path, document.mpi.version)))
+        yield _package(document.mpi.package)
 
 
 def _package(name: str | None) -> str:
     return f"package {name}" if name else "of no package"
 
 
-def _spack_builds(builds: dict[str, BuildDocument]) -> Iterator[SpackBuild]:
-    for key, build in builds.items():
-        if build.provider == "spack" and build.spack and build.repository:
-            spack, packages = build.spack, build.repository
+def spack_builds(campaign: Campaign) -> Iterator[tuple[str, str, list[str]]]:
+    """(key of a build document of Spack, what it was made with, warnings about changed checkouts)."""
+    for key, document in campaign.about.builds.items():
+        if document.provider == "spack" and document.spack and document.repository:
+            spack, packages = document.spack, document.repository
             checkouts = {f"Spack {spack.version}": spack, f"packages {packages.pin}": packages}
-            yield SpackBuild(
-                key=key,
-                about=" with ".join(map(_checkout, checkouts, checkouts.values())),
-                changed=tuple(f"The checkout of {title} in {c.path}" for title, c in checkouts.items() if c.changed),
+            about = " with ".join(
+                title + (f" (commit {made.commit})" if made.commit else "") for title, made in checkouts.items()
             )
+            changed = [f"The checkout of {title} in {made.path}" for title, made in checkouts.items() if made.changed]
+            yield key, about, changed
 
 
-def _checkout(title: str, checkout: Checkout) -> str:
-    return title + (f" (commit {checkout.commit})" if checkout.commit else "")
-
-
-def _sentence(rows: Sequence[Build]) -> str:
-    """Whether all figures of a tool come from one build."""
-    counts = Counter(row.tool for row in rows)
-    several, single = ([t for t, count in counts.items() if (count > 1) == more] for more in (True, False))
-    parts = []
-    if several:
-        each = " each" if len(several) > 1 else ""
-        which = "which may differ; the table of results says which is of which"
-        parts.append(f"Figures of {formats.listing(several)} come from several builds{each}, {which}.")
-    if single:
-        each = " each" if len(single) > 1 else ""
-        parts.append(f"All figures of {formats.listing(single)} come from one build{each}.")
-    return " ".join(parts)
+def programs(campaign: Campaign) -> list[str]:
+    """Tools with their versions for the first screen: `fio 3.37 (Spack)`."""
+    spack = {key for key, document in campaign.about.builds.items() if document.provider == "spack"}
+    found = dict.fromkeys(
+        formats.program(row.tool, row.tool_version) + (" (Spack)" if row.build in spack else "")
+        for row in campaign.rows
+        if row.tool_version is not None
+    )
+    return list(found)
 
 
 def repetitions(settings: Repetitions) -> str:
