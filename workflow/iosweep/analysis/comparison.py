@@ -369,7 +369,8 @@ def brief(found: Comparison, one: Difference) -> str:
     if not one.single:
         return subject(found, one)
     tool = one.pairs[0].a.tool
-    parts = [formats.brief_value(column, value, tool) for column, value in parameters_of(found, one).items()]
+    own = parameters_of(found, one)
+    parts = [formats.brief_value(column, value, tool) or formats.named(column, value) for column, value in own.items()]
     return ", ".join([_name(found, one), *parts])
 
 

@@ -54,8 +54,6 @@ class Row(PhaseOutcome, frozen=True, kw_only=True):
     checks_failed: int | None = None
     checks_not_checked: int | None = None
     started: datetime | None = None
-    began_local: str | None = None  # of outputs that others made: by the clock of their node
-    ended_local: str | None = None
     host: str | None = None
     hosts: str | None = None
     ran_on: str | None = None

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from iosweep.analysis.formats import hosts, listing, tool, version
 from iosweep.analysis.summary import PointSummary, Repetitions
 from iosweep.judge.agreement import COUNTED
-from iosweep.judge.findings import REASONS, bare, cause, first_of, ranked
+from iosweep.judge.findings import REASONS, bare, cause, ranked
 from iosweep.text import human_count
 
 #: Causes, without numbers, that all repetitions of a campaign share: they are told once.
@@ -54,15 +54,6 @@ def join(reasons: Sequence[tuple[str, int]], most: int = 3) -> str:
 def reasons(results: Iterable[PointSummary], most: int = 3) -> str:
     """The reasons of some results."""
     return tell((result.reasons for result in results), most)
-
-
-def commonest(texts: Iterable[str]) -> list[tuple[str, int]]:
-    """Texts with their counts, the commonest first. Those that differ in numbers alone count as one."""
-    kinds: dict[str, list[str]] = {}  # text without its numbers -> texts
-    for text in texts:
-        kinds.setdefault(bare(text), []).append(text)
-    ordered = sorted(kinds.values(), key=lambda alike: -len(alike))
-    return [(first_of(alike), len(alike)) for alike in ordered]
 
 
 def shared(results: Iterable[PointSummary]) -> Shared:

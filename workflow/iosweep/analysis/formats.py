@@ -15,17 +15,20 @@ from iosweep.plan.headline_groups import Conditions as Conditions
 from iosweep.text import human_count
 from iosweep.tools import parameters, phases, tools
 
+# figures
+
 #: An interval whose ends differ by this factor says nothing: of two repetitions that scatter, 0.005 to 228,000 %.
 _USELESS = 100.0
 
 
 @dataclass(frozen=True)
 class Unit:
-    """A unit to show a figure in."""
+    """A unit to show a figure in. size: in the column's SI base unit; least: the smallest figure, in this unit, that is
+    shown in it."""
 
     name: str
-    size: float  # in the column's SI base unit
-    least: float = 1.0  # smallest figure, in this unit, that is shown in it
+    size: float
+    least: float = 1.0
 
 
 _BINARY = {"B": 2**0, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40}
@@ -76,42 +79,40 @@ def size(value: float) -> str:
     return f"{value:,.0f} B"
 
 
-def spread(statistics: Metric, units: Sequence[Unit], interval: bool = True) -> str:
+def spread(metric: Metric, units: Sequence[Unit], interval: bool = True) -> str:
     """How far the repetitions agree: `± 2.1 % (95 % CI, n = 3)`, or their range where an interval says nothing."""
-    if statistics.n == 1:
-        return single(statistics, units)
-    doubt = "" if not interval or statistics.repeatable else "not repeatable: "
-    if interval and not doubt and statistics.ci95_share is not None:
-        return f"± {100 * statistics.ci95_share:.1f} % (95 % CI, n = {statistics.n})"
-    return f"{doubt}{span_of(statistics, units)} (n = {statistics.n})"
+    if metric.n == 1:
+        return single(metric, units)
+    if interval and metric.repeatable and metric.ci95_share is not None:
+        return f"± {100 * metric.ci95_share:.1f} % (95 % CI, n = {metric.n})"
+    doubt = "not repeatable: " if interval and not metric.repeatable else ""
+    return f"{doubt}{span_of(metric, units)} (n = {metric.n})"
 
 
-def single(statistics: Metric, units: Sequence[Unit]) -> str:
-    """What a figure of one repetition is over: `one repetition`, or `5 iterations: 1.21 to 1.25 k ops/s`."""
-    if statistics.iterations == 1:
+def single(metric: Metric, units: Sequence[Unit]) -> str:
+    """A figure of one repetition: `one repetition`, or `5 iterations: 1.21 to 1.25 k ops/s`."""
+    if metric.iterations == 1:
         return "one repetition"
-    return f"{statistics.iterations} iterations: {span_of(statistics, units)}"
+    return f"{metric.iterations} iterations: {span_of(metric, units)}"
 
 
-def span_of(statistics: Metric, units: Sequence[Unit]) -> str:
+def span_of(metric: Metric, units: Sequence[Unit]) -> str:
     """The range of the repetitions: `1.21 to 1.25 GiB/s`."""
-    unit = pick(units, statistics.high)
-    low, high = (number(value / unit.size) for value in (statistics.low, statistics.high))
-    return f"{low} to {high} {unit.name}"
+    unit = pick(units, metric.high)
+    return f"{number(metric.low / unit.size)} to {number(metric.high / unit.size)} {unit.name}"
 
 
 def percent(share: float, ends: tuple[float, float] | None = None) -> str:
-    """`92 %`, `92 % (89 to 95 %)`; without the interval where it is all the same, or where it says nothing."""
-    text = f"{_hundredths(share)} %"
-    if ends and ends[1] > _USELESS * ends[0]:
-        return f"{text} (too uncertain to say)"
-    return text if ends is None or span_of_shares(ends) == text else f"{text} ({span_of_shares(ends)})"
-
-
-def span_of_shares(ends: tuple[float, float]) -> str:
-    """`89 to 95 %`, or `92 %`."""
+    """`92 %`, `92 % (89 to 95 %)`; without the interval where all three are the same, or where it says nothing."""
+    text = _hundredths(share)
+    if ends is None:
+        return f"{text} %"
+    if ends[1] > _USELESS * ends[0]:
+        return f"{text} % (too uncertain to say)"
     low, high = map(_hundredths, ends)
-    return f"{low} %" if low == high else f"{low} to {high} %"
+    if low == high:
+        return f"{text} %" if low == text else f"{text} % ({low} %)"
+    return f"{text} % ({low} to {high} %)"
 
 
 def _hundredths(share: float) -> str:
@@ -123,22 +124,41 @@ def times(ratio: float) -> str:
     return f"{ratio:.1f}x" if ratio < 9.95 else f"{ratio:.0f}x"
 
 
+def y_title(quantity: str, unit: str, log: bool) -> str:
+    """Title of a vertical axis. IOPS is its own unit."""
+    return unit if quantity == "IOPS" else f"{quantity} ({unit}{', logarithmic' if log else ''})"
+
+
+# lists and times
+
+
 def listing(texts: Sequence[str]) -> str:
     """`fio, IOR and mdtest`."""
     return " and ".join(filter(None, (", ".join(texts[:-1]), texts[-1])))
 
 
-def span(times: Iterable[datetime]) -> str:
+def span(moments: Iterable[datetime]) -> str:
     """When it was measured, in UTC."""
-    ordered = sorted(times)
+    ordered = sorted(moments)
     if not ordered:
         return ""
-    first, last = ordered[0], ordered[-1]
-    if f"{first:%Y%m%d%H%M}" == f"{last:%Y%m%d%H%M}":
-        return f"{first:%Y-%m-%d %H:%M} UTC"
-    if first.date() == last.date():
-        return f"{first:%Y-%m-%d %H:%M} to {last:%H:%M} UTC"
-    return f"{first:%Y-%m-%d %H:%M} to {last:%Y-%m-%d %H:%M} UTC"
+    first, last = (f"{moment:%Y-%m-%d %H:%M}" for moment in (ordered[0], ordered[-1]))
+    if first == last:
+        return f"{first} UTC"
+    return f"{first} to {last.removeprefix(first[:11])} UTC"
+
+
+def origin(campaign: Campaign) -> str:
+    """`Campaign demo on /mnt/scratch (ext4), measured 2025-06-02 to 2025-06-03 (UTC).`"""
+    measured = [row for row in campaign.rows if row.started]
+    types = ", ".join(sorted({row.target_fstype for row in measured if row.target_fstype}))
+    days = sorted({f"{row.started:%Y-%m-%d}" for row in measured})
+    when = f", measured {' to '.join(dict.fromkeys((days[0], days[-1])))} (UTC)" if days else ""
+    about = campaign.about
+    return f"Campaign {about.campaign} on {about.target.directory}{f' ({types})' if types else ''}{when}."
+
+
+# parameters
 
 
 def parameter(column: str, value: Value | None) -> str:
@@ -158,7 +178,7 @@ def parameter(column: str, value: Value | None) -> str:
 
 
 def named(column: str, value: Value | None) -> str:
-    """A parameter's value that says what it is: `8 threads per node`, `64 KiB`, `queue depth 16`."""
+    """A parameter's value with its name: `8 threads per node`, `64 KiB`, `queue depth 16`."""
     if column == "other_options":
         return str(value or "")
     option, text = parameters()[column], parameter(column, value)
@@ -171,36 +191,31 @@ def named(column: str, value: Value | None) -> str:
     return option.zero if option.zero and value == 0 else f"{option.shown} {text}"
 
 
-def brief(result: PointSummary, nodes: bool = True, one: bool = False) -> str:
-    """Where a figure was measured, as storage engineers say it: `2 nodes × 8 threads, 1 MiB, QD 4`.
-
-    It names whatever the best of several may differ in: `4 ranks, 1 MiB, shared file, MPI-IO`. `nodes`: with their
-    number; `one`: where that is 1, too.
-    """
-    own, parts = result.parameters, []
-    if (threads := result.count("threads_per_node")) is not None:
-        parts.append(human_count(threads, "rank" if is_mpi(result.tool) else "thread"))
-    if nodes and (one or result.nodes > 1) and own["nodes"] is not None:
-        parts = [" × ".join([named("nodes", result.nodes), *parts])]
-    options = tools()[result.tool].options if result.tool in tools() else {}
-    for column, option in parameters().items():
-        option = options.get(option.name, option)
-        if column in ("nodes", "threads_per_node") or own[column] is None or option.brief == "":
-            continue
-        if option.brief is None:
-            parts += [named(column, own[column])] if option.captions and applies(column, own) else []
-        else:
-            zero = option.zero and own[column] == 0
-            parts.append(option.zero if zero else option.brief.format(parameter(column, own[column])))
-    return ", ".join(parts)
-
-
 def brief_value(column: str, value: Value, tool: str) -> str:
-    """A parameter's value as in `brief`: `8 ranks`, `QD 16`."""
+    """A parameter's value as storage engineers say it: `8 ranks`, `QD 16`; "" for one that they do not name."""
     if column == "threads_per_node" and isinstance(value, int):
         return human_count(value, "rank" if is_mpi(tool) else "thread")
     option = parameters()[column]
-    return option.brief.format(parameter(column, value)) if option.brief else named(column, value)
+    if tool in tools():
+        option = tools()[tool].options.get(option.name, option)
+    if not option.brief:
+        return named(column, value) if option.brief is None and option.captions else ""
+    return option.zero if option.zero and value == 0 else option.brief.format(parameter(column, value))
+
+
+def brief(result: PointSummary, one: bool = False) -> str:
+    """Where a figure was measured: `2 nodes × 8 threads, 1 MiB, QD 4`. It names whatever the best of several may differ
+    in: `4 ranks, 1 MiB, shared file, MPI-IO`. one: with a single node, too."""
+    own, parts = result.parameters, []
+    if (threads := result.count("threads_per_node")) is not None:
+        parts.append(brief_value("threads_per_node", threads, result.tool))
+    if (one or result.nodes > 1) and own["nodes"] is not None:
+        parts = [" × ".join([named("nodes", result.nodes), *parts])]
+    for column in parameters():
+        value = own[column]
+        if column not in ("nodes", "threads_per_node") and value is not None and applies(column, own):
+            parts.append(brief_value(column, value, result.tool))
+    return ", ".join(filter(None, parts))
 
 
 def applies(column: str, values: Mapping[str, Value | None]) -> bool:
@@ -209,9 +224,17 @@ def applies(column: str, values: Mapping[str, Value | None]) -> bool:
     return needed is None or values[needed[0]] == needed[1]
 
 
-def is_mpi(tool: str) -> bool:
-    """Whether its threads are MPI ranks, and are called so in few words."""
-    return tool in tools() and tools()[tool].mpi
+def axes_text(axes: Mapping[str, Sequence[Value]]) -> str:
+    """The axes of a sweep with their values: `threads per node 1, 2; transfer size 4 KiB, 1 MiB`."""
+    options, parts = {option.name: column for column, option in parameters().items()}, []
+    for axis, values in axes.items():
+        column = options[axis]
+        title = "" if parameters()[column].labels else parameters()[column].shown
+        parts.append(f"{title} {', '.join(parameter(column, value) for value in values)}".lstrip())
+    return "; ".join(parts)
+
+
+# phases and tools
 
 
 def phase(name: str) -> str:
@@ -230,6 +253,11 @@ def tool(name: str) -> str:
     return tools()[name].title or name if name in tools() else name
 
 
+def is_mpi(name: str) -> bool:
+    """Whether the threads of a tool are MPI ranks, and are called so in few words."""
+    return name in tools() and tools()[name].mpi
+
+
 def program(name: str, printed: str) -> str:
     """A tool with its version: `fio 3.33`, `IOR 4.0.0`."""
     return f"{tool(name)} {version(name, printed)}"
@@ -238,6 +266,9 @@ def program(name: str, printed: str) -> str:
 def version(name: str, printed: str) -> str:
     """The version alone; some tools print their name with it, as in `fio-3.33`."""
     return printed.removeprefix(f"{name}-")
+
+
+# conditions
 
 
 def conditions(results: Sequence[PointSummary]) -> dict[str, Conditions]:
@@ -258,7 +289,7 @@ def home(condition: Conditions, known: Iterable[Conditions]) -> Conditions:
 def describe(condition: Conditions, kind: str, drawn: Iterable[str] = ()) -> str:
     """Conditions as text: `fio, O_DIRECT, overwrite, random data`.
 
-    drawn: phases that they stand above, so that nothing is said of writes above reads alone; above both it is
+    drawn: phases that they stand above. Above reads alone nothing is said of writes; above both it is
     `fio, O_DIRECT; writes: overwrite, random data`.
     """
     applying = {headline_groups.of_phase(condition, phase) for phase in drawn} or {condition}
@@ -281,28 +312,3 @@ def _words(condition: Conditions) -> list[str]:
         condition.other_options or None,
     ]
     return [name, *(str(word) for word in told if word is not None)]
-
-
-def origin(campaign: Campaign) -> str:
-    """`Campaign demo on /mnt/scratch (ext4), measured 2025-06-02 to 2025-06-03 (UTC).`"""
-    measured = [row for row in campaign.rows if row.started]
-    types = ", ".join(sorted({row.target_fstype for row in measured if row.target_fstype}))
-    days = sorted({f"{row.started:%Y-%m-%d}" for row in measured})
-    when = f", measured {' to '.join(dict.fromkeys((days[0], days[-1])))} (UTC)" if days else ""
-    about = campaign.about
-    return f"Campaign {about.campaign} on {about.target.directory}{f' ({types})' if types else ''}{when}."
-
-
-def axes_text(axes: Mapping[str, Sequence[Value]]) -> str:
-    """The axes of a sweep with their values: `threads per node 1, 2; transfer size 4 KiB, 1 MiB`."""
-    options, parts = {option.name: column for column, option in parameters().items()}, []
-    for axis, values in axes.items():
-        column = options[axis]
-        title = "" if parameters()[column].labels else parameters()[column].shown
-        parts.append(f"{title} {', '.join(parameter(column, value) for value in values)}".lstrip())
-    return "; ".join(parts)
-
-
-def y_title(quantity: str, unit: str, log: bool) -> str:
-    """Title of a vertical axis. IOPS is its own unit."""
-    return unit if quantity == "IOPS" else f"{quantity} ({unit}{', logarithmic' if log else ''})"

@@ -1,15 +1,14 @@
-"""Campaigns of one configuration over time: each headline's figures, its changes of level, and what changed then. Pure.
+"""Campaigns of one configuration over time: each headline, its changes of level, and what changed then. Pure.
 
-A headline of a history is that of the campaigns (best.py), but of one point: that which is the best in most of them.
-The best of each night would be a maximum that jumps from point to point, and too high by what chose it.
+A headline of a history is of one point: that which is the best in most campaigns. The best of each night would be a
+maximum that jumps from point to point, and too high by what chose it.
 """
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 
 from iosweep.analysis import comparison, formats, headline
 from iosweep.analysis.comparison import Changed
@@ -32,7 +31,7 @@ class Night:
 
 
 @dataclass(frozen=True)
-class Figure:
+class Reading:
     """A headline of one night. index: of the night; metric: over the repetitions that count, in the column's unit."""
 
     index: int
@@ -46,8 +45,8 @@ class Figure:
 
 @dataclass(frozen=True)
 class Step:
-    """A change of level. night: the first of the new level; worse: whether it is a loss that matters; changed: what is
-    not the same as in the night before."""
+    """A change of level. night: the first of the new level; worse, better: by as much as matters; changed: facts that
+    are not the same as in the night before."""
 
     night: int
     split: Split
@@ -64,12 +63,12 @@ class Line:
     name: str
     result: PointSummary
     column: str
-    figures: tuple[Figure, ...]
+    figures: tuple[Reading, ...]
     steps: tuple[Step, ...]
     level: Interval | None
 
     @property
-    def last(self) -> Figure:
+    def last(self) -> Reading:
         return self.figures[-1]
 
     @property
@@ -106,30 +105,10 @@ class History:
 _Key = tuple[headline_groups.Conditions, str, str]
 
 
-def night(name: str, campaign: Campaign) -> Night | str:
-    """A campaign as a night; why it is none, as the end of a sentence."""
-    if began := _began(campaign):
-        return Night(name, began, campaign, tuple(summarize(campaign.rows)))
-    if campaign.about.ingested and campaign.rows:
-        return "its outputs have no date, so its place among the others is not known"
-    return "has no measured repetition"
-
-
-def _began(campaign: Campaign) -> datetime | None:
-    """When the first phase began. Outputs that others made may have the time of their node's clock alone, which is
-    taken for UTC, or only when they ended: a history is ordered by days."""
-    moments = [row.started for row in campaign.rows if row.started]
-    if not moments and campaign.about.ingested:
-        texts = (text for row in campaign.rows if (text := row.began_local or row.ended_local))
-        moments = [moment.replace(tzinfo=moment.tzinfo or UTC) for text in texts if (moment := _moment(text))]
-    return min(moments, default=None)
-
-
-def _moment(text: str) -> datetime | None:
-    try:
-        return datetime.fromisoformat(text)
-    except ValueError:  # another program's table
-        return None
+def night(name: str, campaign: Campaign) -> Night | None:
+    """A campaign as a night; None where no measured repetition has a date."""
+    began = min((row.started for row in campaign.rows if row.started), default=None)
+    return Night(name, began, campaign, tuple(summarize(campaign.rows))) if began else None
 
 
 def groups(nights: Sequence[Night]) -> list[list[Night]]:
@@ -144,8 +123,7 @@ def unlike(one: Night, other: Night) -> str:
     """Why a night is not in the history of another one, as the end of a sentence."""
     own, theirs = _points_of(one), _points_of(other)
     if own != theirs:
-        both = f"{len(own & theirs):,} of them are in the history" if own & theirs else "none of them is in the history"
-        return f"measured other points ({len(own):,}; {both}, which has {len(theirs):,})"
+        return f"measured other points ({len(own):,}, {len(own & theirs):,} of them in the history of {len(theirs):,})"
     return f"measured another target, {printable(one.campaign.about.target.directory)}"
 
 
@@ -156,16 +134,16 @@ def _points_of(one: Night) -> frozenset[str]:
 def history(nights: Sequence[Night], at_least: float) -> History:
     """The headlines of nights that compare. at_least: the smallest loss that matters, as a share."""
     marks = {
-        index: told
+        index: changed
         for index in range(1, len(nights))
-        if (told := comparison.lasting(nights[index - 1].campaign, nights[index].campaign))
+        if (changed := comparison.lasting(nights[index - 1].campaign, nights[index].campaign))
     }
-    rows: dict[_Key, tuple[str, list[Figure]]] = {}
+    rows: dict[_Key, tuple[str, list[Reading]]] = {}
     without = []
     for key, point in _points(nights).items():
-        figures = _figures(nights, key, point)
-        if len(figures) > 1:
-            rows[key] = point, figures
+        readings = _readings(nights, key, point)
+        if len(readings) > 1:
+            rows[key] = point, readings
         else:
             without.append(f"{formats.phase(key[1])} ({formats.describe(key[0], 'data', [key[1]])})")
     splits = statistics.level_changes({str(key): [one.value for one in own] for key, (_, own) in rows.items()})
@@ -174,42 +152,36 @@ def history(nights: Sequence[Night], at_least: float) -> History:
 
 
 def _points(nights: Sequence[Night]) -> dict[_Key, str]:
-    """Headline -> the point that is the best of it in most nights; of those in as many, the one of the last of them."""
+    """Headline -> the point that is the best of it in most nights; of those in as many, that of the last night."""
     best: dict[_Key, list[str]] = {}
     for one in nights:
         for key, point in _best(one):
             best.setdefault(key, []).append(point)
     order = sorted(best, key=lambda key: (str(key[0]), phase_order(key[1]), key[2]))
-    return {key: _usual(best[key]) for key in order}
-
-
-def _usual(points: Sequence[str]) -> str:
-    counts, last = Counter(points), {point: index for index, point in enumerate(points)}
-    return max(counts, key=lambda point: (counts[point], last[point]))
+    return {key: max(reversed(best[key]), key=best[key].count) for key in order}
 
 
 def _best(one: Night) -> Iterator[tuple[_Key, str]]:
     conditions = formats.conditions(one.results)
     slots: dict[tuple[headline_groups.Conditions, str], list[PointSummary]] = {}
     for result in one.results:
-        slots.setdefault((headline_groups.of_phase(conditions[result.point], result.phase), result.phase), []).append(
-            result
-        )
+        key = headline_groups.of_phase(conditions[result.point], result.phase), result.phase
+        slots.setdefault(key, []).append(result)
     for (condition, phase), results in slots.items():
-        if found := headline.highest(results):
-            yield (condition, phase, found.column), found.result.point
-        if phase in headline_groups.LATENCY_PHASES and (lowest := headline.lowest_latency(results)):
-            yield (condition, phase, lowest.column), lowest.result.point
+        found = [headline.highest(results)]
+        if phase in headline_groups.LATENCY_PHASES:
+            found.append(headline.lowest_latency(results))
+        yield from (((condition, phase, best.column), best.result.point) for best in found if best)
 
 
-def _figures(nights: Sequence[Night], key: _Key, point: str) -> list[Figure]:
+def _readings(nights: Sequence[Night], key: _Key, point: str) -> list[Reading]:
     """The figures of a point's phase, of the nights in which a repetition counts."""
     found = []
     for index, one in enumerate(nights):
-        result = next((r for r in one.results if r.point == point and r.phase == key[1]), None)
-        own = result.metrics.get(key[2]) if result else None
-        if result and own and own.mean > 0:
-            found.append(Figure(index, own, result.verdict != "valid"))
+        for result in one.results:
+            metric = result.metrics.get(key[2]) if (result.point, result.phase) == (point, key[1]) else None
+            if metric and metric.mean > 0:
+                found.append(Reading(index, metric, result.verdict != "valid"))
     return found
 
 
@@ -217,30 +189,29 @@ def _line(
     nights: Sequence[Night],
     key: _Key,
     point: str,
-    figures: Sequence[Figure],
+    readings: Sequence[Reading],
     splits: Sequence[Split],
     marks: Mapping[int, tuple[Changed, ...]],
     at_least: float,
 ) -> Line:
-    last = next(r for r in nights[figures[-1].index].results if (r.point, r.phase) == (point, key[1]))
-    column = key[2]
-    sign = -1 if comparison.lower_is_better(column) else 1
+    condition, phase, column = key
+    last = next(r for r in nights[readings[-1].index].results if (r.point, r.phase) == (point, phase))
+    latency = comparison.lower_is_better(column)
     steps = []
     for split in splits:
-        better = sign * split.change.share
-        at, before = figures[split.at].index, figures[split.at - 1].index
+        better = split.change.share * (-1 if latency else 1)
+        at, before = readings[split.at].index, readings[split.at - 1].index
         changed = tuple(one for index in range(before + 1, at + 1) for one in marks.get(index, ()))
         steps.append(Step(at, split, better <= -at_least, better >= at_least, changed))
-    present = figures[splits[-1].at :] if splits else figures
-    values = [one.value for one in present]
-    name = formats.phase(key[1]) + (" latency" if comparison.lower_is_better(column) else "")
+    present = readings[splits[-1].at :] if splits else readings
+    title = f"{formats.phase(phase)}{' latency' if latency else ''}"
     return Line(
-        name=f"{name}, {formats.describe(key[0], last.kind, [key[1]])}",
+        name=f"{title}, {formats.describe(condition, last.kind, [phase])}",
         result=last,
         column=column,
-        figures=tuple(figures),
+        figures=tuple(readings),
         steps=tuple(steps),
-        level=statistics.interval(values),
+        level=statistics.interval([one.value for one in present]),
     )
 
 

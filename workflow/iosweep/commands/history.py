@@ -62,8 +62,8 @@ def _nights(names: Sequence[str]) -> Iterator[Night]:
         except CommandError as error:
             say(f"left out: {error}", file=sys.stderr)
             continue
-        if isinstance(found, str):
-            say(f"left out: {results}: {found}", file=sys.stderr)
+        if found is None:
+            say(f"left out: {results} has no measured repetition with a date", file=sys.stderr)
         else:
             yield found
 

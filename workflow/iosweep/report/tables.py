@@ -219,7 +219,7 @@ def once_each(checks: Iterable[CheckRow]) -> Iterator[CheckRow]:
 
 
 def _commonest(rows: Iterable[CheckRow], outcome: str) -> tuple[tuple[str, int], ...]:
-    return tuple(findings.commonest(row.evidence or "" for row in rows if row.outcome == outcome)[:3])
+    return tuple(findings.rank([row.evidence or ""] for row in rows if row.outcome == outcome)[:3])
 
 
 def open_checks(checks: Iterable[CheckRow], texts: dict[str, int]) -> dict[Phase, list[int]]:
