@@ -314,7 +314,7 @@ def make(results: Path, document: Ingested, digest: str, read: Sequence[Content]
         known = agreements(_headline(row.values) for row in made.rows if row.values["verdict"] in COUNTED)
         for row in made.rows:
             tables.add_findings(row.values, row.findings)
-            tables.add(tables.pack(row.values), known)
+            tables.add(tables.cells(row.values), known)
         tables.finish(lambda: _about(document, digest, made) | {"ingested": facts})
     return facts
 

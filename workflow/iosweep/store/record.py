@@ -7,8 +7,9 @@ The record of a repetition, points/<point>/r<repetition>-<try>.json, is read to 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Literal, TypeVar
 
 import msgspec
 from msgspec import Meta, field
@@ -214,6 +215,15 @@ class Repetition(Document, frozen=True, kw_only=True):
         return sum(row.headline is not None for row in self.rows) if self.intact else 0
 
 
+_Shared = TypeVar("_Shared", ToolBuild, Target)
+
+
+@lru_cache(1000)
+def _shared(part: _Shared) -> _Shared:
+    """The first of equal parts."""
+    return part
+
+
 class Judged(Repetition, frozen=True, kw_only=True):
     """The part of a record that the tables read. node: the key of the first node's facts; nodes: of all of them.
 
@@ -230,8 +240,9 @@ class Judged(Repetition, frozen=True, kw_only=True):
     rows: tuple[Row, ...] = ()
 
     def lightened(self) -> Repetition:
-        """The part of it that can stay in memory."""
-        return msgspec.convert(self, Repetition, from_attributes=True)
+        """The part of it that stays in memory, where there may be 100,000: one object for equal targets and builds."""
+        light = msgspec.convert(self, Repetition, from_attributes=True)
+        return msgspec.structs.replace(light, tool=_shared(light.tool), target=_shared(light.target))
 
     @property
     def facts_of(self) -> dict[str, str]:

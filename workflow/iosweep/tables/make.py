@@ -40,7 +40,7 @@ from iosweep.programs import builds
 from iosweep.store.record import DataSet, Judged, Missing, Refusal, Repetition
 from iosweep.store.store import RECORD_FILE, Store, unpack
 from iosweep.tables.columns import NOT_YET
-from iosweep.tables.writer import CampaignTables, PackedRow, Values
+from iosweep.tables.writer import CampaignTables, Cells, Values
 from iosweep.target.identify import identity
 from iosweep.text import printable
 from iosweep.tools import tools
@@ -219,7 +219,7 @@ class _Stored(NamedTuple):
     repetition: int
     why: str = ""
     lost: bool = False
-    rows: Sequence[PackedRow] = ()
+    rows: Sequence[Cells] = ()
 
 
 @dataclass
@@ -258,8 +258,8 @@ class _Rows:
             absent = _absent(allocation, refusals.get(allocation.name), lacking, choosing, needs)
             agree = agreements(counted)
             for point, base, stored in points:
-                for row in self._rows_of(point, base, stored, absent.get(point.id, {})):
-                    self.tables.add(row, agree)
+                for cells in self._rows_of(point, base, stored, absent.get(point.id, {})):
+                    self.tables.add(cells, agree)
             if not ramps:
                 intact.clear()
 
@@ -283,12 +283,12 @@ class _Rows:
             judgment = verdict_columns(row.verdict, row.reasons, row.findings)
             values = {**base, **row.values, **columns, "started": row.started, **judgment}
             self.tables.add_companions(values, row)
-            rows.append(self.tables.pack(values))
+            rows.append(self.tables.cells(values))
         return _Stored(r.repetition, rows=rows)
 
     def _rows_of(
         self, point: Point, base: Values, stored: Sequence[_Stored], absent: Mapping[int, _Absent]
-    ) -> Iterator[PackedRow]:
+    ) -> Iterator[Cells]:
         """The rows of a point. base: the values they share; absent: its repetitions without a result that counts."""
         for one in stored:
             why, state = absent.get(one.repetition, ("", ""))
@@ -305,12 +305,10 @@ class _Rows:
             for number, (why, state) in rest.items():
                 yield from self._missing(point, base, number, damaged.get(number) or why, state)
 
-    def _missing(
-        self, point: Point, base: Values, repetition: int | None, reason: str, state: str
-    ) -> Iterator[PackedRow]:
+    def _missing(self, point: Point, base: Values, repetition: int | None, reason: str, state: str) -> Iterator[Cells]:
         """Rows without figures, one for each phase. state: `left`, `unneeded` or empty."""
         for phase in point.measured():
-            yield self.tables.pack(
+            yield self.tables.cells(
                 {
                     **base,
                     **_phase_values(point.tool, phase.name, tuple(point.options)),

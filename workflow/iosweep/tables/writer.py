@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
-from typing import Any, BinaryIO, NamedTuple, Self
+from typing import Any, BinaryIO, Self
 
 import pyarrow as pa
 import pyarrow.csv
@@ -74,7 +74,7 @@ class TableWriter:
     ):
         self.schema, self.names = arrow_schema(columns), [column.name for column in columns]
         self._batch = batch or _BATCH
-        self._rows: list[tuple[Any, ...]] = []
+        self._rows: list[Sequence[Any]] = []
         self._place, self._file_names = place, [parquet, *([csv] if csv else [])]
 
     def __enter__(self) -> Self:
@@ -91,7 +91,7 @@ class TableWriter:
             self._stack = files.pop_all()
         return self
 
-    def add(self, row: tuple[Any, ...]) -> None:
+    def add(self, row: Sequence[Any]) -> None:
         """Add a row, its values in the order of `names`."""
         self._rows.append(row)
         if len(self._rows) >= self._batch:
@@ -147,11 +147,8 @@ class KeyedWriter(TableWriter):
                 collected.clear()
 
 
-class PackedRow(NamedTuple):
-    """A row of the results: 100,000 of them fit into memory. compared: COMPARED -> value."""
-
-    values: tuple[Any, ...]
-    compared: Values
+#: A row of the results: its values in the order of the columns. 100,000 of them fit into memory.
+Cells = list[Any]
 
 
 class CampaignTables:
@@ -176,6 +173,7 @@ class CampaignTables:
             self._rows = files.enter_context(TableWriter(place, "results.parquet", results, "results.csv"))
             self._nodes = files.enter_context(TableWriter(place, "nodes.parquet", nodes))
             self._build = self._rows.names.index("build")
+            self._compared = [(name, self._rows.names.index(name)) for name in COMPARED]
             self._checks = keyed("checks.parquet", 3, _CHECKS_BATCH)
             self._series = keyed("series.parquet", 4, _LIST_BATCH)
             self._rates = keyed("node_rates.parquet", 4, _CHECKS_BATCH)
@@ -183,17 +181,19 @@ class CampaignTables:
             self._files = files.pop_all()
         return self
 
-    def pack(self, values: Values) -> PackedRow:
+    def cells(self, values: Values) -> Cells:
         """A row of the results as it waits for the repetitions that it is compared with."""
-        return PackedRow(tuple(map(values.get, self._rows.names)), {name: values.get(name) for name in COMPARED})
+        return list(map(values.get, self._rows.names))
 
-    def add(self, row: PackedRow, known: Agreements) -> None:
+    def add(self, cells: Cells, known: Agreements) -> None:
         """Add a row of the results, with what its repetitions together show."""
-        values = row.compared
+        values = {name: cells[index] for name, index in self._compared}
         if finding := agree(values, known):
             self.add_findings(values, {PRECISE.name: finding})
-        self.built[row.values[self._build]] += 1
-        self._rows.add(tuple(values.get(name, value) for name, value in zip(self._rows.names, row.values, strict=True)))
+            for name, index in self._compared:
+                cells[index] = values[name]
+        self.built[cells[self._build]] += 1
+        self._rows.add(cells)
 
     def add_findings(self, values: Values, findings: Mapping[str, Finding]) -> None:
         """Add findings of a row of the results."""
@@ -229,7 +229,7 @@ class CampaignTables:
         self._files.__exit__(kind, error, trace)
 
 
-def _arrays(rows: Sequence[tuple[Any, ...]], fields: Sequence[pa.Field]) -> list[pa.Array]:
+def _arrays(rows: Sequence[Sequence[Any]], fields: Sequence[pa.Field]) -> list[pa.Array]:
     """Rows as Arrow arrays, one per column."""
     columns = zip(*rows, strict=True)
     return [pa.array(values, field.type) for values, field in zip(columns, fields, strict=True)]
