@@ -47,7 +47,7 @@ def _operations(noun: str, *others: str) -> list[Unit]:
 
 
 class Measure(NamedTuple):
-    """What a threshold of a quantity is, with an example for errors, and its units."""
+    """A quantity in words, with an example of a threshold, and its units."""
 
     name: str
     example: str
@@ -76,7 +76,7 @@ def _sizes() -> dict[str, float]:
 
 
 class Threshold(Part, frozen=True, kw_only=True):
-    """What a figure is compared with: `amount` of a unit, or percent of the published figure `of` a suite."""
+    """The limit of a figure: `amount` of a unit, or percent of the published figure `of` a suite."""
 
     comparison: Comparison
     amount: float
@@ -271,7 +271,7 @@ def published_named(name: str, selector: Selector) -> list[Published]:
 
 
 def unknown_reference(criterion: Criterion) -> str | None:
-    """Why a criterion cannot be compared with what it names, or None."""
+    """The reason why a criterion cannot be compared with the published figure that it names, or None."""
     name = criterion.threshold.of
     if name is None or published_named(name, criterion.selector):
         return None

@@ -91,7 +91,7 @@ class Scaling(Part, frozen=True):
 
     @property
     def factor(self) -> float | None:
-        """By what the axis grows, of something that is counted: 8 from 1 to 8 nodes."""
+        """The factor by which a count grows: 8 from 1 to 8 nodes. None for other axes."""
         options = _options(self.axis)
         if not (options and options[0].kind == "count" and isinstance(self.low, int) and isinstance(self.high, int)):
             return None
@@ -169,7 +169,7 @@ def matches(selector: Selector, subject: Subject) -> bool:
 
 
 def lacks(selector: Selector, subjects: Sequence[Subject]) -> str | None:
-    """Why a selector means nothing that there is, with what there is instead; None where it means something."""
+    """The reason why a selector selects nothing, with the values that there are; None where it selects something."""
     left = [one for one in subjects if one.phase == selector.phase]
     if not left:
         there = dict.fromkeys(one.phase for one in subjects)
@@ -295,7 +295,7 @@ def _has(subject: Subject, where: Where) -> bool:
 
 
 def _there(axis: str, subjects: Sequence[Subject]) -> str:
-    """What values of an axis there are: `queue_depth is 1, 2 or 4 there`."""
+    """The values of an axis: `queue_depth is 1, 2 or 4 there`."""
     found: dict[Any, None] = {}
     for one in subjects:
         found |= dict.fromkeys({"tool": (one.tool,), "sweep": one.sweeps}.get(axis, (one.values.get(axis),)))

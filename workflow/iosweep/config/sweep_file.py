@@ -1,4 +1,4 @@
-"""A parsed file against its model: what is wrong with it, in our words, with lines and what would be right."""
+"""config/sweep.yaml -> validated sweeps. Every error at once: file, line, key, value and what would be right."""
 
 from __future__ import annotations
 
@@ -196,7 +196,7 @@ def _with(document: Document, given: Mapping[str, str]) -> Document:
 
 
 def _command_line(given: Mapping[str, str]) -> Document:
-    """What was given, as a part of the configuration: plan and report keep it."""
+    """The values of the command line as a document of the configuration: plan and report keep it."""
     text = "".join(f"{dotted(GIVEN[name])}: {json.dumps(value)}\n" for name, value in sorted(given.items()))
     return Document(COMMAND_LINE, text, dict(given), {})
 
@@ -290,7 +290,7 @@ def _has_effect(option: Option, sweep: Sweep) -> bool:
 
 
 def _check(sweep: Sweep) -> list[Problem]:
-    """What the types alone cannot see."""
+    """Errors of a sweep that its types do not show."""
     tool = tools()[sweep.tool]
     problems = []
     kinds = {tool.phases[p].kind for p in sweep.phases}
@@ -331,7 +331,7 @@ def _check(sweep: Sweep) -> list[Problem]:
 
 
 def _too_many(sweeps: Sequence[Sweep]) -> list[Problem]:
-    """Where there is more than can be multiplied out, before it is."""
+    """The sweep with which there are too many combinations, before they are made."""
     total = 0
     for sweep in sweeps:
         total += math.prod(map(len, sweep.axes.values()))
@@ -342,7 +342,7 @@ def _too_many(sweeps: Sequence[Sweep]) -> list[Problem]:
 
 
 def _open_ports(sweeps: Sequence[Sweep]) -> list[Problem]:
-    """Where a server without a password is asked for."""
+    """Sweeps that ask for a server without a password."""
     name = "client_server"
     wrong = (
         "fio listens on each node without a password, and whoever reaches it can run commands as you while a phase"
@@ -354,7 +354,7 @@ def _open_ports(sweeps: Sequence[Sweep]) -> list[Problem]:
 
 
 def _no_axis(sweep: Sweep, name: str) -> str:
-    """That a sweep does not vary a parameter. Names of none are found before."""
+    """The sentence for a parameter that a sweep does not vary."""
     return f"the sweep has no axis `{name}` (it has {', '.join(sweep.axes) or 'none'})"
 
 

@@ -1,4 +1,4 @@
-"""What a configuration asks for, validated: sweeps and the settings of a campaign."""
+"""A validated configuration: sweeps and the settings of a campaign."""
 
 from __future__ import annotations
 

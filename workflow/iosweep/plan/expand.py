@@ -89,7 +89,7 @@ def _plan(config: Config) -> Plan:
 
 
 def _directory(tool: str, directory: str) -> str | None:
-    """Why a tool cannot work below a directory, which may be a relative one, or None."""
+    """The reason why a tool cannot work below a directory, which may be relative, or None."""
     whole = str(Path(directory).absolute())
     if not whole.isprintable():
         return f"is {whole}, which has characters that tools do not print as they are; choose another directory"

@@ -1,4 +1,4 @@
-"""What a plan will take: time, bytes, space, files, memory. Pure; bytes of timed phases are estimates."""
+"""The forecast of a plan: time, bytes, space, files, memory. Pure; bytes of timed phases are estimates."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ UNLIMITED_BYTES = 10 << 40  # more must be allowed by limits.bytes_written
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """What something takes. Bytes that timed phases move are estimated from the assumptions above."""
+    """Time and bytes. Bytes of timed phases are estimated from the assumptions above."""
 
     time_s: float = 0.0
     bytes_written: int = 0
@@ -44,7 +44,7 @@ class Cost:
 
 @dataclass(frozen=True)
 class Fastest:
-    """What bounds the rate of a timed phase: bytes/s that one node moves at most, and seconds that each I/O takes at
+    """Bounds of the rate of a timed phase: bytes/s that one node moves at most, and seconds that each I/O takes at
     least."""
 
     node_bandwidth: float = NODE_BANDWIDTH
@@ -64,12 +64,12 @@ class Fastest:
 
 
 def repetition_cost(point: Point, node_bandwidth: int | None) -> Cost:
-    """What one repetition takes, data sets excluded."""
+    """The cost of a repetition, data sets excluded."""
     return sum((step_cost(point, step, node_bandwidth) for step in point.steps), Cost())
 
 
 class Each(NamedTuple):
-    """What one repetition of a point takes. fresh: of the new files that it makes; settles: it works on such files."""
+    """The needs of a repetition of a point. fresh: of the new files that it makes; settles: it works on such files."""
 
     cost: Cost
     fresh_bytes: int
@@ -80,7 +80,7 @@ class Each(NamedTuple):
 
 
 def each(plan: Plan, point: Point) -> Each:
-    """What one repetition of a point of a plan takes. Kept with the plan, because many callers ask for it."""
+    """The needs of a repetition of a point of a plan. Kept with the plan, because many callers ask for them."""
     known = plan.forecasts.get(point.id)
     if known is None:
         steps = point.steps
@@ -96,7 +96,7 @@ def each(plan: Plan, point: Point) -> Each:
 
 
 def step_cost(point: Point, step: Step, node_bandwidth: float | None, latency_s: float = LEAST_LATENCY_S) -> Cost:
-    """What one step of a repetition takes, data sets excluded."""
+    """The cost of a step of a repetition, data sets excluded."""
     if work := tools()[point.tool].work(step):
         names, size = {phase.name for phase in step.phases}, point.volume_bytes
         written, read = size * ("create" in names), size * ("read" in names)
@@ -146,7 +146,7 @@ def _add(found: dict[str, FileSet], more: Iterable[FileSet]) -> None:
 
 @dataclass(frozen=True)
 class Forecast:
-    """What points will take. Space and inodes are the peak on the target; memory is what the tools' buffers need.
+    """The cost of points. Space and inodes are the peak on the target; memory is that of the tools' buffers.
 
     write_bytes_per_s_per_node: the highest rate from which bytes_written is estimated, assumed unless
     target.node_bandwidth gives it; None where the bytes are known, because no phase that writes is bounded by time.
@@ -175,7 +175,7 @@ class Forecast:
 
 
 def of(plan: Plan, left: Mapping[str, Mapping[str, int]] | None = None) -> Forecast:
-    """The forecast of a plan, or of what is left of it: allocation -> point -> repetitions."""
+    """The forecast of a plan, or of the repetitions that are left: allocation -> point -> their number."""
     left = planned(plan) if left is None else left
     node_bandwidth = plan.target.node_bandwidth or NODE_BANDWIDTH
     total, node_seconds, allocations = Cost(), 0.0, 0
@@ -251,7 +251,7 @@ class Longest(NamedTuple):
 
 
 def longest(plan: Plan, points: Container[str]) -> Longest | None:
-    """Of points of a plan; None without any."""
+    """The longest repetition of some points of a plan; None without any."""
     if not (chosen := [point for point in plan.points if point.id in points]):
         return None
     point = longest_of(chosen, plan)
@@ -279,7 +279,7 @@ def sentence(forecast: Forecast, nodes: int, word: str = " left") -> str:
 
 
 def over_limits(plan: Plan, config: Config) -> list[Problem]:
-    """Why the limits do not allow a plan. (Space is compared where the target can be seen.)"""
+    """The limits that a plan exceeds. (Space is compared where the target can be seen.)"""
     cost = of(plan, planned(plan, most=True))
     document = config.documents[0]
     problems = []

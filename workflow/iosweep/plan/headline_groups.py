@@ -1,4 +1,4 @@
-"""Which points compete for a headline figure: those that compare, for each phase. Pure."""
+"""Headline groups: the points that compete for a headline figure, because they compare; and criteria on them. Pure."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Conditions(NamedTuple):
 
 
 class HeadlineGroup(NamedTuple):
-    """What a headline figure is the best of. file_size: of metadata phases (creating empty files is another thing);
+    """Phases whose best is a headline figure. file_size: of metadata phases (creating empty files is another thing);
     latency: the lowest latency wins, among the points with the lowest load; else the highest rate."""
 
     conditions: Conditions
@@ -63,7 +63,7 @@ def conditions(tool: str, values: Mapping[str, Value | None]) -> Conditions:
 
 
 def of_phase(point: Conditions, phase: str) -> Conditions:
-    """The conditions of a point that apply to one of its phases: of one that only reads, none of writes."""
+    """The conditions of a point that apply to one of its phases: conditions of writes do not apply to reads."""
     options = tools()[point.tool].options if point.tool in tools() else {}
     without: dict[str, Any] = {
         name: None
@@ -101,7 +101,7 @@ def _load(point: Point) -> tuple[int, int]:
 
 
 def load(queue_depth: Value | None, nodes: int) -> tuple[int, int]:
-    """What latencies are compared at: the lowest of these."""
+    """The load of a point. Latencies are compared at the lowest load."""
     return (queue_depth if isinstance(queue_depth, int) else 1, nodes)
 
 
@@ -119,7 +119,7 @@ def criteria_problems(config: Config, points: Iterable[Point]) -> Iterator[Probl
 
 
 def criteria_lines(plan: Plan, fstype: str = "") -> list[str]:
-    """What a plan says of its criteria; nothing without any. fstype: of the target, "" where it is not known."""
+    """Lines on the criteria of a plan; none without criteria. fstype: of the target, "" where it is not known."""
     if not plan.accept:
         return []
     found = [f"accept: {human_count(len(plan.accept), 'criterion', 'criteria')}"]
@@ -133,7 +133,7 @@ def criteria_lines(plan: Plan, fstype: str = "") -> list[str]:
 
 
 def suites_of(sweeps: Iterable[SweepFacts]) -> dict[str, str]:
-    """Sweep -> the suite that it is of, without those that were scaled: they compare with nothing published."""
+    """Sweep -> its suite. Scaled sweeps are left out: they compare with no published figure."""
     return {sweep.name: sweep.suite for sweep in sweeps if sweep.suite and not sweep.scaled}
 
 
@@ -153,7 +153,7 @@ def subjects(points: Iterable[Point]) -> Iterator[Subject]:
 
 
 def unfit(selector: Selector, subjects: Sequence[Subject]) -> str | None:
-    """Why a selector does not name one figure of these, or None."""
+    """The reason why a selector does not name a single figure of these phases, or None."""
     if wrong := lacks(selector, subjects):
         return wrong
     found = {_conditions(one): None for side in selector.sides() for one in subjects if matches(side, one)}
@@ -170,7 +170,7 @@ def unfit(selector: Selector, subjects: Sequence[Subject]) -> str | None:
 
 
 def _conditions(subject: Subject) -> tuple[Value | None, ...]:
-    """What tells the headline group of a phase of a point from others."""
+    """The conditions of a phase of a point that tell its headline group from others."""
     known = {name: value for name, value in subject.values.items() if isinstance(value, Value)}
     size = known.get("file_size") if phases()[subject.phase].kind == "metadata" else None
     return (*of_phase(conditions(subject.tool, known), subject.phase), size)

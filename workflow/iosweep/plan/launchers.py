@@ -99,7 +99,7 @@ class Launcher:
         return bool(point.options.get("client_server")) and self.lacks(point) is None
 
     def lacks(self, point: Point) -> tuple[dict[str, int], str] | None:
-        """What a point needs that this launcher does not have, and the reason in words; None if it can start it."""
+        """The needs of a point that this launcher does not meet, and the reason in words; None without any."""
         if self.nodes is not None and point.nodes > self.nodes:
             return {
                 "nodes": point.nodes
@@ -179,7 +179,7 @@ class Mpiexec:
 
 
 def candidates(search: str | None = None, manager: Manager | None = HYDRA) -> list[str]:
-    """What may be the manager's program, in order: on PATH, or hydra beside our Python (it comes with the lock); with
+    """Programs that may be the manager's, in order: on PATH, or hydra beside our Python (it comes with the lock); with
     `search` only in these directories, for ranks of one MPI are not those of another. Starts nothing."""
     names, folders = manager.names if manager else (), search.split(os.pathsep) if search else os.get_exec_path()
     places = [(name, folder) for name in names for folder in folders]

@@ -168,7 +168,7 @@ class Plan(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True
 
     @cached_property
     def forecasts(self) -> dict[str, Each]:
-        """Point -> what one repetition takes, of those that forecast.py was asked for."""
+        """Point -> the needs of a repetition, as forecast.py computed them."""
         return {}
 
     @cached_property

@@ -1,1 +1,1 @@
-"""Which programs measure: those on PATH, or those that Spack builds."""
+"""The programs that measure: from PATH, or built by Spack."""

@@ -105,7 +105,7 @@ def _is_script(path: str) -> bool:
 def _mpi(
     programs: Mapping[str, Program], mpiexec: Mpiexec | None, package: Callable[[str], str | None]
 ) -> dict[str, object] | None:
-    """What starts ranks; where that is srun, the library that they are linked with, which does not say its version."""
+    """The program that starts ranks; where that is srun, the library that they are linked with, without a version."""
     if mpiexec:
         return {"path": mpiexec.path, "version": mpiexec.version, "package": package(mpiexec.path)}
     for name, program in sorted(programs.items()):
@@ -137,7 +137,7 @@ def package_of(path: str) -> str | None:
 
 
 def _of_python(path: str) -> str | None:
-    """Of a Python environment, ours or another one: MPICH comes as a package from PyPI."""
+    """The package of a Python environment: MPICH comes from PyPI."""
     from importlib.metadata import distributions  # late: merge needs only the keys
 
     directory, name = Path(path).parent.resolve(), Path(path).name  # an installer may have linked the file itself

@@ -58,7 +58,7 @@ def hash_of(path: str) -> str | None:
 
 
 def libraries(path: str) -> str:
-    """What the loader says of a program's libraries; nothing where it knows none, as of a script."""
+    """The loader's list of a program's libraries; empty for a script."""
     try:
         done = subprocess.run(["ldd", path], capture_output=True, text=True, errors="replace", timeout=30, check=False)
     except (OSError, subprocess.TimeoutExpired):
@@ -84,7 +84,7 @@ def mpi(path: str) -> str | None:
 
 @dataclass(frozen=True)
 class UnusableTool:
-    """Why a tool cannot be used. `remedy`: what to do, if that is known. `lasting`: until the binary changes; else it
+    """A tool that cannot be used. `remedy`: what to do, if that is known. `lasting`: until the binary changes; else it
     may work at another time."""
 
     what: str

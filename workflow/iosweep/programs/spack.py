@@ -154,7 +154,7 @@ class Built:
 
 
 def read_built(file: Path) -> Built | None:
-    """What was built, or None where nothing is yet. `file`: tools.json. Raises Unusable."""
+    """The tools of a tools.json, or None where it does not exist. Raises Unusable."""
     try:
         document = documents.read(file)
         content = documents.fits(document, ToolsFile, file)
@@ -286,7 +286,7 @@ class _Session:
         self._run("building them", [*self._spack, "install"], show="==> Installing ")
 
     def document(self) -> dict[str, object]:
-        """What was built, once every program of it ran: Spack checks neither that they run nor that externals exist."""
+        """tools.json, once every program ran: Spack checks neither that programs run nor that externals exist."""
         listed = self._run("listing what was built", [*self._spack, "find", "--format", _FORMAT])
         yaml, lock = ((self._directory / name).read_bytes() for name in ("spack.yaml", "spack.lock"))
         packages = installed(listed, msgspec.json.decode(lock), self._root / "store")

@@ -37,8 +37,8 @@ Role = Literal["x", "x_alone", "color", "condition"]
 class Option:
     """A parameter of a tool: what a configuration may set under `options`, or vary under `axes`.
 
-    This entry is all there is of it: the configuration's models, ids of points, columns of the tables, axes of figures
-    and the documentation read it here. The common ones are in axes.py.
+    The only place where it is described: the configuration's models, ids of points, columns of the tables, axes of
+    figures and the documentation read this entry. Options of several tools are in axes.py.
 
     `kinds` are the kinds of phase that it has an effect on; it is an error to set it where it has none. An option
     without an effect on a point's phases is not part of the point's id.
@@ -115,7 +115,7 @@ class Phase:
 
 
 class Step(msgspec.Struct, frozen=True):
-    """What one command of a point does: its phases, with everything that determines how.
+    """One command of a point: its phases, with everything that determines the measurement.
 
     Several phases only where the tool measures them in one run (mdtest). `time_s` is how long each phase runs; None
     where a count or a volume bounds it.
@@ -133,7 +133,7 @@ class Step(msgspec.Struct, frozen=True):
 
     @property
     def name(self) -> str:
-        """What it is called in the store."""
+        """Its name in the store."""
         return self.phase.name
 
     @property
@@ -174,7 +174,7 @@ class FileSet:
     prepared: Callable[[Streams], str | None] = field(default=lambda _: None, compare=False)  # output -> what is wrong
 
     def shares(self, nodes: int) -> list[FileSet]:
-        """What each of some nodes works on: the same, or files of its own. The first shares data sets with one node."""
+        """The files of each node: the same, or files of its own. The first node shares data sets with single nodes."""
         if self.of_all_nodes or nodes == 1:
             return [self]
         if self.role == "fresh":
@@ -207,7 +207,7 @@ class Echo:
 
 @dataclass(frozen=True)
 class Evidence:
-    """What a tool's output says beside its figures, for the checks. None, or nothing: it does not say."""
+    """Facts from a tool's output beside its figures, for the checks. None, or empty: the output does not say."""
 
     errors: Sequence[str] | None = None  # that the tool itself reports, a sentence each
     doubts: Sequence[str] | None = None  # what puts figures in doubt, a sentence each; None: lines are not judged
@@ -248,7 +248,7 @@ class Evidence:
 
 @dataclass(frozen=True)
 class Parsed:
-    """What a tool's output says: figures by column name, evidence for the checks, and what is wrong with it.
+    """A tool's output as figures by column name, evidence for the checks, and problems.
 
     Without any output it is `Parsed()`. `label`: the tool's own name of the operation.
     """
@@ -261,7 +261,7 @@ class Parsed:
 
 
 class Tool(Protocol):
-    """What a tool folder offers as `TOOL`: an object of a subclass. Values and bodies here are defaults."""
+    """The base class of `TOOL` in a tool folder. Values and bodies here are defaults."""
 
     name: str
     help: str
@@ -291,16 +291,16 @@ class Tool(Protocol):
         return found[1] if found else "unknown"
 
     def unfit(self, version: str) -> str | None:
-        """Why this version cannot be used, or None."""
+        """The reason why this version cannot be used, or None."""
         pattern, why = self.too_old
         return why.format(version) if re.match(pattern, version) else None
 
     def check(self, options: Mapping[str, Value], phases: Sequence[str], time_s: float | None) -> str | None:
-        """What is wrong with a combination of options, or None."""
+        """The error in a combination of options, or None."""
         return None
 
     def check_directory(self, directory: str) -> str | None:
-        """Why the tool cannot work below a directory of this name, or None."""
+        """The reason why the tool cannot work below a directory of this name, or None."""
         return None
 
     def file_set(self, step: Step, fresh: str) -> FileSet:
@@ -325,14 +325,14 @@ class Tool(Protocol):
         return [], {}
 
     def bound(self, workers: Sequence[CpuSet]) -> list[str]:
-        """What to add to a command so that its workers keep to these CPUs; nothing where the launcher does that."""
+        """Arguments that keep the workers of a command to these CPUs; none where the launcher does that."""
         return []
 
     def parse(self, streams: Streams, step: Step, phase: Phase) -> Parsed:
         """Figures and problems of one phase of a run. Never raises for what a tool may print."""
 
     def read(self, data: bytes) -> Reading:
-        """What a file of others says (stdout, a summary, a log of several runs). Never raises for what it may hold."""
+        """The reading of a file of others (stdout, a summary, a log of several runs). Never raises for its content."""
 
     def leftover(self, step: Step) -> int | None:
         """Files that must be in the file set's directory after the step, or None where the count says nothing."""
@@ -386,7 +386,7 @@ def parameters() -> dict[str, Option]:
 
 
 def contradictions(tool: str, asked: Mapping[str, str], told: Mapping[str, str]) -> list[str]:
-    """Where the options that a tool repeats are not those of its command: option -> value, "" of a flag."""
+    """Differences between the options of a command and those that its tool repeats: option -> value, "" of a flag."""
     found = []
     for name in sorted(asked.keys() | told.keys()):
         wanted, used = asked.get(name), told.get(name)

@@ -151,7 +151,7 @@ PHASE_TIME = Option("phase_time", "count", None, "Time of each phase.", "s", col
 
 
 def check_sizes(options: Mapping[str, Value]) -> str | None:
-    """What is wrong with the sizes of a point of data phases, or None."""
+    """The error in the sizes of a point of data phases, or None."""
     transfer, size = (options[name] for name in ("transfer_size", "file_size"))
     assert isinstance(transfer, int) and isinstance(size, int)
     if transfer > size:

@@ -1,4 +1,4 @@
-"""What IOR and mdtest print beside their results, and their files with a line for each rank. Pure.
+"""Messages of IOR and mdtest beside their results, and their files with a line for each rank. Pure.
 
 A line makes figures invalid or suspect, or is a note. Both tools are one program, and print the same messages; logs of
 100 MB exist.

@@ -1,4 +1,4 @@
-"""What a tool's reader says about a file that others made (`iosweep parse`)."""
+"""The reading of a file that others made (`iosweep parse`), and when a figure is not plausible."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class ReadingProblem:
 
 @dataclass(frozen=True)
 class Reading:
-    """What a file says to a person who has only that (`iosweep parse`).
+    """The results in a file, as far as the file alone tells them (`iosweep parse`).
 
     `rows`: columns of the result table (columns.py) as far as the file tells, without `verdict`. A figure that cannot
     be trusted is left out, and an invalid problem gives the reason.
@@ -76,7 +76,7 @@ class Reading:
         return "invalid" if self.against(row, "invalid") else "suspect" if self.against(row, "suspect") else "valid"
 
     def against(self, row: int, severity: ProblemSeverity) -> list[str]:
-        """What is said against the row with this index, of one severity; beside its own, suspect ones of all rows."""
+        """The problems of a row with this severity; of suspect ones also those of all rows."""
         of_all = self._texts.get((None, severity), []) if severity == "suspect" else []
         return [*self._texts.get((row, severity), ()), *of_all]
 
@@ -89,8 +89,8 @@ class Reading:
 
 
 def too_short(runtime_s: float, clock_s: float, name: str, row: int) -> list[ReadingProblem]:
-    """What the length of a run says against the rates of a row, by the thresholds of the checks `duration` and
-    `long_enough`. `name`: of what ran."""
+    """The problem of a row whose run was too short for a rate, by the thresholds of the checks `duration` and
+    `long_enough`. `name`: of the operation."""
     if runtime_s >= max(LEAST_RUNTIME_S, LEAST_TICKS * clock_s):
         return []
     severity: ProblemSeverity = "invalid" if runtime_s < LEAST_TICKS * clock_s else "suspect"
@@ -99,7 +99,7 @@ def too_short(runtime_s: float, clock_s: float, name: str, row: int) -> list[Rea
 
 
 def too_short_to_be_steady(time_s: float, shortest_s: float = SHORTEST_STEADY_S) -> str:
-    """Why a timed phase of `time_s` seconds does not tell whether its rate stays the same; else nothing."""
+    """The reason why a timed phase of `time_s` seconds does not show whether its rate is steady; "" where it does."""
     if time_s >= shortest_s:
         return ""
     return f"phases of {time_s:g} s are too short to judge steadiness: {shortest_s:g} s or more are needed"
@@ -114,7 +114,7 @@ _SUBMITTING = 0.5
 
 
 def too_many_in_flight(ops_per_s: float, latency_s: float, asked: float, runtime_s: float, clock_s: float) -> str:
-    """Why this rate and mean latency cannot be with `asked` I/Os in flight at most (workers x depth); else nothing."""
+    """The contradiction of rate, mean latency and at most `asked` I/Os in flight (workers x depth); "" without one."""
     found = ops_per_s * latency_s
     if found <= asked * (1 + _EXCESS + _TICKS * clock_s / max(runtime_s, clock_s)):
         return ""
@@ -125,7 +125,7 @@ def too_many_in_flight(ops_per_s: float, latency_s: float, asked: float, runtime
 
 
 def waits_at_submission(ops_per_s: float, latency_s: float, completion_s: float, workers: int) -> str:
-    """Why a queue depth means nothing: the workers wait at the submission of each I/O; else nothing.
+    """The sentence for workers that wait at the submission of each I/O, so that a queue depth has no effect; "" else.
 
     libaio does so without O_DIRECT, and its own count of I/Os in flight says that the depth was reached.
     """

@@ -37,7 +37,7 @@ class Fio(Tool):
     read = staticmethod(output.read)
 
     def leftover(self, step: Step) -> int | None:
-        """Of all nodes together: each has a directory of its own, whose files add up to it."""
+        """Of all nodes together; each has a directory of its own."""
         if step.phase.kind == "data":
             return None
         return 0 if step.name == "delete" else self.work(step)
@@ -48,7 +48,7 @@ class Fio(Tool):
         return step.tasks * step.number("files_per_thread") if creates else 0
 
     def work(self, step: Step) -> int:
-        """Of all nodes together, which share it evenly and work at the same time."""
+        """Of all nodes together, which work at the same time."""
         return step.tasks * step.number("files_per_thread") if step.phase.kind == "metadata" else 0
 
 

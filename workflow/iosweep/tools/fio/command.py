@@ -136,7 +136,7 @@ SYNCHRONOUS = ("psync", "sync")
 
 
 def check(options: Mapping[str, Value], phases: Sequence[str], time_s: float | None) -> str | None:
-    """What is wrong with a combination of options, or None."""
+    """The error in a combination of options, or None."""
     if "create" not in phases and any(p in ENGINE for p in phases):
         return "stat and delete work on the files that create made; put create first"
     order = [p for p in phases if p in ENGINE]
@@ -189,7 +189,7 @@ def _names(threads: int, count: int) -> tuple[str, ...]:
 
 
 def _prepared(streams: Streams, size: int) -> str | None:
-    """What is wrong with the output of `_prepare`, or None."""
+    """The error in the output of `_prepare`, or None."""
     _, document, problem = read_document(streams["stdout"])
     if document is None:
         return problem

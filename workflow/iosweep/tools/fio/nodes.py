@@ -96,7 +96,7 @@ def _window_s(windows: Mapping[str, Window]) -> float | None:
 
 
 def _node(streams: Streams, k: int, host: Host, phase: Phase, asked: Options) -> Node:
-    """What a node reported, and how long its process was there by our clock."""
+    """The report of a node, with the life of its process by our clock."""
     parsed, parts = output.parse(streams.get(f"stdout@{k}", b""), phase, asked)
     wall_s = None if host.started is None or host.ended is None else host.ended - host.started
     tasks = series.workers(streams.get(f"{series.STREAM}@{k}", b""))
@@ -107,7 +107,7 @@ _hosts_decoder = msgspec.json.Decoder(list[Host])
 
 
 def _hosts(stored: bytes, nodes: int) -> tuple[list[Host], str]:
-    """(the nodes that took part, why they are not those that were asked for)"""
+    """(the nodes that took part, the reason why these are not the nodes of the step)"""
     try:
         hosts = _hosts_decoder.decode(stored)
     except (ValueError, RecursionError):
@@ -251,7 +251,7 @@ def _server(address: str, port: int) -> str:
 
 
 def _job(step: Step, seed: int, workers: Sequence[CpuSet]) -> str:
-    """What `argv` asks for, as a job file."""
+    """The options of `argv` as a job file."""
     words = [*argv(step, ".", seed)[1:], *(bound(workers) if workers else [])]
     lines = [a.removeprefix("--") for a in words if not a.startswith(_NOT_IN_JOBS)]
     return "\n".join([f"[{step.phase.name}]", *lines]) + "\n"

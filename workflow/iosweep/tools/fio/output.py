@@ -45,7 +45,7 @@ from iosweep.tools.reading import (
 )
 from iosweep.units import MOST_BYTES
 
-#: Direction (`read`, `write`) -> fio's block of it; only those that the phase asks for.
+#: Direction (`read`, `write`) of the phase -> its block in fio's JSON.
 Parts = Mapping[str, Direction]
 #: What a node reported: its own figures and evidence, and fio's blocks that they come from.
 Node = tuple[Parsed, Parts]
@@ -481,7 +481,7 @@ def _checked(report: _Report, workers: int) -> Node:
 
 
 def _doubts(row: Row, first: _Report) -> Iterator[str]:
-    """Why figures may not be what they seem. Raises Wrong where rate and latency contradict each other."""
+    """Doubts about the figures of a row. Raises Wrong where rate and latency contradict each other."""
     options, ran_s, asked_s = first.options, float(row["runtime_s"]), _asked_s(first.options)
     limits = [f"{name}={options[name]}" for name in _LIMITS if _given(options, name)]
     if limits:

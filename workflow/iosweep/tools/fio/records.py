@@ -28,7 +28,7 @@ Kind = TypeVar("Kind")
 
 
 class Wrong(ValueError):
-    """Why figures cannot be trusted, as a sentence."""
+    """A sentence on figures that cannot be trusted."""
 
 
 class Latencies(msgspec.Struct, frozen=True):
@@ -91,7 +91,7 @@ class Entry(msgspec.Struct, frozen=True):
 
 
 class Document(msgspec.Struct, frozen=True):
-    """What fio prints. `jobs` of a local run, `client_stats` of one in client mode."""
+    """fio's JSON. `jobs` of a local run, `client_stats` of a run in client mode."""
 
     version: str = msgspec.field(default="", name="fio version")
     time: str = ""  # the date of the report by the clock of its node
@@ -118,7 +118,7 @@ UNREADABLE = (ValueError, ArithmeticError)
 
 
 def reason(error: BaseException) -> str:
-    """Why a document could not be read, without the words of an exception."""
+    """The reason why a document could not be read, without the words of an exception."""
     return str(error) if isinstance(error, Wrong) else "the JSON does not have the form that fio writes"
 
 
@@ -157,7 +157,7 @@ def latency_columns(parts: Mapping[str, Sequence[Direction]], files: bool) -> di
 
 
 def latency_histogram(parts: Iterable[Direction], files: bool) -> Histogram | None:
-    """What callers waited, in all these reports; None where one has no histogram. `files` as in `latency_columns`.
+    """The time that callers waited, in all these reports; None where a report has no histogram.
 
     Raises ValueError for a bin that is none.
     """

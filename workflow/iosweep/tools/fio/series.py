@@ -39,7 +39,7 @@ class Unreadable(ValueError):
 
 
 class Log(NamedTuple):
-    """What the logs of a node say: its own series and its workers', and the bytes that each worker moved until the
+    """The logs of a node: its series and those of its workers, and the bytes that each worker moved until the
     last entry of any, in order of the workers."""
 
     node: Series
@@ -55,7 +55,7 @@ def interval_s(time_s: float) -> float:
 
 
 def options(step: Step) -> list[str]:
-    """What asks fio for the logs. Phases that no time bounds have none: their intervals could not be chosen."""
+    """Arguments for the logs. Phases that no time bounds have none: their intervals could not be chosen."""
     if step.time_s is None or step.phase.kind != "data":
         return []
     name = FILES.partition("_")[0]
@@ -146,7 +146,7 @@ _Span = tuple[float, float, float, float]
 
 
 def _spans(log: _Entries, ticks: Sequence[float], step_s: float) -> list[_Span]:
-    """What each entry stands for: the time since the look before it, whichever worker that found at work."""
+    """The span of each entry: the time since the tick before it, of whichever worker."""
     spans: list[_Span] = []
     before = [0.0, 0.0, 0.0]
     for at_ms, rate, direction in zip(*log, strict=True):

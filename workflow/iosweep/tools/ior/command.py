@@ -190,7 +190,7 @@ def _prepare(directory: str, size: int, separate: bool) -> list[str]:
 
 
 def _prepared(streams: Streams) -> str | None:
-    """What is wrong with the output of `_prepare`, or None. (Sizes and holes are looked at on the target.)"""
+    """The error in the output of `_prepare`, or None. (Sizes and holes are checked on the target.)"""
     said = streams["stdout"].decode("utf-8", "replace").splitlines()
     return next((line.strip() for line in said if line.startswith("ERROR")), None)
 

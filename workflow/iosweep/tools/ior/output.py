@@ -1,4 +1,4 @@
-"""What IOR writes -> figures, evidence and problems. Pure, and never raises.
+"""IOR's output -> figures, evidence and problems. Pure, and never raises.
 
 `parse` is for campaigns: the JSON summary and the standard output of one run of one operation. `read` is for a file of
 others (`iosweep parse`): any of IOR's formats, and logs of several runs.
@@ -32,8 +32,8 @@ _ROUNDED = 0.01
 
 
 class Judged(NamedTuple):
-    """A run's rows with their bytes; why no figure of it can be trusted; and what is said of single rows, by index (an
-    invalid problem without a row: a row is missing)."""
+    """A run's rows with their bytes; problems of all its figures; and remarks on single rows, by index (an invalid
+    remark without a row names a missing row)."""
 
     results: list[Result]
     problems: list[str]
@@ -66,7 +66,7 @@ def judge(run: Run, log_seen: bool) -> Judged:
 
 
 def _of_run(run: Run) -> Iterator[str]:
-    """Why a run is not the run that its command asks for, or none at all."""
+    """Differences between a run and its command."""
     if not run.results and not run.problems:
         yield "no results"
     if run.layout == "table" and "api" not in run.options:
@@ -116,7 +116,7 @@ def _attached(run: Run) -> Iterator[Result]:
 
 
 def _of_bytes(run: Run, result: Result) -> Iterator[tuple[ProblemSeverity, str]]:
-    """What IOR's warning says about a row. A status file bounds reads by what was written."""
+    """The meaning of IOR's warning for a row. A status file bounds reads by the bytes that were written."""
     moved = result.moved or Moved(0, 0, 0)
     limited, is_read = moved.stonewalled or run.time_bounded, result.access == "read"
     if not limited and moved.moved != moved.expected and not (run.status_file and is_read):
@@ -205,7 +205,7 @@ def _figures(result: Result) -> dict[str, float]:
 
 
 def _evidence(run: Run, judged: Judged, step: Step, messages: list[str]) -> Evidence:
-    """What IOR says of the whole run."""
+    """The evidence of the whole run."""
     distinct = command.distinct_bytes(step.number("transfer_size"))
     repeats = step.number("file_size") > distinct
     return Evidence(
@@ -303,7 +303,7 @@ def _reading(run: Run, judged: Judged) -> tuple[list[dict[str, Cell]], list[Read
 
 
 def _file_size(run: Run, result: Result) -> int | None:
-    """Bytes of a rank's file, or its part of a shared one: what was asked for, where all of it was gone over."""
+    """Bytes of a rank's file, or of its part of a shared file, where the operation went over all of them."""
     if not run.block_bytes or not run.segments:
         return None
     asked, moved = run.block_bytes * run.segments, result.bytes_moved
@@ -313,7 +313,7 @@ def _file_size(run: Run, result: Result) -> int | None:
 
 
 def _others(run: Run, access: str) -> str | None:
-    """What changes I/O and is in no column; None where no command line tells."""
+    """Options that change I/O and are in no column; None without a command line."""
     if run.asked is None:
         return None
     options = dict.fromkeys(run.asked.flags, "") | dict(run.asked.values)

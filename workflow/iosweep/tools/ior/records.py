@@ -180,7 +180,7 @@ class Run:
         return next((number for text in texts if (number := size(text)) is not None), None)
 
     def _of_rows(self, name: str) -> int | None:
-        """What the rows of CSV have, which has no options."""
+        """A size from the rows of CSV, which has no options."""
         return round(getattr(self.results[0], name)) if self.layout == "csv" and self.results else None
 
     def _flag(self, parameter: str) -> bool | None:
@@ -279,7 +279,7 @@ class Run:
 
     @property
     def operations(self) -> tuple[str, ...] | None:
-        """What was asked for; without any of -w -r -W -R: both."""
+        """The operations of the command; without any of -w -r -W -R: both."""
         if "readFile" in self.parameters:
             read, write = self._flag("readFile") or self._flag("checkRead"), self._flag("writeFile")
         elif self.asked:

@@ -147,7 +147,7 @@ def argv(step: Step, directory: str, seed: int) -> list[str]:
 
 
 def _operations(phases: Sequence[str]) -> tuple[set[str], set[str]]:
-    """What is done to directories, and what to files."""
+    """(operations on directories, operations on files)"""
     return (
         {p.removeprefix("dir_") for p in phases if p.startswith("dir_")},
         {p for p in phases if not p.startswith("dir_")},

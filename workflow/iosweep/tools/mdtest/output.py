@@ -95,7 +95,7 @@ def split_command(line: str) -> tuple[str, ...] | None:
 
 
 def parse_command(words: Sequence[str] | None, version: tuple[int, ...]) -> Options | None:
-    """What the words mean to mdtest's option.c, or None where that is not certain.
+    """The options as mdtest's option.c reads the words, or None where that is not certain.
 
     3.3 reads only the first letter of `-Fu`; from 4.0 it reads every letter, also those of a value that is written
     against its option (`-d/tmp` sets -t). `-B` takes a value in some versions.
@@ -320,7 +320,7 @@ def runs(launch: Launch) -> Iterator[Run]:
 
 
 def _problems(launch: Launch, table: Table) -> Iterator[str]:
-    """What is wrong with a launch and its table of rates, without the figures of single rows."""
+    """Problems of a launch and its table of rates, without the figures of single rows."""
     if launch.headed and not launch.ended:
         yield "the output is cut: mdtest's closing line '-- finished at' is missing"
     if launch.ended and not launch.headed:
@@ -491,7 +491,7 @@ def _rows(run: Run, repetition: int | None) -> Iterator[dict[str, Cell]]:
 
 
 def _of_rows(run: Run, names: Sequence[str]) -> Iterator[ReadingProblem]:
-    """What is said of a run's rows, by their names."""
+    """Problems of a run's rows, by their names."""
     for name, doubt in run.doubts.items():
         yield ReadingProblem("invalid", doubt, names.index(name) if name in names else None)
     for severity, text in run.remarks:
