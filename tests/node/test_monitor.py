@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 from iosweep.node import monitor
-from iosweep.node.monitor import QUANTITIES, Monitor, Sample, encoded, of_nodes, series
+from iosweep.node.monitor import QUANTITIES, Monitor, Sample, encoded, series
 
 STAT = b"""cpu  1 1 1 1 1 1 1 1 0 0
 cpu0 100 100 50 800 20 5 5 10 0 0
@@ -49,7 +49,7 @@ def test_counts_become_rates_and_levels_stay() -> None:
         5.0, 6.01, 7.0, 8.0, 8.3,
         received_bytes_per_s=[1000.0, 2010.0, 3000.0, 5000.0, 6500.0], dirty_bytes=[1.0, 2.0, 3.0, 4.0, 5.0],
     )  # fmt: skip
-    made = {one.name: one for one in series(of_nodes({"n1": encoded("", seen, 1.0)}))}
+    made = {one.name: one for one in series(encoded("n1", seen, 1.0))}
     assert set(made) == {"received_bytes_per_s", "dirty_bytes"}
     received = made["received_bytes_per_s"]
     assert received.values == pytest.approx([1000, 1000, 3500 / 1.3], rel=1e-4)

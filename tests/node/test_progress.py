@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from iosweep.node import ranks
-from iosweep.node.ranks import Progress, of_nodes, rates
+from iosweep.node.ranks import Progress, rates
 
 MIB = 1 << 20
 
@@ -71,12 +71,12 @@ def test_the_kernel_tells_what_each_rank_has_moved(proc: Proc) -> None:
     """By the number that whoever started it gave it: hydra's ranks have Slurm's of their proxy."""
     proc.write(10, 0, SLURM_PROCID="0", PMI_RANK="4")
     proc.write(11, 0, SLURM_PROCID="5")
-    seen = Progress()
+    seen = Progress("n1")
     for at_s in range(7):
         proc.write(10, at_s * MIB)
         proc.write(11, at_s * MIB // 4)
         seen.look(float(at_s), {"10", "11"})
-    assert rates(of_nodes({"n1": seen.stream()})) == {"n1": {4: MIB, 5: MIB / 4}}
+    assert rates(seen.stream()) == {"n1": {4: MIB, 5: MIB / 4}}
     before = seen.stream()
     (proc.root / "11/io").unlink()  # it has ended: this look does not count
     seen.look(8.0, {"10", "11"})

@@ -128,12 +128,14 @@ class NodeLoad(Part, frozen=True, kw_only=True):
 @dataclass(frozen=True)
 class Surroundings:
     """What is known of the node beforehand. `mount`: where the target is mounted; `reserved`: CPUs that the file system
-    keeps for itself; `bound`: the CPU list of each rank or worker, none where they may use all CPUs."""
+    keeps for itself; `bound`: the CPU list of each rank or worker, none where they may use all CPUs; `host`: its name
+    in series."""
 
     fstype: str = ""
     mount: str = ""
     reserved: str = ""
     bound: tuple[str, ...] = ()
+    host: str = ""
 
     @classmethod
     def of_node(cls, facts: NodeFacts | None, bound: tuple[str, ...] = ()) -> Surroundings:
@@ -141,7 +143,7 @@ class Surroundings:
             return cls(bound=bound)
         fstype = facts.fstype or ""
         match = re.fullmatch(rf".* on (.*) type {re.escape(fstype)} \(.*", facts.mount or "", re.DOTALL)
-        return cls(fstype, match[1] if match else "", facts.reserved_cpus or "", bound)
+        return cls(fstype, match[1] if match else "", facts.reserved_cpus or "", bound, facts.host)
 
 
 class Ticks(NamedTuple):

@@ -3,7 +3,7 @@
 and client. Nothing on the target is read.
 
 Readings of `Monitor` are kept as a stream: for each node a line of JSON, and the values as 32-bit floats, one quantity
-after the other. `series` reads it.
+after the other; streams of nodes are joined end to end. `series` reads it.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import sys
 import threading
 import time
 from array import array
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
@@ -79,8 +79,8 @@ class Watch:
         self._reader, self._snapshots = load.Reader(around, job), list[Snapshot]()
         # outside of a job we wait for all that ends, so that two snapshots tell everything but who was on a CPU
         self._between = job is not None or bool(self._reader.bound)
-        self._monitor = Monitor(NO_CPUS.union(*self._reader.bound), counters)
-        self._sampler = Sampler(wanted, among) if wanted else None
+        self._monitor = Monitor(NO_CPUS.union(*self._reader.bound), counters, around.host)
+        self._sampler = Sampler(wanted, among, around.host) if wanted else None
         self._began = time.monotonic()
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)
@@ -179,8 +179,14 @@ class Sample(NamedTuple):
 class Monitor:
     """Readings of one node from now on. `measuring`: the CPUs that ranks or workers may use, none where that is all."""
 
-    def __init__(self, measuring: CpuSet = NO_CPUS, counters: IoCounters | None = None, proc: Path = Path("/proc")):
-        self._measuring, self._counters = measuring, counters
+    def __init__(
+        self,
+        measuring: CpuSet = NO_CPUS,
+        counters: IoCounters | None = None,
+        host: str = "",
+        proc: Path = Path("/proc"),
+    ):
+        self._measuring, self._counters, self._host = measuring, counters, host
         self._stat, self._meminfo = proc / "stat", proc / "meminfo"
         self._samples: list[Sample] = []
         self.interval_s = INTERVAL_S
@@ -216,8 +222,8 @@ class Monitor:
         return round(max(0.0, longest - self.interval_s), 3)
 
     def stream(self) -> bytes:
-        """The readings, for `of_nodes`; empty with a single one."""
-        return encoded("", self._samples, self.interval_s)
+        """The readings; empty with a single one."""
+        return encoded(self._host, self._samples, self.interval_s)
 
 
 def cpus(stat: bytes, measuring: CpuSet) -> Iterator[float]:
@@ -315,18 +321,8 @@ def _levels(points: Sequence[tuple[float, float]], edges: Sequence[float], inter
     return found
 
 
-def of_nodes(streams: Mapping[str, bytes]) -> bytes:
-    """One stream of those of several nodes, by their hosts. Pure."""
-    made = []
-    for host, stream in streams.items():
-        for head, begin, end in _blocks(stream):
-            head.host = host
-            made.append(msgspec.json.encode(head) + b"\n" + stream[begin:end])
-    return b"".join(made)
-
-
 def is_whole(stream: bytes) -> bool:
-    """Whether all of a stream is what `encoded` and `of_nodes` make. Pure."""
+    """Whether all of a stream is what `encoded` makes, for one node or more. Pure."""
     return max((end for _, _, end in _blocks(stream)), default=0) == len(stream)
 
 

@@ -138,7 +138,7 @@ class _Process:
 class Sampler:
     """Looks at a command's ranks or workers. `among`: process ids that may belong to it, beside others."""
 
-    def __init__(self, wanted: Wanted, among: Callable[[], Iterable[str]]):
+    def __init__(self, wanted: Wanted, among: Callable[[], Iterable[str]], host: str = ""):
         self._wanted, self._among = wanted, among
         self._program = os.path.realpath(wanted.program)
         self._own_command = procfs.read("self", "cmdline")
@@ -147,7 +147,7 @@ class Sampler:
         self._steps: dict[str, str] = {}
         self.most = 0  # of the program's own ranks, at once
         # of a single timed phase: a rank's bytes are those of all phases
-        self.progress = Progress() if wanted.ranks and wanted.time_s is not None else None
+        self.progress = Progress(host) if wanted.ranks and wanted.time_s is not None else None
         self._seen, self._cost_s, self._wait_s = 0, 0.0, _SOON_S
         self._looks: list[float] = []
         self._real = False  # the program itself was seen
@@ -352,7 +352,8 @@ class Progress:
     read and wrote by system calls, in whatever file system.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, host: str) -> None:
+        self._host = host
         self._numbers: dict[str, str] = {}
         self._looks: list[tuple[float, dict[str, int]]] = []
 
@@ -372,24 +373,14 @@ class Progress:
             del self._looks[1::2]
 
     def stream(self) -> bytes:
-        """The looks at all ranks, for `of_nodes`; empty with fewer than two."""
+        """The looks at all ranks, a line of JSON; empty with fewer than two."""
         ranks = self._looks[-1][1].keys() if self._looks else set()
         whole = [(at_s, found) for at_s, found in self._looks if found.keys() == ranks]
         if len(whole) < 2:
             return b""
         moved = {rank: [found[rank] for _, found in whole] for rank in sorted(ranks, key=int)}
         times = [round(at_s - whole[0][0], 3) for at_s, _ in whole]
-        return msgspec.json.encode(_Progress("", times, moved)) + b"\n"
-
-
-def of_nodes(streams: Mapping[str, bytes]) -> bytes:
-    """One stream of those of several nodes, by their hosts. Pure."""
-    made = []
-    for host, stream in streams.items():
-        for looks in _lines(stream):
-            looks.host = host
-            made.append(msgspec.json.encode(looks) + b"\n")
-    return b"".join(made)
+        return msgspec.json.encode(_Progress(self._host, times, moved)) + b"\n"
 
 
 def _lines(stream: bytes) -> Iterator[_Progress]:

@@ -121,7 +121,7 @@ def watch(watching: Watching) -> None:
         """Ranks are children of Slurm, not ours, but belong to our job."""
         return [pid for pid in procfs.pids() if pid not in there and procfs.is_of_job(pid)]
 
-    around, job = replace(_around, bound=tuple(watching.bound)), Job.from_now(watching.runner)
+    around, job = replace(_around, bound=tuple(watching.bound), host=_name()), Job.from_now(watching.runner)
     _watch = Watch(around, identify.counters_of(around.mount, around.fstype), job, watching.wanted, new)
 
 
@@ -243,6 +243,11 @@ def hello() -> str:
     return os.environ.get("SLURM_STEP_ID", "")
 
 
+def _name() -> str:
+    """Of this node, in Slurm."""
+    return os.environ.get("SLURMD_NODENAME", "")
+
+
 def clock() -> float:
     return time.time()
 
@@ -295,7 +300,7 @@ def main() -> None:
     process.adopt_orphans()
     process.allow_files()
     signal.signal(signal.SIGTERM, _leave)
-    name, received = os.environ.get("SLURMD_NODENAME", ""), b""
+    name, received = _name(), b""
     while part := os.read(0, 1 << 16):
         *lines, received = (received + part).split(b"\n")
         for line in lines:

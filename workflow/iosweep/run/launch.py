@@ -15,7 +15,7 @@ import msgspec
 from iosweep.errors import AllocationError, ExitCode, Obstacle, Unanswered
 from iosweep.files import safe_paths
 from iosweep.hostlist import folded
-from iosweep.node import environment, load, monitor, ranks
+from iosweep.node import environment, load
 from iosweep.node.cpus import CpuSet, listed
 from iosweep.node.load import Surroundings
 from iosweep.node.monitor import Watched
@@ -327,8 +327,8 @@ def with_watched(done: Completed, watched: Mapping[str, Watched]) -> Completed:
         load=load.of_nodes({host: one.load for host, one in watched.items()}),
         cpus={host: one.cpus for host, one in watched.items() if one.cpus} or None,
         moved={host: one.moved for host, one in watched.items()},
-        monitor=monitor.of_nodes({host: one.monitor for host, one in watched.items()}),
-        progress=ranks.of_nodes({host: one.progress for host, one in watched.items()}),
+        monitor=b"".join(one.monitor for one in watched.values()),
+        progress=b"".join(one.progress for one in watched.values()),
     )
 
 
