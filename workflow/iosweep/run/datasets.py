@@ -65,12 +65,7 @@ class DataSets:
         self._budget = budget
         self._directory = directory
         self._store = store
-        self._wanted: dict[str, FileSet] = {}
-        by_tool: dict[str, list[Point]] = {}
-        for point in points:
-            by_tool.setdefault(point.tool, []).append(point)
-        for members in by_tool.values():  # tools share no sets
-            self._wanted |= data_sets(members)
+        self._wanted = data_sets(points)
         self._known: dict[str, _Known] = {}
         self._stored: dict[str, DataSet] | None = None  # how sets were written, by the name of their document
 
@@ -104,40 +99,53 @@ class DataSets:
             counted=counters.least(document.counted if document else None for document in stored),
         )
 
-    def again(self, files: FileSet, found: Files, hosts: Sequence[str]) -> Files:
-        """Look again at a set that was just read; `found`: what `ready` returned. What changed is removed, so that the
-        set is written anew before its next use, by whichever run that is. Raises what Agent.call raises.
+    def look_again(self, step: Step, files: FileSet, found: Files, hosts: Sequence[str], ended_well: bool) -> Files:
+        """What the record has of a step's files, with what became of them. `found`: the same from before the step.
+
+        Data that was read must be as it was, and blocks of what was written are read back, before target.keep or the
+        next step removes them. After a failure nothing is touched: it might hang. Raises Refused, TargetHangs.
+        """
+        phase, directories = step.phase, [share.directory for share in files.shares(len(hosts))]
+        if phase.kind == "metadata":
+            return found
+        if not ended_well:
+            for directory in directories:  # looked at before the next use
+                self._known.pop(directory, None)
+            return structs.replace(found, unclear="the run failed", unread="the run failed")
+        if phase.reads and files.role != "fresh":
+            try:
+                found = structs.replace(found, changed=self.changed(files, hosts))
+            except TargetError as error:
+                found = structs.replace(found, unclear=f"the files could not be looked at again: {error.strerror}")
+        if phase.writes:
+            overwritten_in_order = files.role == "write" and not phase.random
+            transfer = step.number("transfer_size")
+            ((sample, unread),) = self._samples([directories], transfer, overwritten_in_order)
+            found = structs.replace(found, sample=sample, unread=unread)
+        return found
+
+    def changed(self, files: FileSet, hosts: Sequence[str]) -> tuple[str, ...]:
+        """Look again at a set that was just read; returns what happened to it. What changed is removed, so that the set
+        is written anew before its next use, by whichever run that is. Raises what Agent.call raises.
         """
         shares = files.shares(len(hosts))
         local = fs_types.of(self._directory.fstype).local
         changed: list[str] = []
         for share, after in zip(shares, self._examine(shares, holes=False), strict=True):
-            known = self._known[share.directory]
-            wrong = list(after["wrong"])
-            # phases may write to other sets
-            if files.role == "read" and (
-                why := trees.changed(known.seen["stamps"], after["stamps"], known.at_ns, local)
-            ):
-                wrong.append(why)
+            known, wrong = self._known[share.directory], list(after["wrong"])
+            if files.role == "read":  # phases write to other sets
+                why = trees.changed(known.seen["stamps"], after["stamps"], known.at_ns, local)
+                wrong += [why] if why else []
             if wrong:
                 changed += wrong
                 del self._known[share.directory]
                 self._directory.remove(share.directory)
             else:
                 known.seen, known.at_ns = {**after, "holes": known.seen["holes"]}, time.time_ns()
-        return structs.replace(found, changed=tuple(changed[: trees.SENTENCES]))
-
-    def forget(self, files: FileSet, hosts: Sequence[str]) -> None:
-        """Have a set examined before its next use, because a run with it has failed."""
-        for share in files.shares(len(hosts)):
-            self._known.pop(share.directory, None)
-
-    def sample(self, directories: list[str], transfer: int, from_begin: bool) -> tuple[Sample | None, str]:
-        """Blocks of some files below the campaign's directory, or why they could not be read."""
-        return self._samples([directories], transfer, from_begin)[0]
+        return tuple(changed[: trees.SENTENCES])
 
     def _samples(self, groups: list[list[str]], transfer: int, from_begin: bool) -> list[tuple[Sample | None, str]]:
-        """For each group of directories what `sample` returns."""
+        """For each group of directories blocks of some files, or why they could not be read."""
         try:
             found = self._agent.call(trees.sample, self._directory.place, groups, transfer, from_begin)
         except TargetError as error:
@@ -277,30 +285,3 @@ def _trouble(files: FileSet, tool: str, done: process.Completed, streams: Stream
         cause = cause_in(streams["stderr"]) or trouble or cause_in(streams["stdout"])
         return f"preparing them failed (exit code {done.exit_code}): {cause}"
     return f"preparing them: {trouble}" if trouble else None
-
-
-def look_again(
-    sets: DataSets, step: Step, files: FileSet, found: Files, hosts: Sequence[str], ended_well: bool
-) -> Files:
-    """What the record has of a step's files, with what became of them. `found`: the same from before the step.
-
-    Data that was read must be as it was, and blocks of what was written are read back, before target.keep or the next
-    step removes them. After a failure nothing is touched: it might hang. Raises Refused, TargetHangs.
-    """
-    phase = step.phase
-    if phase.kind == "metadata":
-        return found
-    if not ended_well:
-        sets.forget(files, hosts)
-        return structs.replace(found, unclear="the run failed", unread="the run failed")
-    if phase.reads and files.role != "fresh":
-        try:
-            found = sets.again(files, found, hosts)
-        except TargetError as error:
-            found = structs.replace(found, unclear=f"the files could not be looked at again: {error.strerror}")
-    if phase.writes:
-        directories = [share.directory for share in files.shares(len(hosts))]
-        overwritten_in_order = files.role == "write" and not phase.random
-        sample, unread = sets.sample(directories, step.number("transfer_size"), overwritten_in_order)
-        found = structs.replace(found, sample=sample, unread=unread)
-    return found

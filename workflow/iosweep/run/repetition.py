@@ -19,7 +19,6 @@ from iosweep.plan.forecast import METADATA_RATE, PREPARE_BANDWIDTH, fresh_bytes
 from iosweep.plan.launchers import subset
 from iosweep.plan.model import Plan, Point, file_set, seed_of
 from iosweep.programs import path as programs
-from iosweep.run import datasets
 from iosweep.run.budget import Spent
 from iosweep.run.campaign_directory import CampaignDirectory
 from iosweep.run.datasets import DataSets
@@ -312,7 +311,7 @@ def _step(c: Context, point: Point, step: Step, number: int, hosts: Sequence[str
     if any(phase.name.endswith("delete") for phase in step.phases):
         c.directory.deleted()
     well = not (done.exit_code or done.timed_out or done.left_behind)
-    run = structs.replace(run, files=datasets.look_again(c.sets, step, files, run.files, hosts, well))
+    run = structs.replace(run, files=c.sets.look_again(step, files, run.files, hosts, well))
     expected = tool.leftover(step)
     if expected is not None and not done.left_behind:
         left = c.agent.call(trees.count, c.directory.place, files.directory)
