@@ -315,7 +315,7 @@ def level_changes(rows: Mapping[str, Sequence[float]]) -> dict[str, list[Split]]
     Rows are tested together (Holm); within a row that changed, each part as one of all rows (Bonferroni).
     """
     logs = {name: [math.log(value) for value in row] for name, row in rows.items()}
-    best = {name: _best_split(row) for name, row in logs.items()}
+    best = {name: _best_cut(row) for name, row in logs.items()}
     first = {name: split for name, split in best.items() if split}
     adjusted = holm([split.probability for split in first.values()])
     changed = {name for name, own in zip(first, adjusted, strict=True) if own <= ALPHA}
@@ -327,7 +327,7 @@ def level_changes(rows: Mapping[str, Sequence[float]]) -> dict[str, list[Split]]
 
 def _cuts(row: Sequence[float], start: int, limit: float, first: _Cut | None = None) -> list[int]:
     """Where a part of a row that begins at `start` changes. first: the one that is known to be a change."""
-    split = first or _best_split(row)
+    split = first or _best_cut(row)
     if split is None or (first is None and split.probability > limit):
         return []
     before = _cuts(row[: split.at], start, limit)
@@ -343,21 +343,26 @@ class _Cut:
     probability: float
 
 
-def _best_split(row: Sequence[float]) -> _Cut | None:
+def _best_cut(row: Sequence[float]) -> _Cut | None:
     """The split at which two levels differ most; None where a row has too few nights."""
-    splits = range(LEAST_NIGHTS, len(row) - LEAST_NIGHTS + 1)
-    if not splits:
+    at = best_split(row, LEAST_NIGHTS)
+    if at is None:
         return None
-    best, middle = (0.0, 0), fmean(row)
-    running = [0.0]
-    for value in row:
-        running.append(running[-1] + value - middle)
-    for at in splits:
-        # sum of squares between the levels on both sides
-        between = running[at] ** 2 * len(row) / (at * (len(row) - at))
-        best = max(best, (between, at))
-    change = _change_of_level(row[: best[1]], row[best[1] :])
-    return _Cut(best[1], min(1.0, change.p * len(splits)))
+    change = _change_of_level(row[:at], row[at:])
+    return _Cut(at, min(1.0, change.p * (len(row) - 2 * LEAST_NIGHTS + 1)))
+
+
+def best_split(row: Sequence[float], least: int) -> int | None:
+    """Where a row splits into the two levels that differ most, by the sum of squares between them; None for a row of
+    fewer than two times `least` values."""
+    middle, running = fmean(row) if row else 0.0, 0.0
+    best: tuple[float, int | None] = -1.0, None
+    for at, value in enumerate(row[: len(row) - least], 1):
+        running += value - middle
+        if at >= least:
+            between = running**2 * len(row) / (at * (len(row) - at))
+            best = max(best, (between, at), key=lambda split: split[0])
+    return best[1]
 
 
 def _levels(row: Sequence[float], cuts: Sequence[int]) -> list[Split]:
