@@ -29,7 +29,6 @@ from iosweep.node.load import (
     Thread,
     Throttled,
     Ticks,
-    io_limits,
     of_nodes,
     quotas,
     shares,
@@ -340,18 +339,3 @@ def test_quotas_of_groups_of_both_versions_and_of_those_above(tmp_path: Path) ->
     assert quotas("0::/system/job_7/step_0\n", tmp_path) == {step: counted, job: counted, top: nothing}
     old = group(tmp_path / "cpu,cpuacct/slurm", V1)
     assert quotas("4:memory:/a\n3:cpu,cpuacct:/slurm\n2:cpuset:/\n", tmp_path) == {old: counted}
-
-
-def test_limits_of_io_on_the_devices_of_the_target(tmp_path: Path) -> None:
-    for path, text in (
-        ("a/io.max", "8:0 rbps=1048576\n8:16 wbps=9\n"),
-        ("blkio/b/blkio.throttle.read_bps_device", "8:0 7\n"),
-    ):
-        (tmp_path / path).parent.mkdir(parents=True)
-        (tmp_path / path).write_text(text)
-    for group, limit in (
-        ("0::/a/b", "io.max 8:0 rbps=1048576"),
-        ("7:blkio:/b", "blkio.throttle.read_bps_device 8:0 7"),
-    ):
-        assert io_limits(["8:0"], group, tmp_path) == limit
-        assert io_limits(["8:1"], group, tmp_path) == io_limits([], group, tmp_path) == ""

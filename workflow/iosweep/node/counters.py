@@ -37,8 +37,7 @@ class Moved(Part, frozen=True, kw_only=True):
     loopback. memory: why the target is memory (`tmpfs`, `loop0 is a file on tmpfs`), empty where it is not known to be.
     cached: why O_DIRECT does not keep I/O out of this machine's memory (a loop device without direct I/O); `device` is
     what is below. dirty_bytes: what waited in memory to be written, for any file system, when the command began.
-    still_s: the longest time that our own process there stood still (it was stopped, or the machine was). io_limit:
-    limits of control groups on these devices.
+    still_s: the longest time that our own process there stood still (it was stopped, or the machine was).
     """
 
     tool_read_bytes: Count | None = None
@@ -57,7 +56,6 @@ class Moved(Part, frozen=True, kw_only=True):
     cached: str = ""
     dirty_bytes: Count | None = None
     still_s: Seconds = 0.0
-    io_limit: str = ""
 
 
 class Counted(Part, frozen=True, kw_only=True):
@@ -183,10 +181,6 @@ class IoCounters:
             memory=self.memory,
             cached=self.cached,
         )
-
-    def disk_numbers(self) -> list[str]:
-        """The numbers (`8:0`) of the disks below the target, which limits of I/O name."""
-        return [text(disk / "dev") or "" for disk in self._disks]
 
     def _flushes(self) -> int | None:
         """Of disks with a volatile cache; None where one does not count them."""

@@ -499,8 +499,7 @@ def _is_same_machine(one: NodeLoad, other: NodeLoad) -> bool:
 # Control groups
 
 #: Where they are mounted: version 2, alone and beside version 1; the controllers of version 1.
-_MOUNTS = {"": ("", "unified"), "cpu": ("cpu,cpuacct", "cpu"), "blkio": ("blkio",)}
-_LIMITS = ("io.max", *(f"blkio.throttle.{way}_{unit}_device" for way in ("read", "write") for unit in ("bps", "iops")))
+_MOUNTS = {"": ("", "unified"), "cpu": ("cpu,cpuacct", "cpu")}
 _ROOT = Path("/sys/fs/cgroup")
 
 
@@ -524,15 +523,6 @@ def throttled(before: Mapping[Path, Throttled], after: Mapping[Path, Throttled])
         for a, b in ((before[group], after[group]) for group in before.keys() & after.keys())
     )
     return max(since, key=lambda one: one.stopped_s, default=None)
-
-
-def io_limits(devices: Collection[str], membership: str | None = None, root: Path = _ROOT) -> str:
-    """The limits of I/O that control groups of this process set on block devices (`8:0`); empty without."""
-    found = []
-    for file in _files("blkio", _LIMITS, membership or _membership(), root) if devices else ():
-        lines = (procfs.text(file) or "").splitlines()
-        found += [f"{file.name} {line}" for line in lines if line.partition(" ")[0] in devices]
-    return ", ".join(dict.fromkeys(found))
 
 
 def _membership() -> str:

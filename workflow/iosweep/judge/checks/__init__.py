@@ -38,7 +38,6 @@ CHECKS: tuple[Check, ...] = (
     Check("suspect", output.plausible),
     Check("suspect", interference.other_load),
     Check("suspect", interference.cpu_quota),
-    Check("suspect", interference.io_limit),
     Check("suspect", interference.other_io),
     Check("suspect", interference.exclusive),
     Check("invalid", cpus.pinned),

@@ -22,17 +22,15 @@ def client_cache(s: Seen) -> Finding:
     """
     cached = next((moved.cached for moved in s.run.moved.values() if moved.cached), None)
     direct, doubt = bool(s.point.options.get("o_direct")), fs_types.direct(s.fstype, s.mount) or cached
-    confirmed = s.parsed.evidence.confirms("o_direct")
     if s.phase.kind == "metadata" or not (direct or s.phase.reads):
         return NOT_APPLICABLE  # whether writes reach the storage is `durable`
-    if direct:
-        if s.run.exit_code:
-            return unchecked("the run failed")
-        if doubt is None and confirmed:
-            return passed("the tool says that it used O_DIRECT, and the file system accepted it")
+    if direct and s.run.exit_code:
+        return unchecked("the run failed")
     accepted = f"O_DIRECT was accepted, and is no proof on {s.fstype or 'an unknown file system'}: {doubt}"
-    if not confirmed:
+    if not s.parsed.evidence.confirms("o_direct"):
         accepted = "O_DIRECT was asked for, and the tool does not say that it used it"
+    elif direct and doubt is None:
+        return passed("the tool says that it used O_DIRECT, and the file system accepted it")
     if not s.phase.reads:
         return unchecked(accepted)
     size = _files_bytes(s) // s.point.nodes
@@ -40,20 +38,18 @@ def client_cache(s: Seen) -> Finding:
     if not touched:
         return unchecked(accepted) if direct else NO_OUTPUT
     known = {host: memory for host in touched if (memory := s.memory_bytes.get(host))}
-    small = sorted((touched[h] / memory, h) for h, memory in known.items() if touched[h] < 2 * memory)
-    if small and direct:
+    ratio, host = min(((touched[h] / memory, h) for h, memory in known.items()), default=(math.inf, ""))
+    if direct and (ratio < 2 or len(known) < s.point.nodes):
         return unchecked(accepted)
-    if small:
-        host = small[0][1]
-        what = f"of {human_size(touched[host])} on {host} with {_of_memory(known[host])}{_again(s)}"
-        if s.phase.random and all(size >= 2 * known[h] for _, h in small):
+    if ratio < 2:
+        what = f"of {human_size(touched[host])} on {host} with {human_size(known[host])} of memory{_again(s)}"
+        if s.phase.random and all(size >= 2 * known[h] for h in known if touched[h] < 2 * known[h]):
             return unchecked(_random(f"reads without O_DIRECT {what}", size))
         return failed(f"reads without O_DIRECT {what}")
     if len(known) < s.point.nodes:
         unknown = ", ".join(sorted(set(touched) - set(known))[:SHOWN_NODES])
-        return unchecked(accepted if direct else f"the memory of {unknown or 'the nodes'} is not known")
-    ratio, host = min((touched[h] / memory, h) for h, memory in known.items())
-    least = f"{human_size(touched[host])} were read on {host} with {_of_memory(known[host])}{_again(s)}"
+        return unchecked(f"the memory of {unknown or 'the nodes'} is not known")
+    least = f"{human_size(touched[host])} were read on {host} with {human_size(known[host])} of memory{_again(s)}"
     return passed(f"{least}: {ratio:.3g} times as much" + ", and no less on the others" * (s.point.nodes > 1))
 
 
@@ -151,10 +147,6 @@ def other_reader(s: Seen) -> Finding:
     return passed(f"each rank reads what the rank {shift} after it wrote, on another node")
 
 
-def _of_memory(size: int) -> str:
-    return f"{human_size(size)} of memory"
-
-
 # Counters of the kernel
 
 
@@ -174,23 +166,12 @@ class _Witness(NamedTuple):
     doubt: str
 
 
-class _Work(NamedTuple):
-    """What a tool says it moved on one node, or on all together (`host` is empty then), and what these nodes moved."""
-
-    host: str
-    read: float
-    written: float
-    moved: Sequence[Moved]
-
-
 class _Share(NamedTuple):
-    """The share of the bytes of one direction that a counter saw, and the sentence on it. cause: where the rest is
-    known to be, empty where it is not."""
+    """The share of the bytes of one direction that a counter saw, the sentence on it, and the counter's doubt."""
 
     share: float
     sentence: str
     doubt: str
-    cause: str = ""
 
 
 def reached(s: Seen) -> Finding:
@@ -204,22 +185,24 @@ def reached(s: Seen) -> Finding:
         return NOT_APPLICABLE
     if s.run.exit_code:
         return unchecked("the run failed")
-    works = _works(s)
-    if not any(work.read or work.written for work in works):
-        return NO_OUTPUT
     limit = DIRECT if s.point.options.get("o_direct") else BUFFERED
     shares: list[_Share] = []
-    for work in works:
-        found = list(_shares(s, work))
-        if not found:
-            return unchecked(_why_none(s, work))
-        shares += found
+    for host, parsed, moved in works(s):
+        read, written = (parsed.figures.get(f"bytes_{verb}", 0.0) for verb in ("read", "written"))
+        if not (read or written):
+            continue
+        arrives = _must_arrive(s, host, written)
+        if not (counted := list(_shares(s, host, moved, read, written, arrives))):
+            return unchecked(_why_none(s, host, moved, bool(read or arrives)))
+        shares += counted
+    if not shares:
+        return NO_OUTPUT
     worst = min(shares, key=lambda one: one.share)
     if worst.share >= limit:
         return passed(worst.sentence)
     trusted = min((one for one in shares if not one.doubt), key=lambda one: one.share, default=worst)
     if trusted.share < limit and not trusted.doubt:
-        return failed(trusted.sentence + trusted.cause)
+        return failed(trusted.sentence)
     return unchecked(f"{worst.sentence}, and {worst.doubt}")
 
 
@@ -233,61 +216,42 @@ def _memory(s: Seen) -> Finding | None:
     return failed(f"the target is memory ({why}): nothing gets to a device") if why else None
 
 
-def _works(s: Seen) -> list[_Work]:
-    """Each node's where the tool tells them apart."""
-
-    def work(host: str, parsed: Parsed, moved: Sequence[Moved]) -> _Work:
-        figures = parsed.figures
-        return _Work(host, figures.get("bytes_read", 0.0), figures.get("bytes_written", 0.0), moved)
-
-    of_hosts = s.run.moved
+def works(s: Seen) -> list[tuple[str, Parsed, list[Moved]]]:
+    """(node, what the tool says it did there, what its counters saw) of each node where the tool tells nodes apart;
+    else of all nodes together, without a name."""
+    counters = s.run.moved
     if nodes := s.parsed.evidence.each_node:
-        return [work(host, one, [of_hosts[host]] if host in of_hosts else []) for host, one in nodes.items()]
-    return [work("", s.parsed, list(of_hosts.values()) if len(of_hosts) >= s.point.nodes else [])]
+        return [(host, one, [counters[host]] if host in counters else []) for host, one in nodes.items()]
+    return [("", s.parsed, [*counters.values()] if len(counters) >= s.point.nodes else [])]
 
 
-def _shares(s: Seen, work: _Work) -> Iterator[_Share]:
-    """The share by each counter, of each direction; none where none tells."""
-    needed = _must_arrive(s, work)
-    on = f"{work.host}: " if work.host else ""
-    for place, read, written, doubt in _witnesses(s, work.moved):
-        if work.read and read is not None:
-            share = read / work.read
-            yield _Share(share, f"{on}{_percent(share)} of {_size(work.read)} read came from {place}", doubt)
-        if needed and written is not None:
-            share = written / needed
-            what = f"{_size(needed)} written"
-            if needed < work.written:
-                what = f"{_size(needed)} or more that differ among {_size(work.written)} written"
-            yield _Share(share, f"{on}{_percent(share)} of {what} got to {place}", doubt, _merged(s, work, written))
+def _shares(
+    s: Seen, host: str, moved: Sequence[Moved], read: float, written: float, arrives: float
+) -> Iterator[_Share]:
+    """The share by each counter, of each direction; none where none tells. arrives: as of `_must_arrive`."""
+    on = f"{host}: " if host else ""
+    for witness in _witnesses(s, moved):
+        if read and witness.read is not None:
+            share = witness.read / read
+            what = f"{_percent(share)} of {_size(read)} read came from {witness.place}"
+            yield _Share(share, f"{on}{what}", witness.doubt)
+        if arrives and witness.written is not None:
+            share = witness.written / arrives
+            what = f"{_size(written)} written"
+            if arrives < written:
+                what = f"{_size(arrives)} or more that differ among {what}"
+            yield _Share(share, f"{on}{_percent(share)} of {what} got to {witness.place}", witness.doubt)
 
 
-def _must_arrive(s: Seen, work: _Work) -> float:
+def _must_arrive(s: Seen, host: str, written: float) -> float:
     """Bytes of a node's writes that cannot have stayed in memory: all with O_DIRECT; if the page cache was flushed at
-    the end, those that were not written over; else none."""
+    the end, those that were not written over by others at random offsets; else none."""
     if s.point.options.get("o_direct"):
-        return work.written
+        return written
     if not s.point.options.get("fsync") or s.parsed.evidence.not_flushed:
         return 0.0
-    return _differing(s, work)
-
-
-def _differing(s: Seen, work: _Work) -> float:
-    """Bytes of a node's writes that were not written over, of writes at random offsets: these hit some places several
-    times."""
-    room = s.point.volume_bytes / (s.point.nodes if work.host else 1)
-    return room * -math.expm1(-work.written / room)
-
-
-def _merged(s: Seen, work: _Work, arrived: int) -> str:
-    """The cause where the last version of each block got to the servers, and most of the earlier ones did not: a client
-    outside the kernel (MooseFS) accepts O_DIRECT, and keeps what it has not sent yet in memory of its own."""
-    if fs_types.of(s.fstype).local or not s.point.options.get("o_direct"):
-        return ""
-    differing = _differing(s, work)
-    if DIRECT * differing > arrived or differing > DIRECT * work.written:
-        return ""
-    return ": the rest were blocks that were written over in the client's memory; raise file_size"
+    room = s.point.volume_bytes / (s.point.nodes if host else 1)
+    return room * -math.expm1(-written / room)
 
 
 def _witnesses(s: Seen, moved: Sequence[Moved]) -> Iterator[_Witness]:
@@ -296,33 +260,27 @@ def _witnesses(s: Seen, moved: Sequence[Moved]) -> Iterator[_Witness]:
     kind = fs_types.of(s.fstype)
     if not moved:
         return
-    if kind.local:
-        devices = ", ".join(dict.fromkeys(one.device for one in moved if one.device))
-        why = _passes_by(s, moved)
-        if kind.block and trusts(s, "tool") and not any(one.cached for one in moved):
-            own = _sums(moved, "tool_read_bytes", "tool_written_bytes")
-            doubt = why if _calibrated(s, "tool") is None else ""
-            yield _Witness("block devices, by the kernel's account of the tool", *own, doubt)
-        if devices and trusts(s, "device"):
-            of_devices = _sums(moved, "device_read_bytes", "device_written_bytes")
-            doubt = why if _calibrated(s, "device") is None else ""
-            yield _Witness(f"the block device {devices}", *of_devices, doubt)
+    if not kind.local:
+        client = _sums(moved, "client_read_bytes", "client_written_bytes")
+        if client != (None, None) and trusts(s, "client"):
+            yield _Witness(f"the servers, by {moved[0].client}", *client, "")
+        elif (trusted := trusts(s, "network")) or _calibrated(s, "network") is None:
+            doubt = "" if trusted else "it is not known whether that carries the target's data"
+            network = _sums(moved, "received_bytes", "sent_bytes")
+            yield _Witness("the network, which other traffic uses, too", *network, doubt)
         return
-    client = _sums(moved, "client_read_bytes", "client_written_bytes")
-    network = _sums(moved, "received_bytes", "sent_bytes")
-    if client != (None, None) and trusts(s, "client"):
-        yield _Witness(f"the servers, by {moved[0].client}", *client, "")
-    elif (trusted := trusts(s, "network")) or _calibrated(s, "network") is None:
-        doubt = "" if trusted else "it is not known whether that carries the target's data"
-        yield _Witness("the network, which other traffic uses, too", *network, doubt)
-
-
-def _passes_by(s: Seen, moved: Sequence[Moved]) -> str:
-    """Why I/O on a local file system may pass by its block devices' counters and the kernel's account of processes,
-    which count requests to block devices: empty where it does not."""
-    if fs_types.of(s.fstype).layered and not all(one.device for one in moved):
-        return f"what is below the {s.fstype} is not known: ZFS and others count nothing"
-    return ""
+    doubt = ""
+    if kind.layered and not all(one.device for one in moved):
+        doubt = f"what is below the {s.fstype} is not known: ZFS and others count nothing"
+    if kind.block and trusts(s, "tool") and not any(one.cached for one in moved):
+        of_tool = _sums(moved, "tool_read_bytes", "tool_written_bytes")
+        place = "block devices, by the kernel's account of the tool"
+        yield _Witness(place, *of_tool, doubt if _calibrated(s, "tool") is None else "")
+    devices = ", ".join(dict.fromkeys(one.device for one in moved if one.device))
+    if devices and trusts(s, "device"):
+        of_devices = _sums(moved, "device_read_bytes", "device_written_bytes")
+        place = f"the block device {devices}"
+        yield _Witness(place, *of_devices, doubt if _calibrated(s, "device") is None else "")
 
 
 def _calibrated(s: Seen, counter: str) -> float | None:
@@ -338,11 +296,11 @@ def trusts(s: Seen, counter: str) -> bool:
     return counter != "network" if share is None else share >= TRUSTED
 
 
-def _why_none(s: Seen, work: _Work) -> str:
-    """Why no counter tells what was moved."""
-    if not work.moved:
-        return f"what {work.host or 'a node'} moved was not counted"
-    if not work.read and not _must_arrive(s, work):
+def _why_none(s: Seen, host: str, moved: Sequence[Moved], needed: bool) -> str:
+    """Why no counter tells what was moved. needed: something was read, or written and cannot be in memory."""
+    if not moved:
+        return f"what {host or 'a node'} moved was not counted"
+    if not needed:
         return "writes were not flushed inside the timing, and may be in memory"
     names = {"tool": "the tool", "device": "the block device", "client": "the client", "network": "the network"}
     blind = [
@@ -353,15 +311,15 @@ def _why_none(s: Seen, work: _Work) -> str:
     return "; ".join([f"no counter is known to see all I/O on {s.fstype or 'an unknown file system'}", *blind])
 
 
+def total(moved: Sequence[Moved], name: str) -> int | None:
+    """A counter, summed over nodes; None where a node does not have it."""
+    counts: list[int | None] = [getattr(one, name) for one in moved]
+    known = [count for count in counts if count is not None]
+    return sum(known) if known and len(known) == len(counts) else None
+
+
 def _sums(moved: Sequence[Moved], read: str, written: str) -> tuple[int | None, int | None]:
-    """Two fields, each summed over nodes; None where a node does not have it."""
-
-    def total(name: str) -> int | None:
-        counts: list[int | None] = [getattr(one, name) for one in moved]
-        known = [count for count in counts if count is not None]
-        return sum(known) if len(known) == len(counts) else None
-
-    return total(read), total(written)
+    return total(moved, read), total(moved, written)
 
 
 def _percent(share: float) -> str:

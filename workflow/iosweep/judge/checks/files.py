@@ -54,10 +54,8 @@ def unchanged(s: Seen) -> Finding:
         return failed(f"{reason}; they are written anew before their next use", curable=True)
     if files.changed is None or files.unclear:
         return unchecked(files.unclear or "the files were not looked at again")
-    if s.phase.writes:
-        return passed("of full size after the phase" + (", without holes" if files.holes == "none" else ""))
-    holes = ", without holes" if files.holes == "none" else ""
-    return passed(f"the same files with the same times after the phase{holes}")
+    how = "of full size" if s.phase.writes else "the same files with the same times"
+    return passed(f"{how} after the phase" + (", without holes" if files.holes == "none" else ""))
 
 
 @per_node
@@ -114,15 +112,13 @@ def durable(s: Seen) -> Finding:
 # Content
 
 
-#: What compresses by this or more, or has more pages or pieces again, is not random. Random data has 1.00 and none.
+#: Data that compresses by this or more, or repeats more pages or pieces, is not random. Random data has 1.00 and none.
 _RATIO, _REPEATED, _SIMILAR = 1.15, 0.01, 0.05
 #: By how much the slowest worker of a sequential phase may be behind the mean.
 _WORKERS = 4
-#: If a phase may have left more of the files as they were, clean blocks do not show what it wrote. If it may have left
-#: more than the second, blocks of some files may be older than the mean: a worker was late, say.
-_STALE, _EVEN = 0.5, 0.02
-#: By how much a share in some blocks may be above that in the whole files.
-_UNEVEN = 0.3
+#: A phase that may have left more of the files as they were does not show that its own data is random; one that may
+#: have left more than the second has workers that were late, whose files may hold more old data by the third.
+_STALE, _EVEN, _UNEVEN = 0.5, 0.02, 0.3
 
 
 def incompressible(s: Seen) -> Finding:
@@ -135,45 +131,36 @@ def incompressible(s: Seen) -> Finding:
     sample = files.sample
     if sample is None or not sample.bytes:
         return unchecked(files.unread or "no blocks of the files were read back")
-    new = files.role == "fresh"
+    new, tools_data = files.role == "fresh", writes and s.point.options.get("data") != "random"
     untouched = _untouched(s) if writes else 0.0
-    uneven = min(1.0, untouched + _UNEVEN * (untouched > _EVEN))
-    # of new files those sectors are left out that may never have been written
-    holes = new and sample.zero_bytes <= uneven * sample.bytes
-    if holes and sample.zero_bytes == sample.bytes:
-        return unchecked("only zeros were read back, and not all of the files was written")
-    seen = sample.bytes - sample.zero_bytes if holes else sample.bytes
-    figures = _figures(sample, seen)
-    own = writes and s.point.options.get("data") != "random"
-    old = 0.0 if new or untouched <= _EVEN else uneven  # what another phase may have written there
-    repeats = "" if own or not writes else s.parsed.evidence.repeats
+    old = min(1.0, untouched + _UNEVEN) if untouched > _EVEN else 0.0  # share of blocks from before the phase
+    if new and sample.zero_bytes <= max(old, untouched) * sample.bytes:  # sectors that may never have been written
+        if sample.zero_bytes == sample.bytes:
+            return unchecked("only zeros were read back, and not all of the files was written")
+        sample = structs.replace(sample, bytes=sample.bytes - sample.zero_bytes, zero_bytes=0)
+    old = 0.0 if new else old
+    figures = _figures(sample)
+    repeats = s.parsed.evidence.repeats if writes and not tools_data else ""
     if repeats:  # pages that the tool writes again say nothing against the others
-        size, seen = sample.bytes - sample.repeated_bytes, seen - sample.repeated_bytes
-        sample = structs.replace(sample, bytes=size, repeated_bytes=0, similar_bytes=0)
-    if _compresses(sample, seen, old) or (not own and _similar(sample, seen, old)):
-        if own:
+        left = sample.bytes - sample.repeated_bytes
+        sample = structs.replace(sample, bytes=left, repeated_bytes=0, similar_bytes=0)
+    similar = sample.similar_bytes > (_SIMILAR + old) * sample.bytes
+    if _compresses(sample, old) or (similar and not tools_data):
+        if tools_data:
             return unchecked(f"{figures} (data: tool_default); it matters where the storage compresses or deduplicates")
         return failed(f"data compresses or deduplicates: {figures}")
-    if old and (untouched > _STALE or _compresses(sample, seen) or _similar(sample, seen)):
+    similar = sample.similar_bytes > _SIMILAR * sample.bytes
+    if old and (untouched > _STALE or _compresses(sample) or similar):
         return unchecked(f"{figures}, but up to {100 * old:.0f} % of them may have been there before the phase")
-    if _similar(sample, seen):
+    if similar:
         return unchecked(f"{figures} (data: tool_default); it matters where the storage finds similar blocks")
-    if repeats:
-        return unchecked(f"{figures}: {repeats}; it matters where the storage deduplicates")
-    return passed(figures)
+    return unchecked(f"{figures}: {repeats}; it matters where the storage deduplicates") if repeats else passed(figures)
 
 
-def _compresses(sample: Sample, seen: int, old: float = 0.0) -> bool:
-    """Whether blocks do, of which a share is `old`. `seen`: bytes that count; where zeros do, storage that compresses
-    writes next to nothing for them.
-    """
-    zeros = seen - (sample.bytes - sample.zero_bytes)
-    again = sample.repeated_bytes + zeros > (_REPEATED + old) * seen
-    return again or seen * (1 - old) >= _RATIO * sample.compressed_bytes
-
-
-def _similar(sample: Sample, seen: int, old: float = 0.0) -> bool:
-    return sample.similar_bytes > (_SIMILAR + old) * seen
+def _compresses(sample: Sample, old: float = 0.0) -> bool:
+    """Whether blocks do, of which a share is `old`. Storage that compresses writes next to nothing for zeros."""
+    again = sample.repeated_bytes + sample.zero_bytes
+    return again > (_REPEATED + old) * sample.bytes or sample.bytes * (1 - old) >= _RATIO * sample.compressed_bytes
 
 
 def _untouched(s: Seen) -> float:
@@ -186,17 +173,17 @@ def _untouched(s: Seen) -> float:
     return math.exp(-written / size) if size else 0.0
 
 
-def _figures(sample: Sample, seen: int) -> str:
-    """`in 32 blocks of 4 files (256 KiB): compression 1.00:1, no duplicates`; counts of it stand before it."""
-    ratio = seen / max(1, sample.compressed_bytes)
-    what = f"{human_count(sample.blocks, 'block')} of {human_count(sample.files, 'file')}"
+def _figures(sample: Sample) -> str:
+    """`in 32 blocks of 4 files (256 KiB): compression 1.00:1, no duplicates`"""
+    ratio = sample.bytes / max(1, sample.compressed_bytes)
+    blocks = f"{human_count(sample.blocks, 'block')} of {human_count(sample.files, 'file')}"
     parts = [f"compression {ratio:.2f}:1" if ratio < 1000 else "compression more than 1,000:1"]
-    if zeros := seen - (sample.bytes - sample.zero_bytes):
-        parts.append(f"{100 * zeros / seen:.0f} % zeros")
-    if sample.repeated_bytes > _REPEATED * seen:
-        parts.append(f"{100 * sample.repeated_bytes / seen:.0f} % of pages are duplicates")
-    elif sample.similar_bytes > _SIMILAR * seen:
-        parts.append(f"{100 * sample.similar_bytes / seen:.0f} % of pieces of 64 bytes occur again")
+    if sample.zero_bytes:
+        parts.append(f"{100 * sample.zero_bytes / sample.bytes:.0f} % zeros")
+    if sample.repeated_bytes > _REPEATED * sample.bytes:
+        parts.append(f"{100 * sample.repeated_bytes / sample.bytes:.0f} % of pages are duplicates")
+    elif sample.similar_bytes > _SIMILAR * sample.bytes:
+        parts.append(f"{100 * sample.similar_bytes / sample.bytes:.0f} % of pieces of 64 bytes occur again")
     else:
         parts.append("no duplicates")
-    return f"in {what} ({human_size(sample.bytes)}): {', '.join(parts)}"
+    return f"in {blocks} ({human_size(sample.bytes)}): {', '.join(parts)}"

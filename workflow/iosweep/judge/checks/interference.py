@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
 
-from iosweep.judge.checks.caches import trusts
+from iosweep.judge.checks.caches import total, trusts, works
 from iosweep.judge.checks.timing import SHORTEST
 from iosweep.judge.findings import NOT_APPLICABLE, SHOWN_NODES, Seen, failed, passed, per_node, unchecked
 from iosweep.node import fs_types
@@ -13,6 +12,7 @@ from iosweep.node.counters import Moved
 from iosweep.node.load import Load, Other
 from iosweep.store.record import Finding
 from iosweep.text import human_count
+from iosweep.tools import Parsed
 from iosweep.units import human_size
 
 
@@ -135,28 +135,6 @@ def cpu_quota(s: Seen) -> Finding:
     return passed(told)
 
 
-def io_limit(s: Seen) -> Finding:
-    """No control group limits I/O on the block devices below the target: the limit would be what is measured."""
-    if not fs_types.of(s.fstype).local:
-        return NOT_APPLICABLE
-    for host, moved in s.run.moved.items():
-        if moved.io_limit:
-            return failed(f"a control group limits I/O on {moved.device}{_on(s, host)}: {moved.io_limit}")
-    devices = ", ".join(dict.fromkeys(one.device for one in s.run.moved.values() if one.device))
-    if not devices:
-        return unchecked("the block devices below the target are not known")
-    return passed(f"no control group limits I/O on {devices}")
-
-
-class _Way(NamedTuple):
-    """One direction of what a counter saw: all bytes, the tool's own, and what others may have moved."""
-
-    verb: str
-    seen: int
-    own: float
-    allowed: float
-
-
 def other_io(s: Seen) -> Finding:
     """Others moved little on the target: what its block device or client counted exceeds what the tool moved by at most
     25 % (of what small writes cost in metadata, and of what waited in memory before, it may be more)."""
@@ -168,40 +146,29 @@ def other_io(s: Seen) -> Finding:
         return unchecked(f"the target is memory ({s.fstype}): no counter sees what others do")
     if not s.run.moved or not trusts(s, counter):
         return unchecked(f"no counter is known to see all I/O on {s.fstype or 'an unknown file system'}")
-    ways, evidence = 0, []
-    for host, moved in _works(s):
-        name = moved[0].device if kind.local else f"the client ({moved[0].client})"
-        for way in _ways(s, counter, host, moved):
-            ways += 1
-            others = max(0.0, way.seen - way.own)
-            told = f"others {way.verb} {human_size(round(others))} of {human_size(way.seen)} on {name}{_on(s, host)}"
-            if others > way.allowed:
+    counted, evidence = False, []
+    for host, parsed, moved in works(s):
+        name = (moved[0].device if kind.local else f"the client ({moved[0].client})") if moved else ""
+        for verb, seen, own, allowed in _directions(s, counter, parsed, moved):
+            counted, others = True, max(0.0, seen - own)
+            told = f"others {verb} {human_size(round(others))} of {human_size(seen)} on {name}{_on(s, host)}"
+            if others > allowed:
                 return failed(told, True)
-            if way.seen:
-                evidence.append(told)
-    if not ways:
+            evidence += [told] if seen else []
+    if not counted:
         return unchecked("what the tool or the target moved was not counted, or cannot be told from the file system's")
     return passed("; ".join(evidence[: 2 * SHOWN_NODES]) or f"the {counter} counted no bytes that may be others'")
 
 
-def _works(s: Seen) -> list[tuple[str, list[Moved]]]:
-    """Each node's counters where the tool tells nodes apart; else those of all nodes together."""
-    of_hosts = s.run.moved
-    if nodes := s.parsed.evidence.each_node:
-        return [(host, [of_hosts[host]]) for host in nodes if host in of_hosts]
-    return [("", list(of_hosts.values()))]
-
-
-def _ways(s: Seen, counter: str, host: str, moved: Sequence[Moved]) -> Iterator[_Way]:
-    parsed = s.parsed.evidence.each_node.get(host, s.parsed) if s.parsed.evidence.each_node else s.parsed
+def _directions(
+    s: Seen, counter: str, parsed: Parsed, moved: Sequence[Moved]
+) -> Iterator[tuple[str, int, float, float]]:
+    """Of each direction: its verb, all bytes that a counter saw, the tool's, and what others may have moved."""
     alone = any([one.name for one in step.phases] == [s.phase.name] for step in s.point.steps)
     transfer = max(1, int(s.point.options.get("transfer_size") or 1))
     floor = sum(_BYTES + _BYTES_PER_S * one.window_s for one in moved)
-    copied: float = getattr(s.run.files.counted, counter, None) or 1.0
-    if counter == "device" and not _copies(s, moved):
-        copied = 1.0
     for verb, key in (("read", "read_bytes"), ("wrote", "written_bytes")):
-        seen, tool = _sum(moved, f"{counter}_{key}"), _sum(moved, f"tool_{key}")
+        seen, tool = total(moved, f"{counter}_{key}"), total(moved, f"tool_{key}")
         told = parsed.figures.get(f"bytes_{key.removesuffix('_bytes')}", 0.0) if alone else None
         if seen is None or (tool is None and told is None):
             continue
@@ -213,19 +180,14 @@ def _ways(s: Seen, counter: str, host: str, moved: Sequence[Moved]) -> Iterator[
         elif s.fstype in fs_types.COPY_ON_WRITE and own:
             continue
         else:
-            waiting = _sum(moved, "dirty_bytes")
-            own *= min(_COPIES, max(1.0, copied))
-            allowed = OTHER_IO * own + floor + own / transfer * _WRITE_BYTES + (waiting or 0)
-        yield _Way(verb, seen, own, allowed)
+            own *= _copies(s, counter, moved)
+            allowed = OTHER_IO * own + floor + own / transfer * _WRITE_BYTES + (total(moved, "dirty_bytes") or 0)
+        yield verb, seen, own, allowed
 
 
-def _copies(s: Seen, moved: Sequence[Moved]) -> bool:
-    """Whether a local file system may write everything more than once: to several devices, or to its journal first.
-    Elsewhere, what the device counted beyond a data set was written by others, who may be at work still."""
-    return any("," in one.device for one in moved) or "data=journal" in (s.mount or "")
-
-
-def _sum(moved: Sequence[Moved], name: str) -> int | None:
-    counts: list[int | None] = [getattr(one, name) for one in moved]
-    known = [count for count in counts if count is not None]
-    return sum(known) if known and len(known) == len(counts) else None
+def _copies(s: Seen, counter: str, moved: Sequence[Moved]) -> float:
+    """How often a file system writes everything, by what its counter saw of a data set. A local one does so more than
+    once only to several devices, or to its journal first; else others wrote, who may still be at work."""
+    if counter == "device" and not any("," in one.device for one in moved) and "data=journal" not in (s.mount or ""):
+        return 1.0
+    return min(_COPIES, max(1.0, getattr(s.run.files.counted, counter, None) or 1.0))
