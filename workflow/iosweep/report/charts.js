@@ -5,11 +5,6 @@ const PANEL = {least: 300, around: 62, between: 26};
 const OPTIONS = {ast: true, renderer: "svg", actions: false, defaultStyle: false};
 const views = new Map();
 
-function valuesOf({rows, values}) {
-  const columns = Object.entries(values);
-  return Array.from({length: rows}, (_, i) => Object.fromEntries(columns.map(([name, own]) => [name, Array.isArray(own) ? own[i] : own])));
-}
-
 // Entries of a legend in one row as far as they fit: a wider legend would shrink the whole figure.
 function narrowed(encoding, width) {
   const {legend, scale, title} = encoding?.color ?? {};

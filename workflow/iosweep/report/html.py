@@ -6,7 +6,7 @@ import base64
 import hashlib
 import re
 import zlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from functools import cache
 from pathlib import Path
@@ -15,8 +15,6 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from iosweep.analysis import formats
-from iosweep.report.drawing import Specification
-from iosweep.report.figures import Figure
 from iosweep.text import human_count
 
 if TYPE_CHECKING:
@@ -56,28 +54,6 @@ def page(name: str, **values: object) -> str:
     style = read("page.css") + read(f"{name}.css")
     shell = {"policy": policy(style), "style": Markup(style), "data": "", "scripts": []}  # noqa: S704  our own files
     return environment().get_template(f"{name}.html").render(**shell, **values)
-
-
-def drawn_figure(figure: Figure, specified: Specification) -> dict[str, object]:
-    """A figure for the page's script: its specification, and its values by column, which is a third of the bytes.
-
-    Of a column that is all the same, the value.
-    """
-    marks = [mark.values() for mark in figure.marks]
-    fields = dict.fromkeys(field for mark in marks for field in mark)
-    columns = {field: [_short(mark.get(field)) for mark in marks] for field in fields}
-    values = {field: own[0] if _same(own) else own for field, own in columns.items()}
-    return {"spec": specified, "rows": len(marks), "values": values}
-
-
-def _same(column: Sequence[object]) -> bool:
-    return len(column) > 1 and not isinstance(column[0], list) and column.count(column[0]) == len(column)
-
-
-def _short(value: object) -> object:
-    if isinstance(value, tuple):
-        return [_short(one) for one in value]
-    return float(f"{value:.6g}") if isinstance(value, float) else value
 
 
 def data(content: Mapping[str, object]) -> str:

@@ -7,7 +7,7 @@ package.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from iosweep import collector
@@ -47,8 +47,7 @@ def _page(results: Path, campaign: Campaign) -> str:
 
     summary = results_table.ordered(summarize(campaign.rows), campaign.about.sweeps)
     drawings = figures(campaign, summary)
-    known = acceptance.published_shares(summary, campaign.about.sweeps)
-    specified = {figure.name: drawing.specification(figure) for figure in drawings if figure.panels}
+    shares = acceptance.published_shares(summary, campaign.about.sweeps)
     style = html.read("page.css")
     scripts = [html.library(), html.read_all(_SCRIPTS)]
     return (
@@ -58,11 +57,11 @@ def _page(results: Path, campaign: Campaign) -> str:
             policy=html.policy(style, scripts),
             style=Markup(style),  # noqa: S704  our own file
             scripts=[Markup(script) for script in scripts],  # noqa: S704  our own files and the library's
-            data=Markup(html.data(_data(results, campaign, summary, drawings, specified, known))),  # noqa: S704  base64
+            data=Markup(html.data(_data(results, campaign, summary, drawings, shares))),  # noqa: S704  base64
             formats=formats,
             symbols=findings.VERDICT_SYMBOLS,
             outcomes=acceptance.SYMBOLS,
-            **answer.answer(campaign, summary, known),
+            **answer.answer(campaign, summary, shares),
             **_sections(campaign, summary, drawings),
         )
     )
@@ -96,8 +95,7 @@ def _data(
     campaign: Campaign,
     summary: Sequence[PointSummary],
     drawings: Sequence[Figure],
-    specified: Mapping[str, drawing.Specification],
-    known: PublishedShares,
+    shares: PublishedShares,
 ) -> dict[str, object]:
     """The content of the data element, for the scripts."""
     series, rates = load_series(results, results_table.median_repetitions(summary))
@@ -106,15 +104,29 @@ def _data(
     return {
         "campaign": campaign.about.campaign,
         "symbols": findings.VERDICT_SYMBOLS,
-        "table": results_table.payload(summary, campaign.checks, known),
+        "table": results_table.payload(summary, campaign.checks, shares),
         "latencies": results_table.latencies_of(summary, latencies),
         "series": results_table.over_time(summary, series, rates),
         "quantities": results_table.quantities(summary),
         "kinds": "".join(result.kind[0] for result in summary),
         "figures": {
-            f.name: html.drawn_figure(f, specified[f.name])
-            | {"results": [places.get((mark.point or "", mark.phase)) for mark in f.marks] if f.slice else None}
-            for f in drawings
-            if f.panels
+            figure.name: {
+                "spec": drawing.specification(figure),
+                "marks": [_rounded(mark.values()) for mark in figure.marks],
+                "results": [places.get((mark.point or "", mark.phase)) for mark in figure.marks]
+                if figure.slice
+                else None,
+            }
+            for figure in drawings
+            if figure.panels
         },
     }
+
+
+def _rounded(value: object) -> object:
+    """With six significant digits: more would be noise, and bytes in the page."""
+    if isinstance(value, dict):
+        return {name: _rounded(one) for name, one in value.items()}
+    if isinstance(value, tuple):
+        return [_rounded(one) for one in value]
+    return float(f"{value:.6g}") if isinstance(value, float) else value

@@ -19,9 +19,9 @@ function quantityOf(place) {
 // The figure of a place as its switches want it: its specification and marks; null where it has no such quantity.
 function switched(place, figure) {
   const key = quantityOf(place);
-  if (!figure.results || !key) return {spec: figure.spec, marks: valuesOf(figure)};
+  if (!figure.results || !key) return {spec: figure.spec, marks: figure.marks};
   const spec = structuredClone(figure.spec);
-  const marks = marksOf(key, spec, valuesOf(figure).map((mark, i) => ({...mark, row: figure.results[i]})));
+  const marks = marksOf(key, spec, figure.marks.map((mark, i) => ({...mark, row: figure.results[i]})));
   return marks.some((mark) => Number.isFinite(mark.y)) ? {spec, marks} : null;
 }
 
