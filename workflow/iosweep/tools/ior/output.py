@@ -75,7 +75,7 @@ def _of_run(run: Run) -> Iterator[str]:
             if _TOO_OLD.match(run.version or "")
             else "a table without the options that IOR prints above it: what ran is not told"
         )
-    wanted = run.command.values.get("N", "")
+    wanted = run.command.get("N", "")
     if wanted.isdecimal() and run.tasks is not None and int(wanted) != run.tasks:
         yield f"{run.tasks} tasks ran, the command asks for {wanted} (-N)"
     if "1" in (run.options.get("dryRun"), run.parameters.get("dryRun")):
@@ -251,9 +251,8 @@ def _options(line: str) -> dict[str, str] | None:
     parsed = parse_command(f"{head} -O {rest}" if rest else head)
     if parsed is None:
         return None
-    values = {name: value for name, value in parsed.values.items() if name not in _NOT_COMPARED}
-    named = dict.fromkeys(parsed.flags, "") | values
-    return {f"-{name}" if len(name) == 1 else name: value for name, value in named.items()}
+    compared = {name: value for name, value in parsed.items() if name not in _NOT_COMPARED}
+    return {f"-{name}" if len(name) == 1 else name: value for name, value in compared.items()}
 
 
 def _split_path(line: str) -> tuple[str, str, str]:
@@ -316,8 +315,7 @@ def _others(run: Run, access: str) -> str | None:
     """Options that change I/O and are in no column; None without a command line."""
     if run.asked is None:
         return None
-    options = dict.fromkeys(run.asked.flags, "") | dict(run.asked.values)
-    told = sorted((name, options[name]) for name in options.keys() - _NO_CONDITIONS - _OF_OTHERS[access])
+    told = sorted((name, run.asked[name]) for name in run.asked.keys() - _NO_CONDITIONS - _OF_OTHERS[access])
     return " ".join(f"-{name}" if not value or "/" in value else f"-{name}={value}" for name, value in told)
 
 

@@ -33,16 +33,12 @@ def size(text: str | None) -> int | None:
     return value if 0 <= value <= _LARGEST else None
 
 
-@dataclass(frozen=True)
-class Command:
-    """Options of a command line: letters of flags; letters and lower-case names (-O, --name) with values."""
-
-    flags: frozenset[str] = frozenset()
-    values: Mapping[str, str] = field(default_factory=dict)
+class Command(dict[str, str]):
+    """Options of a command line -> values, "" of a flag: letters, and lower-case names of -O and --name."""
 
     def on(self, flag: str, directive: str = "") -> bool:
         """Whether a flag is set, by its letter or by `-O directive=1`."""
-        return flag in self.flags or self.values.get(directive.lower(), "0") not in ("0", "")
+        return flag in self or self.get(directive.lower(), "0") not in ("0", "")
 
 
 _WITH_VALUE = frozenset("AabdDfGijJlMNoOQstTUX")
@@ -53,22 +49,21 @@ def parse_command(line: str | None) -> Command | None:
     """The options in a command line as IOR prints it; None without one, and where a script (-f) may say otherwise."""
     if not line:
         return None
-    flags: set[str] = set()
-    values: dict[str, str] = {}
+    command = Command()
     words = deque(line.split()[1:])
     while words:
         word = words.popleft()
         name, _, value = word.lstrip("-").partition("=")
         if word.startswith("--"):
-            values[name.lower()] = value or "1"
+            command[name.lower()] = value or "1"
         elif word.startswith("-") and name:
             if name[0] in _WITH_VALUE:
                 value = name[1:] or value or (words.popleft() if words else "")
                 pairs = [pair.partition("=")[::2] for pair in value.split(",")] if name[0] == "O" else []
-                values |= {key.lower(): given for key, given in pairs} if pairs else {name[0]: value}
+                command |= {key.lower(): given for key, given in pairs} if pairs else {name[0]: value}
             elif value != "0":
-                flags |= set(name)
-    return None if "f" in values else Command(frozenset(flags), values)
+                command |= dict.fromkeys(name, "")
+    return None if "f" in command else command
 
 
 @dataclass(frozen=True)
@@ -176,7 +171,7 @@ class Run:
 
     def _told(self, parameter: str = "", option: str = "", letter: str = "") -> int | None:
         """A whole number: of a parameter, else of an option, else of the command line."""
-        texts = self.parameters.get(parameter), self.options.get(option), self.command.values.get(letter)
+        texts = self.parameters.get(parameter), self.options.get(option), self.command.get(letter)
         return next((number for text in texts if (number := size(text)) is not None), None)
 
     def _of_rows(self, name: str) -> int | None:
@@ -213,7 +208,7 @@ class Run:
 
     @property
     def repetitions(self) -> int | None:
-        return self._told("repetitions", "repetitions", "i") or (1 if self.asked else None)
+        return self._told("repetitions", "repetitions", "i") or (None if self.asked is None else 1)
 
     @property
     def segments(self) -> int | None:
@@ -242,13 +237,13 @@ class Run:
         if order := self.options.get("ordering in a file", "").partition(" ")[0]:
             return order == "random"
         told = self._flag("randomOffset")
-        return self.command.on("z", "randomOffset") if told is None and self.asked else told
+        return self.command.on("z", "randomOffset") if told is None and self.asked is not None else told
 
     @property
     def o_direct(self) -> bool | None:
         if "o_direct" in self.off:
             return False
-        known = self.asked and self.api in (None, "POSIX")
+        known = self.asked is not None and self.api in (None, "POSIX")
         return self.command.on("B", "useO_DIRECT") or self.command.on("B", "posix.odirect") if known else None
 
     @property
@@ -257,7 +252,9 @@ class Run:
             return False
         if (told := self._flag("fsync")) is not None:
             return told or bool(self._flag("fsyncperwrite"))
-        return self.command.on("e", "fsync") or self.command.on("Y", "fsyncPerWrite") if self.asked else None
+        return (
+            self.command.on("e", "fsync") or self.command.on("Y", "fsyncPerWrite") if self.asked is not None else None
+        )
 
     @property
     def stonewall_s(self) -> int | None:
@@ -265,7 +262,7 @@ class Run:
 
     @property
     def least_s(self) -> int:
-        return size(self.command.values.get("mintimeduration")) or 0
+        return size(self.command.get("mintimeduration")) or 0
 
     @property
     def time_bounded(self) -> bool:
@@ -275,14 +272,14 @@ class Run:
     @property
     def status_file(self) -> bool:
         """Whether reads are bounded by what a write before them recorded."""
-        return bool(self.command.values.get("stonewallingstatusfile"))
+        return bool(self.command.get("stonewallingstatusfile"))
 
     @property
     def operations(self) -> tuple[str, ...] | None:
         """The operations of the command; without any of -w -r -W -R: both."""
         if "readFile" in self.parameters:
             read, write = self._flag("readFile") or self._flag("checkRead"), self._flag("writeFile")
-        elif self.asked:
+        elif self.asked is not None:
             read = self.command.on("r", "readFile") or self.command.on("R", "checkRead")
             write = self.command.on("w", "writeFile")
             if not (read or write):

@@ -66,23 +66,18 @@ _LONG_VALUES = {
 _COMMAND_LIMIT = 1000
 
 
-@dataclass(frozen=True)
-class Options:
-    """A command line of mdtest: flags that are set, and the values of the others, by letter."""
-
-    flags: frozenset[str]
-    values: Mapping[str, str]
+class Options(dict[str, str]):
+    """A command line of mdtest: letter of an option -> its value, "" of a flag."""
 
     def number(self, letter: str) -> int | None:
         """An option's value as string_to_bytes reads it (64, 4k, 1m), or None where it is not given."""
-        match = re.fullmatch(r"(\d{1,18})([kmgt]?)", self.values.get(letter, ""), re.IGNORECASE)
+        match = re.fullmatch(r"(\d{1,18})([kmgt]?)", self.get(letter, ""), re.IGNORECASE)
         return int(match[1]) << 10 * " kmgt".index(match[2].lower() or " ") if match else None
 
     @property
     def named(self) -> dict[str, str]:
         """Option -> its value, "" of a flag; without the directory."""
-        options = dict.fromkeys(self.flags, "") | dict(self.values)
-        return {f"-{letter}": value for letter, value in options.items() if letter != "d"}
+        return {f"-{letter}": value for letter, value in self.items() if letter != "d"}
 
 
 def split_command(line: str) -> tuple[str, ...] | None:
@@ -102,8 +97,7 @@ def parse_command(words: Sequence[str] | None, version: tuple[int, ...]) -> Opti
     """
     if words is None:
         return None
-    flags: set[str] = set()
-    values: dict[str, str] = {}
+    options = Options()
     rest = iter(words[1:])
     for word in rest:
         name, equals, value = word.partition("=")
@@ -117,12 +111,12 @@ def parse_command(words: Sequence[str] | None, version: tuple[int, ...]) -> Opti
                 value = name[2:] or next(rest, "")
                 if name[2:] and not value.isdecimal():
                     return None
-            values[name[1]] = value
+            options[name[1]] = value
         elif set(name[1:]) <= _FLAGS and not equals and (len(set(name[1:])) == 1 or version >= (4,)):
-            flags |= set(name[1:])
+            options |= dict.fromkeys(name[1:], "")
         else:
             return None
-    return Options(frozenset(flags), values)
+    return options
 
 
 # -- text -> runs ------------------------------------------------------------------------------------------------------
@@ -306,7 +300,7 @@ def runs(launch: Launch) -> Iterator[Run]:
                 nodes = None  # -f, -l: the first ranks only; on how many nodes is not told
             tasks, total, what = table.count
             # what -W and -x make of -n is not printed
-            open_ended = options is None or {"W", "x"} & options.values.keys()
+            open_ended = options is None or {"W", "x"} & options.keys()
             if what != "file" and tasks and not total % tasks and not open_ended:
                 items = total // tasks
         problems = [*_problems(launch, table), *wrong]
@@ -334,7 +328,7 @@ def _problems(launch: Launch, table: Table) -> Iterator[str]:
     if not table.closed:
         yield "the table is cut: its last row is missing"
     if not any(rate.maximum for rate in table.rates.values()):
-        without = options and not {"n", "I"} & options.values.keys()
+        without = options is not None and not {"n", "I"} & options.keys()
         yield "nothing was measured: every rate is 0" + (" (mdtest was run without -n)" if without else "")
     if options and options.number("W") and any(name.startswith("Directory") for name in table.rates):
         yield "with -W mdtest counts directories that it did not create"  # directory_test keeps the number of -n
@@ -421,7 +415,7 @@ def _compared(asked: Options | None, told: Options | None) -> Echo | None:
     if asked is None or told is None:
         return None
     wrong = contradictions("mdtest", asked.named, told.named)
-    return Echo(wrong, frozenset(), len(asked.named), told.values.get("d"))
+    return Echo(wrong, frozenset(), len(asked.named), told.get("d"))
 
 
 # -- files of others ---------------------------------------------------------------------------------------------------
@@ -452,8 +446,8 @@ def _rows(run: Run, repetition: int | None) -> Iterator[dict[str, Cell]]:
     """The rows of a run without problems; what is not told is left out, and figures that are in doubt."""
     launch, options, words = run.launch, run.launch.options, run.launch.words
     per_node = run.tasks // run.nodes if run.tasks and run.nodes and not run.tasks % run.nodes else None
-    size = options.number("w") if options else None
-    if options and size is None and ("C" in options.flags or not options.flags & set("TErU")):
+    size = options.number("w") if options is not None else None
+    if options is not None and size is None and ("C" in options or not options.keys() & set("TErU")):
         size = 0  # it makes the files itself
     deadline = options.number("W") if options else None  # when ranks stop to create files
     for name, rate in run.table.rates.items():
@@ -472,7 +466,7 @@ def _rows(run: Run, repetition: int | None) -> Iterator[dict[str, Cell]]:
             "nodes": run.nodes,
             "threads_per_node": per_node,
             "files_per_thread": run.items,
-            "unique_directory": "u" in options.flags if options else None,
+            "unique_directory": None if options is None else "u" in options,
             "file_size_bytes": size if name.startswith("File") else None,
             "phase_time_s": float(deadline) if deadline else None,
             "iterations": run.table.iterations,
