@@ -62,7 +62,7 @@ def test_a_campaign_over_all_nodes_asks_slurm_no_more_than_one_over_two(
     asked = Counter(log.read_text().splitlines())
     [row] = job.table()
     assert row["hosts"] == ",".join(many.hosts)
-    assert {part["host"] for part in job.table("parts")} == set(many.hosts)
+    assert {part["host"] for part in job.table("node_rates")} == set(many.hosts)
     assert {node["host"] for node in job.table("nodes")} == set(many.hosts)
     two = Held(slurm_many, "--time=50")
     try:

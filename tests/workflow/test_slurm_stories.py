@@ -52,7 +52,7 @@ def test_three_tools_on_one_node_and_two_are_measured_merged_and_reported(stage:
         assert len(hosts) == len(record["hosts"]) == 1 + ("2n" in record["point"])
         assert hosts == set(record["nodes"]) <= set(stage.nodes)
     assert {row["host"] for row in campaign.table("nodes")} == set(stage.nodes)
-    assert {row["host"] for row in campaign.table("parts")} - {""} == set(stage.nodes)
+    assert {row["host"] for row in campaign.table("node_rates")} - {""} == set(stage.nodes)
     assert (campaign.results / "report.html").exists()
     assert campaign.settled()
 
