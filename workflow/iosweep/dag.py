@@ -53,8 +53,8 @@ _STORED_FOLDERS = ("builds", "figures", "nodes", "points", "refusals", "sets")
 _NOT_BUILT = "not built yet"
 #: How report.html ends.
 _PAGE_END = b"</html>\n"
-#: Without a profile: this machine.
-_HERE = Profile(slurm=False)
+#: What there is to know of the site without a profile.
+_NO_PROFILE = Profile(slurm=False)
 #: A command of ours is this and its name. Names and text are UTF-8, whatever the locale, and modules are ours, whatever
 #: lies in the working directory.
 COMMAND = [sys.executable, "-P", "-X", "utf8", "-m", "iosweep"]
@@ -68,9 +68,9 @@ class Dag:
     """The campaign as the rules see it. Paths are relative to the working directory.
 
     `given`: values of the command line that take the place of the file's (sweep_file.GIVEN). `work`: by allocation.
-    `tools`: where Spack builds them; None if they are on PATH. `damaged`: damaged files, as
-    sentences; `remake`: whether outputs of rules are among them. `tables_made`: time stamp of the present
-    tables. `aside`: number of stored repetitions of points that are not in the plan.
+    `tools`: where Spack builds them; None if they are on PATH. `damaged`: damaged files, as sentences;
+    `remake`: whether outputs of rules are among them. `tables_made`: time stamp of the present tables. `aside`: number
+    of stored repetitions of points that are not in the plan.
     """
 
     file: Path
@@ -83,8 +83,6 @@ class Dag:
     launcher: Launcher
     site: Profile
     tools: Environment | None
-    tables_code: str
-    report_code: str
     damaged: tuple[str, ...]
     remake: bool
     tables_made: int | None
@@ -111,6 +109,14 @@ class Dag:
     def to_run(self) -> list[str]:
         """Allocations that have a job: something is left of them, or they have no manifest."""
         return [name for name, work in self.work.items() if work.points or not self.manifest(name).exists()]
+
+    @property
+    def tables_code(self) -> str:
+        return verdict.code_digest(verdict.NOT_TABLES)
+
+    @property
+    def report_code(self) -> str:
+        return verdict.code_digest(verdict.NOT_REPORT)
 
     @property
     def overrides(self) -> list[str]:
@@ -222,7 +228,7 @@ def read(workflow: Any) -> Dag:
     file = Path(files[0]) if files else Path("config/sweep.yaml")
     given = dict(text.split("=", 1) for text in workflow.config_settings.config_args or ())
     if strange := sorted(set(given) - {"only", *sweep_file.GIVEN}):
-        known = "it knows `only` (points or sweeps), `campaign` and `target` (a directory)"
+        known = "`only` (points or sweeps), `campaign` and `target` (a directory) can be given"
         what = f"{known}, not {', '.join(strange)}; everything else belongs in the configuration file"
         raise ConfigError([Problem("--config", 0, "", what)])
     settings = workflow.resource_settings
@@ -240,7 +246,7 @@ def read(workflow: Any) -> Dag:
 def load(
     file: Path,
     results: Path,
-    site: Profile = _HERE,
+    site: Profile = _NO_PROFILE,
     only: str | None = None,
     given: Mapping[str, str] | None = None,
 ) -> Dag:
@@ -249,41 +255,36 @@ def load(
         raise ConfigError([Problem(str(file), 1, "", str(obstacle))])
     config = sweep_file.read(file, given)
     plan = make_plan(config)
-    if problems := forecast.over_limits(plan, config):
-        raise ConfigError(problems)
-    problems = []
-    launcher = launchers("slurm" if site.slurm else None)[site.launcher]
+    folder = results / plan.campaign
+    if obstacles := _obstacles(folder):
+        raise ConfigError(obstacles)
+    problems, document = list[Problem](), config.documents[0]
     if only and not any(remaining.chosen(only, point) for point in plan.points):
         sweeps = ", ".join(sweep.name for sweep in config.sweeps)
         problems.append(Problem(str(file), 1, "only", f"`{only}` is in no point and no sweep (sweeps: {sweeps})"))
-    if wrong := submission.open_port(plan.points, launcher, os.geteuid()):
-        problems.append(Problem(str(file), 1, "allow_open_port", wrong))
-    if problems:
-        raise ConfigError(problems)
     tools, built = None, None
     if (config.tools.provider or site.tools) == "spack":
         tools = spack.read(config)
         try:
             built = spack.read_built(tools.file)
         except Unusable as error:
-            raise ConfigError([Problem(str(file), 1, "tools", str(error))]) from None
-    folder = results / plan.campaign
-    if obstacles := _obstacles(folder):
-        raise ConfigError(obstacles)
+            problems.append(document.problem(("tools",), str(error)))
     store = Store(folder)
     stored = store.repetitions()
     if taken := name_taken(store, plan, stored):
-        raise ConfigError([config.documents[0].problem(("campaign",), taken)])
-    still = remaining.find(plan, stored, store.missing(), _here(plan, launcher, site.slurm, tools, built), only)
+        problems.append(document.problem(("campaign",), taken))
+    launcher = launchers("slurm" if site.slurm else None)[site.launcher]
+    still = remaining.find(plan, stored, store.missing(), _machine(plan, launcher, site.slurm, tools, built), only)
     coming = {name: still.expected[name] for name in still.left}
     work = {a.name: Work(plan, a, coming.get(a.name, {}), site) for a in plan.allocations}
-    if too_long := [problem for each in work.values() if (problem := each.problem)]:
-        raise ConfigError(too_long)
+    problems += submission.problems(config, plan, launcher, work.values())
     if coming:
         try:
             store.claimed()
         except Refused as error:
-            raise ConfigError([Problem(str(folder), 0, "", str(error))]) from None
+            problems.append(Problem(str(folder), 0, "", str(error)))
+    if problems:
+        raise ConfigError(problems)
     store.read_documents()
     store.damaged.pop(str(folder / reader.ABOUT), None)  # it is among the outputs
     outputs = [*reader.damage(folder), *_damage_of_page(folder / reader.REPORT)]
@@ -300,8 +301,6 @@ def load(
         launcher=launcher,
         site=site,
         tools=tools,
-        tables_code=verdict.code_digest(verdict.NOT_TABLES),
-        report_code=verdict.code_digest(verdict.NOT_REPORT),
         damaged=(*store.damage(), *outputs),
         remake=bool(outputs) or other_plan,
         tables_made=_modified(folder / reader.ABOUT),
@@ -339,7 +338,7 @@ def _obstacles(folder: Path) -> list[Problem]:
     return [Problem(str(folder / name), 0, "", f"it is {obstacle}", remedy) for name, obstacle in inside.items()]
 
 
-def _here(
+def _machine(
     plan: Plan, launcher: Launcher, on_nodes: bool, tools: Environment | None, built: Built | None
 ) -> remaining.LocalMachine:
     """What the machine that measures offers, as far as it is known here. `on_nodes`: it is another machine."""

@@ -26,6 +26,7 @@ from snakemake_interface_executor_plugins.settings import CommonSettings, Execut
 from iosweep.errors import ConfigError, Unanswered
 from iosweep.jobs import attempts, pending, submission
 from iosweep.jobs.attempts import Next
+from iosweep.jobs.submission import Work
 from iosweep.slurm import query
 from iosweep.slurm.query import Job
 
@@ -99,14 +100,13 @@ class Executor(RemoteExecutor):  # type: ignore[misc]  # Snakemake has no types
 
     def __post_init__(self) -> None:
         """Before any rule runs: wait for jobs of an earlier run, and try what would be submitted."""
-        found = attempts.of_this_run
-        if found is None:
+        if attempts.of_this_run is None:
             raise _Ended("the executor iosweep runs the workflow iosweep only")
-        if not found.campaign.site.slurm:  # --default-resources took the place of all that the profile has there
+        self._attempts = attempts.of_this_run
+        if not self._attempts.campaign.site.slurm:  # --default-resources took the place of all that the profile has
             lacking = 'default-resources lack scheduler="slurm" and the rest of profiles/slurm'
             raise _Ended(f"jobs go to Slurm, and {lacking}; change them in the profile. Nothing was run")
-        self._attempts = found
-        self._campaign = found.campaign.results.name
+        self._campaign = self._attempts.campaign.results.name
         self._run = f"iosweep_{uuid.uuid4()}"  # the name of all its jobs: singleton serializes them by it
         self._poller, self._next_s, self._pause_s, self._silent = query.Poller(), 0.0, FIRST_POLL_S, False
         #: Allocation -> job to be submitted, in order. `_unsure`: sbatch failed, but Slurm may have the job.
@@ -117,7 +117,7 @@ class Executor(RemoteExecutor):  # type: ignore[misc]  # Snakemake has no types
         self._jobs: dict[str, MeasureJob] = {}  # all that were submitted, by number
         self._about: frozenset[str] = frozenset()  # jobs, and unsure ones, of before Slurm was asked
         jobs = [job for job in self.dag.needrun_jobs() if job.name == RULE]
-        lists = any("," in (found.work(allocation_of(job)).asks.partition or "") for job in jobs)
+        lists = any("," in (self._work(job).asks.partition or "") for job in jobs)
         self._watch = pending.Watch(self._campaign, os.path.realpath(Path.cwd()), lists)
         self._explained: set[str | None] = set()
         self._next: dict[MeasureJob, Next] = {}
@@ -141,7 +141,7 @@ class Executor(RemoteExecutor):  # type: ignore[misc]  # Snakemake has no types
             self._attempts.look_again()
         wrong: dict[str, list[str]] = {}
         for job in self._in_order(jobs):
-            work, minutes = self._attempts.work(allocation_of(job)), self._attempts.minutes(allocation_of(job))
+            work, minutes = self._work(job), self._attempts.minutes(allocation_of(job))
             if work.points:
                 trial = submission.tried(self.sbatch(job), work, minutes)
                 if trial.refusal:
@@ -152,6 +152,9 @@ class Executor(RemoteExecutor):  # type: ignore[misc]  # Snakemake has no types
             raise _Ended("\n".join([*submission.refusals(wrong), "nothing was submitted"]))
         self._attempts.begin(map(allocation_of, jobs))
 
+    def _work(self, job: MeasureJob) -> Work:
+        return self._attempts.work(allocation_of(job))
+
     def _allocation(self, job: Job) -> str:
         return query.allocation_of(job.comment, self._campaign) or ""
 
@@ -161,8 +164,7 @@ class Executor(RemoteExecutor):  # type: ignore[misc]  # Snakemake has no types
 
     def sbatch(self, job: MeasureJob, avoid: Collection[str] = ()) -> list[str]:
         """The command that submits a job. `avoid`: nodes that it must not get."""
-        allocation = allocation_of(job)
-        work, attempts = self._attempts.work(allocation), self._attempts
+        allocation, work, attempts = allocation_of(job), self._work(job), self._attempts
         return submission.sbatch(
             work.asks,
             work.nodes,
@@ -177,14 +179,14 @@ class Executor(RemoteExecutor):  # type: ignore[misc]  # Snakemake has no types
         )
 
     def _in_order(self, jobs: Iterable[MeasureJob]) -> list[MeasureJob]:
-        return sorted(jobs, key=lambda job: self._attempts.work(allocation_of(job)).nodes)
+        return sorted(jobs, key=lambda job: self._work(job).nodes)
 
     def run_jobs(self, jobs: Iterable[MeasureJob]) -> None:
         """Submit jobs, the smallest first: Slurm runs them in the order of their submission. Where nothing is left (a
         smaller plan, a job of an earlier run) there is no job."""
         for job in self._in_order(jobs):
             self.run_job_pre(job)
-            if self._attempts.work(allocation_of(job)).points:
+            if self._work(job).points:
                 self.run_job(job)
             else:
                 self._attempts.campaign.settle(allocation_of(job))
@@ -217,7 +219,7 @@ class Executor(RemoteExecutor):  # type: ignore[misc]  # Snakemake has no types
 
     def _submit(self, job: MeasureJob) -> bool:
         """Submit a job; whether Slurm has it for sure."""
-        name = allocation_of(job)
+        name, spoken = allocation_of(job), submission.spoken(allocation_of(job))
         try:
             argv = self._tried(job)
             for file in (self._log(job), *job.output, *job.log):
@@ -225,19 +227,15 @@ class Executor(RemoteExecutor):  # type: ignore[misc]  # Snakemake has no types
             _manifest(job).unlink(missing_ok=True)
             number = query.submit(argv, script(job, self._attempts.campaign.plan_file), SUBMISSION_DEADLINE_S)
         except (OSError, Unanswered) as error:
-            said = getattr(error, "said", "") or str(error)
+            said, now_s = getattr(error, "said", "") or str(error), time.monotonic()
             self._unsure.add(name)
-            self._full, now_s = submission.is_full(said), time.monotonic()
-            if self._full:
-                if now_s - self._told_s >= pending.AGAIN_S:
-                    self._told_s = now_s
-                    why = f"too many jobs are queued ({said})"
-                    pending.say(f"{submission.spoken(name)}: {why}; it is submitted when others are over")
-            else:
-                pending.say(
-                    f"{submission.spoken(name)}: {said}; {submission.meaning(said, self._attempts.work(name).asks)}"
-                )
+            self._full = submission.is_full(said)
+            if not self._full:
+                pending.say(f"{spoken}: {said}; {submission.meaning(said, self._work(job).asks)}")
                 self._soon()
+            elif now_s - self._told_s >= pending.AGAIN_S:
+                self._told_s = now_s
+                pending.say(f"{spoken}: too many jobs are queued ({said}); it is submitted when others are over")
             return False
         self._submitted(job, number)
         return True

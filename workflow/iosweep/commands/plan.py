@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shlex
 import sys
 from argparse import ArgumentParser, Namespace
@@ -86,13 +85,9 @@ def run(arguments: Namespace) -> int:
     except Unusable as error:
         print(error, file=sys.stderr)
         return 1
-    file, problems = str(arguments.config), forecast.over_limits(made, config)
-    if wrong := submission.open_port(made.points, where.launcher, os.geteuid()):
-        problems.append(Problem(file, 1, "allow_open_port", wrong))
-    if where.site.slurm:
-        problems += [too_long for work in submission.planned_work(made, where.site) if (too_long := work.problem)]
     if obstacle := submission.working_directory(str(Path.cwd()), where.site.slurm):
-        raise ConfigError([Problem(file, 1, "", str(obstacle)), *problems])
+        raise ConfigError([Problem(str(arguments.config), 1, "", str(obstacle))])
+    problems = submission.problems(config, made, where.launcher, submission.planned_work(made, where.site))
     fits = True
     if arguments.json:
         document = {"plan": msgspec.json.decode(made.content()), "forecast": asdict(forecast.of(made))}
@@ -102,7 +97,7 @@ def run(arguments: Namespace) -> int:
     else:
         absent = None if where.site.slurm else target_check.problem(config)
         if absent and not where.profiled:
-            elsewhere = f"for a cluster: `iosweep plan --profile profiles/slurm {shlex.quote(file)}`"
+            elsewhere = f"for a cluster: `iosweep plan --profile profiles/slurm {shlex.quote(str(arguments.config))}`"
             absent = replace(absent, message=f"{absent.message} ({elsewhere})")
         problems += [absent] if absent else []
         fits = _print_table(config, made, where, ask_target=not absent)

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
 
+from iosweep.config.sweeps import Config
 from iosweep.errors import Obstacle, Problem, Unanswered
 from iosweep.jobs.profile import Profile, slurm_minutes, spelt
 from iosweep.plan import forecast
@@ -313,7 +314,15 @@ def meaning(said: str, asks: Profile | None = None) -> str:
     return change
 
 
-# What else stands in the way
+# What stands in the way of a plan
+
+
+def problems(config: Config, plan: Plan, launcher: Launcher, works: Iterable[Work]) -> list[Problem]:
+    """Why a plan cannot be measured, as far as that is known without target and store."""
+    document, found = config.documents[0], forecast.over_limits(plan, config)
+    if wrong := open_port(plan.points, launcher, os.geteuid()):
+        found.append(document.problem(("allow_open_port",), wrong))
+    return found + [problem for work in works if (problem := work.problem)]
 
 
 def open_port(points: Iterable[Point], launcher: Launcher, uid: int) -> str | None:
