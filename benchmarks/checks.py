@@ -56,6 +56,6 @@ def _per_row_s(check: Check, rows: list[Seen]) -> float:
     for _ in range(_ROUNDS):
         begun = time.process_time()
         for seen in rows:
-            check.look(seen)
+            check.find(seen)
         rounds.append(time.process_time() - begun)
     return min(rounds) / len(rows)

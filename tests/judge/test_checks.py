@@ -423,7 +423,7 @@ def test_a_check_finds_what_is_wrong_and_passes_what_is_well(check: Check) -> No
     tried = set()
     for name, outcome, changes in CASES:
         if name == check.name:
-            found = check.look(seen(**changes))
+            found = check.find(seen(**changes))
             assert found.outcome == outcome, (changes, found)
             assert bool(found.evidence) == (outcome != NO)  # whatever is said is said with a reason
             tried.add(outcome)
@@ -431,7 +431,7 @@ def test_a_check_finds_what_is_wrong_and_passes_what_is_well(check: Check) -> No
 
 
 def test_each_finding_has_its_evidence(snapshot: SnapshotAssertion) -> None:
-    looks = {check.name: check.look for check in CHECKS}
+    looks = {check.name: check.find for check in CHECKS}
     found = [(name, looks[name](seen(**changes))) for name, _, changes in CASES]
     assert "\n".join(f"{name}: {one.outcome}: {one.evidence}" for name, one in found) == snapshot
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, wraps
+from functools import cached_property
 from typing import Literal
 
 from msgspec import structs
@@ -50,25 +50,6 @@ class Seen:
     version: str = ""
 
 
-@dataclass(frozen=True)
-class Check:
-    """A function that looks at a run, and what its failure makes of the row. Its docstring is in docs/report.md.
-
-    Those in CHECKS take a `Seen`.
-    """
-
-    severity: Severity
-    look: Callable[..., Finding]
-
-    @cached_property
-    def name(self) -> str:
-        return self.look.__name__
-
-    @property
-    def doc(self) -> str:
-        return " ".join((self.look.__doc__ or "").split())
-
-
 #: Maximum length of a reason: tools can print, and quote, any amount of text.
 REASON_LENGTH = 500
 #: Nodes whose evidence is shown.
@@ -97,18 +78,39 @@ def unchecked(reason: str) -> Finding:
 NO_OUTPUT = unchecked("no output to look at")
 
 
-def per_node(look: Callable[[Seen], Finding]) -> Callable[[Seen], Finding]:
-    """Apply a check to each node on its own where a tool was started once on each of several nodes."""
+@dataclass(frozen=True)
+class Check:
+    """A function of what was seen of a phase, and what its failure makes of the row; docs/report.md has its docstring.
 
-    @wraps(look)
-    def each(s: Seen) -> Finding:
+    data: it applies to phases that move data, not to metadata; needs: the figure without which there is no output to
+    look at; per_node: where a tool was started once on each of several nodes, each node is checked.
+    """
+
+    severity: Severity
+    function: Callable[..., Finding]
+    data: bool = False
+    needs: str = ""
+    per_node: bool = False
+
+    @cached_property
+    def name(self) -> str:
+        return self.function.__name__
+
+    @property
+    def doc(self) -> str:
+        return " ".join((self.function.__doc__ or "").split())
+
+    def find(self, s: Seen) -> Finding:
+        """The finding of a phase."""
+        if self.data and s.phase.kind == "metadata":
+            return NOT_APPLICABLE
         nodes = s.parsed.evidence.each_node
-        if not nodes:
-            return look(s)
+        if not self.per_node or not nodes:
+            return self._find(s)
         alone = structs.replace(s.point, nodes=1)
         commands = s.run.argvs if len(s.run.argvs) == len(nodes) else [s.run.argv] * len(nodes)
         found = {
-            host: look(replace(s, point=alone, parsed=parsed, run=structs.replace(s.run, argv=argv, argvs=())))
+            host: self._find(replace(s, point=alone, parsed=parsed, run=structs.replace(s.run, argv=argv, argvs=())))
             for (host, parsed), argv in zip(nodes.items(), commands, strict=True)
         }
         worst = min((f.outcome for f in found.values()), key=_WORST_FIRST.index)
@@ -119,7 +121,8 @@ def per_node(look: Callable[[Seen], Finding]) -> Callable[[Seen], Finding]:
         more = f"; and {len(same) - SHOWN_NODES} more nodes" if len(same) > SHOWN_NODES else ""
         return Finding(worst, "; ".join(shown) + more, any(f.curable for f in same.values()))
 
-    return each
+    def _find(self, s: Seen) -> Finding:
+        return NO_OUTPUT if self.needs and self.needs not in s.parsed.figures else self.function(s)
 
 
 # Reasons

@@ -21,8 +21,6 @@ import iosweep
 from iosweep.details import FACTOR
 from iosweep.judge import nodes
 from iosweep.judge.checks import CHECKS, SEVERITIES, caches
-from iosweep.judge.checks.files import data_complete, no_holes
-from iosweep.judge.checks.output import exit_status
 from iosweep.judge.findings import NOT_APPLICABLE, Seen, chained
 from iosweep.node import monitor
 from iosweep.node.pinning import CpuRecord
@@ -155,9 +153,9 @@ def judge_phase(seen: Seen) -> dict[str, Finding]:
 
     For a phase that was not run only the checks apply that explain why: those of its files, or `exit_status`.
     """
-    explain = (data_complete, no_holes) if seen.run.files.wrong else (exit_status,)
-    checks = [check for check in CHECKS if not seen.run.not_run or check.look in explain]
-    findings = ((check.name, check.look(seen)) for check in checks)
+    explain = ("data_complete", "no_holes") if seen.run.files.wrong else ("exit_status",)
+    checks = [check for check in CHECKS if not seen.run.not_run or check.name in explain]
+    findings = ((check.name, check.find(seen)) for check in checks)
     return {name: finding for name, finding in findings if finding.outcome != NOT_APPLICABLE.outcome}
 
 

@@ -22,7 +22,7 @@ def client_cache(s: Seen) -> Finding:
     """
     cached = next((moved.cached for moved in s.run.moved.values() if moved.cached), None)
     direct, doubt = bool(s.point.options.get("o_direct")), fs_types.direct(s.fstype, s.mount) or cached
-    if s.phase.kind == "metadata" or not (direct or s.phase.reads):
+    if not (direct or s.phase.reads):
         return NOT_APPLICABLE  # whether writes reach the storage is `durable`
     if direct and s.run.exit_code:
         return unchecked("the run failed")
@@ -57,7 +57,7 @@ def server_cache(s: Seen) -> Finding:
     """Reads are not served from the servers' memory: what was read, each byte counted once, is at least twice
     target.server_cache.
     """
-    if s.phase.kind == "metadata" or not s.phase.reads:
+    if not s.phase.reads:
         return NOT_APPLICABLE
     cache = s.target.server_cache
     if cache is None:

@@ -7,7 +7,7 @@ import math
 from msgspec import structs
 
 from iosweep.judge.checks.output import not_run
-from iosweep.judge.findings import NO_OUTPUT, NOT_APPLICABLE, Seen, failed, passed, per_node, unchecked
+from iosweep.judge.findings import NO_OUTPUT, NOT_APPLICABLE, Seen, failed, passed, unchecked
 from iosweep.store.record import Finding
 from iosweep.target.trees import Sample, first_bytes
 from iosweep.text import human_count
@@ -58,10 +58,9 @@ def unchanged(s: Seen) -> Finding:
     return passed(f"{how} after the phase" + (", without holes" if files.holes == "none" else ""))
 
 
-@per_node
 def stayed_new(s: Seen) -> Finding:
     """New files stayed new: the phase did not start over on them."""
-    if s.phase.kind == "metadata" or not s.phase.writes or s.point.options.get("write_mode") != "new":
+    if not s.phase.writes or s.point.options.get("write_mode") != "new":
         return NOT_APPLICABLE
     room = s.point.volume_bytes
     written = s.parsed.figures.get("bytes_written")
@@ -89,7 +88,7 @@ def file_count(s: Seen) -> Finding:
 
 def durable(s: Seen) -> Finding:
     """Writes were durable within the timing: a flush ended them, and reached a local disk. Overwrites used O_DIRECT."""
-    if s.phase.kind == "metadata" or not s.phase.writes:
+    if not s.phase.writes:
         return NOT_APPLICABLE
     if not s.point.options.get("fsync"):
         return failed("writes were not flushed inside the timing (fsync: false)")
@@ -126,7 +125,7 @@ def incompressible(s: Seen) -> Finding:
     written.
     """
     files, writes = s.run.files, s.phase.writes
-    if s.phase.kind == "metadata" or not (writes or files.role == "read"):
+    if not (writes or files.role == "read"):
         return NOT_APPLICABLE
     sample = files.sample
     if sample is None or not sample.bytes:

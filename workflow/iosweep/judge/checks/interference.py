@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from iosweep.judge.checks.caches import total, trusts, works
 from iosweep.judge.checks.timing import SHORTEST
-from iosweep.judge.findings import NOT_APPLICABLE, SHOWN_NODES, Seen, failed, passed, per_node, unchecked
+from iosweep.judge.findings import NOT_APPLICABLE, SHOWN_NODES, Seen, failed, passed, unchecked
 from iosweep.node import fs_types
 from iosweep.node.counters import Moved
 from iosweep.node.load import Load, Other
@@ -16,7 +16,6 @@ from iosweep.tools import Parsed
 from iosweep.units import human_size
 
 
-@per_node
 def workers(s: Seen) -> Finding:
     """As many ranks and nodes took part as were requested; every worker ran for the whole time."""
     seen = s.parsed.evidence

@@ -14,7 +14,6 @@ from iosweep.judge.findings import (
     Seen,
     failed,
     passed,
-    per_node,
     unchecked,
 )
 from iosweep.node.process import MOST_BYTES
@@ -109,7 +108,6 @@ def _first(text: str) -> str:
 START_S, LAUNCH_S, FILE_S, WORKER_S = 2.0, 3.0, 0.001, 0.02
 
 
-@per_node
 def as_asked(s: Seen) -> Finding:
     """The options that the tool reports are those that were asked for: engine, O_DIRECT, flush, direction, sizes,
     workers, and where its files are.
@@ -132,17 +130,12 @@ def _names(argv: Sequence[str], place: str) -> bool:
     return any(place in (argument, argument.partition("=")[2]) for argument in argv)
 
 
-@per_node
 def in_flight(s: Seen) -> Finding:
     """No more I/Os were in flight, by rate x mean latency, than workers x queue depth."""
-    rate, latency_s = (s.parsed.figures.get(name) for name in ("ops_per_s", "latency_mean_s"))
-    if s.phase.kind == "metadata":
-        return NOT_APPLICABLE
-    if rate is None:
-        return NO_OUTPUT
+    rate, latency_s = s.parsed.figures["ops_per_s"], s.parsed.figures.get("latency_mean_s")
     if latency_s is None:
         return unchecked("the tool does not time single I/Os")
-    asked = int(s.point.options["threads_per_node"] or 1) * s.point.nodes * int(s.point.options.get("queue_depth") or 1)
+    asked = s.point.tasks * int(s.point.options.get("queue_depth") or 1)
     runtime_s, clock_s = s.parsed.figures["runtime_s"], s.parsed.evidence.clock_s
     if wrong := reading.too_many_in_flight(rate, latency_s, asked, runtime_s, clock_s):
         return failed(f"rate and latency contradict each other: {wrong}")
@@ -156,7 +149,6 @@ _AHEAD, _BEHIND, _SLACK_S = 0.02, 0.5, 0.05
 _COMPARABLE = 4 / 3
 
 
-@per_node
 def clock(s: Seen) -> Finding:
     """The tool's clock goes as ours: it timed no more than its process took, and not far less."""
     seen = s.parsed.evidence
@@ -165,34 +157,24 @@ def clock(s: Seen) -> Finding:
     timed_s, wall_s = seen.timed_s, s.run.wall_s if seen.wall_s is None else seen.wall_s
     if timed_s > wall_s * (1 + _AHEAD) + _SLACK_S:
         return failed(f"the tool timed {timed_s:.2f} s, and all of it took {wall_s:.2f} s: its clock is fast")
-    o = s.point.options
-    workers = int(o["threads_per_node"] or 1) * s.point.nodes
-    files = workers * int(o.get("files_per_thread") or 1)
-    most_s = (LAUNCH_S if seen.mpi else START_S) + WORKER_S * workers + FILE_S * files
+    files = s.point.tasks * int(s.point.options.get("files_per_thread") or 1)
+    most_s = (LAUNCH_S if seen.mpi else START_S) + WORKER_S * s.point.tasks + FILE_S * files
     beside = f"the tool timed {timed_s:.2f} s of the {wall_s:.2f} s of its process"
-    match _slow(timed_s, wall_s - timed_s - seen.untimed_s, most_s):
-        case None:
-            return unchecked(f"{beside}, which is too short beside its start-up (up to {human_duration(most_s)})")
-        case True:
-            still_s = max((moved.still_s for moved in s.run.moved.values()), default=0.0)
-            if not _slow(timed_s, wall_s - timed_s - seen.untimed_s - still_s, most_s):
-                return failed(f"{beside}: our agent there stood still for {still_s:.2f} s (stopped?)", curable=True)
-            return failed(f"{beside}: its clock is slow, or it did not time all that it did")
-    return passed(beside)
-
-
-def _slow(timed_s: float, beside_s: float, start_s: float) -> bool | None:
-    """Whether the tool's clock is slow: it timed so much, and `beside_s` more went by, of which `start_s` may be its
-    start-up and end. None: too short to tell."""
+    beside_s = wall_s - timed_s - seen.untimed_s
     if beside_s <= _BEHIND * timed_s:
-        return False
-    return True if timed_s >= _COMPARABLE * start_s and beside_s > _BEHIND * timed_s + start_s else None
+        return passed(beside)
+    most_beside_s = _BEHIND * timed_s + most_s
+    if timed_s < _COMPARABLE * most_s or beside_s <= most_beside_s:
+        return unchecked(f"{beside}, which is too short beside its start-up (up to {human_duration(most_s)})")
+    still_s = max((moved.still_s for moved in s.run.moved.values()), default=0.0)
+    if beside_s - still_s <= most_beside_s:
+        return failed(f"{beside}: our agent there stood still for {still_s:.2f} s (stopped?)", curable=True)
+    return failed(f"{beside}: its clock is slow, or it did not time all that it did")
 
 
 # Amounts
 
 
-@per_node
 def direction(s: Seen) -> Finding:
     """I/O went in the directions that the phase asks for, and in no other."""
     seen = s.parsed.evidence
@@ -205,7 +187,6 @@ def direction(s: Seen) -> Finding:
     return passed(f"{s.parsed.figures['ops']:,} operations")
 
 
-@per_node
 def arithmetic(s: Seen) -> Finding:
     """The tool's figures agree with each other: bytes = rate x time = operations x transfer size."""
     seen, figures = s.parsed.evidence, s.parsed.figures
@@ -229,23 +210,18 @@ def arithmetic(s: Seen) -> Finding:
     return passed("bytes = rate x time = operations x transfer size")
 
 
-@per_node
 def volume(s: Seen) -> Finding:
     """A phase with a fixed volume moved that volume exactly once."""
-    if s.phase.kind == "metadata" or s.point.phase_time_s is not None:
+    if s.point.phase_time_s is not None:
         return NOT_APPLICABLE
-    moved = s.parsed.evidence.transferred_bytes
+    moved, asked = s.parsed.evidence.transferred_bytes, s.point.volume_bytes
     if moved is None:
         return NO_OUTPUT
-    o = s.point.options
-    files = int(o["threads_per_node"] or 1) * s.point.nodes * int(o.get("files_per_thread") or 1)
-    asked = files * int(o["file_size"] or 0)
     if moved != asked:
         return failed(f"{moved:,} bytes were moved, not {asked:,}")
     return passed(f"{human_size(moved)} moved")
 
 
-@per_node
 def queue_depth(s: Seen) -> Finding:
     """The requested queue depth was reached: by the tool's own count, by rate x mean latency, and without a wait at the
     submission of each I/O (libaio without O_DIRECT). At depth 1 the I/Os took the workers' time, as far as they did not
@@ -253,8 +229,6 @@ def queue_depth(s: Seen) -> Finding:
     """
     depth = int(s.point.options.get("queue_depth") or 1)
     levels = s.parsed.evidence.depth_percent
-    if s.phase.kind == "metadata":
-        return NOT_APPLICABLE
     if depth == 1:
         return failed(few) if (few := _few_in_flight(s, depth)) else NOT_APPLICABLE
     if not levels:
@@ -285,11 +259,10 @@ def _few_in_flight(s: Seen, depth: int) -> str:
     time_s = s.point.phase_time_s
     if not mean_s or not runtime_s or (time_s is None and s.phase.writes and s.point.options.get("fsync")):
         return ""
-    workers = int(s.point.options["threads_per_node"] or 1) * s.point.nodes
-    worker_s = s.parsed.evidence.worker_seconds / workers or runtime_s
+    worker_s = s.parsed.evidence.worker_seconds / s.point.tasks or runtime_s
     issuing_s = min(worker_s, time_s) if time_s else worker_s
     computing = s.parsed.evidence.computing if depth == 1 else 0.0
-    found, asked = s.parsed.figures["ops"] * mean_s / issuing_s, workers * depth
+    found, asked = s.parsed.figures["ops"] * mean_s / issuing_s, s.point.tasks * depth
     if found >= (_LEAST_IN_FLIGHT - computing) * asked:
         return ""
     return f"{found:.1f} I/Os were in flight on average, where {asked:.0f} were asked for"
@@ -302,16 +275,12 @@ def _waits(s: Seen) -> Finding:
     unknown = "without O_DIRECT libaio waits for each I/O, and fio's own queue says nothing"
     if whole_s is None or after_s is None:
         return unchecked(unknown)
-    workers = int(s.point.options["threads_per_node"] or 1) * s.point.nodes
-    if waiting := reading.waits_at_submission(figures["ops_per_s"], whole_s, after_s, workers):
-        return failed(waiting)
-    return unchecked(unknown)
+    waiting = reading.waits_at_submission(figures["ops_per_s"], whole_s, after_s, s.point.tasks)
+    return failed(waiting) if waiting else unchecked(unknown)
 
 
 def plausible(s: Seen) -> Finding:
     """Throughput does not exceed the bandwidth of the nodes' links (target.node_bandwidth)."""
-    if s.phase.kind == "metadata":
-        return NOT_APPLICABLE
     links = s.target.node_bandwidth
     rate = s.parsed.figures.get("bandwidth_bytes_per_s")
     if not links or rate is None:

@@ -18,7 +18,6 @@ from iosweep.judge.findings import (
     Seen,
     failed,
     passed,
-    per_node,
     unchecked,
 )
 from iosweep.judge.nodes import summed
@@ -37,12 +36,9 @@ HUNG_S = 0.5
 WINDOW = 0.02
 
 
-@per_node
 def duration(s: Seen) -> Finding:
     """A timed phase ran for the requested time; one with a fixed count or volume long enough for the tool's clock."""
-    runtime = s.parsed.figures.get("runtime_s")
-    if runtime is None:
-        return NO_OUTPUT
+    runtime = s.parsed.figures["runtime_s"]
     clock_s = s.parsed.evidence.clock_s
     clock = "ms" if clock_s == CLOCK_S else f"{clock_s * 1000:g} ms"
     too_short = f"over after {runtime * 1000:.3g} ms; the tool counts in {clock}"
@@ -58,28 +54,22 @@ def duration(s: Seen) -> Finding:
     return passed(f"{runtime:.2f} s of {asked:.2f} s")
 
 
-@per_node
 def long_enough(s: Seen) -> Finding:
     """A phase with a fixed count or volume took 20 ms or more, so that it is more than clock ticks and barriers."""
-    runtime = s.parsed.figures.get("runtime_s")
+    runtime = s.parsed.figures["runtime_s"]
     if s.point.phase_time_s is not None:
         return NOT_APPLICABLE
-    if runtime is None:
-        return NO_OUTPUT
     if runtime < LEAST_RUNTIME_S:
         more = "files_per_thread" if s.phase.kind == "metadata" else "file_size"
         return failed(f"over after {runtime * 1000:.3g} ms, which is mostly ticks and barriers: raise {more}")
     return passed(f"{runtime:.3f} s")
 
 
-@per_node
 def overtime(s: Seen) -> Finding:
     """A timed phase did not continue long after its time (slow or hung I/O), but for the flush that was asked for."""
-    runtime, asked = s.parsed.figures.get("runtime_s"), s.point.phase_time_s
+    runtime, asked = s.parsed.figures["runtime_s"], s.point.phase_time_s
     if asked is None:
         return NOT_APPLICABLE
-    if runtime is None:
-        return NO_OUTPUT
     if runtime > max(LONGEST * asked, asked + SLACK_S):
         flushed = s.phase.writes and bool(s.point.options.get("fsync")) and s.parsed.evidence.confirms("fsync")
         # an I/O that hung at the end took as long as the rest of the run
@@ -130,12 +120,9 @@ def common_window(s: Seen) -> Finding:
 def steady(s: Seen) -> Finding:
     """The rate of a timed phase stayed the same: no standstill, slow start, drop, drift or second mode. Phases under
     limits.shortest_phase are too short to judge it."""
-    asked = s.point.phase_time_s
-    if asked is None or s.phase.kind == "metadata":
+    asked, ops_per_s = s.point.phase_time_s, s.parsed.figures["ops_per_s"]
+    if asked is None:
         return NOT_APPLICABLE
-    ops_per_s = s.parsed.figures.get("ops_per_s")
-    if not ops_per_s:
-        return NO_OUTPUT
     nodes = _series_of_nodes(s)
     whole = summed(nodes) if nodes else None
     if unsteady := _unsteady(s, nodes, whole, ops_per_s, asked):
@@ -226,13 +213,11 @@ def even(s: Seen) -> Finding:
     rates, ops = s.parsed.evidence.own_rates, s.parsed.figures.get("ops", 0.0)
     if s.point.tasks == 1:
         return NOT_APPLICABLE
-    if not s.parsed.figures:
-        return NO_OUTPUT
     if not rates:
         lost = f": {s.parsed.evidence.lost}" if s.parsed.evidence.lost else ""
         return unchecked(f"the rates of single nodes and workers are not known{lost}")
     bounded = s.point.phase_time_s is None or s.phase.kind == "metadata"
-    runtime_s = s.parsed.figures.get("runtime_s", 0.0)
+    runtime_s = s.parsed.figures["runtime_s"]
     if bounded and runtime_s < LEAST_S:
         return unchecked(f"{runtime_s:.2g} s are too short to compare workers that stop when they are through")
     sharing = bounded and _share_cpus(s)
