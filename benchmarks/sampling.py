@@ -111,7 +111,7 @@ class _Blind(Agent):
 def _commands(made: Plan, agent: Agent, mode: pinning.Mode, work: Path) -> Commands:
     """What starts commands, and looks at masks as `mode` says."""
     directory = made.target.directory
-    facts = collect(agent.call(identify.identify, directory), agent.call(identify.space, directory), {})
+    facts = collect(agent.call(identify.identify, directory), agent.call(identify.read_space, directory), {})
     fio = Program(shutil.which("fio") or "fio", "", "", ())
     started = Commands(agent, LAUNCHERS["direct"], work / "scratch", None, {"fio": fio})
     settings = structs.replace(made.cpus, pinning=mode)

@@ -107,7 +107,7 @@ def test_an_agent_reports_what_it_waits_for(monkeypatch: pytest.MonkeyPatch) -> 
     sent: list[Answer] = []
     monkeypatch.setattr(messages, "send", lambda number, who, value: sent.append(convert(value, Answer)))
     monkeypatch.setattr(protocol, "answer", lambda *_: (wait_for(lambda: sent), Answer(value=None))[1])
-    node_agent._reply(node_agent.Request(3, "check", [], None, 0.05), "n2", [])
+    node_agent._reply(node_agent.Request(3, "check_marker", [], None, 0.05), "n2", [])
     assert len(sent) == 1 and "no progress for 0.05 s" in (sent[0].hangs or "")
 
 

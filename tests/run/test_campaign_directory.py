@@ -126,11 +126,11 @@ class Asked:
         space = {"used_bytes": 0, "free_bytes": 1 << 40, "used_inodes": 0, "free_inodes": 0}
         file_system = {"fstype": self.fstype, "source": self.source, "fsid": "0", "device": 7}
         known = {
-            "usage": {"bytes": 0, "files": 0},
-            "room": {"file_system": file_system, "space": space, "quotas": []},
-            "owner_of": {"results": str(Path("results"))},
+            "measure_usage": {"bytes": 0, "files": 0},
+            "read_room": {"file_system": file_system, "space": space, "quotas": []},
+            "read_owner": {"results": str(Path("results"))},
             "claim": "some-uuid",
-            "ours": self.marker,
+            "has_marker": self.marker,
             "identify": file_system,
         }
         return {"remove": removed, "remove_all": removed, "read_layout": "stripe_count: 4", **known}.get(operation)
@@ -146,7 +146,7 @@ class Space(Asked):
 
     def call(self, function: Callable[..., object], *arguments: Any) -> Any:
         answer, operation = super().call(function, *arguments), function.__name__
-        if operation == "room":
+        if operation == "read_room":
             return answer | {"space": answer["space"] | {"free_bytes": self.free, "used_bytes": self.used}}
         return answer | {"files": 1, "bytes": self.removed} if operation == "remove" else answer
 

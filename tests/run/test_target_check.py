@@ -68,7 +68,7 @@ class RemoteAgents:
         self.asked: dict[str, Any] = {}
 
     def answers(self, operation: object, each: dict[str, Any]) -> dict[str, Answer]:
-        assert operation in (directories.state, directories.check)
+        assert operation in (directories.probe, directories.check_marker)
         self.asked = each
         return {host: self._answers[host] for host in each}
 

@@ -92,7 +92,7 @@ def at(directory: str | Path) -> Place:
 
 def made(place: Place, below: str) -> Path:
     """A directory below the campaign's, made as the agent makes it."""
-    return Path(trees.ensure(place, [below])[0])
+    return Path(trees.make_directories(place, [below])[0])
 
 
 def marked(directory: Path, uuid: str = "u") -> Place:

@@ -39,7 +39,7 @@ def wait_until_gone(*pids: int) -> None:
 
 def started(agent: Agent) -> int:
     """Process id of the child, once it has answered."""
-    agent.call(identify.space, "/")
+    agent.call(identify.read_space, "/")
     assert agent._process
     return agent._process.pid
 
@@ -145,12 +145,12 @@ def test_refusals_and_errors_of_the_file_system_are_answers(agent: Agent, tmp_pa
     with pytest.raises(Refused, match="does not exist"):
         agent.call(identify.identify, f"{tmp_path}/none")
     with pytest.raises(TargetError) as caught:
-        agent.call(identify.space, f"{tmp_path}/none")
+        agent.call(identify.read_space, f"{tmp_path}/none")
     assert caught.value.errno == 2
     (tmp_path / "iosweep-c").mkdir()
     (tmp_path / "iosweep-c" / "file").write_text("x")
     with pytest.raises(TargetError, match="not followed"):
-        agent.call(trees.count, marked(tmp_path / "iosweep-c"), "file")
+        agent.call(trees.count_files, marked(tmp_path / "iosweep-c"), "file")
     assert started(agent) == pid
 
 

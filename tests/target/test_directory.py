@@ -70,7 +70,7 @@ def test_a_marker_that_proves_nothing_is_refused(place: Path) -> None:
         with pytest.raises(Refused):
             directories.claim(str(directory), OWNER)
         assert (directory / "iosweep.json").read_bytes() == content
-        assert not directories.ours(str(directory), ""), content
+        assert not directories.has_marker(str(directory), ""), content
 
 
 def test_a_marker_that_is_no_regular_file_is_not_read(place: Path) -> None:
@@ -84,7 +84,7 @@ def test_a_marker_that_is_no_regular_file_is_not_read(place: Path) -> None:
     ]
     for make in plant:
         make()
-        for touch in (lambda d: directories.claim(d, OWNER | {"uuid": "u"}), directories.owner_of):
+        for touch in (lambda d: directories.claim(d, OWNER | {"uuid": "u"}), directories.read_owner):
             with pytest.raises(Refused, match="marker"):
                 touch(str(marker.parent))
         (marker.rmdir if marker.is_dir() else marker.unlink)()
@@ -142,30 +142,30 @@ def test_root_takes_no_directory_of_another_user_even_with_our_marker(ours: str)
 def test_a_sound_directory_can_be_worked_in_and_no_probe_stays(ours: str) -> None:
     (Path(ours) / "fresh").mkdir()
     (Path(ours) / "fresh" / directories.PROBE).touch()  # left by a kill
-    assert directories.state(Place(ours, uuid_of(ours))) is None
+    assert directories.probe(Place(ours, uuid_of(ours))) is None
     assert names(Path(ours) / "fresh") == []
-    assert directories.owner_of(ours) == marker_in(ours)
-    assert directories.ours(ours, uuid_of(ours))
+    assert directories.read_owner(ours) == marker_in(ours)
+    assert directories.has_marker(ours, uuid_of(ours))
 
 
 def test_data_that_is_not_read_back_as_written_is_noticed(ours: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "pread", lambda _file, size, at: b"\0" * size if at == 0 else b"")
     with pytest.raises(OSError, match="read back"):
-        directories.state(Place(ours, uuid_of(ours)))
-    assert directories.state(Place(ours, uuid_of(ours)), data=False) is None
+        directories.probe(Place(ours, uuid_of(ours)))
+    assert directories.probe(Place(ours, uuid_of(ours)), data=False) is None
     assert names(Path(ours) / "fresh") == []
 
 
 def test_a_directory_that_is_gone_or_not_ours_any_more_cannot_be_worked_in(ours: str) -> None:
     place = Place(ours, uuid_of(ours))
-    assert "another campaign" in str(directories.state(Place(ours, "another")))
+    assert "another campaign" in str(directories.probe(Place(ours, "another")))
     (Path(ours) / "iosweep.json").unlink()
-    assert "no marker" in str(directories.state(place))
+    assert "no marker" in str(directories.probe(place))
     with pytest.raises(Refused, match="no marker"):
-        directories.owner_of(ours)
+        directories.read_owner(ours)
     Path(ours).rmdir()
-    assert directories.owner_of(ours) is None
-    assert "no longer there; is" in str(directories.state(place))
+    assert directories.read_owner(ours) is None
+    assert "no longer there; is" in str(directories.probe(place))
 
 
 @pytest.mark.parametrize("aim", ["theirs", "nowhere", "precious"])
@@ -173,10 +173,10 @@ def test_a_link_in_its_place_is_not_followed(place: Path, aim: str) -> None:
     (place / "iosweep-c").symlink_to(place / aim)
     for touch in (
         lambda d: directories.claim(d, OWNER),
-        directories.owner_of,
-        lambda d: directories.check(Place(d, "u")),
+        directories.read_owner,
+        lambda d: directories.check_marker(Place(d, "u")),
     ):
         with pytest.raises(Refused, match="symbolic link"):
             touch(f"{place}/iosweep-c")
-    assert "symbolic link" in str(directories.state(Place(f"{place}/iosweep-c", "u")))
-    assert not directories.ours(f"{place}/iosweep-c", "u")
+    assert "symbolic link" in str(directories.probe(Place(f"{place}/iosweep-c", "u")))
+    assert not directories.has_marker(f"{place}/iosweep-c", "u")

@@ -55,7 +55,7 @@ def test_a_directory_is_identified_by_its_mount(place: Path) -> None:
     assert found["fstype"] in found["mount"]
     (place / "iosweep-link").symlink_to(place)  # the target itself may be a link: the user named it
     assert identify.identify(str(place / "iosweep-link")) == found
-    assert identify.space(str(place))["free_bytes"] > 0
+    assert identify.read_space(str(place))["free_bytes"] > 0
     for name, wrong in (("none", "does not exist"), ("precious", "not a directory")):
         with pytest.raises(Refused, match=wrong):
             identify.identify(str(place / name))
@@ -65,9 +65,9 @@ def test_results_in_the_directory_that_is_removed_are_noticed(ours: str, place: 
     found = identify.identify(str(place))
     (tmp_path / "link").symlink_to(place)
     for inside in (Path(ours), Path(ours, "archive", "c"), tmp_path / "link" / "iosweep-c" / "c"):
-        assert identify.holds(found, ours, inside)
+        assert identify.contains_results(found, ours, inside)
     for outside in (place, place / "results" / "c", tmp_path / "c"):
-        assert not identify.holds(found, ours, outside)
+        assert not identify.contains_results(found, ours, outside)
 
 
 @pytest.mark.parametrize("where", ["target", "above", "link"])
@@ -90,7 +90,7 @@ def test_a_directory_on_the_way_that_others_may_write_to_is_named(
         shared.chmod(mode)
         for root, said in ((True, for_root), (False, for_user)):
             monkeypatch.setattr(identify, "is_root", lambda root=root: root)
-            found = identify.open_way(str(named))
+            found = identify.find_open_directory(str(named))
             if said is None:
                 assert found is None, (oct(mode), root)
             else:

@@ -20,16 +20,18 @@ pytestmark = pytest.mark.usefixtures("nothing_of_theirs_changes")
 Steps = dict[str, Callable[[Place], Any]]
 #: Every step that works in the directory, those that remove there, and those that only read.
 WORKING: Steps = {
-    "check": directories.check,
+    "check": directories.check_marker,
     "ensure": lambda p: made(p, "fresh/x"),
-    "keep": lambda p: trees.keep(p, "sets/s", "s"),
-    "examine": lambda p: trees.examine(p, [trees.Look("sets/s", ["0.0"], 4)]),
+    "keep": lambda p: trees.set_aside(p, "sets/s", "s"),
+    "examine": lambda p: trees.examine_files(p, [trees.Look("sets/s", ["0.0"], 4)]),
 }
 REMOVING: Steps = {
     "remove": lambda p: removal.remove(p, "sets", workers=1),
     "remove_all": lambda p: removal.remove_all(p, workers=1),
 }
-READING: Steps = {"usage": trees.usage, "parts": trees.parts, "count": lambda p: trees.count(p, "sets")}
+READING: Steps = {
+    "usage": trees.measure_usage, "parts": trees.list_parts, "count": lambda p: trees.count_files(p, "sets"),
+}  # fmt: skip
 STEPS = WORKING | REMOVING | READING
 
 
@@ -82,7 +84,7 @@ def test_another_directory_by_its_name_is_left_alone(ours: Place, tmp_path: Path
     for uuid in (ours.uuid, ""):  # no UUID is not the same as none
         (directory / "iosweep.json").write_text('{"uuid": "another"}' if uuid else '{"uuid": ""}')
         refused(ours._replace(uuid=uuid), "another campaign")
-        assert "another campaign" in str(directories.state(ours._replace(uuid=uuid)))
+        assert "another campaign" in str(directories.probe(ours._replace(uuid=uuid)))
 
 
 @as_root
@@ -101,7 +103,7 @@ DEEP: Steps = {
     "remove_all": REMOVING["remove_all"],
     "ensure": lambda p: made(p, "sets/s/deep"),
     "keep": WORKING["keep"],
-    "state": lambda p: directories.state(p, data=False),
+    "state": lambda p: directories.probe(p, data=False),
     "claim": lambda p: directories.claim(p.directory, OWNER | {"uuid": p.uuid}),
 }
 

@@ -118,7 +118,7 @@ def test_quotas_of_user_and_group_are_the_kernels(tmp_path: Path, monkeypatch: p
     user, group = os.geteuid(), os.getegid()
     table = {(0, user): FIELDS, (1, group): FIELDS, (1, 4242): FIELDS, (2, 0): FIELDS}
     monkeypatch.setattr(space, "_LIBC", Kernel(table))
-    assert space.room(str(tmp_path))["quotas"] == [
+    assert space.read_room(str(tmp_path))["quotas"] == [
         {"scope": f"user {user}"} | QUOTA,
         {"scope": f"group {group}"} | QUOTA,
     ]
@@ -132,5 +132,5 @@ def test_the_smaller_limit_binds(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fields: list[int], limits: tuple[int | None, int | None] | None
 ) -> None:
     monkeypatch.setattr(space, "_LIBC", Kernel({(0, os.geteuid()): fields}))
-    found = space.room(str(tmp_path))["quotas"]
+    found = space.read_room(str(tmp_path))["quotas"]
     assert [(q["limit_bytes"], q["limit_files"]) for q in found] == ([limits] if limits else [])

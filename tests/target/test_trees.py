@@ -29,7 +29,7 @@ def test_directories_of_any_name_are_made_counted_and_removed(ours: str) -> None
         assert top == Path(ours) / "sets" / below
         (top / "f").write_text("x")
         made(at(ours), f"sets/{below}")
-        assert trees.count(at(ours), f"sets/{below}") == 1, below
+        assert trees.count_files(at(ours), f"sets/{below}") == 1, below
         (top / "deep").mkdir()
         found = removal.remove(at(ours), f"sets/{below}")
         assert found == NOTHING | {"files": 1, "directories": 2, "bytes": 4096}, below
@@ -44,9 +44,9 @@ def test_no_name_leads_out_of_the_directory(ours: str) -> None:
     steps: dict[str, Callable[[str], object]] = {
         "remove": lambda below: removal.remove(at(ours), below),
         "ensure": lambda below: made(at(ours), below),
-        "count": lambda below: trees.count(at(ours), below),
-        "keep": lambda below: trees.keep(at(ours), below, "x"),
-        "kept": lambda below: trees.keep(at(ours), "fresh/x", below),
+        "count": lambda below: trees.count_files(at(ours), below),
+        "keep": lambda below: trees.set_aside(at(ours), below, "x"),
+        "kept": lambda below: trees.set_aside(at(ours), "fresh/x", below),
     }
     for name, step in steps.items():
         for below in ("..", "../theirs", "fresh/../..", "fresh/..", ".", "fresh/.", "../iosweep-c", "", "fresh/"):
@@ -68,11 +68,11 @@ def test_files_are_counted_below_and_not_through_links(ours: str, place: Path) -
     (top / "b" / "above").symlink_to(top)
     (top / "b" / "file").symlink_to(top / "a")
     os.mkfifo(top / "b" / "pipe")
-    found = [trees.count(at(ours), below) for below in ("fresh/p-r1", "fresh", "fresh/p-r1/b/e f")]
+    found = [trees.count_files(at(ours), below) for below in ("fresh/p-r1", "fresh", "fresh/p-r1/b/e f")]
     assert found == [5, 5, 2]
     assert not [handle for handle in Path("/proc/self/fd").iterdir() if os.path.realpath(handle).startswith(ours)]
     with pytest.raises(FileNotFoundError):
-        trees.count(at(ours), "fresh/p-r2")
+        trees.count_files(at(ours), "fresh/p-r2")
 
 
 def test_a_link_inside_is_not_followed_and_in_a_removal_only_the_link_goes(ours: str, place: Path) -> None:
@@ -80,18 +80,18 @@ def test_a_link_inside_is_not_followed_and_in_a_removal_only_the_link_goes(ours:
     made(at(ours), "sets/x")
     for below in ("way", "way/deep"):
         for touch in (
-            lambda b: trees.count(at(ours), b),
+            lambda b: trees.count_files(at(ours), b),
             lambda b: made(at(ours), b),
-            lambda b: trees.examine(at(ours), [trees.Look(b, ["precious"], 1)]),
+            lambda b: trees.examine_files(at(ours), [trees.Look(b, ["precious"], 1)]),
         ):
             with pytest.raises(OSError, match=NO_DIRECTORY):
                 touch(below)
         assert NO_DIRECTORY in removal.remove(at(ours), below)["wrong"][0]
     with pytest.raises(OSError, match=NO_DIRECTORY):
-        trees.keep(at(ours), "way/deep", "x")
+        trees.set_aside(at(ours), "way/deep", "x")
     (Path(ours) / "kept").symlink_to(place / "theirs")
     with pytest.raises(OSError, match=NO_DIRECTORY):
-        trees.keep(at(ours), "sets/x", "x")
+        trees.set_aside(at(ours), "sets/x", "x")
     # entries of a tree that lead away, or are no files
     top = Path(ours) / "sets" / "x"
     (top / "away").symlink_to(place / "theirs")
@@ -117,7 +117,7 @@ def data(ours: str) -> Path:
 
 
 def examine(ours: str, holes: bool = False) -> dict[str, Any]:
-    return trees.examine(at(ours), [trees.Look("set", ["0.0", "1.0"], SIZE, holes)])[0]
+    return trees.examine_files(at(ours), [trees.Look("set", ["0.0", "1.0"], SIZE, holes)])[0]
 
 
 def test_complete_files_are_looked_at_and_left_as_they_are(ours: str, data: Path) -> None:
@@ -242,7 +242,7 @@ def test_a_removal_ends_in_time_and_goes_on_the_next_time(ours: str) -> None:
     while (done := removal.remove(at(ours), "sets", 0.105, 1))["left"]:
         assert done["files"] == 11
         gone += done["files"]
-        assert trees.count(at(ours), "sets") == files - gone
+        assert trees.count_files(at(ours), "sets") == files - gone
     assert gone + done["files"] == files
     assert names(ours) == ["iosweep.json"]
     (Path(ours) / "sets" / "empty").mkdir(parents=True)
@@ -275,7 +275,7 @@ def test_a_removal_leaves_mount_points_alone(ours: str, place: Path, kind: str) 
             assert [wrong.partition(":")[0] for wrong in done["wrong"]] == ["sets/x/mounted"]
         assert names(where) == inside
         assert names(Path(ours) / "sets") == ["x"]
-        assert trees.usage(at(ours))["files"] == 1
+        assert trees.measure_usage(at(ours))["files"] == 1
         assert marker_in(ours)
     assert removal.remove(at(ours), "sets") == NOTHING | {"directories": 3}
 
@@ -291,9 +291,9 @@ def test_a_removal_leaves_what_others_made_alone(ours: str) -> None:
 
 
 def test_what_is_put_aside_replaces_nothing(ours: str) -> None:
-    assert trees.keep(at(ours), "fresh/p-r1", "p-r1") is None
+    assert trees.set_aside(at(ours), "fresh/p-r1", "p-r1") is None
     for number, expected in enumerate(["kept/p-r1", "kept/p-r1-2", "kept/p-r1-3"]):
         (made(at(ours), "fresh/p-r1") / str(number)).touch()
-        assert trees.keep(at(ours), "fresh/p-r1", "p-r1") == expected
+        assert trees.set_aside(at(ours), "fresh/p-r1", "p-r1") == expected
         assert names(Path(ours) / expected) == [str(number)]
     assert names(Path(ours) / "fresh") == []

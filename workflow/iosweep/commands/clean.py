@@ -110,16 +110,16 @@ def _directory(agent: Agent, known: ClaimedTarget, store: Store) -> _Directory |
     """The campaign's directory; None, with a message, where it is gone. Raises Refused where it is not ours."""
     place = known.directory
     facts = agent.call(identify.identify, str(Path(place).parent))
-    owner = agent.call(directory.owner_of, place)
+    owner = agent.call(directory.read_owner, place)
     if owner is None:
         was = known.file_system
         if was != identify.identity(facts):
             raise Refused(f"{place} is not there, and was on {was}; is that mounted? (Now: {facts['mount']})")
         prose(f"nothing is left: {place} is not there (its place is on {facts['mount']})")
         return None
-    if identify.holds(facts, place, store.path):
+    if identify.contains_results(facts, place, store.path):
         raise Refused(f"the results {store.path} are inside {place}, and would go with it; move them")
-    whose = directory.whose(owner)
+    whose = directory.describe_owner(owner)
     if owner.get("uuid") != known.uuid:
         raise Refused(f"{place} belongs to another campaign ({whose}); it is left alone")
     store.check_original(place, str(owner.get("results")))
@@ -130,10 +130,10 @@ def _directory(agent: Agent, known: ClaimedTarget, store: Store) -> _Directory |
 
 def _show(ours: _Directory) -> None:
     """List what is there."""
-    parts = ours.agent.call(trees.parts, ours.place)  # first, because it refuses what is not ours
+    parts = ours.agent.call(trees.list_parts, ours.place)  # first, because it refuses what is not ours
     prose(f"{ours.known.directory} ({ours.whose})")
     for name in parts:
-        size = ours.agent.call(trees.usage, ours.place, name)
+        size = ours.agent.call(trees.measure_usage, ours.place, name)
         amount = f"{human_count(size['files'], 'file')} of {human_size(size['bytes'])}"
         prose(f"  {printable(name):<6} {amount:>28}  {_PARTS.get(name, 'not known to iosweep')}")
     prose("nothing was removed; --yes removes what iosweep made")

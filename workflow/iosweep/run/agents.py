@@ -179,7 +179,7 @@ def end_servers() -> None:
 
 def facts(directory: str, programs: dict[str, tuple[str, str]], reserved_cpus: str | None = None) -> NodeAnswer:
     """The facts of this node, and what identifies the target from here. `programs`: name -> path and version."""
-    target, space = identify.identify(directory), identify.space(directory)
+    target, space = identify.identify(directory), identify.read_space(directory)
     builds = {name: hash_of(path) for name, (path, _) in programs.items()}
     lacks = {name: found for name, (path, _) in programs.items() if (found := absent(path))}
     known = collect(target, space, programs, reserved_cpus=reserved_cpus)
@@ -255,13 +255,14 @@ def clock() -> float:
 OPERATIONS = protocol.by_name(
     [
         *(hello, clock, facts, hash_of, free_port, serve, end_servers, stage, run, watch, seen, left_ranks),
-        *(process.keep_to, identify.identify, directory.ours, directory.state, directory.check, lock.holder),
+        *(process.keep_to, identify.identify, directory.has_marker, directory.probe, directory.check_marker),
+        lock.holder,
     ]
 )
 
 
 #: Operations that touch the target, and may hang in it.
-_TOUCHING = frozenset({facts, identify.identify, directory.ours, directory.state, directory.check})
+_TOUCHING = frozenset({facts, identify.identify, directory.has_marker, directory.probe, directory.check_marker})
 
 
 def _reply(request: Request, name: str, arguments: list[object]) -> None:

@@ -249,7 +249,7 @@ def _claim(work: Work, target: FileSystem, counts: Mapping[str, int]) -> Campaig
     """Make the campaign's directory on the target, or see that it is ours. Raises Refused."""
     setup = work.setup
     directory = CampaignDirectory(setup.plan, setup.store, setup.agent, setup.remote)
-    if identify.holds(target, directory.path, setup.store.path):
+    if identify.contains_results(target, directory.path, setup.store.path):
         raise Refused(f"the results {setup.store.path} are inside the campaign's directory {directory.path}")
     if wrong := directory.copied(target):
         raise Refused(wrong)

@@ -72,10 +72,12 @@ class CampaignDirectory:
             )
         if unsettable := self._target.layout and directory.unsettable(self.fstype):
             raise Refused(str(unsettable))
-        there = mine if mine and self._agent.call(directory.ours, self.path, mine.uuid) else None
+        there = mine if mine and self._agent.call(directory.has_marker, self.path, mine.uuid) else None
         if there:
             self.uuid = there.uuid
-            marker, usage = self._agent.call_all((directory.owner_of, (self.path,)), (trees.usage, (self.place,)))
+            marker, usage = self._agent.call_all(
+                (directory.read_owner, (self.path,)), (trees.measure_usage, (self.place,))
+            )
             self._store.check_original(self.path, str(marker.get("results")))
             self.present_bytes = usage["bytes"]
         if wrong := self._too_much(parent, peak.peak_bytes, peak.inodes):
@@ -128,14 +130,15 @@ class CampaignDirectory:
         mine, here = self._store.claimed(), identify.identity(facts)
         if not mine or mine.directory != self.path or mine.file_system == here:
             return None
-        return mine.elsewhere(here) if self._agent.call(directory.ours, self.path, mine.uuid) else None
+        return mine.elsewhere(here) if self._agent.call(directory.has_marker, self.path, mine.uuid) else None
 
     def tidy_up(self) -> Removed:
         """Remove what target.keep does not keep."""
         mine = self._store.claimed()
         assert mine
         self.uuid = mine.uuid
-        if KEPT not in self._agent.call(trees.parts, self.place):  # what an earlier run kept, `clean` alone removes
+        # what an earlier run kept, `clean` alone removes
+        if KEPT not in self._agent.call(trees.list_parts, self.place):
             gone = self._agent.call(removal.remove_all, self.place)
         else:
             parts = [(removal.remove, (self.place, part)) for part in (FRESH, SETS)]
@@ -155,7 +158,7 @@ class CampaignDirectory:
         was deleted to become free."""
         end = time.monotonic() + (FREED_S if self._deleted_bytes else 0.0)
         while True:
-            room = room or self._agent.call(space.room, where)
+            room = room or self._agent.call(space.read_room, where)
             now = room["space"]
             if identify.identity(room["file_system"]) != self.file_system:
                 return f"{where} is on another file system than when it began; is the target still mounted?"
@@ -173,7 +176,7 @@ class CampaignDirectory:
 
     def recount(self) -> None:
         """Measure how much stays there."""
-        usages = self._agent.call_all(*((trees.usage, (self.place, part)) for part in (SETS, KEPT)))
+        usages = self._agent.call_all(*((trees.measure_usage, (self.place, part)) for part in (SETS, KEPT)))
         self.present_bytes = sum(usage["bytes"] for usage in usages)
 
     # The nodes. Where there are agents on them, AllocationError is raised; else Refused, and what Agent.call raises
@@ -181,27 +184,27 @@ class CampaignDirectory:
     def see_shared(self) -> None:
         """See that every node sees it: each may have a file system of its own by the same name."""
         end = time.monotonic() + NAME_CACHE_S
-        while self._remote and (found := unfit(self._remote.answers(directory.check, self.place))):
+        while self._remote and (found := unfit(self._remote.answers(directory.check_marker, self.place))):
             if found.code == ExitCode.HANGS or time.monotonic() > end:
                 raise found
             time.sleep(0.5)
 
     def see_usable(self, data: bool = True) -> None:
-        """See that every node can write to it and read from it. `data`: as in directory.state."""
+        """See that every node can write to it and read from it. `data`: as in directory.probe."""
         if self._remote is None:
-            if why := self._agent.call(directory.state, self.place, "", data):
+            if why := self._agent.call(directory.probe, self.place, "", data):
                 raise Refused(why)
         # each under a name of its own, because all nodes write at the same time
         elif found := unfit(
-            self._remote.answers(directory.state, each={h: (self.place, h, data) for h in self._remote.hosts})
+            self._remote.answers(directory.probe, each={h: (self.place, h, data) for h in self._remote.hosts})
         ):
             raise found
 
     def see_unchanged(self, hosts: Sequence[str]) -> None:
         """See that tools may be started on paths in it on these nodes, right before that."""
         if self._remote is None:
-            self._agent.call(directory.check, self.place)
-        elif found := unfit(self._remote.answers(directory.check, each=dict.fromkeys(hosts, (self.place,)))):
+            self._agent.call(directory.check_marker, self.place)
+        elif found := unfit(self._remote.answers(directory.check_marker, each=dict.fromkeys(hosts, (self.place,)))):
             raise found
 
     # Files
@@ -212,8 +215,8 @@ class CampaignDirectory:
         emptied = below if empty else []
         *removed, room, paths = self._agent.call_all(
             *((removal.remove, (self.place, each)) for each in emptied),
-            (space.room, (self.path,)),
-            (trees.ensure, (self.place, below)),
+            (space.read_room, (self.path,)),
+            (trees.make_directories, (self.place, below)),
         )
         for each, gone in zip(emptied, removed, strict=True):
             if wrong := self._count(each, gone)["wrong"]:
@@ -237,7 +240,9 @@ class CampaignDirectory:
     def keep(self, below: str, name: str) -> None:
         """Move `below` aside, where no run removes it."""
         # of this repetition only
-        usage, _ = self._agent.call_all((trees.usage, (self.place, FRESH)), (trees.keep, (self.place, below, name)))
+        usage, _ = self._agent.call_all(
+            (trees.measure_usage, (self.place, FRESH)), (trees.set_aside, (self.place, below, name))
+        )
         self.present_bytes += usage["bytes"]
 
     def deleted(self) -> None:

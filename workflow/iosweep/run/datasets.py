@@ -147,7 +147,7 @@ class DataSets:
     def _samples(self, groups: list[list[str]], transfer: int, from_begin: bool) -> list[tuple[Sample | None, str]]:
         """For each group of directories blocks of some files, or why they could not be read."""
         try:
-            found = self._agent.call(trees.sample, self._directory.place, groups, transfer, from_begin)
+            found = self._agent.call(trees.sample_blocks, self._directory.place, groups, transfer, from_begin)
         except TargetError as error:
             return [(None, f"blocks of the files could not be read: {error.strerror}")] * len(groups)
         return [
@@ -203,7 +203,7 @@ class DataSets:
             return []
         sets = [self._wanted[files.directory] for files in shares]
         looks = [Look(whole.directory, list(whole.files), whole.file_size_bytes or 0, holes) for whole in sets]
-        return self._agent.call(trees.examine, self._directory.place, looks)
+        return self._agent.call(trees.examine_files, self._directory.place, looks)
 
     def _keep(self, shares: Sequence[FileSet], seen: Mapping[str, Examined]) -> None:
         """Keep the states of complete sets, and of those to be read a sample."""
@@ -240,7 +240,7 @@ class DataSets:
         for files in sets:
             if files.surplus_bytes and not done.exit_code:
                 names, end = list(files.files), files.file_size_bytes
-                self._agent.call(trees.cut, self._directory.place, files.directory, names, end)
+                self._agent.call(trees.truncate_files, self._directory.place, files.directory, names, end)
         self._directory.recount()
         counted, self._stored = counters.counted(done.moved or {}, size), None
         trouble = {}

@@ -113,7 +113,7 @@ def inspect(setup: Setup, target: FileSystem, binaries: Binaries) -> dict[str, N
     directory, kept = setup.plan.target.directory, setup.plan.cpus.reserved
     programs = binaries.versions()
     if (remote := setup.remote) is None:
-        space = setup.agent.call(identify.space, directory)
+        space = setup.agent.call(identify.read_space, directory)
         known = collect(target, space, programs, reserved_cpus=kept)
         return {known.host: known}
     answers = remote.answers(agents.facts, directory, programs, kept)

@@ -155,7 +155,7 @@ def _room(c: Context) -> str:
     """What the space on a target that hangs says about the cause: some hang where others would report ENOSPC."""
     c.agent.hurry()
     try:
-        space = c.agent.call(identify.space, c.plan.target.directory)
+        space = c.agent.call(identify.read_space, c.plan.target.directory)
     except (TargetHangs, TargetError, Refused):
         return ""
     free, whole = space["free_bytes"], space["used_bytes"] + space["free_bytes"]
@@ -314,7 +314,7 @@ def _step(c: Context, point: Point, step: Step, number: int, hosts: Sequence[str
     run = structs.replace(run, files=c.sets.look_again(step, files, run.files, hosts, well))
     expected = tool.leftover(step)
     if expected is not None and not done.left_behind:
-        left = c.agent.call(trees.count, c.directory.place, files.directory)
+        left = c.agent.call(trees.count_files, c.directory.place, files.directory)
         run = structs.replace(run, leftover_expected=expected, leftover=left)
     return run, streams
 

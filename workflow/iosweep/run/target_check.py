@@ -53,7 +53,7 @@ def problem(configured: Config) -> Problem | None:
     key: tuple[str, ...] = ("target", "directory")
     try:
         with Agent(min(DEADLINE_S, target.deadline)) as agent:
-            seen = agent.call(identify.look, target.directory, campaign_directory.name_of(configured.campaign))
+            seen = agent.call(identify.check_target, target.directory, campaign_directory.name_of(configured.campaign))
             lock = None if "absent" in seen else lock_problem(agent, target.directory, target.lock)
     except (Refused, TargetError, TargetHangs) as error:
         wrong = error.strerror if isinstance(error, TargetError) else str(error)
@@ -73,7 +73,7 @@ def fstype(directory: str) -> str:
     """The type of a target's file system on this machine; "" where it cannot be seen from here."""
     try:
         with Agent(DEADLINE_S) as agent:
-            return agent.call(identify.look, directory).get("fstype", "")
+            return agent.call(identify.check_target, directory).get("fstype", "")
     except (Refused, TargetError, TargetHangs):
         return ""
 
@@ -99,8 +99,8 @@ def fits(made: Plan, cost: Forecast) -> Line:
     try:
         with Agent(DEADLINE_S) as agent:
             directory = campaign_directory.directory_of(target, made.campaign)
-            room, found = agent.call_all((space.room, (target,)), (campaign_directory.owner_of, (directory,)))
-            present = agent.call(trees.usage, Place(directory, str(found.get("uuid"))))["bytes"] if found else 0
+            room, found = agent.call_all((space.read_room, (target,)), (campaign_directory.read_owner, (directory,)))
+            present = agent.call(trees.measure_usage, Place(directory, str(found.get("uuid"))))["bytes"] if found else 0
     except (Refused, TargetError, TargetHangs) as error:
         return unchecked(check, str(error))
     if not (room["file_system"]["writable"] or found):  # measured elsewhere: target_check would have refused it
@@ -124,7 +124,7 @@ def find(setup: Setup, done: Done) -> FileSystem:
     """
     directory = setup.plan.target.directory
     facts = _file_system(setup.agent, setup.remote, directory, setup.plan.target.type)
-    if way := setup.agent.call(identify.open_way, directory):
+    if way := setup.agent.call(identify.find_open_directory, directory):
         if identify.is_root():
             raise Refused(f"root cannot measure on {directory}: {way}")
         setup.note(way)
@@ -163,7 +163,7 @@ def _check_tools(setup: Setup, facts: FileSystem) -> None:
     assert setup.built
     directory = setup.built.file.absolute().parent.parent
     there = setup.agent.call(identify.identify, str(directory), "tools.directory")
-    if identify.holds(facts, f"iosweep-{setup.plan.campaign}", directory):
+    if identify.contains_results(facts, f"iosweep-{setup.plan.campaign}", directory):
         inside = f"tools.directory {directory} is inside the campaign's directory; name another one"
         raise AllocationError(ExitCode.REFUSED, inside, lasting=True)
     if not identify.same_now(facts, there):

@@ -64,7 +64,7 @@ def shown(text: str) -> str:
 # The marker
 
 
-def whose(marker: Mapping[str, object]) -> str:
+def describe_owner(marker: Mapping[str, object]) -> str:
     """The owner that a marker names, for a sentence."""
     user = f"{marker['user']}, " if marker.get("user") else ""
     return shown(f"results in {marker.get('results')} on {marker.get('host')}, user {user}id {marker.get('uid')}")
@@ -102,7 +102,7 @@ def _write_marker(handle: int, content: Mapping[str, object]) -> None:
     os.fsync(handle)
 
 
-def owner_of(directory: str) -> dict[str, object] | None:
+def read_owner(directory: str) -> dict[str, object] | None:
     """The marker of the campaign's directory; None if there is no such directory. Makes nothing."""
     parent, name = os.path.split(directory)
     try:
@@ -115,13 +115,13 @@ def owner_of(directory: str) -> dict[str, object] | None:
     return found
 
 
-def ours(directory: str, uuid: str) -> bool:
+def has_marker(directory: str, uuid: str) -> bool:
     """Whether the campaign's directory is still there, with the marker of this UUID. Makes nothing.
 
     Raises OSError where the file system's server fails: then it is not known.
     """
     try:
-        return (owner_of(directory) or {}).get("uuid") == uuid != ""
+        return (read_owner(directory) or {}).get("uuid") == uuid != ""
     except Refused:
         return False
     except OSError as error:
@@ -176,8 +176,8 @@ def _claim_open(directory: str, handle: int, owner: dict[str, object]) -> None:
         _write_marker(handle, owner)
     elif found.get("uuid") != owner["uuid"]:
         raise Refused(
-            f"{directory} belongs to other results ({whose(found)}); it is left alone. Choose another campaign name, or"
-            " remove it yourself if those results are gone"
+            f"{directory} belongs to other results ({describe_owner(found)}); it is left alone. Choose another campaign"
+            " name, or remove it yourself if those results are gone"
         )
     status = os.fstat(handle)
     if status.st_mode & 0o022 and status.st_uid == os.getuid():
@@ -257,7 +257,8 @@ class Opened:
             if found is None:
                 raise Refused(f"{self.directory} has no marker {MARKER} of ours any more; it is left alone")
             if not self._uuid or found.get("uuid") != self._uuid:
-                raise Refused(f"{self.directory} belongs to another campaign ({whose(found)}); it is left alone")
+                whose = describe_owner(found)
+                raise Refused(f"{self.directory} belongs to another campaign ({whose}); it is left alone")
             _check_owner(self.directory, self.handle)
             self._held = held.pop_all()
         return self
@@ -291,7 +292,7 @@ class Opened:
             os.close(handle)
 
 
-def check(place: Place) -> None:
+def check_marker(place: Place) -> None:
     """See that tools may be started on paths in the campaign's directory. Raises Refused, and OSError."""
     try:
         with Opened(place):
@@ -307,7 +308,7 @@ def _gone(place: Place) -> str:
 # Whether it can be worked in
 
 
-def state(place: Place, node: str = "", data: bool = True) -> str | None:
+def probe(place: Place, node: str = "", data: bool = True) -> str | None:
     """Why the campaign's directory cannot be worked in any more, or None. A lack of space, or a limit on
     the size of files, is not such a reason.
 

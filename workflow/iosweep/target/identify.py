@@ -1,6 +1,6 @@
 """The mounts of this machine; which file system a directory is on, whether it is there, and who may write to it.
 
-What asks the target itself (`identify`, `look`, `open_way`, `space`) runs inside the agent.
+What asks the target itself (`identify`, `check_target`, `find_open_directory`, `read_space`) runs inside the agent.
 """
 
 from __future__ import annotations
@@ -228,7 +228,7 @@ def wrong_type(directory: str, fstype: str, mount: str, wanted: str | None) -> s
     return f"`{wanted}` is expected, and {directory} is on `{fstype}` ({mount}); is the file system mounted?"
 
 
-def space(directory: str) -> dict[str, int]:
+def read_space(directory: str) -> dict[str, int]:
     """Bytes and inodes of the file system as df counts: used, and free to an ordinary user."""
     s = os.statvfs(directory)
     return {
@@ -239,7 +239,7 @@ def space(directory: str) -> dict[str, int]:
     }
 
 
-def holds(facts: FileSystem, directory: str, results: Path) -> bool:
+def contains_results(facts: FileSystem, directory: str, results: Path) -> bool:
     """Whether results lie in the campaign's directory, links resolved. `facts`: of its parent (identify)."""
     real = Path(facts["real"]) / Path(directory).name
     return real in (results.resolve(), *results.resolve().parents)
@@ -248,10 +248,13 @@ def holds(facts: FileSystem, directory: str, results: Path) -> bool:
 # Whether the target can be used
 
 
-class Looked(TypedDict, total=False):
-    """The directory that a target names: its `fstype` and `mount`; `open`: which directory on the way to it others may
-    write to (`open_way`); `closed`: why the campaign's directory cannot be made there, None if it can, or is there.
-    `absent` alone: why there is no such directory, and what would be right."""
+class TargetCheck(TypedDict, total=False):
+    """The directory that a target names: its `fstype` and `mount`.
+
+    open: which directory on the way to it others may write to (`find_open_directory`); closed: why the campaign's
+    directory cannot be made there, None if it can, or is there. `absent` alone: why there is no such directory, and
+    what would be right.
+    """
 
     absent: str
     fstype: str
@@ -260,7 +263,7 @@ class Looked(TypedDict, total=False):
     closed: str | None
 
 
-def look(target: str, campaign: str = "") -> Looked:
+def check_target(target: str, campaign: str = "") -> TargetCheck:
     """See whether a target can be used. `campaign`: name of the campaign's directory there."""
     path = Path(target).absolute()
     name = json.dumps(target, ensure_ascii=False)
@@ -276,7 +279,7 @@ def look(target: str, campaign: str = "") -> Looked:
             closed = f"{printable(str(path))} is read-only; {REMOUNT}"
         elif not (campaign and os.path.lexists(path / campaign)):
             closed = f"{cannot_write(str(path), path.stat())}; {PERMIT}"
-    return {"open": open_way(target), "closed": closed, "fstype": facts["fstype"], "mount": facts["mount"]}
+    return {"open": find_open_directory(target), "closed": closed, "fstype": facts["fstype"], "mount": facts["mount"]}
 
 
 def _absent(name: str, path: Path) -> str:
@@ -299,7 +302,7 @@ def _absent(name: str, path: Path) -> str:
     return f"{text}; is the file system mounted? If it is, make the directory"
 
 
-def open_way(target: str) -> str | None:
+def find_open_directory(target: str) -> str | None:
     """A sentence on a directory on the way to the target in which others could put another one in the place of the
     campaign's; None if there is none.
 

@@ -18,7 +18,7 @@ from typing import TypedDict
 from iosweep.errors import Refused
 from iosweep.target.directory import MARKER, PARTS, UNFINISHED, Opened, Place, shown
 from iosweep.target.protocol import beat
-from iosweep.target.trees import SENTENCES, each
+from iosweep.target.trees import SENTENCES, side_by_side
 
 #: Names of a directory that are held at a time, and how many of them a thread removes at once.
 _HELD, _TAKEN = 10_000, 32
@@ -99,9 +99,9 @@ class _Removal:
         """Remove a directory with all that is below it."""
         levels = [[path]]
         while level := levels[-1]:
-            levels.append([below for found in each(self._empty, level, self._listing) for below in found])
+            levels.append([below for found in side_by_side(self._empty, level, self._listing) for below in found])
         for level in reversed(levels):
-            each(self._close, level, self._listing)
+            side_by_side(self._close, level, self._listing)
 
     @property
     def _is_complete(self) -> bool:
@@ -142,7 +142,7 @@ class _Removal:
                     else:
                         files.append(entry.name)
                 parts = [files[first : first + _TAKEN] for first in range(0, len(files), _TAKEN)]
-                gone += sum(each(lambda names: self._unlink(handle, path, names), parts, self._unlinking))
+                gone += sum(side_by_side(lambda names: self._unlink(handle, path, names), parts, self._unlinking))
         return some > 1 and gone > 0 and not self.removed["left"]
 
     def _unlink(self, handle: int, path: str, names: Sequence[str]) -> int:

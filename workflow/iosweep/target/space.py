@@ -1,10 +1,10 @@
 """Space on the target: quotas that bind the running user, and whether a campaign fits.
 
 Of users and groups: from the kernel for file systems that leave quotas to it (ext4, XFS), from `lfs` on Lustre. Not
-asked for: those of projects, whose directories df shows as full as they are (and so does identify.space); of servers
-behind NFS. Other quotas show as EDQUOT only.
+asked for: those of projects, whose directories df shows as full as they are (and so does identify.read_space); those
+of servers behind NFS. Other quotas show as EDQUOT only.
 
-`room` runs in the agent, before every step: it starts no process but on Lustre. The rest is pure.
+`read_room` runs in the agent, before every step: it starts no process but on Lustre. The rest is pure.
 """
 
 from __future__ import annotations
@@ -52,20 +52,20 @@ class Quota(TypedDict):
 
 
 class Room(TypedDict):
-    """What there is room for: the file system, its free space (identify.space) and the quotas."""
+    """What there is room for: the file system, its free space (identify.read_space) and the quotas."""
 
     file_system: identify.FileSystem
     space: dict[str, int]
     quotas: list[Quota]
 
 
-def room(directory: str) -> Room:
+def read_room(directory: str) -> Room:
     """All that decides whether something may be written, in one question: each costs up to 1 ms of CPU time.
 
     Raises OSError and Refused where the directory cannot be looked at.
     """
     facts = identify.identify(directory)
-    return {"file_system": facts, "space": identify.space(directory), "quotas": _quotas(directory, facts)}
+    return {"file_system": facts, "space": identify.read_space(directory), "quotas": _quotas(directory, facts)}
 
 
 def _quotas(directory: str, facts: identify.FileSystem) -> list[Quota]:
@@ -129,7 +129,7 @@ def too_much(
 ) -> Obstacle | None:
     """Why a campaign may not have `needed_bytes` there at once, or None.
 
-    `now`: identify.space. `ours_bytes` of them are there already. Inodes are those that are still to come.
+    `now`: identify.read_space. `ours_bytes` of them are there already. Inodes are those that are still to come.
     """
     more = needed_bytes - ours_bytes
     free, total = now["free_bytes"], now["used_bytes"] + now["free_bytes"]

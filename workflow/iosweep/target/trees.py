@@ -35,7 +35,7 @@ SENTENCES = 5
 _PLAIN = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
-def each(act: Callable[[A], B], things: Sequence[A], pool: ThreadPoolExecutor | None = None) -> list[B]:
+def side_by_side(act: Callable[[A], B], things: Sequence[A], pool: ThreadPoolExecutor | None = None) -> list[B]:
     """Do the same to some things, side by side where there are several."""
     if len(things) < 2:
         return [act(thing) for thing in things]
@@ -46,7 +46,7 @@ def each(act: Callable[[A], B], things: Sequence[A], pool: ThreadPoolExecutor | 
 # Directories
 
 
-def ensure(place: Place, below: list[str]) -> list[str]:
+def make_directories(place: Place, below: list[str]) -> list[str]:
     """Make directories below the campaign's; returns their absolute paths."""
     with Opened(place) as ours:
         for path in below:
@@ -56,7 +56,7 @@ def ensure(place: Place, below: list[str]) -> list[str]:
         return [str(Path(ours.directory) / path) for path in below]
 
 
-def keep(place: Place, below: str, name: str) -> str | None:
+def set_aside(place: Place, below: str, name: str) -> str | None:
     """Put a directory below the campaign's aside, as `kept/<name>`; returns where it is now, None if it is not there.
 
     What is there already stays: `kept/<name>-2` then.
@@ -79,13 +79,13 @@ def keep(place: Place, below: str, name: str) -> str | None:
     return None
 
 
-def parts(place: Place) -> list[str]:
+def list_parts(place: Place) -> list[str]:
     """Names of what is in the campaign's directory besides its marker."""
     with Opened(place) as ours:
         return sorted(name for name in os.listdir(ours.handle) if name != MARKER)
 
 
-def usage(place: Place, only: str | None = None) -> dict[str, int]:
+def measure_usage(place: Place, only: str | None = None) -> dict[str, int]:
     """Bytes and files of the campaign's directory, or of one part, without entries that vanish meanwhile."""
     total = files = 0
     with contextlib.suppress(FileNotFoundError), Opened(place) as ours:  # not made yet, or removed
@@ -96,7 +96,7 @@ def usage(place: Place, only: str | None = None) -> dict[str, int]:
     return {"bytes": total, "files": files}
 
 
-def count(place: Place, below: str) -> int:
+def count_files(place: Place, below: str) -> int:
     """Regular files in a directory below the campaign's, and in the directories in it."""
     with Opened(place) as ours:
         with ours.below(below):
@@ -174,11 +174,11 @@ def changed(before: Stamps, after: Stamps, since_ns: int, local: bool) -> str:
     return ""
 
 
-def examine(place: Place, looks: list[Look]) -> list[Examined]:
+def examine_files(place: Place, looks: list[Look]) -> list[Examined]:
     """Whether files are there, regular, of full size and without unwritten extents: an answer for each look."""
     with Opened(place) as ours:
         shown = any(look.holes for look in looks) and _shows_holes(ours)
-        return each(lambda look: _examine(ours, look, shown), looks)
+        return side_by_side(lambda look: _examine(ours, look, shown), looks)
 
 
 def _examine(ours: Opened, look: Look, shown: bool) -> Examined:
@@ -233,7 +233,7 @@ def _shows_holes(ours: Opened) -> bool:
             os.unlink(name, dir_fd=handle)
 
 
-def cut(place: Place, below: str, names: list[str], size: int) -> None:
+def truncate_files(place: Place, below: str, names: list[str], size: int) -> None:
     """Cut what files of ours in a directory have behind `size` bytes."""
     with Opened(place) as ours, ours.below(below) as handle:
         for name in names:
@@ -275,7 +275,7 @@ class Sample(Part, frozen=True, kw_only=True):
         return Sample(**{name: getattr(self, name) + getattr(other, name) for name in self.__struct_fields__})
 
 
-def sample(place: Place, groups: list[list[str]], transfer: int, from_begin: bool) -> list[Sample]:
+def sample_blocks(place: Place, groups: list[list[str]], transfer: int, from_begin: bool) -> list[Sample]:
     """Read blocks of the files in directories below the campaign's: a sample of each group of them. Regular files only;
     what was read is dropped from the page cache. A directory that is not there has none.
 
@@ -291,10 +291,10 @@ def sample(place: Place, groups: list[list[str]], transfer: int, from_begin: boo
                 names = _files(handle, FILES // len(chosen))
                 count = BLOCKS // (len(chosen) * max(1, len(names)))
                 contents += [_blocks(handle, name, transfer, from_begin, count) for name in names]
-        return measured([blocks for blocks in contents if blocks])
+        return sample_of([blocks for blocks in contents if blocks])
 
     with Opened(place) as ours:
-        return each(lambda group: read(ours, group), groups)
+        return side_by_side(lambda group: read(ours, group), groups)
 
 
 def spread(things: Sequence[str], most: int) -> list[str]:
@@ -308,7 +308,7 @@ def first_bytes(transfer: int, files: int) -> int:
     return max(transfer, BLOCK_BYTES) * BLOCKS // max(1, min(FILES, files)) * files
 
 
-def offsets(size: int, transfer: int, from_begin: bool, count: int) -> list[int]:
+def block_offsets(size: int, transfer: int, from_begin: bool, count: int) -> list[int]:
     """Where the blocks of a file of `size` bytes begin, at most `count`. Pure."""
     # where a file has few I/Os, blocks begin within them as well
     step = min(transfer, max(size // count, BLOCK_BYTES))
@@ -318,7 +318,7 @@ def offsets(size: int, transfer: int, from_begin: bool, count: int) -> list[int]
     return [(k if from_begin else k * slots // count) * step for k in range(count)]
 
 
-def measured(contents: Sequence[Sequence[bytes]]) -> Sample:
+def sample_of(contents: Sequence[Sequence[bytes]]) -> Sample:
     """The sample that some files' blocks are. Pure."""
     compressed = zeros = repeated = similar = 0
     pages, pieces = set[bytes](), set[bytes]()
@@ -367,7 +367,7 @@ def _blocks(handle: int, name: str, transfer: int, from_begin: bool, count: int)
     found, end = [], 0
     with opened(name, os.O_RDONLY | _PLAIN, handle) as file:
         os.posix_fadvise(file, 0, 0, os.POSIX_FADV_RANDOM)  # no read-ahead: it would fill the cache
-        for offset in offsets(os.fstat(file).st_size, transfer, from_begin, count):
+        for offset in block_offsets(os.fstat(file).st_size, transfer, from_begin, count):
             beat()
             if (at := _data(file, offset)) is None or at < end:  # behind a large hole several find the same data
                 continue
