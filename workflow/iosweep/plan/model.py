@@ -141,7 +141,7 @@ class Allocation(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     points: tuple[Point, ...]
 
 
-class Plan(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, dict=True):
+class Plan(documents.Part, frozen=True, kw_only=True, dict=True):
     """Everything that a campaign will do."""
 
     campaign: Name
@@ -212,15 +212,8 @@ def plan_files(results: Path) -> list[Path]:
 
 
 def read_plan(file: Path) -> Plan:
-    """The plan of a file that holds a `Plan.document`, named by its digest. Raises FileNotFoundError, Damaged."""
-    try:
-        made = msgspec.convert(documents.load(documents.content(file, MOST_BYTES), file), Plan)
-    except msgspec.ValidationError as error:
-        wrong = documents.misfit(error)
-        raise documents.Damaged(file, f"it is not a plan of this version of iosweep: {wrong}") from None
-    if made.digest != file.stem:
-        raise documents.Damaged(file, "its content is not what its name says")
-    return made
+    """The plan of a file that holds a `Plan.document`. Raises FileNotFoundError, Damaged."""
+    return documents.decode(documents.content(file, MOST_BYTES), Plan, file)
 
 
 def file_set(point: Point, step: Step, repetition: int = 1) -> FileSet:
