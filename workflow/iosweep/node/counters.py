@@ -69,7 +69,7 @@ class Counted(Part, frozen=True, kw_only=True):
 
 
 def counted(moved: Mapping[str, Moved], written_bytes: int) -> Counted | None:
-    """The shares by what the nodes that wrote `written_bytes` moved; None where nothing was read. Pure."""
+    """Shares of `written_bytes` that the counters of the writing nodes saw; None without counters. Pure."""
     if not moved or not written_bytes:
         return None
 
@@ -162,7 +162,7 @@ class IoCounters:
         return Reading(time.monotonic(), device, self._client(), self._network(), self._flushes())
 
     def moved(self, before: Reading, after: Reading) -> Moved:
-        """What was moved between two readings. The bytes of the tool itself are not known here."""
+        """Bytes between two readings; those of the tool itself are not known here."""
         device = _between(before.device, after.device)
         client = _between(before.client, after.client)
         network = _between(before.network, after.network)

@@ -29,9 +29,9 @@ from iosweep.node import fs_types, procfs
 from iosweep.node.cpus import NO_CPUS, CpuSet, listed, parsed
 from iosweep.node.facts import NodeFacts
 
-#: Shorter windows are too few ticks of 10 ms; those of one CPU are more easily too few.
+#: Shortest window: the kernel counts in ticks of 10 ms. Fewest ticks by which a single CPU is judged.
 _LEAST_S, _LEAST_TICKS = 0.2, 50
-#: Processes of others that are named, and the share that one must have used to be named.
+#: How many processes of others are named, and the share of CPU time from which a process is named.
 _NAMED, _NAMED_SHARE = 2, 0.01
 #: The flag of the kernel's threads (PF_KTHREAD in `flags` of /proc/<pid>/stat).
 _KERNEL = 0x200000
@@ -42,7 +42,8 @@ _STEP = b"slurmstepd"
 
 
 class Other(Part, frozen=True):
-    """Processes of others: their name, the user of that which used most, and their share of the same CPU time."""
+    """Processes of other users or jobs: their name, the user of the busiest process, and their share of the CPU
+    time."""
 
     name: str
     user: str
@@ -50,8 +51,8 @@ class Other(Part, frozen=True):
 
 
 class Throttled(Part, frozen=True):
-    """What the CPU quota of a control group did: periods in which something ran, those in which it stopped that, and
-    for how long on all CPUs together."""
+    """Effect of the CPU quota of a control group: periods in which a process ran, periods in which the quota stopped
+    it, and the time stopped, added up over all CPUs."""
 
     periods: Count
     stopped: Count
@@ -127,9 +128,9 @@ class NodeLoad(Part, frozen=True, kw_only=True):
 
 @dataclass(frozen=True)
 class Surroundings:
-    """What is known of the node beforehand. `mount`: where the target is mounted; `reserved`: CPUs that the file system
-    keeps for itself; `bound`: the CPU list of each rank or worker, none where they may use all CPUs; `host`: its name
-    in series."""
+    """Facts of the node that a watch needs. `mount`: where the target is mounted; `reserved`: CPUs that the file system
+    keeps for itself; `bound`: the CPU list of each rank or worker, none where they may use all CPUs; `host`: the name
+    of the node in series."""
 
     fstype: str = ""
     mount: str = ""
@@ -164,14 +165,14 @@ def _sum(ticks: Iterable[Ticks]) -> Ticks:
 
 
 class Cpu(NamedTuple):
-    """Of one CPU: busy, and all its time."""
+    """Busy and total time of one CPU."""
 
     busy: Ticks
     total: int
 
 
 class Cpus(NamedTuple):
-    """Of the CPUs that are not reserved: busy, all their time, and what the hypervisor withheld; and of each."""
+    """Busy, total and stolen time of the CPUs that are not reserved, and the times of each."""
 
     busy: Ticks
     total: int
@@ -180,18 +181,20 @@ class Cpus(NamedTuple):
     each: Mapping[int, Cpu] = {}
 
 
-#: Ours; threads of the kernel; the target's client; others, of which some may turn out to be ours.
+#: Whose process it is: iosweep's and the tool's; the kernel's; the target's client; anybody else's. A process of the
+#: last kind may turn out to be a rank later.
 Kind = Literal["ours", "kernel", "client", "other"]
 Key = tuple[str, bytes]  # process or thread id, and start: ids are used again
 
 
 class Process(NamedTuple):
-    """ticks: of ours and of others with the time of children that ended and were waited for; own: without."""
+    """ticks: the time that is counted, for our processes and others with that of children which they have waited for;
+    own: the time of the process alone; cpu: the CPU that it was on last."""
 
     kind: Kind
     ticks: Ticks
     own: Ticks = Ticks()
-    cpu: int = 0  # that it was on last
+    cpu: int = 0
     name: str = ""
     parent: str = ""
 
@@ -206,7 +209,7 @@ class Thread(NamedTuple):
 
 @dataclass
 class Snapshot:
-    """One reading of /proc. threads: where ranks or workers are bound."""
+    """One reading of /proc. threads: read only where ranks or workers are bound."""
 
     at_s: float
     cpus: Cpus
@@ -219,9 +222,9 @@ class Snapshot:
 
 @dataclass(frozen=True)
 class Job:
-    """Which processes of a Slurm job are ours on this node, with all that is below them: the runner, if it is here, and
-    what steps have started since we began to watch. The job's others, such as what its batch script runs beside us, use
-    the node as anybody else's would.
+    """The processes of a Slurm job that are ours on this node, with their descendants: the runner, if it is here, and
+    all that steps have started since the watch began. Other processes of the job, such as those that its batch script
+    runs beside us, disturb as anybody else's would.
 
     began: in the kernel's ticks since the node was started.
     """
@@ -242,7 +245,7 @@ class Job:
 
 
 class Reader:
-    """Takes snapshots. This process is ours, with all that is below it, and in a job what `job` says."""
+    """Takes snapshots. Ours are this process with its descendants, and in a job the processes of `job`."""
 
     def __init__(self, around: Surroundings, job: Job | None = None):
         self._job, self._reserved = job, parsed(around.reserved)
@@ -282,7 +285,8 @@ class Reader:
         return found
 
     def _ours(self, there: Mapping[str, tuple[Key, str, str]]) -> dict[str, bool]:
-        """Ours -> whether the children that they waited for are, too. `there`: pid -> key, parent, name."""
+        """Process id of each of ours -> whether the children that it has waited for were ours, too. `there`: process id
+        -> key, parent, name."""
         roots = {str(os.getpid()): True}
         if not self._job:
             roots[str(os.getppid())] = False  # the runner, which may have waited for anything before
@@ -299,7 +303,7 @@ class Reader:
         return {pid: whole for pid, whole in roots.items() if pid in there}
 
     def _beside_reserved(self, pid: str) -> Ticks:
-        """What a process has used, without its threads on reserved CPUs: their time is not in that of all CPUs."""
+        """Time of a process without its threads on reserved CPUs, whose time is not in the total."""
         stats = (procfs.stat(f"{pid}/task/{thread}") for thread in procfs.threads(pid))
         return _sum(_ticks(fields) for fields in stats if len(fields) > 36 and int(fields[36]) not in self._reserved)
 
@@ -341,15 +345,15 @@ def shares(
     bound: Collection[CpuSet] = (),
     user: Callable[[str], str | None] = lambda _: "",
 ) -> NodeLoad | None:
-    """A node's shares by all snapshots of a command, in order; None where they tell nothing. Pure.
+    """A node's shares, by all snapshots of a command in their order; None if the window is too short. Pure.
 
-    Where the kernel's threads cannot be seen (`user_only`), all are shares of time in user mode, in which these spend
-    none. `bound`: the CPUs of ranks or workers; `user`: process id -> its user.
+    Where the kernel's threads cannot be seen (`user_only`), all are shares of time in user mode, because kernel threads
+    spend none there. `bound`: the CPUs of ranks or workers; `user`: process id -> its user.
     """
     busy, used = Ticks(), dict.fromkeys(("ours", "kernel", "client"), Ticks())
     total = steal = 0
     window_s = 0.0
-    # Between other snapshots it is not known what ours used, and that must not count as others'.
+    # in any other pair the time of our processes is incomplete, and would count as that of others
     pairs = [(a, b) for a, b in pairwise(snapshots) if _is_whole(a, b)]
     for a, b in pairs:
         window_s += b.at_s - a.at_s
@@ -381,8 +385,8 @@ def shares(
 
 
 def _is_whole(a: Snapshot, b: Snapshot) -> bool:
-    """Whether the time of all of ours is known from a snapshot to the next: what ends is waited for by one of ours, as
-    long as those that nobody of ours has started live."""
+    """Whether the time of all our processes between two snapshots is known. A process that ends is waited for by
+    another of ours, as long as the ones live that none of ours has started."""
     before = a.of_kind("ours")
     pids = {pid for pid, _ in before}
     roots = {key for key, process in before.items() if process.parent not in pids}
@@ -390,7 +394,8 @@ def _is_whole(a: Snapshot, b: Snapshot) -> bool:
 
 
 def _used(a: Snapshot, b: Snapshot, kind: str) -> Ticks:
-    """What processes that are still there have used since. The time of ours that ended is part of a parent's now."""
+    """Time that processes of a kind used between two snapshots. The time of ours that ended is part of a parent's
+    now."""
     now = {key: process.ticks for key, process in b.processes.items() if process.kind == kind}
     had = (p.ticks for key, p in a.processes.items() if key in now or (p.kind == kind == "ours"))
     return _sum(now.values()).plus(_sum(had), -1)
@@ -403,8 +408,8 @@ def _top(
     user_only: bool,
     cpus: CpuSet | None = None,
 ) -> tuple[Other, ...]:
-    """The processes of others that used most of `total` ticks between pairs of snapshots, on some CPUs or on all; those
-    of one name together."""
+    """The processes of others that used most of `total` ticks between pairs of snapshots, on all CPUs or some;
+    processes of the same name are added up."""
     used: dict[str, Counter[str]] = {}  # by name, of each process
     for a, b in pairs:
         for key, process in b.of_kind("other").items():
@@ -422,10 +427,10 @@ def _top(
 def _bound(
     snapshots: Sequence[Snapshot], bound: Collection[CpuSet], user_only: bool, user: Callable[[str], str | None]
 ) -> Bound | None:
-    """Of the CPUs of a rank or worker those of which others used most; None where none was seen long enough.
+    """The CPUs of the rank or worker that others disturbed most; None where no CPU was seen long enough.
 
-    From one snapshot to the next a CPU counts while all of ours that were on it live: the time of those that ended is
-    with their parents, which were elsewhere.
+    Between two snapshots a CPU counts if all our threads that were on it still live: the time of an ended one is with
+    its parent, which ran elsewhere.
     """
     set_of = {cpu: cpus for cpus in bound for cpu in cpus}
     others: Counter[CpuSet] = Counter()
@@ -504,8 +509,8 @@ _ROOT = Path("/sys/fs/cgroup")
 
 
 def quotas(membership: str | None = None, root: Path = _ROOT) -> dict[Path, Throttled]:
-    """What each control group of this process has counted since it was made, by its cpu.stat; zeros where no quota can
-    hold. `membership`: the text of /proc/self/cgroup."""
+    """Counts of each control group of this process since the group was made, from cpu.stat; zeros in a group without
+    quota. `membership`: the text of /proc/self/cgroup."""
     found = {}
     for file in _files("cpu", ("cpu.stat",), membership or _membership(), root):
         text = procfs.text(file) or ""
@@ -531,8 +536,8 @@ def _membership() -> str:
 
 @lru_cache(16)
 def _files(controller: str, names: Sequence[str], membership: str, root: Path) -> list[Path]:
-    """The files with these names that the groups of this process have, by both versions, and those above them:
-    schedulers and container engines set their limits there, and a group shows its own only."""
+    """The files with these names in the control groups of this process (versions 1 and 2) and in the groups above them,
+    where schedulers and container engines set limits that the inner group does not show."""
     found = []
     for controllers, path in re.findall(rf"^\d+:(|[^:]*\b{controller}\b[^:]*):(/.*)$", membership, re.MULTILINE):
         inner = Path("/" if ".." in Path(path).parts else path)  # `..`: above what this container sees

@@ -30,8 +30,8 @@ from iosweep.node.cpus import NO_CPUS, CpuSet
 from iosweep.node.load import Job, NodeLoad, Snapshot, Surroundings
 from iosweep.node.ranks import Looks, Sampler, Wanted
 
-#: Seconds until the first looks at ranks, and at the load: shorter commands are too few ticks, and need not wait for a
-#: look.
+#: Seconds until the first look at ranks, and the first snapshot of the load: a shorter command has too few ticks to be
+#: judged.
 _RANKS_BEGIN_S, _LOAD_BEGIN_S = 0.02, 0.2
 #: Snapshots of the load are apart by this factor of the time since the start, at most by this time; and take this share
 #: of one CPU.
@@ -176,7 +176,7 @@ class Sample(NamedTuple):
 
 
 class Monitor:
-    """Readings of one node from now on. `measuring`: the CPUs that ranks or workers may use, none where that is all."""
+    """Readings of one node. `measuring`: the CPUs that ranks or workers may use, none where they may use all."""
 
     def __init__(
         self,
@@ -191,8 +191,7 @@ class Monitor:
         self.interval_s = INTERVAL_S
 
     def read(self, counted: Reading | None = None) -> None:
-        """Read once; the counts are those since the node was started. `counted`: the counters, where these were just
-        read."""
+        """Read once; counts are since the node was started. `counted`: a reading of the counters that was just made."""
         if counted is None:
             counted = self._counters.read() if self._counters else Reading(time.monotonic())
         nothing = (_NOTHING, _NOTHING)
@@ -210,7 +209,7 @@ class Monitor:
             self.interval_s *= 2
 
     def dirty_bytes(self) -> int | None:
-        """What waited to be written when the first reading was made; None where that is not known."""
+        """Bytes that waited to be written at the first reading; None if not known."""
         first = dict(zip(_NAMES, self._samples[0].values, strict=True)) if self._samples else {}
         waiting = first.get("dirty_bytes", _NOTHING) + first.get("writeback_bytes", _NOTHING)
         return None if math.isnan(waiting) else int(waiting)
@@ -311,7 +310,7 @@ def _rates(points: Sequence[tuple[float, float]], edges: Sequence[float], most: 
 
 
 def _levels(points: Sequence[tuple[float, float]], edges: Sequence[float], interval_s: float) -> list[float]:
-    """As read nearest to the end of each interval; NaN where nothing was read within half an interval of it."""
+    """The reading nearest to the end of each interval; NaN without a reading within half an interval."""
     found, k = [], 0
     for edge in edges[1:]:
         while k < len(points) - 1 and abs(points[k + 1][0] - edge) <= abs(points[k][0] - edge):

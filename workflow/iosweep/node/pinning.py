@@ -81,15 +81,13 @@ class CpuSettings(Part, frozen=True, kw_only=True):
 
 
 def mode(settings: CpuSettings, allocated: bool) -> Mode:
-    """What a campaign asks for; under a scheduler (`allocated`) the nodes are ours, and ranks are bound."""
+    """The mode of a campaign; default: `enforce` under a scheduler (`allocated`), where the nodes are ours."""
     return settings.pinning or ("enforce" if allocated else "verify")
 
 
 def bound(settings: CpuSettings, allocated: bool, mpi: bool = True) -> str | None:
-    """How ranks (`mpi`) or workers are bound, and what the configuration says of reserved CPUs, as results keep it.
-
-    Those that were measured in another way are stale. None where neither is said.
-    """
+    """How ranks (`mpi`) or workers are bound, and the configured reserved CPUs, as records keep it; None without
+    either. Results that were measured in another way are stale."""
     chosen, kept = mode(settings, allocated), settings.reserved
     width = settings.width if mpi else "cpu"
     how = (settings.placement, width, settings.nic) if chosen in BINDS else ()
@@ -99,7 +97,7 @@ def bound(settings: CpuSettings, allocated: bool, mpi: bool = True) -> str | Non
 
 @dataclass(frozen=True)
 class Pinning:
-    """What was decided for the nodes of an allocation.
+    """The decision for the nodes of an allocation.
 
     usable: what all nodes have in common; usable_of: host -> its own. topology, near: those of the first
     node; near: CPUs near the network interface, for near_nic.
@@ -134,7 +132,7 @@ class Pinning:
         )
 
     def record(self, binding: Binding | None, seen: Mapping[str, Looks] | None, mpi: bool = True) -> CpuRecord | None:
-        """What a result keeps of a command (docs/store.md). `seen`: host -> Sampler.end(). None: not sampled."""
+        """The CPUs of a command for its record (docs/store.md); None if masks were not read. `seen`: host -> looks."""
         if self.mode == "off" or not seen:
             return None
         return CpuRecord(
@@ -251,8 +249,8 @@ def _usable(facts: NodeFacts) -> CpuSet:
 
 
 def _near(settings: CpuSettings, facts: NodeFacts) -> tuple[CpuSet, str]:
-    """The CPUs near the interface that was configured, that WEKA's mount names, or else the fastest one that is up; and
-    words on them."""
+    """The CPUs near the network interface that is configured, or named by WEKA's mount, or else the fastest that is up;
+    and a description of both."""
     of_mount = re.search(r" type wekafs \(.*\bnet=([^,/)]+)", facts.mount or "")
     name = settings.nic or (of_mount[1] if of_mount else None)
     chosen = [nic for nic in facts.nics or () if name in (nic.name, nic.name.partition("/")[0])]
@@ -307,7 +305,8 @@ def _order(usable: CpuSet, topology: Topology, policy: Policy) -> Iterator[int]:
 
 
 def _numa_nodes(usable: CpuSet, topology: Topology, in_turn: bool) -> list[CpuSet]:
-    """The usable CPUs of each NUMA node, socket after socket or these in turn; what /sys says nothing of comes last."""
+    """The usable CPUs of each NUMA node, socket after socket or sockets in turn; CPUs that /sys does not list come
+    last."""
     beside = topology.cpus - NO_CPUS.union(*topology.numa.values())
     numa = sorted(filter(None, [*topology.numa.values(), beside]), key=min)
     sockets = [list(filter(None, (node & socket & usable for node in numa))) for socket in topology.sockets]
@@ -323,12 +322,12 @@ def _levels(cpus: CpuSet, topology: Topology) -> Iterator[list[int]]:
 
 
 def _in_turn(lists: Iterable[Sequence[_T]]) -> Iterator[_T]:
-    """One of each, again and again, until all are used up."""
+    """The first item of each list, the second of each, and so on."""
     return chain.from_iterable(_rows(lists))
 
 
 def _rows(lists: Iterable[Sequence[_T]]) -> Iterator[list[_T]]:
-    """The first of each, the second of each that has one, and so on."""
+    """The first items of all lists, their second items, and so on, as far as each list goes."""
     every = list(lists)
     for row in range(max(map(len, every), default=0)):
         yield [one[row] for one in every if row < len(one)]

@@ -33,12 +33,12 @@ _LOOKS, _LONGEST_S, _SHARE, _LEAST_S = 6, 10.0, 1 / 40, 0.02
 #: Maximum CPU time of a look, as a share of the interval to the next. It is exceeded if the phase would otherwise get
 #: fewer than three looks.
 _COST = 1 / 150
-#: Looks since the command has printed something that make those before not count.
+#: With so many looks after the first output of the command, those before it do not count.
 _ENOUGH = 3
 #: Masks before that do not count: fio's workers bind themselves after all of them were started. On a node that is
 #: overloaded one, or who starts them, may still wait for a CPU by then, but hardly for so much longer.
 _SETTLED_S, _STARVED_S = 0.2, 2.0
-#: Programs that are no ranks: those that start ranks, and commands that the runner starts meanwhile.
+#: Programs that are not ranks: launchers, and commands that the runner calls meanwhile.
 _NOT_RANKS = frozenset(
     (
         *("srun", "slurmstepd", "mpiexec", "mpiexec.hydra", "hydra_pmi_proxy", "hydra_bstrap_proxy"),
@@ -79,7 +79,7 @@ class Looks(Part, frozen=True, kw_only=True):
 
 @dataclass(frozen=True)
 class Wanted:
-    """What to look for. `program`: path of the tool; `processes`: ranks or workers of this node that are to be there.
+    """The processes to look for. `program`: path of the tool; `processes`: expected ranks or workers of this node.
 
     `ranks`: a launcher starts them, and what they start are helpers; else the tool's first process starts them.
     `time_s`: how long the command's only phase runs, None where that is not known. `masks`: look at CPUs, too; without
@@ -104,7 +104,7 @@ class _Process:
     early: set[int] = field(default_factory=set)
 
     def forget_before(self, at_s: float) -> None:
-        """Count masks until then as those of its first moments, unless there are no later ones."""
+        """Count masks of this time and before as early ones, unless there are no later ones."""
         for seen in (self.masks, self.thread_masks, self.ran_on):
             before = {cpus for cpus, last_s in seen.items() if last_s <= at_s}
             if len(before) < len(seen):
@@ -251,7 +251,7 @@ class Sampler:
         return True
 
     def _all_of(self, ours: set[str], parents: Mapping[str, str]) -> set[str]:
-        """Our ranks or workers, what they have started, and what of that has lost its parent."""
+        """Ranks or workers with their descendants, also those that have lost their parent."""
         found = with_descendants(ours, parents)
         if not self._real:
             return found
@@ -297,13 +297,12 @@ def _leader(pid: str) -> list[bytes]:
 
 
 def _may_not_have_begun(own: list[bytes], parent: list[bytes]) -> bool:
-    """Whether a process, by its stat and its parent's, has had next to nothing of a CPU (no tick of 10 ms), and it or
-    its parent wants one."""
+    """Whether a process has not had a tick (10 ms) of CPU time, and it or its parent waits for a CPU. By their stat."""
     return own[11] == own[12] == b"0" and b"R" in (*own[:1], *parent[:1])
 
 
 def _above(pid: str, parents: Mapping[str, str]) -> Iterator[str]:
-    """Its ancestors, of processes whose parents are given."""
+    """Ancestors of a process, as far as `parents` goes."""
     while (pid := parents.get(pid, "")) in parents:
         yield pid
 
@@ -326,13 +325,13 @@ def _listed(masks: Iterable[CpuSet]) -> tuple[str, ...]:
 
 # Bytes of each MPI rank
 
-#: Looks that are kept; if there are more, every other one goes.
+#: Looks that are kept; of more, every other one is dropped.
 _KEPT = 24
-#: Who has started a rank, and numbered it. Slurm comes last: hydra's ranks have its number of their proxy.
+#: Variables with a rank's number. Slurm's comes last: ranks of hydra have the number of their proxy there.
 _NUMBERS = ("PMI_RANK", "PMIX_RANK", "SLURM_PROCID")
-#: A look counts from when ranks move, together, at this share of their usual rate: before, they start.
+#: Ranks are at work once they move data, together, at this share of their usual rate.
 _MOVING = 0.1
-#: Whole intervals between looks that a rate takes.
+#: Intervals between looks that a rate needs.
 _INTERVALS = 3
 _COUNTS = re.compile(rb"^[rw]char: (\d+)$", re.MULTILINE)
 
