@@ -196,9 +196,9 @@ def test_each_fact_that_differs_is_named() -> None:
         ({"tool_version": "fio-3.37"}, {}, Changed("tools", "fio", "3.33", "3.37")),
         ({"tool_sha256": "b" * 64}, {}, Changed("tools", "fio binary", f"sha256 {'a' * 12}", f"sha256 {'b' * 12}")),
         ({"target_fstype": "xfs"}, {}, Changed("target", "type", NOT_KNOWN, "xfs")),
-        ({"pinning": "off"}, {}, Changed("CPUs", "pinning", NOT_KNOWN, "off")),
+        ({"pinning": "off"}, {}, Changed("nodes", "pinning", NOT_KNOWN, "off")),
         ({}, {"kernel": "6.8"}, Changed("nodes", "kernel", "6.1.0-28-amd64", "6.8")),
-        ({}, {"nics": []}, Changed("nodes", "network", "1 × 100 Gbit/s", NOT_KNOWN)),
+        ({}, {"nics": []}, Changed("nodes", "network", "ens1f0np0 100 Gbit/s", NOT_KNOWN)),
         (
             {},
             {"mount": "29 1 259:2 / /mnt/scratch rw,noatime shared:1 - ext4 /dev/nvme0n1p2 rw,errors=remount-ro"},

@@ -7,10 +7,10 @@ for data.py.
 | summary.py | rows -> one summary for each phase of a point, over its repetitions |
 | formats.py | how figures, names, sizes and lists of nodes are written |
 | findings.py | what limits a figure: reasons, different nodes and builds, missing repetitions |
-| axes.py | which results share a figure; lines along one axis, scaling, knees |
 | headline.py | the best point of a phase: what confirms it, what it cannot be told apart from |
+| axes.py | which results share a figure; lines along one axis, scaling, knees |
 | sentences.py | what a sweep has shown, in sentences |
-| acceptance.py, published.py | criteria -> pass, fail or undecided, and why; shares of published figures |
+| acceptance.py | criteria -> pass, fail or undecided, and why; shares of published figures |
 | comparison.py | how two campaigns differ, and what else changed between them |
 | history.py | campaigns of one configuration over time |
 """

@@ -14,15 +14,14 @@ from pathlib import Path
 from typing import Literal
 
 from iosweep.analysis import findings, formats
-from iosweep.analysis.data import Campaign, Node, Row, Value
-from iosweep.analysis.summary import PointSummary, count_repetitions, distinct, phase_order, repetitions
+from iosweep.analysis.data import Campaign, Node, Value
+from iosweep.analysis.summary import PointSummary, distinct, phase_order
 from iosweep.config import yaml_lines
 from iosweep.errors import ConfigError
 from iosweep.judge import agreement, statistics
 from iosweep.judge.statistics import ALPHA, Change, Noise
 from iosweep.plan import headline_groups
 from iosweep.plan.headline_groups import Conditions
-from iosweep.programs.builds import BuildDocument
 from iosweep.text import human_count, percent_change, shortened
 from iosweep.tools import parameters, phases
 from iosweep.units import human_size
@@ -501,47 +500,43 @@ def changes(a: Campaign, b: Campaign) -> list[Changed]:
     return found
 
 
-def lasting(a: Campaign, b: Campaign) -> tuple[Changed, ...]:
-    """The same without the verdicts, which differ between sessions of one system."""
-    return tuple(one for one in changes(a, b) if one.topic != "verdicts")
-
-
 def _tools(campaign: Campaign) -> dict[str, str]:
-    found: dict[str, list[str]] = {}
-    builds = campaign.about.builds
+    found: dict[str, list[str | None]] = {}
     for row in campaign.rows:
-        if not row.tool_version:
-            continue
-        build = builds.get(row.build) if row.build else None
-        found.setdefault(formats.tool(row.tool), []).append(formats.version(row.tool, row.tool_version))
-        if row.tool_sha256:
-            found.setdefault(f"{formats.tool(row.tool)} binary", []).append(f"sha256 {row.tool_sha256[:12]}")
-        if build:
-            for what, text in _built(build, row):
-                found.setdefault(what, []).append(text)
+        if row.tool_version:
+            tool = formats.tool(row.tool)
+            found.setdefault(tool, []).append(formats.version(row.tool, row.tool_version))
+            found.setdefault(f"{tool} binary", []).append(row.tool_sha256 and f"sha256 {row.tool_sha256[:12]}")
+            document = campaign.about.builds.get(row.build or "")
+            program = document.tools.get(row.tool) if document else None
+            found.setdefault(f"{tool} package", []).append(program.package if program else None)
+            if document and document.mpi and formats.is_mpi(row.tool):
+                mpi = " ".join(filter(None, (document.mpi.package, document.mpi.version)))
+                found.setdefault("MPI", []).append(mpi)
     return {"iosweep": campaign.about.iosweep_version, **{what: _several(texts) for what, texts in found.items()}}
-
-
-def _built(build: BuildDocument, row: Row) -> Iterator[tuple[str, str]]:
-    program = build.tools.get(row.tool)
-    if program and program.package:
-        yield f"{formats.tool(row.tool)} package", program.package
-    if build.mpi and formats.is_mpi(row.tool):
-        yield "MPI", " ".join(filter(None, (build.mpi.package, build.mpi.version)))
 
 
 def _nodes(campaign: Campaign) -> dict[str, str]:
     hosts = {host for row in campaign.rows if row.hosts for host in row.hosts.split(",")}
     used = [node for node in campaign.nodes if not hosts or node.host in hosts]
-    found = {"nodes": formats.hosts(hosts)}
-    return found | {what: _several(map(read, used)) for what, read in _FACTS.items()}
+    return {
+        "nodes": formats.hosts(hosts),
+        **{what: _several(map(read, used)) for what, read in _FACTS.items()},
+        "pinning": _several(row.pinning for row in campaign.rows),
+        "placement": _several(row.placement for row in campaign.rows),
+        "launcher": _several(job.launcher for job in campaign.about.jobs),
+    }
 
 
 _FACTS: dict[str, Callable[[Node], str | None]] = {
     "CPU": lambda node: node.cpu_model,
     "CPUs": lambda node: str(node.cpus) if node.cpus else None,
     "memory": lambda node: human_size(node.memory_bytes) if node.memory_bytes else None,
-    "network": lambda node: _links(node),
+    "network": lambda node: ", ".join(
+        f"{nic.name} {nic.speed_bits_per_s / 1e9:g} Gbit/s"
+        for nic in node.nics or ()
+        if nic.state == "up" and nic.speed_bits_per_s
+    ),
     "kernel": lambda node: node.kernel,
     "system": lambda node: node.os,
     "governor": lambda node: node.governor,
@@ -549,12 +544,6 @@ _FACTS: dict[str, Callable[[Node], str | None]] = {
     "clock": lambda node: node.clocksource,
     "reserved CPUs": lambda node: node.reserved_cpus,
 }
-
-
-def _links(node: Node) -> str:
-    speeds = sorted(nic.speed_bits_per_s for nic in node.nics or () if nic.state == "up" and nic.speed_bits_per_s)
-    counts = {speed: speeds.count(speed) for speed in speeds}
-    return ", ".join(f"{count} × {speed / 1e9:g} Gbit/s" for speed, count in counts.items())
 
 
 def _target(campaign: Campaign) -> dict[str, str]:
@@ -575,15 +564,6 @@ def _options(node: Node) -> str:
     own, of_type = before.split(), after.split()
     texts = [*(own[5].split(",") if len(own) > 5 else []), *(of_type[2].split(",") if len(of_type) > 2 else [])]
     return ",".join(dict.fromkeys(texts))
-
-
-def _placement(campaign: Campaign) -> dict[str, str]:
-    rows = campaign.rows
-    return {
-        "pinning": _several(row.pinning for row in rows),
-        "placement": _several(row.placement for row in rows),
-        "launcher": _several(job.launcher for job in campaign.about.jobs),
-    }
 
 
 def _configuration(campaign: Campaign) -> dict[str, str]:
@@ -619,12 +599,6 @@ def _text(value: object) -> str:
     return str(value).lower() if isinstance(value, bool) else "(empty)" if value in ("", None, {}) else str(value)
 
 
-def _verdicts(campaign: Campaign) -> dict[str, str]:
-    counts = count_repetitions(repetitions(campaign.rows, campaign.about.sweeps))
-    names = [f"{count:,} {verdict}" for verdict, count in counts.items() if count]
-    return {"repetitions": ", ".join(names)}
-
-
 def _several(texts: Iterable[str | None]) -> str:
     """Distinct values, natural order: of many the first, and how many others there are."""
     found: Sequence[str] = sorted({text for text in texts if text}, key=formats.natural)
@@ -637,7 +611,5 @@ _TOPICS: dict[str, Callable[[Campaign], dict[str, str]]] = {
     "target": _target,
     "tools": _tools,
     "nodes": _nodes,
-    "CPUs": _placement,
     "configuration": _configuration,
-    "verdicts": _verdicts,
 }

@@ -93,7 +93,7 @@ class History:
 
     nights: tuple[Night, ...]
     lines: tuple[Line, ...]
-    marks: Mapping[int, tuple[Changed, ...]]
+    marks: Mapping[int, Sequence[Changed]]
     without: tuple[str, ...]
 
     @property
@@ -136,7 +136,7 @@ def history(nights: Sequence[Night], at_least: float) -> History:
     marks = {
         index: changed
         for index in range(1, len(nights))
-        if (changed := comparison.lasting(nights[index - 1].campaign, nights[index].campaign))
+        if (changed := comparison.changes(nights[index - 1].campaign, nights[index].campaign))
     }
     rows: dict[_Key, tuple[str, list[Reading]]] = {}
     without = []
@@ -191,7 +191,7 @@ def _line(
     point: str,
     readings: Sequence[Reading],
     splits: Sequence[Split],
-    marks: Mapping[int, tuple[Changed, ...]],
+    marks: Mapping[int, Sequence[Changed]],
     at_least: float,
 ) -> Line:
     condition, phase, column = key
