@@ -7,9 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
-import pyarrow as pa
 import pytest
-from pyarrow import parquet
 from rich.table import Table
 from rich.text import Text
 
@@ -59,15 +57,6 @@ def _node(results: Path, name: bytes) -> None:
         file.write(b"x")
 
 
-def _rows(results: Path) -> None:
-    """Such text in a column of the rows that has no known values."""
-    file = results / "results.parquet"
-    table = parquet.read_table(file)
-    place = table.schema.get_field_index("sweeps")
-    parquet.write_table(table.set_column(place, "sweeps", pa.array([EVIL] * len(table))), file)
-    results_factory.describe_again(results)
-
-
 def _names(results: Path) -> None:
     """Names of files, one of which is not UTF-8, and links."""
     _node(results, os.fsencode(f"{EVIL.replace('/', '')}.json"))
@@ -85,7 +74,7 @@ def _campaign(results: Path) -> None:
 
 
 #: Done to the results that somebody sends.
-FOREIGN: dict[str, Callable[[Path], None]] = {"names of files": _names, "a campaign": _campaign, "rows": _rows}
+FOREIGN: dict[str, Callable[[Path], None]] = {"names of files": _names, "a campaign": _campaign}
 
 
 @pytest.mark.parametrize("change", FOREIGN)
