@@ -84,6 +84,7 @@ def test_what_is_damaged_gone_or_superseded_is_measured_again_and_nothing_else(
     assert left_of(again) == "1 point, 1 repetition left"
     (chosen / "r001-1.zip").write_bytes((chosen / "r001-1.zip").read_bytes()[:100])
     assert left_of(again) == "2 points, 2 repetitions left"
+    shutil.rmtree(again.place / ".snakemake")  # nothing of what is left is known by Snakemake's own records
     again.tables("--config", f"only={chosen.name}")
     assert left_of(again) == "1 point, 1 repetition left"
     assert {row["verdict"] for row in rows_of(again) if (row["point"], row["repetition"]) == (other.name, "1")} == {
@@ -117,6 +118,13 @@ def test_what_a_power_cut_has_emptied_is_made_again_and_looking_removes_nothing(
         False,
         {"report"},
     )
+
+
+def test_tables_older_than_a_manifest_are_made_again(again: Campaign) -> None:
+    """As after `--until measure`, and after a kill before the tables were made."""
+    file = again.loaded().manifest("1-node")
+    file.write_bytes(file.read_bytes()[:-1])
+    assert rules_of(again.dry("--until", "tables")) == {"tables"}
 
 
 def test_one_changed_bit_of_a_table_is_noticed(again: Campaign) -> None:

@@ -8,6 +8,7 @@ with, so `read` takes from Snakemake's workflow:
                                                 a mistyped key would pass for one of the file
     resource_settings.default_resources,        the site: a profile's `config:` vanishes under --config, its
     .overwrite_resources                        default-resources do not
+    output_settings.dryrun (the Snakefile)      notes are for a dry run, in which `onstart` is not called
 """
 
 from __future__ import annotations
