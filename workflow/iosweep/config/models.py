@@ -9,15 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from typing import Annotated, Any, Literal, Union
 
-from pydantic import (
-    BeforeValidator,
-    Discriminator,
-    Field,
-    StrictBool,
-    Tag,
-    WithJsonSchema,
-    create_model,
-)
+from pydantic import BeforeValidator, Discriminator, Field, StrictBool, Tag, WithJsonSchema, create_model
 
 from iosweep.config.criteria import SUITES
 from iosweep.config.sections import (
@@ -121,9 +113,7 @@ class SuiteEntry(Strict):
     )
     scale: (
         Annotated[
-            Scale,
-            BeforeValidator(_scale),
-            WithJsonSchema({"anyOf": [{"const": "laptop"}, Scale.model_json_schema()]}),
+            Scale, BeforeValidator(_scale), WithJsonSchema({"anyOf": [{"const": "laptop"}, Scale.model_json_schema()]})
         ]
         | None
     ) = Field(None, description="`laptop`, or upper bounds, so that the suite fits a smaller machine.")
@@ -166,9 +156,7 @@ class Sweep(Strict):
     axes: Any = Field(None, description="What varies: lists of values; every combination is a point.")
     options: Any = Field(None, description="What does not vary.")
     exclude: Any = Field(
-        [],
-        max_length=MOST_VALUES,
-        description="Combinations to leave out; one that names few axes leaves out many.",
+        [], max_length=MOST_VALUES, description="Combinations to leave out; one that names few axes leaves out many."
     )
     phase_time: PhaseTime = Field(
         60.0,

@@ -144,9 +144,7 @@ Duration: Any = _duration()
 Deadline: Any = _duration(0.1)
 TimeOfAPhase: Any = _duration(0.01)
 PhaseTime = Annotated[
-    TimeOfAPhase | None,
-    BeforeValidator(_phase_time),
-    _schema(("string", f"{units.DURATION_PATTERN}|^{UNTIMED}$")),
+    TimeOfAPhase | None, BeforeValidator(_phase_time), _schema(("string", f"{units.DURATION_PATTERN}|^{UNTIMED}$"))
 ]  # None: one pass over the files
 Share = Annotated[float, BeforeValidator(units.parse_share), _schema(("string", units.SHARE_PATTERN))]  # fraction
 PathText = Annotated[str, BeforeValidator(_path)]
@@ -331,10 +329,7 @@ class Tools(Strict):
         None,
         description="Directory of the Spack that builds. Default: a clone of the release that iosweep is tried with.",
     )
-    variables: Annotated[
-        list[Variable],
-        Field(max_length=MOST_VALUES),
-    ] = Field(
+    variables: Annotated[list[Variable], Field(max_length=MOST_VALUES)] = Field(
         [],
         description="Names of variables of the environment that tools get, beside those that they always get"
         " (docs/tools.md). Names of secrets are refused. Default: none.",

@@ -18,15 +18,7 @@ from iosweep.errors import ConfigError, Problem
 from iosweep.node.pinning import CpuSettings
 from iosweep.plan.forecast import over_limits
 from iosweep.plan.headline_groups import criteria_problems
-from iosweep.plan.model import (
-    Allocation,
-    ConfigurationFile,
-    LimitSettings,
-    Plan,
-    Point,
-    SweepFacts,
-    TargetSettings,
-)
+from iosweep.plan.model import Allocation, ConfigurationFile, LimitSettings, Plan, Point, SweepFacts, TargetSettings
 from iosweep.tools import Option, Value, parameters, tools
 
 #: Where a sweep does not say how often it repeats: the most of (min, max) that the limits allow.
