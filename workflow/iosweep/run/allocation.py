@@ -137,9 +137,9 @@ def _measure(setup: Setup) -> None:
     here = remaining.LocalMachine(found.hashes(), launcher, mpiexec=candidates(setup.search, launcher.manager))
     work = Work(setup, here, store.repetitions())
     setup.note(*store.damage())
-    if not work.left():
-        if reasons := work.unneeded():  # the jobs before this one have found that out
-            setup.note(f"nothing to measure: {'; '.join(reasons)}")
+    if not (rest := work.rest()).left:
+        if rest.unneeded:  # the jobs before this one have found that out
+            setup.note(f"nothing to measure: {'; '.join(dict.fromkeys(rest.unneeded.values()))}")
         with contextlib.suppress(TargetHangs, TargetError, Refused, Busy, Unusable):
             _tidy_up_later(setup, here)  # results that are complete do not need the target
         return
@@ -208,9 +208,8 @@ def prepare(work: Work, found: Binaries, target: FileSystem, exclusion: lock.Exc
         pinned,
     )
     if setup.remote:
-        nodes.start(setup, commands, {work.points[point].tool for point in work.left()})
-    todo = work.left()
-    counts = work.expected()
+        nodes.start(setup, commands, {work.points[point].tool for point in work.rest().left})
+    todo, counts, _ = work.rest()
     for text in work.outdated(todo, found.programs):
         setup.request.reporter.say(text)
     setup.request.reporter.begin(setup.allocation, sum(counts.values()), work.seconds(counts))
@@ -272,7 +271,7 @@ class Loop:
 
     def measure(self) -> None:
         """Measure all that is left, repetitions outermost, so that a drift of the system affects all points alike."""
-        todo, expected = self._work.left(), self._work.expected()
+        todo, expected, _ = self._work.rest()
         while todo:
             if fresh := [p for p, n in todo.items() if self._work.points[p].repetitions.confirms(n[0])]:
                 self._announce(fresh)
@@ -283,7 +282,8 @@ class Loop:
                 if reason := self._budget.allow_repetition(self._work.points[point], self._work.costs[point]):
                     return self._leave_out(reason)
                 self._repetition(point, number)
-            before, expected, todo = expected, self._work.expected(), self._work.left()
+            before = expected
+            todo, expected, _ = self._work.rest()
             changed = {p: expected.get(p, 0) - before.get(p, 0) + (p in order) for p in {*before, *expected}}
             if again := sum(self._work.disturbed(p, n[0]) for p, n in todo.items()):
                 self._say(f"{human_count(again, 'repetition is', 'repetitions are')} repeated: another try may help")
@@ -299,7 +299,9 @@ class Loop:
     def _leave_out(self, reason: str) -> None:
         """Record what is left as missing, because limits.time is spent (limits.over_time: trim)."""
         count = 0
-        while todo := self._work.left():  # what cannot be measured, ramps and the choice of best points do not wait for
+        while (
+            todo := self._work.rest().left
+        ):  # what cannot be measured, ramps and the choice of best points do not wait for
             for point in todo:
                 self._setup.store.set_missing(point, Missing(Needs(time_s=self._setup.plan.limits.time), reason))
             count += sum(map(len, todo.values()))

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from iosweep.judge import remaining
 from iosweep.plan.forecast import Cost, repetition_cost
@@ -108,6 +108,15 @@ Done = dict[str, dict[int, Repetition]]
 Left = dict[str, list[int]]
 
 
+class Rest(NamedTuple):
+    """Of this allocation, by point: numbers of the repetitions that are left; how many are still to come, as far as it
+    can be said; why ramps do not need the others."""
+
+    left: Left
+    expected: dict[str, int]
+    unneeded: dict[str, str]
+
+
 @dataclass
 class Work:
     """`here`: what this machine offers. `done`: the results of the campaign so far."""
@@ -126,22 +135,12 @@ class Work:
         bandwidth = self.setup.plan.target.node_bandwidth
         return {id: repetition_cost(point, bandwidth) for id, point in self.points.items()}
 
-    def remaining(self) -> remaining.Remaining:
-        """What remains of the plan."""
+    def rest(self) -> Rest:
+        """What is left to measure, by the results so far."""
         request, missing = self.setup.request, self.setup.store.missing()
-        return remaining.find(request.plan, self.done, missing, self.here, request.only)
-
-    def left(self) -> Left:
-        """point -> numbers of the repetitions of this allocation that are left."""
-        return self.remaining().left.get(self.setup.request.name, {})
-
-    def expected(self) -> dict[str, int]:
-        """point -> how many repetitions of this allocation are still to come, as far as it can be said."""
-        return self.remaining().expected.get(self.setup.request.name, {})
-
-    def unneeded(self) -> list[str]:
-        """Why ramps do not need what this allocation has not measured: the distinct reasons."""
-        return list(dict.fromkeys(self.remaining().unneeded.get(self.setup.request.name, {}).values()))
+        found = remaining.find(request.plan, self.done, missing, self.here, request.only)
+        name = request.name
+        return Rest(found.left.get(name, {}), found.expected.get(name, {}), found.unneeded.get(name, {}))
 
     def seconds(self, todo: Mapping[str, int]) -> float:
         """Forecast of some repetitions. `todo`: point -> how many."""
