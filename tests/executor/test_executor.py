@@ -106,7 +106,7 @@ class Run:
         self.failed: list[Job] = []
         self.errors: list[Exception] = []
         self.attempts = attempts.Attempts(self.campaign, self.again)
-        attempts.of_this_run = self.attempts
+        attempts.current = self.attempts
         self.executor: Executor
 
     def again(self) -> Campaign:
@@ -160,7 +160,7 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Run]:
     yield made
     if hasattr(made, "executor"):
         made.executor.shutdown()
-    attempts.of_this_run = None
+    attempts.current = None
     assert made.errors == []
 
 

@@ -57,14 +57,14 @@ def test_a_job_is_known_by_its_comment_and_directory() -> None:
 
 def test_what_waits_for_ever_is_ended_once_that_lasts() -> None:
     watch, bad = Watch("weka", "/d"), replace(WAITS, reason="PartitionConfig")
-    assert watch.look([bad], 0) == ([], [])
-    assert watch.look([WAITS], 3) == ([], [])  # it was a moment's
-    assert watch.look([bad], 6) == ([], [])
-    [(job, why)], told = watch.look([bad], 12)
+    assert watch.decide([bad], 0) == ([], [])
+    assert watch.decide([WAITS], 3) == ([], [])  # it was a moment's
+    assert watch.decide([bad], 6) == ([], [])
+    [(job, why)], told = watch.decide([bad], 12)
     assert (job, told) == (bad, [])
     assert why == pending.remedy("PartitionConfig")
     lists = Watch("weka", "/d", lists=True)  # squeue shows why one of several partitions does not take it
-    assert [lists.look([bad], now_s)[0] for now_s in (0, 6, 12)] == [[], [], []]
+    assert [lists.decide([bad], now_s)[0] for now_s in (0, 6, 12)] == [[], [], []]
 
 
 def test_jobs_of_others_are_left_alone() -> None:
@@ -77,7 +77,7 @@ def test_jobs_of_others_are_left_alone() -> None:
         replace(bad, state="COMPLETING"),
     ]
     for now_s in (0, 10, 20, 5000):
-        assert watch.look(others, now_s) == ([], [])
+        assert watch.decide(others, now_s) == ([], [])
 
 
 def test_waiting_jobs_are_mentioned_at_intervals() -> None:
@@ -86,14 +86,14 @@ def test_waiting_jobs_are_mentioned_at_intervals() -> None:
     reason = ""
     for now_s in range(0, 4000, 10):
         reason = reasons.get(now_s, reason)
-        end, tell = watch.look([replace(WAITS, reason=reason)], now_s)
+        end, tell = watch.decide([replace(WAITS, reason=reason)], now_s)
         assert end == []
         told += [(now_s, job.reason) for job in tell]
     # after it lasts, when it is another reason and a while ago; not each time that two alternate, nor without news
     assert told == [(30, "Priority"), (210, "Licenses")]
     watch = Watch("weka", "/d")
-    assert [now_s for now_s in range(0, 4000, 10) if watch.look([WAITS], now_s)[1]] == [10, 1810, 3610]
-    assert [watch.look([RUNS], now_s)[1] for now_s in (4000, 4010, 9000)] == [[RUNS], [], []]
+    assert [now_s for now_s in range(0, 4000, 10) if watch.decide([WAITS], now_s)[1]] == [10, 1810, 3610]
+    assert [watch.decide([RUNS], now_s)[1] for now_s in (4000, 4010, 9000)] == [[RUNS], [], []]
 
 
 def test_words_on_jobs_that_wait_and_run(snapshot: SnapshotAssertion) -> None:

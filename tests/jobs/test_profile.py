@@ -9,7 +9,7 @@ LEAST: dict[str, object] = {"scheduler": "slurm", "launcher": "srun"}
 
 
 def test_jobs_of_many_nodes_may_ask_for_something_else() -> None:
-    found = profile.of(
+    found = profile.parse(
         LEAST | {"slurm_partition": "a,b", "runtime": "24h", "mem_mb": "64000", "qos": 7, "wckey": None,
                  "from_65_nodes": "runtime=6h reservation=", "from_17_nodes": "slurm_partition=large runtime=12h"},
         slurm=True,
@@ -36,7 +36,7 @@ WRONG: list[dict[str, object]] = [
 def test_what_a_profile_may_not_say_is_told_with_its_key(snapshot: SnapshotAssertion) -> None:
     said = []
     for resources in WRONG:
-        [problem] = profile.of(LEAST | resources, slurm=True).problems
+        [problem] = profile.parse(LEAST | resources, slurm=True).problems
         (key,) = resources
         assert (problem.file, problem.where) == ("profile", f"default-resources.{key}")
         said.append(f"{resources}: {problem}")

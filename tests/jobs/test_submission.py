@@ -61,7 +61,7 @@ def test_what_does_not_fit_a_job_is_known_before() -> None:
 
 def test_the_command_that_submits_a_job() -> None:
     def sbatch(nodes: int, after: str | None = None, least: int | None = None, **given: object) -> list[str]:
-        asks = profile.of({"scheduler": "slurm", "launcher": "srun"} | given, slurm=True)
+        asks = profile.parse({"scheduler": "slurm", "launcher": "srun"} | given, slurm=True)
         assert not asks.problems
         return submission.sbatch(asks.at(nodes), nodes, 30, "run", "comment", "%j.log", "/d",
                                  least=least, after=after, avoid={"n9"} if least else ())  # fmt: skip

@@ -32,7 +32,7 @@ def jobs(snakefile: str, profile: str, configuration: str) -> list[dict]:
         found.dag().execute_workflow(executor=asked.executor, pseudo_executor="dryrun")
         workflow = found._workflow
         ExecutorPluginRegistry().get_plugin(asked.executor).get_settings(asked)
-        jobs_of_slurm = attempts.of_this_run if asked.executor == "iosweep" else None
+        jobs_of_slurm = attempts.current if asked.executor == "iosweep" else None
         return [
             {
                 "rule": job.rule.name,

@@ -236,7 +236,7 @@ def read(workflow: Any) -> Dag:
     said = {**(settings.default_resources or {}), **settings.overwrite_resources.get("measure", {})}
     # Snakemake adds some without a value
     resources = {key: resource.raw for key, resource in said.items() if resource.raw is not None}
-    site = profile.of(resources, slurm="scheduler" in resources)
+    site = profile.parse(resources, slurm="scheduler" in resources)
     if site.problems:
         raise ConfigError(list(site.problems))
     file = file.relative_to(Path.cwd()) if file.is_relative_to(Path.cwd()) else file

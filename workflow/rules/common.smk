@@ -8,6 +8,6 @@ NAME, RESULTS, SITE = CAMPAIGN.results.name, CAMPAIGN.results, CAMPAIGN.site
 IOSWEEP = dag.COMMAND
 # The executor plugin takes it from there.
 ATTEMPTS = attempts.Attempts(CAMPAIGN, lambda: dag.read(workflow))
-attempts.of_this_run = ATTEMPTS
+attempts.current = ATTEMPTS
 CAMPAIGN.tell(workflow.output_settings.dryrun)
 dag.hide_explained(logger)

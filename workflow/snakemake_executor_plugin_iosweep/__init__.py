@@ -100,9 +100,9 @@ class Executor(RemoteExecutor):  # type: ignore[misc]  # Snakemake has no types
 
     def __post_init__(self) -> None:
         """Before any rule runs: wait for jobs of an earlier run, and try what would be submitted."""
-        if attempts.of_this_run is None:
+        if attempts.current is None:
             raise _Ended("the executor iosweep runs the workflow iosweep only")
-        self._attempts = attempts.of_this_run
+        self._attempts = attempts.current
         if not self._attempts.campaign.site.slurm:  # --default-resources took the place of all that the profile has
             lacking = 'default-resources lack scheduler="slurm" and the rest of profiles/slurm'
             raise _Ended(f"jobs go to Slurm, and {lacking}; change them in the profile. Nothing was run")
@@ -138,7 +138,7 @@ class Executor(RemoteExecutor):  # type: ignore[misc]  # Snakemake has no types
             why = "whether jobs of an earlier run still measure this campaign cannot be seen"
             raise _Ended(f"{error}; {why}") from None
         if waited:
-            self._attempts.look_again()
+            self._attempts.reload()
         wrong: dict[str, list[str]] = {}
         for job in self._in_order(jobs):
             work, minutes = self._work(job), self._attempts.minutes(allocation_of(job))
@@ -315,7 +315,7 @@ class Executor(RemoteExecutor):  # type: ignore[misc]  # Snakemake has no types
             self._silent = True
             return None
         self._silent = False
-        end, tell = self._watch.look(jobs, now_s)
+        end, tell = self._watch.decide(jobs, now_s)
         for job in tell:
             pending.say(self._watch.sentence(job))
         for job, change in end:

@@ -224,7 +224,7 @@ class WatchedCampaign:
         for point in plan.points:
             if (lacks := self._points[point.id].missing) is not None:
                 missing[lacks] += self._missing_of(point)
-        self._queue.look(holder)
+        self._queue.update(holder)
         allocations = tuple(self._allocation(plan, a, sets, refusals, holder) for a in plan.allocations)
         # without squeue, the state is a guess only if work is left that nothing is seen to do
         guessed = any(a.repetitions_left and a.state not in LIVE for a in allocations)

@@ -96,7 +96,7 @@ class Attempts:
     def fail(self, logs: Iterable[str]) -> NoReturn:
         """End a run that failed or was stopped: with a report of what is stored, and the reasons."""
         begun, reported = self.campaign, self.campaign.report()
-        self.look_again()
+        self.reload()
         measured = self._to_come(self.campaign) != self._to_come(begun)
         if reported and measured:
             begun.show_headline()
@@ -124,7 +124,7 @@ class Attempts:
         """Store that a job was canceled, and that another one would not help. Raises OSError."""
         self._store.set_refusal(allocation, Refusal(why, lasting=True, stopped=True))
 
-    def look_again(self) -> None:
+    def reload(self) -> None:
         """Ask the store what is left, unless the configuration is another one by now."""
         try:
             now = self._again()
@@ -143,7 +143,7 @@ class Attempts:
         self._store.set_refusal(allocation, None)  # the next job has reasons of its own
         after = tried.after = refusal.after if refusal else None
         before_s = self.work(allocation).cost.time_s
-        self.look_again()
+        self.reload()
         # To wait for another job, or to have measured something, is not a failure. Once for each job that is waited
         # for: Slurm may not know it (another cluster's), or it has ended and left its lock.
         waits = after is not None and after not in tried.waited
@@ -181,4 +181,4 @@ def _without(reason: str, nodes: Iterable[str]) -> str:
 
 
 #: The jobs of this run: the Snakefile sets it before the executor is made. None where another workflow runs.
-of_this_run: Attempts | None = None
+current: Attempts | None = None

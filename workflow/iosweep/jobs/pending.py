@@ -100,7 +100,7 @@ class Watch:
     _seen: dict[str, _Seen] = field(default_factory=dict)
     _hint_given: bool = False
 
-    def look(self, jobs: Iterable[Job], now_s: float) -> tuple[list[tuple[Job, str]], list[Job]]:
+    def decide(self, jobs: Iterable[Job], now_s: float) -> tuple[list[tuple[Job, str]], list[Job]]:
         """Jobs that would wait forever, each with what to change; and those to report, which wait or run. `now_s` must
         not go back."""
         cancel, report = [], []
@@ -159,7 +159,7 @@ def allocation_of(job: Job, campaign: str, directory: str) -> str | None:
     return query.allocation_of(job.comment, campaign) if job.directory == directory else None
 
 
-def of_campaign(jobs: Iterable[Job], campaign: str, directories: Collection[str]) -> list[Job]:
+def measuring(jobs: Iterable[Job], campaign: str, directories: Collection[str]) -> list[Job]:
     """Jobs that wait or run and measure a campaign from one of some directories. Pure."""
     return [
         job
@@ -172,7 +172,7 @@ def wait(campaign: str, every_s: float = 5.0) -> bool:
     """Wait until no job of an earlier run measures a campaign from this directory, so that nothing is measured twice;
     whether there was one. Raises Unanswered."""
     reported, here = False, os.path.realpath(Path.cwd())
-    while jobs := of_campaign(jobs_of_user(), campaign, [here]):
+    while jobs := measuring(jobs_of_user(), campaign, [here]):
         if not reported:
             names = [submission.spoken(allocation_of(job, campaign, here) or "") for job in jobs]
             each = ", ".join(f"{job.id} ({name}, {job.state})" for job, name in zip(jobs, names, strict=True))
@@ -201,7 +201,7 @@ class Queue:
         self.jobs: list[Job] | None = None  # None: not known
         self.wrong = ""
 
-    def look(self, holder: Owner | None) -> None:
+    def update(self, holder: Owner | None) -> None:
         """Update `jobs` if the last question is old enough. `holder`: its job may be another user's."""
         if shutil.which("squeue") is None:
             return

@@ -117,7 +117,7 @@ class Profile:
         return [f"--{option}={value}" for name, option in _OPTIONS.items() if (value := self._text(name))]
 
 
-def of(resources: Mapping[str, object], slurm: bool, file: str = "profile", text: str = "") -> Profile:
+def parse(resources: Mapping[str, object], slurm: bool, file: str = "profile", text: str = "") -> Profile:
     """From default resources as they are written, and the text that has them, for the lines. Pure."""
     given, larger, wrong = _converted(resources), {}, {}
     for name in [name for name in given if _FROM.fullmatch(name)]:
@@ -158,7 +158,7 @@ def read(directory: Path) -> Profile:
     given = found.get("default-resources")
     if not isinstance(given, dict):
         given = _pairs(given if isinstance(given, list) else ())
-    chosen = of(given, found.get("executor") == "iosweep", str(file), text)
+    chosen = parse(given, found.get("executor") == "iosweep", str(file), text)
     lost = Obstacle("it is not for here", 'what jobs ask for is in default-resources, such as `- qos="benchmark"`')
     ours = re.compile("iosweep-(?!poll-seconds$)|set-resources$")  # ExecutorSettings
     strange = [str(key) for key in found if ours.match(str(key))]
