@@ -133,7 +133,7 @@ def decide(rows: Sequence[Row], form: Form, thresholds: Sequence[float]) -> list
         Criterion(name="c", selector=selector, threshold=Threshold(comparison=">=", amount=share * true, unit=unit))
         for share in thresholds
     ]
-    return acceptance.decide(wanted, Campaign(tuple(rows), (), (), _ABOUT), summarize(rows))
+    return acceptance.decide(Campaign(tuple(rows), (), (), _ABOUT), summarize(rows), wanted)
 
 
 @dataclass(frozen=True)
