@@ -104,7 +104,7 @@ class Device:
         make_tables(made, results)
         campaign = load(results)
         measured = summarize(campaign.rows)
-        (bend,) = axes.bends(measured, campaign.about.sweeps)
+        (bend,) = axes.find_knees(measured, campaign.about.sweeps)
         assert bend.knee.low is not None and bend.knee.high is not None
         self._verdicts.update(row.verdict for row in campaign.rows if row.verdict != "missing")
         self._logs += [list(map(math.log, result.values(result.metric))) for result in measured if result.used]

@@ -83,7 +83,7 @@ class TestSummary:
         counts = count_repetitions(found)
         assert counts == {"valid": 27, "suspect": 1, "invalid": 1, "missing": 6, "left": 60, "unneeded": 1}
         assert list(counts) == list(OUTCOMES)
-        assert (findings.why(found, "left"), findings.why(found, "invalid")) == (columns.NOT_YET, "no")
+        assert (findings.explain(found, "left"), findings.explain(found, "invalid")) == (columns.NOT_YET, "no")
 
     def test_only_valid_and_suspect_repetitions_are_in_the_mean(self) -> None:
         rows = [row(repetition=i, verdict=v, ops_per_s=10.0**i) for i, v in enumerate(VERDICTS[:3])]
@@ -203,6 +203,11 @@ class TestChoice:
         found = best(doubted(fresh, "p4", 12, 13))
         assert (found.verdict, found.metric.n) == ("suspect", 4)
 
+    def test_a_reason_that_the_spread_tells_is_not_told_again(self) -> None:
+        noisy = rows({4: [100.0, 200.0, 300.0]}, verdict="suspect", reasons="too short | not repeatable: 3 repetitions")
+        assert best(noisy).reason() == "too short"
+        assert best(noisy).reason(frozenset({"too short"})) == ""
+
     def test_a_confirmed_figure_has_the_verdict_of_its_fresh_repetitions(self) -> None:
         chose = doubted(rows(), "p4", 1, 2, 3)
         unsure = {"check": "precise", "outcome": "fail", "severity": "suspect"}
@@ -269,8 +274,8 @@ class TestKnees:
     def of(self, place: Path, found: list[Row], *threads: int) -> axes.Bend:
         made = make(place, document(axes={"threads_per_node": [*threads]}, ramp="threads_per_node"))
         facts = structs.replace(made.sweeps[0], points=tuple(f"p{count}" for count in threads))
-        assert axes.bends(summarize(found), [structs.replace(facts, ramp=None)]) == []
-        (bend,) = axes.bends(summarize(found), [facts])
+        assert axes.find_knees(summarize(found), [structs.replace(facts, ramp=None)]) == []
+        (bend,) = axes.find_knees(summarize(found), [facts])
         return bend
 
     def test_the_knee_is_where_95_percent_of_the_peak_are_reached(self, tmp_path: Path) -> None:

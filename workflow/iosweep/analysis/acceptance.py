@@ -15,7 +15,7 @@ from typing import Literal
 from iosweep.analysis import findings, formats, headline
 from iosweep.analysis.data import Campaign
 from iosweep.analysis.headline import Best
-from iosweep.analysis.summary import PointSummary, is_percentile, of_points, outcome
+from iosweep.analysis.summary import PointSummary, is_percentile, merge_point_parameters, outcome
 from iosweep.config import criteria
 from iosweep.config.criteria import DECIMAL, Criterion, Published
 from iosweep.config.selectors import Selector, Subject, matches
@@ -134,7 +134,7 @@ def subjects(results: Sequence[PointSummary]) -> list[Subject]:
             tuple(one.rows[0].sweeps.split(",")),
             {options.get(column, column): value for column, value in one.parameters.items()},
         )
-        for one in of_points(results)
+        for one in merge_point_parameters(results)
     ]
 
 

@@ -15,7 +15,7 @@ from iosweep.analysis import formats
 from iosweep.analysis.data import Campaign, Value
 from iosweep.analysis.formats import Conditions
 from iosweep.analysis.headline import Rivals
-from iosweep.analysis.summary import PointSummary, distinct, known_or_not, of_points
+from iosweep.analysis.summary import PointSummary, distinct, distinct_or_unknown, merge_point_parameters
 from iosweep.judge.best import SHARE, Knee, knee, reached
 from iosweep.judge.statistics import Interval
 from iosweep.plan.model import SweepFacts
@@ -56,12 +56,12 @@ def slices(campaign: Campaign, results: Sequence[PointSummary]) -> Iterator[Slic
     """All slices of a campaign, sweep by sweep."""
     conditions = formats.conditions(results)
     points: dict[str, list[PointSummary]] = {}
-    for result in of_points(results):
+    for result in merge_point_parameters(results):
         points.setdefault(result.point, []).append(result)
     for sweep, kind in product(campaign.about.sweeps, ("data", "metadata")):
         of_kind = [result for point in sweep.points for result in points.get(point, []) if result.kind == kind]
         known = dict.fromkeys(conditions[result.point] for result in of_kind)
-        homes = {one: formats.home(one, known) for one in known}
+        homes = {one: formats.home_conditions(one, known) for one in known}
         groups = list(dict.fromkeys(homes.values()))
         for group in groups:
             own = [result for result in of_kind if homes[conditions[result.point]] == group]
@@ -98,7 +98,7 @@ def split(
     results: Sequence[PointSummary], columns: Sequence[str]
 ) -> Iterator[tuple[dict[str, Value | None], tuple[PointSummary, ...]]]:
     """Each combination of values that occurs, with its results; None is a value that is not known."""
-    for combination in product(*(known_or_not(results, column) for column in columns)):
+    for combination in product(*(distinct_or_unknown(results, column) for column in columns)):
         fixed = dict(zip(columns, combination, strict=True))
         if chosen := tuple(r for r in results if all(r.parameters[c] == v for c, v in fixed.items())):
             yield fixed, chosen
@@ -179,7 +179,7 @@ def lines_through(best: PointSummary, results: Sequence[PointSummary], rivals: R
     lines = []
     for column, option in parameters().items():
         if option.role != "condition" and len(distinct(results, column)) > 1 and best.parameters[column] is not None:
-            measured = [(v, r) for v, r in along(column, best, results) if r.point in rivals.candidates]
+            measured = [(v, r) for v, r in points_along(column, best, results) if r.point in rivals.candidates]
             if len(measured) > 1:
                 places = tuple(Place(v, r, rivals.share(r, best), rivals.ratio(r, best)) for v, r in measured)
                 at = next(i for i, (_, result) in enumerate(measured) if result.point == best.point)
@@ -189,7 +189,7 @@ def lines_through(best: PointSummary, results: Sequence[PointSummary], rivals: R
     )
 
 
-def along(column: str, best: PointSummary, results: Sequence[PointSummary]) -> list[tuple[Value, PointSummary]]:
+def points_along(column: str, best: PointSummary, results: Sequence[PointSummary]) -> list[tuple[Value, PointSummary]]:
     """The results that differ from one in a column alone, itself among them, in the order of its values."""
     found: dict[Value, PointSummary] = {}
     for result in [best, *results]:
@@ -338,7 +338,7 @@ class Bend:
         return f"{option.shown} {value}"
 
 
-def bends(results: Sequence[PointSummary], sweeps: Iterable[SweepFacts]) -> list[Bend]:
+def find_knees(results: Sequence[PointSummary], sweeps: Iterable[SweepFacts]) -> list[Bend]:
     """The knees of all sweeps with a ramp: one for each phase and combination of the other axes."""
     columns = {option.name: column for column, option in parameters().items()}
     found = []
@@ -350,11 +350,11 @@ def bends(results: Sequence[PointSummary], sweeps: Iterable[SweepFacts]) -> list
             for result in own:
                 others = tuple((name, v) for name, v in result.parameters.items() if name not in (column, "tasks"))
                 climbs.setdefault((result.phase, others), []).append(result)
-            found += [bend for climb in climbs.values() if (bend := bend_of(sweep.name, column, climb, own))]
+            found += [bend for climb in climbs.values() if (bend := find_knee(sweep.name, column, climb, own))]
     return found
 
 
-def bend_of(sweep: str, column: str, line: Iterable[PointSummary], results: Sequence[PointSummary]) -> Bend | None:
+def find_knee(sweep: str, column: str, line: Iterable[PointSummary], results: Sequence[PointSummary]) -> Bend | None:
     """The knee of one phase of points that differ in this column alone; None with fewer than two figures. results: all
     others, which show by what the line differs from them."""
     climb = sorted(((result.count(column) or 1, result) for result in line), key=lambda one: one[0])

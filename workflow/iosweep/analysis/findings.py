@@ -66,20 +66,20 @@ def shared(results: Iterable[PointSummary]) -> Shared:
     )
 
 
-def without(groups: Iterable[Sequence[str]], known: Shared) -> list[list[str]]:
+def drop_shared(groups: Iterable[Sequence[str]], known: Shared) -> list[list[str]]:
     """The groups that have reasons beside the shared ones, with these."""
     others = ([reason for reason in group if bare(cause(reason)) not in known] for group in groups)
     return [group for group in others if group]
 
 
-def why(repetitions: Iterable[Repetitions], outcome: str, known: Shared = NOTHING) -> str:
+def explain(repetitions: Iterable[Repetitions], outcome: str, known: Shared = NOTHING) -> str:
     """The reasons of the repetitions with an outcome, causes first; of suspect ones, the shared reasons first."""
     own = [one for one in repetitions if one.outcome == outcome]
     groups = [REASONS.join(one.reasons).split(REASONS) for one in own for _ in range(one.count)]
     if outcome != "suspect" or not known:
         return tell(groups, 2)
     told = "; ".join(text for text, _ in rank([r for r in group if bare(cause(r)) in known] for group in groups))
-    others = without(groups, known)
+    others = drop_shared(groups, known)
     also = f"; some also: {tell(others, 2)}" if others else ""
     return f"{told} (in all repetitions, so not repeated below){also}"
 
@@ -123,12 +123,12 @@ def several_builds(results: Iterable[PointSummary]) -> list[str]:
     return [name for name, builds in found.items() if len(builds) > 1]
 
 
-def of_builds(result: PointSummary) -> str:
+def name_builds(result: PointSummary) -> str:
     """`build 3fa9c1d2e0ab`; "" where it is not known."""
     return " and ".join(f"build {name}" for name in result.builds)
 
 
-def over_hosts(result: PointSummary) -> str:
+def describe_hosts(result: PointSummary) -> str:
     """The different nodes of the repetitions: `2 nodes`, `nodes in turn`; "" where all ran on the same."""
     if result.host_sets < 2:
         return ""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from iosweep.analysis.data import Campaign, Value
-from iosweep.analysis.summary import Metric, PointSummary, of_points
+from iosweep.analysis.summary import Metric, PointSummary, merge_point_parameters
 from iosweep.hostlist import hosts as hosts
 from iosweep.hostlist import natural as natural
 from iosweep.plan import headline_groups
@@ -19,6 +19,8 @@ from iosweep.tools import parameters, phases, tools
 
 #: An interval whose ends differ by this factor says nothing: of two repetitions that scatter, 0.005 to 228,000 %.
 _USELESS = 100.0
+#: Begins the reason of the check `precise`, too (judge/agreement.py).
+NOT_REPEATABLE = "not repeatable: "
 
 
 @dataclass(frozen=True)
@@ -85,7 +87,7 @@ def spread(metric: Metric, units: Sequence[Unit], interval: bool = True) -> str:
         return single(metric, units)
     if interval and metric.repeatable and metric.ci95_share is not None:
         return f"± {100 * metric.ci95_share:.1f} % (95 % CI, n = {metric.n})"
-    doubt = "not repeatable: " if interval and not metric.repeatable else ""
+    doubt = NOT_REPEATABLE if interval and not metric.repeatable else ""
     return f"{doubt}{span_of(metric, units)} (n = {metric.n})"
 
 
@@ -273,10 +275,10 @@ def version(name: str, printed: str) -> str:
 
 def conditions(results: Sequence[PointSummary]) -> dict[str, Conditions]:
     """Point -> its conditions. They belong to the point: a phase that does not write has no write mode of its own."""
-    return {r.point: headline_groups.conditions(r.tool, r.parameters) for r in of_points(results)}
+    return {r.point: headline_groups.conditions(r.tool, r.parameters) for r in merge_point_parameters(results)}
 
 
-def home(condition: Conditions, known: Iterable[Conditions]) -> Conditions:
+def home_conditions(condition: Conditions, known: Iterable[Conditions]) -> Conditions:
     """The conditions that a figure is shown under: reads stand beside writes where these were made in one way."""
     more = [
         other

@@ -89,11 +89,13 @@ class Best:
         return self.verdict
 
     def reason(self, shared: Shared = NOTHING) -> str:
-        """The commonest reason for the doubt. shared: reasons that are told once for all. "" without another reason."""
+        """The commonest reason for the doubt; "" without another one than those that are told once for all (`shared`)
+        or beside the figure: that repetitions do not agree."""
         own = [(row.reasons or "").split(REASONS) for row in self._doubted]
         if any(row.verdict == "invalid" for row in self._doubted):  # its first reason makes it so (judge/verdict.py)
             own = [reasons[:1] for reasons in own]
-        others = findings.without(own, shared)
+        own = [[text for text in reasons if not text.startswith(formats.NOT_REPEATABLE)] for reasons in own]
+        others = findings.drop_shared(own, shared)
         return f"{'also ' if shared else ''}{findings.tell(others, most=1)}" if others else ""
 
     @property

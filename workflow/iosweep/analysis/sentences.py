@@ -15,7 +15,7 @@ from iosweep.analysis.axes import Line, Place, Scaling
 from iosweep.analysis.data import Value
 from iosweep.analysis.findings import NOTHING, Shared
 from iosweep.analysis.headline import Best, Rivals
-from iosweep.analysis.summary import Metric, PointSummary, of_points, phase_order
+from iosweep.analysis.summary import Metric, PointSummary, merge_point_parameters, phase_order
 from iosweep.plan import headline_groups
 from iosweep.plan.headline_groups import LATENCY_PHASES
 from iosweep.plan.model import SweepFacts
@@ -55,7 +55,7 @@ def describe_sweeps(
     """What each sweep has shown. skip: a suite that has a sentence of its own; shared: reasons that are told once for
     all."""
     points: dict[str, list[PointSummary]] = {}
-    for result in of_points(results):
+    for result in merge_point_parameters(results):
         points.setdefault(result.point, []).append(result)
     found = []
     for sweep in sweeps:
@@ -169,8 +169,8 @@ def _of_axis(
 ) -> Iterator[str]:
     """What one axis does, in clauses."""
     if sweep.ramp and parameters()[line.column].name == sweep.ramp:
-        own = [result for _, result in axes.along(line.column, line.best.result, results)]
-        yield from (bend.where for bend in axes.bends(own, [sweep]))
+        own = [result for _, result in axes.points_along(line.column, line.best.result, results)]
+        yield from (bend.where for bend in axes.find_knees(own, [sweep]))
         return
     grown = None
     if line.column in axes.WORKERS:

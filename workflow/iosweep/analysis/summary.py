@@ -373,7 +373,7 @@ def worst(verdicts: Iterable[str]) -> str:
 # parameters
 
 
-def of_points(results: Sequence[PointSummary]) -> list[PointSummary]:
+def merge_point_parameters(results: Sequence[PointSummary]) -> list[PointSummary]:
     """The summaries with the parameters that other phases of their point have."""
     known: dict[str, dict[str, Value | None]] = {}
     for result in results:
@@ -386,7 +386,7 @@ def distinct(results: Iterable[PointSummary], column: str) -> list[Value]:
     return sorted({value for result in results if (value := result.parameters[column]) is not None})
 
 
-def known_or_not(results: Sequence[PointSummary], column: str) -> list[Value | None]:
+def distinct_or_unknown(results: Sequence[PointSummary], column: str) -> list[Value | None]:
     """The distinct values of a parameter, and last None where a result does not have it: outputs of others do not tell
     every parameter."""
     unknown = any(result.parameters[column] is None for result in results)

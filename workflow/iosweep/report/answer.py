@@ -89,7 +89,7 @@ def groups(
     over_nodes, several = any(result.nodes > 1 for result in results), findings.several_builds(results)
 
     def place(result: PointSummary) -> str:
-        build = findings.of_builds(result) if result.tool in several else ""
+        build = findings.name_builds(result) if result.tool in several else ""
         return ", ".join(filter(None, (formats.brief(result, one=over_nodes), build)))
 
     found = []
@@ -99,7 +99,9 @@ def groups(
             (headline_groups.of_phase(conditions[r.point], r.phase), files.get(r.point)) for r in of_kind
         ]
         known = dict.fromkeys(keys)
-        homes = {key: (formats.home(key[0], [k for k, made in known if made == key[1]]), key[1]) for key in known}
+        homes = {
+            key: (formats.home_conditions(key[0], [k for k, made in known if made == key[1]]), key[1]) for key in known
+        }
         for home in dict.fromkeys(homes[key] for key in keys):
             own = [result for result, key in zip(of_kind, keys, strict=True) if homes[key] == home]
             title = formats.describe(home[0], kind, [r.phase for r in own]) + (f", {home[1]}" if home[1] else "")
@@ -152,7 +154,7 @@ def _card(best: Best, place: _Place, shares: PublishedShares, told: Shared) -> C
         label=f"{formats.phase(result.phase)}{' latency' if latency else ''}",
         value=formats.quantity(metric.mean, units),
         more=more,
-        spread=", ".join(filter(None, (spread, findings.over_hosts(result)))),
+        spread=", ".join(filter(None, (spread, findings.describe_hosts(result)))),
         incomplete=incomplete,
         place=place(result),
         verdict=best.verdict,
@@ -181,7 +183,7 @@ def answer(campaign: Campaign, results: Sequence[PointSummary], shares: Publishe
         "counts": {one: count for one, count in counts.items() if count or one not in ("left", "unneeded")},
         "progress": findings.measured(counts),
         "shares": _bar(counts),
-        "absent": {one: findings.why(planned, one, told) for one in _TOLD if counts[one]},
+        "absent": {one: findings.explain(planned, one, told) for one in _TOLD if counts[one]},
         "not_checked": tables.not_checked(campaign.checks),
         "scaled": scaled(campaign.about.sweeps),
         "node_check": system.node_check(campaign, results),
@@ -200,7 +202,7 @@ def answer(campaign: Campaign, results: Sequence[PointSummary], shares: Publishe
             for card in group.cards
             if card.best and card.best.doubt
         ],
-        "knees": axes.bends(results, campaign.about.sweeps),
+        "knees": axes.find_knees(results, campaign.about.sweeps),
         "latencies": any("latency_mean_s" in result.metrics for result in results),
     }
 
@@ -320,7 +322,7 @@ def table(campaign: Campaign, results: Sequence[PointSummary]) -> RenderableType
         notes = [Text(f"{c.label}: {c.best.in_doubt}: {c.reason}") for c in group.cards if c.best and c.reason]
         notes += [Text(f"{card.label}: {'; '.join(card.notes)}") for card in group.cards if card.notes]
         parts += [Text(f"\n{group.title}", style="italic"), Padding(Lines(grid, *notes), (0, 0, 0, 2))]
-    if bends := axes.bends(results, campaign.about.sweeps):
+    if bends := axes.find_knees(results, campaign.about.sweeps):
         parts += [Text("\nRamps", style="italic"), *(Text(f"  {bend.sentence}") for bend in bends)]
     return Lines(*parts)
 
@@ -335,7 +337,7 @@ def _verdicts(campaign: Campaign, told: Shared) -> Text:
     line.append_text(Text("   ").join(_verdict(one, f"{count:,} {one}") for one, count in shown.items()))
     for outcome in _TOLD:
         if counts[outcome]:
-            line.append(f"\n{counts[outcome]:,} {outcome}: {findings.why(planned, outcome, told)}")
+            line.append(f"\n{counts[outcome]:,} {outcome}: {findings.explain(planned, outcome, told)}")
     unchecked, applicable = tables.not_checked(campaign.checks)
     if applicable:  # there is none where everything is missing
         line.append(f"\n{unchecked:,} of {human_count(applicable, 'check')} not checked")

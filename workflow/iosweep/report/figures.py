@@ -15,7 +15,7 @@ from iosweep.analysis.axes import Bend, Scaling, Slice, slices, strangers
 from iosweep.analysis.data import Campaign, Value
 from iosweep.analysis.formats import Unit
 from iosweep.analysis.headline import Rivals
-from iosweep.analysis.summary import OUTCOMES, Metric, PointSummary, distinct, known_or_not, phase_order
+from iosweep.analysis.summary import OUTCOMES, Metric, PointSummary, distinct, distinct_or_unknown, phase_order
 from iosweep.judge.best import SHARE
 from iosweep.text import human_count
 from iosweep.tools import parameters, tools
@@ -271,7 +271,7 @@ def _panels(cut: Slice, results: Sequence[PointSummary], phase: str | None) -> I
         for own in _phases(results):
             yield formats.phase(own), [result for result in results if result.phase == own]
     else:
-        for value in known_or_not(results, cut.facet):
+        for value in distinct_or_unknown(results, cut.facet):
             inside = [result for result in results if result.parameters[cut.facet] == value]
             yield formats.named(cut.facet, value), inside
 
@@ -309,7 +309,7 @@ def _marks(
     if not metrics:
         return [structs.replace(mark, measure=measure) for measure in lines]
     what = [formats.named(axis, result.parameters[axis]) for axis in (cut.x, cut.color, cut.facet) if axis]
-    what += [findings.of_builds(result)] if several else []
+    what += [findings.name_builds(result)] if several else []
     found = []
     for measure, metric in metrics:
         low, high = _ends(metric, bars)
@@ -350,7 +350,7 @@ def _knees(
         lines.setdefault((result.phase, *cut.line_of(result)), []).append(result)
     panels: dict[tuple[object, ...], list[tuple[Bend, list[PointSummary]]]] = {}
     for (phase, _, facet), line in lines.items():
-        bend = axes.bend_of(cut.sweep, cut.x, line, line)
+        bend = axes.find_knee(cut.sweep, cut.x, line, line)
         if bend and (bend.shown or option.name == ramp):
             panels.setdefault((phase, facet), []).append((bend, line))
     found = {}

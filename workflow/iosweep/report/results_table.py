@@ -15,7 +15,7 @@ from iosweep.analysis import findings, formats
 from iosweep.analysis.acceptance import PublishedShares
 from iosweep.analysis.data import CheckRow, NodeRateRow, Row, Run, SeriesRow, Value
 from iosweep.analysis.formats import Unit
-from iosweep.analysis.summary import OUTCOMES, PointSummary, hosts_of, of_points, outcome, phase_order
+from iosweep.analysis.summary import OUTCOMES, PointSummary, hosts_of, merge_point_parameters, outcome, phase_order
 from iosweep.details import Histogram, Series
 from iosweep.judge.agreement import COUNTED
 from iosweep.judge.nodes import coarser, summed
@@ -109,7 +109,7 @@ def ordered(results: Iterable[PointSummary], sweeps: Iterable[SweepFacts]) -> li
             place.setdefault(point, number)
     listed = list(results)
     # a point's phases stand together, whichever parameters each of them uses
-    of_point = [result.parameters for result in of_points(listed)]
+    of_point = [result.parameters for result in merge_point_parameters(listed)]
 
     def key(i: int) -> tuple[object, ...]:
         result, own = listed[i], of_point[i]

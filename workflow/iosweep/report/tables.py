@@ -9,7 +9,14 @@ from dataclasses import dataclass, replace
 from iosweep.analysis import findings, formats
 from iosweep.analysis.axes import axes_of, split
 from iosweep.analysis.data import PRECISE, Campaign, CheckRow, Row, Value
-from iosweep.analysis.summary import Metric, PointSummary, distinct, known_or_not, of_points, phase_order
+from iosweep.analysis.summary import (
+    Metric,
+    PointSummary,
+    distinct,
+    distinct_or_unknown,
+    merge_point_parameters,
+    phase_order,
+)
 from iosweep.config.sweeps import Repetitions
 from iosweep.judge.findings import ROOTS
 from iosweep.plan.model import SweepFacts
@@ -57,7 +64,11 @@ def metadata_tables(campaign: Campaign, results: Sequence[PointSummary]) -> list
     tables: dict[Table, tuple[str, ...]] = {}  # without its sources -> these: sweeps may share their points
     for sweep in campaign.about.sweeps:
         points = set(sweep.points)
-        mine = [r for r in of_points(results) if r.point in points and (r.tool, r.kind) == ("mdtest", "metadata")]
+        mine = [
+            r
+            for r in merge_point_parameters(results)
+            if r.point in points and (r.tool, r.kind) == ("mdtest", "metadata")
+        ]
         for condition in dict.fromkeys(conditions[result.point] for result in mine):
             own = [result for result in mine if conditions[result.point] == condition]
             varying = [axis for axis in _AXES if axis in axes_of(sweep) and len(distinct(own, axis)) > 1]
@@ -77,7 +88,9 @@ def _metadata(
     condition: str, results: Sequence[PointSummary], across: str, fixed: Mapping[str, Value | None]
 ) -> Table | None:
     by_place = {(result.phase, result.parameters[across]): result for result in reversed(results)}
-    shown = [v for v in known_or_not(results, across) if any(r.headline for (_, at), r in by_place.items() if at == v)]
+    shown = [
+        v for v in distinct_or_unknown(results, across) if any(r.headline for (_, at), r in by_place.items() if at == v)
+    ]
     if not shown:
         return None  # the first screen says why there are no figures
     alone = len(shown) == 1
@@ -89,7 +102,7 @@ def _metadata(
         here = [by_place.get((phase, value)) for value in shown]
         cells = [_apart(here[0], name) for name in columns] if alone else [_stacked(result) for result in here]
         rows.append(TableRow(ROWS.get(phase, formats.phase(phase)), tuple(cells)))
-    place = {name: known_or_not(results, name) for name in _AXES if name != across and name not in fixed}
+    place = {name: distinct_or_unknown(results, name) for name in _AXES if name != across and name not in fixed}
     if alone:
         place = {across: shown, **place}
     same = [(name, values[0]) for name, values in place.items() if len(values) == 1]
