@@ -2,7 +2,7 @@
 
 import pytest
 
-from iosweep.judge.nodes import slowest, workers
+from iosweep.judge.nodes import slowest_share, workers
 from iosweep.tools import Evidence, Parsed, Step, tools
 from iosweep.tools.fio import nodes, series
 
@@ -97,5 +97,4 @@ def test_each_worker_has_its_rate_while_fio_logged_and_a_slow_one_is_seen() -> N
         (0, pytest.approx(MIB)), (1, pytest.approx(0.2 * MIB)),
     ]  # fmt: skip
     assert [one.ops_per_s for one in rates] == pytest.approx([256, 51.2])
-    lowest = slowest(rates)
-    assert lowest and lowest.share == pytest.approx(1 / 3)
+    assert slowest_share(rates) == pytest.approx(1 / 3)

@@ -133,7 +133,6 @@ def _row(seen: Seen, host: str) -> Row:
             **figures,
             "label": parsed.label,
             "passes": caches.passes(seen),
-            **nodes.columns(evidence),
             "wall_s": run.wall_s,
             "settled_s": run.settled_s,
             "ran_on": ",".join(f"{node}:{count}" for node, count in run.ran_on.items()) or None,

@@ -223,10 +223,10 @@ def even(s: Seen) -> Finding:
     sharing = bounded and _share_cpus(s)
     slow, shown = [], []
     for what, known in (("node", nodes.nodes(rates)), ("worker", [] if sharing else nodes.workers(rates))):
-        lowest = nodes.slowest(known)
-        if lowest and ops >= LEAST_OPS * len(known):
+        share = nodes.slowest_share(known)
+        if share is not None and ops >= LEAST_OPS * len(known):
             slow += _stragglers(what, known)
-            shown.append(f"the slowest of {len(known)} {what}s did {lowest.share:.0%} of their median")
+            shown.append(f"the slowest of {len(known)} {what}s did {share:.0%} of their median")
     if slow:
         more = f"; and {len(slow) - SHOWN_NODES} more" if len(slow) > SHOWN_NODES else ""
         return failed("; ".join(slow[:SHOWN_NODES]) + more)

@@ -112,8 +112,6 @@ def _figures(parts: Parts, phase: Phase) -> dict[str, float]:
     # for some groups of jobs fio's iops_mean is that of one worker: then it is left out
     if abs(sampled - figures["ops_per_s"]) <= 0.1 * figures["ops_per_s"]:
         figures["sampled_ops_per_s"] = sampled
-        if len(asked) == 1 and asked[0].iops_samples > 1 and sampled:
-            figures["within_run_sd_share"] = asked[0].iops_stddev / sampled
     if phase.kind == "data":
         figures["bandwidth_bytes_per_s"] = 0.0
         for name, part in parts.items():

@@ -56,8 +56,6 @@ class Direction(msgspec.Struct, frozen=True):
     clat_ns: Latencies
     lat_ns: Latencies | None = None
     iops_mean: Number = 0.0
-    iops_stddev: Number = 0.0
-    iops_samples: Count = 0
 
 
 class SteadyState(msgspec.Struct, frozen=True):
