@@ -99,7 +99,7 @@ class DataSets:
             counted=counters.least(document.counted if document else None for document in stored),
         )
 
-    def reload(self, step: Step, files: FileSet, found: Files, hosts: Sequence[str], ended_well: bool) -> Files:
+    def look_again(self, step: Step, files: FileSet, found: Files, hosts: Sequence[str], ended_well: bool) -> Files:
         """What the record has of a step's files, with what became of them. `found`: the same from before the step.
 
         Data that was read must be as it was, and blocks of what was written are read back, before target.keep or the

@@ -311,7 +311,7 @@ def _step(c: Context, point: Point, step: Step, number: int, hosts: Sequence[str
     if any(phase.name.endswith("delete") for phase in step.phases):
         c.directory.deleted()
     well = not (done.exit_code or done.timed_out or done.left_behind)
-    run = structs.replace(run, files=c.sets.reload(step, files, run.files, hosts, well))
+    run = structs.replace(run, files=c.sets.look_again(step, files, run.files, hosts, well))
     expected = tool.leftover(step)
     if expected is not None and not done.left_behind:
         left = c.agent.call(trees.count_files, c.directory.place, files.directory)
