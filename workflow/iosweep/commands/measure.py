@@ -46,6 +46,7 @@ def run(arguments: Namespace) -> int:
     gc.freeze()  # modules and plan stay: no collection has to pass them
     sys.stderr = DetachedStream(sys.stderr or io.StringIO())  # it may be closed (`2>&-`)
     works_for = [os.getppid(), *([arguments.works_for] if arguments.works_for else [])]
+    refusal: Refusal | None = None
     try:
         with open_log(arguments.own_log, results) as log:
             allocation.measure(
@@ -66,25 +67,23 @@ def run(arguments: Namespace) -> int:
     except AllocationError as error:
         why, code = str(error), error.code
         # The end of another process is no news for the report; but a job waits for another job by its refusal.
-        kept = not isinstance(error, MeasuredElsewhere) or bool(arguments.scheduler)
-        with contextlib.suppress(OSError):  # the results' disk may be what is full
+        if not isinstance(error, MeasuredElsewhere) or arguments.scheduler:
             over = error.code == ExitCode.JOB_OVER
-            if kept and _are_ours(results):
-                refusal = Refusal(why, error.lasting, error.after, tuple(error.nodes), short_of_time=over)
-                Store(results).set_refusal(arguments.allocation, refusal)
+            refusal = Refusal(why, error.lasting, error.after, tuple(error.nodes), short_of_time=over)
     except Stopped as error:
-        why = f"stopped by {error}; what was measured is stored"
-        code = ExitCode.INTERRUPTED
+        why, code = f"stopped by {error}; what was measured is stored", ExitCode.INTERRUPTED
         if arguments.scheduler:  # the report shows why the job ended
-            with contextlib.suppress(OSError):
-                Store(results).set_refusal(arguments.allocation, Refusal(f"its job was {why}", stopped=True))
+            refusal = Refusal(f"its job was {why}", stopped=True)
     except OSError as error:  # of the log, which is with the results
         why, code = allocation.cannot_be_written(error), ExitCode.STORE_FAILED
     line = printable(f"{ENDED}{why}")
     print(line, file=sys.stderr)
     if _are_ours(results):
-        with contextlib.suppress(OSError), open_log(arguments.own_log, results) as log:
-            print(line, file=log)
+        with contextlib.suppress(OSError):  # the results' disk may be what is full
+            if refusal:
+                Store(results).set_refusal(arguments.allocation, refusal)
+            with open_log(arguments.own_log, results) as log:
+                print(line, file=log)
     return code
 
 
