@@ -101,7 +101,7 @@ def seen(
     known = {key: part for part in (FIGURES, EVIDENCE, RUN, OPTIONS, TARGET) for key in part} | dict.fromkeys(
         ("not_run", "leftover", "leftover_expected", "left_behind", "flooded", "argv", "argvs"), RUN
     )
-    more = "series own_rates tasks shift clock_s untimed_s each_node windows windows_error_s not_flushed lost doubts"
+    more = "series node_rates tasks shift clock_s untimed_s each_node windows windows_error_s not_flushed lost doubts"
     known |= dict.fromkeys((*more.split(), "repeats"), EVIDENCE)
     sums = "sum_of_rates_bytes_per_s sum_of_rates_ops_per_s start_skew_s bytes_read"
     known |= dict.fromkeys(sums.split(), FIGURES)
@@ -188,8 +188,8 @@ def series(values: Sequence[float] = (4e6,) * 20, interval_s: float = 0.5, host:
 
 def ranks(*rates: float, usable: str = "0-7") -> dict[str, Any]:
     """Ranks of one node with these rates, and the CPUs that they may use."""
-    own_rates = [NodeRate("", k, rate * 1e6) for k, rate in enumerate(rates)]
-    return {"own_rates": own_rates, "threads_per_node": len(rates), "cpus": cpus(usable=usable)}
+    node_rates = [NodeRate("", k, rate * 1e6) for k, rate in enumerate(rates)]
+    return {"node_rates": node_rates, "threads_per_node": len(rates), "cpus": cpus(usable=usable)}
 
 
 #: What no block device counts: what is below an overlay in a container.
@@ -407,9 +407,9 @@ CASES: list[tuple[str, str, dict[str, Any]]] = [
     ("steady", FAIL, {"series": [series(20 * [4e6], host="n1"), series(10 * [4e6] + 10 * [1e6], host="n2"),
      *(series(20 * [4e6], host=f"n{k}") for k in range(3, 9))]}),
     ("steady", UNCHECKED, {"series": [series(20 * [0.5, 1.5], 0.25)], "ops_per_s": 2.0}),
-    ("even", PASS, {"own_rates": [NodeRate("", k, rate) for k, rate in enumerate((4e5, 4e6))]}),
-    ("even", FAIL, {"own_rates": [NodeRate("", k, rate) for k, rate in enumerate((1e5, 4e6))]}),
-    ("even", UNCHECKED, {"own_rates": [NodeRate("", k, 4e5 if k == 5 else 4e6) for k in range(8)], "ops": 700}),
+    ("even", PASS, {"node_rates": [NodeRate("", k, rate) for k, rate in enumerate((4e5, 4e6))]}),
+    ("even", FAIL, {"node_rates": [NodeRate("", k, rate) for k, rate in enumerate((1e5, 4e6))]}),
+    ("even", UNCHECKED, {"node_rates": [NodeRate("", k, 4e5 if k == 5 else 4e6) for k in range(8)], "ops": 700}),
     ("even", FAIL, ranks(100, 10, 100) | ONE_PASS),
     ("even", PASS, ranks(100, 100, 100, 100, 100, 10, 10, 10) | ONE_PASS),  # so many are no stragglers
     ("even", UNCHECKED, ranks(100, 10, 100, usable="0-1") | ONE_PASS),

@@ -76,7 +76,7 @@ def test_points_and_phases_are_compared_separately() -> None:
 
 
 def own(*rates: NodeRate) -> Parsed:
-    return Parsed(evidence=Evidence(own_rates=rates))
+    return Parsed(evidence=Evidence(node_rates=rates))
 
 
 def test_ranks_are_dealt_out_in_blocks() -> None:

@@ -92,7 +92,7 @@ def test_each_worker_has_its_rate_while_fio_logged_and_a_slow_one_is_seen() -> N
     found = with_rates(logs(STEADY, STEADY[:4]), 2.4)
     whole, *each = found.series
     assert [round(sum(one.values) / MIB) for one in (whole, *each)] == [24, 20, 4]
-    rates = workers(found.own_rates)
+    rates = workers(found.node_rates)
     assert [(one.worker, one.bandwidth_bytes_per_s) for one in rates] == [
         (0, pytest.approx(MIB)), (1, pytest.approx(0.2 * MIB)),
     ]  # fmt: skip

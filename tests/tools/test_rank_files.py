@@ -33,17 +33,17 @@ def of_ior(files: dict[str, bytes], phase: str = "seq_write", time_s: float | No
 def test_each_rank_of_ior_has_its_rate() -> None:
     found = of_ior(streams("ior_one_pass"))
     assert not found.echo.contradictions
-    assert list(found.own_rates) == [
+    assert list(found.node_rates) == [
         NodeRate("", 0, 6.0729722606e08, pytest.approx(6.0729722606e08 / (1 << 20))),
         NodeRate("", 1, 6.0519758654e08, pytest.approx(6.0519758654e08 / (1 << 20))),
     ]
     shared = of_ior(streams("ior_one_pass_read"), "seq_read", api="MPIIO", file_per_process=False, file_size=4 << 20)
-    assert [one.worker for one in shared.own_rates] == [0, 1] and not shared.echo.contradictions
+    assert [one.worker for one in shared.node_rates] == [0, 1] and not shared.echo.contradictions
     # results from before the file was asked for
     files = {name: stream for name, stream in streams("ior_one_pass").items() if name != "ranks"}
     files["summary"] = files["summary"].replace(b",saveRankPerformanceDetailsCSV=ranks.csv", b"")
     before = of_ior(files)
-    assert not before.echo.contradictions and not before.own_rates
+    assert not before.echo.contradictions and not before.node_rates
 
 
 def test_times_that_tell_no_rates_are_not_asked_for() -> None:
@@ -54,7 +54,7 @@ def test_times_that_tell_no_rates_are_not_asked_for() -> None:
     ):
         step = Step(OF_IOR | options, (IOR.phases[phase],), time_s=time_s)
         assert "saveRank" not in " ".join(IOR.argv(step, "/t", 1))
-        assert not of_ior(streams("ior_one_pass"), phase, time_s, **options).own_rates
+        assert not of_ior(streams("ior_one_pass"), phase, time_s, **options).node_rates
 
 
 def test_each_rank_of_mdtest_has_its_rate_in_every_phase() -> None:
@@ -62,13 +62,13 @@ def test_each_rank_of_mdtest_has_its_rate_in_every_phase() -> None:
     for phase in step.phases:
         parsed = MDTEST.parse(streams("mdtest_ranks"), step, phase)
         assert parsed.evidence.echo and not parsed.evidence.echo.contradictions
-        rates = parsed.evidence.own_rates
+        rates = parsed.evidence.node_rates
         assert [(one.host, one.worker, one.bandwidth_bytes_per_s) for one in rates] == [("", k, None) for k in range(3)]
         # no rank took longer than all
         slowest = min(one.ops_per_s or 0.0 for one in rates)
         assert 1000 / slowest <= parsed.figures["runtime_s"] + 1e-3
     deleted = MDTEST.parse(streams("mdtest_ranks"), step, MDTEST.phases["delete"])
-    assert [one.ops_per_s for one in deleted.evidence.own_rates] == [3.1378050423e05, 4.1339483540e05, 3.1006904709e05]
+    assert [one.ops_per_s for one in deleted.evidence.node_rates] == [3.1378050423e05, 4.1339483540e05, 3.1006904709e05]
 
 
 def column(document: bytes, tasks: int = 3) -> list[float]:

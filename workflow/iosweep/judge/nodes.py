@@ -103,7 +103,7 @@ def rates_of_run(parsed: Parsed, streams: Mapping[str, bytes], hosts: Sequence[s
 
     hosts: the nodes of the run in their order, over which launchers deal ranks in blocks.
     """
-    known = parsed.evidence.own_rates
+    known = parsed.evidence.node_rates
     if not known:
         return _counted(parsed, ranks.rates(streams.get("progress", b"")), hosts)
     if len(hosts) < 2 or any(one.host or one.worker is None for one in known) or len(known) % len(hosts):

@@ -105,7 +105,7 @@ def _parse(point: Point, step: Step, phase: Phase, streams: Streams, hosts: Sequ
     evidence = replace(
         parsed.evidence,
         series=[*parsed.evidence.series, *monitor.series(counted)],
-        own_rates=nodes.rates_of_run(parsed, streams, hosts),
+        node_rates=nodes.rates_of_run(parsed, streams, hosts),
         lost=lost,
     )
     wrong = {name: value for name, value in parsed.figures.items() if not -_MOST <= value < _MOST}  # also NaN
@@ -141,7 +141,7 @@ def _row(seen: Seen, host: str) -> Row:
         },
         findings=findings,
         series=nodes.stored(evidence.series),
-        node_rates=nodes.stored_rates(evidence.own_rates),
+        node_rates=nodes.stored_rates(evidence.node_rates),
         histogram=(histogram.lowest_s, FACTOR, histogram.counts) if histogram else None,
         used_cpus={",".join(node.hosts): node.allowed for node in (run.cpus.nodes if run.cpus else ())},
     )

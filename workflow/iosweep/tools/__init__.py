@@ -231,7 +231,7 @@ class Evidence:
     windows: Mapping[str, tuple[float, float]] = field(default_factory=dict)  # host -> first and last I/O, on one clock
     windows_error_s: float = 0.0  # by how much their difference may be wrong
     series: Sequence[Series] = ()  # rates over time that the tool itself logged
-    own_rates: Sequence[NodeRate] = ()  # of each node and worker
+    node_rates: Sequence[NodeRate] = ()  # of each node and worker
     latencies: Histogram | None = None  # of what its callers waited
     lost: str = ""  # why series and own rates are not there, or not all of them, though they were recorded
     messages: Sequence[str] = ()  # lines beside the figures

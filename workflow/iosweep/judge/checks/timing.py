@@ -210,7 +210,7 @@ LEAST_S = 1.0
 def even(s: Seen) -> Finding:
     """No node and no worker was far slower than the others: at 75 % of the median (nodes), 50 % (workers) or less, and
     apart from what the others scatter."""
-    rates, ops = s.parsed.evidence.own_rates, s.parsed.figures.get("ops", 0.0)
+    rates, ops = s.parsed.evidence.node_rates, s.parsed.figures.get("ops", 0.0)
     if s.point.tasks == 1:
         return NOT_APPLICABLE
     if not rates:

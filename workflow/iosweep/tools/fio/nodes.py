@@ -174,7 +174,7 @@ def with_logs(evidence: Evidence, nodes: Mapping[str, Parsed], logs: Sequence[by
             log = _log(parsed, text, step, host)
         except Unreadable as why:
             on = f"on {host} " if host else ""
-            return replace(evidence, own_rates=rates, lost=f"fio's logs are damaged: {on}{why}")
+            return replace(evidence, node_rates=rates, lost=f"fio's logs are damaged: {on}{why}")
         if log:
             several = log.workers if len(log.workers) > 1 else ()  # a single worker's rate is the node's
             begin_s = evidence.windows[host][0] - first_s if host in evidence.windows else 0.0
@@ -184,7 +184,7 @@ def with_logs(evidence: Evidence, nodes: Mapping[str, Parsed], logs: Sequence[by
             for one, bytes_ in zip(several, log.moved_bytes, strict=False):
                 rate = bytes_ / log.covered_s
                 workers.append(NodeRate(host, one.worker, rate, rate * each))
-    return replace(evidence, series=every, own_rates=[*rates, *workers])
+    return replace(evidence, series=every, node_rates=[*rates, *workers])
 
 
 def _log(parsed: Parsed, logs: bytes, step: Step, host: str) -> Log | None:

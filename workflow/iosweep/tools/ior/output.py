@@ -169,7 +169,7 @@ def parse(streams: Streams, step: Step, phase: Phase) -> Parsed:
         rate_times_runtime_bytes=result.bandwidth_bytes_per_s * result.total_s,
         clock_s=CLOCK_S,
         timed_s=result.total_s,
-        own_rates=_rank_rates(streams.get("ranks", b""), wanted, step),
+        node_rates=_rank_rates(streams.get("ranks", b""), wanted, step),
     )
     figures = {**_figures(result), "ops": moved // step.number("transfer_size")}
     figures["bytes_read" if phase.reads else "bytes_written"] = moved

@@ -368,7 +368,7 @@ def parse(streams: Streams, step: Step, phase: Phase) -> Parsed:
         return Parsed(problems=[why])
     (run,), row = found, ROWS[phase.name]
     launch, table, ops = run.launch, run.table, step.tasks * step.number("files_per_thread")
-    own_rates = logs.rank_column(streams.get("ranks", b""), f"rate-{row}", step.tasks)
+    ranks = logs.rank_column(streams.get("ranks", b""), f"rate-{row}", step.tasks)
     evidence = Evidence(
         errors=list(run.problems),
         doubts=[text for severity, text in run.remarks if severity == "suspect"],
@@ -381,7 +381,7 @@ def parse(streams: Streams, step: Step, phase: Phase) -> Parsed:
         echo=_compared(parse_command(command.argv(step, "", 0), launch.release), launch.options),
         timed_s=_timed_s(table, step, ops),
         untimed_s=_SLEEP_S,
-        own_rates=[NodeRate("", rank, None, rate) for rank, rate in enumerate(own_rates)],
+        node_rates=[NodeRate("", rank, None, rate) for rank, rate in enumerate(ranks)],
     )
     problem = run.doubts.get(row, "")
     rate = table.rates[row].mean if row in table.rates else 0.0
@@ -391,8 +391,8 @@ def parse(streams: Streams, step: Step, phase: Phase) -> Parsed:
         problem = f"mdtest ran {table.iterations} iterations, not one"
     elif not problem and rate <= 0:
         problem = f"mdtest's rate of `{row}` is {rate:g}"
-    elif own_rates:
-        most = sum(own_rates) * (1 + _SLACK)  # a run is over when its slowest rank is
+    elif ranks:
+        most = sum(ranks) * (1 + _SLACK)  # a run is over when its slowest rank is
         took_s = logs.rank_total(streams["ranks"], f"time-{row}")  # its rate is that of one rank in some rows (4.0.0)
         if rate > most or (took_s and abs(ops - rate * took_s) > _SLACK * ops):
             problem = f"mdtest's table has {rate:,.0f} ops/s, and the times of its ranks ({RANKS}) give another rate"
