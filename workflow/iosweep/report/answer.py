@@ -85,7 +85,7 @@ def groups(
 ) -> list[Group]:
     """The headlines, by conditions: nothing is the best of things that do not compare. shares: of published figures;
     told: reasons that are told once for all."""
-    conditions, files = formats.conditions(results), _files(results)
+    conditions, made = formats.conditions(results), _files(results)
     over_nodes, several = any(result.nodes > 1 for result in results), findings.several_builds(results)
 
     def place(result: PointSummary) -> str:
@@ -96,7 +96,7 @@ def groups(
     for kind in ("data", "metadata"):
         of_kind = [result for result in results if result.kind == kind]
         keys: list[_Key] = [
-            (headline_groups.of_phase(conditions[r.point], r.phase), files.get(r.point)) for r in of_kind
+            (headline_groups.of_phase(conditions[r.point], r.phase), made.get(r.point)) for r in of_kind
         ]
         known = dict.fromkeys(keys)
         homes = {

@@ -61,14 +61,11 @@ _NOTHING = Cell("", (), "")
 def metadata_tables(campaign: Campaign, results: Sequence[PointSummary]) -> list[Table]:
     """Rates of mdtest: operations down, an axis across; a table for each sweep and each combination of other axes."""
     conditions = formats.conditions(results)
+    measured = [r for r in merge_point_parameters(results) if (r.tool, r.kind) == ("mdtest", "metadata")]
     tables: dict[Table, tuple[str, ...]] = {}  # without its sources -> these: sweeps may share their points
     for sweep in campaign.about.sweeps:
         points = set(sweep.points)
-        mine = [
-            r
-            for r in merge_point_parameters(results)
-            if r.point in points and (r.tool, r.kind) == ("mdtest", "metadata")
-        ]
+        mine = [result for result in measured if result.point in points]
         for condition in dict.fromkeys(conditions[result.point] for result in mine):
             own = [result for result in mine if conditions[result.point] == condition]
             varying = [axis for axis in _AXES if axis in axes_of(sweep) and len(distinct(own, axis)) > 1]
