@@ -27,9 +27,7 @@ def runs(directory: Path) -> list[Io500Run]:
     summaries: list[tuple[str, io500.Summary]] = []
     found: list[tuple[str, Reading]] = []
     for one in outputs.files(directory):
-        if isinstance(one, outputs.Skipped):
-            continue
-        if isinstance(read := outputs.readings(one.data), dict):
+        if isinstance(read := one.readings(), dict):
             found += [(one.name, reading) for reading in read.values()]
         if summary := io500.summary(one.data):
             summaries.append((one.name, summary))

@@ -10,7 +10,7 @@ from pathlib import Path
 from iosweep.commands.terminal import say, to_json
 from iosweep.errors import CommandError
 from iosweep.ingest import outputs
-from iosweep.ingest.outputs import Found, Skipped
+from iosweep.ingest.outputs import File
 from iosweep.judge.findings import REASONS
 from iosweep.tools.reading import Reading
 
@@ -37,8 +37,8 @@ def run(arguments: Namespace) -> int:
     clean = True
     for path in arguments.path:
         for file in _files(path):
-            read = file.reason if isinstance(file, Skipped) else outputs.readings(file.data)
-            if isinstance(file, Skipped) or isinstance(read, str):
+            read = file.readings()
+            if isinstance(read, str):
                 skipped.append({"file": file.name, "text": f"{file.name} {read}"})
                 if file.name in (path, outputs.shown(path)):
                     clean = False
@@ -50,14 +50,14 @@ def run(arguments: Namespace) -> int:
     return CLEAN if clean else PROBLEMS
 
 
-def _files(path: str) -> Iterator[Found | Skipped]:
+def _files(path: str) -> Iterator[File]:
     if path == "-":
-        yield Found("-", sys.stdin.buffer.read(outputs.MOST_BYTES))
+        yield File("-", sys.stdin.buffer.read(outputs.MOST_BYTES))
     else:
         yield from outputs.files(Path(path))
 
 
-def _document(file: Found, tool: str, reading: Reading) -> dict[str, object]:
+def _document(file: File, tool: str, reading: Reading) -> dict[str, object]:
     """The rows and problems of a file. `row` of a problem is an index, or None if it concerns the whole file."""
     return {
         "file": file.name,

@@ -22,30 +22,29 @@ _HEAD = 512
 
 
 @dataclass(frozen=True)
-class Found:
-    """A file. `name`: its path for people and for JSON, which cannot carry bytes that are not UTF-8."""
+class File:
+    """A file. `name`: its path for people and for JSON, which cannot carry bytes that are not UTF-8. `reason`: why it
+    is not read, as the rest of a sentence that begins with its name: `is a symbolic link`."""
 
     name: str
-    data: bytes
+    data: bytes = b""
+    reason: str = ""
 
     @property
     def sha256(self) -> str:
         return hashlib.sha256(self.data).hexdigest()
 
-
-@dataclass(frozen=True)
-class Skipped:
-    """A file that is not read. `reason` continues the sentence after its name: `is a symbolic link`."""
-
-    name: str
-    reason: str
+    def readings(self) -> dict[str, Reading] | str:
+        """What the reader of each tool says whose output it holds, the first one in it first (a job's log may have
+        several); or why there is none."""
+        return self.reason or readings(self.data)
 
 
 def shown(path: str | Path) -> str:
     return printable(os.fsencode(path).decode("utf-8", "backslashreplace"))
 
 
-def files(path: Path) -> Iterator[Found | Skipped]:
+def files(path: Path) -> Iterator[File]:
     """The files of a path in the order of their names, each read when it is its turn. Below the path itself no link is
     followed. Raises nothing: a path that is not there is skipped with the system's words."""
     if not path.is_dir():
@@ -57,27 +56,26 @@ def files(path: Path) -> Iterator[Found | Skipped]:
         for name in sorted(names):
             yield _read(Path(directory, name), follow=False)
     for error in unread:
-        yield Skipped(shown(error.filename), f"cannot be read: {error.strerror}")
+        yield File(shown(error.filename), reason=f"cannot be read: {error.strerror}")
 
 
-def _read(path: Path, follow: bool) -> Found | Skipped:
+def _read(path: Path, follow: bool) -> File:
     name = shown(path)
     try:
         status = path.stat() if follow else path.lstat()
         if stat.S_ISLNK(status.st_mode):
-            return Skipped(name, "is a symbolic link")
+            return File(name, reason="is a symbolic link")
         if not stat.S_ISREG(status.st_mode):
-            return Skipped(name, "is no regular file")
+            return File(name, reason="is no regular file")
         if status.st_size > MOST_BYTES:
-            return Skipped(name, f"is larger than {MOST_BYTES >> 20} MiB, which no output of a tool is")
-        return Found(name, path.read_bytes())
+            return File(name, reason=f"is larger than {MOST_BYTES >> 20} MiB, which no output of a tool is")
+        return File(name, path.read_bytes())
     except OSError as error:
-        return Skipped(name, f"cannot be read: {error.strerror or error}")
+        return File(name, reason=f"cannot be read: {error.strerror or error}")
 
 
 def readings(data: bytes) -> dict[str, Reading] | str:
-    """What the reader of each tool says whose output a file holds, the first one in it first (a job's log may have
-    several); or why there is none."""
+    """`File.readings` of the content of a file."""
     text = data.removeprefix(b"\xef\xbb\xbf")  # what an editor may write in front of UTF-8
     if not text.strip():
         return "is empty"

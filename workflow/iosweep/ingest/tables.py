@@ -81,25 +81,23 @@ def look(paths: Sequence[Path]) -> tuple[list[Content], Counter[str]]:
     others are not taken -> how many)"""
     taken: dict[str, Content] = {}
     refused: Counter[str] = Counter()
-    for found in (one for path in paths for one in outputs.files(path)):
-        if isinstance(found, outputs.Skipped):
-            refused[found.reason] += 1
-        elif found.sha256 in taken:
-            refused["is a copy of another file"] += 1
-        elif isinstance(content := _content(found.name, found.data), str):
+    for file in (file for path in paths for file in outputs.files(path)):
+        if isinstance(content := _content(file), str):
             refused[content] += 1
+        elif content.file.sha256 in taken:
+            refused["is a copy of another file"] += 1
         else:
-            taken[found.sha256] = content
+            taken[content.file.sha256] = content
     return [*taken.values()], refused
 
 
-def _content(name: str, data: bytes) -> Content | str:
+def _content(file: outputs.File) -> Content | str:
     """What a file holds, or why it is not taken."""
-    readings, summary = outputs.readings(data), io500.summary(data)
+    readings, summary = file.readings(), io500.summary(file.data)
     if isinstance(readings, str) and summary is None:
         return readings
-    file = IngestedFile(name, hashlib.sha256(data).hexdigest(), len(data))
-    return Content(file, data, {} if isinstance(readings, str) else readings, summary)
+    kept = IngestedFile(file.name, file.sha256, len(file.data))
+    return Content(kept, file.data, {} if isinstance(readings, str) else readings, summary)
 
 
 def store(
@@ -291,7 +289,7 @@ def _value(option: Option, value: object) -> bool | int | str | None:
 def make_again(results: Path) -> IngestedFacts:
     """Read all files again, and make the tables of what they hold. Raises FileNotFoundError, Damaged."""
     document, digest = ingested.load(results)
-    read = [_content(file.path, data) for file, data in ingested.raw(results, document.files)]
+    read = [_content(outputs.File(file.path, data)) for file, data in ingested.raw(results, document.files)]
     return make(results, document, digest, [one for one in read if isinstance(one, Content)])
 
 
