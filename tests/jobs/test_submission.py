@@ -191,8 +191,10 @@ def test_what_slurm_would_refuse_or_never_start_is_told_before_anything_is_submi
         slurm = Slurm(says)
         monkeypatch.setattr(query, "ask", slurm.ask)
         asks = {"mem_mb": 9} | ({"slurm_partition": "small,big"} if nodes > 5 else {})
-        found = submission.tried(["sbatch", f"--nodes={nodes}"], Timed(nodes, 60.0, profile.Profile(given=asks)), 60)
-        assert (why in found.refusal) if why and found.refusal else found.refusal is why, (says, nodes)
-        assert note in (found.note or "") and bool(note) == bool(found.note), (says, nodes)
+        job = Timed(nodes, 60.0, profile.Profile(given=asks)), 60, ["sbatch", f"--nodes={nodes}"]
+        found = submission.try_jobs([job])
+        for expected, told in ((why, found.refusals), (note, found.notes)):
+            assert (expected or "") in "".join(told) and bool(expected) == bool(told), (says, nodes)
+        assert bool(found.fit) == (not why and not note)
         tried = [argv for argv in slurm.asked if argv[0] == "sbatch"]
         assert all(argv[-3:] == ["--test-only", "--wrap", "true"] for argv in tried)

@@ -139,17 +139,15 @@ class Executor(RemoteExecutor):  # type: ignore[misc]  # Snakemake has no types
             raise _Ended(f"{error}; {why}") from None
         if waited:
             self._attempts.reload()
-        wrong: dict[str, list[str]] = {}
-        for job in self._in_order(jobs):
-            work, minutes = self._work(job), self._attempts.minutes(allocation_of(job))
-            if work.points:
-                trial = submission.tried(self.sbatch(job), work, minutes)
-                if trial.refusal:
-                    wrong.setdefault(trial.refusal, []).append(submission.asks_for(work.nodes, minutes))
-                if trial.note:
-                    pending.say(f"note: {trial.note}")
-        if wrong:
-            raise _Ended("\n".join([*submission.refusals(wrong), "nothing was submitted"]))
+        trials = submission.try_jobs(
+            (self._work(job), self._attempts.minutes(allocation_of(job)), self.sbatch(job))
+            for job in self._in_order(jobs)
+            if self._work(job).points
+        )
+        for note in trials.notes:
+            pending.say(f"note: {note}")
+        if trials.refusals:
+            raise _Ended("\n".join([*trials.refusals, "nothing was submitted"]))
         self._attempts.begin(map(allocation_of, jobs))
 
     def _work(self, job: MeasureJob) -> Work:

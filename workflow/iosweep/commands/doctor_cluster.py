@@ -31,8 +31,7 @@ from iosweep.hostlist import hosts
 from iosweep.jobs import pending, submission
 from iosweep.jobs.profile import Profile, read
 from iosweep.slurm import query
-from iosweep.text import human_count
-from iosweep.units import human_duration, human_size
+from iosweep.units import human_size
 
 #: Commands of Slurm that are needed.
 COMMANDS = ("sbatch", "srun", "squeue", "scontrol", "sinfo", "scancel")
@@ -113,19 +112,12 @@ def _profile(directory: Path) -> tuple[Profile | None, list[Line]]:
 
 def _submissions(works: Sequence[submission.Work]) -> list[Line]:
     """Whether Slurm would take the jobs of the campaign, as the campaign itself asks before it submits them."""
-    wrongs: dict[str, list[str]] = {}
-    lines, fit = [], []
-    for work in works:
-        minutes = work.minutes()
-        trial = submission.tried(_sbatch(work.asks, work.nodes, minutes, os.devnull), work, minutes)
-        if trial.refusal:
-            wrongs.setdefault(trial.refusal, []).append(submission.asks_for(work.nodes, minutes))
-        elif trial.note:
-            lines.append(unchecked("submission", trial.note))
-        else:
-            fit.append(f"{human_count(work.nodes, 'node')} for {human_duration(60 * minutes)}")
-    lines += [wrong("submission", text, "") for text in submission.refusals(wrongs)]
-    return [*([ok("submission", f"Slurm takes jobs of {', '.join(fit)}")] if fit else []), *lines]
+    trials = submission.try_jobs(
+        (work, work.minutes(), _sbatch(work.asks, work.nodes, work.minutes(), os.devnull)) for work in works
+    )
+    lines = [ok("submission", f"Slurm takes jobs of {', '.join(trials.fit)}")] if trials.fit else []
+    lines += [unchecked("submission", note) for note in trials.notes]
+    return lines + [wrong("submission", refusal, "") for refusal in trials.refusals]
 
 
 def _sbatch(asks: Profile, nodes: int, minutes: int, log: str) -> list[str]:

@@ -103,7 +103,7 @@ class Work:
 
 
 def planned_work(plan: Plan, site: Profile) -> list[Work]:
-    """That of a whole campaign, by its plan alone."""
+    """The work of a whole campaign, by its plan alone."""
     planned = forecast.planned(plan)
     return [Work(plan, allocation, planned.get(allocation.name, {}), site) for allocation in plan.allocations]
 
@@ -170,38 +170,52 @@ def spoken(allocation: str) -> str:
 # Before anything is submitted
 
 
-class Trial(NamedTuple):
-    """What is known of a job before it is submitted. `refusal`: why Slurm would not take it, or would let it wait
-    forever, and what to change. `note`: which nodes it will wait for."""
+class Trials(NamedTuple):
+    """What is known of jobs before they are submitted. `refusals`: sentences on those that Slurm would not take, or
+    would let wait forever, and what to change; `notes`: which nodes others will wait for; `fit`: what the rest asks
+    for."""
 
-    refusal: str | None = None
-    note: str | None = None
+    refusals: list[str]
+    notes: list[str]
+    fit: list[str]
 
 
-def tried(sbatch: Sequence[str], work: Work, asked_min: int) -> Trial:
-    """Try a job: by the limits of its partitions, then by Slurm itself."""
+def try_jobs(jobs: Iterable[tuple[Work, int, Sequence[str]]]) -> Trials:
+    """Try jobs: by the limits of their partitions, then by Slurm itself. `jobs`: work, minutes and command of each."""
+    refused: dict[str, list[str]] = {}
+    trials = Trials([], [], [])
+    for work, asked_min, sbatch in jobs:
+        refusal, note = _tried(work, asked_min, sbatch)
+        if refusal:
+            refused.setdefault(refusal, []).append(asks_for(work.nodes, asked_min))
+        elif note:
+            trials.notes.append(note)
+        else:
+            trials.fit.append(f"{human_count(work.nodes, 'node')} for {human_duration(60 * asked_min)}")
+    for why, asks in refused.items():
+        trials.refusals.append(f"Slurm would not run the job that {' or the one that '.join(asks)}: {why}")
+    return trials
+
+
+def _tried(work: Work, asked_min: int, sbatch: Sequence[str]) -> tuple[str | None, str | None]:
+    """Why a job would be refused, and which nodes it will wait for."""
     nodes, partitions = work.nodes, limits(work.asks.partition)
     if partitions and all(wrong := [beyond(nodes, asked_min, work.longest, one) or "" for one in partitions]):
-        return Trial("; or: ".join(wrong))
+        return "; or: ".join(wrong), None
     try:
         query.ask([*sbatch, *TRIAL])
     except Unanswered as error:
         said = error.said or str(error)
         if is_full(said):  # the job is submitted later
-            return Trial()
+            return None, None
         for one in partitions if query.is_without_nodes(said) else ():
             with contextlib.suppress(Unanswered):
                 able, not_able = usable(one["PartitionName"])
                 if able < nodes <= _most_nodes(one):  # the others may be back when it is its turn
                     have = f"of {human_count(nodes, 'node')} asked for, the partition {one['PartitionName']} has {able}"
-                    return Trial(note=f"{have} that can be used ({not_able}); the job waits for the others")
-        return Trial(f"{said}; {meaning(said, work.asks)}")
-    return Trial()
-
-
-def refusals(wrong: Mapping[str, Sequence[str]]) -> list[str]:
-    """Sentences on jobs that Slurm would not run. `wrong`: why -> what they ask for (`asks_for`)."""
-    return [f"Slurm would not run the job that {' or the one that '.join(asks)}: {why}" for why, asks in wrong.items()]
+                    return None, f"{have} that can be used ({not_able}); the job waits for the others"
+        return f"{said}; {meaning(said, work.asks)}", None
+    return None, None
 
 
 def limits(names: str | None) -> list[dict[str, str]]:
@@ -213,9 +227,9 @@ def limits(names: str | None) -> list[dict[str, str]]:
     except Unanswered:
         return []
     known = [query.fields(line) for line in printed.splitlines() if line.strip()]
-    return [
-        one for one in known if (one["PartitionName"] in names.split(",") if names else one.get("Default") == "YES")
-    ]
+    if names:
+        return [one for one in known if one["PartitionName"] in names.split(",")]
+    return [one for one in known if one.get("Default") == "YES"]
 
 
 def usable(partition: str) -> tuple[int, str]:
