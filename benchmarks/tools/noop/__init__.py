@@ -51,7 +51,7 @@ class Noop(Tool):
     phases: Mapping[str, Phase] = {"idle": Phase("idle", "data", True, False, "ops_per_s", "nothing")}
 
     def version(self, printed: str) -> str:
-        return "noop"
+        return self.name
 
     def unfit(self, version: str) -> str | None:
         return None
@@ -72,7 +72,7 @@ class Noop(Tool):
         return []
 
     def parse(self, streams: Streams, step: Step, phase: Phase) -> Parsed:
-        return Parsed("noop", _FIGURES, _EVIDENCE)
+        return Parsed(self.name, _FIGURES, _EVIDENCE)
 
     def read(self, data: bytes) -> Reading:
         return Reading("noop", [_FIGURES], [])
