@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache
 from statistics import fmean, median
 
 from iosweep.analysis.data import PhaseOutcome, Row, Value
@@ -26,7 +27,7 @@ VERDICTS = ("valid", "suspect", "invalid", "missing")
 OUTCOMES = (*VERDICTS, "left", "unneeded")
 #: Columns that are summarized over the repetitions.
 FIGURES = (
-    *("bandwidth_bytes_per_s", "ops_per_s", "sampled_ops_per_s"),
+    *("bandwidth_bytes_per_s", "ops_per_s"),
     *(f"{kind}latency_{name}_s" for kind in ("", "completion_") for name in ("mean", "p50", "p99", "p99_5", "p99_9")),
 )
 
@@ -193,8 +194,19 @@ def summarize(rows: Iterable[Row]) -> list[PointSummary]:
     keys = sorted(groups, key=lambda key: (place[key[0]], phase_order(key[1])))
     ordered = [sorted(groups[key], key=lambda row: row.repetition or 0) for key in keys]
     parts = [[row for row in rows if bool(row.confirms) == confirms] for confirms in (False, True) for rows in ordered]
-    columns = _Columns(parts)
-    metrics = [_Metrics(columns, place) for place in range(len(parts))]
+
+    @cache
+    def read(column: str) -> list[Metric | None]:
+        samples = [_sample(rows, column) if rows else None for rows in parts]
+        intervals = iter(agreement.intervals([sample for sample in samples if sample]))
+        found = []
+        for sample, rows in zip(samples, parts, strict=True):
+            interval = next(intervals) if sample else None
+            metric = summarize_values(sample.values, interval) if sample and sample.values else None
+            found.append(_of_iterations(metric, rows) if metric and column == "ops_per_s" else metric)
+        return found
+
+    metrics = [_Metrics(read, place) for place in range(len(parts))]
     return [_summary(*one) for one in zip(ordered, metrics, metrics[len(ordered) :], strict=False)]
 
 
@@ -216,43 +228,23 @@ def _summary(rows: Sequence[Row], metrics: Mapping[str, Metric], confirmed: Mapp
     )
 
 
-class _Columns:
-    """The figures of all summaries, a column at a time, when it is first asked for: a report looks at half of them."""
-
-    def __init__(self, parts: Sequence[Sequence[Row]]):
-        self._parts = parts
-        self._known: dict[str, list[Metric | None]] = {}
-
-    def of(self, column: str) -> list[Metric | None]:
-        """A figure for each part, None where it has no value."""
-        if column not in self._known:
-            samples = [_sample(rows, column) if rows else None for rows in self._parts]
-            intervals = iter(agreement.intervals([sample for sample in samples if sample]))
-            found = []
-            for sample, rows in zip(samples, self._parts, strict=True):
-                interval = next(intervals) if sample else None
-                metric = summarize_values(sample.values, interval) if sample and sample.values else None
-                found.append(_of_iterations(metric, rows) if metric and column == "ops_per_s" else metric)
-            self._known[column] = found
-        return self._known[column]
-
-
 class _Metrics(Mapping[str, Metric]):
-    """Column -> the figure of one part, for FIGURES that have a value."""
+    """Column -> the figure of one part, for FIGURES that have a value. read: column -> the figures of all parts, which
+    are made when they are first asked for: a report looks at half of the columns."""
 
-    __slots__ = ("_columns", "_place")
+    __slots__ = ("_place", "_read")
 
-    def __init__(self, columns: _Columns, place: int):
-        self._columns, self._place = columns, place
+    def __init__(self, read: Callable[[str], list[Metric | None]], place: int):
+        self._read, self._place = read, place
 
     def __getitem__(self, column: str) -> Metric:
-        found = self._columns.of(column)[self._place] if column in FIGURES else None
+        found = self._read(column)[self._place] if column in FIGURES else None
         if found is None:
             raise KeyError(column)
         return found
 
     def __iter__(self) -> Iterator[str]:
-        return (column for column in FIGURES if self._columns.of(column)[self._place])
+        return (column for column in FIGURES if self._read(column)[self._place])
 
     def __len__(self) -> int:
         return sum(1 for _ in self)

@@ -146,21 +146,6 @@ class Change:
         half = min(student_t(self.freedom, alpha / 2) * self.error, _WIDEST)
         return _exp(self.log - half) - 1, _exp(self.log + half) - 1
 
-    def repetitions(self, half_width: float, alpha: float = ALPHA, most: int = 100) -> int | None:
-        """How many more repetitions of each make the interval at the confidence 1 - alpha no wider than this half width
-        on logarithms, where they scatter as these do; None for more than `most`."""
-        least = min(self.n)
-        scale = self.error * math.sqrt(least)
-        if half_width <= 0:
-            return None
-        more = max(0, math.ceil((student_t(math.inf, alpha / 2) * scale / half_width) ** 2) - least)
-        while more <= most:
-            n = least + more
-            if student_t(self.freedom * n / least, alpha / 2) * scale / math.sqrt(n) <= half_width:
-                return more
-            more += 1 + more // 50
-        return None
-
 
 def change(values: Sequence[float], to: Sequence[float], noises: tuple[Noise | None, Noise | None]) -> Change | None:
     """By how much the geometric mean of repetitions differs from that of others; None where nothing says how they
