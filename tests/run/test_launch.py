@@ -147,9 +147,10 @@ class Agents:
         self.watched = list(watched)
         machine = (MachineCounters(1, 2, 3), MachineCounters(1, 4, 5))
         load = NodeLoad(busy=0.5, ours=0.25, steal=0.0, client=0.0, user_only=False, window_s=1.5, machine=machine)
+        nodes = Watched(load=load, moved=Moved()), Watched(moved=Moved())
         return {
-            host: Ran(completed(argv=tuple(argv)), 105.0, 107.0, {"log": b"x"}, Watched(load=one, moved=Moved()))
-            for (host, argv), one in zip(commands.items(), (load, None), strict=True)
+            host: Ran(completed(argv=tuple(argv), watched={host: node}), 105.0, 107.0, {"log": b"x"})
+            for (host, argv), node in zip(commands.items(), nodes, strict=True)
         }
 
 

@@ -147,7 +147,8 @@ class Machine:
             storage_read_bytes=printed.read_bytes,
             storage_written_bytes=printed.written_bytes,
         )
-        return replace(done, watched=self._watched(call, printed, wall_s, around, wanted)) if around else done
+        watched = {around.host: self._watched(call, printed, wall_s, around, wanted)} if around else {}
+        return replace(done, watched=watched)
 
     def _watched(
         self, call: scripted.Call, printed: scripted.Printed, wall_s: float, around: Surroundings, wanted: Wanted | None
@@ -267,11 +268,11 @@ class Agents:
         for host, argv in commands.items():
             clock.now_s, self.machine.rules = began, [one for one in rules if one.get("node", host) == host]
             with tempfile.TemporaryDirectory() as place:
-                around, wanted = SimpleNamespace(bound=watched[host].bound), watched[host].wanted
+                around, wanted = SimpleNamespace(bound=watched[host].bound, host=host), watched[host].wanted
                 done = self.machine.run(argv, timeout_s, Path(place), around, wanted)  # type: ignore[arg-type]
                 with safe_paths.folder(Path(place)) as folder:
                     files = node_agent.collected(folder, outputs)
-            found[host] = node_agent.Ran(replace(done, watched=None), began, clock.now_s, files, done.watched)
+            found[host] = node_agent.Ran(done, began, clock.now_s, files)
             ended = max(ended, clock.now_s)
         clock.now_s, self.machine.rules = ended, rules
         return found

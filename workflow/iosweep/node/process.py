@@ -17,14 +17,14 @@ import subprocess
 import threading
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import FrameType
 from typing import BinaryIO
 
 from msgspec import structs
 
-from iosweep.node import procfs
+from iosweep.node import load, procfs
 from iosweep.node.counters import Moved
 from iosweep.node.environment import without_token
 from iosweep.node.load import Load
@@ -46,10 +46,9 @@ class Completed:
     """What a command did. `exit_code` is negative for a signal, as in subprocess.
 
     argv: what was executed; argvs: the commands of all nodes, or of a client and its servers, where there were several.
-    silent_s: for how long it had printed nothing. watched: what the node did that ran it, None where nobody looked;
-    load, cpus, moved (by host), monitor, progress: of all nodes. storage_read_bytes, storage_written_bytes: of the
-    command and all that it started here and waited for (getrusage). left_behind: its processes that could not be
-    killed, as `fio (pid 7)`.
+    silent_s: for how long it had printed nothing. watched: host -> what that node did meanwhile. storage_read_bytes,
+    storage_written_bytes: of the command and all that it started here and waited for (getrusage). left_behind: its
+    processes that could not be killed, as `fio (pid 7)`.
     """
 
     argv: tuple[str, ...]
@@ -60,22 +59,37 @@ class Completed:
     silent_s: float = 0.0
     left_behind: tuple[str, ...] = ()
     ran_on: Mapping[str, int] | None = None  # node of a Slurm job -> ranks that were seen there at once
-    load: Load | None = None
-    cpus: Mapping[str, Looks] | None = None
-    monitor: bytes = b""
-    progress: bytes = b""
     stdout: bytes = b""
     stderr: bytes = b""
     argvs: tuple[tuple[str, ...], ...] = ()
     storage_read_bytes: int | None = None
     storage_written_bytes: int | None = None
-    watched: Watched | None = None
-    moved: Mapping[str, Moved] | None = None
+    watched: Mapping[str, Watched] = field(default_factory=dict)
 
-    def with_own_bytes(self, moved: Moved) -> Moved:
-        """What its node moved, with the bytes of the command itself."""
+    def watched_on(self, host: str, watched: Watched) -> Completed:
+        """With what the node did that ran it, which has moved the bytes of the command itself."""
         own = {"tool_read_bytes": self.storage_read_bytes, "tool_written_bytes": self.storage_written_bytes}
-        return structs.replace(moved, **own)
+        with_own = structs.replace(watched, moved=structs.replace(watched.moved, **own))
+        return replace(self, watched={host: with_own})
+
+    @property
+    def load(self) -> Load | None:
+        return load.of_nodes({host: node.load for host, node in self.watched.items()})
+
+    @property
+    def cpus(self) -> dict[str, Looks]:
+        return {host: node.cpus for host, node in self.watched.items() if node.cpus}
+
+    @property
+    def moved(self) -> dict[str, Moved]:
+        return {host: node.moved for host, node in self.watched.items()}
+
+    @property
+    def series(self) -> dict[str, bytes]:
+        """Streams of what the nodes did each second, and of what ranks had moved; none that are empty."""
+        monitor = b"".join(node.monitor for node in self.watched.values())
+        progress = b"".join(node.progress for node in self.watched.values())
+        return {name: stream for name, stream in (("monitor", monitor), ("progress", progress)) if stream}
 
 
 class Abandoned(Exception):

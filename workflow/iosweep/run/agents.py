@@ -96,14 +96,13 @@ class Staged(msgspec.Struct, frozen=True):
 
 
 class Ran(msgspec.Struct, frozen=True):
-    """What a command did, when it started and ended on the node's clock, in seconds, the streams of the files that it
-    wrote, and what was watched meanwhile. Compressed on its way: what it printed, and the streams."""
+    """What a command did, when it started and ended on the node's clock, in seconds, and the streams of the files that
+    it wrote. Compressed on its way: what it printed, and the streams."""
 
     done: process.Completed
     started: float
     ended: float
     files: dict[str, bytes] = {}
-    watched: Watched | None = None
 
 
 _around = load.Surroundings()
@@ -210,9 +209,8 @@ def run(timeout_s: float) -> Ran:
         started = time.time()
         done = process.run(staged.argv, timeout_s, scratch, stdout.fileno(), stderr.fileno(), asker=0, cpus=staged.cpus)
         ended = time.time()
-        watched = seen(done.silent_s) if staged.watching else None
-        if watched:
-            watched = structs.replace(watched, moved=done.with_own_bytes(watched.moved))
+        if staged.watching:
+            done = done.watched_on(_name(), seen(done.silent_s))
         printed = []
         for stream in (stdout, stderr):
             stream.seek(0)
@@ -221,9 +219,7 @@ def run(timeout_s: float) -> Ran:
         if scratch:
             with safe_paths.folder(Path(scratch)) as place:
                 files = collected(place, staged.outputs)
-    return coded(
-        Ran(replace(done, stdout=printed[0], stderr=printed[1]), started, ended, files, watched), zlib.compress
-    )
+    return coded(Ran(replace(done, stdout=printed[0], stderr=printed[1]), started, ended, files), zlib.compress)
 
 
 def coded(ran: Ran, by: Callable[[bytes], bytes]) -> Ran:

@@ -242,7 +242,7 @@ class DataSets:
                 names, end = list(files.files), files.file_size_bytes
                 self._agent.call(trees.truncate_files, self._directory.place, files.directory, names, end)
         self._directory.recount()
-        counted, self._stored = counters.counted(done.moved or {}, size), None
+        counted, self._stored = counters.counted(done.moved, size), None
         trouble = {}
         # each node has its own exit code if it had a command of its own
         codes = {known["host"]: known["exit_code"] for known in msgspec.json.decode(streams.get("hosts", b"[]"))}

@@ -15,10 +15,9 @@ import msgspec
 from iosweep.errors import AllocationError, ExitCode, Obstacle, Unanswered
 from iosweep.files import safe_paths
 from iosweep.hostlist import folded
-from iosweep.node import environment, load
+from iosweep.node import environment
 from iosweep.node.cpus import CpuSet, listed
 from iosweep.node.load import Surroundings
-from iosweep.node.monitor import Watched
 from iosweep.node.pinning import Binding, Pinning
 from iosweep.node.process import Completed
 from iosweep.node.ranks import Wanted
@@ -124,7 +123,6 @@ class Commands:
             around = Surroundings.of_node(facts, tuple(one.bound))
             wanted = one.wanted if one.wanted and one.wanted.masks else None
             done = self.agent.run(argv, timeout_s, self.scratch, cpus, wanted, around=around)
-            done = with_watched(done, dict.fromkeys(hosts, done.watched) if done.watched else {})
         streams = {"stdout": done.stdout, "stderr": done.stderr}
         if tool.mpi and self.remote and not done.exit_code:
             for name in tool.outputs.values():
@@ -209,7 +207,7 @@ class Commands:
             return refusal[0]
         # sampling may miss the ranks of a short run on one node
         counted = all(seen.values()) or (any(seen.values()) and done.wall_s > _LONG_S)
-        return replace(with_watched(done, watched), ran_on=seen if counted else None)
+        return replace(done, watched=watched, ran_on=seen if counted else None)
 
     def serve(
         self, tool: Tool, step: Step, places: Sequence[tuple[str, int]], timeout_s: float, hosts: Sequence[str]
@@ -249,7 +247,7 @@ class Commands:
             remote.call(agents.end_servers, each=dict.fromkeys(hosts, ()))
         streams = {"stdout": done.stdout, "stderr": done.stderr, "hosts": msgspec.json.encode(nodes)}
         watched = remote.call(agents.seen, each=dict.fromkeys(hosts, (done.silent_s,)))
-        return replace(with_watched(done, watched), argvs=(done.argv, *map(tuple, exact))), streams
+        return replace(done, watched=watched, argvs=(done.argv, *map(tuple, exact))), streams
 
 
 def _run_on_each(
@@ -279,8 +277,7 @@ def _run_on_each(
                 "exit_code": ran.done.exit_code,
             }
         )
-    watched = {host: ran.watched for host, ran in done.items() if ran.watched}
-    whole = with_watched(together({host: ran.done for host, ran in done.items()}), watched)
+    whole = together({host: ran.done for host, ran in done.items()})
     return whole, streams | {"hosts": msgspec.json.encode(nodes)}
 
 
@@ -320,18 +317,6 @@ def needs_mpiexec(launcher: Launcher, tools: Sequence[Tool], search: str | None 
     return mpiexec(search, launcher.manager)
 
 
-def with_watched(done: Completed, watched: Mapping[str, Watched]) -> Completed:
-    """A command with what its hosts did meanwhile."""
-    return replace(
-        done,
-        load=load.of_nodes({host: one.load for host, one in watched.items()}),
-        cpus={host: one.cpus for host, one in watched.items() if one.cpus} or None,
-        moved={host: one.moved for host, one in watched.items()},
-        monitor=b"".join(one.monitor for one in watched.values()),
-        progress=b"".join(one.progress for one in watched.values()),
-    )
-
-
 def together(done: Mapping[str, Completed]) -> Completed:
     """The commands that hosts ran at the same time as one: the worst of each figure.
 
@@ -347,6 +332,7 @@ def together(done: Mapping[str, Completed]) -> Completed:
         wall_s=max(one.wall_s for one in every),
         left_behind=tuple(f"{each} on {host}" for host, one in done.items() for each in one.left_behind),
         argvs=tuple(one.argv for one in every) if len(every) > 1 else (),
+        watched={host: node for one in every for host, node in one.watched.items()},
         stderr=b"".join(
             f"{host}: ".encode() + line for host, one in done.items() for line in one.stderr.splitlines(keepends=True)
         ),

@@ -302,10 +302,7 @@ def _step(c: Context, point: Point, step: Step, number: int, hosts: Sequence[str
             done, streams = c.commands.run(tool, commands, step.tasks, timeout_s, hosts, step)
     except OSError as error:  # of the target, or a command could not be started
         return structs.replace(run, not_run=f"not run: {error.strerror or error}"), {}
-    if done.monitor:
-        streams = {**streams, "monitor": done.monitor}
-    if done.progress:
-        streams = {**streams, "progress": done.progress}
+    streams = {**streams, **done.series}
     cpus = c.pinning.record(binding, done.cpus, tool.mpi)
     run = structs.replace(_ended(run, done), exclusive=Exclusive(**c.exclusive()), cpus=cpus)
     if any(phase.name.endswith("delete") for phase in step.phases):
@@ -341,7 +338,7 @@ def _ended(run: PhaseRun, done: Completed) -> PhaseRun:
         flooded=done.flooded,
         wall_s=round(done.wall_s, 4),
         load=done.load,
-        moved=dict(done.moved or {}),
+        moved=done.moved,
         stderr=done.stderr.decode("utf-8", "replace")[:_STDERR_BYTES],
         left_behind=done.left_behind,
         ran_on=dict(done.ran_on or {}),

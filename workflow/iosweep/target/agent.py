@@ -29,7 +29,6 @@ from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
 import msgspec
-from msgspec import structs
 
 from iosweep.errors import AGENT_ENDED, TargetError, TargetHangs
 from iosweep.node import process, procfs
@@ -305,9 +304,7 @@ def execute(
         silent_s = done.silent_s
     finally:
         watched = watch.end(silent_s) if watch else None
-    if watched:
-        watched = structs.replace(watched, moved=done.with_own_bytes(watched.moved))
-    return replace(done, watched=watched)
+    return done.watched_on(around.host, watched) if around and watched else done
 
 
 OPERATIONS = protocol.by_name(
