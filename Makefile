@@ -2,7 +2,7 @@
 #   PYTHON=python3.12      another interpreter than the first on PATH of version 3.11 or newer
 #   APT=0                  install no system package, whatever is missing
 #   REQUIRE=all            a test that is skipped fails (or a list: REQUIRE=fio,chromium)
-#   ARGS="-k plan -x"      further arguments for pytest; for cluster: --accounting, --dfs moosefs|glusterfs, -- COMMAND
+#   ARGS="-k plan -x"      further arguments for pytest; for cluster: --accounting, --workers N, -- COMMAND
 #   ARGS="--seed 7"        what is random, but for Hypothesis, as a run of `make soak` had it
 .DEFAULT_GOAL := help
 .NOTPARALLEL:

@@ -12,7 +12,6 @@ import argparse
 import contextlib
 import os
 import re
-import shlex
 import shutil
 import signal
 import subprocess
@@ -467,19 +466,14 @@ n1, n2 have this machine's {cpus} CPUs; n3 keeps one for itself; b1, b2 only pre
 Try:  sinfo
       srun -N2 hostname
       snakemake --profile profiles/slurm --configfile config/examples/demo.yaml
-exit ends the cluster with all that runs on it. Another shell on it, from another terminal:
-      {enter} env --chdir=$PWD bash --rcfile {shell}
+exit ends the cluster with all that runs on it.
 """
-
-
-PROMPT = r"[cluster \h] \w\$ "
 
 
 def main() -> int:
     """A shell on the cluster, or a command and its exit code (128 and the signal's number if it was killed)."""
     parser = argparse.ArgumentParser(prog="make cluster", description="A Slurm cluster on this machine.")
     parser.add_argument("--accounting", action="store_true", help="with slurmdbd, so that sacct works")
-    parser.add_argument("--dfs", choices=("moosefs", "glusterfs"), help="with a distributed file system")
     parser.add_argument("--workers", type=int, default=0, metavar="N", help="N more nodes, w1 to wN (partition wide)")
     parser.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help="a line of slurm.conf")
     parser.add_argument("command", nargs="*", metavar="COMMAND", help="run this, and not a shell, and end")
@@ -491,33 +485,14 @@ def main() -> int:
         print(f"make cluster: {str(error) or 'interrupted'}", file=sys.stderr)
         return 1
     with cluster:
-        if arguments.dfs:
-            import dfs  # which imports this module
-
-            try:
-                dfs.Dfs(cluster, arguments.dfs).up()
-            except ClusterError as error:
-                print(f"make cluster: {error}", file=sys.stderr)
-                return 1
-            print(f"{arguments.dfs} is mounted at {dfs.AT} on the head and all nodes", file=sys.stderr)
-        shell = not arguments.command and sys.stdin.isatty()
-        if shell:
+        if arguments.command:
+            code = cluster.attached(arguments.command)
+            return code if code >= 0 else 128 - code
+        if sys.stdin.isatty():
             partitions = cluster.run(["sinfo", "--format=%9P %.5a %.9l  %N"]).stdout
-            enter = shlex.join(cluster._enter("head"))
-            words = {"cpus": cluster.cpus, "partitions": partitions, "enter": enter}
-            print(GREETING.format(**words, shell=cluster.state / "bashrc"), file=sys.stderr)
-        # after the user's own, which may set these, too; for another terminal's shell all that the first one has
-        lines = (
-            "[ ! -f ~/.bashrc ] || . ~/.bashrc",
-            'for name in "${!SLURM_@}"; do unset "$name"; done',
-            f"export PATH={shlex.quote(sysconfig.get_path('scripts'))}:$PATH:/usr/sbin:/sbin",
-            *(f"export {name}={shlex.quote(value)}" for name, value in cluster.environment.items()),
-            f"PS1={shlex.quote(PROMPT)}",
-        )
-        (cluster.state / "bashrc").write_text("\n".join(lines) + "\n")
-        code = cluster.attached(arguments.command or ["bash", "--rcfile", f"{cluster.state}/bashrc"])
-    # a shell ends with the code of its last command, which is nobody's failure
-    return 0 if shell else code if code >= 0 else 128 - code
+            print(GREETING.format(cpus=cluster.cpus, partitions=partitions), file=sys.stderr)
+        cluster.attached(["bash", "--norc"])  # a user's own may set PATH
+    return 0  # a shell ends with the code of its last command, which is nobody's failure
 
 
 if __name__ == "__main__":
