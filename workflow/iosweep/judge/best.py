@@ -14,18 +14,17 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
-from iosweep.judge import statistics
 from iosweep.judge.statistics import student_t
 from iosweep.plan.forecast import longest_of
 from iosweep.plan.headline_groups import HeadlineGroup
-from iosweep.plan.model import Allocation, Plan, Point, SweepFacts
+from iosweep.plan.model import Allocation, Plan, Point
 from iosweep.store.record import Repetition
 from iosweep.tools import Value, parameters
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """A phase of a point. values: its figures that choose, at least one; undisturbed: they are those of its valid
+    """A phase of a point. values: the figures that choose, at least one; undisturbed: they are those of valid
     repetitions alone; figures: of all repetitions that could choose and count, as the tables have them."""
 
     point: str
@@ -35,79 +34,70 @@ class Candidate:
 
 
 def candidate(point: str, repetitions: Iterable[tuple[float | None, bool]]) -> Candidate | None:
-    """A phase of a point, by its repetitions that choose: (figure, None where none counts; whether it is valid) of
-    each. None without a figure.
+    """A phase of a point, None without a figure. repetitions: those that choose: (figure, None where it does not count;
+    whether the repetition is valid).
 
-    Valid repetitions choose alone where they are at least half of the point's own: what happens to most of them belongs
-    to the point. Other points do not matter for that: an allocation knows its own only, and has to find the same point
-    that the report does among all.
+    Valid repetitions choose alone where they are at least half of the point's: a disturbance of most repetitions is a
+    property of the point. Other points do not matter: an allocation knows only its points, and must find the same best
+    point that the report finds among all.
     """
-    found = list(repetitions)
-    figures = [figure for figure, _ in found if figure is not None]
-    valid = [figure for figure, valid in found if valid and figure is not None]
-    undisturbed = 2 * len(valid) >= len(found)
+    known = list(repetitions)
+    figures = [figure for figure, _ in known if figure is not None]
+    valid = [figure for figure, valid in known if valid and figure is not None]
+    undisturbed = 2 * len(valid) >= len(known)
     return Candidate(point, valid if undisturbed else figures, undisturbed, figures) if figures else None
 
 
 def best(candidates: Iterable[Candidate | None], lowest: bool = False) -> Candidate | None:
-    """The best undisturbed one by the mean of the values that choose; the best of the others only where there is none.
-    None without any.
-
-    Of equal ones the first by name: the report has to find the point that the runner has confirmed.
-    """
+    """The candidate with the best mean of its values, undisturbed candidates first, then by name. None without any."""
     sign = 1 if lowest else -1
-    found = (one for one in candidates if one)
-    return min(found, key=lambda one: (not one.undisturbed, sign * fmean(one.values), one.point), default=None)
+    return min(
+        filter(None, candidates), key=lambda c: (not c.undisturbed, sign * fmean(c.values), c.point), default=None
+    )
 
 
 def selection(point: Point, counted: Mapping[int, Repetition]) -> dict[int, Repetition]:
-    """The repetitions that choose the best point; those that confirm it are not among them."""
+    """The repetitions that choose the best point, without those that confirm it."""
     return {number: result for number, result in counted.items() if not point.repetitions.confirms(number)}
 
 
 def fresh_numbers(
     plan: Plan,
     allocation: Allocation,
-    drawn: Mapping[HeadlineGroup, Sequence[Point]],
+    groups: Mapping[HeadlineGroup, Sequence[Point]],
     counted: Mapping[str, Mapping[int, Repetition]],
     absent: Collection[str],
     unneeded: Collection[str] = (),
 ) -> dict[str, list[int]]:
-    """point -> numbers of the repetitions that confirm it and are not there yet, by the results so far.
+    """point -> numbers of the repetitions that confirm it and are not stored yet, by the results so far.
 
-    drawn: the contests of the plan; unneeded: points that are not measured. Before there is any result, a point that
-    takes longest stands for each best one.
+    groups: the points among which each headline is chosen; absent, unneeded: points that are not measured. Before there
+    is any result, a point that takes longest stands for the best point of its group.
     """
-    found: dict[str, list[int]] = {}
-    here = {point.id for point in allocation.points}
-    idle = {*absent, *unneeded}
-    for contest, members in drawn.items():
-        own = [point for point in members if point.id in here]
-        competing = (_candidate(contest, point, counted.get(point.id, {})) for point in own)
-        winner = best(competing, lowest=contest.latency)
+    fresh: dict[str, list[int]] = {}
+    ours = {point.id for point in allocation.points}
+    for group, members in groups.items():
+        points = {point.id: point for point in members if point.id in ours}
+        winner = best((_candidate(group, p, counted.get(p.id, {})) for p in points.values()), lowest=group.latency)
         if winner:
-            point = next(one for one in own if one.id == winner.point)
-        elif able := [p for p in own if p.repetitions.confirm and p.id not in idle and not counted.get(p.id)]:
-            point = longest_of([one for one in able if one.id not in found] or able, plan)
+            point = points[winner.point]
         else:
-            continue
-        have, repetitions = counted.get(point.id, {}), point.repetitions
-        fresh = [n for n in range(repetitions.max + 1, repetitions.last + 1) if n not in have]
-        if fresh and point.id not in absent:
-            found[point.id] = fresh
-    return found
+            able = [p for p in points.values() if p.repetitions.confirm and p.id not in {*absent, *unneeded}]
+            able = [p for p in able if not counted.get(p.id)]
+            if not able:
+                continue
+            point = longest_of([p for p in able if p.id not in fresh] or able, plan)
+        stored, repetitions = counted.get(point.id, {}), point.repetitions
+        numbers = [n for n in range(repetitions.max + 1, repetitions.last + 1) if n not in stored]
+        if numbers and point.id not in absent:
+            fresh[point.id] = numbers
+    return fresh
 
 
-def _candidate(contest: HeadlineGroup, point: Point, counted: Mapping[int, Repetition]) -> Candidate | None:
+def _candidate(group: HeadlineGroup, point: Point, counted: Mapping[int, Repetition]) -> Candidate | None:
     rows = (row for _, repetition in sorted(selection(point, counted).items()) for row in repetition.rows)
-    return candidate(
-        point.id,
-        (
-            (row.latency_mean_s if contest.latency else row.headline, row.verdict == "valid")
-            for row in rows
-            if row.phase == contest.phase
-        ),
-    )
+    figures = ((row.latency_mean_s if group.latency else row.headline, row) for row in rows if row.phase == group.phase)
+    return candidate(point.id, ((figure, row.verdict == "valid") for figure, row in figures))
 
 
 # The knee
@@ -148,9 +138,19 @@ def knee(steps: Sequence[Sequence[float]]) -> Knee | None:
     means = [fmean(values) for values in logs]
     peak = max(range(len(means)), key=means.__getitem__)
     level, _ = _plateau(logs, means, peak)
-    found = next(i for i, mean in enumerate(means) if mean >= level + math.log(SHARE))
-    low, high = _interval(logs, means) or (None, None)
-    return Knee(found, low, high, peak)
+    step = next(i for i, mean in enumerate(means) if mean >= level + math.log(SHARE))
+    if (noise := deviation(logs)) is None:
+        return Knee(step, None, None, peak)
+    import numpy  # late: the runner does without
+
+    sd, freedom = noise
+    draw = numpy.random.default_rng(0)
+    deviations = sd * numpy.sqrt(freedom / draw.chisquare(freedom, _DRAWS))[:, None]
+    errors = draw.standard_normal((_DRAWS, len(means))) / numpy.sqrt([len(values) for values in logs])
+    drawn = numpy.array(means) + deviations * errors
+    knees = numpy.argmax(drawn >= drawn.max(axis=1, keepdims=True) + math.log(SHARE), axis=1)
+    low, high = numpy.quantile(knees, [0.025, 0.975], method="inverted_cdf")
+    return Knee(step, int(low), int(high), peak)
 
 
 def far_below(steps: Sequence[Sequence[float]]) -> list[bool]:
@@ -184,12 +184,11 @@ def deviation(logs: Sequence[Sequence[float]]) -> tuple[float, int] | None:
 
 
 def _plateau(logs: Sequence[Sequence[float]], means: Sequence[float], peak: int) -> tuple[float, int]:
-    """The mean of the points that the noise does not tell apart from the highest one, which alone would be too high;
-    and the number of its repetitions."""
-    found = deviation(logs)
-    if found is None:
+    """(mean of the steps that the noise does not tell apart from the highest step, whose mean alone would be too high;
+    number of their repetitions)"""
+    if (noise := deviation(logs)) is None:
         return means[peak], len(logs[peak])
-    sd, freedom = found
+    sd, freedom = noise
     half = student_t(freedom) * sd
     alike = [
         (mean, len(values))
@@ -198,22 +197,6 @@ def _plateau(logs: Sequence[Sequence[float]], means: Sequence[float], peak: int)
     ]
     number = sum(n for _, n in alike)
     return sum(mean * n for mean, n in alike) / number, number
-
-
-def _interval(logs: Sequence[Sequence[float]], means: Sequence[float]) -> tuple[int, int] | None:
-    found = deviation(logs)
-    if found is None:
-        return None
-    import numpy  # late: the runner does without
-
-    sd, freedom = found
-    draw = numpy.random.default_rng(0)
-    deviations = sd * numpy.sqrt(freedom / draw.chisquare(freedom, _DRAWS))[:, None]
-    errors = draw.standard_normal((_DRAWS, len(means))) / numpy.sqrt([len(values) for values in logs])
-    drawn = numpy.array(means) + deviations * errors
-    knees = numpy.argmax(drawn >= drawn.max(axis=1, keepdims=True) + math.log(SHARE), axis=1)
-    low, high = numpy.quantile(knees, [0.025, 0.975], method="inverted_cdf")
-    return int(low), int(high)
 
 
 # Climbs
@@ -243,6 +226,29 @@ class Climb:
     points: tuple[Point, ...]
     values: tuple[int, ...]
 
+    def no_gain(self, top: int) -> str:
+        """Why the steps above `top` are not needed: `not needed: no certain gain above queue depth 32`."""
+        option = next(option for option in parameters().values() if option.name == self.axis)
+        place = f"{option.shown} {self.values[top]}"
+        if option.singular:
+            place = f"{self.values[top]} {option.singular if self.values[top] == 1 else option.shown}"
+        return f"not needed: no certain gain above {place}"
+
+
+def climbs(plan: Plan) -> Iterator[Climb]:
+    """The climbs of all sweeps with a ramp."""
+    by_id = {point.id: point for point in plan.points}
+    for sweep in plan.sweeps:
+        groups: dict[tuple[object, ...], list[tuple[int, Point]]] = {}
+        for point in (by_id[id] for id in sweep.points) if sweep.ramp else ():
+            values: dict[str, Value | None] = {**point.options, "nodes": point.nodes}
+            place = values.pop(sweep.ramp or "", None)
+            others = tuple(sorted((name, str(value)) for name, value in values.items()))
+            groups.setdefault(others, []).append((place if isinstance(place, int) else 1, point))
+        for steps in groups.values():
+            steps.sort(key=lambda step: step[0])
+            yield Climb(sweep.name, sweep.ramp or "", tuple(p for _, p in steps), tuple(value for value, _ in steps))
+
 
 @dataclass(frozen=True)
 class Reached:
@@ -253,36 +259,16 @@ class Reached:
     top: int | None = None
 
 
-def climbs(plan: Plan) -> Iterator[Climb]:
-    """The climbs of all sweeps with a ramp."""
-    points = {point.id: point for point in plan.points} if any(sweep.ramp for sweep in plan.sweeps) else {}
-    for sweep in plan.sweeps:
-        if sweep.ramp:
-            yield from _of_sweep(sweep, sweep.ramp, [points[id] for id in sweep.points])
-
-
-def _of_sweep(sweep: SweepFacts, axis: str, points: Sequence[Point]) -> Iterator[Climb]:
-    groups: dict[tuple[object, ...], list[tuple[int, Point]]] = {}
-    for point in points:
-        values: dict[str, Value | None] = {**point.options, "nodes": point.nodes}
-        place = values.pop(axis, None)
-        others = tuple(sorted((name, str(value)) for name, value in values.items()))
-        groups.setdefault(others, []).append((place if isinstance(place, int) else 1, point))
-    for found in groups.values():
-        found.sort(key=lambda one: one[0])
-        yield Climb(sweep.name, axis, tuple(p for _, p in found), tuple(value for value, _ in found))
-
-
 def reached(steps: Sequence[Figures | None]) -> Reached:
-    """How far a climb has come. `steps`: the figures of each step in order, None where it has not been tried.
+    """How far a climb has come. steps: the figures of each step in order, None where it has not been tried.
 
-    What was not tried is passed over: the caller decides whether it has to be waited for. Repetitions that have no
-    figure say nothing; a step without any neither gains nor stays behind.
+    Steps that were not tried are passed over: the caller decides whether to wait for them. A step without a figure
+    neither gains nor stays behind.
     """
     ends = [_end(phase, steps) for phase in dict.fromkeys(p for step in steps for p in step or ())]
-    if not ends or None in ends:
-        return Reached(len(steps))
     known = [end for end in ends if end is not None]
+    if not ends or len(known) < len(ends):
+        return Reached(len(steps))
     return Reached(max(last for last, _ in known) + 1, max(top for _, top in known))
 
 
@@ -293,49 +279,39 @@ def decided(steps: Sequence[Figures | None]) -> list[bool]:
     """
     phases = dict.fromkeys(p for step in steps for p in step or ())
     below = [far_below([(step or {}).get(phase, ()) for step in steps]) for phase in phases]
-    return [all(found) for found in zip(*below, strict=True)] if below else [False] * len(steps)
+    return [all(flags) for flags in zip(*below, strict=True)] if below else [False] * len(steps)
 
 
 def _end(phase: str, steps: Sequence[Figures | None]) -> tuple[int, int] | None:
-    """(the step that ends a climb, the last one that gained something) as one phase has it; None: it goes on."""
-    logs = {i: [math.log(v) for v in step[phase] if v > 0] for i, step in enumerate(steps) if step and step.get(phase)}
-    logs = {i: own for i, own in logs.items() if own}
+    """(step that ends a climb, last step that gained something) of one phase; None: the climb goes on."""
+    logs = {i: [math.log(v) for v in (step or {}).get(phase, ()) if v > 0] for i, step in enumerate(steps)}
+    logs = {i: values for i, values in logs.items() if values}
     noise = deviation(list(logs.values()))
-    best: list[float] | None = None
+    highest: list[float] | None = None
     top = flat = 0
-    for i, own in logs.items():
-        if best is None or fmean(own) - fmean(best) > _least(noise, len(own), len(best)):
+    for i, values in logs.items():
+        gain = math.inf if highest is None else fmean(values) - fmean(highest)
+        if gain > _least_gain(noise, len(values), len(highest or values)):
             top, flat = i, 0
         else:
             flat += 1
             if flat == FLAT_STEPS:
                 return i, top
-        if best is None or fmean(own) > fmean(best):
-            best = own
+        if gain > 0:
+            highest = values
     return None
 
 
-def _least(noise: tuple[float, int] | None, own: int, best: int) -> float:
+def _least_gain(noise: tuple[float, int] | None, n: int, m: int) -> float:
     """The least difference of two means of logarithms that is a gain: more than half its 95 % interval.
 
-    noise: the deviation of all steps, because the few repetitions of two steps say little of it; own, best: how many
-    the two means are of.
+    noise: the deviation of all steps, because the few repetitions of two steps say little about it; n, m: repetitions
+    of the two means.
     """
     if noise is None:
         return math.log1p(LEAST_GAIN_OF_ONE)
     sd, freedom = noise
-    half = statistics.student_t(freedom) * sd * math.sqrt(1 / own + 1 / best)
-    return max(math.log1p(LEAST_GAIN), half)
-
-
-def why(climb: Climb, top: int) -> str:
-    """Why the rest of a climb is not needed: `not needed: no certain gain above queue depth 32`."""
-    option = next(option for option in parameters().values() if option.name == climb.axis)
-    value = climb.values[top]
-    what = (
-        f"{value} {option.singular if value == 1 else option.shown}" if option.singular else f"{option.shown} {value}"
-    )
-    return f"not needed: no certain gain above {what}"
+    return max(math.log1p(LEAST_GAIN), student_t(freedom) * sd * math.sqrt(1 / n + 1 / m))
 
 
 def figures(repetitions: Iterable[Repetition]) -> dict[str, list[float]]:
@@ -357,7 +333,7 @@ class Ramped:
     waiting: Collection[str]
 
 
-def state(plan: Plan, figures: Mapping[str, Figures | None], absent: Collection[str]) -> Ramped:
+def ramped(plan: Plan, figures: Mapping[str, Figures | None], absent: Collection[str]) -> Ramped:
     """What the ramps of a plan leave out. figures: point -> its figures, None or not there if it was never measured;
     absent: points that are not measured (now), which no climb waits for.
 
@@ -371,14 +347,14 @@ def state(plan: Plan, figures: Mapping[str, Figures | None], absent: Collection[
     free = {sweep.name for sweep in plan.sweeps if not sweep.ramp}
     for climb in climbs(plan):
         steps = [figures.get(p.id) for p in climb.points]
-        found = reached(steps)
-        enough = decided(steps[: found.needed])
+        reach = reached(steps)
+        enough = decided(steps[: reach.needed])
         awaited: set[str] = set()  # allocations with a step that was not measured yet
         for i, point in enumerate(climb.points):
             if not free.isdisjoint(point.sweeps):
                 needed.add(point.id)
-            elif i >= found.needed:
-                unneeded[point.id] = why(climb, found.top or 0)
+            elif i >= reach.needed:
+                unneeded[point.id] = climb.no_gain(reach.top or 0)
             elif enough[i]:
                 unneeded[point.id] = FAR_BELOW
             elif allocations[point.id] in awaited:

@@ -21,6 +21,7 @@ from iosweep.tools import tools
 #: Repetitions of an allocation that may be tried a second time even if limits.retried allows fewer (0 allows none).
 #: There is a limit because on a node that is always busy a second try cures nothing.
 RETRIED_LEAST = 3
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -55,7 +56,7 @@ def find(
     plan: Plan,
     results: Mapping[str, Mapping[int, Repetition]],
     missing: Mapping[str, Missing],
-    here: LocalMachine,
+    machine: LocalMachine,
     only: str | None = None,
 ) -> Remaining:
     """Which repetitions remain, of the points that `only` chooses.
@@ -69,33 +70,27 @@ def find(
     for allocation in plan.allocations:
         budget = _retries(plan, allocation, results)
         for point in allocation.points:
-            have, curable = _have(plan, point, results.get(point.id, {}), here)
+            stored = results.get(point.id, {})
+            have = {number: r for number, r in stored.items() if current(r, plan, point, machine)}
             counted[point.id] = have
-            if lacking(missing.get(point.id), here, plan) or (here.launcher and here.launcher.lacks(point)):
+            if lacking(missing.get(point.id), machine, plan) or (machine.launcher and machine.launcher.lacks(point)):
                 absent.add(point.id)
                 continue
-            for number in curable[: max(0, budget)]:
+            for number in [number for number, r in have.items() if r.retry and not r.retried][: max(0, budget)]:
                 del have[number]
                 budget -= 1
     aside = {point.id for point in plan.points if not chosen(only, point)} if only else set[str]()
-    found = wanted(plan, counted, absent, aside)
-    expected = Counter({point: len(numbers) for point, numbers in found.now.items()}) + Counter(found.later)
-    return Remaining(
-        _by_allocation(plan, found.now, aside),
-        _by_allocation(plan, expected, aside),
-        _by_allocation(plan, found.unneeded, aside),
-    )
+    needs = wanted(plan, counted, absent, aside)
 
+    def grouped(by_point: Mapping[str, T]) -> dict[str, dict[str, T]]:
+        groups = {
+            a.name: {p.id: by_point[p.id] for p in a.points if p.id in by_point and p.id not in aside}
+            for a in plan.allocations
+        }
+        return {allocation: points for allocation, points in groups.items() if points}
 
-_Found = TypeVar("_Found")
-
-
-def _by_allocation(plan: Plan, found: Mapping[str, _Found], aside: Collection[str]) -> dict[str, dict[str, _Found]]:
-    """The points of each allocation that are not aside; without empty entries."""
-    grouped = {
-        a.name: {p.id: found[p.id] for p in a.points if p.id in found and p.id not in aside} for a in plan.allocations
-    }
-    return {allocation: points for allocation, points in grouped.items() if points}
+    expected = Counter({point: len(numbers) for point, numbers in needs.now.items()}) + Counter(needs.later)
+    return Remaining(grouped(needs.now), grouped(expected), grouped(needs.unneeded))
 
 
 def _retries(plan: Plan, allocation: Allocation, results: Mapping[str, Mapping[int, Repetition]]) -> int:
@@ -111,7 +106,7 @@ def chosen(only: str, point: Point) -> bool:
     return only in point.id or any(only in sweep for sweep in point.sweeps)
 
 
-def lacking(missing: Missing | None, here: LocalMachine, plan: Plan) -> bool:
+def lacking(missing: Missing | None, machine: LocalMachine, plan: Plan) -> bool:
     """Whether what a missing point needs is still not there."""
     if missing is None:
         return False
@@ -121,11 +116,11 @@ def lacking(missing: Missing | None, here: LocalMachine, plan: Plan) -> bool:
     if needs.cpus is not None:  # the nodes cannot be seen from here: other settings may cure it
         return needs.cpus == plan.cpus
     if needs.tool is not None:
-        return here.tools.get(needs.tool) in (None, needs.sha256)  # it is not there, or is the one that did not run
+        return machine.tools.get(needs.tool) in (None, needs.sha256)  # it is not there, or is the one that did not run
     if needs.mpiexec is not None:
         # where it cannot be seen from here, the launcher itself says what it lacks
-        return here.mpiexec is None or needs.mpiexec == tuple(here.mpiexec)
-    return needs.launcher is not None and here.launcher is not None and here.launcher.name == needs.launcher
+        return machine.mpiexec is None or needs.mpiexec == tuple(machine.mpiexec)
+    return needs.launcher is not None and machine.launcher is not None and machine.launcher.name == needs.launcher
 
 
 def out_of_time(missing: Missing, plan: Plan) -> bool:
@@ -134,24 +129,16 @@ def out_of_time(missing: Missing, plan: Plan) -> bool:
     return spent_s is not None and limits.over_time == "trim" and limits.time is not None and limits.time <= spent_s
 
 
-def _have(
-    plan: Plan, point: Point, results: Mapping[int, Repetition], here: LocalMachine
-) -> tuple[dict[int, Repetition], list[int]]:
-    """The stored repetitions that count, and the numbers of those that another try may cure."""
-    have = {number: result for number, result in results.items() if current(result, plan, point, here)}
-    return have, [number for number, r in have.items() if r.retry and not r.retried]
-
-
-def current(result: Repetition, plan: Plan, point: Point, here: LocalMachine) -> bool:
+def current(result: Repetition, plan: Plan, point: Point, machine: LocalMachine) -> bool:
     """Whether a result is intact, from this target and tool build, with ranks bound as they would be now."""
     if not result.intact or not measures(result.target, plan):
         return False
-    build = here.tools.get(point.tool)
+    build = machine.tools.get(point.tool)
     if build is not None and result.tool.sha256 != build:
         return False
-    if here.launcher and result.bound != bound(plan.cpus, here.launcher.allocated, tools()[point.tool].mpi):
+    if machine.launcher and result.bound != bound(plan.cpus, machine.launcher.allocated, tools()[point.tool].mpi):
         return False
-    return not elsewhere(result, here)
+    return not elsewhere(result, machine)
 
 
 def measures(target: Target, plan: Plan) -> bool:
@@ -159,9 +146,9 @@ def measures(target: Target, plan: Plan) -> bool:
     return (target.directory, target.layout) == (plan.target.directory, plan.target.layout)
 
 
-def elsewhere(result: Repetition, here: LocalMachine) -> bool:
+def elsewhere(result: Repetition, machine: LocalMachine) -> bool:
     """Whether a result comes from another file system than the one to be measured now."""
-    return here.target is not None and identity(result.target.facts) != identity(here.target)
+    return machine.target is not None and identity(result.target.facts) != identity(machine.target)
 
 
 @dataclass(frozen=True)
@@ -187,24 +174,25 @@ def wanted(
     First the repetitions that choose, as far as ramps need them; once an allocation has all of these, those that
     confirm its best points.
     """
-    chose = {p.id: best.selection(p, counted.get(p.id, {})) for p in plan.points}
-    figures = {point: best.figures(found.values()) if found else None for point, found in chose.items()}
-    climbed = best.state(plan, figures, {*absent, *aside})
-    drawn = headline_groups(plan.points)
+    choosing = {p.id: best.selection(p, counted.get(p.id, {})) for p in plan.points}
+    figures = {point: best.figures(stored.values()) if stored else None for point, stored in choosing.items()}
+    climbed = best.ramped(plan, figures, {*absent, *aside})
+    groups = headline_groups(plan.points)
     now: dict[str, list[int]] = {}
-    later: dict[str, int] = {}
+    later: Counter[str] = Counter()
     for allocation in plan.allocations:
         asked = [p for p in allocation.points if p.id not in absent and p.id not in climbed.unneeded]
-        own = still_wanted(allocation, chose, asked)
-        waiting = {point: len(numbers) for point, numbers in own.items() if point in climbed.waiting}
-        later |= waiting
-        now |= {point: numbers for point, numbers in own.items() if point not in waiting}
-        fresh = best.fresh_numbers(plan, allocation, drawn, counted, absent, climbed.unneeded)
-        if not own:
+        lacks = still_wanted(allocation, choosing, asked)
+        for point, numbers in lacks.items():
+            if point in climbed.waiting:
+                later[point] += len(numbers)
+            else:
+                now[point] = numbers
+        fresh = best.fresh_numbers(plan, allocation, groups, counted, absent, climbed.unneeded)
+        if lacks:  # as things stand: another point may still become the best one
+            later.update({point: len(numbers) for point, numbers in fresh.items()})
+        else:
             now |= fresh
-        else:  # as things stand: another point may still become the best one
-            for point, numbers in fresh.items():
-                later[point] = later.get(point, 0) + len(numbers)
     return Wanted(now, later, climbed.unneeded)
 
 
@@ -216,19 +204,20 @@ def still_wanted(
 
     have: those that count of all points of the allocation, which tell how a phase scatters; without those that confirm.
     """
-    found, open_ = {}, []
+    lacks: dict[str, list[int]] = {}
+    undecided: list[Point] = []
     for point in points:
-        wanted, own = point.repetitions, have.get(point.id, {})
-        if numbers := [n for n in range(1, wanted.min + 1) if n not in own]:
-            found[point.id] = numbers
-        elif wanted.half_width is not None and len(own) < wanted.max:
-            open_.append(point)
-    widths = _widths(allocation, have) if open_ else {}
-    for point in open_:
+        wanted, stored = point.repetitions, have.get(point.id, {})
+        if numbers := [n for n in range(1, wanted.min + 1) if n not in stored]:
+            lacks[point.id] = numbers
+        elif wanted.half_width is not None and len(stored) < wanted.max:
+            undecided.append(point)
+    widths = _widths(allocation, have) if undecided else {}
+    for point in undecided:
         share = point.repetitions.half_width
         if share is not None and any(width > share for width in widths.get(point.id, ())):
-            found[point.id] = [next(n for n in range(1, point.repetitions.max + 1) if n not in have[point.id])]
-    return {point.id: found[point.id] for point in points if point.id in found}
+            lacks[point.id] = [next(n for n in range(1, point.repetitions.max + 1) if n not in have[point.id])]
+    return {point.id: lacks[point.id] for point in points if point.id in lacks}
 
 
 def _widths(allocation: Allocation, have: Mapping[str, Mapping[int, Repetition]]) -> dict[str, list[float]]:
