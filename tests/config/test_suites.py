@@ -98,7 +98,7 @@ def test_a_suite_is_planned_at_full_size_without_touching_the_target(tmp_path: P
         assert set(left) == reached, key
     assert sorted(f.name for f in tmp_path.iterdir()) == ["x.yaml"]
     unlimited = read(tmp_path, entry(tmp_path, name, limits=False))
-    over = forecast.over_limits(make_plan(unlimited), unlimited)
+    over = forecast.over_limits(make_plan(unlimited), unlimited.documents[0])
     if forecast.of(made).bytes_written > 10 * TIB:  # what writes much needs limits
         assert [error.where for error in over] == ["limits.bytes_written"]
     else:
@@ -154,7 +154,7 @@ def test_a_suite_fits_one_machine_when_it_is_scaled(tmp_path: Path, name: str) -
         configured = read(tmp_path, entry(tmp_path, name, limits=False, scale=scale, nodes=[1]))
         assert all(sweep.scaled for sweep in configured.sweeps)
         made = make_plan(configured)
-        assert not forecast.over_limits(made, configured)
+        assert not forecast.over_limits(made, configured.documents[0])
         for point in made.points:
             assert int(point.options["threads_per_node"] or 0) <= 2
             assert int(point.options.get("file_size") or 0) <= file_size

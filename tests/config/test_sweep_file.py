@@ -18,13 +18,14 @@ from iosweep.plan.expand import make_plan
 
 
 def test_the_smallest_configuration_has_cautious_defaults(tmp_path: Path) -> None:
-    found = read(tmp_path, TEXT)
+    configured = read(tmp_path, TEXT)
+    found = configured.settings
     assert (found.campaign, found.description, found.seed) == ("quick", None, 1)
     target = {"directory": "/scratch/me", "keep": "none", "settle": 0.0, "deadline": 30.0}
     assert {name: value for name, value in found.target.model_dump().items() if value is not None} == target
     assert (found.limits.share_of_free, found.limits.fill) == (0.1, 0.8)
     assert found.limits.bytes_written is found.limits.time is None
-    [sweep] = found.sweeps
+    [sweep] = configured.sweeps
     assert sweep.axes == {"threads_per_node": (1, 2), "transfer_size": (4096, 65536), "queue_depth": (1, 2, 4)}
     assert (sweep.options, sweep.phases, sweep.phase_time_s) == ({"file_size": 16 << 20}, ("rand_read",), 1.0)
     assert (sweep.repetitions, sweep.scaled) == (Repetitions(1, 1, None), False)
@@ -123,7 +124,8 @@ def test_values_of_the_command_line_replace_those_of_the_file(tmp_path: Path, sn
     read(tmp_path, TEXT.replace("me}", "me, keep: all}"))
     file = tmp_path / "x.yaml"
     plain, found = sweep_file.read(file), sweep_file.read(file, {"campaign": "007", "target": "/mnt/x"})
-    assert (found.campaign, found.target.directory, found.target.keep) == ("007", "/mnt/x", "all")
+    target = found.settings.target
+    assert (found.settings.campaign, target.directory, target.keep) == ("007", "/mnt/x", "all")
     assert found.sweeps[0].axes == plain.sweeps[0].axes
     # plan and report keep what was given
     [*files, given_as] = found.documents
@@ -138,4 +140,4 @@ def test_values_of_the_command_line_replace_those_of_the_file(tmp_path: Path, sn
     ]
     assert str(caught.value) == snapshot
     file.write_text(TEXT.replace("target: {directory: /scratch/me}\n", ""))
-    assert sweep_file.read(file, {"target": "/mnt/x"}).target.directory == "/mnt/x"
+    assert sweep_file.read(file, {"target": "/mnt/x"}).settings.target.directory == "/mnt/x"

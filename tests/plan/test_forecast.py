@@ -131,7 +131,7 @@ def test_a_set_is_shared_by_reads_and_never_read_after_writes(tmp_path: Path) ->
 
 
 def fits(directory: Path, text: Any) -> None:
-    if found := forecast.over_limits(make(directory, text), read(directory, text)):
+    if found := forecast.over_limits(make(directory, text), read(directory, text).documents[0]):
         raise ConfigError(found)
 
 

@@ -93,7 +93,7 @@ def test_each_allocation_is_one_job_and_only_those_of_slurm_build_tools(jobs, co
         others = {"tables": 1, "report": 1, "figures": 1, "all": 1}
         for profile in ("slurm", "filled"):
             found = Counter(job["rule"] for job in jobs[profile, file.name])
-            built = int(sweep_file.read(file).tools.provider != "path")
+            built = int(sweep_file.read(file).settings.tools.provider != "path")
             assert +found == +Counter(others | {"tools": built, "measure": len(allocations)}), file
         here = jobs["local", file.name]
         assert Counter(job["rule"] for job in here) == Counter(others | {"measure": len(allocations)}), file

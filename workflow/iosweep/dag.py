@@ -264,7 +264,7 @@ def load(
         sweeps = ", ".join(sweep.name for sweep in config.sweeps)
         problems.append(Problem(str(file), 1, "only", f"`{only}` is in no point and no sweep (sweeps: {sweeps})"))
     tools, built = None, None
-    if (config.tools.provider or site.tools) == "spack":
+    if (config.settings.tools.provider or site.tools) == "spack":
         tools = spack.read(config)
         try:
             built = spack.read_built(tools.file)

@@ -122,7 +122,7 @@ def spack_tools(config: Config, provider: str) -> tuple[list[Line], str | None]:
 
     `provider`: the profile's.
     """
-    if (config.tools.provider or provider) != "spack":
+    if (config.settings.tools.provider or provider) != "spack":
         return [], None
     try:
         place = spack.read(config)
@@ -183,7 +183,7 @@ def _campaign(config: Config, made: Plan) -> list[Line]:
 
 def _reserved_cpus(config: Config | None) -> list[Line]:
     """Which CPUs of this machine are reserved."""
-    found = collect_cpus(config.cpus.reserved if config else None).reserved
+    found = collect_cpus(config.settings.cpus.reserved if config else None).reserved
     lines = [warning("reserved CPUs", problem, "all of them are kept free") for problem in found.problems]
     if found.cpus is None and (problem := overlap((), found)):
         return [*lines, wrong("reserved CPUs", problem.seen, problem.change)]

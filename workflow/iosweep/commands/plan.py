@@ -230,7 +230,7 @@ def _notes(made: Plan, where: Where, cost: forecast.Forecast) -> Iterator[str]:
 def _missing(config: Config, made: Plan, where: Where) -> Iterator[str]:
     """Tools and nodes that points lack, with this launcher. Starts nothing. Raises ConfigError."""
     built = None
-    if (config.tools.provider or where.site.tools) == "spack":
+    if (config.settings.tools.provider or where.site.tools) == "spack":
         try:
             built = spack.read_built(spack.read(config).file)
         except Unusable as error:
@@ -241,6 +241,6 @@ def _missing(config: Config, made: Plan, where: Where) -> Iterator[str]:
     for tool in (tools()[name] for name in sorted({point.tool for point in made.points})):
         if built and tool.name not in built.hashes():
             yield f"will be missing: {tool.program} is not among the tools that Spack has built; add it to specs"
-        elif (config.tools.provider or where.site.tools) == "path" and not sha256(tool.name):
+        elif (config.settings.tools.provider or where.site.tools) == "path" and not sha256(tool.name):
             yield f"will be missing{there}: {tool.program} is not on PATH here; get it with {tool.get_it}"
     yield from dict.fromkeys(lack for point in made.points if (lack := where.lacks(point)))

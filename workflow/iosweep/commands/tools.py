@@ -42,7 +42,7 @@ def run(arguments: Namespace) -> int:
 def show(arguments: Namespace) -> int:
     """Print the tools of a configuration; 0 if all that were built, or any that are on PATH, are there, else 1."""
     configured = sweep_file.read(arguments.configfile)
-    if (configured.tools.provider or "path") == "path":
+    if (configured.settings.tools.provider or "path") == "path":
         with Agent() as agent:
             found = {name: find(tool, agent.run) for name, tool in tools().items()}
         for name, one in (found | {"mpiexec": launchers.mpiexec()}).items():
@@ -82,7 +82,7 @@ def build(arguments: Namespace) -> int:
     try:
         adopt_orphans()
         with stoppable([os.getppid(), *([arguments.works_for] if arguments.works_for else [])]):
-            spack.build(wanted, configured.tools.spack, _say)
+            spack.build(wanted, configured.settings.tools.spack, _say)
         for name, refusal in store.documents(Refusal).items():
             if refusal.not_built:
                 store.set_refusal(name, None)

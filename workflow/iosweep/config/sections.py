@@ -100,11 +100,11 @@ def _path(value: object) -> str:
     raise ValueError("not a path; write the directory as text, in quotes if it has special characters")
 
 
-def _layout(value: object) -> list[str] | None:
+def _layout(value: object) -> tuple[str, ...] | None:
     if value == INHERIT:
         return None
     if isinstance(value, list) and value and all(isinstance(v, str) and v for v in value):
-        arguments = [str(v) for v in value]
+        arguments = tuple(str(v) for v in value)
         if wrong := layout_refused(arguments):
             raise ValueError(f"not a layout: {wrong}")
         return arguments
@@ -150,7 +150,7 @@ Share = Annotated[float, BeforeValidator(units.parse_share), _schema(("string", 
 PathText = Annotated[str, BeforeValidator(_path)]
 CpuList = Annotated[str, BeforeValidator(_cpus), WithJsonSchema({"anyOf": [{"type": "string"}, {"type": "integer"}]})]
 Layout = Annotated[
-    list[str] | None,
+    tuple[str, ...] | None,
     BeforeValidator(_layout),
     WithJsonSchema({"anyOf": [{"const": INHERIT}, {"type": "array", "items": {"type": "string"}, "minItems": 1}]}),
 ]

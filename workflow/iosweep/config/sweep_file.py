@@ -158,20 +158,8 @@ def read(file: Path, given: Mapping[str, str] | None = None) -> Config:
     problems += [document.problem((criteria.SECTION, one.name), why) for one, why in unknown]
     if problems or not model:
         raise ConfigError(sorted(problems, key=lambda p: (p.file != document.file, p.file, p.line)))
-    return Config(
-        model.campaign,
-        model.description,
-        model.target,
-        model.limits,
-        model.pinning,
-        model.cpus,
-        model.tools,
-        model.allocation,
-        model.seed,
-        tuple(sweeps),
-        (*documents, *([_command_line(given)] if given else [])),
-        tuple(accept),
-    )
+    documents += [_command_line(given)] if given else []
+    return Config(model, tuple(sweeps), tuple(documents), tuple(accept))
 
 
 def _same_names(sweeps: Sequence[Sweep]) -> list[Problem]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from iosweep.config.criteria import Criterion
 from iosweep.errors import Problem
@@ -12,7 +12,7 @@ from iosweep.files.documents import Count, Part, Share, Some
 from iosweep.tools import Value
 
 if TYPE_CHECKING:  # jobs and merge work from the plan alone, and start sooner without the models
-    from iosweep.config import sections
+    from iosweep.config.models import Campaign
     from iosweep.config.yaml_lines import Document, KeyPath
 
 
@@ -49,17 +49,9 @@ class Sweep:
 
 @dataclass(frozen=True)
 class Config:
-    """A validated configuration."""
+    """A validated configuration: the file's own settings, its sweeps with those of suites, and the files read."""
 
-    campaign: str
-    description: str | None
-    target: sections.Target
-    limits: sections.Limits
-    pinning: Literal["off", "verify", "enforce", "strict"] | None
-    cpus: sections.Cpus
-    tools: sections.Tools
-    allocation: Literal["per_node_count", "campaign"]
-    seed: int
+    settings: Campaign
     sweeps: tuple[Sweep, ...]
     documents: tuple[Document, ...]
     accept: tuple[Criterion, ...] = ()

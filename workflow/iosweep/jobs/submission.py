@@ -333,7 +333,8 @@ def meaning(said: str, asks: Profile | None = None) -> str:
 
 def problems(config: Config, plan: Plan, launcher: Launcher, works: Iterable[Work]) -> list[Problem]:
     """Why a plan cannot be measured, as far as that is known without target and store."""
-    document, found = config.documents[0], forecast.over_limits(plan, config)
+    document = config.documents[0]
+    found = forecast.over_limits(plan, document)
     if wrong := open_port(plan.points, launcher, os.geteuid()):
         found.append(document.problem(("allow_open_port",), wrong))
     return found + [problem for work in works if (problem := work.problem)]

@@ -30,7 +30,7 @@ def make_plan(config: Config) -> Plan:
     for least, most in _REPETITIONS:
         sweeps = tuple(sweep if sweep.repetitions_given else _at_most(sweep, least, most) for sweep in config.sweeps)
         plan = _plan(replace(config, sweeps=sweeps))
-        if sweeps == config.sweeps or not over_limits(plan, config):
+        if sweeps == config.sweeps or not over_limits(plan, config.documents[0]):
             break
     return plan
 
@@ -57,25 +57,25 @@ def _plan(config: Config) -> Plan:
             points[point.id] = point
             members.append(point.id)
         sweeps.append(_sweep_facts(sweep, members))
-        if wrong := _directory(sweep.tool, config.target.directory):
+        if wrong := _directory(sweep.tool, config.settings.target.directory):
             problems.append(config.documents[0].problem(("target", "directory"), wrong))
         if not members and not problems:
             problems.append(sweep.problem("has no point left: everything is excluded", "exclude"))
     problems = problems or list(criteria_problems(config, points.values()))
     if problems:
         raise ConfigError(list(dict.fromkeys(problems)))
-    layout = config.target.layout
+    settings = config.settings
     return Plan(
-        campaign=config.campaign,
-        description=config.description,
-        target=TargetSettings(**config.target.model_dump() | {"layout": layout and tuple(layout)}),
-        limits=LimitSettings(**config.limits.model_dump()),
-        cpus=CpuSettings(pinning=config.pinning, **config.cpus.model_dump()),
-        seed=config.seed,
+        campaign=settings.campaign,
+        description=settings.description,
+        target=TargetSettings(**settings.target.model_dump()),
+        limits=LimitSettings(**settings.limits.model_dump()),
+        cpus=CpuSettings(pinning=settings.pinning, **settings.cpus.model_dump()),
+        seed=settings.seed,
         sweeps=tuple(sweeps),
         allocations=_allocations(tuple(points.values()), config),
         configuration=tuple(ConfigurationFile(d.file, d.text) for d in config.documents),
-        variables=tuple(config.tools.variables),
+        variables=tuple(settings.tools.variables),
         accept=config.accept,
     )
 
@@ -216,7 +216,7 @@ def _allocations(points: Sequence[Point], config: Config) -> tuple[Allocation, .
     by_nodes: dict[int, list[Point]] = {}
     largest = max((point.nodes for point in points), default=1)
     for point in sorted(points, key=lambda p: p.id):
-        by_nodes.setdefault(largest if config.allocation == "campaign" else point.nodes, []).append(point)
+        by_nodes.setdefault(largest if config.settings.allocation == "campaign" else point.nodes, []).append(point)
     made = []
     for nodes, members in sorted(by_nodes.items()):
         name = f"{nodes}-node" + ("s" if nodes > 1 else "")

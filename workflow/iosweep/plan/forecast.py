@@ -15,7 +15,7 @@ from iosweep.tools import FileSet, Step, tools
 from iosweep.units import human_duration, human_size
 
 if TYPE_CHECKING:
-    from iosweep.config.sweeps import Config
+    from iosweep.config.yaml_lines import Document
 
 #: What the forecast assumes where nothing is known; `target.node_bandwidth` replaces the first.
 NODE_BANDWIDTH = 4 << 30  # bytes/s that one node moves at most
@@ -278,12 +278,11 @@ def sentence(forecast: Forecast, nodes: int, word: str = " left") -> str:
     )
 
 
-def over_limits(plan: Plan, config: Config) -> list[Problem]:
-    """The limits that a plan exceeds. (Space is compared where the target can be seen.)"""
-    cost = of(plan, planned(plan, most=True))
-    document = config.documents[0]
+def over_limits(plan: Plan, document: Document) -> list[Problem]:
+    """The limits of its configuration that a plan exceeds. (Space is compared where the target can be seen.)"""
+    cost, limits = of(plan, planned(plan, most=True)), plan.limits
     problems = []
-    allowed, needed = config.limits.bytes_written, cost.writes("would be written")
+    allowed, needed = limits.bytes_written, cost.writes("would be written")
     if allowed is None and cost.bytes_written > UNLIMITED_BYTES:
         wrong = f"is missing: {needed}; more than 10 TiB must be allowed by it"
         if cost.write_bytes_per_s_per_node and cost.assumed:
@@ -292,10 +291,10 @@ def over_limits(plan: Plan, config: Config) -> list[Problem]:
     if allowed is not None and cost.bytes_written > allowed:
         wrong = f"{human_size(allowed)} is not enough: {needed}; raise it, or measure less"
         problems.append(document.problem(("limits", "bytes_written"), wrong))
-    too_long = config.limits.time is not None and cost.time_s > config.limits.time
-    if config.limits.time is not None and too_long and config.limits.over_time == "refuse":
+    too_long = limits.time is not None and cost.time_s > limits.time
+    if limits.time is not None and too_long and limits.over_time == "refuse":
         wrong = (
-            f"{human_duration(config.limits.time)} is not enough: about {human_duration(cost.time_s)} are needed;"
+            f"{human_duration(limits.time)} is not enough: about {human_duration(cost.time_s)} are needed;"
             " raise it, measure less, or set limits.over_time to trim"
         )
         problems.append(document.problem(("limits", "time"), wrong))

@@ -85,7 +85,7 @@ class Environment:
 
 def read(configured: Config) -> Environment:
     """The environment that a configuration names. Raises ConfigError."""
-    tools, sweep = configured.tools, configured.documents[0]
+    tools, sweep = configured.settings.tools, configured.documents[0]
     problems: list[Problem] = []
     if not _PATH.fullmatch(path := str(Path(tools.directory).absolute())):
         wrong = f"{path} has characters with which nothing can be built; name another directory"

@@ -49,11 +49,13 @@ Answer = str | Exception | None
 
 def problem(configured: Config) -> Problem | None:
     """Why the target cannot be measured on, as far as this machine can see; None if it can."""
-    target, document = configured.target, configured.documents[0]
+    target, document = configured.settings.target, configured.documents[0]
     key: tuple[str, ...] = ("target", "directory")
     try:
         with Agent(min(DEADLINE_S, target.deadline)) as agent:
-            seen = agent.call(identify.check_target, target.directory, campaign_directory.name_of(configured.campaign))
+            seen = agent.call(
+                identify.check_target, target.directory, campaign_directory.name_of(configured.settings.campaign)
+            )
             lock = None if "absent" in seen else lock_problem(agent, target.directory, target.lock)
     except (Refused, TargetError, TargetHangs) as error:
         wrong = error.strerror if isinstance(error, TargetError) else str(error)
