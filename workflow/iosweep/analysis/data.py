@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from functools import cache, partial
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -41,7 +41,7 @@ class PhaseOutcome(Part, frozen=True, kw_only=True):
 
 
 class Row(PhaseOutcome, frozen=True, kw_only=True):
-    """A row of results.parquet (results/columns.py)."""
+    """A row of results.parquet (tables/columns.py)."""
 
     kind: str
     tool: str
@@ -56,12 +56,10 @@ class Row(PhaseOutcome, frozen=True, kw_only=True):
     started: datetime | None = None
     host: str | None = None
     hosts: str | None = None
-    ran_on: str | None = None
     slurm_job: str | None = None
     session: str | None = None
     pinning: str | None = None
     placement: str | None = None
-    cpu_looks: int | None = None
     iterations: int | None = None  # that the tool's own summary is over
     tool_version: str | None = None
     tool_sha256: str | None = None
@@ -186,14 +184,20 @@ def mark_imprecise(rows: Iterable[Row], checks: Iterable[CheckRow]) -> Iterator[
 
 
 def load_series(results: Path, repetitions: Mapping[tuple[str, str], int]) -> tuple[list[SeriesRow], list[NodeRateRow]]:
-    """The series and own rates of one repetition of each (point, phase): all of a campaign's can be gigabytes.
+    """The series and the rates of nodes of one repetition of each (point, phase): all of a campaign's can be gigabytes.
 
     Raises FileNotFoundError, documents.Damaged.
     """
-    return (
-        _of_repetitions(results, "series.parquet", SeriesRow, repetitions),
-        _of_repetitions(results, "node_rates.parquet", NodeRateRow, repetitions),
-    )
+
+    def load_kind(table: str, kind: type[RunKind]) -> list[RunKind]:
+        def read(values: Mapping[str, Any]) -> RunKind | None:
+            wanted = repetitions.get((values["point"], values["phase"])) == values["repetition"] is not None
+            return msgspec.convert(values, kind) if wanted else None
+
+        points = {point for point, _ in repetitions}
+        return [row for row in reader.rows(results, table, read, points=points) if row is not None]
+
+    return load_kind("series.parquet", SeriesRow), load_kind("node_rates.parquet", NodeRateRow)
 
 
 def load_latencies(results: Path, counted: Collection[tuple[str, str, int]]) -> dict[tuple[str, str], Histogram]:
@@ -210,21 +214,8 @@ def load_latencies(results: Path, counted: Collection[tuple[str, str, int]]) -> 
             if both := Histogram.merged(filter(None, (found.get(key), own))):
                 found[key] = both
 
-    reader.rows(results, "histograms.parquet", read, points=[*{point for point, _, _ in counted}])
+    reader.rows(results, "histograms.parquet", read, points={point for point, _, _ in counted})
     return found
-
-
-def _of_repetitions(
-    results: Path, table: str, kind: type[RunKind], repetitions: Mapping[tuple[str, str], int]
-) -> list[RunKind]:
-    points = [*{point for point, _ in repetitions}]
-
-    def read(values: Mapping[str, object]) -> RunKind | None:
-        point, phase = values["point"], values["phase"]
-        wanted = repetitions.get((point, phase)) if isinstance(point, str) and isinstance(phase, str) else None
-        return msgspec.convert(values, kind) if wanted == values["repetition"] is not None else None
-
-    return [row for row in reader.rows(results, table, read, points=points) if row is not None]
 
 
 def row(
