@@ -150,20 +150,15 @@ def read(directory: Path) -> Profile:
         raise Unusable(f"{directory} has no profile.v9+.yaml", "name a profile's directory, such as profiles/slurm")
     try:
         text = file.read_text(encoding="utf-8")
-        found = yaml.safe_load(text)
+        content = yaml.safe_load(text)
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
         raise Unusable(f"{file} cannot be read: {' '.join(str(error).split())}") from None
-    if not isinstance(found, dict):
+    if not isinstance(content, dict):
         raise Unusable(f"{file} has no keys", "write for example `executor: iosweep`")
-    given = found.get("default-resources")
+    given = content.get("default-resources")
     if not isinstance(given, dict):
         given = _pairs(given if isinstance(given, list) else ())
-    chosen = parse(given, found.get("executor") == "iosweep", str(file), text)
-    lost = Obstacle("it is not for here", 'what jobs ask for is in default-resources, such as `- qos="benchmark"`')
-    ours = re.compile("iosweep-(?!poll-seconds$)|set-resources$")  # ExecutorSettings
-    strange = [str(key) for key in found if ours.match(str(key))]
-    more = [Problem(str(file), _line(text, key), key, *lost) for key in strange]
-    return replace(chosen, problems=(*chosen.problems, *more))
+    return parse(given, content.get("executor") == "iosweep", str(file), text)
 
 
 def _converted(resources: Mapping[str, object]) -> dict[str, object]:

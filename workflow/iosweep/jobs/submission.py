@@ -310,7 +310,7 @@ _MEANINGS = (
 )
 
 
-#: Keys of the profile by which nodes are none that a job can have.
+#: Keys of the profile that leave a job fewer nodes.
 _NARROW = ("mem_mb", "mem_mb_per_cpu", "constraint", "gres", "gpus", "exclude", "nodelist", "reservation")
 
 
