@@ -148,20 +148,16 @@ def no_plan(results: Path) -> str | None:
 
 
 def no_tables(results: Path) -> str:
-    """Why not all tables are there, as a sentence."""
-    files = [results / file for file in (*reader.FILES, reader.ABOUT)]
-    gone = [file for file in files if not file.exists()]
-    if len(gone) == len(files):
-        return (
-            no_plan(results) or f"{results} has no tables yet; `iosweep report {shlex.quote(str(results))}` makes them"
-        )
-    # none is gone any more if merge has just replaced them
-    return f"{f'{gone[0]} is gone' if gone else f'{results} was being made anew'}; {_remedy(results)}"
+    """Why tables cannot be read, as a sentence with a remedy."""
+    files = (*reader.FILES, reader.ABOUT)
+    gone = [file for file in files if not (results / file).exists()]
+    lacking = f"no {gone[0]}" if 0 < len(gone) < len(files) else "no tables yet"
+    return f"{results} has {lacking}; {_remedy(results)}"
 
 
 def _remedy(results: Path) -> str:
-    """The command that makes the tables again, or why none can."""
-    return no_plan(results) or f"`iosweep report {shlex.quote(str(results))}` makes it again"
+    """The command that makes the tables, or why none can."""
+    return no_plan(results) or f"`iosweep report {shlex.quote(str(results))}` makes the tables"
 
 
 def damage_in_tables(results: Path, tables: CampaignForm) -> list[str]:
