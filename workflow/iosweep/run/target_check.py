@@ -130,20 +130,21 @@ def find(setup: Setup, done: Done) -> FileSystem:
         if identify.is_root():
             raise Refused(f"root cannot measure on {directory}: {way}")
         setup.note(way)
-    results = setup.store.path.absolute()
-    there = next(p for p in (results, *results.parents) if p.exists())
-    with_results = facts["device"] == there.stat().st_dev
-    if facts["device"] == Path("/").stat().st_dev:
+    on_root = facts["device"] == Path("/").stat().st_dev
+    if on_root:
         _check_mounted(directory, done, facts)
-        if not with_results:
-            setup.note("the target is on the root file system")
-    if setup.built:
-        _check_tools(setup, facts)
-    if with_results:
+    results = setup.store.path.absolute()
+    there = next(path for path in (results, *results.parents) if path.exists())
+    if facts["device"] == there.stat().st_dev:
         setup.note("the results are on the file system under test")
-    lock = setup.plan.target.lock
-    if lock and identify.same_now(setup.agent.call(identify.identify, lock, "target.lock"), facts):
-        raise AllocationError(ExitCode.REFUSED, f"target.lock {lock} {_ON_TARGET}", lasting=True)
+    elif on_root:
+        setup.note("the target is on the root file system")
+    tools_directory = setup.built and str(setup.built.file.absolute().parent.parent)
+    for key, path in (("target.lock", setup.plan.target.lock), ("tools.directory", tools_directory)):
+        if path and identify.same_now(setup.agent.call(identify.identify, path, key), facts):
+            if key == "target.lock" or setup.job:  # a login node may not have seen it
+                raise AllocationError(ExitCode.REFUSED, f"{key} {path} {_ON_TARGET}", lasting=True)
+            setup.note(f"{key} {path} is on the file system under test")
     return facts
 
 
@@ -158,23 +159,6 @@ def _check_mounted(directory: str, done: Done, facts: FileSystem) -> None:
             f"the target {directory} is on the root file system now, and was on {source} ({fstype}) when it was"
             " measured; is that mounted? (If this is meant, take another campaign name.)",
         )
-
-
-def _check_tools(setup: Setup, facts: FileSystem) -> None:
-    """Refuse tools on the file system under test: a login node may not have seen it."""
-    assert setup.built
-    directory = setup.built.file.absolute().parent.parent
-    there = setup.agent.call(identify.identify, str(directory), "tools.directory")
-    if identify.contains_results(facts, f"iosweep-{setup.plan.campaign}", directory):
-        inside = f"tools.directory {directory} is inside the campaign's directory; name another one"
-        raise AllocationError(ExitCode.REFUSED, inside, lasting=True)
-    if not identify.same_now(facts, there):
-        return
-    sentence = f"the tools ({directory}) are on the file system under test"
-    if setup.job:
-        other = f"{sentence}; name a tools.directory elsewhere that all nodes see"
-        raise AllocationError(ExitCode.REFUSED, other, lasting=True)
-    setup.note(sentence)
 
 
 # On every node
