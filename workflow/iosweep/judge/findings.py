@@ -165,11 +165,11 @@ def ranked(groups: Iterable[Iterable[str]]) -> list[tuple[str, int]]:
     Reasons whose causes differ only in numbers count as one, once per group. Order: causes named by the operating
     system, causes with consequences, the rest; the most frequent first within each.
     """
-    found: dict[str, list[str]] = {}  # cause without its numbers -> the reasons, one per group
+    kinds: dict[str, list[str]] = {}  # cause without its numbers -> the reasons, one per group
     for group in groups:
         for kind, reason in {bare(cause(reason)): reason for reason in group}.items():
-            found.setdefault(kind, []).append(reason)
-    ordered = sorted(found.values(), key=lambda alike: (min(map(rank, alike)), -len(alike)))
+            kinds.setdefault(kind, []).append(reason)
+    ordered = sorted(kinds.values(), key=lambda alike: (min(map(rank, alike)), -len(alike)))
     return [(_text(alike), len(alike)) for alike in ordered]
 
 
@@ -181,17 +181,7 @@ def cause(reason: str) -> str:
 def bare(text: str) -> str:
     """A text without its numbers and without processes with their shares (`(dd of eve 48%, cc1 10%)`), which is equal
     for texts that count as one."""
-    return re.sub(r"[\d.,]+", "#", without_processes(text))
-
-
-def first_of(alike: Sequence[str]) -> str:
-    """The first of some texts that count as one, with a word on the others."""
-    return f"{alike[0]} (numbers differ)" if len(set(alike)) > 1 else alike[0]
-
-
-def without_processes(text: str) -> str:
-    """A text without processes with their shares."""
-    return _SHARES.sub("", text)
+    return re.sub(r"[\d.,]+", "#", _SHARES.sub("", text))
 
 
 def rank(reason: str) -> int:
@@ -201,10 +191,9 @@ def rank(reason: str) -> int:
 
 def _text(alike: Sequence[str]) -> str:
     """Reasons of one kind as one: the first cause, whether others differ from it, and the most frequent consequence."""
-    own = list(dict.fromkeys(map(cause, alike)))
-    follows = [part for reason in alike for part in reason.split(FOLLOWS)[1:]]
-    kinds: dict[str, list[str]] = {}
-    for text in follows:
-        kinds.setdefault(bare(text), []).append(text)
-    most = max(kinds.values(), key=len, default=[])
-    return FOLLOWS.join([first_of(own), *most[:1]])
+    causes = list(dict.fromkeys(map(cause, alike)))
+    first = f"{causes[0]} (numbers differ)" if len(causes) > 1 else causes[0]
+    follows = [text for reason in alike for text in reason.split(FOLLOWS)[1:]]
+    kinds = [bare(text) for text in follows]
+    most = max(kinds, key=kinds.count, default="")
+    return FOLLOWS.join([first, *follows[kinds.index(most) :][:1]]) if kinds else first

@@ -48,9 +48,6 @@ def _workers(rates: Mapping[tuple[str, int | None], float], most: int) -> set[tu
 
 def _mean(series: Series) -> float:
     """The mean of what was read; 0 where nothing was."""
-    total = sum(series.values)
-    if total == total:
-        return total / (len(series.values) or 1)
     read = [value for value in series.values if not math.isnan(value)]
     return sum(read) / (len(read) or 1)
 

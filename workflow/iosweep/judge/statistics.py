@@ -279,7 +279,7 @@ def _median_of_variance(freedom: float) -> float:
 # the number of possible splits (Bonferroni). The parts on both sides of a change are split in the same way.
 
 
-#: Nights that a level has at least: one that is off alone is no change.
+#: Nights that a level has at least: a single night that is off is no change.
 LEAST_NIGHTS = 3
 #: A scatter is never taken for less than this, on logarithms: figures are rounded.
 _LEAST_SCATTER = 1e-6
@@ -297,44 +297,40 @@ class Split:
 def level_changes(rows: Mapping[str, Sequence[float]]) -> dict[str, list[Split]]:
     """Name -> its changes, in order. rows: name -> figures above zero, night by night.
 
-    Rows are tested together (Holm); within a row that changed, each part as one of all rows (Bonferroni).
+    Rows are tested together (Holm); within a row that changed, each part as a part of all rows (Bonferroni).
     """
     logs = {name: [math.log(value) for value in row] for name, row in rows.items()}
-    best = {name: _best_cut(row) for name, row in logs.items()}
-    first = {name: split for name, split in best.items() if split}
-    adjusted = holm([split.probability for split in first.values()])
-    changed = {name for name, own in zip(first, adjusted, strict=True) if own <= ALPHA}
+    first = {name: split for name, row in logs.items() if (split := _clearest(row))}
+    adjusted = dict(zip(first, holm([p for _, p in first.values()]), strict=True))
     limit = ALPHA / max(1, len(rows))
-    return {
-        name: _levels(row, _cuts(row, 0, limit, first[name])) if name in changed else [] for name, row in logs.items()
-    }
+    changes: dict[str, list[Split]] = {}
+    for name, row in logs.items():
+        changed = adjusted.get(name, 1.0) <= ALPHA
+        edges = [0, *(_splits(row, 0, limit, first[name][0]) if changed else []), len(row)]
+        changes[name] = [
+            Split(at, _change_of_level(row[before:at], row[at:after]))
+            for before, at, after in zip(edges, edges[1:], edges[2:], strict=False)
+        ]
+    return changes
 
 
-def _cuts(row: Sequence[float], start: int, limit: float, first: _Cut | None = None) -> list[int]:
-    """Where a part of a row that begins at `start` changes. first: the one that is known to be a change."""
-    split = first or _best_cut(row)
-    if split is None or (first is None and split.probability > limit):
-        return []
-    before = _cuts(row[: split.at], start, limit)
-    after = _cuts(row[split.at :], start + split.at, limit)
-    return [*before, start + split.at, *after]
-
-
-@dataclass(frozen=True)
-class _Cut:
-    """A split of a row. probability: of one so clear by chance, among all splits of the row."""
-
-    at: int
-    probability: float
-
-
-def _best_cut(row: Sequence[float]) -> _Cut | None:
-    """The split at which two levels differ most; None where a row has too few nights."""
-    at = best_split(row, LEAST_NIGHTS)
+def _splits(row: Sequence[float], start: int, limit: float, at: int | None = None) -> list[int]:
+    """Where a part of a row that begins at `start` changes. at: a split that is known to be a change."""
     if at is None:
+        split = _clearest(row)
+        if split is None or split[1] > limit:
+            return []
+        at = split[0]
+    return [*_splits(row[:at], start, limit), start + at, *_splits(row[at:], start + at, limit)]
+
+
+def _clearest(row: Sequence[float]) -> tuple[int, float] | None:
+    """(the split at which two levels differ most; probability of a split so clear by chance, among all splits of the
+    row); None where a row has too few nights."""
+    if (at := best_split(row, LEAST_NIGHTS)) is None:
         return None
-    change = _change_of_level(row[:at], row[at:])
-    return _Cut(at, min(1.0, change.p * (len(row) - 2 * LEAST_NIGHTS + 1)))
+    p = _change_of_level(row[:at], row[at:]).p
+    return at, min(1.0, p * (len(row) - 2 * LEAST_NIGHTS + 1))
 
 
 def best_split(row: Sequence[float], least: int) -> int | None:
@@ -348,12 +344,6 @@ def best_split(row: Sequence[float], least: int) -> int | None:
             between = running**2 * len(row) / (at * (len(row) - at))
             best = max(best, (between, at), key=lambda split: split[0])
     return best[1]
-
-
-def _levels(row: Sequence[float], cuts: Sequence[int]) -> list[Split]:
-    """The changes with their sizes, each between the whole levels on both sides of it."""
-    edges = [0, *cuts, len(row)]
-    return [Split(at, _change_of_level(row[edges[k] : at], row[at : edges[k + 2]])) for k, at in enumerate(cuts)]
 
 
 def _change_of_level(before: Sequence[float], after: Sequence[float]) -> Change:

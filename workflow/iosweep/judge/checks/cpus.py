@@ -31,11 +31,8 @@ def pinned(s: Seen) -> Finding:
         return unchecked("masks were not looked at")
     if record.planned is None:
         return unchecked(f"nothing was bound (pinning: {record.pinning})")
-    if wrong := _sentence((_hosts(n), seen) for n in record.nodes for seen in _not_as_planned(n, record.planned)):
-        return failed(wrong)
-    if little := _too_little(s, record.nodes):
-        return unchecked(little)
-    return passed(f"{_looked(record.nodes)}, each on the CPUs planned for it: {_planned(record.planned)}")
+    wrong = [(n, text) for n in record.nodes for text in _not_as_planned(n, record.planned)]
+    return _proven(s, wrong, f"each on the CPUs planned for it: {_planned(record.planned)}")
 
 
 def reserved_cpus(s: Seen) -> Finding:
@@ -48,12 +45,9 @@ def reserved_cpus(s: Seen) -> Finding:
         return unchecked(f"{_hosts(unknown[0])}: unknown which CPUs {', '.join(unknown[0].by)} keeps")
     if not any(n.reserved for n in nodes):
         return NOT_APPLICABLE
-    if wrong := _sentence((_hosts(n), seen) for n in nodes for seen in _on_reserved(n)):
-        return failed(wrong)
-    if little := _too_little(s, nodes):
-        return unchecked(little)
-    reserved = (f"{named(parse(n.reserved))} ({', '.join(n.by)})" for n in nodes[:SHOWN_NODES])
-    return passed(f"{_looked(nodes)}, none of them allowed on {', '.join(dict.fromkeys(reserved))}")
+    reserved = (f"{named(parse(n.reserved or ''))} ({', '.join(n.by)})" for n in nodes[:SHOWN_NODES])
+    wrong = [(n, text) for n in nodes for text in _on_reserved(n)]
+    return _proven(s, wrong, f"none of them allowed on {', '.join(dict.fromkeys(reserved))}")
 
 
 def reserved_agree(s: Seen) -> Finding:
@@ -61,16 +55,30 @@ def reserved_agree(s: Seen) -> Finding:
     record = s.run.cpus
     if not record:
         return unchecked("reserved CPUs were not looked for")
-    if wrong := _sentence((_hosts(n), seen) for n in record.nodes for seen in n.problems):
-        return failed(wrong)
+    if wrong := [(n, text) for n in record.nodes for text in n.problems]:
+        return failed(_sentences(wrong))
     sources = list(dict.fromkeys(source for n in record.nodes for source in n.by))
     return passed(f"{' and '.join(sources)} agree") if len(sources) > 1 else NOT_APPLICABLE
 
 
+def _proven(s: Seen, wrong: Sequence[tuple[NodesCpus, str]], proof: str) -> Finding:
+    """The finding of what is wrong on nodes, or of `proof` where every process was seen often enough."""
+    nodes = s.run.cpus.nodes if s.run.cpus else ()
+    if wrong:
+        return failed(_sentences(wrong))
+    if little := _too_little(s, nodes):
+        return unchecked(little)
+    return passed(f"{_looked(nodes)}, {proof}")
+
+
+def _sentences(wrong: Sequence[tuple[NodesCpus, str]]) -> str:
+    return "; ".join(list(dict.fromkeys(f"{_hosts(node)}: {text}" for node, text in wrong))[:SHOWN_NODES])
+
+
 def _not_as_planned(node: NodesCpus, planned: Mapping[str, int]) -> Iterator[str]:
     """Ranks, workers or helpers of a node that were allowed elsewhere than planned, one sentence each."""
-    at_all = [p for p in node.processes if p.role in ("rank", "worker") and p.masks]
-    for process in at_all:
+    settled = [p for p in node.processes if p.role in ("rank", "worker") and p.masks]
+    for process in settled:
         mask, right = process.masks[0], len(process.masks) == 1
         if right and mask in planned and process.thread_masks == process.masks:
             continue
@@ -82,7 +90,10 @@ def _not_as_planned(node: NodesCpus, planned: Mapping[str, int]) -> Iterator[str
             yield f"{many} could run on {named(parse(mask))}, {_planned(planned)} was planned{why}"
         elif beyond := [t for t in process.thread_masks if parse(t) - parse(mask)]:
             yield f"threads of {many} on {named(parse(mask))} could run on {named(parse(beyond[0]))}"
-    for (kind, mask), count in _bound(at_all).items():
+    bound: Counter[tuple[str, str]] = Counter()  # role and first mask -> ranks or workers
+    for process in settled:
+        bound[process.role, process.masks[0]] += process.count
+    for (kind, mask), count in bound.items():
         if mask in planned and count > planned[mask]:
             many, were = human_count(count, kind), human_count(planned[mask], kind)
             yield f"{many} could run on {named(parse(mask))}, {were} {'was' if planned[mask] == 1 else 'were'} planned"
@@ -91,14 +102,6 @@ def _not_as_planned(node: NodesCpus, planned: Mapping[str, int]) -> Iterator[str
         allowed = _allowed(process)
         if process.role in ("helper", "agent") and allowed - usable:
             yield f"{_many(process)} could run on {named(allowed)}, usable are {named(usable)}"
-
-
-def _bound(processes: Sequence[Processes]) -> Counter[tuple[str, str]]:
-    """(role, first mask) -> number of ranks or workers."""
-    found: Counter[tuple[str, str]] = Counter()
-    for process in processes:
-        found[process.role, process.masks[0]] += process.count
-    return found
 
 
 def _why(mask: CpuSet, planned: set[CpuSet]) -> str:
@@ -110,17 +113,16 @@ def _why(mask: CpuSet, planned: set[CpuSet]) -> str:
 
 
 def _on_reserved(node: NodesCpus) -> Iterator[str]:
-    """One sentence on the processes of a node that were allowed on reserved CPUs."""
-    kept = parse(node.reserved or "")
-    hits = {k: hit for k, p in enumerate(node.processes) if (hit := _allowed(p) & kept)}
+    """A sentence on the processes of a node that were allowed on reserved CPUs."""
+    reserved = parse(node.reserved or "")
+    hits = [(process, cpus) for process in node.processes if (cpus := _allowed(process) & reserved)]
     if hits:
-        who = [_many(node.processes[k]) for k in hits]
-        cpus = frozenset().union(*hits.values())
-        ran = any(parse(node.processes[k].ran_on) & kept for k in hits)
-        whoever = ", ".join(who[:-1]) + " and " * bool(who[1:]) + who[-1]
-        is_ = "it is" if len(cpus) == 1 else "they are"
-        could = f"could run on {named(cpus)}{', and did' if ran else ''}"
-        yield f"{whoever} {could}; {is_} reserved ({', '.join(node.by)})"
+        *most, last = [_many(process) for process, _ in hits]
+        who = f"{', '.join(most)} and {last}" if most else last
+        cpus = frozenset().union(*(cpus for _, cpus in hits))
+        did = ", and did" if any(parse(process.ran_on) & reserved for process, _ in hits) else ""
+        are = "it is" if len(cpus) == 1 else "they are"
+        yield f"{who} could run on {named(cpus)}{did}; {are} reserved ({', '.join(node.by)})"
 
 
 def _many(process: Processes) -> str:
@@ -160,15 +162,16 @@ def _too_little(s: Seen, nodes: Sequence[NodesCpus]) -> str | None:
 
 
 def _looked(nodes: Sequence[NodesCpus]) -> str:
-    found: Counter[str] = Counter()
-    began: CpuSet = NO_CPUS
+    """The ranks and workers that were looked at, on how many nodes, and how often."""
+    counts: Counter[str] = Counter()
+    early: CpuSet = NO_CPUS
     for node in nodes:
         for process in node.processes:
-            found[process.role] += process.count * len(node.hosts) if process.masks else 0
-            began |= parse(process.early) - _union(*process.masks) if process.role == "rank" else NO_CPUS
-    kinds = [human_count(found[kind], kind) for kind in ("rank", "worker", "helper") if found[kind]]
+            counts[process.role] += process.count * len(node.hosts) if process.masks else 0
+            early |= parse(process.early) - _union(*process.masks) if process.role == "rank" else NO_CPUS
+    kinds = [human_count(counts[kind], kind) for kind in ("rank", "worker", "helper") if counts[kind]]
     looks, hosts = min(n.looks for n in nodes), sum(len(n.hosts) for n in nodes)
-    note = f" (before they measured, ranks could use {named(began)}, too)" if began else ""
+    note = f" (before they measured, ranks could use {named(early)}, too)" if early else ""
     return f"{' and '.join(kinds)} on {human_count(hosts, 'node')} looked at {human_count(looks, 'time')} or more{note}"
 
 
@@ -183,7 +186,3 @@ def _planned(planned: Mapping[str, int]) -> str:
 
 def _hosts(node: NodesCpus) -> str:
     return named_hosts(node.hosts)
-
-
-def _sentence(found: Iterator[tuple[str, str]]) -> str:
-    return "; ".join(list(dict.fromkeys(f"{hosts}: {wrong}" for hosts, wrong in found))[:SHOWN_NODES])
