@@ -30,6 +30,7 @@ import cluster
 from iosweep.plan.launchers import SLURM_LAUNCHERS
 from iosweep.plan.model import Plan
 from iosweep.run.repetition import tool_commands
+from iosweep.store.record import Record
 from iosweep.store.store import Store, unpack
 from measure import IOSWEEP, CannotRun, Row, Size, child, seconds
 
@@ -183,8 +184,8 @@ def _merged(made: Plan, results: Path, work: Path, nodes: int, copies: int = 100
     plan_file = campaigns.written(many, work, "many")
     target = Store(plan_file.parent.parent)
     shutil.copytree(results / "nodes", target.path / "nodes")
-    result, record = next(iter(store.records_of(point.id)))
-    archive = store.raw(result)
+    record = next(store.records_of(point.id, Record))
+    archive = store.raw(record)
     assert archive
     raw = {f"{phase}.{name}": data for phase, own in unpack(archive).items() for name, data in own.items()}
     with campaigns._without_sync():
@@ -220,8 +221,8 @@ def _each(results: Path, made: Plan) -> list[Span]:
     """From the begin of each repetition to that of the next, or its own end."""
     (point,) = made.points
     store = Store(results)
-    records = sorted((record for _, record in store.records_of(point.id)), key=lambda record: record.started)
-    assert all(run.headline is not None for record in records for run in record.phases), records[0].phases
+    records = sorted(store.records_of(point.id, Record), key=lambda record: record.started)
+    assert all(row.headline is not None for record in records for row in record.rows), records[0].rows
     ends = [*(record.started for record in records[1:]), records[-1].ended]
     return [(record.started.timestamp(), end.timestamp()) for record, end in zip(records, ends, strict=True)]
 
