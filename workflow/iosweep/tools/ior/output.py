@@ -78,11 +78,6 @@ def _of_run(run: Run) -> Iterator[str]:
     wanted = run.command.get("N", "")
     if wanted.isdecimal() and run.tasks is not None and int(wanted) != run.tasks:
         yield f"{run.tasks} tasks ran, the command asks for {wanted} (-N)"
-    if "1" in (run.options.get("dryRun"), run.parameters.get("dryRun")):
-        yield "a dry run: nothing was measured"
-    for result in run.results:
-        if result.total_s < 0.98 * run.least_s:
-            yield f"{result.name}: {result.total_s:g} s are less than minTimeDuration, {run.least_s} s"
     if len({result.name for result in run.results}) < len(run.results):
         yield "a result is there twice: lines of several runs are mixed"
 

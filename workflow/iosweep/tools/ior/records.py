@@ -261,13 +261,9 @@ class Run:
         return self._told("deadlineForStonewall") or self._told(option="stonewallingTime", letter="D") or None
 
     @property
-    def least_s(self) -> int:
-        return size(self.command.get("mintimeduration")) or 0
-
-    @property
     def time_bounded(self) -> bool:
         """Whether a time limit may end an operation, or a least time repeat it."""
-        return bool(self.stonewall_s or self.least_s)
+        return bool(self.stonewall_s or size(self.command.get("mintimeduration")))
 
     @property
     def status_file(self) -> bool:
@@ -295,7 +291,7 @@ _BANNER_WORDS = "MPI Coordinated Test of Parallel I/O"
 _BANNER = re.compile(r"IOR-(\S{0,80}): " + _BANNER_WORDS)
 _OPTION = re.compile(
     r"(Command line|Began|Machine|StartTime|TestID|Participating tasks|api|access|type|segments|ordering in a file"
-    r"|nodes|tasks|clients per node|repetitions|xfersize|blocksize|dryRun|stonewallingTime)\s*: (.*)"
+    r"|nodes|tasks|clients per node|repetitions|xfersize|blocksize|stonewallingTime)\s*: (.*)"
 )
 _MAX = re.compile(r"Max (Write|Read):\s+(\d+\.\d+) MiB/sec \(\d+\.\d+ MB/sec\)")
 _MOVED = re.compile(
@@ -456,9 +452,7 @@ def _pieces(text: str) -> Iterator[str | list[Run]]:
 def _damage(text: str, error: Exception) -> str:
     if '"Finished"' not in text:
         return "the JSON is cut: the run did not end"
-    if re.search(r'"verbose": [1-9]', text):
-        return "the JSON is damaged: IOR 4.0 with -v writes it invalid"
-    return f"the JSON is damaged (a quote in a path makes it so, too): {str(error)[:120]}, from its beginning on"
+    return f"the JSON is damaged (-v of IOR 4.0 or a quote in a path makes it so): {error}, from its beginning on"
 
 
 def _runs(document: Any) -> list[Run]:

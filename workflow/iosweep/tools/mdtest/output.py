@@ -188,7 +188,6 @@ class Launch:
     command: str | None = None
     count: tuple[int, int, str] | None = None  # not yet followed by its table
     tables: list[Table] = field(default_factory=list)
-    times_only: bool = False
 
     @property
     def headed(self) -> bool:
@@ -220,7 +219,7 @@ class Launch:
 
     @property
     def touched(self) -> bool:
-        return self.headed or bool(self.ended or self.count or self.tables or self.times_only)
+        return self.headed or bool(self.ended or self.count or self.tables)
 
     def begins_before(self, line: str) -> bool:
         """Whether a line is of another launch: mdtest prints its start, banner and command once."""
@@ -248,10 +247,8 @@ class Launch:
             if match[1] != "time":
                 self.tables.append(Table(int(match[2]), self.count))
                 self.count = None
-            elif self.tables and not self.tables[-1].times_follow:
+            elif self.tables:
                 self.tables[-1].times_follow = True
-            else:
-                self.times_only = True
         elif not (self.tables and self.tables[-1].add(line)):
             self.messages.take(line)
 
@@ -320,8 +317,7 @@ def _problems(launch: Launch, table: Table) -> Iterator[str]:
     if launch.ended and not launch.headed:
         yield "the output is cut: its beginning is missing"
     if not launch.tables:
-        times = "the output has times only (-Z), no rates"
-        yield times if launch.times_only else "there is no table of results (SUMMARY)"
+        yield "there is no table of rates (SUMMARY)"
         return
     options = launch.options
     yield from table.torn
@@ -428,7 +424,7 @@ def read(data: bytes) -> Reading:
     every = launches(data.decode("utf-8", "replace"))
     found = [run for launch in every if launch.touched for run in runs(launch)]
     if not found:
-        texts = ("there is no table of results (SUMMARY)", *map(str, every[0].messages))
+        texts = ("there is no table of rates (SUMMARY)", *map(str, every[0].messages))
         return Reading(None, [], [ReadingProblem("invalid", text) for text in texts])
     numbers: Counter[object] = Counter()
     readings: list[tuple[list[dict[str, Cell]], list[ReadingProblem]]] = []
