@@ -50,24 +50,17 @@ Answer = str | Exception | None
 def problem(configured: Config) -> Problem | None:
     """Why the target cannot be measured on, as far as this machine can see; None if it can."""
     target, document = configured.settings.target, configured.documents[0]
-    key: tuple[str, ...] = ("target", "directory")
+    ours = campaign_directory.name_of(configured.settings.campaign)
     try:
         with Agent(min(DEADLINE_S, target.deadline)) as agent:
-            seen = agent.call(
-                identify.check_target, target.directory, campaign_directory.name_of(configured.settings.campaign)
-            )
-            lock = None if "absent" in seen else lock_problem(agent, target.directory, target.lock)
+            if wrong := agent.call(identify.check_target, target.directory, ours, target.type):
+                key, message = wrong
+                return document.problem(("target", key), message)
+            lock = lock_problem(agent, target.directory, target.lock)
     except (Refused, TargetError, TargetHangs) as error:
-        wrong = error.strerror if isinstance(error, TargetError) else str(error)
-        return document.problem(key, f"{json.dumps(target.directory)} cannot be measured on: {wrong}")
-    if "absent" in seen:
-        return document.problem(key, seen["absent"])
-    if identify.is_root() and seen.get("open"):
-        return document.problem(key, f"{json.dumps(target.directory)} cannot be measured on by root: {seen['open']}")
-    if wrong := identify.wrong_type(target.directory, seen["fstype"], seen["mount"], target.type):
-        return document.problem(("target", "type"), wrong)
-    if seen.get("closed"):
-        return document.problem(key, f"{json.dumps(target.directory)} cannot be measured on: {seen['closed']}")
+        why = error.strerror if isinstance(error, TargetError) else str(error)
+        message = f"{json.dumps(target.directory)} cannot be measured on: {why}"
+        return document.problem(("target", "directory"), message)
     return document.problem(("target", "lock"), lock) if lock else None
 
 
@@ -75,7 +68,7 @@ def fstype(directory: str) -> str:
     """The type of a target's file system on this machine; "" where it cannot be seen from here."""
     try:
         with Agent(DEADLINE_S) as agent:
-            return agent.call(identify.check_target, directory).get("fstype", "")
+            return agent.call(identify.identify, directory)["fstype"]
     except (Refused, TargetError, TargetHangs):
         return ""
 

@@ -248,38 +248,28 @@ def contains_results(facts: FileSystem, directory: str, results: Path) -> bool:
 # Whether the target can be used
 
 
-class TargetCheck(TypedDict, total=False):
-    """The directory that a target names: its `fstype` and `mount`.
+def check_target(target: str, campaign: str, wanted: str | None) -> tuple[str, str] | None:
+    """What is wrong with a target: a key of its configuration and a sentence; None if nothing is.
 
-    open: which directory on the way to it others may write to (`find_open_directory`); closed: why the campaign's
-    directory cannot be made there, None if it can, or is there. `absent` alone: why there is no such directory, and
-    what would be right.
+    campaign: name of the campaign's directory there. wanted: target.type.
     """
-
-    absent: str
-    fstype: str
-    mount: str
-    open: str | None
-    closed: str | None
-
-
-def check_target(target: str, campaign: str = "") -> TargetCheck:
-    """See whether a target can be used. `campaign`: name of the campaign's directory there."""
-    path = Path(target).absolute()
-    name = json.dumps(target, ensure_ascii=False)
+    path, name = Path(target).absolute(), json.dumps(target, ensure_ascii=False)
     try:
         if not stat.S_ISDIR(path.stat().st_mode):
-            return {"absent": f"{name} is not a directory; name a directory on the file system under test"}
+            return "directory", f"{name} is not a directory; name a directory on the file system under test"
     except (FileNotFoundError, NotADirectoryError):
-        return {"absent": _absent(name, path)}
+        return "directory", _absent(name, path)
     facts = identify(target)
-    closed = None
+    if is_root() and (way := find_open_directory(target)):
+        return "directory", f"{name} cannot be measured on by root: {way}"
+    if wrong := wrong_type(target, facts["fstype"], facts["mount"], wanted):
+        return "type", wrong
     if not facts["writable"]:
         if os.statvfs(path).f_flag & os.ST_RDONLY:
-            closed = f"{printable(str(path))} is read-only; {REMOUNT}"
-        elif not (campaign and os.path.lexists(path / campaign)):
-            closed = f"{cannot_write(str(path), path.stat())}; {PERMIT}"
-    return {"open": find_open_directory(target), "closed": closed, "fstype": facts["fstype"], "mount": facts["mount"]}
+            return "directory", f"{name} cannot be measured on: it is read-only; {REMOUNT}"
+        if not os.path.lexists(path / campaign):
+            return "directory", f"{name} cannot be measured on: {cannot_write(str(path), path.stat())}; {PERMIT}"
+    return None
 
 
 def _absent(name: str, path: Path) -> str:
