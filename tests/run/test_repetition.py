@@ -50,7 +50,7 @@ def context_of(tmp_path: Path, run: Callable[..., Any], **sweep: Any) -> Any:
         directory=SimpleNamespace(
             path=str(tmp_path), may_write=lambda *_: None, settle=lambda: 0.0, see_unchanged=lambda _: None
         ),
-        sets=SimpleNamespace(ready=lambda *_: Files(), reload=lambda *_: Files()),
+        sets=SimpleNamespace(ready=lambda *_: Files(), look_again=lambda *_: Files()),
         commands=SimpleNamespace(binding=lambda *_: None, argv=lambda *_: ["planned"], run=run, remote=None),
         pinning=SimpleNamespace(record=lambda *_: None),
         exclusive=lambda: {"enforced": True, "evidence": ""},

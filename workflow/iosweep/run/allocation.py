@@ -132,7 +132,7 @@ def _remote_agents(request: Request) -> AbstractContextManager[RemoteAgents | No
 
 def _measure(setup: Setup) -> None:
     store = setup.store
-    found = nodes.find_all(setup)
+    found = nodes.find_programs(setup)
     launcher = setup.request.launcher
     here = remaining.LocalMachine(found.hashes(), launcher, mpiexec=candidates(setup.search, launcher.manager))
     work = Work(setup, here, store.repetitions())
@@ -208,7 +208,7 @@ def prepare(work: Work, found: Binaries, target: FileSystem, exclusion: lock.Exc
         pinned,
     )
     if setup.remote:
-        nodes.start(setup, commands, {work.points[point].tool for point in work.rest().left})
+        nodes.check_launcher(setup, commands, {work.points[point].tool for point in work.rest().left})
     todo, counts, _ = work.rest()
     for text in work.outdated(todo, found.programs):
         setup.request.reporter.say(text)

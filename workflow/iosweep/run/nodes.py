@@ -45,7 +45,7 @@ class Binaries:
         return every | ({"mpiexec": (self.mpiexec.path, self.mpiexec.version)} if self.mpiexec else {})
 
 
-def find_all(setup: Setup) -> Binaries:
+def find_programs(setup: Setup) -> Binaries:
     """Find the programs. Points that lack one are recorded as missing. Raises AllocationError for another build."""
     launcher, search = setup.request.launcher, setup.search
     used = sorted({point.tool for point in setup.allocation.points})
@@ -82,8 +82,8 @@ def find_all(setup: Setup) -> Binaries:
     return Binaries(found, None if isinstance(mpiexec, Obstacle) else mpiexec)
 
 
-def start(setup: Setup, commands: Commands, used: Iterable[str]) -> None:
-    """Start ranks of the tools that are used; points of those that do not start are recorded as missing."""
+def check_launcher(setup: Setup, commands: Commands, used: Iterable[str]) -> None:
+    """Start ranks of each tool that is used; points of a tool whose ranks do not start are recorded as missing."""
     needs = Needs(launcher=setup.request.launcher.name)
     for name in sorted(used):
         if tools()[name].mpi and (reason := commands.no_start(tools()[name])):
