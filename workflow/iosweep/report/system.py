@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from iosweep.analysis import findings, formats
@@ -22,15 +22,18 @@ _LITTLE_MEMORY = 0.1
 
 SUITE = "node-check"
 
+#: A fact of a node, in lines. Without any, it is not recorded.
 Lines = tuple[str, ...]
+#: Another at each moment: that it differs says nothing.
+_FREE = "free on the target"
 
 
 @dataclass(frozen=True)
 class Fact:
-    """A fact of a node, in lines. Without any, it is not recorded."""
+    """A fact that differs between nodes. odd: not as on most nodes."""
 
     lines: Lines
-    odd: bool  # not as on most nodes
+    odd: bool
 
     @property
     def long(self) -> bool:
@@ -39,17 +42,22 @@ class Fact:
 
 @dataclass(frozen=True)
 class Node:
+    """results: number of rows that were measured with these facts."""
+
     host: str
-    results: int  # rows of the results that were measured with these facts
+    results: int
     cells: tuple[Fact, ...]
 
 
 @dataclass(frozen=True)
 class Nodes:
-    alike: tuple[tuple[str, Lines], ...]  # facts that are the same on all nodes: title, value
-    differing: tuple[str, ...]  # titles of the others
+    """alike: (title, value) of the facts that are the same on all nodes; differing: titles of the others; notes: what
+    may spoil figures."""
+
+    alike: tuple[tuple[str, Lines], ...]
+    differing: tuple[str, ...]
     rows: tuple[Node, ...]
-    notes: tuple[str, ...]  # what may spoil figures: a note, no verdict
+    notes: tuple[str, ...]
 
     @property
     def many(self) -> bool:
@@ -67,127 +75,95 @@ def describe_nodes(campaign: Campaign) -> Nodes | None:
     nodes = sorted(campaign.nodes, key=lambda node: (formats.natural(node.host), node.node))
     if not nodes:
         return None
-    counts = campaign.about.results_of_nodes
-    found = {title: [tell(node) for node in nodes] for title, tell in (_STABLE | {_FREE: _room}).items()}
-    differing = [title for title, values in found.items() if len(set(values)) > 1]
-    odd = {title: _odd(found[title]) if title != _FREE else [False] * len(nodes) for title in differing}
+    facts = [_facts(node) for node in nodes]
+    counts = {title: Counter(own[title] for own in facts) for title in facts[0]}
+    differing = [title for title, values in counts.items() if len(values) > 1]
+
+    def fact(title: str, lines: Lines) -> Fact:
+        common, count = counts[title].most_common(1)[0]
+        return Fact(lines, title != _FREE and 2 * count > len(nodes) and lines != common)
+
     return Nodes(
-        alike=tuple((title, values[0]) for title, values in found.items() if title not in differing),
+        alike=tuple((title, lines) for title, lines in facts[0].items() if title not in differing),
         differing=tuple(differing),
         rows=tuple(
             Node(
                 node.host,
-                counts.get(node.node, 0),
-                tuple(Fact(found[title][i], odd[title][i]) for title in differing),
+                campaign.about.results_of_nodes.get(node.node, 0),
+                tuple(fact(title, own[title]) for title in differing),
             )
-            for i, node in enumerate(nodes)
+            for node, own in zip(nodes, facts, strict=True)
         ),
         notes=tuple(_notes(nodes)),
     )
 
 
-def _odd(values: Sequence[Lines]) -> list[bool]:
-    """Which values are not those of most nodes; none where most have none in common."""
-    common, count = Counter(values).most_common(1)[0]
-    return [2 * count > len(values) and value != common for value in values]
-
-
 def _notes(nodes: Sequence[NodeRow]) -> Iterator[str]:
-    found: dict[str, dict[str, None]] = {}
+    hosts: dict[str, dict[str, None]] = {}
     for node in nodes:
         for text in _problems(node):
-            found.setdefault(text, {})[node.host] = None
-    for text, hosts in found.items():
-        yield f"{text}: {formats.hosts(hosts)}." if len({n.host for n in nodes}) > 1 else f"{text}."
+            hosts.setdefault(text, {})[node.host] = None
+    several = len({node.host for node in nodes}) > 1
+    yield from (f"{text}: {formats.hosts(own)}." if several else f"{text}." for text, own in hosts.items())
 
 
 def _problems(node: NodeRow) -> Iterator[str]:
     if node.governor and node.governor != "performance":
         yield f"Frequency governor {node.governor}, not performance"
-    if (share := _available(node)) is not None and share < _LITTLE_MEMORY:
+    available, memory = node.memory_available_bytes, node.memory_bytes
+    if available is not None and memory and available < _LITTLE_MEMORY * memory:
         yield f"Less than {100 * _LITTLE_MEMORY:.0f} % of the memory was available"
     for nic in node.nics or ():
         if nic.state == "down":
             yield f"Network interface {nic.name} is on, but has no link"
 
 
-def _available(node: NodeRow) -> float | None:
-    available, memory = node.memory_available_bytes, node.memory_bytes
-    return available / memory if available is not None and memory else None
-
-
-def _size(value: int) -> str:
-    return formats.quantity(value, formats.SIZE)
-
-
-def _one(name: str) -> Callable[[NodeRow], Lines]:
-    return lambda node: (value,) if (value := getattr(node, name)) else ()
-
-
-def _cpus(node: NodeRow) -> Lines:
-    parts = [
+def _facts(node: NodeRow) -> dict[str, Lines]:
+    cpus = [
         human_count(count, noun)
         for count, noun in ((node.cpus, "CPU"), (node.sockets, "socket"), (node.threads_per_core, "thread"))
         if count
     ]
     if node.threads_per_core:
-        parts[-1] += " per core"
-    return (", ".join(parts),) if parts else ()
+        cpus[-1] += " per core"
+    reserved = "not known which" if node.reserved_cpus is None else node.reserved_cpus or "none"
+    free: list[str | None] = []
+    if node.target_bytes and node.target_free_bytes is not None:
+        free.append(f"{_size(node.target_free_bytes)} of {_size(node.target_bytes)}")
+    if node.target_inodes and node.target_free_inodes is not None:
+        free.append(f"{node.target_free_inodes:,} of {node.target_inodes:,} inodes")
+    lines: dict[str, list[str | None]] = {
+        "system": [node.os],
+        "kernel": [node.kernel],
+        "CPU": [node.cpu_model],
+        "CPUs": [", ".join(cpus)],
+        "allowed CPUs": [node.cpus_allowed],
+        "reserved CPUs": [None if node.reserved_sources is None else reserved],
+        "NUMA nodes": [
+            f"{one.node}: CPUs {one.cpus or 'none'}" + (f", {_size(one.memory_bytes)}" if one.memory_bytes else "")
+            for one in node.numa or ()
+        ],
+        "frequency governor": [node.governor],
+        "clock": [node.clocksource],
+        "transparent huge pages": [node.transparent_hugepages],
+        "memory": [_size(node.memory_bytes) if node.memory_bytes else None],
+        "network": list(_network(node)),
+        "mount of the target": [node.mount],
+        _FREE: free,
+    }
+    return {title: tuple(filter(None, own)) for title, own in lines.items()}
 
 
-def _reserved_cpus(node: NodeRow) -> Lines:
-    if node.reserved_sources is None:
-        return ()
-    return ("not known which" if node.reserved_cpus is None else node.reserved_cpus or "none",)
-
-
-def _numa(node: NodeRow) -> Lines:
-    return tuple(
-        f"{one.node}: CPUs {one.cpus or 'none'}" + (f", {_size(one.memory_bytes)}" if one.memory_bytes else "")
-        for one in node.numa or ()
-    )
-
-
-def _memory(node: NodeRow) -> Lines:
-    return (_size(node.memory_bytes),) if node.memory_bytes else ()
-
-
-def _network(node: NodeRow) -> Lines:
-    lines = []
+def _network(node: NodeRow) -> Iterator[str]:
     for nic in node.nics or ():
         speed = nic.state == "up" and nic.speed_bits_per_s
         parts = [nic.name, nic.state, f"{speed / 1e9:g} Gbit/s" if speed else ""]
         line = " ".join(part for part in parts if part) + (f" ({nic.driver})" if nic.driver else "")
-        lines.append(line if nic.numa_node is None else f"{line}, NUMA node {nic.numa_node}")
-    return tuple(lines)
+        yield line if nic.numa_node is None else f"{line}, NUMA node {nic.numa_node}"
 
 
-def _room(node: NodeRow) -> Lines:
-    lines = []
-    if node.target_bytes and node.target_free_bytes is not None:
-        lines.append(f"{_size(node.target_free_bytes)} of {_size(node.target_bytes)}")
-    if node.target_inodes and node.target_free_inodes is not None:
-        lines.append(f"{node.target_free_inodes:,} of {node.target_inodes:,} inodes")
-    return tuple(lines)
-
-
-_STABLE: dict[str, Callable[[NodeRow], Lines]] = {
-    "system": _one("os"),
-    "kernel": _one("kernel"),
-    "CPU": _one("cpu_model"),
-    "CPUs": _cpus,
-    "allowed CPUs": _one("cpus_allowed"),
-    "reserved CPUs": _reserved_cpus,
-    "NUMA nodes": _numa,
-    "frequency governor": _one("governor"),
-    "clock": _one("clocksource"),
-    "transparent huge pages": _one("transparent_hugepages"),
-    "memory": _memory,
-    "network": _network,
-    "mount of the target": _one("mount"),
-}
-#: Another at each moment: that it differs says nothing.
-_FREE = "free on the target"
+def _size(value: int) -> str:
+    return formats.quantity(value, formats.SIZE)
 
 
 # node check
