@@ -406,7 +406,11 @@ def hide_explained(logger: logging.Logger) -> None:
 
 
 class Unexplained(logging.Filter):
-    """Passes the records of Snakemake but those about a job whose command has printed why it ended."""
+    """Passes the records of Snakemake, but those about a job whose command has printed why it ended: by Ctrl-C, or with
+    an exit code of ours. A command that was killed or could not be started has printed nothing."""
+
+    _COMMAND = r"RuleException:\nCalledProcessError in file .*"
+    _ENDED = re.compile(rf"{_COMMAND}(?:returned non-zero exit status (\d+)\.|died with <Signals\.SIGINT)", re.DOTALL)
 
     def __init__(self) -> None:
         super().__init__()
@@ -415,14 +419,8 @@ class Unexplained(logging.Filter):
     def filter(self, record: logging.LogRecord) -> bool:
         event = getattr(record, "event", None)
         if event == "error":
-            self._thread = record.thread if explains_itself(record.getMessage()) else None
-            return self._thread is None
+            ended = self._ENDED.match(record.getMessage())
+            explained = ended and int(ended[1] or ExitCode.INTERRUPTED) in {1, *ExitCode}
+            self._thread = record.thread if explained else None
+            return not explained
         return event != "job_error" or record.thread != self._thread
-
-
-def explains_itself(error: str) -> bool:
-    """Whether an error of Snakemake's is that a command ended by Ctrl-C, or with an exit code for which it prints the
-    reason. Not so if it was killed or could not be started."""
-    end = r"(?:returned non-zero exit status (\d+)\.|died with <Signals\.SIGINT)"
-    ended = re.match(rf"RuleException:\nCalledProcessError in file .*{end}", error, re.DOTALL)
-    return ended is not None and int(ended[1] or ExitCode.INTERRUPTED) in {1, *ExitCode}
