@@ -5,7 +5,7 @@ The runner never touches the target: an agent does, with a deadline.
 | module | what it does |
 |---|---|
 | agent.py | the process that touches the target and runs tools; the runner's side of it |
-| protocol.py | requests and answers of all agents |
+| protocol.py | requests, answers and beats of all agents |
 | identify.py | the table of mounts; which file system a directory is on; whether the target exists |
 | directory.py | the campaign's directory: its marker, claiming it, the way into it, probes, striping |
 | trees.py | directories and files in it, and blocks of their content |

@@ -305,12 +305,12 @@ def _gone(place: Place) -> str:
     return f"{place.directory} is no longer there; is the target mounted, and one file system on all nodes?"
 
 
-# Whether it can be worked in
+# Whether it can be used
 
 
 def probe(place: Place, node: str = "", data: bool = True) -> str | None:
-    """Why the campaign's directory cannot be worked in any more, or None. A lack of space, or a limit on
-    the size of files, is not such a reason.
+    """Why the campaign's directory cannot be used any more, or None. A lack of space, or a limit on the size of files,
+    is not such a reason.
 
     A small file is written to stable storage and read back: an empty one needs no data server. `node`: goes into its
     name, because all nodes look at the same time. `data`: False makes an empty file instead. Raises OSError for other

@@ -319,7 +319,7 @@ def block_offsets(size: int, transfer: int, from_begin: bool, count: int) -> lis
 
 
 def sample_of(contents: Sequence[Sequence[bytes]]) -> Sample:
-    """The sample that some files' blocks are. Pure."""
+    """The sample of the blocks of some files. Pure."""
     compressed = zeros = repeated = similar = 0
     pages, pieces = set[bytes](), set[bytes]()
     for blocks in contents:
