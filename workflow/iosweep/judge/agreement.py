@@ -113,8 +113,8 @@ def host_sets(ran: Iterable[tuple[str | None, str | None]]) -> set[frozenset[str
 
 
 def in_turn(ran: Iterable[tuple[str | None, str | None]]) -> bool:
-    """Whether a job ran repetitions on more than one set of nodes: it then deals them out by their number, so that they
-    are draws of the same thing. Repetitions that other jobs did are on whatever nodes those got."""
+    """Whether a job ran repetitions on several sets of nodes: it then deals them out by their number, so that they are
+    draws of the same thing. Repetitions of several jobs are on whatever nodes these jobs got."""
     found: dict[str, set[frozenset[str]]] = {}
     for hosts, job in ran:
         if job:

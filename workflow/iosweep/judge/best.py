@@ -105,8 +105,8 @@ def _candidate(group: HeadlineGroup, point: Point, counted: Mapping[int, Repetit
 
 #: Share of the peak that the knee reaches.
 SHARE = 0.95
-#: A step has less than this share of the peak where it is far below. Single repetitions say nothing of the noise; as
-#: soon as it is known, it decides as well.
+#: A step that is far below has less than this share of the peak. Single repetitions do not show the noise; once it is
+#: known, the difference must exceed it, too.
 FAR_SHARE = 0.75
 #: Draws behind an interval.
 _DRAWS = 4000
@@ -202,9 +202,9 @@ def _plateau(logs: Sequence[Sequence[float]], means: Sequence[float], peak: int)
 # Climbs
 
 
-#: A step that exceeds the best one before it by no more than this share has gained nothing.
+#: A step gains nothing if it exceeds the best step before it by no more than this share.
 LEAST_GAIN = 0.03
-#: The same while each step has one repetition, which says nothing of the noise. More repetitions decide anew, and the
+#: The same while each step has one repetition, which does not show the noise. More repetitions decide anew, and the
 #: climb goes on if it ended too early.
 LEAST_GAIN_OF_ONE = 0.10
 #: Steps in a row, without a gain in any phase, that end a climb.

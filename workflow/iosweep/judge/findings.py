@@ -180,7 +180,7 @@ def cause(reason: str) -> str:
 
 def bare(text: str) -> str:
     """A text without its numbers and without processes with their shares (`(dd of eve 48%, cc1 10%)`), which is equal
-    for texts that count as one."""
+    for texts that count as the same."""
     return re.sub(r"[\d.,]+", "#", _SHARES.sub("", text))
 
 
@@ -190,7 +190,7 @@ def rank(reason: str) -> int:
 
 
 def _text(alike: Sequence[str]) -> str:
-    """Reasons of one kind as one: the first cause, whether others differ from it, and the most frequent consequence."""
+    """A text for reasons of one kind: the first cause, whether others differ, and the most frequent consequence."""
     causes = list(dict.fromkeys(map(cause, alike)))
     first = f"{causes[0]} (numbers differ)" if len(causes) > 1 else causes[0]
     follows = [text for reason in alike for text in reason.split(FOLLOWS)[1:]]

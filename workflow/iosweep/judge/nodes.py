@@ -96,7 +96,8 @@ def slowest_share(rates: Sequence[NodeRate]) -> float | None:
 
 
 def rates_of_run(parsed: Parsed, streams: Mapping[str, bytes], hosts: Sequence[str]) -> Sequence[NodeRate]:
-    """The own rates that the tool reports, those of ranks by their nodes; or else what the kernel counted of each rank.
+    """Rates of nodes and workers: as the tool reports them, with ranks dealt to their nodes; else as the kernel counted
+    each rank.
 
     hosts: the nodes of the run in their order, over which launchers deal ranks in blocks.
     """

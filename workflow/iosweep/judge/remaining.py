@@ -102,12 +102,12 @@ def _retries(plan: Plan, allocation: Allocation, results: Mapping[str, Mapping[i
 
 
 def chosen(only: str, point: Point) -> bool:
-    """Whether `only` is in the point's id, or in the name of one of its sweeps."""
+    """Whether `only` is part of the point's id, or of the name of a sweep that contains the point."""
     return only in point.id or any(only in sweep for sweep in point.sweeps)
 
 
 def lacking(missing: Missing | None, machine: LocalMachine, plan: Plan) -> bool:
-    """Whether what a missing point needs is still not there."""
+    """Whether a missing point still lacks the thing that it needs."""
     if missing is None:
         return False
     needs = missing.needs
@@ -147,7 +147,7 @@ def measures(target: Target, plan: Plan) -> bool:
 
 
 def elsewhere(result: Repetition, machine: LocalMachine) -> bool:
-    """Whether a result comes from another file system than the one to be measured now."""
+    """Whether a result comes from another file system than that of the machine."""
     return machine.target is not None and identity(result.target.facts) != identity(machine.target)
 
 
@@ -300,5 +300,6 @@ def set_name(directory: str) -> str:
 
 
 def _kind(point: Point) -> object:
-    """Points that are as much slower than forecast: the time of timed phases is known, that of others is assumed."""
+    """Kind of a point whose repetitions miss the forecast alike: timed phases take a known time, others an assumed
+    time."""
     return point.tool, point.phase_time_s is not None

@@ -26,7 +26,7 @@ ENOUGH = 3
 MOST_REPETITIONS = 1000
 #: Half width of the widest interval, on logarithms: figures differ by less than that, and a table holds its share.
 _WIDEST = 40.0
-#: Logarithms further from 0 are those of no float.
+#: No float has a logarithm further from 0.
 _FARTHEST = 700.0
 #: Probability of an error: of an interval that does not hold the figure, of a false alarm anywhere in a comparison.
 ALPHA = 0.05
@@ -61,7 +61,8 @@ class Interval:
 
 
 def interval(values: Sequence[float], noise: Noise | None = None) -> Interval | None:
-    """The 95 % interval of the geometric mean of repetitions, or None with fewer than two or with one not above zero.
+    """The 95 % interval of the geometric mean of repetitions, None with fewer than two repetitions or with a value that
+    is not above zero.
 
     noise: that of points of the same phase (`pooled`); None: nothing but the values is known.
     """
@@ -80,7 +81,7 @@ def of_mean(values: Sequence[float], noise: Noise | None) -> Interval | None:
 
 
 def _scatter(logs: Sequence[float], noise: Noise | None) -> Noise | None:
-    """The scatter of values: their own, or of a few the usual one where an interval by that is wider."""
+    """The scatter of values; of a few values the usual scatter of the phase, where that gives a wider interval."""
     own = Noise(variance(logs), len(logs) - 1) if len(logs) > 1 else None
     if noise is None or len(logs) > _FEW:
         return own
@@ -95,8 +96,8 @@ def between(a: Interval, b: Interval) -> Interval:
 
 
 def of_best(found: Interval, alike: int) -> Interval:
-    """The interval of a figure that was chosen because it is the best of this many that are alike: one of them is high
-    by luck. All of them together are inside with 95 % confidence (Bonferroni)."""
+    """The interval of the best of several figures that cannot be told apart (`alike`): the highest of them is high by
+    luck. All of them together are inside with 95 % confidence (Bonferroni)."""
     half = _wider(found.n - 1, alike) * math.log1p(found.half_width_share)
     return _interval(found.n, math.log(found.center), half)
 
@@ -113,7 +114,7 @@ def enough(found: Interval, value: float, alike: int = 1) -> int | None:
 
 
 def _wider(freedom: float, alike: int) -> float:
-    """By how much an interval has to be wider that is one of several."""
+    """Factor by which each of several intervals must be wider."""
     return student_t(freedom, ALPHA / 2 / alike) / student_t(freedom)
 
 
@@ -223,7 +224,7 @@ def grade(found: Interval | None) -> Grade | None:
 
 
 def scattered(values: Sequence[float]) -> bool:
-    """Whether repetitions are not repeatable: by themselves they have no grade, although they are enough for one."""
+    """Whether repetitions are not repeatable: they are enough for a grade, and alone they have none."""
     return len(values) >= ENOUGH and (found := interval(values)) is not None and grade(found) is None
 
 

@@ -23,18 +23,18 @@ INGESTED, RAW = "ingested.json", "ingested.zip"
 MOST_BYTES = 256 << 20
 #: What to do about damage of these files.
 CURE = "; `iosweep ingest --replace` with the same outputs makes it again"
-#: A file that no tool wrote, and that is a second witness: IO500's own summary.
+#: Kind of IO500's own summary, which no tool wrote: a second witness.
 IO500 = "io500"
 
 
 def same(one: float, other: float) -> bool:
-    """Whether two figures of IO500 are one: to 0.1 % (IOR's table has five digits), or as far as three decimals tell,
+    """Whether two figures of IO500 agree: to 0.1 % (IOR's table has five digits), or as far as three decimals tell,
     which older scripts print."""
     return abs(one - other) <= max(1e-3 * max(abs(one), abs(other)), 0.00051)
 
 
 def difference(published: float | None, read: float | None) -> str:
-    """`published +2.10 %`; "" where the two are one, or one of them is not known."""
+    """`published +2.10 %`; "" where the two agree, or one of them is not known."""
     if published is None or read is None or same(published, read):
         return ""
     return f"published {percent_change(published / read - 1, 2)} %" if read else "published, and its output has 0"
@@ -60,7 +60,7 @@ class Ingested(Document, frozen=True, kw_only=True):
 
 class Io500Figure(Part, frozen=True, kw_only=True):
     """A phase of IO500, in its unit (GiB/s or kIOPS). `published`: by its summary; `read`: by its output, None where
-    that gives no figure; `difference`: what to say of the two, empty where they are one."""
+    that gives no figure; `difference`: as of the function."""
 
     phase: str
     unit: str
@@ -78,7 +78,8 @@ class Io500Score(Part, frozen=True, kw_only=True):
 
 
 class Io500Run(Part, frozen=True, kw_only=True):
-    """What a result directory of IO500 says, and what its outputs say. `score`: None where phases have no figure."""
+    """A result directory of IO500: the figures of its summary, and those of its outputs. `score`: None where phases
+    have no figure."""
 
     directory: str
     figures: tuple[Io500Figure, ...]
@@ -87,7 +88,7 @@ class Io500Run(Part, frozen=True, kw_only=True):
     remarks: tuple[str, ...] = ()
 
     def of_score(self, part: Literal["bandwidth", "metadata", "total"]) -> str:
-        """What to say of a published score and that of the outputs."""
+        """The difference of a published score and the score of the outputs."""
         return difference(getattr(self.published, part, None), getattr(self.score, part, None))
 
 
@@ -150,7 +151,7 @@ def damage(results: Path, document: Ingested | None = None) -> list[str]:
 
 @contextmanager
 def _archive(results: Path) -> Iterator[zipfile.ZipFile]:
-    """ingested.zip. Raises FileNotFoundError, Damaged, also for what its user in the block cannot read."""
+    """ingested.zip. Raises FileNotFoundError, Damaged, also where the block fails to read a member."""
     path = results / RAW
     try:
         with (

@@ -97,7 +97,7 @@ class Exclusive(Part, frozen=True):
 
 
 class Files(Part, frozen=True, kw_only=True):
-    """The files that a phase worked on. own: hosts that read what they had written, None where that is not known;
+    """The files that a phase worked on. own: hosts that read files that they had written, None if unknown;
     wrong: why the files are not as they must be, None where they were not looked at; holes: none, found, or why they
     were not looked for. changed: what happened to files that were read meanwhile, None where they were not looked at
     again; unclear: why that cannot be told, or was not looked at. sample: blocks that were read back, or else unread:

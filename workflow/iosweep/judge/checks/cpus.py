@@ -18,7 +18,7 @@ from iosweep.store.record import Finding
 from iosweep.text import human_count
 from iosweep.tools import tools
 
-#: Minimum number of looks at every rank and worker of a node in each phase.
+#: Readings of the masks of every rank and worker of a node that a pass needs in each phase.
 LOOKS = 3
 #: Looks at a long phase are ten seconds apart.
 _LONG_S = 30.0

@@ -43,8 +43,8 @@ def no_holes(s: Seen) -> Finding:
 
 
 def unchanged(s: Seen) -> Finding:
-    """What was read did not change meanwhile: after the phase it is there at its full size, written and replaced by
-    nobody since before, and without holes.
+    """The files that were read did not change: after the phase they have their full size and no holes, and nobody wrote
+    or replaced them.
     """
     files = s.run.files
     if files.role == "fresh" or not s.phase.reads:
@@ -115,8 +115,8 @@ def durable(s: Seen) -> Finding:
 _RATIO, _REPEATED, _SIMILAR = 1.15, 0.01, 0.05
 #: By how much the slowest worker of a sequential phase may be behind the mean.
 _WORKERS = 4
-#: A phase that may have left more of the files as they were does not show that its own data is random; one that may
-#: have left more than the second has workers that were late, whose files may hold more old data by the third.
+#: A phase that may have left more than this share of the files unwritten does not show that its data is random. From
+#: the second share on some workers may be late, and their files may hold more old data, by the third.
 _STALE, _EVEN, _UNEVEN = 0.5, 0.02, 0.3
 
 

@@ -185,8 +185,8 @@ def _directions(
 
 
 def _copies(s: Seen, counter: str, moved: Sequence[Moved]) -> float:
-    """How often a file system writes everything, by what its counter saw of a data set. A local one does so more than
-    once only to several devices, or to its journal first; else others wrote, who may still be at work."""
+    """How often a file system writes each byte, by its counter while a data set was written. A local file system writes
+    more than once only to several devices, or to its journal first; else somebody else wrote, and may still write."""
     if counter == "device" and not any("," in one.device for one in moved) and "data=journal" not in (s.mount or ""):
         return 1.0
     return min(_COPIES, max(1.0, getattr(s.run.files.counted, counter, None) or 1.0))

@@ -1,4 +1,4 @@
-"""Whether the tool ended well, did what was asked for, and moved what it says."""
+"""Whether the tool ended well, ran as it was asked to, and moved the bytes that it reports."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def output(s: Seen) -> Finding:
 
 
 def tool_errors(s: Seen) -> Finding:
-    """The tool reports no error: none of its own, no short or dropped I/O, no failed rank."""
+    """The tool reports no error, no short or dropped I/O, and no failed rank."""
     errors = s.parsed.evidence.errors
     if errors is None:
         return NO_OUTPUT
@@ -126,7 +126,7 @@ def as_asked(s: Seen) -> Finding:
 
 
 def _names(argv: Sequence[str], place: str) -> bool:
-    """Whether an argument, or the value of one, is this."""
+    """Whether a directory is an argument, or the value of an argument."""
     return any(place in (argument, argument.partition("=")[2]) for argument in argv)
 
 
@@ -145,7 +145,7 @@ def in_flight(s: Seen) -> Finding:
 #: Shares of its run time by which the tool's clock may be ahead, and behind, start-up aside; seconds that it may be
 #: ahead in any case.
 _AHEAD, _BEHIND, _SLACK_S = 0.02, 0.5, 0.05
-#: A tool must time so many times what its start-up may take for its clock to be judged slow.
+#: A clock is judged slow only if the tool timed this many times the longest start-up.
 _COMPARABLE = 4 / 3
 
 
@@ -235,7 +235,7 @@ def queue_depth(s: Seen) -> Finding:
         return unchecked("the tool does not say")
     if s.point.options.get("ioengine") == "libaio" and not s.point.options.get("o_direct"):
         return _waits(s)
-    # fio's levels: 1, 2, 4 ... >=64; each counts what was from there up to the next
+    # fio's levels: 1, 2, 4 ... >=64; each counts I/Os from this depth up to the next level
     level = min(1 << (depth.bit_length() - 1), 64)
     reached = sum(percent for name, percent in levels.items() if int(name.lstrip(">=")) >= level)
     if reached < 50:

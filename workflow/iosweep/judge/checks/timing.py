@@ -80,9 +80,9 @@ def overtime(s: Seen) -> Finding:
 
 
 def common_window(s: Seen) -> Finding:
-    """Nodes on which the tool is started one by one worked at the same time: the sum of their rates is within 2 % of
-    the rate over the time from the first I/O of any node to the last. For phases with a fixed volume only the start
-    counts.
+    """Where the tool is started once on each node, the nodes worked at the same time: the sum of their rates is within
+    2 % of the rate over the time from the first I/O of any node to the last. For phases with a fixed volume only the
+    start counts.
     """
     if s.point.nodes == 1 or tools()[s.point.tool].mpi:
         return NOT_APPLICABLE
@@ -198,7 +198,7 @@ def _why_none(s: Seen) -> str:
 
 #: Node and worker: share of the median under which a straggler is one, and the deviations that it has to be away.
 SLOW_NODE, SLOW_WORKER, DEVIATIONS = 0.75, 0.5, 5.0
-#: The same of one of two, as a share of the other.
+#: Of two nodes or two workers: share of the faster one under which the other is a straggler.
 SLOW_OF_TWO = {"node": 0.5, "worker": 0.1}
 #: I/Os that each has to have on average, and the share of all that stragglers are at most.
 LEAST_OPS, MOST_STRAGGLERS = 100, 0.25
@@ -208,8 +208,8 @@ LEAST_S = 1.0
 
 
 def even(s: Seen) -> Finding:
-    """No node and no worker was far slower than the others: at 75 % of the median (nodes), 50 % (workers) or less, and
-    apart from what the others scatter."""
+    """No node and no worker was far slower than the others: 75 % of the median (nodes), 50 % (workers) or less, and
+    outside their scatter."""
     rates, ops = s.parsed.evidence.node_rates, s.parsed.figures.get("ops", 0.0)
     if s.point.tasks == 1:
         return NOT_APPLICABLE
@@ -269,7 +269,7 @@ def _named(one: NodeRate) -> str:
 
 #: Seconds of a phase from which its shape is judged; under it only whether it stood still.
 JUDGED_S = 10.0
-#: A rate under this share of its usual one is none.
+#: A rate under this share of the usual rate is a standstill.
 STILL = 0.01
 #: A standstill counts from this share of the phase, or from these seconds; never under these seconds and so many I/Os.
 STALL_SHARE, STALL_S, LEAST_STALL_S, LEAST_STALL_OPS = 0.1, 5.0, 0.2, 20
@@ -279,7 +279,7 @@ EXCURSION, WINDOWS = 0.2, 10
 LEAST_OPS_OF_WINDOW, MOST_WINDOWS = 20, 60
 #: Each of two levels has this share of the windows; they differ by so many deviations of the windows within them.
 LEVEL_SHARE, LEVEL_STEPS = 0.15, 4.0
-#: The same of two modes, which take turns; the faster one is this much faster.
+#: The same of two modes, which take turns, and how much faster the faster mode is.
 MODE_STEPS, MODE_RATIO = 6.0, 1.5
 #: A slow start is over after this share of the phase.
 START_SHARE = 1 / 3
@@ -372,7 +372,7 @@ def _split(values: Sequence[float], steps: float) -> int | None:
 
 
 def _drift(values: Sequence[float], words: Words) -> Shape | None:
-    """A line that explains most of what differs between windows, and changes by more than the steady excursion."""
+    """A line that explains most of the variance between windows, and changes by more than the steady excursion."""
     center, mean = (len(values) - 1) / 2, fmean(values)
     spread = math.fsum((k - center) ** 2 for k in range(len(values)))
     slope = math.fsum((k - center) * v for k, v in enumerate(values)) / spread
