@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 import json
+import re
 import textwrap
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
-
-from iosweep.analysis import formats
-from iosweep.report.figures import Figure, Panel, figures
-
-if TYPE_CHECKING:
-    import altair as alt
-import re
 from pathlib import Path
 from typing import Any
 
+import altair as alt
+from altair.utils import schemapi
+
+from iosweep.analysis import formats
 from iosweep.analysis.data import Campaign, load
 from iosweep.analysis.summary import summarize
 from iosweep.files import safe_paths
 from iosweep.files.safe_paths import Folder
+from iosweep.report.figures import Figure, Panel, figures
 from iosweep.tables import reader
 from iosweep.text import printable_lines
 
@@ -52,9 +50,6 @@ def specification(figure: Figure) -> Specification:
     Altair makes the layers. Put together by it, too, a figure takes three times as long: it copies all at each step.
     A quarter of the rest it would spend on comparing each part with the schema, which a test does for the whole.
     """
-    import altair as alt
-    from altair.utils import schemapi
-
     with schemapi.debug_mode(False):
         panels = [_panel(figure, panel, number) for number, panel in enumerate(figure.panels)]
     return {
@@ -93,8 +88,6 @@ def _color(place: float) -> str:
 
 
 def _panel(figure: Figure, panel: Panel, number: int) -> Specification:
-    import altair as alt
-
     x = alt.X("x:Q", title=figure.x_title, scale=_x_scale(figure.x_values), axis=_x_axis(figure))
     y = alt.Y(
         "y:Q", title=formats.y_title(panel.quantity, panel.unit, panel.log), scale=_y_scale(panel), axis=_y_axis(panel)
@@ -162,8 +155,6 @@ def _shared(layers: Sequence[dict[str, dict[str, object]]]) -> dict[str, object]
 
 def _knees(base: alt.Chart) -> list[alt.Chart]:
     """A ring at the knee of each line; at that of the highest one a rule down to the axis, with its value."""
-    import altair as alt
-
     named = base.transform_filter("isValid(datum.label)").encode(color=alt.value(MUTED))
     ring = base.transform_filter("isValid(datum.knee)").mark_point(filled=False, size=190, strokeWidth=1.8, opacity=1)
     return [
@@ -175,29 +166,21 @@ def _knees(base: alt.Chart) -> list[alt.Chart]:
 
 def _scale(figure: Figure, how: Sequence[object]) -> alt.Scale:
     """Scale of dashes or shapes, one for each measure."""
-    import altair as alt
-
     return alt.Scale(domain=list(figure.measures), range=list(how[: len(figure.measures)]))
 
 
 def _y_scale(panel: Panel) -> alt.Scale:
-    import altair as alt
-
     ends = [panel.ticks[0], panel.ticks[-1]]
     return alt.Scale(type="log", domain=ends) if panel.log else alt.Scale(domain=ends, nice=False)
 
 
 def _y_axis(panel: Panel) -> alt.Axis:
-    import altair as alt
-
     # As many decimals as a step needs, the same for all; powers of ten have none in common.
     decimals = len(f"{panel.ticks[1]:g}".partition(".")[2])
     return alt.Axis(values=list(panel.ticks), format=",.6~g" if panel.log else f",.{decimals}f")
 
 
 def _x_scale(values: Sequence[float]) -> alt.Scale:
-    import altair as alt
-
     room = 1.15
     if min(values) <= 0:  # empty files: as far from the smallest others as those are from their double
         least = min((value for value in values if value > 0), default=1)
@@ -208,8 +191,6 @@ def _x_scale(values: Sequence[float]) -> alt.Scale:
 
 
 def _x_axis(figure: Figure) -> alt.Axis:
-    import altair as alt
-
     labels = json.dumps({value: formats.parameter(figure.x_column, value) for value in figure.x_values})
     return alt.Axis(values=list(figure.x_values), labelExpr=f"({labels})[datum.value]", grid=False)
 

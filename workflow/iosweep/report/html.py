@@ -10,16 +10,13 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import msgspec
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup, escape
 
 from iosweep.analysis import formats
 from iosweep.text import human_count
-
-if TYPE_CHECKING:
-    from jinja2 import Environment
-    from markupsafe import Markup
 
 _HERE = Path(__file__).parent
 
@@ -27,8 +24,6 @@ _HERE = Path(__file__).parent
 @cache  # with the templates that it has compiled
 def environment() -> Environment:
     """The templates of this folder: all text is escaped, and a name without a value is an error."""
-    from jinja2 import Environment, FileSystemLoader, StrictUndefined
-
     made = Environment(
         loader=FileSystemLoader(_HERE),
         autoescape=True,
@@ -49,8 +44,6 @@ def environment() -> Environment:
 
 def page(name: str, **values: object) -> str:
     """A page without scripts: `<name>.html` in the style of the report and of `<name>.css`."""
-    from markupsafe import Markup
-
     style = read("page.css") + read(f"{name}.css")
     shell = {"policy": policy(style), "style": Markup(style), "data": "", "scripts": []}  # noqa: S704  our own files
     return environment().get_template(f"{name}.html").render(**shell, **values)
@@ -101,8 +94,6 @@ def _time(moment: datetime) -> str:
 
 def _coded(text: str) -> Markup:
     """Text in which what is between backticks is code."""
-    from markupsafe import Markup, escape
-
     return Markup(re.sub(r"`([^`\n]+)`", r"<code>\1</code>", str(escape(text))))  # noqa: S704  escaped
 
 

@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from markupsafe import Markup
+
 from iosweep import collector
 from iosweep.analysis import acceptance, findings, formats
 from iosweep.analysis.acceptance import PublishedShares
@@ -43,8 +45,6 @@ def render(results: Path) -> str:
 
 
 def _page(results: Path, campaign: Campaign) -> str:
-    from markupsafe import Markup
-
     summary = results_table.ordered(summarize(campaign.rows), campaign.about.sweeps)
     drawings = figures(campaign, summary)
     shares = acceptance.published_shares(summary, campaign.about.sweeps)
