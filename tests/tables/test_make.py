@@ -214,8 +214,8 @@ def test_several_nodes_of_a_slurm_job(tmp_path: Path) -> None:
     assert about(campaign)["results_of_nodes"] == {"key-n1": 2, "key-n2": 1, "key-n3": 1}
     common = {"launcher": "srun", "hosts": ["n1", "n2", "n3"], "node_counts": [1], "points": 1, "repetitions": 1}
     assert about(campaign)["jobs"] == [  # in the order of their times
-        common | {"job": "8", "started": "2030-01-01T00:00:00+00:00", "ended": "2030-01-01T01:00:00+00:00"},
-        common | {"job": "7", "started": "2030-01-02T00:00:00+00:00", "ended": "2030-01-02T01:00:00+00:00"},
+        common | {"job": "8", "started": "2030-01-01T00:00:00Z", "ended": "2030-01-01T01:00:00Z"},
+        common | {"job": "7", "started": "2030-01-02T00:00:00Z", "ended": "2030-01-02T01:00:00Z"},
     ]
 
 

@@ -40,6 +40,7 @@ from iosweep.programs import builds
 from iosweep.store.record import DataSet, Judged, Missing, Refusal, Repetition
 from iosweep.store.store import RECORD_FILE, Store, unpack
 from iosweep.tables.columns import NOT_YET
+from iosweep.tables.reader import Job
 from iosweep.tables.writer import CampaignTables, Cells, Values
 from iosweep.target.identify import identity
 from iosweep.text import printable
@@ -417,29 +418,20 @@ def _damaged_records(store: Store, point: str) -> dict[int, str]:
 
 
 @dataclass
-class Job:
-    """What a Slurm job measured. points: id -> nodes."""
-
-    hosts: tuple[str, ...]
-    launcher: str
-    started: datetime
-    ended: datetime
-    repetitions: int = 0
-    points: dict[str, int] = field(default_factory=dict)
-
-
-@dataclass
 class Origins:
     """The nodes, CPUs and Slurm jobs that rows come from, collected repetition by repetition.
 
     rows: key of a node's facts -> rows; fsids: of the targets, where the file system has one; cpus: key of a node's
-    facts -> CPU lists of ranks and workers.
+    facts -> CPU lists of ranks and workers; runs: a job with its hosts and launcher -> start, end, point and nodes of
+    its repetitions.
     """
 
     rows: Counter[str] = field(default_factory=Counter)
     fsids: set[str] = field(default_factory=set)
     cpus: dict[str, set[str]] = field(default_factory=dict)
-    by_job: dict[str, Job] = field(default_factory=dict)
+    runs: dict[tuple[str, tuple[str, ...], str], list[tuple[datetime, datetime, str, int]]] = field(
+        default_factory=dict
+    )
 
     def add(self, point: Point, r: Judged) -> None:
         """Count a repetition."""
@@ -453,31 +445,32 @@ class Origins:
                 for host in hosts.split(",") if cpus else ():
                     self.cpus.setdefault(keys.get(host, ""), set()).add(cpus or "")
         if slurm := r.slurm:
-            launcher = r.launcher.name if r.launcher else slurm.launcher
-            job = self.by_job.setdefault(slurm.job, Job(slurm.allocation_hosts, launcher, r.started, r.ended))
-            job.started, job.ended = min(job.started, r.started), max(job.ended, r.ended)
-            job.repetitions += 1
-            job.points[point.id] = point.nodes
+            job = slurm.job, slurm.allocation_hosts, r.launcher.name if r.launcher else slurm.launcher
+            self.runs.setdefault(job, []).append((r.started, r.ended, point.id, point.nodes))
 
     def used_cpus(self, key: str) -> str | None:
         """CPUs that ranks and workers had on a node, None where no masks were read."""
         return listed(parse(",".join(self.cpus.get(key, ())))) or None
 
-    def jobs(self) -> list[dict[str, object]]:
+    def jobs(self) -> list[Job]:
         """The Slurm jobs, ordered by the start of their first repetition; hosts in Slurm's order."""
-        return [
-            {
-                "job": name,
-                "launcher": job.launcher,
-                "hosts": job.hosts,
-                "node_counts": sorted(set(job.points.values())),
-                "points": len(job.points),
-                "repetitions": job.repetitions,
-                "started": job.started.isoformat(),
-                "ended": job.ended.isoformat(),
-            }
-            for name, job in sorted(self.by_job.items(), key=lambda known: known[1].started)
-        ]
+        jobs = []
+        for (name, hosts, launcher), runs in self.runs.items():
+            started, ended, points, nodes = zip(*runs, strict=True)
+            counts = tuple(sorted(set(nodes)))
+            jobs.append(
+                Job(
+                    job=name,
+                    launcher=launcher,
+                    hosts=hosts,
+                    node_counts=counts,
+                    points=len(set(points)),
+                    repetitions=len(runs),
+                    started=min(started),
+                    ended=max(ended),
+                )
+            )
+        return sorted(jobs, key=lambda job: job.started)
 
 
 def _about(plan: Plan, origins: Origins, results: Path) -> dict[str, object]:
