@@ -142,7 +142,11 @@ class Rivals:
         if winner is None:
             return None
         known = {result.point: result for result in self.results}
-        alike = [one for one in self.candidates.values() if one is not winner and not self._apart(one, winner)]
+        alike = []
+        for one in self.candidates.values():
+            ratio = self.ratio(known[one.point], known[winner.point])
+            if one is not winner and (ratio is None or not ratio.excludes(1.0)):
+                alike.append(one)
         alike.sort(key=lambda one: abs(fmean(one.values) - fmean(winner.values)))
         return Best(known[winner.point], self.column, len(self.candidates), tuple(known[one.point] for one in alike))
 
@@ -162,11 +166,6 @@ class Rivals:
         if point not in self._intervals:  # a point is compared with many
             self._intervals[point] = statistics.of_mean(self.candidates[point].values, self.noise)
         return self._intervals[point]
-
-    def _apart(self, one: Candidate, other: Candidate) -> bool:
-        known = {result.point: result for result in self.results}
-        ratio = self.ratio(known[one.point], known[other.point])
-        return ratio is not None and ratio.excludes(1.0)
 
 
 def _candidate(result: PointSummary, column: str) -> Candidate | None:
